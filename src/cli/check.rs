@@ -1,0 +1,31 @@
+//! `bellwether check`: are these definitions right?
+
+use super::{complain, say};
+use crate::error::{Error, Result};
+use crate::plan::Plan;
+
+/// Say whether definitions are right.
+#[derive(Debug, clap::Args)]
+pub(super) struct Check {
+    /// Definitions: names in `pipelines/`, or paths.
+    #[arg(required = true, value_name = "FILE")]
+    definitions: Vec<String>,
+}
+
+impl Check {
+    pub(super) fn execute(self) -> Result<()> {
+        let mut last: Option<Error> = None;
+        for definition in &self.definitions {
+            match Plan::find(definition) {
+                Ok(plan) => say(&format!("{}: right\n", plan.path.display()))?,
+                Err(error) => {
+                    if let Some(earlier) = last.replace(error) {
+                        complain(&earlier);
+                        super::note("");
+                    }
+                }
+            }
+        }
+        last.map_or(Ok(()), Err)
+    }
+}

@@ -1,0 +1,124 @@
+//! The command line: one file a command, and what they share.
+//!
+//! Standard output is data, standard error is talk. A reader that closes the pipe has seen enough: that is no failure.
+
+mod check;
+mod plan;
+mod run;
+mod schema;
+mod serve;
+
+use std::error::Error as _;
+use std::io::{self, Write};
+use std::process::ExitCode;
+
+use clap::builder::styling::{AnsiColor, Styles};
+use clap::{Parser, Subcommand};
+use tokio_util::sync::CancellationToken;
+
+use crate::error::{Error, Result};
+
+const STYLES: Styles = Styles::styled()
+    .header(AnsiColor::Green.on_default().bold())
+    .usage(AnsiColor::Green.on_default().bold())
+    .literal(AnsiColor::Cyan.on_default().bold())
+    .placeholder(AnsiColor::Cyan.on_default());
+
+/// Turns a vendor's trading signals and news scores into research data that can be trusted.
+#[derive(Debug, Parser)]
+#[command(name = "bellwether", version, styles = STYLES, arg_required_else_help = true)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    Run(run::Run),
+    Check(check::Check),
+    Plan(plan::Plan),
+    Schema(schema::Schema),
+    Serve(serve::Serve),
+}
+
+/// Parses the arguments, does what they say, and tells how it went.
+pub fn main() -> ExitCode {
+    let result = match Cli::parse().command {
+        Command::Run(command) => command.execute(),
+        Command::Check(command) => command.execute(),
+        Command::Plan(command) => command.execute(),
+        Command::Schema(command) => command.execute(),
+        Command::Serve(command) => command.execute(),
+    };
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            complain(&error);
+            ExitCode::from(error.exit_code())
+        }
+    }
+}
+
+/// Writes data to standard output.
+fn say(text: &str) -> Result<()> {
+    let mut out = io::stdout().lock();
+    out.write_all(text.as_bytes()).and_then(|()| out.flush()).map_err(|source| match source.kind() {
+        io::ErrorKind::BrokenPipe => Error::BrokenPipe,
+        _ => Error::Stdout { source },
+    })
+}
+
+/// Writes talk to standard error; where nobody listens, nobody is told.
+fn note(text: &str) {
+    let _ = writeln!(io::stderr(), "{text}");
+}
+
+/// Tells what failed, why, and what can be done about it.
+fn complain(error: &Error) {
+    match error {
+        Error::BrokenPipe => return,
+        // The problems of a file carry their own heads and hints.
+        Error::Definition(problems) => return note(&problems.to_string()),
+        _ => note(&format!("error: {error}")),
+    }
+    let mut reason = error.source();
+    while let Some(source) = reason {
+        note(&format!("  because: {source}"));
+        reason = source.source();
+    }
+    if let Some(hint) = error.hint() {
+        note(&format!("hint: {hint}"));
+    }
+}
+
+/// Runs asynchronous work that a signal can stop: the first asks it to, the second does not ask.
+fn interruptible<T>(work: impl AsyncFnOnce(CancellationToken) -> Result<T>) -> Result<T> {
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()
+        .map_err(|error| Error::Worker { source: error.into() })?;
+    runtime.block_on(async {
+        let stop = CancellationToken::new();
+        tokio::spawn(watch_signals(stop.clone()));
+        work(stop).await
+    })
+}
+
+async fn watch_signals(stop: CancellationToken) {
+    use tokio::signal::unix::{SignalKind, signal};
+    let (Ok(mut interrupt), Ok(mut terminate)) = (signal(SignalKind::interrupt()), signal(SignalKind::terminate()))
+    else {
+        return;
+    };
+    for is_first in [true, false] {
+        tokio::select! {
+            _ = interrupt.recv() => {}
+            _ = terminate.recv() => {}
+        }
+        if is_first {
+            stop.cancel();
+        } else {
+            std::process::exit(i32::from(Error::Interrupted.exit_code()));
+        }
+    }
+}

@@ -1,0 +1,15 @@
+//! `bellwether schema`: the JSON Schema of a definition.
+
+use super::say;
+use crate::definition::Definition;
+use crate::error::Result;
+
+/// Print the JSON Schema of a definition, for editors.
+#[derive(Debug, clap::Args)]
+pub(super) struct Schema {}
+
+impl Schema {
+    pub(super) fn execute(self) -> Result<()> {
+        say(&format!("{:#}\n", Definition::json_schema().as_value()))
+    }
+}

@@ -1,0 +1,62 @@
+//! `bellwether serve`: the service's own interface, from the demo universe.
+
+use std::net::Ipv4Addr;
+
+use chrono::NaiveDate;
+use tokio::net::TcpListener;
+
+use super::{interruptible, note, say};
+use crate::error::{Error, Result};
+use crate::interface::ChangeSet;
+use crate::run::DEMO_SEED;
+use crate::secret::{ApiKey, VARIABLE};
+use crate::serve::{self, Service, Universe};
+use crate::time::Clock;
+
+/// Answer the service's interface on this machine.
+///
+/// Prints the two base addresses as a definition takes them, and serves until it is stopped.
+#[derive(Debug, clap::Args)]
+pub(super) struct Serve {
+    /// Answer from the built-in demo universe.
+    #[arg(long, required = true)]
+    demo: bool,
+
+    /// The port to listen on; 0 takes a free one.
+    #[arg(long, default_value_t = 0)]
+    port: u16,
+
+    /// The day that it is in the demo universe; the current one in UTC when it is not given.
+    #[arg(long, value_name = "YYYY-MM-DD")]
+    today: Option<NaiveDate>,
+
+    /// The seed that the demo universe grows from.
+    #[arg(long, default_value_t = DEMO_SEED)]
+    seed: u64,
+
+    /// The point of the service's change record: A to G, `origin` (before G), or `all`.
+    #[arg(long, default_value = "all", value_name = "SET")]
+    change_set: ChangeSet,
+}
+
+impl Serve {
+    pub(super) fn execute(self) -> Result<()> {
+        interruptible(async |stop| {
+            let today = self.today.unwrap_or_else(|| Clock::System.now().date_naive());
+            let given = std::env::var(VARIABLE).ok().and_then(|text| ApiKey::new(&text));
+            let key_is = if given.is_some() { format!("the one in `{VARIABLE}`") } else { "`demo`".to_owned() };
+            let key = given.unwrap_or_else(ApiKey::of_the_demo);
+            let service = Service::new(Universe::new(self.seed, today), self.change_set, key.expose().to_owned());
+            let address = (Ipv4Addr::LOCALHOST, self.port);
+            let failed = |source| Error::Serve { address: format!("{}:{}", address.0, address.1), source };
+            let listener = TcpListener::bind(address).await.map_err(failed)?;
+            let running = serve::start(service, listener).map_err(failed)?;
+            note(&format!("the demo universe of {today}, change set {}; the key is {key_is}", self.change_set));
+            let (signals, sentiment) = (running.base_url(), running.sentiment_base_url());
+            say(&format!("base_url = \"{signals}\"\nsentiment_base_url = \"{sentiment}\"\n"))?;
+            stop.cancelled().await;
+            running.stop().await;
+            Ok(())
+        })
+    }
+}

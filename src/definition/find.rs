@@ -1,0 +1,81 @@
+//! Finds a definition by its path, or by its name in `pipelines/`.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use super::Definition;
+use crate::error::Error;
+use crate::problem::nearest;
+
+/// Where definitions are looked for by name.
+pub const FOLDER: &str = "pipelines";
+
+const EXTENSION: &str = "toml";
+
+/// A definition as it was found: its name, its path and its text.
+#[derive(Clone, Debug)]
+pub struct Found {
+    /// The file's name without its ending: what the dataset is called.
+    pub name: String,
+    /// The file.
+    pub path: PathBuf,
+    /// What it says.
+    pub text: String,
+    /// What it says, read.
+    pub definition: Definition,
+}
+
+/// Finds and reads a definition: `demo` is `pipelines/demo.toml`, anything with a separator or an ending is a path.
+///
+/// # Errors
+///
+/// When there is none, with the nearest names; when it cannot be read; with every problem of its text.
+pub fn find(name_or_path: &str) -> Result<Found, Error> {
+    let path = path_of(name_or_path);
+    let name = path.file_stem().and_then(|stem| stem.to_str()).unwrap_or_default().to_owned();
+    let text = match fs::read_to_string(&path) {
+        Ok(text) => text,
+        Err(source) if source.kind() == io::ErrorKind::NotFound => return Err(missing(name_or_path, path, &name)),
+        Err(source) => return Err(Error::Read { path, source }),
+    };
+    if !is_safe_name(&name) {
+        return Err(Error::DefinitionName { path });
+    }
+    let definition = Definition::parse(&path, &text)?;
+    Ok(Found { name, path, text, definition })
+}
+
+fn path_of(name_or_path: &str) -> PathBuf {
+    let given = Path::new(name_or_path);
+    if given.components().count() > 1 || given.extension().is_some() {
+        return given.to_owned();
+    }
+    Path::new(FOLDER).join(given).with_extension(EXTENSION)
+}
+
+/// A definition's name becomes the name of folders and files.
+fn is_safe_name(name: &str) -> bool {
+    let allowed = |letter: char| letter.is_ascii_alphanumeric() || matches!(letter, '-' | '_');
+    !name.is_empty() && name.len() <= 64 && !name.starts_with('-') && name.chars().all(allowed)
+}
+
+fn missing(given: &str, path: PathBuf, name: &str) -> Error {
+    let folder = path.parent().unwrap_or(Path::new(FOLDER));
+    let mut known: Vec<String> = fs::read_dir(folder)
+        .into_iter()
+        .flatten()
+        .filter_map(|entry| {
+            let file = entry.ok()?.path();
+            let is_definition = file.extension().is_some_and(|extension| extension == EXTENSION);
+            is_definition.then(|| file.file_stem()?.to_str().map(str::to_owned))?
+        })
+        .collect();
+    known.sort();
+    let hint = match nearest(name, known.iter().map(String::as_str)) {
+        Some(meant) => format!("did you mean `{meant}`?"),
+        None if known.is_empty() => format!("there are no definitions in `{}`", folder.display()),
+        None => format!("definitions in `{}`: {}", folder.display(), known.join(", ")),
+    };
+    Error::NoDefinition { given: given.to_owned(), path, hint }
+}

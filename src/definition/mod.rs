@@ -1,0 +1,136 @@
+//! A definition: what a person typed, with the places where it was typed.
+//!
+//! Everything here may be missing, for a default belongs to the plan, not to the file. Values are typed (a [`Period`] is
+//! a period), but combinations are not judged: whether a base address goes with a service, or a sort key names a column,
+//! is for the plan to say, which knows what the definition means. The types are the only description of the format: the
+//! reader, the list of known keys and the JSON Schema all come from them.
+
+mod find;
+mod one_or_more;
+mod placed;
+mod reader;
+mod values;
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use crate::interface::{Period, Regime, Sector};
+
+pub use find::{FOLDER, Found, find};
+pub use one_or_more::OneOrMore;
+pub use placed::Placed;
+pub use values::{BaseUrl, Cron, Days, Format, HistoryForm, Layout, NaiveRule, Service, Statistic, Zone};
+
+/// A pipeline of Bellwether: what to ask the service for, and the dataset to make of it.
+#[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields, expecting = "a table")]
+#[schemars(title = "Bellwether definition")]
+pub struct Definition {
+    /// What the dataset is, in a line.
+    pub description: Option<String>,
+    /// Where the service is and how to be let in.
+    pub source: Placed<SourceSection>,
+    /// Which histories of signals to fetch.
+    pub signals: Placed<SignalsSection>,
+    /// Which news and sentiment to fetch for the tickers of those histories.
+    pub sentiment: Placed<SentimentSection>,
+    /// How a date with an offset becomes one without.
+    pub dates: Placed<DatesSection>,
+    /// Which features of the news each signal is given.
+    pub join: Placed<JoinSection>,
+    /// The files to write.
+    pub output: Placed<OutputSection>,
+    /// When a scheduler should run it.
+    pub schedule: Option<Placed<ScheduleSection>>,
+}
+
+/// Where the service is and how to be let in.
+#[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields, expecting = "a table")]
+pub struct SourceSection {
+    /// A service by name: `demo` is built in and needs no key.
+    pub service: Option<Placed<Service>>,
+    /// The base address of the signals.
+    pub base_url: Option<Placed<BaseUrl>>,
+    /// The base address of news and sentiment.
+    pub sentiment_base_url: Option<Placed<BaseUrl>>,
+    /// A file whose first line is the key.
+    pub api_key_file: Option<Placed<String>>,
+    /// A command, with its arguments, that prints the key.
+    pub api_key_command: Option<Placed<Vec<String>>>,
+}
+
+/// Which histories of signals to fetch.
+#[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields, expecting = "a table")]
+pub struct SignalsSection {
+    /// The operation to ask. Default: `sector`.
+    pub history: Option<Placed<HistoryForm>>,
+    /// The sectors, for `history = "sector"`.
+    pub sectors: Option<Placed<Vec<Placed<Sector>>>>,
+    /// The horizons. Default: `["15d"]`.
+    pub periods: Option<Placed<Vec<Placed<Period>>>>,
+    /// The market regimes. Default: `["neutral"]`.
+    pub regimes: Option<Placed<Vec<Placed<Regime>>>>,
+}
+
+/// Which news and sentiment to fetch for the tickers of the histories.
+#[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields, expecting = "a table")]
+pub struct SentimentSection {
+    /// Scored news articles. Default: true.
+    pub articles: Option<Placed<bool>>,
+    /// The summary of each ticker. Default: false.
+    pub summary: Option<Placed<bool>>,
+}
+
+/// How a date with an offset becomes one without.
+#[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields, expecting = "a table")]
+pub struct DatesSection {
+    /// `utc`: the instant in UTC; `wall`: the clock face as written; or a zone such as `America/New_York`. Default: `utc`.
+    pub naive: Option<Placed<NaiveRule>>,
+}
+
+/// Which features of the news each signal is given.
+#[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields, expecting = "a table")]
+pub struct JoinSection {
+    /// How many days an article must be older than a signal. Default: `1d`, strictly before.
+    pub lag: Option<Placed<Days>>,
+    /// The windows, in calendar days that end at the signal's date minus the lag. Default: `["1d", "7d", "30d"]`.
+    pub windows: Option<Placed<Vec<Placed<Days>>>>,
+    /// What to say of the scores in a window. Default: all.
+    pub stats: Option<Placed<Vec<Placed<Statistic>>>>,
+}
+
+/// The files to write.
+#[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields, expecting = "a table")]
+pub struct OutputSection {
+    /// One format, or several. Default: `parquet`.
+    pub format: Option<Placed<OneOrMore<Format>>>,
+    /// One row per signal. Default: `long`.
+    pub layout: Option<Placed<Layout>>,
+    /// The order of the rows. Default: `["ticker", "date", "period", "regime"]`.
+    pub sort: Option<Placed<Vec<Placed<String>>>>,
+}
+
+/// When a scheduler should run it.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, expecting = "a table")]
+pub struct ScheduleSection {
+    /// Five fields: minute, hour, day of month, month, day of week.
+    #[serde(default)]
+    pub cron: Option<Placed<Cron>>,
+    /// The zone that the hours are told in. Default: UTC.
+    #[serde(default)]
+    pub timezone: Option<Placed<Zone>>,
+}
+
+impl Definition {
+    /// The JSON Schema of a definition.
+    pub fn json_schema() -> schemars::Schema {
+        schemars::schema_for!(Self)
+    }
+}

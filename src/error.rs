@@ -1,0 +1,249 @@
+//! What can go wrong, as one type.
+//!
+//! A variant names an operation with its coordinates. `Display` says what failed and `source()` says why, never both.
+//! [`Error::hint`] is the action that a person can take, and [`Error::exit_code`] what a scheduler acts on. No variant
+//! holds a key, nor an address with its query.
+
+use std::fmt;
+use std::io;
+use std::path::PathBuf;
+
+use crate::interface::ValidationFault;
+use crate::problem::Problems;
+
+/// The result of an operation of Bellwether.
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+/// The exit code for what a person typed: arguments and definitions.
+pub const EXIT_USAGE: u8 = 2;
+
+/// A reason of another crate, kept for `source()`.
+pub type Reason = Box<dyn std::error::Error + Send + Sync>;
+
+/// An operation that failed.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// A definition that is not right.
+    #[error("{0}")]
+    Definition(Problems),
+
+    /// A definition that is not there.
+    #[error("no definition `{given}`: `{}` does not exist", path.display())]
+    NoDefinition {
+        /// What was asked for.
+        given: String,
+        /// Where it was looked for.
+        path: PathBuf,
+        /// The nearest names.
+        hint: String,
+    },
+
+    /// A definition whose file name cannot name a dataset.
+    #[error("`{}` cannot name a dataset", path.display())]
+    DefinitionName {
+        /// The file.
+        path: PathBuf,
+    },
+
+    /// A file or folder that cannot be read.
+    #[error("cannot read `{}`", path.display())]
+    Read {
+        /// The file or folder.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+
+    /// A file or folder that cannot be written.
+    #[error("cannot write `{}`", path.display())]
+    Write {
+        /// The file or folder.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+
+    /// Columns that cannot be encoded into a file.
+    #[error("cannot write rows to `{}`", path.display())]
+    Encode {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: Reason,
+    },
+
+    /// A file whose columns cannot be read.
+    #[error("cannot read the rows of `{}`", path.display())]
+    Damaged {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: Reason,
+    },
+
+    /// The standard output that is gone: its reader has seen enough.
+    #[error("standard output is closed")]
+    BrokenPipe,
+
+    /// The standard output that cannot be written for another reason.
+    #[error("cannot write to standard output")]
+    Stdout {
+        /// Why.
+        source: io::Error,
+    },
+
+    /// A key that nothing gives.
+    #[error("no API key for {host}")]
+    NoKey {
+        /// The service's host.
+        host: String,
+    },
+
+    /// A key that cannot be had from where the definition says it is.
+    #[error("cannot get the API key from {place}")]
+    KeySource {
+        /// The file or command, without its output.
+        place: String,
+        /// Why.
+        source: Reason,
+    },
+
+    /// A key that the service does not take.
+    #[error("{host} refused the API key with status {status}")]
+    KeyRefused {
+        /// The service's host.
+        host: String,
+        /// The HTTP status.
+        status: u16,
+    },
+
+    /// A service that does not answer.
+    #[error("cannot reach {host} for `{request}`")]
+    Unreachable {
+        /// Host and port.
+        host: String,
+        /// The request, without the key.
+        request: String,
+        /// Why.
+        source: Reason,
+    },
+
+    /// A request that the service finds invalid.
+    #[error("{host} says that `{request}` is invalid: {fault}")]
+    Invalid {
+        /// Host and port.
+        host: String,
+        /// The request, without the key.
+        request: String,
+        /// What it says.
+        fault: ValidationFault,
+    },
+
+    /// A status that nothing can be done with.
+    #[error("{host} answered `{request}` with status {status}")]
+    Status {
+        /// Host and port.
+        host: String,
+        /// The request, without the key.
+        request: String,
+        /// The HTTP status.
+        status: u16,
+    },
+
+    /// A body that is not what the interface describes.
+    #[error("the answer to `{request}` cannot be read: {reason} at byte {offset}")]
+    Malformed {
+        /// The request, without the key.
+        request: String,
+        /// What is wrong with it.
+        reason: String,
+        /// Where, counted from the start of the body.
+        offset: usize,
+    },
+
+    /// An HTTP client that cannot be set up.
+    #[error("cannot set up the HTTP client")]
+    Client {
+        /// Why.
+        source: Reason,
+    },
+
+    /// A service that cannot be started.
+    #[error("cannot serve on {address}")]
+    Serve {
+        /// The address.
+        address: String,
+        /// Why.
+        source: io::Error,
+    },
+
+    /// A join that the data frames refuse.
+    #[error("cannot join signals with news")]
+    Join {
+        /// Why.
+        source: Reason,
+    },
+
+    /// A dataset without rows.
+    #[error("`{name}` has no rows: the service gave no signals for it")]
+    Empty {
+        /// The definition.
+        name: String,
+    },
+
+    /// A person or a scheduler that asked to stop.
+    #[error("interrupted; nothing was published")]
+    Interrupted,
+
+    /// A thread that died: a defect of ours.
+    #[error("a worker stopped unexpectedly; this is a defect of bellwether")]
+    Worker {
+        /// What it said.
+        source: Reason,
+    },
+}
+
+impl From<Problems> for Error {
+    fn from(problems: Problems) -> Self {
+        Self::Definition(problems)
+    }
+}
+
+impl Error {
+    /// What a person can do about it.
+    pub fn hint(&self) -> Option<String> {
+        let hint: &dyn fmt::Display = match self {
+            Self::NoDefinition { hint, .. } => hint,
+            Self::DefinitionName { .. } => &"name the file with letters, digits, `-` and `_`, at most 64 of them",
+            Self::NoKey { .. } => &KEY_PLACES,
+            Self::KeyRefused { .. } => &"check the key in `BELLWETHER_API_KEY`, `api_key_file` or `api_key_command`",
+            Self::KeySource { .. } => &"the key is the first line of the file, or of what the command prints",
+            Self::Unreachable { .. } => &"check `base_url` and `sentiment_base_url`, and the network",
+            Self::Empty { .. } => &"check the sectors, periods and regimes of the definition",
+            Self::Write { source, .. } if source.kind() == io::ErrorKind::PermissionDenied => {
+                &"choose a folder that you may write to with `--output`"
+            }
+            Self::Write { source, .. } if source.kind() == io::ErrorKind::StorageFull => {
+                &"free some space and run it again; what was published before is untouched"
+            }
+            Self::Status { status: 404, .. } => &"this service may not have that operation any more",
+            Self::Damaged { .. } => &"run the definition again; the file cannot be trusted",
+            _ => return None,
+        };
+        Some(hint.to_string())
+    }
+
+    /// The exit code that tells a scheduler what kind of failure it was.
+    pub fn exit_code(&self) -> u8 {
+        match self {
+            Self::BrokenPipe => 0,
+            Self::Definition(_) | Self::NoDefinition { .. } | Self::DefinitionName { .. } => EXIT_USAGE,
+            Self::Interrupted => 130,
+            _ => 1,
+        }
+    }
+}
+
+/// Where a key may come from.
+const KEY_PLACES: &str = "set `BELLWETHER_API_KEY`, or name an `api_key_file` or an `api_key_command` in `[source]`";

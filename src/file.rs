@@ -1,0 +1,165 @@
+//! Files and folders that appear whole or not at all, and errors that name their path.
+
+use std::fs::{self, File};
+use std::io::{self, Read, Write};
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+
+use crate::error::{Error, Result};
+
+/// A folder that is being written: it lives under a hidden name, and goes away with everything in it unless it is
+/// published.
+#[derive(Debug)]
+pub struct Staging {
+    path: PathBuf,
+    is_published: bool,
+}
+
+impl Staging {
+    /// A new, empty folder inside `parent`, which is made where it is missing.
+    ///
+    /// # Errors
+    ///
+    /// When a folder cannot be made, or there is one of that name already.
+    pub fn create(parent: &Path, name: &str) -> Result<Self> {
+        fs::create_dir_all(parent).map_err(|source| Error::Write { path: parent.to_owned(), source })?;
+        let path = parent.join(format!(".partial-{name}"));
+        fs::create_dir(&path).map_err(|source| Error::Write { path: path.clone(), source })?;
+        Ok(Self { path, is_published: false })
+    }
+
+    /// Where a file of the folder is written.
+    pub fn file(&self, name: &str) -> PathBuf {
+        self.path.join(name)
+    }
+
+    /// Makes the folder and what it holds durable and gives it its name.
+    ///
+    /// # Errors
+    ///
+    /// When the disk does not take it, or `target` exists.
+    pub fn publish(mut self, target: &Path) -> Result<()> {
+        sync_folder(&self.path)?;
+        fs::rename(&self.path, target).map_err(|source| Error::Write { path: target.to_owned(), source })?;
+        self.is_published = true;
+        target.parent().map_or(Ok(()), sync_folder)
+    }
+}
+
+impl Drop for Staging {
+    fn drop(&mut self) {
+        if !self.is_published {
+            // Best effort: what stays behind is hidden, and no reader takes it for anything.
+            let _ = fs::remove_dir_all(&self.path);
+        }
+    }
+}
+
+/// A new file to write rows into.
+///
+/// # Errors
+///
+/// When it cannot be made.
+pub fn create(path: &Path) -> Result<File> {
+    File::create_new(path).map_err(|source| Error::Write { path: path.to_owned(), source })
+}
+
+/// Opens a file to read rows from.
+///
+/// # Errors
+///
+/// When it cannot be opened.
+pub fn open(path: &Path) -> Result<File> {
+    File::open(path).map_err(|source| Error::Read { path: path.to_owned(), source })
+}
+
+/// Makes what was written to a file durable.
+///
+/// # Errors
+///
+/// When the disk does not take it.
+pub fn sync(file: &File, path: &Path) -> Result<()> {
+    file.sync_all().map_err(|source| Error::Write { path: path.to_owned(), source })
+}
+
+/// Writes a record as JSON that people can read too.
+///
+/// # Errors
+///
+/// When it cannot be written.
+pub fn write_json(path: &Path, record: &impl Serialize) -> Result<()> {
+    let mut text = serde_json::to_vec_pretty(record)
+        .map_err(|error| Error::Encode { path: path.to_owned(), source: error.into() })?;
+    text.push(b'\n');
+    let mut file = create(path)?;
+    file.write_all(&text).map_err(|source| Error::Write { path: path.to_owned(), source })?;
+    sync(&file, path)
+}
+
+/// Points the link `latest` in a folder at one of the folder's entries, in one step.
+///
+/// # Errors
+///
+/// When the link cannot be written.
+pub fn point_latest(folder: &Path, entry: &str) -> Result<()> {
+    let target = folder.join("latest");
+    let staged = folder.join(format!(".latest-{entry}"));
+    std::os::unix::fs::symlink(entry, &staged)
+        .and_then(|()| fs::rename(&staged, &target))
+        .map_err(|source| Error::Write { path: target, source })?;
+    sync_folder(folder)
+}
+
+/// What a file of rows is, so that a reader can tell whether it still is.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FileRecord {
+    /// Its name.
+    pub name: String,
+    /// Its rows.
+    pub rows: u64,
+    /// Its size.
+    pub bytes: u64,
+    /// The SHA-256 of its bytes, as `sha256sum` prints it.
+    pub sha256: String,
+}
+
+impl FileRecord {
+    /// Describes a file that was written.
+    ///
+    /// # Errors
+    ///
+    /// When it cannot be read back.
+    pub fn of(path: &Path, name: &str, rows: u64) -> Result<Self> {
+        let failed = |source| Error::Read { path: path.to_owned(), source };
+        let mut file = open(path)?;
+        let mut hasher = Sha256::new();
+        let mut buffer = vec![0; 1 << 18];
+        let mut bytes = 0;
+        loop {
+            match file.read(&mut buffer).map_err(failed)? {
+                0 => break,
+                count => {
+                    hasher.update(&buffer[..count]);
+                    bytes += count as u64;
+                }
+            }
+        }
+        Ok(Self { name: name.to_owned(), rows, bytes, sha256: hex(&hasher.finalize()) })
+    }
+}
+
+/// The SHA-256 of some bytes.
+pub fn digest(bytes: &[u8]) -> String {
+    hex(&Sha256::digest(bytes))
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+fn sync_folder(path: &Path) -> Result<()> {
+    let synced: io::Result<()> = File::open(path).and_then(|folder| folder.sync_all());
+    synced.map_err(|source| Error::Write { path: path.to_owned(), source })
+}

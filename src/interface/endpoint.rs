@@ -1,0 +1,118 @@
+//! The operations of the service: thirteen, at two base addresses, all GET.
+
+use std::fmt;
+
+/// Which of the two base addresses an operation lives at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Base {
+    /// `{base_url}`: signals.
+    Signals,
+    /// `{sentiment_base_url}`: news and sentiment.
+    Sentiment,
+}
+
+impl Base {
+    /// The placeholder that the interface writes for it.
+    pub fn placeholder(self) -> &'static str {
+        match self {
+            Self::Signals => "{base_url}",
+            Self::Sentiment => "{sentiment_base_url}",
+        }
+    }
+}
+
+/// One operation of the service.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Endpoint {
+    /// Histories of all tickers of a sector.
+    SignalsHistoryAll,
+    /// The latest signal of one ticker.
+    Signals,
+    /// Histories of all tickers, each with its own period and regime.
+    SignalsHistoryBatchedAll,
+    /// Histories of many tickers in batched form.
+    SignalsHistoryBatched,
+    /// The history of one ticker.
+    SignalsHistory,
+    /// The tickers that the service knows.
+    TickersAvailable,
+    /// As [`Endpoint::SignalsHistoryAll`], from the older model.
+    LegacyHistoryAll,
+    /// As [`Endpoint::SignalsHistoryBatched`], from the older model.
+    LegacyHistoryBatched,
+    /// As [`Endpoint::SignalsHistory`], from the older model.
+    LegacyHistory,
+    /// As [`Endpoint::Signals`], from the older model.
+    LegacySignals,
+    /// The lowest, highest and average scoring article of a ticker.
+    SocialSentiment,
+    /// The scored news articles of a ticker.
+    NewsArticles,
+    /// The historical sentiment of a ticker.
+    HistoricalSentiment,
+}
+
+/// The placeholder for a ticker in a path.
+const TICKER: &str = "/{ticker}";
+
+impl Endpoint {
+    /// Every operation, signals first, in the order of the interface.
+    pub const ALL: [Self; 13] = [
+        Self::SignalsHistoryAll,
+        Self::Signals,
+        Self::SignalsHistoryBatchedAll,
+        Self::SignalsHistoryBatched,
+        Self::SignalsHistory,
+        Self::TickersAvailable,
+        Self::LegacyHistoryAll,
+        Self::LegacyHistoryBatched,
+        Self::LegacyHistory,
+        Self::LegacySignals,
+        Self::SocialSentiment,
+        Self::NewsArticles,
+        Self::HistoricalSentiment,
+    ];
+
+    /// Its path below the base address, with `{ticker}` where one ticker's symbol goes.
+    pub fn path(self) -> &'static str {
+        match self {
+            Self::SignalsHistoryAll => "signals-history-all",
+            Self::Signals => "signals/{ticker}",
+            Self::SignalsHistoryBatchedAll => "signals-history-batched-all",
+            Self::SignalsHistoryBatched => "signals-history-batched",
+            Self::SignalsHistory => "signals-history/{ticker}",
+            Self::TickersAvailable => "tickers/available",
+            Self::LegacyHistoryAll => "signals-legacy-history-all",
+            Self::LegacyHistoryBatched => "signals-legacy-history-batched",
+            Self::LegacyHistory => "signals-legacy-history/{ticker}",
+            Self::LegacySignals => "signals-legacy/{ticker}",
+            Self::SocialSentiment => "social_sentiment/{ticker}",
+            Self::NewsArticles => "news_articles/{ticker}",
+            Self::HistoricalSentiment => "historical_ss_data/{ticker}",
+        }
+    }
+
+    /// Its name in data and messages: the path without its placeholder.
+    pub fn name(self) -> &'static str {
+        self.path().strip_suffix(TICKER).unwrap_or(self.path())
+    }
+
+    /// Whether the path names one ticker.
+    pub fn is_of_one_ticker(self) -> bool {
+        self.path().ends_with(TICKER)
+    }
+
+    /// The base address it lives at.
+    pub fn base(self) -> Base {
+        match self {
+            Self::SocialSentiment | Self::NewsArticles | Self::HistoricalSentiment => Base::Sentiment,
+            _ => Base::Signals,
+        }
+    }
+}
+
+impl fmt::Display for Endpoint {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.pad(self.name())
+    }
+}

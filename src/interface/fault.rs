@@ -1,0 +1,74 @@
+//! The one fault that the interface describes: 422, with a place, a message and a type for each problem.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+/// The body of a 422.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct ValidationFault {
+    /// What was wrong with the request, one entry a problem.
+    pub detail: Vec<ValidationProblem>,
+}
+
+/// One problem of a request.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct ValidationProblem {
+    /// Where: `["query", "sector"]`.
+    pub loc: Vec<Location>,
+    /// What, for people.
+    pub msg: String,
+    /// What, for programs.
+    #[serde(rename = "type")]
+    pub kind: String,
+}
+
+/// One step of a problem's place.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum Location {
+    /// A position in a list.
+    Index(i64),
+    /// The name of a parameter, or of the part of the request that holds it.
+    Name(String),
+}
+
+impl ValidationProblem {
+    /// The parameter that it is about, where one is named.
+    pub fn parameter(&self) -> Option<&str> {
+        match self.loc.last() {
+            Some(Location::Name(name)) => Some(name),
+            _ => None,
+        }
+    }
+}
+
+impl fmt::Display for Location {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Index(index) => index.fmt(formatter),
+            Self::Name(name) => name.fmt(formatter),
+        }
+    }
+}
+
+impl fmt::Display for ValidationProblem {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("`")?;
+        for (position, step) in self.loc.iter().enumerate() {
+            let dot = if position == 0 { "" } else { "." };
+            write!(formatter, "{dot}{step}")?;
+        }
+        write!(formatter, "`: {}", self.msg)
+    }
+}
+
+impl fmt::Display for ValidationFault {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (position, problem) in self.detail.iter().enumerate() {
+            let separator = if position == 0 { "" } else { "; " };
+            write!(formatter, "{separator}{problem}")?;
+        }
+        Ok(())
+    }
+}

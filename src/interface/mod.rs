@@ -1,0 +1,21 @@
+//! The service as types: its operations, its parameters, its records, its faults.
+//!
+//! The client decodes with these types and the built-in service answers with them, so the two cannot drift apart.
+//! A type here says what the interface says and no more: where the interface is silent (a bound on `confidence`, the
+//! range of a score), no rule is invented. This room knows nothing of HTTP, files or time zones.
+
+mod change_set;
+mod endpoint;
+mod fault;
+mod history;
+mod parameter;
+mod sentiment;
+mod ticker;
+
+pub use change_set::{ChangeSet, HistoryKey, LatestForm, SummaryForm};
+pub use endpoint::{Base, Endpoint};
+pub use fault::{Location, ValidationFault, ValidationProblem};
+pub use history::{BatchedHistory, HistoryEntry, IndexedSignal, LatestSignal, SectorHistory};
+pub use parameter::{Period, Regime, Sector, Signal, Unknown};
+pub use sentiment::{ArticleReference, HistoricalSentiment, NewsArticle, Score, SentimentSummary, TrailingSummary};
+pub use ticker::Ticker;

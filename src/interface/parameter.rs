@@ -1,0 +1,274 @@
+//! The values that a request may name: period, regime, sector; and the two signals an answer may hold.
+//!
+//! Each is a closed set with one spelling a value. Parsing refuses everything else with the set as the hint.
+
+use std::borrow::Cow;
+use std::fmt;
+use std::str::FromStr;
+
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
+
+/// A value outside the interface's closed sets, with what would be right.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("unknown {kind} `{given}`")]
+pub struct Unknown {
+    /// What was expected: "period", "regime", "signal".
+    pub kind: &'static str,
+    /// What came instead.
+    pub given: String,
+    /// The values that are known, in words.
+    pub hint: &'static str,
+}
+
+impl Unknown {
+    /// The message and, on a second line, the hint: the form in which a hint travels through a deserializer.
+    pub(crate) fn into_custom<E: de::Error>(self) -> E {
+        E::custom(format_args!("{self}\n{}", self.hint))
+    }
+}
+
+/// The horizon of a signal: 1 to 30 days, or 1 to 6 months.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Period(u8);
+
+const PERIODS: [&str; 36] = [
+    "1d", "2d", "3d", "4d", "5d", "6d", "7d", "8d", "9d", "10d", "11d", "12d", "13d", "14d", "15d", "16d", "17d",
+    "18d", "19d", "20d", "21d", "22d", "23d", "24d", "25d", "26d", "27d", "28d", "29d", "30d", "1m", "2m", "3m", "4m",
+    "5m", "6m",
+];
+
+impl Period {
+    /// How many periods there are.
+    pub const COUNT: usize = PERIODS.len();
+
+    /// Every period, from the shortest horizon to the longest.
+    pub fn all() -> impl ExactSizeIterator<Item = Self> + Clone {
+        (0..Self::COUNT as u8).map(Self)
+    }
+
+    /// The interface's spelling: `15d`, `1m`.
+    pub fn as_str(self) -> &'static str {
+        PERIODS[usize::from(self.0)]
+    }
+
+    /// Its place among all periods, shortest horizon first.
+    pub fn index(self) -> usize {
+        usize::from(self.0)
+    }
+}
+
+impl Default for Period {
+    /// `15d`, the interface's default.
+    fn default() -> Self {
+        Self(14)
+    }
+}
+
+impl FromStr for Period {
+    type Err = Unknown;
+
+    fn from_str(text: &str) -> Result<Self, Unknown> {
+        match PERIODS.iter().position(|&known| known == text) {
+            Some(index) => Ok(Self(index as u8)),
+            None => Err(Unknown { kind: "period", given: text.to_owned(), hint: "periods are 1d to 30d and 1m to 6m" }),
+        }
+    }
+}
+
+/// The market regime a signal is computed for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Regime {
+    /// Falling markets.
+    Bear,
+    /// Rising markets.
+    Bull,
+    /// No assumption; the interface's default.
+    #[default]
+    Neutral,
+}
+
+impl Regime {
+    /// Every regime, in the order of its spelling.
+    pub const ALL: [Self; 3] = [Self::Bear, Self::Bull, Self::Neutral];
+
+    /// The interface's spelling.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Bear => "bear",
+            Self::Bull => "bull",
+            Self::Neutral => "neutral",
+        }
+    }
+}
+
+impl FromStr for Regime {
+    type Err = Unknown;
+
+    fn from_str(text: &str) -> Result<Self, Unknown> {
+        Self::ALL.into_iter().find(|regime| regime.as_str() == text).ok_or_else(|| Unknown {
+            kind: "regime",
+            given: text.to_owned(),
+            hint: "regimes are neutral, bear and bull",
+        })
+    }
+}
+
+/// What the service says to do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Signal {
+    /// Buy.
+    Buy,
+    /// Sell.
+    Sell,
+}
+
+impl Signal {
+    /// Both signals, in the order of their spelling.
+    pub const ALL: [Self; 2] = [Self::Buy, Self::Sell];
+
+    /// The interface's spelling.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Buy => "buy",
+            Self::Sell => "sell",
+        }
+    }
+}
+
+impl FromStr for Signal {
+    type Err = Unknown;
+
+    fn from_str(text: &str) -> Result<Self, Unknown> {
+        match text {
+            "buy" => Ok(Self::Buy),
+            "sell" => Ok(Self::Sell),
+            _ => Err(Unknown { kind: "signal", given: text.to_owned(), hint: "signals are buy and sell" }),
+        }
+    }
+}
+
+/// A sector's name. The interface takes any text and gives examples only.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Sector(String);
+
+impl Sector {
+    /// The name as it goes into a request.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl FromStr for Sector {
+    type Err = Unknown;
+
+    fn from_str(text: &str) -> Result<Self, Unknown> {
+        if text.trim().is_empty() || text.trim() != text || text.chars().any(char::is_control) {
+            let hint = "a sector is a name such as energy, without spaces around it";
+            return Err(Unknown { kind: "sector", given: text.to_owned(), hint });
+        }
+        Ok(Self(text.to_owned()))
+    }
+}
+
+impl JsonSchema for Sector {
+    fn schema_name() -> Cow<'static, str> {
+        "Sector".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({ "type": "string", "minLength": 1, "examples": ["energy", "healthcare", "financials"] })
+    }
+}
+
+/// One spelling a value: text in every format, refused with a hint when it is not known.
+macro_rules! spelled {
+    ($($type:ty),+) => {$(
+        impl fmt::Display for $type {
+            fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+                formatter.pad(self.as_str())
+            }
+        }
+
+        impl Serialize for $type {
+            fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+                serializer.serialize_str(self.as_str())
+            }
+        }
+
+        impl<'de> Deserialize<'de> for $type {
+            fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+                struct Text;
+                impl de::Visitor<'_> for Text {
+                    type Value = $type;
+
+                    fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+                        formatter.write_str("a string")
+                    }
+
+                    fn visit_str<E: de::Error>(self, text: &str) -> Result<$type, E> {
+                        text.parse().map_err(Unknown::into_custom)
+                    }
+                }
+                deserializer.deserialize_str(Text)
+            }
+        }
+    )+};
+}
+
+pub(super) use spelled;
+
+spelled!(Period, Regime, Sector, Signal);
+
+/// A closed set as a JSON Schema enumeration, so that editors complete its values.
+macro_rules! enumerated {
+    ($type:ty, $name:literal, $all:expr) => {
+        impl JsonSchema for $type {
+            fn schema_name() -> Cow<'static, str> {
+                $name.into()
+            }
+
+            fn json_schema(_: &mut SchemaGenerator) -> Schema {
+                let spellings: Vec<&str> = $all.into_iter().map(<$type>::as_str).collect();
+                json_schema!({ "type": "string", "enum": spellings })
+            }
+        }
+    };
+}
+
+enumerated!(Period, "Period", Period::all());
+enumerated!(Regime, "Regime", Regime::ALL);
+
+#[cfg(test)]
+mod tests {
+    use super::{Period, Regime, Sector, Signal};
+
+    #[test]
+    fn the_periods_are_1d_to_30d_and_1m_to_6m() {
+        let days = (1..=30).map(|count| format!("{count}d"));
+        let months = (1..=6).map(|count| format!("{count}m"));
+        let expected: Vec<String> = days.chain(months).collect();
+        assert_eq!(Period::all().map(|period| period.to_string()).collect::<Vec<_>>(), expected);
+        for text in ["0d", "31d", "7m", "15", "15D", " 15d", "d", "", "01d"] {
+            assert!(text.parse::<Period>().is_err(), "{text:?} was taken as a period");
+        }
+    }
+
+    #[test]
+    fn the_defaults_are_those_of_the_interface() {
+        assert_eq!(Period::default().as_str(), "15d");
+        assert_eq!(Regime::default().as_str(), "neutral");
+    }
+
+    #[test]
+    fn every_spelling_reads_back_and_no_other_case_is_taken() {
+        for regime in Regime::ALL {
+            assert_eq!(regime.as_str().parse(), Ok(regime));
+        }
+        for signal in Signal::ALL {
+            assert_eq!(signal.as_str().parse(), Ok(signal));
+        }
+        assert!("Buy".parse::<Signal>().is_err());
+        assert!(" energy".parse::<Sector>().is_err());
+    }
+}

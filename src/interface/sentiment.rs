@@ -1,0 +1,139 @@
+//! News and sentiment: articles, the summary of a ticker, its history.
+
+use std::borrow::Cow;
+
+use serde::{Deserialize, Serialize};
+
+use super::ticker::Ticker;
+
+/// A score as it arrives: a number, or a string that holds a decimal number.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum Score<'a> {
+    /// `0.25`
+    Number(f64),
+    /// `"0.25"`
+    #[serde(borrow)]
+    Text(Cow<'a, str>),
+}
+
+impl Score<'_> {
+    /// The finite number that it stands for; none for any other text.
+    pub fn value(&self) -> Option<f64> {
+        let value = match self {
+            Self::Number(value) => *value,
+            // A decimal number, not whatever a float parser takes: no `inf`, no `nan`.
+            Self::Text(text) if text.bytes().any(|byte| byte.is_ascii_digit()) => text.parse().ok()?,
+            Self::Text(_) => return None,
+        };
+        value.is_finite().then_some(value)
+    }
+}
+
+/// A scored news article.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct NewsArticle<'a> {
+    /// The calendar date, YYYY-MM-DD.
+    #[serde(borrow)]
+    pub date: Cow<'a, str>,
+    /// The headline.
+    #[serde(borrow)]
+    pub title: Cow<'a, str>,
+    /// The score; null where the service has none.
+    #[serde(borrow)]
+    pub score: Option<Score<'a>>,
+    /// The address of the article.
+    #[serde(borrow)]
+    pub link: Cow<'a, str>,
+}
+
+/// An article that a summary refers to.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct ArticleReference<'a> {
+    /// The calendar date, YYYY-MM-DD.
+    #[serde(borrow)]
+    pub date: Cow<'a, str>,
+    /// The score.
+    #[serde(borrow)]
+    pub score: Score<'a>,
+    /// The address of the article.
+    #[serde(borrow)]
+    pub link: Cow<'a, str>,
+}
+
+/// The sentiment summary of a ticker.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct SentimentSummary<'a> {
+    /// The company's name.
+    #[serde(borrow)]
+    pub debtor: Cow<'a, str>,
+    /// The symbol.
+    pub ticker: Ticker,
+    /// The article that scores lowest.
+    #[serde(borrow)]
+    pub low_article: ArticleReference<'a>,
+    /// The article that scores highest.
+    #[serde(borrow)]
+    pub high_article: ArticleReference<'a>,
+    /// The article that stands for the average.
+    #[serde(borrow)]
+    pub avg_article: ArticleReference<'a>,
+}
+
+/// The sentiment summary as it was written before change set G, over the latest thirty days.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[expect(missing_docs, reason = "the record names these fields and says nothing else of them")]
+pub struct TrailingSummary<'a> {
+    #[serde(borrow)]
+    pub debtor: Cow<'a, str>,
+    pub ticker: Ticker,
+    #[serde(borrow)]
+    pub crawl_date: Cow<'a, str>,
+    #[serde(borrow)]
+    pub low_score_latest30: Score<'a>,
+    #[serde(borrow)]
+    pub low_link_latest30: Cow<'a, str>,
+    #[serde(borrow)]
+    pub low_summary_latest30: Cow<'a, str>,
+    #[serde(borrow)]
+    pub high_score_latest30: Score<'a>,
+    #[serde(borrow)]
+    pub high_link_latest30: Cow<'a, str>,
+    #[serde(borrow)]
+    pub high_summary_latest30: Cow<'a, str>,
+    #[serde(borrow)]
+    pub avg_score_latest30: Score<'a>,
+    #[serde(borrow)]
+    pub avg_link_latest30: Cow<'a, str>,
+    #[serde(borrow)]
+    pub avg_summary_latest30: Cow<'a, str>,
+}
+
+/// A day of historical sentiment. The interface does not show its fields; these are the built-in service's.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct HistoricalSentiment<'a> {
+    /// The calendar date, YYYY-MM-DD.
+    #[serde(borrow)]
+    pub date: Cow<'a, str>,
+    /// The mean score of the day's articles.
+    pub score: f64,
+    /// How many articles the day had.
+    pub articles: u32,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Score;
+
+    #[test]
+    fn a_score_is_a_number_or_a_decimal_string() {
+        let value = |json: &str| serde_json::from_str::<Score<'_>>(json).ok().and_then(|score| score.value());
+        assert_eq!(value("0.25"), Some(0.25));
+        assert_eq!(value("\"0.25\""), Some(0.25));
+        assert_eq!(value("\"-1\""), Some(-1.0));
+        assert_eq!(value("\"1e-3\""), Some(0.001));
+        for json in ["\"\"", "\"n/a\"", "\"nan\"", "\"inf\"", "\"-infinity\"", "\" 1\"", "\"1e999\"", "true", "[1]"] {
+            assert_eq!(value(json), None, "{json}");
+        }
+    }
+}

@@ -1,0 +1,71 @@
+//! Bellwether turns a vendor's trading signals and news scores into research data that can be trusted.
+//!
+//! Data takes one way through the house, from left to right, and never back:
+//!
+//! ```text
+//!     pipelines/*.toml                                                              output/
+//!          |                                                                           ^
+//!     definition -> plan -> fetch -> decode -> archive -> dataset -> export ----------+
+//!     what was      what    HTTP     bytes ->  what was   features,  sealed files
+//!     typed         it      bodies   Arrow     said,      join,
+//!                   means            columns   and when   order
+//! ```
+//!
+//! A stage knows the plan, the interface and the leaves, never its neighbour: [`run`] wires them, and [`cli`] is how
+//! people start it. Beside the corridor stands [`serve`], which answers the service's own interface.
+//!
+//! | room | what it is for |
+//! |---|---|
+//! | [`interface`] | the service as types: operations, parameters, records, faults |
+//! | [`definition`] | what a person typed, with its places in the file |
+//! | [`plan`] | what it means: requests, columns, order; every default filled in |
+//! | [`fetch`] | asks the service, politely and stubbornly |
+//! | [`decode`] | from bytes to typed columns; what cannot be typed is set aside |
+//! | [`archive`] | sealed runs: what was said, and when |
+//! | [`dataset`] | features of the news, joined to signals without look-ahead |
+//! | [`export`] | files that appear whole |
+//! | [`serve`] | the service's interface, answered from a demo universe |
+//! | [`run`] | wires the stages |
+//! | [`cli`] | the commands |
+//!
+//! The leaves import none of these: [`error`], [`problem`], [`secret`], [`time`], [`file`], and [`tables`], the columns
+//! that travel between the stages.
+//!
+//! ```
+//! use std::path::Path;
+//!
+//! use bellwether::definition::{Definition, Found};
+//! use bellwether::plan::Plan;
+//!
+//! let text = "
+//!     source.service = \"demo\"
+//!     signals.sectors = [\"energy\", \"utilities\"]
+//!     signals.periods = [\"5d\", \"1m\"]
+//! ";
+//! let path = Path::new("example.toml");
+//! let definition = Definition::parse(path, text)?;
+//! let plan = Plan::of(Found { name: "example".into(), path: path.into(), text: text.into(), definition })?;
+//!
+//! assert_eq!(plan.requests.len(), 4);
+//! assert_eq!(plan.requests[0].to_string(), "signals-history-all?sector=energy&period=5d&regime=neutral");
+//! assert_eq!(plan.dataset.schema.field(0).name(), "ticker");
+//! # Ok::<(), bellwether::error::Error>(())
+//! ```
+
+pub mod archive;
+pub mod cli;
+pub mod dataset;
+pub mod decode;
+pub mod definition;
+pub mod error;
+pub mod export;
+pub mod fetch;
+pub mod file;
+pub mod interface;
+pub mod plan;
+pub mod problem;
+pub mod run;
+pub mod secret;
+pub mod serve;
+pub mod tables;
+pub mod time;

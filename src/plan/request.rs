@@ -1,0 +1,69 @@
+//! One request of the service, without address and key.
+
+use std::fmt;
+
+use url::form_urlencoded;
+
+use crate::interface::{Endpoint, Period, Regime, Sector, Ticker};
+
+/// What to ask: an operation and its parameters.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Request {
+    /// The operation.
+    pub endpoint: Endpoint,
+    /// The ticker in its path.
+    pub ticker: Option<Ticker>,
+    /// The sector.
+    pub sector: Option<Sector>,
+    /// The period.
+    pub period: Option<Period>,
+    /// The regime.
+    pub regime: Option<Regime>,
+}
+
+impl Request {
+    /// The histories of a sector.
+    pub fn of_sector(sector: Sector, period: Period, regime: Regime) -> Self {
+        Self {
+            endpoint: Endpoint::SignalsHistoryAll,
+            ticker: None,
+            sector: Some(sector),
+            period: Some(period),
+            regime: Some(regime),
+        }
+    }
+
+    /// An operation that takes nothing but a ticker.
+    pub fn of_ticker(endpoint: Endpoint, ticker: Ticker) -> Self {
+        Self { endpoint, ticker: Some(ticker), sector: None, period: None, regime: None }
+    }
+
+    /// The path below the base address, its parts already escaped.
+    pub fn path(&self) -> String {
+        match &self.ticker {
+            // A ticker is made of letters that need no escape in a path but `^`.
+            Some(ticker) => self.endpoint.path().replace("{ticker}", &ticker.as_str().replace('^', "%5E")),
+            None => self.endpoint.path().to_owned(),
+        }
+    }
+
+    /// The query's pairs, in the order of the interface, without the key.
+    pub fn query(&self) -> impl Iterator<Item = (&'static str, &str)> {
+        [
+            ("sector", self.sector.as_ref().map(Sector::as_str)),
+            ("period", self.period.map(Period::as_str)),
+            ("regime", self.regime.map(Regime::as_str)),
+        ]
+        .into_iter()
+        .filter_map(|(name, value)| Some((name, value?)))
+    }
+}
+
+/// The path and the query, as people and logs see it.
+impl fmt::Display for Request {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(&self.path())?;
+        let query = form_urlencoded::Serializer::new(String::new()).extend_pairs(self.query()).finish();
+        if query.is_empty() { Ok(()) } else { write!(formatter, "?{query}") }
+    }
+}

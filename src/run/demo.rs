@@ -1,0 +1,56 @@
+//! The demo service, in this process, for as long as a run needs it.
+
+use std::net::Ipv4Addr;
+
+use chrono::NaiveDate;
+use tokio::net::TcpListener;
+
+use crate::error::{Error, Result};
+use crate::fetch::Addresses;
+use crate::interface::ChangeSet;
+use crate::secret::ApiKey;
+use crate::serve::{self, Running, Service, Universe};
+
+/// The seed of the demo universe.
+pub const DEMO_SEED: u64 = 500;
+
+/// A demo service on a free port of the loopback address.
+#[derive(Debug)]
+pub struct Demo {
+    running: Running,
+    key: ApiKey,
+}
+
+impl Demo {
+    /// Starts the service as it stands on a day.
+    ///
+    /// # Errors
+    ///
+    /// When no port of the loopback address can be listened on.
+    pub async fn start(today: NaiveDate) -> Result<Self> {
+        let failed = |source| Error::Serve { address: Ipv4Addr::LOCALHOST.to_string(), source };
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.map_err(failed)?;
+        let key = ApiKey::of_the_demo();
+        let service = Service::new(Universe::new(DEMO_SEED, today), ChangeSet::All, key.expose().to_owned());
+        Ok(Self { running: serve::start(service, listener).map_err(failed)?, key })
+    }
+
+    /// Where it is.
+    pub fn addresses(&self) -> Addresses {
+        Addresses { signals: self.running.base_url().clone(), sentiment: self.running.sentiment_base_url().clone() }
+    }
+
+    /// The key that it takes.
+    pub fn key(&self) -> ApiKey {
+        self.key.clone()
+    }
+
+    /// Stops it.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping it leaves the service to the end of the process.
+    pub async fn stop(self) {
+        self.running.stop().await;
+    }
+}

@@ -1,0 +1,152 @@
+//! What a run made, in a few lines.
+
+use std::collections::BTreeSet;
+use std::fmt;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use arrow::array::{AsArray, RecordBatch};
+use arrow::datatypes::TimestampMicrosecondType;
+use chrono::DateTime;
+
+use crate::archive::SealedRun;
+use crate::export::Dataset;
+use crate::file::FileRecord;
+use crate::plan::{Format, Plan};
+
+/// What a run made.
+#[derive(Clone, Debug)]
+pub struct Summary {
+    /// The rows of the dataset.
+    pub rows: u64,
+    /// The tickers in it.
+    pub tickers: usize,
+    /// Its first and last date, in microseconds of the naive clock.
+    pub dates: Option<(i64, i64)>,
+    /// The records that were set aside.
+    pub rejects: usize,
+    /// How long the run took.
+    pub elapsed: Duration,
+    /// The folder of the sealed run.
+    pub run: PathBuf,
+    /// The folder of the dataset.
+    pub dataset: PathBuf,
+    /// The link to the latest version.
+    pub latest: PathBuf,
+    /// The dataset's files.
+    pub files: Vec<FileRecord>,
+    /// The format of the first file.
+    pub format: Format,
+}
+
+/// What is counted while rows pass by.
+#[derive(Debug, Default)]
+pub(super) struct Tally {
+    rejects: usize,
+    rows: u64,
+    tickers: BTreeSet<String>,
+    dates: Option<(i64, i64)>,
+}
+
+impl Tally {
+    pub(super) fn new(rejects: usize) -> Self {
+        Self { rejects, ..Self::default() }
+    }
+
+    pub(super) fn count(&mut self, rows: &RecordBatch) {
+        self.rows += rows.num_rows() as u64;
+        if let Some(column) = rows.column_by_name("ticker") {
+            let mut last = None;
+            for ticker in column.as_string::<i32>().iter().flatten() {
+                if last != Some(ticker) && !self.tickers.contains(ticker) {
+                    self.tickers.insert(ticker.to_owned());
+                }
+                last = Some(ticker);
+            }
+        }
+        if let Some(column) = rows.column_by_name("date") {
+            let dates = column.as_primitive::<TimestampMicrosecondType>();
+            let bounds = (arrow::compute::min(dates), arrow::compute::max(dates));
+            if let (Some(first), Some(last)) = bounds {
+                let (earlier, later) = self.dates.unwrap_or((first, last));
+                self.dates = Some((earlier.min(first), later.max(last)));
+            }
+        }
+    }
+
+    pub(super) fn summary(self, plan: &Plan, run: &SealedRun, dataset: Dataset) -> Summary {
+        Summary {
+            rows: self.rows,
+            tickers: self.tickers.len(),
+            dates: self.dates,
+            rejects: self.rejects,
+            elapsed: Duration::ZERO,
+            run: run.path().to_owned(),
+            dataset: dataset.path,
+            latest: dataset.latest,
+            files: dataset.files,
+            format: plan.formats.first().copied().unwrap_or(Format::Parquet),
+        }
+    }
+}
+
+impl Summary {
+    /// The line of Python that reads the dataset.
+    fn python(&self) -> String {
+        let file = self.files.first().map_or("", |file| &file.name);
+        let path = self.latest.join(file);
+        let read = match self.format {
+            Format::Parquet => "read_parquet",
+            Format::Csv => "read_csv",
+            Format::Arrow => "read_ipc",
+        };
+        let options = if self.format == Format::Csv { ", try_parse_dates=True" } else { "" };
+        format!("import polars; frame = polars.{read}(\"{}\"{options})", path.display())
+    }
+}
+
+impl fmt::Display for Summary {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let bytes: u64 = self.files.iter().map(|file| file.bytes).sum();
+        let date =
+            |micros| DateTime::from_timestamp_micros(micros).map_or_else(String::new, |it| it.date_naive().to_string());
+        writeln!(formatter, "rows      {}", grouped(self.rows))?;
+        writeln!(formatter, "tickers   {}", grouped(self.tickers as u64))?;
+        if let Some((first, last)) = self.dates {
+            writeln!(formatter, "dates     {} to {}", date(first), date(last))?;
+        }
+        writeln!(formatter, "rejects   {}", grouped(self.rejects as u64))?;
+        writeln!(formatter, "bytes     {}", grouped(bytes))?;
+        writeln!(formatter, "time      {:.1} s", self.elapsed.as_secs_f64())?;
+        writeln!(formatter, "archive   {}", self.run.display())?;
+        for file in &self.files {
+            writeln!(formatter, "dataset   {}", self.dataset.join(&file.name).display())?;
+        }
+        writeln!(formatter, "python    {}", self.python())
+    }
+}
+
+/// A number with its thousands apart.
+pub(super) fn grouped(number: u64) -> String {
+    let digits = number.to_string();
+    let mut text = String::with_capacity(digits.len() + digits.len() / 3);
+    for (position, digit) in digits.chars().enumerate() {
+        if position > 0 && (digits.len() - position) % 3 == 0 {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::grouped;
+
+    #[test]
+    fn thousands_stand_apart() {
+        for (number, text) in [(0, "0"), (999, "999"), (1000, "1,000"), (1_234_567, "1,234,567")] {
+            assert_eq!(grouped(number), text);
+        }
+    }
+}

@@ -1,0 +1,101 @@
+//! The key: where it comes from, and a type that cannot be printed.
+
+use std::fmt;
+use std::fs;
+use std::path::PathBuf;
+use std::process::Command;
+
+use crate::error::{Error, Result};
+
+/// The environment variable that holds the key.
+pub const VARIABLE: &str = "BELLWETHER_API_KEY";
+
+/// A caller's key. It has no `Display`, and its `Debug` says nothing.
+#[derive(Clone)]
+pub struct ApiKey(String);
+
+impl ApiKey {
+    /// The key of the built-in service, which is no secret.
+    pub fn of_the_demo() -> Self {
+        Self("demo".to_owned())
+    }
+
+    /// A key from text; none when the text is blank.
+    pub fn new(text: &str) -> Option<Self> {
+        let text = text.lines().next().unwrap_or_default().trim();
+        (!text.is_empty()).then(|| Self(text.to_owned()))
+    }
+
+    /// The key itself, for the request and for nothing else.
+    pub fn expose(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Debug for ApiKey {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("ApiKey(…)")
+    }
+}
+
+/// Where a definition says that the key is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum KeySource {
+    /// The environment variable.
+    Environment,
+    /// The first line of a file.
+    File(PathBuf),
+    /// The first line that a command prints.
+    Command(Vec<String>),
+}
+
+impl KeySource {
+    /// Reads the key; `host` is whom it is for.
+    ///
+    /// # Errors
+    ///
+    /// When there is none, or the file or command fails. What they gave is never part of the error.
+    pub fn read(&self, host: &str) -> Result<ApiKey> {
+        let text = match self {
+            Self::Environment => std::env::var(VARIABLE).unwrap_or_default(),
+            Self::File(path) => fs::read_to_string(path).map_err(|error| self.failed(error))?,
+            Self::Command(words) => self.run(words)?,
+        };
+        ApiKey::new(&text).ok_or_else(|| match self {
+            Self::Environment => Error::NoKey { host: host.to_owned() },
+            _ => self.failed("it is empty"),
+        })
+    }
+
+    fn run(&self, words: &[String]) -> Result<String> {
+        let (program, arguments) = words.split_first().ok_or_else(|| self.failed("it names no program"))?;
+        let output = Command::new(program).args(arguments).output().map_err(|error| self.failed(error))?;
+        if !output.status.success() {
+            return Err(self.failed(format!("it failed with {}", output.status)));
+        }
+        // The bytes of an output that is not text are part of the error of the conversion: they are not kept.
+        String::from_utf8(output.stdout).map_err(|_| self.failed("what it printed is not text"))
+    }
+
+    fn failed(&self, reason: impl Into<crate::error::Reason>) -> Error {
+        let place = match self {
+            Self::Environment => format!("`{VARIABLE}`"),
+            Self::File(path) => format!("`{}`", path.display()),
+            Self::Command(words) => format!("the command `{}`", words.first().map_or("", String::as_str)),
+        };
+        Error::KeySource { place, source: reason.into() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::ApiKey;
+
+    #[test]
+    fn a_key_is_the_first_line_and_cannot_be_printed() {
+        let key = ApiKey::new("  S3CRET \nsecond\n").unwrap();
+        assert_eq!(key.expose(), "S3CRET");
+        assert!(!format!("{key:?}").contains("S3CRET"));
+        assert!(ApiKey::new(" \n").is_none());
+    }
+}

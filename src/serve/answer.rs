@@ -1,0 +1,225 @@
+//! Answers: from a question to the records of the interface, and from those to a body.
+//!
+//! The answer for one ticker is small and written whole. An answer for many is written ticker by ticker while it is
+//! sent: the batch of all has some 42 MB, and needs no more memory than a few of its tickers.
+
+use std::io;
+use std::sync::Arc;
+
+use axum::body::Body;
+use axum::http::header::CONTENT_TYPE;
+use axum::response::{IntoResponse, Response};
+use chrono::{Days, NaiveDate};
+use futures_util::{StreamExt, stream};
+use tokio::task::spawn_blocking;
+
+use super::companies::{self, Company};
+use super::news::{Article, Day, Extremes};
+use super::prediction::{Model, Outlook, Series};
+use super::question::Question;
+use super::refusal::{Refusal, json};
+use super::universe::Universe;
+use crate::interface::{
+    ArticleReference, BatchedHistory, ChangeSet, HistoricalSentiment, HistoryEntry, HistoryKey, IndexedSignal,
+    LatestForm, LatestSignal, NewsArticle, Period, Regime, SectorHistory, SentimentSummary, SummaryForm,
+    TrailingSummary,
+};
+
+/// What an answer is made from: the universe, and the shapes of a point of the change record.
+#[derive(Debug)]
+pub(super) struct Source {
+    pub(super) universe: Universe,
+    pub(super) change_set: ChangeSet,
+}
+
+/// How the date of an entry is written.
+#[derive(Clone, Copy)]
+enum DateForm {
+    /// `2026-11-20T00:00:00+00:00`
+    Offset,
+    /// `2026-11-20T00:00:00`, in the batched form.
+    Naive,
+}
+
+/// The dates of an answer, newest first, with the text that all of its entries borrow.
+struct Dates(Vec<(NaiveDate, String)>);
+
+impl Source {
+    /// The answer to a question.
+    pub(super) fn answer(self: &Arc<Self>, question: Question) -> Result<Response, Refusal> {
+        let find = |symbol: String| companies::find(&symbol).ok_or(Refusal::UnknownTicker);
+        Ok(match question {
+            Question::Sector { outlook, sector } => self.sector(outlook, &sector),
+            Question::Batch { model, period, regime, limit } => self.batch(model, period, regime, limit),
+            Question::History { outlook, symbol, limit } => {
+                let company = find(symbol)?;
+                self.history(company, &self.universe.series(company, outlook), limit)
+            }
+            Question::Latest { outlook, symbol } => {
+                let company = find(symbol)?;
+                self.latest(company, &self.universe.series(company, outlook))
+            }
+            Question::Tickers => json(&self.universe.tickers().collect::<Vec<_>>()),
+            Question::Summary { symbol } => self.summary(find(symbol)?),
+            Question::Articles { symbol } => self.articles(find(symbol)?),
+            Question::DailySentiment { symbol } => self.daily_sentiment(find(symbol)?),
+        })
+    }
+
+    fn sector(self: &Arc<Self>, outlook: Outlook, sector: &str) -> Response {
+        let source = Arc::clone(self);
+        let dates = Dates::new(&self.universe, DateForm::Offset, usize::MAX);
+        let companies = companies::all().iter().filter(|company| company.sector == sector).collect();
+        object(companies, move |company| {
+            let series = source.universe.series(company, outlook);
+            let predictions = dates.entries(&series, source.universe.today());
+            let Outlook { period, regime, .. } = outlook;
+            serde_json::to_vec(&SectorHistory { ticker: company.ticker.clone(), regime, period, predictions })
+        })
+    }
+
+    fn batch(self: &Arc<Self>, model: Model, period: Option<Period>, regime: Option<Regime>, limit: usize) -> Response {
+        let source = Arc::clone(self);
+        let dates = Dates::new(&self.universe, DateForm::Naive, limit);
+        object(companies::all().iter().collect(), move |company| {
+            let own = source.universe.own_series(company);
+            let (period, regime) = (period.unwrap_or(own.0), regime.unwrap_or(own.1));
+            let series = source.universe.series(company, Outlook { model, period, regime });
+            let items = dates.entries(&series, source.universe.today());
+            serde_json::to_vec(&BatchedHistory { items, period, regime, ticker: company.ticker.clone() })
+        })
+    }
+
+    fn history(&self, company: &Company, series: &Series, limit: usize) -> Response {
+        let dates = Dates::new(&self.universe, DateForm::Offset, limit);
+        let entries = dates.entries(series, self.universe.today());
+        let (ticker, Outlook { period, regime, .. }) = (company.ticker.clone(), series.outlook);
+        match self.change_set.history_key() {
+            HistoryKey::Items => json(&BatchedHistory { items: entries, period, regime, ticker }),
+            HistoryKey::Predictions => json(&SectorHistory { ticker, regime, period, predictions: entries }),
+        }
+    }
+
+    fn latest(&self, company: &Company, series: &Series) -> Response {
+        let dates = Dates::new(&self.universe, DateForm::Offset, 1);
+        let mut entries = dates.entries(series, self.universe.today());
+        let HistoryEntry { date, signal, confidence } = entries.pop().expect("five years have a trading day");
+        let (ticker, Outlook { period, regime, .. }) = (company.ticker.clone(), series.outlook);
+        let date = match self.change_set.latest_form() {
+            LatestForm::Indexed => {
+                return json(&IndexedSignal { ticker, date, period, regime, ei: signal, ci: confidence });
+            }
+            LatestForm::Nullable if self.universe.is_undated(company, period) => None,
+            LatestForm::Nullable | LatestForm::Dated => Some(date),
+        };
+        json(&LatestSignal { ticker, date, period, regime, signal, confidence })
+    }
+
+    fn summary(&self, company: &'static Company) -> Response {
+        let today = self.universe.today();
+        let mut articles = self.universe.articles(company);
+        let form = self.change_set.summary_form();
+        if form == SummaryForm::Trailing {
+            let end = today.checked_sub_days(Days::new(30)).unwrap_or(NaiveDate::MIN);
+            articles.retain(|article| article.date > end);
+        }
+        let extremes = Extremes::of(&articles, today).expect("every week has an article");
+        let (low, high, average) = (extremes.low, extremes.high, extremes.average);
+        let (debtor, ticker) = (company.name.into(), company.ticker.clone());
+        let reference = |article: &Article| ArticleReference {
+            date: article.date.to_string().into(),
+            score: article.written_score(today),
+            link: article.link().into(),
+        };
+        match form {
+            SummaryForm::Articles => json(&SentimentSummary {
+                debtor,
+                ticker,
+                low_article: reference(low),
+                high_article: reference(high),
+                avg_article: reference(average),
+            }),
+            SummaryForm::Trailing => json(&TrailingSummary {
+                debtor,
+                ticker,
+                crawl_date: today.to_string().into(),
+                low_score_latest30: low.written_score(today),
+                low_link_latest30: low.link().into(),
+                low_summary_latest30: low.title().into(),
+                high_score_latest30: high.written_score(today),
+                high_link_latest30: high.link().into(),
+                high_summary_latest30: high.title().into(),
+                avg_score_latest30: average.written_score(today),
+                avg_link_latest30: average.link().into(),
+                avg_summary_latest30: average.title().into(),
+            }),
+        }
+    }
+
+    fn articles(&self, company: &'static Company) -> Response {
+        let articles = self.universe.articles(company);
+        let records = articles.iter().map(|article| NewsArticle {
+            date: article.date.to_string().into(),
+            title: article.title().into(),
+            score: Some(article.written_score(self.universe.today())),
+            link: article.link().into(),
+        });
+        json(&records.collect::<Vec<_>>())
+    }
+
+    fn daily_sentiment(&self, company: &'static Company) -> Response {
+        let articles = self.universe.articles(company);
+        let records = Day::each(&articles, self.universe.today()).map(|day| HistoricalSentiment {
+            date: day.date.to_string().into(),
+            score: day.mean,
+            articles: day.articles,
+        });
+        json(&records.collect::<Vec<_>>())
+    }
+}
+
+impl Dates {
+    /// The newest `limit` trading days.
+    fn new(universe: &Universe, form: DateForm, limit: usize) -> Self {
+        let offset = match form {
+            DateForm::Offset => "+00:00",
+            DateForm::Naive => "",
+        };
+        let newest = universe.trading_days().iter().rev().take(limit);
+        Self(newest.map(|&date| (date, format!("{date}T00:00:00{offset}"))).collect())
+    }
+
+    fn entries(&self, series: &Series, today: NaiveDate) -> Vec<HistoryEntry<'_>> {
+        self.0
+            .iter()
+            .map(|(date, text)| {
+                let prediction = series.get(*date, today);
+                HistoryEntry { date: text.into(), signal: prediction.signal(), confidence: prediction.confidence() }
+            })
+            .collect()
+    }
+}
+
+/// An object with a member for each company, written on the blocking threads and sent as it is written.
+fn object<F>(companies: Vec<&'static Company>, write: F) -> Response
+where
+    F: Fn(&'static Company) -> serde_json::Result<Vec<u8>> + Send + Sync + 'static,
+{
+    /// How many tickers may be written before the first of them is sent.
+    const AHEAD: usize = 2;
+
+    let write = Arc::new(write);
+    let members = stream::iter(companies.into_iter().enumerate()).map(move |(place, company)| {
+        let write = Arc::clone(&write);
+        let separator = if place == 0 { "" } else { "," };
+        spawn_blocking(move || {
+            // A ticker holds nothing that JSON would escape.
+            let opening = format!("{separator}\"{}\":", company.ticker);
+            Ok::<_, io::Error>([opening.into_bytes(), write(company)?].concat())
+        })
+    });
+    let members = members.buffered(AHEAD).map(|member| member.map_err(io::Error::other)?);
+    let brace = |text: &'static str| stream::iter([Ok(text.as_bytes().to_vec())]);
+    let body = Body::from_stream(brace("{").chain(members).chain(brace("}")));
+    ([(CONTENT_TYPE, "application/json")], body).into_response()
+}

@@ -1,0 +1,195 @@
+//! What a request asks for: every parameter read, checked and filled in.
+//!
+//! A request is read to its end before it is refused, so that one answer names all of its problems. The wording is that
+//! of the vendor's framework. A query is read as a browser's form is: bytes that are no text and escapes that are none
+//! end up in the value, where they match nothing.
+
+use std::borrow::Cow;
+use std::num::IntErrorKind;
+use std::str::FromStr;
+
+use url::form_urlencoded;
+
+use super::key::Key;
+use super::prediction::{Model, Outlook};
+use super::refusal::Refusal;
+use crate::interface::{ChangeSet, Endpoint, Location, Period, Regime, ValidationFault, ValidationProblem};
+
+/// A request that is in order.
+#[derive(Debug, PartialEq)]
+pub(super) enum Question {
+    /// The histories of a sector.
+    Sector { outlook: Outlook, sector: String },
+    /// The histories of all tickers; each has its own period and regime where none is given.
+    Batch { model: Model, period: Option<Period>, regime: Option<Regime>, limit: usize },
+    /// The history of one ticker.
+    History { outlook: Outlook, symbol: String, limit: usize },
+    /// The latest signal of one ticker.
+    Latest { outlook: Outlook, symbol: String },
+    /// The symbols of all tickers.
+    Tickers,
+    /// The sentiment summary of one ticker.
+    Summary { symbol: String },
+    /// The news articles of one ticker.
+    Articles { symbol: String },
+    /// The daily sentiment of one ticker.
+    DailySentiment { symbol: String },
+}
+
+/// A request as it came.
+#[derive(Debug)]
+pub(super) struct Request<'r> {
+    pub(super) endpoint: Endpoint,
+    /// The symbol in the path; empty where the path has none.
+    pub(super) symbol: String,
+    /// The query, still encoded.
+    pub(super) query: &'r str,
+}
+
+/// The parameters of a query, and what is wrong with them so far.
+struct Query<'r> {
+    parameters: Vec<(Cow<'r, str>, Cow<'r, str>)>,
+    problems: Vec<ValidationProblem>,
+}
+
+/// A parameter could not be read, and the query's problems say why.
+struct Noted;
+
+impl Request<'_> {
+    /// What the request asks for, at a point of the change record and with the key that the service takes.
+    ///
+    /// A wrong key is refused before anything else is told; a missing one is a problem like any other.
+    pub(super) fn read(self, change_set: ChangeSet, key: &Key) -> Result<Question, Refusal> {
+        let mut query = Query::new(self.query);
+        let given = query.required("api_key");
+        if given.as_ref().is_ok_and(|given| !key.is(given)) {
+            return Err(Refusal::InvalidKey);
+        }
+        let question = self.question(&mut query, change_set);
+        match (given, question) {
+            (Ok(_), Ok(question)) => Ok(question),
+            _ => Err(Refusal::Invalid(ValidationFault { detail: query.problems })),
+        }
+    }
+
+    fn question(self, query: &mut Query<'_>, change_set: ChangeSet) -> Result<Question, Noted> {
+        let (symbol, model) = (self.symbol, Model::behind(self.endpoint));
+        // An operation that takes no limit ignores one, as it ignores any other parameter.
+        let limit = |query: &mut Query<'_>| {
+            if change_set.takes_limit(self.endpoint) { query.limit() } else { Ok(usize::MAX) }
+        };
+        Ok(match self.endpoint {
+            Endpoint::SignalsHistoryAll | Endpoint::LegacyHistoryAll => {
+                let (sector, outlook) = (query.required("sector"), query.outlook(model));
+                Question::Sector { outlook: outlook?, sector: sector? }
+            }
+            Endpoint::SignalsHistoryBatchedAll => {
+                Question::Batch { model, period: None, regime: None, limit: usize::MAX }
+            }
+            Endpoint::SignalsHistoryBatched | Endpoint::LegacyHistoryBatched => {
+                let (period, regime, limit) = (query.period(), query.regime(), limit(query));
+                Question::Batch { model, period: period?, regime: regime?, limit: limit? }
+            }
+            Endpoint::SignalsHistory | Endpoint::LegacyHistory => {
+                let (outlook, limit) = (query.outlook(model), limit(query));
+                Question::History { outlook: outlook?, symbol, limit: limit? }
+            }
+            Endpoint::Signals | Endpoint::LegacySignals => Question::Latest { outlook: query.outlook(model)?, symbol },
+            Endpoint::TickersAvailable => Question::Tickers,
+            Endpoint::SocialSentiment => Question::Summary { symbol },
+            Endpoint::NewsArticles => Question::Articles { symbol },
+            Endpoint::HistoricalSentiment => Question::DailySentiment { symbol },
+        })
+    }
+}
+
+impl Model {
+    /// The model behind an operation.
+    fn behind(endpoint: Endpoint) -> Self {
+        match endpoint {
+            Endpoint::LegacyHistoryAll
+            | Endpoint::LegacyHistoryBatched
+            | Endpoint::LegacyHistory
+            | Endpoint::LegacySignals => Self::Legacy,
+            _ => Self::Current,
+        }
+    }
+}
+
+impl<'r> Query<'r> {
+    fn new(query: &'r str) -> Self {
+        Self { parameters: form_urlencoded::parse(query.as_bytes()).collect(), problems: Vec::new() }
+    }
+
+    /// The value of a parameter: the last one, where it is repeated.
+    fn get(&self, name: &str) -> Option<&str> {
+        self.parameters.iter().rev().find(|(given, _)| given == name).map(|(_, value)| value.as_ref())
+    }
+
+    fn required(&mut self, name: &str) -> Result<String, Noted> {
+        match self.get(name) {
+            Some(value) => Ok(value.to_owned()),
+            None => Err(self.note(name, "missing", "Field required".to_owned())),
+        }
+    }
+
+    fn outlook(&mut self, model: Model) -> Result<Outlook, Noted> {
+        let (period, regime) = (self.period(), self.regime());
+        Ok(Outlook { model, period: period?.unwrap_or_default(), regime: regime?.unwrap_or_default() })
+    }
+
+    fn period(&mut self) -> Result<Option<Period>, Noted> {
+        self.one_of("period", Period::all().map(Period::as_str))
+    }
+
+    fn regime(&mut self) -> Result<Option<Regime>, Noted> {
+        self.one_of("regime", [Regime::Neutral, Regime::Bear, Regime::Bull].map(Regime::as_str).into_iter())
+    }
+
+    /// A value of a closed set, if the query has one.
+    fn one_of<T: FromStr>(
+        &mut self,
+        name: &str,
+        spellings: impl ExactSizeIterator<Item = &'static str>,
+    ) -> Result<Option<T>, Noted> {
+        match self.get(name).map(T::from_str).transpose() {
+            Ok(value) => Ok(value),
+            Err(_) => Err(self.note(name, "enum", format!("Input should be {}", alternatives(spellings)))),
+        }
+    }
+
+    /// How many entries an answer may have; all, where the query does not say.
+    fn limit(&mut self) -> Result<usize, Noted> {
+        let (kind, message) = match self.get("limit").map(i64::from_str) {
+            None => return Ok(usize::MAX),
+            Some(Ok(limit @ 1..)) => return Ok(usize::try_from(limit).unwrap_or(usize::MAX)),
+            Some(Err(error)) if *error.kind() == IntErrorKind::PosOverflow => return Ok(usize::MAX),
+            Some(Err(error)) if *error.kind() != IntErrorKind::NegOverflow => {
+                ("int_parsing", "Input should be a valid integer, unable to parse string as an integer")
+            }
+            Some(_) => ("greater_than_equal", "Input should be greater than or equal to 1"),
+        };
+        Err(self.note("limit", kind, message.to_owned()))
+    }
+
+    fn note(&mut self, name: &str, kind: &str, msg: String) -> Noted {
+        let loc = vec![Location::Name("query".to_owned()), Location::Name(name.to_owned())];
+        self.problems.push(ValidationProblem { loc, msg, kind: kind.to_owned() });
+        Noted
+    }
+}
+
+/// `'a', 'b' or 'c'`
+fn alternatives(spellings: impl ExactSizeIterator<Item = &'static str>) -> String {
+    let last = spellings.len() - 1;
+    let mut text = String::new();
+    for (place, spelling) in spellings.enumerate() {
+        let separator = match place {
+            0 => "",
+            place if place == last => " or ",
+            _ => ", ",
+        };
+        text += &format!("{separator}'{spelling}'");
+    }
+    text
+}

@@ -1,0 +1,64 @@
+//! The one time that the value of a cell changes: the rewritten past that a user has to notice.
+//!
+//! Whether, when and to what is decided by the cell alone, so every universe of a seed agrees about it. Values are only
+//! ever revised: nothing is withdrawn, and nothing of a day appears after that day.
+
+use chrono::{Days, NaiveDate};
+
+use super::draw::{Draw, purpose};
+
+const REVISION: u64 = purpose("revision");
+const DELAY: u64 = purpose("delay");
+
+/// The longest delay between a date and the revision of its value.
+pub(super) const LONGEST_DELAY: Days = Days::new(120);
+
+/// The revision of one cell.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Revision {
+    /// The first day that shows the new value.
+    pub(super) on: NaiveDate,
+    /// What the new value is drawn from.
+    pub(super) draw: Draw,
+}
+
+impl Revision {
+    /// One cell in 125 is revised, 2 to 120 days after its date.
+    pub(super) fn of(cell: Draw, date: NaiveDate) -> Option<Self> {
+        let draw = cell.at(REVISION);
+        if !draw.is_one_in(125) {
+            return None;
+        }
+        let delay = 2 + draw.at(DELAY).below(119);
+        Some(Self { on: date.checked_add_days(Days::new(delay.into()))?, draw })
+    }
+
+    /// Whether its new value shows on a day.
+    pub(super) fn shows(self, today: NaiveDate) -> bool {
+        self.on <= today
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use chrono::{Days, NaiveDate};
+
+    use super::Revision;
+    use crate::serve::draw::Draw;
+
+    #[test]
+    fn under_one_cell_in_a_hundred_is_revised_2_to_120_days_after_its_date() {
+        let date = NaiveDate::from_ymd_opt(2026, 1, 2).unwrap();
+        let cells = 200_000_u64;
+        let revisions: Vec<_> =
+            (0..cells).filter_map(|place| Revision::of(Draw::from_seed(3).at(place), date)).collect();
+        let share = revisions.len() as f64 / cells as f64;
+        assert!((0.005..0.01).contains(&share), "{share}");
+
+        let delays = || revisions.iter().map(|revision| (revision.on - date).num_days());
+        assert_eq!((delays().min(), delays().max()), (Some(2), Some(120)));
+        for revision in revisions {
+            assert!(!revision.shows(revision.on - Days::new(1)) && revision.shows(revision.on));
+        }
+    }
+}

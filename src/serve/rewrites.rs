@@ -1,0 +1,239 @@
+//! The truth about a rewritten past: which cells say something else than they said on an earlier day.
+//!
+//! Values are only revised. No cell is withdrawn while it is within the five years or the list, and none of an earlier
+//! day is added later. The summary and the daily sentiment are computed from the scores and follow them; the legacy
+//! operations are never revised.
+
+use chrono::NaiveDate;
+
+use super::companies::{self, Company};
+use super::prediction::{Model, Outlook, Prediction};
+use super::revision::{LONGEST_DELAY, Revision};
+use super::universe::Universe;
+use crate::interface::{Period, Regime, Ticker};
+
+/// The rewrites between an earlier day and a universe's today: of all cells, or of those that it was restricted to.
+///
+/// Cells count that both days have. None is rewritten if the earlier day is not before today.
+#[derive(Clone, Debug)]
+pub struct Rewrites<'u> {
+    universe: &'u Universe,
+    earlier: NaiveDate,
+    companies: Vec<&'static Company>,
+    periods: Vec<Period>,
+    regimes: Vec<Regime>,
+}
+
+/// A signal that was rewritten.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SignalRewrite {
+    /// The symbol.
+    pub ticker: Ticker,
+    /// The period of the series.
+    pub period: Period,
+    /// The regime of the series.
+    pub regime: Regime,
+    /// The date of the cell.
+    pub date: NaiveDate,
+    /// What the earlier universe said.
+    pub before: Prediction,
+    /// What this one says.
+    pub after: Prediction,
+}
+
+/// The score of an article that was rewritten.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ScoreRewrite {
+    /// The symbol.
+    pub ticker: Ticker,
+    /// The date of the article.
+    pub date: NaiveDate,
+    /// The address of the article, which tells it from all others.
+    pub link: String,
+    /// What the earlier universe said.
+    pub before: f64,
+    /// What this one says.
+    pub after: f64,
+}
+
+impl<'u> Rewrites<'u> {
+    pub(super) fn new(universe: &'u Universe, earlier: NaiveDate) -> Self {
+        let companies = companies::all().iter().collect();
+        Self { universe, earlier, companies, periods: Period::all().collect(), regimes: Regime::ALL.to_vec() }
+    }
+
+    /// Only those of some tickers. A ticker that the universe does not have is passed over.
+    #[must_use]
+    pub fn of_tickers(mut self, tickers: &[Ticker]) -> Self {
+        self.companies.retain(|company| tickers.contains(&company.ticker));
+        self
+    }
+
+    /// Only those of some periods. Scores have no period and stay.
+    #[must_use]
+    pub fn of_periods(mut self, periods: &[Period]) -> Self {
+        self.periods.retain(|period| periods.contains(period));
+        self
+    }
+
+    /// Only those of some regimes. Scores have no regime and stay.
+    #[must_use]
+    pub fn of_regimes(mut self, regimes: &[Regime]) -> Self {
+        self.regimes.retain(|regime| regimes.contains(regime));
+        self
+    }
+
+    /// The rewritten signals, by ticker, period, regime and date.
+    pub fn signals(&self) -> impl Iterator<Item = SignalRewrite> {
+        let kinds = self.periods.iter().flat_map(|&period| self.regimes.iter().map(move |&regime| (period, regime)));
+        let series = self.companies.iter().flat_map(move |&company| kinds.clone().map(move |kind| (company, kind)));
+        series.flat_map(|(company, kind)| self.signals_of(company, kind))
+    }
+
+    /// The rewritten scores of articles, by ticker and then newest first.
+    pub fn scores(&self) -> impl Iterator<Item = ScoreRewrite> {
+        self.companies.iter().flat_map(|&company| self.scores_of(company))
+    }
+
+    fn signals_of(
+        &self,
+        company: &'static Company,
+        (period, regime): (Period, Regime),
+    ) -> impl Iterator<Item = SignalRewrite> {
+        let (earlier, today) = (self.earlier, self.universe.today());
+        let series = self.universe.series(company, Outlook { model: Model::Current, period, regime });
+        let dates = self.dates().iter().copied();
+        dates.filter(move |&date| self.is_between(series.revision(date))).map(move |date| SignalRewrite {
+            ticker: company.ticker.clone(),
+            period,
+            regime,
+            date,
+            before: series.get(date, earlier),
+            after: series.get(date, today),
+        })
+    }
+
+    fn scores_of(&self, company: &'static Company) -> impl Iterator<Item = ScoreRewrite> {
+        let (earlier, today) = (self.earlier, self.universe.today());
+        // The list of a later day begins no earlier, so the earlier list had every article up to its day.
+        let known = self.universe.articles(company).into_iter().filter(move |article| article.date <= earlier);
+        known.filter(|article| self.is_between(article.revision())).map(move |article| ScoreRewrite {
+            ticker: company.ticker.clone(),
+            date: article.date,
+            link: article.link(),
+            before: article.score(earlier),
+            after: article.score(today),
+        })
+    }
+
+    /// The dates that both universes have and whose revisions may be still to come on the earlier day.
+    fn dates(&self) -> &'u [NaiveDate] {
+        let days = self.universe.trading_days();
+        let oldest = self.earlier.checked_sub_days(LONGEST_DELAY).unwrap_or(NaiveDate::MIN);
+        let begin = days.partition_point(|&date| date <= oldest);
+        let end = days.partition_point(|&date| date <= self.earlier);
+        &days[begin..end]
+    }
+
+    fn is_between(&self, revision: Option<Revision>) -> bool {
+        revision.is_some_and(|revision| !revision.shows(self.earlier) && revision.shows(self.universe.today()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::{BTreeMap, BTreeSet};
+
+    use chrono::NaiveDate;
+
+    use super::{Model, Outlook, Period, Prediction, Regime, Ticker, Universe};
+    use crate::serve::companies::{self, Company};
+
+    type Series = (&'static Company, Period, Regime);
+
+    fn universe(year: i32, month: u32, day: u32) -> Universe {
+        Universe::new(9, NaiveDate::from_ymd_opt(year, month, day).unwrap())
+    }
+
+    /// The histories that a universe gives, every cell of the whole five years.
+    fn histories(universe: &Universe, series: &[Series]) -> BTreeMap<(Ticker, Period, Regime, NaiveDate), Prediction> {
+        let cells = series.iter().flat_map(|&(company, period, regime)| {
+            let series = universe.series(company, Outlook { model: Model::Current, period, regime });
+            let days = universe.trading_days().iter();
+            days.map(move |&date| ((company.ticker.clone(), period, regime, date), series.get(date, universe.today())))
+        });
+        cells.collect()
+    }
+
+    #[test]
+    fn the_rewritten_signals_are_those_that_differ_between_two_universes() {
+        let companies: Vec<_> = ["AAPL", "BRK.B", "XOM", "ZTS"].into_iter().filter_map(companies::find).collect();
+        let tickers: Vec<Ticker> = companies.iter().map(|company| company.ticker.clone()).collect();
+        let periods: Vec<Period> = ["1d", "15d", "30d", "6m"].iter().map(|text| text.parse().unwrap()).collect();
+        let regimes = [Regime::Neutral, Regime::Bull];
+        let kinds = periods.iter().flat_map(|&period| regimes.map(|regime| (period, regime)));
+        let series: Vec<Series> =
+            kinds.flat_map(|(period, regime)| companies.iter().map(move |&c| (c, period, regime))).collect();
+
+        let later = universe(2026, 11, 20);
+        let after = histories(&later, &series);
+        // A day, a month, a year, almost all of the window, and a weekend.
+        for (year, month, day) in [(2026, 11, 19), (2026, 10, 20), (2025, 11, 20), (2022, 1, 3), (2026, 11, 15)] {
+            let earlier = universe(year, month, day);
+            let before = histories(&earlier, &series);
+            let differing: BTreeMap<_, _> = before
+                .iter()
+                .filter_map(|(cell, value)| Some((cell.clone(), (*value, *after.get(cell)?))))
+                .filter(|(_, (before, after))| before != after)
+                .collect();
+
+            let rewrites =
+                later.rewrites(earlier.today()).of_tickers(&tickers).of_periods(&periods).of_regimes(&regimes);
+            let listed: Vec<_> = rewrites.signals().collect();
+            let found: BTreeMap<_, _> = listed
+                .iter()
+                .map(|found| {
+                    ((found.ticker.clone(), found.period, found.regime, found.date), (found.before, found.after))
+                })
+                .collect();
+            assert_eq!(found.len(), listed.len(), "a cell is listed twice");
+            assert_eq!(found, differing, "since {}", earlier.today());
+        }
+    }
+
+    #[test]
+    fn the_rewritten_scores_are_those_that_differ_between_two_lists() {
+        let later = universe(2026, 11, 20);
+        let scores = |universe: &Universe| -> BTreeMap<String, f64> {
+            let articles = companies::all().iter().flat_map(|company| universe.articles(company));
+            articles.map(|article| (article.link(), article.score(universe.today()))).collect()
+        };
+        let after = scores(&later);
+        for (month, day) in [(11, 19), (10, 20), (1, 2)] {
+            let earlier = universe(2026, month, day);
+            let before = scores(&earlier);
+            let differing: BTreeSet<&String> = before
+                .iter()
+                .filter(|(link, score)| after.get(*link).is_some_and(|after| after != *score))
+                .map(|(link, _)| link)
+                .collect();
+
+            let found: Vec<_> = later.rewrites(earlier.today()).scores().collect();
+            assert_eq!(found.iter().map(|found| &found.link).collect::<BTreeSet<_>>(), differing);
+            assert_eq!(found.len(), differing.len());
+            for found in &found {
+                assert_eq!((before[&found.link], after[&found.link]), (found.before, found.after));
+            }
+            assert!(!found.is_empty() || day == 19);
+        }
+    }
+
+    #[test]
+    fn nothing_is_rewritten_by_the_same_day_or_an_earlier_one() {
+        let universe = universe(2026, 11, 20);
+        for day in [20, 21] {
+            let rewrites = universe.rewrites(NaiveDate::from_ymd_opt(2026, 11, day).unwrap());
+            assert_eq!(rewrites.of_regimes(&[Regime::Bear]).signals().count(), 0);
+        }
+    }
+}

@@ -1,0 +1,82 @@
+//! The operations of one point of the change record, as routes.
+//!
+//! The two base addresses differ, so that a client that mixes them up is told so by a 404.
+
+use std::sync::Arc;
+
+use axum::Router;
+use axum::extract::rejection::PathRejection;
+use axum::extract::{Path, RawQuery};
+use axum::response::Response;
+use axum::routing::get;
+
+use super::answer::Source;
+use super::key::Key;
+use super::question::Request;
+use super::refusal::Refusal;
+use super::universe::Universe;
+use crate::interface::{Base, ChangeSet, Endpoint};
+
+/// The service: what it answers from, at which point of its change record, and to whom.
+///
+/// ```
+/// use bellwether::interface::ChangeSet;
+/// use bellwether::serve::{Service, Universe};
+/// use chrono::NaiveDate;
+///
+/// let today = NaiveDate::from_ymd_opt(2026, 11, 20).ok_or("no such day")?;
+/// let service = Service::new(Universe::new(1, today), ChangeSet::All, "s3cret".to_owned());
+/// assert!(!format!("{service:?}").contains("s3cret"));
+/// # Ok::<_, &str>(())
+/// ```
+#[derive(Debug)]
+pub struct Service {
+    source: Arc<Source>,
+    key: Key,
+}
+
+/// The path of a base address.
+pub(super) fn prefix(base: Base) -> &'static str {
+    match base {
+        Base::Signals => "/api",
+        Base::Sentiment => "/sentiment",
+    }
+}
+
+impl Service {
+    /// The service of a universe at a point of the change record, for callers who give `key`.
+    pub fn new(universe: Universe, change_set: ChangeSet, key: String) -> Self {
+        Self { source: Arc::new(Source { universe, change_set }), key: Key::new(key) }
+    }
+
+    /// Its operations, those of signals under `/api` and those of sentiment under `/sentiment`.
+    pub fn router(self) -> Router {
+        let service = Arc::new(self);
+        let change_set = service.source.change_set;
+        let mut router = Router::new();
+        for endpoint in Endpoint::ALL.into_iter().filter(|&endpoint| change_set.has(endpoint)) {
+            let service = Arc::clone(&service);
+            let answer = move |symbol: Result<Path<String>, PathRejection>, RawQuery(query): RawQuery| async move {
+                // A path without a symbol, or with bytes that are no text, gives the empty symbol, which no ticker has.
+                let symbol = symbol.map(|Path(symbol)| symbol).unwrap_or_default();
+                service.answer(Request { endpoint, symbol, query: &query.unwrap_or_default() })
+            };
+            let route = get(answer).head(method_not_allowed).fallback(method_not_allowed);
+            router = router.route(&format!("{}/{}", prefix(endpoint.base()), endpoint.path()), route);
+        }
+        router.fallback(not_found)
+    }
+
+    fn answer(&self, request: Request<'_>) -> Result<Response, Refusal> {
+        let question = request.read(self.source.change_set, &self.key)?;
+        self.source.answer(question)
+    }
+}
+
+async fn not_found() -> Refusal {
+    Refusal::NotFound
+}
+
+async fn method_not_allowed() -> Refusal {
+    Refusal::MethodNotAllowed
+}

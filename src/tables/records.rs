@@ -1,0 +1,114 @@
+//! What a run remembers of its work: the requests it made and the records it set aside.
+
+use std::sync::Arc;
+
+use arrow::array::{ArrayRef, Int32Array, Int64Array, RecordBatch, StringArray, TimestampMicrosecondArray};
+use arrow::datatypes::{DataType, Field, Schema};
+use arrow::error::ArrowError;
+use chrono::{DateTime, Utc};
+
+use super::instant;
+
+/// A record that could not be typed, kept as it came.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Reject {
+    /// The request whose answer held it, without the key.
+    pub request: String,
+    /// The ticker that it belongs to, where that is known.
+    pub ticker: Option<String>,
+    /// Where it stands in the body: a JSON pointer.
+    pub pointer: String,
+    /// Why it was set aside.
+    pub reason: String,
+    /// Its text.
+    pub raw: String,
+}
+
+impl Reject {
+    /// The rejects of a run as a table.
+    ///
+    /// # Errors
+    ///
+    /// Never in practice: the columns are made to fit.
+    pub fn batch(rejects: &[Self]) -> Result<RecordBatch, ArrowError> {
+        let text = |field: fn(&Self) -> &str| -> ArrayRef {
+            Arc::new(StringArray::from_iter_values(rejects.iter().map(field)))
+        };
+        let tickers: StringArray = rejects.iter().map(|reject| reject.ticker.as_deref()).collect();
+        let schema = Schema::new(vec![
+            Field::new("request", DataType::Utf8, false),
+            Field::new("ticker", DataType::Utf8, true),
+            Field::new("pointer", DataType::Utf8, false),
+            Field::new("reason", DataType::Utf8, false),
+            Field::new("raw", DataType::Utf8, false),
+        ]);
+        let columns = vec![
+            text(|reject| &reject.request),
+            Arc::new(tickers),
+            text(|reject| &reject.pointer),
+            text(|reject| &reject.reason),
+            text(|reject| &reject.raw),
+        ];
+        RecordBatch::try_new(Arc::new(schema), columns)
+    }
+}
+
+/// A request that was answered.
+#[derive(Clone, Debug)]
+pub struct RequestRecord {
+    /// The operation.
+    pub endpoint: &'static str,
+    /// Path and query, without the key.
+    pub request: String,
+    /// The HTTP status of the answer that was taken.
+    pub status: u16,
+    /// How often it was asked.
+    pub attempts: u32,
+    /// The size of the body.
+    pub bytes: u64,
+    /// The SHA-256 of the body.
+    pub digest: String,
+    /// The rows that it gave.
+    pub rows: u64,
+    /// The records that were set aside.
+    pub rejects: u64,
+    /// When the body was complete.
+    pub observed_at: DateTime<Utc>,
+}
+
+impl RequestRecord {
+    /// The requests of a run as a table.
+    ///
+    /// # Errors
+    ///
+    /// Never in practice: the columns are made to fit.
+    pub fn batch(records: &[Self]) -> Result<RecordBatch, ArrowError> {
+        let count = |field: fn(&Self) -> u64| -> ArrayRef {
+            Arc::new(Int64Array::from_iter_values(records.iter().map(|record| field(record) as i64)))
+        };
+        let seen = records.iter().map(|record| record.observed_at.timestamp_micros());
+        let schema = Schema::new(vec![
+            Field::new("endpoint", DataType::Utf8, false),
+            Field::new("request", DataType::Utf8, false),
+            Field::new("status", DataType::Int32, false),
+            Field::new("attempts", DataType::Int32, false),
+            Field::new("bytes", DataType::Int64, false),
+            Field::new("digest", DataType::Utf8, false),
+            Field::new("rows", DataType::Int64, false),
+            Field::new("rejects", DataType::Int64, false),
+            Field::new("observed_at", instant(), false),
+        ]);
+        let columns: Vec<ArrayRef> = vec![
+            Arc::new(StringArray::from_iter_values(records.iter().map(|record| record.endpoint))),
+            Arc::new(StringArray::from_iter_values(records.iter().map(|record| record.request.as_str()))),
+            Arc::new(Int32Array::from_iter_values(records.iter().map(|record| i32::from(record.status)))),
+            Arc::new(Int32Array::from_iter_values(records.iter().map(|record| record.attempts as i32))),
+            count(|record| record.bytes),
+            Arc::new(StringArray::from_iter_values(records.iter().map(|record| record.digest.as_str()))),
+            count(|record| record.rows),
+            count(|record| record.rejects),
+            Arc::new(TimestampMicrosecondArray::from_iter_values(seen).with_timezone("UTC")),
+        ];
+        RecordBatch::try_new(Arc::new(schema), columns)
+    }
+}

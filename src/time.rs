@@ -1,0 +1,58 @@
+//! The clock, and names made of instants.
+//!
+//! A signal's `date` is a `NaiveDateTime`; the instant at which something was seen is a `DateTime<Utc>`. They are
+//! different types on purpose. Nobody but this leaf asks the system what time it is.
+
+use std::hash::{BuildHasher, RandomState};
+
+use chrono::{DateTime, SubsecRound, Utc};
+
+/// Where the time comes from.
+#[derive(Clone, Copy, Debug, Default)]
+pub enum Clock {
+    /// The system's clock.
+    #[default]
+    System,
+    /// One instant, for ever.
+    Fixed(DateTime<Utc>),
+}
+
+impl Clock {
+    /// The instant that it is now, in whole microseconds: what every file format can hold.
+    pub fn now(self) -> DateTime<Utc> {
+        match self {
+            Self::System => Utc::now().trunc_subsecs(6),
+            Self::Fixed(instant) => instant.trunc_subsecs(6),
+        }
+    }
+}
+
+/// A name that sorts by time and that no other process takes: `20261120T213000Z-7f3a`.
+pub fn unique_name(instant: DateTime<Utc>) -> String {
+    let salt = random() as u16;
+    format!("{}-{salt:04x}", instant.format("%Y%m%dT%H%M%SZ"))
+}
+
+/// A number that nobody can foresee, from the seeds that the standard library takes from the system.
+pub(crate) fn random() -> u64 {
+    RandomState::new().hash_one(0_u8)
+}
+
+/// An instant as it stands in records: `2026-11-20T21:30:00.000000Z`.
+pub fn to_record(instant: DateTime<Utc>) -> String {
+    instant.format("%Y-%m-%dT%H:%M:%S%.6fZ").to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use chrono::DateTime;
+
+    use super::{to_record, unique_name};
+
+    #[test]
+    fn a_name_tells_the_second_and_a_record_the_microsecond() {
+        let instant = DateTime::from_timestamp_micros(1_795_210_200_000_001).unwrap();
+        assert!(unique_name(instant).starts_with("20261120T213000Z-"), "{}", unique_name(instant));
+        assert_eq!(to_record(instant), "2026-11-20T21:30:00.000001Z");
+    }
+}
