@@ -28,13 +28,11 @@
 //! | [`run`] | wires the stages |
 //! | [`cli`] | the commands |
 //!
-//! The leaves import none of these: [`error`], [`problem`], [`secret`], [`time`], [`file`], and [`tables`], the columns
+//! The leaves import none of these: [`error`], [`problem`], [`secret`], [`time`], [`file`](mod@file), and [`tables`], the columns
 //! that travel between the stages.
 //!
 //! ```
-//! use std::path::Path;
-//!
-//! use bellwether::definition::{Definition, Found};
+//! use bellwether::definition::Found;
 //! use bellwether::plan::Plan;
 //!
 //! let text = "
@@ -42,9 +40,7 @@
 //!     signals.sectors = [\"energy\", \"utilities\"]
 //!     signals.periods = [\"5d\", \"1m\"]
 //! ";
-//! let path = Path::new("example.toml");
-//! let definition = Definition::parse(path, text)?;
-//! let plan = Plan::of(Found { name: "example".into(), path: path.into(), text: text.into(), definition })?;
+//! let plan = Plan::of(Found::new("example.toml".into(), text.into())?)?;
 //!
 //! assert_eq!(plan.requests.len(), 4);
 //! assert_eq!(plan.requests[0].to_string(), "signals-history-all?sector=energy&period=5d&regime=neutral");

@@ -26,9 +26,9 @@ fn told(plan: &plan::Plan) -> String {
     line(&mut text, format_args!("{}{described}\n", plan.name));
     match &plan.source {
         Source::Demo => line(&mut text, format_args!("service: demo, built in")),
-        Source::Remote { base_url, sentiment_base_url, .. } => {
-            line(&mut text, format_args!("base_url: {base_url}"));
-            line(&mut text, format_args!("sentiment_base_url: {sentiment_base_url}"));
+        Source::Remote(remote) => {
+            line(&mut text, format_args!("base_url: {}", remote.base_url));
+            line(&mut text, format_args!("sentiment_base_url: {}", remote.sentiment_base_url));
         }
     }
     line(&mut text, format_args!("dates: naive by {}", plan.dates));

@@ -46,6 +46,9 @@ pub(super) fn reason_of(fault: &serde_json::Error) -> String {
 
 /// The byte at which a body is faulty.
 pub(super) fn offset_of(body: &[u8], fault: &serde_json::Error) -> usize {
+    if fault.is_eof() {
+        return body.len();
+    }
     let lines = body.split_inclusive(|&byte| byte == b'\n');
     let before: usize = lines.take(fault.line().saturating_sub(1)).map(<[u8]>::len).sum();
     (before + fault.column().saturating_sub(1)).min(body.len())
@@ -75,7 +78,7 @@ mod tests {
         assert_eq!(body[offset_of(body, &fault)], b'2');
         let cut = b"{\"A\": {";
         let fault = entries(cut).unwrap_err();
-        assert!(offset_of(cut, &fault) <= cut.len());
+        assert_eq!(offset_of(cut, &fault), cut.len());
         assert!(entries(b"{} x").is_err(), "what follows the object is an error");
         assert!(entries(b"<html>").is_err());
         assert!(entries(b"[]").is_err());

@@ -4,7 +4,7 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use super::Definition;
+use super::Reading;
 use crate::error::Error;
 use crate::problem::nearest;
 
@@ -13,7 +13,7 @@ pub const FOLDER: &str = "pipelines";
 
 const EXTENSION: &str = "toml";
 
-/// A definition as it was found: its name, its path and its text.
+/// A definition as it was found: its name, its file, and what could be read of it.
 #[derive(Clone, Debug)]
 pub struct Found {
     /// The file's name without its ending: what the dataset is called.
@@ -23,27 +23,35 @@ pub struct Found {
     /// What it says.
     pub text: String,
     /// What it says, read.
-    pub definition: Definition,
+    pub reading: Reading,
+}
+
+impl Found {
+    /// A definition from its text.
+    ///
+    /// # Errors
+    ///
+    /// When the file's name cannot name a dataset.
+    pub fn new(path: PathBuf, text: String) -> Result<Self, Error> {
+        match path.file_stem().and_then(|stem| stem.to_str()).filter(|name| is_safe(name)) {
+            Some(name) => Ok(Self { name: name.to_owned(), reading: Reading::of(&text), text, path }),
+            None => Err(Error::DefinitionName { path }),
+        }
+    }
 }
 
 /// Finds and reads a definition: `demo` is `pipelines/demo.toml`, anything with a separator or an ending is a path.
 ///
 /// # Errors
 ///
-/// When there is none, with the nearest names; when it cannot be read; with every problem of its text.
+/// When there is none, with the nearest names; when it cannot be read.
 pub fn find(name_or_path: &str) -> Result<Found, Error> {
     let path = path_of(name_or_path);
-    let name = path.file_stem().and_then(|stem| stem.to_str()).unwrap_or_default().to_owned();
-    let text = match fs::read_to_string(&path) {
-        Ok(text) => text,
-        Err(source) if source.kind() == io::ErrorKind::NotFound => return Err(missing(name_or_path, path, &name)),
-        Err(source) => return Err(Error::Read { path, source }),
-    };
-    if !is_safe_name(&name) {
-        return Err(Error::DefinitionName { path });
+    match fs::read_to_string(&path) {
+        Ok(text) => Found::new(path, text),
+        Err(source) if source.kind() == io::ErrorKind::NotFound => Err(missing(name_or_path, path)),
+        Err(source) => Err(Error::Read { path, source }),
     }
-    let definition = Definition::parse(&path, &text)?;
-    Ok(Found { name, path, text, definition })
 }
 
 fn path_of(name_or_path: &str) -> PathBuf {
@@ -55,12 +63,13 @@ fn path_of(name_or_path: &str) -> PathBuf {
 }
 
 /// A definition's name becomes the name of folders and files.
-fn is_safe_name(name: &str) -> bool {
+fn is_safe(name: &str) -> bool {
     let allowed = |letter: char| letter.is_ascii_alphanumeric() || matches!(letter, '-' | '_');
     !name.is_empty() && name.len() <= 64 && !name.starts_with('-') && name.chars().all(allowed)
 }
 
-fn missing(given: &str, path: PathBuf, name: &str) -> Error {
+fn missing(given: &str, path: PathBuf) -> Error {
+    let name = path.file_stem().and_then(|stem| stem.to_str()).unwrap_or_default();
     let folder = path.parent().unwrap_or(Path::new(FOLDER));
     let mut known: Vec<String> = fs::read_dir(folder)
         .into_iter()

@@ -11,7 +11,9 @@ mod placed;
 mod reader;
 mod values;
 
-use schemars::JsonSchema;
+use schemars::generate::SchemaSettings;
+use schemars::transform::RecursiveTransform;
+use schemars::{JsonSchema, Schema};
 use serde::Deserialize;
 
 use crate::interface::{Period, Regime, Sector};
@@ -19,6 +21,7 @@ use crate::interface::{Period, Regime, Sector};
 pub use find::{FOLDER, Found, find};
 pub use one_or_more::OneOrMore;
 pub use placed::Placed;
+pub use reader::Reading;
 pub use values::{BaseUrl, Cron, Days, Format, HistoryForm, Layout, NaiveRule, Service, Statistic, Zone};
 
 /// A pipeline of Bellwether: what to ask the service for, and the dataset to make of it.
@@ -130,7 +133,28 @@ pub struct ScheduleSection {
 
 impl Definition {
     /// The JSON Schema of a definition.
-    pub fn json_schema() -> schemars::Schema {
-        schemars::schema_for!(Self)
+    pub fn json_schema() -> Schema {
+        let transform = RecursiveTransform(without_null);
+        SchemaSettings::draft2020_12().with_transform(transform).into_generator().into_root_schema_for::<Self>()
+    }
+}
+
+/// TOML has no null: what may be missing is written as what it is when it is there.
+fn without_null(schema: &mut Schema) {
+    let null = serde_json::json!({ "type": "null" });
+    if let Some(alternatives) = schema.get_mut("anyOf").and_then(|any| any.as_array_mut()) {
+        alternatives.retain(|alternative| *alternative != null);
+        if let [only] = alternatives.as_slice() {
+            let only = only.as_object().cloned().unwrap_or_default();
+            schema.remove("anyOf");
+            only.into_iter().for_each(|(key, value)| drop(schema.insert(key, value)));
+        }
+    }
+    if let Some(types) = schema.get_mut("type").and_then(|types| types.as_array_mut()) {
+        types.retain(|name| name != "null");
+        if let [only] = types.as_slice() {
+            let only = only.clone();
+            schema.insert("type".to_owned(), only);
+        }
     }
 }

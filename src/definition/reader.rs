@@ -1,10 +1,10 @@
 //! Reads a definition and gathers every problem of the file.
 //!
 //! Deserializing stops at the first thing that is wrong. So each value is first deserialized by itself, in a table that
-//! holds nothing else, and taken out of the file when it fails. What is left deserializes as a whole. The types of the
-//! definition stay the only description of what is right.
+//! holds nothing else, and taken out of the file when it fails. What is left deserializes as a whole, and can still be
+//! judged. The types of the definition stay the only description of what is right.
 
-use std::path::Path;
+use std::collections::BTreeSet;
 
 use schemars::Schema;
 use serde::Deserialize;
@@ -14,57 +14,66 @@ use toml::Spanned;
 use toml::de::{DeArray, DeString, DeTable, DeValue};
 
 use super::Definition;
-use crate::problem::{Problem, Problems, nearest};
+use crate::problem::{Problem, nearest};
 
 type Key<'i> = Spanned<DeString<'i>>;
 type Value<'i> = Spanned<DeValue<'i>>;
 
-impl Definition {
-    /// Reads a definition.
-    ///
-    /// # Errors
-    ///
-    /// Every problem of the text, each with its place; `path` is only what the problems call the file.
-    pub fn parse(path: &Path, text: &str) -> Result<Self, Problems> {
-        let (document, faults) = DeTable::parse_recoverable(text);
-        if !faults.is_empty() {
-            // What follows a broken line may be misread: say what is broken, and no more.
-            let problems = faults.iter().map(|fault| problem_of(fault, text.len()..text.len())).collect();
-            return Err(Problems::new(path, text, problems));
-        }
-        let mut problems = Vec::new();
-        let table = prune(document.into_inner(), &mut problems);
-        if !problems.is_empty() {
-            return Err(Problems::new(path, text, problems));
-        }
-        let whole = Spanned::new(0..text.len(), table);
-        Self::deserialize(whole.into_deserializer())
-            .map_err(|fault| Problems::new(path, text, vec![problem_of(&fault, 0..0)]))
-    }
+/// What a text says, as far as it can be read, and what is wrong with the rest.
+#[derive(Clone, Debug, Default)]
+pub struct Reading {
+    /// What could be read.
+    pub definition: Definition,
+    /// What could not.
+    pub problems: Vec<Problem>,
+    /// The sections that something was taken out of: what they lack, they may lack for that reason.
+    pub flawed: BTreeSet<String>,
 }
 
-/// Takes out of a definition what is not known or not right.
-fn prune<'i>(document: DeTable<'i>, problems: &mut Vec<Problem>) -> DeTable<'i> {
-    let schema = Definition::json_schema();
-    let mut kept = DeTable::new();
-    for (key, value) in document {
-        let Some(section) = property(schema.as_value(), key.get_ref()) else {
-            problems.push(unknown_key(&key, None, &names(schema.as_value())));
-            continue;
-        };
-        match value.get_ref() {
-            DeValue::Table(_) if !names(resolve(&schema, section)).is_empty() => {
-                let value = prune_section(&key, value, resolve(&schema, section), problems);
-                kept.insert(key, value);
-            }
-            _ => {
-                if probe(&[], &key, &value, problems) {
-                    kept.insert(key, value);
+impl Reading {
+    /// Reads a definition.
+    pub fn of(text: &str) -> Self {
+        let (document, faults) = DeTable::parse_recoverable(text);
+        let mut reading = Self::default();
+        if !faults.is_empty() {
+            // What follows a broken line may be misread: say what is broken, and no more.
+            reading.problems = faults.iter().map(|fault| problem_of(fault, text.len()..text.len())).collect();
+            reading.flawed.extend(names(Definition::json_schema().as_value()).into_iter().map(str::to_owned));
+            return reading;
+        }
+        let table = reading.prune(document.into_inner());
+        let whole = Spanned::new(0..text.len(), table);
+        match Definition::deserialize(whole.into_deserializer()) {
+            Ok(definition) => reading.definition = definition,
+            Err(fault) => reading.problems.push(problem_of(&fault, 0..0)),
+        }
+        reading
+    }
+
+    /// Takes out of a definition what is not known or not right.
+    fn prune<'i>(&mut self, document: DeTable<'i>) -> DeTable<'i> {
+        let schema = Definition::json_schema();
+        let mut kept = DeTable::new();
+        for (key, value) in document {
+            let Some(section) = property(schema.as_value(), key.get_ref()) else {
+                self.problems.push(unknown_key(&key, None, &names(schema.as_value())));
+                continue;
+            };
+            let before = self.problems.len();
+            let section = resolve(&schema, section);
+            match value.get_ref() {
+                DeValue::Table(_) if !names(section).is_empty() => {
+                    let value = prune_section(&key, value, section, &mut self.problems);
+                    kept.insert(key.clone(), value);
                 }
+                _ => kept.extend(prune_list(&[], &key, value, &mut self.problems).map(|value| (key.clone(), value))),
+            }
+            if self.problems.len() > before {
+                self.flawed.insert(key.get_ref().to_string());
             }
         }
+        kept
     }
-    kept
 }
 
 /// Takes out of a section what is not known or not right.
@@ -75,47 +84,66 @@ fn prune_section<'i>(section: &Key<'i>, value: Value<'i>, schema: &Json, problem
         for (key, value) in entries {
             if property(schema, key.get_ref()).is_none() {
                 problems.push(unknown_key(&key, Some(section.get_ref()), &names(schema)));
-            } else if probe(std::slice::from_ref(section), &key, &value, problems) {
-                kept.insert(key, value);
+                continue;
             }
+            let value = prune_list(std::slice::from_ref(section), &key, value, problems);
+            kept.extend(value.map(|value| (key, value)));
         }
     }
     Spanned::new(span, DeValue::Table(kept))
 }
 
-/// Whether a value is right when it stands alone; lists are tried element by element.
-fn probe<'i>(sections: &[Key<'i>], key: &Key<'i>, value: &Value<'i>, problems: &mut Vec<Problem>) -> bool {
-    let before = problems.len();
-    match value.get_ref() {
+/// A value without what is not right in it: a list keeps its right elements, anything else is right or goes.
+fn prune_list<'i>(
+    sections: &[Key<'i>],
+    key: &Key<'i>,
+    value: Value<'i>,
+    problems: &mut Vec<Problem>,
+) -> Option<Value<'i>> {
+    let span = value.span();
+    match value.into_inner() {
         DeValue::Array(elements) if !elements.is_empty() => {
+            let mut kept = DeArray::new();
             for element in elements.iter() {
                 let mut alone = DeArray::new();
                 alone.push(element.clone());
-                probe_alone(sections, key, Spanned::new(element.span(), DeValue::Array(alone)), problems);
+                if probe(sections, key, Spanned::new(element.span(), DeValue::Array(alone)), problems) {
+                    kept.push(element.clone());
+                }
             }
+            (!kept.is_empty()).then(|| Spanned::new(span, DeValue::Array(kept)))
         }
-        _ => probe_alone(sections, key, value.clone(), problems),
+        value => {
+            let value = Spanned::new(span, value);
+            probe(sections, key, value.clone(), problems).then_some(value)
+        }
     }
-    problems.len() == before
 }
 
-fn probe_alone<'i>(sections: &[Key<'i>], key: &Key<'i>, value: Value<'i>, problems: &mut Vec<Problem>) {
+/// Whether a value is right when it stands alone.
+fn probe<'i>(sections: &[Key<'i>], key: &Key<'i>, value: Value<'i>, problems: &mut Vec<Problem>) -> bool {
     let span = value.span();
     let mut table = DeTable::from_iter([(key.clone(), value)]);
     for section in sections {
         table = DeTable::from_iter([(section.clone(), Spanned::new(span.clone(), DeValue::Table(table)))]);
     }
-    if let Err(fault) = Definition::deserialize(Spanned::new(span.clone(), table).into_deserializer()) {
-        problems.push(problem_of(&fault, span));
+    match Definition::deserialize(Spanned::new(span.clone(), table).into_deserializer()) {
+        Ok(_) => true,
+        Err(fault) => {
+            problems.push(problem_of(&fault, span));
+            false
+        }
     }
 }
 
 /// A fault of the deserializer as a problem; our own types put a hint on a second line of the message.
 fn problem_of(fault: &toml::de::Error, otherwise: std::ops::Range<usize>) -> Problem {
     let span = fault.span().unwrap_or(otherwise);
-    match fault.message().split_once('\n') {
+    // In this format a sequence is called a list.
+    let message = fault.message().replace("expected a sequence", "expected a list");
+    match message.split_once('\n') {
         Some((message, hint)) => Problem::new(message, span).with_hint(hint),
-        None => Problem::new(fault.message(), span),
+        None => Problem::new(message, span),
     }
 }
 

@@ -353,7 +353,7 @@ impl FromStr for Cron {
         for (field, (name, low, high)) in given.iter().zip(FIELDS) {
             if !field.split(',').all(|part| is_cron_part(part, low, high)) {
                 return Err(format!(
-                    "`{field}` is not a {name} of a schedule\nuse `*`, a number from {low} to {high}, a range such as \
+                    "`{field}` cannot be the {name} of a schedule\nuse `*`, a number from {low} to {high}, a range such as \
                      `{low}-{high}`, a step such as `*/2`, or a list of these"
                 ));
             }

@@ -5,9 +5,9 @@ use std::fmt::Display;
 use std::path::PathBuf;
 
 use super::columns::{self, Column, Feature};
-use super::{DatasetPlan, Plan, Request, Schedule, Source};
+use super::{DatasetPlan, Plan, Remote, Request, Schedule, Source};
 use crate::definition::{
-    BaseUrl, Days, Definition, Format, Found, HistoryForm, JoinSection, NaiveRule, OutputSection, Placed,
+    BaseUrl, Days, Definition, Format, Found, HistoryForm, JoinSection, NaiveRule, OutputSection, Placed, Reading,
     ScheduleSection, SentimentSection, Service, SignalsSection, SourceSection, Statistic, Zone,
 };
 use crate::error::Result;
@@ -20,17 +20,26 @@ const DEFAULT_WINDOWS: [Days; 3] = [Days::new(1), Days::new(7), Days::new(30)];
 
 /// What a definition means.
 pub(super) fn of(found: Found) -> Result<Plan> {
-    let Found { name, path, text, definition } = found;
-    let mut judge = Judge { problems: Vec::new() };
+    let Found { name, path, text, reading } = found;
+    let Reading { definition, problems, flawed } = reading;
+    let mut judge = Judge { problems, flawed };
     let Definition { description, source, signals, sentiment, dates, join, output, schedule } = definition;
     let source = judge.source(&source);
     let requests = judge.requests(&signals);
-    let of_each_ticker = judge.of_each_ticker(&sentiment);
-    let has_articles = of_each_ticker.contains(&Endpoint::NewsArticles);
-    let features = judge.features(&join, has_articles);
-    let plan = Plan {
+    let of_each_ticker = of_each_ticker(&sentiment);
+    let features = judge.features(&join, of_each_ticker.contains(&Endpoint::NewsArticles));
+    let sort = judge.sort(&output);
+    let formats = judge.formats(&output);
+    let schedule = schedule.and_then(|schedule| judge.schedule(&schedule));
+    let Some(source) = source.filter(|_| judge.problems.is_empty()) else {
+        return Err(Problems::new(&path, &text, judge.problems).into());
+    };
+    Ok(Plan {
         name,
         description,
+        path,
+        text,
+        source,
         requests,
         of_each_ticker,
         dates: dates.naive.as_deref().copied().unwrap_or(NaiveRule::Utc),
@@ -38,28 +47,38 @@ pub(super) fn of(found: Found) -> Result<Plan> {
             lag: join.lag.as_deref().copied().unwrap_or(DEFAULT_LAG),
             schema: columns::long(&features),
             features,
-            sort: judge.sort(&output),
+            sort,
         },
-        formats: judge.formats(&output),
-        schedule: schedule.and_then(|schedule| judge.schedule(&schedule)),
-        source: match source {
-            Some(source) if judge.problems.is_empty() => source,
-            _ => return Err(Problems::new(&path, &text, judge.problems).into()),
-        },
-        path,
-        text,
-    };
-    Ok(plan)
+        formats,
+        schedule,
+    })
+}
+
+fn of_each_ticker(section: &SentimentSection) -> Vec<Endpoint> {
+    let is_asked = |typed: &Option<Placed<bool>>, otherwise| typed.as_deref().copied().unwrap_or(otherwise);
+    let asked = [
+        (is_asked(&section.articles, true), Endpoint::NewsArticles),
+        (is_asked(&section.summary, false), Endpoint::SocialSentiment),
+    ];
+    asked.into_iter().filter_map(|(is_asked, endpoint)| is_asked.then_some(endpoint)).collect()
 }
 
 /// Judges the sections one by one and keeps what it finds wrong.
 struct Judge {
     problems: Vec<Problem>,
+    flawed: BTreeSet<String>,
 }
 
 impl Judge {
     fn object(&mut self, problem: Problem) {
         self.problems.push(problem);
+    }
+
+    /// Objects that a section lacks something, unless what it lacks may be what was taken out of it.
+    fn miss(&mut self, section: &str, problem: Problem) {
+        if !self.flawed.contains(section) {
+            self.object(problem);
+        }
     }
 
     fn source(&mut self, section: &Placed<SourceSection>) -> Option<Source> {
@@ -87,15 +106,15 @@ impl Judge {
             (None, None) => KeySource::Environment,
         };
         match addresses {
-            [Some(signals), Some(sentiment)] => Some(Source::Remote {
+            [Some(signals), Some(sentiment)] => Some(Source::Remote(Box::new(Remote {
                 base_url: BaseUrl::as_url(signals).clone(),
                 sentiment_base_url: BaseUrl::as_url(sentiment).clone(),
                 key,
-            }),
+            }))),
             _ => {
                 let span = addresses.into_iter().flatten().next().map_or(section.span(), Placed::span);
                 let hint = "give both `base_url` and `sentiment_base_url`, or `service = \"demo\"`";
-                self.object(Problem::new("no service to ask", span).with_hint(hint));
+                self.miss("source", Problem::new("no service to ask", span).with_hint(hint));
                 None
             }
         }
@@ -108,7 +127,7 @@ impl Judge {
         let regimes = self.distinct("regime", regimes.as_ref()).unwrap_or_else(|| vec![Regime::default()]);
         let Some(sectors) = self.distinct("sector", sectors.as_ref()) else {
             let problem = Problem::new("no sectors to ask for", section.span());
-            self.object(problem.with_hint("add `sectors = [\"energy\", \"healthcare\"]` to `[signals]`"));
+            self.miss("signals", problem.with_hint("add `sectors = [\"energy\", \"healthcare\"]` to `[signals]`"));
             return Vec::new();
         };
         let of_sector = |sector| {
@@ -116,17 +135,6 @@ impl Judge {
             pairs.map(move |(period, regime)| Request::of_sector(Clone::clone(sector), period, regime))
         };
         sectors.iter().flat_map(of_sector).collect()
-    }
-
-    fn of_each_ticker(&mut self, section: &SentimentSection) -> Vec<Endpoint> {
-        let is_asked = |typed: &Option<Placed<bool>>, otherwise| typed.as_deref().copied().unwrap_or(otherwise);
-        [
-            (is_asked(&section.articles, true), Endpoint::NewsArticles),
-            (is_asked(&section.summary, false), Endpoint::SocialSentiment),
-        ]
-        .into_iter()
-        .filter_map(|(is_asked, endpoint)| is_asked.then_some(endpoint))
-        .collect()
     }
 
     fn features(&mut self, section: &Placed<JoinSection>, has_articles: bool) -> Vec<Feature> {
@@ -192,7 +200,7 @@ impl Judge {
     fn schedule(&mut self, section: &Placed<ScheduleSection>) -> Option<Schedule> {
         let Some(cron) = &section.cron else {
             let problem = Problem::new("a schedule without `cron`", section.span());
-            self.object(problem.with_hint("add five fields: `cron = \"30 18 * * 1-5\"`"));
+            self.miss("schedule", problem.with_hint("add five fields: `cron = \"30 18 * * 1-5\"`"));
             return None;
         };
         let timezone = section.timezone.as_deref().copied().unwrap_or(Zone(chrono_tz::UTC));

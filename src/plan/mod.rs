@@ -55,14 +55,18 @@ pub enum Source {
     /// The built-in service.
     Demo,
     /// A service elsewhere.
-    Remote {
-        /// The base address of the signals.
-        base_url: Url,
-        /// The base address of news and sentiment.
-        sentiment_base_url: Url,
-        /// Where the key is.
-        key: KeySource,
-    },
+    Remote(Box<Remote>),
+}
+
+/// A service elsewhere.
+#[derive(Clone, Debug)]
+pub struct Remote {
+    /// The base address of the signals.
+    pub base_url: Url,
+    /// The base address of news and sentiment.
+    pub sentiment_base_url: Url,
+    /// Where the key is.
+    pub key: KeySource,
 }
 
 /// The dataset: its columns, its features, its order.
@@ -101,7 +105,7 @@ impl Plan {
     ///
     /// # Errors
     ///
-    /// Every combination in it that is impossible, each with its place.
+    /// Everything in it that cannot be read or does not go together, each with its place.
     pub fn of(found: Found) -> Result<Self> {
         meaning::of(found)
     }

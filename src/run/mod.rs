@@ -29,7 +29,7 @@ use crate::export::{Provenance, Publication};
 use crate::fetch::{Addresses, CONNECTIONS, Client, host_of};
 use crate::file;
 use crate::interface::Ticker;
-use crate::plan::{Plan, Request, Source};
+use crate::plan::{Plan, Remote, Request, Source};
 use crate::tables::{NewsTable, RequestRecord};
 use crate::time::Clock;
 
@@ -66,7 +66,7 @@ pub async fn run(plan: Plan, options: Options) -> Result<Summary> {
     let archive = RunWriter::create(&options.output.join("archive"), started_at)?;
     let demo = match plan.source {
         Source::Demo => Some(Demo::start(started_at.date_naive()).await?),
-        Source::Remote { .. } => None,
+        Source::Remote(_) => None,
     };
     let client = client(&plan, demo.as_ref(), options.clock)?;
     let gathered = Gathering { plan: &plan, client: &client, options: &options, archive }.gather().await;
@@ -80,7 +80,8 @@ pub async fn run(plan: Plan, options: Options) -> Result<Summary> {
 
 fn client(plan: &Plan, demo: Option<&Demo>, clock: Clock) -> Result<Client> {
     let (addresses, key) = match (&plan.source, demo) {
-        (Source::Remote { base_url, sentiment_base_url, key }, _) => {
+        (Source::Remote(remote), _) => {
+            let Remote { base_url, sentiment_base_url, key } = &**remote;
             let addresses = Addresses { signals: base_url.clone(), sentiment: sentiment_base_url.clone() };
             (addresses, key.read(&host_of(base_url))?)
         }

@@ -1,6 +1,6 @@
 //! What a run shows of itself: bars on a terminal, a line a stage elsewhere, or nothing.
 
-use std::io::Write;
+use std::io::{self, Write};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
@@ -82,20 +82,20 @@ impl Stage {
         match &self.view {
             View::Bar(bar) => bar.finish(),
             View::Line => {
-                let steps = if self.steps > 0 { format!("{} requests, ", self.steps) } else { String::new() };
-                let seconds = self.begun.elapsed().as_secs_f64();
+                let steps = (self.steps > 0).then(|| format!("{} requests", self.steps));
+                let seconds = format!("{:.1} s", self.begun.elapsed().as_secs_f64());
+                let parts = steps.into_iter().chain(Some(self.told()).filter(|told| !told.is_empty())).chain([seconds]);
                 // Whoever closed standard error does not want to be told.
-                let _ = writeln!(std::io::stderr(), "{}: {steps}{}, {seconds:.1} s", self.name, self.told());
+                let _ = writeln!(io::stderr(), "{}: {}", self.name, parts.collect::<Vec<_>>().join(", "));
             }
             View::Nothing => {}
         }
     }
 
     fn told(&self) -> String {
-        let rows = grouped(self.rows.load(Ordering::Relaxed));
-        match self.bytes.load(Ordering::Relaxed) {
-            0 => format!("{rows} rows"),
-            bytes => format!("{rows} rows, {:.1} MB", bytes as f64 / 1e6),
-        }
+        let (rows, bytes) = (self.rows.load(Ordering::Relaxed), self.bytes.load(Ordering::Relaxed));
+        let rows = (rows > 0).then(|| format!("{} rows", grouped(rows)));
+        let bytes = (bytes > 0).then(|| format!("{:.1} MB", bytes as f64 / 1e6));
+        [rows, bytes].into_iter().flatten().collect::<Vec<_>>().join(", ")
     }
 }

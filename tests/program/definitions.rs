@@ -1,0 +1,152 @@
+//! Definitions: what is right, what is wrong and where, what a plan says, what editors are given.
+
+use std::fs;
+use std::path::Path;
+
+use crate::support::program::Place;
+use crate::support::python;
+
+fn project() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+}
+
+#[test]
+fn the_shipped_definitions_are_right() {
+    let place = Place::new();
+    let path = |name: &str| project().join("pipelines").join(name);
+    let outcome = place.run(["check".into(), path("demo.toml"), path("nightly.toml"), path("notebook.toml")]);
+    assert_eq!(outcome.succeeded().stdout.matches(": right\n").count(), 3);
+}
+
+#[test]
+fn the_shipped_definitions_name_the_schema_and_the_schema_takes_them() {
+    let place = Place::new();
+    let shipped = fs::read_to_string(project().join("pipelines/definition.schema.json")).unwrap();
+    assert_eq!(
+        place.run(["schema"]).succeeded().stdout,
+        shipped,
+        "write it anew: bellwether schema > pipelines/definition.schema.json"
+    );
+    for name in ["demo", "nightly", "notebook"] {
+        let text = fs::read_to_string(project().join("pipelines").join(name).with_extension("toml")).unwrap();
+        assert!(text.starts_with("#:schema definition.schema.json\n"), "{name}");
+    }
+    python::check("check_schema.py", [project().join("pipelines")]);
+}
+
+#[test]
+fn every_problem_of_a_file_is_shown_in_one_go_each_at_its_place_with_a_hint() {
+    let place = Place::new();
+    place.define(
+        "wrong",
+        "descripton = \"x\"\n[source]\nservice = \"demo\"\n[signals]\nsectors = [\"energy\", 5, \"energy\"]\n\
+         periods = [\"45d\", \"1d\"]\nregimes = \"bull\"\n[join]\nwindows = [\"0d\", \"a week\"]\nlag = -1\n\
+         [output]\nformat = [\"parquet\", \"xls\"]\nsort = [\"tickr\"]\n[schedule]\ncron = \"30 25 * * *\"\n",
+    );
+    let shown = place.run(["check", "wrong"]).failed_with(2);
+    assert_eq!(shown.stdout, "");
+    let heads: Vec<(&str, &str)> = shown
+        .stderr
+        .split("\n\n")
+        .map(|problem| {
+            let mut lines = problem.lines();
+            (lines.next().unwrap(), lines.next().unwrap().trim_start())
+        })
+        .collect();
+    let expected = [
+        ("error: unknown key `descripton`", "--> pipelines/wrong.toml:1:1"),
+        ("error: invalid type: integer `5`, expected a string", "--> pipelines/wrong.toml:5:22"),
+        ("error: sector `energy` stands twice", "--> pipelines/wrong.toml:5:25"),
+        ("error: unknown period `45d`", "--> pipelines/wrong.toml:6:12"),
+        ("error: invalid type: string \"bull\", expected a list", "--> pipelines/wrong.toml:7:11"),
+        ("error: a window of no days", "--> pipelines/wrong.toml:9:12"),
+        ("error: `a week` is not a number of days", "--> pipelines/wrong.toml:9:18"),
+        ("error: invalid type: integer `-1`, expected a string", "--> pipelines/wrong.toml:10:7"),
+        ("error: unknown format `xls`", "--> pipelines/wrong.toml:12:22"),
+        ("error: no column `tickr` to sort by", "--> pipelines/wrong.toml:13:9"),
+        ("error: `25` cannot be the hour of a schedule", "--> pipelines/wrong.toml:15:8"),
+    ];
+    assert_eq!(heads, expected);
+    let carets = "6 | periods = [\"45d\", \"1d\"]\n  |            ^^^^^\nhint: periods are 1d to 30d and 1m to 6m\n";
+    assert!(shown.stderr.contains(carets), "{}", shown.stderr);
+    assert!(shown.stderr.contains("hint: did you mean `description`?"), "{}", shown.stderr);
+    assert!(shown.stderr.contains("hint: did you mean `ticker`?"), "{}", shown.stderr);
+}
+
+#[test]
+fn combinations_that_make_no_sense_are_refused() {
+    let place = Place::new();
+    let cases = [
+        ("[signals]\nsectors = [\"energy\"]\n", "no service to ask"),
+        ("[source]\nservice = \"demo\"\n[signals]\n", "no sectors to ask for"),
+        ("[source]\nservice = \"demo\"\nbase_url = \"https://a.example\"\n", "an address beside `service`"),
+        ("[source]\nbase_url = \"http://a.example/\"\n", "plain http would send the key in the clear"),
+        ("[source]\nbase_url = \"https://a.example/?api_key=S3CRET\"\n", "an address with a query"),
+        ("[source]\nbase_url = \"https://me:S3CRET@a.example/\"\n", "an address with a user name or password"),
+        ("[source]\napi_key_file = \"k\"\napi_key_command = [\"k\"]\n", "two places for the key"),
+        ("[sentiment]\narticles = false\n[join]\nlag = \"1d\"\n", "a join without news"),
+        ("[signals]\nperiods = []\n", "an empty list: at least one period is needed"),
+        ("[schedule]\ntimezone = \"UTC\"\n", "a schedule without `cron`"),
+        ("[source]\nservice = \"demo\"\napi_key = \"S3CRET\"\n", "unknown key `api_key` in `[source]`"),
+        ("[source\napi_key = S3CRET", "unclosed table, expected `]`"),
+    ];
+    for (text, expected) in cases {
+        place.define("odd", text);
+        let shown = place.run(["check", "odd"]).failed_with(2).stderr;
+        assert!(shown.contains(&format!("error: {expected}\n")), "{text}\n{shown}");
+        assert!(!shown.contains("S3CRET"), "{shown}");
+    }
+}
+
+#[test]
+fn a_definition_that_is_not_there_names_the_nearest() {
+    let place = Place::new();
+    place.define("nightly", "");
+    place.define("notebook", "");
+    let shown = place.run(["run", "nigtly"]).failed_with(2).stderr;
+    let expected =
+        "error: no definition `nigtly`: `pipelines/nigtly.toml` does not exist\nhint: did you mean `nightly`?\n";
+    assert_eq!(shown, expected);
+    let shown = place.run(["plan", "x"]).failed_with(2).stderr;
+    assert!(shown.ends_with("hint: definitions in `pipelines`: nightly, notebook\n"), "{shown}");
+}
+
+#[test]
+fn a_plan_says_what_is_asked_and_what_comes_out() {
+    let place = Place::new();
+    place.define(
+        "small",
+        "description = \"Two sectors\"\n[source]\nservice = \"demo\"\n[signals]\nsectors = [\"energy\", \"a b&c\"]\n\
+         periods = [\"1m\"]\nregimes = [\"bear\"]\n[join]\nwindows = [\"7d\"]\nstats = [\"count\", \"mean\", \"last\"]\n\
+         [output]\nsort = [\"date\"]\nformat = [\"csv\", \"arrow\"]\n\
+         [schedule]\ncron = \"30 18 * * 1-5\"\ntimezone = \"America/New_York\"\n",
+    );
+    let expected = "\
+small: Two sectors
+
+service: demo, built in
+dates: naive by utc
+schedule: 30 18 * * 1-5 in America/New_York
+
+requests: 2, and 1 for each ticker that their answers name
+  GET {base_url}/signals-history-all?sector=energy&period=1m&regime=bear
+  GET {base_url}/signals-history-all?sector=a+b%26c&period=1m&regime=bear
+  GET {sentiment_base_url}/news_articles/{ticker} for each ticker
+
+columns: 10
+  ticker           text
+  date             timestamp, microseconds, no time zone
+  period           text (dictionary)
+  regime           text (dictionary)
+  signal           text (dictionary)
+  confidence       64-bit float
+  news_count_7d    32-bit integer
+  news_mean_7d     64-bit float, may be null
+  news_last_score  64-bit float, may be null
+  news_last_date   timestamp, microseconds, no time zone, may be null
+
+sorted by: date, ticker, period, regime
+written as: csv, arrow
+";
+    assert_eq!(place.run(["plan", "small"]).succeeded().stdout, expected);
+}

@@ -1,0 +1,8 @@
+//! The program as its users meet it: started as a process, over real HTTP on loopback, with files that other people's
+//! tools read back.
+
+mod definitions;
+mod refusals;
+mod runs;
+mod service;
+mod support;

@@ -1,0 +1,174 @@
+//! Runs that cannot go well: what is said, and what is left.
+
+use std::fs;
+use std::process::Stdio;
+
+use crate::support::program::{DemoService, Outcome, Place};
+use crate::support::scripted::{Act, Scripted, json};
+
+const CANARY: &str = "S3CRET-canary";
+
+fn definition(source: &str) -> String {
+    format!("[source]\n{source}[signals]\nsectors = [\"energy\"]\n")
+}
+
+/// Runs a definition with the canary as its key; it must fail, and the canary must be nowhere.
+#[track_caller]
+fn refused(place: &Place, code: i32) -> String {
+    let outcome = Outcome::of(place.command(["run", "it"]).env("BELLWETHER_API_KEY", CANARY)).failed_with(code);
+    assert_eq!(outcome.stdout, "");
+    assert!(!outcome.stderr.contains(CANARY), "{}", outcome.stderr);
+    for file in place.files().iter().filter(|file| !place.path().join(file).is_symlink()) {
+        let bytes = fs::read(place.path().join(file)).expect("a file that can be read");
+        assert!(!String::from_utf8_lossy(&bytes).contains(CANARY), "the key is in {}", file.display());
+    }
+    outcome.stderr
+}
+
+#[test]
+fn a_key_that_nobody_gave_is_asked_for_with_the_places_it_may_come_from() {
+    let place = Place::new();
+    let service = DemoService::start(&place, &[]);
+    place.define("it", &definition(&service.source));
+    let host = service.address("base_url").split('/').nth(2).unwrap();
+    let expected = format!(
+        "error: no API key for {host}\n\
+         hint: set `BELLWETHER_API_KEY`, or name an `api_key_file` or an `api_key_command` in `[source]`\n"
+    );
+    assert_eq!(place.run(["run", "it"]).failed_with(1).stderr, expected);
+}
+
+#[test]
+fn a_key_comes_from_a_file_or_a_command_too() {
+    let place = Place::new();
+    let service = DemoService::start(&place, &["--today", "2026-11-20"]);
+    fs::write(place.file("key"), "demo\n").unwrap();
+    let ways = ["api_key_file = \"key\"\n", "api_key_command = [\"cat\", \"key\"]\n"];
+    for way in ways {
+        place.define("it", &definition(&format!("{}{way}", service.source)));
+        place.run(["run", "it", "-q"]).succeeded();
+    }
+    let broken = [
+        ("api_key_file = \"none\"\n", "error: cannot get the API key from `none`\n  because: No such file"),
+        (
+            "api_key_command = [\"false\"]\n",
+            "error: cannot get the API key from the command `false`\n  because: it failed",
+        ),
+        (
+            "api_key_command = [\"true\"]\n",
+            "error: cannot get the API key from the command `true`\n  because: it is empty",
+        ),
+    ];
+    for (way, expected) in broken {
+        place.define("it", &definition(&format!("{}{way}", service.source)));
+        let shown = place.run(["run", "it"]).failed_with(1).stderr;
+        assert!(shown.starts_with(expected), "{shown}");
+    }
+}
+
+#[test]
+fn a_wrong_key_is_refused_once_and_said_so() {
+    let place = Place::new();
+    let service = DemoService::start(&place, &[]);
+    place.define("it", &definition(&service.source));
+    let shown = refused(&place, 1);
+    assert!(shown.contains(" refused the API key with status 401\n"), "{shown}");
+    assert!(shown.contains("hint: check the key in `BELLWETHER_API_KEY`"), "{shown}");
+}
+
+#[test]
+fn an_invalid_request_is_explained_in_the_service_s_words() {
+    let place = Place::new();
+    let body = r#"{"detail":[{"loc":["query","sector"],"msg":"no such sector","type":"value_error"},
+                   {"loc":["query","period",0],"msg":"odd","type":"x"}]}"#;
+    let service = Scripted::start(move |_, _| json("422 Unprocessable Entity", body));
+    place.define("it", &definition(&service.source()));
+    let expected = format!(
+        "error: {} says that `signals-history-all?sector=energy&period=15d&regime=neutral` is invalid: \
+         `query.sector`: no such sector; `query.period.0`: odd\n",
+        service.address()
+    );
+    assert_eq!(refused(&place, 1), expected);
+    assert_eq!(service.targets().len(), 1, "what is invalid is not asked again");
+}
+
+#[test]
+fn a_service_that_is_not_there_is_named_by_host_and_port() {
+    let place = Place::new();
+    let gone = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let source = format!("base_url = \"http://{gone}/a\"\nsentiment_base_url = \"http://{gone}/b\"\n");
+    place.define("it", &definition(&source));
+    let expected = format!(
+        "error: cannot reach {gone} for `signals-history-all?sector=energy&period=15d&regime=neutral`\n  \
+         because: Connection refused (os error 111)\n\
+         hint: check `base_url` and `sentiment_base_url`, and the network\n"
+    );
+    assert_eq!(refused(&place, 1), expected);
+}
+
+#[test]
+fn answers_that_are_none_are_told_apart() {
+    let place = Place::new();
+    let html = "<html>down for maintenance</html>";
+    let cases: [(&'static str, &'static str, &str); 5] = [
+        ("404 Not Found", "{}", "` with status 404\nhint: this service may not have that operation any more\n"),
+        ("302 Found", "", "` with status 302\n"),
+        ("200 OK", html, "cannot be read: expected value at byte 0\n"),
+        ("200 OK", "{\"A\": {\"ticker\": \"A\"", "cannot be read: EOF while parsing an object at byte 20\n"),
+        ("200 OK", "{}", "error: `it` has no rows: the service gave no signals for it\n"),
+    ];
+    for (status, body, expected) in cases {
+        let service = Scripted::start(move |_, _| json(status, body));
+        place.define("it", &definition(&service.source()));
+        let shown = refused(&place, 1);
+        assert!(shown.contains(expected), "{status} {body}\n{shown}");
+        assert!(!place.file("output/datasets/it/latest").exists());
+    }
+}
+
+#[test]
+fn a_failed_run_leaves_the_dataset_before_it_untouched() {
+    let place = Place::new();
+    let service = DemoService::start(&place, &["--today", "2026-11-20"]);
+    place.define("it", &definition(&service.source));
+    Outcome::of(place.command(["run", "it", "-q"]).env("BELLWETHER_API_KEY", "demo")).succeeded();
+    let before = place.files();
+    let latest = fs::read_link(place.file("output/datasets/it/latest")).unwrap();
+    refused(&place, 1);
+    assert_eq!(place.files(), before);
+    assert_eq!(fs::read_link(place.file("output/datasets/it/latest")).unwrap(), latest);
+}
+
+#[test]
+fn an_output_that_cannot_be_written_is_named_before_anything_is_asked() {
+    let place = Place::new();
+    let service = Scripted::start(|_, _| Act::Send(Vec::new()));
+    place.define("it", &definition(&service.source()));
+    fs::write(place.file("taken"), "").unwrap();
+    let outcome = place.run(["run", "it", "--output", "taken"]).failed_with(1);
+    assert!(outcome.stderr.starts_with("error: cannot write `taken/archive`\n  because: "), "{}", outcome.stderr);
+    assert!(service.targets().is_empty());
+}
+
+#[test]
+fn a_file_in_the_place_of_latest_is_not_overwritten() {
+    let place = Place::new();
+    let service = DemoService::start(&place, &["--today", "2026-11-20"]);
+    place.define("it", &definition(&service.source));
+    fs::create_dir_all(place.file("output/datasets/it")).unwrap();
+    fs::write(place.file("output/datasets/it/latest"), "mine").unwrap();
+    let outcome = Outcome::of(place.command(["run", "it", "-q"]).env("BELLWETHER_API_KEY", "demo")).failed_with(1);
+    assert!(outcome.stderr.contains("cannot write `output/datasets/it/latest`"), "{}", outcome.stderr);
+    assert_eq!(fs::read_to_string(place.file("output/datasets/it/latest")).unwrap(), "mine");
+}
+
+#[test]
+fn a_reader_that_has_seen_enough_is_no_failure() {
+    let place = Place::new();
+    let mut child = place.command(["schema"]).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    // The reading end is closed before the program can have written all of it.
+    drop(child.stdout.take());
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(0));
+    assert_eq!(String::from_utf8_lossy(&output.stderr), "");
+}

@@ -1,0 +1,177 @@
+//! Runs that go well: what they write, and that it is what the service said.
+
+use std::fs;
+use std::path::Path;
+use std::process::Stdio;
+use std::time::{Duration, Instant};
+
+use crate::support::program::{DemoService, Outcome, Place, drained};
+use crate::support::python;
+use crate::support::scripted::{Act, Scripted, json};
+
+const KEY: (&str, &str) = ("BELLWETHER_API_KEY", "demo");
+
+/// A small definition against a service that a test started.
+fn small(source: &str, rest: &str) -> String {
+    format!("[source]\n{source}[signals]\nsectors = [\"energy\"]\n{rest}")
+}
+
+fn check_dataset(place: &Place, name: &str, definition: &Path, service: &DemoService) {
+    let folder = place.file("output/datasets").join(name).join("latest");
+    let addresses = [service.address("base_url"), service.address("sentiment_base_url")].map(Path::new);
+    python::check("check_dataset.py", [&folder, definition, addresses[0], addresses[1], Path::new("demo")]);
+}
+
+#[test]
+fn the_demo_runs_without_a_key_or_a_network_and_is_what_the_raw_answers_say() {
+    let place = Place::new();
+    let shipped = Path::new(env!("CARGO_MANIFEST_DIR")).join("pipelines/demo.toml");
+    fs::create_dir(place.file("pipelines")).unwrap();
+    fs::copy(&shipped, place.file("pipelines/demo.toml")).unwrap();
+    let outcome = place.run(["run", "demo"]).succeeded();
+    for word in ["rows  ", "tickers  ", "dates  ", "rejects   0\n", "bytes  ", "polars.read_parquet("] {
+        assert!(outcome.stdout.contains(word), "{}", outcome.stdout);
+    }
+    for stage in ["signals: 27 requests, ", "news: ", "archive: ", "dataset: "] {
+        assert!(outcome.stderr.contains(stage), "{}", outcome.stderr);
+    }
+    // The same universe: the demo's is of the day on which the run began.
+    let dataset = fs::read_to_string(place.file("output/datasets/demo/latest/dataset.json")).unwrap();
+    let run: serde_json::Value = serde_json::from_str(&dataset).unwrap();
+    let seal = place.file("output/archive").join(format!("run={}", run["run"].as_str().unwrap())).join("run.json");
+    let seal: serde_json::Value = serde_json::from_str(&fs::read_to_string(seal).unwrap()).unwrap();
+    let today = &seal["started_at"].as_str().unwrap()[..10];
+    let service = DemoService::start(&place, &["--today", today]);
+    check_dataset(&place, "demo", &shipped, &service);
+}
+
+#[test]
+fn every_format_lag_window_and_order_is_what_the_raw_answers_say() {
+    let place = Place::new();
+    let service = DemoService::start(&place, &["--today", "2026-11-20", "--seed", "7"]);
+    let rest = "periods = [\"1m\", \"10d\", \"2d\"]\nregimes = [\"bear\", \"neutral\"]\n[sentiment]\nsummary = true\n\
+                [join]\nlag = \"0d\"\nwindows = [\"3d\", \"90d\"]\n\
+                [output]\nformat = [\"parquet\", \"csv\", \"arrow\"]\nsort = [\"period\", \"date\"]\n";
+    place.define("odd", &small(&service.source, rest));
+    Outcome::of(place.command(["run", "odd", "--quiet"]).envs([KEY])).succeeded();
+    check_dataset(&place, "odd", &place.file("pipelines/odd.toml"), &service);
+}
+
+#[test]
+fn the_same_answers_give_the_same_rows_whatever_the_number_of_threads() {
+    let place = Place::new();
+    let service = DemoService::start(&place, &["--today", "2026-11-20"]);
+    place.define("same", &small(&service.source, "periods = [\"1d\", \"2d\"]\n[output]\nformat = \"csv\"\n"));
+    let mut seen = Vec::new();
+    for threads in ["1", "2", "7"] {
+        let threads = [("RAYON_NUM_THREADS", threads), ("POLARS_MAX_THREADS", threads)];
+        Outcome::of(place.command(["run", "same", "-q"]).envs([KEY]).envs(threads)).succeeded();
+        seen.push(fs::read(place.file("output/datasets/same/latest/same.csv")).unwrap());
+    }
+    assert!(seen[0] == seen[1] && seen[0] == seen[2]);
+}
+
+#[test]
+fn a_run_asks_exactly_what_its_plan_says() {
+    let place = Place::new();
+    let service = Scripted::start(|target, _| match target {
+        _ if target.starts_with("/a/signals-history-all?sector=energy") => json("200 OK", HISTORY),
+        _ if target.starts_with("/b/news_articles/BRK.B?") => json("200 OK", "[]"),
+        _ => json("404 Not Found", "{}"),
+    });
+    place.define("asks", &small(&service.source(), ""));
+    Outcome::of(place.command(["run", "asks", "-q"]).envs([KEY])).succeeded();
+    let expected = [
+        "/a/signals-history-all?sector=energy&period=15d&regime=neutral&api_key=demo",
+        "/b/news_articles/BRK.B?api_key=demo",
+    ];
+    assert_eq!(service.targets(), expected);
+}
+
+const HISTORY: &str = r#"{"BRK.B":{"ticker":"BRK.B","regime":"neutral","period":"15d","predictions":[
+    {"date":"2026-11-20T00:00:00+00:00","signal":"buy","confidence":0.5},
+    {"date":"2026-11-19T00:00:00+00:00","signal":"hold","confidence":0.5},
+    {"date":"2026-02-30T00:00:00+00:00","signal":"buy","confidence":0.5},
+    {"date":"2026-11-18T19:00:00-05:00","signal":"sell","confidence":1},
+    {"date":"2026-11-19T00:00:00","signal":"buy","confidence":0.25}]},
+  "../../x":{"ticker":"../../x","regime":"neutral","period":"15d","predictions":[]}}"#;
+
+#[test]
+fn records_that_cannot_be_typed_are_set_aside_and_their_neighbours_live() {
+    let place = Place::new();
+    let news = "[{\"date\":\"2026-11-19\",\"title\":\"a, \\\"b\\\"\\u00e9\",\"score\":\"0.5\",\"link\":\"https://a\"},\
+                {\"date\":\"2026-11-18\",\"title\":\"c\",\"score\":null,\"link\":\"https://b\"},\
+                {\"date\":\"2026-11-18\",\"title\":\"d\",\"score\":\"n/a\",\"link\":\"https://c\"},\
+                {\"date\":\"2026-11-20\",\"title\":\"e\",\"score\":1,\"link\":\"https://d\"}]";
+    let service = Scripted::start(move |target, _| match target {
+        _ if target.starts_with("/a/") => json("200 OK", HISTORY),
+        _ => json("200 OK", news),
+    });
+    let rest = "[join]\nwindows = [\"1d\", \"2d\"]\n[output]\nformat = \"csv\"\n";
+    place.define("some", &small(&service.source(), rest));
+    let outcome = Outcome::of(place.command(["run", "some"]).envs([KEY])).succeeded();
+    assert!(outcome.stdout.contains("rejects   5\n"), "{}", outcome.stdout);
+    let rows = fs::read_to_string(place.file("output/datasets/some/latest/some.csv")).unwrap();
+    // Of the two entries for the 19th, one with an offset, the first listed counts. An article without a score counts
+    // as an article and has no part in the mean.
+    let expected = "\
+ticker,date,period,regime,signal,confidence,\
+news_count_1d,news_mean_1d,news_min_1d,news_max_1d,news_count_2d,news_mean_2d,news_min_2d,news_max_2d,\
+news_last_score,news_last_date
+BRK.B,2026-11-19T00:00:00,15d,neutral,sell,1.0,1,,,,1,,,,,2026-11-18T00:00:00
+BRK.B,2026-11-20T00:00:00,15d,neutral,buy,0.5,1,0.5,0.5,0.5,2,0.5,0.5,0.5,0.5,2026-11-19T00:00:00
+";
+    assert_eq!(rows, expected);
+}
+
+#[test]
+fn a_busy_service_is_asked_again_and_the_answer_is_taken() {
+    let place = Place::new();
+    let service = Scripted::start(|target, before| match (target.starts_with("/a/"), before) {
+        (true, 0) => json("503 Service Unavailable", "busy"),
+        (true, 1) => Act::Send(b"HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\n{\"BRK.B\"".to_vec()),
+        (true, _) => json("200 OK", HISTORY),
+        (false, _) => json("200 OK", "[]"),
+    });
+    place.define("busy", &small(&service.source(), ""));
+    Outcome::of(place.command(["run", "busy", "-q"]).envs([KEY])).succeeded();
+    assert_eq!(service.targets().iter().filter(|target| target.starts_with("/a/")).count(), 3);
+}
+
+#[test]
+fn a_version_that_was_published_stays_and_latest_moves_on() {
+    let place = Place::new();
+    let service = DemoService::start(&place, &["--today", "2026-11-20"]);
+    place.define("twice", &small(&service.source, ""));
+    let run = || Outcome::of(place.command(["run", "twice", "-q"]).envs([KEY])).succeeded();
+    let folder = place.file("output/datasets/twice");
+    run();
+    let first = fs::read_link(folder.join("latest")).unwrap();
+    let rows = fs::read(folder.join(&first).join("twice.parquet")).unwrap();
+    run();
+    let second = fs::read_link(folder.join("latest")).unwrap();
+    assert_ne!(first, second);
+    assert!(rows == fs::read(folder.join(&first).join("twice.parquet")).unwrap());
+    assert!(folder.join(second).join("dataset.json").exists());
+}
+
+#[test]
+fn a_run_that_is_interrupted_stops_cleanly_and_leaves_nothing_half_written() {
+    let place = Place::new();
+    let service = Scripted::start(|_, _| Act::Hang(Duration::from_secs(20)));
+    place.define("slow", &small(&service.source(), ""));
+    let mut child =
+        place.command(["run", "slow"]).envs([KEY]).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let asked = Instant::now();
+    while service.targets().is_empty() {
+        assert!(asked.elapsed() < Duration::from_secs(30), "nothing was asked");
+        std::thread::yield_now();
+    }
+    let killed = std::process::Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap();
+    assert!(killed.success());
+    let status = child.wait().unwrap();
+    assert_eq!(status.code(), Some(130));
+    assert_eq!(drained(child.stdout.take()), "");
+    assert_eq!(drained(child.stderr.take()), "error: interrupted; nothing was published\n");
+    assert_eq!(place.files(), [Path::new("pipelines/slow.toml")]);
+}

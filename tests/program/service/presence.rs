@@ -1,0 +1,83 @@
+//! Which operations a service has at each set of changes, and what it says of everything else.
+
+use bellwether::interface::ChangeSet;
+use serde_json::json;
+
+use crate::support::service::{Server, with_key};
+
+#[test]
+fn every_operation_is_there_between_the_sets_that_add_and_remove_it() {
+    // Section 9, read from set G to set A; a column each, with what was before G first and everything at once last.
+    let sets = ["origin", "G", "F", "E", "D", "C", "B", "A", "all"];
+    let operations = [
+        ("/sentiment/social_sentiment/AAPL", "x x x x . . . . x"),
+        ("/sentiment/news_articles/AAPL", ". x x x . . . . x"),
+        ("/sentiment/historical_ss_data/AAPL", ". x . . . . . . x"),
+        ("/api/signals-history/AAPL", ". . . x x x x x x"),
+        ("/api/signals/AAPL", ". . . x x x x x x"),
+        ("/api/signals-history-batched", ". . . . x x x x x"),
+        ("/api/signals-history-batched-all", ". . . . . x . . x"),
+        ("/api/tickers/available", ". . . . . x . . x"),
+        ("/api/signals-history-all?sector=energy", ". . . . . . x x x"),
+        ("/api/signals-legacy-history-all?sector=energy", ". . . . . . x . x"),
+        ("/api/signals-legacy-history-batched", ". . . . . . x . x"),
+        ("/api/signals-legacy-history/AAPL", ". . . . . . x . x"),
+        ("/api/signals-legacy/AAPL", ". . . . . . x . x"),
+    ];
+    for (column, set) in sets.into_iter().enumerate() {
+        let server = Server::of(set.parse().unwrap());
+        for (target, presence) in operations {
+            let is_there = presence.split(' ').nth(column) == Some("x");
+            let (reply, _) = server.head("GET", &with_key(target));
+            assert_eq!(reply.status, if is_there { 200 } else { 404 }, "{target} at {set}");
+            if !is_there {
+                assert_eq!(server.get(target).json(), json!({"detail": "Not Found"}), "{target} at {set}");
+            }
+        }
+    }
+}
+
+#[test]
+fn what_is_not_there_is_not_found() {
+    let server = Server::of(ChangeSet::All);
+    for ticker in ["UNKNOWN", "aapl", "AAPL%20", "%ff", "%zz", "BRK-B", "%2e%2e%2fx"] {
+        for path in [
+            "api/signals",
+            "api/signals-history",
+            "api/signals-legacy",
+            "sentiment/news_articles",
+            "sentiment/social_sentiment",
+        ] {
+            let reply = server.get(&format!("/{path}/{ticker}"));
+            assert_eq!((reply.status, reply.json()), (404, json!({"detail": "Unknown ticker"})), "{path}/{ticker}");
+        }
+    }
+    for target in [
+        "/",
+        "/api",
+        "/api/",
+        "/api/signals",
+        "/api/signals/AAPL/",
+        "/api/signals/AAPL/more",
+        "/api/news_articles/AAPL",
+        "/sentiment/signals/AAPL",
+        "/signals/AAPL",
+        "/api/signals-history-all/?sector=energy",
+    ] {
+        let reply = server.get(target);
+        assert_eq!((reply.status, reply.content_type()), (404, "application/json"), "{target}");
+        assert_eq!(reply.json(), json!({"detail": "Not Found"}), "{target}");
+    }
+}
+
+#[test]
+fn nothing_but_get_is_allowed() {
+    let server = Server::of(ChangeSet::All);
+    for method in ["POST", "PUT", "PATCH", "DELETE", "OPTIONS", "HEAD"] {
+        let reply = server.request(method, &with_key("/api/signals/AAPL"));
+        assert_eq!((reply.status, &*reply.headers["allow"]), (405, "GET"), "{method}");
+        if method != "HEAD" {
+            assert_eq!(reply.json(), json!({"detail": "Method Not Allowed"}));
+        }
+    }
+}

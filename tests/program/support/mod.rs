@@ -1,0 +1,6 @@
+//! What the tests share: the program, a folder for it, services to ask, and Python.
+
+pub(crate) mod program;
+pub(crate) mod python;
+pub(crate) mod scripted;
+pub(crate) mod service;

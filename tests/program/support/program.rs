@@ -1,0 +1,135 @@
+//! The program in a folder of its own.
+
+use std::ffi::OsStr;
+use std::fs;
+use std::io::{BufRead, BufReader, Read};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+
+use tempfile::TempDir;
+
+/// A folder that the program is started in, away from the project and its environment.
+pub(crate) struct Place {
+    folder: TempDir,
+}
+
+/// How a command went.
+#[derive(Debug)]
+pub(crate) struct Outcome {
+    pub(crate) code: Option<i32>,
+    pub(crate) stdout: String,
+    pub(crate) stderr: String,
+}
+
+impl Place {
+    pub(crate) fn new() -> Self {
+        Self { folder: tempfile::tempdir().expect("a folder for a test") }
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        self.folder.path()
+    }
+
+    pub(crate) fn file(&self, name: &str) -> PathBuf {
+        self.path().join(name)
+    }
+
+    /// Writes a definition, found by its name.
+    pub(crate) fn define(&self, name: &str, text: &str) {
+        let folder = self.file("pipelines");
+        fs::create_dir_all(&folder).expect("a folder of definitions");
+        fs::write(folder.join(name).with_extension("toml"), text).expect("a definition");
+    }
+
+    /// The program, ready to be given arguments; nothing of the caller's environment reaches it but the path.
+    pub(crate) fn command<I: AsRef<OsStr>>(&self, arguments: impl IntoIterator<Item = I>) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_bellwether"));
+        command.args(arguments).current_dir(self.path()).env_clear().stdin(Stdio::null());
+        command.env("PATH", std::env::var_os("PATH").unwrap_or_default());
+        command
+    }
+
+    pub(crate) fn run<I: AsRef<OsStr>>(&self, arguments: impl IntoIterator<Item = I>) -> Outcome {
+        Outcome::of(&mut self.command(arguments))
+    }
+
+    /// Every file below the folder, as a path from it.
+    pub(crate) fn files(&self) -> Vec<PathBuf> {
+        let mut found = Vec::new();
+        let mut folders = vec![self.path().to_owned()];
+        while let Some(folder) = folders.pop() {
+            for entry in fs::read_dir(&folder).expect("a folder that can be read") {
+                let path = entry.expect("an entry").path();
+                match path.is_dir() && !path.is_symlink() {
+                    true => folders.push(path),
+                    false => found.push(path.strip_prefix(self.path()).expect("it is below").to_owned()),
+                }
+            }
+        }
+        found.sort();
+        found
+    }
+}
+
+impl Outcome {
+    pub(crate) fn of(command: &mut Command) -> Self {
+        let output = command.output().expect("the program starts");
+        let text = |bytes: Vec<u8>| String::from_utf8(bytes).expect("it prints text");
+        Self { code: output.status.code(), stdout: text(output.stdout), stderr: text(output.stderr) }
+    }
+
+    #[track_caller]
+    pub(crate) fn succeeded(self) -> Self {
+        assert_eq!(self.code, Some(0), "{}{}", self.stdout, self.stderr);
+        self
+    }
+
+    #[track_caller]
+    pub(crate) fn failed_with(self, code: i32) -> Self {
+        assert_eq!(self.code, Some(code), "{}{}", self.stdout, self.stderr);
+        self
+    }
+}
+
+/// `bellwether serve --demo` as a process, with the addresses that it printed.
+pub(crate) struct DemoService {
+    process: Child,
+    /// The two lines of a definition's `[source]`.
+    pub(crate) source: String,
+}
+
+impl DemoService {
+    pub(crate) fn start(place: &Place, arguments: &[&str]) -> Self {
+        let mut command = place.command(["serve", "--demo"]);
+        let mut process =
+            command.args(arguments).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().expect("the service starts");
+        let mut lines = BufReader::new(process.stdout.take().expect("its output is piped"));
+        let mut source = String::new();
+        for _ in 0..2 {
+            lines.read_line(&mut source).expect("it prints its addresses");
+        }
+        Self { process, source }
+    }
+
+    /// One of the two addresses.
+    pub(crate) fn address(&self, name: &str) -> &str {
+        let line = self.source.lines().find(|line| line.starts_with(name)).expect("the address is printed");
+        line.split('"').nth(1).expect("it is quoted")
+    }
+}
+
+impl Drop for DemoService {
+    fn drop(&mut self) {
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
+/// Reads what a child printed so far and until it ends.
+pub(crate) fn drained(stream: Option<impl Read>) -> String {
+    let mut text = String::new();
+    if let Some(mut stream) = stream {
+        stream.read_to_string(&mut text).expect("it prints text");
+    }
+    text
+}

@@ -1,0 +1,17 @@
+//! Python, with the packages that the project's users read datasets with.
+
+use std::ffi::OsStr;
+use std::path::Path;
+use std::process::Command;
+
+/// Runs a script of `tests/python`; what it prints when it fails is the failure.
+#[track_caller]
+pub(crate) fn check<I: AsRef<OsStr>>(script: &str, arguments: impl IntoIterator<Item = I>) {
+    let tests = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests");
+    let python = tests.join(".venv/bin/python");
+    assert!(python.exists(), "{} is missing: `tests/run` installs it", python.display());
+    let output =
+        Command::new(python).arg(tests.join("python").join(script)).args(arguments).output().expect("python starts");
+    let told = [output.stdout, output.stderr].concat();
+    assert!(output.status.success(), "{script}: {}", String::from_utf8_lossy(&told));
+}

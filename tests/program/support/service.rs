@@ -1,0 +1,163 @@
+//! A demo service on loopback, and a client that speaks to it in plain bytes: it writes its requests and reads status,
+//! headers, lengths and chunks itself, so that it knows nothing of the service's own types. It panics when a reply
+//! has no status, is cut, or is not as long as was announced; the status itself is for the test to judge. It follows
+//! nothing, retries nothing and keeps no connection.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::time::Duration;
+
+use bellwether::interface::ChangeSet;
+use bellwether::serve::{Running, Service, Universe, start};
+use chrono::NaiveDate;
+use serde_json::Value;
+use serde_json::value::RawValue;
+use tokio::net::TcpListener;
+use tokio::runtime::Runtime;
+
+/// The key that every server asks for, with what a query must escape.
+pub(crate) const KEY: &str = "demo key/ü&+";
+const KEY_IN_QUERY: &str = "api_key=demo+key%2F%C3%BC%26%2B";
+
+/// A service on a free port of this machine.
+pub(crate) struct Server {
+    // Declared before the runtime, which it needs to be dropped in order.
+    pub(crate) running: Running,
+    pub(crate) runtime: Runtime,
+    pub(crate) address: SocketAddr,
+}
+
+/// What came back.
+#[derive(Debug)]
+pub(crate) struct Reply {
+    pub(crate) status: u16,
+    pub(crate) headers: BTreeMap<String, String>,
+    pub(crate) body: Vec<u8>,
+}
+
+pub(crate) fn day(year: i32, month: u32, day: u32) -> NaiveDate {
+    NaiveDate::from_ymd_opt(year, month, day).expect("a day of the calendar")
+}
+
+/// The universe of a server that was given none.
+pub(crate) fn universe() -> Universe {
+    Universe::new(1, day(2026, 11, 20))
+}
+
+impl Server {
+    /// A service with the usual universe, at a set of changes.
+    pub(crate) fn of(change_set: ChangeSet) -> Self {
+        Self::new(universe(), change_set)
+    }
+
+    pub(crate) fn new(universe: Universe, change_set: ChangeSet) -> Self {
+        let runtime = Runtime::new().expect("a runtime");
+        let (running, address) = runtime.block_on(async {
+            let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
+            let address = listener.local_addr().expect("an address");
+            (start(Service::new(universe, change_set, KEY.to_owned()), listener).expect("it starts"), address)
+        });
+        Self { running, runtime, address }
+    }
+
+    /// Sends a request without a body.
+    fn send(&self, method: &str, target: &str) -> BufReader<TcpStream> {
+        let mut stream = TcpStream::connect(self.address).expect("it listens");
+        stream.set_read_timeout(Some(Duration::from_secs(60))).expect("a timeout");
+        write!(stream, "{method} {target} HTTP/1.1\r\nHost: {}\r\nConnection: close\r\n\r\n", self.address)
+            .expect("sent");
+        BufReader::new(stream)
+    }
+
+    /// The status and the headers, and the stream with the body.
+    pub(crate) fn head(&self, method: &str, target: &str) -> (Reply, BufReader<TcpStream>) {
+        let mut stream = self.send(method, target);
+        let status = line(&mut stream);
+        let status = status.split(' ').nth(1).and_then(|code| code.parse().ok()).expect("a status");
+        let lines = std::iter::from_fn(|| Some(line(&mut stream)).filter(|line| !line.is_empty()));
+        let headers = lines.filter_map(|line| line.split_once(": ").map(|(n, v)| (n.to_lowercase(), v.to_owned())));
+        let headers = headers.collect();
+        (Reply { status, headers, body: Vec::new() }, stream)
+    }
+
+    /// The whole reply, out of its chunks, or as long as was announced.
+    pub(crate) fn request(&self, method: &str, target: &str) -> Reply {
+        let (mut reply, mut stream) = self.head(method, target);
+        if reply.headers.get("transfer-encoding").is_some_and(|encoding| encoding == "chunked") {
+            loop {
+                let size = usize::from_str_radix(&line(&mut stream), 16).expect("the size of a chunk");
+                let begin = reply.body.len();
+                reply.body.resize(begin + size, 0);
+                stream.read_exact(&mut reply.body[begin..]).expect("a chunk");
+                assert_eq!(line(&mut stream), "", "a chunk ends with a line break");
+                if size == 0 {
+                    return reply;
+                }
+            }
+        }
+        stream.read_to_end(&mut reply.body).expect("a body");
+        let length = reply.headers.get("content-length").expect("a length").parse::<usize>().expect("a number");
+        assert!(method == "HEAD" || length == reply.body.len(), "{length} bytes were announced");
+        reply
+    }
+
+    /// The reply to a GET with the key.
+    pub(crate) fn get(&self, target: &str) -> Reply {
+        self.request("GET", &with_key(target))
+    }
+
+    /// The JSON of a 200.
+    pub(crate) fn json(&self, target: &str) -> Value {
+        let reply = self.get(target);
+        assert_eq!((reply.status, reply.content_type()), (200, "application/json"), "{target}: {reply:?}");
+        reply.json()
+    }
+
+    /// The members of a large object, unparsed.
+    pub(crate) fn members(&self, target: &str) -> BTreeMap<String, Box<RawValue>> {
+        let reply = self.get(target);
+        assert_eq!((reply.status, reply.content_type()), (200, "application/json"), "{target}");
+        serde_json::from_slice(&reply.body).expect("an object")
+    }
+}
+
+impl Reply {
+    pub(crate) fn content_type(&self) -> &str {
+        self.headers.get("content-type").map_or("", String::as_str)
+    }
+
+    pub(crate) fn json(&self) -> Value {
+        serde_json::from_slice(&self.body).expect("JSON")
+    }
+}
+
+fn line(stream: &mut impl BufRead) -> String {
+    let mut line = String::new();
+    stream.read_line(&mut line).expect("a line");
+    line.trim_end().to_owned()
+}
+
+/// The target with the key in its query.
+pub(crate) fn with_key(target: &str) -> String {
+    let separator = if target.contains('?') { '&' } else { '?' };
+    format!("{target}{separator}{KEY_IN_QUERY}")
+}
+
+/// The names of an object's members, sorted.
+pub(crate) fn fields(record: &Value) -> Vec<&str> {
+    record.as_object().expect("an object").keys().map(String::as_str).collect::<BTreeSet<_>>().into_iter().collect()
+}
+
+pub(crate) fn list(value: &Value) -> &[Value] {
+    value.as_array().expect("an array")
+}
+
+pub(crate) fn text(value: &Value) -> &str {
+    value.as_str().expect("a string")
+}
+
+/// The `date` of each entry, in their order.
+pub(crate) fn dates(entries: &Value) -> Vec<&str> {
+    list(entries).iter().map(|entry| text(&entry["date"])).collect()
+}
