@@ -17,6 +17,9 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 /// The exit code for what a person typed: arguments and definitions.
 pub const EXIT_USAGE: u8 = 2;
 
+/// The exit code for a service that does not answer now: the same command goes on later.
+pub const EXIT_LATER: u8 = 75;
+
 /// A reason of another crate, kept for `source()`.
 pub type Reason = Box<dyn std::error::Error + Send + Sync>;
 
@@ -118,15 +121,50 @@ pub enum Error {
         status: u16,
     },
 
-    /// A service that does not answer.
-    #[error("cannot reach {host} for `{request}`")]
-    Unreachable {
+    /// A service that does not answer, now.
+    #[error("{host} did not answer `{request}` in {attempts} attempts")]
+    Later {
+        /// Host and port.
+        host: String,
+        /// The request, without the key.
+        request: String,
+        /// How often it was asked.
+        attempts: u32,
+        /// Why the last attempt failed.
+        source: Reason,
+    },
+
+    /// An answer that would do harm.
+    #[error("the answer of {host} to `{request}` is refused")]
+    Refused {
         /// Host and port.
         host: String,
         /// The request, without the key.
         request: String,
         /// Why.
         source: Reason,
+    },
+
+    /// A service that has none of the operations that could be asked.
+    #[error("the service has no operation for what `{name}` asks: it lacks {lacking}")]
+    NoOperation {
+        /// The definition.
+        name: String,
+        /// What it was asked for.
+        lacking: String,
+    },
+
+    /// Too many records that could not be typed.
+    #[error("{rejects} of {records} records could not be typed, more than the share of {max_share} that may be")]
+    TooManyRejects {
+        /// How many were set aside.
+        rejects: u64,
+        /// How many there were.
+        records: u64,
+        /// The share that may be.
+        max_share: f64,
+        /// Where those that were set aside are.
+        kept: PathBuf,
     },
 
     /// A request that the service finds invalid.
@@ -159,7 +197,9 @@ pub enum Error {
         /// What is wrong with it.
         reason: String,
         /// Where, counted from the start of the body.
-        offset: usize,
+        offset: u64,
+        /// Where the body is kept.
+        evidence: Option<PathBuf>,
     },
 
     /// An HTTP client that cannot be set up.
@@ -193,8 +233,15 @@ pub enum Error {
     },
 
     /// A person or a scheduler that asked to stop.
-    #[error("interrupted; nothing was published")]
+    #[error("interrupted; nothing was published, and what was fetched is kept for the next run")]
     Interrupted,
+
+    /// A failure that was told already.
+    #[error("failed with code {code}")]
+    Told {
+        /// Its exit code.
+        code: u8,
+    },
 
     /// A thread that died: a defect of ours.
     #[error("a worker stopped unexpectedly; this is a defect of bellwether")]
@@ -219,7 +266,14 @@ impl Error {
             Self::NoKey { .. } => &KEY_PLACES,
             Self::KeyRefused { .. } => &"check the key in `BELLWETHER_API_KEY`, `api_key_file` or `api_key_command`",
             Self::KeySource { .. } => &"the key is the first line of the file, or of what the command prints",
-            Self::Unreachable { .. } => &"check `base_url` and `sentiment_base_url`, and the network",
+            Self::Later { .. } => &"what was fetched is kept: run it again later, and it goes on from there",
+            Self::Malformed { evidence: Some(path), .. } => {
+                return Some(format!("the body is kept in `{}`, to be shown to the vendor", path.display()));
+            }
+            Self::NoOperation { .. } => &"ask the vendor what took its place, or change `history` or `[sentiment]`",
+            Self::TooManyRejects { kept, .. } => {
+                return Some(format!("look at `{}`; `max_share` in `[rejects]` allows for more", kept.display()));
+            }
             Self::Empty { .. } => &"check the sectors, periods and regimes of the definition",
             Self::Write { source, .. } if source.kind() == io::ErrorKind::PermissionDenied => {
                 &"choose a folder that you may write to with `--output`"
@@ -239,6 +293,8 @@ impl Error {
         match self {
             Self::BrokenPipe => 0,
             Self::Definition(_) | Self::NoDefinition { .. } | Self::DefinitionName { .. } => EXIT_USAGE,
+            Self::Told { code } => *code,
+            Self::Later { .. } => EXIT_LATER,
             Self::Interrupted => 130,
             _ => 1,
         }

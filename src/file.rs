@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
-use crate::error::{Error, Result};
+use crate::error::{Error, Reason, Result};
 
 /// A folder that is being written: it lives under a hidden name, and goes away with everything in it unless it is
 /// published.
@@ -41,10 +41,9 @@ impl Staging {
     ///
     /// When the disk does not take it, or `target` exists.
     pub fn publish(mut self, target: &Path) -> Result<()> {
-        sync_folder(&self.path)?;
-        fs::rename(&self.path, target).map_err(|source| Error::Write { path: target.to_owned(), source })?;
+        rename_durably(&self.path, target)?;
         self.is_published = true;
-        target.parent().map_or(Ok(()), sync_folder)
+        Ok(())
     }
 }
 
@@ -55,6 +54,31 @@ impl Drop for Staging {
             let _ = fs::remove_dir_all(&self.path);
         }
     }
+}
+
+/// Makes a folder and what it holds durable and gives it its name.
+///
+/// # Errors
+///
+/// When the disk does not take it, or `target` exists.
+pub fn rename_durably(folder: &Path, target: &Path) -> Result<()> {
+    sync_folder(folder)?;
+    fs::rename(folder, target).map_err(|source| Error::Write { path: target.to_owned(), source })?;
+    target.parent().map_or(Ok(()), sync_folder)
+}
+
+/// A failure to encode rows. A full disk is told as what it is: the file that could not be written, and why.
+pub fn encoding_failed(path: &Path, error: Reason) -> Error {
+    let mut reason: Option<&(dyn std::error::Error + 'static)> = Some(error.as_ref());
+    while let Some(inner) = reason {
+        if let Some(source) = inner.downcast_ref::<io::Error>() {
+            // The kind is what the hint depends on; the text is the system's own.
+            let source = source.raw_os_error().map_or_else(|| source.kind().into(), io::Error::from_raw_os_error);
+            return Error::Write { path: path.to_owned(), source };
+        }
+        reason = inner.source();
+    }
+    Error::Encode { path: path.to_owned(), source: error }
 }
 
 /// A new file to write rows into.
@@ -155,7 +179,8 @@ pub fn digest(bytes: &[u8]) -> String {
     hex(&Sha256::digest(bytes))
 }
 
-fn hex(bytes: &[u8]) -> String {
+/// Bytes as people write digests.
+pub(crate) fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 

@@ -4,6 +4,9 @@ use std::fmt;
 use std::fs;
 use std::path::PathBuf;
 use std::process::Command;
+use std::sync::{PoisonError, RwLock};
+
+use url::form_urlencoded::byte_serialize;
 
 use crate::error::{Error, Result};
 
@@ -23,13 +26,40 @@ impl ApiKey {
     /// A key from text; none when the text is blank.
     pub fn new(text: &str) -> Option<Self> {
         let text = text.lines().next().unwrap_or_default().trim();
-        (!text.is_empty()).then(|| Self(text.to_owned()))
+        (!text.is_empty()).then(|| {
+            let key = Self(text.to_owned());
+            KNOWN.write().unwrap_or_else(PoisonError::into_inner).push(key.clone());
+            key
+        })
+    }
+
+    /// The ways in which the key may be written where it was part of an address, the longest first.
+    pub fn spellings(&self) -> Vec<String> {
+        let escaped: String = byte_serialize(self.0.as_bytes()).collect();
+        let mut spellings = vec![escaped.replace('+', "%20"), escaped, self.0.clone()];
+        spellings.sort_by_key(|spelling| std::cmp::Reverse(spelling.len()));
+        spellings.dedup();
+        spellings
+    }
+
+    /// A text without the key in it.
+    pub fn masked(&self, text: &str) -> String {
+        self.spellings().iter().fold(text.to_owned(), |text, spelling| text.replace(spelling.as_str(), "***"))
     }
 
     /// The key itself, for the request and for nothing else.
     pub fn expose(&self) -> &str {
         &self.0
     }
+}
+
+/// Every key of this process, so that none of them is logged.
+static KNOWN: RwLock<Vec<ApiKey>> = RwLock::new(Vec::new());
+
+/// A text that may have come from anywhere, without any key of this process in it.
+pub fn without_keys(text: &str) -> String {
+    let known = KNOWN.read().unwrap_or_else(PoisonError::into_inner);
+    known.iter().fold(text.to_owned(), |text, key| key.masked(&text))
 }
 
 impl fmt::Debug for ApiKey {

@@ -43,6 +43,22 @@ pub fn to_record(instant: DateTime<Utc>) -> String {
     instant.format("%Y-%m-%dT%H:%M:%S%.6fZ").to_string()
 }
 
+/// The form of [`to_record`], for serde.
+pub(crate) mod as_record {
+    use chrono::{DateTime, Utc};
+    use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
+
+    pub(crate) fn serialize<S: Serializer>(instant: &DateTime<Utc>, serializer: S) -> Result<S::Ok, S::Error> {
+        super::to_record(*instant).serialize(serializer)
+    }
+
+    pub(crate) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<DateTime<Utc>, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        let instant = DateTime::parse_from_rfc3339(&text).map_err(de::Error::custom)?;
+        Ok(instant.with_timezone(&Utc))
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use chrono::DateTime;

@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::file::FileRecord;
+use crate::tables::Drift;
 
 /// The version of the layout; readers refuse a later one.
 pub const LAYOUT: u32 = 1;
@@ -24,6 +25,8 @@ pub struct Seal {
     pub started_at: String,
     /// When the run was sealed.
     pub sealed_at: String,
+    /// Fields of the answers that the interface does not know.
+    pub drift: Vec<Drift>,
     /// Every file of the run.
     pub files: Vec<FileRecord>,
 }

@@ -3,9 +3,10 @@
 use std::fs::File;
 use std::path::{Path, PathBuf};
 
-use arrow::array::{AsArray, RecordBatch};
-use arrow::compute::concat_batches;
-use arrow::datatypes::{Int32Type, SchemaRef};
+use arrow::array::{Array, AsArray, BooleanArray, RecordBatch};
+use arrow::compute::{concat_batches, filter_record_batch};
+use arrow::datatypes::{Int8Type, Int32Type, SchemaRef};
+use arrow::error::ArrowError;
 use parquet::arrow::ProjectionMask;
 use parquet::arrow::arrow_reader::{ParquetRecordBatchReader, ParquetRecordBatchReaderBuilder};
 
@@ -13,10 +14,12 @@ use super::seal::Seal;
 use super::{ARTICLES, SIGNALS};
 use crate::error::{Error, Result};
 use crate::file;
+use crate::interface::Endpoint;
 use crate::tables::Slab;
 
 /// How many rows of signals a slab has at least, but for the last.
 const SLAB_ROWS: usize = 1 << 18;
+const SOURCE: &str = "source";
 const BATCH_ROWS: usize = 1 << 16;
 
 /// A run that is complete and will never change.
@@ -41,14 +44,17 @@ impl SealedRun {
         &self.seal
     }
 
-    /// Its signals and articles, slab by slab, in the order of the tickers.
+    /// The signals of one operation, and the articles, slab by slab, in the order of the tickers.
     ///
     /// # Errors
     ///
     /// When a file cannot be opened or its columns are not those of the layout.
-    pub fn slabs(&self) -> Result<Slabs> {
+    pub fn slabs(&self, source: Endpoint) -> Result<Slabs> {
+        let mut columns = Slab::SIGNALS.to_vec();
+        columns.push(SOURCE);
         Ok(Slabs {
-            signals: ByTicker::open(self.path.join(SIGNALS), &Slab::SIGNALS)?,
+            source,
+            signals: ByTicker::open(self.path.join(SIGNALS), &columns)?,
             articles: ByTicker::open(self.path.join(ARTICLES), &Slab::ARTICLES)?,
         })
     }
@@ -57,6 +63,7 @@ impl SealedRun {
 /// The slabs of a run.
 #[derive(Debug)]
 pub struct Slabs {
+    source: Endpoint,
     signals: ByTicker,
     articles: ByTicker,
 }
@@ -70,8 +77,24 @@ impl Iterator for Slabs {
             Err(error) => return Some(Err(error)),
         };
         let last = ticker(&signals, signals.num_rows() - 1).to_owned();
-        Some(self.articles.take_until(&last).map(|articles| Slab { signals, articles }))
+        let slab = self.articles.take_until(&last).and_then(|articles| {
+            let signals = usable(&signals, self.source).map_err(|error| self.signals.damaged(error))?;
+            Ok(Slab { signals, articles })
+        });
+        Some(slab)
     }
+}
+
+/// The signals that one operation gave, and that have a date.
+fn usable(signals: &RecordBatch, source: Endpoint) -> Result<RecordBatch, ArrowError> {
+    let column = |name| signals.column_by_name(name).expect("the column was looked for when the file was opened");
+    let sources = column(SOURCE).as_dictionary::<Int8Type>();
+    let spellings = sources.values().as_string::<i32>();
+    let is_wanted = |(code, date): (i8, bool)| date && spellings.value(code as usize) == source.as_str();
+    let dates = column("date");
+    let rows = (0..signals.num_rows()).map(|row| (sources.keys().value(row), dates.is_valid(row)));
+    let wanted: BooleanArray = rows.map(|row| Some(is_wanted(row))).collect();
+    if wanted.true_count() == signals.num_rows() { Ok(signals.clone()) } else { filter_record_batch(signals, &wanted) }
 }
 
 /// A file of rows ordered by ticker, read in pieces that end where a ticker ends.
@@ -141,9 +164,13 @@ impl ByTicker {
             match self.batches.next().transpose() {
                 Ok(Some(batch)) if batch.num_rows() == 0 => {}
                 Ok(batch) => return Ok(batch),
-                Err(error) => return Err(Error::Damaged { path: self.path.clone(), source: error.into() }),
+                Err(error) => return Err(self.damaged(error)),
             }
         }
+    }
+
+    fn damaged(&self, error: ArrowError) -> Error {
+        Error::Damaged { path: self.path.clone(), source: error.into() }
     }
 
     /// Where the last ticker of the pending rows begins; none when they are all of one ticker.
@@ -163,8 +190,7 @@ impl ByTicker {
 
     /// The first rows of what is pending.
     fn hand_out(&mut self, rows: usize) -> Result<RecordBatch> {
-        let all = concat_batches(&self.schema, &self.pending)
-            .map_err(|error| Error::Damaged { path: self.path.clone(), source: error.into() })?;
+        let all = concat_batches(&self.schema, &self.pending).map_err(|error| self.damaged(error))?;
         self.pending.clear();
         if rows < all.num_rows() {
             self.pending.push(all.slice(rows, all.num_rows() - rows));

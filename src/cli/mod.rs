@@ -3,6 +3,7 @@
 //! Standard output is data, standard error is talk. A reader that closes the pipe has seen enough: that is no failure.
 
 mod check;
+mod log;
 mod plan;
 mod run;
 mod schema;
@@ -17,6 +18,7 @@ use clap::{Parser, Subcommand};
 use tokio_util::sync::CancellationToken;
 
 use crate::error::{Error, Result};
+use crate::secret::without_keys;
 
 const STYLES: Styles = Styles::styled()
     .header(AnsiColor::Green.on_default().bold())
@@ -70,13 +72,13 @@ fn say(text: &str) -> Result<()> {
 
 /// Writes talk to standard error; where nobody listens, nobody is told.
 fn note(text: &str) {
-    let _ = writeln!(io::stderr(), "{text}");
+    let _ = writeln!(io::stderr(), "{}", without_keys(text));
 }
 
 /// Tells what failed, why, and what can be done about it.
 fn complain(error: &Error) {
     match error {
-        Error::BrokenPipe => return,
+        Error::BrokenPipe | Error::Told { .. } => return,
         // The problems of a file carry their own heads and hints.
         Error::Definition(problems) => return note(&problems.to_string()),
         _ => note(&format!("error: {error}")),

@@ -5,7 +5,7 @@ use std::fmt::Write;
 use super::say;
 use crate::error::Result;
 use crate::interface::Endpoint;
-use crate::plan::{self, Source, describe};
+use crate::plan::{self, Asked, Request, Source, Tickers, Way, describe};
 
 /// Print the requests of a definition and the columns of its dataset.
 #[derive(Debug, clap::Args)]
@@ -35,13 +35,7 @@ fn told(plan: &plan::Plan) -> String {
     if let Some(schedule) = &plan.schedule {
         line(&mut text, format_args!("schedule: {} in {}", schedule.cron, schedule.timezone));
     }
-    line(&mut text, format_args!("\nrequests: {}", number(plan)));
-    for request in &plan.requests {
-        line(&mut text, format_args!("  GET {}/{request}", request.endpoint.base().placeholder()));
-    }
-    for endpoint in &plan.of_each_ticker {
-        line(&mut text, format_args!("  GET {} for each ticker", address(*endpoint)));
-    }
+    tell_requests(&mut text, plan);
     let columns = plan.dataset.schema.fields();
     line(&mut text, format_args!("\ncolumns: {}", columns.len()));
     let width = columns.iter().map(|column| column.name().len()).max().unwrap_or_default();
@@ -55,10 +49,67 @@ fn told(plan: &plan::Plan) -> String {
     text
 }
 
-fn number(plan: &plan::Plan) -> String {
-    match plan.of_each_ticker.len() {
-        0 => plan.requests.len().to_string(),
-        each => format!("{}, and {each} for each ticker that their answers name", plan.requests.len()),
+/// The requests of the first way, and the ways that are taken where the service lacks it.
+fn tell_requests(text: &mut String, plan: &plan::Plan) {
+    let Some((first, others)) = plan.ways.split_first() else { return };
+    line(text, format_args!("\nrequests: {}", number(first, plan.of_each_ticker.len())));
+    tell_way(text, first);
+    for endpoint in &plan.of_each_ticker {
+        line(text, format_args!("  GET {} for {}", address(*endpoint), listed(&plan.news_tickers)));
+    }
+    for Way { endpoint, asked } in others {
+        line(text, format_args!("  or, where the service lacks that, {}", address(*endpoint)));
+        if let Asked::EachTicker(tickers, _) = asked {
+            line(text, format_args!("    for {}", listed(tickers)));
+        }
+    }
+}
+
+fn tell_way(text: &mut String, way: &Way) {
+    match &way.asked {
+        Asked::Listed(requests) => tell_list(text, requests),
+        Asked::EachTicker(tickers, pairs) => {
+            match tickers {
+                Tickers::NamedBy(requests) => tell_list(text, requests),
+                Tickers::Available => tell_list(text, &[Request::bare(Endpoint::TickersAvailable)]),
+                Tickers::Written(_) | Tickers::Signals => {}
+            }
+            for (period, regime) in pairs {
+                let query = format_args!("?period={period}&regime={regime}");
+                line(text, format_args!("  GET {}{query} for {}", address(way.endpoint), listed(tickers)));
+            }
+        }
+    }
+}
+
+fn tell_list(text: &mut String, requests: &[Request]) {
+    for request in requests {
+        line(text, format_args!("  GET {}/{request}", request.endpoint.base().placeholder()));
+    }
+}
+
+fn listed(tickers: &Tickers) -> String {
+    match tickers {
+        Tickers::Written(tickers) => tickers.iter().map(|ticker| ticker.as_str()).collect::<Vec<_>>().join(", "),
+        Tickers::Available => "each ticker that is available".to_owned(),
+        Tickers::NamedBy(_) => "each ticker that these answers name".to_owned(),
+        Tickers::Signals => "each ticker that has signals".to_owned(),
+    }
+}
+
+/// How many requests there are, as far as that is known before any is made.
+fn number(way: &Way, of_each: usize) -> String {
+    let of_each = match of_each {
+        0 => String::new(),
+        each => format!(", and {each} for each ticker"),
+    };
+    match &way.asked {
+        Asked::Listed(requests) => format!("{}{of_each}", requests.len()),
+        Asked::EachTicker(Tickers::Written(tickers), pairs) => format!("{}{of_each}", tickers.len() * pairs.len()),
+        Asked::EachTicker(Tickers::NamedBy(requests), pairs) => {
+            format!("{}, then {} for each ticker that they name{of_each}", requests.len(), pairs.len())
+        }
+        Asked::EachTicker(_, pairs) => format!("1, then {} for each ticker that it lists{of_each}", pairs.len()),
     }
 }
 

@@ -3,10 +3,11 @@
 use std::io::{self, IsTerminal};
 use std::path::PathBuf;
 
-use super::{interruptible, say};
+use super::log::{LogForm, LogLevel};
+use super::{interruptible, log, note, say};
 use crate::error::Result;
 use crate::plan::Plan;
-use crate::run::{self, Options, Progress};
+use crate::run::{self, Interrupted, Options, Progress};
 use crate::time::Clock;
 
 /// Fetch what a definition asks for and publish its dataset.
@@ -19,22 +20,52 @@ pub(super) struct Run {
     #[arg(long, default_value = "output", value_name = "FOLDER")]
     output: PathBuf,
 
+    /// Ask for everything anew, also when an interrupted run could be gone on with.
+    #[arg(long)]
+    fresh: bool,
+
     /// Say nothing but errors.
     #[arg(long, short)]
     quiet: bool,
+
+    /// How events are written to standard error.
+    #[arg(long, value_enum, default_value_t = LogForm::Text, value_name = "FORM")]
+    log: LogForm,
+
+    /// How much of the inner workings is written to standard error.
+    #[arg(long, value_enum, default_value_t = LogLevel::Off, value_name = "LEVEL")]
+    log_level: LogLevel,
 }
 
 impl Run {
     pub(super) fn execute(self) -> Result<()> {
+        log::begin(self.log, self.log_level);
+        let result = self.made();
+        match (&result, self.log) {
+            (Err(error), LogForm::Json) => note(&log::error_event(error)),
+            _ => return result,
+        }
+        // Told already, in the form that was asked for.
+        result.map_err(|error| crate::error::Error::Told { code: error.exit_code() })
+    }
+
+    fn made(&self) -> Result<()> {
         let plan = Plan::find(&self.definition)?;
-        let progress = match () {
-            () if self.quiet => Progress::Quiet,
-            () if io::stderr().is_terminal() => Progress::bars(),
-            () => Progress::Lines,
+        let progress = match self.log {
+            _ if self.quiet => Progress::Quiet,
+            LogForm::Json => Progress::Json,
+            LogForm::Text if io::stderr().is_terminal() => Progress::bars(),
+            LogForm::Text => Progress::Lines,
         };
+        let interrupted = if self.fresh { Interrupted::Left } else { Interrupted::TakenUp };
+        let output = self.output.clone();
         let summary = interruptible(async |stop| {
-            run::run(plan, Options { output: self.output, clock: Clock::System, progress, stop }).await
+            run::run(plan, Options { output, clock: Clock::System, interrupted, progress, stop }).await
         })?;
-        if self.quiet { Ok(()) } else { say(&summary.to_string()) }
+        match self.log {
+            _ if self.quiet => Ok(()),
+            LogForm::Json => say(&format!("{}\n", summary.to_json())),
+            LogForm::Text => say(&summary.to_string()),
+        }
     }
 }

@@ -2,6 +2,7 @@
 
 use chrono::{DateTime, NaiveDate, NaiveDateTime, NaiveTime, TimeDelta};
 
+use super::clip;
 use crate::plan::NaiveRule;
 
 /// A date that was read.
@@ -15,15 +16,19 @@ pub(super) struct Date {
 
 /// Reads a date: `2026-11-20`, `2026-11-20T00:00:00`, with a fraction, with `Z` or an offset.
 pub(super) fn read(text: &str, rule: NaiveRule) -> Result<Date, String> {
-    let (written, offset_minutes) =
-        parse(text).ok_or_else(|| format!("`{}` is not a date of the interface", clipped(text)))?;
+    read_bytes(text.as_bytes(), rule).ok_or_else(|| format!("`{}` is not a date of the interface", clip::shown(text)))
+}
+
+/// Reads a date; none where there is none.
+pub(super) fn read_bytes(text: &[u8], rule: NaiveRule) -> Option<Date> {
+    let (written, offset_minutes) = parse(text)?;
     let naive = match (rule, offset_minutes) {
         (NaiveRule::Wall, _) | (_, None) => written,
         (NaiveRule::Utc, Some(offset)) => to_utc(written, offset),
         (NaiveRule::Zone(zone), Some(offset)) => to_utc(written, offset).and_utc().with_timezone(&zone.0).naive_local(),
     };
     let micros = naive.and_utc().timestamp_micros();
-    Ok(Date { micros, offset_minutes })
+    Some(Date { micros, offset_minutes })
 }
 
 fn to_utc(written: NaiveDateTime, offset_minutes: i16) -> NaiveDateTime {
@@ -32,17 +37,17 @@ fn to_utc(written: NaiveDateTime, offset_minutes: i16) -> NaiveDateTime {
 }
 
 /// The calendar date and clock face as written, and the offset.
-fn parse(text: &str) -> Option<(NaiveDateTime, Option<i16>)> {
+fn parse(text: &[u8]) -> Option<(NaiveDateTime, Option<i16>)> {
     let (date, rest) = text.split_at_checked(10)?;
-    let date = parse_date(date.as_bytes())?;
-    let Some(rest) = rest.strip_prefix(['T', ' ']) else {
+    let date = parse_date(date)?;
+    let [b'T' | b' ', rest @ ..] = rest else {
         return rest.is_empty().then_some((date.and_time(NaiveTime::MIN), None));
     };
-    let (time, offset) = match rest.find(['Z', '+', '-']) {
+    let (time, offset) = match rest.iter().position(|byte| matches!(byte, b'Z' | b'+' | b'-')) {
         Some(at) => (&rest[..at], Some(parse_offset(&rest[at..])?)),
         None => (rest, None),
     };
-    Some((date.and_time(parse_time(time.as_bytes())?), offset))
+    Some((date.and_time(parse_time(time)?), offset))
 }
 
 fn parse_date(text: &[u8]) -> Option<NaiveDate> {
@@ -67,8 +72,8 @@ fn parse_time(text: &[u8]) -> Option<NaiveTime> {
 }
 
 /// `Z`, `+00:00` or `+0000`, in minutes; no place on earth is a day away from UTC.
-fn parse_offset(text: &str) -> Option<i16> {
-    let (sign, [h1, h2, m1, m2]) = match *text.as_bytes() {
+fn parse_offset(text: &[u8]) -> Option<i16> {
+    let (sign, [h1, h2, m1, m2]) = match *text {
         [b'Z'] => return Some(0),
         [sign, h1, h2, b':', m1, m2] | [sign, h1, h2, m1, m2] => (sign, [h1, h2, m1, m2]),
         _ => return None,
@@ -84,15 +89,6 @@ fn parse_offset(text: &str) -> Option<i16> {
 
 fn number(digits: &[u8]) -> Option<u32> {
     digits.iter().try_fold(0, |number, digit| digit.is_ascii_digit().then(|| number * 10 + u32::from(digit - b'0')))
-}
-
-/// The start of a text that may be long.
-pub(super) fn clipped(text: &str) -> String {
-    const SHOWN: usize = 40;
-    match text.char_indices().nth(SHOWN) {
-        Some((end, _)) => format!("{}…", &text[..end]),
-        None => text.to_owned(),
-    }
 }
 
 /// The naive timestamp of a date that was read, for messages.

@@ -1,102 +1,199 @@
 //! The history of one ticker, to a series.
+//!
+//! Its four fields may come in any order. Its entries stand under `predictions` or `items`, whichever the service
+//! writes; where both stand, the first listed holds the entries and the other is set aside. A history is set aside whole
+//! when it is not well-formed around its entries, when a field of its own is at fault, or when it is not the history
+//! that was asked for. Fields of a history that the interface does not know are reported as drift, and not kept with a
+//! row: no row owns them, and whichever had them would look revised when the history grows.
 
-use std::sync::Arc;
+use std::borrow::Cow;
 
-use arrow::array::{ArrayRef, Float64Array, Int8Array, Int16Array, RecordBatch, TimestampMicrosecondArray};
-use serde_json::value::RawValue;
+use super::batch::Piece;
+use super::cursor::Cursor;
+use super::entry;
+use super::notes::{Notes, Place, extra};
+use super::record::{Field, duplicate, missing, well_formed};
+use super::rows::{Row, Rows};
+use super::{Answer, Decoded, Part, date};
+use crate::interface::{Period, Regime, Ticker};
+use crate::tables::{Series, SeriesKey};
 
-use super::date::{self, Date};
-use super::split::{reason_of, step};
-use super::{Answer, Decoded};
-use crate::interface::{HistoryEntry, SectorHistory, Signal};
-use crate::tables::{Series, SeriesKey, choices};
+/// The names of the field that holds the entries, the newer one first.
+const ENTRIES: [&str; 2] = ["predictions", "items"];
 
-/// An entry that could be typed, and its place in the history.
-struct Entry {
-    position: usize,
-    date: Date,
-    signal: Signal,
-    confidence: f64,
+/// Decodes the values of an object whose keys are tickers.
+pub(super) fn decode_many(answer: &Answer<'_>, pieces: &[Piece<'_>]) -> Decoded {
+    decode(answer, pieces, |piece| {
+        let key = piece.name()?;
+        Reader::new(answer, &Place::of(answer, piece), "/*", piece.text()?).read(&key)
+    })
 }
 
-/// Decodes what stands under one key of an answer.
-pub(super) fn decode(answer: &Answer<'_>, key: &str, piece: &str) -> Decoded {
-    let pointer = format!("/{}", step(key));
-    let history = match history_of(answer, key, piece) {
-        Ok(history) => history,
-        Err(reason) => {
-            let rejects = vec![answer.reject(Some(key), pointer, reason, piece)];
-            return Decoded { rejects, ..Decoded::default() };
+/// Decodes a body that is the history of one ticker.
+pub(super) fn decode_one(answer: &Answer<'_>, pieces: &[Piece<'_>]) -> Decoded {
+    decode(answer, pieces, |piece| {
+        Reader::new(answer, &Place::of(answer, piece), "", piece.text()?).read(answer.asked_ticker().as_str())
+    })
+}
+
+fn decode<'a>(
+    answer: &Answer<'a>,
+    pieces: &[Piece<'_>],
+    read: impl Fn(&Piece<'_>) -> Result<(Series, Notes<'a>), String>,
+) -> Decoded {
+    let mut notes = Notes::new(answer);
+    let mut parts = Vec::with_capacity(pieces.len());
+    for piece in pieces {
+        match read(piece) {
+            Ok((series, noticed)) => {
+                parts.push(Part::Series(series));
+                notes.absorb(noticed);
+            }
+            Err(reason) => notes.set_aside(|| Place::of(answer, piece), reason, piece.raw()),
         }
-    };
-    let mut rejects = Vec::new();
-    let mut set_aside = |position: usize, reason: String| {
-        let pointer = format!("{pointer}/predictions/{position}");
-        rejects.push(answer.reject(Some(key), pointer, reason, history.predictions[position].get()));
-    };
-    let mut entries = Vec::with_capacity(history.predictions.len());
-    for (position, raw) in history.predictions.iter().enumerate() {
-        match entry_of(answer, position, raw.get()) {
-            Ok(entry) => entries.push(entry),
-            Err(reason) => set_aside(position, reason),
+    }
+    notes.with(parts)
+}
+
+/// The fields of a history as they are found.
+#[derive(Default)]
+struct Found<'p> {
+    ticker: Option<Ticker>,
+    period: Option<Period>,
+    regime: Option<Regime>,
+    /// The name under which the entries stand.
+    entries: Option<&'static str>,
+    unknown: Vec<(Cow<'p, str>, &'p str)>,
+}
+
+struct Reader<'a, 'p> {
+    answer: &'p Answer<'a>,
+    place: &'p Place,
+    /// The place with `*` for the ticker.
+    pattern: &'static str,
+    cursor: Cursor<'p>,
+    found: Found<'p>,
+    rows: Rows,
+    notes: Notes<'a>,
+}
+
+impl<'a, 'p> Reader<'a, 'p> {
+    fn new(answer: &'p Answer<'a>, place: &'p Place, pattern: &'static str, text: &'p str) -> Self {
+        Self {
+            answer,
+            place,
+            pattern,
+            cursor: Cursor::new(text),
+            found: Found::default(),
+            rows: Rows::of_text(text),
+            notes: Notes::of_piece(answer, text),
         }
     }
-    let entries = oldest_first(entries, &mut set_aside);
-    let key = SeriesKey {
-        ticker: history.ticker.clone(),
-        period: history.period,
-        regime: history.regime,
-        source: answer.request.endpoint,
-    };
-    let series = Series { key, observed_at: answer.observed_at, rows: rows(&entries) };
-    Decoded { series: vec![series], rejects, ..Decoded::default() }
-}
 
-/// The history under a key, if it is the one that was asked for.
-fn history_of<'a>(answer: &Answer<'_>, key: &str, piece: &'a str) -> Result<SectorHistory<&'a RawValue>, String> {
-    let history: SectorHistory<&RawValue> = serde_json::from_str(piece).map_err(|fault| reason_of(&fault))?;
-    if history.ticker.as_str() != key {
-        return Err(format!("the key is `{}` and the ticker `{}`", date::clipped(key), history.ticker));
-    }
-    let asked = answer.request;
-    if asked.period.is_some_and(|period| period != history.period) {
-        return Err(format!("the history is of period `{}`, which was not asked for", history.period));
-    }
-    if asked.regime.is_some_and(|regime| regime != history.regime) {
-        return Err(format!("the history is of regime `{}`, which was not asked for", history.regime));
-    }
-    Ok(history)
-}
-
-fn entry_of(answer: &Answer<'_>, position: usize, raw: &str) -> Result<Entry, String> {
-    let entry: HistoryEntry<'_> = serde_json::from_str(raw).map_err(|fault| reason_of(&fault))?;
-    let date = date::read(&entry.date, answer.dates)?;
-    Ok(Entry { position, date, signal: entry.signal, confidence: entry.confidence })
-}
-
-/// Orders entries by date. Of two entries of one date the one that is listed first is kept.
-fn oldest_first(mut entries: Vec<Entry>, set_aside: &mut impl FnMut(usize, String)) -> Vec<Entry> {
-    entries.sort_unstable_by_key(|entry| (entry.date.micros, entry.position));
-    entries.dedup_by(|later, kept| {
-        let is_repeated = later.date.micros == kept.date.micros;
-        if is_repeated {
-            let reason =
-                format!("the date {} stands twice; entry {} is kept", date::show(kept.date.micros), kept.position);
-            set_aside(later.position, reason);
+    /// Reads the history, which must be that of the ticker that was asked for.
+    fn read(mut self, asked: &str) -> Result<(Series, Notes<'a>), String> {
+        let mut members = self.cursor.enter(b'{')?;
+        while self.cursor.has_next(&mut members)? {
+            let name = self.cursor.key()?;
+            self.field(name)?;
         }
-        is_repeated
-    });
-    entries
-}
+        self.cursor.end()?;
+        let Found { ticker, period, regime, entries, unknown } = std::mem::take(&mut self.found);
+        let name = entries.ok_or_else(|| missing(ENTRIES[0]))?;
+        let key = SeriesKey {
+            ticker: ticker.ok_or_else(|| missing("ticker"))?,
+            period: period.ok_or_else(|| missing("period"))?,
+            regime: regime.ok_or_else(|| missing("regime"))?,
+            source: self.answer.request.endpoint,
+        };
+        self.answer.check(asked, &key)?;
+        self.notes.unknown(self.pattern, &unknown);
+        self.order(name);
+        Ok((Series { key, rows: self.rows.batch() }, self.notes))
+    }
 
-fn rows(entries: &[Entry]) -> RecordBatch {
-    let signals: Int8Array = entries.iter().map(|entry| Some(entry.signal as i8)).collect();
-    let offsets: Int16Array = entries.iter().map(|entry| entry.date.offset_minutes).collect();
-    let columns: Vec<ArrayRef> = vec![
-        Arc::new(TimestampMicrosecondArray::from_iter_values(entries.iter().map(|entry| entry.date.micros))),
-        Arc::new(offsets),
-        choices(signals, Signal::ALL.map(Signal::as_str)),
-        Arc::new(Float64Array::from_iter_values(entries.iter().map(|entry| entry.confidence))),
-    ];
-    RecordBatch::try_new(Series::row_schema(), columns).expect("the columns are made by the schema")
+    fn field(&mut self, name: Cow<'p, str>) -> Result<(), String> {
+        if let Some(name) = ENTRIES.into_iter().find(|&known| known == name) {
+            return match self.found.entries {
+                None => {
+                    self.found.entries = Some(name);
+                    self.entries(name)
+                }
+                Some(first) if first == name => Err(duplicate(name)),
+                Some(first) => {
+                    let json = well_formed(self.cursor.value()?)?;
+                    let reason = format!("`{name}` stands beside `{first}`, which is taken");
+                    self.notes.set_aside(|| self.place.below(format_args!("{name}")), reason, json.as_bytes());
+                    Ok(())
+                }
+            };
+        }
+        let json = self.cursor.value()?;
+        let is_repeated = match &*name {
+            "ticker" => self.found.ticker.replace(Field::new("ticker", json).one_of()?).is_some(),
+            "period" => self.found.period.replace(Field::new("period", json).one_of()?).is_some(),
+            "regime" => self.found.regime.replace(Field::new("regime", json).one_of()?).is_some(),
+            _ => {
+                self.found.unknown.push((name, well_formed(json)?));
+                return Ok(());
+            }
+        };
+        if is_repeated { Err(duplicate(&name)) } else { Ok(()) }
+    }
+
+    fn entries(&mut self, name: &'static str) -> Result<(), String> {
+        let rule = self.answer.rules.dates;
+        let mut members = self.cursor.enter(b'[').map_err(|reason| format!("`{name}`: {reason}"))?;
+        while self.cursor.has_next(&mut members)? {
+            let (position, start) = (members.count() - 1, self.cursor.at());
+            match entry::read_plain(&mut self.cursor, rule) {
+                Some(entry) => {
+                    self.rows.push(Row { entry, position: position as u32, start: start as u32 });
+                    self.notes.typed();
+                }
+                None => {
+                    self.cursor.go_to(start);
+                    self.any_entry(name, position)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Reads an entry that is not of the plain form.
+    fn any_entry(&mut self, name: &'static str, position: usize) -> Result<(), String> {
+        let start = self.cursor.at();
+        let text = self.cursor.value()?;
+        match entry::read_any(text, self.answer.rules.dates) {
+            Ok((entry, record)) => {
+                // A piece is far shorter than what these can count.
+                self.rows.push(Row { entry, position: position as u32, start: start as u32 });
+                self.notes.typed();
+                if !record.unknown().is_empty() {
+                    self.notes.unknown(&format!("{}/{name}/*", self.pattern), record.unknown());
+                    let fields = record.unknown().iter().map(|(name, json)| (&**name, *json));
+                    let kept = extra(fields).filter(|_| self.answer.rules.keep_extra);
+                    kept.into_iter().for_each(|extra| self.rows.keep(extra));
+                }
+            }
+            Err(reason) => {
+                self.notes.set_aside(|| self.place.below(format_args!("{name}/{position}")), reason, text.as_bytes());
+            }
+        }
+        Ok(())
+    }
+
+    /// Orders the rows and sets those aside whose date stands twice.
+    fn order(&mut self, name: &str) {
+        let Self { cursor, place, rows, notes, .. } = self;
+        rows.order(|later, kept| {
+            let shown = date::show(kept.entry.date.micros);
+            let reason = format!("the date {shown} stands twice; entry {} is kept", kept.position);
+            cursor.go_to(later.start as usize);
+            // It has been read once, so it can be cut out again.
+            let text = cursor.value().unwrap_or_default();
+            notes.twice(|| place.below(format_args!("{name}/{}", later.position)), reason, text.as_bytes());
+        });
+        rows.list().iter().for_each(|row| notes.confidence(row.entry.confidence));
+    }
 }

@@ -1,108 +1,222 @@
 //! From the bytes of an answer to typed columns.
 //!
-//! A body is split into its tickers (or is one list of articles, or one summary), and each piece is decoded by itself,
-//! in parallel. A record that cannot be typed is set aside with its place and its text; its neighbours live. A body that
-//! is no JSON at all, or not of the shape that the interface gives, fails as a whole. Nothing is guessed.
+//! A body is read as it arrives and cut into pieces: its tickers, its articles, or the one record that it is. Some
+//! megabytes of whole pieces at a time are decoded, each piece by itself and in parallel, and what they say is delivered
+//! in the order of the body. So memory follows a constant and never the size of an answer.
+//!
+//! A record that cannot be typed is set aside with its place, its text and the reason; its neighbours live. A field that
+//! the interface does not know is counted. A body that is not cut as its operation's is fails as a whole, at a byte.
+//! Nothing is guessed, and nothing of a body goes unmentioned.
+//!
+//! `scan` finds the pieces, `batch` holds them within bounds, `stream` turns the one into the other. `history`, `latest`,
+//! `articles`, `summary` and `listing` are the forms of answers. `entry` and `number` are fast ways of what `record` does
+//! exactly; `harness` proves that they agree.
 
+mod articles;
+mod batch;
+mod clip;
+mod cursor;
 mod date;
+mod entry;
+#[doc(hidden)]
+pub mod harness;
 mod history;
-mod news;
-mod split;
+mod latest;
+mod listing;
+mod notes;
+mod number;
+mod record;
+mod rows;
+mod scan;
+mod skip;
+mod stream;
+mod summary;
+#[cfg(test)]
+mod tests;
 
-use chrono::{DateTime, Utc};
+use std::borrow::Cow;
+use std::io::{self, Read};
+
 use rayon::prelude::*;
 
-use crate::error::{Error, Result};
 use crate::interface::{Endpoint, Ticker};
 use crate::plan::{NaiveRule, Request};
-use crate::tables::{News, Reject, Series};
+use crate::tables::{Drift, News, NewsTable, Reject, Series, SeriesKey};
+use batch::{Batch, Bounds, Piece};
+use scan::Shape;
+use stream::Batches;
 
-/// An answer to be decoded, with what its meaning depends on.
+/// How answers are read.
+#[derive(Clone, Copy, Debug)]
+pub struct Rules {
+    /// How a date with an offset becomes one without.
+    pub dates: NaiveRule,
+    /// Whether fields that the interface does not know are kept, beside being counted.
+    pub keep_extra: bool,
+}
+
+/// An answer to be decoded: what its meaning depends on.
 #[derive(Clone, Copy, Debug)]
 pub struct Answer<'a> {
     /// What was asked.
     pub request: &'a Request,
-    /// What came.
-    pub body: &'a [u8],
-    /// When it came.
-    pub observed_at: DateTime<Utc>,
-    /// How its dates become naive.
-    pub dates: NaiveRule,
+    /// How it is read.
+    pub rules: Rules,
 }
 
-/// What an answer says.
+/// Something that an answer says.
+#[derive(Clone, Debug)]
+pub enum Part {
+    /// A history, which may be empty, or the one row of a latest signal.
+    Series(Series),
+    /// Some rows of a table of news.
+    News(NewsTable, News),
+    /// Some of the tickers that the service knows.
+    Tickers(Vec<Ticker>),
+}
+
+/// What some of an answer says.
 #[derive(Debug, Default)]
 pub struct Decoded {
-    /// The series of signals.
-    pub series: Vec<Series>,
-    /// The articles of a ticker.
-    pub articles: Vec<News>,
-    /// The summary of a ticker.
-    pub summaries: Vec<News>,
-    /// What could not be typed.
+    /// What could be typed, in the order of the body.
+    pub parts: Vec<Part>,
+    /// What could not, piece by piece in the order of the body. A piece with very many faults has its last ones counted
+    /// in one reject.
     pub rejects: Vec<Reject>,
+    /// The fields that the interface does not know, each once.
+    pub drift: Vec<Drift>,
+    /// How many confidences are not between 0 and 1.
+    pub unusual: u64,
+    /// How many records there were: entries, articles, tickers; a history that is set aside whole counts as one.
+    pub records: u64,
+    /// How many of them were set aside.
+    pub rejected: u64,
 }
 
-impl Decoded {
-    /// The number of rows that could be typed.
-    pub fn rows(&self) -> usize {
-        let of_series = self.series.iter().map(|one| one.rows.num_rows());
-        let of_news = self.articles.iter().chain(&self.summaries).map(|one| one.rows.num_rows());
-        of_series.chain(of_news).sum()
-    }
-
-    /// The tickers that the series are of.
-    pub fn tickers(&self) -> impl Iterator<Item = &Ticker> {
-        self.series.iter().map(|one| &one.key.ticker)
-    }
-
-    fn absorb(&mut self, other: Self) {
-        self.series.extend(other.series);
-        self.articles.extend(other.articles);
-        self.summaries.extend(other.summaries);
-        self.rejects.extend(other.rejects);
-    }
+/// Why an answer could not be decoded to its end.
+#[derive(Debug)]
+pub enum Fault<E> {
+    /// The body broke off.
+    Read(io::Error),
+    /// The body is not what the interface describes.
+    Malformed {
+        /// The byte at fault, counted from the start of the body.
+        offset: u64,
+        /// What is wrong there.
+        reason: String,
+    },
+    /// What the body says could not be delivered.
+    Deliver(E),
 }
 
 impl Answer<'_> {
-    /// Decodes the answer.
+    /// Reads a body to its end and delivers what it says as it comes: at least once, and in the order of the body.
+    ///
+    /// It blocks while it reads, and decodes on rayon's threads.
     ///
     /// # Errors
     ///
-    /// When the body is not JSON, or not of the operation's shape.
-    pub fn decode(&self) -> Result<Decoded> {
+    /// When the body breaks off, when it is not of the operation's shape, and when what it says cannot be delivered.
+    /// What was delivered until then is true of the body's beginning and no more.
+    ///
+    /// # Panics
+    ///
+    /// When an operation of one ticker was asked without its ticker, which no request of a plan is.
+    pub fn decode<E>(
+        &self,
+        body: impl Read,
+        mut deliver: impl FnMut(Decoded) -> Result<(), E>,
+    ) -> Result<(), Fault<E>> {
+        let mut batches = Batches::new(body, self.shape(), Bounds::ANSWER);
+        while let Some(batch) = batches.next()? {
+            deliver(self.batch(batch)).map_err(Fault::Deliver)?;
+        }
+        Ok(())
+    }
+
+    fn batch(&self, batch: &Batch) -> Decoded {
+        let pieces = batch.pieces();
+        match stream::groups(&pieces)[..] {
+            // Most answers are small, and are not worth waking a thread for.
+            [only] => self.group(only),
+            ref groups => {
+                let decoded: Vec<Decoded> = groups.par_iter().map(|group| self.group(group)).collect();
+                decoded.into_iter().fold(Decoded::default(), Decoded::followed_by)
+            }
+        }
+    }
+
+    fn group(&self, pieces: &[Piece<'_>]) -> Decoded {
         match self.request.endpoint {
-            Endpoint::NewsArticles => news::articles(self),
-            Endpoint::SocialSentiment => news::summary(self),
-            _ => self.histories(),
+            Endpoint::SignalsHistoryAll
+            | Endpoint::SignalsHistoryBatchedAll
+            | Endpoint::SignalsHistoryBatched
+            | Endpoint::LegacyHistoryAll
+            | Endpoint::LegacyHistoryBatched => history::decode_many(self, pieces),
+            Endpoint::SignalsHistory | Endpoint::LegacyHistory => history::decode_one(self, pieces),
+            Endpoint::Signals | Endpoint::LegacySignals => latest::decode(self, pieces),
+            Endpoint::SocialSentiment => summary::decode(self, pieces),
+            Endpoint::NewsArticles => articles::decode(self, pieces),
+            Endpoint::HistoricalSentiment => listing::records(self, pieces),
+            Endpoint::TickersAvailable => listing::tickers(self, pieces),
         }
     }
 
-    fn histories(&self) -> Result<Decoded> {
-        let entries = split::entries(self.body).map_err(|fault| self.malformed(&fault))?;
-        let pieces: Vec<Decoded> = entries.par_iter().map(|(key, piece)| history::decode(self, key, piece)).collect();
-        let mut decoded = Decoded::default();
-        for piece in pieces {
-            decoded.absorb(piece);
+    fn shape(&self) -> Shape {
+        match self.request.endpoint {
+            Endpoint::SignalsHistoryAll
+            | Endpoint::SignalsHistoryBatchedAll
+            | Endpoint::SignalsHistoryBatched
+            | Endpoint::LegacyHistoryAll
+            | Endpoint::LegacyHistoryBatched => Shape::Fields,
+            Endpoint::SignalsHistory
+            | Endpoint::LegacyHistory
+            | Endpoint::Signals
+            | Endpoint::LegacySignals
+            | Endpoint::SocialSentiment => Shape::Record,
+            Endpoint::NewsArticles | Endpoint::TickersAvailable => Shape::Elements,
+            Endpoint::HistoricalSentiment => Shape::Anything,
         }
-        Ok(decoded)
     }
 
-    fn malformed(&self, fault: &serde_json::Error) -> Error {
-        Error::Malformed {
-            request: self.request.to_string(),
-            reason: split::reason_of(fault),
-            offset: split::offset_of(self.body, fault),
-        }
+    fn asked_ticker(&self) -> &Ticker {
+        self.request.ticker.as_ref().expect("an operation of one ticker is asked with its ticker")
     }
 
-    fn reject(&self, ticker: Option<&str>, pointer: String, reason: impl Into<String>, raw: &str) -> Reject {
-        Reject {
-            request: self.request.to_string(),
-            ticker: ticker.map(str::to_owned),
-            pointer,
-            reason: reason.into(),
-            raw: raw.to_owned(),
+    /// Makes sure that a series is the one that was asked for, as far as the request names it.
+    fn check(&self, asked: &str, key: &SeriesKey) -> Result<(), String> {
+        let SeriesKey { ticker, period, regime, .. } = key;
+        self.check_ticker(asked, ticker)?;
+        if self.request.period.is_some_and(|asked| asked != *period) {
+            return Err(format!("it is of period `{period}`, which was not asked for"));
         }
+        if self.request.regime.is_some_and(|asked| asked != *regime) {
+            return Err(format!("it is of regime `{regime}`, which was not asked for"));
+        }
+        Ok(())
+    }
+
+    fn check_ticker(&self, asked: &str, ticker: &Ticker) -> Result<(), String> {
+        let is_asked = ticker.as_str() == asked;
+        if is_asked { Ok(()) } else { Err(format!("it is of ticker `{ticker}`, not of `{}`", clip::shown(asked))) }
+    }
+}
+
+impl Rules {
+    /// Unknown fields as they are kept.
+    fn extra(&self, unknown: &[(Cow<'_, str>, &str)]) -> Option<String> {
+        if self.keep_extra { notes::extra(unknown.iter().map(|(name, json)| (&**name, *json))) } else { None }
+    }
+}
+
+impl Decoded {
+    fn followed_by(mut self, next: Self) -> Self {
+        self.parts.extend(next.parts);
+        self.rejects.extend(next.rejects);
+        next.drift.into_iter().for_each(|drift| notes::add(&mut self.drift, drift));
+        self.unusual += next.unusual;
+        self.records += next.records;
+        self.rejected += next.rejected;
+        self
     }
 }

@@ -5,10 +5,12 @@
 //! is for the plan to say, which knows what the definition means. The types are the only description of the format: the
 //! reader, the list of known keys and the JSON Schema all come from them.
 
+mod cron;
 mod find;
 mod one_or_more;
 mod placed;
 mod reader;
+mod tickers;
 mod values;
 
 use schemars::generate::SchemaSettings;
@@ -18,11 +20,15 @@ use serde::Deserialize;
 
 use crate::interface::{Period, Regime, Sector};
 
+pub use cron::Cron;
 pub use find::{FOLDER, Found, find};
 pub use one_or_more::OneOrMore;
 pub use placed::Placed;
 pub use reader::Reading;
-pub use values::{BaseUrl, Cron, Days, Format, HistoryForm, Layout, NaiveRule, Service, Statistic, Zone};
+pub use tickers::Tickers;
+pub use values::{
+    BaseUrl, Days, Format, HistoryForm, Layout, NaiveRule, Service, Span, Statistic, TickerList, Zone, is_loopback,
+};
 
 /// A pipeline of Bellwether: what to ask the service for, and the dataset to make of it.
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
@@ -37,6 +43,8 @@ pub struct Definition {
     pub signals: Placed<SignalsSection>,
     /// Which news and sentiment to fetch for the tickers of those histories.
     pub sentiment: Placed<SentimentSection>,
+    /// What becomes of records that cannot be typed, and of fields that nobody knows.
+    pub rejects: Placed<RejectsSection>,
     /// How a date with an offset becomes one without.
     pub dates: Placed<DatesSection>,
     /// Which features of the news each signal is given.
@@ -61,6 +69,14 @@ pub struct SourceSection {
     pub api_key_file: Option<Placed<String>>,
     /// A command, with its arguments, that prints the key.
     pub api_key_command: Option<Placed<Vec<String>>>,
+    /// How many requests are under way at once, 1 to 64. Default: 8.
+    pub connections: Option<Placed<u8>>,
+    /// How many requests a host is sent in a second, at most. Default: 25, and no limit on this machine.
+    pub requests_per_second: Option<Placed<u16>>,
+    /// How long the service may be silent in the middle of an answer. Default: `30s`.
+    pub stall: Option<Placed<Span>>,
+    /// How long a run goes on asking again before it leaves the rest for later. Default: `15m`.
+    pub patience: Option<Placed<Span>>,
 }
 
 /// Which histories of signals to fetch.
@@ -69,8 +85,10 @@ pub struct SourceSection {
 pub struct SignalsSection {
     /// The operation to ask. Default: `sector`.
     pub history: Option<Placed<HistoryForm>>,
-    /// The sectors, for `history = "sector"`.
+    /// The sectors whose tickers are asked for.
     pub sectors: Option<Placed<Vec<Placed<Sector>>>>,
+    /// The tickers, for `history = "ticker"` and `"latest"`: a list, or `"available"`. Default: those of the sectors.
+    pub tickers: Option<Placed<Tickers>>,
     /// The horizons. Default: `["15d"]`.
     pub periods: Option<Placed<Vec<Placed<Period>>>>,
     /// The market regimes. Default: `["neutral"]`.
@@ -85,6 +103,20 @@ pub struct SentimentSection {
     pub articles: Option<Placed<bool>>,
     /// The summary of each ticker. Default: false.
     pub summary: Option<Placed<bool>>,
+    /// The historical sentiment of each ticker, kept in the archive. Default: false.
+    pub historical: Option<Placed<bool>>,
+    /// The tickers: a list, `"signals"` or `"available"`. Default: `"signals"`, those that the signals named.
+    pub tickers: Option<Placed<Tickers>>,
+}
+
+/// What becomes of records that cannot be typed, and of fields that nobody knows.
+#[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields, expecting = "a table")]
+pub struct RejectsSection {
+    /// The share of records that may be set aside before the run fails, 0 to 1. Default: 0.01.
+    pub max_share: Option<Placed<f64>>,
+    /// Whether fields that the interface does not know are kept, as JSON. Default: false; they are counted in any case.
+    pub keep_extra: Option<Placed<bool>>,
 }
 
 /// How a date with an offset becomes one without.

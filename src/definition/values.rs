@@ -5,6 +5,7 @@
 use std::borrow::Cow;
 use std::fmt;
 use std::str::FromStr;
+use std::time::Duration;
 
 use chrono_tz::Tz;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
@@ -14,7 +15,7 @@ use url::{Host, Url};
 use crate::problem::nearest;
 
 /// Why a value was refused: the message, and a hint on a second line.
-type Refusal = String;
+pub(super) type Refusal = String;
 
 /// A closed set of spellings.
 macro_rules! choice {
@@ -83,6 +84,8 @@ macro_rules! parsed_from_text {
     };
 }
 
+pub(super) use parsed_from_text;
+
 choice! {
     /// A service that is known by name.
     Service, "service":
@@ -95,6 +98,21 @@ choice! {
     HistoryForm, "form of history":
     /// `signals-history-all`, sector by sector.
     Sector = "sector",
+    /// `signals-history-batched-all`, everything in one answer.
+    Batched = "batched",
+    /// `signals-history/{ticker}`, ticker by ticker.
+    Ticker = "ticker",
+    /// `signals/{ticker}`: no history, the latest signal of each ticker.
+    Latest = "latest",
+}
+
+choice! {
+    /// A list of tickers that need not be written by hand.
+    TickerList, "list of tickers":
+    /// Those that the signals named.
+    Signals = "signals",
+    /// Those that the service says are available.
+    Available = "available",
 }
 
 choice! {
@@ -221,7 +239,7 @@ impl FromStr for BaseUrl {
 }
 
 /// Whether an address is of this machine.
-pub(crate) fn is_loopback(url: &Url) -> bool {
+pub fn is_loopback(url: &Url) -> bool {
     match url.host() {
         Some(Host::Ipv4(address)) => address.is_loopback(),
         Some(Host::Ipv6(address)) => address.is_loopback(),
@@ -326,61 +344,49 @@ impl JsonSchema for NaiveRule {
 
 parsed_from_text!(NaiveRule);
 
-/// Five fields that say when: minute, hour, day of month, month, day of week.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Cron(String);
+/// A length of time, spelled `90s`, `15m` or `2h`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Span(Duration);
 
-impl fmt::Display for Cron {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.pad(&self.0)
+impl Span {
+    /// How long.
+    pub fn duration(self) -> Duration {
+        self.0
     }
 }
 
-impl FromStr for Cron {
+impl FromStr for Span {
     type Err = Refusal;
 
     fn from_str(text: &str) -> Result<Self, Refusal> {
-        const FIELDS: [(&str, u8, u8); 5] =
-            [("minute", 0, 59), ("hour", 0, 23), ("day of month", 1, 31), ("month", 1, 12), ("day of week", 0, 7)];
-        let given: Vec<&str> = text.split_whitespace().collect();
-        if given.len() != FIELDS.len() {
-            return Err(format!(
-                "a schedule has five fields, this one has {}\nminute, hour, day of month, month, day of week: \
-                 `30 18 * * 1-5`",
-                given.len()
-            ));
+        const DAY: u64 = 86_400;
+        let unit = |letter| match letter {
+            's' => Some(1),
+            'm' => Some(60),
+            'h' => Some(3600),
+            _ => None,
+        };
+        let seconds = text.char_indices().next_back().and_then(|(at, letter)| {
+            let digits = Some(&text[..at]).filter(|digits| digits.bytes().all(|byte| byte.is_ascii_digit()))?;
+            digits.parse::<u64>().ok()?.checked_mul(unit(letter)?).filter(|seconds| (1..=DAY).contains(seconds))
+        });
+        match seconds {
+            Some(seconds) => Ok(Self(Duration::from_secs(seconds))),
+            None => Err(format!(
+                "`{text}` is not a length of time\nwrite a number and `s`, `m` or `h`, at most a day: `15m`"
+            )),
         }
-        for (field, (name, low, high)) in given.iter().zip(FIELDS) {
-            if !field.split(',').all(|part| is_cron_part(part, low, high)) {
-                return Err(format!(
-                    "`{field}` cannot be the {name} of a schedule\nuse `*`, a number from {low} to {high}, a range such as \
-                     `{low}-{high}`, a step such as `*/2`, or a list of these"
-                ));
-            }
-        }
-        Ok(Self(given.join(" ")))
     }
 }
 
-/// Whether a part of a field is `*`, a number or a range, with or without a step.
-fn is_cron_part(part: &str, low: u8, high: u8) -> bool {
-    let number = |text: &str| text.parse::<u8>().ok().filter(|number| (low..=high).contains(number));
-    let (range, step) = part.split_once('/').map_or((part, None), |(range, step)| (range, Some(step)));
-    let range_is_right = match range.split_once('-') {
-        Some((first, last)) => matches!((number(first), number(last)), (Some(first), Some(last)) if first <= last),
-        None => range == "*" || number(range).is_some(),
-    };
-    range_is_right && step.is_none_or(|step| step.parse::<u8>().is_ok_and(|step| step > 0))
-}
-
-impl JsonSchema for Cron {
+impl JsonSchema for Span {
     fn schema_name() -> Cow<'static, str> {
-        "Cron".into()
+        "Span".into()
     }
 
     fn json_schema(_: &mut SchemaGenerator) -> Schema {
-        json_schema!({ "type": "string", "examples": ["30 18 * * 1-5"] })
+        json_schema!({ "type": "string", "pattern": "^[0-9]+[smh]$", "examples": ["90s", "15m", "2h"] })
     }
 }
 
-parsed_from_text!(Cron);
+parsed_from_text!(Span);

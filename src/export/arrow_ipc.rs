@@ -36,8 +36,5 @@ impl Writer {
 }
 
 fn failed(path: &Path, error: ArrowError) -> Error {
-    match error {
-        ArrowError::IoError(_, source) => Error::Write { path: path.to_owned(), source },
-        error => Error::Encode { path: path.to_owned(), source: error.into() },
-    }
+    file::encoding_failed(path, error.into())
 }

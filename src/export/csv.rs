@@ -7,7 +7,6 @@ use std::path::{Path, PathBuf};
 use arrow::array::RecordBatch;
 use arrow::csv;
 use arrow::datatypes::SchemaRef;
-use arrow::error::ArrowError;
 
 use crate::error::{Error, Result};
 use crate::file;
@@ -28,10 +27,7 @@ impl Writer {
     }
 
     pub(super) fn write(&mut self, rows: &RecordBatch) -> Result<()> {
-        self.inner.write(rows).map_err(|error| match error {
-            ArrowError::IoError(_, source) => Error::Write { path: self.path.clone(), source },
-            error => Error::Encode { path: self.path.clone(), source: error.into() },
-        })
+        self.inner.write(rows).map_err(|error| file::encoding_failed(&self.path, error.into()))
     }
 
     pub(super) fn finish(self) -> Result<()> {

@@ -62,13 +62,6 @@ fn metadata(provenance: &Provenance) -> Vec<KeyValue> {
     pairs.into_iter().map(|(key, value)| KeyValue::new(key.to_owned(), value.to_owned())).collect()
 }
 
-/// A full disk is told as what it is: the file that could not be written, and why.
 fn failed(path: &Path, error: ParquetError) -> Error {
-    match error {
-        ParquetError::External(source) => match source.downcast::<std::io::Error>() {
-            Ok(source) => Error::Write { path: path.to_owned(), source: *source },
-            Err(source) => Error::Encode { path: path.to_owned(), source },
-        },
-        error => Error::Encode { path: path.to_owned(), source: error.into() },
-    }
+    file::encoding_failed(path, error.into())
 }

@@ -1,27 +1,76 @@
 //! Why an attempt failed, before it is decided what to do about it.
 
+use std::fmt;
+use std::io;
+use std::time::Duration;
+
+use chrono::{DateTime, Utc};
 use reqwest::header::RETRY_AFTER;
 
+use super::Told;
+use super::evidence::Evidence;
 use crate::error::{Error, Reason};
-use crate::interface::ValidationFault;
+use crate::interface::{Location, ValidationFault};
+use crate::secret::ApiKey;
 
 /// The longest body of a refusal that is read.
 const MAX_FAULT_BYTES: usize = 64 * 1024;
 
+/// Why a reader stopped before the end of a body.
+#[derive(Debug)]
+pub enum ReadFault {
+    /// The body broke off.
+    Broken(io::Error),
+    /// The body is not what it should be.
+    Malformed {
+        /// Where, counted from the start of the body.
+        offset: u64,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// The reader cannot go on, whatever the body says.
+    Stop(Error),
+}
+
 /// A failed attempt.
 #[derive(Debug)]
 pub(super) enum Failure {
-    /// No answer, or one that broke off.
+    /// No answer.
     Transport(reqwest::Error),
+    /// An answer that broke off.
+    Broken(io::Error),
+    /// An answer that is not what it should be.
+    Malformed { offset: u64, reason: String },
     /// An answer that is no success.
     Status {
-        /// The HTTP status.
         status: u16,
-        /// How many seconds the service asks to wait.
-        retry_after: Option<u64>,
+        /// How long the service asks to wait.
+        retry_after: Option<Duration>,
         /// What it says is wrong with the request.
         fault: Option<ValidationFault>,
     },
+    /// An answer that would do harm.
+    Refused(String),
+    /// A failure of our own.
+    Stop(Error),
+}
+
+/// A reason to refuse a body, carried through a reader.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+pub(super) struct Refusal(pub(super) &'static str);
+
+impl From<ReadFault> for Failure {
+    fn from(fault: ReadFault) -> Self {
+        match fault {
+            ReadFault::Broken(error) => match error.get_ref().and_then(|inner| inner.downcast_ref::<Refusal>()) {
+                Some(refusal) => Self::Refused(refusal.to_string()),
+                None => Self::Broken(error),
+            },
+            ReadFault::Malformed { offset, reason } => Self::Malformed { offset, reason },
+            ReadFault::Stop(error) => Self::Stop(error),
+        }
+    }
 }
 
 impl Failure {
@@ -31,9 +80,9 @@ impl Failure {
     }
 
     /// A failure from an answer.
-    pub(super) async fn of_status(mut response: reqwest::Response) -> Self {
+    pub(super) async fn of_status(mut response: reqwest::Response, now: DateTime<Utc>) -> Self {
         let status = response.status().as_u16();
-        let retry_after = response.headers().get(RETRY_AFTER).and_then(|value| value.to_str().ok()?.parse().ok());
+        let retry_after = response.headers().get(RETRY_AFTER).and_then(|value| wait_of(value.to_str().ok()?, now));
         let mut body = Vec::new();
         if status == 422 {
             // A fault that cannot be read whole is as good as none: the status alone says enough.
@@ -48,26 +97,99 @@ impl Failure {
     }
 
     /// The failure as people are told of it.
-    pub(super) fn into_error(self, host: String, request: String) -> Error {
+    pub(super) fn into_error(self, told: Told, attempts: u32, key: &ApiKey, evidence: Option<Evidence>) -> Error {
+        let Told { host, request } = told;
+        let source: Reason = self.to_string().into();
         match self {
-            Self::Transport(error) => Error::Unreachable { host, request, source: innermost(error) },
+            Self::Transport(_) | Self::Broken(_) | Self::Status { status: 408 | 429 | 500..=599, .. } => {
+                Error::Later { host, request, attempts, source }
+            }
+            Self::Malformed { offset, reason } => {
+                let evidence = evidence.map(Evidence::keep);
+                Error::Malformed { request, reason: key.masked(&reason), offset, evidence }
+            }
             Self::Status { status: status @ (401 | 403), .. } => Error::KeyRefused { host, status },
             Self::Status { status: 422, fault: Some(fault), .. } => {
                 if fault.detail.iter().any(|problem| problem.parameter() == Some("api_key")) {
                     return Error::KeyRefused { host, status: 422 };
                 }
-                Error::Invalid { host, request, fault }
+                Error::Invalid { host, request, fault: without_key(fault, key) }
             }
             Self::Status { status, .. } => Error::Status { host, request, status },
+            Self::Refused(_) => Error::Refused { host, request, source },
+            Self::Stop(error) => error,
         }
     }
 }
 
+/// Why, in a few words that hold no address.
+impl fmt::Display for Failure {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Transport(error) => formatter.write_str(&innermost(error)),
+            Self::Broken(error) => write!(formatter, "the answer broke off: {error}"),
+            Self::Malformed { offset, reason } => write!(formatter, "{reason} at byte {offset}"),
+            Self::Status { status, .. } => write!(formatter, "status {status}"),
+            Self::Refused(reason) => formatter.write_str(reason),
+            Self::Stop(error) => error.fmt(formatter),
+        }
+    }
+}
+
+/// A service may repeat what it was asked with.
+fn without_key(mut fault: ValidationFault, key: &ApiKey) -> ValidationFault {
+    for problem in &mut fault.detail {
+        problem.msg = key.masked(&problem.msg);
+        for step in &mut problem.loc {
+            if let Location::Name(name) = step {
+                *name = key.masked(name);
+            }
+        }
+    }
+    fault
+}
+
+/// How long a `Retry-After` asks to wait: seconds, or a date. What is over already asks for nothing.
+fn wait_of(text: &str, now: DateTime<Utc>) -> Option<Duration> {
+    let seconds = match text.trim().parse::<u64>() {
+        Ok(seconds) => seconds,
+        Err(_) => {
+            let date = DateTime::parse_from_rfc2822(text.trim()).ok()?;
+            u64::try_from((date.with_timezone(&Utc) - now).num_seconds()).ok()?
+        }
+    };
+    (seconds > 0).then(|| Duration::from_secs(seconds))
+}
+
 /// What the operating system or the protocol said, without the layers that it came through.
-fn innermost(error: reqwest::Error) -> Reason {
-    let mut reason: &(dyn std::error::Error + 'static) = &error;
+pub(super) fn innermost(error: &reqwest::Error) -> String {
+    let mut reason: &(dyn std::error::Error + 'static) = error;
     while let Some(source) = reason.source() {
         reason = source;
     }
-    reason.to_string().into()
+    reason.to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use chrono::DateTime;
+
+    use super::wait_of;
+
+    #[test]
+    fn a_wait_is_told_in_seconds_or_as_a_date_and_the_past_asks_for_nothing() {
+        let now = DateTime::from_timestamp(1_795_210_200, 0).expect("an instant");
+        let seconds = |text| wait_of(text, now).map(|wait| wait.as_secs());
+        assert_eq!(seconds("120"), Some(120));
+        assert_eq!(seconds(" 7 "), Some(7));
+        assert_eq!(seconds("0"), None);
+        assert_eq!(seconds("-5"), None);
+        assert_eq!(seconds("1.5"), None);
+        assert_eq!(seconds("soon"), None);
+        assert_eq!(seconds("Fri, 20 Nov 2026 21:31:00 GMT"), Some(60));
+        assert_eq!(seconds("Fri, 20 Nov 2026 21:29:00 GMT"), None);
+        assert_eq!(wait_of("99999999999999999999", now), None::<Duration>);
+    }
 }

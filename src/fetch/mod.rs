@@ -1,34 +1,43 @@
-//! Asks the service, politely and stubbornly, and returns bodies.
+//! Asks the service, politely and stubbornly, and hands out bodies as they arrive.
 //!
-//! The key is added to a request at the last moment and never leaves it: errors name host, port and request, and no
-//! redirect is followed. At most [`CONNECTIONS`] requests are under way at once. What a body means is not known here.
+//! The key is added to a request at the last moment and never leaves it: errors name host, port and request, no redirect
+//! is followed, and a body that repeats the key is masked. Requests under way, requests a second, attempts and the time
+//! for asking again are all bounded. What a body means is not known here.
 
+mod body;
+mod evidence;
 mod failure;
+mod gauge;
+mod mask;
+mod pace;
 mod retry;
 
+use std::path::PathBuf;
 use std::time::Duration;
 
-use bytes::Bytes;
 use chrono::{DateTime, Utc};
+use reqwest::header::{ACCEPT, ACCEPT_ENCODING, HeaderMap, HeaderValue};
 use reqwest::redirect;
 use tokio::sync::Semaphore;
 use url::Url;
 
+pub use body::Body;
+pub use failure::ReadFault;
+pub use gauge::Gauge;
+
 use crate::error::{Error, Result};
 use crate::interface::Base;
-use crate::plan::Request;
+use crate::plan::{Manners, Request};
 use crate::secret::ApiKey;
 use crate::time::Clock;
 
+use body::{Digested, Stream};
+use evidence::Evidence;
 use failure::Failure;
+use pace::Pace;
 use retry::{Schedule, Verdict};
 
-/// How many requests are under way at once.
-pub const CONNECTIONS: usize = 8;
-
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
-/// How long the service may be silent in the middle of an answer.
-const STALL_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// The two base addresses of a service.
 #[derive(Clone, Debug)]
@@ -39,15 +48,28 @@ pub struct Addresses {
     pub sentiment: Url,
 }
 
-/// An answer.
+/// What came of a request.
 #[derive(Clone, Debug)]
-pub struct Reply {
-    /// The body, whole.
-    pub body: Bytes,
+pub enum Answered<T> {
+    /// An answer, and what its reader made of it.
+    Taken(Reply<T>),
+    /// The service does not have the operation, or the operation not the ticker: 404 or 405.
+    Missing,
+}
+
+/// An answer that was read to its end.
+#[derive(Clone, Debug)]
+pub struct Reply<T> {
+    /// What its reader made of it.
+    pub value: T,
     /// The HTTP status.
     pub status: u16,
     /// How often it was asked for.
     pub attempts: u32,
+    /// The size of the body.
+    pub bytes: u64,
+    /// The SHA-256 of the body.
+    pub digest: String,
     /// When the body was complete.
     pub observed_at: DateTime<Utc>,
 }
@@ -60,64 +82,115 @@ pub struct Client {
     key: ApiKey,
     clock: Clock,
     free: Semaphore,
+    pace: Pace,
+    patience: retry::Patience,
+    evidence: PathBuf,
+    gauge: Gauge,
 }
 
 impl Client {
-    /// A client that has not connected yet.
+    /// A client that has not connected yet. Bodies that cannot be read are kept in the folder `evidence`.
     ///
     /// # Errors
     ///
     /// When the system's certificates or its resolver cannot be set up.
-    pub fn new(addresses: Addresses, key: ApiKey, clock: Clock) -> Result<Self> {
+    pub fn new(addresses: Addresses, key: ApiKey, manners: Manners, clock: Clock, evidence: PathBuf) -> Result<Self> {
+        let headers = HeaderMap::from_iter([
+            (ACCEPT, HeaderValue::from_static("application/json")),
+            (ACCEPT_ENCODING, HeaderValue::from_static("zstd, gzip, br")),
+        ]);
         let http = reqwest::Client::builder()
             .user_agent(concat!("bellwether/", env!("CARGO_PKG_VERSION")))
+            .default_headers(headers)
             .redirect(redirect::Policy::none())
             .referer(false)
             .connect_timeout(CONNECT_TIMEOUT)
-            .read_timeout(STALL_TIMEOUT)
+            .read_timeout(manners.stall)
             .build()
             .map_err(|error| Error::Client { source: error.without_url().into() })?;
-        Ok(Self { http, addresses, key, clock, free: Semaphore::new(CONNECTIONS) })
+        Ok(Self {
+            http,
+            addresses,
+            key,
+            clock,
+            free: Semaphore::new(manners.connections),
+            pace: Pace::new(manners.per_second),
+            patience: retry::Patience::new(manners.patience),
+            evidence,
+            gauge: Gauge::default(),
+        })
     }
 
-    /// Asks until there is an answer, or no use in asking again.
+    /// What is to be seen of the client while it works.
+    pub fn gauge(&self) -> &Gauge {
+        &self.gauge
+    }
+
+    /// Asks until there is an answer that can be read, or no use in asking again.
+    ///
+    /// `read` is given the body on a thread of its own, while it arrives; it is started anew with each attempt.
     ///
     /// # Errors
     ///
-    /// When the service refuses the key or the request, or does not answer however often it is asked.
+    /// When the service refuses the key or the request; [`Error::Later`] when it does not answer however often it is
+    /// asked; whatever `read` stops with.
     ///
     /// # Cancel safety
     ///
-    /// Dropping it ends the request; nothing else is touched.
-    pub async fn get(&self, request: &Request) -> Result<Reply> {
+    /// Dropping it ends the request; a reader that is under way finds the body broken off.
+    pub async fn get<T, F>(&self, request: &Request, read: F) -> Result<Answered<T>>
+    where
+        T: Send + 'static,
+        F: Fn(&mut Body) -> Result<T, ReadFault> + Clone + Send + 'static,
+    {
         let _permit = self.free.acquire().await.expect("the semaphore is never closed");
         let mut schedule = Schedule::new();
+        let mut malformed_before = false;
         loop {
-            let failure = match self.attempt(request).await {
-                Ok((status, body)) => {
-                    let attempts = schedule.attempts() + 1;
-                    return Ok(Reply { body, status, attempts, observed_at: self.clock.now() });
+            self.pace.wait().await;
+            let evidence = malformed_before.then(|| Evidence::begin(&self.evidence, self.clock)).transpose()?;
+            let failure = match self.attempt(request, read.clone(), evidence.as_ref()).await {
+                Ok((status, Digested { value, bytes, digest })) => {
+                    let (attempts, observed_at) = (schedule.attempts() + 1, self.clock.now());
+                    return Ok(Answered::Taken(Reply { value, status, attempts, bytes, digest, observed_at }));
                 }
+                Err(Failure::Status { status: 404 | 405, .. }) => return Ok(Answered::Missing),
                 Err(failure) => failure,
             };
-            match retry::verdict(&failure) {
-                Verdict::GiveUp => return Err(self.error(request, failure)),
-                Verdict::AskAgain { hint } => match schedule.next(hint) {
-                    Some(wait) => tokio::time::sleep(wait).await,
-                    None => return Err(self.error(request, failure)),
-                },
-            }
+            let verdict = retry::verdict(&failure, malformed_before);
+            malformed_before |= matches!(failure, Failure::Malformed { .. });
+            let wait = match verdict {
+                Verdict::GiveUp => None,
+                Verdict::AskAgain { hint } => schedule.next(hint, &self.patience),
+            };
+            let Some(wait) = wait else {
+                let told = Told { host: host_of(self.base(request)), request: request.to_string() };
+                return Err(failure.into_error(told, schedule.attempts(), &self.key, evidence));
+            };
+            self.gauge.waits(&failure.to_string());
+            tokio::time::sleep(wait).await;
+            self.gauge.goes_on();
         }
     }
 
-    async fn attempt(&self, request: &Request) -> Result<(u16, Bytes), Failure> {
+    async fn attempt<T, F>(
+        &self,
+        request: &Request,
+        read: F,
+        evidence: Option<&Evidence>,
+    ) -> Result<(u16, Digested<T>), Failure>
+    where
+        T: Send + 'static,
+        F: FnOnce(&mut Body) -> Result<T, ReadFault> + Send + 'static,
+    {
         let response = self.http.get(self.url(request)).send().await.map_err(Failure::transport)?;
         let status = response.status();
-        if status.is_success() {
-            let body = response.bytes().await.map_err(Failure::transport)?;
-            return Ok((status.as_u16(), body));
+        if !status.is_success() {
+            return Err(Failure::of_status(response, self.clock.now()).await);
         }
-        Err(Failure::of_status(response).await)
+        let stream = Stream::of(response, &self.gauge)?;
+        let value = stream.read(read, self.key.clone(), evidence.map(|evidence| evidence.path().to_owned())).await?;
+        Ok((status.as_u16(), value))
     }
 
     /// The address of a request, with the key: to be given to the HTTP client and to nobody else.
@@ -135,10 +208,13 @@ impl Client {
             Base::Sentiment => &self.addresses.sentiment,
         }
     }
+}
 
-    fn error(&self, request: &Request, failure: Failure) -> Error {
-        failure.into_error(host_of(self.base(request)), request.to_string())
-    }
+/// Whom and what was asked, as far as an error may tell.
+#[derive(Clone, Debug)]
+struct Told {
+    host: String,
+    request: String,
 }
 
 /// Host and port of an address: all of it that an error may show.

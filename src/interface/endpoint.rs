@@ -1,6 +1,11 @@
 //! The operations of the service: thirteen, at two base addresses, all GET.
 
 use std::fmt;
+use std::str::FromStr;
+
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
+
+use super::parameter::{Unknown, spelled};
 
 /// Which of the two base addresses an operation lives at.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -93,7 +98,7 @@ impl Endpoint {
     }
 
     /// Its name in data and messages: the path without its placeholder.
-    pub fn name(self) -> &'static str {
+    pub fn as_str(self) -> &'static str {
         self.path().strip_suffix(TICKER).unwrap_or(self.path())
     }
 
@@ -111,8 +116,16 @@ impl Endpoint {
     }
 }
 
-impl fmt::Display for Endpoint {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.pad(self.name())
+impl FromStr for Endpoint {
+    type Err = Unknown;
+
+    fn from_str(text: &str) -> Result<Self, Unknown> {
+        Self::ALL.into_iter().find(|endpoint| endpoint.as_str() == text).ok_or_else(|| Unknown {
+            kind: "operation",
+            given: text.to_owned(),
+            hint: "operations are named by their path",
+        })
     }
 }
+
+spelled!(Endpoint);

@@ -3,12 +3,14 @@
 use std::collections::BTreeSet;
 use std::fmt::Display;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use super::columns::{self, Column, Feature};
-use super::{DatasetPlan, Plan, Remote, Request, Schedule, Source};
+use super::{Asked, DatasetPlan, Manners, Plan, Remote, Request, Schedule, Source, Tickers, Way};
 use crate::definition::{
-    BaseUrl, Days, Definition, Format, Found, HistoryForm, JoinSection, NaiveRule, OutputSection, Placed, Reading,
-    ScheduleSection, SentimentSection, Service, SignalsSection, SourceSection, Statistic, Zone,
+    BaseUrl, Days, Format, Found, HistoryForm, JoinSection, NaiveRule, OutputSection, Placed, Reading, RejectsSection,
+    ScheduleSection, SentimentSection, Service, SignalsSection, SourceSection, Statistic, TickerList,
+    Tickers as TypedTickers, Zone, is_loopback,
 };
 use crate::error::Result;
 use crate::interface::{Endpoint, Period, Regime};
@@ -16,6 +18,11 @@ use crate::problem::{Problem, Problems, nearest};
 use crate::secret::KeySource;
 
 const DEFAULT_LAG: Days = Days::new(1);
+const DEFAULT_CONNECTIONS: usize = 8;
+const DEFAULT_REQUESTS_PER_SECOND: u16 = 25;
+const DEFAULT_STALL: Duration = Duration::from_secs(30);
+const DEFAULT_PATIENCE: Duration = Duration::from_secs(15 * 60);
+const DEFAULT_MAX_REJECT_SHARE: f64 = 0.01;
 const DEFAULT_WINDOWS: [Days; 3] = [Days::new(1), Days::new(7), Days::new(30)];
 
 /// What a definition means.
@@ -23,28 +30,34 @@ pub(super) fn of(found: Found) -> Result<Plan> {
     let Found { name, path, text, reading } = found;
     let Reading { definition, problems, flawed } = reading;
     let mut judge = Judge { problems, flawed };
-    let Definition { description, source, signals, sentiment, dates, join, output, schedule } = definition;
-    let source = judge.source(&source);
-    let requests = judge.requests(&signals);
-    let of_each_ticker = of_each_ticker(&sentiment);
-    let features = judge.features(&join, of_each_ticker.contains(&Endpoint::NewsArticles));
-    let sort = judge.sort(&output);
-    let formats = judge.formats(&output);
-    let schedule = schedule.and_then(|schedule| judge.schedule(&schedule));
+    let source = judge.source(&definition.source);
+    let manners = judge.manners(&definition.source, source.as_ref());
+    let ways = judge.ways(&definition.signals);
+    let of_each_ticker = of_each_ticker(&definition.sentiment);
+    let news_tickers = judge.news_tickers(&definition.sentiment);
+    let max_reject_share = judge.max_reject_share(&definition.rejects);
+    let features = judge.features(&definition.join, of_each_ticker.contains(&Endpoint::NewsArticles));
+    let sort = judge.sort(&definition.output);
+    let formats = judge.formats(&definition.output);
+    let schedule = definition.schedule.as_ref().and_then(|schedule| judge.schedule(schedule));
     let Some(source) = source.filter(|_| judge.problems.is_empty()) else {
         return Err(Problems::new(&path, &text, judge.problems).into());
     };
     Ok(Plan {
         name,
-        description,
+        description: definition.description,
         path,
         text,
         source,
-        requests,
+        ways,
         of_each_ticker,
-        dates: dates.naive.as_deref().copied().unwrap_or(NaiveRule::Utc),
+        news_tickers,
+        manners,
+        max_reject_share,
+        keep_extra: definition.rejects.keep_extra.as_deref().copied().unwrap_or(false),
+        dates: definition.dates.naive.as_deref().copied().unwrap_or(NaiveRule::Utc),
         dataset: DatasetPlan {
-            lag: join.lag.as_deref().copied().unwrap_or(DEFAULT_LAG),
+            lag: definition.join.lag.as_deref().copied().unwrap_or(DEFAULT_LAG),
             schema: columns::long(&features),
             features,
             sort,
@@ -59,6 +72,7 @@ fn of_each_ticker(section: &SentimentSection) -> Vec<Endpoint> {
     let asked = [
         (is_asked(&section.articles, true), Endpoint::NewsArticles),
         (is_asked(&section.summary, false), Endpoint::SocialSentiment),
+        (is_asked(&section.historical, false), Endpoint::HistoricalSentiment),
     ];
     asked.into_iter().filter_map(|(is_asked, endpoint)| is_asked.then_some(endpoint)).collect()
 }
@@ -82,7 +96,7 @@ impl Judge {
     }
 
     fn source(&mut self, section: &Placed<SourceSection>) -> Option<Source> {
-        let SourceSection { service, base_url, sentiment_base_url, api_key_file, api_key_command } = &**section;
+        let SourceSection { service, base_url, sentiment_base_url, api_key_file, api_key_command, .. } = &**section;
         let addresses = [base_url, sentiment_base_url];
         if let Some(service) = service {
             let Service::Demo = **service;
@@ -120,21 +134,113 @@ impl Judge {
         }
     }
 
-    fn requests(&mut self, section: &Placed<SignalsSection>) -> Vec<Request> {
-        let SignalsSection { history, sectors, periods, regimes } = &**section;
-        let HistoryForm::Sector = history.as_deref().copied().unwrap_or(HistoryForm::Sector);
+    fn manners(&mut self, section: &SourceSection, source: Option<&Source>) -> Manners {
+        let is_near = match source {
+            Some(Source::Remote(remote)) => is_loopback(&remote.base_url) && is_loopback(&remote.sentiment_base_url),
+            _ => true,
+        };
+        if let Some(connections) = section.connections.as_ref().filter(|count| !(1..=64).contains(&***count)) {
+            let problem = Problem::new(format!("{} connections at once", **connections), connections.span());
+            self.object(problem.with_hint("use a number from 1 to 64"));
+        }
+        if let Some(rate) = section.requests_per_second.as_ref().filter(|rate| ***rate == 0) {
+            let problem = Problem::new("no requests in a second is no rate", rate.span());
+            self.object(problem.with_hint("use a number from 1 on"));
+        }
+        let typed_rate = section.requests_per_second.as_deref().copied();
+        Manners {
+            connections: section.connections.as_deref().map_or(DEFAULT_CONNECTIONS, |&count| usize::from(count)),
+            per_second: typed_rate.or((!is_near).then_some(DEFAULT_REQUESTS_PER_SECOND)),
+            stall: section.stall.as_deref().map_or(DEFAULT_STALL, |span| span.duration()),
+            patience: section.patience.as_deref().map_or(DEFAULT_PATIENCE, |span| span.duration()),
+        }
+    }
+
+    /// The ways to get what is asked for, the one that was asked for first, then those that give the same.
+    fn ways(&mut self, section: &Placed<SignalsSection>) -> Vec<Way> {
+        let SignalsSection { history, sectors, tickers, periods, regimes } = &**section;
+        let history = history.as_deref().copied().unwrap_or(HistoryForm::Sector);
         let periods = self.distinct("period", periods.as_ref()).unwrap_or_else(|| vec![Period::default()]);
         let regimes = self.distinct("regime", regimes.as_ref()).unwrap_or_else(|| vec![Regime::default()]);
-        let Some(sectors) = self.distinct("sector", sectors.as_ref()) else {
-            let problem = Problem::new("no sectors to ask for", section.span());
-            self.miss("signals", problem.with_hint("add `sectors = [\"energy\", \"healthcare\"]` to `[signals]`"));
-            return Vec::new();
+        let pairs: Vec<(Period, Regime)> =
+            periods.iter().flat_map(|&period| regimes.iter().map(move |&regime| (period, regime))).collect();
+        let sectors = self.distinct("sector", sectors.as_ref()).unwrap_or_default();
+        let tickers = self.tickers(tickers.as_ref(), &[TickerList::Available]);
+        self.judge_lists(history, section, sectors.is_empty() && tickers.is_none());
+        let of_sectors: Vec<Request> = sectors
+            .iter()
+            .flat_map(|sector| pairs.iter().map(|&(period, regime)| Request::of_sector(sector.clone(), period, regime)))
+            .collect();
+        // To learn which tickers a sector has, one period and regime is enough.
+        let naming: Vec<Request> = of_sectors.iter().step_by(pairs.len().max(1)).cloned().collect();
+        let by_sector = || Way { endpoint: Endpoint::SignalsHistoryAll, asked: Asked::Listed(of_sectors.clone()) };
+        let each_ticker = |endpoint, otherwise| {
+            let tickers = tickers.clone().unwrap_or(otherwise);
+            Way { endpoint, asked: Asked::EachTicker(tickers, pairs.clone()) }
         };
-        let of_sector = |sector| {
-            let pairs = periods.iter().flat_map(|&period| regimes.iter().map(move |&regime| (period, regime)));
-            pairs.map(move |(period, regime)| Request::of_sector(Clone::clone(sector), period, regime))
+        let bare = |endpoint| Way { endpoint, asked: Asked::Listed(vec![Request::bare(endpoint)]) };
+        match history {
+            HistoryForm::Sector => vec![by_sector(), each_ticker(Endpoint::SignalsHistory, Tickers::Available)],
+            HistoryForm::Batched => {
+                let whole = [Endpoint::SignalsHistoryBatchedAll, Endpoint::SignalsHistoryBatched].map(bare);
+                let parts = (!sectors.is_empty()).then(by_sector);
+                let last = each_ticker(Endpoint::SignalsHistory, Tickers::Available);
+                whole.into_iter().chain(parts).chain([last]).collect()
+            }
+            HistoryForm::Ticker => vec![each_ticker(Endpoint::SignalsHistory, Tickers::NamedBy(naming))],
+            HistoryForm::Latest => vec![each_ticker(Endpoint::Signals, Tickers::NamedBy(naming))],
+        }
+    }
+
+    fn judge_lists(&mut self, history: HistoryForm, section: &Placed<SignalsSection>, is_nobody_asked_for: bool) {
+        let problem = match history {
+            HistoryForm::Batched => return,
+            HistoryForm::Sector if section.sectors.is_some() => return,
+            HistoryForm::Sector => Problem::new("no sectors to ask for", section.span())
+                .with_hint("add `sectors = [\"energy\", \"healthcare\"]` to `[signals]`"),
+            HistoryForm::Ticker | HistoryForm::Latest if !is_nobody_asked_for => return,
+            HistoryForm::Ticker | HistoryForm::Latest => Problem::new("no tickers to ask for", section.span())
+                .with_hint("add `tickers = [\"AAPL\"]`, `tickers = \"available\"`, or `sectors`, to `[signals]`"),
         };
-        sectors.iter().flat_map(of_sector).collect()
+        self.miss("signals", problem);
+    }
+
+    /// A list of tickers as it was typed; none when it was not.
+    fn tickers(&mut self, typed: Option<&Placed<TypedTickers>>, known: &[TickerList]) -> Option<Tickers> {
+        let typed = typed?;
+        match &**typed {
+            TypedTickers::Known(list) if !known.contains(list) => {
+                let problem = Problem::new(format!("`{list}` does not say which tickers these are"), typed.span());
+                self.object(problem.with_hint("name them, or use `\"available\"`"));
+                None
+            }
+            TypedTickers::Known(TickerList::Available) => Some(Tickers::Available),
+            TypedTickers::Known(TickerList::Signals) => Some(Tickers::Signals),
+            TypedTickers::Written(tickers) => {
+                let mut seen = BTreeSet::new();
+                if let Some(ticker) = tickers.iter().find(|ticker| !seen.insert(*ticker)) {
+                    self.object(repeated("ticker", ticker, typed.span()));
+                }
+                if tickers.is_empty() {
+                    let problem = Problem::new("an empty list: at least one ticker is needed", typed.span());
+                    self.object(problem.with_hint("take the key out to get its default, or name a value"));
+                }
+                Some(Tickers::Written(tickers.clone()))
+            }
+        }
+    }
+
+    fn news_tickers(&mut self, section: &SentimentSection) -> Tickers {
+        self.tickers(section.tickers.as_ref(), TickerList::ALL).unwrap_or(Tickers::Signals)
+    }
+
+    fn max_reject_share(&mut self, section: &RejectsSection) -> f64 {
+        let Some(share) = &section.max_share else { return DEFAULT_MAX_REJECT_SHARE };
+        if !(0.0..=1.0).contains(&**share) {
+            let problem = Problem::new(format!("{} is not a share", **share), share.span());
+            self.object(problem.with_hint("use a number from 0 to 1: 0.01 is one in a hundred"));
+        }
+        **share
     }
 
     fn features(&mut self, section: &Placed<JoinSection>, has_articles: bool) -> Vec<Feature> {

@@ -9,6 +9,7 @@ mod meaning;
 mod request;
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use arrow::datatypes::SchemaRef;
 use url::Url;
@@ -19,7 +20,7 @@ pub use request::Request;
 
 use crate::definition::Found;
 use crate::error::Result;
-use crate::interface::Endpoint;
+use crate::interface::{Endpoint, Period, Regime, Ticker};
 use crate::secret::KeySource;
 
 /// Everything a run needs to know.
@@ -35,10 +36,18 @@ pub struct Plan {
     pub text: String,
     /// Whom to ask.
     pub source: Source,
-    /// The requests that are known beforehand, in order.
-    pub requests: Vec<Request>,
-    /// What is asked for every ticker that those requests name.
+    /// How to get the signals: the first way that the service still has is taken.
+    pub ways: Vec<Way>,
+    /// What is asked for each ticker beside its signals.
     pub of_each_ticker: Vec<Endpoint>,
+    /// The tickers that it is asked for.
+    pub news_tickers: Tickers,
+    /// How hard the service is pressed.
+    pub manners: Manners,
+    /// The share of records that may be set aside.
+    pub max_reject_share: f64,
+    /// Whether fields that the interface does not know are kept.
+    pub keep_extra: bool,
     /// How a date with an offset becomes one without.
     pub dates: NaiveRule,
     /// The dataset.
@@ -69,6 +78,50 @@ pub struct Remote {
     pub key: KeySource,
 }
 
+/// A way to get the signals.
+#[derive(Clone, Debug)]
+pub struct Way {
+    /// The operation whose answers make the dataset.
+    pub endpoint: Endpoint,
+    /// What is asked of it.
+    pub asked: Asked,
+}
+
+/// What is asked of an operation.
+#[derive(Clone, Debug)]
+pub enum Asked {
+    /// These requests, in order.
+    Listed(Vec<Request>),
+    /// Each ticker of a list with each period and regime.
+    EachTicker(Tickers, Vec<(Period, Regime)>),
+}
+
+/// Where a list of tickers comes from.
+#[derive(Clone, Debug)]
+pub enum Tickers {
+    /// It was written by hand.
+    Written(Vec<Ticker>),
+    /// The service says which are available.
+    Available,
+    /// The answers to these requests name them.
+    NamedBy(Vec<Request>),
+    /// The signals name them.
+    Signals,
+}
+
+/// How hard the service is pressed.
+#[derive(Clone, Copy, Debug)]
+pub struct Manners {
+    /// How many requests are under way at once.
+    pub connections: usize,
+    /// How many requests a host is sent in a second; none where there is no limit.
+    pub per_second: Option<u16>,
+    /// How long the service may be silent in the middle of an answer.
+    pub stall: Duration,
+    /// How long a run goes on asking again.
+    pub patience: Duration,
+}
+
 /// The dataset: its columns, its features, its order.
 #[derive(Clone, Debug)]
 pub struct DatasetPlan {
@@ -89,6 +142,22 @@ pub struct Schedule {
     pub cron: Cron,
     /// The zone that the hours are told in.
     pub timezone: Zone,
+}
+
+impl Way {
+    /// The requests of the way, once its tickers are known.
+    pub fn requests(&self, tickers: &[Ticker]) -> Vec<Request> {
+        match &self.asked {
+            Asked::Listed(requests) => requests.clone(),
+            Asked::EachTicker(_, pairs) => {
+                let of_ticker = |ticker: &Ticker| {
+                    let of_pair = |&(period, regime)| Request::of_series(self.endpoint, ticker.clone(), period, regime);
+                    pairs.iter().map(of_pair).collect::<Vec<_>>()
+                };
+                tickers.iter().flat_map(of_ticker).collect()
+            }
+        }
+    }
 }
 
 impl Plan {

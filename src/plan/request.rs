@@ -33,6 +33,16 @@ impl Request {
         }
     }
 
+    /// An operation that takes nothing.
+    pub fn bare(endpoint: Endpoint) -> Self {
+        Self { endpoint, ticker: None, sector: None, period: None, regime: None }
+    }
+
+    /// The signals of one ticker.
+    pub fn of_series(endpoint: Endpoint, ticker: Ticker, period: Period, regime: Regime) -> Self {
+        Self { endpoint, ticker: Some(ticker), sector: None, period: Some(period), regime: Some(regime) }
+    }
+
     /// An operation that takes nothing but a ticker.
     pub fn of_ticker(endpoint: Endpoint, ticker: Ticker) -> Self {
         Self { endpoint, ticker: Some(ticker), sector: None, period: None, regime: None }

@@ -1,19 +1,19 @@
 //! Wires the stages: fetch, decode, archive, dataset, export. They meet here and nowhere else.
 //!
-//! Answers are taken in the order in which they were asked for, so what a run writes does not depend on which came
-//! first. A run that is stopped, or that fails, leaves what was published before as it was, and nothing half-written.
+//! What a run writes does not depend on which answer came first: answers are kept by request and ordered when the run is
+//! sealed. A run that is stopped, or that fails, leaves what was published before as it was; what it was answered stays,
+//! and the next run of the same definition goes on from there.
 
+mod answer;
 mod demo;
+mod gather;
 mod progress;
 mod summary;
 
-use std::collections::BTreeSet;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Instant;
 
-use chrono::{DateTime, Utc};
-use futures_util::StreamExt;
 use tokio::task::spawn_blocking;
 use tokio_util::sync::CancellationToken;
 
@@ -21,19 +21,16 @@ pub use demo::{DEMO_SEED, Demo};
 pub use progress::Progress;
 pub use summary::Summary;
 
-use crate::archive::{Origin, RunWriter, SealedRun};
+pub use crate::archive::Interrupted;
+use crate::archive::{Beginning, SealedRun, Unfinished};
 use crate::dataset;
-use crate::decode::{Answer, Decoded};
 use crate::error::{Error, Result};
-use crate::export::{Provenance, Publication};
-use crate::fetch::{Addresses, CONNECTIONS, Client, host_of};
-use crate::file;
-use crate::interface::Ticker;
-use crate::plan::{Plan, Remote, Request, Source};
-use crate::tables::{NewsTable, RequestRecord};
+use crate::export::{Dataset, Provenance, Publication};
+use crate::fetch::{Addresses, Client, host_of};
+use crate::plan::{Plan, Remote, Source};
 use crate::time::Clock;
 
-use progress::Stage;
+use gather::{Gathered, Gathering};
 use summary::Tally;
 
 /// How a run is made, beside what its plan says.
@@ -43,10 +40,18 @@ pub struct Options {
     pub output: PathBuf,
     /// Where the time comes from.
     pub clock: Clock,
+    /// Whether an interrupted run of the same definition is gone on with.
+    pub interrupted: Interrupted,
     /// How the run shows what it does.
     pub progress: Progress,
     /// What tells it to stop.
     pub stop: CancellationToken,
+}
+
+impl Options {
+    fn evidence(&self) -> PathBuf {
+        self.output.join("evidence")
+    }
 }
 
 /// Fetches, archives, joins and publishes what a plan asks for.
@@ -57,130 +62,73 @@ pub struct Options {
 ///
 /// # Cancel safety
 ///
-/// Not cancel safe: use [`Options::stop`], and what was begun is cleared away.
+/// Not cancel safe: use [`Options::stop`], and what was begun is cleared away or kept for the next run.
 pub async fn run(plan: Plan, options: Options) -> Result<Summary> {
     let begun = Instant::now();
     let plan = Arc::new(plan);
-    let started_at = options.clock.now();
+    let now = options.clock.now();
+    let key = key(&plan)?;
     // Before anything is asked for: an output that cannot be written is no reason to trouble the service.
-    let archive = RunWriter::create(&options.output.join("archive"), started_at)?;
+    let beginning = Beginning { definition: &plan.name, text: &plan.text, now, interrupted: options.interrupted };
+    let unfinished = Unfinished::begin(&options.output.join("archive"), beginning)?;
     let demo = match plan.source {
-        Source::Demo => Some(Demo::start(started_at.date_naive()).await?),
+        Source::Demo => Some(Demo::start(now.date_naive()).await?),
         Source::Remote(_) => None,
     };
-    let client = client(&plan, demo.as_ref(), options.clock)?;
-    let gathered = Gathering { plan: &plan, client: &client, options: &options, archive }.gather().await;
+    let (addresses, key) = match (&plan.source, key, &demo) {
+        (Source::Remote(remote), Some(key), _) => (addresses(remote), key),
+        (_, _, Some(demo)) => (demo.addresses(), demo.key()),
+        _ => unreachable!("a plan asks the demo service, which was started, or another, whose key was read"),
+    };
+    let client = Client::new(addresses, key, plan.manners, options.clock, options.evidence())?;
+    let gathered = Gathering::new(&plan, &client, &options, unfinished).gather().await;
     if let Some(demo) = demo {
         demo.stop().await;
     }
-    let archive = gathered?;
-    let summary = finish(Arc::clone(&plan), options, archive).await?;
-    Ok(Summary { elapsed: begun.elapsed(), ..summary })
+    let summary = finish(Arc::clone(&plan), options, gathered?).await?;
+    Ok(Summary { elapsed: begun.elapsed(), retries: client.gauge().retries(), ..summary })
 }
 
-fn client(plan: &Plan, demo: Option<&Demo>, clock: Clock) -> Result<Client> {
-    let (addresses, key) = match (&plan.source, demo) {
-        (Source::Remote(remote), _) => {
-            let Remote { base_url, sentiment_base_url, key } = &**remote;
-            let addresses = Addresses { signals: base_url.clone(), sentiment: sentiment_base_url.clone() };
-            (addresses, key.read(&host_of(base_url))?)
-        }
-        (Source::Demo, Some(demo)) => (demo.addresses(), demo.key()),
-        (Source::Demo, None) => unreachable!("the demo service is started for a plan that asks for it"),
-    };
-    Client::new(addresses, key, clock)
-}
-
-/// The first half of a run: everything that needs the service.
-struct Gathering<'a> {
-    plan: &'a Arc<Plan>,
-    client: &'a Client,
-    options: &'a Options,
-    archive: RunWriter,
-}
-
-impl Gathering<'_> {
-    async fn gather(mut self) -> Result<RunWriter> {
-        let stage = self.options.progress.stage("signals", self.plan.requests.len());
-        let mut tickers = BTreeSet::new();
-        self.wave(self.plan.requests.clone(), &stage, &mut tickers).await?;
-        stage.done();
-        let of_each = |ticker: &Ticker| {
-            let ask = |&endpoint| Request::of_ticker(endpoint, ticker.clone());
-            self.plan.of_each_ticker.iter().map(ask).collect::<Vec<_>>()
-        };
-        let requests: Vec<Request> = tickers.iter().flat_map(of_each).collect();
-        if !requests.is_empty() {
-            let stage = self.options.progress.stage("news", requests.len());
-            self.wave(requests, &stage, &mut BTreeSet::new()).await?;
-            stage.done();
-        }
-        Ok(self.archive)
-    }
-
-    /// Asks for everything in a list, a few at a time, and archives the answers in the order of the list.
-    async fn wave(&mut self, requests: Vec<Request>, stage: &Stage, tickers: &mut BTreeSet<Ticker>) -> Result<()> {
-        let ask = |request| answered(self.client, self.plan, request);
-        let mut answers = futures_util::stream::iter(requests).map(ask).buffered(CONNECTIONS);
-        loop {
-            let next = tokio::select! {
-                biased;
-                () = self.options.stop.cancelled() => return Err(Error::Interrupted),
-                next = answers.next() => next,
-            };
-            let Some(answer) = next else { return Ok(()) };
-            let (record, decoded) = answer?;
-            stage.advance(record.rows, record.bytes);
-            tickers.extend(decoded.tickers().cloned());
-            self.archive.add_request(record);
-            self.archive.add_series(decoded.series);
-            self.archive.add_news(NewsTable::Articles, decoded.articles);
-            self.archive.add_news(NewsTable::Summaries, decoded.summaries);
-            self.archive.add_rejects(decoded.rejects);
-        }
+fn key(plan: &Plan) -> Result<Option<crate::secret::ApiKey>> {
+    match &plan.source {
+        Source::Demo => Ok(None),
+        Source::Remote(remote) => remote.key.read(&host_of(&remote.base_url)).map(Some),
     }
 }
 
-/// Fetches and decodes the answer to one request.
-async fn answered(client: &Client, plan: &Arc<Plan>, request: Request) -> Result<(RequestRecord, Decoded)> {
-    let reply = client.get(&request).await?;
-    let dates = plan.dates;
-    let work = move || {
-        let answer = Answer { request: &request, body: &reply.body, observed_at: reply.observed_at, dates };
-        let decoded = answer.decode()?;
-        let record = RequestRecord {
-            endpoint: request.endpoint.name(),
-            request: request.to_string(),
-            status: reply.status,
-            attempts: reply.attempts,
-            bytes: reply.body.len() as u64,
-            digest: file::digest(&reply.body),
-            rows: decoded.rows() as u64,
-            rejects: decoded.rejects.len() as u64,
-            observed_at: reply.observed_at,
-        };
-        Ok((record, decoded))
-    };
-    blocking(work).await
+fn addresses(remote: &Remote) -> Addresses {
+    Addresses { signals: remote.base_url.clone(), sentiment: remote.sentiment_base_url.clone() }
 }
 
 /// The second half of a run: everything that needs only what was gathered.
-async fn finish(plan: Arc<Plan>, options: Options, archive: RunWriter) -> Result<Summary> {
+async fn finish(plan: Arc<Plan>, options: Options, gathered: Gathered) -> Result<Summary> {
     blocking(move || {
+        let Gathered { unfinished, source, notes } = gathered;
+        let mut tally = Tally::of(&unfinished.records(), notes);
+        let (rejects, records) = (tally.rejects(), tally.records());
+        let max_share = plan.max_reject_share;
+        if rejects as f64 > records as f64 * max_share {
+            let kept = unfinished.give_up(&options.evidence())?;
+            return Err(Error::TooManyRejects { rejects, records, max_share, kept });
+        }
         let stage = options.progress.stage("archive", 0);
-        let sealed_at = options.clock.now();
-        let mut tally = Tally::new(archive.rejects());
-        let origin = Origin { definition: &plan.name, text: &plan.text, sealed_at };
-        let run = archive.seal(origin)?;
+        let built_at = options.clock.now();
+        let run = unfinished.seal(built_at)?;
         stage.done();
         let stage = options.progress.stage("dataset", 0);
-        let datasets = options.output.join("datasets");
-        let dataset = publish(&plan, &run, &datasets, sealed_at, |rows| {
+        let provenance = Provenance {
+            name: plan.name.clone(),
+            definition: plan.text.clone(),
+            run: run.seal().run.clone(),
+            built_at,
+        };
+        let publication = Publication::begin(&options.output.join("datasets"), &plan, provenance)?;
+        let dataset = publish(&plan, &run, source, publication, |rows| {
             if options.stop.is_cancelled() {
                 return Err(Error::Interrupted);
             }
             tally.count(rows);
-            stage.advance(rows.num_rows() as u64, 0);
+            stage.advance(rows.num_rows() as u64);
             Ok(())
         })?;
         stage.done();
@@ -193,14 +141,11 @@ async fn finish(plan: Arc<Plan>, options: Options, archive: RunWriter) -> Result
 fn publish(
     plan: &Plan,
     run: &SealedRun,
-    datasets: &Path,
-    built_at: DateTime<Utc>,
+    source: crate::interface::Endpoint,
+    mut publication: Publication,
     mut watch: impl FnMut(&arrow::array::RecordBatch) -> Result<()>,
-) -> Result<crate::export::Dataset> {
-    let provenance =
-        Provenance { name: plan.name.clone(), definition: plan.text.clone(), run: run.seal().run.clone(), built_at };
-    let mut publication = Publication::begin(datasets, plan, provenance)?;
-    dataset::build(run.slabs()?, &plan.dataset, |rows| {
+) -> Result<Dataset> {
+    dataset::build(run.slabs(source)?, &plan.dataset, |rows| {
         watch(&rows)?;
         publication.write(&rows)
     })?;

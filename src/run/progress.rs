@@ -1,23 +1,33 @@
-//! What a run shows of itself: bars on a terminal, a line a stage elsewhere, or nothing.
+//! What a run shows of itself on standard error: bars on a terminal, a line every few seconds elsewhere, JSON on request,
+//! or nothing.
 
 use std::io::{self, Write};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
+use serde_json::{Value, json};
 
 use super::summary::grouped;
+use crate::fetch::Gauge;
 
-/// How a run shows what it does. All of it goes to standard error.
+/// How a run shows what it does.
 #[derive(Clone, Debug)]
 pub enum Progress {
     /// Bars that move.
     Bars(MultiProgress),
-    /// A line for each stage, when it is done.
+    /// A line every few seconds, and when a stage is done.
     Lines,
+    /// The same as JSON, an object a line.
+    Json,
     /// Nothing.
     Quiet,
 }
+
+/// How often a line is written.
+const LINE_EVERY: Duration = Duration::from_secs(5);
+/// How often a bar is told what it waits for.
+const BAR_EVERY: Duration = Duration::from_millis(250);
 
 impl Progress {
     /// Bars.
@@ -25,22 +35,23 @@ impl Progress {
         Self::Bars(MultiProgress::new())
     }
 
-    /// Begins a stage of so many steps; zero when that is not known.
-    pub(super) fn stage(&self, name: &'static str, steps: usize) -> Stage {
+    /// Begins a stage of so many requests; zero when it makes none.
+    pub(super) fn stage(&self, name: &'static str, requests: usize) -> Stage {
         let view = match self {
-            Self::Bars(bars) => View::Bar(bars.add(bar(name, steps))),
-            Self::Lines => View::Line,
+            Self::Bars(bars) => View::Bar(bars.add(bar(name, requests))),
+            Self::Lines => View::Lines,
+            Self::Json => View::Json,
             Self::Quiet => View::Nothing,
         };
-        Stage { name, steps, begun: Instant::now(), rows: AtomicU64::new(0), bytes: AtomicU64::new(0), view }
+        Stage { name, requests, begun: Instant::now(), seen: Seen::default(), view }
     }
 }
 
-fn bar(name: &'static str, steps: usize) -> ProgressBar {
-    let (bar, template) = if steps > 0 {
-        (ProgressBar::new(steps as u64), "{prefix:8} [{bar:32}] {pos}/{len}  {msg}  {elapsed}, {eta} left")
+fn bar(name: &'static str, requests: usize) -> ProgressBar {
+    let (bar, template) = if requests > 0 {
+        (ProgressBar::new(requests as u64), "{prefix:9} [{bar:32}] {pos}/{len}  {msg}  {elapsed}, {eta} left")
     } else {
-        (ProgressBar::new_spinner(), "{prefix:8} {spinner}  {msg}  {elapsed}")
+        (ProgressBar::new_spinner(), "{prefix:9} {spinner}  {msg}  {elapsed}")
     };
     bar.set_style(ProgressStyle::with_template(template).expect("the template is right").progress_chars("=> "));
     bar.set_prefix(name);
@@ -51,51 +62,136 @@ fn bar(name: &'static str, steps: usize) -> ProgressBar {
 #[derive(Debug)]
 enum View {
     Bar(ProgressBar),
-    Line,
+    Lines,
+    Json,
     Nothing,
+}
+
+#[derive(Debug, Default)]
+struct Seen {
+    done: AtomicU64,
+    rows: AtomicU64,
+    bytes: AtomicU64,
 }
 
 /// A stage that is under way.
 #[derive(Debug)]
 pub(super) struct Stage {
     name: &'static str,
-    steps: usize,
+    requests: usize,
     begun: Instant,
-    rows: AtomicU64,
-    bytes: AtomicU64,
+    seen: Seen,
     view: View,
 }
 
 impl Stage {
-    /// One step more, with what it brought.
-    pub(super) fn advance(&self, rows: u64, bytes: u64) {
-        self.rows.fetch_add(rows, Ordering::Relaxed);
-        self.bytes.fetch_add(bytes, Ordering::Relaxed);
+    /// One request more, with what its answer brought.
+    pub(super) fn answered(&self, rows: u64, bytes: u64) {
+        self.seen.done.fetch_add(1, Ordering::Relaxed);
+        self.seen.bytes.fetch_add(bytes, Ordering::Relaxed);
         if let View::Bar(bar) = &self.view {
             bar.inc(1);
+        }
+        self.advance(rows);
+    }
+
+    /// Some rows more.
+    pub(super) fn advance(&self, rows: u64) {
+        self.seen.rows.fetch_add(rows, Ordering::Relaxed);
+        if let View::Bar(bar) = &self.view {
             bar.set_message(self.told());
         }
     }
 
-    /// The stage is over.
-    pub(super) fn done(self) {
+    /// How often it is to be told how it goes.
+    pub(super) fn interval(&self) -> Duration {
+        if matches!(self.view, View::Bar(_)) { BAR_EVERY } else { LINE_EVERY }
+    }
+
+    /// Shows how it goes, and what is waited for.
+    pub(super) fn tell(&self, gauge: &Gauge) {
+        let waiting = gauge.waiting();
+        let because = waiting.as_ref().map(|(count, reason)| format!("{count} to be asked again: {reason}"));
         match &self.view {
-            View::Bar(bar) => bar.finish(),
-            View::Line => {
-                let steps = (self.steps > 0).then(|| format!("{} requests", self.steps));
-                let seconds = format!("{:.1} s", self.begun.elapsed().as_secs_f64());
-                let parts = steps.into_iter().chain(Some(self.told()).filter(|told| !told.is_empty())).chain([seconds]);
-                // Whoever closed standard error does not want to be told.
-                let _ = writeln!(io::stderr(), "{}: {}", self.name, parts.collect::<Vec<_>>().join(", "));
+            View::Bar(bar) => {
+                let received = format!("{:.1} MB received", gauge.bytes() as f64 / 1e6);
+                bar.set_message(joined([self.told(), received, because.unwrap_or_default()]));
+            }
+            View::Lines => {
+                let received = format!("{:.1} MB received", gauge.bytes() as f64 / 1e6);
+                self.line([self.steps(), self.told(), received, because.unwrap_or_default(), self.left()]);
+            }
+            View::Json => {
+                let mut event = self.event("progress");
+                event["received"] = gauge.bytes().into();
+                event["retries"] = gauge.retries().into();
+                event["waiting"] = because.into();
+                write(&event.to_string());
             }
             View::Nothing => {}
         }
     }
 
-    fn told(&self) -> String {
-        let (rows, bytes) = (self.rows.load(Ordering::Relaxed), self.bytes.load(Ordering::Relaxed));
-        let rows = (rows > 0).then(|| format!("{} rows", grouped(rows)));
-        let bytes = (bytes > 0).then(|| format!("{:.1} MB", bytes as f64 / 1e6));
-        [rows, bytes].into_iter().flatten().collect::<Vec<_>>().join(", ")
+    /// The stage is over.
+    pub(super) fn done(self) {
+        let seconds = self.begun.elapsed().as_secs_f64();
+        match &self.view {
+            View::Bar(bar) => bar.finish(),
+            View::Lines => {
+                let steps = if self.requests > 0 { format!("{} requests", self.requests) } else { String::new() };
+                self.line([steps, self.told(), format!("{seconds:.1} s")]);
+            }
+            View::Json => write(&self.event("stage").to_string()),
+            View::Nothing => {}
+        }
     }
+
+    fn line<const N: usize>(&self, parts: [String; N]) {
+        write(&format!("{}: {}", self.name, joined(parts)));
+    }
+
+    fn steps(&self) -> String {
+        format!("{} of {} requests", self.seen.done.load(Ordering::Relaxed), self.requests)
+    }
+
+    fn told(&self) -> String {
+        let (rows, bytes) = (self.seen.rows.load(Ordering::Relaxed), self.seen.bytes.load(Ordering::Relaxed));
+        let rows = (rows > 0).then(|| format!("{} rows", grouped(rows)));
+        let bytes = (bytes > 0).then(|| {
+            let megabytes = bytes as f64 / 1e6;
+            let rate = megabytes / self.begun.elapsed().as_secs_f64().max(1e-3);
+            format!("{megabytes:.1} MB at {rate:.0} MB/s")
+        });
+        rows.into_iter().chain(bytes).collect::<Vec<_>>().join(", ")
+    }
+
+    /// The time that the rest will take, when it goes on like this.
+    fn left(&self) -> String {
+        let done = self.seen.done.load(Ordering::Relaxed);
+        let rest = (self.requests as u64).saturating_sub(done);
+        let seconds = self.begun.elapsed().as_secs_f64() / done as f64 * rest as f64;
+        if done > 0 && rest > 0 { format!("{seconds:.0} s left") } else { String::new() }
+    }
+
+    fn event(&self, kind: &str) -> Value {
+        json!({
+            "event": kind,
+            "stage": self.name,
+            "done": self.seen.done.load(Ordering::Relaxed),
+            "requests": self.requests,
+            "rows": self.seen.rows.load(Ordering::Relaxed),
+            "bytes": self.seen.bytes.load(Ordering::Relaxed),
+            "seconds": self.begun.elapsed().as_secs_f64(),
+        })
+    }
+}
+
+/// The parts that there are.
+fn joined<const N: usize>(parts: [String; N]) -> String {
+    parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(", ")
+}
+
+fn write(line: &str) {
+    // Whoever closed standard error does not want to be told.
+    let _ = writeln!(io::stderr(), "{line}");
 }

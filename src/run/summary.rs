@@ -8,11 +8,13 @@ use std::time::Duration;
 use arrow::array::{AsArray, RecordBatch};
 use arrow::datatypes::TimestampMicrosecondType;
 use chrono::DateTime;
+use serde_json::json;
 
-use crate::archive::SealedRun;
+use crate::archive::{AnswerRecord, SealedRun};
 use crate::export::Dataset;
 use crate::file::FileRecord;
 use crate::plan::{Format, Plan};
+use crate::tables::Drift;
 
 /// What a run made.
 #[derive(Clone, Debug)]
@@ -23,8 +25,18 @@ pub struct Summary {
     pub tickers: usize,
     /// Its first and last date, in microseconds of the naive clock.
     pub dates: Option<(i64, i64)>,
+    /// The requests that were answered.
+    pub requests: usize,
+    /// How often something was asked again.
+    pub retries: u64,
     /// The records that were set aside.
-    pub rejects: usize,
+    pub rejects: u64,
+    /// Confidences outside 0 to 1.
+    pub unusual: u64,
+    /// Fields that the interface does not know.
+    pub drift: Vec<Drift>,
+    /// What else a person should know, a line each.
+    pub notes: Vec<String>,
     /// How long the run took.
     pub elapsed: Duration,
     /// The folder of the sealed run.
@@ -42,15 +54,43 @@ pub struct Summary {
 /// What is counted while rows pass by.
 #[derive(Debug, Default)]
 pub(super) struct Tally {
-    rejects: usize,
+    requests: usize,
+    records: u64,
+    rejects: u64,
+    unusual: u64,
+    drift: Vec<Drift>,
+    notes: Vec<String>,
     rows: u64,
     tickers: BTreeSet<String>,
     dates: Option<(i64, i64)>,
 }
 
 impl Tally {
-    pub(super) fn new(rejects: usize) -> Self {
-        Self { rejects, ..Self::default() }
+    /// What the answers of a run say of themselves.
+    pub(super) fn of(answers: &[AnswerRecord], notes: Vec<String>) -> Self {
+        let mut tally = Self { requests: answers.len(), notes, ..Self::default() };
+        for answer in answers {
+            tally.records += answer.request.rows + answer.request.rejects;
+            tally.rejects += answer.request.rejects;
+            tally.unusual += answer.unusual;
+            for field in &answer.drift {
+                let is_same = |known: &&mut Drift| known.endpoint == field.endpoint && known.field == field.field;
+                match tally.drift.iter_mut().find(is_same) {
+                    Some(known) => known.count += field.count,
+                    None => tally.drift.push(field.clone()),
+                }
+            }
+        }
+        tally
+    }
+
+    pub(super) fn rejects(&self) -> u64 {
+        self.rejects
+    }
+
+    /// The records that were typed or set aside.
+    pub(super) fn records(&self) -> u64 {
+        self.records
     }
 
     pub(super) fn count(&mut self, rows: &RecordBatch) {
@@ -79,7 +119,12 @@ impl Tally {
             rows: self.rows,
             tickers: self.tickers.len(),
             dates: self.dates,
+            requests: self.requests,
+            retries: 0,
             rejects: self.rejects,
+            unusual: self.unusual,
+            drift: self.drift,
+            notes: self.notes,
             elapsed: Duration::ZERO,
             run: run.path().to_owned(),
             dataset: dataset.path,
@@ -91,6 +136,29 @@ impl Tally {
 }
 
 impl Summary {
+    /// The summary as one JSON object, for programs.
+    pub fn to_json(&self) -> serde_json::Value {
+        let drift = |field: &Drift| json!({ "endpoint": field.endpoint, "field": field.field, "count": field.count, "example": field.example });
+        json!({
+            "event": "summary",
+            "rows": self.rows,
+            "tickers": self.tickers,
+            "first_date": self.dates.map(|(first, _)| day(first)),
+            "last_date": self.dates.map(|(_, last)| day(last)),
+            "requests": self.requests,
+            "retries": self.retries,
+            "rejects": self.rejects,
+            "unusual": self.unusual,
+            "drift": self.drift.iter().map(drift).collect::<Vec<_>>(),
+            "notes": self.notes,
+            "seconds": self.elapsed.as_secs_f64(),
+            "archive": self.run,
+            "dataset": self.dataset,
+            "latest": self.latest,
+            "files": self.files,
+        })
+    }
+
     /// The line of Python that reads the dataset.
     fn python(&self) -> String {
         let file = self.files.first().map_or("", |file| &file.name);
@@ -108,14 +176,23 @@ impl Summary {
 impl fmt::Display for Summary {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let bytes: u64 = self.files.iter().map(|file| file.bytes).sum();
-        let date =
-            |micros| DateTime::from_timestamp_micros(micros).map_or_else(String::new, |it| it.date_naive().to_string());
         writeln!(formatter, "rows      {}", grouped(self.rows))?;
         writeln!(formatter, "tickers   {}", grouped(self.tickers as u64))?;
         if let Some((first, last)) = self.dates {
-            writeln!(formatter, "dates     {} to {}", date(first), date(last))?;
+            writeln!(formatter, "dates     {} to {}", day(first), day(last))?;
         }
-        writeln!(formatter, "rejects   {}", grouped(self.rejects as u64))?;
+        let retried = if self.retries > 0 { format!(", {} asked again", grouped(self.retries)) } else { String::new() };
+        writeln!(formatter, "requests  {}{retried}", grouped(self.requests as u64))?;
+        writeln!(formatter, "rejects   {}", grouped(self.rejects))?;
+        if self.unusual > 0 {
+            writeln!(formatter, "unusual   {} confidences outside 0 to 1", grouped(self.unusual))?;
+        }
+        for Drift { endpoint, field, count, example } in &self.drift {
+            writeln!(formatter, "unknown   {field} of {endpoint}, {} times, such as {example}", grouped(*count))?;
+        }
+        for note in &self.notes {
+            writeln!(formatter, "note      {note}")?;
+        }
         writeln!(formatter, "bytes     {}", grouped(bytes))?;
         writeln!(formatter, "time      {:.1} s", self.elapsed.as_secs_f64())?;
         writeln!(formatter, "archive   {}", self.run.display())?;
@@ -124,6 +201,10 @@ impl fmt::Display for Summary {
         }
         writeln!(formatter, "python    {}", self.python())
     }
+}
+
+fn day(micros: i64) -> String {
+    DateTime::from_timestamp_micros(micros).map_or_else(String::new, |instant| instant.date_naive().to_string())
 }
 
 /// A number with its thousands apart.

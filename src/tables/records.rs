@@ -6,8 +6,10 @@ use arrow::array::{ArrayRef, Int32Array, Int64Array, RecordBatch, StringArray, T
 use arrow::datatypes::{DataType, Field, Schema};
 use arrow::error::ArrowError;
 use chrono::{DateTime, Utc};
+use serde::{Deserialize, Serialize};
 
 use super::instant;
+use crate::interface::Endpoint;
 
 /// A record that could not be typed, kept as it came.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -53,11 +55,24 @@ impl Reject {
     }
 }
 
+/// A field that the interface does not know.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Drift {
+    /// The operation whose answers hold it.
+    pub endpoint: Endpoint,
+    /// Where it stands, with `*` for a ticker or a position: `/*/predictions/*/model`.
+    pub field: String,
+    /// How often it was seen.
+    pub count: u64,
+    /// The first value seen, as JSON, clipped when it is long.
+    pub example: String,
+}
+
 /// A request that was answered.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct RequestRecord {
     /// The operation.
-    pub endpoint: &'static str,
+    pub endpoint: Endpoint,
     /// Path and query, without the key.
     pub request: String,
     /// The HTTP status of the answer that was taken.
@@ -73,6 +88,7 @@ pub struct RequestRecord {
     /// The records that were set aside.
     pub rejects: u64,
     /// When the body was complete.
+    #[serde(with = "crate::time::as_record")]
     pub observed_at: DateTime<Utc>,
 }
 
@@ -99,7 +115,7 @@ impl RequestRecord {
             Field::new("observed_at", instant(), false),
         ]);
         let columns: Vec<ArrayRef> = vec![
-            Arc::new(StringArray::from_iter_values(records.iter().map(|record| record.endpoint))),
+            Arc::new(StringArray::from_iter_values(records.iter().map(|record| record.endpoint.as_str()))),
             Arc::new(StringArray::from_iter_values(records.iter().map(|record| record.request.as_str()))),
             Arc::new(Int32Array::from_iter_values(records.iter().map(|record| i32::from(record.status)))),
             Arc::new(Int32Array::from_iter_values(records.iter().map(|record| record.attempts as i32))),

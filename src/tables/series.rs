@@ -2,17 +2,17 @@
 
 use std::sync::{Arc, LazyLock};
 
-use arrow::array::{Array, ArrayRef, Int8Array, RecordBatch, TimestampMicrosecondArray};
+use arrow::array::{ArrayRef, Int8Array, RecordBatch};
 use arrow::compute::concat_batches;
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 use arrow::error::ArrowError;
-use chrono::{DateTime, Utc};
+use serde::{Deserialize, Serialize};
 
-use super::{choice, choices, date, instant, stretches, symbol};
+use super::{Observed, choice, choices, date, instant, seen, stretches, symbol};
 use crate::interface::{Endpoint, Period, Regime, Ticker};
 
 /// What names a series.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct SeriesKey {
     /// The symbol.
     pub ticker: Ticker,
@@ -29,8 +29,6 @@ pub struct SeriesKey {
 pub struct Series {
     /// What names it.
     pub key: SeriesKey,
-    /// When the response that held it arrived.
-    pub observed_at: DateTime<Utc>,
     /// Its rows, oldest first, in the columns of [`Series::row_schema`].
     pub rows: RecordBatch,
 }
@@ -40,10 +38,13 @@ impl Series {
     pub fn row_schema() -> SchemaRef {
         static SCHEMA: LazyLock<SchemaRef> = LazyLock::new(|| {
             Arc::new(Schema::new(vec![
-                Field::new("date", date(), false),
+                // Null in a latest signal that has no date: it is kept, and no dataset can use it.
+                Field::new("date", date(), true),
                 Field::new("utc_offset_minutes", DataType::Int16, true),
                 Field::new("signal", choice(), false),
                 Field::new("confidence", DataType::Float64, false),
+                // Fields that the interface does not know, as a JSON object, where they are to be kept.
+                Field::new("extra", DataType::Utf8, true),
             ]))
         });
         Arc::clone(&SCHEMA)
@@ -77,26 +78,22 @@ impl SeriesTable {
     /// # Errors
     ///
     /// When the rows of a series are not in the columns of [`Series::row_schema`].
-    pub fn batch<'a>(series: impl IntoIterator<Item = &'a Series> + Clone) -> Result<RecordBatch, ArrowError> {
-        let rows = concat_batches(&Series::row_schema(), series.clone().into_iter().map(|one| &one.rows))?;
-        let tickers = stretches(series.clone().into_iter().map(|one| (one.key.ticker.as_str(), one.rows.num_rows())));
-        let codes = |code: fn(&SeriesKey) -> usize| {
-            let stretch = |one: &'a Series| std::iter::repeat_n(code(&one.key) as i8, one.rows.num_rows());
-            series.clone().into_iter().flat_map(stretch).collect::<Int8Array>()
+    pub fn batch(series: &[Observed<Series>]) -> Result<RecordBatch, ArrowError> {
+        let rows = concat_batches(&Series::row_schema(), series.iter().map(|one| &one.value.rows))?;
+        let tickers = series.iter().map(|one| (one.value.key.ticker.as_str(), one.value.rows.num_rows()));
+        let codes = |code: fn(&SeriesKey) -> usize| -> Int8Array {
+            let stretch =
+                |one: &Observed<Series>| std::iter::repeat_n(code(&one.value.key) as i8, one.value.rows.num_rows());
+            series.iter().flat_map(stretch).collect()
         };
-        let seen = series
-            .clone()
-            .into_iter()
-            .flat_map(|one| std::iter::repeat_n(one.observed_at.timestamp_micros(), one.rows.num_rows()));
         let mut columns: Vec<ArrayRef> = vec![
-            tickers,
+            stretches(tickers),
             choices(codes(|key| key.period.index()), Period::all().map(Period::as_str)),
             choices(codes(|key| key.regime as usize), Regime::ALL.map(Regime::as_str)),
-            choices(codes(|key| key.source as usize), Endpoint::ALL.map(Endpoint::name)),
+            choices(codes(|key| key.source as usize), Endpoint::ALL.map(Endpoint::as_str)),
         ];
         columns.extend(rows.columns().iter().map(Arc::clone));
-        columns.push(Arc::new(TimestampMicrosecondArray::from_iter_values(seen).with_timezone("UTC")));
-        debug_assert!(columns.iter().all(|column| column.len() == rows.num_rows()), "a column of another length");
+        columns.push(seen(series.iter().map(|one| (one.observed_at, one.value.rows.num_rows()))));
         RecordBatch::try_new(Self::schema(), columns)
     }
 }

@@ -128,10 +128,12 @@ service: demo, built in
 dates: naive by utc
 schedule: 30 18 * * 1-5 in America/New_York
 
-requests: 2, and 1 for each ticker that their answers name
+requests: 2, and 1 for each ticker
   GET {base_url}/signals-history-all?sector=energy&period=1m&regime=bear
   GET {base_url}/signals-history-all?sector=a+b%26c&period=1m&regime=bear
-  GET {sentiment_base_url}/news_articles/{ticker} for each ticker
+  GET {sentiment_base_url}/news_articles/{ticker} for each ticker that has signals
+  or, where the service lacks that, {base_url}/signals-history/{ticker}
+    for each ticker that is available
 
 columns: 10
   ticker           text

@@ -2,7 +2,10 @@
 //! tools read back.
 
 mod definitions;
+mod faults;
+mod operations;
 mod refusals;
 mod runs;
+mod secrets;
 mod service;
 mod support;

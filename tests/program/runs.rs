@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use crate::support::program::{DemoService, Outcome, Place, drained};
 use crate::support::python;
-use crate::support::scripted::{Act, Scripted, json};
+use crate::support::scripted::{Scripted, Step, json};
 
 const KEY: (&str, &str) = ("BELLWETHER_API_KEY", "demo");
 
@@ -32,7 +32,7 @@ fn the_demo_runs_without_a_key_or_a_network_and_is_what_the_raw_answers_say() {
     for word in ["rows  ", "tickers  ", "dates  ", "rejects   0\n", "bytes  ", "polars.read_parquet("] {
         assert!(outcome.stdout.contains(word), "{}", outcome.stdout);
     }
-    for stage in ["signals: 27 requests, ", "news: ", "archive: ", "dataset: "] {
+    for stage in ["signals: 27 requests, ", "articles: 155 requests, ", "archive: ", "dataset: "] {
         assert!(outcome.stderr.contains(stage), "{}", outcome.stderr);
     }
     // The same universe: the demo's is of the day on which the run began.
@@ -74,12 +74,12 @@ fn the_same_answers_give_the_same_rows_whatever_the_number_of_threads() {
 #[test]
 fn a_run_asks_exactly_what_its_plan_says() {
     let place = Place::new();
-    let service = Scripted::start(|target, _| match target {
-        _ if target.starts_with("/a/signals-history-all?sector=energy") => json("200 OK", HISTORY),
-        _ if target.starts_with("/b/news_articles/BRK.B?") => json("200 OK", "[]"),
+    let service = Scripted::start(|asked| match asked.target.as_str() {
+        target if target.starts_with("/a/signals-history-all?sector=energy") => json("200 OK", HISTORY),
+        target if target.starts_with("/b/news_articles/BRK.B?") => json("200 OK", "[]"),
         _ => json("404 Not Found", "{}"),
     });
-    place.define("asks", &small(&service.source(), ""));
+    place.define("asks", &small(&service.source(), "[rejects]\nmax_share = 1\n"));
     Outcome::of(place.command(["run", "asks", "-q"]).envs([KEY])).succeeded();
     let expected = [
         "/a/signals-history-all?sector=energy&period=15d&regime=neutral&api_key=demo",
@@ -103,11 +103,11 @@ fn records_that_cannot_be_typed_are_set_aside_and_their_neighbours_live() {
                 {\"date\":\"2026-11-18\",\"title\":\"c\",\"score\":null,\"link\":\"https://b\"},\
                 {\"date\":\"2026-11-18\",\"title\":\"d\",\"score\":\"n/a\",\"link\":\"https://c\"},\
                 {\"date\":\"2026-11-20\",\"title\":\"e\",\"score\":1,\"link\":\"https://d\"}]";
-    let service = Scripted::start(move |target, _| match target {
-        _ if target.starts_with("/a/") => json("200 OK", HISTORY),
-        _ => json("200 OK", news),
+    let service = Scripted::start(move |asked| match asked.target.starts_with("/a/") {
+        true => json("200 OK", HISTORY),
+        false => json("200 OK", news),
     });
-    let rest = "[join]\nwindows = [\"1d\", \"2d\"]\n[output]\nformat = \"csv\"\n";
+    let rest = "[rejects]\nmax_share = 0.5\n[join]\nwindows = [\"1d\", \"2d\"]\n[output]\nformat = \"csv\"\n";
     place.define("some", &small(&service.source(), rest));
     let outcome = Outcome::of(place.command(["run", "some"]).envs([KEY])).succeeded();
     assert!(outcome.stdout.contains("rejects   5\n"), "{}", outcome.stdout);
@@ -122,20 +122,6 @@ BRK.B,2026-11-19T00:00:00,15d,neutral,sell,1.0,1,,,,1,,,,,2026-11-18T00:00:00
 BRK.B,2026-11-20T00:00:00,15d,neutral,buy,0.5,1,0.5,0.5,0.5,2,0.5,0.5,0.5,0.5,2026-11-19T00:00:00
 ";
     assert_eq!(rows, expected);
-}
-
-#[test]
-fn a_busy_service_is_asked_again_and_the_answer_is_taken() {
-    let place = Place::new();
-    let service = Scripted::start(|target, before| match (target.starts_with("/a/"), before) {
-        (true, 0) => json("503 Service Unavailable", "busy"),
-        (true, 1) => Act::Send(b"HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\n{\"BRK.B\"".to_vec()),
-        (true, _) => json("200 OK", HISTORY),
-        (false, _) => json("200 OK", "[]"),
-    });
-    place.define("busy", &small(&service.source(), ""));
-    Outcome::of(place.command(["run", "busy", "-q"]).envs([KEY])).succeeded();
-    assert_eq!(service.targets().iter().filter(|target| target.starts_with("/a/")).count(), 3);
 }
 
 #[test]
@@ -158,7 +144,7 @@ fn a_version_that_was_published_stays_and_latest_moves_on() {
 #[test]
 fn a_run_that_is_interrupted_stops_cleanly_and_leaves_nothing_half_written() {
     let place = Place::new();
-    let service = Scripted::start(|_, _| Act::Hang(Duration::from_secs(20)));
+    let service = Scripted::start(|_| vec![Step::Wait(Duration::from_secs(20))]);
     place.define("slow", &small(&service.source(), ""));
     let mut child =
         place.command(["run", "slow"]).envs([KEY]).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
@@ -172,6 +158,9 @@ fn a_run_that_is_interrupted_stops_cleanly_and_leaves_nothing_half_written() {
     let status = child.wait().unwrap();
     assert_eq!(status.code(), Some(130));
     assert_eq!(drained(child.stdout.take()), "");
-    assert_eq!(drained(child.stderr.take()), "error: interrupted; nothing was published\n");
+    assert_eq!(
+        drained(child.stderr.take()),
+        "error: interrupted; nothing was published, and what was fetched is kept for the next run\n"
+    );
     assert_eq!(place.files(), [Path::new("pipelines/slow.toml")]);
 }

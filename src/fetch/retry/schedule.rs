@@ -2,13 +2,27 @@
 
 use std::time::Duration;
 
+use tokio::time::Instant;
+
 use crate::time::random;
 
 /// How often a request is asked, at most.
 const MAX_ATTEMPTS: u32 = 5;
 const FIRST_WAIT: Duration = Duration::from_millis(200);
 /// The longest wait, whatever the service asks for.
-const MAX_WAIT: Duration = Duration::from_secs(20);
+const MAX_WAIT: Duration = Duration::from_secs(60);
+
+/// How long a whole run goes on asking again. Success never gives any of it back.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::fetch) struct Patience {
+    end: Instant,
+}
+
+impl Patience {
+    pub(in crate::fetch) fn new(length: Duration) -> Self {
+        Self { end: Instant::now() + length }
+    }
+}
 
 /// The waits of one request: twice as long each time, with full jitter, and an end.
 #[derive(Debug)]
@@ -28,14 +42,12 @@ impl Schedule {
     }
 
     /// How long to wait before the next attempt; none when there is to be no other.
-    pub(in crate::fetch) fn next(&mut self, hint: Option<Duration>) -> Option<Duration> {
+    pub(in crate::fetch) fn next(&mut self, hint: Option<Duration>, patience: &Patience) -> Option<Duration> {
         self.attempts += 1;
-        if self.attempts >= MAX_ATTEMPTS {
-            return None;
-        }
-        let ceiling = FIRST_WAIT.saturating_mul(1 << (self.attempts - 1)).min(MAX_WAIT);
+        let ceiling = FIRST_WAIT.saturating_mul(1 << (self.attempts - 1).min(16)).min(MAX_WAIT);
         let jittered = ceiling.mul_f64((random() >> 11) as f64 / (1_u64 << 53) as f64);
-        Some(hint.map_or(jittered, |asked| asked.min(MAX_WAIT)))
+        let wait = hint.map_or(jittered, |asked| asked.min(MAX_WAIT));
+        (self.attempts < MAX_ATTEMPTS && Instant::now() + wait < patience.end).then_some(wait)
     }
 }
 
@@ -43,20 +55,29 @@ impl Schedule {
 mod tests {
     use std::time::Duration;
 
-    use super::{MAX_ATTEMPTS, MAX_WAIT, Schedule};
+    use super::{MAX_ATTEMPTS, MAX_WAIT, Patience, Schedule};
 
     #[test]
     fn waits_are_bounded_in_length_and_number() {
+        let patience = Patience::new(Duration::from_secs(3600));
         let mut schedule = Schedule::new();
-        let waits: Vec<Duration> = std::iter::from_fn(|| schedule.next(None)).take(100).collect();
+        let waits: Vec<Duration> = std::iter::from_fn(|| schedule.next(None, &patience)).take(100).collect();
         assert_eq!(waits.len() as u32, MAX_ATTEMPTS - 1);
         assert!(waits.iter().all(|wait| *wait <= MAX_WAIT));
     }
 
     #[test]
     fn a_wait_that_the_service_asks_for_is_honoured_and_capped() {
+        let patience = Patience::new(Duration::from_secs(3600));
         let mut schedule = Schedule::new();
-        assert_eq!(schedule.next(Some(Duration::from_secs(3))), Some(Duration::from_secs(3)));
-        assert_eq!(schedule.next(Some(Duration::from_secs(86_400))), Some(MAX_WAIT));
+        assert_eq!(schedule.next(Some(Duration::from_secs(3)), &patience), Some(Duration::from_secs(3)));
+        assert_eq!(schedule.next(Some(Duration::from_secs(86_400)), &patience), Some(MAX_WAIT));
+    }
+
+    #[test]
+    fn a_wait_that_would_outlast_the_run_s_patience_is_not_begun() {
+        let patience = Patience::new(Duration::from_secs(2));
+        let mut schedule = Schedule::new();
+        assert_eq!(schedule.next(Some(Duration::from_secs(3)), &patience), None);
     }
 }

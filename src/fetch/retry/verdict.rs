@@ -16,18 +16,16 @@ pub(in crate::fetch) enum Verdict {
     },
 }
 
-/// Judges a failure.
-pub(in crate::fetch) fn verdict(failure: &Failure) -> Verdict {
+/// Judges a failure; a body that is malformed twice will be malformed for ever.
+pub(in crate::fetch) fn verdict(failure: &Failure, malformed_before: bool) -> Verdict {
     match failure {
         // Nothing that is wrong with the request itself reaches the transport.
         Failure::Transport(error) if error.is_builder() => Verdict::GiveUp,
-        Failure::Transport(_) => Verdict::AskAgain { hint: None },
-        Failure::Status { status: 408 | 429 | 500..=599, retry_after, .. } => {
-            // A wait of zero says nothing that the schedule does not know better.
-            let hint = retry_after.filter(|&seconds| seconds > 0).map(Duration::from_secs);
-            Verdict::AskAgain { hint }
-        }
-        Failure::Status { .. } => Verdict::GiveUp,
+        Failure::Transport(_) | Failure::Broken(_) => Verdict::AskAgain { hint: None },
+        Failure::Malformed { .. } if malformed_before => Verdict::GiveUp,
+        Failure::Malformed { .. } => Verdict::AskAgain { hint: None },
+        Failure::Status { status: 408 | 429 | 500..=599, retry_after, .. } => Verdict::AskAgain { hint: *retry_after },
+        Failure::Status { .. } | Failure::Refused(_) | Failure::Stop(_) => Verdict::GiveUp,
     }
 }
 
@@ -40,14 +38,21 @@ mod tests {
 
     #[test]
     fn only_what_may_pass_is_asked_again() {
-        let judged = |status, retry_after| verdict(&Failure::Status { status, retry_after, fault: None });
+        let judged = |status, retry_after| verdict(&Failure::Status { status, retry_after, fault: None }, false);
         for status in [408, 429, 500, 502, 503, 504] {
             assert_eq!(judged(status, None), Verdict::AskAgain { hint: None }, "{status}");
         }
+        let second = Some(Duration::from_secs(1));
         for status in [301, 302, 400, 401, 403, 404, 405, 410, 422] {
-            assert_eq!(judged(status, Some(1)), Verdict::GiveUp, "{status}");
+            assert_eq!(judged(status, second), Verdict::GiveUp, "{status}");
         }
-        assert_eq!(judged(429, Some(7)), Verdict::AskAgain { hint: Some(Duration::from_secs(7)) });
-        assert_eq!(judged(429, Some(0)), Verdict::AskAgain { hint: None });
+        assert_eq!(judged(429, second), Verdict::AskAgain { hint: second });
+    }
+
+    #[test]
+    fn a_malformed_body_is_asked_for_once_more() {
+        let malformed = Failure::Malformed { offset: 0, reason: String::new() };
+        assert_eq!(verdict(&malformed, false), Verdict::AskAgain { hint: None });
+        assert_eq!(verdict(&malformed, true), Verdict::GiveUp);
     }
 }

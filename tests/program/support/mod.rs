@@ -2,5 +2,6 @@
 
 pub(crate) mod program;
 pub(crate) mod python;
+pub(crate) mod rows;
 pub(crate) mod scripted;
 pub(crate) mod service;

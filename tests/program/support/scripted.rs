@@ -1,17 +1,28 @@
-//! A service that answers what a test tells it to, byte for byte, on a real socket.
+//! A service that does what a test tells it to, byte for byte, on a real socket.
 
-use std::io::{BufRead, BufReader, Write};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
 
-/// What to do with a request.
-pub(crate) enum Act {
-    /// Send these bytes and close.
+/// One thing to do with a connection. When all is done it is closed.
+#[derive(Clone, Debug)]
+pub(crate) enum Step {
+    /// Send these bytes.
     Send(Vec<u8>),
-    /// Send nothing for a while, then close.
-    Hang(Duration),
+    /// Do nothing for a while.
+    Wait(Duration),
+    /// Break the connection off, so that the other side is told of a reset.
+    Reset,
+}
+
+/// A request, as far as scripts look at it.
+#[derive(Clone, Debug)]
+pub(crate) struct Asked {
+    pub(crate) target: String,
+    /// How often the same target was asked for before.
+    pub(crate) before: usize,
 }
 
 /// A scripted service.
@@ -21,8 +32,7 @@ pub(crate) struct Scripted {
 }
 
 impl Scripted {
-    /// Starts it. The script is given the target of a request and how often that target was asked before.
-    pub(crate) fn start(script: impl Fn(&str, usize) -> Act + Send + Sync + 'static) -> Self {
+    pub(crate) fn start(script: impl Fn(&Asked) -> Vec<Step> + Send + Sync + 'static) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
         let address = listener.local_addr().expect("an address");
         let targets = Arc::new(Mutex::new(Vec::new()));
@@ -35,6 +45,11 @@ impl Scripted {
             }
         });
         Self { address, targets }
+    }
+
+    /// A service that answers histories in one way, and has no news.
+    pub(crate) fn of_histories(script: impl Fn(&Asked) -> Vec<Step> + Send + Sync + 'static) -> Self {
+        Self::start(move |asked| if asked.target.starts_with("/a/") { script(asked) } else { json("200 OK", "[]") })
     }
 
     /// The lines of a definition's `[source]`.
@@ -51,17 +66,19 @@ impl Scripted {
     pub(crate) fn targets(&self) -> Vec<String> {
         self.targets.lock().expect("no test panicked").clone()
     }
+
+    /// How many histories were asked for.
+    pub(crate) fn histories(&self) -> usize {
+        self.targets().iter().filter(|target| target.starts_with("/a/")).count()
+    }
 }
 
-fn converse(stream: TcpStream, script: &dyn Fn(&str, usize) -> Act, seen: &Mutex<Vec<String>>) {
-    let mut reader = BufReader::new(stream);
+fn converse(stream: TcpStream, script: &dyn Fn(&Asked) -> Vec<Step>, seen: &Mutex<Vec<String>>) {
+    // Byte by byte, so that the headers stay in the socket: closing it with them unread is a reset.
+    let mut reader = BufReader::with_capacity(1, stream);
     let mut first = String::new();
-    let mut line = String::new();
     if reader.read_line(&mut first).is_err() {
         return;
-    }
-    while reader.read_line(&mut line).is_ok_and(|count| count > 2) {
-        line.clear();
     }
     let target = first.split(' ').nth(1).unwrap_or_default().to_owned();
     let before = {
@@ -70,21 +87,36 @@ fn converse(stream: TcpStream, script: &dyn Fn(&str, usize) -> Act, seen: &Mutex
         seen.push(target.clone());
         before
     };
-    match script(&target, before) {
-        Act::Send(bytes) => {
-            let _ = reader.get_mut().write_all(&bytes);
-        }
-        Act::Hang(time) => thread::sleep(time),
+    let steps = script(&Asked { target, before });
+    let is_reset = steps.iter().any(|step| matches!(step, Step::Reset));
+    let mut line = String::new();
+    while !is_reset && reader.read_line(&mut line).is_ok_and(|count| count > 2) {
+        line.clear();
     }
+    for step in steps {
+        match step {
+            Step::Send(bytes) => {
+                if reader.get_mut().write_all(&bytes).is_err() {
+                    return;
+                }
+            }
+            Step::Wait(time) => thread::sleep(time),
+            Step::Reset => return,
+        }
+    }
+    // The other side closes first when it has what it wants: nothing that was sent is lost.
+    let _ = reader.get_mut().shutdown(std::net::Shutdown::Write);
+    let _ = reader.get_mut().set_read_timeout(Some(Duration::from_secs(5)));
+    let _ = reader.read_to_end(&mut Vec::new());
+}
+
+/// An answer with a status, some headers (each with its line end) and a body.
+pub(crate) fn reply(status: &str, headers: &str, body: &[u8]) -> Vec<Step> {
+    let head = format!("HTTP/1.1 {status}\r\n{headers}Content-Length: {}\r\nConnection: close\r\n\r\n", body.len());
+    vec![Step::Send([head.as_bytes(), body].concat())]
 }
 
 /// An answer with a status and a JSON body.
-pub(crate) fn json(status: &str, body: &str) -> Act {
-    let length = body.len();
-    Act::Send(
-        format!(
-            "HTTP/1.1 {status}\r\nContent-Type: application/json\r\nContent-Length: {length}\r\nConnection: close\r\n\r\n{body}"
-        )
-        .into_bytes(),
-    )
+pub(crate) fn json(status: &str, body: &str) -> Vec<Step> {
+    reply(status, "Content-Type: application/json\r\n", body.as_bytes())
 }

@@ -1,0 +1,158 @@
+//! An answer while it is being written down.
+
+use std::collections::BTreeMap;
+use std::fs::{self, File};
+use std::io::BufWriter;
+use std::path::{Path, PathBuf};
+
+use arrow::array::RecordBatch;
+use arrow::error::ArrowError;
+use arrow::ipc::writer::FileWriter;
+
+use super::answer::{Answer, AnswerRecord, RECORD, Rows};
+use crate::error::{Error, Result};
+use crate::file;
+use crate::interface::Ticker;
+use crate::tables::{Drift, News, NewsTable, Reject, RequestRecord, Series, SeriesKey};
+
+/// What one answer says, on its way to the disk. Dropped before it is committed, it leaves nothing.
+pub struct Draft {
+    path: PathBuf,
+    target: PathBuf,
+    files: BTreeMap<Rows, FileWriter<BufWriter<File>>>,
+    series: Vec<SeriesKey>,
+    news: BTreeMap<NewsTable, Vec<Ticker>>,
+    tickers: Vec<Ticker>,
+    drift: Vec<Drift>,
+    unusual: u64,
+    rows: u64,
+    rejects: u64,
+    is_committed: bool,
+}
+
+impl Draft {
+    pub(super) fn create(answers: &Path, name: &str) -> Result<Self> {
+        let path = answers.join(format!(".{name}"));
+        // An attempt that was killed may have left one.
+        if path.exists() {
+            fs::remove_dir_all(&path).map_err(|source| Error::Write { path: path.clone(), source })?;
+        }
+        fs::create_dir(&path).map_err(|source| Error::Write { path: path.clone(), source })?;
+        Ok(Self {
+            path,
+            target: answers.join(name),
+            files: BTreeMap::new(),
+            series: Vec::new(),
+            news: BTreeMap::new(),
+            tickers: Vec::new(),
+            drift: Vec::new(),
+            unusual: 0,
+            rows: 0,
+            rejects: 0,
+            is_committed: false,
+        })
+    }
+
+    /// Adds a series of signals.
+    ///
+    /// # Errors
+    ///
+    /// When it cannot be written.
+    pub fn add_series(&mut self, series: Series) -> Result<()> {
+        self.rows += series.rows.num_rows() as u64;
+        self.write(Rows::Signals, &series.rows)?;
+        self.series.push(series.key);
+        Ok(())
+    }
+
+    /// Adds what it says of a ticker.
+    ///
+    /// # Errors
+    ///
+    /// When it cannot be written.
+    pub fn add_news(&mut self, table: NewsTable, news: News) -> Result<()> {
+        self.rows += news.rows.num_rows() as u64;
+        self.write(Rows::News(table), &news.rows)?;
+        self.news.entry(table).or_default().push(news.ticker);
+        Ok(())
+    }
+
+    /// Adds tickers that it lists.
+    pub fn add_tickers(&mut self, tickers: Vec<Ticker>) {
+        self.rows += tickers.len() as u64;
+        self.tickers.extend(tickers);
+    }
+
+    /// Adds records that were set aside.
+    ///
+    /// # Errors
+    ///
+    /// When they cannot be written.
+    pub fn add_rejects(&mut self, rejects: &[Reject]) -> Result<()> {
+        if rejects.is_empty() {
+            return Ok(());
+        }
+        self.rejects += rejects.len() as u64;
+        let batch = Reject::batch(rejects).map_err(|error| self.failed(Rows::Rejects, error))?;
+        self.write(Rows::Rejects, &batch)
+    }
+
+    /// Adds fields that nobody knows, and the number of confidences outside 0 to 1.
+    pub fn add_oddities(&mut self, drift: Vec<Drift>, unusual: u64) {
+        self.unusual += unusual;
+        for field in drift {
+            match self.drift.iter_mut().find(|known| known.endpoint == field.endpoint && known.field == field.field) {
+                Some(known) => known.count += field.count,
+                None => self.drift.push(field),
+            }
+        }
+    }
+
+    /// The rows and the rejects that were added.
+    pub fn counts(&self) -> (u64, u64) {
+        (self.rows, self.rejects)
+    }
+
+    /// Completes the answer: from here on it need not be asked for again.
+    pub(super) fn commit(mut self, request: RequestRecord) -> Result<Answer> {
+        for (rows, mut writer) in std::mem::take(&mut self.files) {
+            writer.finish().map_err(|error| self.failed(rows, error))?;
+        }
+        let record = AnswerRecord {
+            request,
+            series: std::mem::take(&mut self.series),
+            news: std::mem::take(&mut self.news),
+            tickers: std::mem::take(&mut self.tickers),
+            drift: std::mem::take(&mut self.drift),
+            unusual: self.unusual,
+        };
+        file::write_json(&self.path.join(RECORD), &record)?;
+        fs::rename(&self.path, &self.target).map_err(|source| Error::Write { path: self.target.clone(), source })?;
+        self.is_committed = true;
+        Ok(Answer { path: self.target.clone(), record })
+    }
+
+    fn write(&mut self, rows: Rows, batch: &RecordBatch) -> Result<()> {
+        if !self.files.contains_key(&rows) {
+            let path = self.path.join(rows.file());
+            let writer = FileWriter::try_new_buffered(file::create(&path)?, &batch.schema())
+                .map_err(|error| self.failed(rows, error))?;
+            self.files.insert(rows, writer);
+        }
+        let writer = self.files.get_mut(&rows).expect("it was put there");
+        writer.write(batch).map_err(|error| self.failed(rows, error))
+    }
+
+    fn failed(&self, rows: Rows, error: ArrowError) -> Error {
+        file::encoding_failed(&self.path.join(rows.file()), error.into())
+    }
+}
+
+impl Drop for Draft {
+    fn drop(&mut self) {
+        if !self.is_committed {
+            // Best effort: a folder whose name begins with a dot is no answer.
+            let _ = fs::remove_dir_all(&self.path);
+        }
+    }
+}

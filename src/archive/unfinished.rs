@@ -1,0 +1,226 @@
+//! A run that is being made, or that was interrupted while it was.
+
+use std::collections::BTreeMap;
+use std::fs::{self, File, TryLockError};
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+
+use chrono::{DateTime, TimeDelta, Utc};
+use serde::{Deserialize, Serialize};
+
+use super::answer::{Answer, AnswerRecord};
+use super::draft::Draft;
+use super::seal::LAYOUT;
+use super::sealed::SealedRun;
+use super::sealing;
+use crate::error::{Error, Result};
+use crate::file;
+use crate::tables::RequestRecord;
+use crate::time::{as_record, unique_name};
+
+const FOLDER: &str = ".partial";
+const RECORD: &str = "unfinished.json";
+const ANSWERS: &str = "answers";
+
+/// How long an interrupted run is fresh enough to be gone on with: what it was answered must still be what a run of now
+/// would be answered.
+const TAKEN_UP_WITHIN: TimeDelta = TimeDelta::hours(6);
+
+/// What becomes of an interrupted run of the same definition.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Interrupted {
+    /// It is gone on with, while it is fresh.
+    TakenUp,
+    /// It is left where it is, and everything is asked for anew.
+    Left,
+}
+
+/// Whose run is begun, and when.
+#[derive(Clone, Copy, Debug)]
+pub struct Beginning<'a> {
+    /// The definition's name.
+    pub definition: &'a str,
+    /// The definition's text.
+    pub text: &'a str,
+    /// The instant that it is.
+    pub now: DateTime<Utc>,
+    /// What becomes of an interrupted run.
+    pub interrupted: Interrupted,
+}
+
+/// What `unfinished.json` says.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct Record {
+    layout: u32,
+    pub(super) run: String,
+    pub(super) definition: String,
+    pub(super) definition_digest: String,
+    #[serde(with = "as_record")]
+    pub(super) started_at: DateTime<Utc>,
+}
+
+/// A run that is not sealed yet. It is this process's alone while the value lives.
+#[derive(Debug)]
+pub struct Unfinished {
+    archive: PathBuf,
+    path: PathBuf,
+    record: Record,
+    /// By request.
+    answers: Mutex<BTreeMap<String, Answer>>,
+    /// Locked; the lock goes with it, also when the process is killed.
+    _lock: File,
+}
+
+impl Unfinished {
+    /// Takes up the run of a definition that was interrupted, or begins one.
+    ///
+    /// # Errors
+    ///
+    /// When the folder cannot be written.
+    pub fn begin(archive: &Path, beginning: Beginning<'_>) -> Result<Self> {
+        let folder = archive.join(FOLDER);
+        fs::create_dir_all(&folder).map_err(|source| Error::Write { path: folder.clone(), source })?;
+        let digest = file::digest(beginning.text.as_bytes());
+        let interrupted = match beginning.interrupted {
+            Interrupted::TakenUp => Self::take_up(archive, &folder, beginning, &digest)?,
+            Interrupted::Left => None,
+        };
+        match interrupted {
+            Some(unfinished) => Ok(unfinished),
+            None => Self::create(archive, &folder, beginning, digest),
+        }
+    }
+
+    fn create(archive: &Path, folder: &Path, beginning: Beginning<'_>, definition_digest: String) -> Result<Self> {
+        let run = unique_name(beginning.now);
+        let path = folder.join(&run);
+        let answers = path.join(ANSWERS);
+        fs::create_dir_all(&answers).map_err(|source| Error::Write { path: answers, source })?;
+        let definition = beginning.definition.to_owned();
+        let record = Record { layout: LAYOUT, run, definition, definition_digest, started_at: beginning.now };
+        let lock = file::create(&path.join(RECORD))?;
+        let failed = |source| Error::Write { path: path.join(RECORD), source };
+        // Locked before there is anything in it that another process could take up.
+        lock.lock().map_err(failed)?;
+        let text = serde_json::to_vec_pretty(&record).expect("the record is text and numbers");
+        (&lock).write_all(&text).map_err(failed)?;
+        let answers = Mutex::default();
+        Ok(Self { archive: archive.to_owned(), path, record, answers, _lock: lock })
+    }
+
+    fn take_up(archive: &Path, folder: &Path, beginning: Beginning<'_>, digest: &str) -> Result<Option<Self>> {
+        let entries = fs::read_dir(folder).map_err(|source| Error::Read { path: folder.to_owned(), source })?;
+        for path in entries.filter_map(|entry| Some(entry.ok()?.path())) {
+            // What is not whole, not ours, or not free is left alone.
+            let Ok(lock) = File::open(path.join(RECORD)) else { continue };
+            match lock.try_lock() {
+                Ok(()) => {}
+                Err(TryLockError::WouldBlock | TryLockError::Error(_)) => continue,
+            }
+            let Some(record) = fs::read(path.join(RECORD)).ok().and_then(|text| read(&text)) else { continue };
+            let age = beginning.now - record.started_at;
+            let is_same = record.definition == beginning.definition && record.definition_digest == digest;
+            if record.layout != LAYOUT || !is_same || age > TAKEN_UP_WITHIN || age < TimeDelta::zero() {
+                continue;
+            }
+            let answers = Mutex::new(answers(&path.join(ANSWERS))?);
+            return Ok(Some(Self { archive: archive.to_owned(), path, record, answers, _lock: lock }));
+        }
+        Ok(None)
+    }
+
+    /// What a request was answered, if it was.
+    pub fn answered(&self, request: &str) -> Option<AnswerRecord> {
+        self.lock().get(request).map(|answer| answer.record.clone())
+    }
+
+    /// How many requests were answered.
+    pub fn len(&self) -> usize {
+        self.lock().len()
+    }
+
+    /// Whether nothing was answered.
+    pub fn is_empty(&self) -> bool {
+        self.lock().is_empty()
+    }
+
+    /// Every answer's record, by request.
+    pub fn records(&self) -> Vec<AnswerRecord> {
+        self.lock().values().map(|answer| answer.record.clone()).collect()
+    }
+
+    /// Begins to write down the answer to a request.
+    ///
+    /// # Errors
+    ///
+    /// When the folder cannot be written.
+    pub fn draft(&self, request: &str) -> Result<Draft> {
+        Draft::create(&self.path.join(ANSWERS), &file::digest(request.as_bytes())[..32])
+    }
+
+    /// Completes an answer.
+    ///
+    /// # Errors
+    ///
+    /// When the disk does not take it.
+    pub fn commit(&self, draft: Draft, request: RequestRecord) -> Result<AnswerRecord> {
+        let answer = draft.commit(request)?;
+        let record = answer.record.clone();
+        self.lock().insert(record.request.request.clone(), answer);
+        Ok(record)
+    }
+
+    /// Orders what was answered, writes it, and seals the run.
+    ///
+    /// # Errors
+    ///
+    /// When a file cannot be read or written. What was answered is then still there.
+    pub fn seal(&self, sealed_at: DateTime<Utc>) -> Result<SealedRun> {
+        let answers: Vec<Answer> = self.lock().values().cloned().collect();
+        let run = sealing::seal(&self.archive, &self.path, &self.record, &answers, sealed_at)?;
+        // The answers are in the sealed run now. If they cannot be removed they are old answers of no run.
+        let _ = fs::remove_dir_all(&self.path);
+        Ok(run)
+    }
+
+    /// Gives the run up: its rejects go into a file, everything else goes.
+    ///
+    /// # Errors
+    ///
+    /// When the file cannot be written.
+    pub fn give_up(&self, evidence: &Path) -> Result<PathBuf> {
+        fs::create_dir_all(evidence).map_err(|source| Error::Write { path: evidence.to_owned(), source })?;
+        let path = evidence.join(format!("{}.rejects.parquet", self.record.run));
+        let answers: Vec<Answer> = self.lock().values().cloned().collect();
+        sealing::write_rejects(&path, &answers, Vec::new())?;
+        let _ = fs::remove_dir_all(&self.path);
+        Ok(path)
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, BTreeMap<String, Answer>> {
+        self.answers.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for Unfinished {
+    fn drop(&mut self) {
+        if self.is_empty() {
+            // Nothing to go on with; what stays behind is hidden, and nobody takes it for anything.
+            let _ = fs::remove_dir_all(&self.path);
+        }
+    }
+}
+
+fn read(text: &[u8]) -> Option<Record> {
+    serde_json::from_slice(text).ok()
+}
+
+/// The answers that are complete. One that cannot be read is asked for again.
+fn answers(folder: &Path) -> Result<BTreeMap<String, Answer>> {
+    let entries = fs::read_dir(folder).map_err(|source| Error::Read { path: folder.to_owned(), source })?;
+    let is_complete = |path: &PathBuf| !path.file_name().is_some_and(|name| name.to_string_lossy().starts_with('.'));
+    let paths = entries.filter_map(|entry| Some(entry.ok()?.path())).filter(is_complete);
+    let by_request = |answer: Answer| (answer.record.request.request.clone(), answer);
+    Ok(paths.filter_map(|path| Answer::read(path).ok()).map(by_request).collect())
+}

@@ -1,0 +1,86 @@
+//! What is logged, in which form, and never with the key in it.
+//!
+//! Libraries below us log addresses whole, query and all, at their finest levels. So nothing is trusted to leave the key
+//! out: every line passes through a writer that does.
+
+use std::error::Error as _;
+use std::io::{self, Write};
+
+use serde_json::json;
+use tracing::level_filters::LevelFilter;
+
+use crate::error::Error;
+use crate::secret::without_keys;
+
+/// The form of events.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub(super) enum LogForm {
+    /// For people.
+    Text,
+    /// An object a line.
+    Json,
+}
+
+/// How much is logged.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub(super) enum LogLevel {
+    /// Nothing.
+    Off,
+    /// What goes on.
+    Info,
+    /// Connections and requests.
+    Debug,
+    /// Everything that any part says.
+    Trace,
+}
+
+impl From<LogLevel> for LevelFilter {
+    fn from(level: LogLevel) -> Self {
+        match level {
+            LogLevel::Off => Self::OFF,
+            LogLevel::Info => Self::INFO,
+            LogLevel::Debug => Self::DEBUG,
+            LogLevel::Trace => Self::TRACE,
+        }
+    }
+}
+
+/// Begins to log.
+pub(super) fn begin(form: LogForm, level: LogLevel) {
+    if level == LogLevel::Off {
+        return;
+    }
+    let subscriber = tracing_subscriber::fmt().with_max_level(level).with_ansi(false).with_writer(|| Masking);
+    match form {
+        LogForm::Text => subscriber.init(),
+        LogForm::Json => subscriber.json().init(),
+    }
+}
+
+/// An error as an event.
+pub(super) fn error_event(error: &Error) -> String {
+    let reasons = std::iter::successors(error.source(), |reason| (*reason).source()).map(ToString::to_string);
+    json!({
+        "event": "error",
+        "message": error.to_string(),
+        "because": reasons.collect::<Vec<_>>(),
+        "hint": error.hint(),
+        "exit_code": error.exit_code(),
+    })
+    .to_string()
+}
+
+/// Standard error without keys. Each event is written as one piece.
+struct Masking;
+
+impl Write for Masking {
+    fn write(&mut self, piece: &[u8]) -> io::Result<usize> {
+        let text = String::from_utf8_lossy(piece);
+        io::stderr().write_all(without_keys(&text).as_bytes())?;
+        Ok(piece.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        io::stderr().flush()
+    }
+}

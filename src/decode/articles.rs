@@ -1,0 +1,68 @@
+//! The scored articles of one ticker, in the order of the answer.
+//!
+//! A score that is null or missing is null in its column.
+
+use std::sync::Arc;
+
+use arrow::array::{ArrayRef, Float64Builder, Int32Builder, RecordBatch, StringBuilder, TimestampMicrosecondBuilder};
+
+use super::batch::Piece;
+use super::notes::{Notes, Place};
+use super::record::Record;
+use super::{Answer, Decoded, Part};
+use crate::tables::{News, NewsTable};
+
+/// Decodes elements of a list of articles.
+pub(super) fn decode(answer: &Answer<'_>, pieces: &[Piece<'_>]) -> Decoded {
+    let mut notes = Notes::new(answer);
+    let mut rows = Rows::default();
+    for piece in pieces {
+        if let Err(reason) = rows.read(answer, &mut notes, piece) {
+            notes.set_aside(|| Place::of(answer, piece), reason, piece.raw());
+        }
+    }
+    let news = News { ticker: answer.asked_ticker().clone(), rows: rows.finish() };
+    notes.with(vec![Part::News(NewsTable::Articles, news)])
+}
+
+#[derive(Default)]
+struct Rows {
+    positions: Int32Builder,
+    dates: TimestampMicrosecondBuilder,
+    titles: StringBuilder,
+    scores: Float64Builder,
+    links: StringBuilder,
+    extras: StringBuilder,
+}
+
+impl Rows {
+    fn read(&mut self, answer: &Answer<'_>, notes: &mut Notes<'_>, piece: &Piece<'_>) -> Result<(), String> {
+        let mut record = Record::read(piece.text()?)?;
+        let date = record.require("date")?.date(answer.rules.dates)?;
+        let title = record.require("title")?.string()?;
+        let score = record.take("score")?.filter(|field| !field.is_null()).map(|field| field.score()).transpose()?;
+        let link = record.require("link")?.string()?;
+        let position = piece.position()?;
+        notes.typed();
+        notes.unknown("/*", record.unknown());
+        self.positions.append_value(position);
+        self.dates.append_value(date.micros);
+        self.titles.append_value(title);
+        self.scores.append_option(score);
+        self.links.append_value(link);
+        self.extras.append_option(answer.rules.extra(record.unknown()));
+        Ok(())
+    }
+
+    fn finish(mut self) -> RecordBatch {
+        let columns: Vec<ArrayRef> = vec![
+            Arc::new(self.positions.finish()),
+            Arc::new(self.dates.finish()),
+            Arc::new(self.titles.finish()),
+            Arc::new(self.scores.finish()),
+            Arc::new(self.links.finish()),
+            Arc::new(self.extras.finish()),
+        ];
+        RecordBatch::try_new(NewsTable::Articles.row_schema(), columns).expect("the columns are made by the schema")
+    }
+}

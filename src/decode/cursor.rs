@@ -1,0 +1,158 @@
+//! A place in the text of a piece, from which it is read on.
+//!
+//! Brackets, commas and colons are checked here as strictly as everywhere; values are cut out without being looked into.
+
+use std::borrow::Cow;
+
+use super::record::reason_of;
+use super::skip::{Skip, is_white, shown};
+
+/// A place in a text.
+#[derive(Clone, Debug)]
+pub(super) struct Cursor<'a> {
+    text: &'a str,
+    at: usize,
+}
+
+/// The members of an array or an object, as far as they have been read.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Members {
+    close: u8,
+    count: usize,
+}
+
+impl Members {
+    /// How many have been read.
+    pub(super) fn count(self) -> usize {
+        self.count
+    }
+}
+
+impl<'a> Cursor<'a> {
+    pub(super) fn new(text: &'a str) -> Self {
+        Self { text, at: 0 }
+    }
+
+    /// The byte of the text that comes next.
+    pub(super) fn at(&self) -> usize {
+        self.at
+    }
+
+    /// Goes on to a byte of the text.
+    pub(super) fn go_to(&mut self, at: usize) {
+        self.at = at;
+    }
+
+    /// Goes on by so many bytes.
+    #[inline]
+    pub(super) fn go_on(&mut self, length: usize) {
+        self.at += length;
+    }
+
+    /// What has not been read.
+    pub(super) fn rest(&self) -> &'a [u8] {
+        &self.text.as_bytes()[self.at..]
+    }
+
+    pub(super) fn skip_white(&mut self) {
+        while self.rest().first().copied().is_some_and(is_white) {
+            self.at += 1;
+        }
+    }
+
+    /// Takes a token if it comes next.
+    #[inline]
+    pub(super) fn eat(&mut self, token: &[u8]) -> bool {
+        let comes = self.rest().starts_with(token);
+        self.at += if comes { token.len() } else { 0 };
+        comes
+    }
+
+    /// Enters an array or an object, whichever the bracket opens.
+    pub(super) fn enter(&mut self, open: u8) -> Result<Members, String> {
+        self.skip_white();
+        if !self.eat(&[open]) {
+            let expected = if open == b'{' { "an object" } else { "an array" };
+            return Err(format!("expected {expected}, found {}", kind_of(self.rest())));
+        }
+        Ok(Members { close: if open == b'{' { b'}' } else { b']' }, count: 0 })
+    }
+
+    /// Whether another member comes; its bytes are then the next ones, and it is counted.
+    pub(super) fn has_next(&mut self, members: &mut Members) -> Result<bool, String> {
+        self.skip_white();
+        if self.eat(&[members.close]) {
+            // Behind a comma the end cannot come: a member is read first.
+            return Ok(false);
+        }
+        if members.count > 0 {
+            if !self.eat(b",") {
+                return Err(self.unexpected(&format!("`,` or `{}`", char::from(members.close))));
+            }
+            self.skip_white();
+        }
+        members.count += 1;
+        Ok(true)
+    }
+
+    /// Reads the key of a member and the colon behind it.
+    pub(super) fn key(&mut self) -> Result<Cow<'a, str>, String> {
+        if self.rest().first() != Some(&b'"') {
+            return Err(self.unexpected("a key"));
+        }
+        let quoted = self.value()?;
+        self.skip_white();
+        if !self.eat(b":") {
+            return Err(self.unexpected("`:`"));
+        }
+        self.skip_white();
+        unescaped(&quoted[1..quoted.len() - 1])
+    }
+
+    /// Cuts out the value that comes next.
+    pub(super) fn value(&mut self) -> Result<&'a str, String> {
+        let rest = self.rest();
+        let mut skip = rest.first().and_then(|&first| Skip::begin(first)).ok_or_else(|| self.unexpected("a value"))?;
+        let length = match (skip.advance(rest), skip) {
+            (Some(length), _) => length,
+            (None, Skip::Scalar) => rest.len(),
+            (None, Skip::Enclosed(_)) => return Err("a value does not end".to_owned()),
+        };
+        let start = self.at;
+        self.at += length;
+        Ok(&self.text[start..self.at])
+    }
+
+    /// Makes sure that nothing follows.
+    pub(super) fn end(&mut self) -> Result<(), String> {
+        self.skip_white();
+        if self.rest().is_empty() { Ok(()) } else { Err(self.unexpected("the end")) }
+    }
+
+    fn unexpected(&self, expected: &str) -> String {
+        let found = self.rest().first().map_or_else(|| "the end".to_owned(), |&byte| shown(byte));
+        format!("expected {expected}, found {found}")
+    }
+}
+
+/// The text of a string from what stands between its quotes.
+pub(super) fn unescaped(written: &str) -> Result<Cow<'_, str>, String> {
+    if written.bytes().all(|byte| byte >= b' ' && byte != b'\\' && byte != b'"') {
+        return Ok(written.into());
+    }
+    let text: String = serde_json::from_str(&format!("\"{written}\"")).map_err(|fault| reason_of(&fault))?;
+    Ok(text.into())
+}
+
+/// What kind of value some JSON begins, for messages.
+pub(super) fn kind_of(text: &[u8]) -> &'static str {
+    match text.first() {
+        Some(b'{') => "an object",
+        Some(b'[') => "an array",
+        Some(b'"') => "a string",
+        Some(b'-' | b'0'..=b'9') => "a number",
+        Some(b't' | b'f') => "a boolean",
+        Some(b'n') => "null",
+        _ => "something that is not JSON",
+    }
+}

@@ -1,0 +1,153 @@
+//! One entry of a history, in two ways that agree.
+//!
+//! [`read_plain`] reads what the service writes, straight from its bytes: three fields in any order, once each, without
+//! escapes. It says no more than yes or no. Whatever it does not know is read again by [`read_any`], the exact way,
+//! which tells a good entry that is merely unusual from a bad one, and why that is bad.
+
+use super::cursor::Cursor;
+use super::date::{self, Date};
+use super::number;
+use super::record::Record;
+use crate::interface::Signal;
+use crate::plan::NaiveRule;
+
+/// What an entry says.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Entry {
+    pub(super) date: Date,
+    pub(super) signal: Signal,
+    pub(super) confidence: f64,
+}
+
+/// Reads the entry that comes next if it is of the plain form; otherwise the cursor may stand anywhere.
+#[inline]
+pub(super) fn read_plain(cursor: &mut Cursor<'_>, rule: NaiveRule) -> Option<Entry> {
+    let (mut date, mut signal, mut confidence) = (None, None, None);
+    if !cursor.eat(b"{") {
+        return None;
+    }
+    loop {
+        cursor.skip_white();
+        let is_repeated = if cursor.eat(b"\"date\"") {
+            enter_value(cursor)?;
+            date.replace(plain_date(cursor, rule)?).is_some()
+        } else if cursor.eat(b"\"signal\"") {
+            enter_value(cursor)?;
+            signal.replace(plain_signal(cursor)?).is_some()
+        } else if cursor.eat(b"\"confidence\"") {
+            enter_value(cursor)?;
+            let (value, length) = number::read_first(cursor.rest())?;
+            cursor.go_on(length);
+            confidence.replace(value).is_some()
+        } else {
+            return None;
+        };
+        if is_repeated {
+            return None;
+        }
+        cursor.skip_white();
+        if cursor.eat(b"}") {
+            return Some(Entry { date: date?, signal: signal?, confidence: confidence? });
+        }
+        if !cursor.eat(b",") {
+            return None;
+        }
+    }
+}
+
+fn enter_value(cursor: &mut Cursor<'_>) -> Option<()> {
+    cursor.skip_white();
+    let comes = cursor.eat(b":");
+    cursor.skip_white();
+    comes.then_some(())
+}
+
+fn plain_signal(cursor: &mut Cursor<'_>) -> Option<Signal> {
+    if cursor.eat(b"\"buy\"") {
+        Some(Signal::Buy)
+    } else if cursor.eat(b"\"sell\"") {
+        Some(Signal::Sell)
+    } else {
+        None
+    }
+}
+
+fn plain_date(cursor: &mut Cursor<'_>, rule: NaiveRule) -> Option<Date> {
+    /// The lengths of the forms that are common: with a time, a calendar date alone, with `Z`, with an offset.
+    const LENGTHS: [usize; 4] = [19, 10, 20, 25];
+    if !cursor.eat(b"\"") {
+        return None;
+    }
+    // A quote further to the left than the one that is found makes no date, so the one found is the closing one.
+    let rest = cursor.rest();
+    let ends = |length: &usize| rest.get(*length) == Some(&b'"');
+    let length = LENGTHS.into_iter().find(ends).or_else(|| memchr::memchr(b'"', rest))?;
+    let date = date::read_bytes(&rest[..length], rule)?;
+    cursor.go_on(length + 1);
+    Some(date)
+}
+
+/// Reads an entry from its text, with the fields that the interface does not know.
+pub(super) fn read_any(text: &str, rule: NaiveRule) -> Result<(Entry, Record<'_>), String> {
+    let mut record = Record::read(text)?;
+    let date = record.require("date")?.date(rule)?;
+    let signal = record.require("signal")?.one_of()?;
+    let confidence = record.require("confidence")?.number()?;
+    Ok((Entry { date, signal, confidence }, record))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::cursor::Cursor;
+    use super::{read_any, read_plain};
+    use crate::plan::NaiveRule;
+
+    #[test]
+    fn the_forms_of_the_service_are_plain() {
+        for text in [
+            r#"{"date":"2026-11-20T00:00:00","signal":"buy","confidence":0.75}"#,
+            r#"{"confidence": 1e-1, "date": "2026-11-20", "signal": "sell"}"#,
+            "{\n\t\"date\" : \"2026-11-20T00:00:00Z\" ,\r\n\"signal\" :\"sell\" , \"confidence\": -3 }",
+            r#"{"date":"2026-11-20T00:00:00-05:00","signal":"buy","confidence":1}"#,
+            r#"{"date":"2026-11-20T00:00:00.123456+00:00","signal":"buy","confidence":1}"#,
+        ] {
+            let plain = read_plain(&mut Cursor::new(text), NaiveRule::Utc);
+            let (exact, record) = read_any(text, NaiveRule::Utc).unwrap();
+            assert_eq!(plain, Some(exact), "{text}");
+            assert!(record.unknown().is_empty());
+        }
+    }
+
+    #[test]
+    fn what_is_not_plain_may_still_be_an_entry() {
+        for text in [
+            r#"{"date":"2026-11-20T00:00:00","signal":"buy","confidence":0.75,"model":1}"#,
+            r#"{"\u0064ate":"2026-11-20T00:00:00","signal":"\u0062uy","confidence":0.75}"#,
+        ] {
+            assert_eq!(read_plain(&mut Cursor::new(text), NaiveRule::Utc), None, "{text}");
+            assert!(read_any(text, NaiveRule::Utc).is_ok(), "{text}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_entry_has_a_reason() {
+        for (text, reason) in [
+            ("1", "expected an object, found a number"),
+            ("{}", "missing field `date`"),
+            (r#"{"date": null, "signal": "buy", "confidence": 1}"#, "`date`: expected a string, found null"),
+            (r#"{"date": "soon", "signal": "buy", "confidence": 1}"#, "`date`: `soon` is not a date of the interface"),
+            (r#"{"date": "2026-11-20", "signal": "hold", "confidence": 1}"#, "`signal`: unknown signal `hold`"),
+            (r#"{"date": "2026-11-20", "signal": "buy", "confidence": NaN}"#, "not JSON: expected value"),
+            (r#"{"date": "2026-11-20", "signal": "buy", "confidence": 01}"#, "not JSON: invalid number"),
+            (r#"{"date": "2026-11-20", "signal": "buy"}"#, "missing field `confidence`"),
+            (
+                r#"{"date": "2026-11-20", "signal": "buy", "confidence": "1"}"#,
+                "`confidence`: expected a number, found a string",
+            ),
+            (r#"{"date": "2026-11-20", "date": "2026-11-20", "signal": "buy"}"#, "field `date` stands twice"),
+        ] {
+            assert_eq!(read_plain(&mut Cursor::new(text), NaiveRule::Utc), None, "{text}");
+            assert_eq!(read_any(text, NaiveRule::Utc).unwrap_err(), reason, "{text}");
+        }
+    }
+}

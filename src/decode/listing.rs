@@ -1,0 +1,50 @@
+//! What needs little decoding: the list of tickers, and historical sentiment, whose fields the interface does not show.
+
+use std::sync::Arc;
+
+use arrow::array::{Int32Builder, RecordBatch, StringBuilder};
+
+use super::batch::Piece;
+use super::notes::{Notes, Place};
+use super::record::{self, Field};
+use super::{Answer, Decoded, Part};
+use crate::interface::Ticker;
+use crate::tables::{News, NewsTable};
+
+/// Decodes elements of the list of tickers. A symbol that no ticker can have is set aside.
+pub(super) fn tickers(answer: &Answer<'_>, pieces: &[Piece<'_>]) -> Decoded {
+    let mut notes = Notes::new(answer);
+    let mut tickers: Vec<Ticker> = Vec::with_capacity(pieces.len());
+    for piece in pieces {
+        match piece.text().and_then(|text| Field::new("ticker", text).one_of()) {
+            Ok(ticker) => {
+                notes.typed();
+                tickers.push(ticker);
+            }
+            Err(reason) => notes.set_aside(|| Place::of(answer, piece), reason, piece.raw()),
+        }
+    }
+    notes.with(vec![Part::Tickers(tickers)])
+}
+
+/// Decodes records of historical sentiment: any JSON, kept as its text.
+pub(super) fn records(answer: &Answer<'_>, pieces: &[Piece<'_>]) -> Decoded {
+    let mut notes = Notes::new(answer);
+    let (mut positions, mut records) = (Int32Builder::new(), StringBuilder::new());
+    for piece in pieces {
+        let read = || Ok((piece.position()?, record::well_formed(piece.text()?)?));
+        match read() {
+            Ok((position, json)) => {
+                notes.typed();
+                positions.append_value(position);
+                records.append_value(json);
+            }
+            Err(reason) => notes.set_aside(|| Place::of(answer, piece), reason, piece.raw()),
+        }
+    }
+    let schema = NewsTable::SentimentHistory.row_schema();
+    let rows = RecordBatch::try_new(schema, vec![Arc::new(positions.finish()), Arc::new(records.finish())])
+        .expect("the columns are made by the schema");
+    let news = News { ticker: answer.asked_ticker().clone(), rows };
+    notes.with(vec![Part::News(NewsTable::SentimentHistory, news)])
+}

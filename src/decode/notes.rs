@@ -1,0 +1,188 @@
+//! What is noticed beside the rows: records set aside, unknown fields, unusual values.
+//!
+//! Notes are bounded, for a body may hold nothing but faults: past its room, faults of a piece are counted in the last
+//! reject instead of listed, and past [`MAX_FIELDS`] unknown fields are counted together.
+
+use std::borrow::Cow;
+
+use super::batch::{Piece, Site};
+use super::{Answer, Decoded, Part, clip};
+use crate::plan::Request;
+use crate::tables::{Drift, Reject};
+
+/// So many unknown fields are told apart; more than that is noise.
+const MAX_FIELDS: usize = 64;
+
+/// How much of an unknown field's value, or of its name, is shown; in bytes.
+const EXAMPLE_BYTES: usize = 200;
+
+/// The most rejects that one piece may have listed.
+const MAX_LISTED: usize = 10_000;
+
+/// A record of the shortest form that could be typed is longer than so many bytes. Where faults stand closer than that
+/// they are not records, and listing each would take many times the memory of the body.
+const BYTES_PER_REJECT: usize = 32;
+
+/// Where something stands in a body.
+#[derive(Clone, Debug)]
+pub(super) struct Place {
+    /// The ticker that it belongs to, where that is known.
+    pub(super) ticker: Option<String>,
+    /// The JSON pointer.
+    pub(super) pointer: String,
+}
+
+impl Place {
+    /// The place of a piece.
+    pub(super) fn of(answer: &Answer<'_>, piece: &Piece<'_>) -> Self {
+        let asked = || answer.request.ticker.as_ref().map(|ticker| ticker.as_str().to_owned());
+        match piece.site {
+            Site::Body => Self { ticker: asked(), pointer: String::new() },
+            Site::Element(position) => Self { ticker: asked(), pointer: format!("/{position}") },
+            Site::Key => {
+                let key = piece.name().unwrap_or_else(|_| String::from_utf8_lossy(piece.key));
+                let key = clip::beginning(&key, piece.longest_key());
+                Self { pointer: format!("/{}", step(&key)), ticker: Some(key) }
+            }
+        }
+    }
+
+    /// A place below this one.
+    pub(super) fn below(&self, steps: std::fmt::Arguments<'_>) -> Self {
+        Self { ticker: self.ticker.clone(), pointer: format!("{}/{steps}", self.pointer) }
+    }
+}
+
+/// What is noticed in some pieces.
+#[derive(Debug)]
+pub(super) struct Notes<'a> {
+    request: &'a Request,
+    /// How many rejects may still be listed.
+    room: usize,
+    rejects: Vec<Reject>,
+    /// The first reject that there was no room for, and how many follow it.
+    over: Option<(Reject, u64)>,
+    drift: Vec<Drift>,
+    unusual: u64,
+    records: u64,
+    rejected: u64,
+}
+
+impl<'a> Notes<'a> {
+    /// Notes on pieces that give one reject each at most.
+    pub(super) fn new(answer: &Answer<'a>) -> Self {
+        Self {
+            request: answer.request,
+            room: usize::MAX,
+            rejects: Vec::new(),
+            over: None,
+            drift: Vec::new(),
+            unusual: 0,
+            records: 0,
+            rejected: 0,
+        }
+    }
+
+    /// Notes on the many records of one piece.
+    pub(super) fn of_piece(answer: &Answer<'a>, text: &str) -> Self {
+        Self { room: (text.len() / BYTES_PER_REJECT).min(MAX_LISTED), ..Self::new(answer) }
+    }
+
+    /// Counts a record that was typed.
+    pub(super) fn typed(&mut self) {
+        self.records += 1;
+    }
+
+    /// Counts a confidence when it is not between 0 and 1: the interface gives no bounds, so it is kept.
+    pub(super) fn confidence(&mut self, confidence: f64) {
+        self.unusual += u64::from(!(0.0..=1.0).contains(&confidence));
+    }
+
+    /// Sets a record aside.
+    pub(super) fn set_aside(&mut self, place: impl FnOnce() -> Place, reason: String, raw: &[u8]) {
+        self.records += 1;
+        self.rejected += 1;
+        if let Some((_, more)) = &mut self.over {
+            *more += 1;
+            return;
+        }
+        let Place { ticker, pointer } = place();
+        let raw = clip::raw(raw);
+        let reject = Reject { request: self.request.to_string(), ticker, pointer, reason, raw };
+        if self.room == 0 {
+            self.over = Some((reject, 0));
+        } else {
+            self.room -= 1;
+            self.rejects.push(reject);
+        }
+    }
+
+    /// Sets a record aside that was typed, and so is counted already.
+    pub(super) fn twice(&mut self, place: impl FnOnce() -> Place, reason: String, raw: &[u8]) {
+        self.records -= 1;
+        self.set_aside(place, reason, raw);
+    }
+
+    /// Counts fields that the interface does not know, below a pattern such as `/*/predictions/*`.
+    pub(super) fn unknown(&mut self, pattern: &str, fields: &[(Cow<'_, str>, &str)]) {
+        for (name, json) in fields {
+            let field = format!("{pattern}/{}", step(&clip::beginning(name, EXAMPLE_BYTES)));
+            let example = clip::beginning(json, EXAMPLE_BYTES);
+            add(&mut self.drift, Drift { endpoint: self.request.endpoint, field, count: 1, example });
+        }
+    }
+
+    /// Takes up the notes on a piece.
+    pub(super) fn absorb(&mut self, other: Self) {
+        self.rejects.extend(other.rejects);
+        self.rejects.extend(other.over.map(closing));
+        other.drift.into_iter().for_each(|drift| add(&mut self.drift, drift));
+        self.unusual += other.unusual;
+        self.records += other.records;
+        self.rejected += other.rejected;
+    }
+
+    /// The notes, with the parts that they stand beside.
+    pub(super) fn with(self, parts: Vec<Part>) -> Decoded {
+        let Self { mut rejects, over, drift, unusual, records, rejected, .. } = self;
+        rejects.extend(over.map(closing));
+        Decoded { parts, rejects, drift, unusual, records, rejected }
+    }
+}
+
+/// Counts a field with those like it.
+pub(super) fn add(counted: &mut Vec<Drift>, mut drift: Drift) {
+    let is_known = counted.iter().any(|known| known.field == drift.field);
+    if !is_known && counted.len() >= MAX_FIELDS {
+        drift.field = "/…".to_owned();
+    }
+    match counted.iter_mut().find(|known| known.field == drift.field) {
+        Some(known) => known.count += drift.count,
+        None => counted.push(drift),
+    }
+}
+
+/// The last reject of a piece that has more of them than are listed.
+fn closing((mut reject, more): (Reject, u64)) -> Reject {
+    if more > 0 {
+        reject.reason = format!("{}; and {more} more records beside it that are not listed", reject.reason);
+    }
+    reject
+}
+
+/// A key as a step of a JSON pointer.
+pub(super) fn step(key: &str) -> Cow<'_, str> {
+    if key.contains(['~', '/']) { key.replace('~', "~0").replace('/', "~1").into() } else { key.into() }
+}
+
+/// Fields as the text of a JSON object; none when there are none.
+pub(super) fn extra<'f>(fields: impl IntoIterator<Item = (&'f str, &'f str)>) -> Option<String> {
+    let mut text = String::new();
+    for (name, json) in fields {
+        text.push(if text.is_empty() { '{' } else { ',' });
+        text.push_str(&serde_json::Value::from(name).to_string());
+        text.push(':');
+        text.push_str(json);
+    }
+    (!text.is_empty()).then(|| text + "}")
+}

@@ -1,0 +1,129 @@
+//! Numbers, to the nearest `f64`, always.
+//!
+//! Most numbers of an answer have few digits, and for those one division is proven to be exact; all others go to the
+//! standard library, which is exact as well. JSON's grammar decides what a number is: no `+1`, no `.5`, no `NaN`.
+
+/// Powers of ten that are exact as `f64`.
+const POWERS: [f64; 23] = [
+    1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15, 1e16, 1e17, 1e18, 1e19, 1e20,
+    1e21, 1e22,
+];
+
+/// Reads the number that a text begins with, and how long it is; none when there is none or it is not finite.
+pub(super) fn read_first(text: &[u8]) -> Option<(f64, usize)> {
+    let is_negative = text.first() == Some(&b'-');
+    let mut digits = Digits { text, at: usize::from(is_negative), value: 0 };
+    let start = digits.at;
+    match digits.take() {
+        0 => return None,
+        1 => {}
+        _ if text[start] == b'0' => return None,
+        _ => {}
+    }
+    let mut decimals = 0;
+    if digits.next() == Some(b'.') {
+        digits.at += 1;
+        decimals = digits.take();
+        if decimals == 0 {
+            return None;
+        }
+    }
+    let length = digits.at;
+    if matches!(digits.next(), Some(b'e' | b'E')) {
+        let length = exponent_end(text, length)?;
+        return Some((exact(&text[..length])?, length));
+    }
+    // A whole number below 2^53 and a power of ten up to 10^22 are exact as `f64`, and IEEE 754 rounds the one
+    // division of the two correctly. With 19 digits at most the whole number has not overflowed.
+    let is_short = length - start <= 20 && digits.value <= 1 << 53 && decimals < POWERS.len();
+    let value =
+        if is_short { digits.value as f64 / POWERS[decimals] } else { return Some((exact(&text[..length])?, length)) };
+    Some((if is_negative { -value } else { value }, length))
+}
+
+/// Reads a text that is a number from its first byte to its last.
+pub(super) fn read(text: &str) -> Option<f64> {
+    read_first(text.as_bytes()).filter(|&(_, length)| length == text.len()).map(|(value, _)| value)
+}
+
+/// Where an exponent ends that begins at a byte.
+fn exponent_end(text: &[u8], at: usize) -> Option<usize> {
+    let signed = at + 1;
+    let start = signed + usize::from(matches!(text.get(signed), Some(b'+' | b'-')));
+    let count = text[start..].iter().take_while(|byte| byte.is_ascii_digit()).count();
+    (count > 0).then_some(start + count)
+}
+
+fn exact(number: &[u8]) -> Option<f64> {
+    let value: f64 = std::str::from_utf8(number).ok()?.parse().ok()?;
+    value.is_finite().then_some(value)
+}
+
+/// Digits as they are read.
+struct Digits<'a> {
+    text: &'a [u8],
+    at: usize,
+    /// Their value, as long as there are 19 or fewer.
+    value: u64,
+}
+
+impl Digits<'_> {
+    fn next(&self) -> Option<u8> {
+        self.text.get(self.at).copied()
+    }
+
+    /// Takes digits as long as they come, and says how many.
+    fn take(&mut self) -> usize {
+        let start = self.at;
+        while let Some(digit) = self.next().map(|byte| byte.wrapping_sub(b'0')).filter(|&digit| digit < 10) {
+            self.value = self.value.wrapping_mul(10).wrapping_add(u64::from(digit));
+            self.at += 1;
+        }
+        self.at - start
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{read, read_first};
+
+    #[test]
+    fn the_grammar_is_that_of_json() {
+        for (text, value) in [
+            ("0", 0.0),
+            ("-0.5", -0.5),
+            ("1e3", 1e3),
+            ("1.25E-2", 0.0125),
+            ("5e-324", 5e-324),
+            ("1e-999", 0.0),
+            ("123456789012345678901234567890", 123_456_789_012_345_678_901_234_567_890.0),
+        ] {
+            assert_eq!(read(text), Some(value), "{text}");
+        }
+        for text in
+            ["", "-", "+1", ".5", "5.", "01", "-01", "1e", "1e+", "0x1", "NaN", "inf", "1e999", "-1e999", "1 ", "1_0"]
+        {
+            assert_eq!(read(text), None, "{text:?}");
+        }
+        assert_eq!(read("-0").map(f64::to_bits), Some((-0.0_f64).to_bits()), "the sign of zero is kept");
+        assert_eq!(read_first(b"0.25,"), Some((0.25, 4)));
+    }
+
+    #[test]
+    fn every_number_is_the_nearest_one() {
+        // Around every limit of the short way: 2^53, 19 and 20 digits, 22 decimals.
+        let mut texts =
+            vec!["9007199254740992".to_owned(), "9007199254740993".to_owned(), "90071992547409.93".to_owned()];
+        for digits in 1..=40 {
+            let long = "9123456789".repeat(4);
+            texts.extend((1..digits).map(|point| format!("{}.{}", &long[..point], &long[point..digits])));
+            texts.push(format!("0.{}", &long[..digits]));
+            texts.push(format!("0.{}1", "0".repeat(digits)));
+            texts.push(long[..digits].to_owned());
+        }
+        for text in texts {
+            let nearest: f64 = text.parse().unwrap();
+            assert_eq!(read(&text).map(f64::to_bits), Some(nearest.to_bits()), "{text}");
+        }
+    }
+}

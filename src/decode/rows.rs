@@ -1,0 +1,130 @@
+//! The rows of a series, in the order of their dates.
+
+use std::sync::Arc;
+
+use arrow::array::{
+    ArrayRef, Float64Array, Int8Array, Int16Array, RecordBatch, StringArray, TimestampMicrosecondArray,
+};
+
+use super::date::Date;
+use super::entry::Entry;
+use crate::interface::Signal;
+use crate::tables::{Series, choices};
+
+/// An entry, and where it was read.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Row {
+    pub(super) entry: Entry,
+    /// Its position in the history.
+    pub(super) position: u32,
+    /// The byte of the history's text at which it begins.
+    pub(super) start: u32,
+}
+
+/// The rows of one history.
+#[derive(Debug, Default)]
+pub(super) struct Rows {
+    list: Vec<Row>,
+    /// Unknown fields by the position of their entry, in the order of positions.
+    extras: Vec<(u32, String)>,
+}
+
+impl Rows {
+    /// No rows yet, of a history whose text is so long.
+    pub(super) fn of_text(text: &str) -> Self {
+        /// An entry as the service writes it, without white space, is a little longer.
+        const ENTRY: usize = 64;
+        Self { list: Vec::with_capacity(text.len() / ENTRY), extras: Vec::new() }
+    }
+
+    pub(super) fn push(&mut self, row: Row) {
+        self.list.push(row);
+    }
+
+    /// Keeps unknown fields of the entry that was pushed last.
+    pub(super) fn keep(&mut self, extra: String) {
+        self.extras.extend(self.list.last().map(|row| (row.position, extra)));
+    }
+
+    pub(super) fn list(&self) -> &[Row] {
+        &self.list
+    }
+
+    /// Orders the rows by date. Of two rows of one date the one that is listed first stays; the other is given away.
+    pub(super) fn order(&mut self, mut set_aside: impl FnMut(Row, Row)) {
+        let date = |row: &Row| row.entry.date.micros;
+        if self.list.is_sorted_by(|one, next| date(one) < date(next)) {
+            return;
+        }
+        // Newest first is the form that the interface shows.
+        if self.list.is_sorted_by(|one, next| date(one) > date(next)) {
+            self.list.reverse();
+            return;
+        }
+        self.list.sort_unstable_by_key(|row| (date(row), row.position));
+        self.list.dedup_by(|later, kept| {
+            let is_repeated = date(later) == date(kept);
+            if is_repeated {
+                set_aside(*later, *kept);
+            }
+            is_repeated
+        });
+    }
+
+    /// The rows as columns.
+    pub(super) fn batch(&self) -> RecordBatch {
+        let entries = || self.list.iter().map(|row| &row.entry);
+        let offsets = if entries().all(|entry| entry.date.offset_minutes.is_none()) {
+            Int16Array::new_null(self.list.len())
+        } else {
+            entries().map(|entry| entry.date.offset_minutes).collect()
+        };
+        let extras = if self.extras.is_empty() {
+            StringArray::new_null(self.list.len())
+        } else {
+            self.list.iter().map(|row| self.extra_of(row.position)).collect()
+        };
+        columns(Columns {
+            dates: TimestampMicrosecondArray::from_iter_values(entries().map(|entry| entry.date.micros)),
+            offsets,
+            signals: Int8Array::from_iter_values(entries().map(|entry| entry.signal as i8)),
+            confidences: Float64Array::from_iter_values(entries().map(|entry| entry.confidence)),
+            extras,
+        })
+    }
+
+    fn extra_of(&self, position: u32) -> Option<&str> {
+        let found = self.extras.binary_search_by_key(&position, |(position, _)| *position).ok()?;
+        Some(&self.extras[found].1)
+    }
+}
+
+/// The one row of a latest signal, whose date may be unknown.
+pub(super) fn single(date: Option<Date>, signal: Signal, confidence: f64, extra: Option<String>) -> RecordBatch {
+    columns(Columns {
+        dates: TimestampMicrosecondArray::from_iter([date.map(|date| date.micros)]),
+        offsets: Int16Array::from_iter([date.and_then(|date| date.offset_minutes)]),
+        signals: Int8Array::from_iter_values([signal as i8]),
+        confidences: Float64Array::from_iter_values([confidence]),
+        extras: StringArray::from_iter([extra]),
+    })
+}
+
+struct Columns {
+    dates: TimestampMicrosecondArray,
+    offsets: Int16Array,
+    signals: Int8Array,
+    confidences: Float64Array,
+    extras: StringArray,
+}
+
+fn columns(columns: Columns) -> RecordBatch {
+    let columns: Vec<ArrayRef> = vec![
+        Arc::new(columns.dates),
+        Arc::new(columns.offsets),
+        choices(columns.signals, Signal::ALL.map(Signal::as_str)),
+        Arc::new(columns.confidences),
+        Arc::new(columns.extras),
+    ];
+    RecordBatch::try_new(Series::row_schema(), columns).expect("the columns are made by the schema")
+}

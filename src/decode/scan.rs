@@ -1,0 +1,344 @@
+//! Cuts a body into pieces as it comes: an object into its keys and values, an array into its elements.
+//!
+//! The scanner is told bytes, in portions that end anywhere, and puts what it cuts into a [`Batch`]. It holds a state
+//! and a few counters and never goes back, so neither the size of a body nor the way it arrives makes a difference. It
+//! knows commas, colons and the brackets of the outermost level, and is strict about those; what is inside a piece is
+//! the decoder's business. A byte order mark before the body is skipped.
+
+use super::batch::{Batch, Site};
+use super::skip::{Skip, is_white, shown};
+
+/// What the body of an operation must be, and how it is cut.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Shape {
+    /// An object, cut into its keys and values.
+    Fields,
+    /// An array, cut into its elements.
+    Elements,
+    /// An object that is one piece.
+    Record,
+    /// An array, cut into its elements, or any other value, which is one piece.
+    Anything,
+}
+
+/// A body that is not what it must be.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Malformed {
+    /// The byte at fault, counted from the start of the body; its length when something is missing there.
+    pub(super) offset: u64,
+    /// What was expected and what was found.
+    pub(super) reason: String,
+}
+
+/// Where in a body the scanner stands.
+#[derive(Clone, Copy, Debug)]
+enum State {
+    /// Before anything; so many bytes of a byte order mark have been seen.
+    Mark(usize),
+    Start,
+    FirstKey,
+    NextKey,
+    /// Within a key, after its opening quote.
+    Key(Escape),
+    Colon,
+    FirstElement,
+    /// Where a value must begin.
+    Value,
+    /// Within a value.
+    Piece(Skip),
+    /// After a value, before a comma or the end of what holds it.
+    Comma,
+    End,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Escape {
+    None,
+    Pending,
+}
+
+/// What the pieces of a body stand in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Holder {
+    Object,
+    Array,
+    /// The body itself is the piece.
+    Nothing,
+}
+
+/// The byte order mark of UTF-8.
+const MARK: [u8; 3] = [0xef, 0xbb, 0xbf];
+
+/// The scanner of one body.
+#[derive(Debug)]
+pub(super) struct Scanner {
+    shape: Shape,
+    holder: Holder,
+    state: State,
+    /// How many bytes have been seen.
+    offset: u64,
+    /// How many elements of an array have been begun.
+    elements: u64,
+}
+
+impl Scanner {
+    pub(super) fn new(shape: Shape) -> Self {
+        Self { shape, holder: Holder::Nothing, state: State::Mark(0), offset: 0, elements: 0 }
+    }
+
+    /// Goes on with the bytes that came next, until they are used up or the batch is full. Says how many it used.
+    pub(super) fn feed(&mut self, bytes: &[u8], batch: &mut Batch) -> Result<usize, Malformed> {
+        let mut used = 0;
+        while used < bytes.len() && !batch.is_full() {
+            let step = self.step(&bytes[used..], batch)?;
+            used += step;
+            self.offset += step as u64;
+        }
+        Ok(used)
+    }
+
+    /// Ends the body.
+    pub(super) fn finish(&mut self, batch: &mut Batch) -> Result<(), Malformed> {
+        match self.state {
+            State::End => Ok(()),
+            // Nothing but the end of the body can show where a bare number ends.
+            State::Piece(Skip::Scalar) if self.holder == Holder::Nothing => {
+                self.close(0, batch);
+                Ok(())
+            }
+            State::Mark(seen @ 1..) => Err(self.unexpected(Some(MARK[0]), self.offset - seen as u64)),
+            _ => Err(self.unexpected(None, self.offset)),
+        }
+    }
+
+    /// Takes at least one byte of some.
+    fn step(&mut self, bytes: &[u8], batch: &mut Batch) -> Result<usize, Malformed> {
+        match self.state {
+            State::Piece(skip) => Ok(self.in_piece(skip, bytes, batch)),
+            State::Key(escape) => Ok(self.in_key(escape, bytes, batch)),
+            State::Mark(seen) => self.in_mark(seen, bytes[0]),
+            _ => match bytes.iter().position(|&byte| !is_white(byte)) {
+                None => Ok(bytes.len()),
+                Some(white) => {
+                    self.between(bytes[white], white as u64, batch)?;
+                    // The first byte of a value belongs to it and is taken with it.
+                    Ok(white + usize::from(!matches!(self.state, State::Piece(_))))
+                }
+            },
+        }
+    }
+
+    fn in_mark(&mut self, seen: usize, byte: u8) -> Result<usize, Malformed> {
+        if byte == MARK[seen] {
+            self.state = if seen + 1 == MARK.len() { State::Start } else { State::Mark(seen + 1) };
+            return Ok(1);
+        }
+        if seen > 0 {
+            return Err(self.unexpected(Some(MARK[0]), self.offset - seen as u64));
+        }
+        self.state = State::Start;
+        Ok(0)
+    }
+
+    fn in_piece(&mut self, mut skip: Skip, bytes: &[u8], batch: &mut Batch) -> usize {
+        match skip.advance(bytes) {
+            None => {
+                batch.value(bytes);
+                self.state = State::Piece(skip);
+                bytes.len()
+            }
+            Some(length) => {
+                batch.value(&bytes[..length]);
+                self.close(skip.deepest(), batch);
+                length
+            }
+        }
+    }
+
+    fn close(&mut self, deepest: u64, batch: &mut Batch) {
+        batch.close(deepest);
+        self.state = if self.holder == Holder::Nothing { State::End } else { State::Comma };
+    }
+
+    fn in_key(&mut self, escape: Escape, bytes: &[u8], batch: &mut Batch) -> usize {
+        if matches!(escape, Escape::Pending) {
+            batch.key(&bytes[..1]);
+            self.state = State::Key(Escape::None);
+            return 1;
+        }
+        let Some(length) = memchr::memchr2(b'"', b'\\', bytes) else {
+            batch.key(bytes);
+            return bytes.len();
+        };
+        if bytes[length] == b'"' {
+            batch.key(&bytes[..length]);
+            self.state = State::Colon;
+        } else {
+            batch.key(&bytes[..=length]);
+            self.state = State::Key(Escape::Pending);
+        }
+        length + 1
+    }
+
+    /// Takes a byte between pieces that is not white space.
+    fn between(&mut self, byte: u8, ahead: u64, batch: &mut Batch) -> Result<(), Malformed> {
+        let offset = self.offset + ahead;
+        self.state = match (self.state, byte) {
+            (State::Start, _) => self.open(byte, offset, batch)?,
+            (State::FirstKey, b'}') | (State::FirstElement, b']') => State::End,
+            (State::FirstKey | State::NextKey, b'"') => {
+                self.begin(batch);
+                State::Key(Escape::None)
+            }
+            (State::Colon, b':') => State::Value,
+            (State::FirstElement | State::Value, _) => {
+                let skip = Skip::begin(byte).ok_or_else(|| self.unexpected(Some(byte), offset))?;
+                if self.holder == Holder::Array {
+                    self.begin(batch);
+                }
+                batch.value_at(offset);
+                State::Piece(skip)
+            }
+            (State::Comma, b',') if self.holder == Holder::Object => State::NextKey,
+            (State::Comma, b',') => State::Value,
+            (State::Comma, b'}') if self.holder == Holder::Object => State::End,
+            (State::Comma, b']') if self.holder == Holder::Array => State::End,
+            _ => return Err(self.unexpected(Some(byte), offset)),
+        };
+        Ok(())
+    }
+
+    /// Takes the first byte of the body.
+    fn open(&mut self, byte: u8, offset: u64, batch: &mut Batch) -> Result<State, Malformed> {
+        let begins_value = matches!(byte, b'{' | b'[' | b'"' | b'-' | b'0'..=b'9' | b't' | b'f' | b'n');
+        match (self.shape, byte) {
+            (Shape::Fields, b'{') => {
+                self.holder = Holder::Object;
+                Ok(State::FirstKey)
+            }
+            (Shape::Elements | Shape::Anything, b'[') => {
+                self.holder = Holder::Array;
+                Ok(State::FirstElement)
+            }
+            (Shape::Record, b'{') | (Shape::Anything, _) if begins_value => {
+                let skip = Skip::begin(byte).ok_or_else(|| self.unexpected(Some(byte), offset))?;
+                self.begin(batch);
+                batch.value_at(offset);
+                Ok(State::Piece(skip))
+            }
+            _ => Err(self.unexpected(Some(byte), offset)),
+        }
+    }
+
+    fn begin(&mut self, batch: &mut Batch) {
+        batch.open(match self.holder {
+            Holder::Nothing => Site::Body,
+            Holder::Object => Site::Key,
+            Holder::Array => Site::Element(self.elements),
+        });
+        self.elements += 1;
+    }
+
+    fn unexpected(&self, byte: Option<u8>, offset: u64) -> Malformed {
+        let expected = match (self.state, self.holder) {
+            (State::Mark(_) | State::Start, _) => match self.shape {
+                Shape::Fields => "an object whose keys are tickers",
+                Shape::Elements => "an array",
+                Shape::Record => "an object",
+                Shape::Anything => "a JSON value",
+            },
+            (State::FirstKey, _) => "a key or `}`",
+            (State::NextKey, _) => "a key",
+            (State::Key(_), _) => "the end of a key",
+            (State::Colon, _) => "`:`",
+            (State::FirstElement, _) => "a value or `]`",
+            (State::Value, _) => "a value",
+            (State::Piece(_), _) => "the end of a value",
+            (State::Comma, Holder::Array) => "`,` or `]`",
+            (State::Comma, _) => "`,` or `}`",
+            (State::End, _) => "the end of the body",
+        };
+        let found = byte.map_or_else(|| "the end of the body".to_owned(), shown);
+        Malformed { offset, reason: format!("expected {expected}, found {found}") }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::batch::{Batch, Bounds};
+    use super::{Malformed, Scanner, Shape};
+
+    /// The keys and values of a body that comes in portions of some size.
+    fn cut(shape: Shape, body: &[u8], portion: usize) -> Result<Vec<(String, String)>, Malformed> {
+        let mut batch = Batch::new(Bounds { batch_bytes: usize::MAX, batch_pieces: usize::MAX, ..Bounds::ANSWER });
+        let mut scanner = Scanner::new(shape);
+        for bytes in body.chunks(portion) {
+            assert_eq!(scanner.feed(bytes, &mut batch), Ok(bytes.len()));
+        }
+        scanner.finish(&mut batch)?;
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        Ok(batch.pieces().iter().map(|piece| (text(piece.key), text(piece.value))).collect())
+    }
+
+    fn fault(shape: Shape, body: &str) -> (u64, String) {
+        let mut batch = Batch::new(Bounds::ANSWER);
+        let mut scanner = Scanner::new(shape);
+        let fed = scanner.feed(body.as_bytes(), &mut batch);
+        let Malformed { offset, reason } = fed.and_then(|_| scanner.finish(&mut batch)).unwrap_err();
+        (offset, reason)
+    }
+
+    #[test]
+    fn an_object_is_cut_into_its_keys_and_values_however_it_arrives() {
+        let body = "\u{feff} {\"B\" : {\"x\": \"}\\\"\"},\"A\\u0041\\\"\":[1, 2],\n\"B\":null , \"ä\": \"ö\\\\\"} ";
+        let expected = [("B", "{\"x\": \"}\\\"\"}"), ("A\\u0041\\\"", "[1, 2]"), ("B", "null"), ("ä", "\"ö\\\\\"")];
+        let expected = expected.map(|(key, value)| (key.to_owned(), value.to_owned()));
+        for portion in 1..=body.len() {
+            assert_eq!(cut(Shape::Fields, body.as_bytes(), portion).unwrap(), expected, "by {portion}");
+        }
+    }
+
+    #[test]
+    fn an_array_is_cut_into_its_elements_and_a_record_is_one_piece() {
+        let values = |shape, body: &str| -> Vec<String> {
+            cut(shape, body.as_bytes(), 1).unwrap().into_iter().map(|(_, value)| value).collect()
+        };
+        assert_eq!(values(Shape::Elements, "[1 ,\"a\",[], {} ]"), ["1", "\"a\"", "[]", "{}"]);
+        assert_eq!(values(Shape::Anything, "[[1]]"), ["[1]"]);
+        assert_eq!(values(Shape::Anything, " -1.5"), ["-1.5"]);
+        assert_eq!(values(Shape::Record, " {\"a\": [1]} "), ["{\"a\": [1]}"]);
+        assert_eq!(values(Shape::Elements, "[]"), [""; 0]);
+        assert_eq!(values(Shape::Fields, "{ }"), [""; 0]);
+    }
+
+    #[test]
+    fn a_malformed_body_is_located_by_its_byte() {
+        let start = |found: &str| format!("expected an object whose keys are tickers, found {found}");
+        for (body, offset, reason) in [
+            ("", 0, start("the end of the body")),
+            (" \n", 2, start("the end of the body")),
+            ("<html>", 0, start("`<`")),
+            ("\u{feff}[]", 3, start("`[`")),
+            ("\u{fefe}{}", 0, start("byte `0xef`")),
+            ("{\"A\" 1}", 5, "expected `:`, found `1`".to_owned()),
+            ("{\"A\": 1 \"B\": 2}", 8, "expected `,` or `}`, found `\"`".to_owned()),
+            ("{\"A\": 1,}", 8, "expected a key, found `}`".to_owned()),
+            ("{,}", 1, "expected a key or `}`, found `,`".to_owned()),
+            ("{\"A\": }", 6, "expected a value, found `}`".to_owned()),
+            ("{\"A\": {", 7, "expected the end of a value, found the end of the body".to_owned()),
+            ("{\"A\": 12", 8, "expected the end of a value, found the end of the body".to_owned()),
+            ("{\"A\\", 4, "expected the end of a key, found the end of the body".to_owned()),
+            ("{\"A\": 1", 7, "expected the end of a value, found the end of the body".to_owned()),
+            ("{\"A\": [] ", 9, "expected `,` or `}`, found the end of the body".to_owned()),
+            ("{\"A\": []]", 8, "expected `,` or `}`, found `]`".to_owned()),
+            ("{} {}", 3, "expected the end of the body, found `{`".to_owned()),
+            ("{}\0", 2, "expected the end of the body, found byte `0x00`".to_owned()),
+        ] {
+            assert_eq!(fault(Shape::Fields, body), (offset, reason), "{body:?}");
+        }
+        assert_eq!(fault(Shape::Elements, "{}"), (0, "expected an array, found `{`".to_owned()));
+        assert_eq!(fault(Shape::Elements, "[1,]"), (3, "expected a value, found `]`".to_owned()));
+        assert_eq!(fault(Shape::Record, "[]"), (0, "expected an object, found `[`".to_owned()));
+        assert_eq!(fault(Shape::Anything, "<"), (0, "expected a JSON value, found `<`".to_owned()));
+    }
+}

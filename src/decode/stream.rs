@@ -1,0 +1,226 @@
+//! From a body that arrives to batches of its pieces.
+
+use std::io::{ErrorKind, Read};
+use std::ops::Range;
+
+use super::Fault;
+use super::batch::{Batch, Bounds, Piece};
+use super::scan::{Malformed, Scanner, Shape};
+
+/// How much is read at once; it fits the fast caches, since it is scanned and then copied from there.
+const PORTION: usize = 256 << 10;
+
+/// Groups of pieces that are worth a task of their own have so many bytes.
+const GROUP_BYTES: usize = 128 << 10;
+
+/// The batches of a body.
+pub(super) struct Batches<R> {
+    body: R,
+    scanner: Scanner,
+    batch: Batch,
+    portion: Vec<u8>,
+    /// What of the portion is still to be scanned.
+    ahead: Range<usize>,
+    state: State,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    /// Nothing has been given yet.
+    Fresh,
+    Going,
+    Ended,
+}
+
+impl<R: Read> Batches<R> {
+    pub(super) fn new(body: R, shape: Shape, bounds: Bounds) -> Self {
+        Self {
+            body,
+            scanner: Scanner::new(shape),
+            batch: Batch::new(bounds),
+            portion: vec![0; PORTION],
+            ahead: 0..0,
+            state: State::Fresh,
+        }
+    }
+
+    /// The next batch. A body without pieces is one batch without any: that it says nothing is worth knowing.
+    pub(super) fn next<E>(&mut self) -> Result<Option<&Batch>, Fault<E>> {
+        if self.state == State::Ended {
+            return Ok(None);
+        }
+        self.batch.clear();
+        while !self.batch.is_full() {
+            if self.ahead.is_empty() && !self.read()? {
+                self.scanner.finish(&mut self.batch).map_err(Fault::from)?;
+                let is_news = self.state == State::Fresh || !self.batch.is_empty();
+                self.state = State::Ended;
+                return Ok(is_news.then_some(&self.batch));
+            }
+            let bytes = &self.portion[self.ahead.clone()];
+            self.ahead.start += self.scanner.feed(bytes, &mut self.batch).map_err(Fault::from)?;
+        }
+        self.state = State::Going;
+        Ok(Some(&self.batch))
+    }
+
+    /// Reads the next portion; false at the end of the body.
+    fn read<E>(&mut self) -> Result<bool, Fault<E>> {
+        loop {
+            match self.body.read(&mut self.portion) {
+                Ok(length) => {
+                    self.ahead = 0..length;
+                    return Ok(length > 0);
+                }
+                Err(fault) if fault.kind() == ErrorKind::Interrupted => {}
+                Err(fault) => return Err(Fault::Read(fault)),
+            }
+        }
+    }
+}
+
+impl<E> From<Malformed> for Fault<E> {
+    fn from(Malformed { offset, reason }: Malformed) -> Self {
+        Self::Malformed { offset, reason }
+    }
+}
+
+/// Pieces in groups that are worth a task each. No pieces are one group without any.
+pub(super) fn groups<'a, 'b>(mut pieces: &'a [Piece<'b>]) -> Vec<&'a [Piece<'b>]> {
+    let mut groups = Vec::new();
+    loop {
+        let mut bytes = 0;
+        let is_filled = |piece: &Piece<'_>| {
+            bytes += piece.value.len();
+            bytes >= GROUP_BYTES
+        };
+        let length = pieces.iter().position(is_filled).map_or(pieces.len(), |last| last + 1);
+        let (group, rest) = pieces.split_at(length);
+        groups.push(group);
+        if rest.is_empty() {
+            return groups;
+        }
+        pieces = rest;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::convert::Infallible;
+    use std::io::{self, Read};
+
+    use super::super::batch::{Bounds, Piece};
+    use super::super::clip;
+    use super::super::scan::Shape;
+    use super::{Batches, Fault, PORTION, groups};
+
+    /// An object of many values of one length, made as it is read.
+    struct Made {
+        values: u64,
+        length: usize,
+        given: u64,
+        pending: io::Cursor<Vec<u8>>,
+    }
+
+    impl Made {
+        fn new(values: u64, length: usize) -> Self {
+            Self { values, length, given: 0, pending: io::Cursor::new(b"{".to_vec()) }
+        }
+    }
+
+    impl Read for Made {
+        fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+            let read = self.pending.read(buffer)?;
+            if read > 0 || self.given > self.values {
+                return Ok(read);
+            }
+            self.given += 1;
+            let text = match self.given {
+                last if last > self.values => "}".to_owned(),
+                number => {
+                    let comma = if number == 1 { "" } else { "," };
+                    format!("{comma}\"T{number}\":\"{}\"", "x".repeat(self.length - 2))
+                }
+            };
+            self.pending = io::Cursor::new(text.into_bytes());
+            self.read(buffer)
+        }
+    }
+
+    /// The number of pieces, the most bytes and the most pieces that were held at once.
+    fn drained(body: impl Read, bounds: Bounds) -> (u64, usize, usize) {
+        let mut batches = Batches::new(body, Shape::Fields, bounds);
+        let (mut pieces, mut bytes, mut most) = (0, 0, 0);
+        while let Some(batch) = batches.next::<Infallible>().unwrap() {
+            bytes = bytes.max(batch.capacity());
+            most = most.max(batch.pieces().len());
+            pieces += batch.pieces().len() as u64;
+        }
+        (pieces, bytes, most)
+    }
+
+    #[test]
+    fn what_is_held_does_not_follow_the_size_of_the_body() {
+        let Bounds { piece, batch_bytes, batch_pieces, .. } = Bounds::ANSWER;
+        let (pieces, bytes, _) = drained(Made::new(2_200, 90 << 10), Bounds::ANSWER);
+        assert_eq!(pieces, 2_200, "all of a body of 200 MB");
+        assert!(bytes <= 2 * batch_bytes, "{bytes} bytes were held");
+        let (pieces, _, most) = drained(Made::new(100_000, 2), Bounds::ANSWER);
+        assert_eq!((pieces, most), (100_000, batch_pieces), "tiny pieces are bounded by their number");
+        let (pieces, bytes, _) = drained(Made::new(3, 2 * piece), Bounds::ANSWER);
+        assert_eq!(pieces, 3);
+        assert!(bytes <= 2 * (piece + PORTION), "{bytes} bytes were held of a piece that is too long");
+    }
+
+    #[test]
+    fn a_piece_that_is_too_long_is_marked_and_its_neighbours_live() {
+        let bounds = Bounds { piece: 70_000, key: 4, depth: 2, ..Bounds::ANSWER };
+        let long = format!("\"{}\"", "a".repeat(70_000));
+        let body = format!(r#"{{"A": {long}, "BBBBB": [2], "C": [[[4]]], "D": [5]}}"#);
+        let mut batches = Batches::new(body.as_bytes(), Shape::Fields, bounds);
+        let batch = batches.next::<Infallible>().unwrap().unwrap();
+        let found: Vec<_> = batch.pieces().iter().map(|piece| (piece.text(), piece.raw())).collect();
+        let expected: [(Result<&str, &str>, &[u8]); 4] = [
+            (Err("the value is longer than 70000 bytes; it begins at byte 6"), &long.as_bytes()[..clip::RAW + 4]),
+            (Err("the key is longer than 4 bytes; its value begins at byte 70019"), b"BBBBB"),
+            (Err("nested more than 2 levels deep"), b"[[[4]]]"),
+            (Ok("[5]"), b"[5]"),
+        ];
+        assert_eq!(found, expected.map(|(text, raw)| (text.map_err(str::to_owned), raw)));
+    }
+
+    #[test]
+    fn millions_of_levels_cost_a_counter() {
+        let levels = 5_000_000;
+        let body = [b"{\"A\": ".to_vec(), vec![b'['; levels], vec![b']'; levels], b", \"B\": 1}".to_vec()].concat();
+        let mut batches = Batches::new(&body[..], Shape::Fields, Bounds::ANSWER);
+        let mut texts = Vec::new();
+        while let Some(batch) = batches.next::<Infallible>().unwrap() {
+            texts.extend(batch.pieces().iter().map(|piece| piece.text().map(str::to_owned)));
+        }
+        assert_eq!(texts, [Err("nested more than 128 levels deep".to_owned()), Ok("1".to_owned())]);
+    }
+
+    #[test]
+    fn a_body_that_breaks_off_is_the_business_of_the_transport() {
+        struct Broken;
+        impl Read for Broken {
+            fn read(&mut self, _: &mut [u8]) -> io::Result<usize> {
+                Err(io::ErrorKind::ConnectionReset.into())
+            }
+        }
+        let body = b"{\"A\": 1,".chain(Broken);
+        let fault = Batches::new(body, Shape::Fields, Bounds::ANSWER).next::<Infallible>().unwrap_err();
+        assert!(matches!(fault, Fault::Read(_)), "{fault:?}");
+    }
+
+    #[test]
+    fn groups_hold_every_piece_once_and_in_order() {
+        let mut batches = Batches::new(Made::new(300, 3 << 10), Shape::Fields, Bounds::ANSWER);
+        let pieces = batches.next::<Infallible>().unwrap().unwrap().pieces();
+        let groups = groups(&pieces);
+        assert!(groups.len() > 5, "{}", groups.len());
+        let offsets = |pieces: &[Piece<'_>]| -> Vec<u64> { pieces.iter().map(|piece| piece.offset).collect() };
+        assert_eq!(offsets(&groups.concat()), offsets(&pieces));
+    }
+}

@@ -1,0 +1,64 @@
+//! Which tickers: a list written by hand, or one that somebody else knows.
+
+use std::borrow::Cow;
+use std::fmt;
+
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::de::{self, IntoDeserializer, SeqAccess, Visitor};
+use serde::{Deserialize, Deserializer};
+
+use super::values::TickerList;
+use crate::interface::Ticker;
+
+/// `"available"`, or `["AAPL", "BRK.B"]`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Tickers {
+    /// A list that somebody else knows.
+    Known(TickerList),
+    /// A list written by hand.
+    Written(Vec<Ticker>),
+}
+
+impl<'de> Deserialize<'de> for Tickers {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Either;
+
+        impl<'de> Visitor<'de> for Either {
+            type Value = Tickers;
+
+            fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+                formatter.write_str("the name of a list or a list of tickers")
+            }
+
+            fn visit_str<E: de::Error>(self, text: &str) -> Result<Tickers, E> {
+                TickerList::deserialize(text.into_deserializer()).map(Tickers::Known)
+            }
+
+            fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Tickers, A::Error> {
+                let mut tickers = Vec::new();
+                while let Some(ticker) = list.next_element()? {
+                    tickers.push(ticker);
+                }
+                Ok(Tickers::Written(tickers))
+            }
+        }
+
+        deserializer.deserialize_any(Either)
+    }
+}
+
+impl JsonSchema for Tickers {
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn schema_name() -> Cow<'static, str> {
+        "Tickers".into()
+    }
+
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        let list = generator.subschema_for::<TickerList>();
+        let ticker = generator.subschema_for::<Ticker>();
+        json_schema!({ "anyOf": [list, { "type": "array", "items": ticker, "minItems": 1 }] })
+    }
+}

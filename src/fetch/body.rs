@@ -1,0 +1,229 @@
+//! A body while it arrives: from the network to a reader on another thread, unpacked, bounded, masked and digested.
+//!
+//! A few chunks lie between the two, no more: a reader that is slow slows the network down.
+
+use std::fs::File;
+use std::io::{self, BufReader, Read, Write};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use bytes::{Buf, Bytes};
+use reqwest::header::CONTENT_ENCODING;
+use sha2::{Digest, Sha256};
+use tokio::sync::mpsc;
+use tokio::task::spawn_blocking;
+
+use super::failure::{Failure, ReadFault, Refusal};
+use super::gauge::Gauge;
+use super::mask::Masked;
+use crate::error::Error;
+use crate::secret::ApiKey;
+
+/// How many chunks may lie between the network and the reader.
+const CHUNKS_AHEAD: usize = 16;
+/// The largest body, unpacked.
+const MAX_BYTES: u64 = 32 << 30;
+/// How many times a body may grow when it is unpacked. Histories shrink to a thirtieth; a bomb to a thousandth.
+const MAX_GROWTH: u64 = 200;
+/// A body that is smaller than this may grow as it likes.
+const GROWTH_FREE: u64 = 8 << 20;
+/// How much of a malformed body is kept.
+const MAX_EVIDENCE: u64 = 64 << 20;
+
+/// An answer whose body is still to come.
+pub(super) struct Stream<'a> {
+    response: reqwest::Response,
+    packing: Packing,
+    gauge: &'a Gauge,
+}
+
+/// What a reader made of a body, and what the body was.
+pub(super) struct Digested<T> {
+    pub(super) value: T,
+    pub(super) bytes: u64,
+    pub(super) digest: String,
+}
+
+#[derive(Clone, Copy)]
+enum Packing {
+    None,
+    Gzip,
+    Brotli,
+    Zstd,
+}
+
+impl<'a> Stream<'a> {
+    pub(super) fn of(response: reqwest::Response, gauge: &'a Gauge) -> Result<Self, Failure> {
+        let packing = match response.headers().get(CONTENT_ENCODING).map(|value| value.as_bytes()) {
+            None | Some(b"" | b"identity") => Packing::None,
+            Some(b"gzip" | b"x-gzip") => Packing::Gzip,
+            Some(b"br") => Packing::Brotli,
+            Some(b"zstd") => Packing::Zstd,
+            Some(_) => return Err(Failure::Refused("its content encoding is none that was asked for".to_owned())),
+        };
+        Ok(Self { response, packing, gauge })
+    }
+
+    /// Gives the body to a reader while it arrives.
+    pub(super) async fn read<T, F>(
+        self,
+        read: F,
+        key: ApiKey,
+        evidence: Option<PathBuf>,
+    ) -> Result<Digested<T>, Failure>
+    where
+        T: Send + 'static,
+        F: FnOnce(&mut Body) -> Result<T, ReadFault> + Send + 'static,
+    {
+        let (sender, chunks) = mpsc::channel(CHUNKS_AHEAD);
+        let packing = self.packing;
+        let reader = spawn_blocking(move || {
+            let mut body = Body::new(chunks, packing, &key, evidence.as_deref())?;
+            match read(&mut body) {
+                Ok(value) => Ok(body.digested(value)),
+                Err(fault) => {
+                    body.keep_the_rest();
+                    Err(Failure::from(fault))
+                }
+            }
+        });
+        let ((), read) = tokio::join!(pump(self.response, sender, self.gauge), reader);
+        read.unwrap_or_else(|panic| Err(Failure::Stop(Error::Worker { source: panic.into() })))
+    }
+}
+
+/// Moves chunks from the network to the reader, until the body ends or the reader has seen enough.
+async fn pump(mut response: reqwest::Response, sender: mpsc::Sender<io::Result<Bytes>>, gauge: &Gauge) {
+    loop {
+        let chunk = match response.chunk().await {
+            Ok(Some(chunk)) => {
+                gauge.received(chunk.len());
+                Ok(chunk)
+            }
+            Ok(None) => return,
+            Err(error) => Err(io::Error::other(super::failure::innermost(&error.without_url()))),
+        };
+        let is_last = chunk.is_err();
+        if sender.send(chunk).await.is_err() || is_last {
+            return;
+        }
+    }
+}
+
+/// A body, to be read on a thread that may block.
+pub struct Body {
+    inner: Masked<Unpacked>,
+    packed: Arc<AtomicU64>,
+    digest: Sha256,
+    bytes: u64,
+    evidence: Option<File>,
+}
+
+impl Body {
+    fn new(
+        chunks: mpsc::Receiver<io::Result<Bytes>>,
+        packing: Packing,
+        key: &ApiKey,
+        evidence: Option<&Path>,
+    ) -> Result<Self, Failure> {
+        let packed = Arc::new(AtomicU64::new(0));
+        let chunks = Chunks { chunks, current: Bytes::new(), taken: Arc::clone(&packed) };
+        let unpacked = match packing {
+            Packing::None => Unpacked::Plain(chunks),
+            Packing::Gzip => Unpacked::Gzip(Box::new(flate2::read::MultiGzDecoder::new(chunks))),
+            Packing::Brotli => Unpacked::Brotli(Box::new(brotli_decompressor::Decompressor::new(chunks, 1 << 16))),
+            Packing::Zstd => Unpacked::Zstd(Box::new(zstd::Decoder::new(chunks).map_err(Failure::Broken)?)),
+        };
+        let create = |path: &Path| {
+            let failed = |source| Failure::Stop(Error::Write { path: path.to_owned(), source });
+            File::create(path).map_err(failed)
+        };
+        Ok(Self {
+            inner: Masked::new(unpacked, key),
+            packed,
+            digest: Sha256::new(),
+            bytes: 0,
+            evidence: evidence.map(create).transpose()?,
+        })
+    }
+
+    fn digested<T>(self, value: T) -> Digested<T> {
+        Digested { value, bytes: self.bytes, digest: crate::file::hex(&self.digest.finalize()) }
+    }
+
+    /// Reads on when a body is kept as evidence, so that what is kept is whole, or as much as is kept of any.
+    fn keep_the_rest(&mut self) {
+        if self.evidence.is_some() {
+            let rest = MAX_EVIDENCE.saturating_sub(self.bytes);
+            let _ = io::copy(&mut self.by_ref().take(rest), &mut io::sink());
+        }
+    }
+
+    fn check_bounds(&self) -> io::Result<()> {
+        let packed = self.packed.load(Ordering::Relaxed);
+        let reason = if self.bytes > MAX_BYTES {
+            "its body is larger than any that is taken"
+        } else if self.bytes > GROWTH_FREE && self.bytes / MAX_GROWTH > packed {
+            "its body grows more than any history does when it is unpacked"
+        } else {
+            return Ok(());
+        };
+        Err(io::Error::other(Refusal(reason)))
+    }
+}
+
+impl Read for Body {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let count = self.inner.read(buffer)?;
+        let read = &buffer[..count];
+        self.digest.update(read);
+        self.bytes += count as u64;
+        if let Some(file) = self.evidence.as_mut().filter(|_| self.bytes <= MAX_EVIDENCE) {
+            file.write_all(read)?;
+        }
+        self.check_bounds()?;
+        Ok(count)
+    }
+}
+
+/// The chunks as bytes.
+struct Chunks {
+    chunks: mpsc::Receiver<io::Result<Bytes>>,
+    current: Bytes,
+    taken: Arc<AtomicU64>,
+}
+
+impl Read for Chunks {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        while self.current.is_empty() {
+            match self.chunks.blocking_recv() {
+                Some(chunk) => self.current = chunk?,
+                None => return Ok(0),
+            }
+        }
+        let count = buffer.len().min(self.current.len());
+        self.current.copy_to_slice(&mut buffer[..count]);
+        self.taken.fetch_add(count as u64, Ordering::Relaxed);
+        Ok(count)
+    }
+}
+
+/// The bytes as they were before they were packed.
+enum Unpacked {
+    Plain(Chunks),
+    Gzip(Box<flate2::read::MultiGzDecoder<Chunks>>),
+    Brotli(Box<brotli_decompressor::Decompressor<Chunks>>),
+    Zstd(Box<zstd::Decoder<'static, BufReader<Chunks>>>),
+}
+
+impl Read for Unpacked {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        match self {
+            Self::Plain(chunks) => chunks.read(buffer),
+            Self::Gzip(decoder) => decoder.read(buffer),
+            Self::Brotli(decoder) => decoder.read(buffer),
+            Self::Zstd(decoder) => decoder.read(buffer),
+        }
+    }
+}

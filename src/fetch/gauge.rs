@@ -1,0 +1,46 @@
+//! What is to be seen of a client while it works.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
+
+/// Counters that the client moves and anyone may read.
+#[derive(Debug, Default)]
+pub struct Gauge {
+    bytes: AtomicU64,
+    retries: AtomicU64,
+    waiting: Mutex<(u32, String)>,
+}
+
+impl Gauge {
+    /// The bytes received, as they came over the network.
+    pub fn bytes(&self) -> u64 {
+        self.bytes.load(Ordering::Relaxed)
+    }
+
+    /// How often something was asked again.
+    pub fn retries(&self) -> u64 {
+        self.retries.load(Ordering::Relaxed)
+    }
+
+    /// Why requests are waiting to be asked again, if any are: how many, and the newest reason.
+    pub fn waiting(&self) -> Option<(u32, String)> {
+        let waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
+        (waiting.0 > 0).then(|| waiting.clone())
+    }
+
+    pub(super) fn received(&self, bytes: usize) {
+        self.bytes.fetch_add(bytes as u64, Ordering::Relaxed);
+    }
+
+    pub(super) fn waits(&self, reason: &str) {
+        self.retries.fetch_add(1, Ordering::Relaxed);
+        let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
+        waiting.0 += 1;
+        waiting.1 = reason.to_owned();
+    }
+
+    pub(super) fn goes_on(&self) {
+        let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
+        waiting.0 = waiting.0.saturating_sub(1);
+    }
+}

@@ -1,0 +1,71 @@
+//! One request from the service to the archive: fetched, decoded and written down while it arrives.
+
+use std::sync::Arc;
+
+use super::blocking;
+use crate::archive::{AnswerRecord, Draft, Unfinished};
+use crate::decode::{Answer, Decoded, Fault, Part, Rules};
+use crate::error::{Error, Result};
+use crate::fetch::{Answered, Body, Client, ReadFault, Reply};
+use crate::plan::Request;
+use crate::tables::RequestRecord;
+
+/// The record of a request's answer: from the archive, where it was answered before, or else from the service. None when
+/// the service has no answer to it.
+pub(super) async fn answer(
+    client: &Client,
+    run: &Arc<Unfinished>,
+    request: Request,
+    rules: Rules,
+) -> Result<Option<AnswerRecord>> {
+    if let Some(record) = run.answered(&request.to_string()) {
+        return Ok(Some(record));
+    }
+    let asked = Arc::new(request);
+    let read = {
+        let (run, asked) = (Arc::clone(run), Arc::clone(&asked));
+        move |body: &mut Body| written(&run, &asked, rules, body)
+    };
+    let reply = match client.get(&asked, read).await? {
+        Answered::Missing => return Ok(None),
+        Answered::Taken(reply) => reply,
+    };
+    let run = Arc::clone(run);
+    let commit = move || {
+        let (record, draft) = recorded(&asked, reply);
+        run.commit(draft, record).map(Some)
+    };
+    blocking(commit).await
+}
+
+/// Decodes a body into a draft while it arrives.
+fn written(run: &Unfinished, request: &Request, rules: Rules, body: &mut Body) -> Result<Draft, ReadFault> {
+    let mut draft = run.draft(&request.to_string()).map_err(ReadFault::Stop)?;
+    let answer = Answer { request, rules };
+    match answer.decode(body, |decoded| write(&mut draft, decoded)) {
+        Ok(()) => Ok(draft),
+        Err(Fault::Read(error)) => Err(ReadFault::Broken(error)),
+        Err(Fault::Malformed { offset, reason }) => Err(ReadFault::Malformed { offset, reason }),
+        Err(Fault::Deliver(error)) => Err(ReadFault::Stop(error)),
+    }
+}
+
+fn write(draft: &mut Draft, decoded: Decoded) -> Result<(), Error> {
+    for part in decoded.parts {
+        match part {
+            Part::Series(series) => draft.add_series(series)?,
+            Part::News(table, news) => draft.add_news(table, news)?,
+            Part::Tickers(tickers) => draft.add_tickers(tickers),
+        }
+    }
+    draft.add_rejects(&decoded.rejects)?;
+    draft.add_oddities(decoded.drift, decoded.unusual);
+    Ok(())
+}
+
+fn recorded(request: &Request, reply: Reply<Draft>) -> (RequestRecord, Draft) {
+    let Reply { value: draft, status, attempts, bytes, digest, observed_at } = reply;
+    let (rows, rejects) = draft.counts();
+    let (endpoint, request) = (request.endpoint, request.to_string());
+    (RequestRecord { endpoint, request, status, attempts, bytes, digest, rows, rejects, observed_at }, draft)
+}

@@ -1,0 +1,201 @@
+//! The first half of a run: everything that needs the service.
+//!
+//! Operations come and go. The ways of a plan are tried in their order; an operation that answers 404 or 405 to the first
+//! of its requests, or to the first few tickers, is gone, and is not asked again in this run.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use futures_util::StreamExt;
+
+use super::Options;
+use super::answer::answer;
+use super::progress::Stage;
+use crate::archive::{AnswerRecord, Unfinished};
+use crate::decode::Rules;
+use crate::error::{Error, Result};
+use crate::fetch::Client;
+use crate::interface::{Endpoint, Ticker};
+use crate::plan::{Asked, Plan, Request, Tickers, Way};
+
+/// How many tickers must be unknown to an operation, and none known, before it is taken for gone.
+const UNKNOWN_TICKERS: usize = 5;
+
+/// What was gathered.
+pub(super) struct Gathered {
+    pub(super) unfinished: Arc<Unfinished>,
+    /// The operation whose signals make the dataset.
+    pub(super) source: Endpoint,
+    /// What the service lacks, a line each.
+    pub(super) notes: Vec<String>,
+}
+
+/// What came of some requests of one operation.
+enum Wave {
+    /// The operation is gone.
+    Gone,
+    /// The tickers that the answers name.
+    Named(BTreeSet<Ticker>),
+}
+
+pub(super) struct Gathering<'a> {
+    plan: &'a Plan,
+    client: &'a Client,
+    options: &'a Options,
+    unfinished: Arc<Unfinished>,
+    notes: Vec<String>,
+}
+
+impl<'a> Gathering<'a> {
+    pub(super) fn new(plan: &'a Plan, client: &'a Client, options: &'a Options, unfinished: Unfinished) -> Self {
+        let unfinished = Arc::new(unfinished);
+        let notes = match unfinished.len() {
+            0 => Vec::new(),
+            answers => vec![format!("went on with an interrupted run: {answers} answers were there")],
+        };
+        Self { plan, client, options, unfinished, notes }
+    }
+
+    /// Asks for everything that the plan wants.
+    pub(super) async fn gather(mut self) -> Result<Gathered> {
+        let (source, named) = self.signals().await?;
+        if !self.plan.of_each_ticker.is_empty() {
+            let tickers = match &self.plan.news_tickers {
+                Tickers::Signals => named.into_iter().collect(),
+                list => self.list(list).await?.ok_or_else(|| self.lacking(Endpoint::TickersAvailable.as_str()))?,
+            };
+            for &endpoint in &self.plan.of_each_ticker {
+                self.news(endpoint, &tickers).await?;
+            }
+        }
+        Ok(Gathered { unfinished: self.unfinished, source, notes: self.notes })
+    }
+
+    /// Takes the first way that the service still has.
+    async fn signals(&mut self) -> Result<(Endpoint, BTreeSet<Ticker>)> {
+        let plan = self.plan;
+        let mut lacking: Vec<&str> = Vec::new();
+        for way in &plan.ways {
+            let Way { endpoint, asked } = way;
+            let tickers = match asked {
+                Asked::Listed(_) => Vec::new(),
+                Asked::EachTicker(list, _) => match self.list(list).await? {
+                    Some(tickers) => tickers,
+                    None => {
+                        lacking.push(Endpoint::TickersAvailable.as_str());
+                        continue;
+                    }
+                },
+            };
+            match self.wave("signals", way.requests(&tickers)).await? {
+                Wave::Gone => lacking.push(endpoint.as_str()),
+                Wave::Named(named) => {
+                    if !lacking.is_empty() {
+                        self.notes.push(format!("the service has no {}: took {endpoint}", lacking.join(", no ")));
+                    }
+                    return Ok((*endpoint, named));
+                }
+            }
+        }
+        Err(self.lacking(&lacking.join(", ")))
+    }
+
+    async fn news(&mut self, endpoint: Endpoint, tickers: &[Ticker]) -> Result<()> {
+        let requests = tickers.iter().map(|ticker| Request::of_ticker(endpoint, ticker.clone())).collect();
+        match self.wave(stage_of(endpoint), requests).await? {
+            Wave::Named(_) => Ok(()),
+            // A count of no articles would say that there was no news. Nobody knows that.
+            Wave::Gone if endpoint == Endpoint::NewsArticles && !self.plan.dataset.features.is_empty() => {
+                Err(self.lacking(endpoint.as_str()))
+            }
+            Wave::Gone => {
+                self.notes.push(format!("the service has no {endpoint}: nothing of it was archived"));
+                Ok(())
+            }
+        }
+    }
+
+    /// The tickers of a list; none when the service has no such list.
+    async fn list(&mut self, list: &Tickers) -> Result<Option<Vec<Ticker>>> {
+        let requests = match list {
+            Tickers::Written(tickers) => return Ok(Some(tickers.clone())),
+            Tickers::Signals => unreachable!("signals are asked for before they can name a ticker"),
+            Tickers::Available => vec![Request::bare(Endpoint::TickersAvailable)],
+            Tickers::NamedBy(requests) => requests.clone(),
+        };
+        match self.wave("tickers", requests).await? {
+            Wave::Gone => Ok(None),
+            Wave::Named(named) => Ok(Some(named.into_iter().collect())),
+        }
+    }
+
+    /// Asks for everything in a list of requests of one operation, a few at a time.
+    async fn wave(&mut self, name: &'static str, requests: Vec<Request>) -> Result<Wave> {
+        let stage = self.options.progress.stage(name, requests.len());
+        let enough = match requests.first() {
+            Some(first) if first.endpoint.is_of_one_ticker() => UNKNOWN_TICKERS.min(requests.len()),
+            _ => 1,
+        };
+        let rules = Rules { dates: self.plan.dates, keep_extra: self.plan.keep_extra };
+        let (client, unfinished) = (self.client, &self.unfinished);
+        let ask = |request: Request| async move {
+            let text = request.to_string();
+            (text, answer(client, unfinished, request, rules).await)
+        };
+        let mut answers = futures_util::stream::iter(requests).map(ask).buffer_unordered(self.plan.manners.connections);
+        let (mut named, mut answered, mut missing) = (BTreeSet::new(), 0_usize, Vec::new());
+        while let Some((request, answer)) = next(&mut answers, &stage, self.options, client).await? {
+            match answer? {
+                Some(record) => {
+                    answered += 1;
+                    advance(&stage, &record);
+                    named.extend(record.named().cloned());
+                }
+                None => missing.push(request),
+            }
+            if answered == 0 && missing.len() >= enough {
+                return Ok(Wave::Gone);
+            }
+        }
+        drop(answers);
+        stage.done();
+        if !missing.is_empty() {
+            missing.sort();
+            self.notes.push(format!("nothing was found for {} requests, {} the first", missing.len(), missing[0]));
+        }
+        Ok(Wave::Named(named))
+    }
+
+    fn lacking(&self, lacking: &str) -> Error {
+        Error::NoOperation { name: self.plan.name.clone(), lacking: lacking.to_owned() }
+    }
+}
+
+/// The next answer; while there is none, the stage shows how it goes.
+async fn next<T>(
+    answers: &mut (impl futures_util::Stream<Item = T> + Unpin),
+    stage: &Stage,
+    options: &Options,
+    client: &Client,
+) -> Result<Option<T>> {
+    loop {
+        tokio::select! {
+            biased;
+            () = options.stop.cancelled() => return Err(Error::Interrupted),
+            next = answers.next() => return Ok(next),
+            () = tokio::time::sleep(stage.interval()) => stage.tell(client.gauge()),
+        }
+    }
+}
+
+fn advance(stage: &Stage, record: &AnswerRecord) {
+    stage.answered(record.request.rows, record.request.bytes);
+}
+
+fn stage_of(endpoint: Endpoint) -> &'static str {
+    match endpoint {
+        Endpoint::NewsArticles => "articles",
+        Endpoint::SocialSentiment => "summaries",
+        _ => "sentiment",
+    }
+}

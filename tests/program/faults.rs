@@ -1,0 +1,360 @@
+//! A service that misbehaves in every way that services do: what a run does about it, what its user reads, what is kept.
+
+use std::fs;
+use std::io::Write;
+use std::time::{Duration, Instant, SystemTime};
+
+use crate::support::program::{Outcome, Place};
+use crate::support::rows::{read, sealed_run, texts};
+use crate::support::scripted::{Scripted, Step, json, reply};
+
+/// A history with two entries.
+const GOOD: &str = r#"{"XOM":{"ticker":"XOM","regime":"neutral","period":"15d","predictions":[
+    {"date":"2026-11-20T00:00:00+00:00","signal":"buy","confidence":0.5},
+    {"date":"2026-11-19T00:00:00+00:00","signal":"sell","confidence":0.75}]}}"#;
+
+const ONLY_SIGNALS: &str = "[sentiment]\narticles = false\n";
+
+/// Runs a definition of one sector against a service.
+fn run(place: &Place, service: &Scripted, source: &str, rest: &str) -> Outcome {
+    let source = format!("[source]\n{}{source}", service.source());
+    place.define("it", &format!("{source}[signals]\nsectors = [\"energy\"]\n{ONLY_SIGNALS}{rest}"));
+    Outcome::of(place.command(["run", "it"]).env("BELLWETHER_API_KEY", "demo"))
+}
+
+/// A service whose first answers are scripted, and then it is well.
+fn recovering(first: Vec<Vec<Step>>) -> Scripted {
+    Scripted::of_histories(move |asked| first.get(asked.before).cloned().unwrap_or_else(|| json("200 OK", GOOD)))
+}
+
+fn rows(outcome: &Outcome) -> &str {
+    outcome.stdout.lines().next().unwrap_or_default()
+}
+
+#[test]
+fn what_may_pass_is_asked_again_until_it_has_passed() {
+    let cut = || GOOD.as_bytes()[..60].to_vec();
+    let declared = |length: usize| format!("HTTP/1.1 200 OK\r\nContent-Length: {length}\r\n\r\n").into_bytes();
+    let faults: Vec<(&str, Vec<Step>)> = vec![
+        ("408", json("408 Request Timeout", "{}")),
+        ("429", json("429 Too Many Requests", "{}")),
+        ("500", json("500 Internal Server Error", "oops")),
+        ("502", reply("502 Bad Gateway", "Content-Type: text/html\r\n", b"<html>")),
+        ("503", json("503 Service Unavailable", "{}")),
+        ("504", json("504 Gateway Timeout", "{}")),
+        ("no answer", vec![]),
+        ("a reset", vec![Step::Reset]),
+        ("a reset in the middle", vec![Step::Send(declared(GOOD.len())), Step::Send(cut()), Step::Reset]),
+        ("a body shorter than its length", vec![Step::Send(declared(GOOD.len())), Step::Send(cut())]),
+        (
+            "a chunk that breaks off",
+            vec![Step::Send(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n10\r\n{\"XOM\":".to_vec())],
+        ),
+        ("a body that is cut and says so", json("200 OK", &GOOD[..60])),
+        ("a page instead of data", reply("200 OK", "Content-Type: text/html\r\n", b"<html>busy</html>")),
+    ];
+    for (name, fault) in faults {
+        let place = Place::new();
+        let service = recovering(vec![fault]);
+        let outcome = run(&place, &service, "", "").succeeded();
+        assert_eq!(rows(&outcome), "rows      2", "{name}");
+        assert!(outcome.stdout.contains("requests  1, 1 asked again\n"), "{name}: {}", outcome.stdout);
+        assert_eq!(service.histories(), 2, "{name}");
+        assert!(!place.file("output/evidence").exists(), "{name}: nothing is evidence of what has passed");
+    }
+}
+
+#[test]
+fn what_will_not_pass_is_asked_once() {
+    for (status, said) in [
+        ("400 Bad Request", "with status 400\n"),
+        ("401 Unauthorized", "refused the API key with status 401\n"),
+        ("403 Forbidden", "refused the API key with status 403\n"),
+        ("410 Gone", "with status 410\n"),
+        ("301 Moved Permanently", "with status 301\n"),
+    ] {
+        let place = Place::new();
+        let service = Scripted::of_histories(move |_| json(status, "{}"));
+        let outcome = run(&place, &service, "", "").failed_with(1);
+        assert!(outcome.stderr.contains(said), "{}", outcome.stderr);
+        assert_eq!(service.histories(), 1, "{status}");
+    }
+}
+
+#[test]
+fn a_wait_that_the_service_asks_for_is_kept_and_one_that_is_over_is_not() {
+    let busy = |wait: &str| reply("503 Service Unavailable", &format!("Retry-After: {wait}\r\n"), b"");
+    let date = |seconds: i64| {
+        let then = chrono::DateTime::<chrono::Utc>::from(SystemTime::now()) + chrono::TimeDelta::seconds(seconds);
+        then.to_rfc2822().replace("+0000", "GMT")
+    };
+    for (name, expected) in [("2", 2..10), ("in 3 s", 1..10), ("0", 0..2), ("an hour ago", 0..2), ("soon", 0..2)] {
+        let wait = match name {
+            "in 3 s" => date(3),
+            "an hour ago" => date(-3600),
+            as_it_is => as_it_is.to_owned(),
+        };
+        let place = Place::new();
+        let service = recovering(vec![busy(&wait)]);
+        let begun = Instant::now();
+        run(&place, &service, "", "").succeeded();
+        let waited = begun.elapsed().as_secs();
+        assert!(expected.contains(&waited), "{name}: `{wait}` took {waited} s");
+    }
+}
+
+#[test]
+fn a_service_that_stays_away_ends_the_run_for_now_and_the_next_one_goes_on_from_there() {
+    let place = Place::new();
+    let service = Scripted::of_histories(|asked| match asked.target.contains("sector=energy") {
+        true => json("200 OK", GOOD),
+        false if asked.before < 5 => json("503 Service Unavailable", ""),
+        false => json("200 OK", &GOOD.replace("XOM", "AAPL")),
+    });
+    let sectors =
+        format!("[source]\n{}[signals]\nsectors = [\"energy\", \"technology\"]\n{ONLY_SIGNALS}", service.source());
+    place.define("it", &sectors);
+    let go = || Outcome::of(place.command(["run", "it"]).env("BELLWETHER_API_KEY", "demo"));
+    let shown = go().failed_with(75).stderr;
+    let expected = format!(
+        "error: {} did not answer `signals-history-all?sector=technology&period=15d&regime=neutral` in 5 attempts\n  \
+         because: status 503\n\
+         hint: what was fetched is kept: run it again later, and it goes on from there\n",
+        service.address()
+    );
+    assert!(shown.ends_with(&expected), "{shown}");
+    assert_eq!(service.histories(), 6);
+    let outcome = go().succeeded();
+    assert_eq!(service.histories(), 7, "what was answered is not asked for again");
+    assert_eq!(rows(&outcome), "rows      4");
+    assert!(outcome.stdout.contains("note      went on with an interrupted run: 1 answers were there\n"));
+    assert_eq!(fs::read_dir(place.file("output/archive/.partial")).unwrap().count(), 0);
+    Outcome::of(place.command(["run", "it", "--fresh"]).env("BELLWETHER_API_KEY", "demo")).succeeded();
+    assert_eq!(service.histories(), 9);
+}
+
+#[test]
+fn patience_has_an_end_whatever_the_service_asks_for() {
+    let place = Place::new();
+    let service = Scripted::of_histories(|_| reply("429 Too Many Requests", "Retry-After: 30\r\n", b""));
+    let begun = Instant::now();
+    run(&place, &service, "patience = \"2s\"\n", "").failed_with(75);
+    assert!(begun.elapsed() < Duration::from_secs(20));
+    assert_eq!(service.histories(), 1);
+}
+
+#[test]
+fn a_service_that_falls_silent_is_not_waited_for() {
+    let place = Place::new();
+    let head = b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n{".to_vec();
+    let service = recovering(vec![
+        vec![Step::Wait(Duration::from_secs(20))],
+        vec![Step::Send(head), Step::Wait(Duration::from_secs(20))],
+    ]);
+    let begun = Instant::now();
+    let outcome = run(&place, &service, "stall = \"1s\"\n", "").succeeded();
+    assert!(begun.elapsed() < Duration::from_secs(15));
+    assert!(outcome.stdout.contains("2 asked again"), "{}", outcome.stdout);
+}
+
+#[test]
+fn a_slow_drip_is_an_answer_like_any_other() {
+    let place = Place::new();
+    let service = Scripted::of_histories(|_| {
+        let head = format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n", GOOD.len()).into_bytes();
+        let drops = GOOD
+            .as_bytes()
+            .chunks(7)
+            .flat_map(|drop| [Step::Send(drop.to_vec()), Step::Wait(Duration::from_millis(2))]);
+        std::iter::once(Step::Send(head)).chain(drops).collect()
+    });
+    assert_eq!(rows(&run(&place, &service, "stall = \"1s\"\n", "").succeeded()), "rows      2");
+}
+
+#[test]
+fn a_body_that_is_malformed_twice_is_kept_and_its_fault_is_named_by_its_byte() {
+    let cases = [
+        ("<html>down</html>".to_owned(), 0),
+        (GOOD[..60].to_owned(), 60),
+        (format!("{GOOD} x"), GOOD.len() + 1),
+        (String::new(), 0),
+        ("[1, 2]".to_owned(), 0),
+        (GOOD.replacen("\"XOM\":", "\"XOM\" ", 1), 7),
+    ];
+    for (body, offset) in cases {
+        let place = Place::new();
+        let sent = body.clone();
+        let service = Scripted::of_histories(move |_| json("200 OK", &sent));
+        let shown = run(&place, &service, "", "").failed_with(1).stderr;
+        let request = "signals-history-all?sector=energy&period=15d&regime=neutral";
+        assert!(shown.contains(&format!("error: the answer to `{request}` cannot be read: ")), "{shown}");
+        assert!(shown.contains(&format!(" at byte {offset}\n")), "{body}: {shown}");
+        assert_eq!(service.histories(), 2);
+        let kept: Vec<_> =
+            fs::read_dir(place.file("output/evidence")).unwrap().map(|file| file.unwrap().path()).collect();
+        assert_eq!(kept.len(), 1);
+        assert_eq!(fs::read_to_string(&kept[0]).unwrap(), body);
+        let name = kept[0].file_name().unwrap().to_str().unwrap();
+        assert!(shown.contains(&format!("hint: the body is kept in `output/evidence/{name}`")), "{shown}");
+    }
+}
+
+/// A Brotli stream that stores its bytes as they are: a window of 2^16, one stored block, an empty last one.
+fn brotli(body: &[u8]) -> Vec<u8> {
+    let length = (body.len() - 1) as u32;
+    // One bit for the window, one for "not the last", two for four nibbles of length, sixteen for it, one for "stored".
+    let head = (length << 4) | (1 << 20);
+    [&head.to_le_bytes()[..3], body, &[3]].concat()
+}
+
+fn gzip(body: &[u8]) -> Vec<u8> {
+    let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::best());
+    encoder.write_all(body).expect("memory takes any bytes");
+    encoder.finish().expect("memory takes any bytes")
+}
+
+#[test]
+fn packed_answers_are_unpacked() {
+    let packed: [(&str, Vec<u8>); 3] = [
+        ("gzip", gzip(GOOD.as_bytes())),
+        ("br", brotli(GOOD.as_bytes())),
+        ("zstd", zstd::encode_all(GOOD.as_bytes(), 3).unwrap()),
+    ];
+    for (encoding, body) in packed {
+        let place = Place::new();
+        let headers = format!("Content-Encoding: {encoding}\r\n");
+        let service = Scripted::of_histories(move |_| reply("200 OK", &headers, &body));
+        assert_eq!(rows(&run(&place, &service, "", "").succeeded()), "rows      2", "{encoding}");
+    }
+}
+
+#[test]
+fn a_bomb_is_refused_and_not_asked_for_again() {
+    let place = Place::new();
+    let bomb = gzip(&vec![b' '; 20 << 20]);
+    assert!(bomb.len() < 50_000);
+    let service = Scripted::of_histories(move |_| reply("200 OK", "Content-Encoding: gzip\r\n", &bomb));
+    let shown = run(&place, &service, "", "").failed_with(1).stderr;
+    assert!(shown.contains("is refused\n  because: its body grows more than any history does"), "{shown}");
+    assert_eq!(service.histories(), 1);
+    let place = Place::new();
+    let service = Scripted::of_histories(move |_| reply("200 OK", "Content-Encoding: lzw\r\n", b"?"));
+    let shown = run(&place, &service, "", "").failed_with(1).stderr;
+    assert!(shown.contains("because: its content encoding is none that was asked for\n"), "{shown}");
+}
+
+#[test]
+fn a_redirect_is_not_followed() {
+    let place = Place::new();
+    let elsewhere = Scripted::of_histories(|_| json("200 OK", GOOD));
+    let location = format!("Location: http://{}/a/signals-history-all\r\n", elsewhere.address());
+    let service = Scripted::of_histories(move |_| reply("307 Temporary Redirect", &location, b""));
+    let shown = run(&place, &service, "", "").failed_with(1).stderr;
+    assert!(shown.contains("` with status 307\n"), "{shown}");
+    assert!(elsewhere.targets().is_empty());
+}
+
+#[test]
+fn a_wrong_content_type_is_no_fault_of_the_data() {
+    let place = Place::new();
+    let service = Scripted::of_histories(|_| reply("200 OK", "Content-Type: text/plain\r\n", GOOD.as_bytes()));
+    run(&place, &service, "", "").succeeded();
+}
+
+/// A body with a good history and some odd ones.
+fn beside(odd: &[u8]) -> Vec<u8> {
+    let good = GOOD.trim_end_matches('}').as_bytes();
+    [good, b"}, ", odd, b"}"].concat()
+}
+
+#[test]
+fn a_history_that_cannot_be_read_is_set_aside_and_its_neighbours_live() {
+    let nested = format!("\"DEEP\": {}{}", "[".repeat(5_000), "]".repeat(5_000));
+    let long = format!("\"LONG\": \"{}\"", "x".repeat(50 << 20));
+    let cases: [(&str, Vec<u8>); 6] = [
+        ("invalid UTF-8", b"\"BAD\": {\"ticker\": \"\xff\xfe\"}".to_vec()),
+        (
+            "a path for a ticker",
+            b"\"../../x\": {\"ticker\": \"../../x\", \"regime\": \"bull\", \"period\": \"15d\", \"predictions\": []}"
+                .to_vec(),
+        ),
+        ("5,000 levels", nested.into_bytes()),
+        ("50 MB", long.into_bytes()),
+        ("no history", b"\"NONE\": null".to_vec()),
+        (
+            "another regime",
+            br#""AAPL": {"ticker": "AAPL", "regime": "bull", "period": "15d", "predictions": []}"#.to_vec(),
+        ),
+    ];
+    for (name, odd) in cases {
+        let place = Place::new();
+        let body = beside(&odd);
+        let service = Scripted::of_histories(move |_| reply("200 OK", "", &body));
+        let outcome = run(&place, &service, "", "[rejects]\nmax_share = 0.5\n").succeeded();
+        assert_eq!(rows(&outcome), "rows      2", "{name}");
+        assert!(outcome.stdout.contains("rejects   1\n"), "{name}: {}", outcome.stdout);
+        let rejects = read(&sealed_run(&place).join("rejects.parquet"));
+        assert!(texts(&rejects, "raw")[0].as_ref().unwrap().len() <= 70_000, "{name}");
+        assert!(!texts(&rejects, "reason")[0].as_ref().unwrap().is_empty(), "{name}");
+    }
+}
+
+#[test]
+fn too_many_rejects_fail_the_run_and_are_kept() {
+    let place = Place::new();
+    let body = GOOD.replace("\"sell\"", "\"hold\"");
+    let service = Scripted::of_histories(move |_| json("200 OK", &body));
+    let shown = run(&place, &service, "", "").failed_with(1).stderr;
+    assert!(
+        shown.contains("error: 1 of 2 records could not be typed, more than the share of 0.01 that may be\n"),
+        "{shown}"
+    );
+    let kept: Vec<_> = fs::read_dir(place.file("output/evidence")).unwrap().map(|file| file.unwrap().path()).collect();
+    let rejects = read(&kept[0]);
+    assert_eq!(texts(&rejects, "pointer")[0].as_deref(), Some("/XOM/predictions/1"));
+    assert_eq!(texts(&rejects, "ticker")[0].as_deref(), Some("XOM"));
+    assert!(texts(&rejects, "raw")[0].as_ref().unwrap().contains("hold"));
+    assert!(!place.file("output/datasets/it").exists());
+}
+
+#[test]
+fn an_empty_history_and_a_ticker_that_stands_twice_have_stated_outcomes() {
+    let place = Place::new();
+    let empty = br#""AAPL": {"ticker": "AAPL", "regime": "neutral", "period": "15d", "predictions": []}"#;
+    let service = Scripted::of_histories(move |_| reply("200 OK", "", &beside(empty)));
+    let outcome = run(&place, &service, "", "").succeeded();
+    assert!(outcome.stdout.contains("rows      2\ntickers   1\n"), "{}", outcome.stdout);
+    let twice = GOOD[1..GOOD.len() - 1].replace("0.75", "0.25");
+    let place = Place::new();
+    let service = Scripted::of_histories(move |_| reply("200 OK", "", &beside(twice.as_bytes())));
+    let outcome = run(&place, &service, "", "[rejects]\nmax_share = 0.5\n").succeeded();
+    assert_eq!(rows(&outcome), "rows      2", "the first is kept");
+    let confidences = texts(&read(&place.file("output/datasets/it/latest/it.parquet")), "confidence");
+    assert_eq!(confidences, [Some("0.75".to_owned()), Some("0.5".to_owned())]);
+}
+
+#[test]
+fn fields_that_nobody_knows_are_reported_once_and_kept_on_request() {
+    let body = GOOD.replace("\"signal\":", "\"model\":{\"name\":\"m1\"},\"signal\":");
+    for (keep, expected) in [("false", None), ("true", Some("{\"model\":{\"name\":\"m1\"}}".to_owned()))] {
+        let place = Place::new();
+        let sent = body.clone();
+        let service = Scripted::of_histories(move |_| json("200 OK", &sent));
+        let outcome = run(&place, &service, "", &format!("[rejects]\nkeep_extra = {keep}\n")).succeeded();
+        let told = "unknown   /*/predictions/*/model of signals-history-all, 2 times, such as {\"name\":\"m1\"}\n";
+        assert_eq!(outcome.stdout.matches(told).count(), 1, "{}", outcome.stdout);
+        let extra = texts(&read(&sealed_run(&place).join("signals.parquet")), "extra");
+        assert_eq!(extra, [expected.clone(), expected]);
+    }
+}
+
+#[test]
+fn confidences_outside_their_pattern_are_kept_and_counted() {
+    let place = Place::new();
+    let body = GOOD.replace("0.75", "-75").replace("0.5", "1e3");
+    let service = Scripted::of_histories(move |_| json("200 OK", &body));
+    let outcome = run(&place, &service, "", "").succeeded();
+    assert!(outcome.stdout.contains("unusual   2 confidences outside 0 to 1\n"), "{}", outcome.stdout);
+    let confidences = texts(&read(&place.file("output/datasets/it/latest/it.parquet")), "confidence");
+    assert_eq!(confidences, [Some("-75.0".to_owned()), Some("1000.0".to_owned())]);
+}

@@ -1,0 +1,47 @@
+//! The rows of a Parquet file.
+
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+
+use arrow::array::{AsArray, RecordBatch};
+use arrow::compute::{cast, concat_batches};
+use arrow::datatypes::DataType;
+use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
+
+use super::program::Place;
+
+/// The folder of the only sealed run below a place.
+#[track_caller]
+pub(crate) fn sealed_run(place: &Place) -> PathBuf {
+    let archive = place.file("output/archive");
+    let entries = fs::read_dir(&archive).expect("an archive").map(|entry| entry.expect("an entry").path());
+    let runs: Vec<PathBuf> = entries
+        .filter(|path| path.file_name().is_some_and(|name| name.to_string_lossy().starts_with("run=")))
+        .collect();
+    assert_eq!(runs.len(), 1, "{runs:?}");
+    runs[0].clone()
+}
+
+pub(crate) fn read(path: &Path) -> RecordBatch {
+    let file = File::open(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+    let builder = ParquetRecordBatchReaderBuilder::try_new(file).expect("a Parquet file");
+    let schema = builder.schema().clone();
+    let batches: Vec<RecordBatch> =
+        builder.build().expect("a reader").map(|batch| batch.expect("rows that can be read")).collect();
+    concat_batches(&schema, &batches).expect("one schema")
+}
+
+/// A column as text, whatever its type; null as nothing.
+pub(crate) fn texts(batch: &RecordBatch, column: &str) -> Vec<Option<String>> {
+    let column = batch.column_by_name(column).unwrap_or_else(|| panic!("no column {column}"));
+    let texts = cast(column, &DataType::Utf8).expect("every type has a text");
+    texts.as_string::<i32>().iter().map(|text| text.map(str::to_owned)).collect()
+}
+
+/// The different texts of a column, in order.
+pub(crate) fn distinct(batch: &RecordBatch, column: &str) -> Vec<String> {
+    let mut texts: Vec<String> = texts(batch, column).into_iter().flatten().collect();
+    texts.sort();
+    texts.dedup();
+    texts
+}
