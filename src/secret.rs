@@ -97,6 +97,18 @@ impl KeySource {
         })
     }
 
+    /// What is wrong with the place of the key, though the key can be read: a file that others can read too.
+    pub fn warning(&self) -> Option<String> {
+        use std::os::unix::fs::PermissionsExt;
+
+        const OTHERS: u32 = 0o077;
+        let Self::File(path) = self else { return None };
+        let mode = fs::metadata(path).ok()?.permissions().mode() & 0o777;
+        let shown = path.display();
+        (mode & OTHERS != 0)
+            .then(|| format!("others can read the API key in `{shown}`: `chmod 600 {shown}` mends that"))
+    }
+
     fn run(&self, words: &[String]) -> Result<String> {
         let (program, arguments) = words.split_first().ok_or_else(|| self.failed("it names no program"))?;
         let output = Command::new(program).args(arguments).output().map_err(|error| self.failed(error))?;

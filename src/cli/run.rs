@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use super::log::{LogForm, LogLevel};
 use super::{interruptible, log, note, say};
 use crate::error::Result;
-use crate::plan::Plan;
+use crate::plan::{Plan, Source};
 use crate::run::{self, Interrupted, Options, Progress};
 use crate::time::Clock;
 
@@ -49,8 +49,20 @@ impl Run {
         result.map_err(|error| crate::error::Error::Told { code: error.exit_code() })
     }
 
+    fn warn(&self, warning: &str) {
+        match self.log {
+            LogForm::Text => note(&format!("warning: {warning}")),
+            LogForm::Json => note(&serde_json::json!({ "event": "warning", "message": warning }).to_string()),
+        }
+    }
+
     fn made(&self) -> Result<()> {
         let plan = Plan::find(&self.definition)?;
+        if let Source::Remote(remote) = &plan.source
+            && let Some(warning) = remote.key.warning()
+        {
+            self.warn(&warning);
+        }
         let progress = match self.log {
             _ if self.quiet => Progress::Quiet,
             LogForm::Json => Progress::Json,

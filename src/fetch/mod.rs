@@ -12,6 +12,7 @@ mod mask;
 mod pace;
 mod retry;
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -82,7 +83,8 @@ pub struct Client {
     key: ApiKey,
     clock: Clock,
     free: Semaphore,
-    pace: Pace,
+    /// One a host: the two addresses may share one.
+    paces: BTreeMap<String, Pace>,
     patience: retry::Patience,
     evidence: PathBuf,
     gauge: Gauge,
@@ -108,13 +110,15 @@ impl Client {
             .read_timeout(manners.stall)
             .build()
             .map_err(|error| Error::Client { source: error.without_url().into() })?;
+        let hosts = [host_of(&addresses.signals), host_of(&addresses.sentiment)];
+        let paces = hosts.into_iter().map(|host| (host, Pace::new(manners.per_second))).collect();
         Ok(Self {
             http,
             addresses,
             key,
             clock,
             free: Semaphore::new(manners.connections),
-            pace: Pace::new(manners.per_second),
+            paces,
             patience: retry::Patience::new(manners.patience),
             evidence,
             gauge: Gauge::default(),
@@ -144,10 +148,11 @@ impl Client {
         F: Fn(&mut Body) -> Result<T, ReadFault> + Clone + Send + 'static,
     {
         let _permit = self.free.acquire().await.expect("the semaphore is never closed");
+        let host = host_of(self.base(request));
         let mut schedule = Schedule::new();
         let mut malformed_before = false;
         loop {
-            self.pace.wait().await;
+            self.paces[&host].wait().await;
             let evidence = malformed_before.then(|| Evidence::begin(&self.evidence, self.clock)).transpose()?;
             let failure = match self.attempt(request, read.clone(), evidence.as_ref()).await {
                 Ok((status, Digested { value, bytes, digest })) => {
@@ -164,7 +169,7 @@ impl Client {
                 Verdict::AskAgain { hint } => schedule.next(hint, &self.patience),
             };
             let Some(wait) = wait else {
-                let told = Told { host: host_of(self.base(request)), request: request.to_string() };
+                let told = Told { host, request: request.to_string() };
                 return Err(failure.into_error(told, schedule.attempts(), &self.key, evidence));
             };
             self.gauge.waits(&failure.to_string());

@@ -3,7 +3,9 @@
 
 mod definitions;
 mod faults;
+mod memory;
 mod operations;
+mod progress;
 mod refusals;
 mod runs;
 mod secrets;

@@ -1,6 +1,7 @@
 //! Runs that cannot go well: what is said, and what is left.
 
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
 use std::process::Stdio;
 
 use crate::support::program::{DemoService, Outcome, Place};
@@ -43,10 +44,16 @@ fn a_key_comes_from_a_file_or_a_command_too() {
     let place = Place::new();
     let service = DemoService::start(&place, &["--today", "2026-11-20"]);
     fs::write(place.file("key"), "demo\n").unwrap();
-    let ways = ["api_key_file = \"key\"\n", "api_key_command = [\"cat\", \"key\"]\n"];
-    for way in ways {
+    let readable = "warning: others can read the API key in `key`: `chmod 600 key` mends that\n";
+    let ways = [
+        ("api_key_file = \"key\"\n", 0o644, readable),
+        ("api_key_file = \"key\"\n", 0o600, ""),
+        ("api_key_command = [\"cat\", \"key\"]\n", 0o644, ""),
+    ];
+    for (way, mode, warning) in ways {
+        fs::set_permissions(place.file("key"), fs::Permissions::from_mode(mode)).unwrap();
         place.define("it", &definition(&format!("{}{way}", service.source)));
-        place.run(["run", "it", "-q"]).succeeded();
+        assert_eq!(place.run(["run", "it", "-q"]).succeeded().stderr, warning);
     }
     let broken = [
         ("api_key_file = \"none\"\n", "error: cannot get the API key from `none`\n  because: No such file"),

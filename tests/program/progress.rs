@@ -1,0 +1,80 @@
+//! What a run shows while it works.
+
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+
+use crate::support::program::{DemoService, Outcome, Place};
+use crate::support::scripted::{Scripted, Step, json};
+
+fn definition(source: &str) -> String {
+    format!("[source]\n{source}[signals]\nsectors = [\"energy\"]\n[sentiment]\narticles = false\n")
+}
+
+fn run(place: &Place, options: &[&str]) -> Outcome {
+    Outcome::of(place.command([&["run", "it"], options].concat()).env("BELLWETHER_API_KEY", "demo"))
+}
+
+#[test]
+fn progress_summary_and_errors_are_json_on_request() {
+    let place = Place::new();
+    let service = DemoService::start(&place, &["--today", "2026-11-20"]);
+    place.define("it", &definition(&service.source));
+    let outcome = run(&place, &["--log", "json"]).succeeded();
+    let events: Vec<Value> = outcome.stderr.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let stages: Vec<&str> = events.iter().map(|event| event["stage"].as_str().unwrap()).collect();
+    assert_eq!(stages, ["signals", "archive", "dataset"]);
+    assert_eq!(events[0]["rows"], 27_632);
+    let summary: Value = serde_json::from_str(&outcome.stdout).unwrap();
+    assert_eq!((&summary["event"], &summary["rows"]), (&"summary".into(), &27_632.into()));
+    assert!(place.path().join(summary["latest"].as_str().unwrap()).join("it.parquet").exists());
+
+    drop(service);
+    let outcome = run(&place, &["--log", "json"]).failed_with(75);
+    let error: Value = serde_json::from_str(outcome.stderr.lines().last().unwrap()).unwrap();
+    assert_eq!((&error["event"], &error["exit_code"]), (&"error".into(), &75.into()));
+    assert_eq!(error["because"][0], "Connection refused (os error 111)");
+}
+
+#[test]
+fn quiet_says_nothing() {
+    let place = Place::new();
+    let service = DemoService::start(&place, &["--today", "2026-11-20"]);
+    place.define("it", &definition(&service.source));
+    let outcome = run(&place, &["--quiet"]).succeeded();
+    assert_eq!((outcome.stdout.as_str(), outcome.stderr.as_str()), ("", ""));
+}
+
+#[test]
+fn without_a_terminal_a_line_every_few_seconds_tells_what_is_waited_for() {
+    let place = Place::new();
+    let history = r#"{"XOM":{"ticker":"XOM","regime":"neutral","period":"15d","predictions":[
+        {"date":"2026-11-20","signal":"buy","confidence":0.5}]}}"#;
+    let service = Scripted::start(move |asked| match asked.before {
+        0 => vec![Step::Send(b"HTTP/1.1 503 Busy\r\nRetry-After: 7\r\nContent-Length: 0\r\n\r\n".to_vec())],
+        _ => json("200 OK", history),
+    });
+    place.define("it", &definition(&service.source()));
+    let begun = Instant::now();
+    let outcome = run(&place, &[]).succeeded();
+    assert!(begun.elapsed() >= Duration::from_secs(7));
+    let waiting = "signals: 0 of 1 requests, 0.0 MB received, 1 to be asked again: status 503\n";
+    assert!(outcome.stderr.starts_with(waiting), "{}", outcome.stderr);
+}
+
+#[test]
+fn a_rate_is_kept_for_each_host() {
+    let place = Place::new();
+    let service = DemoService::start(&place, &["--today", "2026-11-20"]);
+    let source = format!("{}requests_per_second = 10\n", service.source);
+    place.define(
+        "it",
+        &definition(&source).replace(
+            "[signals]",
+            "[signals]\nperiods = [\"1d\", \"2d\", \"3d\"]\nregimes = [\"bear\", \"bull\", \"neutral\"]",
+        ),
+    );
+    let begun = Instant::now();
+    run(&place, &["-q"]).succeeded();
+    assert!(begun.elapsed() >= Duration::from_millis(800), "nine requests need eight pauses");
+}
