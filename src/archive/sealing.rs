@@ -17,8 +17,7 @@ use parquet::file::metadata::SortingColumn;
 use parquet::file::properties::WriterProperties;
 
 use super::answer::{Answer, Batches, Rows};
-use super::seal::{LAYOUT, Seal};
-use super::unfinished::Record;
+use super::seal::{LAYOUT, Origin, Seal, sealed_path};
 use super::{REJECTS, REQUESTS, SEAL, SIGNALS, SealedRun};
 use crate::error::{Error, Result};
 use crate::file::{self, FileRecord};
@@ -39,7 +38,7 @@ const OPEN_FILES: usize = 200;
 pub(super) fn seal(
     archive: &Path,
     unfinished: &Path,
-    record: &Record,
+    origin: &Origin,
     answers: &[Answer],
     sealed_at: DateTime<Utc>,
 ) -> Result<SealedRun> {
@@ -58,17 +57,17 @@ pub(super) fn seal(
     files.push(write_requests(&folder.join(REQUESTS), answers)?);
     let seal = Seal {
         layout: LAYOUT,
-        run: record.run.clone(),
+        run: origin.run.clone(),
         bellwether: env!("CARGO_PKG_VERSION").to_owned(),
-        definition: record.definition.clone(),
-        definition_digest: record.definition_digest.clone(),
-        started_at: to_record(record.started_at),
+        definition: origin.definition.clone(),
+        definition_digest: origin.definition_digest.clone(),
+        started_at: to_record(origin.started_at),
         sealed_at: to_record(sealed_at),
         drift: answers.iter().flat_map(|answer| answer.record.drift.clone()).collect(),
         files,
     };
     file::write_json(&folder.join(SEAL), &seal)?;
-    let path = archive.join(format!("run={}", record.run));
+    let path = sealed_path(archive, &origin.run);
     file::rename_durably(&folder, &path)?;
     Ok(SealedRun::new(path, seal))
 }

@@ -7,17 +7,16 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
 use chrono::{DateTime, TimeDelta, Utc};
-use serde::{Deserialize, Serialize};
 
 use super::answer::{Answer, AnswerRecord};
 use super::draft::Draft;
-use super::seal::LAYOUT;
+use super::seal::{LAYOUT, Origin, sealed_path};
 use super::sealed::SealedRun;
 use super::sealing;
 use crate::error::{Error, Result};
 use crate::file;
 use crate::tables::RequestRecord;
-use crate::time::{as_record, unique_name};
+use crate::time::unique_name;
 
 const FOLDER: &str = ".partial";
 const RECORD: &str = "unfinished.json";
@@ -49,23 +48,12 @@ pub struct Beginning<'a> {
     pub interrupted: Interrupted,
 }
 
-/// What `unfinished.json` says.
-#[derive(Debug, Serialize, Deserialize)]
-pub(super) struct Record {
-    layout: u32,
-    pub(super) run: String,
-    pub(super) definition: String,
-    pub(super) definition_digest: String,
-    #[serde(with = "as_record")]
-    pub(super) started_at: DateTime<Utc>,
-}
-
 /// A run that is not sealed yet. It is this process's alone while the value lives.
 #[derive(Debug)]
 pub struct Unfinished {
     archive: PathBuf,
     path: PathBuf,
-    record: Record,
+    origin: Origin,
     /// By request.
     answers: Mutex<BTreeMap<String, Answer>>,
     /// Locked; the lock goes with it, also when the process is killed.
@@ -98,15 +86,15 @@ impl Unfinished {
         let answers = path.join(ANSWERS);
         fs::create_dir_all(&answers).map_err(|source| Error::Write { path: answers, source })?;
         let definition = beginning.definition.to_owned();
-        let record = Record { layout: LAYOUT, run, definition, definition_digest, started_at: beginning.now };
+        let origin = Origin { layout: LAYOUT, run, definition, definition_digest, started_at: beginning.now };
         let lock = file::create(&path.join(RECORD))?;
         let failed = |source| Error::Write { path: path.join(RECORD), source };
         // Locked before there is anything in it that another process could take up.
         lock.lock().map_err(failed)?;
-        let text = serde_json::to_vec_pretty(&record).expect("the record is text and numbers");
+        let text = serde_json::to_vec_pretty(&origin).expect("the origin is text and numbers");
         (&lock).write_all(&text).map_err(failed)?;
         let answers = Mutex::default();
-        Ok(Self { archive: archive.to_owned(), path, record, answers, _lock: lock })
+        Ok(Self { archive: archive.to_owned(), path, origin, answers, _lock: lock })
     }
 
     fn take_up(archive: &Path, folder: &Path, beginning: Beginning<'_>, digest: &str) -> Result<Option<Self>> {
@@ -118,14 +106,19 @@ impl Unfinished {
                 Ok(()) => {}
                 Err(TryLockError::WouldBlock | TryLockError::Error(_)) => continue,
             }
-            let Some(record) = fs::read(path.join(RECORD)).ok().and_then(|text| read(&text)) else { continue };
-            let age = beginning.now - record.started_at;
-            let is_same = record.definition == beginning.definition && record.definition_digest == digest;
-            if record.layout != LAYOUT || !is_same || age > TAKEN_UP_WITHIN || age < TimeDelta::zero() {
+            let Some(origin) = fs::read(path.join(RECORD)).ok().and_then(|text| read(&text)) else { continue };
+            if sealed_path(archive, &origin.run).exists() {
+                // It was sealed, and killed before it could clear away what it was sealed from.
+                let _ = fs::remove_dir_all(&path);
+                continue;
+            }
+            let age = beginning.now - origin.started_at;
+            let is_same = origin.definition == beginning.definition && origin.definition_digest == digest;
+            if origin.layout != LAYOUT || !is_same || age > TAKEN_UP_WITHIN || age < TimeDelta::zero() {
                 continue;
             }
             let answers = Mutex::new(answers(&path.join(ANSWERS))?);
-            return Ok(Some(Self { archive: archive.to_owned(), path, record, answers, _lock: lock }));
+            return Ok(Some(Self { archive: archive.to_owned(), path, origin, answers, _lock: lock }));
         }
         Ok(None)
     }
@@ -178,7 +171,7 @@ impl Unfinished {
     /// When a file cannot be read or written. What was answered is then still there.
     pub fn seal(&self, sealed_at: DateTime<Utc>) -> Result<SealedRun> {
         let answers: Vec<Answer> = self.lock().values().cloned().collect();
-        let run = sealing::seal(&self.archive, &self.path, &self.record, &answers, sealed_at)?;
+        let run = sealing::seal(&self.archive, &self.path, &self.origin, &answers, sealed_at)?;
         // The answers are in the sealed run now. If they cannot be removed they are old answers of no run.
         let _ = fs::remove_dir_all(&self.path);
         Ok(run)
@@ -191,7 +184,7 @@ impl Unfinished {
     /// When the file cannot be written.
     pub fn give_up(&self, evidence: &Path) -> Result<PathBuf> {
         fs::create_dir_all(evidence).map_err(|source| Error::Write { path: evidence.to_owned(), source })?;
-        let path = evidence.join(format!("{}.rejects.parquet", self.record.run));
+        let path = evidence.join(format!("{}.rejects.parquet", self.origin.run));
         let answers: Vec<Answer> = self.lock().values().cloned().collect();
         sealing::write_rejects(&path, &answers, Vec::new())?;
         let _ = fs::remove_dir_all(&self.path);
@@ -212,7 +205,7 @@ impl Drop for Unfinished {
     }
 }
 
-fn read(text: &[u8]) -> Option<Record> {
+fn read(text: &[u8]) -> Option<Origin> {
     serde_json::from_slice(text).ok()
 }
 
