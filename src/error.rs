@@ -85,6 +85,31 @@ pub enum Error {
         source: Reason,
     },
 
+    /// An archive of another layout.
+    #[error("`{}` has layout {layout}, which this version cannot read", path.display())]
+    Layout {
+        /// The run.
+        path: PathBuf,
+        /// Its layout.
+        layout: u64,
+    },
+
+    /// A run that is not there.
+    #[error("no run `{run}` in `{}`", archive.display())]
+    NoRun {
+        /// What was asked for.
+        run: String,
+        /// The archive.
+        archive: PathBuf,
+    },
+
+    /// Files that are not what was written.
+    #[error("{count} files are not what was written")]
+    Unverified {
+        /// How many.
+        count: usize,
+    },
+
     /// The standard output that is gone: its reader has seen enough.
     #[error("standard output is closed")]
     BrokenPipe,
@@ -282,6 +307,9 @@ impl Error {
                 &"free some space and run it again; what was published before is untouched"
             }
             Self::Status { status: 404, .. } => &"this service may not have that operation any more",
+            Self::Layout { .. } => &"use the version of bellwether that wrote it, or a later one",
+            Self::NoRun { .. } => &"`bellwether runs` lists those that are there",
+            Self::Unverified { .. } => &"put them back from a copy, or move the run or version that holds them away",
             Self::Damaged { .. } => &"run the definition again; the file cannot be trusted",
             _ => return None,
         };

@@ -23,14 +23,17 @@ mod draft;
 mod seal;
 mod sealed;
 mod sealing;
+mod survey;
 mod unfinished;
 
 pub use answer::AnswerRecord;
 pub use draft::Draft;
 pub use seal::{LAYOUT, Seal};
 pub use sealed::SealedRun;
+pub use survey::{UnfinishedRun, fault, sealed_runs, unfinished_runs};
 pub use unfinished::{Beginning, Interrupted, Unfinished};
 
+const FOLDER_OF_UNFINISHED: &str = ".partial";
 const SIGNALS: &str = "signals.parquet";
 const ARTICLES: &str = "articles.parquet";
 const REJECTS: &str = "rejects.parquet";

@@ -42,9 +42,11 @@ pub struct Seal {
     /// The SHA-256 of the definition's text.
     pub definition_digest: String,
     /// When the run began.
-    pub started_at: String,
+    #[serde(with = "as_record")]
+    pub started_at: DateTime<Utc>,
     /// When the run was sealed.
-    pub sealed_at: String,
+    #[serde(with = "as_record")]
+    pub sealed_at: DateTime<Utc>,
     /// Fields of the answers that the interface does not know.
     pub drift: Vec<Drift>,
     /// Every file of the run.

@@ -25,7 +25,6 @@ use crate::interface::Ticker;
 use crate::tables::{
     News, NewsTable, Observed, Reject, RequestRecord, Series, SeriesKey, SeriesTable, with_agreed_columns,
 };
-use crate::time::to_record;
 
 /// Rows of a row group: small enough to skip the tickers that are not wanted, large enough to compress.
 const ROW_GROUP_ROWS: usize = 1 << 17;
@@ -61,8 +60,8 @@ pub(super) fn seal(
         bellwether: env!("CARGO_PKG_VERSION").to_owned(),
         definition: origin.definition.clone(),
         definition_digest: origin.definition_digest.clone(),
-        started_at: to_record(origin.started_at),
-        sealed_at: to_record(sealed_at),
+        started_at: origin.started_at,
+        sealed_at,
         drift: answers.iter().flat_map(|answer| answer.record.drift.clone()).collect(),
         files,
     };

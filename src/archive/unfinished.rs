@@ -8,6 +8,7 @@ use std::sync::{Mutex, PoisonError};
 
 use chrono::{DateTime, TimeDelta, Utc};
 
+use super::FOLDER_OF_UNFINISHED;
 use super::answer::{Answer, AnswerRecord};
 use super::draft::Draft;
 use super::seal::{LAYOUT, Origin, sealed_path};
@@ -18,9 +19,8 @@ use crate::file;
 use crate::tables::RequestRecord;
 use crate::time::unique_name;
 
-const FOLDER: &str = ".partial";
-const RECORD: &str = "unfinished.json";
-const ANSWERS: &str = "answers";
+pub(super) const RECORD: &str = "unfinished.json";
+pub(super) const ANSWERS: &str = "answers";
 
 /// How long an interrupted run is fresh enough to be gone on with: what it was answered must still be what a run of now
 /// would be answered.
@@ -67,7 +67,7 @@ impl Unfinished {
     ///
     /// When the folder cannot be written.
     pub fn begin(archive: &Path, beginning: Beginning<'_>) -> Result<Self> {
-        let folder = archive.join(FOLDER);
+        let folder = archive.join(FOLDER_OF_UNFINISHED);
         fs::create_dir_all(&folder).map_err(|source| Error::Write { path: folder.clone(), source })?;
         let digest = file::digest(beginning.text.as_bytes());
         let interrupted = match beginning.interrupted {
@@ -212,8 +212,7 @@ fn read(text: &[u8]) -> Option<Origin> {
 /// The answers that are complete. One that cannot be read is asked for again.
 fn answers(folder: &Path) -> Result<BTreeMap<String, Answer>> {
     let entries = fs::read_dir(folder).map_err(|source| Error::Read { path: folder.to_owned(), source })?;
-    let is_complete = |path: &PathBuf| !path.file_name().is_some_and(|name| name.to_string_lossy().starts_with('.'));
-    let paths = entries.filter_map(|entry| Some(entry.ok()?.path())).filter(is_complete);
+    let paths = entries.filter_map(|entry| Some(entry.ok()?.path())).filter(|path| Answer::is_complete(path));
     let by_request = |answer: Answer| (answer.record.request.request.clone(), answer);
     Ok(paths.filter_map(|path| Answer::read(path).ok()).map(by_request).collect())
 }

@@ -6,8 +6,10 @@ mod check;
 mod log;
 mod plan;
 mod run;
+mod runs;
 mod schema;
 mod serve;
+mod verify;
 
 use std::error::Error as _;
 use std::io::{self, Write};
@@ -37,6 +39,8 @@ struct Cli {
 #[derive(Debug, Subcommand)]
 enum Command {
     Run(run::Run),
+    Runs(runs::Runs),
+    Verify(verify::Verify),
     Check(check::Check),
     Plan(plan::Plan),
     Schema(schema::Schema),
@@ -47,6 +51,8 @@ enum Command {
 pub fn main() -> ExitCode {
     let result = match Cli::parse().command {
         Command::Run(command) => command.execute(),
+        Command::Runs(command) => command.execute(),
+        Command::Verify(command) => command.execute(),
         Command::Check(command) => command.execute(),
         Command::Plan(command) => command.execute(),
         Command::Schema(command) => command.execute(),

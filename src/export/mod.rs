@@ -14,6 +14,7 @@ mod arrow_ipc;
 mod csv;
 mod parquet;
 mod publication;
+mod published;
 
 use std::path::Path;
 
@@ -21,6 +22,7 @@ use ::arrow::array::RecordBatch;
 use ::arrow::datatypes::SchemaRef;
 
 pub use publication::{Dataset, Provenance, Publication};
+pub use published::{Version, versions};
 
 use crate::error::Result;
 use crate::plan::{DatasetPlan, Format};

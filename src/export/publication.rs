@@ -13,7 +13,7 @@ use crate::file::{self, FileRecord, Staging};
 use crate::plan::{Format, Plan, describe};
 use crate::time::{to_record, unique_name};
 
-const RECORD: &str = "dataset.json";
+pub(super) const RECORD: &str = "dataset.json";
 
 /// Where a dataset comes from.
 #[derive(Clone, Debug)]

@@ -20,6 +20,7 @@ use tokio_util::sync::CancellationToken;
 pub use demo::{DEMO_SEED, Demo};
 pub use progress::Progress;
 pub use summary::Summary;
+pub(crate) use summary::grouped;
 
 pub use crate::archive::Interrupted;
 use crate::archive::{Beginning, SealedRun, Unfinished};

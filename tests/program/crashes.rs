@@ -7,7 +7,7 @@ use std::thread;
 use std::time::Duration;
 
 use crate::support::program::{DemoService, Outcome, Place};
-use crate::support::rows::read;
+use crate::support::rows::{read, sealed_run};
 
 const KEY: (&str, &str) = ("BELLWETHER_API_KEY", "demo");
 
@@ -58,4 +58,43 @@ fn a_run_that_is_killed_at_any_instant_is_gone_on_with_and_ends_as_if_it_had_not
     assert!(csv(&place) == csv(&undisturbed), "the datasets differ");
     let left = fs::read_dir(place.file("output/archive/.partial")).expect("a folder").count();
     assert_eq!(left, 0, "what was sealed is cleared away");
+}
+
+#[test]
+fn runs_are_listed_and_a_file_that_is_not_what_was_written_is_named() {
+    let place = Place::new();
+    let service = DemoService::start(&place, &["--today", "2026-11-20"]);
+    place.define("it", &format!("[source]\n{}[signals]\nsectors = [\"energy\"]\n", service.source));
+    Outcome::of(place.command(["run", "it", "-q"]).envs([KEY])).succeeded();
+    let folder = sealed_run(&place);
+    let name = folder.file_name().unwrap().to_str().unwrap().strip_prefix("run=").unwrap();
+
+    let listed = place.run(["runs"]).succeeded().stdout;
+    assert!(listed.lines().nth(1).unwrap().starts_with(name), "{listed}");
+    assert!(listed.contains("        23        27,632 "), "{listed}");
+    let shown = place.run(["runs", "show", &name[..15]]).succeeded().stdout;
+    assert!(shown.contains("definition  it, SHA-256 ") && shown.contains("signals.parquet"), "{shown}");
+    let missing = place.run(["runs", "show", "x"]).failed_with(1).stderr;
+    assert!(missing.starts_with("error: no run `x` in `output/archive`\n"), "{missing}");
+
+    assert_eq!(place.run(["verify"]).succeeded().stdout, "7 files are what was written\n");
+    let signals = folder.join("signals.parquet");
+    let mut bytes = fs::read(&signals).unwrap();
+    let middle = bytes.len() / 2;
+    bytes[middle] ^= 1;
+    fs::write(&signals, &bytes).unwrap();
+    fs::remove_file(folder.join("articles.parquet")).unwrap();
+    fs::write(place.file("output/datasets/it/latest/it.parquet"), "").unwrap();
+    let outcome = place.run(["verify"]).failed_with(1);
+    let lines: Vec<&str> = outcome.stdout.lines().collect();
+    assert_eq!(lines.len(), 3, "{}", outcome.stdout);
+    assert!(lines[0].contains("signals.parquet` is not what was written: its SHA-256 is "));
+    assert!(lines[1].contains("articles.parquet` cannot be read: No such file or directory"));
+    assert!(lines[2].contains("it.parquet` has 0 bytes and should have "));
+    assert!(outcome.stderr.starts_with("error: 3 files are not what was written\n"), "{}", outcome.stderr);
+
+    let seal = fs::read_to_string(folder.join("run.json")).unwrap();
+    fs::write(folder.join("run.json"), seal.replace("\"layout\": 1", "\"layout\": 9")).unwrap();
+    let later = place.run(["runs"]).failed_with(1).stderr;
+    assert!(later.contains("has layout 9, which this version cannot read\nhint: use the version"), "{later}");
 }

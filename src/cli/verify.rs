@@ -1,0 +1,37 @@
+//! `bellwether verify`: is everything still what was written?
+
+use std::path::PathBuf;
+
+use super::say;
+use crate::archive::{fault, sealed_runs};
+use crate::error::{Error, Result};
+use crate::export::versions;
+
+/// Recompute the size, the checksum and the row count of every file of the archive and of the datasets.
+#[derive(Debug, clap::Args)]
+pub(super) struct Verify {
+    /// The folder for archive and datasets.
+    #[arg(long, default_value = "output", value_name = "FOLDER")]
+    output: PathBuf,
+}
+
+impl Verify {
+    pub(super) fn execute(self) -> Result<()> {
+        let (mut files, mut faults) = (0, Vec::new());
+        for run in sealed_runs(&self.output.join("archive"))? {
+            files += run.seal().files.len();
+            faults.extend(run.faults());
+        }
+        for version in versions(&self.output.join("datasets"))? {
+            files += version.files.len();
+            faults.extend(version.files.iter().filter_map(|file| fault(&version.path.join(&file.name), file)));
+        }
+        for fault in &faults {
+            say(&format!("{fault}\n"))?;
+        }
+        match faults.len() {
+            0 => say(&format!("{files} files are what was written\n")),
+            count => Err(Error::Unverified { count }),
+        }
+    }
+}
