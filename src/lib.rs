@@ -42,8 +42,9 @@
 //! ";
 //! let plan = Plan::of(Found::new("example.toml".into(), text.into())?)?;
 //!
-//! assert_eq!(plan.requests.len(), 4);
-//! assert_eq!(plan.requests[0].to_string(), "signals-history-all?sector=energy&period=5d&regime=neutral");
+//! let requests = plan.ways[0].requests(&[]);
+//! assert_eq!(requests.len(), 4);
+//! assert_eq!(requests[0].target(), "signals-history-all?sector=energy&period=5d&regime=neutral");
 //! assert_eq!(plan.dataset.schema.field(0).name(), "ticker");
 //! # Ok::<(), bellwether::error::Error>(())
 //! ```

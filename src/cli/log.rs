@@ -70,17 +70,42 @@ pub(super) fn error_event(error: &Error) -> String {
     .to_string()
 }
 
+/// A text without the queries of the addresses in it.
+fn without_queries(text: &str) -> String {
+    let is_name = |letter: char| letter.is_ascii_alphanumeric() || matches!(letter, '_' | '-');
+    let mut parts = text.split('?');
+    let mut kept = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        kept.push('?');
+        let is_query = part.trim_start_matches(is_name).starts_with('=') && part.starts_with(is_name);
+        let end = part.find([' ', '"', '\'', '\n', ')', '}', '\\']).unwrap_or(part.len());
+        kept.push_str(if is_query { &part[end..] } else { part });
+    }
+    kept
+}
+
 /// Standard error without keys. Each event is written as one piece.
 struct Masking;
 
 impl Write for Masking {
     fn write(&mut self, piece: &[u8]) -> io::Result<usize> {
         let text = String::from_utf8_lossy(piece);
-        io::stderr().write_all(without_keys(&text).as_bytes())?;
+        io::stderr().write_all(without_queries(&without_keys(&text)).as_bytes())?;
         Ok(piece.len())
     }
 
     fn flush(&mut self) -> io::Result<()> {
         io::stderr().flush()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::without_queries;
+
+    #[test]
+    fn an_address_is_logged_without_its_query_and_a_question_is_left_alone() {
+        let line = "GET \"https://host/a?sector=energy&api_key=x\" (http://b/c?d=1) take? (host) why?";
+        assert_eq!(without_queries(line), "GET \"https://host/a?\" (http://b/c?) take? (host) why?");
     }
 }

@@ -84,7 +84,7 @@ fn tell_way(text: &mut String, way: &Way) {
 
 fn tell_list(text: &mut String, requests: &[Request]) {
     for request in requests {
-        line(text, format_args!("  GET {}/{request}", request.endpoint.base().placeholder()));
+        line(text, format_args!("  GET {}/{}", request.endpoint.base().placeholder(), request.target()));
     }
 }
 

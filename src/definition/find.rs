@@ -70,7 +70,7 @@ fn is_safe(name: &str) -> bool {
 
 fn missing(given: &str, path: PathBuf) -> Error {
     let name = path.file_stem().and_then(|stem| stem.to_str()).unwrap_or_default();
-    let folder = path.parent().unwrap_or(Path::new(FOLDER));
+    let folder = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let mut known: Vec<String> = fs::read_dir(folder)
         .into_iter()
         .flatten()

@@ -57,6 +57,13 @@ impl Request {
         }
     }
 
+    /// Path and query, as they are appended to a base address, without the key.
+    pub fn target(&self) -> String {
+        let query = form_urlencoded::Serializer::new(String::new()).extend_pairs(self.query()).finish();
+        let mark = if query.is_empty() { "" } else { "?" };
+        format!("{}{mark}{query}", self.path())
+    }
+
     /// The query's pairs, in the order of the interface, without the key.
     pub fn query(&self) -> impl Iterator<Item = (&'static str, &str)> {
         [
@@ -69,11 +76,10 @@ impl Request {
     }
 }
 
-/// The path and the query, as people and logs see it.
+/// The request in words: never an address with its query, which is where keys are.
 impl fmt::Display for Request {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str(&self.path())?;
-        let query = form_urlencoded::Serializer::new(String::new()).extend_pairs(self.query()).finish();
-        if query.is_empty() { Ok(()) } else { write!(formatter, "?{query}") }
+        self.query().try_for_each(|(name, value)| write!(formatter, " {name}={value}"))
     }
 }

@@ -73,7 +73,7 @@ pub struct Drift {
 pub struct RequestRecord {
     /// The operation.
     pub endpoint: Endpoint,
-    /// Path and query, without the key.
+    /// The request in words, without the key.
     pub request: String,
     /// The HTTP status of the answer that was taken.
     pub status: u16,

@@ -117,7 +117,7 @@ fn a_service_that_stays_away_ends_the_run_for_now_and_the_next_one_goes_on_from_
     let go = || Outcome::of(place.command(["run", "it"]).env("BELLWETHER_API_KEY", "demo"));
     let shown = go().failed_with(75).stderr;
     let expected = format!(
-        "error: {} did not answer `signals-history-all?sector=technology&period=15d&regime=neutral` in 5 attempts\n  \
+        "error: {} did not answer `signals-history-all sector=technology period=15d regime=neutral` in 5 attempts\n  \
          because: status 503\n\
          hint: what was fetched is kept: run it again later, and it goes on from there\n",
         service.address()
@@ -186,7 +186,7 @@ fn a_body_that_is_malformed_twice_is_kept_and_its_fault_is_named_by_its_byte() {
         let sent = body.clone();
         let service = Scripted::of_histories(move |_| json("200 OK", &sent));
         let shown = run(&place, &service, "", "").failed_with(1).stderr;
-        let request = "signals-history-all?sector=energy&period=15d&regime=neutral";
+        let request = "signals-history-all sector=energy period=15d regime=neutral";
         assert!(shown.contains(&format!("error: the answer to `{request}` cannot be read: ")), "{shown}");
         assert!(shown.contains(&format!(" at byte {offset}\n")), "{body}: {shown}");
         assert_eq!(service.histories(), 2);

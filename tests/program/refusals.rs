@@ -91,7 +91,7 @@ fn an_invalid_request_is_explained_in_the_service_s_words() {
     let service = Scripted::start(move |_| json("422 Unprocessable Entity", body));
     place.define("it", &definition(&service.source()));
     let expected = format!(
-        "error: {} says that `signals-history-all?sector=energy&period=15d&regime=neutral` is invalid: \
+        "error: {} says that `signals-history-all sector=energy period=15d regime=neutral` is invalid: \
          `query.sector`: no such sector; `query.period.0`: odd\n",
         service.address()
     );
@@ -106,7 +106,7 @@ fn a_service_that_is_not_there_is_named_by_host_and_port() {
     let source = format!("base_url = \"http://{gone}/a\"\nsentiment_base_url = \"http://{gone}/b\"\n");
     place.define("it", &definition(&source));
     let expected = format!(
-        "error: {gone} did not answer `signals-history-all?sector=energy&period=15d&regime=neutral` in 5 attempts\n  \
+        "error: {gone} did not answer `signals-history-all sector=energy period=15d regime=neutral` in 5 attempts\n  \
          because: Connection refused (os error 111)\n\
          hint: what was fetched is kept: run it again later, and it goes on from there\n"
     );
