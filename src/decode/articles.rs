@@ -8,7 +8,7 @@ use arrow::array::{ArrayRef, Float64Builder, Int32Builder, RecordBatch, StringBu
 
 use super::batch::Piece;
 use super::notes::{Notes, Place};
-use super::record::Record;
+use super::record::{self, Field};
 use super::{Answer, Decoded, Part};
 use crate::tables::{News, NewsTable};
 
@@ -37,20 +37,21 @@ struct Rows {
 
 impl Rows {
     fn read(&mut self, answer: &Answer<'_>, notes: &mut Notes<'_>, piece: &Piece<'_>) -> Result<(), String> {
-        let mut record = Record::read(piece.text()?)?;
-        let date = record.require("date")?.date(answer.rules.dates)?;
-        let title = record.require("title")?.string()?;
-        let score = record.take("score")?.filter(|field| !field.is_null()).map(|field| field.score()).transpose()?;
-        let link = record.require("link")?.string()?;
+        let (fields, unknown) = record::read(piece.text()?, ["date", "title", "score", "link"])?;
+        let [date, title, score, link] = fields;
+        let date = date.date(answer.rules.dates)?;
+        let title = title.string()?;
+        let score = score.if_given().map(Field::score).transpose()?;
+        let link = link.string()?;
         let position = piece.position()?;
         notes.typed();
-        notes.unknown("/*", record.unknown());
+        notes.unknown("/*", &unknown);
         self.positions.append_value(position);
         self.dates.append_value(date.micros);
         self.titles.append_value(title);
         self.scores.append_option(score);
         self.links.append_value(link);
-        self.extras.append_option(answer.rules.extra(record.unknown()));
+        self.extras.append_option(answer.rules.extra(&unknown));
         Ok(())
     }
 

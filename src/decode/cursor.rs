@@ -1,11 +1,11 @@
 //! A place in the text of a piece, from which it is read on.
 //!
-//! Brackets, commas and colons are checked here as strictly as everywhere; values are cut out without being looked into.
+//! Brackets, commas and colons are checked here as strictly as everywhere; values are cut out and not looked into.
 
 use std::borrow::Cow;
 
 use super::record::reason_of;
-use super::skip::{Skip, is_white, shown};
+use super::skip::{Skip, is_white, plain_length, shown};
 
 /// A place in a text.
 #[derive(Clone, Debug)]
@@ -34,11 +34,13 @@ impl<'a> Cursor<'a> {
     }
 
     /// The byte of the text that comes next.
+    #[inline]
     pub(super) fn at(&self) -> usize {
         self.at
     }
 
     /// Goes on to a byte of the text.
+    #[inline]
     pub(super) fn go_to(&mut self, at: usize) {
         self.at = at;
     }
@@ -50,10 +52,12 @@ impl<'a> Cursor<'a> {
     }
 
     /// What has not been read.
+    #[inline]
     pub(super) fn rest(&self) -> &'a [u8] {
         &self.text.as_bytes()[self.at..]
     }
 
+    #[inline]
     pub(super) fn skip_white(&mut self) {
         while self.rest().first().copied().is_some_and(is_white) {
             self.at += 1;
@@ -78,11 +82,11 @@ impl<'a> Cursor<'a> {
         Ok(Members { close: if open == b'{' { b'}' } else { b']' }, count: 0 })
     }
 
-    /// Whether another member comes; its bytes are then the next ones, and it is counted.
+    /// Whether another member comes; its bytes are then the next ones, and it is counted. Behind a comma one must come:
+    /// where the end stands there instead, reading the member fails.
     pub(super) fn has_next(&mut self, members: &mut Members) -> Result<bool, String> {
         self.skip_white();
         if self.eat(&[members.close]) {
-            // Behind a comma the end cannot come: a member is read first.
             return Ok(false);
         }
         if members.count > 0 {
@@ -112,15 +116,27 @@ impl<'a> Cursor<'a> {
     /// Cuts out the value that comes next.
     pub(super) fn value(&mut self) -> Result<&'a str, String> {
         let rest = self.rest();
-        let mut skip = rest.first().and_then(|&first| Skip::begin(first)).ok_or_else(|| self.unexpected("a value"))?;
-        let length = match (skip.advance(rest), skip) {
-            (Some(length), _) => length,
-            (None, Skip::Scalar) => rest.len(),
-            (None, Skip::Enclosed(_)) => return Err("a value does not end".to_owned()),
+        let length = match rest {
+            [b'"', inside @ ..] => match plain_length(inside) {
+                length if inside.get(length) == Some(&b'"') => length + 2,
+                _ => self.skipped()?,
+            },
+            _ => self.skipped()?,
         };
         let start = self.at;
         self.at += length;
         Ok(&self.text[start..self.at])
+    }
+
+    /// The length of the value that comes next, whatever it is.
+    fn skipped(&self) -> Result<usize, String> {
+        let rest = self.rest();
+        let mut skip = rest.first().and_then(|&first| Skip::begin(first)).ok_or_else(|| self.unexpected("a value"))?;
+        match (skip.advance(rest), skip) {
+            (Some(length), _) => Ok(length),
+            (None, Skip::Scalar) => Ok(rest.len()),
+            (None, Skip::Enclosed(_)) => Err("a value does not end".to_owned()),
+        }
     }
 
     /// Makes sure that nothing follows.
@@ -137,7 +153,7 @@ impl<'a> Cursor<'a> {
 
 /// The text of a string from what stands between its quotes.
 pub(super) fn unescaped(written: &str) -> Result<Cow<'_, str>, String> {
-    if written.bytes().all(|byte| byte >= b' ' && byte != b'\\' && byte != b'"') {
+    if plain_length(written.as_bytes()) == written.len() {
         return Ok(written.into());
     }
     let text: String = serde_json::from_str(&format!("\"{written}\"")).map_err(|fault| reason_of(&fault))?;

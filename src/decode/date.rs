@@ -1,6 +1,6 @@
 //! A date as the service writes it, to the naive timestamp that the definition asks for.
 
-use chrono::{DateTime, NaiveDate, NaiveDateTime, NaiveTime, TimeDelta};
+use chrono::DateTime;
 
 use super::clip;
 use crate::plan::NaiveRule;
@@ -14,71 +14,104 @@ pub(super) struct Date {
     pub(super) offset_minutes: Option<i16>,
 }
 
+/// Lengths of time in microseconds.
+const SECOND: i64 = 1_000_000;
+const MINUTE: i64 = 60 * SECOND;
+const HOUR: i64 = 60 * MINUTE;
+const DAY: i64 = 24 * HOUR;
+
 /// Reads a date: `2026-11-20`, `2026-11-20T00:00:00`, with a fraction, with `Z` or an offset.
 pub(super) fn read(text: &str, rule: NaiveRule) -> Result<Date, String> {
     read_bytes(text.as_bytes(), rule).ok_or_else(|| format!("`{}` is not a date of the interface", clip::shown(text)))
 }
 
 /// Reads a date; none where there is none.
+#[inline]
 pub(super) fn read_bytes(text: &[u8], rule: NaiveRule) -> Option<Date> {
-    let (written, offset_minutes) = parse(text)?;
-    let naive = match (rule, offset_minutes) {
+    let Date { micros: written, offset_minutes } = parse(text)?;
+    let micros = match (rule, offset_minutes) {
         (NaiveRule::Wall, _) | (_, None) => written,
         (NaiveRule::Utc, Some(offset)) => to_utc(written, offset),
-        (NaiveRule::Zone(zone), Some(offset)) => to_utc(written, offset).and_utc().with_timezone(&zone.0).naive_local(),
+        (NaiveRule::Zone(zone), Some(offset)) => {
+            let instant = DateTime::from_timestamp_micros(to_utc(written, offset))?;
+            instant.with_timezone(&zone.0).naive_local().and_utc().timestamp_micros()
+        }
     };
-    let micros = naive.and_utc().timestamp_micros();
     Some(Date { micros, offset_minutes })
 }
 
-fn to_utc(written: NaiveDateTime, offset_minutes: i16) -> NaiveDateTime {
-    // A year of four digits is far from the ends of the calendar.
-    written - TimeDelta::minutes(i64::from(offset_minutes))
+fn to_utc(written: i64, offset_minutes: i16) -> i64 {
+    written - i64::from(offset_minutes) * MINUTE
 }
 
 /// The calendar date and clock face as written, and the offset.
-fn parse(text: &[u8]) -> Option<(NaiveDateTime, Option<i16>)> {
-    let (date, rest) = text.split_at_checked(10)?;
-    let date = parse_date(date)?;
+#[inline]
+fn parse(text: &[u8]) -> Option<Date> {
+    let (date, rest) = text.split_first_chunk()?;
+    let midnight = parse_date(date)?;
     let [b'T' | b' ', rest @ ..] = rest else {
-        return rest.is_empty().then_some((date.and_time(NaiveTime::MIN), None));
+        return rest.is_empty().then_some(Date { micros: midnight, offset_minutes: None });
     };
-    let (time, offset) = match rest.iter().position(|byte| matches!(byte, b'Z' | b'+' | b'-')) {
-        Some(at) => (&rest[..at], Some(parse_offset(&rest[at..])?)),
-        None => (rest, None),
-    };
-    Some((date.and_time(parse_time(time)?), offset))
+    let (time, rest) = rest.split_first_chunk()?;
+    let (fraction, offset) = parse_fraction(rest)?;
+    let micros = midnight + parse_time(time)? + fraction;
+    let offset_minutes = if offset.is_empty() { None } else { Some(parse_offset(offset)?) };
+    Some(Date { micros, offset_minutes })
 }
 
-fn parse_date(text: &[u8]) -> Option<NaiveDate> {
+/// The midnight at which a calendar date begins.
+#[inline]
+fn parse_date(text: &[u8; 10]) -> Option<i64> {
     let &[y1, y2, y3, y4, b'-', m1, m2, b'-', d1, d2] = text else { return None };
-    let year = number(&[y1, y2, y3, y4])? as i32;
-    NaiveDate::from_ymd_opt(year, number(&[m1, m2])?, number(&[d1, d2])?)
+    let year = number(y1, y2)? * 100 + number(y3, y4)?;
+    let (month, day) = (number(m1, m2)?, number(d1, d2)?);
+    let is_leap = year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
+    let days = match month {
+        2 => 28 + i64::from(is_leap),
+        4 | 6 | 9 | 11 => 30,
+        1..=12 => 31,
+        _ => return None,
+    };
+    (1..=days).contains(&day).then(|| days_since_1970(year, month, day) * DAY)
 }
 
-fn parse_time(text: &[u8]) -> Option<NaiveTime> {
-    let (&[h1, h2, b':', m1, m2, b':', s1, s2], fraction) = text.split_first_chunk::<8>()? else { return None };
-    let micros = match fraction.split_first() {
-        None => 0,
-        Some((b'.', digits)) if !digits.is_empty() && digits.len() <= 9 => {
-            // Finer than a microsecond is cut off, for no column holds it.
-            let kept = &digits[..digits.len().min(6)];
-            number(digits)?;
-            number(kept)? * 10_u32.pow(6 - kept.len() as u32)
-        }
-        Some(_) => return None,
-    };
-    NaiveTime::from_hms_micro_opt(number(&[h1, h2])?, number(&[m1, m2])?, number(&[s1, s2])?, micros)
+/// Counts from a first of March, so that the leap day is the last day of a year.
+#[inline]
+fn days_since_1970(year: i64, month: i64, day: i64) -> i64 {
+    /// The days from the last of February of the year -400 to the first of January 1970.
+    const TO_1970: i64 = 865_566;
+    let (year, month) = if month > 2 { (year + 400, month - 3) } else { (year + 399, month + 9) };
+    // From March on, months have 31, 30, 31, 30, 31 days, twice and a bit: 153 in five.
+    year * 365 + year / 4 - year / 100 + year / 400 + (153 * month + 2) / 5 + day - TO_1970
+}
+
+#[inline]
+fn parse_time(text: &[u8; 8]) -> Option<i64> {
+    let &[h1, h2, b':', m1, m2, b':', s1, s2] = text else { return None };
+    let (hours, minutes, seconds) = (number(h1, h2)?, number(m1, m2)?, number(s1, s2)?);
+    (hours < 24 && minutes < 60 && seconds < 60).then_some(hours * HOUR + minutes * MINUTE + seconds * SECOND)
+}
+
+/// The microseconds of a fraction, which may not be there, and what follows.
+fn parse_fraction(text: &[u8]) -> Option<(i64, &[u8])> {
+    let [b'.', rest @ ..] = text else { return Some((0, text)) };
+    let length = rest.iter().take_while(|byte| byte.is_ascii_digit()).count();
+    if !(1..=9).contains(&length) {
+        return None;
+    }
+    // Finer than a microsecond is cut off, for no column holds it.
+    let digits = rest[..length].iter().map(|digit| i64::from(digit - b'0'));
+    let scales = [100_000, 10_000, 1_000, 100, 10, 1];
+    Some((digits.zip(scales).map(|(digit, scale)| digit * scale).sum(), &rest[length..]))
 }
 
 /// `Z`, `+00:00` or `+0000`, in minutes; no place on earth is a day away from UTC.
 fn parse_offset(text: &[u8]) -> Option<i16> {
-    let (sign, [h1, h2, m1, m2]) = match *text {
+    let (sign, hours, minutes) = match *text {
         [b'Z'] => return Some(0),
-        [sign, h1, h2, b':', m1, m2] | [sign, h1, h2, m1, m2] => (sign, [h1, h2, m1, m2]),
+        [sign, h1, h2, b':', m1, m2] | [sign, h1, h2, m1, m2] => (sign, number(h1, h2)?, number(m1, m2)?),
         _ => return None,
     };
-    let (hours, minutes) = (number(&[h1, h2])?, number(&[m1, m2])?);
     let total = i16::try_from(hours * 60 + minutes).ok().filter(|_| hours < 24 && minutes < 60)?;
     match sign {
         b'+' => Some(total),
@@ -87,8 +120,10 @@ fn parse_offset(text: &[u8]) -> Option<i16> {
     }
 }
 
-fn number(digits: &[u8]) -> Option<u32> {
-    digits.iter().try_fold(0, |number, digit| digit.is_ascii_digit().then(|| number * 10 + u32::from(digit - b'0')))
+#[inline]
+fn number(tens: u8, ones: u8) -> Option<i64> {
+    let (tens, ones) = (tens.wrapping_sub(b'0'), ones.wrapping_sub(b'0'));
+    if tens < 10 && ones < 10 { Some(i64::from(tens * 10 + ones)) } else { None }
 }
 
 /// The naive timestamp of a date that was read, for messages.
@@ -98,6 +133,8 @@ pub(super) fn show(micros: i64) -> String {
 
 #[cfg(test)]
 mod tests {
+    use chrono::{NaiveDate, NaiveTime};
+
     use super::{Date, read, show};
     use crate::plan::NaiveRule;
 
@@ -130,6 +167,18 @@ mod tests {
         is("2026-03-08T07:00:00Z", "America/New_York", "2026-03-08 03:00:00", Some(0));
         is("2026-11-01T05:30:00Z", "America/New_York", "2026-11-01 01:30:00", Some(0));
         is("2026-11-01T06:30:00Z", "America/New_York", "2026-11-01 01:30:00", Some(0));
+    }
+
+    #[test]
+    fn every_day_of_the_calendar_is_where_chrono_has_it() {
+        for year in 0..=9999 {
+            for (month, day) in (1..=13).flat_map(|month| (0..=32).map(move |day| (month, day))) {
+                let expected = NaiveDate::from_ymd_opt(year, month, day);
+                let expected = expected.map(|date| date.and_time(NaiveTime::MIN).and_utc().timestamp_micros());
+                let text = format!("{year:04}-{month:02}-{day:02}");
+                assert_eq!(read(&text, NaiveRule::Utc).ok().map(|date| date.micros), expected, "{text}");
+            }
+        }
     }
 
     #[test]

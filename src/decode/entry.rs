@@ -7,7 +7,7 @@
 use super::cursor::Cursor;
 use super::date::{self, Date};
 use super::number;
-use super::record::Record;
+use super::record::{self, Fields};
 use crate::interface::Signal;
 use crate::plan::NaiveRule;
 
@@ -55,6 +55,7 @@ pub(super) fn read_plain(cursor: &mut Cursor<'_>, rule: NaiveRule) -> Option<Ent
     }
 }
 
+#[inline]
 fn enter_value(cursor: &mut Cursor<'_>) -> Option<()> {
     cursor.skip_white();
     let comes = cursor.eat(b":");
@@ -62,6 +63,7 @@ fn enter_value(cursor: &mut Cursor<'_>) -> Option<()> {
     comes.then_some(())
 }
 
+#[inline]
 fn plain_signal(cursor: &mut Cursor<'_>) -> Option<Signal> {
     if cursor.eat(b"\"buy\"") {
         Some(Signal::Buy)
@@ -72,6 +74,7 @@ fn plain_signal(cursor: &mut Cursor<'_>) -> Option<Signal> {
     }
 }
 
+#[inline]
 fn plain_date(cursor: &mut Cursor<'_>, rule: NaiveRule) -> Option<Date> {
     /// The lengths of the forms that are common: with a time, a calendar date alone, with `Z`, with an offset.
     const LENGTHS: [usize; 4] = [19, 10, 20, 25];
@@ -88,12 +91,10 @@ fn plain_date(cursor: &mut Cursor<'_>, rule: NaiveRule) -> Option<Date> {
 }
 
 /// Reads an entry from its text, with the fields that the interface does not know.
-pub(super) fn read_any(text: &str, rule: NaiveRule) -> Result<(Entry, Record<'_>), String> {
-    let mut record = Record::read(text)?;
-    let date = record.require("date")?.date(rule)?;
-    let signal = record.require("signal")?.one_of()?;
-    let confidence = record.require("confidence")?.number()?;
-    Ok((Entry { date, signal, confidence }, record))
+pub(super) fn read_any(text: &str, rule: NaiveRule) -> Result<(Entry, Fields<'_>), String> {
+    let ([date, signal, confidence], unknown) = record::read(text, ["date", "signal", "confidence"])?;
+    let (date, signal, confidence) = (date.date(rule)?, signal.one_of()?, confidence.number()?);
+    Ok((Entry { date, signal, confidence }, unknown))
 }
 
 #[cfg(test)]
@@ -112,9 +113,9 @@ mod tests {
             r#"{"date":"2026-11-20T00:00:00.123456+00:00","signal":"buy","confidence":1}"#,
         ] {
             let plain = read_plain(&mut Cursor::new(text), NaiveRule::Utc);
-            let (exact, record) = read_any(text, NaiveRule::Utc).unwrap();
+            let (exact, unknown) = read_any(text, NaiveRule::Utc).unwrap();
             assert_eq!(plain, Some(exact), "{text}");
-            assert!(record.unknown().is_empty());
+            assert!(unknown.is_empty());
         }
     }
 
@@ -137,8 +138,14 @@ mod tests {
             (r#"{"date": null, "signal": "buy", "confidence": 1}"#, "`date`: expected a string, found null"),
             (r#"{"date": "soon", "signal": "buy", "confidence": 1}"#, "`date`: `soon` is not a date of the interface"),
             (r#"{"date": "2026-11-20", "signal": "hold", "confidence": 1}"#, "`signal`: unknown signal `hold`"),
-            (r#"{"date": "2026-11-20", "signal": "buy", "confidence": NaN}"#, "not JSON: expected value"),
-            (r#"{"date": "2026-11-20", "signal": "buy", "confidence": 01}"#, "not JSON: invalid number"),
+            (
+                r#"{"date": "2026-11-20", "signal": "buy", "confidence": NaN}"#,
+                "`confidence`: expected a number, found something that is not JSON",
+            ),
+            (
+                r#"{"date": "2026-11-20", "signal": "buy", "confidence": 01}"#,
+                "`confidence`: `01` is not a finite decimal number",
+            ),
             (r#"{"date": "2026-11-20", "signal": "buy"}"#, "missing field `confidence`"),
             (
                 r#"{"date": "2026-11-20", "signal": "buy", "confidence": "1"}"#,

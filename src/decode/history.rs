@@ -1,18 +1,18 @@
 //! The history of one ticker, to a series.
 //!
 //! Its four fields may come in any order. Its entries stand under `predictions` or `items`, whichever the service
-//! writes; where both stand, the first listed holds the entries and the other is set aside. A history is set aside whole
-//! when it is not well-formed around its entries, when a field of its own is at fault, or when it is not the history
-//! that was asked for. Fields of a history that the interface does not know are reported as drift, and not kept with a
-//! row: no row owns them, and whichever had them would look revised when the history grows.
+//! writes; where both stand, the first listed holds the entries and the other is set aside. A history is set aside
+//! whole when it is not well-formed around its entries, when a field of its own is at fault, or when it is not the
+//! history that was asked for. Fields of a history that the interface does not know are reported as drift, and not kept
+//! with a row: no row owns them, and whichever had them would look revised when the history grows.
 
 use std::borrow::Cow;
 
 use super::batch::Piece;
 use super::cursor::Cursor;
-use super::entry;
-use super::notes::{Notes, Place, extra};
-use super::record::{Field, duplicate, missing, well_formed};
+use super::entry::{self, Entry};
+use super::notes::{Notes, Place};
+use super::record::{Field, Fields, duplicate, missing, push_unknown, well_formed};
 use super::rows::{Row, Rows};
 use super::{Answer, Decoded, Part, date};
 use crate::interface::{Period, Regime, Ticker};
@@ -24,8 +24,8 @@ const ENTRIES: [&str; 2] = ["predictions", "items"];
 /// Decodes the values of an object whose keys are tickers.
 pub(super) fn decode_many(answer: &Answer<'_>, pieces: &[Piece<'_>]) -> Decoded {
     decode(answer, pieces, |piece| {
-        let key = piece.name()?;
-        Reader::new(answer, &Place::of(answer, piece), "/*", piece.text()?).read(&key)
+        let (text, key) = (piece.text()?, piece.name()?);
+        Reader::new(answer, &Place::of(answer, piece), "/*", text).read(&key)
     })
 }
 
@@ -63,7 +63,7 @@ struct Found<'p> {
     regime: Option<Regime>,
     /// The name under which the entries stand.
     entries: Option<&'static str>,
-    unknown: Vec<(Cow<'p, str>, &'p str)>,
+    unknown: Fields<'p>,
 }
 
 struct Reader<'a, 'p> {
@@ -134,8 +134,7 @@ impl<'a, 'p> Reader<'a, 'p> {
             "period" => self.found.period.replace(Field::new("period", json).one_of()?).is_some(),
             "regime" => self.found.regime.replace(Field::new("regime", json).one_of()?).is_some(),
             _ => {
-                self.found.unknown.push((name, well_formed(json)?));
-                return Ok(());
+                return push_unknown(&mut self.found.unknown, name, json);
             }
         };
         if is_repeated { Err(duplicate(&name)) } else { Ok(()) }
@@ -147,10 +146,7 @@ impl<'a, 'p> Reader<'a, 'p> {
         while self.cursor.has_next(&mut members)? {
             let (position, start) = (members.count() - 1, self.cursor.at());
             match entry::read_plain(&mut self.cursor, rule) {
-                Some(entry) => {
-                    self.rows.push(Row { entry, position: position as u32, start: start as u32 });
-                    self.notes.typed();
-                }
+                Some(entry) => self.push(entry, position, start),
                 None => {
                     self.cursor.go_to(start);
                     self.any_entry(name, position)?;
@@ -165,22 +161,24 @@ impl<'a, 'p> Reader<'a, 'p> {
         let start = self.cursor.at();
         let text = self.cursor.value()?;
         match entry::read_any(text, self.answer.rules.dates) {
-            Ok((entry, record)) => {
-                // A piece is far shorter than what these can count.
-                self.rows.push(Row { entry, position: position as u32, start: start as u32 });
-                self.notes.typed();
-                if !record.unknown().is_empty() {
-                    self.notes.unknown(&format!("{}/{name}/*", self.pattern), record.unknown());
-                    let fields = record.unknown().iter().map(|(name, json)| (&**name, *json));
-                    let kept = extra(fields).filter(|_| self.answer.rules.keep_extra);
-                    kept.into_iter().for_each(|extra| self.rows.keep(extra));
+            Ok((entry, unknown)) => {
+                self.push(entry, position, start);
+                if !unknown.is_empty() {
+                    self.notes.unknown(&format!("{}/{name}/*", self.pattern), &unknown);
                 }
+                self.answer.rules.extra(&unknown).into_iter().for_each(|extra| self.rows.keep(extra));
             }
             Err(reason) => {
                 self.notes.set_aside(|| self.place.below(format_args!("{name}/{position}")), reason, text.as_bytes());
             }
         }
         Ok(())
+    }
+
+    fn push(&mut self, entry: Entry, position: usize, start: usize) {
+        // A piece is far shorter than what these can count.
+        self.rows.push(Row { entry, position: position as u32, start: start as u32 });
+        self.notes.typed();
     }
 
     /// Orders the rows and sets those aside whose date stands twice.

@@ -4,9 +4,8 @@
 //! names `ei` and `ci` are read.
 
 use super::batch::Piece;
-use super::date::Date;
 use super::notes::{Notes, Place};
-use super::record::Record;
+use super::record::{self, Field};
 use super::{Answer, Decoded, Part, rows};
 use crate::tables::{Series, SeriesKey};
 
@@ -24,26 +23,24 @@ pub(super) fn decode(answer: &Answer<'_>, pieces: &[Piece<'_>]) -> Decoded {
 }
 
 fn read(answer: &Answer<'_>, notes: &mut Notes<'_>, text: &str) -> Result<Series, String> {
-    let mut record = Record::read(text)?;
+    let (forms, _) = record::read(text, ["signal", "confidence", "ei", "ci"])?;
+    let [signal, confidence, ei, ci] = forms.map(Field::is_there);
+    let is_older = !(signal || confidence) && (ei || ci);
+    let [signal, confidence] = if is_older { ["ei", "ci"] } else { ["signal", "confidence"] };
+    let (fields, unknown) = record::read(text, ["ticker", "date", "period", "regime", signal, confidence])?;
+    let [ticker, date, period, regime, signal, confidence] = fields;
     let key = SeriesKey {
-        ticker: record.require("ticker")?.one_of()?,
-        period: record.require("period")?.one_of()?,
-        regime: record.require("regime")?.one_of()?,
+        ticker: ticker.one_of()?,
+        period: period.one_of()?,
+        regime: regime.one_of()?,
         source: answer.request.endpoint,
     };
     answer.check(answer.asked_ticker().as_str(), &key)?;
-    let is_newer = record.has("signal") || record.has("confidence");
-    let is_older = !is_newer && (record.has("ei") || record.has("ci"));
-    let [signal, confidence] = if is_older { ["ei", "ci"] } else { ["signal", "confidence"] };
-    let signal = record.require(signal)?.one_of()?;
-    let confidence = record.require(confidence)?.number()?;
-    let date: Option<Date> = match record.take("date")? {
-        Some(field) if !field.is_null() => Some(field.date(answer.rules.dates)?),
-        _ => None,
-    };
+    let (signal, confidence) = (signal.one_of()?, confidence.number()?);
+    let date = date.if_given().map(|date| date.date(answer.rules.dates)).transpose()?;
     notes.typed();
     notes.confidence(confidence);
-    notes.unknown("", record.unknown());
-    let rows = rows::single(date, signal, confidence, answer.rules.extra(record.unknown()));
+    notes.unknown("", &unknown);
+    let rows = rows::single(date, signal, confidence, answer.rules.extra(&unknown));
     Ok(Series { key, rows })
 }

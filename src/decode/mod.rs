@@ -1,16 +1,16 @@
 //! From the bytes of an answer to typed columns.
 //!
 //! A body is read as it arrives and cut into pieces: its tickers, its articles, or the one record that it is. Some
-//! megabytes of whole pieces at a time are decoded, each piece by itself and in parallel, and what they say is delivered
-//! in the order of the body. So memory follows a constant and never the size of an answer.
+//! megabytes of whole pieces at a time are decoded, each piece by itself and in parallel, and what they say is
+//! delivered in the order of the body. So memory follows a constant and never the size of an answer.
 //!
-//! A record that cannot be typed is set aside with its place, its text and the reason; its neighbours live. A field that
-//! the interface does not know is counted. A body that is not cut as its operation's is fails as a whole, at a byte.
-//! Nothing is guessed, and nothing of a body goes unmentioned.
+//! A record that cannot be typed is set aside with its place, its text and the reason; its neighbours live. A field
+//! that the interface does not know is counted. A body that is not of its operation's shape fails as a whole, at a
+//! byte. Nothing is guessed, and nothing of a body goes unmentioned.
 //!
-//! `scan` finds the pieces, `batch` holds them within bounds, `stream` turns the one into the other. `history`, `latest`,
-//! `articles`, `summary` and `listing` are the forms of answers. `entry` and `number` are fast ways of what `record` does
-//! exactly; `harness` proves that they agree.
+//! `scan` finds the pieces, `batch` holds them within bounds, `stream` makes batches of a body. `history`, `latest`,
+//! `articles`, `summary` and `listing` are the forms of answers. `entry` and `number` are fast ways of what `record`
+//! does exactly; `harness` proves that they agree.
 
 mod articles;
 mod batch;

@@ -126,7 +126,16 @@ impl<'a> Notes<'a> {
     /// Counts fields that the interface does not know, below a pattern such as `/*/predictions/*`.
     pub(super) fn unknown(&mut self, pattern: &str, fields: &[(Cow<'_, str>, &str)]) {
         for (name, json) in fields {
-            let field = format!("{pattern}/{}", step(&clip::beginning(name, EXAMPLE_BYTES)));
+            let name = step(name);
+            let is_it = |known: &Drift| {
+                known.field.strip_prefix(pattern).and_then(|rest| rest.strip_prefix('/')) == Some(&name)
+            };
+            // Found again in most records of a body, once it is there.
+            if let Some(known) = self.drift.iter_mut().find(|known| is_it(known)) {
+                known.count += 1;
+                continue;
+            }
+            let field = format!("{pattern}/{}", clip::beginning(&name, EXAMPLE_BYTES));
             let example = clip::beginning(json, EXAMPLE_BYTES);
             add(&mut self.drift, Drift { endpoint: self.request.endpoint, field, count: 1, example });
         }

@@ -10,6 +10,7 @@ const POWERS: [f64; 23] = [
 ];
 
 /// Reads the number that a text begins with, and how long it is; none when there is none or it is not finite.
+#[inline]
 pub(super) fn read_first(text: &[u8]) -> Option<(f64, usize)> {
     let is_negative = text.first() == Some(&b'-');
     let mut digits = Digits { text, at: usize::from(is_negative), value: 0 };
@@ -33,11 +34,13 @@ pub(super) fn read_first(text: &[u8]) -> Option<(f64, usize)> {
         let length = exponent_end(text, length)?;
         return Some((exact(&text[..length])?, length));
     }
-    // A whole number below 2^53 and a power of ten up to 10^22 are exact as `f64`, and IEEE 754 rounds the one
+    // A whole number up to 2^53 and a power of ten up to 10^22 are exact as `f64`, and IEEE 754 rounds the one
     // division of the two correctly. With 19 digits at most the whole number has not overflowed.
-    let is_short = length - start <= 20 && digits.value <= 1 << 53 && decimals < POWERS.len();
-    let value =
-        if is_short { digits.value as f64 / POWERS[decimals] } else { return Some((exact(&text[..length])?, length)) };
+    let count = length - start - usize::from(decimals > 0);
+    if count > 19 || digits.value > 1 << 53 || decimals >= POWERS.len() {
+        return Some((exact(&text[..length])?, length));
+    }
+    let value = digits.value as f64 / POWERS[decimals];
     Some((if is_negative { -value } else { value }, length))
 }
 
@@ -68,15 +71,17 @@ struct Digits<'a> {
 }
 
 impl Digits<'_> {
+    #[inline]
     fn next(&self) -> Option<u8> {
         self.text.get(self.at).copied()
     }
 
     /// Takes digits as long as they come, and says how many.
+    #[inline]
     fn take(&mut self) -> usize {
         let start = self.at;
-        while let Some(digit) = self.next().map(|byte| byte.wrapping_sub(b'0')).filter(|&digit| digit < 10) {
-            self.value = self.value.wrapping_mul(10).wrapping_add(u64::from(digit));
+        while let Some(byte @ b'0'..=b'9') = self.next() {
+            self.value = self.value.wrapping_mul(10).wrapping_add(u64::from(byte - b'0'));
             self.at += 1;
         }
         self.at - start
@@ -111,9 +116,16 @@ mod tests {
 
     #[test]
     fn every_number_is_the_nearest_one() {
-        // Around every limit of the short way: 2^53, 19 and 20 digits, 22 decimals.
-        let mut texts =
-            vec!["9007199254740992".to_owned(), "9007199254740993".to_owned(), "90071992547409.93".to_owned()];
+        // Around every limit of the short way: 2^53, 19 and 20 digits, 22 decimals; and 2^64 + 1, whose digits overflow
+        // to 1.
+        let limits = [
+            "9007199254740992",
+            "9007199254740993",
+            "90071992547409.93",
+            "18446744073709551617",
+            "1844674407370955161.7",
+        ];
+        let mut texts: Vec<String> = limits.map(str::to_owned).into();
         for digits in 1..=40 {
             let long = "9123456789".repeat(4);
             texts.extend((1..digits).map(|point| format!("{}.{}", &long[..point], &long[point..digits])));

@@ -1,88 +1,89 @@
 //! A record of any form, read field by field: the exact way, which knows why something is wrong.
 //!
-//! Text is checked by `serde_json`; what a field must be is said here, with a reason that names the field.
+//! A record is good when each field that the interface knows is of its type and each other field is some JSON. The
+//! latter is made sure of when the record is read, the former when its fields are. A reason names the field at fault.
 
 use std::borrow::Cow;
-use std::fmt::{self, Display};
+use std::fmt::Display;
 use std::str::FromStr;
 
-use serde::de::{Deserialize, Deserializer, IgnoredAny, MapAccess, Visitor};
-use serde_json::value::RawValue;
+use serde::de::IgnoredAny;
 
 use super::clip;
-use super::cursor::kind_of;
+use super::cursor::{Cursor, kind_of, unescaped};
 use super::date::{self, Date};
 use super::number;
+use super::skip::plain_length;
 use crate::interface::{Score, Unknown};
 use crate::plan::NaiveRule;
 
-/// A JSON object as its fields, in their order; a name that stands twice is there twice.
-#[derive(Debug)]
-pub(super) struct Record<'a> {
-    fields: Vec<(Cow<'a, str>, &'a str)>,
-}
+/// Fields that the interface does not know, by their names and in their order.
+pub(super) type Fields<'a> = Vec<(Cow<'a, str>, &'a str)>;
+
+/// The most of them that a record may have: what has more is no record, and each takes many times its text.
+const MAX_UNKNOWN: usize = 1024;
 
 /// A field of a record that the interface knows.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Field<'a> {
     name: &'static str,
-    /// Its value as JSON.
-    pub(super) json: &'a str,
+    /// Its value as JSON, if it is there.
+    json: Option<&'a str>,
 }
 
-impl<'a> Record<'a> {
-    /// Reads an object.
-    pub(super) fn read(text: &'a str) -> Result<Self, String> {
-        let text = text.trim_ascii();
-        let fields =
-            serde_json::from_str(text).map(|Fields(fields)| fields).map_err(|fault| match text.as_bytes() {
-                [b'{', ..] => reason_of(&fault),
-                other => format!("expected an object, found {}", kind_of(other)),
-            })?;
-        Ok(Self { fields })
-    }
-
-    pub(super) fn has(&self, name: &str) -> bool {
-        self.fields.iter().any(|(known, _)| known == name)
-    }
-
-    /// Takes a field out, if it is there.
-    pub(super) fn take(&mut self, name: &'static str) -> Result<Option<Field<'a>>, String> {
-        let place = |fields: &[(Cow<'a, str>, &str)]| fields.iter().position(|(known, _)| known == name);
-        let Some(found) = place(&self.fields) else { return Ok(None) };
-        let (_, json) = self.fields.remove(found);
-        match place(&self.fields) {
-            Some(_) => Err(duplicate(name)),
-            None => Ok(Some(Field { name, json })),
+/// Reads an object: the fields of some names, in the order of the names, and all others.
+pub(super) fn read<'a, const N: usize>(
+    text: &'a str,
+    names: [&'static str; N],
+) -> Result<([Field<'a>; N], Fields<'a>), String> {
+    let mut fields = names.map(|name| Field { name, json: None });
+    let mut unknown = Fields::new();
+    let mut cursor = Cursor::new(text);
+    let mut members = cursor.enter(b'{')?;
+    // Fields mostly come in one order, so the one that is looked for stands behind the one that was found.
+    let mut next = 0;
+    while cursor.has_next(&mut members)? {
+        let (name, json) = (cursor.key()?, cursor.value()?);
+        match (next..N).chain(0..next).find(|&place| names[place] == name) {
+            Some(place) => {
+                if fields[place].json.replace(json).is_some() {
+                    return Err(duplicate(&name));
+                }
+                next = place + 1;
+            }
+            None => push_unknown(&mut unknown, name, json)?,
         }
     }
-
-    /// Takes a field out that must be there.
-    pub(super) fn require(&mut self, name: &'static str) -> Result<Field<'a>, String> {
-        self.take(name)?.ok_or_else(|| missing(name))
-    }
-
-    /// The fields that were not taken: those that the interface does not know.
-    pub(super) fn unknown(&self) -> &[(Cow<'a, str>, &'a str)] {
-        &self.fields
-    }
+    cursor.end()?;
+    Ok((fields, unknown))
 }
 
 impl<'a> Field<'a> {
     pub(super) fn new(name: &'static str, json: &'a str) -> Self {
-        Self { name, json }
+        Self { name, json: Some(json) }
     }
 
-    pub(super) fn is_null(self) -> bool {
-        self.json == "null"
+    pub(super) fn is_there(self) -> bool {
+        self.json.is_some()
+    }
+
+    /// The field, unless it is null or missing.
+    pub(super) fn if_given(self) -> Option<Self> {
+        Some(self).filter(|field| !matches!(field.json, None | Some("null")))
+    }
+
+    /// Its value as JSON.
+    pub(super) fn json(self) -> Result<&'a str, String> {
+        self.json.ok_or_else(|| missing(self.name))
     }
 
     /// The text of a string.
     pub(super) fn string(self) -> Result<Cow<'a, str>, String> {
-        if !self.json.starts_with('"') {
-            return Err(self.expected("a string"));
+        let json = self.json()?;
+        if !json.starts_with('"') {
+            return Err(self.expected("a string", json));
         }
-        serde_json::from_str(self.json).map(|Text(text)| text).map_err(|fault| self.at_fault(&reason_of(&fault)))
+        unescaped(&json[1..json.len() - 1]).map_err(|reason| self.at_fault(&reason))
     }
 
     /// A value of a closed set, or a ticker.
@@ -92,11 +93,6 @@ impl<'a> Field<'a> {
         })
     }
 
-    /// The fields of an object.
-    pub(super) fn record(self) -> Result<Record<'a>, String> {
-        Record::read(self.json).map_err(|reason| self.at_fault(&reason))
-    }
-
     /// A date, naive by the rule.
     pub(super) fn date(self, rule: NaiveRule) -> Result<Date, String> {
         date::read(&self.string()?, rule).map_err(|reason| self.at_fault(&reason))
@@ -104,25 +100,28 @@ impl<'a> Field<'a> {
 
     /// A finite number.
     pub(super) fn number(self) -> Result<f64, String> {
-        if !self.json.starts_with(|first: char| first == '-' || first.is_ascii_digit()) {
-            return Err(self.expected("a number"));
+        let json = self.json()?;
+        match json.as_bytes() {
+            [b'-' | b'0'..=b'9', ..] => number::read(json).ok_or_else(|| self.at_fault(&not_finite(json))),
+            _ => Err(self.expected("a number", json)),
         }
-        number::read(self.json).ok_or_else(|| self.at_fault(&not_finite(self.json)))
     }
 
     /// A finite number, or a string that holds one in decimal.
     pub(super) fn score(self) -> Result<f64, String> {
-        if !self.json.starts_with('"') {
-            return self
-                .number()
-                .map_err(|reason| reason.replace("expected a number,", "expected a number or a string,"));
+        let json = self.json()?;
+        match json.as_bytes() {
+            [b'-' | b'0'..=b'9', ..] => self.number(),
+            [b'"', ..] => {
+                let text = self.string()?;
+                Score::Text(Cow::Borrowed(&text)).value().ok_or_else(|| self.at_fault(&not_finite(&text)))
+            }
+            _ => Err(self.expected("a number or a string", json)),
         }
-        let text = self.string()?;
-        Score::Text(Cow::Borrowed(&text)).value().ok_or_else(|| self.at_fault(&not_finite(&text)))
     }
 
-    fn expected(self, kind: &str) -> String {
-        self.at_fault(&format!("expected {kind}, found {}", kind_of(self.json.as_bytes())))
+    fn expected(self, kind: &str, json: &str) -> String {
+        self.at_fault(&format!("expected {kind}, found {}", kind_of(json.as_bytes())))
     }
 
     pub(super) fn at_fault(self, reason: &dyn Display) -> String {
@@ -134,8 +133,26 @@ fn not_finite(written: &str) -> String {
     format!("`{}` is not a finite decimal number", clip::shown(written))
 }
 
+/// Adds a field that the interface does not know, once its value is known to be JSON.
+pub(super) fn push_unknown<'a>(unknown: &mut Fields<'a>, name: Cow<'a, str>, json: &'a str) -> Result<(), String> {
+    well_formed(json).map_err(|reason| format!("`{}`: {reason}", clip::shown(&name)))?;
+    if unknown.len() >= MAX_UNKNOWN {
+        return Err(format!("more than {MAX_UNKNOWN} fields that the interface does not know"));
+    }
+    unknown.push((name, json));
+    Ok(())
+}
+
 /// The text of a value, once it is known to be JSON.
 pub(super) fn well_formed(json: &str) -> Result<&str, String> {
+    let is_plain = match json.as_bytes() {
+        [b'"', inside @ ..] => plain_length(inside) + 1 == inside.len(),
+        [b'-' | b'0'..=b'9', ..] => number::read(json).is_some(),
+        _ => matches!(json, "null" | "true" | "false"),
+    };
+    if is_plain {
+        return Ok(json);
+    }
     serde_json::from_str::<IgnoredAny>(json).map(|_| json).map_err(|fault| reason_of(&fault))
 }
 
@@ -154,40 +171,9 @@ pub(super) fn reason_of(fault: &serde_json::Error) -> String {
     format!("not JSON: {}", &text[..end])
 }
 
-/// Text, borrowed where it has no escapes.
-#[derive(serde::Deserialize)]
-#[serde(transparent)]
-struct Text<'a>(#[serde(borrow)] Cow<'a, str>);
-
-struct Fields<'a>(Vec<(Cow<'a, str>, &'a str)>);
-
-impl<'de> Deserialize<'de> for Fields<'de> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Collect;
-
-        impl<'de> Visitor<'de> for Collect {
-            type Value = Fields<'de>;
-
-            fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-                formatter.write_str("an object")
-            }
-
-            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
-                let mut fields = Vec::with_capacity(4);
-                while let Some((Text(name), value)) = map.next_entry::<Text<'de>, &'de RawValue>()? {
-                    fields.push((name, value.get()));
-                }
-                Ok(Fields(fields))
-            }
-        }
-
-        deserializer.deserialize_map(Collect)
-    }
-}
-
 #[cfg(test)]
 mod tests {
-    use super::{Field, Record};
+    use super::{Field, read};
     use crate::interface::{Signal, Ticker};
 
     #[test]
@@ -208,12 +194,30 @@ mod tests {
 
     #[test]
     fn a_field_that_is_missing_or_stands_twice_is_named() {
-        let mut record = Record::read(r#" {"a": 1, "b": 2, "\u0061": 3} "#).unwrap();
-        assert_eq!(record.require("a").unwrap_err(), "field `a` stands twice");
-        assert_eq!(record.require("c").unwrap_err(), "missing field `c`");
-        assert_eq!(record.require("b").unwrap().json, "2");
-        assert_eq!(Record::read("[1]").unwrap_err(), "expected an object, found an array");
-        assert_eq!(Record::read("NaN").unwrap_err(), "expected an object, found something that is not JSON");
-        assert_eq!(Record::read("{\"a\" 1}").unwrap_err(), "not JSON: expected `:`");
+        let reason = |text: &str| {
+            let ([a, _, c], _) = read(text, ["a", "b", "c"])?;
+            a.number().and(c.number()).map(|_| ())
+        };
+        for (text, expected) in [
+            (r#"{"a": 1, "b": 2, "\u0061": 3}"#, "field `a` stands twice"),
+            (r#"{"a": 1}"#, "missing field `c`"),
+            ("[1]", "expected an object, found an array"),
+            ("NaN", "expected an object, found something that is not JSON"),
+            (r#"{"a" 1}"#, "expected `:`, found `1`"),
+            (r#"{"x": y}"#, "`x`: not JSON: expected value"),
+            (r#"{"a": 1 "c": 2}"#, "expected `,` or `}`, found `\"`"),
+        ] {
+            assert_eq!(reason(text), Err(expected.to_owned()), "{text}");
+        }
+    }
+
+    #[test]
+    fn fields_are_found_in_any_order_and_others_are_kept() {
+        let text = r#" { "z" : [1] , "b":"x" ,"a": -1.5, "z": null } "#;
+        let ([a, b, c], unknown) = read(text, ["a", "b", "c"]).unwrap();
+        assert_eq!(a.number(), Ok(-1.5));
+        assert_eq!(b.string().as_deref(), Ok("x"));
+        assert!(!c.is_there());
+        assert_eq!(unknown, [("z".into(), "[1]"), ("z".into(), "null")]);
     }
 }

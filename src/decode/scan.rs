@@ -111,7 +111,7 @@ impl Scanner {
         }
     }
 
-    /// Takes at least one byte of some.
+    /// Takes the bytes that belong together, or finds that none do and changes its state.
     fn step(&mut self, bytes: &[u8], batch: &mut Batch) -> Result<usize, Malformed> {
         match self.state {
             State::Piece(skip) => Ok(self.in_piece(skip, bytes, batch)),

@@ -10,7 +10,7 @@ use memchr::memchr2;
 /// The search for the end of one value.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Skip {
-    /// A number, `true`, `false`, `null`, or what stands in the place of one: it ends before white space or punctuation.
+    /// A number, `true`, `false`, `null`, or what stands in place of one: it ends before white space or punctuation.
     Scalar,
     /// A string, an array or an object: it ends with its own last byte.
     Enclosed(Enclosed),
@@ -78,8 +78,48 @@ impl Skip {
     }
 }
 
+/// So many bytes are looked at together: one bit of a word for each.
+const BLOCK: usize = 64;
+
 impl Enclosed {
     fn advance(&mut self, bytes: &[u8]) -> Option<usize> {
+        let mut at = 0;
+        while let Some(block) = bytes[at..].first_chunk::<BLOCK>() {
+            // Blocks without escapes are most of them. A string that is the value itself is found faster byte by byte.
+            let is_plain = self.depth > 0 && !matches!(self.text, Text::Escaped) && !has_backslash(block);
+            let end = if is_plain { self.block(block) } else { self.bytewise(block) };
+            if let Some(length) = end {
+                return Some(at + length);
+            }
+            at += BLOCK;
+        }
+        self.bytewise(&bytes[at..]).map(|length| at + length)
+    }
+
+    /// Goes on with a block that has no escapes. Quotes then come in pairs, and which bytes stand between the two of a
+    /// pair is the running parity of the quotes; of all other bytes only the brackets outside are looked at.
+    fn block(&mut self, block: &[u8; BLOCK]) -> Option<usize> {
+        let quotes = bits(block.map(|byte| byte == b'"'));
+        // `[` and `{`, `]` and `}` differ in one bit, and so do the two of a pair but for another two. What else looks
+        // like them is told apart below.
+        let brackets = bits(block.map(|byte| (byte | 0x20) & 0xf9 == b'{' & 0xf9));
+        let mut within = running_parity(quotes);
+        if matches!(self.text, Text::Within) {
+            within = !within;
+        }
+        let mut outside = brackets & !within;
+        while outside != 0 {
+            let at = outside.trailing_zeros() as usize;
+            outside &= outside - 1;
+            if self.is_even_after(MARKS[usize::from(block[at])]) {
+                return Some(at + 1);
+            }
+        }
+        self.text = if within >> (BLOCK - 1) == 0 { Text::Outside } else { Text::Within };
+        None
+    }
+
+    fn bytewise(&mut self, bytes: &[u8]) -> Option<usize> {
         let mut at = 0;
         loop {
             match self.text {
@@ -123,11 +163,57 @@ impl Enclosed {
     }
 }
 
+fn has_backslash(block: &[u8; BLOCK]) -> bool {
+    // Not `contains`, which stops at the first and so cannot look at many at once.
+    block.iter().fold(false, |found, &byte| found | (byte == b'\\'))
+}
+
+/// The bits of a word, the first flag in the lowest.
+fn bits(flags: [bool; BLOCK]) -> u64 {
+    /// Multiplied by this, eight bytes that are 0 or 1 gather in the highest byte, the first in its lowest bit.
+    const GATHER: u64 = 0x0102_0408_1020_4080;
+    let bytes = flags.map(u8::from);
+    let (words, _) = bytes.as_chunks::<8>();
+    let gathered = words.iter().map(|&word| u64::from_le_bytes(word).wrapping_mul(GATHER) >> 56);
+    gathered.zip((0..).step_by(8)).fold(0, |bits, (byte, place)| bits | byte << place)
+}
+
+/// Each bit set when an odd number of bits are set from the lowest to it.
+fn running_parity(mut bits: u64) -> u64 {
+    for shift in [1, 2, 4, 8, 16, 32] {
+        bits ^= bits << shift;
+    }
+    bits
+}
+
+/// How many bytes of the inside of a string mean themselves: up to the first quote, backslash or control character.
+#[inline]
+pub(super) fn plain_length(bytes: &[u8]) -> usize {
+    const ONES: u64 = u64::MAX / 0xff;
+    const HIGHS: u64 = ONES << 7;
+    // Subtracting sets the highest bit of a byte that is below what is subtracted. It may borrow from the byte above,
+    // so only the lowest of the bits that are set is sure to be right; no other is looked at.
+    let below = |word: u64, bound: u8| word.wrapping_sub(ONES * u64::from(bound)) & !word & HIGHS;
+    let (words, rest) = bytes.as_chunks::<8>();
+    for (at, &word) in words.iter().enumerate() {
+        let word = u64::from_le_bytes(word);
+        let is = |byte: u8| below(word ^ (ONES * u64::from(byte)), 1);
+        let found = below(word, b' ') | is(b'"') | is(b'\\');
+        if found != 0 {
+            return at * 8 + found.trailing_zeros() as usize / 8;
+        }
+    }
+    let is_special = |&byte: &u8| byte < b' ' || byte == b'"' || byte == b'\\';
+    bytes.len() - rest.len() + rest.iter().position(is_special).unwrap_or(rest.len())
+}
+
+#[inline]
 fn ends_scalar(byte: u8) -> bool {
     is_white(byte) || matches!(byte, b',' | b':' | b'"' | b'[' | b']' | b'{' | b'}')
 }
 
 /// Whether a byte is one of the four that JSON takes as white space.
+#[inline]
 pub(super) fn is_white(byte: u8) -> bool {
     matches!(byte, b' ' | b'\n' | b'\r' | b'\t')
 }
@@ -139,7 +225,7 @@ pub(super) fn shown(byte: u8) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::Skip;
+    use super::{Skip, plain_length};
 
     fn end_of(text: &str) -> Option<usize> {
         Skip::begin(text.as_bytes()[0])?.advance(text.as_bytes())
@@ -154,6 +240,41 @@ mod tests {
         assert_eq!(end_of("[[[]]"), None, "the outermost is still open");
         assert_eq!(end_of("12"), None, "a number may go on");
         assert_eq!(end_of(","), None, "no value begins there");
+    }
+
+    #[test]
+    fn the_plain_beginning_of_a_string_is_as_long_as_its_bytes_say() {
+        for length in 0..20 {
+            for at in 0..=length {
+                for special in (0..=255).filter(|byte| *byte < b' ' || matches!(byte, b'"' | b'\\')) {
+                    let mut text: Vec<u8> =
+                        (0..length).map(|place| [b'a', b' ', 0x7f, 0x80, 0xff, b'!'][place % 6]).collect();
+                    assert_eq!(plain_length(&text), length);
+                    text.insert(at, special);
+                    assert_eq!(plain_length(&text), at, "{text:?}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn blocks_and_bytes_agree() {
+        // Every byte of the marks and some that look like them, in an order that repeats nowhere near a block.
+        let letters = *br#""{}[]\\"Y_y"z{x"#;
+        let mut state = 1_u64;
+        for round in 0..2_000 {
+            let mut text = b"[".to_vec();
+            for _ in 0..300 {
+                state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+                // Escapes are rare in most rounds, so that whole blocks are without any.
+                let letter = letters[(state >> 60) as usize % letters.len()];
+                text.push(if letter == b'\\' && round % 8 > 0 { b'[' } else { letter });
+            }
+            let Some(Skip::Enclosed(mut by_byte)) = Skip::begin(b'[') else { panic!("a value begins") };
+            let Some(Skip::Enclosed(mut by_block)) = Skip::begin(b'[') else { panic!("a value begins") };
+            assert_eq!(by_block.advance(&text), by_byte.bytewise(&text), "{}", String::from_utf8_lossy(&text));
+            assert_eq!(by_block.deepest, by_byte.deepest);
+        }
     }
 
     #[test]

@@ -12,38 +12,23 @@ use arrow::array::{ArrayRef, Float64Array, RecordBatch, StringArray, TimestampMi
 
 use super::batch::Piece;
 use super::notes::{self, Notes, Place};
-use super::record::{Field, Record};
+use super::record::{self, Field, Fields};
 use super::{Answer, Decoded, Part};
-use crate::interface::Ticker;
 use crate::tables::{News, NewsTable};
 
-/// The names of what a summary says of one article.
-struct Names {
-    reference: &'static str,
-    score: &'static str,
-    link: &'static str,
-    summary: &'static str,
-}
+const REFERENCES: [&str; 3] = ["low_article", "high_article", "avg_article"];
 
-const ARTICLES: [Names; 3] = [
-    Names {
-        reference: "low_article",
-        score: "low_score_latest30",
-        link: "low_link_latest30",
-        summary: "low_summary_latest30",
-    },
-    Names {
-        reference: "high_article",
-        score: "high_score_latest30",
-        link: "high_link_latest30",
-        summary: "high_summary_latest30",
-    },
-    Names {
-        reference: "avg_article",
-        score: "avg_score_latest30",
-        link: "avg_link_latest30",
-        summary: "avg_summary_latest30",
-    },
+/// The fields of the older form, article by article.
+const TRAILING: [&str; 9] = [
+    "low_score_latest30",
+    "low_link_latest30",
+    "low_summary_latest30",
+    "high_score_latest30",
+    "high_link_latest30",
+    "high_summary_latest30",
+    "avg_score_latest30",
+    "avg_link_latest30",
+    "avg_summary_latest30",
 ];
 
 /// Decodes a body that is one summary.
@@ -63,84 +48,94 @@ pub(super) fn decode(answer: &Answer<'_>, pieces: &[Piece<'_>]) -> Decoded {
 }
 
 /// What a summary says of one article.
-#[derive(Default)]
 struct Article {
+    /// None in the older form.
     date: Option<i64>,
-    score: Option<f64>,
-    link: Option<String>,
+    score: f64,
+    link: String,
+    /// None in the newer form.
     summary: Option<String>,
 }
 
+/// What a summary says, and its fields as they are kept.
+struct Summary<'p> {
+    debtor: Cow<'p, str>,
+    articles: [Article; 3],
+    extra: Vec<(Cow<'p, str>, String)>,
+}
+
 fn read(answer: &Answer<'_>, notes: &mut Notes<'_>, text: &str) -> Result<RecordBatch, String> {
-    let mut record = Record::read(text)?;
-    let ticker: Ticker = record.require("ticker")?.one_of()?;
-    answer.check_ticker(answer.asked_ticker().as_str(), &ticker)?;
-    let debtor = record.require("debtor")?.string()?.into_owned();
-    let mut extra = Vec::new();
-    let mut references = Vec::new();
-    let articles = if is_older(&record) {
-        let crawl_date = record.require("crawl_date")?;
-        crawl_date.string()?;
-        extra.push((Cow::from("crawl_date"), crawl_date.json.to_owned()));
-        trailing(&mut record)?
-    } else {
-        let mut articles = Vec::new();
-        for Names { reference: name, .. } in &ARTICLES {
-            let (article, reference) = reference(answer, record.require(name)?)?;
-            articles.push(article);
-            references.push((*name, reference));
-        }
-        articles
-    };
+    let (references, _) = record::read(text, REFERENCES)?;
+    let (trailing, _) = record::read(text, TRAILING)?;
+    let ([crawl_date], _) = record::read(text, ["crawl_date"])?;
+    let is_there = |field: &Field<'_>| field.is_there();
+    let is_older = !references.iter().any(is_there) && (crawl_date.is_there() || trailing.iter().any(is_there));
+    let summary = if is_older { read_older(answer, notes, text)? } else { read_newer(answer, notes, text)? };
     notes.typed();
-    notes.unknown("", record.unknown());
-    if answer.rules.keep_extra {
-        extra.extend(record.unknown().iter().map(|(name, json)| (name.clone(), (*json).to_owned())));
-    }
-    for (name, reference) in &references {
-        notes.unknown(&format!("/{name}"), reference.unknown());
-        extra.extend(answer.rules.extra(reference.unknown()).map(|below| (Cow::from(*name), below)));
-    }
-    let extra = notes::extra(extra.iter().map(|(name, json)| (&**name, json.as_str())));
-    Ok(row(debtor, articles, extra))
+    let extra = notes::extra(summary.extra.iter().map(|(name, json)| (&**name, json.as_str())));
+    Ok(row(&summary.debtor, summary.articles, extra))
 }
 
-fn is_older(summary: &Record<'_>) -> bool {
-    let has_references = ARTICLES.iter().any(|names| summary.has(names.reference));
-    let has_trailing = |names: &Names| [names.score, names.link, names.summary].iter().any(|name| summary.has(name));
-    !has_references && (summary.has("crawl_date") || ARTICLES.iter().any(has_trailing))
+fn read_newer<'p>(answer: &Answer<'_>, notes: &mut Notes<'_>, text: &'p str) -> Result<Summary<'p>, String> {
+    let [low, high, avg] = REFERENCES;
+    let ([ticker, debtor, low, high, avg], unknown) = record::read(text, ["ticker", "debtor", low, high, avg])?;
+    answer.check_ticker(answer.asked_ticker().as_str(), &ticker.one_of()?)?;
+    let debtor = debtor.string()?;
+    let [low, high, avg] = [reference(answer, low)?, reference(answer, high)?, reference(answer, avg)?];
+    notes.unknown("", &unknown);
+    let mut extra = kept(answer, unknown);
+    for (name, (_, unknown)) in REFERENCES.iter().zip([&low, &high, &avg]) {
+        notes.unknown(&format!("/{name}"), unknown);
+        extra.extend(answer.rules.extra(unknown).map(|below| (Cow::from(*name), below)));
+    }
+    Ok(Summary { debtor, articles: [low.0, high.0, avg.0], extra })
 }
 
-/// The article of a reference, and the reference with the fields that are unknown.
-fn reference<'r>(answer: &Answer<'_>, field: Field<'r>) -> Result<(Article, Record<'r>), String> {
-    let mut record = field.record()?;
-    let mut read = || {
-        Ok(Article {
-            date: Some(record.require("date")?.date(answer.rules.dates)?.micros),
-            score: Some(record.require("score")?.score()?),
-            link: Some(record.require("link")?.string()?.into_owned()),
+/// The article of a reference, and the fields of the reference that are unknown.
+fn reference<'p>(answer: &Answer<'_>, field: Field<'p>) -> Result<(Article, Fields<'p>), String> {
+    let json = field.json()?;
+    let read = || {
+        let ([date, score, link], unknown) = record::read(json, ["date", "score", "link"])?;
+        let article = Article {
+            date: Some(date.date(answer.rules.dates)?.micros),
+            score: score.score()?,
+            link: link.string()?.into_owned(),
             summary: None,
+        };
+        Ok((article, unknown))
+    };
+    read().map_err(|reason: String| field.at_fault(&reason))
+}
+
+fn read_older<'p>(answer: &Answer<'_>, notes: &mut Notes<'_>, text: &'p str) -> Result<Summary<'p>, String> {
+    let [a, b, c, d, e, f, g, h, i] = TRAILING;
+    let names = ["ticker", "debtor", "crawl_date", a, b, c, d, e, f, g, h, i];
+    let ([ticker, debtor, crawl_date, trailing @ ..], unknown) = record::read(text, names)?;
+    answer.check_ticker(answer.asked_ticker().as_str(), &ticker.one_of()?)?;
+    let debtor = debtor.string()?;
+    crawl_date.string()?;
+    let article = |[score, link, summary]: [Field<'_>; 3]| -> Result<Article, String> {
+        Ok(Article {
+            date: None,
+            score: score.score()?,
+            link: link.string()?.into_owned(),
+            summary: Some(summary.string()?.into_owned()),
         })
     };
-    let article = read().map_err(|reason: String| field.at_fault(&reason))?;
-    Ok((article, record))
+    let [a, b, c, d, e, f, g, h, i] = trailing;
+    let articles = [article([a, b, c])?, article([d, e, f])?, article([g, h, i])?];
+    notes.unknown("", &unknown);
+    let mut extra = kept(answer, unknown);
+    extra.insert(0, (Cow::from("crawl_date"), crawl_date.json()?.to_owned()));
+    Ok(Summary { debtor, articles, extra })
 }
 
-/// The articles of the older form.
-fn trailing(record: &mut Record<'_>) -> Result<Vec<Article>, String> {
-    let mut articles = Vec::new();
-    for Names { score, link, summary, .. } in &ARTICLES {
-        articles.push(Article {
-            date: None,
-            score: Some(record.require(score)?.score()?),
-            link: Some(record.require(link)?.string()?.into_owned()),
-            summary: Some(record.require(summary)?.string()?.into_owned()),
-        });
-    }
-    Ok(articles)
+fn kept<'p>(answer: &Answer<'_>, unknown: Fields<'p>) -> Vec<(Cow<'p, str>, String)> {
+    let unknown = if answer.rules.keep_extra { unknown } else { Fields::new() };
+    unknown.into_iter().map(|(name, json)| (name, json.to_owned())).collect()
 }
 
-fn row(debtor: String, articles: Vec<Article>, extra: Option<String>) -> RecordBatch {
+fn row(debtor: &str, articles: [Article; 3], extra: Option<String>) -> RecordBatch {
     let mut columns: Vec<ArrayRef> = vec![Arc::new(StringArray::from_iter_values([debtor]))];
     for Article { date, score, link, summary } in articles {
         columns.push(Arc::new(TimestampMicrosecondArray::from(vec![date])));

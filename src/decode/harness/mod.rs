@@ -1,0 +1,316 @@
+//! What must hold for any bytes whatever: for fuzzing, and for the tests that mutate known bodies.
+//!
+//! Each function takes arbitrary bytes and panics when a promise is broken. The oracle is `serde_json` with types of
+//! its own, and shares no code with what it judges but the reading of dates, which has its own harness here.
+
+mod oracle;
+#[cfg(test)]
+mod tests;
+
+use std::convert::Infallible;
+use std::io::Read;
+
+use arrow::array::{Array, AsArray, RecordBatch};
+use arrow::datatypes::{Float64Type, Int8Type, Int16Type, Int32Type, TimestampMicrosecondType};
+use chrono::{DateTime, NaiveDate};
+use serde_json::value::RawValue;
+
+use super::batch::{Batch, Bounds};
+use super::scan::{Malformed, Scanner, Shape};
+use super::stream::Batches;
+use super::{Answer, Decoded, Fault, Part, Rules, date as dates, number};
+use crate::interface::Endpoint;
+use crate::plan::{NaiveRule, Request};
+use crate::tables::NewsTable;
+use oracle::{Pairs, Said, expected};
+
+/// The ticker that operations of one ticker are asked with.
+const TICKER: &str = "AAPL";
+
+/// How many pieces the object of a body has.
+pub fn count_pieces(body: &[u8]) -> usize {
+    let mut batches = Batches::new(body, Shape::Fields, Bounds::ANSWER);
+    let mut count = 0;
+    while let Ok(Some(batch)) = batches.next::<Infallible>() {
+        count += batch.pieces().len();
+    }
+    count
+}
+
+/// A body is cut as `serde_json` cuts it, however it arrives.
+pub fn scan(data: &[u8]) {
+    let Some((&choice, body)) = data.split_first() else { return };
+    let shape = [Shape::Fields, Shape::Elements, Shape::Record, Shape::Anything][usize::from(choice % 4)];
+    let cut = cut_by(shape, body, body.len().max(1));
+    assert_eq!(cut, cut_by(shape, body, usize::from(choice / 4) + 1), "the way it arrives makes a difference");
+    match (cut, pairs_of(shape, body)) {
+        (cut, Some(pairs)) => {
+            let pairs = pairs.into_iter().map(|(name, json)| Cut { name: Some(name), value: json.into_bytes() });
+            assert_eq!(cut, Ok(pairs.collect()));
+        }
+        // What is not JSON may be cut only because nobody looked into the pieces.
+        (Ok(pieces), None) => {
+            let is_json = |value: &[u8]| serde_json::from_slice::<&RawValue>(value).is_ok();
+            assert!(pieces.iter().any(|piece| piece.name.is_none() || !is_json(&piece.value)), "{pieces:?}");
+        }
+        (Err(Malformed { offset, .. }), None) => assert!(offset <= body.len() as u64),
+    }
+}
+
+/// A piece; its name is none when it cannot be read, and empty where there are none.
+#[derive(Debug, PartialEq)]
+struct Cut {
+    name: Option<String>,
+    value: Vec<u8>,
+}
+
+fn cut_by(shape: Shape, body: &[u8], portion: usize) -> Result<Vec<Cut>, Malformed> {
+    let mut batch = Batch::new(Bounds { batch_bytes: usize::MAX, batch_pieces: usize::MAX, ..Bounds::ANSWER });
+    let mut scanner = Scanner::new(shape);
+    for bytes in body.chunks(portion) {
+        scanner.feed(bytes, &mut batch)?;
+    }
+    scanner.finish(&mut batch)?;
+    let pieces = batch.pieces();
+    for piece in &pieces {
+        assert!(
+            body[piece.offset as usize..].starts_with(piece.value),
+            "the offset of a value is that of its first byte"
+        );
+    }
+    let cut = |piece: &super::batch::Piece<'_>| Cut {
+        name: piece.name().ok().map(|name| name.into_owned()),
+        value: piece.value.to_vec(),
+    };
+    Ok(pieces.iter().map(cut).collect())
+}
+
+/// The pieces of a body by `serde_json`; none when it is not JSON, or not of the shape.
+fn pairs_of(shape: Shape, body: &[u8]) -> Option<Vec<(String, String)>> {
+    let body = body.strip_prefix(b"\xef\xbb\xbf").unwrap_or(body);
+    let first = *body.trim_ascii_start().first()?;
+    let unnamed = |json: &RawValue| (String::new(), json.get().to_owned());
+    match shape {
+        Shape::Fields => {
+            let Pairs(pairs) = serde_json::from_slice(body).ok()?;
+            Some(pairs.into_iter().map(|(name, json)| (name, json.get().to_owned())).collect())
+        }
+        Shape::Elements | Shape::Anything if first == b'[' => {
+            let elements: Vec<&RawValue> = serde_json::from_slice(body).ok()?;
+            Some(elements.into_iter().map(unnamed).collect())
+        }
+        Shape::Elements => None,
+        Shape::Record if first != b'{' => None,
+        Shape::Record | Shape::Anything => {
+            serde_json::from_slice::<&RawValue>(body).ok().map(|json| vec![unnamed(json)])
+        }
+    }
+}
+
+/// An answer says what the oracle says that it says, however it arrives; and no fault passes without a word.
+pub fn decode(data: &[u8]) {
+    let [operation, choice, body @ ..] = data else { return };
+    let endpoint = Endpoint::ALL[usize::from(*operation) % Endpoint::ALL.len()];
+    let zone = "America/New_York".parse().unwrap_or(NaiveRule::Utc);
+    let rules = Rules {
+        dates: [NaiveRule::Utc, NaiveRule::Wall, zone][usize::from(choice % 3)],
+        keep_extra: choice & 0x10 != 0,
+    };
+    let request = Request {
+        endpoint,
+        ticker: TICKER.parse().ok(),
+        sector: None,
+        period: "15d".parse().ok().filter(|_| choice & 0x20 != 0),
+        regime: "bull".parse().ok().filter(|_| choice & 0x40 != 0),
+    };
+    let answer = Answer { request: &request, rules };
+    let outcome = outcome_of(&answer, body);
+    let portions = Portions { body, length: usize::from(*choice) + 1 };
+    assert_eq!(outcome, outcome_of(&answer, portions), "the way it arrives makes a difference");
+    let Ok(outcome) = outcome else {
+        assert!(pairs_of(answer.shape(), body).is_none(), "a body of the right shape is malformed: {outcome:?}");
+        return;
+    };
+    if outcome.reasons.iter().any(|reason| reason.starts_with("nested more than")) {
+        return;
+    }
+    match expected(&answer, pairs_of(answer.shape(), body)) {
+        Some(expected) => outcome.is_as(expected),
+        None => assert!(outcome.rejected > 0, "what is not JSON passed without a word: {outcome:?}"),
+    }
+}
+
+/// A body that arrives in portions.
+struct Portions<'a> {
+    body: &'a [u8],
+    length: usize,
+}
+
+impl Read for Portions<'_> {
+    fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
+        let (portion, rest) = self.body.split_at(self.body.len().min(self.length).min(buffer.len()));
+        buffer[..portion.len()].copy_from_slice(portion);
+        self.body = rest;
+        Ok(portion.len())
+    }
+}
+
+/// What an answer said, in the terms of the oracle.
+#[derive(Debug, Default, PartialEq)]
+struct Outcome {
+    said: Vec<Said>,
+    pointers: Vec<String>,
+    reasons: Vec<String>,
+    drift: Vec<(String, u64)>,
+    unusual: u64,
+    records: u64,
+    rejected: u64,
+}
+
+fn outcome_of(answer: &Answer<'_>, body: impl Read) -> Result<Outcome, (u64, String)> {
+    let mut outcome = Outcome::default();
+    let decoded = answer.decode(body, |decoded| {
+        let Decoded { parts, rejects, drift, unusual, records, rejected } = decoded;
+        outcome.said.extend(parts.into_iter().flat_map(said));
+        for reject in rejects {
+            outcome.pointers.push(reject.pointer);
+            outcome.reasons.push(reject.reason);
+        }
+        outcome.drift.extend(drift.into_iter().map(|drift| (drift.field, drift.count)));
+        outcome.unusual += unusual;
+        outcome.records += records;
+        outcome.rejected += rejected;
+        Ok::<(), Infallible>(())
+    });
+    match decoded {
+        Ok(()) => Ok(outcome),
+        Err(Fault::Malformed { offset, reason }) => Err((offset, reason)),
+        Err(fault) => panic!("a slice cannot break off: {fault:?}"),
+    }
+}
+
+impl Outcome {
+    fn is_as(&self, expected: oracle::Expected) {
+        assert_eq!(self.said, expected.said);
+        assert_eq!(self.unusual, expected.unusual);
+        assert_eq!(self.rejected, expected.pointers.len() as u64);
+        assert_eq!(self.records, expected.typed + self.rejected);
+        let mut pointers = expected.pointers;
+        for pointer in &self.pointers {
+            let found = pointers.iter().position(|known| known == pointer);
+            pointers.swap_remove(found.unwrap_or_else(|| panic!("{pointer} should not be set aside: {self:?}")));
+        }
+        assert_eq!(self.pointers.is_empty(), self.rejected == 0);
+        // Longer names are clipped and more fields are counted together.
+        let is_whole = expected.drift.len() < 60 && expected.drift.keys().all(|field| field.len() < 200);
+        if is_whole {
+            assert_eq!(self.drift.iter().cloned().collect::<std::collections::BTreeMap<_, _>>(), expected.drift);
+        }
+    }
+}
+
+/// What a part says, row by row.
+fn said(part: Part) -> Vec<Said> {
+    let text = |rows: &RecordBatch, column: usize, row: usize| {
+        let column = rows.column(column).as_string::<i32>();
+        column.is_valid(row).then(|| column.value(row).to_owned())
+    };
+    let number = |rows: &RecordBatch, column: usize, row: usize| {
+        let column = rows.column(column).as_primitive::<Float64Type>();
+        column.is_valid(row).then(|| column.value(row).to_bits())
+    };
+    let date = |rows: &RecordBatch, column: usize, row: usize| {
+        let column = rows.column(column).as_primitive::<TimestampMicrosecondType>();
+        column.is_valid(row).then(|| column.value(row))
+    };
+    match part {
+        Part::Series(series) => {
+            let rows = &series.rows;
+            let offsets = rows.column(1).as_primitive::<Int16Type>();
+            let signals = rows.column(2).as_dictionary::<Int8Type>();
+            let row = |row| Said::Row {
+                date: date(rows, 0, row),
+                offset: offsets.is_valid(row).then(|| offsets.value(row)),
+                signal: signals.values().as_string::<i32>().value(signals.keys().value(row) as usize).to_owned(),
+                confidence: number(rows, 3, row),
+                extra: oracle::pairs(text(rows, 4, row)),
+            };
+            let head = Said::Series(series.key.clone());
+            std::iter::once(head).chain((0..rows.num_rows()).map(row)).collect()
+        }
+        Part::News(table, news) => {
+            let rows = &news.rows;
+            let row = |row| match table {
+                NewsTable::Articles => Said::Article {
+                    position: rows.column(0).as_primitive::<Int32Type>().value(row),
+                    date: date(rows, 1, row),
+                    texts: [text(rows, 2, row), text(rows, 4, row)],
+                    score: number(rows, 3, row),
+                    extra: oracle::pairs(text(rows, 5, row)),
+                },
+                NewsTable::Summaries => Said::Summary {
+                    debtor: text(rows, 0, row),
+                    dates: [1, 5, 9].map(|column| date(rows, column, row)),
+                    scores: [2, 6, 10].map(|column| number(rows, column, row)),
+                    links: [3, 7, 11].map(|column| text(rows, column, row)),
+                    summaries: [4, 8, 12].map(|column| text(rows, column, row)),
+                },
+                NewsTable::SentimentHistory => Said::Record {
+                    position: rows.column(0).as_primitive::<Int32Type>().value(row),
+                    json: text(rows, 1, row),
+                },
+            };
+            (0..rows.num_rows()).map(row).collect()
+        }
+        Part::Tickers(tickers) => tickers.into_iter().map(Said::Ticker).collect(),
+    }
+}
+
+/// A date that is read is the one that `chrono` reads, and what `chrono` reads in a form of the interface is read.
+pub fn date(data: &[u8]) {
+    let Ok(text) = std::str::from_utf8(data) else { return };
+    let read = dates::read(text, NaiveRule::Utc).ok();
+    let wall = dates::read(text, NaiveRule::Wall).ok();
+    assert_eq!(read.map(|date| date.offset_minutes), wall.map(|date| date.offset_minutes));
+    let instant = DateTime::parse_from_rfc3339(&text.replacen(' ', "T", 1)).ok();
+    let naive = || {
+        let form = if text.contains('.') { "%Y-%m-%dT%H:%M:%S%.f" } else { "%Y-%m-%dT%H:%M:%S" };
+        let padded = if text.len() == 10 { format!("{text}T00:00:00") } else { text.replacen(' ', "T", 1) };
+        chrono::NaiveDateTime::parse_from_str(&padded, form).ok()
+    };
+    if let Some(read) = read {
+        let colonless = text.len() > 5 && text.is_char_boundary(text.len() - 2) && !text.ends_with('Z');
+        let written = match read.offset_minutes {
+            None => naive().map(|naive| naive.and_utc().timestamp_micros()),
+            // An offset without a colon is not of RFC 3339.
+            Some(_) if instant.is_none() && colonless => {
+                let (start, end) = text.split_at(text.len() - 2);
+                let text = format!("{start}:{end}").replacen(' ', "T", 1);
+                DateTime::parse_from_rfc3339(&text).ok().map(|instant| instant.timestamp_micros())
+            }
+            Some(_) => instant.map(|instant| instant.timestamp_micros()),
+        };
+        assert_eq!(Some(read.micros), written, "{text:?}");
+    }
+    let is_plain = text.is_ascii()
+        && text.len() >= 19
+        && text[..19].bytes().all(|byte| byte.is_ascii_digit() || b"-:T".contains(&byte));
+    let is_leap_second = text.get(17..19) == Some("60");
+    let is_fine = text.split_once('.').is_some_and(|(_, rest)| rest.bytes().take_while(u8::is_ascii_digit).count() > 9);
+    if is_plain && instant.is_some() && !is_leap_second && !is_fine && !text.contains(['t', 'z']) {
+        assert!(read.is_some(), "{text:?}");
+    }
+    let day = NaiveDate::parse_from_str(text, "%Y-%m-%d").ok();
+    if day.is_some_and(|day| day.format("%Y-%m-%d").to_string() == text && text.len() == 10) {
+        assert!(read.is_some(), "{text:?}");
+    }
+}
+
+/// A number is read when it is one of JSON's and finite, and is then the nearest.
+pub fn score(data: &[u8]) {
+    let Ok(text) = std::str::from_utf8(data) else { return };
+    let is_number = text.starts_with(|first: char| first == '-' || first.is_ascii_digit())
+        && serde_json::from_str::<&RawValue>(text).is_ok_and(|json| json.get().len() == text.len());
+    let nearest = text.parse::<f64>().ok().filter(|value| is_number && value.is_finite());
+    assert_eq!(number::read(text).map(f64::to_bits), nearest.map(f64::to_bits), "{text:?}");
+}

@@ -1,0 +1,370 @@
+//! What an answer says, by `serde_json` and the plainest code that says it.
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry as Place;
+use std::fmt;
+
+use serde::Deserialize;
+use serde::de::{DeserializeOwned, Deserializer, MapAccess, Visitor};
+use serde_json::value::RawValue;
+
+use super::super::{Answer, date};
+use super::TICKER;
+use crate::interface::{Endpoint, Period, Regime, SentimentSummary, Signal, Ticker, TrailingSummary};
+use crate::tables::SeriesKey;
+
+/// An object as its names and values, in order, with those that stand twice.
+pub(super) struct Pairs<'a>(pub(super) Vec<(String, &'a RawValue)>);
+
+impl<'de> Deserialize<'de> for Pairs<'de> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Collect;
+        impl<'de> Visitor<'de> for Collect {
+            type Value = Pairs<'de>;
+
+            fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+                formatter.write_str("an object")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+                let mut pairs = Vec::new();
+                while let Some(pair) = map.next_entry()? {
+                    pairs.push(pair);
+                }
+                Ok(Pairs(pairs))
+            }
+        }
+        deserializer.deserialize_map(Collect)
+    }
+}
+
+/// Names and values, as text.
+pub(super) type Extra = Vec<(String, String)>;
+
+/// The names and values of kept fields; none when none are kept.
+pub(super) fn pairs(extra: Option<String>) -> Extra {
+    let Some(text) = extra else { return Extra::new() };
+    let Pairs(pairs) = serde_json::from_str(&text).expect("what is kept is an object");
+    pairs.into_iter().map(|(name, json)| (name, json.get().to_owned())).collect()
+}
+
+/// One thing that an answer says.
+#[derive(Debug, PartialEq)]
+pub(super) enum Said {
+    Series(SeriesKey),
+    Row {
+        date: Option<i64>,
+        offset: Option<i16>,
+        signal: String,
+        confidence: Option<u64>,
+        extra: Extra,
+    },
+    Article {
+        position: i32,
+        date: Option<i64>,
+        texts: [Option<String>; 2],
+        score: Option<u64>,
+        extra: Extra,
+    },
+    Summary {
+        debtor: Option<String>,
+        dates: [Option<i64>; 3],
+        scores: [Option<u64>; 3],
+        links: [Option<String>; 3],
+        summaries: [Option<String>; 3],
+    },
+    Record {
+        position: i32,
+        json: Option<String>,
+    },
+    Ticker(Ticker),
+}
+
+/// All that an answer says.
+#[derive(Debug, Default)]
+pub(super) struct Expected {
+    pub(super) said: Vec<Said>,
+    /// The places of what is set aside.
+    pub(super) pointers: Vec<String>,
+    pub(super) drift: BTreeMap<String, u64>,
+    pub(super) unusual: u64,
+    pub(super) typed: u64,
+}
+
+/// What an answer says whose body is cut into these pieces; none when it is not JSON.
+pub(super) fn expected(answer: &Answer<'_>, pieces: Option<Vec<(String, String)>>) -> Option<Expected> {
+    let mut expected = Expected::default();
+    for (position, (key, json)) in pieces?.iter().enumerate() {
+        let pointer = format!("/{}", key.replace('~', "~0").replace('/', "~1"));
+        let element = format!("/{position}");
+        let read = match answer.request.endpoint {
+            Endpoint::SignalsHistory | Endpoint::LegacyHistory => expected.history(answer, TICKER, ["", ""], json),
+            Endpoint::Signals | Endpoint::LegacySignals => expected.latest(answer, json),
+            Endpoint::SocialSentiment => expected.summary(answer, json),
+            Endpoint::NewsArticles => expected.article(answer, position, json),
+            Endpoint::HistoricalSentiment => {
+                expected.said.push(Said::Record { position: position as i32, json: Some(json.clone()) });
+                expected.typed += 1;
+                Some(())
+            }
+            Endpoint::TickersAvailable => typed(json).map(|ticker| {
+                expected.said.push(Said::Ticker(ticker));
+                expected.typed += 1;
+            }),
+            _ => expected.history(answer, key, [&pointer, "/*"], json),
+        };
+        if read.is_none() {
+            expected.pointers.push(match answer.request.endpoint {
+                endpoint if !endpoint.is_of_one_ticker() && endpoint != Endpoint::TickersAvailable => pointer,
+                Endpoint::NewsArticles | Endpoint::TickersAvailable => element,
+                _ => String::new(),
+            });
+        }
+    }
+    Some(expected)
+}
+
+fn typed<T: DeserializeOwned>(json: &str) -> Option<T> {
+    serde_json::from_str(json).ok()
+}
+
+/// A structure from an object: `serde` would take an array of its fields as well.
+fn record<'a, T: Deserialize<'a>>(json: &'a str) -> Option<T> {
+    json.starts_with('{').then(|| serde_json::from_str(json).ok())?
+}
+
+fn finite(json: &RawValue) -> Option<f64> {
+    let is_number = json.get().starts_with(|first: char| first == '-' || first.is_ascii_digit());
+    json.get().parse().ok().filter(|value: &f64| is_number && value.is_finite())
+}
+
+fn score(json: &RawValue) -> Option<f64> {
+    finite(json).or_else(|| {
+        let text: String = typed(json.get())?;
+        text.parse().ok().filter(|value: &f64| value.is_finite())
+    })
+}
+
+#[derive(Deserialize)]
+struct Entry<'a> {
+    #[serde(borrow)]
+    date: Cow<'a, str>,
+    signal: Signal,
+    #[serde(borrow)]
+    confidence: &'a RawValue,
+}
+
+#[derive(Deserialize)]
+struct Latest<'a> {
+    ticker: Ticker,
+    #[serde(borrow)]
+    date: Option<Cow<'a, str>>,
+    period: Period,
+    regime: Regime,
+    #[serde(alias = "ei")]
+    signal: Signal,
+    #[serde(borrow, alias = "ci")]
+    confidence: &'a RawValue,
+}
+
+#[derive(Deserialize)]
+struct Article<'a> {
+    #[serde(borrow)]
+    date: Cow<'a, str>,
+    title: String,
+    #[serde(borrow)]
+    score: Option<&'a RawValue>,
+    link: String,
+}
+
+impl Expected {
+    fn unknown(&mut self, pattern: &str, json: &str, known: &[&str]) -> Extra {
+        let Pairs(pairs) = serde_json::from_str(json).expect("it has been typed");
+        let unknown: Extra = pairs
+            .into_iter()
+            .filter(|(name, _)| !known.contains(&name.as_str()))
+            .map(|(name, json)| (name, json.get().to_owned()))
+            .collect();
+        for (name, _) in &unknown {
+            *self.drift.entry(format!("{pattern}/{}", name.replace('~', "~0").replace('/', "~1"))).or_default() += 1;
+        }
+        unknown
+    }
+
+    fn is_asked(answer: &Answer<'_>, asked: &str, key: &SeriesKey) -> bool {
+        key.ticker.as_str() == asked
+            && answer.request.period.is_none_or(|period| period == key.period)
+            && answer.request.regime.is_none_or(|regime| regime == key.regime)
+    }
+
+    fn history(&mut self, answer: &Answer<'_>, asked: &str, place: [&str; 2], json: &str) -> Option<()> {
+        let [pointer, pattern] = place;
+        let Pairs(pairs) = serde_json::from_str(json).ok()?;
+        let only = |name: &str| {
+            let mut found = pairs.iter().filter(|(known, _)| known == name);
+            found.next().filter(|_| found.next().is_none()).map(|(_, json)| json.get())
+        };
+        let names: Vec<&str> = pairs
+            .iter()
+            .map(|(name, _)| name.as_str())
+            .filter(|name| ["predictions", "items"].contains(name))
+            .collect();
+        let key = SeriesKey {
+            ticker: typed(only("ticker")?)?,
+            period: typed(only("period")?)?,
+            regime: typed(only("regime")?)?,
+            source: answer.request.endpoint,
+        };
+        let name = *names.first()?;
+        let entries: Vec<&RawValue> = serde_json::from_str(only(name)?).ok()?;
+        let beside = match names[..] {
+            [_] => None,
+            [first, second] if first != second => Some(second),
+            _ => return None,
+        };
+        if !Self::is_asked(answer, asked, &key) {
+            return None;
+        }
+        self.pointers.extend(beside.map(|beside| format!("{pointer}/{beside}")));
+        self.unknown(pattern, json, &["ticker", "period", "regime", "predictions", "items"]);
+        self.said.push(Said::Series(key));
+        let mut rows: BTreeMap<i64, (date::Date, Entry<'_>, Extra)> = BTreeMap::new();
+        for (position, json) in entries.iter().enumerate() {
+            let entry = record::<Entry<'_>>(json.get());
+            let read = entry.and_then(|entry| Some((date::read(&entry.date, answer.rules.dates).ok()?, entry)));
+            match read.filter(|(_, entry)| finite(entry.confidence).is_some()) {
+                Some((date, entry)) => {
+                    let extra =
+                        self.unknown(&format!("{pattern}/{name}/*"), json.get(), &["date", "signal", "confidence"]);
+                    match rows.entry(date.micros) {
+                        Place::Vacant(place) => drop(place.insert((date, entry, extra))),
+                        Place::Occupied(_) => self.pointers.push(format!("{pointer}/{name}/{position}")),
+                    }
+                }
+                None => self.pointers.push(format!("{pointer}/{name}/{position}")),
+            }
+        }
+        rows.into_values().for_each(|(date, entry, extra)| self.row(answer, Some(date), &entry, extra));
+        Some(())
+    }
+
+    fn row(&mut self, answer: &Answer<'_>, date: Option<date::Date>, entry: &Entry<'_>, extra: Extra) {
+        let confidence = finite(entry.confidence);
+        self.typed += 1;
+        self.unusual += u64::from(confidence.is_some_and(|confidence| !(0.0..=1.0).contains(&confidence)));
+        self.said.push(Said::Row {
+            date: date.map(|date| date.micros),
+            offset: date.and_then(|date| date.offset_minutes),
+            signal: entry.signal.to_string(),
+            confidence: confidence.map(f64::to_bits),
+            extra: if answer.rules.keep_extra { extra } else { Extra::new() },
+        });
+    }
+
+    fn latest(&mut self, answer: &Answer<'_>, json: &str) -> Option<()> {
+        let Pairs(pairs) = serde_json::from_str(json).ok()?;
+        let has = |name: &str| pairs.iter().any(|(known, _)| known == name);
+        let is_newer = has("signal") || has("confidence");
+        let [signal, confidence, other, another] = if is_newer || !(has("ei") || has("ci")) {
+            ["signal", "confidence", "ei", "ci"]
+        } else {
+            ["ei", "ci", "", ""]
+        };
+        // The fields of the other form are unknown fields then, and have no type.
+        let of_form: Vec<String> = pairs
+            .iter()
+            .filter(|(name, _)| name != other && name != another)
+            .map(|(name, json)| format!("{}:{}", serde_json::Value::from(name.as_str()), json.get()))
+            .collect();
+        let text = format!("{{{}}}", of_form.join(","));
+        // A form that stands twice would be a duplicate for the older one only when it is read.
+        let twice = ["ei", "ci"].iter().any(|name| pairs.iter().filter(|(known, _)| known == name).count() > 1);
+        let latest: Latest<'_> = serde_json::from_str(&text).ok().filter(|_| !twice)?;
+        let key = SeriesKey {
+            ticker: latest.ticker,
+            period: latest.period,
+            regime: latest.regime,
+            source: answer.request.endpoint,
+        };
+        let date = latest.date.map(|text| date::read(&text, answer.rules.dates)).transpose().ok()?;
+        let entry = Entry { date: "".into(), signal: latest.signal, confidence: latest.confidence };
+        if !Self::is_asked(answer, TICKER, &key) || finite(entry.confidence).is_none() {
+            return None;
+        }
+        let extra = self.unknown("", json, &["ticker", "date", "period", "regime", signal, confidence]);
+        self.said.push(Said::Series(key));
+        self.row(answer, date, &entry, extra);
+        Some(())
+    }
+
+    fn article(&mut self, answer: &Answer<'_>, position: usize, json: &str) -> Option<()> {
+        let article: Article<'_> = record(json)?;
+        let date = date::read(&article.date, answer.rules.dates).ok()?;
+        let score = article.score.map(|json| score(json).ok_or(())).transpose().ok()?;
+        let extra = self.unknown("/*", json, &["date", "title", "score", "link"]);
+        self.typed += 1;
+        self.said.push(Said::Article {
+            position: position as i32,
+            date: Some(date.micros),
+            texts: [Some(article.title), Some(article.link)],
+            score: score.map(f64::to_bits),
+            extra: if answer.rules.keep_extra { extra } else { Extra::new() },
+        });
+        Some(())
+    }
+
+    fn summary(&mut self, answer: &Answer<'_>, json: &str) -> Option<()> {
+        const ARTICLES: [&str; 3] = ["low", "high", "avg"];
+        let Pairs(pairs) = serde_json::from_str(json).ok()?;
+        let field = |name: &str| pairs.iter().find(|(known, _)| known == name).map(|(_, json)| *json);
+        let of = |part: &str| ARTICLES.map(|article| format!("{article}_{part}"));
+        let trailing = [of("score_latest30"), of("link_latest30"), of("summary_latest30")].concat();
+        let mut forms = [of("article").to_vec(), trailing, vec!["crawl_date".to_owned()]].concat();
+        if forms.iter().any(|name| pairs.iter().filter(|(known, _)| known == name).count() > 1) {
+            return None;
+        }
+        let is_newer = forms[..3].iter().any(|name| field(name).is_some());
+        let is_older = !is_newer && forms[3..].iter().any(|name| field(name).is_some());
+        let (debtor, ticker, dates, scores, links, summaries);
+        if is_older {
+            let older: TrailingSummary<'_> = record(json)?;
+            forms.drain(..3);
+            (debtor, ticker, dates) = (older.debtor.into_owned(), older.ticker, [None; 3]);
+            scores = of("score_latest30").map(|name| field(&name).and_then(score));
+            links = [older.low_link_latest30, older.high_link_latest30, older.avg_link_latest30].map(owned);
+            summaries =
+                [older.low_summary_latest30, older.high_summary_latest30, older.avg_summary_latest30].map(owned);
+        } else {
+            let newer: SentimentSummary<'_> = record(json)?;
+            forms.truncate(3);
+            let references = [newer.low_article, newer.high_article, newer.avg_article];
+            let read = |text: &str| date::read(text, answer.rules.dates).ok().map(|date| date.micros);
+            (debtor, ticker) = (newer.debtor.into_owned(), newer.ticker);
+            dates = references.each_ref().map(|reference| read(&reference.date));
+            scores = of("article").map(|name| {
+                let Pairs(reference) = record(field(&name)?.get())?;
+                reference.iter().find(|(known, _)| known == "score").and_then(|(_, json)| score(json))
+            });
+            links = references.map(|reference| owned(reference.link));
+            summaries = [None, None, None];
+        }
+        let is_whole = scores.iter().all(Option::is_some) && (is_older || dates.iter().all(Option::is_some));
+        if !is_whole || ticker.as_str() != TICKER {
+            return None;
+        }
+        self.typed += 1;
+        let known: Vec<&str> = forms.iter().map(String::as_str).chain(["ticker", "debtor"]).collect();
+        self.unknown("", json, &known);
+        for name in of("article").iter().filter(|_| !is_older) {
+            self.unknown(&format!("/{name}"), field(name)?.get(), &["date", "score", "link"]);
+        }
+        let scores = scores.map(|score| score.map(f64::to_bits));
+        self.said.push(Said::Summary { debtor: Some(debtor), dates, scores, links, summaries });
+        Some(())
+    }
+}
+
+fn owned(text: Cow<'_, str>) -> Option<String> {
+    Some(text.into_owned())
+}
