@@ -63,6 +63,8 @@ struct Found<'p> {
     regime: Option<Regime>,
     /// The name under which the entries stand.
     entries: Option<&'static str>,
+    /// Whether the other name stands beside it.
+    has_both: bool,
     unknown: Fields<'p>,
 }
 
@@ -98,7 +100,7 @@ impl<'a, 'p> Reader<'a, 'p> {
             self.field(name)?;
         }
         self.cursor.end()?;
-        let Found { ticker, period, regime, entries, unknown } = std::mem::take(&mut self.found);
+        let Found { ticker, period, regime, entries, unknown, .. } = std::mem::take(&mut self.found);
         let name = entries.ok_or_else(|| missing(ENTRIES[0]))?;
         let key = SeriesKey {
             ticker: ticker.ok_or_else(|| missing("ticker"))?,
@@ -114,19 +116,7 @@ impl<'a, 'p> Reader<'a, 'p> {
 
     fn field(&mut self, name: Cow<'p, str>) -> Result<(), String> {
         if let Some(name) = ENTRIES.into_iter().find(|&known| known == name) {
-            return match self.found.entries {
-                None => {
-                    self.found.entries = Some(name);
-                    self.entries(name)
-                }
-                Some(first) if first == name => Err(duplicate(name)),
-                Some(first) => {
-                    let json = well_formed(self.cursor.value()?)?;
-                    let reason = format!("`{name}` stands beside `{first}`, which is taken");
-                    self.notes.set_aside(|| self.place.below(format_args!("{name}")), reason, json.as_bytes());
-                    Ok(())
-                }
-            };
+            return self.entries_or_beside(name);
         }
         let json = self.cursor.value()?;
         let is_repeated = match &*name {
@@ -138,6 +128,22 @@ impl<'a, 'p> Reader<'a, 'p> {
             }
         };
         if is_repeated { Err(duplicate(&name)) } else { Ok(()) }
+    }
+
+    fn entries_or_beside(&mut self, name: &'static str) -> Result<(), String> {
+        let first = match self.found.entries {
+            None => {
+                self.found.entries = Some(name);
+                return self.entries(name);
+            }
+            Some(first) if first == name || self.found.has_both => return Err(duplicate(name)),
+            Some(first) => first,
+        };
+        self.found.has_both = true;
+        let json = well_formed(self.cursor.value()?)?;
+        let reason = format!("`{name}` stands beside `{first}`, which is taken");
+        self.notes.set_aside(|| self.place.below(format_args!("{name}")), reason, json.as_bytes());
+        Ok(())
     }
 
     fn entries(&mut self, name: &'static str) -> Result<(), String> {

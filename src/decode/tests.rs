@@ -125,6 +125,9 @@ fn entries_may_stand_under_either_name_and_under_both_the_first_is_taken() {
     assert_eq!(rows(&found.parts[0]).len(), 1);
     assert_eq!(aside(&found), [("/predictions", "`predictions` stands beside `items`, which is taken")]);
     assert_eq!(found.rejects[0].raw, "[]");
+    let twice = body.replace("]}", r#"],"predictions":[],"predictions":[]}"#);
+    let found = decoded(&of_ticker(Endpoint::SignalsHistory), twice);
+    assert_eq!(aside(&found), [("", "field `predictions` stands twice")]);
     assert_eq!(found.rejects[0].ticker.as_deref(), Some("AAPL"));
 }
 

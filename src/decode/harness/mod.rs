@@ -131,7 +131,9 @@ pub fn decode(data: &[u8]) {
         assert!(pairs_of(answer.shape(), body).is_none(), "a body of the right shape is malformed: {outcome:?}");
         return;
     };
-    if outcome.reasons.iter().any(|reason| reason.starts_with("nested more than")) {
+    // The oracle knows no bounds; their outcomes are known beforehand and tested by themselves.
+    let bounds = ["nested more than", "the key is longer than", "more than"];
+    if outcome.reasons.iter().any(|reason| bounds.iter().any(|bound| reason.starts_with(bound))) {
         return;
     }
     match expected(&answer, pairs_of(answer.shape(), body)) {
