@@ -83,16 +83,16 @@ impl Draft {
         self.tickers.extend(tickers);
     }
 
-    /// Adds records that were set aside.
+    /// Adds records that were set aside: `count` of them, of which very many may be told as one.
     ///
     /// # Errors
     ///
     /// When they cannot be written.
-    pub fn add_rejects(&mut self, rejects: &[Reject]) -> Result<()> {
+    pub fn add_rejects(&mut self, rejects: &[Reject], count: u64) -> Result<()> {
+        self.rejects += count;
         if rejects.is_empty() {
             return Ok(());
         }
-        self.rejects += rejects.len() as u64;
         let batch = Reject::batch(rejects).map_err(|error| self.failed(Rows::Rejects, error))?;
         self.write(Rows::Rejects, &batch)
     }

@@ -58,7 +58,7 @@ fn write(draft: &mut Draft, decoded: Decoded) -> Result<(), Error> {
             Part::Tickers(tickers) => draft.add_tickers(tickers),
         }
     }
-    draft.add_rejects(&decoded.rejects)?;
+    draft.add_rejects(&decoded.rejects, decoded.rejected)?;
     draft.add_oddities(decoded.drift, decoded.unusual);
     Ok(())
 }
