@@ -90,6 +90,28 @@ pub fn create(path: &Path) -> Result<File> {
     File::create_new(path).map_err(|source| Error::Write { path: path.to_owned(), source })
 }
 
+/// What is in a folder, in the order of its names; nothing where there is no folder.
+///
+/// # Errors
+///
+/// When it cannot be read.
+pub fn entries(folder: &Path) -> Result<Vec<PathBuf>> {
+    let failed = |source| Error::Read { path: folder.to_owned(), source };
+    let entries = match fs::read_dir(folder) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+        entries => entries.map_err(failed)?,
+    };
+    let paths: io::Result<Vec<PathBuf>> = entries.map(|entry| Ok(entry?.path())).collect();
+    let mut paths = paths.map_err(failed)?;
+    paths.sort();
+    Ok(paths)
+}
+
+/// Whether a name is one that readers pass over: what it names is being written, or was given up.
+pub fn is_hidden(path: &Path) -> bool {
+    path.file_name().is_some_and(|name| name.to_string_lossy().starts_with('.'))
+}
+
 /// Opens a file to read rows from.
 ///
 /// # Errors

@@ -67,11 +67,6 @@ pub(super) struct Answer {
 }
 
 impl Answer {
-    /// Whether a folder is an answer; one that is being written has a hidden name.
-    pub(super) fn is_complete(path: &Path) -> bool {
-        !path.file_name().is_some_and(|name| name.to_string_lossy().starts_with('.'))
-    }
-
     pub(super) fn read(path: PathBuf) -> Result<Self> {
         let file = path.join(RECORD);
         let text = std::fs::read(&file).map_err(|source| Error::Read { path: file.clone(), source })?;

@@ -100,12 +100,7 @@ impl Draft {
     /// Adds fields that nobody knows, and the number of confidences outside 0 to 1.
     pub fn add_oddities(&mut self, drift: Vec<Drift>, unusual: u64) {
         self.unusual += unusual;
-        for field in drift {
-            match self.drift.iter_mut().find(|known| known.endpoint == field.endpoint && known.field == field.field) {
-                Some(known) => known.count += field.count,
-                None => self.drift.push(field),
-            }
-        }
+        drift.into_iter().for_each(|field| field.add_to(&mut self.drift));
     }
 
     /// The rows and the rejects that were added.

@@ -54,6 +54,8 @@ pub(super) fn seal(
     }
     files.push(write_rejects(&folder.join(REJECTS), answers, repeated)?);
     files.push(write_requests(&folder.join(REQUESTS), answers)?);
+    let mut drift = Vec::new();
+    answers.iter().flat_map(|answer| answer.record.drift.clone()).for_each(|field| field.add_to(&mut drift));
     let seal = Seal {
         layout: LAYOUT,
         run: origin.run.clone(),
@@ -62,7 +64,7 @@ pub(super) fn seal(
         definition_digest: origin.definition_digest.clone(),
         started_at: origin.started_at,
         sealed_at,
-        drift: answers.iter().flat_map(|answer| answer.record.drift.clone()).collect(),
+        drift,
         files,
     };
     file::write_json(&folder.join(SEAL), &seal)?;

@@ -5,7 +5,6 @@ use std::path::{Path, PathBuf};
 
 use parquet::file::reader::{FileReader, SerializedFileReader};
 
-use super::answer::Answer;
 use super::seal::{LAYOUT, Origin, Seal};
 use super::sealed::SealedRun;
 use super::unfinished::{self, ANSWERS};
@@ -34,7 +33,7 @@ pub struct UnfinishedRun {
 pub fn sealed_runs(archive: &Path) -> Result<Vec<SealedRun>> {
     let is_run = |path: &PathBuf| path.file_name().is_some_and(|name| name.to_string_lossy().starts_with("run="));
     let mut runs = Vec::new();
-    for path in entries(archive)?.into_iter().filter(is_run).filter(|path| path.join(SEAL).exists()) {
+    for path in file::entries(archive)?.into_iter().filter(is_run).filter(|path| path.join(SEAL).exists()) {
         runs.push(open(&path)?);
     }
     Ok(runs)
@@ -49,11 +48,11 @@ pub fn unfinished_runs(archive: &Path) -> Result<Vec<UnfinishedRun>> {
     let of_folder = |path: PathBuf| {
         let text = fs::read(path.join(unfinished::RECORD)).ok()?;
         let Origin { run, definition, started_at, .. } = serde_json::from_slice(&text).ok()?;
-        let answers = entries(&path.join(ANSWERS)).ok()?;
-        let answers = answers.into_iter().filter(|path| Answer::is_complete(path)).count();
+        let answers = file::entries(&path.join(ANSWERS)).ok()?;
+        let answers = answers.into_iter().filter(|path| !file::is_hidden(path)).count();
         Some(UnfinishedRun { run, definition, started_at, answers })
     };
-    Ok(entries(&archive.join(FOLDER_OF_UNFINISHED))?.into_iter().filter_map(of_folder).collect())
+    Ok(file::entries(&archive.join(FOLDER_OF_UNFINISHED))?.into_iter().filter_map(of_folder).collect())
 }
 
 impl SealedRun {
@@ -102,16 +101,4 @@ fn open(path: &Path) -> Result<SealedRun> {
     }
     let seal: Seal = serde_json::from_value(value).map_err(|error| damaged(error.into()))?;
     Ok(SealedRun::new(path.to_owned(), seal))
-}
-
-/// What is in a folder, in the order of its names; nothing where there is none.
-fn entries(folder: &Path) -> Result<Vec<PathBuf>> {
-    let entries = match fs::read_dir(folder) {
-        Ok(entries) => entries,
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
-        Err(source) => return Err(Error::Read { path: folder.to_owned(), source }),
-    };
-    let mut paths: Vec<PathBuf> = entries.filter_map(|entry| Some(entry.ok()?.path())).collect();
-    paths.sort();
-    Ok(paths)
 }

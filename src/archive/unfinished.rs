@@ -98,8 +98,7 @@ impl Unfinished {
     }
 
     fn take_up(archive: &Path, folder: &Path, beginning: Beginning<'_>, digest: &str) -> Result<Option<Self>> {
-        let entries = fs::read_dir(folder).map_err(|source| Error::Read { path: folder.to_owned(), source })?;
-        for path in entries.filter_map(|entry| Some(entry.ok()?.path())) {
+        for path in file::entries(folder)? {
             // What is not whole, not ours, or not free is left alone.
             let Ok(lock) = File::open(path.join(RECORD)) else { continue };
             match lock.try_lock() {
@@ -211,8 +210,7 @@ fn read(text: &[u8]) -> Option<Origin> {
 
 /// The answers that are complete. One that cannot be read is asked for again.
 fn answers(folder: &Path) -> Result<BTreeMap<String, Answer>> {
-    let entries = fs::read_dir(folder).map_err(|source| Error::Read { path: folder.to_owned(), source })?;
-    let paths = entries.filter_map(|entry| Some(entry.ok()?.path())).filter(|path| Answer::is_complete(path));
+    let paths = file::entries(folder)?.into_iter().filter(|path| !file::is_hidden(path));
     let by_request = |answer: Answer| (answer.record.request.request.clone(), answer);
     Ok(paths.filter_map(|path| Answer::read(path).ok()).map(by_request).collect())
 }

@@ -7,7 +7,7 @@ use serde::Deserialize;
 
 use super::publication::RECORD;
 use crate::error::{Error, Result};
-use crate::file::FileRecord;
+use crate::file::{self, FileRecord};
 
 /// A published version of a dataset.
 #[derive(Clone, Debug)]
@@ -42,17 +42,8 @@ pub fn versions(datasets: &Path) -> Result<Vec<Version>> {
     Ok(versions)
 }
 
-/// The folders in a folder, links and hidden ones left out; none where there is no folder.
+/// The folders in a folder; links and hidden ones are none.
 fn folders(folder: &Path) -> Result<Vec<PathBuf>> {
-    let entries = match fs::read_dir(folder) {
-        Ok(entries) => entries,
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
-        Err(source) => return Err(Error::Read { path: folder.to_owned(), source }),
-    };
-    let is_hidden = |path: &Path| path.file_name().is_some_and(|name| name.to_string_lossy().starts_with('.'));
-    let paths = entries.filter_map(|entry| Some(entry.ok()?.path()));
-    let mut folders: Vec<PathBuf> =
-        paths.filter(|path| path.is_dir() && !path.is_symlink() && !is_hidden(path)).collect();
-    folders.sort();
-    Ok(folders)
+    let is_folder = |path: &PathBuf| path.is_dir() && !path.is_symlink() && !file::is_hidden(path);
+    Ok(file::entries(folder)?.into_iter().filter(is_folder).collect())
 }

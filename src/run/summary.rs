@@ -73,13 +73,7 @@ impl Tally {
             tally.records += answer.request.rows + answer.request.rejects;
             tally.rejects += answer.request.rejects;
             tally.unusual += answer.unusual;
-            for field in &answer.drift {
-                let is_same = |known: &&mut Drift| known.endpoint == field.endpoint && known.field == field.field;
-                match tally.drift.iter_mut().find(is_same) {
-                    Some(known) => known.count += field.count,
-                    None => tally.drift.push(field.clone()),
-                }
-            }
+            answer.drift.iter().cloned().for_each(|field| field.add_to(&mut tally.drift));
         }
         tally
     }

@@ -68,6 +68,16 @@ pub struct Drift {
     pub example: String,
 }
 
+impl Drift {
+    /// Adds it to a list in which no field stands twice.
+    pub fn add_to(self, list: &mut Vec<Self>) {
+        match list.iter_mut().find(|known| known.endpoint == self.endpoint && known.field == self.field) {
+            Some(known) => known.count += self.count,
+            None => list.push(self),
+        }
+    }
+}
+
 /// A request that was answered.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct RequestRecord {
