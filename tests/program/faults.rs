@@ -88,7 +88,7 @@ fn a_wait_that_the_service_asks_for_is_kept_and_one_that_is_over_is_not() {
         let then = chrono::DateTime::<chrono::Utc>::from(SystemTime::now()) + chrono::TimeDelta::seconds(seconds);
         then.to_rfc2822().replace("+0000", "GMT")
     };
-    for (name, expected) in [("2", 2..10), ("in 3 s", 1..10), ("0", 0..2), ("an hour ago", 0..2), ("soon", 0..2)] {
+    for (name, expected) in [("2", 2..30), ("in 3 s", 1..30), ("0", 0..8), ("an hour ago", 0..8), ("soon", 0..8)] {
         let wait = match name {
             "in 3 s" => date(3),
             "an hour ago" => date(-3600),
