@@ -213,7 +213,7 @@ impl Decoded {
     fn followed_by(mut self, next: Self) -> Self {
         self.parts.extend(next.parts);
         self.rejects.extend(next.rejects);
-        next.drift.into_iter().for_each(|drift| notes::add(&mut self.drift, drift));
+        next.drift.into_iter().for_each(|drift| drift.add_to(&mut self.drift));
         self.unusual += next.unusual;
         self.records += next.records;
         self.rejected += next.rejected;

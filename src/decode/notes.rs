@@ -1,7 +1,7 @@
 //! What is noticed beside the rows: records set aside, unknown fields, unusual values.
 //!
 //! Notes are bounded, for a body may hold nothing but faults: past its room, faults of a piece are counted in the last
-//! reject instead of listed, and past [`MAX_FIELDS`] unknown fields are counted together.
+//! reject instead of listed, and so many unknown fields are counted together as [`Drift::add_to`] says.
 
 use std::borrow::Cow;
 
@@ -9,9 +9,6 @@ use super::batch::{Piece, Site};
 use super::{Answer, Decoded, Part, clip};
 use crate::plan::Request;
 use crate::tables::{Drift, Reject};
-
-/// So many unknown fields are told apart; more than that is noise.
-const MAX_FIELDS: usize = 64;
 
 /// How much of an unknown field's value, or of its name, is shown; in bytes.
 const EXAMPLE_BYTES: usize = 200;
@@ -137,7 +134,7 @@ impl<'a> Notes<'a> {
             }
             let field = format!("{pattern}/{}", clip::beginning(&name, EXAMPLE_BYTES));
             let example = clip::beginning(json, EXAMPLE_BYTES);
-            add(&mut self.drift, Drift { endpoint: self.request.endpoint, field, count: 1, example });
+            Drift { endpoint: self.request.endpoint, field, count: 1, example }.add_to(&mut self.drift);
         }
     }
 
@@ -145,7 +142,7 @@ impl<'a> Notes<'a> {
     pub(super) fn absorb(&mut self, other: Self) {
         self.rejects.extend(other.rejects);
         self.rejects.extend(other.over.map(closing));
-        other.drift.into_iter().for_each(|drift| add(&mut self.drift, drift));
+        other.drift.into_iter().for_each(|drift| drift.add_to(&mut self.drift));
         self.unusual += other.unusual;
         self.records += other.records;
         self.rejected += other.rejected;
@@ -156,18 +153,6 @@ impl<'a> Notes<'a> {
         let Self { mut rejects, over, drift, unusual, records, rejected, .. } = self;
         rejects.extend(over.map(closing));
         Decoded { parts, rejects, drift, unusual, records, rejected }
-    }
-}
-
-/// Counts a field with those like it.
-pub(super) fn add(counted: &mut Vec<Drift>, mut drift: Drift) {
-    let is_known = counted.iter().any(|known| known.field == drift.field);
-    if !is_known && counted.len() >= MAX_FIELDS {
-        drift.field = "/…".to_owned();
-    }
-    match counted.iter_mut().find(|known| known.field == drift.field) {
-        Some(known) => known.count += drift.count,
-        None => counted.push(drift),
     }
 }
 

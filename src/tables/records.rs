@@ -69,10 +69,22 @@ pub struct Drift {
 }
 
 impl Drift {
+    /// How many fields are told apart; the names of fields are the vendor's, and may be without end.
+    const MAX_FIELDS: usize = 64;
+
+    /// What the others are counted under.
+    const THE_REST: &str = "/…";
+
     /// Adds it to a list in which no field stands twice.
-    pub fn add_to(self, list: &mut Vec<Self>) {
-        match list.iter_mut().find(|known| known.endpoint == self.endpoint && known.field == self.field) {
-            Some(known) => known.count += self.count,
+    pub fn add_to(mut self, list: &mut Vec<Self>) {
+        let place = |list: &[Self], drift: &Self| {
+            list.iter().position(|known| known.endpoint == drift.endpoint && known.field == drift.field)
+        };
+        if list.len() >= Self::MAX_FIELDS && place(list, &self).is_none() {
+            Self::THE_REST.clone_into(&mut self.field);
+        }
+        match place(list, &self) {
+            Some(known) => list[known].count += self.count,
             None => list.push(self),
         }
     }
@@ -136,5 +148,24 @@ impl RequestRecord {
             Arc::new(TimestampMicrosecondArray::from_iter_values(seen).with_timezone("UTC")),
         ];
         RecordBatch::try_new(Arc::new(schema), columns)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Drift;
+    use crate::interface::Endpoint;
+
+    #[test]
+    fn fields_without_end_are_counted_in_a_list_that_has_one() {
+        let mut list = Vec::new();
+        for number in 0..10_000 {
+            let (field, example) = (format!("/*/{}", number % 5_000), "1".to_owned());
+            Drift { endpoint: Endpoint::Signals, field, count: 1, example }.add_to(&mut list);
+        }
+        assert_eq!(list.len(), 65);
+        assert_eq!(list.iter().map(|field| field.count).sum::<u64>(), 10_000);
+        assert_eq!((list[0].field.as_str(), list[0].count), ("/*/0", 2));
+        assert_eq!(list[64].field, "/…");
     }
 }
