@@ -10,7 +10,7 @@ use std::sync::LazyLock;
 
 use bellwether::decode::{Answer, Part, Rules, harness};
 use bellwether::interface::{Endpoint, HistoryEntry, NewsArticle, SectorHistory};
-use bellwether::plan::{NaiveRule, Request};
+use bellwether::plan::Request;
 use chrono::{Days, NaiveDate};
 use divan::Bencher;
 use divan::counter::BytesCount;
@@ -22,7 +22,7 @@ fn main() {
 
 const TICKERS: usize = 50;
 const ENTRIES: u64 = 1260;
-const RULES: Rules = Rules { dates: NaiveRule::Utc, keep_extra: false };
+const RULES: Rules = Rules { keep_extra: false };
 
 /// A sector's histories as the service writes them: five years of days, newest first.
 static HISTORIES: LazyLock<String> = LazyLock::new(|| {
@@ -71,7 +71,6 @@ fn rows_of(request: &Request, body: &str) -> usize {
         for part in decoded.parts {
             rows += match part {
                 Part::Series(series) => series.rows.num_rows(),
-                Part::News(_, news) => news.rows.num_rows(),
                 Part::Tickers(tickers) => tickers.len(),
             };
         }

@@ -86,12 +86,30 @@ pub enum Error {
     },
 
     /// An archive of another layout.
-    #[error("`{}` has layout {layout}, which this version cannot read", path.display())]
+    #[error("`{}` has layout {layout}; this version reads layout {known}", path.display())]
     Layout {
         /// The run.
         path: PathBuf,
         /// Its layout.
         layout: u64,
+        /// The layout that is read.
+        known: u32,
+    },
+
+    /// A run of an archive that others came after, and that is gone.
+    #[error("run `{run}` is missing in `{}`", archive.display())]
+    MissingRun {
+        /// Its name.
+        run: String,
+        /// The archive.
+        archive: PathBuf,
+    },
+
+    /// Observations that cannot be put together.
+    #[error("cannot put together what was observed")]
+    Settle {
+        /// Why.
+        source: Reason,
     },
 
     /// A run that is not there.
@@ -307,10 +325,18 @@ impl Error {
                 &"free some space and run it again; what was published before is untouched"
             }
             Self::Status { status: 404, .. } => &"this service may not have that operation any more",
+            Self::Layout { layout, known, .. } if *layout < u64::from(*known) => {
+                &"move the archive away and run the definition again; read the old one with the version that wrote it"
+            }
             Self::Layout { .. } => &"use the version of bellwether that wrote it, or a later one",
+            Self::MissingRun { .. } => {
+                &"put it back from a copy: later runs hold only what changed since; or move the archive away"
+            }
             Self::NoRun { .. } => &"`bellwether runs` lists those that are there",
             Self::Unverified { .. } => &"put them back from a copy, or move the run or version that holds them away",
-            Self::Damaged { .. } => &"run the definition again; the file cannot be trusted",
+            Self::Damaged { .. } => {
+                &"`bellwether verify` says what else is not as it was written; put it back from a copy"
+            }
             _ => return None,
         };
         Some(hint.to_string())

@@ -1,6 +1,5 @@
 //! What is kept of one answer until its run is sealed.
 
-use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::BufReader;
 use std::path::{Path, PathBuf};
@@ -12,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use crate::error::{Error, Result};
 use crate::file;
 use crate::interface::Ticker;
-use crate::tables::{Drift, NewsTable, RequestRecord, SeriesKey};
+use crate::tables::{Drift, RequestRecord, SeriesKey};
 
 pub(super) const RECORD: &str = "answer.json";
 
@@ -21,12 +20,9 @@ pub(super) const RECORD: &str = "answer.json";
 pub struct AnswerRecord {
     /// The request, and how it was answered.
     pub request: RequestRecord,
-    /// The key of each series, in the order of their rows.
+    /// The key of each series, in the order of their rows. A long one may come in pieces, and a ticker that is only
+    /// listed has none.
     pub series: Vec<SeriesKey>,
-    /// The ticker of each piece of news, in the order of their rows.
-    pub news: BTreeMap<NewsTable, Vec<Ticker>>,
-    /// The tickers that it listed.
-    pub tickers: Vec<Ticker>,
     /// Fields that the interface does not know.
     pub drift: Vec<Drift>,
     /// Confidences outside 0 to 1.
@@ -36,26 +32,25 @@ pub struct AnswerRecord {
 impl AnswerRecord {
     /// The tickers that it speaks of.
     pub fn named(&self) -> impl Iterator<Item = &Ticker> {
-        self.series.iter().map(|key| &key.ticker).chain(&self.tickers)
+        self.series.iter().map(|key| &key.ticker)
     }
 }
 
 /// The files of an answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(super) enum Rows {
-    Signals,
-    News(NewsTable),
+    /// What could be typed, a batch for each piece of a series.
+    Typed,
+    /// What could not.
     Rejects,
 }
 
 impl Rows {
-    pub(super) fn file(self) -> String {
-        let name = match self {
-            Self::Signals => "signals",
-            Self::News(table) => table.as_str(),
-            Self::Rejects => "rejects",
-        };
-        format!("{name}.arrow")
+    pub(super) fn file(self) -> &'static str {
+        match self {
+            Self::Typed => "rows.arrow",
+            Self::Rejects => "rejects.arrow",
+        }
     }
 }
 

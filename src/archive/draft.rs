@@ -12,8 +12,8 @@ use arrow::ipc::writer::FileWriter;
 use super::answer::{Answer, AnswerRecord, RECORD, Rows};
 use crate::error::{Error, Result};
 use crate::file;
-use crate::interface::Ticker;
-use crate::tables::{Drift, News, NewsTable, Reject, RequestRecord, Series, SeriesKey};
+use crate::interface::{Endpoint, Ticker};
+use crate::tables::{Drift, Reject, RequestRecord, Series, SeriesKey};
 
 /// What one answer says, on its way to the disk. Dropped before it is committed, it leaves nothing.
 pub struct Draft {
@@ -21,8 +21,6 @@ pub struct Draft {
     target: PathBuf,
     files: BTreeMap<Rows, FileWriter<BufWriter<File>>>,
     series: Vec<SeriesKey>,
-    news: BTreeMap<NewsTable, Vec<Ticker>>,
-    tickers: Vec<Ticker>,
     drift: Vec<Drift>,
     unusual: u64,
     rows: u64,
@@ -43,8 +41,6 @@ impl Draft {
             target: answers.join(name),
             files: BTreeMap::new(),
             series: Vec::new(),
-            news: BTreeMap::new(),
-            tickers: Vec::new(),
             drift: Vec::new(),
             unusual: 0,
             rows: 0,
@@ -53,34 +49,22 @@ impl Draft {
         })
     }
 
-    /// Adds a series of signals.
+    /// Adds a series, or a piece of a long one.
     ///
     /// # Errors
     ///
     /// When it cannot be written.
     pub fn add_series(&mut self, series: Series) -> Result<()> {
         self.rows += series.rows.num_rows() as u64;
-        self.write(Rows::Signals, &series.rows)?;
+        self.write(Rows::Typed, &series.rows)?;
         self.series.push(series.key);
         Ok(())
     }
 
-    /// Adds what it says of a ticker.
-    ///
-    /// # Errors
-    ///
-    /// When it cannot be written.
-    pub fn add_news(&mut self, table: NewsTable, news: News) -> Result<()> {
-        self.rows += news.rows.num_rows() as u64;
-        self.write(Rows::News(table), &news.rows)?;
-        self.news.entry(table).or_default().push(news.ticker);
-        Ok(())
-    }
-
     /// Adds tickers that it lists.
-    pub fn add_tickers(&mut self, tickers: Vec<Ticker>) {
+    pub fn add_tickers(&mut self, source: Endpoint, tickers: Vec<Ticker>) {
         self.rows += tickers.len() as u64;
-        self.tickers.extend(tickers);
+        self.series.extend(tickers.into_iter().map(|ticker| SeriesKey::of_ticker(source, ticker)));
     }
 
     /// Adds records that were set aside: `count` of them, of which very many may be told as one.
@@ -116,8 +100,6 @@ impl Draft {
         let record = AnswerRecord {
             request,
             series: std::mem::take(&mut self.series),
-            news: std::mem::take(&mut self.news),
-            tickers: std::mem::take(&mut self.tickers),
             drift: std::mem::take(&mut self.drift),
             unusual: self.unusual,
         };

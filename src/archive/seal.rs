@@ -1,16 +1,21 @@
 //! The seal of a run: what it is, and what every file of it must be.
 
+use std::fs;
 use std::path::{Path, PathBuf};
 
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 
+use crate::error::{Error, Reason, Result};
 use crate::file::FileRecord;
 use crate::tables::Drift;
 use crate::time::as_record;
 
-/// The version of the layout; readers refuse a later one.
-pub const LAYOUT: u32 = 1;
+/// The version of the layout; readers refuse every other one.
+pub const LAYOUT: u32 = 2;
+
+/// The name of the seal's file.
+pub(super) const SEAL: &str = "run.json";
 
 /// Whose a run is, and since when: what `unfinished.json` says.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -37,18 +42,89 @@ pub struct Seal {
     pub run: String,
     /// The version of the program that wrote it.
     pub bellwether: String,
-    /// The definition's name.
-    pub definition: String,
-    /// The SHA-256 of the definition's text.
-    pub definition_digest: String,
-    /// When the run began.
+    /// Whose run it is; none of a run that was compacted out of others.
+    pub definition: Option<Definition>,
+    /// When the run began: of a compacted run, when the first of those that it replaces did.
     #[serde(with = "as_record")]
     pub started_at: DateTime<Utc>,
-    /// When the run was sealed.
+    /// When the run was sealed: of a compacted run, when the last of those that it replaces was.
     #[serde(with = "as_record")]
     pub sealed_at: DateTime<Utc>,
+    /// The runs that came before it, whose fingerprints it went on from: one, unless several were made at once.
+    pub after: Vec<String>,
+    /// The run whose fingerprints are those that this run does not list; none when it lists all.
+    pub since: Option<String>,
+    /// The runs whose place it takes.
+    pub replaces: Vec<String>,
+    /// What it changed.
+    pub changes: Counts,
     /// Fields of the answers that the interface does not know.
     pub drift: Vec<Drift>,
     /// Every file of the run.
     pub files: Vec<FileRecord>,
+}
+
+/// A definition, as far as a run remembers it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Definition {
+    /// Its name.
+    pub name: String,
+    /// The SHA-256 of its text.
+    pub digest: String,
+}
+
+/// How many cells, of all tables, and how many series came and went.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Counts {
+    /// Cells that were not there before.
+    pub added: u64,
+    /// Cells of which something else was said.
+    pub revised: u64,
+    /// Cells that were no longer there.
+    pub withdrawn: u64,
+    /// Series that an answer listed for the first time, or again.
+    pub listed: u64,
+    /// Series that an answer to the same request no longer listed.
+    pub delisted: u64,
+}
+
+impl std::ops::AddAssign for Counts {
+    fn add_assign(&mut self, other: Self) {
+        self.added += other.added;
+        self.revised += other.revised;
+        self.withdrawn += other.withdrawn;
+        self.listed += other.listed;
+        self.delisted += other.delisted;
+    }
+}
+
+impl Seal {
+    pub(super) fn read(folder: &Path) -> Result<Self> {
+        let file = folder.join(SEAL);
+        let text = fs::read(&file).map_err(|source| Error::Read { path: file.clone(), source })?;
+        let damaged = |source: Reason| Error::Damaged { path: file.clone(), source };
+        let value: serde_json::Value = serde_json::from_slice(&text).map_err(|error| damaged(error.into()))?;
+        // Another layout may have another seal: its version is all that can be relied on.
+        match value["layout"].as_u64() {
+            Some(layout) if layout == u64::from(LAYOUT) => {}
+            Some(layout) => return Err(Error::Layout { path: folder.to_owned(), layout, known: LAYOUT }),
+            None => return Err(damaged("it names no layout".into())),
+        }
+        serde_json::from_value(value).map_err(|error| damaged(error.into()))
+    }
+
+    /// The record of one of its files.
+    pub fn file(&self, name: &str) -> Option<&FileRecord> {
+        self.files.iter().find(|file| file.name == name)
+    }
+
+    /// The rows of one of its files; none where it has no such file.
+    pub fn rows(&self, name: &str) -> u64 {
+        self.file(name).map_or(0, |file| file.rows)
+    }
+
+    /// The size of all its files.
+    pub fn bytes(&self) -> u64 {
+        self.files.iter().map(|file| file.bytes).sum()
+    }
 }

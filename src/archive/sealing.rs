@@ -1,37 +1,35 @@
-//! Puts the answers of a run in order and seals them.
+//! Seals a run: what its answers changed is worked out, written down in order, and renamed to its place.
 //!
-//! Rows come from the answers' files series by series, so memory follows the size of a row group and not of the run.
+//! Series are settled some tickers at a time, so memory follows the size of these and not of the run.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
+use std::sync::Arc;
 
-use arrow::array::RecordBatch;
-use arrow::datatypes::SchemaRef;
+use arrow::array::{ArrayRef, RecordBatch, TimestampMicrosecondArray};
 use arrow::error::ArrowError;
 use chrono::{DateTime, Utc};
-use parquet::arrow::ArrowWriter;
-use parquet::basic::{Compression, ZstdLevel};
-use parquet::errors::ParquetError;
-use parquet::file::metadata::SortingColumn;
-use parquet::file::properties::WriterProperties;
+use rayon::prelude::*;
 
 use super::answer::{Answer, Batches, Rows};
-use super::seal::{LAYOUT, Origin, Seal, sealed_path};
-use super::{REJECTS, REQUESTS, SEAL, SIGNALS, SealedRun};
+use super::index::{Archive, SealedRun};
+use super::listings::{self, LISTINGS, Listing};
+use super::past::{OfTicker, Past};
+use super::remembered::{self, Extent, Memory, Name, Remembered, SERIES};
+use super::rowfile::Rowfile;
+use super::seal::{Counts, Definition, LAYOUT, Origin, SEAL, Seal, sealed_path};
+use super::settling::{Compared, Settled};
+use super::spool::{Spool, Told};
+use super::tables::Tables;
+use super::{REJECTS, REQUESTS};
 use crate::error::{Error, Result};
 use crate::file::{self, FileRecord};
 use crate::interface::Ticker;
-use crate::tables::{
-    News, NewsTable, Observed, Reject, RequestRecord, Series, SeriesKey, SeriesTable, with_agreed_columns,
-};
+use crate::tables::{Change, Reject, RequestRecord, SeriesKey, Table};
 
-/// Rows of a row group: small enough to skip the tickers that are not wanted, large enough to compress.
-const ROW_GROUP_ROWS: usize = 1 << 17;
-/// How many pieces are put together before they are handed to a file.
-const PIECES: usize = 32;
-/// How many files of answers are open at once.
-const OPEN_FILES: usize = 200;
+/// How many series are settled at a time, at least, but for the last.
+const SERIES_AT_ONCE: usize = 64;
 
 /// Seals a run: writes its files into a folder of the unfinished run, and renames the folder.
 pub(super) fn seal(
@@ -46,24 +44,30 @@ pub(super) fn seal(
         fs::remove_dir_all(&folder).map_err(|source| Error::Write { path: folder.clone(), source })?;
     }
     fs::create_dir(&folder).map_err(|source| Error::Write { path: folder.clone(), source })?;
-    let mut spool = Spool { answers, open: HashMap::new() };
-    let (signals, repeated) = write_signals(&folder.join(SIGNALS), &mut spool)?;
-    let mut files = vec![signals];
-    for table in NewsTable::ALL {
-        files.push(write_news(&folder, table, &mut spool)?);
-    }
-    files.push(write_rejects(&folder.join(REJECTS), answers, repeated)?);
+    // Only now, and not when the run began: another run may have been sealed in between.
+    let before = Archive::open(archive)?;
+    let heads = before.heads();
+    let base = base(&before, &heads)?;
+    let mut settling = Settling::begin(&before, &heads, &folder, base.is_some())?;
+    let mut spool = Spool::of(answers, origin.run.as_str().into());
+    settling.settle(&mut spool)?;
+    let (mut files, changes) = settling.finish()?;
+    files.push(write_rejects(&folder.join(REJECTS), answers, &spool.repeated)?);
     files.push(write_requests(&folder.join(REQUESTS), answers)?);
     let mut drift = Vec::new();
     answers.iter().flat_map(|answer| answer.record.drift.clone()).for_each(|field| field.add_to(&mut drift));
+    let definition = Definition { name: origin.definition.clone(), digest: origin.definition_digest.clone() };
     let seal = Seal {
         layout: LAYOUT,
         run: origin.run.clone(),
         bellwether: env!("CARGO_PKG_VERSION").to_owned(),
-        definition: origin.definition.clone(),
-        definition_digest: origin.definition_digest.clone(),
+        definition: Some(definition),
         started_at: origin.started_at,
         sealed_at,
+        after: heads.iter().map(|run| run.name().to_owned()).collect(),
+        since: base,
+        replaces: Vec::new(),
+        changes,
         drift,
         files,
     };
@@ -73,173 +77,197 @@ pub(super) fn seal(
     Ok(SealedRun::new(path, seal))
 }
 
-/// Where the rows of a piece are: which answer, and which batch of its file.
-#[derive(Clone, Copy)]
-struct Place {
-    answer: usize,
-    batch: usize,
+/// The run whose fingerprints need not be written again. They are, when runs were made at once, and when what changed
+/// since then has become much.
+fn base(archive: &Archive, heads: &[&SealedRun]) -> Result<Option<String>> {
+    let [head] = heads else { return Ok(None) };
+    let Some(since) = &head.seal().since else { return Ok(Some(head.name().to_owned())) };
+    let since = &archive.runs()[archive.place(since)?];
+    let is_little = head.seal().rows(SERIES) < since.seal().rows(SERIES) / 2;
+    Ok(is_little.then(|| since.name().to_owned()))
 }
 
-/// The files of all answers.
-struct Spool<'a> {
-    answers: &'a [Answer],
-    open: HashMap<(usize, Rows), Batches>,
+/// The requests that were answered, and when.
+type Answered = HashMap<Name, DateTime<Utc>>;
+
+/// A run whose series are being settled.
+struct Settling<'a> {
+    remembered: Remembered<'a>,
+    past: Past<'a>,
+    extent: Extent,
+    tables: Tables,
+    series: Rowfile,
+    listings: Rowfile,
+    counts: Counts,
 }
 
-impl Spool<'_> {
-    fn rows(&mut self, rows: Rows, place: Place) -> Result<RecordBatch> {
-        let name = (place.answer, rows);
-        if !self.open.contains_key(&name) {
-            if self.open.len() >= OPEN_FILES {
-                self.open.clear();
-            }
-            self.open.insert(name, Batches::open(&self.answers[place.answer].path, rows)?);
+impl<'a> Settling<'a> {
+    fn begin(archive: &'a Archive, heads: &[&SealedRun], folder: &Path, has_base: bool) -> Result<Self> {
+        Ok(Self {
+            remembered: Remembered::open(archive, heads)?,
+            past: Past::of(archive),
+            extent: if has_base { Extent::Changed } else { Extent::Whole },
+            tables: Tables::create(folder)?,
+            series: Rowfile::create(&folder.join(SERIES), remembered::schema(), 5)?,
+            listings: Rowfile::create(&folder.join(LISTINGS), listings::schema(), 4)?,
+            counts: Counts::default(),
+        })
+    }
+
+    fn settle(&mut self, spool: &mut Spool<'_>) -> Result<()> {
+        let answered: Answered = spool.answered().collect();
+        let told = spool.told();
+        let mut rest = &told[..];
+        while !rest.is_empty() {
+            let (some, others) = rest.split_at(whole_tickers(rest));
+            self.settle_some(spool, some, &answered)?;
+            rest = others;
         }
-        self.open.get_mut(&name).expect("it was put there").get(place.batch)
+        let known = self.remembered.until(None)?;
+        self.remember(known.into_iter().map(|(key, memory)| (key, memory, BTreeSet::new())).collect(), &answered)
     }
 
-    fn observed_at(&self, place: Place) -> DateTime<Utc> {
-        self.answers[place.answer].record.request.observed_at
-    }
-
-    /// Every piece with what names it, in order; answers are in the order of their requests.
-    fn ordered<K: Ord + Clone>(&self, names: impl Fn(&Answer) -> &[K]) -> Vec<(K, Place)> {
-        let of_answer = |(answer, it): (usize, &Answer)| {
-            let with_place = |(batch, name): (usize, &K)| (name.clone(), Place { answer, batch });
-            names(it).iter().enumerate().map(with_place).collect::<Vec<_>>()
+    /// Settles the series of some tickers, those that were answered and those that are only remembered.
+    fn settle_some(&mut self, spool: &mut Spool<'_>, told: &[Told], answered: &Answered) -> Result<()> {
+        let mut known = self.remembered.until(told.last().map(|last| &last.key.ticker))?;
+        let mut said = Vec::with_capacity(told.len());
+        let mut series: Vec<(SeriesKey, Memory, BTreeSet<Name>)> = Vec::with_capacity(told.len());
+        for one in told {
+            let memory = known.remove(&one.key).unwrap_or_else(Memory::empty);
+            match spool.said(one)? {
+                Some(rows) => said.push((spool.listing(one), rows, memory)),
+                None => series.push((one.key.clone(), memory, spool.listing(one))),
+            }
+        }
+        let compared: Vec<_> =
+            said.into_par_iter().map(|(listing, rows, memory)| (listing, rows.compare(memory))).collect();
+        let past = self.past(compared.iter().map(|(_, series)| series))?;
+        let settle = |(listing, compared): (BTreeSet<Name>, Compared)| {
+            let observed = past.get(&(compared.table(), compared.key().ticker.clone()));
+            let observed = observed.and_then(|series| series.get(compared.key())).map_or(&[][..], Vec::as_slice);
+            (listing, compared.key().clone(), compared.settle(observed))
         };
-        let mut pieces: Vec<(K, Place)> = self.answers.iter().enumerate().flat_map(of_answer).collect();
-        pieces.sort_by(|left, right| left.0.cmp(&right.0));
-        pieces
-    }
-}
-
-/// Writes the signals. Of a series that two answers give the first is kept; where they differ, that is a reject.
-fn write_signals(path: &Path, spool: &mut Spool<'_>) -> Result<(FileRecord, Vec<Reject>)> {
-    let mut out = Rowfile::create(path, SeriesTable::schema(), &["ticker"])?;
-    let mut repeated = Vec::new();
-    let mut pending: Vec<Observed<Series>> = Vec::new();
-    for (key, place) in spool.ordered(|answer| &answer.record.series) {
-        let rows = spool.rows(Rows::Signals, place)?;
-        if let Some(kept) = pending.last().filter(|kept| kept.value.key == key) {
-            if kept.value.rows != rows {
-                repeated.push(repetition(&key, &spool.answers[place.answer]));
+        for (listing, key, settled) in compared.into_par_iter().map(settle).collect::<Vec<_>>() {
+            let Settled { changes, memory } = settled.map_err(|error| Error::Settle { source: error.into() })?;
+            for change in changes {
+                self.counts += counted(&change.kinds);
+                self.tables.write(change)?;
             }
-            continue;
+            series.push((key, memory, listing));
         }
-        // Only now: the last one was to be compared with this one.
-        if pending.len() >= PIECES {
-            out.write(SeriesTable::batch(&pending))?;
-            pending.clear();
+        series.extend(known.into_iter().map(|(key, memory)| (key, memory, BTreeSet::new())));
+        self.remember(series, answered)
+    }
+
+    /// The old rows that are needed, by table and ticker.
+    fn past<'c>(&mut self, compared: impl Iterator<Item = &'c Compared>) -> Result<HashMap<(Table, Ticker), OfTicker>> {
+        let mut needed: BTreeMap<(Table, Ticker), BTreeSet<Name>> = BTreeMap::new();
+        for series in compared {
+            let runs = series.needed();
+            if !runs.is_empty() {
+                needed.entry((series.table(), series.key().ticker.clone())).or_default().extend(runs);
+            }
         }
-        pending.push(Observed { observed_at: spool.observed_at(place), value: Series { key, rows } });
+        let read = |((table, ticker), runs)| {
+            let rows = self.past.rows(table, &ticker, &runs)?;
+            Ok(((table, ticker), rows))
+        };
+        needed.into_iter().map(read).collect()
     }
-    if !pending.is_empty() {
-        out.write(SeriesTable::batch(&pending))?;
+
+    /// Writes down what the next run must know of some series, each with the requests whose answers listed it now.
+    fn remember(&mut self, mut series: Vec<(SeriesKey, Memory, BTreeSet<Name>)>, answered: &Answered) -> Result<()> {
+        series.sort_by(|one, other| one.0.cmp(&other.0));
+        let mut listings = Vec::new();
+        for (key, memory, listing) in &mut series {
+            listings.extend(memory.listed(key, std::mem::take(listing), answered));
+        }
+        for listing in &listings {
+            match listing.change {
+                Change::Withdrawn => self.counts.delisted += 1,
+                Change::Added | Change::Revised => self.counts.listed += 1,
+            }
+        }
+        if !listings.is_empty() {
+            self.listings.write(listings::batch(&listings))?;
+        }
+        let memories = series.iter().map(|(key, memory, _)| (key, memory));
+        self.series.write(remembered::batch(memories, self.extent))
     }
-    Ok((out.finish()?, repeated))
+
+    fn finish(self) -> Result<(Vec<FileRecord>, Counts)> {
+        let mut files = self.tables.finish()?;
+        files.push(self.listings.finish()?);
+        files.push(self.series.finish()?);
+        Ok((files, self.counts))
+    }
 }
 
-fn repetition(key: &SeriesKey, answer: &Answer) -> Reject {
-    let SeriesKey { ticker, period, regime, .. } = key;
-    Reject {
-        request: answer.record.request.request.clone(),
-        ticker: Some(ticker.to_string()),
-        pointer: format!("/{ticker}"),
-        reason: format!("an earlier answer gives the series {period} {regime} with other values, and is kept"),
-        raw: String::new(),
+impl Memory {
+    /// Takes note of which answers list the series now; what came of it.
+    fn listed(&mut self, key: &SeriesKey, listing: BTreeSet<Name>, answered: &Answered) -> Vec<Listing> {
+        let one = |request: &Name, change: Change| Listing {
+            key: key.clone(),
+            request: Arc::clone(request),
+            change,
+            observed_at: answered[request],
+        };
+        let gone = |request: &&Name| answered.contains_key(*request) && !listing.contains(*request);
+        let mut changes: Vec<Listing> =
+            self.requests.iter().filter(gone).map(|request| one(request, Change::Withdrawn)).collect();
+        changes.extend(listing.difference(&self.requests).map(|request| one(request, Change::Added)));
+        if !changes.is_empty() {
+            self.requests.retain(|request| !answered.contains_key(request));
+            self.requests.extend(listing);
+            self.buckets.get_mut(&None).expect("every series has the bucket of what has no date").is_changed = true;
+        }
+        changes
     }
 }
 
-fn write_news(folder: &Path, table: NewsTable, spool: &mut Spool<'_>) -> Result<FileRecord> {
-    let path = folder.join(format!("{}.parquet", table.as_str()));
-    let pieces: Vec<(Ticker, Place)> =
-        spool.ordered(|answer| answer.record.news.get(&table).map_or(&[][..], Vec::as_slice));
-    let mut news = |(ticker, place): (Ticker, Place)| {
-        let rows = spool.rows(Rows::News(table), place)?;
-        Ok(Observed { observed_at: spool.observed_at(place), value: News { ticker, rows } })
-    };
-    if table == NewsTable::SentimentHistory {
-        // Which columns all records agree on is known only when all are read; there are few of them.
-        let all = pieces.into_iter().map(news).collect::<Result<Vec<_>>>()?;
-        let batch = table.batch(&all).and_then(with_agreed_columns);
-        let batch = batch.map_err(|error| Error::Encode { path: path.clone(), source: error.into() })?;
-        let mut out = Rowfile::create(&path, batch.schema(), &["ticker"])?;
-        out.write(Ok(batch))?;
-        return out.finish();
+/// How many of the next series are those of whole tickers, and enough.
+fn whole_tickers(told: &[Told]) -> usize {
+    let least = SERIES_AT_ONCE.min(told.len());
+    let last = &told[least - 1].key.ticker;
+    least + told[least..].iter().take_while(|series| series.key.ticker == *last).count()
+}
+
+fn counted(kinds: &[Change]) -> Counts {
+    let count = |kind: Change| kinds.iter().filter(|other| **other == kind).count() as u64;
+    Counts {
+        added: count(Change::Added),
+        revised: count(Change::Revised),
+        withdrawn: count(Change::Withdrawn),
+        ..Counts::default()
     }
-    let mut out = Rowfile::create(&path, table.schema(), &["ticker"])?;
-    let mut pieces = pieces.into_iter().peekable();
-    while pieces.peek().is_some() {
-        let some = pieces.by_ref().take(PIECES).map(&mut news).collect::<Result<Vec<_>>>()?;
-        out.write(table.batch(&some))?;
-    }
-    out.finish()
 }
 
 /// Writes the rejects of some answers, and some more.
-pub(super) fn write_rejects(path: &Path, answers: &[Answer], more: Vec<Reject>) -> Result<FileRecord> {
-    let encode = |error: ArrowError| Error::Encode { path: path.to_owned(), source: error.into() };
-    let last = Reject::batch(&more).map_err(encode)?;
-    let mut out = Rowfile::create(path, last.schema(), &[])?;
+pub(super) fn write_rejects(path: &Path, answers: &[Answer], more: &[(Reject, DateTime<Utc>)]) -> Result<FileRecord> {
+    let mut out = Rowfile::create(path, Reject::schema(), 0)?;
     for answer in answers.iter().filter(|answer| answer.record.request.rejects > 0) {
         let mut batches = Batches::open(&answer.path, Rows::Rejects)?;
         for index in 0..batches.count() {
-            out.write(Ok(batches.get(index)?))?;
+            out.write(seen(&batches.get(index)?, answer.record.request.observed_at))?;
         }
     }
-    out.write(Ok(last))?;
+    for (reject, observed_at) in more {
+        out.write(Reject::batch(std::slice::from_ref(reject)).and_then(|rows| seen(&rows, *observed_at)))?;
+    }
     out.finish()
+}
+
+/// Rows with the instant at which they were seen.
+fn seen(rows: &RecordBatch, observed_at: DateTime<Utc>) -> Result<RecordBatch, ArrowError> {
+    let seen = std::iter::repeat_n(observed_at.timestamp_micros(), rows.num_rows());
+    let mut columns: Vec<ArrayRef> = rows.columns().to_vec();
+    columns.push(Arc::new(TimestampMicrosecondArray::from_iter_values(seen).with_timezone("UTC")));
+    RecordBatch::try_new(Reject::schema(), columns)
 }
 
 fn write_requests(path: &Path, answers: &[Answer]) -> Result<FileRecord> {
     let records: Vec<RequestRecord> = answers.iter().map(|answer| answer.record.request.clone()).collect();
-    let encode = |error: ArrowError| Error::Encode { path: path.to_owned(), source: error.into() };
-    let batch = RequestRecord::batch(&records).map_err(encode)?;
-    let mut out = Rowfile::create(path, batch.schema(), &[])?;
-    out.write(Ok(batch))?;
+    let mut out = Rowfile::create(path, RequestRecord::schema(), 0)?;
+    out.write(RequestRecord::batch(&records))?;
     out.finish()
-}
-
-/// A Parquet file of the run that is being written.
-struct Rowfile {
-    path: PathBuf,
-    writer: ArrowWriter<fs::File>,
-    rows: u64,
-}
-
-impl Rowfile {
-    fn create(path: &Path, schema: SchemaRef, sort: &[&str]) -> Result<Self> {
-        let place = |name: &&str| {
-            let index = schema.index_of(name).expect("a table is ordered by columns that it has");
-            SortingColumn { column_idx: index as i32, descending: false, nulls_first: false }
-        };
-        let sorting: Vec<_> = sort.iter().map(place).collect();
-        let properties = WriterProperties::builder()
-            .set_created_by(concat!("bellwether ", env!("CARGO_PKG_VERSION")).to_owned())
-            .set_compression(Compression::ZSTD(ZstdLevel::default()))
-            .set_max_row_group_row_count(Some(ROW_GROUP_ROWS))
-            .set_sorting_columns((!sorting.is_empty()).then_some(sorting))
-            .build();
-        let writer =
-            ArrowWriter::try_new(file::create(path)?, schema, Some(properties)).map_err(|error| failed(path, error))?;
-        Ok(Self { path: path.to_owned(), writer, rows: 0 })
-    }
-
-    fn write(&mut self, batch: Result<RecordBatch, ArrowError>) -> Result<()> {
-        let batch = batch.map_err(|error| Error::Encode { path: self.path.clone(), source: error.into() })?;
-        self.rows += batch.num_rows() as u64;
-        self.writer.write(&batch).map_err(|error| failed(&self.path, error))
-    }
-
-    fn finish(mut self) -> Result<FileRecord> {
-        self.writer.finish().map_err(|error| failed(&self.path, error))?;
-        file::sync(self.writer.inner(), &self.path)?;
-        let name = self.path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
-        FileRecord::of(&self.path, &name, self.rows)
-    }
-}
-
-fn failed(path: &Path, error: ParquetError) -> Error {
-    file::encoding_failed(path, error.into())
 }

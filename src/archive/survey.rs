@@ -1,14 +1,14 @@
-//! What is in an archive: its sealed runs, those that were interrupted, and whether each file is what its seal says.
+//! What else is in an archive: runs that were interrupted; and whether each file is what its seal says.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use parquet::file::reader::{FileReader, SerializedFileReader};
 
-use super::seal::{LAYOUT, Origin, Seal};
-use super::sealed::SealedRun;
+use super::FOLDER_OF_UNFINISHED;
+use super::index::SealedRun;
+use super::seal::Origin;
 use super::unfinished::{self, ANSWERS};
-use super::{FOLDER_OF_UNFINISHED, SEAL};
 use crate::error::{Error, Result};
 use crate::file::{self, FileRecord};
 
@@ -23,20 +23,6 @@ pub struct UnfinishedRun {
     pub started_at: chrono::DateTime<chrono::Utc>,
     /// The requests that were answered.
     pub answers: usize,
-}
-
-/// The sealed runs of an archive, oldest first. A folder without a seal is none.
-///
-/// # Errors
-///
-/// When the archive or a seal cannot be read, or a seal is of a later layout.
-pub fn sealed_runs(archive: &Path) -> Result<Vec<SealedRun>> {
-    let is_run = |path: &PathBuf| path.file_name().is_some_and(|name| name.to_string_lossy().starts_with("run="));
-    let mut runs = Vec::new();
-    for path in file::entries(archive)?.into_iter().filter(is_run).filter(|path| path.join(SEAL).exists()) {
-        runs.push(open(&path)?);
-    }
-    Ok(runs)
 }
 
 /// The runs of an archive that are not sealed, oldest first.
@@ -86,19 +72,4 @@ fn rows_of(path: &Path) -> Option<u64> {
     let file = is_parquet.then(|| file::open(path).ok())??;
     let rows = SerializedFileReader::new(file).ok()?.metadata().file_metadata().num_rows();
     u64::try_from(rows).ok()
-}
-
-fn open(path: &Path) -> Result<SealedRun> {
-    let file = path.join(SEAL);
-    let text = fs::read(&file).map_err(|source| Error::Read { path: file.clone(), source })?;
-    let damaged = |source: crate::error::Reason| Error::Damaged { path: file.clone(), source };
-    let value: serde_json::Value = serde_json::from_slice(&text).map_err(|error| damaged(error.into()))?;
-    // A later layout may have another seal: its version is all that can be relied on.
-    match value["layout"].as_u64() {
-        Some(layout) if layout == u64::from(LAYOUT) => {}
-        Some(layout) => return Err(Error::Layout { path: path.to_owned(), layout }),
-        None => return Err(damaged("it names no layout".into())),
-    }
-    let seal: Seal = serde_json::from_value(value).map_err(|error| damaged(error.into()))?;
-    Ok(SealedRun::new(path.to_owned(), seal))
 }

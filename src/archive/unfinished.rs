@@ -11,8 +11,8 @@ use chrono::{DateTime, TimeDelta, Utc};
 use super::FOLDER_OF_UNFINISHED;
 use super::answer::{Answer, AnswerRecord};
 use super::draft::Draft;
+use super::index::SealedRun;
 use super::seal::{LAYOUT, Origin, sealed_path};
-use super::sealed::SealedRun;
 use super::sealing;
 use crate::error::{Error, Result};
 use crate::file;
@@ -185,7 +185,7 @@ impl Unfinished {
         fs::create_dir_all(evidence).map_err(|source| Error::Write { path: evidence.to_owned(), source })?;
         let path = evidence.join(format!("{}.rejects.parquet", self.origin.run));
         let answers: Vec<Answer> = self.lock().values().cloned().collect();
-        sealing::write_rejects(&path, &answers, Vec::new())?;
+        sealing::write_rejects(&path, &answers, &[])?;
         let _ = fs::remove_dir_all(&self.path);
         Ok(path)
     }

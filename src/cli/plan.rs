@@ -31,7 +31,7 @@ fn told(plan: &plan::Plan) -> String {
             line(&mut text, format_args!("sentiment_base_url: {}", remote.sentiment_base_url));
         }
     }
-    line(&mut text, format_args!("dates: naive by {}", plan.dates));
+    line(&mut text, format_args!("dates: naive by {}", plan.dataset.dates));
     if let Some(schedule) = &plan.schedule {
         line(&mut text, format_args!("schedule: {} in {}", schedule.cron, schedule.timezone));
     }

@@ -1,10 +1,10 @@
 //! `bellwether runs`: what is in the archive.
 
 use std::fmt::Write;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use super::say;
-use crate::archive::{SealedRun, sealed_runs, unfinished_runs};
+use crate::archive::{Archive, Seal, SealedRun, unfinished_runs};
 use crate::error::{Error, Result};
 use crate::run::grouped;
 use crate::time::to_record;
@@ -31,38 +31,61 @@ enum What {
 
 impl Runs {
     pub(super) fn execute(self) -> Result<()> {
-        let archive = self.output.join("archive");
-        let sealed = sealed_runs(&archive)?;
+        let folder = self.output.join("archive");
+        let archive = Archive::open(&folder)?;
         match &self.what {
-            None => say(&listed(&archive, &sealed)?),
+            None => say(&listed(&archive)?),
             Some(What::Show { run }) => {
-                let found = sealed.iter().find(|sealed| sealed.seal().run.starts_with(run.as_str()));
-                let found = found.ok_or_else(|| Error::NoRun { run: run.clone(), archive })?;
+                let mut all = archive.runs().iter().chain(archive.replaced());
+                let found = all.find(|sealed| sealed.name().starts_with(run.as_str()));
+                let found = found.ok_or_else(|| Error::NoRun { run: run.clone(), archive: folder })?;
                 say(&shown(found))
             }
         }
     }
 }
 
-fn listed(archive: &Path, sealed: &[SealedRun]) -> Result<String> {
+fn listed(archive: &Archive) -> Result<String> {
     let mut text = format!(
-        "{:24} {:20} {:>9} {:>13} {:>13} {:>9}\n",
-        "run", "definition", "requests", "signals", "bytes", "rejects"
+        "{:24} {:20} {:>9} {:>13} {:>10} {:>10} {:>9} {:>13}\n",
+        "run", "definition", "requests", "added", "revised", "withdrawn", "rejects", "bytes"
     );
-    for run in sealed {
+    for run in archive.runs() {
         let seal = run.seal();
-        let rows = |name: &str| seal.files.iter().find(|file| file.name == name).map_or(0, |file| file.rows);
-        let bytes = seal.files.iter().map(|file| file.bytes).sum();
-        let numbers = [rows("requests.parquet"), rows("signals.parquet"), bytes, rows("rejects.parquet")].map(grouped);
-        let [requests, signals, bytes, rejects] = numbers;
-        let (run, definition) = (&seal.run, &seal.definition);
-        line(&mut text, format_args!("{run:24} {definition:20} {requests:>9} {signals:>13} {bytes:>13} {rejects:>9}"));
+        let changes = seal.changes;
+        let numbers = [
+            seal.rows("requests.parquet"),
+            changes.added,
+            changes.revised,
+            changes.withdrawn,
+            seal.rows("rejects.parquet"),
+            seal.bytes(),
+        ];
+        let [requests, added, revised, withdrawn, rejects, bytes] = numbers.map(grouped);
+        let (run, whose) = (&seal.run, whose(seal));
+        line(
+            &mut text,
+            format_args!(
+                "{run:24} {whose:20} {requests:>9} {added:>13} {revised:>10} {withdrawn:>10} {rejects:>9} {bytes:>13}"
+            ),
+        );
     }
-    for run in unfinished_runs(archive)? {
+    for run in unfinished_runs(archive.path())? {
         let (name, definition, answers) = (&run.run, &run.definition, grouped(run.answers as u64));
         line(&mut text, format_args!("{name:24} {definition:20} {answers:>9} not finished"));
     }
+    if !archive.replaced().is_empty() {
+        let count = grouped(archive.replaced().len() as u64);
+        line(&mut text, format_args!("{count} more are replaced by these; `bellwether archive prune` removes them"));
+    }
     Ok(text)
+}
+
+fn whose(seal: &Seal) -> String {
+    match &seal.definition {
+        Some(definition) => definition.name.clone(),
+        None => format!("({} compacted)", seal.replaces.len()),
+    }
 }
 
 fn shown(run: &SealedRun) -> String {
@@ -70,10 +93,23 @@ fn shown(run: &SealedRun) -> String {
     let mut text = String::new();
     line(&mut text, format_args!("run         {}", seal.run));
     line(&mut text, format_args!("folder      {}", run.path().display()));
-    line(&mut text, format_args!("definition  {}, SHA-256 {}", seal.definition, seal.definition_digest));
+    match &seal.definition {
+        Some(definition) => {
+            line(&mut text, format_args!("definition  {}, SHA-256 {}", definition.name, definition.digest));
+        }
+        None => line(&mut text, format_args!("replaces    {}", seal.replaces.join(" "))),
+    }
     line(&mut text, format_args!("started     {}", to_record(seal.started_at)));
     line(&mut text, format_args!("sealed      {}", to_record(seal.sealed_at)));
     line(&mut text, format_args!("written by  bellwether {}, layout {}", seal.bellwether, seal.layout));
+    let changes = seal.changes;
+    let [added, revised, withdrawn] = [changes.added, changes.revised, changes.withdrawn].map(grouped);
+    line(&mut text, format_args!("cells       {added} added, {revised} revised, {withdrawn} withdrawn"));
+    let [listed, delisted] = [changes.listed, changes.delisted].map(grouped);
+    line(&mut text, format_args!("series      {listed} listed, {delisted} no longer listed"));
+    if !seal.after.is_empty() {
+        line(&mut text, format_args!("after       {}", seal.after.join(" ")));
+    }
     for file in &seal.files {
         let (rows, bytes) = (grouped(file.rows), grouped(file.bytes));
         line(&mut text, format_args!("file        {:26} {rows:>13} rows {bytes:>13} bytes", file.name));

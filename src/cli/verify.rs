@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use super::say;
-use crate::archive::{fault, sealed_runs};
+use crate::archive::{Archive, fault};
 use crate::error::{Error, Result};
 use crate::export::versions;
 
@@ -18,7 +18,8 @@ pub(super) struct Verify {
 impl Verify {
     pub(super) fn execute(self) -> Result<()> {
         let (mut files, mut faults) = (0, Vec::new());
-        for run in sealed_runs(&self.output.join("archive"))? {
+        let archive = Archive::open(&self.output.join("archive"))?;
+        for run in archive.runs().iter().chain(archive.replaced()) {
             files += run.seal().files.len();
             faults.extend(run.faults());
         }

@@ -1,4 +1,5 @@
-//! The columns of a slab as numbers: tickers counted in their order, closed sets by the rank of their spelling.
+//! The columns of a slab as numbers: tickers counted in their order, closed sets by the rank of their spelling, dates as
+//! naive timestamps.
 //!
 //! Numbers sort as their spellings do, and are what the join is quick with.
 
@@ -6,10 +7,12 @@ use std::collections::HashMap;
 
 use arrow::array::{Array, ArrayRef, AsArray, RecordBatch};
 use arrow::datatypes::{
-    ArrowDictionaryKeyType, ArrowNativeType, Float64Type, Int8Type, Int32Type, TimestampMicrosecondType,
+    ArrowDictionaryKeyType, ArrowNativeType, Float64Type, Int8Type, Int16Type, Int32Type, TimestampMicrosecondType,
 };
 
+use super::naive;
 use crate::interface::{Period, Regime, Signal};
+use crate::plan::NaiveRule;
 
 const MICROS_PER_DAY: i64 = 86_400_000_000;
 
@@ -86,10 +89,13 @@ pub(super) struct Signals {
 }
 
 impl Signals {
-    pub(super) fn of(batch: &RecordBatch, tickers: &mut Tickers) -> Self {
+    /// The signals of a slab, their dates naive by a rule.
+    pub(super) fn of(batch: &RecordBatch, rule: NaiveRule, tickers: &mut Tickers) -> Self {
+        let dates = column(batch, "date").as_primitive::<TimestampMicrosecondType>();
+        let offsets = column(batch, "utc_offset_minutes").as_primitive::<Int16Type>();
         Self {
             tickers: decoded::<Int32Type>(column(batch, "ticker"), |name| tickers.code(name)),
-            dates: column(batch, "date").as_primitive::<TimestampMicrosecondType>().values().to_vec(),
+            dates: naive::dates(dates, offsets, rule),
             periods: ranks::<Period>(column(batch, "period")),
             regimes: ranks::<Regime>(column(batch, "regime")),
             signals: ranks::<Signal>(column(batch, "signal")),
@@ -118,7 +124,8 @@ impl Signals {
 pub(super) struct Article {
     pub(super) ticker: i32,
     pub(super) date: i64,
-    pub(super) position: i32,
+    /// How many articles of its date were known before it.
+    pub(super) place: i32,
     pub(super) score: Option<f64>,
 }
 
@@ -130,17 +137,16 @@ impl Articles {
     pub(super) fn of(batch: &RecordBatch, tickers: &mut Tickers) -> Self {
         let codes = decoded::<Int32Type>(column(batch, "ticker"), |name| tickers.code(name));
         let dates = column(batch, "date").as_primitive::<TimestampMicrosecondType>();
-        let positions = column(batch, "position").as_primitive::<Int32Type>();
+        let places = column(batch, "place").as_primitive::<Int32Type>();
         let scores = column(batch, "score").as_primitive::<Float64Type>();
         let of_row = |(row, ticker): (usize, i32)| Article {
             ticker,
             date: dates.value(row),
-            position: positions.value(row),
+            place: places.value(row),
             score: scores.is_valid(row).then(|| scores.value(row)),
         };
         let mut articles: Vec<Article> = codes.into_iter().enumerate().map(of_row).collect();
-        // Among articles of one date the one that the service lists first is the last one known.
-        articles.sort_unstable_by_key(|article| (article.ticker, article.date, -article.position));
+        articles.sort_unstable_by_key(|article| (article.ticker, article.date, article.place));
         Self(articles)
     }
 }

@@ -1,8 +1,9 @@
 //! From the view of the archive to the rows of a dataset: features of the news, joined to signals, in order.
 //!
-//! A slab of whole tickers goes through four steps, each in a file of its own: `codes` turns its names into numbers,
-//! `features` computes what is known of the news on each date that has signals, `join` gives every signal the features
-//! of its date (Polars), `shape` makes the declared columns of the result. Nothing here reads or writes a file.
+//! A slab of whole tickers goes through four steps, each in a file of its own: `codes` turns its names into numbers and
+//! its dates into naive ones (by `naive`), `features` computes what is known of the news on each date that has signals,
+//! `join` gives every signal the features of its date (Polars), `shape` makes the declared columns of the result.
+//! Nothing here reads or writes a file.
 //!
 //! A signal of date D is served by articles dated D minus the lag and earlier, never by later ones: there is no nearest
 //! and no forward search. A window's numbers come from the articles in the window alone, added in the order of their
@@ -11,6 +12,7 @@
 mod codes;
 mod features;
 mod join;
+mod naive;
 mod shape;
 
 use arrow::array::RecordBatch;
@@ -58,7 +60,7 @@ pub fn build(
 }
 
 fn of_slab(slab: &Slab, plan: &DatasetPlan, tickers: &mut Tickers) -> Result<DataFrame> {
-    let signals = Signals::of(&slab.signals, tickers);
+    let signals = Signals::of(&slab.signals, plan.dates, tickers);
     let articles = Articles::of(&slab.articles, tickers);
     let features = features::of(&signals.keys(), &articles, plan);
     join::joined(signals, features)

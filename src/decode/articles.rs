@@ -10,7 +10,7 @@ use super::batch::Piece;
 use super::notes::{Notes, Place};
 use super::record::{self, Field};
 use super::{Answer, Decoded, Part};
-use crate::tables::{News, NewsTable};
+use crate::tables::{Series, Table};
 
 /// Decodes elements of a list of articles.
 pub(super) fn decode(answer: &Answer<'_>, pieces: &[Piece<'_>]) -> Decoded {
@@ -21,8 +21,7 @@ pub(super) fn decode(answer: &Answer<'_>, pieces: &[Piece<'_>]) -> Decoded {
             notes.set_aside(|| Place::of(answer, piece), reason, piece.raw());
         }
     }
-    let news = News { ticker: answer.asked_ticker().clone(), rows: rows.finish() };
-    notes.with(vec![Part::News(NewsTable::Articles, news)])
+    notes.with(vec![Part::Series(Series { key: answer.asked_key(), rows: rows.finish() })])
 }
 
 #[derive(Default)]
@@ -39,7 +38,7 @@ impl Rows {
     fn read(&mut self, answer: &Answer<'_>, notes: &mut Notes<'_>, piece: &Piece<'_>) -> Result<(), String> {
         let (fields, unknown) = record::read(piece.text()?, ["date", "title", "score", "link"])?;
         let [date, title, score, link] = fields;
-        let date = date.date(answer.rules.dates)?;
+        let date = date.date()?;
         let title = title.string()?;
         let score = score.if_given().map(Field::score).transpose()?;
         let link = link.string()?;
@@ -64,6 +63,6 @@ impl Rows {
             Arc::new(self.links.finish()),
             Arc::new(self.extras.finish()),
         ];
-        RecordBatch::try_new(NewsTable::Articles.row_schema(), columns).expect("the columns are made by the schema")
+        RecordBatch::try_new(Table::Articles.listed_schema(), columns).expect("the columns are made by the schema")
     }
 }

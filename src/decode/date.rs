@@ -1,14 +1,13 @@
-//! A date as the service writes it, to the naive timestamp that the definition asks for.
+//! A date as the service writes it: the instant in UTC where an offset is written, and as written where there is none.
 
 use chrono::DateTime;
 
 use super::clip;
-use crate::plan::NaiveRule;
 
 /// A date that was read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Date {
-    /// Microseconds since 1970 on the naive clock.
+    /// Microseconds since 1970: in UTC where there is an offset, else on the clock that was written.
     pub(super) micros: i64,
     /// The offset that was written; none when there was none.
     pub(super) offset_minutes: Option<i16>,
@@ -21,32 +20,13 @@ const HOUR: i64 = 60 * MINUTE;
 const DAY: i64 = 24 * HOUR;
 
 /// Reads a date: `2026-11-20`, `2026-11-20T00:00:00`, with a fraction, with `Z` or an offset.
-pub(super) fn read(text: &str, rule: NaiveRule) -> Result<Date, String> {
-    read_bytes(text.as_bytes(), rule).ok_or_else(|| format!("`{}` is not a date of the interface", clip::shown(text)))
+pub(super) fn read(text: &str) -> Result<Date, String> {
+    read_bytes(text.as_bytes()).ok_or_else(|| format!("`{}` is not a date of the interface", clip::shown(text)))
 }
 
 /// Reads a date; none where there is none.
 #[inline]
-pub(super) fn read_bytes(text: &[u8], rule: NaiveRule) -> Option<Date> {
-    let Date { micros: written, offset_minutes } = parse(text)?;
-    let micros = match (rule, offset_minutes) {
-        (NaiveRule::Wall, _) | (_, None) => written,
-        (NaiveRule::Utc, Some(offset)) => to_utc(written, offset),
-        (NaiveRule::Zone(zone), Some(offset)) => {
-            let instant = DateTime::from_timestamp_micros(to_utc(written, offset))?;
-            instant.with_timezone(&zone.0).naive_local().and_utc().timestamp_micros()
-        }
-    };
-    Some(Date { micros, offset_minutes })
-}
-
-fn to_utc(written: i64, offset_minutes: i16) -> i64 {
-    written - i64::from(offset_minutes) * MINUTE
-}
-
-/// The calendar date and clock face as written, and the offset.
-#[inline]
-fn parse(text: &[u8]) -> Option<Date> {
+pub(super) fn read_bytes(text: &[u8]) -> Option<Date> {
     let (date, rest) = text.split_first_chunk()?;
     let midnight = parse_date(date)?;
     let [b'T' | b' ', rest @ ..] = rest else {
@@ -54,9 +34,12 @@ fn parse(text: &[u8]) -> Option<Date> {
     };
     let (time, rest) = rest.split_first_chunk()?;
     let (fraction, offset) = parse_fraction(rest)?;
-    let micros = midnight + parse_time(time)? + fraction;
-    let offset_minutes = if offset.is_empty() { None } else { Some(parse_offset(offset)?) };
-    Some(Date { micros, offset_minutes })
+    let written = midnight + parse_time(time)? + fraction;
+    if offset.is_empty() {
+        return Some(Date { micros: written, offset_minutes: None });
+    }
+    let offset = parse_offset(offset)?;
+    Some(Date { micros: written - i64::from(offset) * MINUTE, offset_minutes: Some(offset) })
 }
 
 /// The midnight at which a calendar date begins.
@@ -126,7 +109,7 @@ fn number(tens: u8, ones: u8) -> Option<i64> {
     if tens < 10 && ones < 10 { Some(i64::from(tens * 10 + ones)) } else { None }
 }
 
-/// The naive timestamp of a date that was read, for messages.
+/// The microseconds of a date that was read, for messages.
 pub(super) fn show(micros: i64) -> String {
     DateTime::from_timestamp_micros(micros).map_or_else(String::new, |instant| instant.naive_utc().to_string())
 }
@@ -136,37 +119,27 @@ mod tests {
     use chrono::{NaiveDate, NaiveTime};
 
     use super::{Date, read, show};
-    use crate::plan::NaiveRule;
 
-    fn naive(text: &str, rule: &str) -> Option<(String, Option<i16>)> {
-        let rule: NaiveRule = rule.parse().unwrap();
-        read(text, rule).ok().map(|Date { micros, offset_minutes }| (show(micros), offset_minutes))
+    fn shown(text: &str) -> Option<(String, Option<i16>)> {
+        read(text).ok().map(|Date { micros, offset_minutes }| (show(micros), offset_minutes))
     }
 
-    fn is(text: &str, rule: &str, expected: &str, offset: Option<i16>) {
-        assert_eq!(naive(text, rule), Some((expected.to_owned(), offset)), "{text} by {rule}");
-    }
-
-    #[test]
-    fn every_form_of_the_interface_is_read_by_every_rule() {
-        is("2026-11-20", "utc", "2026-11-20 00:00:00", None);
-        is("2026-11-20T09:30:00", "America/New_York", "2026-11-20 09:30:00", None);
-        is("2026-11-20T00:00:00Z", "utc", "2026-11-20 00:00:00", Some(0));
-        is("2026-11-20T00:00:00+00:00", "America/New_York", "2026-11-19 19:00:00", Some(0));
-        is("2026-11-20T00:00:00-05:00", "utc", "2026-11-20 05:00:00", Some(-300));
-        is("2026-11-20T00:00:00-05:00", "wall", "2026-11-20 00:00:00", Some(-300));
-        is("2026-11-20T00:00:00+05:30", "utc", "2026-11-19 18:30:00", Some(330));
-        is("2026-11-20T00:00:00.25Z", "utc", "2026-11-20 00:00:00.250", Some(0));
-        is("2026-11-20 00:00:00.123456789", "utc", "2026-11-20 00:00:00.123456", None);
+    fn is(text: &str, expected: &str, offset: Option<i16>) {
+        assert_eq!(shown(text), Some((expected.to_owned(), offset)), "{text}");
     }
 
     #[test]
-    fn an_instant_has_one_clock_face_in_a_zone_even_when_clocks_change() {
-        // Spring forward: 06:59 UTC is 01:59, one minute later it is 03:00. Fall back: 01:30 comes twice.
-        is("2026-03-08T06:59:00Z", "America/New_York", "2026-03-08 01:59:00", Some(0));
-        is("2026-03-08T07:00:00Z", "America/New_York", "2026-03-08 03:00:00", Some(0));
-        is("2026-11-01T05:30:00Z", "America/New_York", "2026-11-01 01:30:00", Some(0));
-        is("2026-11-01T06:30:00Z", "America/New_York", "2026-11-01 01:30:00", Some(0));
+    fn every_form_of_the_interface_is_read() {
+        is("2026-11-20", "2026-11-20 00:00:00", None);
+        is("2026-11-20T09:30:00", "2026-11-20 09:30:00", None);
+        is("2026-11-20T00:00:00Z", "2026-11-20 00:00:00", Some(0));
+        is("2026-11-20T00:00:00+00:00", "2026-11-20 00:00:00", Some(0));
+        is("2026-11-20T00:00:00-05:00", "2026-11-20 05:00:00", Some(-300));
+        is("2026-11-20T00:00:00-0500", "2026-11-20 05:00:00", Some(-300));
+        is("2026-11-20T00:00:00+05:30", "2026-11-19 18:30:00", Some(330));
+        is("2026-01-01T00:00:00+00:01", "2025-12-31 23:59:00", Some(1));
+        is("2026-11-20T00:00:00.25Z", "2026-11-20 00:00:00.250", Some(0));
+        is("2026-11-20 00:00:00.123456789", "2026-11-20 00:00:00.123456", None);
     }
 
     #[test]
@@ -176,7 +149,7 @@ mod tests {
                 let expected = NaiveDate::from_ymd_opt(year, month, day);
                 let expected = expected.map(|date| date.and_time(NaiveTime::MIN).and_utc().timestamp_micros());
                 let text = format!("{year:04}-{month:02}-{day:02}");
-                assert_eq!(read(&text, NaiveRule::Utc).ok().map(|date| date.micros), expected, "{text}");
+                assert_eq!(read(&text).ok().map(|date| date.micros), expected, "{text}");
             }
         }
     }
@@ -202,7 +175,7 @@ mod tests {
             "２０２６-11-20",
             "2026-11-20T00:00:00 Z",
         ] {
-            assert_eq!(naive(text, "utc"), None, "{text:?}");
+            assert_eq!(shown(text), None, "{text:?}");
         }
     }
 }

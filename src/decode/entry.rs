@@ -9,7 +9,6 @@ use super::date::{self, Date};
 use super::number;
 use super::record::{self, Fields};
 use crate::interface::Signal;
-use crate::plan::NaiveRule;
 
 /// What an entry says.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -21,7 +20,7 @@ pub(super) struct Entry {
 
 /// Reads the entry that comes next if it is of the plain form; otherwise the cursor may stand anywhere.
 #[inline]
-pub(super) fn read_plain(cursor: &mut Cursor<'_>, rule: NaiveRule) -> Option<Entry> {
+pub(super) fn read_plain(cursor: &mut Cursor<'_>) -> Option<Entry> {
     let (mut date, mut signal, mut confidence) = (None, None, None);
     if !cursor.eat(b"{") {
         return None;
@@ -30,7 +29,7 @@ pub(super) fn read_plain(cursor: &mut Cursor<'_>, rule: NaiveRule) -> Option<Ent
         cursor.skip_white();
         let is_repeated = if cursor.eat(b"\"date\"") {
             enter_value(cursor)?;
-            date.replace(plain_date(cursor, rule)?).is_some()
+            date.replace(plain_date(cursor)?).is_some()
         } else if cursor.eat(b"\"signal\"") {
             enter_value(cursor)?;
             signal.replace(plain_signal(cursor)?).is_some()
@@ -75,7 +74,7 @@ fn plain_signal(cursor: &mut Cursor<'_>) -> Option<Signal> {
 }
 
 #[inline]
-fn plain_date(cursor: &mut Cursor<'_>, rule: NaiveRule) -> Option<Date> {
+fn plain_date(cursor: &mut Cursor<'_>) -> Option<Date> {
     /// The lengths of the forms that are common: with a time, a calendar date alone, with `Z`, with an offset.
     const LENGTHS: [usize; 4] = [19, 10, 20, 25];
     if !cursor.eat(b"\"") {
@@ -85,15 +84,15 @@ fn plain_date(cursor: &mut Cursor<'_>, rule: NaiveRule) -> Option<Date> {
     let rest = cursor.rest();
     let ends = |length: &usize| rest.get(*length) == Some(&b'"');
     let length = LENGTHS.into_iter().find(ends).or_else(|| memchr::memchr(b'"', rest))?;
-    let date = date::read_bytes(&rest[..length], rule)?;
+    let date = date::read_bytes(&rest[..length])?;
     cursor.go_on(length + 1);
     Some(date)
 }
 
 /// Reads an entry from its text, with the fields that the interface does not know.
-pub(super) fn read_any(text: &str, rule: NaiveRule) -> Result<(Entry, Fields<'_>), String> {
+pub(super) fn read_any(text: &str) -> Result<(Entry, Fields<'_>), String> {
     let ([date, signal, confidence], unknown) = record::read(text, ["date", "signal", "confidence"])?;
-    let (date, signal, confidence) = (date.date(rule)?, signal.one_of()?, confidence.number()?);
+    let (date, signal, confidence) = (date.date()?, signal.one_of()?, confidence.number()?);
     Ok((Entry { date, signal, confidence }, unknown))
 }
 
@@ -101,7 +100,6 @@ pub(super) fn read_any(text: &str, rule: NaiveRule) -> Result<(Entry, Fields<'_>
 mod tests {
     use super::super::cursor::Cursor;
     use super::{read_any, read_plain};
-    use crate::plan::NaiveRule;
 
     #[test]
     fn the_forms_of_the_service_are_plain() {
@@ -112,8 +110,8 @@ mod tests {
             r#"{"date":"2026-11-20T00:00:00-05:00","signal":"buy","confidence":1}"#,
             r#"{"date":"2026-11-20T00:00:00.123456+00:00","signal":"buy","confidence":1}"#,
         ] {
-            let plain = read_plain(&mut Cursor::new(text), NaiveRule::Utc);
-            let (exact, unknown) = read_any(text, NaiveRule::Utc).unwrap();
+            let plain = read_plain(&mut Cursor::new(text));
+            let (exact, unknown) = read_any(text).unwrap();
             assert_eq!(plain, Some(exact), "{text}");
             assert!(unknown.is_empty());
         }
@@ -125,8 +123,8 @@ mod tests {
             r#"{"date":"2026-11-20T00:00:00","signal":"buy","confidence":0.75,"model":1}"#,
             r#"{"\u0064ate":"2026-11-20T00:00:00","signal":"\u0062uy","confidence":0.75}"#,
         ] {
-            assert_eq!(read_plain(&mut Cursor::new(text), NaiveRule::Utc), None, "{text}");
-            assert!(read_any(text, NaiveRule::Utc).is_ok(), "{text}");
+            assert_eq!(read_plain(&mut Cursor::new(text)), None, "{text}");
+            assert!(read_any(text).is_ok(), "{text}");
         }
     }
 
@@ -153,8 +151,8 @@ mod tests {
             ),
             (r#"{"date": "2026-11-20", "date": "2026-11-20", "signal": "buy"}"#, "field `date` stands twice"),
         ] {
-            assert_eq!(read_plain(&mut Cursor::new(text), NaiveRule::Utc), None, "{text}");
-            assert_eq!(read_any(text, NaiveRule::Utc).unwrap_err(), reason, "{text}");
+            assert_eq!(read_plain(&mut Cursor::new(text)), None, "{text}");
+            assert_eq!(read_any(text).unwrap_err(), reason, "{text}");
         }
     }
 }

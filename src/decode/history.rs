@@ -104,8 +104,8 @@ impl<'a, 'p> Reader<'a, 'p> {
         let name = entries.ok_or_else(|| missing(ENTRIES[0]))?;
         let key = SeriesKey {
             ticker: ticker.ok_or_else(|| missing("ticker"))?,
-            period: period.ok_or_else(|| missing("period"))?,
-            regime: regime.ok_or_else(|| missing("regime"))?,
+            period: Some(period.ok_or_else(|| missing("period"))?),
+            regime: Some(regime.ok_or_else(|| missing("regime"))?),
             source: self.answer.request.endpoint,
         };
         self.answer.check(asked, &key)?;
@@ -147,11 +147,10 @@ impl<'a, 'p> Reader<'a, 'p> {
     }
 
     fn entries(&mut self, name: &'static str) -> Result<(), String> {
-        let rule = self.answer.rules.dates;
         let mut members = self.cursor.enter(b'[').map_err(|reason| format!("`{name}`: {reason}"))?;
         while self.cursor.has_next(&mut members)? {
             let (position, start) = (members.count() - 1, self.cursor.at());
-            match entry::read_plain(&mut self.cursor, rule) {
+            match entry::read_plain(&mut self.cursor) {
                 Some(entry) => self.push(entry, position, start),
                 None => {
                     self.cursor.go_to(start);
@@ -166,7 +165,7 @@ impl<'a, 'p> Reader<'a, 'p> {
     fn any_entry(&mut self, name: &'static str, position: usize) -> Result<(), String> {
         let start = self.cursor.at();
         let text = self.cursor.value()?;
-        match entry::read_any(text, self.answer.rules.dates) {
+        match entry::read_any(text) {
             Ok((entry, unknown)) => {
                 self.push(entry, position, start);
                 if !unknown.is_empty() {

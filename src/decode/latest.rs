@@ -31,13 +31,13 @@ fn read(answer: &Answer<'_>, notes: &mut Notes<'_>, text: &str) -> Result<Series
     let [ticker, date, period, regime, signal, confidence] = fields;
     let key = SeriesKey {
         ticker: ticker.one_of()?,
-        period: period.one_of()?,
-        regime: regime.one_of()?,
+        period: Some(period.one_of()?),
+        regime: Some(regime.one_of()?),
         source: answer.request.endpoint,
     };
     answer.check(answer.asked_ticker().as_str(), &key)?;
     let (signal, confidence) = (signal.one_of()?, confidence.number()?);
-    let date = date.if_given().map(|date| date.date(answer.rules.dates)).transpose()?;
+    let date = date.if_given().map(Field::date).transpose()?;
     notes.typed();
     notes.confidence(confidence);
     notes.unknown("", &unknown);

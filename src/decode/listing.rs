@@ -9,7 +9,7 @@ use super::notes::{Notes, Place};
 use super::record::{self, Field};
 use super::{Answer, Decoded, Part};
 use crate::interface::Ticker;
-use crate::tables::{News, NewsTable};
+use crate::tables::{Series, Table};
 
 /// Decodes elements of the list of tickers. A symbol that no ticker can have is set aside.
 pub(super) fn tickers(answer: &Answer<'_>, pieces: &[Piece<'_>]) -> Decoded {
@@ -42,9 +42,8 @@ pub(super) fn records(answer: &Answer<'_>, pieces: &[Piece<'_>]) -> Decoded {
             Err(reason) => notes.set_aside(|| Place::of(answer, piece), reason, piece.raw()),
         }
     }
-    let schema = NewsTable::SentimentHistory.row_schema();
+    let schema = Table::SentimentHistory.listed_schema();
     let rows = RecordBatch::try_new(schema, vec![Arc::new(positions.finish()), Arc::new(records.finish())])
         .expect("the columns are made by the schema");
-    let news = News { ticker: answer.asked_ticker().clone(), rows };
-    notes.with(vec![Part::News(NewsTable::SentimentHistory, news)])
+    notes.with(vec![Part::Series(Series { key: answer.asked_key(), rows })])
 }

@@ -4,6 +4,10 @@
 //! megabytes of whole pieces at a time are decoded, each piece by itself and in parallel, and what they say is
 //! delivered in the order of the body. So memory follows a constant and never the size of an answer.
 //!
+//! What is typed comes as [`Series`]: one key, and its rows in the columns of
+//! [`Table::listed_schema`](crate::tables::Table::listed_schema). A date is the instant in UTC where an offset was
+//! written, and as written where there was none; which naive date a dataset makes of it is decided later.
+//!
 //! A record that cannot be typed is set aside with its place, its text and the reason; its neighbours live. A field
 //! that the interface does not know is counted. A body that is not of its operation's shape fails as a whole, at a
 //! byte. Nothing is guessed, and nothing of a body goes unmentioned.
@@ -40,8 +44,8 @@ use std::io::{self, Read};
 use rayon::prelude::*;
 
 use crate::interface::{Endpoint, Ticker};
-use crate::plan::{NaiveRule, Request};
-use crate::tables::{Drift, News, NewsTable, Reject, Series, SeriesKey};
+use crate::plan::Request;
+use crate::tables::{Drift, Reject, Series, SeriesKey};
 use batch::{Batch, Bounds, Piece};
 use scan::Shape;
 use stream::Batches;
@@ -49,8 +53,6 @@ use stream::Batches;
 /// How answers are read.
 #[derive(Clone, Copy, Debug)]
 pub struct Rules {
-    /// How a date with an offset becomes one without.
-    pub dates: NaiveRule,
     /// Whether fields that the interface does not know are kept, beside being counted.
     pub keep_extra: bool,
 }
@@ -67,10 +69,9 @@ pub struct Answer<'a> {
 /// Something that an answer says.
 #[derive(Clone, Debug)]
 pub enum Part {
-    /// A history, which may be empty, or the one row of a latest signal.
+    /// Some rows of one key, which may be none: a history, a latest signal, a summary; articles and records as far as
+    /// they have come.
     Series(Series),
-    /// Some rows of a table of news.
-    News(NewsTable, News),
     /// Some of the tickers that the service knows.
     Tickers(Vec<Ticker>),
 }
@@ -183,14 +184,22 @@ impl Answer<'_> {
         self.request.ticker.as_ref().expect("an operation of one ticker is asked with its ticker")
     }
 
+    /// The key of rows that are of the asked ticker as a whole.
+    fn asked_key(&self) -> SeriesKey {
+        SeriesKey::of_ticker(self.request.endpoint, self.asked_ticker().clone())
+    }
+
     /// Makes sure that a series is the one that was asked for, as far as the request names it.
     fn check(&self, asked: &str, key: &SeriesKey) -> Result<(), String> {
-        let SeriesKey { ticker, period, regime, .. } = key;
-        self.check_ticker(asked, ticker)?;
-        if self.request.period.is_some_and(|asked| asked != *period) {
+        self.check_ticker(asked, &key.ticker)?;
+        if let (Some(asked), Some(period)) = (self.request.period, key.period)
+            && asked != period
+        {
             return Err(format!("it is of period `{period}`, which was not asked for"));
         }
-        if self.request.regime.is_some_and(|asked| asked != *regime) {
+        if let (Some(asked), Some(regime)) = (self.request.regime, key.regime)
+            && asked != regime
+        {
             return Err(format!("it is of regime `{regime}`, which was not asked for"));
         }
         Ok(())

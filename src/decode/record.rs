@@ -15,7 +15,6 @@ use super::date::{self, Date};
 use super::number;
 use super::skip::plain_length;
 use crate::interface::{Score, Unknown};
-use crate::plan::NaiveRule;
 
 /// Fields that the interface does not know, by their names and in their order.
 pub(super) type Fields<'a> = Vec<(Cow<'a, str>, &'a str)>;
@@ -93,9 +92,9 @@ impl<'a> Field<'a> {
         })
     }
 
-    /// A date, naive by the rule.
-    pub(super) fn date(self, rule: NaiveRule) -> Result<Date, String> {
-        date::read(&self.string()?, rule).map_err(|reason| self.at_fault(&reason))
+    /// A date.
+    pub(super) fn date(self) -> Result<Date, String> {
+        date::read(&self.string()?).map_err(|reason| self.at_fault(&reason))
     }
 
     /// A finite number.

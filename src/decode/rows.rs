@@ -9,7 +9,7 @@ use arrow::array::{
 use super::date::Date;
 use super::entry::Entry;
 use crate::interface::Signal;
-use crate::tables::{Series, choices};
+use crate::tables::{Table, choices};
 
 /// An entry, and where it was read.
 #[derive(Clone, Copy, Debug)]
@@ -126,5 +126,5 @@ fn columns(columns: Columns) -> RecordBatch {
         Arc::new(columns.confidences),
         Arc::new(columns.extras),
     ];
-    RecordBatch::try_new(Series::row_schema(), columns).expect("the columns are made by the schema")
+    RecordBatch::try_new(Table::Signals.listed_schema(), columns).expect("the columns are made by the schema")
 }

@@ -14,7 +14,7 @@ use super::batch::Piece;
 use super::notes::{self, Notes, Place};
 use super::record::{self, Field, Fields};
 use super::{Answer, Decoded, Part};
-use crate::tables::{News, NewsTable};
+use crate::tables::{Series, Table};
 
 const REFERENCES: [&str; 3] = ["low_article", "high_article", "avg_article"];
 
@@ -37,10 +37,7 @@ pub(super) fn decode(answer: &Answer<'_>, pieces: &[Piece<'_>]) -> Decoded {
     let mut parts = Vec::new();
     for piece in pieces {
         match piece.text().and_then(|text| read(answer, &mut notes, text)) {
-            Ok(rows) => {
-                let news = News { ticker: answer.asked_ticker().clone(), rows };
-                parts.push(Part::News(NewsTable::Summaries, news));
-            }
+            Ok(rows) => parts.push(Part::Series(Series { key: answer.asked_key(), rows })),
             Err(reason) => notes.set_aside(|| Place::of(answer, piece), reason, piece.raw()),
         }
     }
@@ -81,7 +78,7 @@ fn read_newer<'p>(answer: &Answer<'_>, notes: &mut Notes<'_>, text: &'p str) -> 
     let ([ticker, debtor, low, high, avg], unknown) = record::read(text, ["ticker", "debtor", low, high, avg])?;
     answer.check_ticker(answer.asked_ticker().as_str(), &ticker.one_of()?)?;
     let debtor = debtor.string()?;
-    let [low, high, avg] = [reference(answer, low)?, reference(answer, high)?, reference(answer, avg)?];
+    let [low, high, avg] = [reference(low)?, reference(high)?, reference(avg)?];
     notes.unknown("", &unknown);
     let mut extra = kept(answer, unknown);
     for (name, (_, unknown)) in REFERENCES.iter().zip([&low, &high, &avg]) {
@@ -92,12 +89,12 @@ fn read_newer<'p>(answer: &Answer<'_>, notes: &mut Notes<'_>, text: &'p str) -> 
 }
 
 /// The article of a reference, and the fields of the reference that are unknown.
-fn reference<'p>(answer: &Answer<'_>, field: Field<'p>) -> Result<(Article, Fields<'p>), String> {
+fn reference(field: Field<'_>) -> Result<(Article, Fields<'_>), String> {
     let json = field.json()?;
     let read = || {
         let ([date, score, link], unknown) = record::read(json, ["date", "score", "link"])?;
         let article = Article {
-            date: Some(date.date(answer.rules.dates)?.micros),
+            date: Some(date.date()?.micros),
             score: score.score()?,
             link: link.string()?.into_owned(),
             summary: None,
@@ -144,5 +141,5 @@ fn row(debtor: &str, articles: [Article; 3], extra: Option<String>) -> RecordBat
         columns.push(Arc::new(StringArray::from(vec![summary])));
     }
     columns.push(Arc::new(StringArray::from(vec![extra])));
-    RecordBatch::try_new(NewsTable::Summaries.row_schema(), columns).expect("the columns are made by the schema")
+    RecordBatch::try_new(Table::Summaries.listed_schema(), columns).expect("the columns are made by the schema")
 }

@@ -8,8 +8,8 @@ use arrow::util::display::array_value_to_string;
 
 use super::{Answer, Decoded, Fault, Part, Rules};
 use crate::interface::{Endpoint, Ticker};
-use crate::plan::{NaiveRule, Request};
-use crate::tables::{NewsTable, Reject};
+use crate::plan::Request;
+use crate::tables::{Reject, SeriesKey, Table};
 
 fn sector() -> Request {
     Request::of_sector("energy".parse().unwrap(), "15d".parse().unwrap(), "neutral".parse().unwrap())
@@ -25,7 +25,7 @@ fn tickers() -> Request {
 
 /// All that an answer says at once, and in how many deliveries it came.
 fn delivered(request: &Request, body: &[u8]) -> Result<(Decoded, usize), Fault<Infallible>> {
-    let answer = Answer { request, rules: Rules { dates: NaiveRule::Utc, keep_extra: true } };
+    let answer = Answer { request, rules: Rules { keep_extra: true } };
     let (mut all, mut times) = (Decoded::default(), 0);
     answer.decode(body, |decoded| {
         all = std::mem::take(&mut all).followed_by(decoded);
@@ -50,7 +50,6 @@ fn lines(rows: &RecordBatch) -> Vec<String> {
 fn rows(part: &Part) -> Vec<String> {
     match part {
         Part::Series(series) => lines(&series.rows),
-        Part::News(_, news) => lines(&news.rows),
         Part::Tickers(tickers) => tickers.iter().map(Ticker::to_string).collect(),
     }
 }
@@ -156,7 +155,7 @@ fn unknown_fields_are_counted_and_kept_with_the_row_that_owns_them() {
         "a field of the history is of no row"
     );
     let request = sector();
-    let answer = Answer { request: &request, rules: Rules { dates: NaiveRule::Utc, keep_extra: false } };
+    let answer = Answer { request: &request, rules: Rules { keep_extra: false } };
     let kept = answer.decode(body.as_bytes(), |decoded| {
         assert_eq!(decoded.drift.len(), 3);
         assert!(
@@ -334,7 +333,10 @@ fn tickers_are_listed_and_what_is_no_symbol_is_set_aside() {
 fn an_answer_that_says_nothing_is_delivered_once() {
     let (found, times) = delivered(&of_ticker(Endpoint::NewsArticles), b"[]").unwrap();
     assert_eq!(times, 1);
-    assert!(matches!(&found.parts[..], [Part::News(NewsTable::Articles, news)] if news.rows.num_rows() == 0));
+    let [Part::Series(series)] = &found.parts[..] else { panic!("{:?}", found.parts) };
+    assert_eq!(series.key, SeriesKey::of_ticker(Endpoint::NewsArticles, "AAPL".parse().unwrap()));
+    assert_eq!(series.rows.schema(), Table::Articles.listed_schema());
+    assert_eq!(series.rows.num_rows(), 0);
     let (found, times) = delivered(&sector(), b" {} ").unwrap();
     assert_eq!((times, found.parts.len()), (1, 0));
 }
@@ -360,7 +362,7 @@ fn a_body_of_another_shape_fails_as_a_whole() {
 #[test]
 fn a_delivery_that_fails_ends_the_decoding() {
     let request = tickers();
-    let answer = Answer { request: &request, rules: Rules { dates: NaiveRule::Utc, keep_extra: false } };
+    let answer = Answer { request: &request, rules: Rules { keep_extra: false } };
     let body = format!("[{}\"A\"]", "\"A\",".repeat(10_000));
     let mut times = 0;
     let fault = answer.decode(body.as_bytes(), |_| {
@@ -383,7 +385,7 @@ fn a_large_answer_is_delivered_in_its_order_and_piece_by_piece() {
         (0..400).map(|ticker| format!("\"T{ticker}\":{}", history(&format!("T{ticker}"), &entries))).collect();
     let body = format!("{{{}}}", body.join(","));
     let request = sector();
-    let answer = Answer { request: &request, rules: Rules { dates: NaiveRule::Utc, keep_extra: false } };
+    let answer = Answer { request: &request, rules: Rules { keep_extra: false } };
     let mut tickers = Vec::new();
     let mut most = 0;
     let whole = answer.decode(body.as_bytes(), |decoded| {

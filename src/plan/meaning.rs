@@ -55,8 +55,8 @@ pub(super) fn of(found: Found) -> Result<Plan> {
         manners,
         max_reject_share,
         keep_extra: definition.rejects.keep_extra.as_deref().copied().unwrap_or(false),
-        dates: definition.dates.naive.as_deref().copied().unwrap_or(NaiveRule::Utc),
         dataset: DatasetPlan {
+            dates: definition.dates.naive.as_deref().copied().unwrap_or(NaiveRule::Utc),
             lag: definition.join.lag.as_deref().copied().unwrap_or(DEFAULT_LAG),
             schema: columns::long(&features),
             features,

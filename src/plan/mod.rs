@@ -48,8 +48,6 @@ pub struct Plan {
     pub max_reject_share: f64,
     /// Whether fields that the interface does not know are kept.
     pub keep_extra: bool,
-    /// How a date with an offset becomes one without.
-    pub dates: NaiveRule,
     /// The dataset.
     pub dataset: DatasetPlan,
     /// The formats to write it in; at least one, none twice.
@@ -122,9 +120,11 @@ pub struct Manners {
     pub patience: Duration,
 }
 
-/// The dataset: its columns, its features, its order.
+/// The dataset: its dates, its features, its columns, its order.
 #[derive(Clone, Debug)]
 pub struct DatasetPlan {
+    /// How a date with an offset becomes one without.
+    pub dates: NaiveRule,
     /// How many days an article must be older than a signal.
     pub lag: Days,
     /// The features of the news, in the order of their columns.

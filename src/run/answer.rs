@@ -7,6 +7,7 @@ use crate::archive::{AnswerRecord, Draft, Unfinished};
 use crate::decode::{Answer, Decoded, Fault, Part, Rules};
 use crate::error::{Error, Result};
 use crate::fetch::{Answered, Body, Client, ReadFault, Reply};
+use crate::interface::Endpoint;
 use crate::plan::Request;
 use crate::tables::RequestRecord;
 
@@ -42,7 +43,7 @@ pub(super) async fn answer(
 fn written(run: &Unfinished, request: &Request, rules: Rules, body: &mut Body) -> Result<Draft, ReadFault> {
     let mut draft = run.draft(&request.to_string()).map_err(ReadFault::Stop)?;
     let answer = Answer { request, rules };
-    match answer.decode(body, |decoded| write(&mut draft, decoded)) {
+    match answer.decode(body, |decoded| write(&mut draft, request.endpoint, decoded)) {
         Ok(()) => Ok(draft),
         Err(Fault::Read(error)) => Err(ReadFault::Broken(error)),
         Err(Fault::Malformed { offset, reason }) => Err(ReadFault::Malformed { offset, reason }),
@@ -50,12 +51,11 @@ fn written(run: &Unfinished, request: &Request, rules: Rules, body: &mut Body) -
     }
 }
 
-fn write(draft: &mut Draft, decoded: Decoded) -> Result<(), Error> {
+fn write(draft: &mut Draft, source: Endpoint, decoded: Decoded) -> Result<(), Error> {
     for part in decoded.parts {
         match part {
             Part::Series(series) => draft.add_series(series)?,
-            Part::News(table, news) => draft.add_news(table, news)?,
-            Part::Tickers(tickers) => draft.add_tickers(tickers),
+            Part::Tickers(tickers) => draft.add_tickers(source, tickers),
         }
     }
     draft.add_rejects(&decoded.rejects, decoded.rejected)?;

@@ -11,7 +11,7 @@ use futures_util::StreamExt;
 use super::Options;
 use super::answer::answer;
 use super::progress::Stage;
-use crate::archive::{AnswerRecord, Unfinished};
+use crate::archive::{AnswerRecord, Scope, Unfinished};
 use crate::decode::Rules;
 use crate::error::{Error, Result};
 use crate::fetch::Client;
@@ -24,8 +24,8 @@ const UNKNOWN_TICKERS: usize = 5;
 /// What was gathered.
 pub(super) struct Gathered {
     pub(super) unfinished: Arc<Unfinished>,
-    /// The operation whose signals make the dataset.
-    pub(super) source: Endpoint,
+    /// The series whose signals make the dataset.
+    pub(super) scope: Scope,
     /// What the service lacks, a line each.
     pub(super) notes: Vec<String>,
 }
@@ -58,7 +58,7 @@ impl<'a> Gathering<'a> {
 
     /// Asks for everything that the plan wants.
     pub(super) async fn gather(mut self) -> Result<Gathered> {
-        let (source, named) = self.signals().await?;
+        let (scope, named) = self.signals().await?;
         if !self.plan.of_each_ticker.is_empty() {
             let tickers = match &self.plan.news_tickers {
                 Tickers::Signals => named.into_iter().collect(),
@@ -68,11 +68,11 @@ impl<'a> Gathering<'a> {
                 self.news(endpoint, &tickers).await?;
             }
         }
-        Ok(Gathered { unfinished: self.unfinished, source, notes: self.notes })
+        Ok(Gathered { unfinished: self.unfinished, scope, notes: self.notes })
     }
 
     /// Takes the first way that the service still has.
-    async fn signals(&mut self) -> Result<(Endpoint, BTreeSet<Ticker>)> {
+    async fn signals(&mut self) -> Result<(Scope, BTreeSet<Ticker>)> {
         let plan = self.plan;
         let mut lacking: Vec<&str> = Vec::new();
         for way in &plan.ways {
@@ -87,13 +87,15 @@ impl<'a> Gathering<'a> {
                     }
                 },
             };
-            match self.wave("signals", way.requests(&tickers)).await? {
+            let requests = way.requests(&tickers);
+            let scope = Scope { source: *endpoint, requests: requests.iter().map(Request::to_string).collect() };
+            match self.wave("signals", requests).await? {
                 Wave::Gone => lacking.push(endpoint.as_str()),
                 Wave::Named(named) => {
                     if !lacking.is_empty() {
                         self.notes.push(format!("the service has no {}: took {endpoint}", lacking.join(", no ")));
                     }
-                    return Ok((*endpoint, named));
+                    return Ok((scope, named));
                 }
             }
         }
@@ -136,7 +138,7 @@ impl<'a> Gathering<'a> {
             Some(first) if first.endpoint.is_of_one_ticker() => UNKNOWN_TICKERS.min(requests.len()),
             _ => 1,
         };
-        let rules = Rules { dates: self.plan.dates, keep_extra: self.plan.keep_extra };
+        let rules = Rules { keep_extra: self.plan.keep_extra };
         let (client, unfinished) = (self.client, &self.unfinished);
         let ask = |request: Request| async move {
             let text = request.to_string();

@@ -14,6 +14,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Instant;
 
+use chrono::TimeDelta;
 use tokio::task::spawn_blocking;
 use tokio_util::sync::CancellationToken;
 
@@ -23,7 +24,7 @@ pub use summary::Summary;
 pub(crate) use summary::grouped;
 
 pub use crate::archive::Interrupted;
-use crate::archive::{Beginning, SealedRun, Unfinished};
+use crate::archive::{Archive, Asked, Beginning, Scope, Unfinished, View, Vintage};
 use crate::dataset;
 use crate::error::{Error, Result};
 use crate::export::{Dataset, Provenance, Publication};
@@ -50,6 +51,10 @@ pub struct Options {
 }
 
 impl Options {
+    fn archive(&self) -> PathBuf {
+        self.output.join("archive")
+    }
+
     fn evidence(&self) -> PathBuf {
         self.output.join("evidence")
     }
@@ -71,7 +76,7 @@ pub async fn run(plan: Plan, options: Options) -> Result<Summary> {
     let key = key(&plan)?;
     // Before anything is asked for: an output that cannot be written is no reason to trouble the service.
     let beginning = Beginning { definition: &plan.name, text: &plan.text, now, interrupted: options.interrupted };
-    let unfinished = Unfinished::begin(&options.output.join("archive"), beginning)?;
+    let unfinished = Unfinished::begin(&options.archive(), beginning)?;
     let demo = match plan.source {
         Source::Demo => Some(Demo::start(now.date_naive()).await?),
         Source::Remote(_) => None,
@@ -104,7 +109,7 @@ fn addresses(remote: &Remote) -> Addresses {
 /// The second half of a run: everything that needs only what was gathered.
 async fn finish(plan: Arc<Plan>, options: Options, gathered: Gathered) -> Result<Summary> {
     blocking(move || {
-        let Gathered { unfinished, source, notes } = gathered;
+        let Gathered { unfinished, scope, notes } = gathered;
         let mut tally = Tally::of(&unfinished.records(), notes);
         let (rejects, records) = (tally.rejects(), tally.records());
         let max_share = plan.max_reject_share;
@@ -124,7 +129,8 @@ async fn finish(plan: Arc<Plan>, options: Options, gathered: Gathered) -> Result
             built_at,
         };
         let publication = Publication::begin(&options.output.join("datasets"), &plan, provenance)?;
-        let dataset = publish(&plan, &run, source, publication, |rows| {
+        let view = View::of(Archive::open(&options.archive())?, built_at);
+        let dataset = publish(&plan, &view, &scope, publication, |rows| {
             if options.stop.is_cancelled() {
                 return Err(Error::Interrupted);
             }
@@ -138,15 +144,18 @@ async fn finish(plan: Arc<Plan>, options: Options, gathered: Gathered) -> Result
     .await
 }
 
-/// Builds the dataset of a sealed run and publishes it; `watch` sees every batch before it is written.
+/// What a dataset takes of a cell.
+const AS_REVISED: Asked = Asked { vintage: Vintage::Latest, live_within: TimeDelta::days(3) };
+
+/// Builds the dataset of what is known and publishes it; `watch` sees every batch before it is written.
 fn publish(
     plan: &Plan,
-    run: &SealedRun,
-    source: crate::interface::Endpoint,
+    view: &View,
+    scope: &Scope,
     mut publication: Publication,
     mut watch: impl FnMut(&arrow::array::RecordBatch) -> Result<()>,
 ) -> Result<Dataset> {
-    dataset::build(run.slabs(source)?, &plan.dataset, |rows| {
+    dataset::build(view.slabs(scope, AS_REVISED)?, &plan.dataset, |rows| {
         watch(&rows)?;
         publication.write(&rows)
     })?;

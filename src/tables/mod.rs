@@ -3,32 +3,20 @@
 //! Their schemas are declared here once. Three rules make them readable everywhere: timestamps are in microseconds,
 //! a closed set is a dictionary of its spellings, and nothing is unsigned.
 
-mod agreed;
-mod news;
 mod records;
 mod series;
 mod slab;
+mod table;
 
 use std::sync::Arc;
 
-use arrow::array::{ArrayRef, DictionaryArray, Int8Array, Int32Array, StringArray, TimestampMicrosecondArray};
+use arrow::array::{ArrayRef, DictionaryArray, Int8Array, Int32Array, StringArray};
 use arrow::datatypes::{DataType, Int8Type, Int32Type, TimeUnit};
-use chrono::{DateTime, Utc};
 
-pub(crate) use agreed::with_agreed_columns;
-pub use news::{News, NewsTable};
 pub use records::{Drift, Reject, RequestRecord};
-pub use series::{Series, SeriesKey, SeriesTable};
+pub use series::{Change, Changes, Series, SeriesKey};
 pub use slab::Slab;
-
-/// Something that the service said, and when the response that said it was complete.
-#[derive(Clone, Debug)]
-pub struct Observed<T> {
-    /// When.
-    pub observed_at: DateTime<Utc>,
-    /// What.
-    pub value: T,
-}
+pub use table::Table;
 
 /// A naive instant: what the vendor says that a value is about.
 pub fn date() -> DataType {
@@ -55,13 +43,6 @@ pub(crate) fn choices(codes: Int8Array, spellings: impl IntoIterator<Item = &'st
     let spellings = StringArray::from_iter_values(spellings);
     let column = DictionaryArray::<Int8Type>::try_new(codes, Arc::new(spellings));
     Arc::new(column.expect("every code is the place of a spelling"))
-}
-
-/// A column of instants that says the same in every row of a stretch.
-pub(crate) fn seen(stretches: impl IntoIterator<Item = (DateTime<Utc>, usize)>) -> ArrayRef {
-    let stretch = |(instant, length): (DateTime<Utc>, usize)| std::iter::repeat_n(instant.timestamp_micros(), length);
-    let instants = TimestampMicrosecondArray::from_iter_values(stretches.into_iter().flat_map(stretch));
-    Arc::new(instants.with_timezone("UTC"))
 }
 
 /// A column of [`symbol`]s that says the same in every row of a stretch: each name with the length of its stretch.

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use arrow::array::{ArrayRef, Int32Array, Int64Array, RecordBatch, StringArray, TimestampMicrosecondArray};
-use arrow::datatypes::{DataType, Field, Schema};
+use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 use arrow::error::ArrowError;
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
@@ -37,13 +37,6 @@ impl Reject {
             Arc::new(StringArray::from_iter_values(rejects.iter().map(field)))
         };
         let tickers: StringArray = rejects.iter().map(|reject| reject.ticker.as_deref()).collect();
-        let schema = Schema::new(vec![
-            Field::new("request", DataType::Utf8, false),
-            Field::new("ticker", DataType::Utf8, true),
-            Field::new("pointer", DataType::Utf8, false),
-            Field::new("reason", DataType::Utf8, false),
-            Field::new("raw", DataType::Utf8, false),
-        ]);
         let columns = vec![
             text(|reject| &reject.request),
             Arc::new(tickers),
@@ -51,7 +44,24 @@ impl Reject {
             text(|reject| &reject.reason),
             text(|reject| &reject.raw),
         ];
-        RecordBatch::try_new(Arc::new(schema), columns)
+        RecordBatch::try_new(Arc::new(Schema::new(Self::fields())), columns)
+    }
+
+    /// The columns of a run's rejects: those of [`Reject::batch`], and when the answer was complete.
+    pub fn schema() -> SchemaRef {
+        let mut fields = Self::fields();
+        fields.push(Field::new("observed_at", instant(), false));
+        Arc::new(Schema::new(fields))
+    }
+
+    fn fields() -> Vec<Field> {
+        vec![
+            Field::new("request", DataType::Utf8, false),
+            Field::new("ticker", DataType::Utf8, true),
+            Field::new("pointer", DataType::Utf8, false),
+            Field::new("reason", DataType::Utf8, false),
+            Field::new("raw", DataType::Utf8, false),
+        ]
     }
 }
 
@@ -125,17 +135,6 @@ impl RequestRecord {
             Arc::new(Int64Array::from_iter_values(records.iter().map(|record| field(record) as i64)))
         };
         let seen = records.iter().map(|record| record.observed_at.timestamp_micros());
-        let schema = Schema::new(vec![
-            Field::new("endpoint", DataType::Utf8, false),
-            Field::new("request", DataType::Utf8, false),
-            Field::new("status", DataType::Int32, false),
-            Field::new("attempts", DataType::Int32, false),
-            Field::new("bytes", DataType::Int64, false),
-            Field::new("digest", DataType::Utf8, false),
-            Field::new("rows", DataType::Int64, false),
-            Field::new("rejects", DataType::Int64, false),
-            Field::new("observed_at", instant(), false),
-        ]);
         let columns: Vec<ArrayRef> = vec![
             Arc::new(StringArray::from_iter_values(records.iter().map(|record| record.endpoint.as_str()))),
             Arc::new(StringArray::from_iter_values(records.iter().map(|record| record.request.as_str()))),
@@ -147,7 +146,22 @@ impl RequestRecord {
             count(|record| record.rejects),
             Arc::new(TimestampMicrosecondArray::from_iter_values(seen).with_timezone("UTC")),
         ];
-        RecordBatch::try_new(Arc::new(schema), columns)
+        RecordBatch::try_new(Self::schema(), columns)
+    }
+
+    /// The columns of a run's requests.
+    pub fn schema() -> SchemaRef {
+        Arc::new(Schema::new(vec![
+            Field::new("endpoint", DataType::Utf8, false),
+            Field::new("request", DataType::Utf8, false),
+            Field::new("status", DataType::Int32, false),
+            Field::new("attempts", DataType::Int32, false),
+            Field::new("bytes", DataType::Int64, false),
+            Field::new("digest", DataType::Utf8, false),
+            Field::new("rows", DataType::Int64, false),
+            Field::new("rejects", DataType::Int64, false),
+            Field::new("observed_at", instant(), false),
+        ]))
     }
 }
 

@@ -1,14 +1,18 @@
-//! Signals: one series as it is decoded, and many as a table.
+//! A series: what the service says of one key, and many of them as a table.
 
-use std::sync::{Arc, LazyLock};
+use std::collections::HashMap;
+use std::sync::Arc;
 
-use arrow::array::{ArrayRef, Int8Array, RecordBatch};
-use arrow::compute::concat_batches;
-use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
+use arrow::array::{
+    ArrayRef, AsArray, Int8Array, Int32Array, RecordBatch, StringArray, TimestampMicrosecondArray, UInt32Array,
+};
+use arrow::compute::{concat_batches, take_record_batch};
+use arrow::datatypes::{Int32Type, TimestampMicrosecondType};
 use arrow::error::ArrowError;
+use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 
-use super::{Observed, choice, choices, date, instant, seen, stretches, symbol};
+use super::{Table, choices, stretches};
 use crate::interface::{Endpoint, Period, Regime, Ticker};
 
 /// What names a series.
@@ -16,12 +20,19 @@ use crate::interface::{Endpoint, Period, Regime, Ticker};
 pub struct SeriesKey {
     /// The symbol.
     pub ticker: Ticker,
-    /// The horizon.
-    pub period: Period,
-    /// The market regime.
-    pub regime: Regime,
-    /// The operation that gave it.
+    /// The horizon, of signals.
+    pub period: Option<Period>,
+    /// The market regime, of signals.
+    pub regime: Option<Regime>,
+    /// The operation that gives it.
     pub source: Endpoint,
+}
+
+impl SeriesKey {
+    /// The key of what an operation says of a ticker as a whole.
+    pub fn of_ticker(source: Endpoint, ticker: Ticker) -> Self {
+        Self { ticker, period: None, regime: None, source }
+    }
 }
 
 /// The history of one key: what is the same in every row is said once.
@@ -29,71 +40,171 @@ pub struct SeriesKey {
 pub struct Series {
     /// What names it.
     pub key: SeriesKey,
-    /// Its rows, oldest first, in the columns of [`Series::row_schema`].
+    /// Its rows: signals oldest first, everything else in the order of the answer, in the columns of
+    /// [`Table::listed_schema`].
     pub rows: RecordBatch,
 }
 
-impl Series {
-    /// The columns that differ from row to row.
-    pub fn row_schema() -> SchemaRef {
-        static SCHEMA: LazyLock<SchemaRef> = LazyLock::new(|| {
-            Arc::new(Schema::new(vec![
-                // Null in a latest signal that has no date: it is kept, and no dataset can use it.
-                Field::new("date", date(), true),
-                Field::new("utc_offset_minutes", DataType::Int16, true),
-                Field::new("signal", choice(), false),
-                Field::new("confidence", DataType::Float64, false),
-                // Fields that the interface does not know, as a JSON object, where they are to be kept.
-                Field::new("extra", DataType::Utf8, true),
-            ]))
-        });
-        Arc::clone(&SCHEMA)
-    }
-}
-
-/// Many series as one table.
-#[derive(Clone, Copy, Debug)]
-pub struct SeriesTable;
-
-impl SeriesTable {
-    /// Its columns.
-    pub fn schema() -> SchemaRef {
-        static SCHEMA: LazyLock<SchemaRef> = LazyLock::new(|| {
-            let row = Series::row_schema();
-            let mut fields = vec![
-                Field::new("ticker", symbol(), false),
-                Field::new("period", choice(), false),
-                Field::new("regime", choice(), false),
-                Field::new("source", choice(), false),
-            ];
-            fields.extend(row.fields().iter().map(|field| field.as_ref().clone()));
-            fields.push(Field::new("observed_at", instant(), false));
-            Arc::new(Schema::new(fields))
-        });
-        Arc::clone(&SCHEMA)
-    }
-
-    /// The rows of some series, in the order that they are given.
+impl Table {
+    /// The rows of a series as they are kept, out of those of an answer: each cell by itself, and all in their order.
     ///
     /// # Errors
     ///
-    /// When the rows of a series are not in the columns of [`Series::row_schema`].
-    pub fn batch(series: &[Observed<Series>]) -> Result<RecordBatch, ArrowError> {
-        let rows = concat_batches(&Series::row_schema(), series.iter().map(|one| &one.value.rows))?;
-        let tickers = series.iter().map(|one| (one.value.key.ticker.as_str(), one.value.rows.num_rows()));
-        let codes = |code: fn(&SeriesKey) -> usize| -> Int8Array {
-            let stretch =
-                |one: &Observed<Series>| std::iter::repeat_n(code(&one.value.key) as i8, one.value.rows.num_rows());
-            series.iter().flat_map(stretch).collect()
-        };
-        let mut columns: Vec<ArrayRef> = vec![
-            stretches(tickers),
-            choices(codes(|key| key.period.index()), Period::all().map(Period::as_str)),
-            choices(codes(|key| key.regime as usize), Regime::ALL.map(Regime::as_str)),
-            choices(codes(|key| key.source as usize), Endpoint::ALL.map(Endpoint::as_str)),
-        ];
+    /// When the rows are not in the columns of [`Table::listed_schema`].
+    pub fn arranged(self, rows: &RecordBatch) -> Result<RecordBatch, ArrowError> {
+        match self {
+            Self::Signals | Self::Summaries => Ok(rows.clone()),
+            Self::Articles => articles(rows),
+            Self::SentimentHistory => records(rows),
+        }
+    }
+}
+
+/// Orders articles from the first known to the last: by date, and those of one date from the last listed to the first.
+fn articles(rows: &RecordBatch) -> Result<RecordBatch, ArrowError> {
+    let positions = rows.column(0).as_primitive::<Int32Type>().values();
+    let dates = rows.column(1).as_primitive::<TimestampMicrosecondType>().values();
+    let mut order: Vec<u32> = (0..rows.num_rows() as u32).collect();
+    order.sort_unstable_by_key(|&row| (dates[row as usize], -positions[row as usize]));
+    let sorted = take_record_batch(rows, &UInt32Array::from(order))?;
+    let dates = sorted.column(1).as_primitive::<TimestampMicrosecondType>().values();
+    let (titles, links) = (sorted.column(2).as_string::<i32>(), sorted.column(4).as_string::<i32>());
+    let (mut places, mut copies) = (Vec::with_capacity(dates.len()), Vec::with_capacity(dates.len()));
+    let (mut first, mut seen) = (0, HashMap::new());
+    for (row, date) in dates.iter().enumerate() {
+        if dates[first] != *date {
+            first = row;
+            seen.clear();
+        }
+        let same: &mut i32 = seen.entry((titles.value(row), links.value(row))).or_default();
+        copies.push(*same);
+        places.push((row - first) as i32);
+        *same += 1;
+    }
+    let column = |index: usize| Arc::clone(sorted.column(index));
+    let (copies, places): (ArrayRef, ArrayRef) =
+        (Arc::new(Int32Array::from(copies)), Arc::new(Int32Array::from(places)));
+    let columns = vec![column(1), column(2), column(4), copies, places, column(3), column(5)];
+    RecordBatch::try_new(Table::Articles.row_schema(), columns)
+}
+
+/// Orders records by their text: nobody knows what else they could be ordered by.
+fn records(rows: &RecordBatch) -> Result<RecordBatch, ArrowError> {
+    let mut texts: Vec<&str> = rows.column(1).as_string::<i32>().iter().flatten().collect();
+    texts.sort_unstable();
+    let mut copies: Vec<i32> = Vec::with_capacity(texts.len());
+    for (row, text) in texts.iter().enumerate() {
+        let is_same = row > 0 && texts[row - 1] == *text;
+        copies.push(if is_same { copies[row - 1] + 1 } else { 0 });
+    }
+    let columns: Vec<ArrayRef> = vec![Arc::new(StringArray::from(texts)), Arc::new(Int32Array::from(copies))];
+    RecordBatch::try_new(Table::SentimentHistory.row_schema(), columns)
+}
+
+/// What became of a cell.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Change {
+    /// It is there, and was not before.
+    Added,
+    /// The service says something else of it than before.
+    Revised,
+    /// The service no longer has it, though its answer covers it.
+    Withdrawn,
+}
+
+impl Change {
+    /// Every change.
+    pub const ALL: [Self; 3] = [Self::Added, Self::Revised, Self::Withdrawn];
+
+    /// Its spelling in files.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Added => "added",
+            Self::Revised => "revised",
+            Self::Withdrawn => "withdrawn",
+        }
+    }
+}
+
+/// What an answer changed in a series.
+#[derive(Clone, Debug)]
+pub struct Changes {
+    /// The series.
+    pub key: SeriesKey,
+    /// When the answer was complete.
+    pub observed_at: DateTime<Utc>,
+    /// What became of each row's cell.
+    pub kinds: Vec<Change>,
+    /// The rows, in the order of their cells; nothing is said of those that were withdrawn.
+    pub rows: RecordBatch,
+}
+
+impl Table {
+    /// Changes as rows of the table's file, in the order that they are given.
+    ///
+    /// # Errors
+    ///
+    /// When a key or the rows of a series are not of this table.
+    pub fn batch(self, changes: &[Changes]) -> Result<RecordBatch, ArrowError> {
+        let schema = self.open_row_schema();
+        let opened = |one: &Changes| one.rows.clone().with_schema(Arc::clone(&schema));
+        let opened = changes.iter().map(opened).collect::<Result<Vec<_>, ArrowError>>()?;
+        let rows = concat_batches(&schema, &opened)?;
+        let mut columns = key_columns(self, changes.iter().map(|one| (&one.key, one.kinds.len())));
         columns.extend(rows.columns().iter().map(Arc::clone));
-        columns.push(seen(series.iter().map(|one| (one.observed_at, one.value.rows.num_rows()))));
-        RecordBatch::try_new(Self::schema(), columns)
+        let kinds = changes.iter().flat_map(|one| one.kinds.iter().map(|kind| *kind as i8));
+        columns.push(choices(kinds.collect(), Change::ALL.map(Change::as_str)));
+        let seen = |one: &Changes| std::iter::repeat_n(one.observed_at.timestamp_micros(), one.kinds.len());
+        let seen = TimestampMicrosecondArray::from_iter_values(changes.iter().flat_map(seen));
+        columns.push(Arc::new(seen.with_timezone("UTC")));
+        RecordBatch::try_new(self.schema(), columns)
+    }
+}
+
+/// The columns that name the series of each row, from stretches of rows of one series.
+fn key_columns<'a>(table: Table, keys: impl Iterator<Item = (&'a SeriesKey, usize)> + Clone) -> Vec<ArrayRef> {
+    let codes = |code: fn(&SeriesKey) -> Option<i8>| -> Int8Array {
+        keys.clone().flat_map(|(key, length)| std::iter::repeat_n(code(key), length)).collect()
+    };
+    let mut columns = vec![stretches(keys.clone().map(|(key, length)| (key.ticker.as_str(), length)))];
+    if table == Table::Signals {
+        let periods = codes(|key| key.period.map(|period| period.index() as i8));
+        columns.push(choices(periods, Period::all().map(Period::as_str)));
+        let regimes = codes(|key| key.regime.map(|regime| regime as i8));
+        columns.push(choices(regimes, Regime::ALL.map(Regime::as_str)));
+    }
+    columns.push(choices(codes(|key| Some(key.source as i8)), Endpoint::ALL.map(Endpoint::as_str)));
+    columns
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use arrow::array::{
+        ArrayRef, AsArray, Float64Array, Int32Array, RecordBatch, StringArray, TimestampMicrosecondArray,
+    };
+    use arrow::datatypes::Int32Type;
+
+    use super::Table;
+
+    #[test]
+    fn articles_are_ordered_from_the_first_known_and_copies_are_counted() {
+        let listed: [(i64, &str); 6] = [(3, "new"), (2, "b"), (2, "a"), (2, "b"), (1, "b"), (2, "b")];
+        let columns: Vec<ArrayRef> = vec![
+            Arc::new(Int32Array::from_iter_values(0..6)),
+            Arc::new(TimestampMicrosecondArray::from_iter_values(listed.map(|(date, _)| date))),
+            Arc::new(StringArray::from_iter_values(listed.map(|(_, title)| title))),
+            Arc::new(Float64Array::from_iter_values((0..6).map(f64::from))),
+            Arc::new(StringArray::from_iter_values(listed.map(|_| "link"))),
+            Arc::new(StringArray::new_null(6)),
+        ];
+        let listed = RecordBatch::try_new(Table::Articles.listed_schema(), columns).unwrap();
+        let rows = Table::Articles.arranged(&listed).unwrap();
+        let titles: Vec<_> = rows.column(1).as_string::<i32>().iter().flatten().collect();
+        assert_eq!(titles, ["b", "b", "b", "a", "b", "new"]);
+        let numbers = |column: usize| rows.column(column).as_primitive::<Int32Type>().values().to_vec();
+        assert_eq!(numbers(3), [0, 0, 1, 0, 2, 0]);
+        assert_eq!(numbers(4), [0, 0, 1, 2, 3, 0]);
     }
 }

@@ -16,8 +16,8 @@ pub struct Slab {
 
 impl Slab {
     /// The columns of the signals.
-    pub const SIGNALS: [&str; 6] = ["ticker", "period", "regime", "date", "signal", "confidence"];
+    pub const SIGNALS: [&str; 7] = ["ticker", "period", "regime", "date", "utc_offset_minutes", "signal", "confidence"];
 
     /// The columns of the articles.
-    pub const ARTICLES: [&str; 4] = ["ticker", "position", "date", "score"];
+    pub const ARTICLES: [&str; 4] = ["ticker", "date", "place", "score"];
 }

@@ -136,7 +136,7 @@ fn the_latest_signal_is_read_in_each_of_its_shapes_and_a_null_date_is_kept() {
 }
 
 #[test]
-fn summaries_are_read_in_both_of_their_shapes_and_historical_sentiment_as_text_and_columns() {
+fn summaries_are_read_in_both_of_their_shapes_and_historical_sentiment_as_text() {
     for (change_set, has_articles) in [("origin", false), ("G", true)] {
         let place = Place::new();
         let (signals, news) = (at(&place, "all"), at(&place, change_set));
@@ -154,8 +154,7 @@ fn summaries_are_read_in_both_of_their_shapes_and_historical_sentiment_as_text_a
         if has_articles {
             let record: serde_json::Value =
                 serde_json::from_str(texts(&history, "record")[0].as_ref().unwrap()).unwrap();
-            assert_eq!(texts(&history, "record_date")[0].as_deref(), record["date"].as_str());
-            assert_eq!(history.column_by_name("record_score").unwrap().null_count(), 0);
+            assert!(record["date"].is_string() && record["score"].is_number(), "{record}");
         } else {
             assert_eq!(history.num_rows(), 0);
         }

@@ -12,7 +12,7 @@ use std::io::Read;
 
 use arrow::array::{Array, AsArray, RecordBatch};
 use arrow::datatypes::{Float64Type, Int8Type, Int16Type, Int32Type, TimestampMicrosecondType};
-use chrono::{DateTime, NaiveDate};
+use chrono::{DateTime, FixedOffset, NaiveDate};
 use serde_json::value::RawValue;
 
 use super::batch::{Batch, Bounds};
@@ -20,8 +20,8 @@ use super::scan::{Malformed, Scanner, Shape};
 use super::stream::Batches;
 use super::{Answer, Decoded, Fault, Part, Rules, date as dates, number};
 use crate::interface::Endpoint;
-use crate::plan::{NaiveRule, Request};
-use crate::tables::NewsTable;
+use crate::plan::Request;
+use crate::tables::{Series, SeriesKey, Table};
 use oracle::{Pairs, Said, expected};
 
 /// The ticker that operations of one ticker are asked with.
@@ -111,11 +111,7 @@ fn pairs_of(shape: Shape, body: &[u8]) -> Option<Vec<(String, String)>> {
 pub fn decode(data: &[u8]) {
     let [operation, choice, body @ ..] = data else { return };
     let endpoint = Endpoint::ALL[usize::from(*operation) % Endpoint::ALL.len()];
-    let zone = "America/New_York".parse().unwrap_or(NaiveRule::Utc);
-    let rules = Rules {
-        dates: [NaiveRule::Utc, NaiveRule::Wall, zone][usize::from(choice % 3)],
-        keep_extra: choice & 0x10 != 0,
-    };
+    let rules = Rules { keep_extra: choice & 0x10 != 0 };
     let request = Request {
         endpoint,
         ticker: TICKER.parse().ok(),
@@ -173,7 +169,7 @@ fn outcome_of(answer: &Answer<'_>, body: impl Read) -> Result<Outcome, (u64, Str
     let mut outcome = Outcome::default();
     let decoded = answer.decode(body, |decoded| {
         let Decoded { parts, rejects, drift, unusual, records, rejected } = decoded;
-        outcome.said.extend(parts.into_iter().flat_map(said));
+        outcome.said.extend(parts.into_iter().flat_map(|part| said(answer, part)));
         for reject in rejects {
             outcome.pointers.push(reject.pointer);
             outcome.reasons.push(reject.reason);
@@ -212,68 +208,70 @@ impl Outcome {
 }
 
 /// What a part says, row by row.
-fn said(part: Part) -> Vec<Said> {
-    let text = |rows: &RecordBatch, column: usize, row: usize| {
+fn said(answer: &Answer<'_>, part: Part) -> Vec<Said> {
+    let Series { key, rows } = match part {
+        Part::Series(series) => series,
+        Part::Tickers(tickers) => return tickers.into_iter().map(Said::Ticker).collect(),
+    };
+    let table = Table::of(key.source).expect("only the list of tickers has no table");
+    assert_eq!(rows.schema(), table.listed_schema());
+    if table == Table::Signals {
+        let head = Said::Series(key);
+        return std::iter::once(head).chain((0..rows.num_rows()).map(|row| said_of_row(table, &rows, row))).collect();
+    }
+    // Articles and records come in as many parts as they like, so the oracle does not count their keys.
+    assert_eq!(Some(key), TICKER.parse().ok().map(|ticker| SeriesKey::of_ticker(answer.request.endpoint, ticker)));
+    (0..rows.num_rows()).map(|row| said_of_row(table, &rows, row)).collect()
+}
+
+fn said_of_row(table: Table, rows: &RecordBatch, row: usize) -> Said {
+    let text = |column: usize| {
         let column = rows.column(column).as_string::<i32>();
         column.is_valid(row).then(|| column.value(row).to_owned())
     };
-    let number = |rows: &RecordBatch, column: usize, row: usize| {
+    let number = |column: usize| {
         let column = rows.column(column).as_primitive::<Float64Type>();
         column.is_valid(row).then(|| column.value(row).to_bits())
     };
-    let date = |rows: &RecordBatch, column: usize, row: usize| {
+    let date = |column: usize| {
         let column = rows.column(column).as_primitive::<TimestampMicrosecondType>();
         column.is_valid(row).then(|| column.value(row))
     };
-    match part {
-        Part::Series(series) => {
-            let rows = &series.rows;
+    let position = || rows.column(0).as_primitive::<Int32Type>().value(row);
+    match table {
+        Table::Signals => {
             let offsets = rows.column(1).as_primitive::<Int16Type>();
             let signals = rows.column(2).as_dictionary::<Int8Type>();
-            let row = |row| Said::Row {
-                date: date(rows, 0, row),
+            Said::Row {
+                date: date(0),
                 offset: offsets.is_valid(row).then(|| offsets.value(row)),
                 signal: signals.values().as_string::<i32>().value(signals.keys().value(row) as usize).to_owned(),
-                confidence: number(rows, 3, row),
-                extra: oracle::pairs(text(rows, 4, row)),
-            };
-            let head = Said::Series(series.key.clone());
-            std::iter::once(head).chain((0..rows.num_rows()).map(row)).collect()
+                confidence: number(3),
+                extra: oracle::pairs(text(4)),
+            }
         }
-        Part::News(table, news) => {
-            let rows = &news.rows;
-            let row = |row| match table {
-                NewsTable::Articles => Said::Article {
-                    position: rows.column(0).as_primitive::<Int32Type>().value(row),
-                    date: date(rows, 1, row),
-                    texts: [text(rows, 2, row), text(rows, 4, row)],
-                    score: number(rows, 3, row),
-                    extra: oracle::pairs(text(rows, 5, row)),
-                },
-                NewsTable::Summaries => Said::Summary {
-                    debtor: text(rows, 0, row),
-                    dates: [1, 5, 9].map(|column| date(rows, column, row)),
-                    scores: [2, 6, 10].map(|column| number(rows, column, row)),
-                    links: [3, 7, 11].map(|column| text(rows, column, row)),
-                    summaries: [4, 8, 12].map(|column| text(rows, column, row)),
-                },
-                NewsTable::SentimentHistory => Said::Record {
-                    position: rows.column(0).as_primitive::<Int32Type>().value(row),
-                    json: text(rows, 1, row),
-                },
-            };
-            (0..rows.num_rows()).map(row).collect()
-        }
-        Part::Tickers(tickers) => tickers.into_iter().map(Said::Ticker).collect(),
+        Table::Articles => Said::Article {
+            position: position(),
+            date: date(1),
+            texts: [text(2), text(4)],
+            score: number(3),
+            extra: oracle::pairs(text(5)),
+        },
+        Table::Summaries => Said::Summary {
+            debtor: text(0),
+            dates: [1, 5, 9].map(date),
+            scores: [2, 6, 10].map(number),
+            links: [3, 7, 11].map(text),
+            summaries: [4, 8, 12].map(text),
+        },
+        Table::SentimentHistory => Said::Record { position: position(), json: text(1) },
     }
 }
 
 /// A date that is read is the one that `chrono` reads, and what `chrono` reads in a form of the interface is read.
 pub fn date(data: &[u8]) {
     let Ok(text) = std::str::from_utf8(data) else { return };
-    let read = dates::read(text, NaiveRule::Utc).ok();
-    let wall = dates::read(text, NaiveRule::Wall).ok();
-    assert_eq!(read.map(|date| date.offset_minutes), wall.map(|date| date.offset_minutes));
+    let read = dates::read(text).ok();
     let instant = DateTime::parse_from_rfc3339(&text.replacen(' ', "T", 1)).ok();
     let naive = || {
         let form = if text.contains('.') { "%Y-%m-%dT%H:%M:%S%.f" } else { "%Y-%m-%dT%H:%M:%S" };
@@ -282,17 +280,20 @@ pub fn date(data: &[u8]) {
     };
     if let Some(read) = read {
         let colonless = text.len() > 5 && text.is_char_boundary(text.len() - 2) && !text.ends_with('Z');
+        let of_instant = |instant: DateTime<FixedOffset>| {
+            (instant.timestamp_micros(), Some(instant.offset().local_minus_utc() / 60))
+        };
         let written = match read.offset_minutes {
-            None => naive().map(|naive| naive.and_utc().timestamp_micros()),
+            None => naive().map(|naive| (naive.and_utc().timestamp_micros(), None)),
             // An offset without a colon is not of RFC 3339.
             Some(_) if instant.is_none() && colonless => {
                 let (start, end) = text.split_at(text.len() - 2);
                 let text = format!("{start}:{end}").replacen(' ', "T", 1);
-                DateTime::parse_from_rfc3339(&text).ok().map(|instant| instant.timestamp_micros())
+                DateTime::parse_from_rfc3339(&text).ok().map(of_instant)
             }
-            Some(_) => instant.map(|instant| instant.timestamp_micros()),
+            Some(_) => instant.map(of_instant),
         };
-        assert_eq!(Some(read.micros), written, "{text:?}");
+        assert_eq!(Some((read.micros, read.offset_minutes.map(i32::from))), written, "{text:?}");
     }
     let is_plain = text.is_ascii()
         && text.len() >= 19

@@ -101,7 +101,7 @@ pub(super) fn expected(answer: &Answer<'_>, pieces: Option<Vec<(String, String)>
         let read = match answer.request.endpoint {
             Endpoint::SignalsHistory | Endpoint::LegacyHistory => expected.history(answer, TICKER, ["", ""], json),
             Endpoint::Signals | Endpoint::LegacySignals => expected.latest(answer, json),
-            Endpoint::SocialSentiment => expected.summary(answer, json),
+            Endpoint::SocialSentiment => expected.summary(json),
             Endpoint::NewsArticles => expected.article(answer, position, json),
             Endpoint::HistoricalSentiment => {
                 expected.said.push(Said::Record { position: position as i32, json: Some(json.clone()) });
@@ -194,8 +194,8 @@ impl Expected {
 
     fn is_asked(answer: &Answer<'_>, asked: &str, key: &SeriesKey) -> bool {
         key.ticker.as_str() == asked
-            && answer.request.period.is_none_or(|period| period == key.period)
-            && answer.request.regime.is_none_or(|regime| regime == key.regime)
+            && answer.request.period.is_none_or(|period| Some(period) == key.period)
+            && answer.request.regime.is_none_or(|regime| Some(regime) == key.regime)
     }
 
     fn history(&mut self, answer: &Answer<'_>, asked: &str, place: [&str; 2], json: &str) -> Option<()> {
@@ -212,8 +212,8 @@ impl Expected {
             .collect();
         let key = SeriesKey {
             ticker: typed(only("ticker")?)?,
-            period: typed(only("period")?)?,
-            regime: typed(only("regime")?)?,
+            period: Some(typed(only("period")?)?),
+            regime: Some(typed(only("regime")?)?),
             source: answer.request.endpoint,
         };
         let name = *names.first()?;
@@ -232,7 +232,7 @@ impl Expected {
         let mut rows: BTreeMap<i64, (date::Date, Entry<'_>, Extra)> = BTreeMap::new();
         for (position, json) in entries.iter().enumerate() {
             let entry = record::<Entry<'_>>(json.get());
-            let read = entry.and_then(|entry| Some((date::read(&entry.date, answer.rules.dates).ok()?, entry)));
+            let read = entry.and_then(|entry| Some((date::read(&entry.date).ok()?, entry)));
             match read.filter(|(_, entry)| finite(entry.confidence).is_some()) {
                 Some((date, entry)) => {
                     let extra =
@@ -283,11 +283,11 @@ impl Expected {
         let latest: Latest<'_> = serde_json::from_str(&text).ok().filter(|_| !twice)?;
         let key = SeriesKey {
             ticker: latest.ticker,
-            period: latest.period,
-            regime: latest.regime,
+            period: Some(latest.period),
+            regime: Some(latest.regime),
             source: answer.request.endpoint,
         };
-        let date = latest.date.map(|text| date::read(&text, answer.rules.dates)).transpose().ok()?;
+        let date = latest.date.map(|text| date::read(&text)).transpose().ok()?;
         let entry = Entry { date: "".into(), signal: latest.signal, confidence: latest.confidence };
         if !Self::is_asked(answer, TICKER, &key) || finite(entry.confidence).is_none() {
             return None;
@@ -300,7 +300,7 @@ impl Expected {
 
     fn article(&mut self, answer: &Answer<'_>, position: usize, json: &str) -> Option<()> {
         let article: Article<'_> = record(json)?;
-        let date = date::read(&article.date, answer.rules.dates).ok()?;
+        let date = date::read(&article.date).ok()?;
         let score = article.score.map(|json| score(json).ok_or(())).transpose().ok()?;
         let extra = self.unknown("/*", json, &["date", "title", "score", "link"]);
         self.typed += 1;
@@ -314,7 +314,7 @@ impl Expected {
         Some(())
     }
 
-    fn summary(&mut self, answer: &Answer<'_>, json: &str) -> Option<()> {
+    fn summary(&mut self, json: &str) -> Option<()> {
         const ARTICLES: [&str; 3] = ["low", "high", "avg"];
         let Pairs(pairs) = serde_json::from_str(json).ok()?;
         let field = |name: &str| pairs.iter().find(|(known, _)| known == name).map(|(_, json)| *json);
@@ -339,7 +339,7 @@ impl Expected {
             let newer: SentimentSummary<'_> = record(json)?;
             forms.truncate(3);
             let references = [newer.low_article, newer.high_article, newer.avg_article];
-            let read = |text: &str| date::read(text, answer.rules.dates).ok().map(|date| date.micros);
+            let read = |text: &str| date::read(text).ok().map(|date| date.micros);
             (debtor, ticker) = (newer.debtor.into_owned(), newer.ticker);
             dates = references.each_ref().map(|reference| read(&reference.date));
             scores = of("article").map(|name| {

@@ -1,0 +1,230 @@
+//! Reads a file of rows that are ordered by ticker, in pieces that end where a ticker ends.
+
+use std::fs::File;
+use std::path::{Path, PathBuf};
+
+use arrow::array::{AsArray, RecordBatch};
+use arrow::compute::concat_batches;
+use arrow::datatypes::{Int32Type, SchemaRef};
+use arrow::error::ArrowError;
+use parquet::arrow::ProjectionMask;
+use parquet::arrow::arrow_reader::{
+    ArrowReaderMetadata, ArrowReaderOptions, ParquetRecordBatchReader, ParquetRecordBatchReaderBuilder,
+};
+use parquet::file::statistics::Statistics;
+
+use crate::error::{Error, Reason, Result};
+use crate::file;
+
+/// How many rows are decoded at a time: many, where few files are open at once.
+const BATCH_ROWS: usize = 1 << 14;
+
+/// Which columns are read.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Columns<'a> {
+    All,
+    These(&'a [&'a str]),
+}
+
+/// A file of rows ordered by ticker. Pieces are taken from its beginning to its end.
+pub(super) struct ByTicker {
+    path: PathBuf,
+    file: File,
+    metadata: ArrowReaderMetadata,
+    projection: ProjectionMask,
+    schema: SchemaRef,
+    /// The row group that is read next.
+    group: usize,
+    batches: Option<ParquetRecordBatchReader>,
+    /// Rows that were read and not yet handed out.
+    pending: Vec<RecordBatch>,
+    /// Rows that were not read yet.
+    left: usize,
+}
+
+impl ByTicker {
+    /// Opens a file that has the columns of a schema.
+    pub(super) fn open(path: PathBuf, declared: &SchemaRef, columns: Columns<'_>) -> Result<Self> {
+        let file = file::open(&path)?;
+        let damaged = |source: Reason| Error::Damaged { path: path.clone(), source };
+        // The types are the layout's, whatever a writer thought of them.
+        let options = ArrowReaderOptions::new().with_schema(declared.clone());
+        let metadata = ArrowReaderMetadata::load(&file, options).map_err(|error| damaged(error.into()))?;
+        let parquet = metadata.metadata().file_metadata().schema_descr();
+        let (projection, schema) = match columns {
+            Columns::All => (ProjectionMask::all(), declared.clone()),
+            Columns::These(names) => {
+                let places: Vec<usize> = (0..declared.fields().len())
+                    .filter(|&place| names.contains(&&**declared.field(place).name()))
+                    .collect();
+                let schema = declared.project(&places).map_err(|error| damaged(error.into()))?;
+                (ProjectionMask::roots(parquet, places), schema.into())
+            }
+        };
+        let left = usize::try_from(metadata.metadata().file_metadata().num_rows()).unwrap_or(0);
+        Ok(Self { path, file, metadata, projection, schema, group: 0, batches: None, pending: Vec::new(), left })
+    }
+
+    pub(super) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// How many rows were not handed out yet.
+    pub(super) fn rows_left(&self) -> usize {
+        self.left + self.pending.iter().map(RecordBatch::num_rows).sum::<usize>()
+    }
+
+    /// At least so many rows, and on to the end of the ticker; none at the end of the file.
+    pub(super) fn take_rows(&mut self, least: usize) -> Result<Option<RecordBatch>> {
+        loop {
+            let rows: usize = self.pending.iter().map(RecordBatch::num_rows).sum();
+            if rows >= least
+                && let Some(cut) = self.start_of_last_ticker()
+            {
+                return self.hand_out(cut).map(Some);
+            }
+            match self.read()? {
+                Some(batch) => self.pending.push(batch),
+                None if rows == 0 => return Ok(None),
+                None => return self.hand_out(rows).map(Some),
+            }
+        }
+    }
+
+    /// The rows of all tickers up to one, with it; tickers without rows are fine.
+    pub(super) fn take_until(&mut self, last: &str) -> Result<RecordBatch> {
+        loop {
+            let is_beyond = self.pending.last().is_some_and(|batch| ticker(batch, batch.num_rows() - 1) > last);
+            if !is_beyond && let Some(batch) = self.read()? {
+                self.pending.push(batch);
+                continue;
+            }
+            let of_these = |batch: &RecordBatch| first_row_where(batch, |symbol| symbol > last);
+            let cut = self.pending.iter().map(of_these).sum();
+            return self.hand_out(cut);
+        }
+    }
+
+    /// All that is left.
+    pub(super) fn take_rest(&mut self) -> Result<RecordBatch> {
+        while let Some(batch) = self.read()? {
+            self.pending.push(batch);
+        }
+        self.hand_out(usize::MAX)
+    }
+
+    /// The rows of one ticker. Those of the tickers before it are passed over, most of them unread.
+    pub(super) fn take_only(&mut self, wanted: &str) -> Result<RecordBatch> {
+        let is_before = |batch: &RecordBatch| ticker(batch, batch.num_rows() - 1) < wanted;
+        while self.pending.last().is_none_or(is_before) {
+            self.pending.clear();
+            if self.batches.is_none() {
+                self.skip_groups(wanted);
+            }
+            match self.read()? {
+                Some(batch) => self.pending.push(batch),
+                None => return Ok(RecordBatch::new_empty(self.schema.clone())),
+            }
+        }
+        let all = self.take_until(wanted)?;
+        let start = first_row_where(&all, |symbol| symbol >= wanted);
+        Ok(all.slice(start, all.num_rows() - start))
+    }
+
+    /// Passes over the row groups that end before a ticker.
+    fn skip_groups(&mut self, wanted: &str) {
+        let groups = self.metadata.metadata().row_groups();
+        while let Some(group) = groups.get(self.group) {
+            let ends_before = match group.column(0).statistics() {
+                Some(Statistics::ByteArray(statistics)) => {
+                    statistics.max_opt().is_some_and(|last| last.data() < wanted.as_bytes())
+                }
+                _ => false,
+            };
+            if !ends_before {
+                return;
+            }
+            self.left = self.left.saturating_sub(usize::try_from(group.num_rows()).unwrap_or(0));
+            self.group += 1;
+        }
+    }
+
+    fn read(&mut self) -> Result<Option<RecordBatch>> {
+        loop {
+            match &mut self.batches {
+                Some(batches) => match batches.next().transpose() {
+                    Ok(Some(batch)) if batch.num_rows() == 0 => {}
+                    Ok(Some(batch)) => {
+                        self.left = self.left.saturating_sub(batch.num_rows());
+                        return Ok(Some(batch));
+                    }
+                    Ok(None) => self.batches = None,
+                    Err(error) => return Err(self.damaged(error)),
+                },
+                None if self.group < self.metadata.metadata().num_row_groups() => {
+                    let file =
+                        self.file.try_clone().map_err(|source| Error::Read { path: self.path.clone(), source })?;
+                    let reader = ParquetRecordBatchReaderBuilder::new_with_metadata(file, self.metadata.clone())
+                        .with_projection(self.projection.clone())
+                        .with_row_groups(vec![self.group])
+                        .with_batch_size(BATCH_ROWS)
+                        .build()
+                        .map_err(|error| self.damaged(error))?;
+                    self.batches = Some(reader);
+                    self.group += 1;
+                }
+                None => return Ok(None),
+            }
+        }
+    }
+
+    pub(super) fn damaged(&self, error: impl Into<Reason>) -> Error {
+        Error::Damaged { path: self.path.clone(), source: error.into() }
+    }
+
+    /// Where the last ticker of the pending rows begins; none when they are all of one ticker.
+    fn start_of_last_ticker(&self) -> Option<usize> {
+        let last = ticker(self.pending.last()?, self.pending.last()?.num_rows() - 1);
+        let mut start = 0;
+        for batch in &self.pending {
+            let before = first_row_where(batch, |symbol| symbol >= last);
+            start += before;
+            if before < batch.num_rows() {
+                break;
+            }
+        }
+        (start > 0).then_some(start)
+    }
+
+    /// The first rows of what is pending.
+    fn hand_out(&mut self, rows: usize) -> Result<RecordBatch> {
+        let all = concat_batches(&self.schema, &self.pending).map_err(|error: ArrowError| self.damaged(error))?;
+        self.pending.clear();
+        let rows = rows.min(all.num_rows());
+        if rows < all.num_rows() {
+            self.pending.push(all.slice(rows, all.num_rows() - rows));
+        }
+        Ok(all.slice(0, rows))
+    }
+}
+
+/// The ticker of a row; it is the first column of every file.
+pub(super) fn ticker(batch: &RecordBatch, row: usize) -> &str {
+    let dictionary = batch.column(0).as_dictionary::<Int32Type>();
+    let code = dictionary.keys().value(row) as usize;
+    dictionary.values().as_string::<i32>().value(code)
+}
+
+/// The first row whose ticker is as wanted; rows are ordered, and those that are wanted come last.
+fn first_row_where(batch: &RecordBatch, is_wanted: impl Fn(&str) -> bool) -> usize {
+    let (mut low, mut high) = (0, batch.num_rows());
+    while low < high {
+        let middle = low + (high - low) / 2;
+        if is_wanted(ticker(batch, middle)) {
+            high = middle;
+        } else {
+            low = middle + 1;
+        }
+    }
+    low
+}

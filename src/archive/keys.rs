@@ -1,0 +1,62 @@
+//! The series of rows: read from the columns that name them.
+
+use std::ops::Range;
+
+use arrow::array::{AsArray, RecordBatch};
+use arrow::datatypes::{Int8Type, Int32Type};
+
+use super::by_ticker::ticker;
+use crate::error::Reason;
+use crate::interface::{Endpoint, Period, Regime};
+use crate::tables::SeriesKey;
+
+/// Each stretch of rows of one series.
+pub(super) fn ranges(rows: &RecordBatch) -> Result<Vec<(SeriesKey, Range<usize>)>, Reason> {
+    let periods = Spelled::<Period>::of(rows, "period")?;
+    let regimes = Spelled::<Regime>::of(rows, "regime")?;
+    let sources = Spelled::<Endpoint>::of(rows, "source")?;
+    let tickers = rows.column(0).as_dictionary::<Int32Type>().keys().values();
+    let mut ranges: Vec<(SeriesKey, Range<usize>)> = Vec::new();
+    for row in 0..rows.num_rows() {
+        let (period, regime) = (periods.get(row), regimes.get(row));
+        let source = sources.get(row).ok_or("a row has no source")?;
+        if let Some((key, range)) = ranges.last_mut() {
+            let is_same = (key.period, key.regime, key.source) == (period, regime, source);
+            // Codes of one batch may stand twice for one name, but not two names for one code.
+            if is_same && (tickers[row] == tickers[row - 1] || key.ticker.as_str() == ticker(rows, row)) {
+                range.end = row + 1;
+                continue;
+            }
+        }
+        let symbol = ticker(rows, row);
+        let ticker = match ranges.last() {
+            Some((last, _)) if last.ticker.as_str() == symbol => last.ticker.clone(),
+            _ => symbol.parse().map_err(|_| format!("`{symbol}` is no ticker"))?,
+        };
+        ranges.push((SeriesKey { ticker, period, regime, source }, row..row + 1));
+    }
+    Ok(ranges)
+}
+
+/// A column of spellings, by what they spell. A column that is not there says nothing in every row.
+struct Spelled<'a, T> {
+    codes: Option<&'a arrow::array::Int8Array>,
+    meanings: Vec<Option<T>>,
+}
+
+impl<'a, T: std::str::FromStr + Copy> Spelled<'a, T> {
+    fn of(rows: &'a RecordBatch, name: &str) -> Result<Self, Reason> {
+        let Some(column) = rows.column_by_name(name) else { return Ok(Self { codes: None, meanings: Vec::new() }) };
+        let dictionary = column.as_dictionary::<Int8Type>();
+        let parse = |text: &str| text.parse::<T>().map_err(|_| format!("`{text}` is no {name}"));
+        let spellings = dictionary.values().as_string::<i32>().iter();
+        let meanings = spellings.map(|text| text.map(parse).transpose()).collect::<Result<_, _>>()?;
+        Ok(Self { codes: Some(dictionary.keys()), meanings })
+    }
+
+    fn get(&self, row: usize) -> Option<T> {
+        use arrow::array::Array;
+        let codes = self.codes.filter(|codes| codes.is_valid(row))?;
+        self.meanings[codes.value(row) as usize]
+    }
+}

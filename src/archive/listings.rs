@@ -1,0 +1,59 @@
+//! Which request is answered with which series, and since when.
+
+use std::sync::{Arc, LazyLock};
+
+use arrow::array::{ArrayRef, Int8Array, RecordBatch, TimestampMicrosecondArray};
+use arrow::datatypes::{Field, Schema, SchemaRef};
+use arrow::error::ArrowError;
+use chrono::{DateTime, Utc};
+
+use super::remembered::Name;
+use crate::interface::{Endpoint, Period, Regime};
+use crate::tables::{Change, SeriesKey, choice, choices, instant, stretches, symbol};
+
+/// The name of the file.
+pub(super) const LISTINGS: &str = "listings.parquet";
+
+/// A series that an answer listed for the first time, or no longer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Listing {
+    pub(super) key: SeriesKey,
+    pub(super) request: Name,
+    pub(super) change: Change,
+    pub(super) observed_at: DateTime<Utc>,
+}
+
+/// The columns of the file.
+pub(super) fn schema() -> SchemaRef {
+    static SCHEMA: LazyLock<SchemaRef> = LazyLock::new(|| {
+        Arc::new(Schema::new(vec![
+            Field::new("ticker", symbol(), false),
+            Field::new("period", choice(), true),
+            Field::new("regime", choice(), true),
+            Field::new("source", choice(), false),
+            Field::new("request", symbol(), false),
+            Field::new("change", choice(), false),
+            Field::new("observed_at", instant(), false),
+        ]))
+    });
+    Arc::clone(&SCHEMA)
+}
+
+/// Listings as rows of the file.
+pub(super) fn batch(listings: &[Listing]) -> Result<RecordBatch, ArrowError> {
+    let codes = |code: fn(&Listing) -> Option<i8>| listings.iter().map(code).collect::<Int8Array>();
+    let seen = listings.iter().map(|listing| listing.observed_at.timestamp_micros());
+    let columns: Vec<ArrayRef> = vec![
+        stretches(listings.iter().map(|listing| (listing.key.ticker.as_str(), 1))),
+        choices(
+            codes(|listing| listing.key.period.map(|period| period.index() as i8)),
+            Period::all().map(Period::as_str),
+        ),
+        choices(codes(|listing| listing.key.regime.map(|regime| regime as i8)), Regime::ALL.map(Regime::as_str)),
+        choices(codes(|listing| Some(listing.key.source as i8)), Endpoint::ALL.map(Endpoint::as_str)),
+        stretches(listings.iter().map(|listing| (&*listing.request, 1))),
+        choices(codes(|listing| Some(listing.change as i8)), Change::ALL.map(Change::as_str)),
+        Arc::new(TimestampMicrosecondArray::from_iter_values(seen).with_timezone("UTC")),
+    ];
+    RecordBatch::try_new(schema(), columns)
+}

@@ -1,0 +1,49 @@
+//! Reads the old rows of a series back, out of the runs that hold them.
+
+use std::collections::{BTreeSet, HashMap};
+use std::sync::Arc;
+
+use arrow::array::RecordBatch;
+
+use super::by_ticker::{ByTicker, Columns};
+use super::index::Archive;
+use super::keys;
+use super::remembered::Name;
+use crate::error::Result;
+use crate::interface::Ticker;
+use crate::tables::{SeriesKey, Table};
+
+/// The old rows of an archive. Tickers are asked for in their order, so that each file is read once at most.
+pub(super) struct Past<'a> {
+    archive: &'a Archive,
+    files: HashMap<(Name, Table), ByTicker>,
+}
+
+/// The old rows of one ticker: what each run observed of each of its series.
+pub(super) type OfTicker = HashMap<SeriesKey, Vec<(Name, RecordBatch)>>;
+
+impl<'a> Past<'a> {
+    pub(super) fn of(archive: &'a Archive) -> Self {
+        Self { archive, files: HashMap::new() }
+    }
+
+    /// What some runs observed of a ticker.
+    pub(super) fn rows(&mut self, table: Table, ticker: &Ticker, runs: &BTreeSet<Name>) -> Result<OfTicker> {
+        let mut found = OfTicker::new();
+        // In the order in which they were sealed, which is that of their observations unless runs were made at once.
+        let places = runs.iter().map(|run| Ok((self.archive.place(run)?, run))).collect::<Result<BTreeSet<_>>>()?;
+        for (place, run) in places {
+            let name = (Arc::clone(run), table);
+            if !self.files.contains_key(&name) {
+                let path = self.archive.runs()[place].path().join(table.file());
+                self.files.insert(name.clone(), ByTicker::open(path, &table.schema(), Columns::All)?);
+            }
+            let file = self.files.get_mut(&name).expect("it was put there");
+            let rows = file.take_only(ticker.as_str())?;
+            for (key, range) in keys::ranges(&rows).map_err(|error| file.damaged(error))? {
+                found.entry(key).or_default().push((Arc::clone(run), rows.slice(range.start, range.len())));
+            }
+        }
+        Ok(found)
+    }
+}

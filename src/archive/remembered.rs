@@ -1,0 +1,237 @@
+//! What a run leaves to the next one: the fingerprints of each series, quarter by quarter, and who lists it.
+//!
+//! `series.parquet` of a run lists all fingerprints, or those that are not as an earlier run left them, which its seal
+//! names. So the fingerprints are read from two files, however many runs there are, and a run writes little more of them
+//! than it changed.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, LazyLock};
+
+use arrow::array::{
+    Array, ArrayRef, AsArray, Date32Array, FixedSizeBinaryBuilder, Int8Array, Int64Array, ListBuilder, RecordBatch,
+    StringBuilder,
+};
+use arrow::datatypes::{DataType, Date32Type, Field, Int64Type, Schema, SchemaRef};
+use arrow::error::ArrowError;
+
+use super::by_ticker::{ByTicker, Columns};
+use super::fingerprint::Digest;
+use super::index::{Archive, SealedRun};
+use super::keys;
+use super::quarter::Quarter;
+use crate::error::{Error, Reason, Result};
+use crate::interface::{Endpoint, Period, Regime, Ticker};
+use crate::tables::{SeriesKey, choice, choices, stretches, symbol};
+
+/// The name of the file of fingerprints.
+pub(super) const SERIES: &str = "series.parquet";
+
+/// The name of a run or of a request, which very many series share.
+pub(super) type Name = Arc<str>;
+
+/// What is remembered of the rows of one quarter of a series, or of those without a date.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Bucket {
+    /// How many cells there are.
+    pub(super) rows: u64,
+    /// The fingerprint of their latest values; none when runs that were made at once disagree.
+    pub(super) digest: Option<Digest>,
+    /// The runs that hold observations of them.
+    pub(super) runs: BTreeSet<Name>,
+    /// Whether it differs from what the run says whose fingerprints are gone on from.
+    pub(super) is_changed: bool,
+}
+
+/// What is remembered of a series.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Memory {
+    /// The requests whose last answers listed it; none when it is gone.
+    pub(super) requests: BTreeSet<Name>,
+    /// Its quarters. The rows without a date come first, also where there are none.
+    pub(super) buckets: BTreeMap<Option<Quarter>, Bucket>,
+}
+
+/// The columns of the file of fingerprints.
+pub(super) fn schema() -> SchemaRef {
+    static SCHEMA: LazyLock<SchemaRef> = LazyLock::new(|| {
+        let names = || DataType::List(Arc::new(Field::new_list_field(DataType::Utf8, false)));
+        Arc::new(Schema::new(vec![
+            Field::new("ticker", symbol(), false),
+            Field::new("period", choice(), true),
+            Field::new("regime", choice(), true),
+            Field::new("source", choice(), false),
+            Field::new("quarter", DataType::Date32, true),
+            Field::new("rows", DataType::Int64, false),
+            Field::new("digest", DataType::FixedSizeBinary(16), true),
+            Field::new("runs", names(), false),
+            Field::new("requests", names(), true),
+        ]))
+    });
+    Arc::clone(&SCHEMA)
+}
+
+/// Memories as rows of the file. Of `Whole` all buckets, else those that are changed.
+pub(super) fn batch<'a>(
+    memories: impl Iterator<Item = (&'a SeriesKey, &'a Memory)>,
+    extent: Extent,
+) -> Result<RecordBatch, ArrowError> {
+    let is_written = |bucket: &Bucket| extent == Extent::Whole || bucket.is_changed;
+    let rows: Vec<(&SeriesKey, &Memory, Option<Quarter>, &Bucket)> = memories
+        .flat_map(|(key, memory)| memory.buckets.iter().map(move |(quarter, bucket)| (key, memory, *quarter, bucket)))
+        .filter(|(.., bucket)| is_written(bucket))
+        .collect();
+    let codes = |code: fn(&SeriesKey) -> Option<i8>| rows.iter().map(|(key, ..)| code(key)).collect::<Int8Array>();
+    let mut digests = FixedSizeBinaryBuilder::with_capacity(rows.len(), 16);
+    let field = || Field::new_list_field(DataType::Utf8, false);
+    let mut runs = ListBuilder::new(StringBuilder::new()).with_field(field());
+    let mut requests = ListBuilder::new(StringBuilder::new()).with_field(field());
+    for (_, memory, quarter, bucket) in &rows {
+        match bucket.digest {
+            Some(digest) => digests.append_value(digest)?,
+            None => digests.append_null(),
+        }
+        bucket.runs.iter().for_each(|run| runs.values().append_value(run));
+        runs.append(true);
+        if quarter.is_none() {
+            memory.requests.iter().for_each(|request| requests.values().append_value(request));
+        }
+        requests.append(quarter.is_none());
+    }
+    let columns: Vec<ArrayRef> = vec![
+        stretches(rows.iter().map(|(key, ..)| (key.ticker.as_str(), 1))),
+        choices(codes(|key| key.period.map(|period| period.index() as i8)), Period::all().map(Period::as_str)),
+        choices(codes(|key| key.regime.map(|regime| regime as i8)), Regime::ALL.map(Regime::as_str)),
+        choices(codes(|key| Some(key.source as i8)), Endpoint::ALL.map(Endpoint::as_str)),
+        Arc::new(rows.iter().map(|(_, _, quarter, _)| quarter.map(Quarter::to_days)).collect::<Date32Array>()),
+        Arc::new(Int64Array::from_iter_values(rows.iter().map(|(.., bucket)| bucket.rows as i64))),
+        Arc::new(digests.finish()),
+        Arc::new(runs.finish()),
+        Arc::new(requests.finish()),
+    ];
+    RecordBatch::try_new(schema(), columns)
+}
+
+/// How much of what is remembered a file says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Extent {
+    /// All.
+    Whole,
+    /// What is not as an earlier run left it.
+    Changed,
+}
+
+/// What the newest runs of an archive remember, ticker by ticker.
+pub(super) struct Remembered<'a> {
+    archive: &'a Archive,
+    /// For each of the newest runs the files that make up what it remembers, what counts less first.
+    heads: Vec<Vec<ByTicker>>,
+    names: BTreeSet<Name>,
+}
+
+impl<'a> Remembered<'a> {
+    /// Opens what is remembered by some runs that were made at once, which is almost always one.
+    pub(super) fn open(archive: &'a Archive, heads: &[&SealedRun]) -> Result<Self> {
+        let open = |run: &SealedRun| ByTicker::open(run.path().join(SERIES), &schema(), Columns::All);
+        let files = |head: &&SealedRun| {
+            let base = head.seal().since.iter().map(|base| open(&archive.runs()[archive.place(base)?]));
+            base.chain([open(head)]).collect::<Result<Vec<_>>>()
+        };
+        let heads = heads.iter().map(files).collect::<Result<_>>()?;
+        Ok(Self { archive, heads, names: BTreeSet::new() })
+    }
+
+    /// What is remembered of the tickers up to one, with it; of all that are left where none is named.
+    pub(super) fn until(&mut self, last: Option<&Ticker>) -> Result<BTreeMap<SeriesKey, Memory>> {
+        let mut merged: BTreeMap<SeriesKey, Memory> = BTreeMap::new();
+        for head in 0..self.heads.len() {
+            let mut own: BTreeMap<SeriesKey, Memory> = BTreeMap::new();
+            for layer in 0..self.heads[head].len() {
+                let file = &mut self.heads[head][layer];
+                let rows = match last {
+                    Some(last) => file.take_until(last.as_str())?,
+                    None => file.take_rest()?,
+                };
+                let path = file.path().to_owned();
+                let damaged = |source: Reason| Error::Damaged { path: path.clone(), source };
+                for (key, range) in keys::ranges(&rows).map_err(damaged)? {
+                    let memory = own.entry(key).or_default();
+                    for row in range {
+                        let (quarter, bucket, requests) = self.entry(&rows, row, layer > 0)?;
+                        memory.buckets.insert(quarter, bucket);
+                        if let Some(requests) = requests {
+                            memory.requests = requests;
+                        }
+                    }
+                }
+            }
+            for (key, memory) in own {
+                match merged.remove(&key) {
+                    Some(other) => merged.insert(key, other.merged(memory)),
+                    None => merged.insert(key, memory),
+                };
+            }
+        }
+        Ok(merged)
+    }
+
+    fn entry(
+        &mut self,
+        rows: &RecordBatch,
+        row: usize,
+        is_changed: bool,
+    ) -> Result<(Option<Quarter>, Bucket, Option<BTreeSet<Name>>)> {
+        let quarters = rows.column(4).as_primitive::<Date32Type>();
+        let digests = rows.column(6).as_fixed_size_binary();
+        let names = |column: usize| {
+            let lists = rows.column(column).as_list::<i32>();
+            lists.is_valid(row).then(|| lists.value(row))
+        };
+        let mut runs = BTreeSet::new();
+        for name in names(7).iter().flat_map(|list| list.as_string::<i32>().iter().flatten()) {
+            // Where they are now: a run that was compacted is in another one.
+            let now = self.archive.runs()[self.archive.place(name)?].name();
+            runs.insert(self.name(now));
+        }
+        let requests = names(8).map(|list| {
+            let list = list.as_string::<i32>();
+            list.iter().flatten().map(|name| self.name(name)).collect()
+        });
+        let digest =
+            digests.is_valid(row).then(|| *digests.value(row).first_chunk().expect("the column is 16 bytes wide"));
+        let count = rows.column(5).as_primitive::<Int64Type>().value(row) as u64;
+        let quarter = quarters.is_valid(row).then(|| Quarter::of_days(quarters.value(row)));
+        Ok((quarter, Bucket { rows: count, digest, runs, is_changed }, requests))
+    }
+
+    /// The one copy of a name.
+    fn name(&mut self, name: &str) -> Name {
+        match self.names.get(name) {
+            Some(known) => Arc::clone(known),
+            None => {
+                let known: Name = name.into();
+                self.names.insert(Arc::clone(&known));
+                known
+            }
+        }
+    }
+}
+
+impl Memory {
+    /// What two runs remember that were made at once. Where they disagree nothing is known but who holds the rows.
+    fn merged(mut self, other: Self) -> Self {
+        self.requests.extend(other.requests);
+        for (quarter, bucket) in other.buckets {
+            match self.buckets.get_mut(&quarter) {
+                Some(own) if own.digest == bucket.digest && own.rows == bucket.rows => own.runs.extend(bucket.runs),
+                Some(own) => {
+                    own.digest = None;
+                    own.runs.extend(bucket.runs);
+                }
+                None => {
+                    self.buckets.insert(quarter, bucket);
+                }
+            }
+        }
+        self
+    }
+}

@@ -1,0 +1,387 @@
+//! What an answer changes in a series: its rows held against what is remembered of it.
+//!
+//! First by fingerprints, which takes no reading: a quarter whose fingerprint is as before has not changed, and one that
+//! begins as it was and goes on has new rows. Only of a quarter that is neither are the old rows needed.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::ops::Range;
+use std::sync::Arc;
+
+use arrow::array::{
+    Array, ArrayRef, AsArray, Int32Array, RecordBatch, RecordBatchOptions, UInt32Array, new_null_array,
+};
+use arrow::compute::{concat_batches, filter_record_batch, take_record_batch};
+use arrow::datatypes::{Field, Int32Type, TimestampMicrosecondType};
+use arrow::error::ArrowError;
+use arrow::row::{RowConverter, Rows, SortField};
+use chrono::{DateTime, Utc};
+
+use super::cells::{Cells, changes, rows_of};
+use super::fingerprint::fingerprint;
+use super::quarter::{Quarter, stretches};
+use super::remembered::{Bucket, Memory, Name};
+use crate::tables::{Change, Changes, SeriesKey, Table};
+
+/// What an answer says of a series.
+#[derive(Clone, Debug)]
+pub(super) struct Said {
+    pub(super) key: SeriesKey,
+    pub(super) table: Table,
+    /// When the answer was complete.
+    pub(super) observed_at: DateTime<Utc>,
+    /// In the columns and the order of [`Table::row_schema`].
+    pub(super) rows: RecordBatch,
+    /// The run that was answered.
+    pub(super) run: Name,
+}
+
+/// What an answer changed, as far as fingerprints tell.
+#[derive(Debug)]
+pub(super) struct Compared {
+    said: Said,
+    memory: Memory,
+    /// The rows that are new.
+    fresh: Vec<Range<usize>>,
+    /// The quarters whose old rows are needed, with the rows that are said of them now.
+    doubtful: BTreeMap<Option<Quarter>, Range<usize>>,
+}
+
+/// A series whose changes are known.
+#[derive(Debug)]
+pub(super) struct Settled {
+    pub(super) changes: Vec<Changes>,
+    pub(super) memory: Memory,
+}
+
+impl Said {
+    /// Holds the rows against the fingerprints. A series that has none is new as a whole.
+    pub(super) fn compare(self, mut memory: Memory) -> Compared {
+        let (mut fresh, mut doubtful) = (Vec::new(), BTreeMap::new());
+        let stretches = stretches(&self.rows);
+        for (quarter, range) in &stretches {
+            let rows = self.rows.slice(range.start, range.len());
+            let digest = || Some(fingerprint(&rows));
+            let Some(bucket) = memory.buckets.get_mut(quarter).filter(|bucket| bucket.rows > 0) else {
+                fresh.push(range.clone());
+                memory.buckets.insert(*quarter, Bucket::of(&rows, &self.run));
+                continue;
+            };
+            let known = usize::try_from(bucket.rows).unwrap_or(usize::MAX);
+            if bucket.digest.is_some() && known == rows.num_rows() && bucket.digest == digest() {
+                continue;
+            }
+            if bucket.digest.is_some()
+                && known < rows.num_rows()
+                && bucket.digest == Some(fingerprint(&rows.slice(0, known)))
+            {
+                fresh.push(range.start + known..range.end);
+                bucket.refresh(&rows);
+                bucket.runs.insert(Arc::clone(&self.run));
+                continue;
+            }
+            doubtful.insert(*quarter, range.clone());
+        }
+        let is_said = |quarter: &Option<Quarter>| stretches.iter().any(|(said, _)| said == quarter);
+        // What is covered and not said is withdrawn; what is before the oldest date that is said is not covered.
+        if let Some((Some(first), _)) = stretches.iter().find(|(quarter, _)| quarter.is_some()) {
+            let silent =
+                memory.buckets.range(Some(*first)..).filter(|(quarter, bucket)| bucket.rows > 0 && !is_said(quarter));
+            let silent: Vec<Option<Quarter>> = silent.map(|(quarter, _)| *quarter).collect();
+            doubtful.extend(silent.into_iter().map(|quarter| (quarter, 0..0)));
+        }
+        memory.buckets.entry(None).or_insert_with(Bucket::empty);
+        Compared { said: self, memory, fresh, doubtful }
+    }
+}
+
+impl Compared {
+    pub(super) fn key(&self) -> &SeriesKey {
+        &self.said.key
+    }
+
+    pub(super) fn table(&self) -> Table {
+        self.said.table
+    }
+
+    /// The runs whose rows of this series are needed.
+    pub(super) fn needed(&self) -> BTreeSet<Name> {
+        let buckets = self.doubtful.keys().filter_map(|quarter| self.memory.buckets.get(quarter));
+        buckets.flat_map(|bucket| bucket.runs.iter().map(Arc::clone)).collect()
+    }
+
+    /// What became of the series, given its observations in each of the runs that are needed.
+    pub(super) fn settle(mut self, past: &[(Name, RecordBatch)]) -> Result<Settled, ArrowError> {
+        let Said { key, table, observed_at, rows, run } = &self.said;
+        let one = |kinds: Vec<Change>, rows: RecordBatch| Changes {
+            key: key.clone(),
+            observed_at: *observed_at,
+            kinds,
+            rows,
+        };
+        let mut pieces: Vec<(Option<Quarter>, Changes)> = Vec::new();
+        for range in &self.fresh {
+            let rows = rows.slice(range.start, range.len());
+            let quarter = stretches(&rows).first().and_then(|(quarter, _)| *quarter);
+            pieces.push((quarter, one(vec![Change::Added; range.len()], rows)));
+        }
+        let covered_from = oldest(rows);
+        for (quarter, range) in &self.doubtful {
+            let bucket = self.memory.buckets.get_mut(quarter).expect("a doubtful quarter is one that is remembered");
+            let of_run = |(run, rows): &(Name, RecordBatch)| Ok((Arc::clone(run), of_quarter(rows, *quarter)?));
+            let old = Old::of(*table, past.iter().map(of_run).collect::<Result<_, ArrowError>>()?)?;
+            let said = aligned(*table, rows.slice(range.start, range.len()), &old.latest)?;
+            let difference = Difference::of(*table, &old.latest, &said, covered_from)?;
+            if difference.is_none() {
+                if bucket.digest.is_none() {
+                    bucket.refresh(&old.latest);
+                }
+                continue;
+            }
+            let changed = one(difference.kinds(), difference.rows(*table, &old.latest, &said)?);
+            let (now, runs) = old.with(*table, run, &changed)?;
+            bucket.refresh(&now);
+            bucket.runs = runs;
+            pieces.push((*quarter, changed));
+        }
+        pieces.sort_by_key(|(quarter, _)| *quarter);
+        Ok(Settled { changes: pieces.into_iter().map(|(_, changes)| changes).collect(), memory: self.memory })
+    }
+}
+
+impl Bucket {
+    fn empty() -> Self {
+        Self { rows: 0, digest: Some(NOTHING), runs: BTreeSet::new(), is_changed: true }
+    }
+
+    fn of(rows: &RecordBatch, run: &Name) -> Self {
+        let mut bucket = Self { runs: BTreeSet::from([Arc::clone(run)]), ..Self::empty() };
+        bucket.refresh(rows);
+        bucket
+    }
+
+    /// What the rows are is known again.
+    fn refresh(&mut self, rows: &RecordBatch) {
+        (self.rows, self.digest, self.is_changed) = (rows.num_rows() as u64, Some(fingerprint(rows)), true);
+    }
+}
+
+/// The fingerprint of no rows is never compared; it is zeros, so that a reader need not compute it.
+pub(super) const NOTHING: [u8; 16] = [0; 16];
+
+impl Memory {
+    /// What is remembered of a series that was never heard of.
+    pub(super) fn empty() -> Self {
+        Self { requests: BTreeSet::new(), buckets: BTreeMap::from([(None, Bucket::empty())]) }
+    }
+}
+
+/// What was known of a quarter.
+struct Old {
+    observations: Vec<(Name, RecordBatch)>,
+    /// The latest values, in the columns and the order of the table's rows.
+    latest: RecordBatch,
+}
+
+impl Old {
+    fn of(table: Table, observations: Vec<(Name, RecordBatch)>) -> Result<Self, ArrowError> {
+        let mut given = observations.iter().map(|(_, rows)| rows).filter(|rows| rows.num_rows() > 0);
+        let latest = match (given.next(), given.next()) {
+            // One run, and nothing but first observations: they are what is known, as they stand.
+            (Some(only), None) if table == Table::Signals && is_all_added(only) => rows_of(table, only)?,
+            _ => Cells::of(table, observations.iter().map(|(_, rows)| rows))?.latest()?,
+        };
+        Ok(Self { observations, latest })
+    }
+
+    /// What is known with some changes more, and which runs hold the last word on a cell.
+    fn with(self, table: Table, run: &Name, changed: &Changes) -> Result<(RecordBatch, BTreeSet<Name>), ArrowError> {
+        let mut observations = self.observations;
+        observations.push((Arc::clone(run), table.batch(std::slice::from_ref(changed))?));
+        let cells = Cells::of(table, observations.iter().map(|(_, rows)| rows))?;
+        let runs = cells.last_words().into_iter().map(|batch| Arc::clone(&observations[batch].0)).collect();
+        Ok((cells.latest()?, runs))
+    }
+}
+
+fn is_all_added(rows: &RecordBatch) -> bool {
+    changes(rows).iter().all(|change| *change == Change::Added) && {
+        let dates = rows.column_by_name("date").map(|column| column.as_primitive::<TimestampMicrosecondType>());
+        dates.is_some_and(|dates| dates.values().is_sorted_by(|one, next| one < next))
+    }
+}
+
+/// The oldest date that is said.
+fn oldest(rows: &RecordBatch) -> Option<i64> {
+    let dates = rows.column_by_name("date")?.as_primitive::<TimestampMicrosecondType>();
+    dates.iter().flatten().next()
+}
+
+fn of_quarter(rows: &RecordBatch, quarter: Option<Quarter>) -> Result<RecordBatch, ArrowError> {
+    let Some(dates) = rows.column_by_name("date") else { return Ok(rows.clone()) };
+    let dates = dates.as_primitive::<TimestampMicrosecondType>();
+    let is_wanted = |date: Option<i64>| match (quarter, date) {
+        (Some(quarter), Some(date)) => quarter.micros().contains(&date),
+        (None, None) => true,
+        _ => false,
+    };
+    if dates.null_count() == 0
+        && let Some(quarter) = quarter
+        && dates.values().is_sorted()
+    {
+        let micros = quarter.micros();
+        let start = dates.values().partition_point(|&date| date < micros.start);
+        let end = dates.values().partition_point(|&date| date < micros.end);
+        return Ok(rows.slice(start, end - start));
+    }
+    filter_record_batch(rows, &dates.iter().map(|date| Some(is_wanted(date))).collect())
+}
+
+/// Articles whose places go on from where they were: the list may begin in the middle of a date.
+fn aligned(table: Table, said: RecordBatch, old: &RecordBatch) -> Result<RecordBatch, ArrowError> {
+    if table != Table::Articles || said.num_rows() == 0 || old.num_rows() == 0 {
+        return Ok(said);
+    }
+    let text =
+        |rows: &RecordBatch, column: usize, row: usize| rows.column(column).as_string::<i32>().value(row).to_owned();
+    let date = |rows: &RecordBatch, row: usize| rows.column(0).as_primitive::<TimestampMicrosecondType>().value(row);
+    let is_first = |row: &usize| {
+        date(old, *row) == date(&said, 0) && (1..=2).all(|column| text(old, column, *row) == text(&said, column, 0))
+    };
+    let places = |rows: &RecordBatch| rows.column(4).as_primitive::<Int32Type>().values().to_vec();
+    let shift = (0..old.num_rows()).find(is_first).map_or(0, |row| places(old)[row]);
+    if shift == 0 {
+        return Ok(said);
+    }
+    let of_row = |(row, place): (usize, i32)| if date(&said, row) == date(&said, 0) { place + shift } else { place };
+    let places: ArrayRef = Arc::new(places(&said).into_iter().enumerate().map(of_row).collect::<Int32Array>());
+    let mut columns = said.columns().to_vec();
+    columns[4] = places;
+    RecordBatch::try_new(said.schema(), columns)
+}
+
+/// In what a quarter differs from what it was.
+#[derive(Default)]
+struct Difference {
+    /// Rows of what is said, and whether their cells are added or revised.
+    said: Vec<(u32, Change)>,
+    /// Rows of what was, whose cells are gone.
+    gone: Vec<u32>,
+}
+
+impl Difference {
+    fn of(table: Table, old: &RecordBatch, said: &RecordBatch, covered_from: Option<i64>) -> Result<Self, ArrowError> {
+        // A history that slid forward and is otherwise as it was: the rest of what was is what is said.
+        if table == Table::Signals
+            && ends_with(old, said)
+            && is_uncovered(old, old.num_rows() - said.num_rows(), covered_from)
+        {
+            return Ok(Self::default());
+        }
+        let identity = Comparison::of(old, said, table.identity())?;
+        let values = Comparison::of(old, said, table.values())?;
+        let extra = table.has_extra().then(|| said.num_columns() - 1);
+        let known: HashMap<&[u8], usize> = (0..old.num_rows()).map(|row| (identity.old(row), row)).collect();
+        let (mut difference, mut met) = (Self::default(), vec![false; old.num_rows()]);
+        for row in 0..said.num_rows() {
+            let Some(&before) = known.get(identity.said(row)) else {
+                difference.said.push((row as u32, Change::Added));
+                continue;
+            };
+            met[before] = true;
+            let is_same_extra = extra.is_none_or(|column| {
+                let (old, said) = (old.column(column).as_string::<i32>(), said.column(column).as_string::<i32>());
+                // An answer whose unknown fields were not kept says nothing of them.
+                said.is_null(row) || (old.is_valid(before) && old.value(before) == said.value(row))
+            });
+            if values.old(before) != values.said(row) || !is_same_extra {
+                difference.said.push((row as u32, Change::Revised));
+            }
+        }
+        let is_gone = |row: &usize| !met[*row] && is_covered(table, old, *row, covered_from);
+        difference.gone = (0..old.num_rows()).filter(is_gone).map(|row| row as u32).collect();
+        Ok(difference)
+    }
+
+    fn is_none(&self) -> bool {
+        self.said.is_empty() && self.gone.is_empty()
+    }
+
+    fn kinds(&self) -> Vec<Change> {
+        let said = self.said.iter().map(|(_, change)| *change);
+        said.chain(self.gone.iter().map(|_| Change::Withdrawn)).collect()
+    }
+
+    /// The rows that changed; of those that are gone only what tells them apart.
+    fn rows(&self, table: Table, old: &RecordBatch, said: &RecordBatch) -> Result<RecordBatch, ArrowError> {
+        let schema = table.open_row_schema();
+        let said = take_record_batch(said, &self.said.iter().map(|(row, _)| *row).collect::<UInt32Array>())?;
+        let gone = take_record_batch(old, &UInt32Array::from(self.gone.clone()))?;
+        let column = |(place, field): (usize, &Arc<Field>)| {
+            if table.identity().contains(&field.name().as_str()) {
+                Arc::clone(gone.column(place))
+            } else {
+                new_null_array(field.data_type(), gone.num_rows())
+            }
+        };
+        let columns: Vec<ArrayRef> = schema.fields().iter().enumerate().map(column).collect();
+        let options = RecordBatchOptions::new().with_row_count(Some(gone.num_rows()));
+        let gone = RecordBatch::try_new_with_options(schema.clone(), columns, &options)?;
+        concat_batches(&schema, [&said.with_schema(schema.clone())?, &gone])
+    }
+}
+
+/// Some columns of old rows and of rows that are said, as bytes that can be compared.
+struct Comparison {
+    old: Option<Rows>,
+    said: Option<Rows>,
+}
+
+impl Comparison {
+    fn of(old: &RecordBatch, said: &RecordBatch, names: &[&str]) -> Result<Self, ArrowError> {
+        let columns = |rows: &RecordBatch| -> Vec<ArrayRef> {
+            names.iter().filter_map(|name| rows.column_by_name(name).cloned()).collect()
+        };
+        if names.is_empty() {
+            return Ok(Self { old: None, said: None });
+        }
+        let (old, said) = (columns(old), columns(said));
+        let converter =
+            RowConverter::new(said.iter().map(|column| SortField::new(column.data_type().clone())).collect())?;
+        Ok(Self { old: Some(converter.convert_columns(&old)?), said: Some(converter.convert_columns(&said)?) })
+    }
+
+    fn old(&self, row: usize) -> &[u8] {
+        self.old.as_ref().map_or(&[], |rows| rows.row(row).data())
+    }
+
+    fn said(&self, row: usize) -> &[u8] {
+        self.said.as_ref().map_or(&[], |rows| rows.row(row).data())
+    }
+}
+
+/// Whether the last of some rows are others.
+fn ends_with(rows: &RecordBatch, others: &RecordBatch) -> bool {
+    let Some(start) = rows.num_rows().checked_sub(others.num_rows()) else { return false };
+    rows.slice(start, others.num_rows()).columns() == others.columns()
+}
+
+/// Whether the first of some rows are from before what an answer covers.
+fn is_uncovered(rows: &RecordBatch, count: usize, covered_from: Option<i64>) -> bool {
+    (0..count).all(|row| !is_covered(Table::Signals, rows, row, covered_from))
+}
+
+/// Whether an answer would have a cell if it still were: from its oldest date on it has all. Of articles the oldest date
+/// may be there in part, where their number is limited.
+fn is_covered(table: Table, rows: &RecordBatch, row: usize, covered_from: Option<i64>) -> bool {
+    if !table.is_dated() {
+        return true;
+    }
+    let dates = rows.column(0).as_primitive::<TimestampMicrosecondType>();
+    match (covered_from, dates.is_valid(row)) {
+        (Some(from), true) if table == Table::Articles => dates.value(row) > from,
+        (Some(from), true) => dates.value(row) >= from,
+        // What has no date is heard of only in answers that have it.
+        (_, false) => false,
+        (None, true) => false,
+    }
+}

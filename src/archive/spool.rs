@@ -1,0 +1,134 @@
+//! The rows of a run's answers, series by series, in order.
+
+use std::collections::{BTreeSet, HashMap};
+use std::sync::Arc;
+
+use arrow::array::RecordBatch;
+use arrow::compute::concat_batches;
+use chrono::{DateTime, Utc};
+
+use super::answer::{Answer, Batches, Rows};
+use super::remembered::Name;
+use super::settling::Said;
+use crate::error::{Error, Result};
+use crate::tables::{Reject, SeriesKey, Table};
+
+/// How many files of answers are open at once.
+const OPEN_FILES: usize = 200;
+
+/// Where some rows of a series are: which answer, and which batch of its file.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Place {
+    answer: usize,
+    batch: usize,
+}
+
+/// A series that was answered, and where its rows are.
+#[derive(Clone, Debug)]
+pub(super) struct Told {
+    pub(super) key: SeriesKey,
+    places: Vec<Place>,
+}
+
+/// The files of all answers.
+pub(super) struct Spool<'a> {
+    answers: &'a [Answer],
+    open: HashMap<usize, Batches>,
+    /// The requests, which many series share.
+    requests: Vec<Name>,
+    run: Name,
+    /// Series that two answers give with different values.
+    pub(super) repeated: Vec<(Reject, DateTime<Utc>)>,
+}
+
+impl<'a> Spool<'a> {
+    /// The answers of a run, in the order of their requests.
+    pub(super) fn of(answers: &'a [Answer], run: Name) -> Self {
+        let requests = answers.iter().map(|answer| Name::from(answer.record.request.request.as_str())).collect();
+        Self { answers, open: HashMap::new(), requests, run, repeated: Vec::new() }
+    }
+
+    /// Every series that was answered, in order.
+    pub(super) fn told(&self) -> Vec<Told> {
+        let of_answer = |(answer, it): (usize, &'a Answer)| {
+            let with_place = move |(batch, key): (usize, &'a SeriesKey)| (key, Place { answer, batch });
+            it.record.series.iter().enumerate().map(with_place)
+        };
+        let mut pieces: Vec<(&SeriesKey, Place)> = self.answers.iter().enumerate().flat_map(of_answer).collect();
+        pieces.sort_by_key(|(key, _)| *key);
+        let mut told: Vec<Told> = Vec::new();
+        for (key, place) in pieces {
+            match told.last_mut() {
+                Some(last) if last.key == *key => last.places.push(place),
+                _ => told.push(Told { key: key.clone(), places: vec![place] }),
+            }
+        }
+        told
+    }
+
+    /// The requests that were answered, and when.
+    pub(super) fn answered(&self) -> impl Iterator<Item = (Name, DateTime<Utc>)> {
+        let seen = self.answers.iter().map(|answer| answer.record.request.observed_at);
+        self.requests.iter().map(Arc::clone).zip(seen)
+    }
+
+    /// The requests whose answers listed a series.
+    pub(super) fn listing(&self, told: &Told) -> BTreeSet<Name> {
+        told.places.iter().map(|place| Arc::clone(&self.requests[place.answer])).collect()
+    }
+
+    /// What was said of a series. Of two answers that give it the first counts; where they differ, that is a reject.
+    pub(super) fn said(&mut self, told: &Told) -> Result<Option<Said>> {
+        let Some(table) = Table::of(told.key.source) else { return Ok(None) };
+        let first = told.places[0].answer;
+        let rows = self.rows(table, told, first)?;
+        let others: BTreeSet<usize> =
+            told.places.iter().map(|place| place.answer).filter(|&other| other != first).collect();
+        for other in others {
+            if self.rows(table, told, other)? != rows {
+                let answer = &self.answers[other];
+                self.repeated.push((repetition(&told.key, answer), answer.record.request.observed_at));
+            }
+        }
+        let observed_at = self.answers[first].record.request.observed_at;
+        Ok(Some(Said { key: told.key.clone(), table, observed_at, rows, run: Arc::clone(&self.run) }))
+    }
+
+    /// The rows of a series in one answer, which may give them in pieces.
+    fn rows(&mut self, table: Table, told: &Told, answer: usize) -> Result<RecordBatch> {
+        let places = told.places.iter().filter(|place| place.answer == answer);
+        let pieces = places.map(|place| self.piece(*place)).collect::<Result<Vec<_>>>()?;
+        let damaged = |error: arrow::error::ArrowError| Error::Damaged {
+            path: self.answers[answer].path.join(Rows::Typed.file()),
+            source: error.into(),
+        };
+        let whole = match &pieces[..] {
+            [only] => only.clone(),
+            pieces => concat_batches(&table.listed_schema(), pieces).map_err(damaged)?,
+        };
+        table.arranged(&whole).map_err(damaged)
+    }
+
+    fn piece(&mut self, place: Place) -> Result<RecordBatch> {
+        if !self.open.contains_key(&place.answer) {
+            if self.open.len() >= OPEN_FILES {
+                self.open.clear();
+            }
+            self.open.insert(place.answer, Batches::open(&self.answers[place.answer].path, Rows::Typed)?);
+        }
+        self.open.get_mut(&place.answer).expect("it was put there").get(place.batch)
+    }
+}
+
+fn repetition(key: &SeriesKey, answer: &Answer) -> Reject {
+    let SeriesKey { ticker, period, regime, .. } = key;
+    let spelled = |part: Option<&'static str>| part.map_or_else(String::new, |part| format!(" {part}"));
+    let (period, regime) = (spelled(period.map(|it| it.as_str())), spelled(regime.map(|it| it.as_str())));
+    Reject {
+        request: answer.record.request.request.clone(),
+        ticker: Some(ticker.to_string()),
+        pointer: format!("/{ticker}"),
+        reason: format!("an earlier answer gives the series{period}{regime} with other values, and is kept"),
+        raw: String::new(),
+    }
+}

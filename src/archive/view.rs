@@ -1,0 +1,240 @@
+//! What was known at an instant: of every cell the latest value that had been observed by then, or the first one.
+//!
+//! It is a filter over the sealed runs, `observed_at` at or before the instant, and a fold over the observations of each
+//! cell. It goes through the archive some whole tickers at a time.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::sync::{Arc, LazyLock};
+
+use arrow::array::{
+    Array, ArrayRef, AsArray, BooleanArray, Int32Array, RecordBatch, TimestampMicrosecondArray, UInt32Array,
+};
+use arrow::compute::{concat_batches, filter_record_batch, take, take_record_batch};
+use arrow::datatypes::{DataType, Field, Int32Type, Schema, SchemaRef, TimestampMicrosecondType};
+use arrow::error::ArrowError;
+use chrono::{DateTime, TimeDelta, Utc};
+
+use super::by_ticker::{ByTicker, Columns};
+use super::cells::{Cells, Known, changes, observed};
+use super::index::Archive;
+use super::keys;
+use super::listings::{self, LISTINGS};
+use super::merged::Merged;
+use crate::error::{Error, Result};
+use crate::interface::Endpoint;
+use crate::tables::{Change, SeriesKey, Slab, Table, instant};
+
+/// Which observation of a cell is taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Vintage {
+    /// The last one: as revised. A cell that was withdrawn has none.
+    Latest,
+    /// The first one: as first published, whatever became of it.
+    First,
+}
+
+/// What is asked of a view.
+#[derive(Clone, Copy, Debug)]
+pub struct Asked {
+    /// Which observation of a cell is taken.
+    pub vintage: Vintage,
+    /// A cell that was first seen later than this after its date is backfilled.
+    pub live_within: TimeDelta,
+}
+
+/// Which series of signals are looked at.
+#[derive(Clone, Debug)]
+pub struct Scope {
+    /// The operation that gave them.
+    pub source: Endpoint,
+    /// The requests, in words, whose answers listed them last.
+    pub requests: BTreeSet<String>,
+}
+
+/// An archive as it was known at an instant.
+#[derive(Clone, Debug)]
+pub struct View {
+    archive: Archive,
+    as_of: DateTime<Utc>,
+}
+
+impl View {
+    /// An archive as of an instant.
+    pub fn of(archive: Archive, as_of: DateTime<Utc>) -> Self {
+        Self { archive, as_of }
+    }
+
+    /// The columns of a table's cells: the series, the cell, its value, and what is known of its observations.
+    pub fn schema(table: Table) -> SchemaRef {
+        static SCHEMAS: LazyLock<[SchemaRef; 4]> = LazyLock::new(|| {
+            Table::ALL.map(|table| {
+                let all = table.schema();
+                let key = all.fields().len() - table.row_schema().fields().len() - 2;
+                let mut fields: Vec<Field> = all.fields()[..key].iter().map(|field| field.as_ref().clone()).collect();
+                fields.extend(table.row_schema().fields().iter().map(|field| field.as_ref().clone()));
+                fields.extend(["first_observed_at", "observed_at"].map(|name| Field::new(name, instant(), false)));
+                fields.push(Field::new("revisions", DataType::Int32, false));
+                fields.push(Field::new("backfilled", DataType::Boolean, true));
+                Arc::new(Schema::new(fields))
+            })
+        });
+        Arc::clone(&SCHEMAS[table as usize])
+    }
+
+    /// The cells of a table that were known, some whole tickers at a time, in the columns of [`View::schema`].
+    ///
+    /// # Errors
+    ///
+    /// When a file cannot be opened.
+    pub fn cells(&self, table: Table, asked: Asked) -> Result<impl Iterator<Item = Result<RecordBatch>>> {
+        let mut merged = self.merged(table)?;
+        let view = self.clone();
+        Ok(std::iter::from_fn(move || {
+            let tickers = merged.next().transpose()?;
+            Some(tickers.and_then(|tickers| view.folded(table, &tickers.batches, asked)))
+        }))
+    }
+
+    /// The signals of some series, and the articles of their tickers, slab by slab, in the order of the tickers.
+    ///
+    /// # Errors
+    ///
+    /// When a file cannot be opened.
+    pub fn slabs(&self, scope: &Scope, asked: Asked) -> Result<impl Iterator<Item = Result<Slab>>> {
+        let members = self.members(scope)?;
+        let (mut signals, mut articles) = (self.merged(Table::Signals)?, self.merged(Table::Articles)?);
+        let view = self.clone();
+        let mut slab = move || -> Result<Option<Slab>> {
+            let Some(tickers) = signals.next()? else { return Ok(None) };
+            let articles = articles.until(&tickers.last)?;
+            let articles = view.folded(Table::Articles, &articles, asked)?;
+            let signals = view.folded(Table::Signals, &tickers.batches, asked)?;
+            Ok(Some(Slab { signals: usable(&signals, &members)?, articles }))
+        };
+        Ok(std::iter::from_fn(move || slab().transpose()))
+    }
+
+    fn merged(&self, table: Table) -> Result<Merged> {
+        let began = self.archive.runs().iter().filter(|run| run.seal().started_at <= self.as_of);
+        Merged::open(table, began, Columns::All)
+    }
+
+    /// The cells that some runs observed.
+    fn folded(&self, table: Table, observed: &[RecordBatch], asked: Asked) -> Result<RecordBatch> {
+        let failed = |error: ArrowError| Error::Settle { source: error.into() };
+        if let [only] = observed
+            && self.is_plain(only)
+        {
+            let rows: Vec<u32> = (0..only.num_rows() as u32).collect();
+            let known = rows.iter().map(|&row| Known { first: row, latest: Some(row), revisions: 0 }).collect();
+            return shown(table, only, known, asked).map_err(failed);
+        }
+        let cells = Cells::of(table, observed).map_err(failed)?;
+        let known = cells.known(self.as_of.timestamp_micros()).collect();
+        shown(table, &cells.rows, known, asked).map_err(failed)
+    }
+
+    /// Whether some rows, which are all that there are, are the first and only observations of their cells.
+    fn is_plain(&self, rows: &RecordBatch) -> bool {
+        let [run] = self.archive.runs() else { return false };
+        run.seal().sealed_at <= self.as_of
+            && run.seal().replaces.is_empty()
+            && changes(rows).iter().all(|change| *change == Change::Added)
+    }
+
+    /// The series of a scope: those that its requests listed last, also when they list them no longer.
+    fn members(&self, scope: &Scope) -> Result<HashSet<SeriesKey>> {
+        let mut last: HashMap<SeriesKey, BTreeMap<String, (i64, Change)>> = HashMap::new();
+        for run in self.archive.runs() {
+            let mut file = ByTicker::open(run.path().join(LISTINGS), &listings::schema(), Columns::All)?;
+            let rows = file.take_rest()?;
+            let requests = rows.column_by_name("request").expect("the schema has it").as_dictionary::<Int32Type>();
+            let names = requests.values().as_string::<i32>();
+            let (kinds, seen) = (changes(&rows), observed(&rows));
+            for (key, range) in keys::ranges(&rows).map_err(|error| file.damaged(error))? {
+                if key.source != scope.source {
+                    continue;
+                }
+                let events = last.entry(key).or_default();
+                for row in range.filter(|&row| seen.value(row) <= self.as_of.timestamp_micros()) {
+                    let request = names.value(requests.keys().value(row) as usize);
+                    let event = (seen.value(row), kinds[row]);
+                    match events.get_mut(request) {
+                        Some(known) if known.0 <= event.0 => *known = event,
+                        Some(_) => {}
+                        None => {
+                            events.insert(request.to_owned(), event);
+                        }
+                    }
+                }
+            }
+        }
+        let is_member = |events: &BTreeMap<String, (i64, Change)>| {
+            let is_listed = events.values().any(|(_, change)| *change == Change::Added);
+            let latest = events.values().map(|(seen, _)| *seen).max();
+            let is_last = |(seen, change): &(i64, Change)| {
+                if is_listed { *change == Change::Added } else { Some(*seen) == latest }
+            };
+            events.iter().any(|(request, event)| is_last(event) && scope.requests.contains(request))
+        };
+        Ok(last.into_iter().filter(|(_, events)| is_member(events)).map(|(key, _)| key).collect())
+    }
+}
+
+/// Rows of observations as cells.
+fn shown(table: Table, rows: &RecordBatch, mut known: Vec<Known>, asked: Asked) -> Result<RecordBatch, ArrowError> {
+    if asked.vintage == Vintage::Latest {
+        known.retain(|known| known.latest.is_some());
+    }
+    let row = |known: &Known| match asked.vintage {
+        Vintage::Latest => known.latest.expect("the others were left out"),
+        Vintage::First => known.first,
+    };
+    let is_whole =
+        known.len() == rows.num_rows() && known.iter().enumerate().all(|(at, known)| row(known) == at as u32);
+    let taken =
+        if is_whole { rows.clone() } else { take_record_batch(rows, &known.iter().map(row).collect::<UInt32Array>())? };
+    let first: UInt32Array = known.iter().map(|known| known.first).collect();
+    let first = take(observed(rows), &first, None)?;
+    let backfilled = match taken.column_by_name("date") {
+        Some(dates) => backfilled(dates.as_primitive(), first.as_primitive(), asked.live_within),
+        None => BooleanArray::new_null(known.len()),
+    };
+    let own = taken.num_columns() - 2;
+    let mut columns: Vec<ArrayRef> = taken.columns()[..own].to_vec();
+    columns.push(first);
+    columns.push(Arc::clone(taken.column(own + 1)));
+    columns.push(Arc::new(known.iter().map(|known| known.revisions as i32).collect::<Int32Array>()));
+    columns.push(Arc::new(backfilled));
+    RecordBatch::try_new(View::schema(table), columns)
+}
+
+/// Whether each cell was first seen long after its date; of a cell without a date nobody can tell.
+fn backfilled(
+    dates: &TimestampMicrosecondArray,
+    first: &TimestampMicrosecondArray,
+    live_within: TimeDelta,
+) -> BooleanArray {
+    let tolerance = live_within.num_microseconds().unwrap_or(i64::MAX);
+    let late = |(date, first): (Option<i64>, Option<i64>)| Some(first? > date?.saturating_add(tolerance));
+    dates.iter().zip(first.iter()).map(late).collect()
+}
+
+/// The signals of some series that have a date.
+fn usable(signals: &RecordBatch, members: &HashSet<SeriesKey>) -> Result<RecordBatch> {
+    let failed = |error: ArrowError| Error::Settle { source: error.into() };
+    let ranges = keys::ranges(signals).map_err(|source| Error::Settle { source })?;
+    let kept: Vec<_> = ranges.iter().filter(|(key, _)| members.contains(key)).map(|(_, range)| range).collect();
+    let dated = if kept.len() == ranges.len() {
+        signals.clone()
+    } else {
+        let pieces: Vec<RecordBatch> = kept.iter().map(|range| signals.slice(range.start, range.len())).collect();
+        concat_batches(signals.schema_ref(), &pieces).map_err(failed)?
+    };
+    let dates = dated.column_by_name("date").expect("signals have dates").as_primitive::<TimestampMicrosecondType>();
+    if dates.null_count() == 0 {
+        return Ok(dated);
+    }
+    let has_date: BooleanArray = dates.iter().map(|date| Some(date.is_some())).collect();
+    filter_record_batch(&dated, &has_date).map_err(failed)
+}

@@ -1,0 +1,222 @@
+//! The tables of observations, and their columns.
+
+use std::sync::{Arc, LazyLock};
+
+use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
+
+use super::{choice, date, instant, symbol};
+use crate::interface::Endpoint;
+
+/// A table of observations.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Table {
+    /// Signals.
+    Signals,
+    /// Scored articles.
+    Articles,
+    /// The summary of each ticker.
+    Summaries,
+    /// Historical sentiment, whose fields the interface does not show: each record as JSON text.
+    SentimentHistory,
+}
+
+impl Table {
+    /// Every table.
+    pub const ALL: [Self; 4] = [Self::Signals, Self::Articles, Self::Summaries, Self::SentimentHistory];
+
+    /// The table of what an operation answers; none for the list of tickers, which says no more than that they are.
+    pub fn of(source: Endpoint) -> Option<Self> {
+        match source {
+            Endpoint::SignalsHistoryAll
+            | Endpoint::Signals
+            | Endpoint::SignalsHistoryBatchedAll
+            | Endpoint::SignalsHistoryBatched
+            | Endpoint::SignalsHistory
+            | Endpoint::LegacyHistoryAll
+            | Endpoint::LegacyHistoryBatched
+            | Endpoint::LegacyHistory
+            | Endpoint::LegacySignals => Some(Self::Signals),
+            Endpoint::NewsArticles => Some(Self::Articles),
+            Endpoint::SocialSentiment => Some(Self::Summaries),
+            Endpoint::HistoricalSentiment => Some(Self::SentimentHistory),
+            Endpoint::TickersAvailable => None,
+        }
+    }
+
+    /// Its name, which is its file's.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Signals => "signals",
+            Self::Articles => "articles",
+            Self::Summaries => "summaries",
+            Self::SentimentHistory => "sentiment_history",
+        }
+    }
+
+    /// The name of its file in a run.
+    pub fn file(self) -> String {
+        format!("{}.parquet", self.as_str())
+    }
+
+    /// What tells one cell of a series from another, in the order that cells are in.
+    pub fn identity(self) -> &'static [&'static str] {
+        match self {
+            Self::Signals => &["date"],
+            Self::Articles => &["date", "title", "link", "copy"],
+            Self::Summaries => &[],
+            Self::SentimentHistory => &["record", "copy"],
+        }
+    }
+
+    /// What the service says of a cell, but for the fields that the interface does not know.
+    pub fn values(self) -> &'static [&'static str] {
+        match self {
+            Self::Signals => &["utc_offset_minutes", "signal", "confidence"],
+            Self::Articles => &["place", "score"],
+            Self::Summaries => &[
+                "debtor",
+                "low_date",
+                "low_score",
+                "low_link",
+                "low_summary",
+                "high_date",
+                "high_score",
+                "high_link",
+                "high_summary",
+                "avg_date",
+                "avg_score",
+                "avg_link",
+                "avg_summary",
+            ],
+            Self::SentimentHistory => &[],
+        }
+    }
+
+    /// Whether its cells have dates.
+    pub fn is_dated(self) -> bool {
+        self.identity().first() == Some(&"date")
+    }
+
+    /// Whether it keeps fields that the interface does not know.
+    pub fn has_extra(self) -> bool {
+        self != Self::SentimentHistory
+    }
+
+    /// The columns of a series as an answer lists it.
+    pub fn listed_schema(self) -> SchemaRef {
+        match self {
+            Self::Signals | Self::Summaries => self.row_schema(),
+            Self::Articles => {
+                static ARTICLES: LazyLock<SchemaRef> = LazyLock::new(|| {
+                    Arc::new(Schema::new(vec![
+                        // Its place in the answer: among articles of one date the first listed is the last one known.
+                        Field::new("position", DataType::Int32, false),
+                        Field::new("date", date(), false),
+                        Field::new("title", DataType::Utf8, false),
+                        Field::new("score", DataType::Float64, true),
+                        Field::new("link", DataType::Utf8, false),
+                        extra(),
+                    ]))
+                });
+                Arc::clone(&ARTICLES)
+            }
+            Self::SentimentHistory => {
+                static HISTORY: LazyLock<SchemaRef> = LazyLock::new(|| {
+                    Arc::new(Schema::new(vec![
+                        Field::new("position", DataType::Int32, false),
+                        Field::new("record", DataType::Utf8, false),
+                    ]))
+                });
+                Arc::clone(&HISTORY)
+            }
+        }
+    }
+
+    /// The columns of a series as it is kept: what tells its cells apart, and what is said of them.
+    pub fn row_schema(self) -> SchemaRef {
+        static SCHEMAS: LazyLock<[SchemaRef; 4]> =
+            LazyLock::new(|| Table::ALL.map(|table| Arc::new(Schema::new(table.row_fields()))));
+        Arc::clone(&SCHEMAS[self as usize])
+    }
+
+    fn row_fields(self) -> Vec<Field> {
+        match self {
+            Self::Signals => vec![
+                // Null in a latest signal that has no date: it is kept, and no dataset can use it.
+                Field::new("date", date(), true),
+                Field::new("utc_offset_minutes", DataType::Int16, true),
+                Field::new("signal", choice(), false),
+                Field::new("confidence", DataType::Float64, false),
+                extra(),
+            ],
+            Self::Articles => vec![
+                Field::new("date", date(), false),
+                Field::new("title", DataType::Utf8, false),
+                Field::new("link", DataType::Utf8, false),
+                // Zero, or how many articles with the same date, title and link were known before it.
+                Field::new("copy", DataType::Int32, false),
+                // How many articles of its date were known before it.
+                Field::new("place", DataType::Int32, false),
+                Field::new("score", DataType::Float64, true),
+                extra(),
+            ],
+            Self::Summaries => {
+                let reference = |name: &str| {
+                    [
+                        // The older form has one date for all three, and it is not an article's.
+                        Field::new(format!("{name}_date"), date(), true),
+                        Field::new(format!("{name}_score"), DataType::Float64, true),
+                        Field::new(format!("{name}_link"), DataType::Utf8, true),
+                        Field::new(format!("{name}_summary"), DataType::Utf8, true),
+                    ]
+                };
+                let mut fields = vec![Field::new("debtor", DataType::Utf8, true)];
+                fields.extend(["low", "high", "avg"].into_iter().flat_map(reference));
+                fields.push(extra());
+                fields
+            }
+            Self::SentimentHistory => vec![
+                Field::new("record", DataType::Utf8, false),
+                // Zero, or how many records with the same text stand before it.
+                Field::new("copy", DataType::Int32, false),
+            ],
+        }
+    }
+
+    /// The columns of a series' rows, some of which nothing is said of: they were withdrawn.
+    pub fn open_row_schema(self) -> SchemaRef {
+        static SCHEMAS: LazyLock<[SchemaRef; 4]> =
+            LazyLock::new(|| Table::ALL.map(|table| Arc::new(Schema::new(table.open_row_fields()))));
+        Arc::clone(&SCHEMAS[self as usize])
+    }
+
+    fn open_row_fields(self) -> Vec<Field> {
+        let is_identity = |field: &Field| self.identity().contains(&field.name().as_str());
+        let opened = |field: Field| if is_identity(&field) { field } else { field.with_nullable(true) };
+        self.row_fields().into_iter().map(opened).collect()
+    }
+
+    /// The columns of the table's file: the key of the series, the row, what became of the cell, and when that was seen.
+    pub fn schema(self) -> SchemaRef {
+        static SCHEMAS: LazyLock<[SchemaRef; 4]> =
+            LazyLock::new(|| Table::ALL.map(|table| Arc::new(Schema::new(table.fields()))));
+        Arc::clone(&SCHEMAS[self as usize])
+    }
+
+    fn fields(self) -> Vec<Field> {
+        let mut fields = vec![Field::new("ticker", symbol(), false)];
+        if self == Self::Signals {
+            fields.extend(["period", "regime"].map(|name| Field::new(name, choice(), false)));
+        }
+        fields.push(Field::new("source", choice(), false));
+        fields.extend(self.open_row_fields());
+        fields.push(Field::new("change", choice(), false));
+        fields.push(Field::new("observed_at", instant(), false));
+        fields
+    }
+}
+
+/// Fields that the interface does not know, as a JSON object, where they are to be kept.
+fn extra() -> Field {
+    Field::new("extra", DataType::Utf8, true)
+}
