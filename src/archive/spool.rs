@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use arrow::array::RecordBatch;
 use arrow::compute::concat_batches;
+use arrow::error::ArrowError;
 use chrono::{DateTime, Utc};
 
 use super::answer::{Answer, Batches, Rows};
@@ -77,36 +78,36 @@ impl<'a> Spool<'a> {
         told.places.iter().map(|place| Arc::clone(&self.requests[place.answer])).collect()
     }
 
-    /// What was said of a series. Of two answers that give it the first counts; where they differ, that is a reject.
+    /// What was said of a series. Where it was said twice the first counts; where they differ, that is a reject.
     pub(super) fn said(&mut self, told: &Told) -> Result<Option<Said>> {
         let Some(table) = Table::of(told.key.source) else { return Ok(None) };
-        let first = told.places[0].answer;
-        let rows = self.rows(table, told, first)?;
-        let others: BTreeSet<usize> =
-            told.places.iter().map(|place| place.answer).filter(|&other| other != first).collect();
-        for other in others {
-            if self.rows(table, told, other)? != rows {
-                let answer = &self.answers[other];
+        // A long list of articles or records comes in pieces; a history comes whole, or stands twice.
+        let is_continued = |one: &Place, next: &Place| {
+            one.answer == next.answer && matches!(table, Table::Articles | Table::SentimentHistory)
+        };
+        let mut tellings = told.places.chunk_by(is_continued);
+        let Some(first) = tellings.next() else { return Ok(None) };
+        let rows = self.rows(table, first)?;
+        for other in tellings {
+            if self.rows(table, other)? != rows {
+                let answer = &self.answers[other[0].answer];
                 self.repeated.push((repetition(&told.key, answer), answer.record.request.observed_at));
             }
         }
-        let observed_at = self.answers[first].record.request.observed_at;
+        let observed_at = self.answers[first[0].answer].record.request.observed_at;
         Ok(Some(Said { key: told.key.clone(), table, observed_at, rows, run: Arc::clone(&self.run) }))
     }
 
-    /// The rows of a series in one answer, which may give them in pieces.
-    fn rows(&mut self, table: Table, told: &Told, answer: usize) -> Result<RecordBatch> {
-        let places = told.places.iter().filter(|place| place.answer == answer);
-        let pieces = places.map(|place| self.piece(*place)).collect::<Result<Vec<_>>>()?;
-        let damaged = |error: arrow::error::ArrowError| Error::Damaged {
-            path: self.answers[answer].path.join(Rows::Typed.file()),
-            source: error.into(),
-        };
+    /// The rows of a series, out of the pieces in which one answer gives them.
+    fn rows(&mut self, table: Table, pieces: &[Place]) -> Result<RecordBatch> {
+        let path = self.answers[pieces[0].answer].path.join(Rows::Typed.file());
+        let damaged = |error: ArrowError| Error::Damaged { path, source: error.into() };
+        let pieces = pieces.iter().map(|place| self.piece(*place)).collect::<Result<Vec<_>>>()?;
         let whole = match &pieces[..] {
-            [only] => only.clone(),
-            pieces => concat_batches(&table.listed_schema(), pieces).map_err(damaged)?,
+            [only] => Ok(only.clone()),
+            pieces => concat_batches(&table.listed_schema(), pieces),
         };
-        table.arranged(&whole).map_err(damaged)
+        whole.and_then(|rows| table.arranged(&rows)).map_err(damaged)
     }
 
     fn piece(&mut self, place: Place) -> Result<RecordBatch> {
@@ -128,7 +129,7 @@ fn repetition(key: &SeriesKey, answer: &Answer) -> Reject {
         request: answer.record.request.request.clone(),
         ticker: Some(ticker.to_string()),
         pointer: format!("/{ticker}"),
-        reason: format!("an earlier answer gives the series{period}{regime} with other values, and is kept"),
+        reason: format!("an earlier history gives the series{period}{regime} with other values, and is kept"),
         raw: String::new(),
     }
 }
