@@ -139,8 +139,17 @@ pub fn write_json(path: &Path, record: &impl Serialize) -> Result<()> {
     let mut text = serde_json::to_vec_pretty(record)
         .map_err(|error| Error::Encode { path: path.to_owned(), source: error.into() })?;
     text.push(b'\n');
+    write_bytes(path, &text)
+}
+
+/// Writes a new file and makes it durable.
+///
+/// # Errors
+///
+/// When it cannot be written.
+pub fn write_bytes(path: &Path, bytes: &[u8]) -> Result<()> {
     let mut file = create(path)?;
-    file.write_all(&text).map_err(|source| Error::Write { path: path.to_owned(), source })?;
+    file.write_all(bytes).map_err(|source| Error::Write { path: path.to_owned(), source })?;
     sync(&file, path)
 }
 

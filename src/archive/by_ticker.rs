@@ -1,37 +1,29 @@
 //! Reads a file of rows that are ordered by ticker, in pieces that end where a ticker ends.
 
 use std::fs::File;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use arrow::array::{AsArray, RecordBatch};
 use arrow::compute::concat_batches;
 use arrow::datatypes::{Int32Type, SchemaRef};
 use arrow::error::ArrowError;
-use parquet::arrow::ProjectionMask;
 use parquet::arrow::arrow_reader::{
     ArrowReaderMetadata, ArrowReaderOptions, ParquetRecordBatchReader, ParquetRecordBatchReaderBuilder,
 };
 use parquet::file::statistics::Statistics;
 
+use super::index::SealedRun;
 use crate::error::{Error, Reason, Result};
 use crate::file;
 
 /// How many rows are decoded at a time: many, where few files are open at once.
 const BATCH_ROWS: usize = 1 << 14;
 
-/// Which columns are read.
-#[derive(Clone, Copy, Debug)]
-pub(super) enum Columns<'a> {
-    All,
-    These(&'a [&'a str]),
-}
-
 /// A file of rows ordered by ticker. Pieces are taken from its beginning to its end.
 pub(super) struct ByTicker {
     path: PathBuf,
     file: File,
     metadata: ArrowReaderMetadata,
-    projection: ProjectionMask,
     schema: SchemaRef,
     /// The row group that is read next.
     group: usize,
@@ -43,30 +35,17 @@ pub(super) struct ByTicker {
 }
 
 impl ByTicker {
-    /// Opens a file that has the columns of a schema.
-    pub(super) fn open(path: PathBuf, declared: &SchemaRef, columns: Columns<'_>) -> Result<Self> {
+    /// Opens a file of a run that has the columns of a schema.
+    pub(super) fn open(run: &SealedRun, name: &str, schema: &SchemaRef) -> Result<Self> {
+        let path = run.checked(name)?;
         let file = file::open(&path)?;
         let damaged = |source: Reason| Error::Damaged { path: path.clone(), source };
         // The types are the layout's, whatever a writer thought of them.
-        let options = ArrowReaderOptions::new().with_schema(declared.clone());
+        let options = ArrowReaderOptions::new().with_schema(schema.clone());
         let metadata = ArrowReaderMetadata::load(&file, options).map_err(|error| damaged(error.into()))?;
-        let parquet = metadata.metadata().file_metadata().schema_descr();
-        let (projection, schema) = match columns {
-            Columns::All => (ProjectionMask::all(), declared.clone()),
-            Columns::These(names) => {
-                let places: Vec<usize> = (0..declared.fields().len())
-                    .filter(|&place| names.contains(&&**declared.field(place).name()))
-                    .collect();
-                let schema = declared.project(&places).map_err(|error| damaged(error.into()))?;
-                (ProjectionMask::roots(parquet, places), schema.into())
-            }
-        };
         let left = usize::try_from(metadata.metadata().file_metadata().num_rows()).unwrap_or(0);
-        Ok(Self { path, file, metadata, projection, schema, group: 0, batches: None, pending: Vec::new(), left })
-    }
-
-    pub(super) fn path(&self) -> &Path {
-        &self.path
+        let schema = schema.clone();
+        Ok(Self { path, file, metadata, schema, group: 0, batches: None, pending: Vec::new(), left })
     }
 
     /// How many rows were not handed out yet.
@@ -165,7 +144,6 @@ impl ByTicker {
                     let file =
                         self.file.try_clone().map_err(|source| Error::Read { path: self.path.clone(), source })?;
                     let reader = ParquetRecordBatchReaderBuilder::new_with_metadata(file, self.metadata.clone())
-                        .with_projection(self.projection.clone())
                         .with_row_groups(vec![self.group])
                         .with_batch_size(BATCH_ROWS)
                         .build()

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use super::seal::{SEAL, Seal, sealed_path};
 use crate::error::{Error, Result};
-use crate::file;
+use crate::file::{self, FileRecord};
 
 /// A run that is complete and will never change.
 #[derive(Clone, Debug)]
@@ -32,6 +32,19 @@ impl SealedRun {
     /// Its name.
     pub fn name(&self) -> &str {
         &self.seal.run
+    }
+
+    /// Where one of its files is, which is what was written: nothing is read of a file that is not.
+    pub(super) fn checked(&self, name: &str) -> Result<PathBuf> {
+        let path = self.path.join(name);
+        let unnamed = || Error::Damaged { path: self.path.join(SEAL), source: format!("it names no `{name}`").into() };
+        let record = self.seal.file(name).ok_or_else(unnamed)?;
+        let found = FileRecord::of(&path, name, record.rows)?;
+        if found == *record {
+            return Ok(path);
+        }
+        let reason = format!("its SHA-256 is {} and should be {}", found.sha256, record.sha256);
+        Err(Error::Damaged { path, source: reason.into() })
     }
 }
 

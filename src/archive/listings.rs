@@ -2,12 +2,17 @@
 
 use std::sync::{Arc, LazyLock};
 
-use arrow::array::{ArrayRef, Int8Array, RecordBatch, TimestampMicrosecondArray};
-use arrow::datatypes::{Field, Schema, SchemaRef};
+use arrow::array::{ArrayRef, AsArray, Int8Array, RecordBatch, TimestampMicrosecondArray};
+use arrow::datatypes::{Field, Int32Type, Schema, SchemaRef};
 use arrow::error::ArrowError;
 use chrono::{DateTime, Utc};
 
+use super::by_ticker::ByTicker;
+use super::cells::{changes, observed};
+use super::index::SealedRun;
+use super::keys;
 use super::remembered::Name;
+use crate::error::Result;
 use crate::interface::{Endpoint, Period, Regime};
 use crate::tables::{Change, SeriesKey, choice, choices, instant, stretches, symbol};
 
@@ -40,7 +45,7 @@ pub(super) fn schema() -> SchemaRef {
 }
 
 /// Listings as rows of the file.
-pub(super) fn batch(listings: &[Listing]) -> Result<RecordBatch, ArrowError> {
+pub(super) fn batch(listings: &[Listing]) -> std::result::Result<RecordBatch, ArrowError> {
     let codes = |code: fn(&Listing) -> Option<i8>| listings.iter().map(code).collect::<Int8Array>();
     let seen = listings.iter().map(|listing| listing.observed_at.timestamp_micros());
     let columns: Vec<ArrayRef> = vec![
@@ -56,4 +61,23 @@ pub(super) fn batch(listings: &[Listing]) -> Result<RecordBatch, ArrowError> {
         Arc::new(TimestampMicrosecondArray::from_iter_values(seen).with_timezone("UTC")),
     ];
     RecordBatch::try_new(schema(), columns)
+}
+
+/// The listings of a run.
+pub(super) fn read(run: &SealedRun) -> Result<Vec<Listing>> {
+    let mut file = ByTicker::open(run, LISTINGS, &schema())?;
+    let rows = file.take_rest()?;
+    let requests = rows.column(4).as_dictionary::<Int32Type>();
+    let names: Vec<Name> = requests.values().as_string::<i32>().iter().flatten().map(Name::from).collect();
+    let (kinds, seen) = (changes(&rows), observed(&rows));
+    let mut listings = Vec::with_capacity(rows.num_rows());
+    for (key, range) in keys::ranges(&rows).map_err(|error| file.damaged(error))? {
+        for row in range {
+            let request = Arc::clone(&names[requests.keys().value(row) as usize]);
+            let observed_at = DateTime::from_timestamp_micros(seen.value(row));
+            let observed_at = observed_at.ok_or_else(|| file.damaged("an instant is out of range"))?;
+            listings.push(Listing { key: key.clone(), request, change: kinds[row], observed_at });
+        }
+    }
+    Ok(listings)
 }

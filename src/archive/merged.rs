@@ -2,7 +2,7 @@
 
 use arrow::array::RecordBatch;
 
-use super::by_ticker::{ByTicker, Columns, ticker};
+use super::by_ticker::{ByTicker, ticker};
 use super::index::SealedRun;
 use crate::error::Result;
 use crate::tables::Table;
@@ -24,13 +24,9 @@ pub(super) struct Tickers {
 
 impl Merged {
     /// Opens a table of some runs; runs that have no rows of it are passed over.
-    pub(super) fn open<'a>(
-        table: Table,
-        runs: impl Iterator<Item = &'a SealedRun>,
-        columns: Columns<'_>,
-    ) -> Result<Self> {
+    pub(super) fn open<'a>(table: Table, runs: impl Iterator<Item = &'a SealedRun>) -> Result<Self> {
         let has_rows = |run: &&SealedRun| run.seal().rows(&table.file()) > 0;
-        let open = |run: &SealedRun| ByTicker::open(run.path().join(table.file()), &table.schema(), columns);
+        let open = |run: &SealedRun| ByTicker::open(run, &table.file(), &table.schema());
         Ok(Self { files: runs.filter(has_rows).map(open).collect::<Result<_>>()? })
     }
 

@@ -5,6 +5,7 @@
 mod answer;
 mod by_ticker;
 mod cells;
+mod compacting;
 mod draft;
 mod fingerprint;
 mod index;
@@ -22,14 +23,17 @@ mod spool;
 mod survey;
 mod tables;
 mod unfinished;
+mod verifying;
 mod view;
 
 pub use answer::AnswerRecord;
+pub use compacting::{compact, prune};
 pub use draft::Draft;
 pub use index::{Archive, SealedRun};
 pub use seal::{Counts, Definition, LAYOUT, Seal};
-pub use survey::{UnfinishedRun, fault, unfinished_runs};
+pub use survey::{UnfinishedRun, unfinished_runs};
 pub use unfinished::{Beginning, Interrupted, Unfinished};
+pub use verifying::{Verified, fault, verify};
 pub use view::{Asked, Scope, View, Vintage};
 
 const FOLDER_OF_UNFINISHED: &str = ".partial";

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use arrow::array::RecordBatch;
 
-use super::by_ticker::{ByTicker, Columns};
+use super::by_ticker::ByTicker;
 use super::index::Archive;
 use super::keys;
 use super::remembered::Name;
@@ -35,8 +35,8 @@ impl<'a> Past<'a> {
         for (place, run) in places {
             let name = (Arc::clone(run), table);
             if !self.files.contains_key(&name) {
-                let path = self.archive.runs()[place].path().join(table.file());
-                self.files.insert(name.clone(), ByTicker::open(path, &table.schema(), Columns::All)?);
+                let file = ByTicker::open(&self.archive.runs()[place], &table.file(), &table.schema())?;
+                self.files.insert(name.clone(), file);
             }
             let file = self.files.get_mut(&name).expect("it was put there");
             let rows = file.take_only(ticker.as_str())?;

@@ -18,7 +18,7 @@ impl Quarter {
     }
 
     /// Its first day.
-    fn first(self) -> NaiveDate {
+    pub(super) fn first(self) -> NaiveDate {
         let (year, month) = (self.0.div_euclid(4), self.0.rem_euclid(4) * 3 + 1);
         NaiveDate::from_ymd_opt(year, month as u32, 1).expect("the year is one of a date")
     }

@@ -14,12 +14,12 @@ use arrow::array::{
 use arrow::datatypes::{DataType, Date32Type, Field, Int64Type, Schema, SchemaRef};
 use arrow::error::ArrowError;
 
-use super::by_ticker::{ByTicker, Columns};
+use super::by_ticker::ByTicker;
 use super::fingerprint::Digest;
 use super::index::{Archive, SealedRun};
 use super::keys;
 use super::quarter::Quarter;
-use crate::error::{Error, Reason, Result};
+use crate::error::Result;
 use crate::interface::{Endpoint, Period, Regime, Ticker};
 use crate::tables::{SeriesKey, choice, choices, stretches, symbol};
 
@@ -122,46 +122,30 @@ pub(super) enum Extent {
 
 /// What the newest runs of an archive remember, ticker by ticker.
 pub(super) struct Remembered<'a> {
-    archive: &'a Archive,
     /// For each of the newest runs the files that make up what it remembers, what counts less first.
-    heads: Vec<Vec<ByTicker>>,
-    names: BTreeSet<Name>,
+    heads: Vec<Vec<Layer>>,
+    names: Names<'a>,
 }
 
 impl<'a> Remembered<'a> {
     /// Opens what is remembered by some runs that were made at once, which is almost always one.
     pub(super) fn open(archive: &'a Archive, heads: &[&SealedRun]) -> Result<Self> {
-        let open = |run: &SealedRun| ByTicker::open(run.path().join(SERIES), &schema(), Columns::All);
-        let files = |head: &&SealedRun| {
-            let base = head.seal().since.iter().map(|base| open(&archive.runs()[archive.place(base)?]));
-            base.chain([open(head)]).collect::<Result<Vec<_>>>()
+        let layers = |head: &&SealedRun| {
+            let base = head.seal().since.iter().map(|base| Ok(&archive.runs()[archive.place(base)?]));
+            base.chain([Ok(*head)]).map(|run: Result<&SealedRun>| Layer::open(run?)).collect::<Result<Vec<_>>>()
         };
-        let heads = heads.iter().map(files).collect::<Result<_>>()?;
-        Ok(Self { archive, heads, names: BTreeSet::new() })
+        let heads = heads.iter().map(layers).collect::<Result<_>>()?;
+        Ok(Self { heads, names: Names::of(archive) })
     }
 
     /// What is remembered of the tickers up to one, with it; of all that are left where none is named.
     pub(super) fn until(&mut self, last: Option<&Ticker>) -> Result<BTreeMap<SeriesKey, Memory>> {
         let mut merged: BTreeMap<SeriesKey, Memory> = BTreeMap::new();
-        for head in 0..self.heads.len() {
+        for head in &mut self.heads {
             let mut own: BTreeMap<SeriesKey, Memory> = BTreeMap::new();
-            for layer in 0..self.heads[head].len() {
-                let file = &mut self.heads[head][layer];
-                let rows = match last {
-                    Some(last) => file.take_until(last.as_str())?,
-                    None => file.take_rest()?,
-                };
-                let path = file.path().to_owned();
-                let damaged = |source: Reason| Error::Damaged { path: path.clone(), source };
-                for (key, range) in keys::ranges(&rows).map_err(damaged)? {
-                    let memory = own.entry(key).or_default();
-                    for row in range {
-                        let (quarter, bucket, requests) = self.entry(&rows, row, layer > 0)?;
-                        memory.buckets.insert(quarter, bucket);
-                        if let Some(requests) = requests {
-                            memory.requests = requests;
-                        }
-                    }
+            for layer in head {
+                for (key, memory) in layer.until(last, &mut self.names)? {
+                    own.entry(key).or_default().overlay(memory);
                 }
             }
             for (key, memory) in own {
@@ -173,43 +157,92 @@ impl<'a> Remembered<'a> {
         }
         Ok(merged)
     }
+}
+
+/// One file of fingerprints.
+pub(super) struct Layer {
+    file: ByTicker,
+    /// Whether it lists what is not as an earlier run left it, and that alone.
+    is_changed: bool,
+}
+
+impl Layer {
+    pub(super) fn open(run: &SealedRun) -> Result<Self> {
+        Ok(Self { file: ByTicker::open(run, SERIES, &schema())?, is_changed: run.seal().since.is_some() })
+    }
+
+    /// What it lists of the tickers up to one, with it; of all that are left where none is named.
+    pub(super) fn until(
+        &mut self,
+        last: Option<&Ticker>,
+        names: &mut Names<'_>,
+    ) -> Result<BTreeMap<SeriesKey, Memory>> {
+        let rows = match last {
+            Some(last) => self.file.take_until(last.as_str())?,
+            None => self.file.take_rest()?,
+        };
+        let mut memories: BTreeMap<SeriesKey, Memory> = BTreeMap::new();
+        for (key, range) in keys::ranges(&rows).map_err(|error| self.file.damaged(error))? {
+            let memory = memories.entry(key).or_default();
+            for row in range {
+                let (quarter, bucket, requests) = self.entry(&rows, row, names)?;
+                memory.buckets.insert(quarter, bucket);
+                memory.requests.extend(requests);
+            }
+        }
+        Ok(memories)
+    }
 
     fn entry(
-        &mut self,
+        &self,
         rows: &RecordBatch,
         row: usize,
-        is_changed: bool,
-    ) -> Result<(Option<Quarter>, Bucket, Option<BTreeSet<Name>>)> {
+        names: &mut Names<'_>,
+    ) -> Result<(Option<Quarter>, Bucket, BTreeSet<Name>)> {
         let quarters = rows.column(4).as_primitive::<Date32Type>();
         let digests = rows.column(6).as_fixed_size_binary();
-        let names = |column: usize| {
+        let texts = |column: usize| {
             let lists = rows.column(column).as_list::<i32>();
             lists.is_valid(row).then(|| lists.value(row))
         };
         let mut runs = BTreeSet::new();
-        for name in names(7).iter().flat_map(|list| list.as_string::<i32>().iter().flatten()) {
-            // Where they are now: a run that was compacted is in another one.
-            let now = self.archive.runs()[self.archive.place(name)?].name();
-            runs.insert(self.name(now));
+        for name in texts(7).iter().flat_map(|list| list.as_string::<i32>().iter().flatten()) {
+            runs.insert(names.of_run(name)?);
         }
-        let requests = names(8).map(|list| {
-            let list = list.as_string::<i32>();
-            list.iter().flatten().map(|name| self.name(name)).collect()
-        });
+        let requests = texts(8);
+        let requests = requests.iter().flat_map(|list| list.as_string::<i32>().iter().flatten());
+        let requests = requests.map(|name| names.name(name)).collect();
         let digest =
             digests.is_valid(row).then(|| *digests.value(row).first_chunk().expect("the column is 16 bytes wide"));
         let count = rows.column(5).as_primitive::<Int64Type>().value(row) as u64;
         let quarter = quarters.is_valid(row).then(|| Quarter::of_days(quarters.value(row)));
-        Ok((quarter, Bucket { rows: count, digest, runs, is_changed }, requests))
+        Ok((quarter, Bucket { rows: count, digest, runs, is_changed: self.is_changed }, requests))
+    }
+}
+
+/// Names, each of which is kept once.
+pub(super) struct Names<'a> {
+    archive: &'a Archive,
+    known: BTreeSet<Name>,
+}
+
+impl<'a> Names<'a> {
+    pub(super) fn of(archive: &'a Archive) -> Self {
+        Self { archive, known: BTreeSet::new() }
     }
 
-    /// The one copy of a name.
+    /// The run that the rows of a run are in now: one that was compacted is in another one.
+    fn of_run(&mut self, name: &str) -> Result<Name> {
+        let now = self.archive.runs()[self.archive.place(name)?].name();
+        Ok(self.name(now))
+    }
+
     fn name(&mut self, name: &str) -> Name {
-        match self.names.get(name) {
+        match self.known.get(name) {
             Some(known) => Arc::clone(known),
             None => {
                 let known: Name = name.into();
-                self.names.insert(Arc::clone(&known));
+                self.known.insert(Arc::clone(&known));
                 known
             }
         }
@@ -217,6 +250,15 @@ impl<'a> Remembered<'a> {
 }
 
 impl Memory {
+    /// Takes what a later file lists in the place of what is here.
+    fn overlay(&mut self, later: Self) {
+        // Who lists a series is said beside its rows without a date.
+        if later.buckets.contains_key(&None) {
+            self.requests = later.requests;
+        }
+        self.buckets.extend(later.buckets);
+    }
+
     /// What two runs remember that were made at once. Where they disagree nothing is known but who holds the rows.
     fn merged(mut self, other: Self) -> Self {
         self.requests.extend(other.requests);

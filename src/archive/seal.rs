@@ -7,7 +7,7 @@ use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, Reason, Result};
-use crate::file::FileRecord;
+use crate::file::{self, FileRecord};
 use crate::tables::Drift;
 use crate::time::as_record;
 
@@ -62,6 +62,8 @@ pub struct Seal {
     pub drift: Vec<Drift>,
     /// Every file of the run.
     pub files: Vec<FileRecord>,
+    /// The SHA-256 of the seal's own text, with 64 zeros in the place of this.
+    pub seal: String,
 }
 
 /// A definition, as far as a run remembers it.
@@ -98,19 +100,40 @@ impl std::ops::AddAssign for Counts {
     }
 }
 
+/// What stands for the seal's own digest while it is taken.
+const NO_DIGEST: &str = "0000000000000000000000000000000000000000000000000000000000000000";
+
 impl Seal {
+    /// A seal whose text is not digested yet.
+    pub(super) fn undigested() -> String {
+        NO_DIGEST.to_owned()
+    }
+
+    /// Writes the seal, digest and all, into the run's folder.
+    pub(super) fn write(&mut self, folder: &Path) -> Result<()> {
+        let file = folder.join(SEAL);
+        let encode = |error: serde_json::Error| Error::Encode { path: file.clone(), source: error.into() };
+        self.seal = file::digest(serde_json::to_string_pretty(self).map_err(encode)?.as_bytes());
+        file::write_bytes(&file, serde_json::to_string_pretty(self).map_err(encode)?.as_bytes())
+    }
+
     pub(super) fn read(folder: &Path) -> Result<Self> {
         let file = folder.join(SEAL);
-        let text = fs::read(&file).map_err(|source| Error::Read { path: file.clone(), source })?;
+        let text = fs::read_to_string(&file).map_err(|source| Error::Read { path: file.clone(), source })?;
         let damaged = |source: Reason| Error::Damaged { path: file.clone(), source };
-        let value: serde_json::Value = serde_json::from_slice(&text).map_err(|error| damaged(error.into()))?;
+        let value: serde_json::Value = serde_json::from_str(&text).map_err(|error| damaged(error.into()))?;
         // Another layout may have another seal: its version is all that can be relied on.
         match value["layout"].as_u64() {
             Some(layout) if layout == u64::from(LAYOUT) => {}
             Some(layout) => return Err(Error::Layout { path: folder.to_owned(), layout, known: LAYOUT }),
             None => return Err(damaged("it names no layout".into())),
         }
-        serde_json::from_value(value).map_err(|error| damaged(error.into()))
+        let seal: Self = serde_json::from_value(value).map_err(|error| damaged(error.into()))?;
+        let found = file::digest(text.replace(&seal.seal, NO_DIGEST).as_bytes());
+        if found != seal.seal {
+            return Err(damaged(format!("its SHA-256 is {found} and should be {}", seal.seal).into()));
+        }
+        Ok(seal)
     }
 
     /// The record of one of its files.

@@ -18,7 +18,7 @@ use super::listings::{self, LISTINGS, Listing};
 use super::past::{OfTicker, Past};
 use super::remembered::{self, Extent, Memory, Name, Remembered, SERIES};
 use super::rowfile::Rowfile;
-use super::seal::{Counts, Definition, LAYOUT, Origin, SEAL, Seal, sealed_path};
+use super::seal::{Counts, Definition, LAYOUT, Origin, Seal, sealed_path};
 use super::settling::{Compared, Settled};
 use super::spool::{Spool, Told};
 use super::tables::Tables;
@@ -57,7 +57,7 @@ pub(super) fn seal(
     let mut drift = Vec::new();
     answers.iter().flat_map(|answer| answer.record.drift.clone()).for_each(|field| field.add_to(&mut drift));
     let definition = Definition { name: origin.definition.clone(), digest: origin.definition_digest.clone() };
-    let seal = Seal {
+    let mut seal = Seal {
         layout: LAYOUT,
         run: origin.run.clone(),
         bellwether: env!("CARGO_PKG_VERSION").to_owned(),
@@ -70,8 +70,9 @@ pub(super) fn seal(
         changes,
         drift,
         files,
+        seal: Seal::undigested(),
     };
-    file::write_json(&folder.join(SEAL), &seal)?;
+    seal.write(&folder)?;
     let path = sealed_path(archive, &origin.run);
     file::rename_durably(&folder, &path)?;
     Ok(SealedRun::new(path, seal))

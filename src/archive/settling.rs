@@ -216,7 +216,8 @@ fn oldest(rows: &RecordBatch) -> Option<i64> {
     dates.iter().flatten().next()
 }
 
-fn of_quarter(rows: &RecordBatch, quarter: Option<Quarter>) -> Result<RecordBatch, ArrowError> {
+/// The rows of a quarter, or those without a date.
+pub(super) fn of_quarter(rows: &RecordBatch, quarter: Option<Quarter>) -> Result<RecordBatch, ArrowError> {
     let Some(dates) = rows.column_by_name("date") else { return Ok(rows.clone()) };
     let dates = dates.as_primitive::<TimestampMicrosecondType>();
     let is_wanted = |date: Option<i64>| match (quarter, date) {

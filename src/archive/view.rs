@@ -10,16 +10,16 @@ use arrow::array::{
     Array, ArrayRef, AsArray, BooleanArray, Int32Array, RecordBatch, TimestampMicrosecondArray, UInt32Array,
 };
 use arrow::compute::{concat_batches, filter_record_batch, take, take_record_batch};
-use arrow::datatypes::{DataType, Field, Int32Type, Schema, SchemaRef, TimestampMicrosecondType};
+use arrow::datatypes::{DataType, Field, Schema, SchemaRef, TimestampMicrosecondType};
 use arrow::error::ArrowError;
 use chrono::{DateTime, TimeDelta, Utc};
 
-use super::by_ticker::{ByTicker, Columns};
 use super::cells::{Cells, Known, changes, observed};
 use super::index::Archive;
 use super::keys;
-use super::listings::{self, LISTINGS};
+use super::listings::{self, Listing};
 use super::merged::Merged;
+use super::remembered::Name;
 use crate::error::{Error, Result};
 use crate::interface::Endpoint;
 use crate::tables::{Change, SeriesKey, Slab, Table, instant};
@@ -116,7 +116,7 @@ impl View {
 
     fn merged(&self, table: Table) -> Result<Merged> {
         let began = self.archive.runs().iter().filter(|run| run.seal().started_at <= self.as_of);
-        Merged::open(table, began, Columns::All)
+        Merged::open(table, began)
     }
 
     /// The cells that some runs observed.
@@ -144,38 +144,25 @@ impl View {
 
     /// The series of a scope: those that its requests listed last, also when they list them no longer.
     fn members(&self, scope: &Scope) -> Result<HashSet<SeriesKey>> {
-        let mut last: HashMap<SeriesKey, BTreeMap<String, (i64, Change)>> = HashMap::new();
+        let mut last: HashMap<SeriesKey, BTreeMap<Name, (DateTime<Utc>, Change)>> = HashMap::new();
         for run in self.archive.runs() {
-            let mut file = ByTicker::open(run.path().join(LISTINGS), &listings::schema(), Columns::All)?;
-            let rows = file.take_rest()?;
-            let requests = rows.column_by_name("request").expect("the schema has it").as_dictionary::<Int32Type>();
-            let names = requests.values().as_string::<i32>();
-            let (kinds, seen) = (changes(&rows), observed(&rows));
-            for (key, range) in keys::ranges(&rows).map_err(|error| file.damaged(error))? {
-                if key.source != scope.source {
+            for Listing { key, request, change, observed_at } in listings::read(run)? {
+                if key.source != scope.source || observed_at > self.as_of {
                     continue;
                 }
                 let events = last.entry(key).or_default();
-                for row in range.filter(|&row| seen.value(row) <= self.as_of.timestamp_micros()) {
-                    let request = names.value(requests.keys().value(row) as usize);
-                    let event = (seen.value(row), kinds[row]);
-                    match events.get_mut(request) {
-                        Some(known) if known.0 <= event.0 => *known = event,
-                        Some(_) => {}
-                        None => {
-                            events.insert(request.to_owned(), event);
-                        }
-                    }
+                if events.get(&request).is_none_or(|known| known.0 <= observed_at) {
+                    events.insert(request, (observed_at, change));
                 }
             }
         }
-        let is_member = |events: &BTreeMap<String, (i64, Change)>| {
+        let is_member = |events: &BTreeMap<Name, (DateTime<Utc>, Change)>| {
             let is_listed = events.values().any(|(_, change)| *change == Change::Added);
             let latest = events.values().map(|(seen, _)| *seen).max();
-            let is_last = |(seen, change): &(i64, Change)| {
+            let is_last = |(seen, change): &(DateTime<Utc>, Change)| {
                 if is_listed { *change == Change::Added } else { Some(*seen) == latest }
             };
-            events.iter().any(|(request, event)| is_last(event) && scope.requests.contains(request))
+            events.iter().any(|(request, event)| is_last(event) && scope.requests.contains(&**request))
         };
         Ok(last.into_iter().filter(|(_, events)| is_member(events)).map(|(key, _)| key).collect())
     }

@@ -2,6 +2,7 @@
 //!
 //! Standard output is data, standard error is talk. A reader that closes the pipe has seen enough: that is no failure.
 
+mod archive;
 mod check;
 mod log;
 mod plan;
@@ -41,6 +42,7 @@ enum Command {
     Run(run::Run),
     Runs(runs::Runs),
     Verify(verify::Verify),
+    Archive(archive::Archive),
     Check(check::Check),
     Plan(plan::Plan),
     Schema(schema::Schema),
@@ -53,6 +55,7 @@ pub fn main() -> ExitCode {
         Command::Run(command) => command.execute(),
         Command::Runs(command) => command.execute(),
         Command::Verify(command) => command.execute(),
+        Command::Archive(command) => command.execute(),
         Command::Check(command) => command.execute(),
         Command::Plan(command) => command.execute(),
         Command::Schema(command) => command.execute(),

@@ -3,11 +3,12 @@
 use std::path::PathBuf;
 
 use super::say;
-use crate::archive::{Archive, fault};
+use crate::archive::{Archive, Verified, fault, verify};
 use crate::error::{Error, Result};
 use crate::export::versions;
 
-/// Recompute the size, the checksum and the row count of every file of the archive and of the datasets.
+/// Recompute the size, the checksum and the row count of every file of the archive and of the datasets, and every
+/// fingerprint.
 #[derive(Debug, clap::Args)]
 pub(super) struct Verify {
     /// The folder for archive and datasets.
@@ -17,12 +18,7 @@ pub(super) struct Verify {
 
 impl Verify {
     pub(super) fn execute(self) -> Result<()> {
-        let (mut files, mut faults) = (0, Vec::new());
-        let archive = Archive::open(&self.output.join("archive"))?;
-        for run in archive.runs().iter().chain(archive.replaced()) {
-            files += run.seal().files.len();
-            faults.extend(run.faults());
-        }
+        let Verified { mut files, fingerprints, mut faults } = verify(&Archive::open(&self.output.join("archive"))?)?;
         for version in versions(&self.output.join("datasets"))? {
             files += version.files.len();
             faults.extend(version.files.iter().filter_map(|file| fault(&version.path.join(&file.name), file)));
@@ -31,7 +27,7 @@ impl Verify {
             say(&format!("{fault}\n"))?;
         }
         match faults.len() {
-            0 => say(&format!("{files} files are what was written\n")),
+            0 => say(&format!("{files} files and {fingerprints} fingerprints are what was written\n")),
             count => Err(Error::Unverified { count }),
         }
     }
