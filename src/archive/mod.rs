@@ -1,6 +1,94 @@
 //! The archive: a folder of sealed runs, each with what it changed in all that is known.
 //!
-//! LAYOUT GOES HERE
+//! It is the only state that there is. A run without a seal does not exist, a sealed run never changes, and runs never
+//! touch one another. Any tool reads it as it stands: `read_parquet('output/archive/run=*/signals.parquet')`.
+//!
+//! ```text
+//! output/archive/
+//!     run=20261120T213000Z-7f3a/
+//!         signals.parquet  articles.parquet  summaries.parquet  sentiment_history.parquet     what changed
+//!         listings.parquet     which request was answered with which series, and since when
+//!         series.parquet       the fingerprints of each series as this run left it
+//!         rejects.parquet      what could not be typed, with reason, place and raw text
+//!         requests.parquet     a row for each request that was answered
+//!         run.json             the seal: versions, the definition's hash, every file with rows, bytes and checksum
+//!     .partial/
+//!         20261121T213000Z-01c2/
+//!             unfinished.json     whose run it is; locked while somebody works on it
+//!             answers/9f2c…/      what one answer said: Arrow files and answer.json
+//! ```
+//!
+//! # A run's way
+//!
+//! A run begins under `.partial`, where each answer becomes a folder that appears whole. An interrupted run stays there,
+//! and the next run of the same definition takes it up: what was answered is not asked for again. When everything is
+//! answered, each series is held against the fingerprints that the runs before it left, and what changed is written down.
+//! The seal is written last, and the folder is renamed to its place. Names that begin with a dot are nobody's business.
+//!
+//! # Observations (layout 2)
+//!
+//! A *series* is what one operation says of one ticker, and of one period and regime where it is of signals. A *cell* is
+//! one thing that it says something of. A row of the four tables is an observation: what became of a cell, and when.
+//!
+//! | table | a cell of a series is | what is said of it |
+//! |---|---|---|
+//! | `signals` | `date` | `utc_offset_minutes`, `signal`, `confidence`, `extra` |
+//! | `articles` | `date`, `title`, `link`, `copy` | `place`, `score`, `extra` |
+//! | `summaries` | the series itself | everything else, `extra` |
+//! | `sentiment_history` | `record` (JSON text), `copy` | that it is there |
+//!
+//! Before these stand the columns that name the series, `ticker`, `period` and `regime` (of signals) and `source`, which
+//! is the operation. After them stand `change` and `observed_at`. Names that repeat and closed sets are dictionaries;
+//! `date` and other dates are microseconds without a zone, `observed_at` is microseconds in UTC.
+//!
+//! - `date` is the instant in UTC where the service wrote an offset, which `utc_offset_minutes` keeps, and as written
+//!   where it wrote none. It is null in a latest signal that has no date.
+//! - `place` counts the articles of a date that were known before this one: of those of one date the service lists the
+//!   last one known first. `copy` counts articles with the same date, title and link, and records with the same text.
+//! - `extra` holds fields that nobody knows as a JSON object, where a definition keeps them.
+//! - `change` is `added`, `revised` or `withdrawn`; nothing is said of a cell that is withdrawn, but that it was.
+//! - `observed_at` is when the response that said it was complete.
+//!
+//! Only changes are stored. So what is known as of an instant is, for each cell, the row with the greatest `observed_at`
+//! that is not after it, unless that row is `withdrawn`; of rows of one instant the one of the run that was sealed last.
+//! The value before a revision is the row before it. [`View`] is this filter and fold.
+//!
+//! A response covers everything from its oldest date on: a cell of that span which it does not have is withdrawn, and a
+//! window that slides forward withdraws nothing. Of articles, whose lists may be cut off at a number, the oldest date
+//! itself is not covered. An empty history covers nothing, and a series that is missing altogether loses no cell: that is
+//! in `listings`, whose rows say with `added` that the answer to a `request` began to have a series, and with
+//! `withdrawn` that it no longer has it.
+//!
+//! Rows are ordered by ticker, period (shortest first), regime and source (each in the order of its dictionary), then by
+//! cell and instant. Row groups and pages are small, and have statistics and an index, so one ticker, or one period and
+//! regime, is read without the others.
+//!
+//! # Fingerprints
+//!
+//! `series.parquet` has a row for each calendar quarter of each series, named by its first day in `quarter`, and one for
+//! the cells without a date, where `quarter` is null. `rows` counts the cells that are known and not withdrawn, `digest`
+//! is the first 16 bytes of a SHA-256 over them, and `runs` names the runs whose observations they follow from. The row
+//! without a quarter has the `requests` whose last answers listed the series.
+//!
+//! The digest is taken over the cells of the quarter in order, of articles by date and place. The columns of the table
+//! above, the cell's first, follow one another. Of a column that may be null: a byte for each row, 1 where there is a
+//! value. Then the values that there are: a number or a timestamp as its bytes, the lowest first; a text as the number of
+//! its bytes in four bytes, the lowest first, and its bytes in UTF-8; `signal` is a text. Those that may be null are
+//! `date` of signals, `utc_offset_minutes`, `score`, `extra`, and all of a summary. Where there are no rows the digest is
+//! zeros, and it is null where runs that were made at once disagree, until a later run has looked.
+//!
+//! A file lists all series, or those rows alone that were touched since the run which the seal names in `since`; so two
+//! files say all that is remembered, however many runs there are. Equal digests prove, without reading an observation,
+//! that a quarter is as it was; a quarter that begins as it was has new rows; any other is read back, from the runs that
+//! its row names.
+//!
+//! # The seal
+//!
+//! `run.json` names in `files` every other file with its rows, bytes and SHA-256, in `after` the runs that came before it,
+//! and in `replaces` those whose place it takes, which nobody reads any more. `seal` is the SHA-256 of the file's own text
+//! with 64 zeros in its place. A file that is not as its seal says is never read.
+//!
+//! Runs may be made at once, by one machine or many. None waits for another: the next run goes on from both.
 
 mod answer;
 mod by_ticker;

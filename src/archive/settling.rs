@@ -161,7 +161,8 @@ impl Bucket {
 
     /// What the rows are is known again.
     fn refresh(&mut self, rows: &RecordBatch) {
-        (self.rows, self.digest, self.is_changed) = (rows.num_rows() as u64, Some(fingerprint(rows)), true);
+        let digest = if rows.num_rows() == 0 { NOTHING } else { fingerprint(rows) };
+        (self.rows, self.digest, self.is_changed) = (rows.num_rows() as u64, Some(digest), true);
     }
 }
 

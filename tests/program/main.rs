@@ -2,9 +2,11 @@
 //! tools read back.
 
 mod crashes;
+mod days;
 mod definitions;
 mod faults;
 mod memory;
+mod model;
 mod operations;
 mod progress;
 mod refusals;

@@ -6,6 +6,9 @@ use std::path::{Path, PathBuf};
 use arrow::array::{AsArray, RecordBatch};
 use arrow::compute::{cast, concat_batches};
 use arrow::datatypes::DataType;
+use bellwether::archive::{Archive, Asked, View, Vintage};
+use bellwether::tables::Table;
+use chrono::{DateTime, TimeDelta, Utc};
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 
 use super::program::Place;
@@ -29,6 +32,15 @@ pub(crate) fn read(path: &Path) -> RecordBatch {
     let batches: Vec<RecordBatch> =
         builder.build().expect("a reader").map(|batch| batch.expect("rows that can be read")).collect();
     concat_batches(&schema, &batches).expect("one schema")
+}
+
+/// What an archive knew of a table at an instant, as revised.
+pub(crate) fn known(archive: &Path, table: Table, as_of: DateTime<Utc>) -> RecordBatch {
+    let asked = Asked { vintage: Vintage::Latest, live_within: TimeDelta::days(3) };
+    let view = View::of(Archive::open(archive).expect("an archive"), as_of);
+    let batches: Vec<RecordBatch> =
+        view.cells(table, asked).expect("its files").map(|batch| batch.expect("cells")).collect();
+    concat_batches(&View::schema(table), &batches).expect("one schema")
 }
 
 /// A column as text, whatever its type; null as nothing.
