@@ -4,7 +4,9 @@
 mod crashes;
 mod days;
 mod definitions;
+mod disks;
 mod faults;
+mod kills;
 mod memory;
 mod model;
 mod operations;

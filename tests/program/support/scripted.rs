@@ -39,7 +39,7 @@ impl Scripted {
         let (script, seen) = (Arc::new(script), Arc::clone(&targets));
         thread::spawn(move || {
             // Enough for any test, and an end.
-            for stream in listener.incoming().take(10_000).flatten() {
+            for stream in listener.incoming().take(1_000_000).flatten() {
                 let (script, seen) = (Arc::clone(&script), Arc::clone(&seen));
                 thread::spawn(move || converse(stream, script.as_ref(), &seen));
             }
@@ -65,6 +65,16 @@ impl Scripted {
     /// The targets that were asked for, in order.
     pub(crate) fn targets(&self) -> Vec<String> {
         self.targets.lock().expect("no test panicked").clone()
+    }
+
+    /// How many requests came.
+    pub(crate) fn count(&self) -> usize {
+        self.targets.lock().expect("no test panicked").len()
+    }
+
+    /// The targets that were asked for after so many others, in order.
+    pub(crate) fn targets_after(&self, count: usize) -> Vec<String> {
+        self.targets.lock().expect("no test panicked")[count..].to_vec()
     }
 
     /// How many histories were asked for.

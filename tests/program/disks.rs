@@ -1,0 +1,345 @@
+//! Disks that take no more, folders that may not be written and folders that vanish: what fails says which file and why,
+//! what was there stays as it was, and the same command succeeds when the disk is well again.
+//!
+//! A disk that is full is a small tmpfs in a namespace of its own, so no test needs to be root.
+
+use std::collections::BTreeSet;
+use std::fs::{self, Permissions};
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use crate::support::program::{Outcome, Place, drained};
+use crate::support::scripted::{Asked, Scripted, Step, json};
+
+const PROGRAM: &str = env!("CARGO_BIN_EXE_bellwether");
+const KEY: (&str, &str) = ("BELLWETHER_API_KEY", "demo");
+
+/// Mounts disks over the output and what is below it, copies `before` onto them, leaves one of them so much room, runs the
+/// program, and copies what is there then to `left`.
+const ON_A_SMALL_DISK: &str = "
+    disk() { mount -t tmpfs -o mode=755,size=64m,nr_inodes=10000 none output$1 && cp -a before$1/. output$1/; }
+    used() { df -P $1 output$FOLDER | awk 'NR == 2 { print $3 }'; }
+    disk && disk /datasets || exit 99
+    case $LIMIT in
+        pages) mount -o remount,size=$(($(used -k) + 4 * ROOM))k output$FOLDER ;;
+        files) mount -o remount,nr_inodes=$(($(used -i) + ROOM)) output$FOLDER ;;
+        writing) mount -o remount,ro output$FOLDER ;;
+    esac || exit 99
+    \"$PROGRAM\" run it -q
+    code=$?
+    cp -a output left || exit 99
+    exit $code";
+
+/// A command that runs a script where it may mount what it likes.
+fn in_a_namespace(place: &Place, script: &str) -> Command {
+    let ways: [&[&str]; 3] = [&["unshare", "-rm"], &["unshare", "-m"], &["sudo", "-nE", "unshare", "-m"]];
+    let may_mount = |way: &&&[&str]| {
+        let mut probe = Command::new(way[0]);
+        probe.args(&way[1..]).args(["mount", "-t", "tmpfs", "none", "/mnt"]).stdout(Stdio::null());
+        probe.stderr(Stdio::null()).status().is_ok_and(|status| status.success())
+    };
+    let way = ways.iter().find(may_mount).expect("this test mounts a small disk: it needs user namespaces, or root");
+    let mut command = Command::new(way[0]);
+    command.args(&way[1..]).args(["sh", "-c", script]).current_dir(place.path());
+    command.env("PROGRAM", PROGRAM).envs([KEY]);
+    command
+}
+
+/// The answers of two days, the second with more and other values.
+fn answer(asked: &Asked, is_second: bool) -> Vec<Step> {
+    let days = 40 + usize::from(is_second);
+    let body = match asked.target.strip_prefix("/b/news_articles/") {
+        Some(rest) => {
+            let ticker = rest.split('?').next().unwrap_or_default();
+            let article = |day: usize| {
+                let date = format!("2026-{:02}-{:02}", 1 + day / 28, 1 + day % 28);
+                format!("{{\"date\":\"{date}\",\"title\":\"{ticker}\",\"score\":0.{day},\"link\":\"https://{day}\"}}")
+            };
+            format!("[{}]", (30..days).rev().map(article).collect::<Vec<_>>().join(","))
+        }
+        None => {
+            let entry = |day: usize| {
+                let date = format!("2026-{:02}-{:02}", 1 + day / 28, 1 + day % 28);
+                let signal = if is_second && day == 30 { "sell" } else { "buy" };
+                format!("{{\"date\":\"{date}T00:00:00+00:00\",\"signal\":\"{signal}\",\"confidence\":0.{day}}}")
+            };
+            let entries = (1..days).rev().map(entry).collect::<Vec<_>>().join(",");
+            let of_ticker = |ticker: &str| {
+                format!(
+                    "\"{ticker}\":{{\"ticker\":\"{ticker}\",\"regime\":\"neutral\",\"period\":\"15d\",\
+                     \"predictions\":[{entries}]}}"
+                )
+            };
+            format!("{{{},{}}}", of_ticker("CVX"), of_ticker("XOM"))
+        }
+    };
+    json("200 OK", &body)
+}
+
+/// A place where a run was made on the first day, and it is the second day.
+struct SecondDay {
+    place: Place,
+    /// The dataset of the second day where nothing fails.
+    expected: Vec<u8>,
+    // Answers as long as the test lives.
+    _service: Scripted,
+}
+
+impl SecondDay {
+    fn new() -> Self {
+        let is_second = Arc::new(AtomicBool::new(false));
+        let of_script = Arc::clone(&is_second);
+        let service = Scripted::start(move |asked| answer(asked, of_script.load(Ordering::SeqCst)));
+        let place = Place::new();
+        let source = service.source();
+        let formats = "[output]\nformat = [\"parquet\", \"arrow\", \"csv\"]\n";
+        place.define("it", &format!("[source]\n{source}[signals]\nsectors = [\"energy\"]\n{formats}"));
+        let mut day = Self { place, expected: Vec::new(), _service: service };
+        Outcome::of(&mut day.run()).succeeded();
+        day.copy("output", "before");
+        is_second.store(true, Ordering::SeqCst);
+        Outcome::of(&mut day.run()).succeeded();
+        day.expected = day.csv();
+        assert_ne!(day.expected, fs::read(day.place.file("before/datasets/it/latest/it.csv")).expect("a dataset"));
+        day.begin_again();
+        day
+    }
+
+    fn run(&self) -> Command {
+        let mut command = self.place.command(["run", "it", "-q"]);
+        command.envs([KEY]);
+        command
+    }
+
+    /// The run as another program starts it.
+    fn run_under(&self, words: &[&str]) -> Command {
+        let mut command = Command::new(words[0]);
+        command.args(&words[1..]).arg(PROGRAM).current_dir(self.place.path()).envs([KEY]);
+        command
+    }
+
+    fn csv(&self) -> Vec<u8> {
+        fs::read(self.place.file("output/datasets/it/latest/it.csv")).expect("a dataset")
+    }
+
+    fn copy(&self, from: &str, to: &str) {
+        let copied = Command::new("cp").args(["-a", from, to]).current_dir(self.place.path()).status();
+        assert!(copied.expect("cp starts").success());
+    }
+
+    /// Takes the output back to what it was before the second day.
+    fn begin_again(&self) {
+        fs::remove_dir_all(self.place.file("output")).expect("it can be removed");
+        self.copy("before", "output");
+    }
+
+    /// Runs where a folder has room for so many pages or files more, and leaves what is there then as the output.
+    fn run_on_a_small_disk(&self, folder: &str, limit: &str, room: usize) -> Outcome {
+        let mut command = in_a_namespace(&self.place, ON_A_SMALL_DISK);
+        let outcome = Outcome::of(command.env("FOLDER", folder).env("LIMIT", limit).env("ROOM", room.to_string()));
+        assert_ne!(outcome.code, Some(99), "{}", outcome.stderr);
+        fs::remove_dir_all(self.place.file("output")).expect("it can be removed");
+        fs::rename(self.place.file("left"), self.place.file("output")).expect("it was left");
+        outcome
+    }
+
+    /// A run that failed said which file it could not write and why, harmed nothing, and goes on where the disk is well.
+    #[track_caller]
+    fn check_failure(&self, outcome: Outcome, reason: &str) -> PathBuf {
+        let stderr = outcome.failed_with(1).stderr;
+        let lines: Vec<&str> = stderr.lines().collect();
+        let path = lines[0].strip_prefix("error: cannot write `").and_then(|rest| rest.strip_suffix('`'));
+        let path = PathBuf::from(path.unwrap_or_else(|| panic!("{stderr}")));
+        assert_eq!(lines[1], format!("  because: {reason}"), "{stderr}");
+        assert!(lines[2..].iter().all(|line| line.starts_with("hint: ")) && lines.len() <= 3, "{stderr}");
+
+        let before = self.place.file("before");
+        for file in self.place.files().iter().filter_map(|file| file.strip_prefix("before").ok()) {
+            let (was, is) = (before.join(file), self.place.file("output").join(file));
+            if was.is_symlink() {
+                assert_eq!(fs::read_link(was).ok(), fs::read_link(is).ok(), "{}", file.display());
+                continue;
+            }
+            assert!(fs::read(was).expect("it was there") == fs::read(is).expect("it is there"), "{}", file.display());
+        }
+        let hidden = |path: &&PathBuf| path.starts_with("output/datasets") && path.to_string_lossy().contains("/.");
+        assert_eq!(self.place.files().iter().find(hidden), None, "{stderr}");
+        self.place.run(["verify"]).succeeded();
+        self.check_success(Outcome::of(&mut self.run()));
+        path
+    }
+
+    #[track_caller]
+    fn check_success(&self, outcome: Outcome) {
+        outcome.succeeded();
+        assert!(self.csv() == self.expected, "the dataset is not what it is where nothing fails");
+    }
+}
+
+/// What a path names, of whatever run, answer and version.
+fn kind(path: &Path) -> String {
+    let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+    let is_of = |folder: &str| path.parent().is_some_and(|parent| parent.ends_with(folder));
+    match name {
+        _ if is_of("answers") => "an answer".to_owned(),
+        _ if name.starts_with(".partial-") => "a version".to_owned(),
+        name if name.starts_with("run=") => "a sealed run".to_owned(),
+        name => name,
+    }
+}
+
+/// What a run makes in the archive, and what it makes in the dataset.
+const FILES: [&[&str]; 2] = [
+    &[
+        "unfinished.json",
+        "rows.arrow",
+        "answer.json",
+        "signals.parquet",
+        "articles.parquet",
+        "summaries.parquet",
+        "sentiment_history.parquet",
+        "listings.parquet",
+        "series.parquet",
+        "rejects.parquet",
+        "requests.parquet",
+        "run.json",
+    ],
+    &["it.parquet", "it.arrow", "it.csv", "dataset.json"],
+];
+
+#[test]
+fn a_disk_that_is_full_at_any_file_fails_the_run_and_harms_nothing() {
+    let day = SecondDay::new();
+    let full = "No space left on device (os error 28)";
+    // A folder and a link need no page.
+    let no_pages: [&[&str]; 2] = [&["answers", "an answer", "sealed"], &["a version", "latest"]];
+    for (folder, limit) in [("", "pages"), ("", "files"), ("/datasets", "pages"), ("/datasets", "files")] {
+        let mut failed = BTreeSet::new();
+        for room in 0.. {
+            let outcome = day.run_on_a_small_disk(folder, limit, room);
+            if outcome.code == Some(0) {
+                day.check_success(outcome);
+                break;
+            }
+            failed.insert(kind(&day.check_failure(outcome, full)));
+            day.begin_again();
+        }
+        day.begin_again();
+        let of = usize::from(folder == "/datasets");
+        let no_pages = if limit == "files" { no_pages[of] } else { &[] };
+        let missed: Vec<_> = FILES[of].iter().chain(no_pages).filter(|file| !failed.contains(**file)).collect();
+        assert!(missed.is_empty(), "{missed:?} never failed for want of {limit}, only {failed:?}");
+    }
+}
+
+#[test]
+fn a_disk_that_is_read_only_fails_the_run_and_harms_nothing() {
+    let day = SecondDay::new();
+    for (folder, expected) in [("", "answers"), ("/datasets", "a version")] {
+        let outcome = day.run_on_a_small_disk(folder, "writing", 0);
+        assert_eq!(kind(&day.check_failure(outcome, "Read-only file system (os error 30)")), expected);
+        day.begin_again();
+    }
+}
+
+#[test]
+fn a_file_that_may_not_grow_fails_the_run_and_harms_nothing() {
+    let day = SecondDay::new();
+    let mut failed = BTreeSet::new();
+    // In blocks of 512 bytes. The signal that comes with it would end the program.
+    for limit in (0..).step_by(4) {
+        let script = format!("trap '' XFSZ; ulimit -f {limit}; exec \"$0\" run it -q");
+        let outcome = Outcome::of(&mut day.run_under(&["sh", "-c", &script]));
+        if outcome.code == Some(0) {
+            day.check_success(outcome);
+            break;
+        }
+        failed.insert(kind(&day.check_failure(outcome, "File too large (os error 27)")));
+        day.begin_again();
+    }
+    // Each is larger than all before it.
+    assert!(failed.iter().eq(["it.arrow", "rows.arrow", "unfinished.json"]), "{failed:?}");
+}
+
+/// What takes the power from root to write where nobody may; nothing, where the tests are not root.
+fn without_power() -> &'static [&'static str] {
+    let folder = tempfile::tempdir().expect("a folder for a test");
+    fs::set_permissions(folder.path(), Permissions::from_mode(0o555)).expect("it is ours");
+    match fs::write(folder.path().join("file"), "") {
+        Ok(()) => &["setpriv", "--bounding-set", "-all", "--inh-caps", "-all"],
+        Err(_) => &[],
+    }
+}
+
+#[test]
+fn a_folder_that_may_not_be_written_fails_the_run_and_harms_nothing() {
+    let day = SecondDay::new();
+    for (folder, expected) in
+        [("archive/.partial", "answers"), ("archive", "a sealed run"), ("datasets/it", "a version")]
+    {
+        let path = day.place.file("output").join(folder);
+        fs::set_permissions(&path, Permissions::from_mode(0o555)).expect("it is ours");
+        let outcome =
+            Outcome::of(&mut day.run_under(&[without_power(), &["sh", "-c", "exec \"$0\" run it -q"]].concat()));
+        fs::set_permissions(&path, Permissions::from_mode(0o755)).expect("it is ours");
+        let hint = "hint: choose a folder that you may write to with `--output`\n";
+        assert!(outcome.stderr.ends_with(hint), "{}", outcome.stderr);
+        assert_eq!(kind(&day.check_failure(outcome, "Permission denied (os error 13)")), expected);
+        day.begin_again();
+    }
+}
+
+/// Waits until something is so.
+fn wait_until(what: &str, is_so: impl Fn() -> bool) {
+    let begun = Instant::now();
+    while !is_so() {
+        assert!(begun.elapsed() < Duration::from_secs(30), "{what}");
+        thread::sleep(Duration::from_millis(1));
+    }
+}
+
+#[test]
+fn an_output_that_vanishes_fails_the_run_and_the_next_one_makes_it_anew() {
+    let is_gone = Arc::new(AtomicBool::new(true));
+    let of_script = Arc::clone(&is_gone);
+    let service = Scripted::start(move |asked| {
+        let mut steps = answer(asked, false);
+        let Some(Step::Send(reply)) = steps.pop() else { return steps };
+        wait_until("nothing vanishes", || asked.target.starts_with("/a/") || of_script.load(Ordering::SeqCst));
+        let (first, rest) = reply.split_at(reply.len() / 2);
+        let wait = if of_script.load(Ordering::SeqCst) { 0 } else { 200 };
+        vec![Step::Send(first.to_vec()), Step::Wait(Duration::from_millis(wait)), Step::Send(rest.to_vec())]
+    });
+    let definition =
+        format!("[source]\n{}[signals]\nsectors = [\"energy\"]\n[output]\nformat = \"csv\"\n", service.source());
+    let csv = |place: &Place| fs::read(place.file("output/datasets/it/latest/it.csv")).expect("a dataset");
+    let undisturbed = Place::new();
+    undisturbed.define("it", &definition);
+    Outcome::of(undisturbed.command(["run", "it", "-q"]).envs([KEY])).succeeded();
+    // In the middle of the first answer, and before the second.
+    for (folder, requests) in
+        ["output", "output/archive", "output/archive/.partial"].map(|it| [(it, 1), (it, 2)]).concat()
+    {
+        let place = Place::new();
+        place.define("it", &definition);
+        is_gone.store(false, Ordering::SeqCst);
+        let before = service.count();
+        let mut command = place.command(["run", "it", "-q"]);
+        let mut child = command.envs([KEY]).stderr(Stdio::piped()).spawn().expect("it starts");
+        wait_until("nothing is asked", || service.count() >= before + requests);
+        fs::rename(place.file(folder), place.file("gone")).expect("it is there");
+        is_gone.store(true, Ordering::SeqCst);
+        let stderr = drained(child.stderr.take());
+        assert_eq!(child.wait().expect("it ended").code(), Some(1), "{stderr}");
+        let lines: Vec<&str> = stderr.lines().collect();
+        assert!(lines[0].starts_with("error: cannot write `output/archive/.partial/"), "{stderr}");
+        assert_eq!(lines[1..], ["  because: No such file or directory (os error 2)"], "{stderr}");
+        Outcome::of(place.command(["run", "it", "-q"]).envs([KEY])).succeeded();
+        assert!(csv(&place) == csv(&undisturbed), "{folder}");
+    }
+}

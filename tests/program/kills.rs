@@ -1,0 +1,371 @@
+//! Killed at any instant, the program loses nothing that was there and shows nothing that is not whole.
+//!
+//! Two archives follow the same service from day to day. In one nothing is disturbed; in the other every run, compaction
+//! and pruning is killed many times, at random instants, before one is let through. In the end both know the same.
+//!
+//! `BELLWETHER_KILLS=500 cargo test --release --test program kills -- --nocapture` is the long version.
+//! `BELLWETHER_SEED` takes the instants from a seed that was printed.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Stdio};
+use std::sync::{Arc, Mutex};
+use std::thread;
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use bellwether::archive::View;
+use bellwether::interface::ChangeSet;
+use bellwether::serve::Universe;
+use bellwether::tables::Table;
+use chrono::{Days, Utc};
+use serde_json::Value;
+
+use crate::support::program::{Outcome, Place};
+use crate::support::rows::{known, read, texts};
+use crate::support::scripted::{Asked, Scripted, Step, json};
+use crate::support::service::{KEY, Server, day};
+
+/// The kills of a day: of runs, compactions and prunings.
+const KILLS: [(Work, u32); 3] = [(Work::Run, 9), (Work::Compact, 2), (Work::Prune, 1)];
+
+/// What is killed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Work {
+    Run,
+    Compact,
+    Prune,
+}
+
+/// What was under way at the time of a kill, from what is on the disk.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Phase {
+    Beginning,
+    Fetching,
+    Sealing,
+    Publishing,
+    Compacting,
+    Pruning,
+}
+
+/// Tells how it goes to whoever runs it with `--nocapture`.
+#[expect(clippy::print_stdout, reason = "the long version is run to be read")]
+fn tell(text: &str) {
+    println!("{text}");
+}
+
+/// Instants to kill at; the same seed gives the same ones.
+struct Instants(u64);
+
+impl Instants {
+    fn new() -> Self {
+        let given = std::env::var("BELLWETHER_SEED").map(|seed| seed.parse().expect("a number"));
+        let now = || SystemTime::now().duration_since(UNIX_EPOCH).expect("it is later than 1970").as_micros() as u64;
+        let seed = given.unwrap_or_else(|_| now());
+        tell(&format!("BELLWETHER_SEED={seed}"));
+        Self(seed)
+    }
+
+    /// A number below another one: the generator SplitMix64.
+    fn below(&mut self, end: u64) -> u64 {
+        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+        (mixed ^ (mixed >> 31)) % end.max(1)
+    }
+
+    fn within(&mut self, time: Duration) -> Duration {
+        Duration::from_micros(self.below(time.as_micros() as u64))
+    }
+}
+
+/// The demo service of one day, whose answers are computed once.
+struct Today {
+    server: Server,
+    answers: HashMap<String, Vec<u8>>,
+}
+
+impl Today {
+    fn new(number: u64) -> Self {
+        let universe = Universe::new(3, day(2026, 9, 28) + Days::new(20 * number));
+        Self { server: Server::new(universe, ChangeSet::All), answers: HashMap::new() }
+    }
+
+    /// An answer, which pauses in the middle: a kill may come there too.
+    fn answer(&mut self, asked: &Asked) -> Vec<Step> {
+        let target = asked.target.replacen("/a/", "/api/", 1).replacen("/b/", "/sentiment/", 1);
+        let body = self.answers.entry(target).or_insert_with_key(|target| self.server.request("GET", target).body);
+        let Some(Step::Send(reply)) = json("200 OK", &String::from_utf8_lossy(body)).pop() else { return Vec::new() };
+        let (first, rest) = reply.split_at(reply.len() / 2);
+        vec![Step::Send(first.to_vec()), Step::Wait(Duration::from_millis(2)), Step::Send(rest.to_vec())]
+    }
+}
+
+/// A target as the program names the request: without address, key and punctuation.
+fn in_words(target: &str) -> String {
+    let target = target.trim_start_matches("/a/").trim_start_matches("/b/");
+    let target = target.split("api_key=").next().unwrap_or_default().replace(['?', '&'], " ");
+    target.trim_end().to_owned()
+}
+
+fn names(folder: &Path, is_wanted: impl Fn(&str) -> bool) -> BTreeSet<String> {
+    let entries = fs::read_dir(folder).into_iter().flatten();
+    let names = entries.map(|entry| entry.expect("an entry").file_name().to_string_lossy().into_owned());
+    names.filter(|name| is_wanted(name)).collect()
+}
+
+fn json_of(path: &Path) -> Value {
+    let text = fs::read(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+    serde_json::from_slice(&text).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+}
+
+/// An archive and a dataset that a definition keeps up to date.
+struct Kept {
+    place: Place,
+}
+
+impl Kept {
+    fn new(definition: &str) -> Self {
+        let place = Place::new();
+        place.define("it", definition);
+        Self { place }
+    }
+
+    fn archive(&self) -> PathBuf {
+        self.place.file("output/archive")
+    }
+
+    fn dataset(&self) -> PathBuf {
+        self.place.file("output/datasets/it")
+    }
+
+    fn runs(&self) -> BTreeSet<String> {
+        names(&self.archive(), |name| name.starts_with("run="))
+    }
+
+    fn versions(&self) -> BTreeSet<String> {
+        names(&self.dataset(), |name| name != "latest" && !name.starts_with('.'))
+    }
+
+    fn command(&self, work: Work) -> std::process::Command {
+        let mut command = self.place.command(match work {
+            Work::Run => ["run", "it", "-q"],
+            Work::Compact => ["archive", "compact", "--output=output"],
+            Work::Prune => ["archive", "prune", "--output=output"],
+        });
+        command.env("BELLWETHER_API_KEY", KEY);
+        command
+    }
+
+    fn spawn(&self, work: Work) -> Child {
+        self.command(work).stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("it starts")
+    }
+
+    /// Does some work without being disturbed; how long it took.
+    fn finish(&self, work: Work) -> Duration {
+        let begun = Instant::now();
+        Outcome::of(&mut self.command(work)).succeeded();
+        begun.elapsed()
+    }
+
+    /// The interrupted runs that are not sealed.
+    fn unfinished(&self) -> impl Iterator<Item = PathBuf> {
+        let folder = self.archive().join(".partial");
+        let runs = self.runs();
+        let open = names(&folder, |name| !name.starts_with('.') && !runs.contains(&format!("run={name}")));
+        open.into_iter().map(move |name| folder.join(name)).filter(|path| path.join("unfinished.json").exists())
+    }
+
+    /// The requests that need not be asked again: their answers are there, of a run that can be gone on with.
+    fn answered(&self) -> BTreeSet<String> {
+        let of_run = |run: PathBuf| {
+            let answers = run.join("answers");
+            names(&answers, |name| !name.starts_with('.')).into_iter().map(move |name| answers.join(name))
+        };
+        let request = |answer: PathBuf| {
+            json_of(&answer.join("answer.json"))["request"]["request"].as_str().expect("a request").to_owned()
+        };
+        self.unfinished().flat_map(of_run).map(request).collect()
+    }
+
+    fn is_sealing(&self) -> bool {
+        self.unfinished().any(|path| path.join("sealed").exists())
+    }
+
+    /// Every sealed run and every published version is whole, and `latest` is one of them.
+    fn check_whole(&self) {
+        for run in self.runs() {
+            let folder = self.archive().join(run);
+            for file in json_of(&folder.join("run.json"))["files"].as_array().expect("files") {
+                let path = folder.join(file["name"].as_str().expect("a name"));
+                assert_eq!(fs::metadata(&path).ok().map(|it| it.len()), file["bytes"].as_u64(), "{}", path.display());
+            }
+            read(&folder.join("signals.parquet"));
+        }
+        for version in self.versions() {
+            for file in json_of(&self.dataset().join(&version).join("dataset.json"))["files"].as_array().expect("files")
+            {
+                let path = self.dataset().join(&version).join(file["name"].as_str().expect("a name"));
+                assert_eq!(fs::metadata(&path).ok().map(|it| it.len()), file["bytes"].as_u64(), "{}", path.display());
+            }
+        }
+        if let Ok(latest) = fs::read_link(self.dataset().join("latest")) {
+            assert!(self.versions().contains(&*latest.to_string_lossy()), "{} is not there", latest.display());
+        }
+    }
+
+    /// What is known of every table, column by column, but for when it was seen.
+    fn all_known(&self) -> Vec<(String, Vec<Option<String>>)> {
+        let of_table = |table: Table| {
+            let cells = known(&self.archive(), table, Utc::now());
+            let schema = View::schema(table);
+            let of_value = |name: &&str| !["observed_at", "first_observed_at", "backfilled"].contains(name);
+            let names: Vec<&str> = schema.fields().iter().map(|field| field.name().as_str()).filter(of_value).collect();
+            let column = |name| (format!("{name} of {}", table.as_str()), texts(&cells, name));
+            names.into_iter().map(column).collect::<Vec<_>>()
+        };
+        Table::ALL.into_iter().flat_map(of_table).collect()
+    }
+
+    fn csv(&self) -> Vec<u8> {
+        fs::read(self.dataset().join("latest/it.csv")).expect("a dataset")
+    }
+}
+
+/// Waits until something is so, or the child has ended.
+fn wait_until(child: &mut Child, is_so: impl Fn() -> bool) {
+    while child.try_wait().expect("it can be asked").is_none() && !is_so() {
+        thread::sleep(Duration::from_micros(300));
+    }
+}
+
+/// What a run asks, and how long things take.
+struct Times {
+    requests: BTreeSet<String>,
+    sealing: Duration,
+    publishing: Duration,
+    compacting: Duration,
+    pruning: Duration,
+}
+
+impl Times {
+    /// Takes the times of a run that is not disturbed.
+    fn take(&mut self, kept: &Kept, service: &Scripted) {
+        let (runs, asked) = (kept.runs(), service.count());
+        let mut child = kept.spawn(Work::Run);
+        wait_until(&mut child, || kept.is_sealing());
+        let sealing = Instant::now();
+        wait_until(&mut child, || kept.runs() != runs);
+        let publishing = Instant::now();
+        assert!(child.wait().expect("it ended").success());
+        self.requests = service.targets_after(asked).iter().map(|target| in_words(target)).collect();
+        (self.sealing, self.publishing) = (publishing - sealing, publishing.elapsed());
+    }
+}
+
+/// Starts some work and kills it; what it was doing, unless it had ended.
+fn kill(kept: &Kept, work: Work, service: &Scripted, times: &Times, instants: &mut Instants) -> Option<Phase> {
+    let (runs, versions) = (kept.runs(), kept.versions());
+    let asked = service.count();
+    let to_be_asked = times.requests.difference(&kept.answered()).count();
+    let mut child = kept.spawn(work);
+    let wait = match (work, instants.below(3)) {
+        (Work::Compact, _) => instants.within(times.compacting),
+        (Work::Prune, _) => instants.within(times.pruning),
+        (Work::Run, 0) if to_be_asked > 0 => {
+            let count = instants.below(to_be_asked as u64) as usize;
+            wait_until(&mut child, || service.count() >= asked + count);
+            instants.within(Duration::from_millis(10))
+        }
+        (Work::Run, 0 | 1) => {
+            wait_until(&mut child, || kept.is_sealing());
+            instants.within(times.sealing)
+        }
+        (Work::Run, _) => {
+            wait_until(&mut child, || kept.runs() != runs);
+            instants.within(times.publishing)
+        }
+    };
+    thread::sleep(wait);
+    child.kill().expect("it is there, or ended and not waited for");
+    let has_ended = child.wait().expect("it ended").success();
+    let is_published = kept.runs() != runs || kept.versions() != versions;
+    match work {
+        _ if has_ended => None,
+        Work::Compact => Some(Phase::Compacting),
+        Work::Prune => Some(Phase::Pruning),
+        Work::Run if is_published => Some(Phase::Publishing),
+        Work::Run if kept.is_sealing() => Some(Phase::Sealing),
+        Work::Run if kept.unfinished().next().is_some() => Some(Phase::Fetching),
+        Work::Run => Some(Phase::Beginning),
+    }
+}
+
+/// Nothing that was answered before was asked for after so many requests.
+#[track_caller]
+fn check_asked(service: &Scripted, count: usize, answered: &BTreeSet<String>) {
+    let again = service.targets_after(count).iter().map(|target| in_words(target)).find(|it| answered.contains(it));
+    assert_eq!(again, None, "it was answered, and is asked for again");
+}
+
+#[test]
+fn whatever_is_killed_at_any_instant_is_gone_on_with_and_ends_as_if_it_had_not_been() {
+    let today = Arc::new(Mutex::new(Today::new(0)));
+    let of_script = Arc::clone(&today);
+    let service = Scripted::start(move |asked| of_script.lock().expect("no test panicked").answer(asked));
+    let definition = format!(
+        "[source]\n{}[signals]\nsectors = [\"energy\"]\n\
+         [sentiment]\nsummary = true\nhistorical = true\n[output]\nformat = \"csv\"\n",
+        service.source()
+    );
+    let (kept, undisturbed) = (Kept::new(&definition), Kept::new(&definition));
+    let wanted: u32 = std::env::var("BELLWETHER_KILLS").map_or(24, |count| count.parse().expect("a number"));
+    let days = wanted.div_ceil(KILLS.iter().map(|(_, count)| count).sum());
+    let mut instants = Instants::new();
+    let unknown = Duration::from_millis(50);
+    let (sealing, publishing, compacting, pruning) = (unknown, unknown, unknown, unknown);
+    let mut times = Times { requests: BTreeSet::new(), sealing, publishing, compacting, pruning };
+    let mut phases: BTreeMap<Phase, u32> = BTreeMap::new();
+    for number in 0..days {
+        *today.lock().expect("no test panicked") = Today::new(number.into());
+        times.take(&undisturbed, &service);
+        for (work, count) in KILLS {
+            let mut done = 0;
+            // What has ended before it is killed counts for nothing; after many of these the work is too quick.
+            for _ in 0..4 * count {
+                let (answered, asked) = (kept.answered(), service.count());
+                assert!(answered.is_subset(&times.requests), "{answered:?}");
+                let phase = kill(&kept, work, &service, &times, &mut instants);
+                check_asked(&service, asked, &answered);
+                kept.check_whole();
+                let Some(phase) = phase else { continue };
+                *phases.entry(phase).or_default() += 1;
+                if phases.values().sum::<u32>().is_multiple_of(10) {
+                    kept.place.run(["verify"]).succeeded();
+                }
+                done += 1;
+                if done == count {
+                    break;
+                }
+            }
+            let (answered, asked) = (kept.answered(), service.count());
+            let took = kept.finish(work);
+            check_asked(&service, asked, &answered);
+            match work {
+                Work::Run => {}
+                Work::Compact => times.compacting = took,
+                Work::Prune => times.pruning = took,
+            }
+            kept.check_whole();
+            kept.place.run(["verify"]).succeeded();
+        }
+        assert!(kept.csv() == undisturbed.csv(), "day {number}: the datasets differ");
+        let left = names(&kept.archive().join(".partial"), |name| !name.starts_with('.'));
+        assert!(left.is_empty(), "day {number}: what was sealed is cleared away: {left:?}");
+    }
+    tell(&format!("{} kills: {phases:?}", phases.values().sum::<u32>()));
+    assert!(phases.len() >= 4, "the kills were all alike: {phases:?}");
+    for ((column, here), (_, there)) in kept.all_known().into_iter().zip(undisturbed.all_known()) {
+        assert!(here == there, "the archives differ in {column}");
+    }
+}

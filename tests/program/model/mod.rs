@@ -1,0 +1,335 @@
+//! The archive against a model of it: random histories of a vendor, pulled through the real program, and what is known at
+//! every instant held against a replay of all answers.
+//!
+//! `BELLWETHER_MODEL_SEQUENCES=500` tries more of them, `BELLWETHER_MODEL_SEQUENCES=37..38` one that failed.
+
+mod histories;
+mod naive;
+mod news;
+mod random;
+mod vendor;
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::ops::Range;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex};
+use std::thread;
+
+use arrow::array::{AsArray, RecordBatch};
+use arrow::compute::cast;
+use arrow::datatypes::DataType;
+use bellwether::archive::{Archive, Asked, Seal, View, Vintage};
+use bellwether::definition::Found;
+use bellwether::error::Error;
+use bellwether::plan::Plan;
+use bellwether::run::{self, Interrupted, Options, Progress};
+use bellwether::tables::Table;
+use bellwether::time::Clock;
+use chrono::{DateTime, TimeDelta, Utc};
+use tokio::runtime::Runtime;
+use tokio_util::sync::CancellationToken;
+
+use self::histories::History;
+use self::naive::{Changed, Model, Shown};
+use self::random::Random;
+use self::vendor::Vendor;
+use crate::support::program::Place;
+use crate::support::scripted::{Scripted, json};
+
+/// How long after its date a cell may be first seen and be live, in days.
+const LIVE_WITHIN: [(Vintage, i64); 2] = [(Vintage::Latest, 3), (Vintage::First, 30)];
+
+/// The bodies that the service answers with; none is a 404.
+type Bodies = Arc<Mutex<BTreeMap<String, Option<String>>>>;
+
+/// A vendor, an archive of what it said, and the model of that archive.
+struct World {
+    place: Place,
+    runtime: Runtime,
+    service: Scripted,
+    bodies: Bodies,
+    random: Random,
+    vendor: Vendor,
+    model: Model,
+    now: DateTime<Utc>,
+    /// What happened, for whoever must find out why it went wrong.
+    story: String,
+}
+
+impl World {
+    fn new(seed: u64, is_sliding: bool) -> Self {
+        let mut random = Random::of(seed);
+        let bodies = Bodies::default();
+        let said = Arc::clone(&bodies);
+        let service = Scripted::start(move |asked| {
+            let target = asked.target.split("api_key=").next().unwrap_or_default().trim_end_matches(['?', '&']);
+            match said.lock().expect("no test panicked").get(target) {
+                Some(Some(body)) => json("200 OK", body),
+                Some(None) => json("404 Not Found", "{}"),
+                None => json("400 Bad Request", "{}"),
+            }
+        });
+        let place = Place::new();
+        fs::write(place.file("key"), "demo").expect("a key");
+        Self {
+            place,
+            runtime: Runtime::new().expect("a runtime"),
+            service,
+            bodies,
+            vendor: Vendor::of(random.between(1, 3), is_sliding, &mut random),
+            random,
+            model: Model::default(),
+            // A Saturday, the day after the last date that there is to begin with.
+            now: DateTime::from_timestamp(20_778 * 86_400, 0).expect("an instant of our time"),
+            story: format!("sequence {seed}"),
+        }
+    }
+
+    fn plan(&self) -> Plan {
+        let text = format!(
+            "[source]\n{}api_key_file = \"{}\"\n[signals]\nsectors = [\"energy\"]\nperiods = [\"15d\", \"5d\"]\n\
+             [sentiment]\nsummary = true\nhistorical = true\n\
+             [join]\nwindows = [\"1d\"]\nstats = [\"count\"]\n[output]\nformat = \"csv\"\n",
+            self.service.source(),
+            self.place.file("key").display()
+        );
+        Plan::of(Found::new(PathBuf::from("it.toml"), text).expect("a definition")).expect("a plan")
+    }
+
+    fn archive(&self) -> Archive {
+        Archive::open(&self.place.file("output/archive")).expect("an archive")
+    }
+
+    /// The vendor goes on, and time too.
+    fn change(&mut self, changes: usize) {
+        let steps = [
+            TimeDelta::seconds(1),
+            TimeDelta::days(1),
+            TimeDelta::days(1),
+            TimeDelta::minutes(1444),
+            TimeDelta::days(40),
+        ];
+        self.now += self.random.pick(&steps);
+        self.story.push_str(&format!("\npull {} at {}:", self.model.pulls.len(), self.now));
+        let mut changed = if changes > 0 { self.vendor.go_on(&mut self.random) } else { Vec::new() };
+        changed.extend((0..changes).map(|_| self.vendor.change(&mut self.random)));
+        changed.iter().for_each(|changed| self.story.push_str(&format!("\n  {changed}")));
+    }
+
+    /// Pulls what the vendor says now; how the run ended, and what the archive says that it changed.
+    fn pull(&mut self) -> (Result<run::Summary, Error>, Seal) {
+        let answers = self.vendor.answers(&mut self.random);
+        *self.bodies.lock().expect("no test panicked") =
+            answers.iter().map(|answer| (answer.target.clone(), answer.body.clone())).collect();
+        self.model.pulls.push((self.now.timestamp_micros(), answers));
+        let options = Options {
+            output: self.place.file("output"),
+            clock: Clock::Fixed(self.now),
+            interrupted: Interrupted::TakenUp,
+            progress: Progress::Quiet,
+            stop: CancellationToken::new(),
+        };
+        let outcome = self.runtime.block_on(run::run(self.plan(), options));
+        let archive = self.archive();
+        assert_eq!(archive.runs().len(), self.model.pulls.len(), "{}: {outcome:?}", self.story);
+        let seal = archive.runs().last().expect("a run").seal().clone();
+        assert_eq!(seal.sealed_at, self.now, "{}", self.story);
+        (outcome, seal)
+    }
+
+    #[track_caller]
+    fn check_changes(&self, seal: &Seal) {
+        let expected = self.model.replayed(i64::MAX).changed;
+        let counts = seal.changes;
+        let told = Changed {
+            added: counts.added,
+            revised: counts.revised,
+            withdrawn: counts.withdrawn,
+            listed: counts.listed,
+            delisted: counts.delisted,
+        };
+        assert_eq!(told, expected, "{}", self.story);
+        let rows: u64 = Table::ALL.iter().map(|table| seal.rows(&table.file())).sum();
+        assert_eq!(rows, expected.added + expected.revised + expected.withdrawn, "{}", self.story);
+        assert_eq!(seal.rows("listings.parquet"), expected.listed + expected.delisted, "{}", self.story);
+    }
+
+    /// Holds the archive as of an instant against the model.
+    #[track_caller]
+    fn check_view(&self, archive: &Archive, as_of: DateTime<Utc>) {
+        let replayed = self.model.replayed(as_of.timestamp_micros());
+        let view = View::of(archive.clone(), as_of);
+        for (table, (vintage, days)) in Table::ALL.into_iter().flat_map(|table| LIVE_WITHIN.map(|asked| (table, asked)))
+        {
+            let live_within = TimeDelta::days(days);
+            let cells = view.cells(table, Asked { vintage, live_within }).expect("a view");
+            let mut told: Vec<Shown> = cells.flat_map(|batch| shown(table, &batch.expect("cells"))).collect();
+            told.sort();
+            let expected = replayed.shown(table, vintage == Vintage::Latest, days * 86_400_000_000);
+            let missing: Vec<&Shown> = expected.iter().filter(|cell| !told.contains(cell)).collect();
+            let wrong: Vec<&Shown> = told.iter().filter(|cell| !expected.contains(cell)).collect();
+            assert!(
+                told == expected,
+                "{}\n{table:?} as of {as_of}, {vintage:?}\nexpected {missing:#?}\nfound {wrong:#?}",
+                self.story
+            );
+        }
+    }
+
+    /// Pulls a few times and checks everything.
+    fn play(&mut self) {
+        let pulls = self.random.between(1, 10);
+        for pull in 0..pulls {
+            let changes = if pull == 0 { 0 } else { self.random.pick(&[0, 1, 1, 2, 2, 6]) };
+            self.change(changes);
+            let (outcome, seal) = self.pull();
+            assert!(matches!(outcome, Ok(_) | Err(Error::Empty { .. })), "{}: {outcome:?}", self.story);
+            self.check_changes(&seal);
+            if pull == 0 {
+                self.check_view(&self.archive(), self.now);
+            }
+        }
+        let archive = self.archive();
+        for (at, _) in &self.model.pulls {
+            let at = DateTime::from_timestamp_micros(*at).expect("an instant of our time");
+            self.check_view(&archive, at - TimeDelta::microseconds(1));
+            self.check_view(&archive, at);
+        }
+        self.check_view(&archive, self.now + TimeDelta::days(400));
+    }
+}
+
+/// The columns that tell cells apart, and those that say something of them.
+fn columns(table: Table) -> (&'static [&'static str], &'static [&'static str], &'static [&'static str]) {
+    let of_ticker = &["ticker", "source"];
+    match table {
+        Table::Signals => {
+            (&["ticker", "period", "regime", "source"], &["date"], &["utc_offset_minutes", "signal", "confidence"])
+        }
+        Table::Articles => (of_ticker, &["date", "title", "link", "copy"], &["place", "score"]),
+        Table::Summaries => {
+            let values = &[
+                "debtor",
+                "low_date",
+                "low_score",
+                "low_link",
+                "low_summary",
+                "high_date",
+                "high_score",
+                "high_link",
+                "high_summary",
+                "avg_date",
+                "avg_score",
+                "avg_link",
+                "avg_summary",
+            ];
+            (of_ticker, &[], values)
+        }
+        Table::SentimentHistory => (of_ticker, &["record", "copy"], &[]),
+    }
+}
+
+fn shown(table: Table, cells: &RecordBatch) -> Vec<Shown> {
+    let (key, cell, value) = columns(table);
+    let texts = |names: &[&str]| -> Vec<Vec<String>> { names.iter().map(|name| texts(cells, name)).collect() };
+    let (key, cell, value) = (texts(key), texts(cell), texts(value));
+    let known = texts(&["first_observed_at", "observed_at", "revisions", "backfilled"]);
+    let number = |column: usize, row: usize| known[column][row].parse().expect("a number");
+    let row = |row: usize| {
+        let of_row = |columns: &[Vec<String>]| columns.iter().map(|column| column[row].clone()).collect();
+        Shown {
+            key: of_row(&key),
+            cell: of_row(&cell),
+            value: of_row(&value),
+            first_observed_at: number(0, row),
+            observed_at: number(1, row),
+            revisions: number(2, row),
+            backfilled: known[3][row].parse().ok(),
+        }
+    };
+    (0..cells.num_rows()).map(row).collect()
+}
+
+/// A column as text; instants and dates as microseconds.
+fn texts(cells: &RecordBatch, name: &str) -> Vec<String> {
+    let column = cells.column_by_name(name).unwrap_or_else(|| panic!("no column `{name}`"));
+    let column = match column.data_type() {
+        DataType::Timestamp(..) => cast(column, &DataType::Int64).expect("it is a number"),
+        _ => Arc::clone(column),
+    };
+    let texts = cast(&column, &DataType::Utf8).expect("every type has a text");
+    texts.as_string::<i32>().iter().map(|text| text.unwrap_or("null").to_owned()).collect()
+}
+
+fn sequences(usually: u64) -> Range<u64> {
+    let Ok(text) = std::env::var("BELLWETHER_MODEL_SEQUENCES") else { return 0..usually };
+    let number =
+        |text: &str| text.parse().expect("BELLWETHER_MODEL_SEQUENCES is a number, or two with `..` between them");
+    match text.split_once("..") {
+        Some((first, end)) => number(first)..number(end),
+        None => 0..number(&text),
+    }
+}
+
+#[test]
+fn what_is_known_at_every_instant_is_what_a_replay_of_all_answers_says() {
+    let seeds = Mutex::new(sequences(24));
+    let play = || {
+        // Each one is done once: the range comes to its end.
+        while let Some(seed) = { seeds.lock().expect("no test panicked").next() } {
+            World::new(seed, true).play();
+        }
+    };
+    thread::scope(|scope| (0..4).for_each(|_| drop(scope.spawn(play))));
+}
+
+#[test]
+fn a_pull_that_repeats_the_last_one_writes_no_rows_and_reads_no_signals() {
+    for seed in sequences(3) {
+        let mut world = World::new(seed, false);
+        for pull in 0..4 {
+            world.change(pull * 3);
+            let (_, seal) = world.pull();
+            world.check_changes(&seal);
+        }
+        world.change(0);
+        let files: Vec<PathBuf> =
+            world.archive().runs().iter().map(|run| run.path().join(Table::Signals.file())).collect();
+        for file in &files {
+            fs::rename(file, file.with_extension("hidden")).expect("it is there");
+        }
+        let (outcome, seal) = world.pull();
+        assert!(
+            matches!(outcome, Err(Error::Read { .. } | Error::Empty { .. })),
+            "the dataset reads the signals: {outcome:?}"
+        );
+        world.check_changes(&seal);
+        let counts = seal.changes;
+        assert_eq!((counts.added, counts.revised, counts.withdrawn), (0, 0, 0), "{}", world.story);
+        for file in &files {
+            fs::rename(file.with_extension("hidden"), file).expect("it is there");
+        }
+        world.check_view(&world.archive(), world.now);
+    }
+}
+
+/// The withdrawal of a quarter was forgotten when the quarter came back in part. Whoever read an old run for the sake of
+/// another quarter then found the cells of this one there, took them for known, and did not note their return.
+#[test]
+fn a_cell_that_went_with_its_quarter_is_known_again_when_it_comes_back() {
+    let mut world = World::new(0, true);
+    let pulls: [&[(i64, f64)]; 4] = [
+        &[(20_060, 0.5), (20_100, 0.5), (20_110, 0.5), (20_190, 0.5)],
+        &[(20_060, 0.5), (20_190, 0.5)],
+        &[(20_060, 0.5), (20_100, 0.5), (20_190, 0.5)],
+        &[(20_060, 0.5), (20_100, 0.75), (20_110, 0.5), (20_190, 0.75)],
+    ];
+    for days in pulls {
+        world.change(0);
+        world.vendor.histories.values_mut().for_each(|history| *history = History::of(days));
+        let (_, seal) = world.pull();
+        world.check_changes(&seal);
+        world.check_view(&world.archive(), world.now);
+    }
+}

@@ -1,0 +1,217 @@
+//! The model: it keeps every answer whole, and replays them all whenever it is asked.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use bellwether::tables::Table;
+
+use super::histories::Entry;
+use super::news::Article;
+use super::vendor::{Answer, Key, Said};
+
+const MINUTE: i64 = 60_000_000;
+const DAY: i64 = 1440 * MINUTE;
+
+/// What an archive shows of a cell; every column as text. Instants are in microseconds.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Shown {
+    /// Ticker, period and regime where there are any, source.
+    pub(super) key: Vec<String>,
+    pub(super) cell: Vec<String>,
+    pub(super) value: Vec<String>,
+    pub(super) first_observed_at: i64,
+    pub(super) observed_at: i64,
+    pub(super) revisions: i64,
+    pub(super) backfilled: Option<bool>,
+}
+
+/// What a pull changes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Changed {
+    pub(super) added: u64,
+    pub(super) revised: u64,
+    pub(super) withdrawn: u64,
+    pub(super) listed: u64,
+    pub(super) delisted: u64,
+}
+
+/// Every answer of every pull.
+#[derive(Debug, Default)]
+pub(super) struct Model {
+    pub(super) pulls: Vec<(i64, Vec<Answer>)>,
+}
+
+/// What was said of some cells up to an instant.
+#[derive(Default)]
+pub(super) struct Replayed {
+    cells: BTreeMap<(Table, Key, Vec<String>), Known>,
+    /// The series that the last answer to each request lists.
+    listed: BTreeMap<String, BTreeSet<Key>>,
+    /// What the last pull changed.
+    pub(super) changed: Changed,
+}
+
+struct Known {
+    date: Option<i64>,
+    first: (i64, Vec<String>),
+    /// None when it was withdrawn.
+    latest: Option<(i64, Vec<String>)>,
+    revisions: i64,
+}
+
+/// A cell as an answer says it.
+struct Row {
+    date: Option<i64>,
+    cell: Vec<String>,
+    value: Vec<String>,
+}
+
+impl Model {
+    pub(super) fn replayed(&self, until: i64) -> Replayed {
+        let mut replayed = Replayed::default();
+        for (at, answers) in self.pulls.iter().filter(|(at, _)| *at <= until) {
+            replayed.changed = Changed::default();
+            for answer in answers.iter().filter(|answer| answer.body.is_some()) {
+                let now: BTreeSet<Key> = answer.tellings.iter().map(|(key, _)| *key).collect();
+                let before = replayed.listed.insert(answer.target.clone(), now.clone()).unwrap_or_default();
+                replayed.changed.listed += now.difference(&before).count() as u64;
+                replayed.changed.delisted += before.difference(&now).count() as u64;
+                for (key, said) in &answer.tellings {
+                    replayed.hear(*at, *key, said);
+                }
+            }
+        }
+        replayed
+    }
+}
+
+impl Replayed {
+    fn hear(&mut self, at: i64, key: Key, said: &Said) {
+        let (table, rows) = match said {
+            Said::Signals(entries) => (Table::Signals, entries.iter().map(signal).collect()),
+            Said::Articles(list) => (Table::Articles, self.articles(key, list)),
+            Said::Summary(debtor, articles) => (Table::Summaries, vec![summary(debtor, articles)]),
+            Said::Records(list) => (Table::SentimentHistory, records(list)),
+        };
+        let rows: Vec<Row> = rows;
+        if rows.is_empty() {
+            return;
+        }
+        let oldest = rows.iter().filter_map(|row| row.date).min();
+        let said: BTreeSet<Vec<String>> = rows.iter().map(|row| row.cell.clone()).collect();
+        for Row { date, cell, value } in rows {
+            let Some(known) = self.cells.get_mut(&(table, key, cell.clone())) else {
+                let known = Known { date, first: (at, value.clone()), latest: Some((at, value)), revisions: 0 };
+                self.cells.insert((table, key, cell), known);
+                self.changed.added += 1;
+                continue;
+            };
+            match &known.latest {
+                Some((_, before)) if *before == value => continue,
+                Some(_) => self.changed.revised += 1,
+                None => self.changed.added += 1,
+            }
+            known.latest = Some((at, value));
+            known.revisions += 1;
+        }
+        for ((_, _, cell), known) in self.cells.iter_mut().filter(|((of, series, _), _)| *of == table && *series == key)
+        {
+            let is_covered = match table {
+                Table::Signals => known.date >= oldest,
+                Table::Articles => known.date > oldest,
+                Table::Summaries | Table::SentimentHistory => true,
+            };
+            if is_covered && known.latest.is_some() && !said.contains(cell) {
+                known.latest = None;
+                known.revisions += 1;
+                self.changed.withdrawn += 1;
+            }
+        }
+    }
+
+    /// Articles, the first listed of which is the last known of its date.
+    fn articles(&self, key: Key, list: &[Article]) -> Vec<Row> {
+        let oldest = list.iter().map(|article| article.day).min();
+        let mut rows: Vec<Row> = Vec::new();
+        for (listed, article) in list.iter().enumerate() {
+            let later = &list[listed + 1..];
+            let copy = later.iter().filter(|other| is_same(article, other)).count();
+            let place = later.iter().filter(|other| other.day == article.day).count() as i64;
+            let shift = if Some(article.day) == oldest { self.shift(key, list, article.day) } else { 0 };
+            rows.push(Row {
+                date: Some(article.day * DAY),
+                cell: article_cell(article, copy),
+                value: vec![(place + shift).to_string(), number(article.score)],
+            });
+        }
+        rows
+    }
+
+    /// The place at which the oldest date of a list goes on.
+    fn shift(&self, key: Key, list: &[Article], day: i64) -> i64 {
+        let begin = list.iter().rfind(|article| article.day == day).expect("the day is one of the list");
+        let known = self.cells.get(&(Table::Articles, key, article_cell(begin, 0)));
+        let latest = known.and_then(|known| known.latest.as_ref());
+        latest.map_or(0, |(_, value)| value[0].parse().expect("a place is a number"))
+    }
+
+    /// The cells of a table, as of the instant of the replay.
+    pub(super) fn shown(&self, table: Table, is_latest: bool, live_within: i64) -> Vec<Shown> {
+        let mut shown = Vec::new();
+        for ((_, key, cell), known) in self.cells.iter().filter(|((of, ..), _)| *of == table) {
+            let Some((observed_at, value)) = (if is_latest { known.latest.as_ref() } else { Some(&known.first) })
+            else {
+                continue;
+            };
+            let first_observed_at = known.first.0;
+            let mut parts = vec![key.ticker.to_owned()];
+            parts.extend(key.period.into_iter().flat_map(|period| [period.to_owned(), "neutral".to_owned()]));
+            parts.push(key.source.to_owned());
+            shown.push(Shown {
+                key: parts,
+                cell: cell.clone(),
+                value: value.clone(),
+                first_observed_at,
+                observed_at: *observed_at,
+                revisions: known.revisions,
+                backfilled: known.date.map(|date| first_observed_at > date + live_within),
+            });
+        }
+        shown.sort();
+        shown
+    }
+}
+
+fn number(value: Option<f64>) -> String {
+    value.map_or_else(|| "null".to_owned(), |value| format!("{value:?}"))
+}
+
+fn signal(entry: &Entry) -> Row {
+    let date = entry.date * MINUTE;
+    let offset = entry.offset.map_or_else(|| "null".to_owned(), |offset| offset.to_string());
+    let value = vec![offset, entry.signal.to_owned(), number(Some(entry.confidence))];
+    Row { date: Some(date), cell: vec![date.to_string()], value }
+}
+
+fn is_same(one: &Article, other: &Article) -> bool {
+    (one.day, one.title, one.link) == (other.day, other.title, other.link)
+}
+
+fn article_cell(article: &Article, copy: usize) -> Vec<String> {
+    vec![(article.day * DAY).to_string(), article.title.to_owned(), article.link.to_owned(), copy.to_string()]
+}
+
+fn summary(debtor: &str, articles: &[(i64, f64, String); 3]) -> Row {
+    let mut value = vec![debtor.to_owned()];
+    for (day, score, link) in articles {
+        value.extend([(day * DAY).to_string(), number(Some(*score)), link.clone(), "null".to_owned()]);
+    }
+    Row { date: None, cell: Vec::new(), value }
+}
+
+fn records(list: &[String]) -> Vec<Row> {
+    let one = |(place, record): (usize, &String)| {
+        let copy = list[..place].iter().filter(|other| *other == record).count();
+        Row { date: None, cell: vec![record.clone(), copy.to_string()], value: Vec::new() }
+    };
+    list.iter().enumerate().map(one).collect()
+}

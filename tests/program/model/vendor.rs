@@ -1,0 +1,290 @@
+//! A vendor whose data changes between pulls in every way that is known of vendors.
+
+use std::collections::BTreeMap;
+
+use super::histories::{Entry, History};
+use super::news::{Article, News};
+use super::random::Random;
+
+pub(super) const TICKERS: [&str; 3] = ["BRK.B", "AA", "B"];
+pub(super) const PERIODS: [&str; 2] = ["15d", "5d"];
+
+/// The series that something is said of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Key {
+    pub(super) ticker: &'static str,
+    /// Of signals.
+    pub(super) period: Option<&'static str>,
+    pub(super) source: &'static str,
+}
+
+/// What is said of a series, in the order of the answer.
+#[derive(Clone, Debug)]
+pub(super) enum Said {
+    Signals(Vec<Entry>),
+    Articles(Vec<Article>),
+    /// The debtor, then date, score and link of each of the three articles.
+    Summary(String, [(i64, f64, String); 3]),
+    Records(Vec<String>),
+}
+
+/// An answer, whole.
+#[derive(Clone, Debug)]
+pub(super) struct Answer {
+    /// Path and query, without the key.
+    pub(super) target: String,
+    /// None is a 404.
+    pub(super) body: Option<String>,
+    pub(super) tellings: Vec<(Key, Said)>,
+}
+
+#[derive(Debug)]
+pub(super) struct Vendor {
+    pub(super) histories: BTreeMap<(&'static str, &'static str), History>,
+    news: BTreeMap<&'static str, News>,
+    summaries: BTreeMap<&'static str, Summary>,
+    records: BTreeMap<&'static str, Records>,
+    is_sliding: bool,
+    focus: Focus,
+}
+
+/// What changes: changes should meet what has changed before.
+#[derive(Clone, Copy, Debug)]
+enum Focus {
+    Anything,
+    OneHistory,
+    OneNews,
+}
+
+#[derive(Debug)]
+struct Summary {
+    debtor: usize,
+    articles: [(i64, f64, usize); 3],
+    is_missing: bool,
+}
+
+#[derive(Debug, Default)]
+struct Records {
+    list: Vec<String>,
+    gone: Vec<String>,
+    is_empty: bool,
+    is_missing: bool,
+}
+
+impl Vendor {
+    /// A vendor of some tickers; one that is not sliding always says all that it has.
+    pub(super) fn of(tickers: usize, is_sliding: bool, random: &mut Random) -> Self {
+        let tickers = &TICKERS[..tickers];
+        let mut histories = BTreeMap::new();
+        for ticker in tickers {
+            for period in PERIODS {
+                histories.insert((period, *ticker), History::new(random));
+            }
+        }
+        let summary = |random: &mut Random| Summary {
+            debtor: 0,
+            articles: [(); 3].map(|()| (600, random.pick(&[0.5, -0.25]), 0)),
+            is_missing: random.one_in(4),
+        };
+        let record = |random: &mut Random| {
+            let list = (0..random.below(5)).map(|_| record(random)).collect();
+            Records { list, ..Records::default() }
+        };
+        Self {
+            histories,
+            news: tickers.iter().map(|ticker| (*ticker, News::new(random))).collect(),
+            summaries: tickers.iter().map(|ticker| (*ticker, summary(random))).collect(),
+            records: tickers.iter().map(|ticker| (*ticker, record(random))).collect(),
+            is_sliding,
+            focus: random.pick(&[Focus::Anything, Focus::OneHistory, Focus::OneNews]),
+        }
+    }
+
+    /// What goes on from the last pull; what happened, in words.
+    pub(super) fn go_on(&mut self, random: &mut Random) -> Vec<String> {
+        let mended = |((period, ticker), history): (&(&str, &str), &mut History)| {
+            Some(format!("{ticker} {period}: {}", history.mend(random)?))
+        };
+        self.histories.iter_mut().filter_map(mended).collect()
+    }
+
+    /// Something changes; what, in words.
+    pub(super) fn change(&mut self, random: &mut Random) -> String {
+        let kind = match self.focus {
+            Focus::Anything => random.below(8),
+            Focus::OneHistory => 0,
+            Focus::OneNews => 4,
+        };
+        match kind {
+            0..4 => {
+                let at = self.focus.one_of(self.histories.len(), random);
+                let is_sliding = self.is_sliding;
+                let ((period, ticker), history) = self.histories.iter_mut().nth(at).expect("it is one of them");
+                format!("{ticker} {period}: {}", history.change(is_sliding, random))
+            }
+            4..6 => {
+                let at = self.focus.one_of(self.news.len(), random);
+                let is_sliding = self.is_sliding;
+                let (ticker, news) = self.news.iter_mut().nth(at).expect("it is one of them");
+                format!("{ticker} news: {}", news.change(is_sliding, random))
+            }
+            6 => {
+                let at = random.below(self.summaries.len());
+                let (ticker, summary) = self.summaries.iter_mut().nth(at).expect("it is one of them");
+                format!("{ticker} summary: {}", summary.change(random))
+            }
+            _ => {
+                let at = random.below(self.records.len());
+                let (ticker, records) = self.records.iter_mut().nth(at).expect("it is one of them");
+                format!("{ticker} records: {}", records.change(random))
+            }
+        }
+    }
+
+    /// Every answer to a pull of now: signals of both periods, and the rest of the tickers that these name.
+    pub(super) fn answers(&self, random: &mut Random) -> Vec<Answer> {
+        let mut answers: Vec<Answer> = PERIODS.iter().map(|period| self.signals(period, random)).collect();
+        let named: Vec<&'static str> = TICKERS
+            .into_iter()
+            .filter(|ticker| answers.iter().any(|answer| answer.tellings.iter().any(|(key, _)| key.ticker == *ticker)))
+            .collect();
+        // An operation that knows none of the tickers would be taken for gone, and the run would fail.
+        let is_known = named.iter().any(|ticker| !self.news[ticker].is_missing);
+        for ticker in named {
+            let said = self.news[ticker].said(random);
+            let is_there = !self.news[ticker].is_missing || !is_known;
+            let body = Article::body(&said, random);
+            answers.push(of_ticker("news_articles", ticker, is_there.then_some((Said::Articles(said), body))));
+            let summary = &self.summaries[ticker];
+            answers.push(of_ticker("social_sentiment", ticker, summary.said(ticker)));
+            let records = &self.records[ticker];
+            let said = (!records.is_missing).then(|| records.said());
+            answers.push(of_ticker("historical_ss_data", ticker, said));
+        }
+        answers
+    }
+
+    fn signals(&self, period: &'static str, random: &mut Random) -> Answer {
+        let source = "signals-history-all";
+        let mut tellings = Vec::new();
+        let mut pieces = Vec::new();
+        for ((_, ticker), history) in
+            self.histories.iter().filter(|((own, _), history)| *own == period && history.is_listed)
+        {
+            let said = history.said(random);
+            let entries: Vec<String> = said.iter().map(Entry::body).collect();
+            pieces.push(format!(
+                "\"{ticker}\":{{\"ticker\":\"{ticker}\",\"regime\":\"neutral\",\"period\":\"{period}\",\"predictions\":[{}]}}",
+                entries.join(",")
+            ));
+            tellings.push((Key { ticker, period: Some(period), source }, Said::Signals(said)));
+        }
+        random.shuffle(&mut pieces);
+        let target = format!("/a/{source}?sector=energy&period={period}&regime=neutral");
+        Answer { target, body: Some(format!("{{{}}}", pieces.join(","))), tellings }
+    }
+}
+
+impl Focus {
+    /// One of so many.
+    fn one_of(self, count: usize, random: &mut Random) -> usize {
+        match self {
+            Self::Anything => random.below(count),
+            Self::OneHistory | Self::OneNews => 0,
+        }
+    }
+}
+
+fn of_ticker(source: &'static str, ticker: &'static str, said: Option<(Said, String)>) -> Answer {
+    let target = format!("/b/{source}/{ticker}");
+    match said {
+        Some((said, body)) => {
+            Answer { target, body: Some(body), tellings: vec![(Key { ticker, period: None, source }, said)] }
+        }
+        None => Answer { target, body: None, tellings: Vec::new() },
+    }
+}
+
+impl Summary {
+    fn change(&mut self, random: &mut Random) -> &'static str {
+        match random.below(4) {
+            0 => {
+                self.is_missing = !self.is_missing;
+                if self.is_missing { "gone" } else { "back" }
+            }
+            1 => {
+                self.debtor += 1;
+                "another name"
+            }
+            2 => {
+                self.articles[random.below(3)].2 += 1;
+                "another link"
+            }
+            _ => {
+                self.articles[random.below(3)] = (random.between(500, 503) as i64, random.pick(&[0.5, 1.0]), 0);
+                "another article"
+            }
+        }
+    }
+
+    fn said(&self, ticker: &str) -> Option<(Said, String)> {
+        if self.is_missing {
+            return None;
+        }
+        let debtor = format!("Company {}", self.debtor);
+        let articles = self.articles.map(|(day, score, link)| (day, score, format!("https://a/{link}")));
+        let article = |place: usize| {
+            let (day, score, link) = &articles[place];
+            serde_json::json!({ "date": super::histories::day_text(*day), "score": score, "link": link })
+        };
+        let body = serde_json::json!({
+            "debtor": debtor, "ticker": ticker,
+            "low_article": article(0), "high_article": article(1), "avg_article": article(2),
+        });
+        Some((Said::Summary(debtor, articles), body.to_string()))
+    }
+}
+
+/// One of a few records, so that the same one is there twice every now and then.
+fn record(random: &mut Random) -> String {
+    format!("{{\"date\":\"2026-01-0{}\",\"score\":0.{}}}", random.between(1, 5), random.between(1, 3))
+}
+
+impl Records {
+    fn change(&mut self, random: &mut Random) -> &'static str {
+        let at = random.below(self.list.len());
+        match random.below(7) {
+            0 => {
+                self.is_missing = !self.is_missing;
+                if self.is_missing { "gone" } else { "back" }
+            }
+            1 => {
+                self.is_empty = !self.is_empty;
+                if self.is_empty { "emptied" } else { "filled" }
+            }
+            2 if !self.list.is_empty() => {
+                self.gone.push(self.list.remove(at));
+                "one withdrawn"
+            }
+            3 if !self.gone.is_empty() => {
+                let back = self.gone.remove(random.below(self.gone.len()));
+                self.list.insert(at, back);
+                "one brought back"
+            }
+            4 => {
+                random.shuffle(&mut self.list);
+                "listed in another order"
+            }
+            _ => {
+                self.list.push(record(random));
+                "one more"
+            }
+        }
+    }
+
+    fn said(&self) -> (Said, String) {
+        let list = if self.is_empty { Vec::new() } else { self.list.clone() };
+        let body = format!("[{}]", list.join(","));
+        (Said::Records(list), body)
+    }
+}
