@@ -5,6 +5,7 @@ mod crashes;
 mod days;
 mod definitions;
 mod faults;
+mod joins;
 mod memory;
 mod model;
 mod operations;
