@@ -8,8 +8,11 @@ use std::fmt;
 use std::io;
 use std::path::PathBuf;
 
+use chrono::{DateTime, Utc};
+
 use crate::interface::ValidationFault;
 use crate::problem::Problems;
+use crate::time::to_record;
 
 /// The result of an operation of Bellwether.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
@@ -67,6 +70,26 @@ pub enum Error {
         source: io::Error,
     },
 
+    /// Something of somebody else's that stands where a file or folder would be written.
+    #[error("`{}` is {found}, where {wanted} should be", path.display())]
+    Occupied {
+        /// Where it stands.
+        path: PathBuf,
+        /// What it is.
+        found: &'static str,
+        /// What should be there.
+        wanted: &'static str,
+    },
+
+    /// More folders than can be written at once.
+    #[error("folders by `{column}` need more than {most} files to be written at once")]
+    TooManyFolders {
+        /// The column with the most values.
+        column: &'static str,
+        /// How many folders may be under way.
+        most: usize,
+    },
+
     /// Columns that cannot be encoded into a file.
     #[error("cannot write rows to `{}`", path.display())]
     Encode {
@@ -85,10 +108,10 @@ pub enum Error {
         source: Reason,
     },
 
-    /// An archive of another layout.
+    /// An archive or a dataset of another layout.
     #[error("`{}` has layout {layout}; this version reads layout {known}", path.display())]
     Layout {
-        /// The run.
+        /// The record that says so.
         path: PathBuf,
         /// Its layout.
         layout: u64,
@@ -103,6 +126,38 @@ pub enum Error {
         run: String,
         /// The archive.
         archive: PathBuf,
+    },
+
+    /// Arguments that do not go together.
+    #[error("{what}")]
+    Usage {
+        /// What is asked for.
+        what: String,
+        /// What to do.
+        hint: &'static str,
+    },
+
+    /// An archive without runs.
+    #[error("`{}` has no sealed run", path.display())]
+    NoArchive {
+        /// The archive.
+        path: PathBuf,
+    },
+
+    /// An archive that knows nothing of what a definition asks for.
+    #[error("the archive has nothing of what `{name}` asks for")]
+    NothingArchived {
+        /// The definition.
+        name: String,
+    },
+
+    /// An instant before anything was known.
+    #[error("nothing was known as of {}: the first run was sealed at {}", to_record(*as_of), to_record(*first))]
+    TooEarly {
+        /// What was asked for.
+        as_of: DateTime<Utc>,
+        /// The end of the first run.
+        first: DateTime<Utc>,
     },
 
     /// Observations that cannot be put together.
@@ -125,6 +180,15 @@ pub enum Error {
     #[error("{count} files are not what was written")]
     Unverified {
         /// How many.
+        count: usize,
+    },
+
+    /// A dataset that the future reaches: a defect of ours.
+    #[error("{count} trials found that the future reaches the past of `{name}`; this is a defect of bellwether")]
+    Leak {
+        /// The dataset.
+        name: String,
+        /// In how many trials.
         count: usize,
     },
 
@@ -269,7 +333,7 @@ pub enum Error {
     },
 
     /// A dataset without rows.
-    #[error("`{name}` has no rows: the service gave no signals for it")]
+    #[error("`{name}` has no rows: there are no signals for it")]
     Empty {
         /// The definition.
         name: String,
@@ -317,18 +381,27 @@ impl Error {
             Self::TooManyRejects { kept, .. } => {
                 return Some(format!("look at `{}`; `max_share` in `[rejects]` allows for more", kept.display()));
             }
-            Self::Empty { .. } => &"check the sectors, periods and regimes of the definition",
+            Self::Empty { .. } => &"check the sectors, periods and regimes, and the filters",
             Self::Write { source, .. } if source.kind() == io::ErrorKind::PermissionDenied => {
                 &"choose a folder that you may write to with `--output`"
             }
             Self::Write { source, .. } if source.kind() == io::ErrorKind::StorageFull => {
                 &"free some space and run it again; what was published before is untouched"
             }
+            Self::Occupied { .. } => &"move it away, or choose another folder with `--output`",
+            Self::TooManyFolders { column, .. } => {
+                return Some(format!("sort by `{column}` first, or take it out of `partition_by`"));
+            }
             Self::Status { status: 404, .. } => &"this service may not have that operation any more",
             Self::Layout { layout, known, .. } if *layout < u64::from(*known) => {
                 &"move the archive away and run the definition again; read the old one with the version that wrote it"
             }
             Self::Layout { .. } => &"use the version of bellwether that wrote it, or a later one",
+            Self::Usage { hint, .. } => hint,
+            Self::NoArchive { .. } | Self::NothingArchived { .. } => {
+                &"run it first: `bellwether run NAME`; or name the archive with `--archive`"
+            }
+            Self::TooEarly { .. } => &"`bellwether runs` says which instants there are",
             Self::MissingRun { .. } => {
                 &"put it back from a copy: later runs hold only what changed since; or move the archive away"
             }
@@ -346,7 +419,9 @@ impl Error {
     pub fn exit_code(&self) -> u8 {
         match self {
             Self::BrokenPipe => 0,
-            Self::Definition(_) | Self::NoDefinition { .. } | Self::DefinitionName { .. } => EXIT_USAGE,
+            Self::Definition(_) | Self::NoDefinition { .. } | Self::DefinitionName { .. } | Self::Usage { .. } => {
+                EXIT_USAGE
+            }
             Self::Told { code } => *code,
             Self::Later { .. } => EXIT_LATER,
             Self::Interrupted => 130,

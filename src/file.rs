@@ -3,6 +3,7 @@
 use std::fs::{self, File};
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
@@ -105,6 +106,15 @@ pub fn entries(folder: &Path) -> Result<Vec<PathBuf>> {
     let mut paths = paths.map_err(failed)?;
     paths.sort();
     Ok(paths)
+}
+
+/// How old something hidden must be before it counts as left behind.
+pub const DAY: Duration = Duration::from_secs(24 * 60 * 60);
+
+/// Whether something was not changed for so long; what cannot be looked at was.
+pub fn is_older(path: &Path, age: Duration) -> bool {
+    let changed = fs::metadata(path).and_then(|found| found.modified());
+    changed.is_ok_and(|changed| changed.elapsed().is_ok_and(|elapsed| elapsed > age))
 }
 
 /// Whether a name is one that readers pass over: what it names is being written, or was given up.

@@ -12,7 +12,8 @@
 //! ```
 //!
 //! A stage knows the plan, the interface and the leaves, never its neighbour: [`run`] wires them, and [`cli`] is how
-//! people start it. Beside the corridor stands [`serve`], which answers the service's own interface.
+//! people start it. Beside the corridor stand [`serve`], which answers the service's own interface, and [`audit`], which
+//! asks questions of the archive.
 //!
 //! | room | what it is for |
 //! |---|---|
@@ -24,6 +25,7 @@
 //! | [`archive`] | sealed runs: what was said, and when |
 //! | [`dataset`] | features of the news, joined to signals without look-ahead |
 //! | [`export`] | files that appear whole |
+//! | [`audit`] | does the future reach the past? |
 //! | [`serve`] | the service's interface, answered from a demo universe |
 //! | [`run`] | wires the stages |
 //! | [`cli`] | the commands |
@@ -50,6 +52,7 @@
 //! ```
 
 pub mod archive;
+pub mod audit;
 pub mod cli;
 pub mod dataset;
 pub mod decode;

@@ -1,15 +1,20 @@
 //! Reads a file of rows that are ordered by ticker, in pieces that end where a ticker ends.
 
 use std::fs::File;
-use std::path::PathBuf;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use arrow::array::{AsArray, RecordBatch};
 use arrow::compute::concat_batches;
 use arrow::datatypes::{Int32Type, SchemaRef};
 use arrow::error::ArrowError;
+use bytes::Bytes;
 use parquet::arrow::arrow_reader::{
     ArrowReaderMetadata, ArrowReaderOptions, ParquetRecordBatchReader, ParquetRecordBatchReaderBuilder,
 };
+use parquet::errors::ParquetError;
+use parquet::file::reader::{ChunkReader, Length};
 use parquet::file::statistics::Statistics;
 
 use super::index::SealedRun;
@@ -22,7 +27,7 @@ const BATCH_ROWS: usize = 1 << 14;
 /// A file of rows ordered by ticker. Pieces are taken from its beginning to its end.
 pub(super) struct ByTicker {
     path: PathBuf,
-    file: File,
+    file: Source,
     metadata: ArrowReaderMetadata,
     schema: SchemaRef,
     /// The row group that is read next.
@@ -38,7 +43,7 @@ impl ByTicker {
     /// Opens a file of a run that has the columns of a schema.
     pub(super) fn open(run: &SealedRun, name: &str, schema: &SchemaRef) -> Result<Self> {
         let path = run.checked(name)?;
-        let file = file::open(&path)?;
+        let file = Source::open(&path)?;
         let damaged = |source: Reason| Error::Damaged { path: path.clone(), source };
         // The types are the layout's, whatever a writer thought of them.
         let options = ArrowReaderOptions::new().with_schema(schema.clone());
@@ -141,9 +146,8 @@ impl ByTicker {
                     Err(error) => return Err(self.damaged(error)),
                 },
                 None if self.group < self.metadata.metadata().num_row_groups() => {
-                    let file =
-                        self.file.try_clone().map_err(|source| Error::Read { path: self.path.clone(), source })?;
-                    let reader = ParquetRecordBatchReaderBuilder::new_with_metadata(file, self.metadata.clone())
+                    let (file, metadata) = (self.file.clone(), self.metadata.clone());
+                    let reader = ParquetRecordBatchReaderBuilder::new_with_metadata(file, metadata)
                         .with_row_groups(vec![self.group])
                         .with_batch_size(BATCH_ROWS)
                         .build()
@@ -183,6 +187,54 @@ impl ByTicker {
             self.pending.push(all.slice(rows, all.num_rows() - rows));
         }
         Ok(all.slice(0, rows))
+    }
+}
+
+/// The bytes of a file. Many runs are read at once, and most of their files are small: these are not kept open.
+#[derive(Clone)]
+enum Source {
+    Held(Bytes),
+    Open(Arc<File>),
+}
+
+/// How large a file may be that is held.
+const HELD_BYTES: u64 = 1 << 20;
+
+impl Source {
+    fn open(path: &Path) -> Result<Self> {
+        let failed = |source| Error::Read { path: path.to_owned(), source };
+        let file = file::open(path)?;
+        if file.metadata().map_err(failed)?.len() > HELD_BYTES {
+            return Ok(Self::Open(Arc::new(file)));
+        }
+        Ok(Self::Held(std::fs::read(path).map_err(failed)?.into()))
+    }
+}
+
+impl Length for Source {
+    fn len(&self) -> u64 {
+        match self {
+            Self::Held(bytes) => Length::len(bytes),
+            Self::Open(file) => Length::len(file.as_ref()),
+        }
+    }
+}
+
+impl ChunkReader for Source {
+    type T = Box<dyn Read + Send>;
+
+    fn get_read(&self, start: u64) -> Result<Self::T, ParquetError> {
+        match self {
+            Self::Held(bytes) => Ok(Box::new(bytes.get_read(start)?)),
+            Self::Open(file) => Ok(Box::new(file.get_read(start)?)),
+        }
+    }
+
+    fn get_bytes(&self, start: u64, length: usize) -> Result<Bytes, ParquetError> {
+        match self {
+            Self::Held(bytes) => bytes.get_bytes(start, length),
+            Self::Open(file) => file.get_bytes(start, length),
+        }
     }
 }
 

@@ -113,6 +113,34 @@ impl Cells {
         }
     }
 
+    /// Every row that says something of its cell which was not said just before, up to an instant; from when on it was
+    /// said, and until when, where that is over.
+    pub(super) fn told(&self, as_of_micros: i64) -> (Vec<u32>, Vec<i64>, Vec<Option<i64>>) {
+        let seen = observed(&self.rows);
+        let (mut told, mut from, mut until) = (Vec::new(), Vec::new(), Vec::new());
+        for cell in &self.bounds {
+            let mut last: Option<u32> = None;
+            let rows = self.order[cell.clone()].iter().copied();
+            for row in rows.take_while(|&row| seen.value(row as usize) <= as_of_micros) {
+                let said = (!self.withdrawn[row as usize]).then_some(row);
+                if self.is_same(last, said) {
+                    continue;
+                }
+                let instant = seen.value(row as usize);
+                if last.is_some() {
+                    *until.last_mut().expect("the row before was told") = Some(instant);
+                }
+                if let Some(row) = said {
+                    told.push(row);
+                    from.push(instant);
+                    until.push(None);
+                }
+                last = said;
+            }
+        }
+        (told, from, until)
+    }
+
     /// The latest values of all cells that were not withdrawn, in the columns and the order of the table's rows.
     pub(super) fn latest(&self) -> Result<RecordBatch, ArrowError> {
         let mut rows: Vec<u32> = self.known(i64::MAX).filter_map(|known| known.latest).collect();

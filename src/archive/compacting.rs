@@ -44,6 +44,7 @@ const LOCK: &str = "lock";
 ///
 /// When a run cannot be read or is not what was written, and when the folder cannot be written.
 pub fn compact(folder: &Path, keep: usize, now: DateTime<Utc>) -> Result<Option<SealedRun>> {
+    clear_away(folder)?;
     let archive = Archive::open(folder)?;
     let old = old(&archive, keep);
     if old.len() < 2 {
@@ -198,13 +199,6 @@ impl Work {
         let hidden = archive.join(FOLDER_OF_UNFINISHED);
         let write = |path: &Path, source| Error::Write { path: path.to_owned(), source };
         fs::create_dir_all(&hidden).map_err(|source| write(&hidden, source))?;
-        for path in file::entries(&hidden)? {
-            let is_compaction = path.file_name().is_some_and(|name| name.to_string_lossy().starts_with(COMPACTING));
-            if is_compaction && File::open(path.join(LOCK)).is_ok_and(|lock| lock.try_lock().is_ok()) {
-                // Whoever made it was killed.
-                let _ = fs::remove_dir_all(&path);
-            }
-        }
         let folder = hidden.join(format!("{COMPACTING}{name}"));
         fs::create_dir(&folder).map_err(|source| write(&folder, source))?;
         let path = folder.join(LOCK);
@@ -212,6 +206,22 @@ impl Work {
         lock.lock().map_err(|source| write(&path, source))?;
         Ok(Self { folder, _lock: lock })
     }
+}
+
+/// Removes what compactions that were killed left behind.
+fn clear_away(archive: &Path) -> Result<()> {
+    for path in file::entries(&archive.join(FOLDER_OF_UNFINISHED))? {
+        let is_compaction = path.file_name().is_some_and(|name| name.to_string_lossy().starts_with(COMPACTING));
+        let is_free = match File::open(path.join(LOCK)) {
+            Ok(lock) => lock.try_lock().is_ok(),
+            // Killed before it was locked, or about to be.
+            Err(_) => file::is_older(&path, file::DAY),
+        };
+        if is_compaction && is_free {
+            let _ = fs::remove_dir_all(&path);
+        }
+    }
+    Ok(())
 }
 
 impl Drop for Work {

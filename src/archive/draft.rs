@@ -96,6 +96,8 @@ impl Draft {
     pub(super) fn commit(mut self, request: RequestRecord) -> Result<Answer> {
         for (rows, mut writer) in std::mem::take(&mut self.files) {
             writer.finish().map_err(|error| self.failed(rows, error))?;
+            // Durable before the answer counts as complete.
+            file::sync(writer.get_ref().get_ref(), &self.path.join(rows.file()))?;
         }
         let record = AnswerRecord {
             request,
@@ -104,6 +106,10 @@ impl Draft {
             unusual: self.unusual,
         };
         file::write_json(&self.path.join(RECORD), &record)?;
+        if self.target.exists() {
+            // An answer that could not be read, and was asked for again.
+            fs::remove_dir_all(&self.target).map_err(|source| Error::Write { path: self.target.clone(), source })?;
+        }
         fs::rename(&self.path, &self.target).map_err(|source| Error::Write { path: self.target.clone(), source })?;
         self.is_committed = true;
         Ok(Answer { path: self.target.clone(), record })

@@ -99,6 +99,7 @@ mod fingerprint;
 mod index;
 mod keys;
 mod listings;
+mod members;
 mod merged;
 mod past;
 mod quarter;
@@ -122,7 +123,7 @@ pub use seal::{Counts, Definition, LAYOUT, Seal};
 pub use survey::{UnfinishedRun, unfinished_runs};
 pub use unfinished::{Beginning, Interrupted, Unfinished};
 pub use verifying::{Verified, fault, verify};
-pub use view::{Asked, Scope, View, Vintage};
+pub use view::{Asked, Scope, View};
 
 const FOLDER_OF_UNFINISHED: &str = ".partial";
 const REJECTS: &str = "rejects.parquet";

@@ -128,8 +128,11 @@ impl Compared {
         for (quarter, range) in &self.doubtful {
             let bucket = self.memory.buckets.get_mut(quarter).expect("a doubtful quarter is one that is remembered");
             let of_run = |(run, rows): &(Name, RecordBatch)| Ok((Arc::clone(run), of_quarter(rows, *quarter)?));
-            let old = Old::of(*table, past.iter().map(of_run).collect::<Result<_, ArrowError>>()?)?;
-            let said = aligned(*table, rows.slice(range.start, range.len()), &old.latest)?;
+            // Of the runs that were read for other quarters, some may say what later ones of this quarter took back.
+            let own = past.iter().filter(|(run, _)| bucket.runs.contains(run));
+            let old = Old::of(*table, own.map(of_run).collect::<Result<_, ArrowError>>()?)?;
+            let said = rows.slice(range.start, range.len());
+            let said = if range.start == 0 { aligned(*table, said, &old.latest)? } else { said };
             let difference = Difference::of(*table, &old.latest, &said, covered_from)?;
             if difference.is_none() {
                 if bucket.digest.is_none() {
@@ -238,7 +241,7 @@ pub(super) fn of_quarter(rows: &RecordBatch, quarter: Option<Quarter>) -> Result
     filter_record_batch(rows, &dates.iter().map(|date| Some(is_wanted(date))).collect())
 }
 
-/// Articles whose places go on from where they were: the list may begin in the middle of a date.
+/// The first articles of a list, their places going on from where they were: it may begin in the middle of a date.
 fn aligned(table: Table, said: RecordBatch, old: &RecordBatch) -> Result<RecordBatch, ArrowError> {
     if table != Table::Articles || said.num_rows() == 0 || old.num_rows() == 0 {
         return Ok(said);
@@ -246,8 +249,11 @@ fn aligned(table: Table, said: RecordBatch, old: &RecordBatch) -> Result<RecordB
     let text =
         |rows: &RecordBatch, column: usize, row: usize| rows.column(column).as_string::<i32>().value(row).to_owned();
     let date = |rows: &RecordBatch, row: usize| rows.column(0).as_primitive::<TimestampMicrosecondType>().value(row);
+    let copies = old.column(3).as_primitive::<Int32Type>();
     let is_first = |row: &usize| {
-        date(old, *row) == date(&said, 0) && (1..=2).all(|column| text(old, column, *row) == text(&said, column, 0))
+        copies.value(*row) == 0
+            && date(old, *row) == date(&said, 0)
+            && (1..=2).all(|column| text(old, column, *row) == text(&said, column, 0))
     };
     let places = |rows: &RecordBatch| rows.column(4).as_primitive::<Int32Type>().values().to_vec();
     let shift = (0..old.num_rows()).find(is_first).map_or(0, |row| places(old)[row]);

@@ -26,6 +26,9 @@ pub(super) const ANSWERS: &str = "answers";
 /// would be answered.
 const TAKEN_UP_WITHIN: TimeDelta = TimeDelta::hours(6);
 
+/// How long an interrupted run that nobody goes on with is kept.
+const LEFT_BEHIND_AFTER: TimeDelta = TimeDelta::days(7);
+
 /// What becomes of an interrupted run of the same definition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Interrupted {
@@ -99,8 +102,13 @@ impl Unfinished {
 
     fn take_up(archive: &Path, folder: &Path, beginning: Beginning<'_>, digest: &str) -> Result<Option<Self>> {
         for path in file::entries(folder)? {
-            // What is not whole, not ours, or not free is left alone.
-            let Ok(lock) = File::open(path.join(RECORD)) else { continue };
+            // What is not whole, not ours, or not free is left alone; but not for ever.
+            let Ok(lock) = File::open(path.join(RECORD)) else {
+                if !file::is_hidden(&path) && file::is_older(&path, file::DAY) {
+                    let _ = fs::remove_dir_all(&path);
+                }
+                continue;
+            };
             match lock.try_lock() {
                 Ok(()) => {}
                 Err(TryLockError::WouldBlock | TryLockError::Error(_)) => continue,
@@ -112,6 +120,10 @@ impl Unfinished {
                 continue;
             }
             let age = beginning.now - origin.started_at;
+            if age > LEFT_BEHIND_AFTER {
+                let _ = fs::remove_dir_all(&path);
+                continue;
+            }
             let is_same = origin.definition == beginning.definition && origin.definition_digest == digest;
             if origin.layout != LAYOUT || !is_same || age > TAKEN_UP_WITHIN || age < TimeDelta::zero() {
                 continue;

@@ -3,7 +3,7 @@
 //! It is a filter over the sealed runs, `observed_at` at or before the instant, and a fold over the observations of each
 //! cell. It goes through the archive some whole tickers at a time.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeSet, HashSet};
 use std::sync::{Arc, LazyLock};
 
 use arrow::array::{
@@ -15,23 +15,14 @@ use arrow::error::ArrowError;
 use chrono::{DateTime, TimeDelta, Utc};
 
 use super::cells::{Cells, Known, changes, observed};
-use super::index::Archive;
+use super::index::{Archive, SealedRun};
 use super::keys;
-use super::listings::{self, Listing};
+use super::members::{listed, members, requests_of};
 use super::merged::Merged;
-use super::remembered::Name;
 use crate::error::{Error, Result};
-use crate::interface::Endpoint;
+use crate::interface::{Endpoint, Ticker};
+use crate::plan::{Filter, Vintage};
 use crate::tables::{Change, SeriesKey, Slab, Table, instant};
-
-/// Which observation of a cell is taken.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Vintage {
-    /// The last one: as revised. A cell that was withdrawn has none.
-    Latest,
-    /// The first one: as first published, whatever became of it.
-    First,
-}
 
 /// What is asked of a view.
 #[derive(Clone, Copy, Debug)]
@@ -49,6 +40,8 @@ pub struct Scope {
     pub source: Endpoint,
     /// The requests, in words, whose answers listed them last.
     pub requests: BTreeSet<String>,
+    /// Which of these are taken.
+    pub filter: Filter,
 }
 
 /// An archive as it was known at an instant.
@@ -62,6 +55,46 @@ impl View {
     /// An archive as of an instant.
     pub fn of(archive: Archive, as_of: DateTime<Utc>) -> Self {
         Self { archive, as_of }
+    }
+
+    /// The instant.
+    pub fn as_of(&self) -> DateTime<Utc> {
+        self.as_of
+    }
+
+    /// The runs that had begun by then, in the order in which they were sealed.
+    pub fn runs(&self) -> impl Iterator<Item = &str> {
+        self.begun().map(SealedRun::name)
+    }
+
+    fn begun(&self) -> impl Iterator<Item = &SealedRun> {
+        self.archive.runs().iter().filter(|run| run.seal().started_at <= self.as_of)
+    }
+
+    /// The tickers that some requests, in words, listed last.
+    ///
+    /// # Errors
+    ///
+    /// When a run cannot be read.
+    pub fn listed(&self, requests: &BTreeSet<String>) -> Result<BTreeSet<Ticker>> {
+        listed(&self.archive, self.as_of, requests)
+    }
+
+    /// When one of some requests, in words, was last answered; none when none of them ever was.
+    ///
+    /// # Errors
+    ///
+    /// When a run cannot be read.
+    pub fn last_answered(&self, requests: &BTreeSet<String>) -> Result<Option<DateTime<Utc>>> {
+        let runs: Vec<&SealedRun> = self.begun().collect();
+        for run in runs.into_iter().rev() {
+            let answered = requests_of(run)?.into_iter();
+            let answered = answered.filter(|(request, seen)| *seen <= self.as_of && requests.contains(request));
+            if let Some(last) = answered.map(|(_, seen)| seen).max() {
+                return Ok(Some(last));
+            }
+        }
+        Ok(None)
     }
 
     /// The columns of a table's cells: the series, the cell, its value, and what is known of its observations.
@@ -95,28 +128,31 @@ impl View {
         }))
     }
 
-    /// The signals of some series, and the articles of their tickers, slab by slab, in the order of the tickers.
+    /// The signals of some series, and the news of their tickers, slab by slab, in the order of the tickers.
     ///
     /// # Errors
     ///
     /// When a file cannot be opened.
     pub fn slabs(&self, scope: &Scope, asked: Asked) -> Result<impl Iterator<Item = Result<Slab>>> {
-        let members = self.members(scope)?;
-        let (mut signals, mut articles) = (self.merged(Table::Signals)?, self.merged(Table::Articles)?);
+        let members = members(&self.archive, self.as_of, scope)?;
+        let mut signals = self.merged(Table::Signals)?;
+        let mut tables = Slab::NEWS.into_iter().map(|table| self.merged(table)).collect::<Result<Vec<_>>>()?;
         let view = self.clone();
         let mut slab = move || -> Result<Option<Slab>> {
             let Some(tickers) = signals.next()? else { return Ok(None) };
-            let articles = articles.until(&tickers.last)?;
-            let articles = view.folded(Table::Articles, &articles, asked)?;
+            let mut news = Vec::with_capacity(tables.len());
+            for (table, merged) in Slab::NEWS.into_iter().zip(&mut tables) {
+                news.push(view.told(table, &merged.until(&tickers.last)?)?);
+            }
             let signals = view.folded(Table::Signals, &tickers.batches, asked)?;
-            Ok(Some(Slab { signals: usable(&signals, &members)?, articles }))
+            let news = news.try_into().expect("there are as many as there are tables of news");
+            Ok(Some(Slab { signals: usable(&signals, &members)?, news }))
         };
         Ok(std::iter::from_fn(move || slab().transpose()))
     }
 
     fn merged(&self, table: Table) -> Result<Merged> {
-        let began = self.archive.runs().iter().filter(|run| run.seal().started_at <= self.as_of);
-        Merged::open(table, began)
+        Merged::open(table, self.begun())
     }
 
     /// The cells that some runs observed.
@@ -142,29 +178,18 @@ impl View {
             && changes(rows).iter().all(|change| *change == Change::Added)
     }
 
-    /// The series of a scope: those that its requests listed last, also when they list them no longer.
-    fn members(&self, scope: &Scope) -> Result<HashSet<SeriesKey>> {
-        let mut last: HashMap<SeriesKey, BTreeMap<Name, (DateTime<Utc>, Change)>> = HashMap::new();
-        for run in self.archive.runs() {
-            for Listing { key, request, change, observed_at } in listings::read(run)? {
-                if key.source != scope.source || observed_at > self.as_of {
-                    continue;
-                }
-                let events = last.entry(key).or_default();
-                if events.get(&request).is_none_or(|known| known.0 <= observed_at) {
-                    events.insert(request, (observed_at, change));
-                }
-            }
-        }
-        let is_member = |events: &BTreeMap<Name, (DateTime<Utc>, Change)>| {
-            let is_listed = events.values().any(|(_, change)| *change == Change::Added);
-            let latest = events.values().map(|(seen, _)| *seen).max();
-            let is_last = |(seen, change): &(DateTime<Utc>, Change)| {
-                if is_listed { *change == Change::Added } else { Some(*seen) == latest }
-            };
-            events.iter().any(|(request, event)| is_last(event) && scope.requests.contains(&**request))
+    /// What some runs said of cells, and from when to when.
+    fn told(&self, table: Table, observed: &[RecordBatch]) -> Result<RecordBatch> {
+        let told = || {
+            let cells = Cells::of(table, observed)?;
+            let (rows, from, until) = cells.told(self.as_of.timestamp_micros());
+            let taken = take_record_batch(&cells.rows, &UInt32Array::from(rows))?;
+            let mut columns: Vec<ArrayRef> = taken.columns()[..taken.num_columns() - 2].to_vec();
+            columns.push(Arc::new(TimestampMicrosecondArray::from(from).with_timezone("UTC")));
+            columns.push(Arc::new(TimestampMicrosecondArray::from(until).with_timezone("UTC")));
+            RecordBatch::try_new(Slab::news_schema(table), columns)
         };
-        Ok(last.into_iter().filter(|(_, events)| is_member(events)).map(|(key, _)| key).collect())
+        told().map_err(|error: ArrowError| Error::Settle { source: error.into() })
     }
 }
 

@@ -1,7 +1,6 @@
 //! `bellwether archive`: keeps the archive small.
 
-use std::path::PathBuf;
-
+use super::folders::Folders;
 use super::say;
 use crate::archive::{compact, prune};
 use crate::error::Result;
@@ -14,9 +13,8 @@ pub(super) struct Archive {
     #[command(subcommand)]
     what: What,
 
-    /// The folder for archive and datasets.
-    #[arg(long, default_value = "output", value_name = "FOLDER", global = true)]
-    output: PathBuf,
+    #[command(flatten)]
+    folders: Folders,
 }
 
 #[derive(Debug, clap::Subcommand)]
@@ -33,7 +31,7 @@ enum What {
 
 impl Archive {
     pub(super) fn execute(self) -> Result<()> {
-        let archive = self.output.join("archive");
+        let archive = self.folders.archive();
         match self.what {
             What::Compact { keep } => match compact(&archive, keep, Clock::System.now())? {
                 Some(run) => {

@@ -3,7 +3,10 @@
 //! Standard output is data, standard error is talk. A reader that closes the pipe has seen enough: that is no failure.
 
 mod archive;
+mod audit;
+mod build;
 mod check;
+mod folders;
 mod log;
 mod plan;
 mod run;
@@ -40,8 +43,10 @@ struct Cli {
 #[derive(Debug, Subcommand)]
 enum Command {
     Run(run::Run),
+    Build(build::Build),
     Runs(runs::Runs),
     Verify(verify::Verify),
+    Audit(audit::Audit),
     Archive(archive::Archive),
     Check(check::Check),
     Plan(plan::Plan),
@@ -53,8 +58,10 @@ enum Command {
 pub fn main() -> ExitCode {
     let result = match Cli::parse().command {
         Command::Run(command) => command.execute(),
+        Command::Build(command) => command.execute(),
         Command::Runs(command) => command.execute(),
         Command::Verify(command) => command.execute(),
+        Command::Audit(command) => command.execute(),
         Command::Archive(command) => command.execute(),
         Command::Check(command) => command.execute(),
         Command::Plan(command) => command.execute(),

@@ -44,7 +44,7 @@ fn told(plan: &plan::Plan) -> String {
     }
     let sort: Vec<&str> = plan.dataset.sort.iter().map(|column| column.name()).collect();
     line(&mut text, format_args!("\nsorted by: {}", sort.join(", ")));
-    let formats: Vec<&str> = plan.formats.iter().map(|format| format.as_str()).collect();
+    let formats: Vec<&str> = plan.files.formats.iter().map(|format| format.as_str()).collect();
     line(&mut text, format_args!("written as: {}", formats.join(", ")));
     text
 }

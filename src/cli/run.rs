@@ -1,14 +1,13 @@
 //! `bellwether run`: fetch, archive, join, publish.
 
-use std::io::{self, IsTerminal};
-use std::path::PathBuf;
-
+use super::folders::Folders;
 use super::log::{LogForm, LogLevel};
 use super::{interruptible, log, note, say};
 use crate::error::Result;
 use crate::plan::{Plan, Source};
 use crate::run::{self, Interrupted, Options, Progress};
 use crate::time::Clock;
+use std::io::{self, IsTerminal};
 
 /// Fetch what a definition asks for and publish its dataset.
 #[derive(Debug, clap::Args)]
@@ -16,9 +15,8 @@ pub(super) struct Run {
     /// A definition: its name in `pipelines/`, or a path.
     definition: String,
 
-    /// The folder for archive and datasets.
-    #[arg(long, default_value = "output", value_name = "FOLDER")]
-    output: PathBuf,
+    #[command(flatten)]
+    folders: Folders,
 
     /// Ask for everything anew, also when an interrupted run could be gone on with.
     #[arg(long)]
@@ -70,9 +68,9 @@ impl Run {
             LogForm::Text => Progress::Lines,
         };
         let interrupted = if self.fresh { Interrupted::Left } else { Interrupted::TakenUp };
-        let output = self.output.clone();
+        let (output, archive) = (self.folders.output.clone(), self.folders.archive());
         let summary = interruptible(async |stop| {
-            run::run(plan, Options { output, clock: Clock::System, interrupted, progress, stop }).await
+            run::run(plan, Options { output, archive, clock: Clock::System, interrupted, progress, stop }).await
         })?;
         match self.log {
             _ if self.quiet => Ok(()),

@@ -1,13 +1,12 @@
 //! `bellwether runs`: what is in the archive.
 
-use std::fmt::Write;
-use std::path::PathBuf;
-
+use super::folders::Folders;
 use super::say;
 use crate::archive::{Archive, Seal, SealedRun, unfinished_runs};
 use crate::error::{Error, Result};
 use crate::run::grouped;
 use crate::time::to_record;
+use std::fmt::Write;
 
 /// List the runs of an archive, or show one of them.
 #[derive(Debug, clap::Args)]
@@ -15,9 +14,8 @@ pub(super) struct Runs {
     #[command(subcommand)]
     what: Option<What>,
 
-    /// The folder for archive and datasets.
-    #[arg(long, default_value = "output", value_name = "FOLDER", global = true)]
-    output: PathBuf,
+    #[command(flatten)]
+    folders: Folders,
 }
 
 #[derive(Debug, clap::Subcommand)]
@@ -31,7 +29,7 @@ enum What {
 
 impl Runs {
     pub(super) fn execute(self) -> Result<()> {
-        let folder = self.output.join("archive");
+        let folder = self.folders.archive();
         let archive = Archive::open(&folder)?;
         match &self.what {
             None => say(&listed(&archive)?),

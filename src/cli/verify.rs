@@ -1,7 +1,6 @@
 //! `bellwether verify`: is everything still what was written?
 
-use std::path::PathBuf;
-
+use super::folders::Folders;
 use super::say;
 use crate::archive::{Archive, Verified, fault, verify};
 use crate::error::{Error, Result};
@@ -11,15 +10,14 @@ use crate::export::versions;
 /// fingerprint.
 #[derive(Debug, clap::Args)]
 pub(super) struct Verify {
-    /// The folder for archive and datasets.
-    #[arg(long, default_value = "output", value_name = "FOLDER")]
-    output: PathBuf,
+    #[command(flatten)]
+    folders: Folders,
 }
 
 impl Verify {
     pub(super) fn execute(self) -> Result<()> {
-        let Verified { mut files, fingerprints, mut faults } = verify(&Archive::open(&self.output.join("archive"))?)?;
-        for version in versions(&self.output.join("datasets"))? {
+        let Verified { mut files, fingerprints, mut faults } = verify(&Archive::open(&self.folders.archive())?)?;
+        for version in versions(&self.folders.output.join("datasets"))? {
             files += version.files.len();
             faults.extend(version.files.iter().filter_map(|file| fault(&version.path.join(&file.name), file)));
         }

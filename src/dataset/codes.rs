@@ -3,16 +3,17 @@
 //!
 //! Numbers sort as their spellings do, and are what the join is quick with.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use arrow::array::{Array, ArrayRef, AsArray, RecordBatch};
 use arrow::datatypes::{
     ArrowDictionaryKeyType, ArrowNativeType, Float64Type, Int8Type, Int16Type, Int32Type, TimestampMicrosecondType,
 };
+use chrono::{NaiveDate, NaiveTime};
 
 use super::naive;
-use crate::interface::{Period, Regime, Signal};
-use crate::plan::NaiveRule;
+use crate::interface::{Endpoint, Period, Regime, Signal};
+use crate::plan::{Column, DatasetPlan, NaiveRule};
 
 const MICROS_PER_DAY: i64 = 86_400_000_000;
 
@@ -37,7 +38,7 @@ impl Tickers {
         &self.names
     }
 
-    fn code(&mut self, name: &str) -> i32 {
+    pub(super) fn code(&mut self, name: &str) -> i32 {
         if let Some(&code) = self.codes.get(name) {
             return code;
         }
@@ -71,6 +72,12 @@ impl Ranked for Signal {
     }
 }
 
+impl Ranked for Endpoint {
+    fn spellings() -> Vec<&'static str> {
+        ranked(Self::ALL.map(Self::as_str))
+    }
+}
+
 fn ranked(spellings: impl IntoIterator<Item = &'static str>) -> Vec<&'static str> {
     let mut spellings: Vec<&str> = spellings.into_iter().collect();
     spellings.sort_unstable();
@@ -86,20 +93,68 @@ pub(super) struct Signals {
     pub(super) regimes: Vec<i32>,
     pub(super) signals: Vec<i32>,
     pub(super) confidences: Vec<f64>,
+    /// Where each one comes from, as far as that is asked for.
+    pub(super) lineage: Vec<(Column, Numbers)>,
+}
+
+/// A column of numbers.
+#[derive(Clone, Debug)]
+pub(super) enum Numbers {
+    Short(Vec<i32>),
+    Long(Vec<i64>),
 }
 
 impl Signals {
-    /// The signals of a slab, their dates naive by a rule.
-    pub(super) fn of(batch: &RecordBatch, rule: NaiveRule, tickers: &mut Tickers) -> Self {
+    /// The signals of a slab that a plan takes, their dates naive by its rule.
+    pub(super) fn of(batch: &RecordBatch, plan: &DatasetPlan, tickers: &mut Tickers) -> Self {
         let dates = column(batch, "date").as_primitive::<TimestampMicrosecondType>();
         let offsets = column(batch, "utc_offset_minutes").as_primitive::<Int16Type>();
-        Self {
+        let lineage = plan.columns.iter().filter_map(|&column| Some((column, lineage(batch, column)?)));
+        let mut signals = Self {
             tickers: decoded::<Int32Type>(column(batch, "ticker"), |name| tickers.code(name)),
-            dates: naive::dates(dates, offsets, rule),
+            dates: naive::dates(dates, offsets, plan.dates),
             periods: ranks::<Period>(column(batch, "period")),
             regimes: ranks::<Regime>(column(batch, "regime")),
             signals: ranks::<Signal>(column(batch, "signal")),
             confidences: column(batch, "confidence").as_primitive::<Float64Type>().values().to_vec(),
+            lineage: lineage.collect(),
+        };
+        if plan.dates != NaiveRule::Utc && offsets.null_count() < offsets.len() {
+            signals.drop_repeated();
+        }
+        let micros = |day: Option<NaiveDate>| day.map(|day| day.and_time(NaiveTime::MIN).and_utc().timestamp_micros());
+        let (from, to) = (micros(plan.filter.from), micros(plan.filter.to));
+        if from.is_some() || to.is_some() {
+            let is_taken = |date: i64| from.is_none_or(|from| date >= from) && to.is_none_or(|to| date < to);
+            signals.keep(&signals.dates.iter().map(|&date| is_taken(date)).collect::<Vec<_>>());
+        }
+        signals
+    }
+
+    /// Two instants may be one date of a clock, as when clocks are put back: of these the first is taken.
+    fn drop_repeated(&mut self) {
+        let mut seen = HashSet::new();
+        let keys =
+            (0..self.dates.len()).map(|row| (self.tickers[row], self.periods[row], self.regimes[row], self.dates[row]));
+        let is_first: Vec<bool> = keys.map(|key| seen.insert(key)).collect();
+        self.keep(&is_first);
+    }
+
+    fn keep(&mut self, is_kept: &[bool]) {
+        fn retain<T>(values: &mut Vec<T>, is_kept: &[bool]) {
+            let mut kept = is_kept.iter();
+            values.retain(|_| *kept.next().expect("there is one for each row"));
+        }
+        for values in [&mut self.tickers, &mut self.periods, &mut self.regimes, &mut self.signals] {
+            retain(values, is_kept);
+        }
+        retain(&mut self.dates, is_kept);
+        retain(&mut self.confidences, is_kept);
+        for (_, numbers) in &mut self.lineage {
+            match numbers {
+                Numbers::Short(values) => retain(values, is_kept),
+                Numbers::Long(values) => retain(values, is_kept),
+            }
         }
     }
 
@@ -119,40 +174,27 @@ impl Signals {
     }
 }
 
-/// One article, as far as features need it.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Article {
-    pub(super) ticker: i32,
-    pub(super) date: i64,
-    /// How many articles of its date were known before it.
-    pub(super) place: i32,
-    pub(super) score: Option<f64>,
-}
-
-/// The articles of a slab: by ticker, then from the first known to the last.
-#[derive(Debug)]
-pub(super) struct Articles(pub(super) Vec<Article>);
-
-impl Articles {
-    pub(super) fn of(batch: &RecordBatch, tickers: &mut Tickers) -> Self {
-        let codes = decoded::<Int32Type>(column(batch, "ticker"), |name| tickers.code(name));
-        let dates = column(batch, "date").as_primitive::<TimestampMicrosecondType>();
-        let places = column(batch, "place").as_primitive::<Int32Type>();
-        let scores = column(batch, "score").as_primitive::<Float64Type>();
-        let of_row = |(row, ticker): (usize, i32)| Article {
-            ticker,
-            date: dates.value(row),
-            place: places.value(row),
-            score: scores.is_valid(row).then(|| scores.value(row)),
-        };
-        let mut articles: Vec<Article> = codes.into_iter().enumerate().map(of_row).collect();
-        articles.sort_unstable_by_key(|article| (article.ticker, article.date, article.place));
-        Self(articles)
+/// A column that says where each signal comes from, as numbers; none for the others.
+fn lineage(batch: &RecordBatch, asked: Column) -> Option<Numbers> {
+    let values = column_by_name(batch, asked.name());
+    let instants = |values: &ArrayRef| values.as_primitive::<TimestampMicrosecondType>().values().to_vec();
+    match asked {
+        Column::FirstObservedAt | Column::ObservedAt => Some(Numbers::Long(instants(values?))),
+        Column::Revisions => Some(Numbers::Short(values?.as_primitive::<Int32Type>().values().to_vec())),
+        Column::Backfilled => {
+            Some(Numbers::Short(values?.as_boolean().iter().map(|it| i32::from(it == Some(true))).collect()))
+        }
+        Column::Source => Some(Numbers::Short(ranks::<Endpoint>(values?))),
+        Column::Ticker | Column::Date | Column::Period | Column::Regime | Column::Signal | Column::Confidence => None,
     }
 }
 
-fn column<'a>(batch: &'a RecordBatch, name: &str) -> &'a ArrayRef {
-    batch.column_by_name(name).expect("a slab has the columns that it declares")
+pub(super) fn column<'a>(batch: &'a RecordBatch, name: &str) -> &'a ArrayRef {
+    column_by_name(batch, name).expect("a slab has the columns that it declares")
+}
+
+fn column_by_name<'a>(batch: &'a RecordBatch, name: &str) -> Option<&'a ArrayRef> {
+    batch.column_by_name(name)
 }
 
 fn ranks<T: Ranked>(column: &ArrayRef) -> Vec<i32> {
@@ -163,7 +205,7 @@ fn ranks<T: Ranked>(column: &ArrayRef) -> Vec<i32> {
 }
 
 /// Each row's code, found once for each entry of the dictionary.
-fn decoded<K: ArrowDictionaryKeyType>(column: &ArrayRef, mut code: impl FnMut(&str) -> i32) -> Vec<i32> {
+pub(super) fn decoded<K: ArrowDictionaryKeyType>(column: &ArrayRef, mut code: impl FnMut(&str) -> i32) -> Vec<i32> {
     let dictionary = column.as_dictionary::<K>();
     let names = dictionary.values().as_string::<i32>();
     let mut codes: Vec<Option<i32>> = vec![None; names.len()];

@@ -1,8 +1,10 @@
 //! What was known of the news on each date that has signals.
 
-use polars::prelude::{Column as Series, IntoColumn, NamedFrom, Series as PolarsSeries};
+use polars::prelude::{Column as Series, IntoColumn, NamedFrom, PlSmallStr, Series as PolarsSeries};
 
-use super::codes::{Article, Articles, Day, day};
+use super::calendar::Calendar;
+use super::codes::{Day, day};
+use super::news::{Article, News, Statement};
 use crate::plan::{DatasetPlan, Days, Feature};
 
 /// The features of some tickers and days.
@@ -14,24 +16,32 @@ pub(super) struct Features {
     pub(super) columns: Vec<Series>,
 }
 
-/// Computes the features of every key; keys and articles are in order.
-pub(super) fn of(keys: &[(i32, Day)], articles: &Articles, plan: &DatasetPlan) -> Features {
-    let known = known_by(keys, &articles.0, plan.lag);
-    let columns = plan.features.iter().map(|&feature| column(feature, keys, &articles.0, &known, plan.lag)).collect();
+/// Computes the features of every key; keys and news are in order.
+pub(super) fn of(keys: &[(i32, Day)], news: &News, plan: &DatasetPlan, calendar: &Calendar) -> Features {
+    let cutoffs: Vec<Day> = keys.iter().map(|&(_, date)| calendar.cutoff(date, plan.lag)).collect();
+    let table = Table::of(keys, &cutoffs, news, &plan.features);
+    let mut fields = 0;
+    let column = |feature: &Feature| {
+        if matches!(feature, Feature::Historical(_)) {
+            fields += 1;
+        }
+        table.column(feature, fields)
+    };
+    let columns = plan.features.iter().map(column).collect();
     Features { keys: keys.to_vec(), columns }
 }
 
-/// For each key, where its ticker's articles begin and where those that were not yet known begin.
-fn known_by(keys: &[(i32, Day)], articles: &[Article], lag: Days) -> Vec<(usize, usize)> {
+/// For each key, where its ticker's articles begin and where those that are too young begin.
+fn known_by(keys: &[(i32, Day)], cutoffs: &[Day], articles: &[Article]) -> Vec<(usize, usize)> {
     let (mut first, mut end) = (0, 0);
     let mut bounds = Vec::with_capacity(keys.len());
-    for &(ticker, date) in keys {
+    for (&(ticker, _), &cutoff) in keys.iter().zip(cutoffs) {
         while articles.get(first).is_some_and(|article| article.ticker < ticker) {
             first += 1;
         }
         end = end.max(first);
-        let is_known = |article: &Article| article.ticker == ticker && day(article.date) <= date - lag.count();
-        while articles.get(end).is_some_and(is_known) {
+        let is_old = |article: &Article| article.ticker == ticker && day(article.date) <= cutoff;
+        while articles.get(end).is_some_and(is_old) {
             end += 1;
         }
         bounds.push((first, end));
@@ -39,52 +49,157 @@ fn known_by(keys: &[(i32, Day)], articles: &[Article], lag: Days) -> Vec<(usize,
     bounds
 }
 
-fn column(feature: Feature, keys: &[(i32, Day)], articles: &[Article], known: &[(usize, usize)], lag: Days) -> Series {
-    let name = feature.to_string().into();
-    let window = |days: Days| windows(keys, articles, known, lag, days);
-    let last = || known.iter().map(|&(first, end)| articles[first..end].last());
-    match feature {
-        Feature::Count(days) => PolarsSeries::new(name, window(days).map(|seen| seen.len() as i32).collect::<Vec<_>>()),
-        Feature::Mean(days) => PolarsSeries::new(name, window(days).map(mean).collect::<Vec<_>>()),
-        Feature::Min(days) => {
-            PolarsSeries::new(name, window(days).map(|seen| scores(seen).reduce(f64::min)).collect::<Vec<_>>())
-        }
-        Feature::Max(days) => {
-            PolarsSeries::new(name, window(days).map(|seen| scores(seen).reduce(f64::max)).collect::<Vec<_>>())
-        }
-        Feature::LastScore => {
-            PolarsSeries::new(name, last().map(|article| article.and_then(|one| one.score)).collect::<Vec<_>>())
-        }
-        Feature::LastDate => {
-            PolarsSeries::new(name, last().map(|article| article.map(|one| one.date)).collect::<Vec<_>>())
-        }
-    }
-    .into_column()
-}
-
-/// For each key, the articles of the `days` days that end at its date minus the lag.
-fn windows<'a>(
+/// Keys and what is known of each.
+struct Table<'a> {
     keys: &'a [(i32, Day)],
-    articles: &'a [Article],
-    known: &'a [(usize, usize)],
-    lag: Days,
-    days: Days,
-) -> impl Iterator<Item = &'a [Article]> {
-    let mut start = 0;
-    keys.iter().zip(known).map(move |(&(_, date), &(first, end))| {
-        start = start.max(first);
-        while start < end && day(articles[start].date) <= date - lag.count() - days.count() {
-            start += 1;
+    /// The last day whose news serves each key.
+    cutoffs: &'a [Day],
+    known: Vec<(usize, usize)>,
+    news: &'a News,
+    /// What the windows of each length hold.
+    windows: Vec<(Days, Vec<Window>)>,
+}
+
+impl<'a> Table<'a> {
+    fn of(keys: &'a [(i32, Day)], cutoffs: &'a [Day], news: &'a News, features: &[Feature]) -> Self {
+        let known = known_by(keys, cutoffs, &news.articles);
+        let mut table = Self { keys, cutoffs, known, news, windows: Vec::new() };
+        for days in features.iter().filter_map(window) {
+            if table.windows.iter().all(|(known, _)| *known != days) {
+                let windows = table.articles_within(days).map(|(articles, cutoff)| Window::of(articles, cutoff));
+                let windows = windows.collect();
+                table.windows.push((days, windows));
+            }
         }
-        &articles[start.min(end)..end]
-    })
+        table
+    }
+
+    /// The column of a feature; a field of historical sentiment is the `field`th of them, counted from one.
+    fn column(&self, feature: &Feature, field: usize) -> Series {
+        let name: PlSmallStr = feature.to_string().into();
+        let reals = |values: Vec<Option<f64>>| PolarsSeries::new(name.clone(), values);
+        let whole = |values: Vec<Option<i32>>| PolarsSeries::new(name.clone(), values);
+        match feature {
+            Feature::Count(days) => {
+                PolarsSeries::new(name, self.window(*days).iter().map(|window| window.articles).collect::<Vec<_>>())
+            }
+            Feature::Mean(days) => reals(self.window(*days).iter().map(Window::mean).collect()),
+            Feature::Min(days) => reals(self.window(*days).iter().map(|window| window.scored(window.min)).collect()),
+            Feature::Max(days) => reals(self.window(*days).iter().map(|window| window.scored(window.max)).collect()),
+            Feature::Std(days) => reals(self.window(*days).iter().map(|window| window.deviation).collect()),
+            Feature::LastScore => reals(self.last().map(|article| article.and_then(|one| one.score)).collect()),
+            Feature::LastDate => {
+                PolarsSeries::new(name, self.last().map(|article| article.map(|one| one.date)).collect::<Vec<_>>())
+            }
+            Feature::DaysSince => {
+                let since = self.last().zip(self.keys).map(|(last, (_, date))| last.map(|one| date - day(one.date)));
+                whole(since.collect())
+            }
+            Feature::Summary(reference) => {
+                let place = *reference as usize;
+                reals(self.statements(&self.news.summaries).map(|last| last?.values[place]).collect())
+            }
+            Feature::SummaryDaysSince => {
+                let last = self.statements(&self.news.summaries);
+                whole(last.zip(self.keys).map(|(last, (_, date))| last.map(|one| date - one.day)).collect())
+            }
+            Feature::Historical(_) => {
+                reals(self.statements(&self.news.records).map(|last| last?.values[field - 1]).collect())
+            }
+        }
+        .into_column()
+    }
+
+    fn window(&self, days: Days) -> &[Window] {
+        let found = self.windows.iter().find(|(known, _)| *known == days);
+        &found.expect("the windows of every feature were computed").1
+    }
+
+    /// For each key, the last article that was known.
+    fn last(&self) -> impl Iterator<Item = Option<&'a Article>> {
+        let articles = &self.news.articles;
+        self.known.iter().zip(self.cutoffs).map(move |(&(first, end), &cutoff)| {
+            articles[first..end].iter().rev().find(|article| article.known.contains(cutoff))
+        })
+    }
+
+    /// For each key, the articles of the `days` days that end at its cutoff, and the cutoff.
+    fn articles_within(&self, days: Days) -> impl Iterator<Item = (&'a [Article], Day)> {
+        let articles = &self.news.articles;
+        let mut start = 0;
+        self.known.iter().zip(self.cutoffs).map(move |(&(first, end), &cutoff)| {
+            start = start.max(first);
+            while start < end && day(articles[start].date) <= cutoff.saturating_sub(days.count()) {
+                start += 1;
+            }
+            (&articles[start.min(end)..end], cutoff)
+        })
+    }
+
+    /// For each key, the last of some statements that was known and is not about a day after the cutoff.
+    fn statements(&self, statements: &'a [Statement]) -> impl Iterator<Item = Option<&'a Statement>> {
+        let (mut first, mut end) = (0, 0);
+        self.keys.iter().zip(self.cutoffs).map(move |(&(ticker, _), &cutoff)| {
+            while statements.get(first).is_some_and(|one| one.ticker < ticker) {
+                first += 1;
+            }
+            end = end.max(first);
+            while statements.get(end).is_some_and(|one| one.ticker == ticker && one.day <= cutoff) {
+                end += 1;
+            }
+            statements[first..end].iter().rev().find(|one| one.known.contains(cutoff))
+        })
+    }
 }
 
-fn scores(articles: &[Article]) -> impl Iterator<Item = f64> {
-    articles.iter().filter_map(|article| article.score)
+/// The window of a feature that has one.
+fn window(feature: &Feature) -> Option<Days> {
+    match feature {
+        Feature::Count(days) | Feature::Mean(days) | Feature::Min(days) | Feature::Max(days) | Feature::Std(days) => {
+            Some(*days)
+        }
+        _ => None,
+    }
 }
 
-fn mean(articles: &[Article]) -> Option<f64> {
-    let (sum, count) = scores(articles).fold((0.0, 0_u32), |(sum, count), score| (sum + score, count + 1));
-    (count > 0).then(|| sum / f64::from(count))
+/// What the articles of a window say together. Numbers come from these alone, added in the order of their dates.
+struct Window {
+    articles: i32,
+    /// How many of them have a score.
+    scores: u32,
+    sum: f64,
+    min: f64,
+    max: f64,
+    /// The sample standard deviation; of fewer than two scores there is none.
+    deviation: Option<f64>,
+}
+
+impl Window {
+    /// The articles that were known at the end of a day.
+    fn of(articles: &[Article], cutoff: Day) -> Self {
+        let known = || articles.iter().filter(|article| article.known.contains(cutoff));
+        let scores = || known().filter_map(|article| article.score);
+        let (min, max) = (f64::INFINITY, f64::NEG_INFINITY);
+        let mut window = Self { articles: known().count() as i32, scores: 0, sum: 0.0, min, max, deviation: None };
+        for score in scores() {
+            window.scores += 1;
+            window.sum += score;
+            window.min = window.min.min(score);
+            window.max = window.max.max(score);
+        }
+        if let Some(mean) = window.mean().filter(|_| window.scores > 1) {
+            let squares: f64 = scores().map(|score| (score - mean).powi(2)).sum();
+            window.deviation = Some((squares / f64::from(window.scores - 1)).sqrt());
+        }
+        window
+    }
+
+    fn mean(&self) -> Option<f64> {
+        self.scored(self.sum / f64::from(self.scores))
+    }
+
+    /// A value, when there was a score.
+    fn scored(&self, value: f64) -> Option<f64> {
+        (self.scores > 0).then_some(value)
+    }
 }

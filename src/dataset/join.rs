@@ -5,7 +5,7 @@ use polars::prelude::{
     NamedFrom, Series as PolarsSeries, SortMultipleOptions,
 };
 
-use super::codes::{Day, Signals};
+use super::codes::{Day, Numbers, Signals};
 use super::failed;
 use super::features::Features;
 use crate::error::Result;
@@ -17,7 +17,7 @@ const CELL: &str = "cell";
 /// The rows of a slab with their features, in the slab's order.
 pub(super) fn joined(signals: Signals, features: Features) -> Result<DataFrame> {
     let cells: Vec<i64> = signals.cells().map(cell).collect();
-    let left = frame(vec![
+    let mut left = vec![
         numbers(Column::Ticker.name(), signals.tickers),
         PolarsSeries::new(Column::Date.name().into(), signals.dates).into_column(),
         numbers(Column::Period.name(), signals.periods),
@@ -25,7 +25,12 @@ pub(super) fn joined(signals: Signals, features: Features) -> Result<DataFrame> 
         numbers(Column::Signal.name(), signals.signals),
         PolarsSeries::new(Column::Confidence.name().into(), signals.confidences).into_column(),
         PolarsSeries::new(CELL.into(), cells).into_column(),
-    ])?;
+    ];
+    left.extend(signals.lineage.into_iter().map(|(column, values)| match values {
+        Numbers::Short(values) => numbers(column.name(), values),
+        Numbers::Long(values) => PolarsSeries::new(column.name().into(), values).into_column(),
+    }));
+    let left = frame(left)?;
     if features.columns.is_empty() {
         return Ok(left);
     }

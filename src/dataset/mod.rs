@@ -9,60 +9,72 @@
 //! and no forward search. A window's numbers come from the articles in the window alone, added in the order of their
 //! dates, so they do not depend on threads, nor on what stood in the archive before or after.
 
+mod calendar;
 mod codes;
 mod features;
 mod join;
 mod naive;
+mod news;
 mod shape;
+mod sorting;
+mod wide;
+
+use std::path::PathBuf;
 
 use arrow::array::RecordBatch;
 use polars::prelude::{DataFrame, PolarsError};
 
 use crate::error::{Error, Result};
-use crate::plan::{Column, DatasetPlan};
+use crate::plan::{Column, DatasetPlan, Lag};
 use crate::tables::Slab;
 
-use codes::{Articles, Signals, Tickers};
+use calendar::Calendar;
+use codes::{Signals, Tickers};
+use news::News;
+use sorting::Sorting;
+
+pub use wide::Wide;
 
 /// Builds a dataset and delivers its rows, batch by batch, in the order of the plan.
 ///
-/// Where the plan orders by ticker first, memory follows the size of a slab; else all rows are held to be ordered.
+/// Where the plan orders by ticker first, memory follows the size of a slab; else rows are laid aside in a folder that
+/// is made for them, when they are many, and merged.
 ///
 /// # Errors
 ///
 /// When a slab cannot be read, when the frames cannot be joined, and whatever `deliver` returns.
-pub fn build(
-    slabs: impl Iterator<Item = Result<Slab>>,
+pub fn build<S: Iterator<Item = Result<Slab>>>(
+    slabs: impl Fn() -> Result<S>,
     plan: &DatasetPlan,
+    scratch: PathBuf,
     mut deliver: impl FnMut(RecordBatch) -> Result<()>,
 ) -> Result<()> {
+    let calendar = match plan.lag {
+        Lag::Calendar(_) => Calendar::default(),
+        Lag::Trading(_) => Calendar::of(slabs()?, plan)?,
+    };
     let is_ticker_first = plan.sort.first() == Some(&Column::Ticker);
     let mut tickers = Tickers::default();
-    let mut held: Option<DataFrame> = None;
-    for slab in slabs {
-        let joined = of_slab(&slab?, plan, &mut tickers)?;
+    let mut sorting = Sorting::new(plan, scratch);
+    for slab in slabs()? {
+        let joined = of_slab(&slab?, plan, &calendar, &mut tickers)?;
+        let rows = shape::rows(&join::sorted(&joined, plan)?, plan, &tickers)?;
+        if rows.num_rows() == 0 {
+            continue;
+        }
         if is_ticker_first {
-            deliver(shape::rows(&join::sorted(&joined, plan)?, plan, &tickers)?)?;
+            deliver(rows)?;
         } else {
-            held = Some(match held.take() {
-                Some(mut frame) => {
-                    frame.vstack_mut_owned(joined).map_err(failed)?;
-                    frame
-                }
-                None => joined,
-            });
+            sorting.add(rows)?;
         }
     }
-    match held {
-        Some(frame) => deliver(shape::rows(&join::sorted(&frame, plan)?, plan, &tickers)?),
-        None => Ok(()),
-    }
+    sorting.finish(deliver)
 }
 
-fn of_slab(slab: &Slab, plan: &DatasetPlan, tickers: &mut Tickers) -> Result<DataFrame> {
-    let signals = Signals::of(&slab.signals, plan.dates, tickers);
-    let articles = Articles::of(&slab.articles, tickers);
-    let features = features::of(&signals.keys(), &articles, plan);
+fn of_slab(slab: &Slab, plan: &DatasetPlan, calendar: &Calendar, tickers: &mut Tickers) -> Result<DataFrame> {
+    let signals = Signals::of(&slab.signals, plan, tickers);
+    let news = News::of(slab, plan, tickers);
+    let features = features::of(&signals.keys(), &news, plan, calendar);
     join::joined(signals, features)
 }
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use arrow::array::{
-    ArrayRef, Float64Array, Int8Array, Int32Array, RecordBatch, StringArray, TimestampMicrosecondArray,
+    ArrayRef, BooleanArray, Float64Array, Int8Array, Int32Array, RecordBatch, StringArray, TimestampMicrosecondArray,
 };
 use arrow::compute::take;
 use polars::prelude::{ChunkedArray, DataFrame, Float64Type, Int32Type, Int64Type, PolarsNumericType};
@@ -11,15 +11,16 @@ use polars::prelude::{ChunkedArray, DataFrame, Float64Type, Int32Type, Int64Type
 use super::codes::{Ranked, Tickers};
 use super::failed;
 use crate::error::{Error, Result};
-use crate::interface::{Period, Regime, Signal};
+use crate::interface::{Endpoint, Period, Regime, Signal};
 use crate::plan::{Column, DatasetPlan, Feature};
 use crate::tables::choices;
 
 /// The rows of a frame as a batch of the plan's schema.
 pub(super) fn rows(frame: &DataFrame, plan: &DatasetPlan, tickers: &Tickers) -> Result<RecordBatch> {
-    let own = Column::ALL.iter().map(|&column| own_column(frame, column, tickers));
-    let of_news = plan.features.iter().map(|&feature| feature_column(frame, feature));
-    let columns = own.chain(of_news).collect::<Result<Vec<ArrayRef>>>()?;
+    let (base, lineage) = plan.columns.split_at(Column::BASE.len());
+    let own = |column: &Column| own_column(frame, *column, tickers);
+    let of_news = plan.features.iter().map(|feature| feature_column(frame, feature));
+    let columns = base.iter().map(own).chain(of_news).chain(lineage.iter().map(own)).collect::<Result<Vec<_>>>()?;
     RecordBatch::try_new(Arc::clone(&plan.schema), columns).map_err(|error| Error::Join { source: error.into() })
 }
 
@@ -36,15 +37,34 @@ fn own_column(frame: &DataFrame, column: Column, tickers: &Tickers) -> Result<Ar
         Column::Regime => spelled::<Regime>(frame, name),
         Column::Signal => spelled::<Signal>(frame, name),
         Column::Confidence => floats(frame, name),
+        Column::FirstObservedAt | Column::ObservedAt => {
+            let instants: TimestampMicrosecondArray = self::column::<Int64Type>(frame, name)?.iter().collect();
+            Ok(Arc::new(instants.with_timezone("UTC")))
+        }
+        Column::Revisions => Ok(Arc::new(Int32Array::from(numbers(frame, name)?))),
+        Column::Backfilled => {
+            let flags = numbers(frame, name)?.into_iter().map(|flag| Some(flag != 0));
+            Ok(Arc::new(flags.collect::<BooleanArray>()))
+        }
+        Column::Source => spelled::<Endpoint>(frame, name),
     }
 }
 
-fn feature_column(frame: &DataFrame, feature: Feature) -> Result<ArrayRef> {
+fn feature_column(frame: &DataFrame, feature: &Feature) -> Result<ArrayRef> {
     let name = &feature.to_string();
     match feature {
         Feature::Count(_) => Ok(Arc::new(Int32Array::from(numbers(frame, name)?))),
-        Feature::Mean(_) | Feature::Min(_) | Feature::Max(_) | Feature::LastScore => floats(frame, name),
+        Feature::DaysSince | Feature::SummaryDaysSince => {
+            Ok(Arc::new(column::<Int32Type>(frame, name)?.iter().collect::<Int32Array>()))
+        }
         Feature::LastDate => timestamps(frame, name),
+        Feature::Mean(_)
+        | Feature::Min(_)
+        | Feature::Max(_)
+        | Feature::Std(_)
+        | Feature::LastScore
+        | Feature::Summary(_)
+        | Feature::Historical(_) => floats(frame, name),
     }
 }
 

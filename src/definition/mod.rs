@@ -5,6 +5,7 @@
 //! is for the plan to say, which knows what the definition means. The types are the only description of the format: the
 //! reader, the list of known keys and the JSON Schema all come from them.
 
+mod choices;
 mod cron;
 mod find;
 mod one_or_more;
@@ -18,17 +19,19 @@ use schemars::transform::RecursiveTransform;
 use schemars::{JsonSchema, Schema};
 use serde::Deserialize;
 
-use crate::interface::{Period, Regime, Sector};
+use crate::interface::{Period, Regime, Sector, Ticker};
 
+pub use choices::{
+    Availability, Compression, Format, HistoryForm, Layout, Lineage, NewsSource, Service, Statistic, TickerList,
+    Vintage,
+};
 pub use cron::Cron;
 pub use find::{FOLDER, Found, find};
 pub use one_or_more::OneOrMore;
 pub use placed::Placed;
 pub use reader::Reading;
 pub use tickers::Tickers;
-pub use values::{
-    BaseUrl, Days, Format, HistoryForm, Layout, NaiveRule, Service, Span, Statistic, TickerList, Zone, is_loopback,
-};
+pub use values::{BaseUrl, CalendarDay, Days, Lag, NaiveRule, Span, Zone, is_loopback};
 
 /// A pipeline of Bellwether: what to ask the service for, and the dataset to make of it.
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
@@ -49,6 +52,8 @@ pub struct Definition {
     pub dates: Placed<DatesSection>,
     /// Which features of the news each signal is given.
     pub join: Placed<JoinSection>,
+    /// Which of the signals in the archive go into the dataset. Default: all that the definition asks for.
+    pub filter: Placed<FilterSection>,
     /// The files to write.
     pub output: Placed<OutputSection>,
     /// When a scheduler should run it.
@@ -131,12 +136,36 @@ pub struct DatesSection {
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields, expecting = "a table")]
 pub struct JoinSection {
-    /// How many days an article must be older than a signal. Default: `1d`, strictly before.
-    pub lag: Option<Placed<Days>>,
+    /// How much older than a signal an article must be: days, or `1 trading day`. Default: `1d`, strictly before.
+    pub lag: Option<Placed<Lag>>,
+    /// `dated`: an article is known from its date on; `observed`: and not before it was seen. Default: `dated`.
+    pub availability: Option<Placed<Availability>>,
+    /// Where features come from. Default: `["articles"]`.
+    pub sources: Option<Placed<Vec<Placed<NewsSource>>>>,
     /// The windows, in calendar days that end at the signal's date minus the lag. Default: `["1d", "7d", "30d"]`.
     pub windows: Option<Placed<Vec<Placed<Days>>>>,
-    /// What to say of the scores in a window. Default: all.
+    /// What to say of the scores in a window. Default: `["count", "mean", "min", "max", "last"]`.
     pub stats: Option<Placed<Vec<Placed<Statistic>>>>,
+    /// The numeric fields of historical sentiment to take, for the source `historical`.
+    pub historical: Option<Placed<Vec<Placed<String>>>>,
+}
+
+/// Which of the signals in the archive go into the dataset.
+#[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields, expecting = "a table")]
+pub struct FilterSection {
+    /// Only these tickers.
+    pub tickers: Option<Placed<Vec<Placed<Ticker>>>>,
+    /// Only tickers of these sectors.
+    pub sectors: Option<Placed<Vec<Placed<Sector>>>>,
+    /// Only these horizons.
+    pub periods: Option<Placed<Vec<Placed<Period>>>>,
+    /// Only these market regimes.
+    pub regimes: Option<Placed<Vec<Placed<Regime>>>>,
+    /// Only dates from this day on.
+    pub from: Option<Placed<CalendarDay>>,
+    /// Only dates before this day.
+    pub to: Option<Placed<CalendarDay>>,
 }
 
 /// The files to write.
@@ -145,10 +174,30 @@ pub struct JoinSection {
 pub struct OutputSection {
     /// One format, or several. Default: `parquet`.
     pub format: Option<Placed<OneOrMore<Format>>>,
-    /// One row per signal. Default: `long`.
+    /// `long`: one row per signal; `wide`: one matrix of dates and tickers per period, regime and value. Default: `long`.
     pub layout: Option<Placed<Layout>>,
     /// The order of the rows. Default: `["ticker", "date", "period", "regime"]`.
     pub sort: Option<Placed<Vec<Placed<String>>>>,
+    /// Columns that say where a signal comes from. Default: none.
+    pub columns: Option<Placed<Vec<Placed<Lineage>>>>,
+    /// The columns that become matrices, for `layout = "wide"`. Default: `["signal", "confidence"]`.
+    pub values: Option<Placed<Vec<Placed<String>>>>,
+    /// Which observation of a signal is taken. Default: `latest`.
+    pub vintage: Option<Placed<Vintage>>,
+    /// A signal that was first seen later than this after its date is backfilled. Default: `3d`.
+    pub live_within: Option<Placed<Days>>,
+    /// Folders by the values of these columns, as Hive names them. Default: none.
+    pub partition_by: Option<Placed<Vec<Placed<String>>>>,
+    /// How Parquet is compressed. Default: `zstd`.
+    pub compression: Option<Placed<Compression>>,
+    /// The level of zstd, 1 to 22. Default: 3.
+    pub level: Option<Placed<u8>>,
+    /// The rows of a row group of Parquet. Default: 262144.
+    pub row_group_rows: Option<Placed<u32>>,
+    /// Whether texts in CSV that a spreadsheet would take for a formula are kept from it by a `'`. Default: false.
+    pub csv_guard: Option<Placed<bool>>,
+    /// How many versions of the dataset are kept. Default: 5.
+    pub keep: Option<Placed<u16>>,
 }
 
 /// When a scheduler should run it.

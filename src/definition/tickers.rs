@@ -7,7 +7,7 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::de::{self, IntoDeserializer, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 
-use super::values::TickerList;
+use super::choices::TickerList;
 use crate::interface::Ticker;
 
 /// `"available"`, or `["AAPL", "BRK.B"]`.

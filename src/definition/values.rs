@@ -1,4 +1,4 @@
-//! The values of a definition that are not the service's own: choices, days, addresses, zones, times.
+//! The values of a definition that are not the service's own: days, addresses, zones, times.
 //!
 //! Each parses from one spelling and refuses anything else with a message and, on a second line, a hint.
 
@@ -7,6 +7,7 @@ use std::fmt;
 use std::str::FromStr;
 use std::time::Duration;
 
+use chrono::NaiveDate;
 use chrono_tz::Tz;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Deserializer, de};
@@ -16,62 +17,6 @@ use crate::problem::nearest;
 
 /// Why a value was refused: the message, and a hint on a second line.
 pub(super) type Refusal = String;
-
-/// A closed set of spellings.
-macro_rules! choice {
-    ($(#[$doc:meta])* $name:ident, $what:literal: $($(#[$variant_doc:meta])* $variant:ident = $text:literal),+ $(,)?) => {
-        $(#[$doc])*
-        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-        pub enum $name {
-            $($(#[$variant_doc])* $variant,)+
-        }
-
-        impl $name {
-            /// Every choice, in the order they are offered.
-            pub const ALL: &[Self] = &[$(Self::$variant),+];
-
-            /// Its spelling.
-            pub fn as_str(self) -> &'static str {
-                match self {
-                    $(Self::$variant => $text,)+
-                }
-            }
-        }
-
-        impl FromStr for $name {
-            type Err = Refusal;
-
-            fn from_str(text: &str) -> Result<Self, Refusal> {
-                let spellings = || Self::ALL.iter().map(|choice| choice.as_str());
-                Self::ALL.iter().copied().find(|choice| choice.as_str() == text).ok_or_else(|| {
-                    match nearest(text, spellings()) {
-                        Some(meant) => format!("unknown {} `{text}`\ndid you mean `{meant}`?", $what),
-                        None => format!("unknown {} `{text}`\nit is one of: {}", $what, list(spellings())),
-                    }
-                })
-            }
-        }
-
-        impl JsonSchema for $name {
-            fn schema_name() -> Cow<'static, str> {
-                stringify!($name).into()
-            }
-
-            fn json_schema(_: &mut SchemaGenerator) -> Schema {
-                let spellings: Vec<&str> = Self::ALL.iter().map(|choice| choice.as_str()).collect();
-                json_schema!({ "type": "string", "enum": spellings })
-            }
-        }
-
-        parsed_from_text!($name);
-
-        impl fmt::Display for $name {
-            fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-                formatter.pad(self.as_str())
-            }
-        }
-    };
-}
 
 macro_rules! parsed_from_text {
     ($name:ident) => {
@@ -85,72 +30,6 @@ macro_rules! parsed_from_text {
 }
 
 pub(super) use parsed_from_text;
-
-choice! {
-    /// A service that is known by name.
-    Service, "service":
-    /// The built-in demo service, in-process, with no key and no network.
-    Demo = "demo",
-}
-
-choice! {
-    /// The operation that histories are asked of.
-    HistoryForm, "form of history":
-    /// `signals-history-all`, sector by sector.
-    Sector = "sector",
-    /// `signals-history-batched-all`, everything in one answer.
-    Batched = "batched",
-    /// `signals-history/{ticker}`, ticker by ticker.
-    Ticker = "ticker",
-    /// `signals/{ticker}`: no history, the latest signal of each ticker.
-    Latest = "latest",
-}
-
-choice! {
-    /// A list of tickers that need not be written by hand.
-    TickerList, "list of tickers":
-    /// Those that the signals named.
-    Signals = "signals",
-    /// Those that the service says are available.
-    Available = "available",
-}
-
-choice! {
-    /// A file format.
-    Format, "format":
-    /// Apache Parquet, zstd.
-    Parquet = "parquet",
-    /// RFC 4180 text with a header.
-    Csv = "csv",
-    /// Arrow IPC, as Feather version 2.
-    Arrow = "arrow",
-}
-
-choice! {
-    /// The shape of a dataset.
-    Layout, "layout":
-    /// One row per signal.
-    Long = "long",
-}
-
-choice! {
-    /// What is said of the scores of the articles in a window.
-    Statistic, "statistic":
-    /// How many articles.
-    Count = "count",
-    /// The mean of their scores.
-    Mean = "mean",
-    /// The lowest score.
-    Min = "min",
-    /// The highest score.
-    Max = "max",
-    /// The score and date of the newest article, whatever its age.
-    Last = "last",
-}
-
-fn list<'a>(spellings: impl Iterator<Item = &'a str>) -> String {
-    spellings.map(|spelling| format!("`{spelling}`")).collect::<Vec<_>>().join(", ")
-}
 
 /// A number of calendar days, spelled `7d`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -202,6 +81,84 @@ impl JsonSchema for Days {
 }
 
 parsed_from_text!(Days);
+
+/// How much older than a signal the news must be that serves it: `1d`, or `1 trading day`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Lag {
+    /// So many calendar days.
+    Calendar(Days),
+    /// So many of the dates that have signals.
+    Trading(u16),
+}
+
+impl fmt::Display for Lag {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Calendar(days) => days.fmt(formatter),
+            Self::Trading(1) => formatter.write_str("1 trading day"),
+            Self::Trading(count) => write!(formatter, "{count} trading days"),
+        }
+    }
+}
+
+impl FromStr for Lag {
+    type Err = Refusal;
+
+    fn from_str(text: &str) -> Result<Self, Refusal> {
+        let trading = text.strip_suffix(" trading days").or_else(|| text.strip_suffix(" trading day"));
+        let Some(count) = trading else { return text.parse().map(Self::Calendar).map_err(|_| no_lag(text)) };
+        let days: Days = format!("{count}d").parse().map_err(|_| no_lag(text))?;
+        // Without a lag, trading days and calendar days are the same.
+        Ok(if days.0 == 0 { Self::Calendar(days) } else { Self::Trading(days.0) })
+    }
+}
+
+fn no_lag(text: &str) -> Refusal {
+    format!("`{text}` is not a lag\nwrite calendar days, `1d`, or trading days, `1 trading day`")
+}
+
+impl JsonSchema for Lag {
+    fn schema_name() -> Cow<'static, str> {
+        "Lag".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({ "type": "string", "pattern": "^[0-9]{1,4}(d| trading days?)$", "examples": ["1d", "1 trading day"] })
+    }
+}
+
+parsed_from_text!(Lag);
+
+/// A day of the calendar, spelled `2026-11-20`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct CalendarDay(pub NaiveDate);
+
+impl fmt::Display for CalendarDay {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(formatter)
+    }
+}
+
+impl FromStr for CalendarDay {
+    type Err = Refusal;
+
+    fn from_str(text: &str) -> Result<Self, Refusal> {
+        let day = Some(text).filter(|text| text.len() == 10).and_then(|text| text.parse().ok());
+        day.map(Self).ok_or_else(|| format!("`{text}` is not a day\nwrite it as in `2026-11-20`"))
+    }
+}
+
+impl JsonSchema for CalendarDay {
+    fn schema_name() -> Cow<'static, str> {
+        "CalendarDay".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({ "type": "string", "format": "date", "examples": ["2026-11-20"] })
+    }
+}
+
+parsed_from_text!(CalendarDay);
 
 /// An address that requests are built on: https, or plain http to this machine.
 #[derive(Clone, Debug, PartialEq, Eq)]

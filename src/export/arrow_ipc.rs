@@ -1,40 +1,33 @@
 //! Arrow IPC files, which others call Feather version 2.
 
-use std::fs::File;
-use std::path::{Path, PathBuf};
+use std::io::{BufWriter, Write};
 
 use arrow::array::RecordBatch;
-use arrow::datatypes::SchemaRef;
+use arrow::datatypes::Schema;
 use arrow::error::ArrowError;
-use arrow::ipc::writer::{DictionaryHandling, FileWriter, IpcWriteOptions};
+use arrow::ipc::writer::FileWriter;
 
-use crate::error::{Error, Result};
-use crate::file;
+/// The rows of a record batch: readers go through a file by these.
+const BATCH_ROWS: usize = 1 << 16;
 
 /// An Arrow file that is being written.
-pub(super) struct Writer {
-    path: PathBuf,
-    inner: FileWriter<File>,
+pub(super) struct Writer<W: Write> {
+    inner: FileWriter<BufWriter<W>>,
 }
 
-impl Writer {
-    pub(super) fn create(path: &Path, schema: SchemaRef) -> Result<Self> {
-        let options = IpcWriteOptions::default().with_dictionary_handling(DictionaryHandling::Resend);
-        let inner = FileWriter::try_new_with_options(file::create(path)?, &schema, options)
-            .map_err(|error| failed(path, error))?;
-        Ok(Self { path: path.to_owned(), inner })
+impl<W: Write> Writer<W> {
+    pub(super) fn create(out: W, schema: &Schema) -> Result<Self, ArrowError> {
+        Ok(Self { inner: FileWriter::try_new_buffered(out, schema)? })
     }
 
-    pub(super) fn write(&mut self, rows: &RecordBatch) -> Result<()> {
-        self.inner.write(rows).map_err(|error| failed(&self.path, error))
+    pub(super) fn write(&mut self, rows: &RecordBatch) -> Result<(), ArrowError> {
+        let count = rows.num_rows();
+        let batches = (0..count).step_by(BATCH_ROWS).map(|from| rows.slice(from, BATCH_ROWS.min(count - from)));
+        batches.into_iter().try_for_each(|batch| self.inner.write(&batch))
     }
 
-    pub(super) fn finish(mut self) -> Result<()> {
-        self.inner.finish().map_err(|error| failed(&self.path, error))?;
-        file::sync(self.inner.get_ref(), &self.path)
+    pub(super) fn finish(mut self) -> Result<(), ArrowError> {
+        self.inner.finish()?;
+        Ok(self.inner.get_mut().flush()?)
     }
-}
-
-fn failed(path: &Path, error: ArrowError) -> Error {
-    file::encoding_failed(path, error.into())
 }

@@ -3,62 +3,94 @@
 //! ```text
 //! output/datasets/demo/
 //!     20261120T213000Z-7f3a/
-//!         demo.parquet  dataset.json
+//!         demo.parquet  dataset.json                     a long dataset
+//!         period=15d/regime=bear/demo.parquet            the same by folders
+//!         15d-neutral/confidence.parquet                 a wide one
 //!     latest -> 20261120T213000Z-7f3a
 //! ```
 //!
 //! A dataset is written under a hidden name, made durable, given its name, and only then does `latest` move. Whoever
 //! reads `latest` reads one version or the other, never a mixture; what was published before stays as it was.
+//!
+//! Rows go through three hands: [`blocks`] cuts them into stretches of a fixed length, a [`table::Table`] gathers a row
+//! group for the files of a folder, and a writer makes its bytes, a column or a stretch of lines on each thread. Where
+//! rows are cut depends on their number alone, so files are the same bytes however the rows arrived and however many
+//! threads there are. When they were built is in `dataset.json` and in no other file.
 
 mod arrow_ipc;
+mod blocks;
+mod content;
 mod csv;
+mod folder_names;
+mod link;
+mod moments;
+mod outlet;
 mod parquet;
+mod partitions;
 mod publication;
 mod published;
+mod record;
+mod retention;
+mod stream;
+mod table;
+#[cfg(test)]
+mod tests;
 
-use std::path::Path;
+use std::io::Write;
 
 use ::arrow::array::RecordBatch;
 use ::arrow::datatypes::SchemaRef;
 
 pub use publication::{Dataset, Provenance, Publication};
 pub use published::{Version, versions};
+pub use stream::Stream;
 
-use crate::error::Result;
-use crate::plan::{DatasetPlan, Format};
+use crate::error::Reason;
+use crate::plan::{Codec, Format, Guard};
 
-/// A file of rows that is being written.
-enum Writer {
-    Parquet(parquet::Writer),
-    Csv(csv::Writer),
-    Arrow(arrow_ipc::Writer),
+/// How rows become bytes.
+#[derive(Clone, Debug)]
+struct Encoding {
+    codec: Codec,
+    guard: Guard,
+    /// The columns that order the rows, as far as a file has them.
+    sort: Vec<&'static str>,
+    /// What a Parquet file says of itself.
+    metadata: Vec<(&'static str, String)>,
 }
 
-impl Writer {
-    fn create(format: Format, path: &Path, plan: &DatasetPlan, provenance: &Provenance) -> Result<Self> {
-        let schema: SchemaRef = plan.schema.clone();
+/// A file of rows that is being written; each write is a row group.
+enum Writer<W: Write + Send> {
+    Parquet(Box<parquet::Writer<W>>),
+    Csv(csv::Writer<W>),
+    Arrow(arrow_ipc::Writer<W>),
+}
+
+impl<W: Write + Send> Writer<W> {
+    fn create(format: Format, out: W, schema: SchemaRef, encoding: &Encoding) -> Result<Self, Reason> {
         match format {
-            Format::Parquet => parquet::Writer::create(path, schema, &plan.sort, provenance).map(Self::Parquet),
-            Format::Csv => csv::Writer::create(path, schema).map(Self::Csv),
-            Format::Arrow => arrow_ipc::Writer::create(path, schema).map(Self::Arrow),
+            Format::Parquet => Ok(Self::Parquet(Box::new(parquet::Writer::create(out, schema, encoding)?))),
+            Format::Csv => Ok(Self::Csv(csv::Writer::create(out, &schema, encoding.guard)?)),
+            Format::Arrow => Ok(Self::Arrow(arrow_ipc::Writer::create(out, &schema)?)),
         }
     }
 
-    fn write(&mut self, rows: &RecordBatch) -> Result<()> {
+    fn write(&mut self, rows: &RecordBatch) -> Result<(), Reason> {
         match self {
-            Self::Parquet(writer) => writer.write(rows),
-            Self::Csv(writer) => writer.write(rows),
-            Self::Arrow(writer) => writer.write(rows),
+            Self::Parquet(writer) => writer.write(rows)?,
+            Self::Csv(writer) => writer.write(rows)?,
+            Self::Arrow(writer) => writer.write(rows)?,
         }
+        Ok(())
     }
 
-    /// Completes the file and makes it durable.
-    fn finish(self) -> Result<()> {
+    fn finish(self) -> Result<(), Reason> {
         match self {
-            Self::Parquet(writer) => writer.finish(),
-            Self::Csv(writer) => writer.finish(),
-            Self::Arrow(writer) => writer.finish(),
+            Self::Parquet(writer) => writer.finish()?,
+            Self::Csv(writer) => writer.finish()?,
+            Self::Arrow(writer) => writer.finish()?,
         }
+        Ok(())
     }
 }
 

@@ -1,19 +1,26 @@
 //! A dataset on its way from a hidden folder to a published version.
 
-use std::fs;
 use std::path::{Path, PathBuf};
 
 use arrow::array::RecordBatch;
 use chrono::{DateTime, Utc};
-use serde::Serialize;
 
-use super::{Writer, extension};
-use crate::error::{Error, Result};
+use super::blocks::Blocks;
+use super::content::{self, Content};
+use super::folder_names::escaped;
+use super::link::{self, Link};
+use super::partitions::{Limits, Partitions};
+use super::record::{ColumnRecord, RECORD, Record, Written, metadata, sort};
+use super::table::{Finished, Shelf, Table, settled};
+use super::{Encoding, retention};
+use crate::error::{Error, Reason, Result};
 use crate::file::{self, FileRecord, Staging};
-use crate::plan::{Format, Plan, describe};
-use crate::time::{to_record, unique_name};
+use crate::interface::{Period, Regime};
+use crate::plan::{Plan, Shape};
+use crate::time::unique_name;
 
-pub(super) const RECORD: &str = "dataset.json";
+/// The rows that are hashed and handed on at once.
+const BLOCK_ROWS: usize = 1 << 16;
 
 /// Where a dataset comes from.
 #[derive(Clone, Debug)]
@@ -22,8 +29,10 @@ pub struct Provenance {
     pub name: String,
     /// The text of its definition.
     pub definition: String,
-    /// The run whose observations it was built from.
-    pub run: String,
+    /// The runs whose observations it was built from.
+    pub runs: Vec<String>,
+    /// The instant after which nothing that was observed counts.
+    pub as_of: DateTime<Utc>,
     /// When it was built.
     pub built_at: DateTime<Utc>,
 }
@@ -37,29 +46,8 @@ pub struct Dataset {
     pub latest: PathBuf,
     /// Its files.
     pub files: Vec<FileRecord>,
-}
-
-/// What `dataset.json` says.
-#[derive(Debug, Serialize)]
-struct Record<'a> {
-    layout: u32,
-    name: &'a str,
-    version: &'a str,
-    bellwether: &'a str,
-    description: Option<&'a str>,
-    run: &'a str,
-    built_at: String,
-    definition: &'a str,
-    sort: Vec<&'a str>,
-    columns: Vec<ColumnRecord<'a>>,
-    files: &'a [FileRecord],
-}
-
-#[derive(Debug, Serialize)]
-struct ColumnRecord<'a> {
-    name: &'a str,
-    r#type: String,
-    nullable: bool,
+    /// The digest of what it says, whatever its files are.
+    pub content: String,
 }
 
 /// A dataset that is being written.
@@ -68,8 +56,28 @@ pub struct Publication {
     version: String,
     provenance: Provenance,
     staging: Staging,
-    writers: Vec<(String, Writer)>,
+    shelf: Shelf,
     rows: u64,
+    kind: Kind,
+}
+
+enum Kind {
+    Long { blocks: Blocks, content: Content, files: Files },
+    Wide { matrices: Vec<Matrix> },
+}
+
+/// The files of a long dataset.
+enum Files {
+    Whole(Table),
+    Folders(Partitions),
+}
+
+/// A matrix that was written.
+struct Matrix {
+    stem: String,
+    content: [u8; 32],
+    columns: Vec<ColumnRecord>,
+    finished: Finished,
 }
 
 impl Publication {
@@ -77,77 +85,164 @@ impl Publication {
     ///
     /// # Errors
     ///
-    /// When the folder cannot be written.
+    /// When the folder cannot be written, or something stands where a version or `latest` would.
     pub fn begin(datasets: &Path, plan: &Plan, provenance: Provenance) -> Result<Self> {
         let folder = datasets.join(&plan.name);
+        link::check(&folder)?;
         let version = unique_name(provenance.built_at);
         let staging = Staging::create(&folder, &version)?;
-        let create = |&format: &Format| {
-            let name = format!("{}.{}", plan.name, extension(format));
-            let writer = Writer::create(format, &staging.file(&name), &plan.dataset, &provenance)?;
-            Ok((name, writer))
+        let encoding = Encoding {
+            codec: plan.files.codec,
+            guard: plan.files.guard,
+            sort: sort(plan),
+            metadata: metadata(&provenance),
         };
-        let writers = plan.formats.iter().map(create).collect::<Result<Vec<_>>>()?;
-        Ok(Self { folder, version, provenance, staging, writers, rows: 0 })
+        let formats = plan.files.formats.clone();
+        let shelf = Shelf { root: staging.file(""), formats, row_group_rows: plan.files.row_group_rows, encoding };
+        let kind = match plan.dataset.shape {
+            Shape::Wide(_) => Kind::Wide { matrices: Vec::new() },
+            Shape::Long => Kind::long(plan, &shelf)?,
+        };
+        Ok(Self { folder, version, provenance, staging, shelf, rows: 0, kind })
     }
 
-    /// Adds rows to every file.
+    /// Adds rows to every file of a long dataset, in its order.
+    ///
+    /// # Errors
+    ///
+    /// When a file cannot be written, or there would be too many folders.
+    pub fn write(&mut self, rows: &RecordBatch) -> Result<()> {
+        let Kind::Long { blocks, content, files } = &mut self.kind else {
+            return Err(defect(&self.folder, "a wide dataset has matrices"));
+        };
+        self.rows += rows.num_rows() as u64;
+        let complete = blocks.push(rows).map_err(|error| file::encoding_failed(&self.folder, error.into()))?;
+        complete.iter().try_for_each(|block| deliver(block, content, files, &self.folder))
+    }
+
+    /// Adds a matrix to a wide dataset: dates, then a column for each ticker.
     ///
     /// # Errors
     ///
     /// When a file cannot be written.
-    pub fn write(&mut self, rows: &RecordBatch) -> Result<()> {
+    pub fn write_matrix(&mut self, period: Period, regime: Regime, value: &str, rows: &RecordBatch) -> Result<()> {
+        let Kind::Wide { matrices } = &mut self.kind else {
+            return Err(defect(&self.folder, "a long dataset has no matrices"));
+        };
         self.rows += rows.num_rows() as u64;
-        self.writers.iter_mut().try_for_each(|(_, writer)| writer.write(rows))
+        let stem = format!("{}-{}/{}", period.as_str(), regime.as_str(), escaped(value));
+        let mut content = Content::new(rows.schema_ref());
+        let hashed = || content.update(rows).map_err(|error| file::encoding_failed(&self.folder, error.into()));
+        let written = || {
+            let mut table = Table::create(&self.shelf, &stem, rows.schema_ref())?;
+            table.push(rows)?;
+            table.finish()
+        };
+        let (hashed, finished) = rayon::join(hashed, written);
+        hashed?;
+        let fields = rows.schema_ref().fields().iter();
+        let columns = ["date", value].iter().zip(fields).map(|(name, field)| ColumnRecord::new(name, field)).collect();
+        matrices.push(Matrix { stem, content: content.digest(), columns, finished: finished? });
+        Ok(())
     }
 
-    /// The rows written so far.
+    /// The rows written so far; those of every matrix.
     pub fn rows(&self) -> u64 {
         self.rows
     }
 
-    /// Completes the files, gives the folder its name, and moves `latest` to it.
+    /// Completes the files, gives the folder its name, moves `latest` to it, and removes versions that are too many.
     ///
     /// # Errors
     ///
     /// When the disk does not take it. The version before is then still the latest.
     pub fn publish(self, plan: &Plan) -> Result<Dataset> {
-        let Self { folder, version, provenance, staging, writers, rows } = self;
-        let mut files = Vec::with_capacity(writers.len());
-        for (name, writer) in writers {
-            writer.finish()?;
-            files.push(FileRecord::of(&staging.file(&name), &name, rows)?);
-        }
-        file::write_json(&staging.file(RECORD), &record(&version, &provenance, plan, &files))?;
+        let Self { folder, version, provenance, staging, shelf, rows, kind } = self;
+        let Completed { finished, columns, content } = kind.complete(plan, &folder)?;
+        let content = file::hex(&content);
+        let files = settled(&shelf.root, finished)?;
+        let written =
+            Written { version: &version, provenance: &provenance, columns, rows, content: &content, files: &files };
+        file::write_json(&staging.file(RECORD), &Record::of(plan, written))?;
         let path = folder.join(&version);
+        let link = Link::prepare(&folder, &version)?;
         staging.publish(&path)?;
-        let latest = folder.join("latest");
-        if fs::symlink_metadata(&latest).is_ok_and(|found| !found.is_symlink()) {
-            let source = std::io::Error::other("it is no link of bellwether's; move it away");
-            return Err(Error::Write { path: latest, source });
+        let latest = link.show()?;
+        if let Err(error) = retention::tidy(&folder, &version, plan.files.keep) {
+            tracing::warn!(folder = %folder.display(), %error, "cannot look for old versions of a dataset");
         }
-        file::point_latest(&folder, &version)?;
-        Ok(Dataset { path, latest, files })
+        Ok(Dataset { path, latest, files, content })
     }
 }
 
-fn record<'a>(version: &'a str, provenance: &'a Provenance, plan: &'a Plan, files: &'a [FileRecord]) -> Record<'a> {
-    let column = |field: &'a std::sync::Arc<arrow::datatypes::Field>| ColumnRecord {
-        name: field.name(),
-        r#type: describe(field),
-        nullable: field.is_nullable(),
-    };
-    Record {
-        layout: 1,
-        name: &provenance.name,
-        version,
-        bellwether: env!("CARGO_PKG_VERSION"),
-        description: plan.description.as_deref(),
-        run: &provenance.run,
-        built_at: to_record(provenance.built_at),
-        definition: &provenance.definition,
-        sort: plan.dataset.sort.iter().map(|column| column.name()).collect(),
-        columns: plan.dataset.schema.fields().iter().map(column).collect(),
-        files,
+/// What is known when all rows are written.
+struct Completed {
+    finished: Vec<Finished>,
+    columns: Vec<ColumnRecord>,
+    content: [u8; 32],
+}
+
+impl Kind {
+    fn long(plan: &Plan, shelf: &Shelf) -> Result<Self> {
+        let schema = &plan.dataset.schema;
+        let by = &plan.files.partition_by;
+        let files = if by.is_empty() {
+            Files::Whole(Table::create(shelf, &plan.name, schema)?)
+        } else {
+            let limits = Limits::default();
+            Files::Folders(Partitions::new(shelf.clone(), &plan.name, schema, by, &plan.dataset.sort, limits))
+        };
+        Ok(Self::Long { blocks: Blocks::new(schema.clone(), BLOCK_ROWS), content: Content::new(schema), files })
     }
+
+    fn complete(self, plan: &Plan, folder: &Path) -> Result<Completed> {
+        match self {
+            Self::Long { mut blocks, mut content, mut files } => {
+                let rest = blocks.rest().map_err(|error| file::encoding_failed(folder, error.into()))?;
+                rest.map_or(Ok(()), |block| deliver(&block, &mut content, &mut files, folder))?;
+                let finished = match files {
+                    Files::Whole(table) => vec![table.finish()?],
+                    Files::Folders(partitions) => partitions.finish()?,
+                };
+                let fields = plan.dataset.schema.fields().iter();
+                let columns = fields.map(|field| ColumnRecord::new(field.name(), field)).collect();
+                Ok(Completed { finished, columns, content: content.digest() })
+            }
+            Self::Wide { matrices } => {
+                let digests = matrices.iter().map(|matrix| (matrix.stem.as_str(), matrix.content));
+                let content = content::of_matrices(digests);
+                let mut columns: Vec<ColumnRecord> = Vec::new();
+                let mut finished = Vec::with_capacity(matrices.len());
+                for matrix in matrices {
+                    for column in matrix.columns {
+                        if !columns.iter().any(|known| known.name() == column.name()) {
+                            columns.push(column);
+                        }
+                    }
+                    finished.push((matrix.stem, matrix.finished));
+                }
+                finished.sort_by(|(one, _), (other, _)| one.cmp(other));
+                Ok(Completed {
+                    finished: finished.into_iter().map(|(_, finished)| finished).collect(),
+                    columns,
+                    content,
+                })
+            }
+        }
+    }
+}
+
+/// Hashes a block and writes it.
+fn deliver(block: &RecordBatch, content: &mut Content, files: &mut Files, folder: &Path) -> Result<()> {
+    let write = || match files {
+        Files::Whole(table) => table.push(block).and_then(|()| table.relieve()),
+        Files::Folders(partitions) => partitions.push(block),
+    };
+    let hash = || content.update(block).map_err(|error| file::encoding_failed(folder, error.into()));
+    let (hashed, written) = rayon::join(hash, write);
+    hashed.and(written)
+}
+
+fn defect(folder: &Path, what: &str) -> Error {
+    Error::Encode { path: folder.to_owned(), source: Reason::from(what) }
 }

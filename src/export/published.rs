@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
 
-use super::publication::RECORD;
+use super::record::{LAYOUT, RECORD};
 use crate::error::{Error, Result};
 use crate::file::{self, FileRecord};
 
@@ -14,12 +14,14 @@ use crate::file::{self, FileRecord};
 pub struct Version {
     /// Its folder.
     pub path: PathBuf,
-    /// Its files, as they were written.
+    /// Its files, as they were written; their names are paths below the folder, with `/`.
     pub files: Vec<FileRecord>,
 }
 
+/// What every form of `dataset.json` says.
 #[derive(Deserialize)]
 struct Record {
+    layout: u64,
     files: Vec<FileRecord>,
 }
 
@@ -27,15 +29,18 @@ struct Record {
 ///
 /// # Errors
 ///
-/// When a folder or a record cannot be read.
+/// When a folder or a record cannot be read, or a record was written by a later version.
 pub fn versions(datasets: &Path) -> Result<Vec<Version>> {
     let mut versions = Vec::new();
     for dataset in folders(datasets)? {
         for path in folders(&dataset)?.into_iter().filter(|path| path.join(RECORD).exists()) {
             let file = path.join(RECORD);
             let text = fs::read(&file).map_err(|source| Error::Read { path: file.clone(), source })?;
-            let Record { files } =
-                serde_json::from_slice(&text).map_err(|error| Error::Damaged { path: file, source: error.into() })?;
+            let Record { layout, files } = serde_json::from_slice(&text)
+                .map_err(|error| Error::Damaged { path: file.clone(), source: error.into() })?;
+            if layout > u64::from(LAYOUT) {
+                return Err(Error::Layout { path: file, layout, known: LAYOUT });
+            }
             versions.push(Version { path, files });
         }
     }

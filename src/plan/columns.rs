@@ -5,10 +5,10 @@ use std::sync::Arc;
 
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 
-use crate::definition::{Days, Statistic};
+use crate::definition::{Days, Lineage, Statistic};
 use crate::tables;
 
-/// A column that every long dataset has.
+/// A column of a long dataset that is not a feature.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Column {
     /// The symbol.
@@ -23,14 +23,35 @@ pub enum Column {
     Signal,
     /// The confidence.
     Confidence,
+    /// When the signal was first seen.
+    FirstObservedAt,
+    /// When the value that stands here was seen.
+    ObservedAt,
+    /// How often it was changed since it was first seen.
+    Revisions,
+    /// Whether it was first seen long after its date.
+    Backfilled,
+    /// The operation that gave it.
+    Source,
 }
 
 impl Column {
-    /// Every such column, in the order they are written.
-    pub const ALL: [Self; 6] = [Self::Ticker, Self::Date, Self::Period, Self::Regime, Self::Signal, Self::Confidence];
+    /// The columns that every dataset has, in the order they are written.
+    pub const BASE: [Self; 6] = [Self::Ticker, Self::Date, Self::Period, Self::Regime, Self::Signal, Self::Confidence];
 
     /// The columns that together name a row.
     pub const KEY: [Self; 4] = [Self::Ticker, Self::Date, Self::Period, Self::Regime];
+
+    /// The column of a choice.
+    pub(super) fn of(lineage: Lineage) -> Self {
+        match lineage {
+            Lineage::FirstObservedAt => Self::FirstObservedAt,
+            Lineage::ObservedAt => Self::ObservedAt,
+            Lineage::Revisions => Self::Revisions,
+            Lineage::Backfilled => Self::Backfilled,
+            Lineage::Source => Self::Source,
+        }
+    }
 
     /// Its name.
     pub fn name(self) -> &'static str {
@@ -41,6 +62,11 @@ impl Column {
             Self::Regime => "regime",
             Self::Signal => "signal",
             Self::Confidence => "confidence",
+            Self::FirstObservedAt => "first_observed_at",
+            Self::ObservedAt => "observed_at",
+            Self::Revisions => "revisions",
+            Self::Backfilled => "backfilled",
+            Self::Source => "source",
         }
     }
 
@@ -48,14 +74,42 @@ impl Column {
         match self {
             Self::Ticker => DataType::Utf8,
             Self::Date => tables::date(),
-            Self::Period | Self::Regime | Self::Signal => tables::choice(),
+            Self::Period | Self::Regime | Self::Signal | Self::Source => tables::choice(),
             Self::Confidence => DataType::Float64,
+            Self::FirstObservedAt | Self::ObservedAt => tables::instant(),
+            Self::Revisions => DataType::Int32,
+            Self::Backfilled => DataType::Boolean,
         }
     }
 }
 
-/// A feature: a statistic of the news in a window, or of the last article before it.
+/// One of the three articles of a summary.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reference {
+    /// The lowest-scoring one.
+    Low,
+    /// The highest-scoring one.
+    High,
+    /// The one that represents the average.
+    Avg,
+}
+
+impl Reference {
+    /// All three.
+    pub const ALL: [Self; 3] = [Self::Low, Self::High, Self::Avg];
+
+    /// Its name.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Low => "low",
+            Self::High => "high",
+            Self::Avg => "avg",
+        }
+    }
+}
+
+/// A feature: what was known of the news when a signal was given.
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Feature {
     /// How many articles.
     Count(Days),
@@ -65,34 +119,58 @@ pub enum Feature {
     Min(Days),
     /// The highest score.
     Max(Days),
+    /// The sample standard deviation of the scores.
+    Std(Days),
     /// The score of the last article.
     LastScore,
     /// The date of the last article.
     LastDate,
+    /// How many days the last article is older than the signal.
+    DaysSince,
+    /// A score of the last summary.
+    Summary(Reference),
+    /// How many days before the signal the last summary was seen.
+    SummaryDaysSince,
+    /// A field of the last record of historical sentiment.
+    Historical(Arc<str>),
 }
 
 impl Feature {
     /// The features of some windows and statistics: window by window, then the last article.
-    pub(super) fn of(windows: &[Days], statistics: &[Statistic]) -> Vec<Self> {
+    pub(super) fn of_articles(windows: &[Days], statistics: &[Statistic]) -> Vec<Self> {
         let in_window = |days: Days| {
             statistics.iter().filter_map(move |statistic| match statistic {
                 Statistic::Count => Some(Self::Count(days)),
                 Statistic::Mean => Some(Self::Mean(days)),
                 Statistic::Min => Some(Self::Min(days)),
                 Statistic::Max => Some(Self::Max(days)),
-                Statistic::Last => None,
+                Statistic::Std => Some(Self::Std(days)),
+                Statistic::Last | Statistic::DaysSince => None,
             })
         };
-        let last = statistics.contains(&Statistic::Last).then_some([Self::LastScore, Self::LastDate]);
-        windows.iter().flat_map(|&days| in_window(days)).chain(last.into_iter().flatten()).collect()
+        let mut features: Vec<Self> = windows.iter().flat_map(|&days| in_window(days)).collect();
+        if statistics.contains(&Statistic::Last) {
+            features.extend([Self::LastScore, Self::LastDate]);
+        }
+        if statistics.contains(&Statistic::DaysSince) {
+            features.push(Self::DaysSince);
+        }
+        features
     }
 
-    fn field(self) -> Field {
+    fn field(&self) -> Field {
         let (data_type, nullable) = match self {
             // No article in a window is a count of zero and a mean of nothing.
             Self::Count(_) => (DataType::Int32, false),
-            Self::Mean(_) | Self::Min(_) | Self::Max(_) | Self::LastScore => (DataType::Float64, true),
+            Self::DaysSince | Self::SummaryDaysSince => (DataType::Int32, true),
             Self::LastDate => (tables::date(), true),
+            Self::Mean(_)
+            | Self::Min(_)
+            | Self::Max(_)
+            | Self::Std(_)
+            | Self::LastScore
+            | Self::Summary(_)
+            | Self::Historical(_) => (DataType::Float64, true),
         };
         Field::new(self.to_string(), data_type, nullable)
     }
@@ -106,17 +184,25 @@ impl fmt::Display for Feature {
             Self::Mean(days) => write!(formatter, "news_mean_{days}"),
             Self::Min(days) => write!(formatter, "news_min_{days}"),
             Self::Max(days) => write!(formatter, "news_max_{days}"),
+            Self::Std(days) => write!(formatter, "news_std_{days}"),
             Self::LastScore => formatter.write_str("news_last_score"),
             Self::LastDate => formatter.write_str("news_last_date"),
+            Self::DaysSince => formatter.write_str("news_days_since"),
+            Self::Summary(reference) => write!(formatter, "summary_{}_score", reference.as_str()),
+            Self::SummaryDaysSince => formatter.write_str("summary_days_since"),
+            Self::Historical(field) => write!(formatter, "historical_{field}"),
         }
     }
 }
 
-/// The columns of a long dataset.
-pub(super) fn long(features: &[Feature]) -> SchemaRef {
-    let own = Column::ALL.iter().map(|column| Field::new(column.name(), column.data_type(), false));
-    let of_news = features.iter().map(|feature| feature.field());
-    Arc::new(Schema::new(own.chain(of_news).collect::<Vec<_>>()))
+/// The columns of a long dataset: its own, the features, and where each signal comes from.
+pub(super) fn long(columns: &[Column], features: &[Feature]) -> SchemaRef {
+    let own = |columns: &[Column]| -> Vec<Field> {
+        columns.iter().map(|column| Field::new(column.name(), column.data_type(), false)).collect()
+    };
+    let (base, lineage) = columns.split_at(Column::BASE.len());
+    let fields = own(base).into_iter().chain(features.iter().map(Feature::field)).chain(own(lineage));
+    Arc::new(Schema::new(fields.collect::<Vec<_>>()))
 }
 
 /// A column's type in words that do not depend on a library.
@@ -124,6 +210,8 @@ pub fn describe(field: &Field) -> String {
     let name = match field.data_type() {
         DataType::Utf8 => "text",
         DataType::Dictionary(_, _) => "text (dictionary)",
+        DataType::Timestamp(_, Some(_)) => "timestamp, microseconds, UTC",
+        DataType::Boolean => "true or false",
         DataType::Timestamp(_, None) => "timestamp, microseconds, no time zone",
         DataType::Int32 => "32-bit integer",
         DataType::Float64 => "64-bit float",

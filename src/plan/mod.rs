@@ -8,19 +8,21 @@ mod columns;
 mod meaning;
 mod request;
 
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::time::Duration;
 
 use arrow::datatypes::SchemaRef;
+use chrono::NaiveDate;
 use url::Url;
 
-pub use crate::definition::{Cron, Days, Format, NaiveRule, Statistic, Zone};
-pub use columns::{Column, Feature, describe};
+pub use crate::definition::{Availability, Cron, Days, Format, Lag, NaiveRule, Statistic, Vintage, Zone};
+pub use columns::{Column, Feature, Reference, describe};
 pub use request::Request;
 
 use crate::definition::Found;
 use crate::error::Result;
-use crate::interface::{Endpoint, Period, Regime, Ticker};
+use crate::interface::{Endpoint, Period, Regime, Sector, Ticker};
 use crate::secret::KeySource;
 
 /// Everything a run needs to know.
@@ -50,8 +52,8 @@ pub struct Plan {
     pub keep_extra: bool,
     /// The dataset.
     pub dataset: DatasetPlan,
-    /// The formats to write it in; at least one, none twice.
-    pub formats: Vec<Format>,
+    /// The files that it is written to.
+    pub files: FilesPlan,
     /// When a scheduler should run it.
     pub schedule: Option<Schedule>,
 }
@@ -120,19 +122,115 @@ pub struct Manners {
     pub patience: Duration,
 }
 
-/// The dataset: its dates, its features, its columns, its order.
+/// The dataset: which signals, their features, its columns, its order.
 #[derive(Clone, Debug)]
 pub struct DatasetPlan {
     /// How a date with an offset becomes one without.
     pub dates: NaiveRule,
-    /// How many days an article must be older than a signal.
-    pub lag: Days,
+    /// How much older than a signal the news must be that serves it.
+    pub lag: Lag,
+    /// Which news serves a signal.
+    pub availability: Availability,
     /// The features of the news, in the order of their columns.
     pub features: Vec<Feature>,
-    /// The columns, exactly as they are written.
+    /// The columns that are not features: those that every dataset has, then where a signal comes from.
+    pub columns: Vec<Column>,
+    /// All columns of a long dataset, exactly as they are written.
     pub schema: SchemaRef,
     /// The columns that order the rows; together they tell any two rows apart.
     pub sort: Vec<Column>,
+    /// Which of the signals that the definition asks for.
+    pub filter: Filter,
+    /// Which observation of a signal is taken.
+    pub vintage: Vintage,
+    /// A signal that was first seen later than this after its date is backfilled.
+    pub live_within: Days,
+    /// Rows or matrices.
+    pub shape: Shape,
+}
+
+/// What a dataset looks like.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Shape {
+    /// A row for each signal.
+    Long,
+    /// A matrix of dates and tickers for each period, regime, and one of these columns.
+    Wide(Vec<String>),
+}
+
+/// Which signals are taken. What is none takes all.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Filter {
+    /// Their tickers.
+    pub tickers: Option<BTreeSet<Ticker>>,
+    /// The sectors of their tickers.
+    pub sectors: Option<BTreeSet<Sector>>,
+    /// Their horizons.
+    pub periods: Option<BTreeSet<Period>>,
+    /// Their market regimes.
+    pub regimes: Option<BTreeSet<Regime>>,
+    /// The first day.
+    pub from: Option<NaiveDate>,
+    /// The day after the last.
+    pub to: Option<NaiveDate>,
+}
+
+impl Filter {
+    /// Takes what both take.
+    #[must_use]
+    pub fn and(self, other: Self) -> Self {
+        fn both<T: Ord + Clone>(one: Option<BTreeSet<T>>, other: Option<BTreeSet<T>>) -> Option<BTreeSet<T>> {
+            match (one, other) {
+                (Some(one), Some(other)) => Some(&one & &other),
+                (one, other) => one.or(other),
+            }
+        }
+        Self {
+            tickers: both(self.tickers, other.tickers),
+            sectors: both(self.sectors, other.sectors),
+            periods: both(self.periods, other.periods),
+            regimes: both(self.regimes, other.regimes),
+            from: self.from.max(other.from),
+            to: [self.to, other.to].into_iter().flatten().min(),
+        }
+    }
+}
+
+/// The files that a dataset is written to.
+#[derive(Clone, Debug)]
+pub struct FilesPlan {
+    /// Their formats; at least one, none twice.
+    pub formats: Vec<Format>,
+    /// How Parquet is compressed.
+    pub codec: Codec,
+    /// The rows of a row group of Parquet.
+    pub row_group_rows: usize,
+    /// The columns whose values are folders.
+    pub partition_by: Vec<Column>,
+    /// What is kept from a spreadsheet that reads CSV.
+    pub guard: Guard,
+    /// How many versions are kept.
+    pub keep: usize,
+}
+
+/// How the pages of a Parquet file are compressed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Codec {
+    /// Zstandard, with its level.
+    Zstd(u8),
+    /// Snappy.
+    Snappy,
+    /// Not at all.
+    None,
+}
+
+/// What is kept from a spreadsheet that reads CSV.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Guard {
+    /// Nothing.
+    None,
+    /// Texts that it would take for a formula.
+    Formulas,
 }
 
 /// When a scheduler should run a definition.

@@ -64,6 +64,13 @@ impl Request {
         format!("{}{mark}{query}", self.path())
     }
 
+    /// The sector of a request in words, which name it.
+    pub fn sector_of(words: &str) -> Option<&str> {
+        let (_, after) = words.split_once(" sector=")?;
+        // A sector may have blanks in its name; what follows it is the period.
+        Some(after.rsplit_once(" period=").map_or(after, |(sector, _)| sector))
+    }
+
     /// The query's pairs, in the order of the interface, without the key.
     pub fn query(&self) -> impl Iterator<Item = (&'static str, &str)> {
         [

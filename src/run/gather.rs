@@ -88,7 +88,9 @@ impl<'a> Gathering<'a> {
                 },
             };
             let requests = way.requests(&tickers);
-            let scope = Scope { source: *endpoint, requests: requests.iter().map(Request::to_string).collect() };
+            let filter = plan.dataset.filter.clone();
+            let scope =
+                Scope { source: *endpoint, requests: requests.iter().map(Request::to_string).collect(), filter };
             match self.wave("signals", requests).await? {
                 Wave::Gone => lacking.push(endpoint.as_str()),
                 Wave::Named(named) => {

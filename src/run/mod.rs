@@ -5,41 +5,44 @@
 //! and the next run of the same definition goes on from there.
 
 mod answer;
+mod build;
 mod demo;
 mod gather;
 mod progress;
+mod scope;
 mod summary;
 
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Instant;
 
-use chrono::TimeDelta;
 use tokio::task::spawn_blocking;
 use tokio_util::sync::CancellationToken;
 
+pub use build::{BuildOptions, Target, audit_leak, build};
 pub use demo::{DEMO_SEED, Demo};
 pub use progress::Progress;
 pub use summary::Summary;
 pub(crate) use summary::grouped;
 
 pub use crate::archive::Interrupted;
-use crate::archive::{Archive, Asked, Beginning, Scope, Unfinished, View, Vintage};
-use crate::dataset;
+use crate::archive::{Archive, Beginning, Unfinished, View};
 use crate::error::{Error, Result};
-use crate::export::{Dataset, Provenance, Publication};
 use crate::fetch::{Addresses, Client, host_of};
 use crate::plan::{Plan, Remote, Source};
 use crate::time::Clock;
 
+use build::{Work, newest};
 use gather::{Gathered, Gathering};
-use summary::Tally;
+use summary::Fetched;
 
 /// How a run is made, beside what its plan says.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// The folder that archive and datasets are in.
+    /// The folder that datasets and evidence are in.
     pub output: PathBuf,
+    /// The archive.
+    pub archive: PathBuf,
     /// Where the time comes from.
     pub clock: Clock,
     /// Whether an interrupted run of the same definition is gone on with.
@@ -51,10 +54,6 @@ pub struct Options {
 }
 
 impl Options {
-    fn archive(&self) -> PathBuf {
-        self.output.join("archive")
-    }
-
     fn evidence(&self) -> PathBuf {
         self.output.join("evidence")
     }
@@ -76,7 +75,7 @@ pub async fn run(plan: Plan, options: Options) -> Result<Summary> {
     let key = key(&plan)?;
     // Before anything is asked for: an output that cannot be written is no reason to trouble the service.
     let beginning = Beginning { definition: &plan.name, text: &plan.text, now, interrupted: options.interrupted };
-    let unfinished = Unfinished::begin(&options.archive(), beginning)?;
+    let unfinished = Unfinished::begin(&options.archive, beginning)?;
     let demo = match plan.source {
         Source::Demo => Some(Demo::start(now.date_naive()).await?),
         Source::Remote(_) => None,
@@ -91,8 +90,11 @@ pub async fn run(plan: Plan, options: Options) -> Result<Summary> {
     if let Some(demo) = demo {
         demo.stop().await;
     }
-    let summary = finish(Arc::clone(&plan), options, gathered?).await?;
-    Ok(Summary { elapsed: begun.elapsed(), retries: client.gauge().retries(), ..summary })
+    let mut summary = finish(Arc::clone(&plan), options, gathered?, begun).await?;
+    if let Some(fetched) = &mut summary.fetched {
+        fetched.retries = client.gauge().retries();
+    }
+    Ok(summary)
 }
 
 fn key(plan: &Plan) -> Result<Option<crate::secret::ApiKey>> {
@@ -107,62 +109,29 @@ fn addresses(remote: &Remote) -> Addresses {
 }
 
 /// The second half of a run: everything that needs only what was gathered.
-async fn finish(plan: Arc<Plan>, options: Options, gathered: Gathered) -> Result<Summary> {
+async fn finish(plan: Arc<Plan>, options: Options, gathered: Gathered, begun: Instant) -> Result<Summary> {
     blocking(move || {
         let Gathered { unfinished, scope, notes } = gathered;
-        let mut tally = Tally::of(&unfinished.records(), notes);
-        let (rejects, records) = (tally.rejects(), tally.records());
+        let fetched = Fetched::of(&unfinished.records());
         let max_share = plan.max_reject_share;
-        if rejects as f64 > records as f64 * max_share {
+        if fetched.rejects as f64 > fetched.records as f64 * max_share {
             let kept = unfinished.give_up(&options.evidence())?;
-            return Err(Error::TooManyRejects { rejects, records, max_share, kept });
+            return Err(Error::TooManyRejects { rejects: fetched.rejects, records: fetched.records, max_share, kept });
         }
         let stage = options.progress.stage("archive", 0);
-        let built_at = options.clock.now();
-        let run = unfinished.seal(built_at)?;
+        let run = unfinished.seal(options.clock.now())?;
         stage.done();
         let stage = options.progress.stage("dataset", 0);
-        let provenance = Provenance {
-            name: plan.name.clone(),
-            definition: plan.text.clone(),
-            run: run.seal().run.clone(),
-            built_at,
-        };
-        let publication = Publication::begin(&options.output.join("datasets"), &plan, provenance)?;
-        let view = View::of(Archive::open(&options.archive())?, built_at);
-        let dataset = publish(&plan, &view, &scope, publication, |rows| {
-            if options.stop.is_cancelled() {
-                return Err(Error::Interrupted);
-            }
-            tally.count(rows);
-            stage.advance(rows.num_rows() as u64);
-            Ok(())
-        })?;
+        let archive = Archive::open(&options.archive)?;
+        let as_of = newest(&archive);
+        let view = View::of(archive, as_of);
+        let work = Work { plan: &plan, view: &view, scope: &scope, stop: &options.stop };
+        let published = work.publish(&options.output, options.clock, &stage)?;
         stage.done();
-        Ok(tally.summary(&plan, &run, dataset))
+        let fetched = Fetched { run: run.path().to_owned(), changes: run.seal().changes, ..fetched };
+        Ok(Summary::of(&plan, published, Some(fetched), notes, begun.elapsed()))
     })
     .await
-}
-
-/// What a dataset takes of a cell.
-const AS_REVISED: Asked = Asked { vintage: Vintage::Latest, live_within: TimeDelta::days(3) };
-
-/// Builds the dataset of what is known and publishes it; `watch` sees every batch before it is written.
-fn publish(
-    plan: &Plan,
-    view: &View,
-    scope: &Scope,
-    mut publication: Publication,
-    mut watch: impl FnMut(&arrow::array::RecordBatch) -> Result<()>,
-) -> Result<Dataset> {
-    dataset::build(view.slabs(scope, AS_REVISED)?, &plan.dataset, |rows| {
-        watch(&rows)?;
-        publication.write(&rows)
-    })?;
-    if publication.rows() == 0 {
-        return Err(Error::Empty { name: plan.name.clone() });
-    }
-    publication.publish(plan)
 }
 
 /// Does work that would hold up the runtime's own threads.

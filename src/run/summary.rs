@@ -7,16 +7,17 @@ use std::time::Duration;
 
 use arrow::array::{AsArray, RecordBatch};
 use arrow::datatypes::TimestampMicrosecondType;
-use chrono::DateTime;
+use chrono::{DateTime, Utc};
 use serde_json::json;
 
-use crate::archive::{AnswerRecord, SealedRun};
+use crate::archive::{AnswerRecord, Counts};
 use crate::export::Dataset;
 use crate::file::FileRecord;
 use crate::plan::{Format, Plan};
 use crate::tables::Drift;
+use crate::time::to_record;
 
-/// What a run made.
+/// What a run or a build made.
 #[derive(Clone, Debug)]
 pub struct Summary {
     /// The rows of the dataset.
@@ -25,66 +26,80 @@ pub struct Summary {
     pub tickers: usize,
     /// Its first and last date, in microseconds of the naive clock.
     pub dates: Option<(i64, i64)>,
-    /// The requests that were answered.
-    pub requests: usize,
-    /// How often something was asked again.
-    pub retries: u64,
-    /// The records that were set aside.
-    pub rejects: u64,
-    /// Confidences outside 0 to 1.
-    pub unusual: u64,
-    /// Fields that the interface does not know.
-    pub drift: Vec<Drift>,
+    /// The instant as of which it was built.
+    pub as_of: DateTime<Utc>,
+    /// What was fetched for it, if anything was.
+    pub fetched: Option<Fetched>,
     /// What else a person should know, a line each.
     pub notes: Vec<String>,
-    /// How long the run took.
+    /// How long it took.
     pub elapsed: Duration,
-    /// The folder of the sealed run.
-    pub run: PathBuf,
     /// The folder of the dataset.
     pub dataset: PathBuf,
     /// The link to the latest version.
     pub latest: PathBuf,
     /// The dataset's files.
     pub files: Vec<FileRecord>,
+    /// The hash of its content.
+    pub content: String,
     /// The format of the first file.
     pub format: Format,
+}
+
+/// What a run fetched and archived.
+#[derive(Clone, Debug, Default)]
+pub struct Fetched {
+    /// The requests that were answered.
+    pub requests: usize,
+    /// How often something was asked again.
+    pub retries: u64,
+    /// The records that were typed or set aside.
+    pub records: u64,
+    /// The records that were set aside.
+    pub rejects: u64,
+    /// Confidences outside 0 to 1.
+    pub unusual: u64,
+    /// Fields that the interface does not know.
+    pub drift: Vec<Drift>,
+    /// What became of the cells of the archive.
+    pub changes: Counts,
+    /// The folder of the sealed run.
+    pub run: PathBuf,
+}
+
+impl Fetched {
+    /// What the answers of a run say of themselves.
+    pub(super) fn of(answers: &[AnswerRecord]) -> Self {
+        let mut fetched = Self { requests: answers.len(), ..Self::default() };
+        for answer in answers {
+            fetched.records += answer.request.rows + answer.request.rejects;
+            fetched.rejects += answer.request.rejects;
+            fetched.unusual += answer.unusual;
+            answer.drift.iter().cloned().for_each(|field| field.add_to(&mut fetched.drift));
+        }
+        fetched
+    }
+}
+
+/// A dataset that was published, and what was counted while its rows passed by.
+pub(super) struct Published {
+    pub(super) tally: Tally,
+    pub(super) dataset: Dataset,
+    pub(super) as_of: DateTime<Utc>,
 }
 
 /// What is counted while rows pass by.
 #[derive(Debug, Default)]
 pub(super) struct Tally {
-    requests: usize,
-    records: u64,
-    rejects: u64,
-    unusual: u64,
-    drift: Vec<Drift>,
-    notes: Vec<String>,
     rows: u64,
     tickers: BTreeSet<String>,
     dates: Option<(i64, i64)>,
 }
 
 impl Tally {
-    /// What the answers of a run say of themselves.
-    pub(super) fn of(answers: &[AnswerRecord], notes: Vec<String>) -> Self {
-        let mut tally = Self { requests: answers.len(), notes, ..Self::default() };
-        for answer in answers {
-            tally.records += answer.request.rows + answer.request.rejects;
-            tally.rejects += answer.request.rejects;
-            tally.unusual += answer.unusual;
-            answer.drift.iter().cloned().for_each(|field| field.add_to(&mut tally.drift));
-        }
-        tally
-    }
-
-    pub(super) fn rejects(&self) -> u64 {
-        self.rejects
-    }
-
-    /// The records that were typed or set aside.
-    pub(super) fn records(&self) -> u64 {
-        self.records
+    /// The rows so far.
+    pub(super) fn rows(&self) -> u64 {
+        self.rows
     }
 
     pub(super) fn count(&mut self, rows: &RecordBatch) {
@@ -107,50 +122,60 @@ impl Tally {
             }
         }
     }
-
-    pub(super) fn summary(self, plan: &Plan, run: &SealedRun, dataset: Dataset) -> Summary {
-        Summary {
-            rows: self.rows,
-            tickers: self.tickers.len(),
-            dates: self.dates,
-            requests: self.requests,
-            retries: 0,
-            rejects: self.rejects,
-            unusual: self.unusual,
-            drift: self.drift,
-            notes: self.notes,
-            elapsed: Duration::ZERO,
-            run: run.path().to_owned(),
-            dataset: dataset.path,
-            latest: dataset.latest,
-            files: dataset.files,
-            format: plan.formats.first().copied().unwrap_or(Format::Parquet),
-        }
-    }
 }
 
 impl Summary {
+    pub(super) fn of(
+        plan: &Plan,
+        published: Published,
+        fetched: Option<Fetched>,
+        notes: Vec<String>,
+        elapsed: Duration,
+    ) -> Self {
+        let Published { tally, dataset, as_of } = published;
+        Self {
+            rows: tally.rows,
+            tickers: tally.tickers.len(),
+            dates: tally.dates,
+            as_of,
+            fetched,
+            notes,
+            elapsed,
+            dataset: dataset.path,
+            latest: dataset.latest,
+            files: dataset.files,
+            content: dataset.content,
+            format: plan.files.formats.first().copied().unwrap_or(Format::Parquet),
+        }
+    }
+
     /// The summary as one JSON object, for programs.
     pub fn to_json(&self) -> serde_json::Value {
         let drift = |field: &Drift| json!({ "endpoint": field.endpoint, "field": field.field, "count": field.count, "example": field.example });
-        json!({
+        let mut json = json!({
             "event": "summary",
             "rows": self.rows,
             "tickers": self.tickers,
             "first_date": self.dates.map(|(first, _)| day(first)),
             "last_date": self.dates.map(|(_, last)| day(last)),
-            "requests": self.requests,
-            "retries": self.retries,
-            "rejects": self.rejects,
-            "unusual": self.unusual,
-            "drift": self.drift.iter().map(drift).collect::<Vec<_>>(),
+            "as_of": to_record(self.as_of),
             "notes": self.notes,
             "seconds": self.elapsed.as_secs_f64(),
-            "archive": self.run,
             "dataset": self.dataset,
             "latest": self.latest,
             "files": self.files,
-        })
+            "content": self.content,
+        });
+        if let Some(fetched) = &self.fetched {
+            json["requests"] = fetched.requests.into();
+            json["retries"] = fetched.retries.into();
+            json["rejects"] = fetched.rejects.into();
+            json["unusual"] = fetched.unusual.into();
+            json["drift"] = fetched.drift.iter().map(drift).collect();
+            json["changes"] = json!(fetched.changes);
+            json["archive"] = json!(fetched.run);
+        }
+        json
     }
 
     /// The line of Python that reads the dataset.
@@ -175,8 +200,36 @@ impl fmt::Display for Summary {
         if let Some((first, last)) = self.dates {
             writeln!(formatter, "dates     {} to {}", day(first), day(last))?;
         }
+        if let Some(fetched) = &self.fetched {
+            fetched.fmt(formatter)?;
+        } else {
+            writeln!(formatter, "as of     {}", to_record(self.as_of))?;
+        }
+        for note in &self.notes {
+            writeln!(formatter, "note      {note}")?;
+        }
+        writeln!(formatter, "bytes     {}", grouped(bytes))?;
+        writeln!(formatter, "time      {:.1} s", self.elapsed.as_secs_f64())?;
+        if let Some(fetched) = &self.fetched {
+            writeln!(formatter, "archive   {}", fetched.run.display())?;
+        }
+        for file in &self.files {
+            writeln!(formatter, "dataset   {}", self.dataset.join(&file.name).display())?;
+        }
+        writeln!(formatter, "python    {}", self.python())
+    }
+}
+
+impl fmt::Display for Fetched {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let retried = if self.retries > 0 { format!(", {} asked again", grouped(self.retries)) } else { String::new() };
         writeln!(formatter, "requests  {}{retried}", grouped(self.requests as u64))?;
+        let Counts { added, revised, withdrawn, delisted, .. } = self.changes;
+        let [added, revised, withdrawn] = [added, revised, withdrawn].map(grouped);
+        writeln!(formatter, "changes   {added} added, {revised} revised, {withdrawn} withdrawn")?;
+        if delisted > 0 {
+            writeln!(formatter, "gone      {} series are no longer listed", grouped(delisted))?;
+        }
         writeln!(formatter, "rejects   {}", grouped(self.rejects))?;
         if self.unusual > 0 {
             writeln!(formatter, "unusual   {} confidences outside 0 to 1", grouped(self.unusual))?;
@@ -184,16 +237,7 @@ impl fmt::Display for Summary {
         for Drift { endpoint, field, count, example } in &self.drift {
             writeln!(formatter, "unknown   {field} of {endpoint}, {} times, such as {example}", grouped(*count))?;
         }
-        for note in &self.notes {
-            writeln!(formatter, "note      {note}")?;
-        }
-        writeln!(formatter, "bytes     {}", grouped(bytes))?;
-        writeln!(formatter, "time      {:.1} s", self.elapsed.as_secs_f64())?;
-        writeln!(formatter, "archive   {}", self.run.display())?;
-        for file in &self.files {
-            writeln!(formatter, "dataset   {}", self.dataset.join(&file.name).display())?;
-        }
-        writeln!(formatter, "python    {}", self.python())
+        Ok(())
     }
 }
 

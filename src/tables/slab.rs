@@ -1,6 +1,11 @@
 //! What the archive hands to the dataset: some whole tickers at a time.
 
+use std::sync::Arc;
+
 use arrow::array::RecordBatch;
+use arrow::datatypes::{Field, Schema, SchemaRef};
+
+use super::{Table, instant};
 
 /// Some whole tickers, in the order of their symbols.
 ///
@@ -8,16 +13,25 @@ use arrow::array::RecordBatch;
 /// ticker can ever meet a row of another.
 #[derive(Clone, Debug)]
 pub struct Slab {
-    /// Their signals, in the columns of [`Slab::SIGNALS`], ordered by ticker.
+    /// Their signals, in the columns of the archive's view of them, ordered by series and date.
     pub signals: RecordBatch,
-    /// Their articles, in the columns of [`Slab::ARTICLES`], ordered by ticker.
-    pub articles: RecordBatch,
+    /// What was said of their news: articles, summaries and historical sentiment, in the columns of
+    /// [`Slab::news_schema`].
+    pub news: [RecordBatch; 3],
 }
 
 impl Slab {
-    /// The columns of the signals.
-    pub const SIGNALS: [&str; 7] = ["ticker", "period", "regime", "date", "utc_offset_minutes", "signal", "confidence"];
+    /// The tables of news, in their order in a slab.
+    pub const NEWS: [Table; 3] = [Table::Articles, Table::Summaries, Table::SentimentHistory];
 
-    /// The columns of the articles.
-    pub const ARTICLES: [&str; 4] = ["ticker", "date", "place", "score"];
+    /// The columns of a table of news: those of its file that name a cell and say what it is, and from when to when the
+    /// service was known to say so; a null end says that it still does.
+    pub fn news_schema(table: Table) -> SchemaRef {
+        let all = table.schema();
+        let said = all.fields().len() - 2;
+        let mut fields: Vec<Field> = all.fields()[..said].iter().map(|field| field.as_ref().clone()).collect();
+        fields.push(Field::new("seen_from", instant(), false));
+        fields.push(Field::new("seen_until", instant(), true));
+        Arc::new(Schema::new(fields))
+    }
 }

@@ -115,6 +115,7 @@ impl Day {
         let plan = Plan::of(Found::new("days.toml".into(), definition).expect("a name")).expect("a plan");
         let options = Options {
             output: place.file("output"),
+            archive: place.file("output/archive"),
             clock: Clock::Fixed(evening(self.universe.today())),
             interrupted: Interrupted::TakenUp,
             progress: Progress::Quiet,
@@ -217,14 +218,14 @@ fn each_day_records_what_was_rewritten_and_what_is_new_and_no_more() {
         let summary = service.run(&place);
         let earlier = last.as_ref().map(|(before, _): &(Day, Summary)| before.universe.today());
 
-        let recorded = read(&summary.run.join("signals.parquet"));
+        let recorded = read(&summary.fetched.as_ref().expect("it fetched").run.join("signals.parquet"));
         assert_eq!(changed(&recorded, "withdrawn").num_rows(), 0, "{today}: what leaves the window is not withdrawn");
         let added = signals(&changed(&recorded, "added"));
         let is_new = |date: NaiveDate| earlier.is_none_or(|earlier| date > earlier);
         assert!(added.keys().eq(&service.cells(is_new)), "{today}: {} signals are added", added.len());
         let revised = signals(&changed(&recorded, "revised"));
 
-        let articles = read(&summary.run.join("articles.parquet"));
+        let articles = read(&summary.fetched.as_ref().expect("it fetched").run.join("articles.parquet"));
         assert_eq!(changed(&articles, "withdrawn").num_rows(), 0, "{today}: what leaves the list is not withdrawn");
         let now = service.listed();
         let new: Scores =

@@ -6,6 +6,7 @@ mod days;
 mod definitions;
 mod disks;
 mod faults;
+mod joins;
 mod kills;
 mod memory;
 mod model;

@@ -19,10 +19,10 @@ use std::thread;
 use arrow::array::{AsArray, RecordBatch};
 use arrow::compute::cast;
 use arrow::datatypes::DataType;
-use bellwether::archive::{Archive, Asked, Seal, View, Vintage};
+use bellwether::archive::{Archive, Asked, Seal, View};
 use bellwether::definition::Found;
 use bellwether::error::Error;
-use bellwether::plan::Plan;
+use bellwether::plan::{Plan, Vintage};
 use bellwether::run::{self, Interrupted, Options, Progress};
 use bellwether::tables::Table;
 use bellwether::time::Clock;
@@ -125,6 +125,7 @@ impl World {
         self.model.pulls.push((self.now.timestamp_micros(), answers));
         let options = Options {
             output: self.place.file("output"),
+            archive: self.place.file("output/archive"),
             clock: Clock::Fixed(self.now),
             interrupted: Interrupted::TakenUp,
             progress: Progress::Quiet,

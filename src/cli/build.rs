@@ -1,0 +1,164 @@
+//! `bellwether build`: a dataset out of the archive, as it was known at an instant.
+
+use std::collections::BTreeSet;
+use std::io::{self, IsTerminal};
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+
+use chrono::{DateTime, NaiveDate, NaiveTime, SubsecRound, Utc};
+
+use super::{interruptible, say};
+use crate::error::Result;
+use crate::interface::{Period, Regime, Sector, Ticker};
+use crate::plan::{Filter, Format, Plan, Shape, Vintage};
+use crate::run::{BuildOptions, Progress, Target, build};
+use crate::time::Clock;
+
+/// Build the dataset of a definition from the archive alone, with no network.
+#[derive(Debug, clap::Args)]
+pub(super) struct Build {
+    /// A definition: its name in `pipelines/`, or a path.
+    definition: String,
+
+    /// Only what had been observed by this instant: `2026-03-31`, the end of that day in UTC, or `2026-03-31T18:00:00Z`.
+    /// All that the archive knows if it is not given.
+    #[arg(long, value_name = "INSTANT", value_parser = instant)]
+    as_of: Option<DateTime<Utc>>,
+
+    /// Which observation of a signal is taken: `latest`, as revised, or `first`, as first published.
+    #[arg(long, value_name = "VINTAGE", value_parser = worded::<Vintage>)]
+    vintage: Option<Vintage>,
+
+    /// Only these tickers.
+    #[arg(long = "ticker", value_name = "TICKER", value_parser = known::<Ticker>)]
+    tickers: Vec<Ticker>,
+
+    /// Only tickers of these sectors.
+    #[arg(long = "sector", value_name = "SECTOR", value_parser = known::<Sector>)]
+    sectors: Vec<Sector>,
+
+    /// Only these horizons.
+    #[arg(long = "period", value_name = "PERIOD", value_parser = known::<Period>)]
+    periods: Vec<Period>,
+
+    /// Only these market regimes.
+    #[arg(long = "regime", value_name = "REGIME", value_parser = known::<Regime>)]
+    regimes: Vec<Regime>,
+
+    /// Only dates from this day on.
+    #[arg(long, value_name = "DAY")]
+    from: Option<NaiveDate>,
+
+    /// Only dates before this day.
+    #[arg(long, value_name = "DAY")]
+    to: Option<NaiveDate>,
+
+    /// Write these formats, and not those of the definition.
+    #[arg(long = "format", value_name = "FORMAT", value_parser = worded::<Format>)]
+    formats: Vec<Format>,
+
+    /// The folder for datasets, or `-` for standard output.
+    #[arg(long, default_value = "output", value_name = "FOLDER")]
+    output: PathBuf,
+
+    /// The folder of the archive, `archive` in the folder for datasets if it is not given.
+    #[arg(long, value_name = "FOLDER")]
+    archive: Option<PathBuf>,
+
+    /// Say nothing but errors.
+    #[arg(long, short)]
+    quiet: bool,
+}
+
+impl Build {
+    pub(super) fn execute(self) -> Result<()> {
+        let mut plan = Plan::find(&self.definition)?;
+        let is_piped = self.output == Path::new("-");
+        let folder = if is_piped { Path::new("output") } else { &self.output };
+        let archive = self.archive.clone().unwrap_or_else(|| folder.join("archive"));
+        self.change(&mut plan)?;
+        let target = match (is_piped, &plan.files.formats[..]) {
+            (false, _) => Target::Published(self.output.clone()),
+            (true, [_]) if plan.dataset.shape != Shape::Long => {
+                return Err(usage(
+                    "a wide dataset is many files, and standard output is one",
+                    "leave `--output -` out",
+                ));
+            }
+            (true, [format]) => Target::Stdout(*format),
+            (true, _) => return Err(usage("several formats to one output", "name one: `--format arrow`")),
+        };
+        let progress = match io::stderr().is_terminal() {
+            _ if self.quiet || is_piped => Progress::Quiet,
+            true => Progress::bars(),
+            false => Progress::Lines,
+        };
+        let as_of = self.as_of;
+        let summary = interruptible(async |stop| {
+            build(plan, BuildOptions { archive, target, clock: Clock::System, as_of, progress, stop }).await
+        })?;
+        match summary {
+            Some(summary) if !self.quiet => say(&summary.to_string()),
+            _ => Ok(()),
+        }
+    }
+
+    /// Lets what was typed here narrow or replace what the definition says.
+    fn change(&self, plan: &mut Plan) -> Result<()> {
+        fn set<T: Ord + Clone>(values: &[T]) -> Option<BTreeSet<T>> {
+            (!values.is_empty()).then(|| values.iter().cloned().collect())
+        }
+        let filter = Filter {
+            tickers: set(&self.tickers),
+            sectors: set(&self.sectors),
+            periods: set(&self.periods),
+            regimes: set(&self.regimes),
+            from: self.from,
+            to: self.to,
+        };
+        plan.dataset.filter = std::mem::take(&mut plan.dataset.filter).and(filter);
+        if let Filter { from: Some(from), to: Some(to), .. } = plan.dataset.filter
+            && from >= to
+        {
+            return Err(usage(&format!("no dates from {from} to before {to}"), "put `--to` after `--from`"));
+        }
+        plan.dataset.vintage = self.vintage.unwrap_or(plan.dataset.vintage);
+        if !self.formats.is_empty() {
+            plan.files.formats.clear();
+            for &format in &self.formats {
+                if !plan.files.formats.contains(&format) {
+                    plan.files.formats.push(format);
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+fn usage(what: &str, hint: &'static str) -> crate::error::Error {
+    crate::error::Error::Usage { what: what.to_owned(), hint }
+}
+
+/// An instant: with its offset, or a day, which is taken whole.
+fn instant(text: &str) -> Result<DateTime<Utc>, String> {
+    if let Ok(day) = NaiveDate::from_str(text) {
+        let end = day.succ_opt().map(|next| next.and_time(NaiveTime::MIN).and_utc());
+        return end
+            .map(|end| end - chrono::TimeDelta::microseconds(1))
+            .ok_or_else(|| "there is no later day".to_owned());
+    }
+    let instant = DateTime::parse_from_rfc3339(text);
+    instant.map(|instant| instant.with_timezone(&Utc).trunc_subsecs(6)).map_err(|error| {
+        format!("{error}; write a day, `2026-03-31`, or an instant with its offset, `2026-03-31T18:00:00Z`")
+    })
+}
+
+/// One of a closed set of the service, refused with its hint.
+fn known<T: FromStr<Err = crate::interface::Unknown>>(text: &str) -> Result<T, String> {
+    text.parse().map_err(|unknown: crate::interface::Unknown| format!("{unknown}; {}", unknown.hint))
+}
+
+/// One of a closed set of definitions, refused with its hint.
+fn worded<T: FromStr<Err = String>>(text: &str) -> Result<T, String> {
+    text.parse().map_err(|refusal: String| refusal.replace('\n', "; "))
+}

@@ -1,0 +1,58 @@
+//! The dates that have signals, by which trading days are counted.
+
+use arrow::array::AsArray;
+use arrow::datatypes::{Int16Type, TimestampMicrosecondType};
+
+use super::codes::{Day, column, day};
+use super::naive;
+use crate::error::Result;
+use crate::plan::{DatasetPlan, Lag};
+use crate::tables::Slab;
+
+/// Every day that has a signal, in order.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Calendar(Vec<Day>);
+
+impl Calendar {
+    /// The days of some slabs.
+    pub(super) fn of(slabs: impl Iterator<Item = Result<Slab>>, plan: &DatasetPlan) -> Result<Self> {
+        let mut days: Vec<Day> = Vec::new();
+        for slab in slabs {
+            let signals = slab?.signals;
+            let dates = column(&signals, "date").as_primitive::<TimestampMicrosecondType>();
+            let offsets = column(&signals, "utc_offset_minutes").as_primitive::<Int16Type>();
+            days.extend(naive::dates(dates, offsets, plan.dates).into_iter().map(day));
+            days.sort_unstable();
+            days.dedup();
+        }
+        Ok(Self(days))
+    }
+
+    /// The last day whose news serves a signal of a day.
+    pub(super) fn cutoff(&self, date: Day, lag: Lag) -> Day {
+        match lag {
+            Lag::Calendar(days) => date - days.count(),
+            Lag::Trading(count) => {
+                let place = self.0.partition_point(|&day| day < date);
+                // Before the first date that has signals nobody knows which days were trading days.
+                place.checked_sub(usize::from(count)).map_or(Day::MIN, |place| self.0[place])
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Calendar, Day};
+    use crate::plan::Lag;
+
+    #[test]
+    fn a_trading_day_back_is_the_last_date_before_that_has_signals() {
+        let calendar = Calendar(vec![10, 11, 14, 15]);
+        for (date, lag, expected) in
+            [(14, "1 trading day", 11), (15, "2 trading days", 11), (10, "1 trading day", Day::MIN), (14, "1d", 13)]
+        {
+            assert_eq!(calendar.cutoff(date, lag.parse::<Lag>().unwrap()), expected, "{date} {lag}");
+        }
+    }
+}

@@ -1,0 +1,223 @@
+//! Puts rows in order that do not come in it: sorted stretches are merged, and laid aside in files when they are many.
+
+use std::fs::{self, File};
+use std::io::BufReader;
+use std::path::PathBuf;
+
+use arrow::array::RecordBatch;
+use arrow::compute::interleave_record_batch;
+use arrow::datatypes::SchemaRef;
+use arrow::error::ArrowError;
+use arrow::ipc::reader::FileReader;
+use arrow::ipc::writer::FileWriter;
+use arrow::row::{RowConverter, Rows, SortField};
+
+use crate::error::{Error, Result};
+use crate::file;
+use crate::plan::{Column, DatasetPlan};
+
+/// The size of what is held before it is laid aside.
+const HELD_BYTES: usize = 256 << 20;
+
+/// Rows of a stretch that are read, and rows that are delivered, at a time.
+const ROWS_AT_ONCE: usize = 1 << 13;
+
+/// Stretches of rows, each in order, on their way to one order.
+pub(super) struct Sorting<'a> {
+    plan: &'a DatasetPlan,
+    /// Where stretches are laid aside.
+    scratch: PathBuf,
+    held: Vec<RecordBatch>,
+    bytes: usize,
+    files: Vec<PathBuf>,
+}
+
+impl<'a> Sorting<'a> {
+    pub(super) fn new(plan: &'a DatasetPlan, scratch: PathBuf) -> Self {
+        Self { plan, scratch, held: Vec::new(), bytes: 0, files: Vec::new() }
+    }
+
+    /// Adds a stretch.
+    pub(super) fn add(&mut self, rows: RecordBatch) -> Result<()> {
+        self.bytes += rows.get_array_memory_size();
+        self.held.push(rows);
+        if self.bytes < HELD_BYTES {
+            return Ok(());
+        }
+        // What is held becomes one longer stretch.
+        let held = std::mem::take(&mut self.held);
+        self.bytes = 0;
+        fs::create_dir_all(&self.scratch).map_err(|source| Error::Write { path: self.scratch.clone(), source })?;
+        let path = self.scratch.join(format!("{}.arrow", self.files.len()));
+        let failed = |error: ArrowError| file::encoding_failed(&path, error.into());
+        let mut out = FileWriter::try_new_buffered(file::create(&path)?, &self.plan.schema).map_err(failed)?;
+        merge(self.plan, held.into_iter().map(Stretch::Held).collect(), |rows| out.write(&rows).map_err(failed))?;
+        out.finish().map_err(failed)?;
+        self.files.push(path);
+        Ok(())
+    }
+
+    /// Delivers all rows in order.
+    pub(super) fn finish(mut self, deliver: impl FnMut(RecordBatch) -> Result<()>) -> Result<()> {
+        let mut stretches = Vec::new();
+        for path in &self.files {
+            let reader = FileReader::try_new_buffered(file::open(path)?, None)
+                .map_err(|error| Error::Damaged { path: path.clone(), source: error.into() })?;
+            stretches.push(Stretch::Laid(path.clone(), Box::new(reader)));
+        }
+        stretches.extend(std::mem::take(&mut self.held).into_iter().map(Stretch::Held));
+        merge(self.plan, stretches, deliver)
+    }
+}
+
+impl Drop for Sorting<'_> {
+    fn drop(&mut self) {
+        if !self.files.is_empty() {
+            // What stays behind is hidden, and nobody reads it.
+            let _ = fs::remove_dir_all(&self.scratch);
+        }
+    }
+}
+
+/// Rows in order.
+enum Stretch {
+    Held(RecordBatch),
+    Laid(PathBuf, Box<FileReader<BufReader<File>>>),
+}
+
+impl Stretch {
+    /// The next rows; none at the end.
+    fn next(&mut self) -> Result<Option<RecordBatch>> {
+        match self {
+            Self::Held(rows) => {
+                let count = ROWS_AT_ONCE.min(rows.num_rows());
+                let next = rows.slice(0, count);
+                *rows = rows.slice(count, rows.num_rows() - count);
+                Ok((count > 0).then_some(next))
+            }
+            Self::Laid(path, reader) => {
+                let damaged = |error: ArrowError| Error::Damaged { path: path.clone(), source: error.into() };
+                reader.next().transpose().map_err(damaged)
+            }
+        }
+    }
+}
+
+/// The rows of a stretch that are merged now.
+struct Head {
+    stretch: Stretch,
+    rows: RecordBatch,
+    order: Rows,
+    at: usize,
+}
+
+/// Merges stretches. Of equal rows, which a dataset does not have, the earlier stretch comes first.
+fn merge(
+    plan: &DatasetPlan,
+    stretches: Vec<Stretch>,
+    mut deliver: impl FnMut(RecordBatch) -> Result<()>,
+) -> Result<()> {
+    let order = Order::of(plan)?;
+    let mut heads = Vec::with_capacity(stretches.len());
+    for mut stretch in stretches {
+        if let Some(rows) = stretch.next()? {
+            heads.push(Head { stretch, order: order.rows(&rows)?, rows, at: 0 });
+        }
+    }
+    // The places of the heads as a heap: the least is first.
+    let mut heap: Vec<usize> = (0..heads.len()).collect();
+    heap.sort_by(|&one, &other| compare(&heads, one, other));
+    let mut out = Output { batches: Vec::new(), places: Vec::new(), taken: vec![None; heads.len()] };
+    while let Some(&least) = heap.first() {
+        let head = &mut heads[least];
+        out.take(least, head);
+        head.at += 1;
+        if head.at == head.rows.num_rows() {
+            out.taken[least] = None;
+            match head.stretch.next()? {
+                Some(rows) => (head.order, head.rows, head.at) = (order.rows(&rows)?, rows, 0),
+                None => {
+                    let last = heap.len() - 1;
+                    heap.swap(0, last);
+                    heap.pop();
+                }
+            }
+        }
+        sink(&heads, &mut heap);
+        if out.places.len() == ROWS_AT_ONCE {
+            deliver(out.flush()?)?;
+        }
+    }
+    if out.places.is_empty() { Ok(()) } else { deliver(out.flush()?) }
+}
+
+fn compare(heads: &[Head], one: usize, other: usize) -> std::cmp::Ordering {
+    let row = |head: usize| heads[head].order.row(heads[head].at);
+    row(one).cmp(&row(other)).then(one.cmp(&other))
+}
+
+/// Lets the first of a heap down to where it belongs.
+fn sink(heads: &[Head], heap: &mut [usize]) {
+    let mut parent = 0;
+    loop {
+        let children = [2 * parent + 1, 2 * parent + 2].into_iter().filter(|&child| child < heap.len());
+        let Some(least) = children.min_by(|&one, &other| compare(heads, heap[one], heap[other])) else { return };
+        if compare(heads, heap[parent], heap[least]).is_le() {
+            return;
+        }
+        heap.swap(parent, least);
+        parent = least;
+    }
+}
+
+/// Rows that were taken and not yet delivered.
+struct Output {
+    batches: Vec<RecordBatch>,
+    /// Which batch, and which row of it.
+    places: Vec<(usize, usize)>,
+    /// Where the rows of each head are among the batches.
+    taken: Vec<Option<usize>>,
+}
+
+impl Output {
+    fn take(&mut self, head: usize, of: &Head) {
+        let batch = *self.taken[head].get_or_insert_with(|| {
+            self.batches.push(of.rows.clone());
+            self.batches.len() - 1
+        });
+        self.places.push((batch, of.at));
+    }
+
+    fn flush(&mut self) -> Result<RecordBatch> {
+        let batches: Vec<&RecordBatch> = self.batches.iter().collect();
+        let rows = interleave_record_batch(&batches, &self.places);
+        self.batches.clear();
+        self.places.clear();
+        self.taken.fill(None);
+        rows.map_err(|error| Error::Join { source: error.into() })
+    }
+}
+
+/// What rows are ordered by, as bytes that compare as rows do.
+struct Order {
+    converter: RowConverter,
+    places: Vec<usize>,
+}
+
+impl Order {
+    fn of(plan: &DatasetPlan) -> Result<Self> {
+        let place = |column: &Column| plan.schema.index_of(column.name());
+        let places = plan.sort.iter().map(place).collect::<Result<Vec<_>, _>>();
+        let made = places.and_then(|places| {
+            let schema: &SchemaRef = &plan.schema;
+            let fields = places.iter().map(|&place| SortField::new(schema.field(place).data_type().clone()));
+            Ok(Self { converter: RowConverter::new(fields.collect())?, places })
+        });
+        made.map_err(|error| Error::Join { source: error.into() })
+    }
+
+    fn rows(&self, rows: &RecordBatch) -> Result<Rows> {
+        let columns: Vec<_> = self.places.iter().map(|&place| std::sync::Arc::clone(rows.column(place))).collect();
+        self.converter.convert_columns(&columns).map_err(|error| Error::Join { source: error.into() })
+    }
+}

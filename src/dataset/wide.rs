@@ -1,0 +1,144 @@
+//! The rows of a dataset as matrices: dates down, tickers across, one for each period, regime and value.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use arrow::array::{
+    Array, ArrayRef, AsArray, Int8Array, RecordBatch, StringArray, TimestampMicrosecondArray, UInt32Array,
+};
+use arrow::compute::take;
+use arrow::datatypes::{DataType, Field, Int8Type, Schema, TimestampMicrosecondType};
+use arrow::error::ArrowError;
+
+use crate::error::{Error, Result};
+use crate::interface::{Period, Regime, Signal};
+use crate::plan::Column;
+use crate::tables;
+
+/// Matrices that are being filled. Rows come ticker by ticker.
+#[derive(Debug)]
+pub struct Wide {
+    /// The columns that become matrices.
+    values: Vec<String>,
+    matrices: BTreeMap<(Period, Regime), Vec<History>>,
+}
+
+/// What one ticker has in one period and regime.
+#[derive(Debug)]
+struct History {
+    ticker: String,
+    /// Most tickers have the same dates as the one before.
+    dates: Arc<Vec<i64>>,
+    /// A column for each value.
+    values: Vec<ArrayRef>,
+}
+
+impl Wide {
+    /// No matrices yet, of some columns.
+    pub fn new(values: &[String]) -> Self {
+        Self { values: values.to_vec(), matrices: BTreeMap::new() }
+    }
+
+    /// Adds rows of a long dataset, ordered by ticker and date.
+    ///
+    /// # Errors
+    ///
+    /// Never in practice: the columns are those that the plan names.
+    pub fn add(&mut self, rows: &RecordBatch) -> Result<()> {
+        self.add_rows(rows).map_err(failed)
+    }
+
+    fn add_rows(&mut self, rows: &RecordBatch) -> Result<(), ArrowError> {
+        let column = |name: &str| rows.column_by_name(name).expect("a long dataset has the column");
+        let tickers: &StringArray = column(Column::Ticker.name()).as_string::<i32>();
+        let dates = column(Column::Date.name()).as_primitive::<TimestampMicrosecondType>().values();
+        let periods = codes::<Period>(column(Column::Period.name()));
+        let regimes = codes::<Regime>(column(Column::Regime.name()));
+        let values = self.values.iter().map(|name| valued(name, column(name))).collect::<Result<Vec<_>, _>>()?;
+        let mut start = 0;
+        while start < rows.num_rows() {
+            let ticker = tickers.value(start);
+            let end = (start..rows.num_rows()).find(|&row| tickers.value(row) != ticker).unwrap_or(rows.num_rows());
+            let mut by_pair: BTreeMap<(Period, Regime), Vec<u32>> = BTreeMap::new();
+            for row in start..end {
+                by_pair.entry((periods[row], regimes[row])).or_default().push(row as u32);
+            }
+            for (pair, places) in by_pair {
+                let places = UInt32Array::from(places);
+                let own: Vec<i64> = places.values().iter().map(|&row| dates[row as usize]).collect();
+                let values = values.iter().map(|column| take(column, &places, None)).collect::<Result<_, _>>()?;
+                let histories = self.matrices.entry(pair).or_default();
+                let dates = match histories.last() {
+                    Some(last) if *last.dates == own => Arc::clone(&last.dates),
+                    _ => Arc::new(own),
+                };
+                histories.push(History { ticker: ticker.to_owned(), dates, values });
+            }
+            start = end;
+        }
+        Ok(())
+    }
+
+    /// Delivers every matrix: by period, regime and value.
+    ///
+    /// # Errors
+    ///
+    /// Whatever `deliver` returns.
+    pub fn finish(self, mut deliver: impl FnMut(Period, Regime, &str, &RecordBatch) -> Result<()>) -> Result<()> {
+        for ((period, regime), histories) in self.matrices {
+            let mut dates: Vec<i64> = Vec::new();
+            for history in &histories {
+                if dates != *history.dates {
+                    dates.extend_from_slice(&history.dates);
+                    dates.sort_unstable();
+                    dates.dedup();
+                }
+            }
+            for (place, value) in self.values.iter().enumerate() {
+                deliver(period, regime, value, &matrix(&dates, &histories, place).map_err(failed)?)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+fn matrix(dates: &[i64], histories: &[History], value: usize) -> Result<RecordBatch, ArrowError> {
+    let mut fields = vec![Field::new(Column::Date.name(), tables::date(), false)];
+    let mut columns: Vec<ArrayRef> = vec![Arc::new(TimestampMicrosecondArray::from(dates.to_vec()))];
+    for history in histories {
+        let values = &history.values[value];
+        let place = |date: &i64| history.dates.binary_search(date).ok().map(|place| place as u32);
+        let places: UInt32Array = dates.iter().map(place).collect();
+        fields.push(Field::new(&history.ticker, values.data_type().clone(), true));
+        columns.push(take(values, &places, None)?);
+    }
+    RecordBatch::try_new(Arc::new(Schema::new(fields)), columns)
+}
+
+/// A column as matrices have it: a signal is 1 for buy and -1 for sell.
+fn valued(name: &str, column: &ArrayRef) -> Result<ArrayRef, ArrowError> {
+    if name != Column::Signal.name() {
+        // A dictionary of names would be one for each ticker.
+        return match column.data_type() {
+            DataType::Dictionary(..) => arrow::compute::cast(column, &DataType::Utf8),
+            _ => Ok(Arc::clone(column)),
+        };
+    }
+    let dictionary = column.as_dictionary::<Int8Type>();
+    let spellings = dictionary.values().as_string::<i32>();
+    let sign = |text: &str| if text == Signal::Buy.as_str() { 1 } else { -1 };
+    let signs = dictionary.keys().iter().map(|key| key.map(|key| sign(spellings.value(key as usize))));
+    Ok(Arc::new(signs.collect::<Int8Array>()))
+}
+
+fn codes<T: std::str::FromStr + Copy>(column: &ArrayRef) -> Vec<T> {
+    let dictionary = column.as_dictionary::<Int8Type>();
+    let spellings = dictionary.values().as_string::<i32>().iter();
+    let meanings: Vec<Option<T>> = spellings.map(|text| text?.parse().ok()).collect();
+    let meaning = |key: &i8| meanings[*key as usize].expect("a dataset holds known spellings only");
+    dictionary.keys().values().iter().map(meaning).collect()
+}
+
+fn failed(error: ArrowError) -> Error {
+    Error::Join { source: error.into() }
+}

@@ -1,0 +1,194 @@
+//! The closed sets of a definition: what one of a few words stands for.
+
+use std::borrow::Cow;
+use std::fmt;
+use std::str::FromStr;
+
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::{Deserialize, Deserializer, de};
+
+use super::values::{Refusal, parsed_from_text};
+use crate::problem::nearest;
+
+/// A closed set of spellings.
+macro_rules! choice {
+    ($(#[$doc:meta])* $name:ident, $what:literal: $($(#[$variant_doc:meta])* $variant:ident = $text:literal),+ $(,)?) => {
+        $(#[$doc])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+        pub enum $name {
+            $($(#[$variant_doc])* $variant,)+
+        }
+
+        impl $name {
+            /// Every choice, in the order they are offered.
+            pub const ALL: &[Self] = &[$(Self::$variant),+];
+
+            /// Its spelling.
+            pub fn as_str(self) -> &'static str {
+                match self {
+                    $(Self::$variant => $text,)+
+                }
+            }
+        }
+
+        impl FromStr for $name {
+            type Err = Refusal;
+
+            fn from_str(text: &str) -> Result<Self, Refusal> {
+                let spellings = || Self::ALL.iter().map(|choice| choice.as_str());
+                Self::ALL.iter().copied().find(|choice| choice.as_str() == text).ok_or_else(|| {
+                    match nearest(text, spellings()) {
+                        Some(meant) => format!("unknown {} `{text}`\ndid you mean `{meant}`?", $what),
+                        None => format!("unknown {} `{text}`\nit is one of: {}", $what, list(spellings())),
+                    }
+                })
+            }
+        }
+
+        impl JsonSchema for $name {
+            fn schema_name() -> Cow<'static, str> {
+                stringify!($name).into()
+            }
+
+            fn json_schema(_: &mut SchemaGenerator) -> Schema {
+                let spellings: Vec<&str> = Self::ALL.iter().map(|choice| choice.as_str()).collect();
+                json_schema!({ "type": "string", "enum": spellings })
+            }
+        }
+
+        parsed_from_text!($name);
+
+        impl fmt::Display for $name {
+            fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+                formatter.pad(self.as_str())
+            }
+        }
+    };
+}
+
+choice! {
+    /// A service that is known by name.
+    Service, "service":
+    /// The built-in demo service, in-process, with no key and no network.
+    Demo = "demo",
+}
+
+choice! {
+    /// The operation that histories are asked of.
+    HistoryForm, "form of history":
+    /// `signals-history-all`, sector by sector.
+    Sector = "sector",
+    /// `signals-history-batched-all`, everything in one answer.
+    Batched = "batched",
+    /// `signals-history/{ticker}`, ticker by ticker.
+    Ticker = "ticker",
+    /// `signals/{ticker}`: no history, the latest signal of each ticker.
+    Latest = "latest",
+}
+
+choice! {
+    /// A list of tickers that need not be written by hand.
+    TickerList, "list of tickers":
+    /// Those that the signals named.
+    Signals = "signals",
+    /// Those that the service says are available.
+    Available = "available",
+}
+
+choice! {
+    /// A file format.
+    Format, "format":
+    /// Apache Parquet, zstd.
+    Parquet = "parquet",
+    /// RFC 4180 text with a header.
+    Csv = "csv",
+    /// Arrow IPC, as Feather version 2.
+    Arrow = "arrow",
+}
+
+choice! {
+    /// The shape of a dataset.
+    Layout, "layout":
+    /// One row per signal.
+    Long = "long",
+    /// One matrix of dates and tickers for each period, regime and value.
+    Wide = "wide",
+}
+
+choice! {
+    /// What is said of the scores of the articles in a window.
+    Statistic, "statistic":
+    /// How many articles.
+    Count = "count",
+    /// The mean of their scores.
+    Mean = "mean",
+    /// The lowest score.
+    Min = "min",
+    /// The highest score.
+    Max = "max",
+    /// The sample standard deviation of their scores, of two or more.
+    Std = "std",
+    /// The score and date of the newest article, whatever its age.
+    Last = "last",
+    /// How many days the newest article is older than the signal.
+    DaysSince = "days_since",
+}
+
+choice! {
+    /// Which news serves a signal.
+    Availability, "availability":
+    /// News whose date is old enough.
+    Dated = "dated",
+    /// News that had also been seen by then, as it stood then.
+    Observed = "observed",
+}
+
+choice! {
+    /// Where features come from.
+    NewsSource, "source of features":
+    /// Scored articles.
+    Articles = "articles",
+    /// The summary of each ticker, as it was observed.
+    Summary = "summary",
+    /// Historical sentiment.
+    Historical = "historical",
+}
+
+choice! {
+    /// Which observation of a signal is taken.
+    Vintage, "vintage":
+    /// The last one, as revised.
+    Latest = "latest",
+    /// The first one, as it was first published.
+    First = "first",
+}
+
+choice! {
+    /// A column that says where a signal comes from, on request.
+    Lineage, "column":
+    /// When it was first seen.
+    FirstObservedAt = "first_observed_at",
+    /// When the value that stands here was seen.
+    ObservedAt = "observed_at",
+    /// How often it was changed since it was first seen.
+    Revisions = "revisions",
+    /// Whether it was first seen long after its date.
+    Backfilled = "backfilled",
+    /// The operation that gave it.
+    Source = "source",
+}
+
+choice! {
+    /// How the pages of a Parquet file are compressed.
+    Compression, "compression":
+    /// Zstandard, with a level from 1 to 22.
+    Zstd = "zstd",
+    /// Snappy.
+    Snappy = "snappy",
+    /// Not at all.
+    None = "none",
+}
+
+fn list<'a>(spellings: impl Iterator<Item = &'a str>) -> String {
+    spellings.map(|spelling| format!("`{spelling}`")).collect::<Vec<_>>().join(", ")
+}

@@ -1,0 +1,95 @@
+//! The names of folders that stand for values, as Hive has them: `period=15d`, `date=2026-11-20`.
+//!
+//! Whatever a file system or a reader might take for something else is written as `%` and two hexadecimal digits, as in
+//! an address: letters, digits, `-`, `.`, `_` and `~` are left. A null and an empty text have no name and share Hive's.
+//! A date at midnight is written as a day.
+
+use arrow::array::{Array, ArrayRef, AsArray};
+use arrow::datatypes::{DataType, TimeUnit, TimestampMicrosecondType};
+use arrow::error::ArrowError;
+use arrow::util::display::{ArrayFormatter, FormatOptions};
+
+use super::moments;
+
+const NOTHING: &str = "__HIVE_DEFAULT_PARTITION__";
+
+/// The name of the folder for a row's value.
+pub(super) fn of_value(column: &str, values: &ArrayRef, row: usize) -> Result<String, ArrowError> {
+    let text = text(values, row)?;
+    let value = if text.is_empty() { NOTHING.to_owned() } else { escaped(&text) };
+    Ok(format!("{}={value}", escaped(column)))
+}
+
+/// A text as a part of a path.
+pub(super) fn escaped(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for byte in text.bytes() {
+        match byte {
+            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' => out.push(char::from(byte)),
+            _ => out.push_str(&format!("%{byte:02X}")),
+        }
+    }
+    out
+}
+
+fn text(values: &ArrayRef, row: usize) -> Result<String, ArrowError> {
+    match values.data_type() {
+        DataType::Timestamp(TimeUnit::Microsecond, zone) if values.is_valid(row) => {
+            let micros = values.as_primitive::<TimestampMicrosecondType>().value(row);
+            let mut out = String::new();
+            moments::push(&mut out, micros);
+            match zone {
+                Some(_) => out.push('Z'),
+                None if moments::is_midnight(micros) => out.truncate(out.len() - "T00:00:00".len()),
+                None => {}
+            }
+            Ok(out)
+        }
+        _ => Ok(ArrayFormatter::try_new(values, &FormatOptions::default())?.value(row).try_to_string()?),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use arrow::array::{ArrayRef, Int8Array, StringArray, TimestampMicrosecondArray};
+
+    use super::of_value;
+    use crate::tables::choices;
+
+    #[test]
+    fn a_value_is_named_so_that_nothing_takes_it_for_a_path() {
+        let texts: ArrayRef = Arc::new(StringArray::from(vec![
+            Some("BRK.B"),
+            Some("BTC/USD"),
+            Some(".."),
+            Some("a b=c%d+\u{e9}"),
+            Some(""),
+            None,
+        ]));
+        let expected = [
+            "ticker=BRK.B",
+            "ticker=BTC%2FUSD",
+            "ticker=..",
+            "ticker=a%20b%3Dc%25d%2B%C3%A9",
+            "ticker=__HIVE_DEFAULT_PARTITION__",
+            "ticker=__HIVE_DEFAULT_PARTITION__",
+        ];
+        for (row, name) in expected.into_iter().enumerate() {
+            assert_eq!(of_value("ticker", &texts, row).unwrap(), name);
+        }
+        let periods = choices(Int8Array::from(vec![1, 0]), ["15d", "1m"]);
+        assert_eq!(of_value("period", &periods, 0).unwrap(), "period=1m");
+    }
+
+    #[test]
+    fn a_date_is_a_day_at_midnight_and_a_moment_otherwise() {
+        let micros = vec![1_795_132_800_000_000, 1_795_167_000_000_000];
+        let naive: ArrayRef = Arc::new(TimestampMicrosecondArray::from(micros.clone()));
+        assert_eq!(of_value("date", &naive, 0).unwrap(), "date=2026-11-20");
+        assert_eq!(of_value("date", &naive, 1).unwrap(), "date=2026-11-20T09%3A30%3A00");
+        let instants: ArrayRef = Arc::new(TimestampMicrosecondArray::from(micros).with_timezone("UTC"));
+        assert_eq!(of_value("observed_at", &instants, 0).unwrap(), "observed_at=2026-11-20T00%3A00%3A00Z");
+    }
+}

@@ -1,0 +1,65 @@
+//! `latest`: the link to the version that readers are to take.
+
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::path::{Path, PathBuf};
+
+use crate::error::{Error, Result};
+use crate::file;
+
+/// The link's name.
+const LATEST: &str = "latest";
+
+/// A link that will be `latest`, under a hidden name.
+///
+/// It is made before the version that it points to appears: another process that removes old versions spares those that
+/// a link points to, so it never removes this one between its appearance and the moment `latest` moves.
+#[derive(Debug)]
+pub(super) struct Link {
+    folder: PathBuf,
+    hidden: PathBuf,
+    is_latest: bool,
+}
+
+impl Link {
+    pub(super) fn prepare(folder: &Path, version: &str) -> Result<Self> {
+        let hidden = folder.join(format!(".{LATEST}-{version}"));
+        symlink(version, &hidden).map_err(|source| Error::Write { path: hidden.clone(), source })?;
+        Ok(Self { folder: folder.to_owned(), hidden, is_latest: false })
+    }
+
+    /// Makes it `latest`, in one step and for good.
+    pub(super) fn show(mut self) -> Result<PathBuf> {
+        check(&self.folder)?;
+        let latest = self.folder.join(LATEST);
+        fs::rename(&self.hidden, &latest).map_err(|source| Error::Write { path: latest.clone(), source })?;
+        self.is_latest = true;
+        file::sync(&file::open(&self.folder)?, &self.folder)?;
+        Ok(latest)
+    }
+}
+
+impl Drop for Link {
+    fn drop(&mut self) {
+        if !self.is_latest {
+            // Best effort: what stays behind is hidden and is cleared away later.
+            let _ = fs::remove_file(&self.hidden);
+        }
+    }
+}
+
+/// Refuses a folder for versions that is something else, and a `latest` in it that is no link.
+pub(super) fn check(folder: &Path) -> Result<()> {
+    let is_file = |path: &&Path| fs::metadata(path).is_ok_and(|found| !found.is_dir());
+    if let Some(path) = folder.ancestors().find(is_file) {
+        return Err(Error::Occupied { path: path.to_owned(), found: "a file", wanted: "a folder" });
+    }
+    let latest = folder.join(LATEST);
+    match fs::symlink_metadata(&latest) {
+        Ok(found) if !found.is_symlink() => {
+            let found = if found.is_dir() { "a folder" } else { "a file" };
+            Err(Error::Occupied { path: latest, found, wanted: "a link to the newest version" })
+        }
+        _ => Ok(()),
+    }
+}

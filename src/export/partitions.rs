@@ -1,0 +1,182 @@
+//! Rows by folders, as Hive has them: a folder for each value of a column, inside it one for each of the next.
+//!
+//! The columns that are folders are left out of the files. A file cannot be gone on with once it is complete, so it is
+//! kept under way as long as rows for it may come: where the rows are ordered by columns that are folders, until these
+//! change; otherwise to the end. Rows wait until there is a row group of them, and when those of all files together are
+//! too many for the memory, the most of one file are written early.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+use arrow::array::{ArrayRef, RecordBatch, UInt32Array};
+use arrow::compute::take_record_batch;
+use arrow::datatypes::{Schema, SchemaRef};
+use arrow::error::ArrowError;
+use arrow::row::{Row, RowConverter, SortField};
+use rayon::prelude::*;
+
+use super::folder_names;
+use super::table::{Finished, MOST_BYTES, Shelf, Table};
+use crate::error::{Error, Result};
+use crate::file;
+use crate::plan::Column;
+
+/// What may be under way at once.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Limits {
+    /// The folders whose files are not complete.
+    pub(super) folders: usize,
+    /// The bytes of the rows that wait.
+    pub(super) bytes: usize,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self { folders: 4096, bytes: MOST_BYTES }
+    }
+}
+
+/// A dataset by folders that is being written.
+pub(super) struct Partitions {
+    shelf: Shelf,
+    stem: String,
+    limits: Limits,
+    /// The columns that are folders, with their places in the rows.
+    columns: Vec<(&'static str, usize)>,
+    /// The places of the others, and what a file has of them.
+    kept: Vec<usize>,
+    schema: SchemaRef,
+    /// The places among the folders of those that the rows are ordered by first.
+    leading: Vec<usize>,
+    /// Their values now.
+    now: Vec<String>,
+    open: BTreeMap<String, Table>,
+    finished: Vec<(String, Finished)>,
+}
+
+/// Rows for one folder.
+struct Group {
+    folders: Vec<String>,
+    rows: RecordBatch,
+}
+
+impl Partitions {
+    /// Begins a dataset of rows ordered by `sort`; its files are called `stem` without their ending.
+    pub(super) fn new(
+        shelf: Shelf,
+        stem: &str,
+        schema: &Schema,
+        by: &[Column],
+        sort: &[Column],
+        limits: Limits,
+    ) -> Self {
+        let place = |name: &str| schema.index_of(name).expect("folders are made by columns that the rows have");
+        let columns: Vec<(&str, usize)> = by.iter().map(|column| (column.name(), place(column.name()))).collect();
+        let is_kept = |place: &usize| columns.iter().all(|(_, folder)| folder != place);
+        let kept: Vec<usize> = (0..schema.fields().len()).filter(is_kept).collect();
+        let schema = schema.project(&kept).expect("these are places of its columns");
+        let leading = sort.iter().map_while(|column| by.iter().position(|folder| folder == column)).collect();
+        Self {
+            shelf,
+            stem: stem.to_owned(),
+            limits,
+            columns,
+            kept,
+            schema: SchemaRef::new(schema),
+            leading,
+            now: Vec::new(),
+            open: BTreeMap::new(),
+            finished: Vec::new(),
+        }
+    }
+
+    pub(super) fn push(&mut self, rows: &RecordBatch) -> Result<()> {
+        let groups = self.groups(rows).map_err(|error| file::encoding_failed(&self.shelf.root, error.into()))?;
+        for Group { folders, rows } in groups {
+            let leading: Vec<String> = self.leading.iter().map(|&place| folders[place].clone()).collect();
+            if leading != self.now {
+                self.close()?;
+                self.now = leading;
+            }
+            let folder = folders.join("/");
+            if !self.open.contains_key(&folder) && self.open.len() == self.limits.folders {
+                return Err(Error::TooManyFolders { column: self.widest(), most: self.limits.folders });
+            }
+            let table = match self.open.entry(folder) {
+                std::collections::btree_map::Entry::Occupied(entry) => entry.into_mut(),
+                std::collections::btree_map::Entry::Vacant(entry) => {
+                    let path = format!("{}/{}", entry.key(), self.stem);
+                    entry.insert(Table::create(&self.shelf, &path, &self.schema)?)
+                }
+            };
+            table.push(&rows)?;
+        }
+        self.relieve()
+    }
+
+    /// Completes every file, and gives them in the order of their folders.
+    pub(super) fn finish(mut self) -> Result<Vec<Finished>> {
+        self.close()?;
+        self.finished.sort_by(|(one, _), (other, _)| one.cmp(other));
+        Ok(self.finished.into_iter().map(|(_, finished)| finished).collect())
+    }
+
+    fn close(&mut self) -> Result<()> {
+        let open: Vec<(String, Table)> = std::mem::take(&mut self.open).into_iter().collect();
+        let finish = |(folder, table): (String, Table)| Ok((folder, table.finish()?));
+        self.finished.extend(open.into_par_iter().map(finish).collect::<Result<Vec<_>>>()?);
+        Ok(())
+    }
+
+    /// Writes some of what waits where it is too much.
+    fn relieve(&mut self) -> Result<()> {
+        let mut bytes: usize = self.open.values().map(Table::bytes).sum();
+        while bytes > self.limits.bytes {
+            let Some(largest) = self.open.values_mut().max_by_key(|table| table.bytes()) else { break };
+            bytes -= largest.bytes();
+            largest.flush()?;
+        }
+        Ok(())
+    }
+
+    /// The rows of each folder; folders in the order in which they first occur.
+    fn groups(&self, rows: &RecordBatch) -> Result<Vec<Group>, ArrowError> {
+        let columns: Vec<ArrayRef> = self.columns.iter().map(|&(_, place)| rows.column(place).clone()).collect();
+        let fields = columns.iter().map(|column| SortField::new(column.data_type().clone())).collect();
+        let keys = RowConverter::new(fields)?.convert_columns(&columns)?;
+        let mut groups: Vec<Vec<u32>> = Vec::new();
+        let mut places: HashMap<Row<'_>, usize> = HashMap::new();
+        for (row, key) in keys.iter().enumerate() {
+            let place = *places.entry(key).or_insert(groups.len());
+            if place == groups.len() {
+                groups.push(Vec::new());
+            }
+            groups[place].push(row as u32);
+        }
+        let kept = rows.project(&self.kept)?;
+        let taken = |group: Vec<u32>| {
+            let first = group[0] as usize;
+            let name =
+                |(values, (column, _)): (&ArrayRef, &(&str, usize))| folder_names::of_value(column, values, first);
+            let folders = columns.iter().zip(&self.columns).map(name).collect::<Result<_, _>>()?;
+            let is_stretch = group[group.len() - 1] as usize - first + 1 == group.len();
+            let rows = if is_stretch {
+                kept.slice(first, group.len())
+            } else {
+                take_record_batch(&kept, &UInt32Array::from(group))?
+            };
+            Ok(Group { folders, rows })
+        };
+        groups.into_par_iter().map(taken).collect()
+    }
+
+    /// Of the columns that do not lead the order, the one with the most folders under way.
+    fn widest(&self) -> &'static str {
+        let count = |place: &usize| {
+            let names = self.open.keys().filter_map(|folder| folder.split('/').nth(*place));
+            names.collect::<BTreeSet<_>>().len()
+        };
+        let following = (0..self.columns.len()).filter(|place| !self.leading.contains(place));
+        let widest = following.max_by_key(count).expect("folders of leading columns alone are never many at once");
+        self.columns[widest].0
+    }
+}

@@ -1,0 +1,111 @@
+//! `dataset.json`: what a version of a dataset is, where it comes from, and its files.
+
+use arrow::datatypes::Field;
+use serde::Serialize;
+
+use super::Provenance;
+use super::content::type_in_words;
+use crate::file::FileRecord;
+use crate::plan::{Plan, Shape};
+use crate::time::to_record;
+
+/// The file's name.
+pub(super) const RECORD: &str = "dataset.json";
+
+/// The form of the record that is written. Form 1 had one `run`, neither `as_of` nor `content`, and no folders.
+pub(super) const LAYOUT: u32 = 2;
+
+#[derive(Debug, Serialize)]
+pub(super) struct Record<'a> {
+    layout: u32,
+    name: &'a str,
+    version: &'a str,
+    bellwether: &'a str,
+    description: Option<&'a str>,
+    as_of: String,
+    built_at: String,
+    runs: &'a [String],
+    definition: &'a str,
+    shape: &'static str,
+    sort: Vec<&'static str>,
+    columns: Vec<ColumnRecord>,
+    partition_by: Vec<&'static str>,
+    rows: u64,
+    content: &'a str,
+    files: &'a [FileRecord],
+}
+
+/// A column; in a wide dataset `date`, then what the matrices are of.
+#[derive(Debug, Serialize)]
+pub(super) struct ColumnRecord {
+    name: String,
+    r#type: String,
+    nullable: bool,
+}
+
+impl ColumnRecord {
+    /// The column of a field under a name: a field of a matrix is called by its ticker.
+    pub(super) fn new(name: &str, field: &Field) -> Self {
+        Self { name: name.to_owned(), r#type: type_in_words(field), nullable: field.is_nullable() }
+    }
+
+    pub(super) fn name(&self) -> &str {
+        &self.name
+    }
+}
+
+/// What was written.
+pub(super) struct Written<'a> {
+    pub(super) version: &'a str,
+    pub(super) provenance: &'a Provenance,
+    pub(super) columns: Vec<ColumnRecord>,
+    pub(super) rows: u64,
+    pub(super) content: &'a str,
+    pub(super) files: &'a [FileRecord],
+}
+
+impl<'a> Record<'a> {
+    pub(super) fn of(plan: &'a Plan, written: Written<'a>) -> Self {
+        let Written { version, provenance, columns, rows, content, files } = written;
+        Self {
+            layout: LAYOUT,
+            name: &provenance.name,
+            version,
+            bellwether: env!("CARGO_PKG_VERSION"),
+            description: plan.description.as_deref(),
+            as_of: to_record(provenance.as_of),
+            built_at: to_record(provenance.built_at),
+            runs: &provenance.runs,
+            definition: &provenance.definition,
+            shape: match plan.dataset.shape {
+                Shape::Long => "long",
+                Shape::Wide(_) => "wide",
+            },
+            sort: sort(plan),
+            columns,
+            partition_by: plan.files.partition_by.iter().map(|column| column.name()).collect(),
+            rows,
+            content,
+            files,
+        }
+    }
+}
+
+/// The columns that order the rows of a file.
+pub(super) fn sort(plan: &Plan) -> Vec<&'static str> {
+    match plan.dataset.shape {
+        Shape::Long => plan.dataset.sort.iter().map(|column| column.name()).collect(),
+        Shape::Wide(_) => vec!["date"],
+    }
+}
+
+/// What a Parquet file says of where it comes from. It says nothing of when it was built.
+pub(super) fn metadata(provenance: &Provenance) -> Vec<(&'static str, String)> {
+    vec![
+        ("bellwether.version", env!("CARGO_PKG_VERSION").to_owned()),
+        ("bellwether.dataset", provenance.name.clone()),
+        ("bellwether.definition", provenance.definition.clone()),
+        ("bellwether.as_of", to_record(provenance.as_of)),
+        ("bellwether.runs", provenance.runs.join(",")),
+    ]
+}

@@ -1,0 +1,109 @@
+//! Which versions stay: the newest, and those that a link points to.
+//!
+//! A link is how a version is pinned: `ln -s 20261120T213000Z-7f3a paper`. Links count wherever in the dataset's folder
+//! they stand directly, and whether they point to a version or into it. A folder that is not called like a version, or
+//! has no record, is none of ours.
+//!
+//! What cannot be removed is left and said in the log: the dataset is published, and the next publication tries again.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::io;
+use std::path::{Component, Path, PathBuf};
+use std::time::{Duration, SystemTime};
+
+use super::record::RECORD;
+use crate::error::Result;
+use crate::file;
+
+/// What begins the hidden names of what is being written, was given up, or is being removed.
+const LEFT_OVERS: [&str; 3] = [".partial-", ".removed-", ".latest-"];
+
+/// How old a left-over must be: younger ones may belong to a process that is still at work.
+const LEFT_ALONE: Duration = Duration::from_secs(24 * 60 * 60);
+
+/// Removes the versions beyond the newest `keep`, unless they are pinned or not older than the one just published, and
+/// what killed publications left.
+///
+/// # Errors
+///
+/// When the folder cannot be read.
+pub(super) fn tidy(folder: &Path, published: &str, keep: usize) -> Result<()> {
+    // Versions before links: of a version that is seen here, the link was made before it.
+    let mut versions: Vec<String> = file::entries(folder)?.iter().filter_map(|path| version(path)).collect();
+    versions.sort_unstable();
+    let pinned = pinned(folder)?;
+    let surplus = versions.iter().rev().skip(keep);
+    for version in surplus.filter(|version| version.as_str() < published && !pinned.contains(*version)) {
+        let removed = folder.join(format!(".removed-{version}"));
+        let result = fs::rename(folder.join(version), &removed).and_then(|()| fs::remove_dir_all(&removed));
+        warn(&folder.join(version), result);
+    }
+    // The file system's own clock, which need not be ours.
+    let now = fs::metadata(folder.join(published).join(RECORD)).and_then(|record| record.modified());
+    if let Ok(now) = now {
+        file::entries(folder)?.iter().filter(|path| is_left_over(path, now)).for_each(|path| warn(path, remove(path)));
+    }
+    Ok(())
+}
+
+/// The name of a version, if a folder is one.
+fn version(path: &Path) -> Option<String> {
+    let name = path.file_name()?.to_str()?;
+    let is_folder = fs::symlink_metadata(path).is_ok_and(|found| found.is_dir());
+    (is_version(name) && is_folder && path.join(RECORD).exists()).then(|| name.to_owned())
+}
+
+/// Whether a name is like `20261120T213000Z-7f3a`.
+fn is_version(name: &str) -> bool {
+    let pattern = b"00000000T000000Z-xxxx";
+    let fits = |(byte, pattern): (u8, &u8)| match pattern {
+        b'0' => byte.is_ascii_digit(),
+        b'x' => matches!(byte, b'0'..=b'9' | b'a'..=b'f'),
+        _ => byte == *pattern,
+    };
+    name.len() == pattern.len() && name.bytes().zip(pattern).all(fits)
+}
+
+/// The entries of the folder that links in it point to. Hidden links come first and `latest` after them: a link that
+/// became `latest` meanwhile is seen there.
+fn pinned(folder: &Path) -> Result<BTreeSet<String>> {
+    let real = fs::canonicalize(folder).unwrap_or_else(|_| folder.to_owned());
+    let mut pinned = BTreeSet::new();
+    for link in file::entries(folder)?.iter().filter(|path| path.is_symlink()) {
+        let Ok(target) = fs::read_link(link) else { continue };
+        // As it is written, for a version that does not stand yet; and as it is, for a way round.
+        let targets = [Some(target.clone()), fs::canonicalize(link).ok()];
+        for target in targets.into_iter().flatten() {
+            let inside = target.strip_prefix(&real).or_else(|_| target.strip_prefix(folder)).unwrap_or(&target);
+            let first = inside.components().find_map(|component| match component {
+                Component::Normal(name) => name.to_str(),
+                _ => None,
+            });
+            pinned.extend(first.map(str::to_owned));
+        }
+    }
+    Ok(pinned)
+}
+
+fn is_left_over(path: &Path, now: SystemTime) -> bool {
+    let is_named_so = path.file_name().and_then(|name| name.to_str()).is_some_and(|name| {
+        let version = LEFT_OVERS.iter().find_map(|prefix| name.strip_prefix(prefix));
+        version.is_some_and(is_version)
+    });
+    let modified = || fs::symlink_metadata(path).and_then(|found| found.modified()).ok();
+    is_named_so && modified().and_then(|modified| now.duration_since(modified).ok()).is_some_and(|age| age > LEFT_ALONE)
+}
+
+fn remove(path: &PathBuf) -> io::Result<()> {
+    if path.is_symlink() { fs::remove_file(path) } else { fs::remove_dir_all(path) }
+}
+
+/// Another process may have been quicker: what is gone is as good as removed.
+fn warn(path: &Path, result: io::Result<()>) {
+    if let Err(error) = result
+        && error.kind() != io::ErrorKind::NotFound
+    {
+        tracing::warn!(path = %path.display(), %error, "cannot remove an old version of a dataset");
+    }
+}

@@ -1,0 +1,112 @@
+//! Rows as they come, to a reader at the other end of a pipe.
+
+use std::io::{self, BufWriter, Write};
+
+use arrow::array::RecordBatch;
+use arrow::datatypes::SchemaRef;
+use arrow::ipc::writer::StreamWriter;
+
+use super::blocks::Blocks;
+use super::{Encoding, csv, parquet};
+use crate::error::{Error, Reason, Result};
+use crate::plan::{Codec, Format, Guard};
+
+const ROW_GROUP_ROWS: usize = 1 << 18;
+
+/// Rows on their way out. Arrow has the form for streams, which needs no way back; every batch goes out at once. Parquet
+/// gathers row groups.
+pub struct Stream<W: Write + Send>(Kind<W>);
+
+enum Kind<W: Write + Send> {
+    Parquet(Box<parquet::Writer<W>>, Blocks),
+    Csv(csv::Writer<W>),
+    Arrow(Box<StreamWriter<BufWriter<W>>>),
+}
+
+impl<W: Write + Send> Stream<W> {
+    /// Begins a stream. What comes before the rows goes out with it.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::BrokenPipe`] when nobody reads any more, else [`Error::Stdout`].
+    pub fn begin(format: Format, schema: SchemaRef, guard: Guard, out: W) -> Result<Self> {
+        Self::create(format, schema, guard, out).map_err(failed)
+    }
+
+    fn create(format: Format, schema: SchemaRef, guard: Guard, out: W) -> Result<Self, Reason> {
+        Ok(Self(match format {
+            Format::Parquet => {
+                let encoding = Encoding { codec: Codec::Zstd(3), guard, sort: Vec::new(), metadata: Vec::new() };
+                let waiting = Blocks::new(SchemaRef::clone(&schema), ROW_GROUP_ROWS);
+                Kind::Parquet(Box::new(parquet::Writer::create(out, schema, &encoding)?), waiting)
+            }
+            Format::Csv => Kind::Csv(csv::Writer::create(out, &schema, guard)?),
+            Format::Arrow => Kind::Arrow(Box::new(StreamWriter::try_new_buffered(out, &schema)?)),
+        }))
+    }
+
+    /// Sends rows.
+    ///
+    /// # Errors
+    ///
+    /// As [`begin`](Self::begin).
+    pub fn write(&mut self, rows: &RecordBatch) -> Result<()> {
+        self.0.write(rows).map_err(failed)
+    }
+
+    /// Sends what is left.
+    ///
+    /// # Errors
+    ///
+    /// As [`begin`](Self::begin).
+    pub fn finish(self) -> Result<()> {
+        self.0.finish().map_err(failed)
+    }
+}
+
+impl<W: Write + Send> Kind<W> {
+    fn write(&mut self, rows: &RecordBatch) -> Result<(), Reason> {
+        match self {
+            Self::Parquet(writer, waiting) => {
+                waiting.push(rows)?.iter().try_for_each(|group| writer.write(group))?;
+            }
+            Self::Csv(writer) => writer.write(rows)?,
+            Self::Arrow(writer) => {
+                writer.write(rows)?;
+                writer.flush()?;
+            }
+        }
+        Ok(())
+    }
+
+    fn finish(self) -> Result<(), Reason> {
+        match self {
+            Self::Parquet(mut writer, mut waiting) => {
+                waiting.rest()?.map_or(Ok(()), |rows| writer.write(&rows))?;
+                writer.finish()?;
+            }
+            Self::Csv(writer) => writer.finish()?,
+            Self::Arrow(mut writer) => {
+                writer.finish()?;
+                writer.flush()?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// A failure to send: what the system said, wherever it stands in the chain.
+fn failed(error: Reason) -> Error {
+    let mut reason: Option<&(dyn std::error::Error + 'static)> = Some(error.as_ref());
+    while let Some(inner) = reason {
+        if let Some(source) = inner.downcast_ref::<io::Error>() {
+            if source.kind() == io::ErrorKind::BrokenPipe {
+                return Error::BrokenPipe;
+            }
+            let source = source.raw_os_error().map_or_else(|| source.kind().into(), io::Error::from_raw_os_error);
+            return Error::Stdout { source };
+        }
+        reason = inner.source();
+    }
+    Error::Stdout { source: io::Error::other(error) }
+}

@@ -1,0 +1,131 @@
+//! The files of one folder: the same rows in every format.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use arrow::array::RecordBatch;
+use arrow::datatypes::SchemaRef;
+use rayon::prelude::*;
+
+use super::blocks::Blocks;
+use super::outlet::Outlet;
+use super::{Encoding, Writer, extension};
+use crate::error::{Error, Result};
+use crate::file::{self, FileRecord};
+use crate::plan::Format;
+
+/// The bytes of the rows that may wait, about: a row group of more is cut.
+pub(super) const MOST_BYTES: usize = 256 << 20;
+
+/// Where the files of a dataset stand, and how they are written.
+#[derive(Clone, Debug)]
+pub(super) struct Shelf {
+    /// The folder that they are written in.
+    pub(super) root: PathBuf,
+    /// The formats of each.
+    pub(super) formats: Vec<Format>,
+    /// The rows of a row group.
+    pub(super) row_group_rows: usize,
+    /// How rows become bytes.
+    pub(super) encoding: Encoding,
+}
+
+/// Files that are being written, and the rows that wait for them.
+pub(super) struct Table {
+    path: PathBuf,
+    writers: Vec<(String, Writer<Outlet>)>,
+    waiting: Blocks,
+    rows: u64,
+}
+
+/// Files that were written.
+#[derive(Debug)]
+pub(super) struct Finished {
+    /// Their paths below the root.
+    pub(super) names: Vec<String>,
+    /// The rows of each.
+    pub(super) rows: u64,
+}
+
+impl Table {
+    /// Begins the files of a path below the root, which is given without an ending.
+    pub(super) fn create(shelf: &Shelf, stem: &str, schema: &SchemaRef) -> Result<Self> {
+        let path = shelf.root.join(stem);
+        if let Some(folder) = path.parent() {
+            fs::create_dir_all(folder).map_err(|source| Error::Write { path: folder.to_owned(), source })?;
+        }
+        let create = |&format: &Format| {
+            let name = format!("{stem}.{}", extension(format));
+            let path = shelf.root.join(&name);
+            let writer = Writer::create(format, Outlet::create(&path)?, SchemaRef::clone(schema), &shelf.encoding);
+            Ok((name, writer.map_err(|error| file::encoding_failed(&path, error))?))
+        };
+        let writers = shelf.formats.iter().map(create).collect::<Result<Vec<_>>>()?;
+        Ok(Self { path, writers, waiting: Blocks::new(SchemaRef::clone(schema), shelf.row_group_rows), rows: 0 })
+    }
+
+    pub(super) fn push(&mut self, rows: &RecordBatch) -> Result<()> {
+        self.rows += rows.num_rows() as u64;
+        let groups = self.waiting.push(rows).map_err(|error| file::encoding_failed(&self.path, error.into()))?;
+        groups.iter().try_for_each(|group| self.write(group))
+    }
+
+    /// What the rows that wait take of the memory, about.
+    pub(super) fn bytes(&self) -> usize {
+        self.waiting.bytes()
+    }
+
+    /// Writes the rows that wait where they are too many for the memory.
+    pub(super) fn relieve(&mut self) -> Result<()> {
+        if self.bytes() > MOST_BYTES { self.flush() } else { Ok(()) }
+    }
+
+    /// Writes the rows that wait, as a shorter row group.
+    pub(super) fn flush(&mut self) -> Result<()> {
+        let rest = self.waiting.rest().map_err(|error| file::encoding_failed(&self.path, error.into()))?;
+        rest.map_or(Ok(()), |rows| self.write(&rows))
+    }
+
+    fn write(&mut self, rows: &RecordBatch) -> Result<()> {
+        // The ending tells which of the files it was.
+        let failed = |name: &str, error| file::encoding_failed(&self.path.with_file_name(last(name)), error);
+        self.writers.iter_mut().try_for_each(|(name, writer)| writer.write(rows).map_err(|error| failed(name, error)))
+    }
+
+    /// Completes the files. They are not durable yet.
+    pub(super) fn finish(mut self) -> Result<Finished> {
+        self.flush()?;
+        let Self { path, writers, rows, .. } = self;
+        let finish = |(name, writer): (String, Writer<Outlet>)| {
+            writer.finish().map_err(|error| file::encoding_failed(&path.with_file_name(last(&name)), error))?;
+            Ok(name)
+        };
+        Ok(Finished { names: writers.into_iter().map(finish).collect::<Result<_>>()?, rows })
+    }
+}
+
+fn last(name: &str) -> &str {
+    name.rsplit('/').next().unwrap_or(name)
+}
+
+/// Makes finished files and their folders durable, and describes them.
+pub(super) fn settled(root: &Path, finished: Vec<Finished>) -> Result<Vec<FileRecord>> {
+    let files: Vec<(String, u64)> = finished
+        .into_iter()
+        .flat_map(|Finished { names, rows }| names.into_iter().map(move |name| (name, rows)))
+        .collect();
+    let settle = |(name, rows): &(String, u64)| {
+        let path = root.join(name);
+        file::sync(&file::open(&path)?, &path)?;
+        FileRecord::of(&path, name, *rows)
+    };
+    let records = files.par_iter().map(settle).collect::<Result<Vec<_>>>()?;
+    let mut folders: Vec<&Path> = files.iter().flat_map(|(name, _)| Path::new(name).ancestors().skip(1)).collect();
+    folders.sort_unstable();
+    folders.dedup();
+    folders.par_iter().try_for_each(|folder| {
+        let path = root.join(folder);
+        file::sync(&file::open(&path)?, &path)
+    })?;
+    Ok(records)
+}

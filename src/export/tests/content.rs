@@ -1,0 +1,111 @@
+//! The digest against one that was computed by other means: `hashlib` in Python, value by value, after the module's text.
+
+use std::sync::Arc;
+
+use arrow::array::{
+    ArrayRef, BooleanArray, DictionaryArray, Float64Array, Int32Array, RecordBatch, StringArray,
+    TimestampMicrosecondArray,
+};
+use arrow::compute::cast;
+use arrow::datatypes::{DataType, Field, Int32Type, Schema};
+use tempfile::tempdir;
+
+use super::{plan, publish, rows, signals};
+use crate::export::content::{Content, of_matrices};
+use crate::file::hex;
+use crate::plan::{Codec, Column, Format};
+use crate::tables::{date, instant, symbol};
+
+fn small() -> RecordBatch {
+    let schema = Schema::new(vec![
+        Field::new("ticker", DataType::Utf8, false),
+        Field::new("date", date(), false),
+        Field::new("seen", instant(), false),
+        Field::new("regime", symbol(), true),
+        Field::new("score", DataType::Float64, true),
+        Field::new("count", DataType::Int32, false),
+        Field::new("flag", DataType::Boolean, true),
+    ]);
+    let regimes: DictionaryArray<Int32Type> = vec![Some("bear"), None, Some(""), Some("bear")].into_iter().collect();
+    let columns: Vec<ArrayRef> = vec![
+        Arc::new(StringArray::from(vec!["A", "BRK.B", "\u{e9}", "Z"])),
+        Arc::new(TimestampMicrosecondArray::from(vec![0, 1, -1, 1_795_132_800_000_000])),
+        Arc::new(TimestampMicrosecondArray::from(vec![7, 8, 9, 10]).with_timezone("UTC")),
+        Arc::new(regimes),
+        Arc::new(Float64Array::from(vec![Some(0.5), None, Some(-0.0), Some(1e300)])),
+        Arc::new(Int32Array::from(vec![1, -2, 3, i32::MAX])),
+        Arc::new(BooleanArray::from(vec![Some(true), Some(false), None, None])),
+    ];
+    RecordBatch::try_new(Arc::new(schema), columns).unwrap()
+}
+
+fn digest(batches: &[RecordBatch]) -> String {
+    let mut content = Content::new(batches[0].schema_ref());
+    batches.iter().for_each(|batch| content.update(batch).unwrap());
+    hex(&content.digest())
+}
+
+#[test]
+fn the_digest_is_the_one_that_the_description_gives_in_another_language() {
+    assert_eq!(digest(&[small()]), "3c4966745fbe41a0fd36a371797dbfd9326e812b46cb6a28ac1cf1a08fd691c4");
+    let matrices = [("5d-bear/confidence", [1; 32]), ("15d-bear/confidence", [2; 32])];
+    assert_eq!(
+        hex(&of_matrices(matrices.into_iter())),
+        "5742efdb061dc044b346ddd4f806f0b1d9bc428a64728414cd725ee9b3475768"
+    );
+}
+
+#[test]
+fn the_digest_does_not_depend_on_batches_nor_on_dictionaries() {
+    let batch = small();
+    let expected = digest(std::slice::from_ref(&batch));
+    assert_eq!(digest(&[batch.slice(0, 1), batch.slice(1, 2), batch.slice(3, 1)]), expected);
+    assert_eq!(digest(&[batch.slice(0, 0), batch.clone()]), expected);
+    let mut columns = batch.columns().to_vec();
+    columns[3] = cast(&columns[3], &DataType::Utf8).unwrap();
+    let mut fields: Vec<Field> = batch.schema().fields().iter().map(|field| field.as_ref().clone()).collect();
+    fields[3] = Field::new("regime", DataType::Utf8, true);
+    assert_eq!(digest(&[RecordBatch::try_new(Arc::new(Schema::new(fields)), columns).unwrap()]), expected);
+}
+
+#[test]
+fn whatever_differs_shows_in_the_digest() {
+    let batch = small();
+    let mut seen = vec![digest(std::slice::from_ref(&batch))];
+    seen.push(digest(&[batch.slice(1, 3), batch.slice(0, 1)]));
+    seen.push(digest(&[batch.slice(0, 3)]));
+    let renamed = |place: usize, field: Field| {
+        let mut fields: Vec<Field> = batch.schema().fields().iter().map(|field| field.as_ref().clone()).collect();
+        fields[place] = field;
+        digest(&[RecordBatch::try_new(Arc::new(Schema::new(fields)), batch.columns().to_vec()).unwrap()])
+    };
+    seen.push(renamed(0, Field::new("symbol", DataType::Utf8, false)));
+    seen.push(renamed(0, Field::new("ticker", DataType::Utf8, true)));
+    let moved = |flags: Vec<Option<bool>>| {
+        let mut columns = batch.columns().to_vec();
+        columns[6] = Arc::new(BooleanArray::from(flags));
+        digest(&[RecordBatch::try_new(batch.schema(), columns).unwrap()])
+    };
+    seen.push(moved(vec![Some(true), None, Some(false), None]));
+    seen.push(moved(vec![Some(true), Some(true), None, None]));
+    let count = seen.len();
+    seen.sort();
+    seen.dedup();
+    assert_eq!(seen.len(), count);
+}
+
+#[test]
+fn the_digest_does_not_depend_on_how_the_files_are_written() {
+    let batch = rows(&signals(&["AAPL", "XOM"], 300));
+    let content = |formats: &[Format], codec, row_group_rows, partition_by: &[Column]| {
+        let place = tempdir().unwrap();
+        let mut plan = plan(formats);
+        plan.files.codec = codec;
+        plan.files.row_group_rows = row_group_rows;
+        plan.files.partition_by = partition_by.to_vec();
+        publish(place.path(), &plan, std::slice::from_ref(&batch)).unwrap().content
+    };
+    let expected = content(&[Format::Parquet], Codec::Zstd(3), 1000, &[]);
+    assert_eq!(content(&[Format::Csv, Format::Arrow], Codec::Snappy, 7000, &[]), expected);
+    assert_eq!(content(&[Format::Parquet], Codec::None, 1500, &[Column::Ticker]), expected);
+}

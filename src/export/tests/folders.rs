@@ -1,0 +1,146 @@
+use std::collections::BTreeSet;
+use std::fs;
+
+use arrow::array::{AsArray, RecordBatch};
+use arrow::compute::concat_batches;
+use arrow::datatypes::{Float64Type, TimestampMicrosecondType};
+use tempfile::tempdir;
+
+use super::{DAY, DAY_MICROS, Signal, parquet_rows, plan, publish, record, rows, schema, signals, tree};
+use crate::error::Error;
+use crate::export::partitions::{Limits, Partitions};
+use crate::export::table::{Finished, Shelf};
+use crate::export::{Encoding, versions};
+use crate::plan::{Codec, Column, Format, Guard};
+
+#[test]
+fn folders_are_in_the_order_given_and_their_columns_are_not_in_the_files() {
+    let place = tempdir().unwrap();
+    let mut plan = plan(&[Format::Parquet, Format::Csv, Format::Arrow]);
+    plan.files.partition_by = vec![Column::Period, Column::Regime];
+    let batch = rows(&signals(&["AAPL", "XOM"], 50));
+    let dataset = publish(place.path(), &plan, &[batch.slice(0, 99), batch.slice(99, 301)]).unwrap();
+    let mut expected = vec!["dataset.json".to_owned()];
+    for folder in
+        ["period=15d/regime=bear", "period=15d/regime=neutral", "period=5d/regime=bear", "period=5d/regime=neutral"]
+    {
+        expected.extend(["arrow", "csv", "parquet"].map(|extension| format!("{folder}/demo.{extension}")));
+    }
+    assert_eq!(tree(&dataset.path), expected);
+    let names: Vec<&str> = dataset.files.iter().map(|file| file.name.as_str()).collect();
+    assert_eq!(
+        names[..4],
+        [
+            "period=15d/regime=bear/demo.parquet",
+            "period=15d/regime=bear/demo.csv",
+            "period=15d/regime=bear/demo.arrow",
+            "period=15d/regime=neutral/demo.parquet",
+        ]
+    );
+    assert!(dataset.files.iter().all(|file| file.rows == 100));
+    let read = parquet_rows(&dataset.path.join("period=5d/regime=bear/demo.parquet"));
+    let left: Vec<String> = read.schema().fields().iter().map(|field| field.name().clone()).collect();
+    assert_eq!(left[..4], ["ticker", "date", "signal", "confidence"]);
+    // Every fourth row from the third on, in their order.
+    let confidences: Vec<f64> = (0..100).map(|row| f64::from(row * 4 + 2) / 8.0).collect();
+    assert_eq!(read.column(3).as_primitive::<Float64Type>().values(), &confidences[..]);
+    let record = record(&dataset);
+    assert_eq!(record["partition_by"], serde_json::json!(["period", "regime"]));
+    assert_eq!(record["rows"], 400);
+    assert_eq!(record["columns"].as_array().unwrap().len(), 10);
+    let version = versions(place.path()).unwrap().remove(0);
+    assert_eq!(version.files, dataset.files);
+    assert!(version.files.iter().all(|file| version.path.join(&file.name).is_file()));
+}
+
+#[test]
+fn a_ticker_is_complete_when_the_next_appears() {
+    let place = tempdir().unwrap();
+    let mut partitions =
+        partitions(&place, &[Column::Date, Column::Ticker], &Column::KEY, Limits { folders: 3, bytes: 1 << 20 });
+    // Three days of each of five tickers: fifteen folders, never more than three at once.
+    let batch = rows(&signals(&["A", "B", "C", "D", "E"], 3));
+    partitions.push(&batch.slice(0, 17)).unwrap();
+    assert!(fs::metadata(place.path().join("date=2026-11-20/ticker=A/demo.parquet")).unwrap().len() > 100);
+    partitions.push(&batch.slice(17, 43)).unwrap();
+    let finished = partitions.finish().unwrap();
+    assert_eq!(finished.len(), 15);
+    assert_eq!(finished[1].names, ["date=2026-11-20/ticker=B/demo.parquet"]);
+    assert!(finished.iter().all(|Finished { rows, .. }| *rows == 4));
+}
+
+#[test]
+fn too_many_folders_are_refused_with_their_column_and_a_remedy() {
+    let place = tempdir().unwrap();
+    let by_date = [Column::Date, Column::Ticker, Column::Period, Column::Regime];
+    let mut partitions =
+        partitions(&place, &[Column::Period, Column::Ticker], &by_date, Limits { folders: 5, bytes: 1 << 20 });
+    let error = partitions.push(&rows(&signals(&["A", "B", "C"], 1))).unwrap_err();
+    assert!(matches!(error, Error::TooManyFolders { column: "ticker", most: 5 }), "{error}");
+    assert_eq!(error.hint().unwrap(), "sort by `ticker` first, or take it out of `partition_by`");
+}
+
+#[test]
+fn rows_that_are_too_many_for_the_memory_are_written_early_and_none_is_lost() {
+    let place = tempdir().unwrap();
+    let limits = Limits { folders: 100, bytes: 40_000 };
+    let mut partitions = partitions(&place, &[Column::Period], &Column::KEY, limits);
+    let batch = rows(&signals(&["A", "B", "C", "D"], 300));
+    for from in (0..batch.num_rows()).step_by(400) {
+        partitions.push(&batch.slice(from, 400)).unwrap();
+    }
+    let finished = partitions.finish().unwrap();
+    let read: Vec<RecordBatch> =
+        finished.iter().map(|finished| parquet_rows(&place.path().join(&finished.names[0]))).collect();
+    assert_eq!(read.iter().map(RecordBatch::num_rows).collect::<Vec<_>>(), [2400, 2400]);
+    let confidences = |batch: &RecordBatch| {
+        let column = batch.column_by_name("confidence").unwrap();
+        column.as_primitive::<Float64Type>().values().iter().map(|value| (value * 8.0) as u32).collect::<BTreeSet<_>>()
+    };
+    let all = concat_batches(&read[0].schema(), &read).unwrap();
+    assert_eq!(confidences(&all), (0..4800).collect());
+}
+
+#[test]
+fn a_date_or_a_ticker_that_no_path_can_hold_is_escaped() {
+    let place = tempdir().unwrap();
+    let mut plan = plan(&[Format::Parquet]);
+    plan.files.partition_by = vec![Column::Ticker, Column::Date];
+    let of = |ticker, date| Signal { ticker, date, period: "5d", regime: "bear" };
+    let half_past_nine = DAY + DAY_MICROS * 19 / 48;
+    let rows = rows(&[of("../BTC/USD", DAY), of("BRK.B", DAY), of("BRK.B", half_past_nine)]);
+    let dataset = publish(place.path(), &plan, &[rows]).unwrap();
+    let names: Vec<&str> = dataset.files.iter().map(|file| file.name.as_str()).collect();
+    assert_eq!(
+        names,
+        [
+            "ticker=..%2FBTC%2FUSD/date=2026-11-20/demo.parquet",
+            "ticker=BRK.B/date=2026-11-20/demo.parquet",
+            "ticker=BRK.B/date=2026-11-20T09%3A30%3A00/demo.parquet",
+        ]
+    );
+}
+
+#[test]
+fn more_folders_than_a_process_may_have_files_open_are_written() {
+    let place = tempdir().unwrap();
+    let limits = Limits { folders: 4096, bytes: 1 << 20 };
+    let mut partitions = partitions(&place, &[Column::Date], &Column::KEY, limits);
+    partitions.push(&rows(&signals(&["A", "B"], 2000))).unwrap();
+    let open = fs::read_dir("/proc/self/fd").unwrap().count();
+    assert!(open < 200, "{open} files are open");
+    let finished = partitions.finish().unwrap();
+    assert_eq!(finished.len(), 2000);
+    let last = parquet_rows(&place.path().join(&finished[1999].names[0]));
+    assert_eq!(last.num_rows(), 8);
+    assert!(last.column_by_name("date").is_none());
+    let observed = last.column_by_name("observed_at").unwrap().as_primitive::<TimestampMicrosecondType>();
+    assert_eq!(observed.value(0), DAY + 1999 * 4);
+}
+
+fn partitions(place: &tempfile::TempDir, by: &[Column], sort: &[Column], limits: Limits) -> Partitions {
+    let encoding = Encoding { codec: Codec::None, guard: Guard::None, sort: vec!["ticker"], metadata: Vec::new() };
+    let root = place.path().to_owned();
+    let shelf = Shelf { root, formats: vec![Format::Parquet], row_group_rows: 1000, encoding };
+    Partitions::new(shelf, "demo", &schema(), by, sort, limits)
+}

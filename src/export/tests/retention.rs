@@ -1,0 +1,147 @@
+use std::fs::{self, File};
+use std::os::unix::fs::symlink;
+use std::path::Path;
+use std::time::{Duration, SystemTime};
+
+use tempfile::tempdir;
+
+use super::{moment, plan, provenance, publish_as, rows, signals};
+use crate::error::{Error, Result};
+use crate::export::{Dataset, Provenance, versions};
+use crate::plan::Format;
+
+/// Publishes a version built at an hour of a day.
+fn publish(place: &Path, hour: u32, keep: usize) -> Result<Dataset> {
+    let mut plan = plan(&[Format::Csv]);
+    plan.files.keep = keep;
+    let built_at = moment(&format!("2026-11-21T{hour:02}:00:00Z"));
+    publish_as(place, &plan, Provenance { built_at, ..provenance() }, &[rows(&signals(&["XOM"], 1))])
+}
+
+/// The hours of the versions that are there.
+fn hours(place: &Path) -> Vec<u32> {
+    let hour = |path: &Path| path.file_name().unwrap().to_str().unwrap()[9..11].parse().unwrap();
+    versions(place).unwrap().iter().map(|version| hour(&version.path)).collect()
+}
+
+#[test]
+fn the_newest_versions_are_kept() {
+    let place = tempdir().unwrap();
+    for hour in 1..=5 {
+        let dataset = publish(place.path(), hour, 3).unwrap();
+        assert_eq!(fs::canonicalize(&dataset.latest).unwrap(), fs::canonicalize(&dataset.path).unwrap());
+    }
+    assert_eq!(hours(place.path()), [3, 4, 5]);
+    publish(place.path(), 6, 1).unwrap();
+    assert_eq!(hours(place.path()), [6]);
+    let names: Vec<_> = crate::file::entries(&place.path().join("demo")).unwrap();
+    assert_eq!(names.len(), 2, "{names:?}");
+}
+
+#[test]
+fn a_version_that_a_link_points_to_is_kept() {
+    let place = tempdir().unwrap();
+    let folder = place.path().join("demo");
+    let pin = |name: &str, target: &Path| symlink(target, folder.join(name)).unwrap();
+    let versions: Vec<Dataset> = (1..=5).map(|hour| publish(place.path(), hour, 10).unwrap()).collect();
+    let name = |place: usize| Path::new(versions[place].path.file_name().unwrap()).to_owned();
+    pin("paper", &name(0));
+    pin("absolute", &fs::canonicalize(&versions[1].path).unwrap());
+    pin("file", &name(2).join("demo.csv"));
+    pin("again", Path::new("paper"));
+    publish(place.path(), 6, 1).unwrap();
+    assert_eq!(hours(place.path()), [1, 2, 3, 6]);
+    fs::remove_file(folder.join("absolute")).unwrap();
+    publish(place.path(), 7, 1).unwrap();
+    assert_eq!(hours(place.path()), [1, 3, 7]);
+}
+
+#[test]
+fn a_version_whose_publication_is_about_to_move_latest_is_kept() {
+    let place = tempdir().unwrap();
+    let slow = publish(place.path(), 1, 10).unwrap();
+    let name = slow.path.file_name().unwrap().to_owned();
+    symlink(&name, place.path().join("demo/.latest-slow")).unwrap();
+    publish(place.path(), 2, 1).unwrap();
+    assert_eq!(hours(place.path()), [1, 2]);
+}
+
+#[test]
+fn a_newer_version_and_what_is_none_of_ours_are_kept() {
+    let place = tempdir().unwrap();
+    publish(place.path(), 9, 1).unwrap();
+    let copy = place.path().join("demo/copy");
+    fs::create_dir(&copy).unwrap();
+    fs::write(copy.join("dataset.json"), "{\"layout\": 1, \"files\": []}").unwrap();
+    fs::create_dir(place.path().join("demo/20201120T000000Z-7f3a")).unwrap();
+    // Its clock is behind.
+    let dataset = publish(place.path(), 8, 1).unwrap();
+    assert_eq!(fs::canonicalize(&dataset.latest).unwrap(), fs::canonicalize(&dataset.path).unwrap());
+    assert!(copy.exists() && place.path().join("demo/20201120T000000Z-7f3a").exists());
+    assert_eq!(versions(place.path()).unwrap().len(), 3);
+}
+
+#[test]
+fn what_a_killed_publication_left_is_cleared_away_after_a_day() {
+    let place = tempdir().unwrap();
+    publish(place.path(), 1, 9).unwrap();
+    let folder = place.path().join("demo");
+    let left = |name: &str, hours: u64| {
+        fs::create_dir(folder.join(name)).unwrap();
+        fs::write(folder.join(name).join("demo.parquet"), "half").unwrap();
+        let then = SystemTime::now() - Duration::from_secs(hours * 3600);
+        File::open(folder.join(name)).unwrap().set_modified(then).unwrap();
+    };
+    left(".partial-20261120T213000Z-0001", 25);
+    left(".removed-20261120T213000Z-0002", 25);
+    left(".partial-20261120T213000Z-0003", 23);
+    left(".partial-of-somebody-else", 25);
+    publish(place.path(), 2, 9).unwrap();
+    let hidden: Vec<String> = crate::file::entries(&folder)
+        .unwrap()
+        .iter()
+        .map(|path| path.file_name().unwrap().to_str().unwrap().to_owned())
+        .filter(|name| name.starts_with('.'))
+        .collect();
+    assert_eq!(hidden, [".partial-20261120T213000Z-0003", ".partial-of-somebody-else"]);
+}
+
+#[test]
+fn what_stands_in_the_way_is_told_before_anything_is_built() {
+    let place = tempdir().unwrap();
+    let occupied = |result: Result<Dataset>| match result {
+        Err(error @ Error::Occupied { .. }) => (error.to_string(), error.hint().unwrap()),
+        other => panic!("{other:?}"),
+    };
+    let before = publish(place.path(), 1, 9).unwrap();
+    fs::remove_file(&before.latest).unwrap();
+    fs::write(&before.latest, "mine").unwrap();
+    let (message, hint) = occupied(publish(place.path(), 2, 9));
+    assert!(message.ends_with("demo/latest` is a file, where a link to the newest version should be"), "{message}");
+    assert!(hint.starts_with("move it away"), "{hint}");
+    fs::remove_file(&before.latest).unwrap();
+    fs::create_dir(&before.latest).unwrap();
+    assert!(occupied(publish(place.path(), 2, 9)).0.contains("is a folder, where a link"));
+    assert_eq!(hours(place.path()), [1]);
+
+    fs::write(place.path().join("file"), "mine").unwrap();
+    let (message, _) = occupied(publish(&place.path().join("file"), 1, 9));
+    assert!(message.ends_with("/file` is a file, where a folder should be"), "{message}");
+    let (message, _) = occupied(publish(&place.path().join("file/datasets"), 1, 9));
+    assert!(message.ends_with("/file` is a file, where a folder should be"), "{message}");
+    assert_eq!(fs::read_to_string(place.path().join("file")).unwrap(), "mine");
+}
+
+#[test]
+fn records_of_the_first_form_are_read_and_those_of_a_later_one_are_refused() {
+    let place = tempdir().unwrap();
+    let version = place.path().join("demo/20261120T213000Z-7f3a");
+    fs::create_dir_all(&version).unwrap();
+    let file = "{\"name\": \"demo.parquet\", \"rows\": 1, \"bytes\": 2, \"sha256\": \"00\"}";
+    let record =
+        |layout: u32| format!("{{\"layout\": {layout}, \"name\": \"demo\", \"run\": \"x\", \"files\": [{file}]}}");
+    fs::write(version.join("dataset.json"), record(1)).unwrap();
+    assert_eq!(versions(place.path()).unwrap()[0].files[0].name, "demo.parquet");
+    fs::write(version.join("dataset.json"), record(3)).unwrap();
+    assert!(matches!(versions(place.path()), Err(Error::Layout { layout: 3, known: 2, .. })));
+}

@@ -1,0 +1,71 @@
+use std::io::{self, Write};
+
+use arrow::array::RecordBatch;
+use arrow::compute::concat_batches;
+use arrow::ipc::reader::StreamReader;
+use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
+
+use super::{rows, schema, signals};
+use crate::error::{Error, Result};
+use crate::export::Stream;
+use crate::plan::{Format, Guard};
+
+const ALL: [Format; 3] = [Format::Parquet, Format::Csv, Format::Arrow];
+
+fn send<W: Write + Send>(format: Format, batches: &[RecordBatch], out: W) -> Result<()> {
+    let mut stream = Stream::begin(format, schema(), Guard::None, out)?;
+    batches.iter().try_for_each(|batch| stream.write(batch))?;
+    stream.finish()
+}
+
+fn batches() -> Vec<RecordBatch> {
+    let batch = rows(&signals(&["AAPL", "XOM"], 100));
+    vec![batch.slice(0, 300), batch.slice(300, 0), batch.slice(300, 500)]
+}
+
+#[test]
+fn what_is_sent_is_what_is_read() {
+    let expected = concat_batches(&schema(), &batches()).unwrap();
+    let mut out = Vec::new();
+    send(Format::Arrow, &batches(), &mut out).unwrap();
+    let read: Vec<RecordBatch> = StreamReader::try_new(&out[..], None).unwrap().map(|batch| batch.unwrap()).collect();
+    assert_eq!(concat_batches(&schema(), &read).unwrap(), expected);
+    let mut out = Vec::new();
+    send(Format::Parquet, &batches(), &mut out).unwrap();
+    let reader = ParquetRecordBatchReaderBuilder::try_new(bytes::Bytes::from(out)).unwrap();
+    assert_eq!(reader.build().unwrap().next().unwrap().unwrap(), expected);
+    let mut out = Vec::new();
+    send(Format::Csv, &batches(), &mut out).unwrap();
+    assert_eq!(String::from_utf8(out).unwrap().lines().count(), 801);
+}
+
+/// A reader that goes away, or a disk that is full, after some bytes.
+struct Closed(usize, io::ErrorKind);
+
+impl Write for Closed {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        if self.0 == 0 {
+            return Err(self.1.into());
+        }
+        let count = bytes.len().min(self.0);
+        self.0 -= count;
+        Ok(count)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+#[test]
+fn a_reader_that_has_seen_enough_is_no_other_failure() {
+    for format in ALL {
+        for bytes in [0, 10, 1000, 4000] {
+            let error = send(format, &batches(), Closed(bytes, io::ErrorKind::BrokenPipe)).unwrap_err();
+            assert!(matches!(error, Error::BrokenPipe), "{format} after {bytes}: {error:?}");
+            let error = send(format, &batches(), Closed(bytes, io::ErrorKind::StorageFull)).unwrap_err();
+            let Error::Stdout { source } = &error else { panic!("{format} after {bytes}: {error:?}") };
+            assert_eq!(source.kind(), io::ErrorKind::StorageFull);
+        }
+    }
+}

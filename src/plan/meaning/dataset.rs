@@ -1,0 +1,181 @@
+//! What the dataset is made of: its signals, their features, its columns and their order.
+
+use std::collections::BTreeSet;
+
+use super::{Judge, repeated};
+use crate::definition::{
+    Availability, Days, Definition, FilterSection, JoinSection, Lag, Layout, NaiveRule, NewsSource, OutputSection,
+    Placed, SentimentSection, Statistic, Vintage,
+};
+use crate::plan::columns::{self, Column, Feature, Reference};
+use crate::plan::{DatasetPlan, Filter, Shape};
+use crate::problem::{Problem, nearest};
+
+const DEFAULT_LAG: Lag = Lag::Calendar(Days::new(1));
+const DEFAULT_WINDOWS: [Days; 3] = [Days::new(1), Days::new(7), Days::new(30)];
+const DEFAULT_STATISTICS: [Statistic; 5] =
+    [Statistic::Count, Statistic::Mean, Statistic::Min, Statistic::Max, Statistic::Last];
+const DEFAULT_LIVE_WITHIN: Days = Days::new(3);
+const DEFAULT_VALUES: [&str; 2] = ["signal", "confidence"];
+
+impl Judge {
+    /// The dataset of a definition.
+    pub(super) fn dataset(&mut self, definition: &Definition) -> DatasetPlan {
+        let JoinSection { lag, availability, .. } = &*definition.join;
+        let features = self.features(&definition.join, &definition.sentiment);
+        let lineage = self.distinct_choices("column", definition.output.columns.as_ref());
+        let columns: Vec<Column> = Column::BASE.into_iter().chain(lineage.into_iter().map(Column::of)).collect();
+        let schema = columns::long(&columns, &features);
+        let names: Vec<&str> = schema.fields().iter().map(|field| field.name().as_str()).collect();
+        let shape = self.shape(&definition.output, &names);
+        DatasetPlan {
+            dates: definition.dates.naive.as_deref().copied().unwrap_or(NaiveRule::Utc),
+            lag: lag.as_deref().copied().unwrap_or(DEFAULT_LAG),
+            availability: availability.as_deref().copied().unwrap_or(Availability::Dated),
+            filter: self.filter(&definition.filter),
+            vintage: definition.output.vintage.as_deref().copied().unwrap_or(Vintage::Latest),
+            live_within: definition.output.live_within.as_deref().copied().unwrap_or(DEFAULT_LIVE_WITHIN),
+            sort: self.sort(&definition.output),
+            features,
+            columns,
+            schema,
+            shape,
+        }
+    }
+
+    fn filter(&mut self, section: &FilterSection) -> Filter {
+        let FilterSection { tickers, sectors, periods, regimes, from, to } = section;
+        if let (Some(from), Some(to)) = (from, to)
+            && **from >= **to
+        {
+            let problem = Problem::new(format!("no dates from {} to before {}", **from, **to), to.span());
+            self.object(problem.with_hint("`to` is the first day that is left out: put it after `from`"));
+        }
+        Filter {
+            tickers: self.distinct("ticker", tickers.as_ref()).map(BTreeSet::from_iter),
+            sectors: self.distinct("sector", sectors.as_ref()).map(BTreeSet::from_iter),
+            periods: self.distinct("period", periods.as_ref()).map(BTreeSet::from_iter),
+            regimes: self.distinct("regime", regimes.as_ref()).map(BTreeSet::from_iter),
+            from: from.as_deref().map(|day| day.0),
+            to: to.as_deref().map(|day| day.0),
+        }
+    }
+
+    fn features(&mut self, section: &Placed<JoinSection>, sentiment: &SentimentSection) -> Vec<Feature> {
+        let JoinSection { lag, availability, sources, windows, stats, historical } = &**section;
+        let is_fetched = |source: NewsSource| match source {
+            NewsSource::Articles => sentiment.articles.as_deref().copied().unwrap_or(true),
+            NewsSource::Summary => sentiment.summary.as_deref().copied().unwrap_or(false),
+            NewsSource::Historical => sentiment.historical.as_deref().copied().unwrap_or(false),
+        };
+        let is_typed = lag.is_some() || availability.is_some() || windows.is_some() || stats.is_some();
+        if sources.is_none() && !is_fetched(NewsSource::Articles) {
+            if is_typed {
+                let problem = Problem::new("a join without news", section.span());
+                self.object(problem.with_hint("take out `[join]`, or set `articles = true` in `[sentiment]`"));
+            }
+            return Vec::new();
+        }
+        for source in sources.iter().flat_map(|sources| sources.iter()).filter(|source| !is_fetched(***source)) {
+            let key = match **source {
+                NewsSource::Articles => "articles",
+                NewsSource::Summary => "summary",
+                NewsSource::Historical => "historical",
+            };
+            let problem = Problem::new(format!("features of `{}`, which is not fetched", **source), source.span());
+            self.object(problem.with_hint(format!("set `{key} = true` in `[sentiment]`")));
+        }
+        for window in windows.iter().flat_map(|windows| windows.iter()).filter(|window| window.count() == 0) {
+            let problem = Problem::new("a window of no days", window.span());
+            self.object(problem.with_hint("the shortest window is `1d`"));
+        }
+        let windows = self.distinct("window", windows.as_ref()).unwrap_or_else(|| DEFAULT_WINDOWS.to_vec());
+        let statistics = self.distinct("statistic", stats.as_ref()).unwrap_or_else(|| DEFAULT_STATISTICS.to_vec());
+        let is_source = |source| match sources {
+            Some(sources) => sources.iter().any(|other| **other == source),
+            None => source == NewsSource::Articles,
+        };
+        self.distinct("source", sources.as_ref());
+        let mut features =
+            if is_source(NewsSource::Articles) { Feature::of_articles(&windows, &statistics) } else { Vec::new() };
+        if is_source(NewsSource::Summary) {
+            features.extend(Reference::ALL.map(Feature::Summary));
+            features.push(Feature::SummaryDaysSince);
+        }
+        let fields = self.distinct("field", historical.as_ref()).unwrap_or_default();
+        match (is_source(NewsSource::Historical), historical) {
+            (true, None) => {
+                let problem = Problem::new("no fields of historical sentiment to take", section.span());
+                self.miss("join", problem.with_hint("name them in `[join]`: `historical = [\"score\"]`"));
+            }
+            (false, Some(typed)) => {
+                let problem = Problem::new("fields of a source that is not taken", typed.span());
+                self.object(problem.with_hint("add `\"historical\"` to `sources`, or take `historical` out"));
+            }
+            _ => features.extend(fields.into_iter().map(|field| Feature::Historical(field.into()))),
+        }
+        features
+    }
+
+    fn sort(&mut self, section: &OutputSection) -> Vec<Column> {
+        let mut sort = self.columns("sort by", section.sort.as_ref());
+        // With the whole key behind what was typed no two rows are equal: the order of a dataset is its only one.
+        sort.extend(Column::KEY.iter().filter(|column| !sort.contains(column)).collect::<Vec<_>>());
+        sort
+    }
+
+    /// Columns of every dataset by their names, each once.
+    pub(super) fn columns(&mut self, what: &str, typed: Option<&Placed<Vec<Placed<String>>>>) -> Vec<Column> {
+        let typed = typed.map_or(&[][..], |typed| typed);
+        let mut columns: Vec<Column> = Vec::new();
+        for name in typed {
+            let names = || Column::BASE.iter().map(|column| column.name());
+            let Some(&column) = Column::BASE.iter().find(|column| column.name() == name.as_str()) else {
+                let problem = Problem::new(format!("no column `{}` to {what}", name.as_str()), name.span());
+                let hint = match nearest(name, names()) {
+                    Some(meant) => format!("did you mean `{meant}`?"),
+                    None => format!("the columns are: {}", names().collect::<Vec<_>>().join(", ")),
+                };
+                self.object(problem.with_hint(hint));
+                continue;
+            };
+            if columns.contains(&column) {
+                self.object(repeated("column", &column.name(), name.span()));
+            } else {
+                columns.push(column);
+            }
+        }
+        columns
+    }
+
+    fn shape(&mut self, section: &OutputSection, names: &[&str]) -> Shape {
+        let OutputSection { layout, sort, values, partition_by, .. } = section;
+        if layout.as_deref().copied().unwrap_or(Layout::Long) == Layout::Long {
+            if let Some(values) = values {
+                let problem = Problem::new("`values` of a long dataset", values.span());
+                self.object(
+                    problem.with_hint("a long dataset has all columns; set `layout = \"wide\"`, or take it out"),
+                );
+            }
+            return Shape::Long;
+        }
+        let spans =
+            [("sort", sort.as_ref().map(Placed::span)), ("partition_by", partition_by.as_ref().map(Placed::span))];
+        for (key, span) in spans.into_iter().filter_map(|(key, span)| Some((key, span?))) {
+            let problem = Problem::new(format!("`{key}` of a wide dataset"), span);
+            self.object(problem.with_hint("its rows are dates and its files are by period and regime: take it out"));
+        }
+        let Some(typed) = values else { return Shape::Wide(DEFAULT_VALUES.map(str::to_owned).to_vec()) };
+        let key: Vec<&str> = Column::KEY.iter().map(|column| column.name()).collect();
+        let could_be = || names.iter().copied().filter(|name| !key.contains(name));
+        for value in typed.iter().filter(|value| !could_be().any(|name| name == value.as_str())) {
+            let problem = Problem::new(format!("no column `{}` to make a matrix of", value.as_str()), value.span());
+            let hint = match nearest(value, could_be()) {
+                Some(meant) => format!("did you mean `{meant}`?"),
+                None => format!("the columns are: {}", could_be().collect::<Vec<_>>().join(", ")),
+            };
+            self.object(problem.with_hint(hint));
+        }
+        Shape::Wide(self.distinct("column", Some(typed)).unwrap_or_default())
+    }
+}

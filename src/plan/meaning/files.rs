@@ -1,0 +1,77 @@
+//! The files that a dataset is written to.
+
+use super::{Judge, repeated};
+use crate::definition::{Compression, Format, OutputSection};
+use crate::plan::{Codec, Column, FilesPlan, Guard};
+use crate::problem::Problem;
+
+const DEFAULT_LEVEL: u8 = 3;
+const DEFAULT_ROW_GROUP_ROWS: u32 = 1 << 18;
+const DEFAULT_KEEP: u16 = 5;
+
+impl Judge {
+    /// The files of a definition.
+    pub(super) fn files(&mut self, section: &OutputSection) -> FilesPlan {
+        let formats = self.formats(section);
+        let codec = self.codec(section);
+        let rows = section.row_group_rows.as_deref().copied().unwrap_or(DEFAULT_ROW_GROUP_ROWS);
+        if let Some(typed) = section.row_group_rows.as_ref().filter(|rows| ***rows < 1000) {
+            let problem = Problem::new(format!("row groups of {} rows", **typed), typed.span());
+            self.object(problem.with_hint("use a number from 1000 on; 100000 to 1000000 suit most readers"));
+        }
+        let keep = section.keep.as_deref().copied().unwrap_or(DEFAULT_KEEP);
+        if let Some(typed) = section.keep.as_ref().filter(|keep| ***keep == 0) {
+            let problem = Problem::new("no version is kept", typed.span());
+            self.object(problem.with_hint("use a number from 1 on"));
+        }
+        let partition_by = self.columns("make folders by", section.partition_by.as_ref());
+        if let Some(typed) = &section.partition_by {
+            let mut given = typed.iter();
+            if let Some(column) = given.find(|name| name.as_str() == Column::Confidence.name()) {
+                let problem = Problem::new("folders by confidence", column.span());
+                self.object(problem.with_hint("nearly every row would be a folder of its own"));
+            }
+        }
+        let guard = match section.csv_guard.as_deref() {
+            Some(true) => Guard::Formulas,
+            Some(false) | None => Guard::None,
+        };
+        FilesPlan { formats, codec, row_group_rows: rows as usize, partition_by, guard, keep: usize::from(keep) }
+    }
+
+    fn codec(&mut self, section: &OutputSection) -> Codec {
+        let OutputSection { compression, level, .. } = section;
+        let compression = compression.as_deref().copied().unwrap_or(Compression::Zstd);
+        if let Some(level) = level {
+            if compression != Compression::Zstd {
+                let problem = Problem::new(format!("a level of `{compression}`"), level.span());
+                self.object(problem.with_hint("only `zstd` has levels: take it out"));
+            } else if !(1..=22).contains(&**level) {
+                let problem = Problem::new(format!("{} is no level of zstd", **level), level.span());
+                self.object(problem.with_hint("use a number from 1 to 22"));
+            }
+        }
+        match compression {
+            Compression::Zstd => Codec::Zstd(level.as_deref().copied().unwrap_or(DEFAULT_LEVEL)),
+            Compression::Snappy => Codec::Snappy,
+            Compression::None => Codec::None,
+        }
+    }
+
+    fn formats(&mut self, section: &OutputSection) -> Vec<Format> {
+        let Some(typed) = &section.format else { return vec![Format::Parquet] };
+        let mut formats = Vec::new();
+        for &format in typed.as_slice() {
+            if formats.contains(&format) {
+                self.object(repeated("format", &format, typed.span()));
+            } else {
+                formats.push(format);
+            }
+        }
+        if formats.is_empty() {
+            let problem = Problem::new("no format to write", typed.span());
+            self.object(problem.with_hint("name one: `format = \"parquet\"`"));
+        }
+        formats
+    }
+}

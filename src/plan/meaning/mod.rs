@@ -1,0 +1,124 @@
+//! From what was typed to what it means: defaults filled in, combinations judged, every problem gathered.
+
+mod dataset;
+mod files;
+mod signals;
+mod source;
+
+use std::collections::BTreeSet;
+use std::fmt::Display;
+
+use super::{Plan, Schedule};
+use crate::definition::{Found, Placed, Reading, RejectsSection, ScheduleSection, Zone};
+use crate::error::Result;
+use crate::problem::{Problem, Problems};
+
+use signals::of_each_ticker;
+
+const DEFAULT_MAX_REJECT_SHARE: f64 = 0.01;
+
+/// What a definition means.
+pub(super) fn of(found: Found) -> Result<Plan> {
+    let Found { name, path, text, reading } = found;
+    let Reading { definition, problems, flawed } = reading;
+    let mut judge = Judge { problems, flawed };
+    let source = judge.source(&definition.source);
+    let manners = judge.manners(&definition.source, source.as_ref());
+    let ways = judge.ways(&definition.signals);
+    let of_each_ticker = of_each_ticker(&definition.sentiment);
+    let news_tickers = judge.news_tickers(&definition.sentiment);
+    let max_reject_share = judge.max_reject_share(&definition.rejects);
+    let dataset = judge.dataset(&definition);
+    let files = judge.files(&definition.output);
+    let schedule = definition.schedule.as_ref().and_then(|schedule| judge.schedule(schedule));
+    let Some(source) = source.filter(|_| judge.problems.is_empty()) else {
+        return Err(Problems::new(&path, &text, judge.problems).into());
+    };
+    Ok(Plan {
+        name,
+        description: definition.description,
+        path,
+        text,
+        source,
+        ways,
+        of_each_ticker,
+        news_tickers,
+        manners,
+        max_reject_share,
+        keep_extra: definition.rejects.keep_extra.as_deref().copied().unwrap_or(false),
+        dataset,
+        files,
+        schedule,
+    })
+}
+
+/// Judges the sections one by one and keeps what it finds wrong.
+struct Judge {
+    problems: Vec<Problem>,
+    flawed: BTreeSet<String>,
+}
+
+impl Judge {
+    fn object(&mut self, problem: Problem) {
+        self.problems.push(problem);
+    }
+
+    /// Objects that a section lacks something, unless what it lacks may be what was taken out of it.
+    fn miss(&mut self, section: &str, problem: Problem) {
+        if !self.flawed.contains(section) {
+            self.object(problem);
+        }
+    }
+
+    fn max_reject_share(&mut self, section: &RejectsSection) -> f64 {
+        let Some(share) = &section.max_share else { return DEFAULT_MAX_REJECT_SHARE };
+        if !(0.0..=1.0).contains(&**share) {
+            let problem = Problem::new(format!("{} is not a share", **share), share.span());
+            self.object(problem.with_hint("use a number from 0 to 1: 0.01 is one in a hundred"));
+        }
+        **share
+    }
+
+    fn schedule(&mut self, section: &Placed<ScheduleSection>) -> Option<Schedule> {
+        let Some(cron) = &section.cron else {
+            let problem = Problem::new("a schedule without `cron`", section.span());
+            self.miss("schedule", problem.with_hint("add five fields: `cron = \"30 18 * * 1-5\"`"));
+            return None;
+        };
+        let timezone = section.timezone.as_deref().copied().unwrap_or(Zone(chrono_tz::UTC));
+        Some(Schedule { cron: (**cron).clone(), timezone })
+    }
+
+    /// Choices of a list in which nothing may stand twice.
+    fn distinct_choices<T: Copy + Ord + Display>(
+        &mut self,
+        what: &str,
+        typed: Option<&Placed<Vec<Placed<T>>>>,
+    ) -> Vec<T> {
+        self.distinct(what, typed).unwrap_or_default()
+    }
+
+    /// The values of a list in which nothing may stand twice; none when it was not typed or is empty.
+    fn distinct<T: Clone + Ord + Display>(
+        &mut self,
+        what: &str,
+        typed: Option<&Placed<Vec<Placed<T>>>>,
+    ) -> Option<Vec<T>> {
+        let typed = typed?;
+        if typed.is_empty() {
+            let problem = Problem::new(format!("an empty list: at least one {what} is needed"), typed.span());
+            self.object(problem.with_hint("take the key out to get its default, or name a value"));
+        }
+        let mut seen = BTreeSet::new();
+        for value in typed.iter() {
+            if !seen.insert((**value).clone()) {
+                self.object(repeated(what, &**value, value.span()));
+            }
+        }
+        Some(typed.iter().map(|value| (**value).clone()).collect())
+    }
+}
+
+fn repeated(what: &str, value: &dyn Display, span: std::ops::Range<usize>) -> Problem {
+    Problem::new(format!("{what} `{value}` stands twice"), span).with_hint("take one out")
+}

@@ -1,0 +1,100 @@
+//! What is asked of the service: the ways to get the signals, and the tickers whose news is asked for.
+
+use std::collections::BTreeSet;
+
+use super::{Judge, repeated};
+use crate::definition::{HistoryForm, Placed, SentimentSection, SignalsSection, TickerList, Tickers as TypedTickers};
+use crate::interface::{Endpoint, Period, Regime};
+use crate::plan::{Asked, Request, Tickers, Way};
+use crate::problem::Problem;
+
+/// What is asked for each ticker beside its signals.
+pub(super) fn of_each_ticker(section: &SentimentSection) -> Vec<Endpoint> {
+    let is_asked = |typed: &Option<Placed<bool>>, otherwise| typed.as_deref().copied().unwrap_or(otherwise);
+    let asked = [
+        (is_asked(&section.articles, true), Endpoint::NewsArticles),
+        (is_asked(&section.summary, false), Endpoint::SocialSentiment),
+        (is_asked(&section.historical, false), Endpoint::HistoricalSentiment),
+    ];
+    asked.into_iter().filter_map(|(is_asked, endpoint)| is_asked.then_some(endpoint)).collect()
+}
+
+impl Judge {
+    /// The ways to get what is asked for, the one that was asked for first, then those that give the same.
+    pub(super) fn ways(&mut self, section: &Placed<SignalsSection>) -> Vec<Way> {
+        let SignalsSection { history, sectors, tickers, periods, regimes } = &**section;
+        let history = history.as_deref().copied().unwrap_or(HistoryForm::Sector);
+        let periods = self.distinct("period", periods.as_ref()).unwrap_or_else(|| vec![Period::default()]);
+        let regimes = self.distinct("regime", regimes.as_ref()).unwrap_or_else(|| vec![Regime::default()]);
+        let pairs: Vec<(Period, Regime)> =
+            periods.iter().flat_map(|&period| regimes.iter().map(move |&regime| (period, regime))).collect();
+        let sectors = self.distinct("sector", sectors.as_ref()).unwrap_or_default();
+        let tickers = self.tickers(tickers.as_ref(), &[TickerList::Available]);
+        self.judge_lists(history, section, sectors.is_empty() && tickers.is_none());
+        let of_sectors: Vec<Request> = sectors
+            .iter()
+            .flat_map(|sector| pairs.iter().map(|&(period, regime)| Request::of_sector(sector.clone(), period, regime)))
+            .collect();
+        // To learn which tickers a sector has, one period and regime is enough.
+        let naming: Vec<Request> = of_sectors.iter().step_by(pairs.len().max(1)).cloned().collect();
+        let by_sector = || Way { endpoint: Endpoint::SignalsHistoryAll, asked: Asked::Listed(of_sectors.clone()) };
+        let each_ticker = |endpoint, otherwise| {
+            let tickers = tickers.clone().unwrap_or(otherwise);
+            Way { endpoint, asked: Asked::EachTicker(tickers, pairs.clone()) }
+        };
+        let bare = |endpoint| Way { endpoint, asked: Asked::Listed(vec![Request::bare(endpoint)]) };
+        match history {
+            HistoryForm::Sector => vec![by_sector(), each_ticker(Endpoint::SignalsHistory, Tickers::Available)],
+            HistoryForm::Batched => {
+                let whole = [Endpoint::SignalsHistoryBatchedAll, Endpoint::SignalsHistoryBatched].map(bare);
+                let parts = (!sectors.is_empty()).then(by_sector);
+                let last = each_ticker(Endpoint::SignalsHistory, Tickers::Available);
+                whole.into_iter().chain(parts).chain([last]).collect()
+            }
+            HistoryForm::Ticker => vec![each_ticker(Endpoint::SignalsHistory, Tickers::NamedBy(naming))],
+            HistoryForm::Latest => vec![each_ticker(Endpoint::Signals, Tickers::NamedBy(naming))],
+        }
+    }
+
+    fn judge_lists(&mut self, history: HistoryForm, section: &Placed<SignalsSection>, is_nobody_asked_for: bool) {
+        let problem = match history {
+            HistoryForm::Batched => return,
+            HistoryForm::Sector if section.sectors.is_some() => return,
+            HistoryForm::Sector => Problem::new("no sectors to ask for", section.span())
+                .with_hint("add `sectors = [\"energy\", \"healthcare\"]` to `[signals]`"),
+            HistoryForm::Ticker | HistoryForm::Latest if !is_nobody_asked_for => return,
+            HistoryForm::Ticker | HistoryForm::Latest => Problem::new("no tickers to ask for", section.span())
+                .with_hint("add `tickers = [\"AAPL\"]`, `tickers = \"available\"`, or `sectors`, to `[signals]`"),
+        };
+        self.miss("signals", problem);
+    }
+
+    /// A list of tickers as it was typed; none when it was not.
+    fn tickers(&mut self, typed: Option<&Placed<TypedTickers>>, known: &[TickerList]) -> Option<Tickers> {
+        let typed = typed?;
+        match &**typed {
+            TypedTickers::Known(list) if !known.contains(list) => {
+                let problem = Problem::new(format!("`{list}` does not say which tickers these are"), typed.span());
+                self.object(problem.with_hint("name them, or use `\"available\"`"));
+                None
+            }
+            TypedTickers::Known(TickerList::Available) => Some(Tickers::Available),
+            TypedTickers::Known(TickerList::Signals) => Some(Tickers::Signals),
+            TypedTickers::Written(tickers) => {
+                let mut seen = BTreeSet::new();
+                if let Some(ticker) = tickers.iter().find(|ticker| !seen.insert(*ticker)) {
+                    self.object(repeated("ticker", ticker, typed.span()));
+                }
+                if tickers.is_empty() {
+                    let problem = Problem::new("an empty list: at least one ticker is needed", typed.span());
+                    self.object(problem.with_hint("take the key out to get its default, or name a value"));
+                }
+                Some(Tickers::Written(tickers.clone()))
+            }
+        }
+    }
+
+    pub(super) fn news_tickers(&mut self, section: &SentimentSection) -> Tickers {
+        self.tickers(section.tickers.as_ref(), TickerList::ALL).unwrap_or(Tickers::Signals)
+    }
+}

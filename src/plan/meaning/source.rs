@@ -1,0 +1,78 @@
+//! Whom to ask, and how hard.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use super::Judge;
+use crate::definition::{BaseUrl, Placed, Service, SourceSection, is_loopback};
+use crate::plan::{Manners, Remote, Source};
+use crate::problem::Problem;
+use crate::secret::KeySource;
+
+const DEFAULT_CONNECTIONS: usize = 8;
+const DEFAULT_REQUESTS_PER_SECOND: u16 = 25;
+const DEFAULT_STALL: Duration = Duration::from_secs(30);
+const DEFAULT_PATIENCE: Duration = Duration::from_secs(15 * 60);
+
+impl Judge {
+    pub(super) fn source(&mut self, section: &Placed<SourceSection>) -> Option<Source> {
+        let SourceSection { service, base_url, sentiment_base_url, api_key_file, api_key_command, .. } = &**section;
+        let addresses = [base_url, sentiment_base_url];
+        if let Some(service) = service {
+            let Service::Demo = **service;
+            for address in addresses.into_iter().flatten() {
+                let problem = Problem::new("an address beside `service`", address.span());
+                self.object(problem.with_hint("the demo service is built in: take out `service`, or the addresses"));
+            }
+            return Some(Source::Demo);
+        }
+        if let (Some(_), Some(command)) = (api_key_file, api_key_command) {
+            let problem = Problem::new("two places for the key", command.span());
+            self.object(problem.with_hint("keep `api_key_file` or `api_key_command`, not both"));
+        }
+        if let Some(command) = api_key_command.as_ref().filter(|command| command.is_empty()) {
+            let problem = Problem::new("a command without a program", command.span());
+            self.object(problem.with_hint("write it word by word: `[\"pass\", \"show\", \"signals\"]`"));
+        }
+        let key = match (api_key_file, api_key_command) {
+            (Some(file), _) => KeySource::File(PathBuf::from(file.as_str())),
+            (None, Some(command)) => KeySource::Command((**command).clone()),
+            (None, None) => KeySource::Environment,
+        };
+        match addresses {
+            [Some(signals), Some(sentiment)] => Some(Source::Remote(Box::new(Remote {
+                base_url: BaseUrl::as_url(signals).clone(),
+                sentiment_base_url: BaseUrl::as_url(sentiment).clone(),
+                key,
+            }))),
+            _ => {
+                let span = addresses.into_iter().flatten().next().map_or(section.span(), Placed::span);
+                let hint = "give both `base_url` and `sentiment_base_url`, or `service = \"demo\"`";
+                self.miss("source", Problem::new("no service to ask", span).with_hint(hint));
+                None
+            }
+        }
+    }
+
+    pub(super) fn manners(&mut self, section: &SourceSection, source: Option<&Source>) -> Manners {
+        let is_near = match source {
+            Some(Source::Remote(remote)) => is_loopback(&remote.base_url) && is_loopback(&remote.sentiment_base_url),
+            _ => true,
+        };
+        if let Some(connections) = section.connections.as_ref().filter(|count| !(1..=64).contains(&***count)) {
+            let problem = Problem::new(format!("{} connections at once", **connections), connections.span());
+            self.object(problem.with_hint("use a number from 1 to 64"));
+        }
+        if let Some(rate) = section.requests_per_second.as_ref().filter(|rate| ***rate == 0) {
+            let problem = Problem::new("no requests in a second is no rate", rate.span());
+            self.object(problem.with_hint("use a number from 1 on"));
+        }
+        let typed_rate = section.requests_per_second.as_deref().copied();
+        Manners {
+            connections: section.connections.as_deref().map_or(DEFAULT_CONNECTIONS, |&count| usize::from(count)),
+            per_second: typed_rate.or((!is_near).then_some(DEFAULT_REQUESTS_PER_SECOND)),
+            stall: section.stall.as_deref().map_or(DEFAULT_STALL, |span| span.duration()),
+            patience: section.patience.as_deref().map_or(DEFAULT_PATIENCE, |span| span.duration()),
+        }
+    }
+}

@@ -1,0 +1,186 @@
+//! The second half of a run, which needs no service: a dataset out of the archive.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Instant;
+
+use arrow::array::RecordBatch;
+use chrono::{DateTime, TimeDelta, Utc};
+use tokio_util::sync::CancellationToken;
+
+use super::progress::Progress;
+use super::scope::archived;
+use super::summary::{Published, Summary, Tally};
+use super::{blocking, progress::Stage};
+use crate::archive::{Archive, Asked, Scope, View};
+use crate::audit::{Leak, leak};
+use crate::dataset::{self, Wide};
+use crate::error::{Error, Result};
+use crate::export::{Dataset, Provenance, Publication, Stream};
+use crate::plan::{Format, Plan, Shape};
+use crate::time::{Clock, unique_name};
+
+/// How a dataset is built from the archive.
+#[derive(Clone, Debug)]
+pub struct BuildOptions {
+    /// The archive.
+    pub archive: PathBuf,
+    /// Where the dataset goes.
+    pub target: Target,
+    /// Where the time comes from.
+    pub clock: Clock,
+    /// The instant as of which it is built; none for the latest that the archive knows.
+    pub as_of: Option<DateTime<Utc>>,
+    /// How the build shows what it does.
+    pub progress: Progress,
+    /// What tells it to stop.
+    pub stop: CancellationToken,
+}
+
+/// Where a dataset goes.
+#[derive(Clone, Debug)]
+pub enum Target {
+    /// A version of it is published below this folder of outputs.
+    Published(PathBuf),
+    /// Standard output, in a format.
+    Stdout(Format),
+}
+
+/// Builds the dataset of a plan from the archive alone. None when it went to standard output.
+///
+/// # Errors
+///
+/// Whatever a stage fails with; [`Error::Interrupted`] when it was told to stop.
+///
+/// # Cancel safety
+///
+/// Not cancel safe: use [`BuildOptions::stop`].
+pub async fn build(plan: Plan, options: BuildOptions) -> Result<Option<Summary>> {
+    let begun = Instant::now();
+    blocking(move || {
+        let view = view(&options)?;
+        let scope = archived(&plan, &view)?;
+        let work = Work { plan: &plan, view: &view, scope: &scope, stop: &options.stop };
+        match &options.target {
+            Target::Stdout(format) => work.stream(*format).map(|()| None),
+            Target::Published(output) => {
+                let stage = options.progress.stage("dataset", 0);
+                let published = work.publish(output, options.clock, &stage)?;
+                stage.done();
+                Ok(Some(Summary::of(&plan, published, None, Vec::new(), begun.elapsed())))
+            }
+        }
+    })
+    .await
+}
+
+fn view(options: &BuildOptions) -> Result<View> {
+    let archive = Archive::open(&options.archive)?;
+    let Some(first) = archive.runs().iter().map(|run| run.seal().sealed_at).min() else {
+        return Err(Error::NoArchive { path: options.archive.clone() });
+    };
+    let as_of = options.as_of.unwrap_or_else(|| newest(&archive));
+    if as_of < first {
+        return Err(Error::TooEarly { as_of, first });
+    }
+    Ok(View::of(archive, as_of))
+}
+
+/// Tries to make the future reach the past of a plan's dataset.
+///
+/// # Errors
+///
+/// When the archive cannot be read, or a copy of it cannot be written in the folder `scratch`.
+pub fn audit_leak(plan: &Plan, archive: &Path, scratch: &Path) -> Result<Leak> {
+    let archive = Archive::open(archive)?;
+    if archive.runs().is_empty() {
+        return Err(Error::NoArchive { path: archive.path().to_owned() });
+    }
+    let as_of = newest(&archive);
+    let scope = archived(plan, &View::of(archive.clone(), as_of))?;
+    leak(&archive, &scope, &plan.dataset, scratch)
+}
+
+/// The instant from which on nothing is known yet: two builds without a run in between are as of the same instant.
+pub(super) fn newest(archive: &Archive) -> DateTime<Utc> {
+    archive.runs().iter().map(|run| run.seal().sealed_at).max().unwrap_or_default()
+}
+
+/// What a dataset is built of.
+pub(super) struct Work<'a> {
+    pub(super) plan: &'a Plan,
+    pub(super) view: &'a View,
+    pub(super) scope: &'a Scope,
+    pub(super) stop: &'a CancellationToken,
+}
+
+impl Work<'_> {
+    /// Publishes the dataset below a folder of outputs.
+    pub(super) fn publish(&self, output: &Path, clock: Clock, stage: &Stage) -> Result<Published> {
+        let built_at = clock.now();
+        let provenance = Provenance {
+            name: self.plan.name.clone(),
+            definition: self.plan.text.clone(),
+            runs: self.view.runs().map(str::to_owned).collect(),
+            as_of: self.view.as_of(),
+            built_at,
+        };
+        let mut publication = Publication::begin(&output.join("datasets"), self.plan, provenance)?;
+        let mut tally = Tally::default();
+        let scratch = output.join(format!(".scratch-{}", unique_name(built_at)));
+        let mut wide = match &self.plan.dataset.shape {
+            Shape::Long => None,
+            Shape::Wide(values) => Some(Wide::new(values)),
+        };
+        self.rows(scratch, |rows| {
+            tally.count(&rows);
+            stage.advance(rows.num_rows() as u64);
+            match &mut wide {
+                Some(wide) => wide.add(&rows),
+                None => publication.write(&rows),
+            }
+        })?;
+        if tally.rows() == 0 {
+            return Err(Error::Empty { name: self.plan.name.clone() });
+        }
+        if let Some(wide) = wide {
+            wide.finish(|period, regime, value, rows| publication.write_matrix(period, regime, value, rows))?;
+        }
+        let dataset: Dataset = publication.publish(self.plan)?;
+        Ok(Published { tally, dataset, as_of: self.view.as_of() })
+    }
+
+    /// Writes the dataset to standard output.
+    fn stream(&self, format: Format) -> Result<()> {
+        let scratch = std::env::temp_dir().join(format!(".bellwether-{}", unique_name(Utc::now())));
+        let schema = Arc::clone(&self.plan.dataset.schema);
+        let mut stream = Stream::begin(format, schema, self.plan.files.guard, std::io::stdout())?;
+        let mut rows = 0;
+        self.rows(scratch, |batch| {
+            rows += batch.num_rows();
+            stream.write(&batch)
+        })?;
+        if rows == 0 {
+            return Err(Error::Empty { name: self.plan.name.clone() });
+        }
+        stream.finish()
+    }
+
+    /// Builds the rows, in order, until it is told to stop.
+    fn rows(&self, scratch: PathBuf, mut deliver: impl FnMut(RecordBatch) -> Result<()>) -> Result<()> {
+        let dataset = &self.plan.dataset;
+        let live_within = TimeDelta::days(i64::from(dataset.live_within.count()));
+        let asked = Asked { vintage: dataset.vintage, live_within };
+        dataset::build(
+            || self.view.slabs(self.scope, asked),
+            dataset,
+            scratch,
+            |rows| {
+                if self.stop.is_cancelled() {
+                    return Err(Error::Interrupted);
+                }
+                deliver(rows)
+            },
+        )
+    }
+}

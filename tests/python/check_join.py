@@ -1,0 +1,180 @@
+"""Computes a dataset anew from the raw answers, in three ways that share nothing, and compares row for row.
+
+    check_join.py DATASET.parquet PARAMETERS.json
+
+The parameters name the files of the raw answers, the lag and the windows. The ways: brute force in plain Python, pandas
+(`rolling` on a daily grid, `merge_asof`), and DuckDB (windows by a range join, `ASOF JOIN`).
+"""
+
+import bisect
+import json
+import math
+import statistics
+import sys
+from datetime import date, datetime, timedelta
+from pathlib import Path
+
+import duckdb
+import pandas
+import polars
+
+NEVER = date(1, 1, 1)
+
+
+def naive(text):
+    """The instant in UTC of a date with an offset; the date as it stands without one."""
+    moment = datetime.fromisoformat(text)
+    return moment.replace(tzinfo=None) - moment.utcoffset() if moment.tzinfo else moment
+
+
+def read(parameters):
+    signals, articles = {}, []
+    for file in parameters["histories"]:
+        for history in json.loads(Path(file).read_text()).values():
+            for entry in history["predictions"]:
+                key = history["ticker"], naive(entry["date"]), history["period"], history["regime"]
+                # Of entries of one date the one that is listed first counts.
+                signals.setdefault(key, (entry["signal"], float(entry["confidence"])))
+    for ticker, file in parameters["articles"].items():
+        for position, article in enumerate(json.loads(Path(file).read_text())):
+            score = article.get("score")
+            score = None if score is None else float(score)
+            articles.append((ticker, date.fromisoformat(article["date"]), -position, score))
+    return signals, sorted(articles, key=lambda article: article[:3])
+
+
+def cutoffs(signals, parameters):
+    """The last day whose articles may serve a signal of each day."""
+    days = sorted({key[1].date() for key in signals})
+    if parameters.get("trading_days") is None:
+        return {day: day - timedelta(days=parameters["lag_days"]) for day in days}
+    back = parameters["trading_days"]
+    return {day: days[bisect.bisect_left(days, day) - back] if bisect.bisect_left(days, day) >= back else NEVER for day in days}
+
+
+def by_brute_force(signals, articles, limits, windows):
+    rows = {}
+    for key in signals:
+        ticker, limit = key[0], limits[key[1].date()]
+        known = [article for article in articles if article[0] == ticker and article[1] <= limit]
+        row = {}
+        for window in windows:
+            begin = limit - timedelta(days=window) if limit > NEVER else NEVER
+            inside = [article for article in known if article[1] > begin]
+            scores = [article[3] for article in inside if article[3] is not None]
+            row[f"news_count_{window}d"] = len(inside)
+            row[f"news_mean_{window}d"] = sum(scores) / len(scores) if scores else None
+            row[f"news_min_{window}d"] = min(scores) if scores else None
+            row[f"news_max_{window}d"] = max(scores) if scores else None
+            row[f"news_std_{window}d"] = statistics.stdev(scores) if len(scores) > 1 else None
+        last = known[-1] if known else None
+        row["news_last_score"] = last and last[3]
+        row["news_last_date"] = last and datetime.combine(last[1], datetime.min.time())
+        row["news_days_since"] = last and (key[1].date() - last[1]).days
+        rows[key] = row
+    return rows
+
+
+def by_pandas(signals, articles, limits, windows):
+    frame = pandas.DataFrame(articles, columns=["ticker", "date", "order", "score"])
+    frame["date"] = pandas.to_datetime(frame["date"])
+    frame["score"] = frame["score"].astype("float64")
+    left = pandas.DataFrame(list(signals), columns=["ticker", "at", "period", "regime"])
+    left["limit"] = pandas.to_datetime([limits[at.date()] if limits[at.date()] > NEVER else date(1700, 1, 1) for at in left["at"]])
+    pieces = []
+    for ticker, own in left.groupby("ticker"):
+        news = frame[frame["ticker"] == ticker]
+        first = min([own["limit"].max(), *news["date"]]) if len(news) else own["limit"].max()
+        grid = pandas.date_range(first, own["limit"].max(), freq="D")
+        result = own.copy()
+        for window in windows:
+            daily = news.groupby("date")["score"].agg(["size", "count", "sum", "min", "max"]).reindex(grid)
+            rolled = daily[["size", "count", "sum"]].fillna(0).rolling(window, min_periods=1).sum()
+            rolled["min"] = daily["min"].rolling(window, min_periods=1).min()
+            rolled["max"] = daily["max"].rolling(window, min_periods=1).max()
+            at = rolled.reindex(own["limit"]).reset_index(drop=True)
+            count = at["size"].fillna(0).round().astype(int)
+            result[f"news_count_{window}d"] = count.to_numpy()
+            result[f"news_mean_{window}d"] = (at["sum"] / at["count"].where(at["count"] > 0)).to_numpy()
+            result[f"news_min_{window}d"] = at["min"].to_numpy()
+            result[f"news_max_{window}d"] = at["max"].to_numpy()
+        known = news.rename(columns={"date": "news_last_date", "score": "news_last_score"})
+        known = known.assign(limit=known["news_last_date"]).sort_values(["limit", "order"], kind="stable")
+        last = pandas.merge_asof(
+            result.sort_values("limit", kind="stable"),
+            known[["limit", "news_last_date", "news_last_score"]],
+            on="limit",
+        )
+        pieces.append(last)
+    rows = {}
+    for row in pandas.concat(pieces).to_dict("records"):
+        key = row.pop("ticker"), row.pop("at").to_pydatetime(), row.pop("period"), row.pop("regime")
+        row.pop("limit")
+        rows[key] = {name: None if pandas.isna(value) else value for name, value in row.items()}
+    return rows
+
+
+def by_duckdb(signals, articles, limits, windows):
+    left = pandas.DataFrame([(*key, limits[key[1].date()]) for key in signals], columns=["ticker", "at", "period", "regime", "lim"])
+    left["lim"] = [str(limit) for limit in left["lim"]]
+    news = pandas.DataFrame(articles, columns=["ticker", "day", "place", "score"])
+    news["day"] = [str(day) for day in news["day"]]
+    connection = duckdb.connect()
+    connection.execute("create table signals as select ticker, at, period, regime, lim::date as lim from left")
+    connection.execute("create table news as select ticker, day::date as day, place, score::double as score from news")
+    # What is asked of DuckDB in each window: one range join and its aggregates.
+    rows = {}
+    for window in windows:
+        result = connection.execute(
+            f"""select s.ticker, s.at, s.period, s.regime, count(n.day), avg(n.score), min(n.score), max(n.score), stddev_samp(n.score)
+            from signals s left join news n
+            on n.ticker = s.ticker and n.day <= s.lim and n.day > s.lim - {window}
+            group by all"""
+        ).fetchall()
+        for *key, count, mean, low, high, deviation in result:
+            row = rows.setdefault(tuple(key), {})
+            row[f"news_count_{window}d"] = count
+            row[f"news_mean_{window}d"], row[f"news_min_{window}d"] = mean, low
+            row[f"news_max_{window}d"], row[f"news_std_{window}d"] = high, deviation
+    # Of articles of one date the one with the greatest place is the last one known.
+    last = connection.execute(
+        """with last as (select ticker, day, arg_max(struct_pack(score := score), place).score as score from news group by all)
+        select s.ticker, s.at, s.period, s.regime, l.day, l.score
+        from signals s asof left join last l on s.ticker = l.ticker and s.lim >= l.day"""
+    ).fetchall()
+    for *key, day, score in last:
+        row = rows[tuple(key)]
+        row["news_last_date"] = day and datetime.combine(day, datetime.min.time())
+        row["news_last_score"] = score
+    return rows
+
+
+def is_same(one, other):
+    if one is None or other is None:
+        return one is None and other is None
+    if isinstance(one, float) or isinstance(other, float):
+        return math.isclose(one, other, rel_tol=1e-9, abs_tol=1e-12)
+    return one == other
+
+
+def main():
+    dataset, parameters = polars.read_parquet(sys.argv[1]), json.loads(Path(sys.argv[2]).read_text())
+    signals, articles = read(parameters)
+    limits, windows = cutoffs(signals, parameters), parameters["windows"]
+    found = {}
+    for row in dataset.with_columns(polars.col(polars.Categorical).cast(polars.String)).to_dicts():
+        key = row["ticker"], row["date"], row["period"], row["regime"]
+        assert key not in found, f"{key} stands twice"
+        assert (row["signal"], row["confidence"]) == signals[key], (key, row, signals[key])
+        found[key] = row
+    assert found.keys() == signals.keys(), (len(found), len(signals))
+    for compute in (by_brute_force, by_pandas, by_duckdb):
+        rows = compute(signals, articles, limits, windows)
+        assert rows.keys() == found.keys(), compute.__name__
+        for key, row in rows.items():
+            for name, value in row.items():
+                assert is_same(value, found[key][name]), (compute.__name__, key, name, value, found[key][name])
+        print(f"{compute.__name__}: {len(rows)} rows are the same")
+
+
+main()
