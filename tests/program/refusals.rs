@@ -150,7 +150,7 @@ fn a_file_in_the_place_of_latest_is_not_overwritten() {
     fs::create_dir_all(place.file("output/datasets/it")).unwrap();
     fs::write(place.file("output/datasets/it/latest"), "mine").unwrap();
     let outcome = Outcome::of(place.command(["run", "it", "-q"]).env("BELLWETHER_API_KEY", "demo")).failed_with(1);
-    assert!(outcome.stderr.contains("cannot write `output/datasets/it/latest`"), "{}", outcome.stderr);
+    assert!(outcome.stderr.contains("`output/datasets/it/latest` is a file, where a link"), "{}", outcome.stderr);
     assert_eq!(fs::read_to_string(place.file("output/datasets/it/latest")).unwrap(), "mine");
 }
 

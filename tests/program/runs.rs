@@ -38,7 +38,7 @@ fn the_demo_runs_without_a_key_or_a_network_and_is_what_the_raw_answers_say() {
     // The same universe: the demo's is of the day on which the run began.
     let dataset = fs::read_to_string(place.file("output/datasets/demo/latest/dataset.json")).unwrap();
     let run: serde_json::Value = serde_json::from_str(&dataset).unwrap();
-    let seal = place.file("output/archive").join(format!("run={}", run["run"].as_str().unwrap())).join("run.json");
+    let seal = place.file("output/archive").join(format!("run={}", run["runs"][0].as_str().unwrap())).join("run.json");
     let seal: serde_json::Value = serde_json::from_str(&fs::read_to_string(seal).unwrap()).unwrap();
     let today = &seal["started_at"].as_str().unwrap()[..10];
     let service = DemoService::start(&place, &["--today", today]);

@@ -115,20 +115,20 @@ def by_pandas(signals, articles, limits, windows):
 
 
 def by_duckdb(signals, articles, limits, windows):
-    left = pandas.DataFrame([(*key, limits[key[1].date()]) for key in signals], columns=["ticker", "at", "period", "regime", "lim"])
-    left["lim"] = [str(limit) for limit in left["lim"]]
+    given = [(*key, str(limits[key[1].date()])) for key in signals]
+    given = pandas.DataFrame(given, columns=["ticker", "moment", "period", "regime", "last_day"])
     news = pandas.DataFrame(articles, columns=["ticker", "day", "place", "score"])
     news["day"] = [str(day) for day in news["day"]]
     connection = duckdb.connect()
-    connection.execute("create table signals as select ticker, at, period, regime, lim::date as lim from left")
+    connection.execute("create table signals as select ticker, moment, period, regime, last_day::date as last_day from given")
     connection.execute("create table news as select ticker, day::date as day, place, score::double as score from news")
     # What is asked of DuckDB in each window: one range join and its aggregates.
     rows = {}
     for window in windows:
         result = connection.execute(
-            f"""select s.ticker, s.at, s.period, s.regime, count(n.day), avg(n.score), min(n.score), max(n.score), stddev_samp(n.score)
+            f"""select s.ticker, s.moment, s.period, s.regime, count(n.day), avg(n.score), min(n.score), max(n.score), stddev_samp(n.score)
             from signals s left join news n
-            on n.ticker = s.ticker and n.day <= s.lim and n.day > s.lim - {window}
+            on n.ticker = s.ticker and n.day <= s.last_day and n.day > s.last_day - {window}
             group by all"""
         ).fetchall()
         for *key, count, mean, low, high, deviation in result:
@@ -139,8 +139,8 @@ def by_duckdb(signals, articles, limits, windows):
     # Of articles of one date the one with the greatest place is the last one known.
     last = connection.execute(
         """with last as (select ticker, day, arg_max(struct_pack(score := score), place).score as score from news group by all)
-        select s.ticker, s.at, s.period, s.regime, l.day, l.score
-        from signals s asof left join last l on s.ticker = l.ticker and s.lim >= l.day"""
+        select s.ticker, s.moment, s.period, s.regime, l.day, l.score
+        from signals s asof left join last l on s.ticker = l.ticker and s.last_day >= l.day"""
     ).fetchall()
     for *key, day, score in last:
         row = rows[tuple(key)]

@@ -1,0 +1,163 @@
+//! Datasets out of the archive alone: as of an instant, filtered, in every form, and what is refused.
+
+use std::fs;
+use std::process::Command;
+
+use crate::support::program::{DemoService, Outcome, Place};
+use crate::support::python;
+use crate::support::rows::{distinct, read, texts};
+
+const KEY: (&str, &str) = ("BELLWETHER_API_KEY", "demo");
+
+/// Two days of two sectors, archived; the service is gone.
+struct Archived {
+    place: Place,
+    /// The definition of each form that is tried, but for what is added to it.
+    source: String,
+}
+
+impl Archived {
+    fn new() -> Self {
+        let place = Place::new();
+        let rest = "[signals]\nsectors = [\"energy\", \"utilities\"]\nperiods = [\"5d\", \"1m\"]\n\
+                    [sentiment]\nsummary = true\nhistorical = true\n";
+        let mut source = String::new();
+        for today in ["2026-11-18", "2026-11-20"] {
+            let service = DemoService::start(&place, &["--today", today]);
+            place.define("it", &format!("[source]\n{}{rest}", service.source));
+            Outcome::of(place.command(["run", "it", "-q"]).envs([KEY])).succeeded();
+            source = format!("[source]\n{}{rest}", service.source);
+        }
+        Self { place, source }
+    }
+
+    fn build(&self, name: &str, more: &str, arguments: &[&str]) -> Outcome {
+        self.place.define(name, &format!("{}{more}", self.source));
+        // No key is needed, and nobody is there to be asked.
+        self.place.run(["build", name].iter().chain(arguments))
+    }
+
+    /// The `sealed_at` of each run.
+    fn sealed(&self) -> Vec<String> {
+        let mut sealed: Vec<String> = fs::read_dir(self.place.file("output/archive"))
+            .unwrap()
+            .filter_map(|entry| fs::read_to_string(entry.unwrap().path().join("run.json")).ok())
+            .map(|text| serde_json::from_str::<serde_json::Value>(&text).unwrap())
+            .map(|seal| seal["sealed_at"].as_str().unwrap().to_owned())
+            .collect();
+        sealed.sort();
+        sealed
+    }
+}
+
+#[test]
+fn a_dataset_is_built_without_a_network_and_twice_the_same_whatever_the_number_of_threads() {
+    let archived = Archived::new();
+    let latest = |name: &str| archived.place.file(&format!("output/datasets/{name}/latest"));
+    let run = fs::read(latest("it").join("it.parquet")).unwrap();
+    archived.build("it", "", &["-q"]).succeeded();
+    assert!(run == fs::read(latest("it").join("it.parquet")).unwrap(), "run is fetch and build");
+    for threads in ["1", "2", "7"] {
+        let threads = [("RAYON_NUM_THREADS", threads), ("POLARS_MAX_THREADS", threads)];
+        Outcome::of(archived.place.command(["build", "it", "-q"]).envs(threads)).succeeded();
+        assert!(run == fs::read(latest("it").join("it.parquet")).unwrap());
+    }
+    // As it was known after the first day, and before.
+    let sealed = archived.sealed();
+    archived.build("it", "", &["-q", "--as-of", &sealed[0]]).succeeded();
+    let rows = read(&latest("it").join("it.parquet"));
+    assert_eq!(texts(&rows, "date").into_iter().flatten().max().unwrap(), "2026-11-18T00:00:00");
+    let early = archived.build("it", "", &["--as-of", "2020-01-01"]).failed_with(1).stderr;
+    assert!(early.starts_with("error: nothing was known as of 2020-01-01T23:59:59.999999Z: the first run"), "{early}");
+    // Versions beyond `keep` go.
+    let versions = fs::read_dir(archived.place.file("output/datasets/it")).unwrap().count();
+    assert_eq!(versions, 5 + 1, "five versions and `latest`");
+    archived.place.run(["verify"]).succeeded();
+}
+
+#[test]
+fn filters_vintage_lineage_and_sources_do_what_they_say() {
+    let archived = Archived::new();
+    let more = "[filter]\nperiods = [\"5d\"]\nfrom = \"2026-11-01\"\n[join]\nsources = [\"articles\", \"summary\", \"historical\"]\n\
+                historical = [\"score\"]\nwindows = [\"7d\"]\n[output]\nvintage = \"first\"\nsort = [\"date\"]\n\
+                columns = [\"first_observed_at\", \"observed_at\", \"revisions\", \"backfilled\", \"source\"]\n";
+    archived.build("some", more, &["-q", "--sector", "energy", "--to", "2026-11-20"]).succeeded();
+    let rows = read(&archived.place.file("output/datasets/some/latest/some.parquet"));
+    assert_eq!(distinct(&rows, "period"), ["5d"]);
+    assert_eq!(distinct(&rows, "ticker").len(), 22);
+    let dates: Vec<String> = texts(&rows, "date").into_iter().flatten().collect();
+    assert!(dates.is_sorted() && dates[0] == "2026-11-02T00:00:00" && dates.last().unwrap() == "2026-11-19T00:00:00");
+    assert_eq!(distinct(&rows, "source"), ["signals-history-all"]);
+    assert_eq!(distinct(&rows, "backfilled"), ["false", "true"]);
+    // A summary counts from the day on which it was seen, which is after all of these.
+    assert!(texts(&rows, "summary_avg_score").iter().all(Option::is_none));
+    assert!(texts(&rows, "historical_score").iter().all(Option::is_some));
+    // What had been seen by then is nothing.
+    let observed = "[join]\navailability = \"observed\"\nwindows = [\"7d\"]\n";
+    archived.build("seen", observed, &["-q"]).succeeded();
+    let rows = read(&archived.place.file("output/datasets/seen/latest/seen.parquet"));
+    assert_eq!(distinct(&rows, "news_count_7d"), ["0"]);
+    let nobody = archived.build("it", "", &["--ticker", "AAPL"]).failed_with(1).stderr;
+    assert!(nobody.starts_with("error: `it` has no rows"), "{nobody}");
+}
+
+#[test]
+fn every_layout_is_read_by_the_tools_of_others() {
+    let archived = Archived::new();
+    let folders = "[output]\nformat = [\"parquet\", \"csv\"]\npartition_by = [\"period\", \"ticker\"]\ncsv_guard = true\n\
+                   compression = \"snappy\"\n";
+    archived.build("folders", folders, &["-q"]).succeeded();
+    archived.build("wide", "[output]\nlayout = \"wide\"\nvalues = [\"signal\", \"confidence\"]\n", &["-q"]).succeeded();
+    archived.build("long", "[output]\nformat = [\"parquet\", \"csv\", \"arrow\"]\n", &["-q"]).succeeded();
+    for format in ["arrow", "csv"] {
+        let out = fs::File::create(archived.place.file(&format!("piped.{format}"))).unwrap();
+        let mut command = archived.place.command(["build", "it", "--format", format, "--output", "-"]);
+        assert!(command.stdout(out).status().unwrap().success());
+    }
+    python::check("check_layouts.py", [archived.place.path()]);
+    archived.place.run(["verify"]).succeeded();
+}
+
+#[test]
+fn nothing_of_the_future_reaches_the_past_and_a_reader_may_leave() {
+    let archived = Archived::new();
+    let few = "[filter]\ntickers = [\"XOM\", \"CVX\", \"NEE\"]\n[join]\nwindows = [\"7d\"]\n";
+    for (name, lag) in [("days", ""), ("trading", "lag = \"1 trading day\"\n")] {
+        archived.place.define(name, &format!("{}{few}{lag}", archived.source));
+        let told = archived.place.run(["audit", "leak", name]).succeeded().stdout;
+        assert!(told.contains("canaries: ") && told.contains("dates: ") && told.contains("instants: "), "{told}");
+        assert!(told.ends_with("trials: nothing of the future reached the past\n"), "{told}");
+    }
+    let program = env!("CARGO_BIN_EXE_bellwether");
+    let script = format!("{program} build it --format csv --output - | head -n 2");
+    let outcome =
+        Outcome::of(Command::new("bash").args(["-o", "pipefail", "-c", &script]).current_dir(archived.place.path()));
+    let outcome = outcome.succeeded();
+    assert_eq!((outcome.stdout.lines().count(), outcome.stderr.as_str()), (2, ""));
+}
+
+#[test]
+fn what_does_not_go_together_is_refused_with_the_remedy() {
+    let archived = Archived::new();
+    let refused = |more: &str, arguments: &[&str], expected: &str| {
+        let outcome = archived.build("bad", more, arguments).failed_with(2);
+        assert!(outcome.stderr.contains(expected), "{}", outcome.stderr);
+    };
+    refused("[output]\nsort = [\"dat\"]\n", &[], "no column `dat` to sort by");
+    refused("[output]\npartition_by = [\"a/b\"]\n", &[], "no column `a/b` to make folders by");
+    refused("[output]\nlayout = \"wide\"\nsort = [\"date\"]\n", &[], "`sort` of a wide dataset");
+    refused("[output]\ncompression = \"snappy\"\nlevel = 3\n", &[], "a level of `snappy`");
+    refused(
+        "[filter]\nfrom = \"2026-02-01\"\nto = \"2026-01-01\"\n",
+        &[],
+        "no dates from 2026-02-01 to before 2026-01-01",
+    );
+    refused("[join]\nlag = \"a day\"\n", &[], "`a day` is not a lag");
+    refused("", &["--output", "-", "--format", "csv", "--format", "arrow"], "several formats to one output");
+    refused("", &["--as-of", "yesterday"], "write a day");
+    fs::write(archived.place.file("output/datasets/taken"), "a file").unwrap();
+    let taken = archived.build("taken", "", &[]).failed_with(1).stderr;
+    assert!(taken.starts_with("error: ") && taken.contains("output/datasets/taken"), "{taken}");
+    let nothing = archived.place.run(["build", "it", "--archive", "elsewhere"]).failed_with(1).stderr;
+    assert!(nothing.contains("hint: run it first"), "{nothing}");
+}

@@ -1,0 +1,79 @@
+"""Reads every layout of one dataset with Polars, pandas, pyarrow and DuckDB, and compares.
+
+    check_layouts.py FOLDER
+
+The folder has output/datasets/{long,folders,wide}/latest, and piped.arrow and piped.csv.
+"""
+
+import sys
+from pathlib import Path
+
+import duckdb
+import pandas
+import polars
+import pyarrow
+import pyarrow.dataset
+from polars.testing import assert_frame_equal
+
+KEY = ["ticker", "date", "period", "regime"]
+
+
+def texts(frame):
+    """Closed sets as text, dates as they are: what every format can say."""
+    return frame.with_columns(polars.col(polars.Categorical, polars.Enum).cast(polars.String)).sort(KEY)
+
+
+def read_csv(path):
+    return polars.read_csv(path, try_parse_dates=True).with_columns(polars.col(polars.Datetime).cast(polars.Datetime("us")))
+
+
+folder = Path(sys.argv[1])
+datasets = folder / "output/datasets"
+long = texts(polars.read_parquet(datasets / "long/latest/long.parquet"))
+assert long.height > 10_000 and long.select(KEY).is_unique().all()
+
+# The same rows from every format, and from a pipe.
+for other in (
+    polars.read_ipc(datasets / "long/latest/long.arrow"),
+    read_csv(datasets / "long/latest/long.csv"),
+    polars.from_arrow(pyarrow.ipc.open_stream(folder / "piped.arrow").read_all()),
+    read_csv(folder / "piped.csv"),
+):
+    other = texts(other).cast(dict(long.schema))
+    assert_frame_equal(long, other, check_exact=True)
+
+# A factor frame as factor tools take it, and the types that pandas sees.
+frame = pandas.read_parquet(datasets / "long/latest/long.parquet")
+factors = frame[(frame["period"] == "5d")].set_index(["date", "ticker"])["confidence"].unstack()
+assert str(frame["date"].dtype) == "datetime64[us]" and str(frame["period"].dtype) == "category"
+
+# Hive folders.
+root = datasets / "folders/latest"
+names = {path.name for path in root.iterdir() if path.is_dir()}
+assert names == {"period=5d", "period=1m"}, names
+hive = pyarrow.dataset.dataset(
+    [str(path) for path in sorted(root.rglob("*.parquet"))],
+    format="parquet",
+    partition_base_dir=str(root),
+    partitioning=pyarrow.dataset.partitioning(flavor="hive"),
+).to_table()
+assert hive.num_rows == long.height
+count = duckdb.sql(
+    f"select count(*), count(distinct ticker), sum(confidence) from read_parquet('{root}/**/*.parquet', hive_partitioning = true)"
+).fetchone()
+assert count[:2] == (long.height, long["ticker"].n_unique())
+assert abs(count[2] - long["confidence"].sum()) < 1e-6
+scanned = polars.read_parquet(f"{root}/**/*.parquet", hive_partitioning=True)
+assert_frame_equal(long.select(KEY + ["confidence"]), texts(scanned.select(KEY + ["confidence"]).cast({"ticker": polars.String, "period": polars.String})), check_exact=True)
+
+# Matrices.
+for period in ("5d", "1m"):
+    matrix = pandas.read_parquet(datasets / f"wide/latest/{period}-neutral/confidence.parquet").set_index("date")
+    expected = frame[frame["period"] == period].pivot(index="date", columns="ticker", values="confidence")
+    pandas.testing.assert_frame_equal(matrix, expected, check_names=False, check_column_type=False, check_exact=True)
+    signs = pandas.read_parquet(datasets / f"wide/latest/{period}-neutral/signal.parquet").set_index("date")
+    own = frame[frame["period"] == period].assign(sign=lambda rows: rows["signal"].astype(str).map({"buy": 1, "sell": -1}))
+    expected = own.pivot(index="date", columns="ticker", values="sign")
+    assert (signs.astype("float64").fillna(0) == expected.astype("float64").fillna(0)).all().all()
+assert factors.shape == matrix.shape
+print("every layout says the same")
