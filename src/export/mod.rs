@@ -63,7 +63,7 @@ struct Encoding {
 enum Writer<W: Write + Send> {
     Parquet(Box<parquet::Writer<W>>),
     Csv(csv::Writer<W>),
-    Arrow(arrow_ipc::Writer<W>),
+    Arrow(Box<arrow_ipc::Writer<W>>),
 }
 
 impl<W: Write + Send> Writer<W> {
@@ -71,7 +71,7 @@ impl<W: Write + Send> Writer<W> {
         match format {
             Format::Parquet => Ok(Self::Parquet(Box::new(parquet::Writer::create(out, schema, encoding)?))),
             Format::Csv => Ok(Self::Csv(csv::Writer::create(out, &schema, encoding.guard)?)),
-            Format::Arrow => Ok(Self::Arrow(arrow_ipc::Writer::create(out, &schema)?)),
+            Format::Arrow => Ok(Self::Arrow(Box::new(arrow_ipc::Writer::create(out, &schema)?))),
         }
     }
 

@@ -62,8 +62,15 @@ pub struct Publication {
 }
 
 enum Kind {
-    Long { blocks: Blocks, content: Content, files: Files },
+    Long(Box<Long>),
     Wide { matrices: Vec<Matrix> },
+}
+
+/// A long dataset.
+struct Long {
+    blocks: Blocks,
+    content: Content,
+    files: Files,
 }
 
 /// The files of a long dataset.
@@ -112,9 +119,10 @@ impl Publication {
     ///
     /// When a file cannot be written, or there would be too many folders.
     pub fn write(&mut self, rows: &RecordBatch) -> Result<()> {
-        let Kind::Long { blocks, content, files } = &mut self.kind else {
+        let Kind::Long(long) = &mut self.kind else {
             return Err(defect(&self.folder, "a wide dataset has matrices"));
         };
+        let Long { blocks, content, files } = &mut **long;
         self.rows += rows.num_rows() as u64;
         let complete = blocks.push(rows).map_err(|error| file::encoding_failed(&self.folder, error.into()))?;
         complete.iter().try_for_each(|block| deliver(block, content, files, &self.folder))
@@ -192,12 +200,14 @@ impl Kind {
             let limits = Limits::default();
             Files::Folders(Partitions::new(shelf.clone(), &plan.name, schema, by, &plan.dataset.sort, limits))
         };
-        Ok(Self::Long { blocks: Blocks::new(schema.clone(), BLOCK_ROWS), content: Content::new(schema), files })
+        let blocks = Blocks::new(schema.clone(), BLOCK_ROWS);
+        Ok(Self::Long(Box::new(Long { blocks, content: Content::new(schema), files })))
     }
 
     fn complete(self, plan: &Plan, folder: &Path) -> Result<Completed> {
         match self {
-            Self::Long { mut blocks, mut content, mut files } => {
+            Self::Long(long) => {
+                let Long { mut blocks, mut content, mut files } = *long;
                 let rest = blocks.rest().map_err(|error| file::encoding_failed(folder, error.into()))?;
                 rest.map_or(Ok(()), |block| deliver(&block, &mut content, &mut files, folder))?;
                 let finished = match files {

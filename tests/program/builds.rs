@@ -3,6 +3,9 @@
 use std::fs;
 use std::process::Command;
 
+use bellwether::archive::Archive;
+use bellwether::time::to_record;
+
 use crate::support::program::{DemoService, Outcome, Place};
 use crate::support::python;
 use crate::support::rows::{distinct, read, texts};
@@ -39,14 +42,8 @@ impl Archived {
 
     /// The `sealed_at` of each run.
     fn sealed(&self) -> Vec<String> {
-        let mut sealed: Vec<String> = fs::read_dir(self.place.file("output/archive"))
-            .unwrap()
-            .filter_map(|entry| fs::read_to_string(entry.unwrap().path().join("run.json")).ok())
-            .map(|text| serde_json::from_str::<serde_json::Value>(&text).unwrap())
-            .map(|seal| seal["sealed_at"].as_str().unwrap().to_owned())
-            .collect();
-        sealed.sort();
-        sealed
+        let archive = Archive::open(&self.place.file("output/archive")).expect("an archive");
+        archive.runs().iter().map(|run| to_record(run.seal().sealed_at)).collect()
     }
 }
 

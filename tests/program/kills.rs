@@ -3,7 +3,7 @@
 //! Two archives follow the same service from day to day. In one nothing is disturbed; in the other every run, compaction
 //! and pruning is killed many times, at random instants, before one is let through. In the end both know the same.
 //!
-//! `BELLWETHER_KILLS=500 cargo test --release --test program kills -- --nocapture` is the long version.
+//! `BELLWETHER_KILLS=500 cargo test --test program kills -- --nocapture` is the long version.
 //! `BELLWETHER_SEED` takes the instants from a seed that was printed.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};

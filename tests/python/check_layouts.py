@@ -24,7 +24,7 @@ def texts(frame):
 
 
 def read_csv(path):
-    return polars.read_csv(path, try_parse_dates=True).with_columns(polars.col(polars.Datetime).cast(polars.Datetime("us")))
+    return polars.read_csv(path, try_parse_dates=True, infer_schema_length=None).with_columns(polars.col(polars.Datetime).cast(polars.Datetime("us")))
 
 
 folder = Path(sys.argv[1])
