@@ -12,7 +12,7 @@
 //! A dataset is written under a hidden name, made durable, given its name, and only then does `latest` move. Whoever
 //! reads `latest` reads one version or the other, never a mixture; what was published before stays as it was.
 //!
-//! Rows go through three hands: [`blocks`] cuts them into stretches of a fixed length, a [`table::Table`] gathers a row
+//! Rows go through three hands: `blocks` cuts them into stretches of a fixed length, a `table` gathers a row
 //! group for the files of a folder, and a writer makes its bytes, a column or a stretch of lines on each thread. Where
 //! rows are cut depends on their number alone, so files are the same bytes however the rows arrived and however many
 //! threads there are. When they were built is in `dataset.json` and in no other file.
