@@ -163,20 +163,6 @@ pub fn write_bytes(path: &Path, bytes: &[u8]) -> Result<()> {
     sync(&file, path)
 }
 
-/// Points the link `latest` in a folder at one of the folder's entries, in one step.
-///
-/// # Errors
-///
-/// When the link cannot be written.
-pub fn point_latest(folder: &Path, entry: &str) -> Result<()> {
-    let target = folder.join("latest");
-    let staged = folder.join(format!(".latest-{entry}"));
-    std::os::unix::fs::symlink(entry, &staged)
-        .and_then(|()| fs::rename(&staged, &target))
-        .map_err(|source| Error::Write { path: target, source })?;
-    sync_folder(folder)
-}
-
 /// What a file of rows is, so that a reader can tell whether it still is.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FileRecord {

@@ -60,7 +60,7 @@ hive = pyarrow.dataset.dataset(
 assert hive.num_rows == long.height
 count = duckdb.sql(
     f"select count(*), count(distinct ticker), sum(confidence) from read_parquet('{root}/**/*.parquet', hive_partitioning = true)"
-).fetchone()
+).fetchall()[0]
 assert count[:2] == (long.height, long["ticker"].n_unique())
 assert abs(count[2] - long["confidence"].sum()) < 1e-6
 scanned = polars.read_parquet(f"{root}/**/*.parquet", hive_partitioning=True)
