@@ -108,7 +108,7 @@ pub fn entries(folder: &Path) -> Result<Vec<PathBuf>> {
     Ok(paths)
 }
 
-/// How old something hidden must be before it counts as left behind.
+/// How old something hidden must be before it counts as left behind: what is younger may belong to a process at work.
 pub const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// Whether something was not changed for so long; what cannot be looked at was.

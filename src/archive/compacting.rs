@@ -9,7 +9,6 @@ use std::fs::{self, File};
 use std::path::Path;
 
 use chrono::{DateTime, Utc};
-use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 
 use super::cells::Cells;
 use super::index::{Archive, SealedRun};
@@ -91,8 +90,7 @@ fn old(archive: &Archive, keep: usize) -> Vec<&SealedRun> {
 
 /// Every observation of a table.
 fn observations(old: &[&SealedRun], table: Table, folder: &Path) -> Result<FileRecord> {
-    let key = table.schema().fields().len() - table.row_schema().fields().len() - 2;
-    let mut out = Rowfile::create(&folder.join(table.file()), table.schema(), key)?;
+    let mut out = Rowfile::create(&folder.join(table.file()), table.schema(), table.key_columns())?;
     let mut merged = Merged::open(table, old.iter().copied())?;
     while let Some(tickers) = merged.next()? {
         let cells = Cells::of(table, &tickers.batches).map_err(|error| Error::Settle { source: error.into() })?;
@@ -123,11 +121,7 @@ fn fingerprints(
     name: &str,
     folder: &Path,
 ) -> Result<FileRecord> {
-    let followed: BTreeSet<usize> =
-        old.iter().flat_map(|run| run.seal().after.iter().filter_map(|name| archive.place(name).ok())).collect();
-    let is_newest = |run: &&SealedRun| archive.place(run.name()).is_ok_and(|place| !followed.contains(&place));
-    let newest: Vec<&SealedRun> = old.iter().copied().filter(is_newest).collect();
-    let mut remembered = Remembered::open(archive, &newest)?;
+    let mut remembered = Remembered::open(archive, &archive.heads_of(old))?;
     let mut out = Rowfile::create(&folder.join(SERIES), remembered::schema(), 5)?;
     let run = Name::from(name);
     let mut tickers: Vec<&Ticker> = listings.iter().map(|listing| &listing.key.ticker).collect();
@@ -148,13 +142,8 @@ fn fingerprints(
 /// The rows of a file of every run, one run after the other.
 fn copied(old: &[&SealedRun], mut out: Rowfile, name: &str) -> Result<FileRecord> {
     for run in old {
-        let path = run.checked(name)?;
-        let damaged = |source: crate::error::Reason| Error::Damaged { path: path.clone(), source };
-        let rows = ParquetRecordBatchReaderBuilder::try_new(file::open(&path)?)
-            .and_then(ParquetRecordBatchReaderBuilder::build)
-            .map_err(|error| damaged(error.into()))?;
-        for batch in rows {
-            out.write(Ok(batch.map_err(|error| damaged(error.into()))?))?;
+        for rows in run.rows(name)? {
+            out.write(Ok(rows?))?;
         }
     }
     out.finish()

@@ -3,8 +3,11 @@
 use std::collections::{BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
 
+use arrow::array::RecordBatch;
+use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
+
 use super::seal::{SEAL, Seal, sealed_path};
-use crate::error::{Error, Result};
+use crate::error::{Error, Reason, Result};
 use crate::file::{self, FileRecord};
 
 /// A run that is complete and will never change.
@@ -45,6 +48,18 @@ impl SealedRun {
         }
         let reason = format!("its SHA-256 is {} and should be {}", found.sha256, record.sha256);
         Err(Error::Damaged { path, source: reason.into() })
+    }
+}
+
+impl SealedRun {
+    /// The rows of one of its files, batch by batch, whatever its columns.
+    pub(super) fn rows(&self, name: &str) -> Result<impl Iterator<Item = Result<RecordBatch>>> {
+        let path = self.checked(name)?;
+        let damaged = |path: &Path, source: Reason| Error::Damaged { path: path.to_owned(), source };
+        let rows = ParquetRecordBatchReaderBuilder::try_new(file::open(&path)?)
+            .and_then(ParquetRecordBatchReaderBuilder::build)
+            .map_err(|error| damaged(&path, error.into()))?;
+        Ok(rows.map(move |rows| rows.map_err(|error| damaged(&path, error.into()))))
     }
 }
 
@@ -119,13 +134,19 @@ impl Archive {
 
     /// The runs that no other one came after.
     pub(super) fn heads(&self) -> Vec<&SealedRun> {
-        let before: BTreeSet<usize> =
-            self.runs.iter().enumerate().flat_map(|(own, run)| self.before(own, run)).collect();
-        self.runs.iter().enumerate().filter(|(place, _)| !before.contains(place)).map(|(_, run)| run).collect()
+        self.heads_of(&self.runs.iter().collect::<Vec<_>>())
     }
 
-    fn before<'a>(&'a self, own: usize, run: &'a SealedRun) -> impl Iterator<Item = usize> + 'a {
+    /// Those of some runs that no other one of them came after.
+    pub(super) fn heads_of<'a>(&self, runs: &[&'a SealedRun]) -> Vec<&'a SealedRun> {
         // Of a compacted run, those that it went on from may be among those that it replaces.
-        run.seal.after.iter().filter_map(|name| self.places.get(name).copied()).filter(move |&place| place != own)
+        let before = |run: &&SealedRun| {
+            let own = self.places.get(run.name()).copied();
+            let places = run.seal.after.iter().filter_map(|name| self.places.get(name).copied());
+            places.filter(|place| Some(*place) != own).collect::<Vec<_>>()
+        };
+        let before: BTreeSet<usize> = runs.iter().flat_map(before).collect();
+        let is_head = |run: &&&SealedRun| self.places.get(run.name()).is_none_or(|place| !before.contains(place));
+        runs.iter().filter(is_head).copied().collect()
     }
 }

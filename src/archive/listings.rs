@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, LazyLock};
 
-use arrow::array::{ArrayRef, AsArray, Int8Array, RecordBatch, TimestampMicrosecondArray};
+use arrow::array::{ArrayRef, AsArray, RecordBatch, TimestampMicrosecondArray};
 use arrow::datatypes::{Field, Int32Type, Schema, SchemaRef};
 use arrow::error::ArrowError;
 use chrono::{DateTime, Utc};
@@ -13,8 +13,7 @@ use super::index::SealedRun;
 use super::keys;
 use super::remembered::Name;
 use crate::error::Result;
-use crate::interface::{Endpoint, Period, Regime};
-use crate::tables::{Change, SeriesKey, choice, choices, instant, stretches, symbol};
+use crate::tables::{Change, SeriesKey, choice, choices, instant, key_columns, stretches, symbol};
 
 /// The name of the file.
 pub(super) const LISTINGS: &str = "listings.parquet";
@@ -46,18 +45,16 @@ pub(super) fn schema() -> SchemaRef {
 
 /// Listings as rows of the file.
 pub(super) fn batch(listings: &[Listing]) -> std::result::Result<RecordBatch, ArrowError> {
-    let codes = |code: fn(&Listing) -> Option<i8>| listings.iter().map(code).collect::<Int8Array>();
     let seen = listings.iter().map(|listing| listing.observed_at.timestamp_micros());
+    let [ticker, period, regime, source] = key_columns(listings.iter().map(|listing| (&listing.key, 1)));
+    let changes = listings.iter().map(|listing| listing.change as i8).collect();
     let columns: Vec<ArrayRef> = vec![
-        stretches(listings.iter().map(|listing| (listing.key.ticker.as_str(), 1))),
-        choices(
-            codes(|listing| listing.key.period.map(|period| period.index() as i8)),
-            Period::all().map(Period::as_str),
-        ),
-        choices(codes(|listing| listing.key.regime.map(|regime| regime as i8)), Regime::ALL.map(Regime::as_str)),
-        choices(codes(|listing| Some(listing.key.source as i8)), Endpoint::ALL.map(Endpoint::as_str)),
+        ticker,
+        period,
+        regime,
+        source,
         stretches(listings.iter().map(|listing| (&*listing.request, 1))),
-        choices(codes(|listing| Some(listing.change as i8)), Change::ALL.map(Change::as_str)),
+        choices(changes, Change::ALL.map(Change::as_str)),
         Arc::new(TimestampMicrosecondArray::from_iter_values(seen).with_timezone("UTC")),
     ];
     RecordBatch::try_new(schema(), columns)

@@ -5,15 +5,13 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use arrow::array::AsArray;
 use arrow::datatypes::TimestampMicrosecondType;
 use chrono::{DateTime, Utc};
-use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 
 use super::REQUESTS;
 use super::index::{Archive, SealedRun};
 use super::listings::{self, Listing};
 use super::remembered::Name;
 use super::view::Scope;
-use crate::error::{Error, Reason, Result};
-use crate::file;
+use crate::error::{Error, Result};
 use crate::interface::Ticker;
 use crate::plan::{Filter, Request};
 use crate::tables::{Change, SeriesKey};
@@ -51,16 +49,14 @@ pub(super) fn listed(archive: &Archive, as_of: DateTime<Utc>, requests: &BTreeSe
 
 /// The requests of a run, in words, and when they were answered.
 pub(super) fn requests_of(run: &SealedRun) -> Result<Vec<(String, DateTime<Utc>)>> {
-    let path = run.checked(REQUESTS)?;
-    let damaged = |source: Reason| Error::Damaged { path: path.clone(), source };
-    let rows = ParquetRecordBatchReaderBuilder::try_new(file::open(&path)?)
-        .and_then(ParquetRecordBatchReaderBuilder::build)
-        .map_err(|error| damaged(error.into()))?;
     let mut requests = Vec::new();
-    for rows in rows {
-        let rows = rows.map_err(|error| damaged(error.into()))?;
-        let column =
-            |name: &str| rows.column_by_name(name).ok_or_else(|| damaged(format!("no column `{name}`").into()));
+    for rows in run.rows(REQUESTS)? {
+        let rows = rows?;
+        let missing = |name: &str| Error::Damaged {
+            path: run.path().join(REQUESTS),
+            source: format!("no column `{name}`").into(),
+        };
+        let column = |name: &str| rows.column_by_name(name).ok_or_else(|| missing(name));
         let words = column("request")?.as_string::<i32>().iter().flatten();
         let seen = column("observed_at")?.as_primitive::<TimestampMicrosecondType>().values();
         let seen = seen.iter().map(|&micros| DateTime::from_timestamp_micros(micros).unwrap_or_default());

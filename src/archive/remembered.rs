@@ -8,8 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, LazyLock};
 
 use arrow::array::{
-    Array, ArrayRef, AsArray, Date32Array, FixedSizeBinaryBuilder, Int8Array, Int64Array, ListBuilder, RecordBatch,
-    StringBuilder,
+    Array, ArrayRef, AsArray, Date32Array, FixedSizeBinaryBuilder, Int64Array, ListBuilder, RecordBatch, StringBuilder,
 };
 use arrow::datatypes::{DataType, Date32Type, Field, Int64Type, Schema, SchemaRef};
 use arrow::error::ArrowError;
@@ -20,8 +19,8 @@ use super::index::{Archive, SealedRun};
 use super::keys;
 use super::quarter::Quarter;
 use crate::error::Result;
-use crate::interface::{Endpoint, Period, Regime, Ticker};
-use crate::tables::{SeriesKey, choice, choices, stretches, symbol};
+use crate::interface::Ticker;
+use crate::tables::{SeriesKey, choice, key_columns, symbol};
 
 /// The name of the file of fingerprints.
 pub(super) const SERIES: &str = "series.parquet";
@@ -80,7 +79,6 @@ pub(super) fn batch<'a>(
         .flat_map(|(key, memory)| memory.buckets.iter().map(move |(quarter, bucket)| (key, memory, *quarter, bucket)))
         .filter(|(.., bucket)| is_written(bucket))
         .collect();
-    let codes = |code: fn(&SeriesKey) -> Option<i8>| rows.iter().map(|(key, ..)| code(key)).collect::<Int8Array>();
     let mut digests = FixedSizeBinaryBuilder::with_capacity(rows.len(), 16);
     let field = || Field::new_list_field(DataType::Utf8, false);
     let mut runs = ListBuilder::new(StringBuilder::new()).with_field(field());
@@ -97,11 +95,12 @@ pub(super) fn batch<'a>(
         }
         requests.append(quarter.is_none());
     }
+    let [ticker, period, regime, source] = key_columns(rows.iter().map(|(key, ..)| (*key, 1)));
     let columns: Vec<ArrayRef> = vec![
-        stretches(rows.iter().map(|(key, ..)| (key.ticker.as_str(), 1))),
-        choices(codes(|key| key.period.map(|period| period.index() as i8)), Period::all().map(Period::as_str)),
-        choices(codes(|key| key.regime.map(|regime| regime as i8)), Regime::ALL.map(Regime::as_str)),
-        choices(codes(|key| Some(key.source as i8)), Endpoint::ALL.map(Endpoint::as_str)),
+        ticker,
+        period,
+        regime,
+        source,
         Arc::new(rows.iter().map(|(_, _, quarter, _)| quarter.map(Quarter::to_days)).collect::<Date32Array>()),
         Arc::new(Int64Array::from_iter_values(rows.iter().map(|(.., bucket)| bucket.rows as i64))),
         Arc::new(digests.finish()),

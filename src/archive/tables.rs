@@ -26,8 +26,7 @@ impl Tables {
     pub(super) fn create(folder: &Path) -> Result<Self> {
         let create = |table: Table| {
             // Ordered by what names a series; within it by cell.
-            let key = table.schema().fields().len() - table.row_schema().fields().len() - 2;
-            let file = Rowfile::create(&folder.join(table.file()), table.schema(), key)?;
+            let file = Rowfile::create(&folder.join(table.file()), table.schema(), table.key_columns())?;
             Ok(OneTable { table, file, pending: Vec::new(), rows: 0 })
         };
         Ok(Self { tables: Table::ALL.into_iter().map(create).collect::<Result<_>>()? })

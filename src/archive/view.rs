@@ -102,8 +102,8 @@ impl View {
         static SCHEMAS: LazyLock<[SchemaRef; 4]> = LazyLock::new(|| {
             Table::ALL.map(|table| {
                 let all = table.schema();
-                let key = all.fields().len() - table.row_schema().fields().len() - 2;
-                let mut fields: Vec<Field> = all.fields()[..key].iter().map(|field| field.as_ref().clone()).collect();
+                let mut fields: Vec<Field> =
+                    all.fields()[..table.key_columns()].iter().map(|field| field.as_ref().clone()).collect();
                 fields.extend(table.row_schema().fields().iter().map(|field| field.as_ref().clone()));
                 fields.extend(["first_observed_at", "observed_at"].map(|name| Field::new(name, instant(), false)));
                 fields.push(Field::new("revisions", DataType::Int32, false));

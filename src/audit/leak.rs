@@ -28,7 +28,7 @@ use crate::archive::{Archive, Asked, Beginning, Interrupted, Scope, SealedRun, U
 use crate::dataset;
 use crate::error::{Error, Result};
 use crate::interface::{Endpoint, Ticker};
-use crate::plan::{Column, DatasetPlan};
+use crate::plan::{Availability, Column, DatasetPlan};
 use crate::tables::{RequestRecord, Series, SeriesKey, Slab, Table};
 
 /// The score of a canary: no vendor gives it.
@@ -138,7 +138,7 @@ impl Work<'_> {
         let reached = self.rows(|| self.slabs(&after), Some(day))?;
         leak.add(format!("canaries: {count} articles dated {day}, rows before {day}"), past, reached);
         // Where features count what had been seen by a signal's date, no row is late enough to see them.
-        if self.plan.availability == crate::plan::Availability::Dated {
+        if self.plan.availability == Availability::Dated {
             let all = self.rows(|| self.slabs(&after), None)?;
             let what = format!("canaries: {count} articles dated {day} are seen in later rows");
             leak.trials.push(Trial { what, rows: all.0, is_sound: all.1 != whole.1 });

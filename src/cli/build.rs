@@ -2,11 +2,11 @@
 
 use std::collections::BTreeSet;
 use std::io::{self, IsTerminal};
-use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
 use chrono::{DateTime, NaiveDate, NaiveTime, SubsecRound, Utc};
 
+use super::folders::Folders;
 use super::{interruptible, say};
 use crate::error::Result;
 use crate::interface::{Period, Regime, Sector, Ticker};
@@ -57,13 +57,8 @@ pub(super) struct Build {
     #[arg(long = "format", value_name = "FORMAT", value_parser = worded::<Format>)]
     formats: Vec<Format>,
 
-    /// The folder for datasets, or `-` for standard output.
-    #[arg(long, default_value = "output", value_name = "FOLDER")]
-    output: PathBuf,
-
-    /// The folder of the archive, `archive` in the folder for datasets if it is not given.
-    #[arg(long, value_name = "FOLDER")]
-    archive: Option<PathBuf>,
+    #[command(flatten)]
+    folders: Folders,
 
     /// Say nothing but errors.
     #[arg(long, short)]
@@ -73,12 +68,11 @@ pub(super) struct Build {
 impl Build {
     pub(super) fn execute(self) -> Result<()> {
         let mut plan = Plan::find(&self.definition)?;
-        let is_piped = self.output == Path::new("-");
-        let folder = if is_piped { Path::new("output") } else { &self.output };
-        let archive = self.archive.clone().unwrap_or_else(|| folder.join("archive"));
+        let is_piped = self.folders.is_stdout();
+        let archive = self.folders.archive();
         self.change(&mut plan)?;
         let target = match (is_piped, &plan.files.formats[..]) {
-            (false, _) => Target::Published(self.output.clone()),
+            (false, _) => Target::Published(self.folders.output.clone()),
             (true, [_]) if plan.dataset.shape != Shape::Long => {
                 return Err(usage(
                     "a wide dataset is many files, and standard output is one",

@@ -1,12 +1,15 @@
 //! Where archive and datasets are.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+
+/// Where they are unless somebody says otherwise.
+const OUTPUT: &str = "output";
 
 /// The folders of a command.
 #[derive(Clone, Debug, clap::Args)]
 pub(super) struct Folders {
-    /// The folder for datasets, and for the archive where that is not named.
-    #[arg(long, default_value = "output", value_name = "FOLDER", global = true)]
+    /// The folder for datasets, and for the archive where that is not named. `build` takes `-` for standard output.
+    #[arg(long, default_value = OUTPUT, value_name = "FOLDER", global = true)]
     pub(super) output: PathBuf,
 
     /// The folder of the archive, `archive` in the folder for datasets if it is not given.
@@ -17,6 +20,12 @@ pub(super) struct Folders {
 impl Folders {
     /// The folder of the archive.
     pub(super) fn archive(&self) -> PathBuf {
-        self.archive.clone().unwrap_or_else(|| self.output.join("archive"))
+        let output = if self.is_stdout() { Path::new(OUTPUT) } else { &self.output };
+        self.archive.clone().unwrap_or_else(|| output.join("archive"))
+    }
+
+    /// Whether standard output takes the place of the folder.
+    pub(super) fn is_stdout(&self) -> bool {
+        self.output == Path::new("-")
     }
 }

@@ -176,7 +176,7 @@ impl Signals {
 
 /// A column that says where each signal comes from, as numbers; none for the others.
 fn lineage(batch: &RecordBatch, asked: Column) -> Option<Numbers> {
-    let values = column_by_name(batch, asked.name());
+    let values = batch.column_by_name(asked.name());
     let instants = |values: &ArrayRef| values.as_primitive::<TimestampMicrosecondType>().values().to_vec();
     match asked {
         Column::FirstObservedAt | Column::ObservedAt => Some(Numbers::Long(instants(values?))),
@@ -190,11 +190,7 @@ fn lineage(batch: &RecordBatch, asked: Column) -> Option<Numbers> {
 }
 
 pub(super) fn column<'a>(batch: &'a RecordBatch, name: &str) -> &'a ArrayRef {
-    column_by_name(batch, name).expect("a slab has the columns that it declares")
-}
-
-fn column_by_name<'a>(batch: &'a RecordBatch, name: &str) -> Option<&'a ArrayRef> {
-    batch.column_by_name(name)
+    batch.column_by_name(name).expect("a slab has the columns that it declares")
 }
 
 fn ranks<T: Ranked>(column: &ArrayRef) -> Vec<i32> {

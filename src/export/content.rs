@@ -19,7 +19,8 @@
 //! Every number is little-endian. `content` is the digest in lower-case hexadecimal.
 //!
 //! Of a wide dataset each matrix has a digest by the rules above: its columns are `date`, then the tickers as they stand
-//! in the file, each with the type and the nullability that `columns` gives the matrix's value. `content` is the over the matrices in the order of the bytes of their paths, for each: the path without its ending, such as
+//! in the file, each with the type and the nullability that `columns` gives the matrix's value. `content` is the SHA-256 over
+//! the matrices in the order of the bytes of their paths, for each: the path without its ending, such as
 //! `15d-neutral/confidence`, as a `text`, and the 32 bytes of its digest.
 
 use arrow::array::{Array, ArrayRef, AsArray, RecordBatch, StringArray};

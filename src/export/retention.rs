@@ -10,7 +10,7 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::io;
 use std::path::{Component, Path, PathBuf};
-use std::time::{Duration, SystemTime};
+use std::time::SystemTime;
 
 use super::record::RECORD;
 use crate::error::Result;
@@ -18,9 +18,6 @@ use crate::file;
 
 /// What begins the hidden names of what is being written, was given up, or is being removed.
 const LEFT_OVERS: [&str; 3] = [".partial-", ".removed-", ".latest-"];
-
-/// How old a left-over must be: younger ones may belong to a process that is still at work.
-const LEFT_ALONE: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// Removes the versions beyond the newest `keep`, unless they are pinned or not older than the one just published, and
 /// what killed publications left.
@@ -92,7 +89,7 @@ fn is_left_over(path: &Path, now: SystemTime) -> bool {
         version.is_some_and(is_version)
     });
     let modified = || fs::symlink_metadata(path).and_then(|found| found.modified()).ok();
-    is_named_so && modified().and_then(|modified| now.duration_since(modified).ok()).is_some_and(|age| age > LEFT_ALONE)
+    is_named_so && modified().and_then(|modified| now.duration_since(modified).ok()).is_some_and(|age| age > file::DAY)
 }
 
 fn remove(path: &PathBuf) -> io::Result<()> {

@@ -62,7 +62,7 @@ pub async fn build(plan: Plan, options: BuildOptions) -> Result<Option<Summary>>
         let scope = archived(&plan, &view)?;
         let work = Work { plan: &plan, view: &view, scope: &scope, stop: &options.stop };
         match &options.target {
-            Target::Stdout(format) => work.stream(*format).map(|()| None),
+            Target::Stdout(format) => work.stream(*format, options.clock).map(|()| None),
             Target::Published(output) => {
                 let stage = options.progress.stage("dataset", 0);
                 let published = work.publish(output, options.clock, &stage)?;
@@ -151,8 +151,8 @@ impl Work<'_> {
     }
 
     /// Writes the dataset to standard output.
-    fn stream(&self, format: Format) -> Result<()> {
-        let scratch = std::env::temp_dir().join(format!(".bellwether-{}", unique_name(Utc::now())));
+    fn stream(&self, format: Format, clock: Clock) -> Result<()> {
+        let scratch = std::env::temp_dir().join(format!(".bellwether-{}", unique_name(clock.now())));
         let schema = Arc::clone(&self.plan.dataset.schema);
         let mut stream = Stream::begin(format, schema, self.plan.files.guard, std::io::stdout())?;
         let mut rows = 0;

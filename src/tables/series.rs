@@ -150,7 +150,12 @@ impl Table {
         let opened = |one: &Changes| one.rows.clone().with_schema(Arc::clone(&schema));
         let opened = changes.iter().map(opened).collect::<Result<Vec<_>, ArrowError>>()?;
         let rows = concat_batches(&schema, &opened)?;
-        let mut columns = key_columns(self, changes.iter().map(|one| (&one.key, one.kinds.len())));
+        let [ticker, period, regime, source] = key_columns(changes.iter().map(|one| (&one.key, one.kinds.len())));
+        let mut columns = vec![ticker];
+        if self == Self::Signals {
+            columns.extend([period, regime]);
+        }
+        columns.push(source);
         columns.extend(rows.columns().iter().map(Arc::clone));
         let kinds = changes.iter().flat_map(|one| one.kinds.iter().map(|kind| *kind as i8));
         columns.push(choices(kinds.collect(), Change::ALL.map(Change::as_str)));
@@ -161,20 +166,19 @@ impl Table {
     }
 }
 
-/// The columns that name the series of each row, from stretches of rows of one series.
-fn key_columns<'a>(table: Table, keys: impl Iterator<Item = (&'a SeriesKey, usize)> + Clone) -> Vec<ArrayRef> {
+/// The columns that name the series of each row, from stretches of rows of one series: ticker, period, regime, source.
+pub(crate) fn key_columns<'a>(keys: impl Iterator<Item = (&'a SeriesKey, usize)> + Clone) -> [ArrayRef; 4] {
     let codes = |code: fn(&SeriesKey) -> Option<i8>| -> Int8Array {
         keys.clone().flat_map(|(key, length)| std::iter::repeat_n(code(key), length)).collect()
     };
-    let mut columns = vec![stretches(keys.clone().map(|(key, length)| (key.ticker.as_str(), length)))];
-    if table == Table::Signals {
-        let periods = codes(|key| key.period.map(|period| period.index() as i8));
-        columns.push(choices(periods, Period::all().map(Period::as_str)));
-        let regimes = codes(|key| key.regime.map(|regime| regime as i8));
-        columns.push(choices(regimes, Regime::ALL.map(Regime::as_str)));
-    }
-    columns.push(choices(codes(|key| Some(key.source as i8)), Endpoint::ALL.map(Endpoint::as_str)));
-    columns
+    let periods = codes(|key| key.period.map(|period| period.index() as i8));
+    let regimes = codes(|key| key.regime.map(|regime| regime as i8));
+    [
+        stretches(keys.clone().map(|(key, length)| (key.ticker.as_str(), length))),
+        choices(periods, Period::all().map(Period::as_str)),
+        choices(regimes, Regime::ALL.map(Regime::as_str)),
+        choices(codes(|key| Some(key.source as i8)), Endpoint::ALL.map(Endpoint::as_str)),
+    ]
 }
 
 #[cfg(test)]

@@ -92,6 +92,11 @@ impl Table {
         }
     }
 
+    /// How many columns name the series of a row; they stand first in the table's file.
+    pub fn key_columns(self) -> usize {
+        self.schema().fields().len() - self.row_schema().fields().len() - 2
+    }
+
     /// Whether its cells have dates.
     pub fn is_dated(self) -> bool {
         self.identity().first() == Some(&"date")

@@ -8,28 +8,10 @@ use chrono::{Days, NaiveDate};
 
 use crate::support::program::{Outcome, Place};
 use crate::support::python;
+use crate::support::random::Random;
 use crate::support::scripted::{Scripted, json};
 
 const KEY: (&str, &str) = ("BELLWETHER_API_KEY", "demo");
-
-/// SplitMix64: the same numbers in every run.
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, bound: u64) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut mixed = self.0;
-        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        (mixed ^ (mixed >> 31)) % bound
-    }
-
-    fn shuffle<T>(&mut self, items: &mut [T]) {
-        for last in (1..items.len()).rev() {
-            items.swap(last, self.below(last as u64 + 1) as usize);
-        }
-    }
-}
 
 /// A sector of five tickers: dates with gaps, out of order, repeated, with and without offsets.
 fn histories(random: &mut Random) -> String {
@@ -41,8 +23,8 @@ fn histories(random: &mut Random) -> String {
             if random.below(10) < 4 {
                 continue;
             }
-            let (signal, confidence) = (["buy", "sell"][random.below(2) as usize], random.below(1000));
-            let offset = ["", "Z", "+00:00", "-05:00"][random.below(4) as usize];
+            let (signal, confidence) = (["buy", "sell"][random.below(2)], random.below(1000));
+            let offset = ["", "Z", "+00:00", "-05:00"][random.below(4)];
             let entry =
                 format!(r#"{{"date":"{day}T00:00:00{offset}","signal":"{signal}","confidence":0.{confidence:03}}}"#);
             if random.below(20) == 0 {
@@ -67,7 +49,7 @@ fn articles(random: &mut Random, ticker: &str) -> String {
     let first = NaiveDate::from_ymd_opt(2025, 9, 1).expect("a day");
     let mut list: Vec<String> = Vec::new();
     for number in 0..60 {
-        let date = first + Days::new(random.below(180));
+        let date = first + Days::new(random.below(180) as u64);
         let score = match random.below(8) {
             0 => "null".to_owned(),
             1 => format!("\"-0.{:04}\"", random.below(10_000)),
@@ -85,7 +67,7 @@ fn articles(random: &mut Random, ticker: &str) -> String {
 
 fn check(seed: u64, join: &str, parameters: &str) {
     let place = Place::new();
-    let mut random = Random(seed);
+    let mut random = Random::of(seed);
     let tickers = ["AAA", "BBB", "CCC", "DDD", "EEE", "FFF"];
     let history = histories(&mut random);
     let news = tickers.map(|ticker| articles(&mut random, ticker));

@@ -23,7 +23,7 @@ impl Judge {
     pub(super) fn dataset(&mut self, definition: &Definition) -> DatasetPlan {
         let JoinSection { lag, availability, .. } = &*definition.join;
         let features = self.features(&definition.join, &definition.sentiment);
-        let lineage = self.distinct_choices("column", definition.output.columns.as_ref());
+        let lineage = self.distinct("column", definition.output.columns.as_ref()).unwrap_or_default();
         let columns: Vec<Column> = Column::BASE.into_iter().chain(lineage.into_iter().map(Column::of)).collect();
         let schema = columns::long(&columns, &features);
         let names: Vec<&str> = schema.fields().iter().map(|field| field.name().as_str()).collect();

@@ -89,15 +89,6 @@ impl Judge {
         Some(Schedule { cron: (**cron).clone(), timezone })
     }
 
-    /// Choices of a list in which nothing may stand twice.
-    fn distinct_choices<T: Copy + Ord + Display>(
-        &mut self,
-        what: &str,
-        typed: Option<&Placed<Vec<Placed<T>>>>,
-    ) -> Vec<T> {
-        self.distinct(what, typed).unwrap_or_default()
-    }
-
     /// The values of a list in which nothing may stand twice; none when it was not typed or is empty.
     fn distinct<T: Clone + Ord + Display>(
         &mut self,

@@ -1,8 +1,7 @@
 //! The signals of a vendor.
 
+use crate::support::random::Random;
 use chrono::{DateTime, Datelike};
-
-use super::random::Random;
 
 /// The first and the last day of what there is to begin with, counted from 1970: 2024-11-20 and 2026-11-20.
 const DAYS: (usize, usize) = (20_047, 20_777);

@@ -6,7 +6,6 @@
 mod histories;
 mod naive;
 mod news;
-mod random;
 mod vendor;
 
 use std::collections::BTreeMap;
@@ -32,9 +31,9 @@ use tokio_util::sync::CancellationToken;
 
 use self::histories::History;
 use self::naive::{Changed, Model, Shown};
-use self::random::Random;
 use self::vendor::Vendor;
 use crate::support::program::Place;
+use crate::support::random::Random;
 use crate::support::scripted::{Scripted, json};
 
 /// How long after its date a cell may be first seen and be live, in days.

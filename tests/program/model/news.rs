@@ -1,7 +1,7 @@
 //! The articles of a vendor.
 
 use super::histories::day_text;
-use super::random::Random;
+use crate::support::random::Random;
 
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Article {

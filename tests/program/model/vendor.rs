@@ -1,10 +1,10 @@
 //! A vendor whose data changes between pulls in every way that is known of vendors.
 
+use crate::support::random::Random;
 use std::collections::BTreeMap;
 
 use super::histories::{Entry, History};
 use super::news::{Article, News};
-use super::random::Random;
 
 pub(super) const TICKERS: [&str; 3] = ["BRK.B", "AA", "B"];
 pub(super) const PERIODS: [&str; 2] = ["15d", "5d"];

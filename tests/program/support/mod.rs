@@ -2,6 +2,7 @@
 
 pub(crate) mod program;
 pub(crate) mod python;
+pub(crate) mod random;
 pub(crate) mod rows;
 pub(crate) mod scripted;
 pub(crate) mod service;
