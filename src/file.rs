@@ -176,8 +176,56 @@ pub struct FileRecord {
     pub sha256: String,
 }
 
+/// What is written to a file, described on its way there.
+#[derive(Debug)]
+pub struct Described<W> {
+    inner: W,
+    hasher: Sha256,
+    bytes: u64,
+}
+
+impl<W: Write> Described<W> {
+    /// Describes what is written from now on, which is the whole file.
+    pub fn new(inner: W) -> Self {
+        Self { inner, hasher: Sha256::new(), bytes: 0 }
+    }
+
+    /// Where it is written.
+    pub fn inner(&self) -> &W {
+        &self.inner
+    }
+
+    /// What was written.
+    pub fn record(self, name: &str, rows: u64) -> FileRecord {
+        FileRecord { name: name.to_owned(), rows, bytes: self.bytes, sha256: hex(&self.hasher.finalize()) }
+    }
+
+    fn add(&mut self, bytes: &[u8]) {
+        self.hasher.update(bytes);
+        self.bytes += bytes.len() as u64;
+    }
+}
+
+impl<W: Write> Write for Described<W> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let count = self.inner.write(bytes)?;
+        self.add(&bytes[..count]);
+        Ok(count)
+    }
+
+    fn write_all(&mut self, bytes: &[u8]) -> io::Result<()> {
+        self.inner.write_all(bytes)?;
+        self.add(bytes);
+        Ok(())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.inner.flush()
+    }
+}
+
 impl FileRecord {
-    /// Describes a file that was written.
+    /// Describes a file as it stands.
     ///
     /// # Errors
     ///

@@ -57,6 +57,7 @@ pub mod cli;
 pub mod dataset;
 pub mod decode;
 pub mod definition;
+mod encode;
 pub mod error;
 pub mod export;
 pub mod fetch;

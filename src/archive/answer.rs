@@ -9,7 +9,7 @@ use arrow::ipc::reader::FileReader;
 use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, Result};
-use crate::file;
+use crate::file::{self, FileRecord};
 use crate::interface::Ticker;
 use crate::tables::{Drift, RequestRecord, SeriesKey};
 
@@ -23,6 +23,8 @@ pub struct AnswerRecord {
     /// The key of each series, in the order of their rows. A long one may come in pieces, and a ticker that is only
     /// listed has none.
     pub series: Vec<SeriesKey>,
+    /// The files of its rows, as they were written.
+    pub files: Vec<FileRecord>,
     /// Fields that the interface does not know.
     pub drift: Vec<Drift>,
     /// Confidences outside 0 to 1.
@@ -62,11 +64,18 @@ pub(super) struct Answer {
 }
 
 impl Answer {
+    /// Reads an answer that another process wrote down, and holds its files against what was written.
     pub(super) fn read(path: PathBuf) -> Result<Self> {
         let file = path.join(RECORD);
         let text = std::fs::read(&file).map_err(|source| Error::Read { path: file.clone(), source })?;
-        let record =
+        let record: AnswerRecord =
             serde_json::from_slice(&text).map_err(|error| Error::Damaged { path: file, source: error.into() })?;
+        for written in &record.files {
+            let path = path.join(&written.name);
+            if FileRecord::of(&path, &written.name, written.rows)? != *written {
+                return Err(Error::Damaged { path, source: "it is not what was written".into() });
+            }
+        }
         Ok(Self { path, record })
     }
 }

@@ -11,7 +11,7 @@ use arrow::ipc::writer::FileWriter;
 
 use super::answer::{Answer, AnswerRecord, RECORD, Rows};
 use crate::error::{Error, Result};
-use crate::file;
+use crate::file::{self, Described};
 use crate::interface::{Endpoint, Ticker};
 use crate::tables::{Drift, Reject, RequestRecord, Series, SeriesKey};
 
@@ -19,7 +19,7 @@ use crate::tables::{Drift, Reject, RequestRecord, Series, SeriesKey};
 pub struct Draft {
     path: PathBuf,
     target: PathBuf,
-    files: BTreeMap<Rows, FileWriter<BufWriter<File>>>,
+    files: BTreeMap<Rows, FileWriter<BufWriter<Described<File>>>>,
     series: Vec<SeriesKey>,
     drift: Vec<Drift>,
     unusual: u64,
@@ -94,18 +94,24 @@ impl Draft {
 
     /// Completes the answer: from here on it need not be asked for again.
     pub(super) fn commit(mut self, request: RequestRecord) -> Result<Answer> {
-        for (rows, mut writer) in std::mem::take(&mut self.files) {
-            writer.finish().map_err(|error| self.failed(rows, error))?;
-            // Durable before the answer counts as complete.
-            file::sync(writer.get_ref().get_ref(), &self.path.join(rows.file()))?;
+        let mut files = Vec::with_capacity(self.files.len());
+        for (rows, writer) in std::mem::take(&mut self.files) {
+            let written = writer.into_inner().map_err(|error| self.failed(rows, error))?;
+            let written = written.into_inner().map_err(|error| self.failed(rows, error.into_error().into()))?;
+            files.push(written.record(rows.file(), 0));
         }
         let record = AnswerRecord {
             request,
+            files,
             series: std::mem::take(&mut self.series),
             drift: std::mem::take(&mut self.drift),
             unusual: self.unusual,
         };
-        file::write_json(&self.path.join(RECORD), &record)?;
+        // Nothing waits for the disk here: what a machine lost that lost its power is told by the digests, and asked for
+        // again. The sealed run is what must be durable.
+        let path = self.path.join(RECORD);
+        let text = serde_json::to_vec(&record).expect("a record is text and numbers");
+        fs::write(&path, text).map_err(|source| Error::Write { path, source })?;
         if self.target.exists() {
             // An answer that could not be read, and was asked for again.
             fs::remove_dir_all(&self.target).map_err(|source| Error::Write { path: self.target.clone(), source })?;
@@ -118,8 +124,9 @@ impl Draft {
     fn write(&mut self, rows: Rows, batch: &RecordBatch) -> Result<()> {
         if !self.files.contains_key(&rows) {
             let path = self.path.join(rows.file());
-            let writer = FileWriter::try_new_buffered(file::create(&path)?, &batch.schema())
-                .map_err(|error| self.failed(rows, error))?;
+            let out = Described::new(file::create(&path)?);
+            let writer =
+                FileWriter::try_new_buffered(out, &batch.schema()).map_err(|error| self.failed(rows, error))?;
             self.files.insert(rows, writer);
         }
         let writer = self.files.get_mut(&rows).expect("it was put there");

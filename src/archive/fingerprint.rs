@@ -6,6 +6,9 @@ use arrow::datatypes::{
 };
 use sha2::{Digest as _, Sha256};
 
+/// What a row of signals takes, about.
+const ROW_BYTES: usize = 32;
+
 /// The first 16 bytes of a SHA-256.
 pub(super) type Digest = [u8; 16];
 
@@ -15,46 +18,46 @@ pub(super) type Digest = [u8; 16];
 /// a value. Then the values that there are: a number or a timestamp as its bytes, the lowest first; a text as the
 /// number of its bytes in four bytes, the lowest first, and its bytes in UTF-8.
 pub(super) fn fingerprint(rows: &RecordBatch) -> Digest {
-    let mut hasher = Sha256::new();
+    let mut bytes = Vec::with_capacity(rows.num_rows() * ROW_BYTES);
     let schema = rows.schema_ref();
     for (field, column) in schema.fields().iter().zip(rows.columns()) {
         if field.is_nullable() {
-            let given: Vec<u8> = (0..column.len()).map(|row| u8::from(column.is_valid(row))).collect();
-            hasher.update(&given);
+            match column.nulls() {
+                Some(nulls) => bytes.extend(nulls.iter().map(u8::from)),
+                None => bytes.resize(bytes.len() + column.len(), 1),
+            }
         }
         match field.data_type() {
-            DataType::Timestamp(..) => numbers::<TimestampMicrosecondType>(&mut hasher, column.as_primitive()),
-            DataType::Float64 => numbers::<Float64Type>(&mut hasher, column.as_primitive()),
-            DataType::Int16 => numbers::<Int16Type>(&mut hasher, column.as_primitive()),
-            DataType::Int32 => numbers::<Int32Type>(&mut hasher, column.as_primitive()),
-            DataType::Utf8 => texts(&mut hasher, column.as_string::<i32>().iter().flatten()),
+            DataType::Timestamp(..) => numbers::<TimestampMicrosecondType>(&mut bytes, column.as_primitive()),
+            DataType::Float64 => numbers::<Float64Type>(&mut bytes, column.as_primitive()),
+            DataType::Int16 => numbers::<Int16Type>(&mut bytes, column.as_primitive()),
+            DataType::Int32 => numbers::<Int32Type>(&mut bytes, column.as_primitive()),
+            DataType::Utf8 => texts(&mut bytes, column.as_string::<i32>().iter().flatten()),
             DataType::Dictionary(..) => {
                 let dictionary = column.as_dictionary::<Int8Type>();
                 let spellings = dictionary.values().as_string::<i32>();
-                texts(&mut hasher, dictionary.keys().iter().flatten().map(|key| spellings.value(key as usize)));
+                texts(&mut bytes, dictionary.keys().iter().flatten().map(|key| spellings.value(key as usize)));
             }
             other => unreachable!("no table has a column of type {other}"),
         }
     }
-    let digest: [u8; 32] = hasher.finalize().into();
+    let digest: [u8; 32] = Sha256::digest(&bytes).into();
     *digest.first_chunk().expect("32 bytes begin with 16")
 }
 
-fn numbers<T: ArrowPrimitiveType>(hasher: &mut Sha256, column: &PrimitiveArray<T>) {
+fn numbers<T: ArrowPrimitiveType>(bytes: &mut Vec<u8>, column: &PrimitiveArray<T>) {
     if column.null_count() == 0 {
-        hasher.update(column.values().to_byte_slice());
+        bytes.extend_from_slice(column.values().to_byte_slice());
     } else {
-        column.iter().flatten().for_each(|value| hasher.update([value].to_byte_slice()));
+        column.iter().flatten().for_each(|value| bytes.extend_from_slice([value].to_byte_slice()));
     }
 }
 
-fn texts<'a>(hasher: &mut Sha256, texts: impl Iterator<Item = &'a str>) {
-    let mut bytes = Vec::new();
+fn texts<'a>(bytes: &mut Vec<u8>, texts: impl Iterator<Item = &'a str>) {
     for text in texts {
         bytes.extend_from_slice(&(text.len() as u32).to_le_bytes());
         bytes.extend_from_slice(text.as_bytes());
     }
-    hasher.update(&bytes);
 }
 
 #[cfg(test)]

@@ -1,68 +1,59 @@
 //! Writes a Parquet file of a run.
 
-use std::fs;
+use std::fs::File;
 use std::path::{Path, PathBuf};
 
 use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
 use arrow::error::ArrowError;
-use parquet::arrow::ArrowWriter;
 use parquet::basic::{Compression, ZstdLevel};
-use parquet::errors::ParquetError;
-use parquet::file::metadata::SortingColumn;
-use parquet::file::properties::WriterProperties;
 
-use crate::error::{Error, Result};
-use crate::file::{self, FileRecord};
+use crate::encode::{Blocks, Layout, Writer};
+use crate::error::{Error, Reason, Result};
+use crate::file::{self, Described, FileRecord};
 
 /// Rows of a row group: few enough to skip the tickers that are not wanted, enough to compress.
 const ROW_GROUP_ROWS: usize = 1 << 17;
 
-/// Rows of a page: a series of some years or two, so that one period and regime can be read by itself.
-const PAGE_ROWS: usize = 1 << 11;
-
 /// A Parquet file that is being written.
 pub(super) struct Rowfile {
     path: PathBuf,
-    writer: ArrowWriter<fs::File>,
+    writer: Writer<Described<File>>,
+    waiting: Blocks,
     rows: u64,
 }
 
 impl Rowfile {
     /// Begins a file whose rows are ordered by its first columns, as many as are said.
     pub(super) fn create(path: &Path, schema: SchemaRef, ordered_by: usize) -> Result<Self> {
-        let sorting = (0..ordered_by).map(|column| SortingColumn {
-            column_idx: column as i32,
-            descending: false,
-            nulls_first: false,
-        });
-        let properties = WriterProperties::builder()
-            .set_created_by(concat!("bellwether ", env!("CARGO_PKG_VERSION")).to_owned())
-            .set_compression(Compression::ZSTD(ZstdLevel::default()))
-            .set_max_row_group_row_count(Some(ROW_GROUP_ROWS))
-            .set_data_page_row_count_limit(PAGE_ROWS)
-            .set_write_batch_size(PAGE_ROWS)
-            .set_sorting_columns((ordered_by > 0).then(|| sorting.collect()))
-            .build();
-        let writer =
-            ArrowWriter::try_new(file::create(path)?, schema, Some(properties)).map_err(|error| failed(path, error))?;
-        Ok(Self { path: path.to_owned(), writer, rows: 0 })
+        let layout = Layout {
+            compression: Compression::ZSTD(ZstdLevel::default()),
+            sorted_by: (0..ordered_by).collect(),
+            metadata: Vec::new(),
+        };
+        let writer = Writer::create(Described::new(file::create(path)?), SchemaRef::clone(&schema), layout)
+            .map_err(|error| file::encoding_failed(path, error.into()))?;
+        Ok(Self { path: path.to_owned(), writer, waiting: Blocks::new(schema, ROW_GROUP_ROWS), rows: 0 })
     }
 
     pub(super) fn write(&mut self, batch: Result<RecordBatch, ArrowError>) -> Result<()> {
         let batch = batch.map_err(|error| Error::Encode { path: self.path.clone(), source: error.into() })?;
         self.rows += batch.num_rows() as u64;
-        self.writer.write(&batch).map_err(|error| failed(&self.path, error))
+        let groups = self.waiting.push(&batch).map_err(|error| self.failed(error))?;
+        groups.iter().try_for_each(|group| self.writer.write(group)).map_err(|error| self.failed(error))
     }
 
     pub(super) fn finish(mut self) -> Result<FileRecord> {
-        self.writer.finish().map_err(|error| failed(&self.path, error))?;
-        file::sync(self.writer.inner(), &self.path)?;
-        let name = self.path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
-        FileRecord::of(&self.path, &name, self.rows)
+        let rest = self.waiting.rest().map_err(|error| self.failed(error))?;
+        rest.map_or(Ok(()), |rows| self.writer.write(&rows)).map_err(|error| self.failed(error))?;
+        let Self { path, writer, rows, .. } = self;
+        let written = writer.finish().map_err(|error| file::encoding_failed(&path, error.into()))?;
+        file::sync(written.inner(), &path)?;
+        let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+        Ok(written.record(&name, rows))
     }
-}
 
-fn failed(path: &Path, error: ParquetError) -> Error {
-    file::encoding_failed(path, error.into())
+    fn failed(&self, error: impl Into<Reason>) -> Error {
+        file::encoding_failed(&self.path, error.into())
+    }
 }

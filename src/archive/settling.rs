@@ -18,7 +18,7 @@ use chrono::{DateTime, Utc};
 
 use super::cells::{Cells, changes, rows_of};
 use super::fingerprint::fingerprint;
-use super::quarter::{Quarter, stretches};
+use super::quarter::{Quarter, Stretch, stretches};
 use super::remembered::{Bucket, Memory, Name};
 use crate::tables::{Change, Changes, SeriesKey, Table};
 
@@ -40,8 +40,8 @@ pub(super) struct Said {
 pub(super) struct Compared {
     said: Said,
     memory: Memory,
-    /// The rows that are new.
-    fresh: Vec<Range<usize>>,
+    /// The rows that are new, by quarter.
+    fresh: Vec<Stretch>,
     /// The quarters whose old rows are needed, with the rows that are said of them now.
     doubtful: BTreeMap<Option<Quarter>, Range<usize>>,
 }
@@ -62,7 +62,7 @@ impl Said {
             let rows = self.rows.slice(range.start, range.len());
             let digest = || Some(fingerprint(&rows));
             let Some(bucket) = memory.buckets.get_mut(quarter).filter(|bucket| bucket.rows > 0) else {
-                fresh.push(range.clone());
+                fresh.push((*quarter, range.clone()));
                 memory.buckets.insert(*quarter, Bucket::of(&rows, &self.run));
                 continue;
             };
@@ -74,7 +74,7 @@ impl Said {
                 && known < rows.num_rows()
                 && bucket.digest == Some(fingerprint(&rows.slice(0, known)))
             {
-                fresh.push(range.start + known..range.end);
+                fresh.push((*quarter, range.start + known..range.end));
                 bucket.refresh(&rows);
                 bucket.runs.insert(Arc::clone(&self.run));
                 continue;
@@ -109,6 +109,22 @@ impl Compared {
         buckets.flat_map(|bucket| bucket.runs.iter().map(Arc::clone)).collect()
     }
 
+    /// The new rows, those of quarters that follow each other in one piece under the first of these.
+    fn joined_fresh(&self) -> Vec<Stretch> {
+        let mut joined: Vec<Stretch> = Vec::new();
+        for (quarter, range) in &self.fresh {
+            match joined.last_mut() {
+                Some((first, last))
+                    if last.end == range.start && self.doubtful.range(*first..*quarter).next().is_none() =>
+                {
+                    last.end = range.end;
+                }
+                _ => joined.push((*quarter, range.clone())),
+            }
+        }
+        joined
+    }
+
     /// What became of the series, given its observations in each of the runs that are needed.
     pub(super) fn settle(mut self, past: &[(Name, RecordBatch)]) -> Result<Settled, ArrowError> {
         let Said { key, table, observed_at, rows, run } = &self.said;
@@ -119,9 +135,8 @@ impl Compared {
             rows,
         };
         let mut pieces: Vec<(Option<Quarter>, Changes)> = Vec::new();
-        for range in &self.fresh {
+        for (quarter, range) in self.joined_fresh() {
             let rows = rows.slice(range.start, range.len());
-            let quarter = stretches(&rows).first().and_then(|(quarter, _)| *quarter);
             pieces.push((quarter, one(vec![Change::Added; range.len()], rows)));
         }
         let covered_from = oldest(rows);

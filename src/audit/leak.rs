@@ -177,7 +177,7 @@ impl Work<'_> {
     /// The rows of a dataset, or those before a day.
     fn rows<S: Iterator<Item = Result<Slab>>>(
         &self,
-        slabs: impl Fn() -> Result<S>,
+        slabs: impl Fn() -> Result<S> + Sync,
         day: Option<NaiveDate>,
     ) -> Result<Rows> {
         let failed = |error: ArrowError| Error::Join { source: error.into() };

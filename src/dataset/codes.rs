@@ -20,6 +20,11 @@ const MICROS_PER_DAY: i64 = 86_400_000_000;
 /// A day, counted from 1970.
 pub(super) type Day = i32;
 
+/// Ticker and day in one number, which compares as they do.
+pub(super) fn cell((ticker, day): (i32, Day)) -> i64 {
+    (i64::from(ticker) << 32) | i64::from((day ^ i32::MIN) as u32)
+}
+
 /// The day of a naive timestamp.
 pub(super) fn day(micros: i64) -> Day {
     micros.div_euclid(MICROS_PER_DAY) as Day
@@ -165,12 +170,11 @@ impl Signals {
 
     /// Every ticker and day that has a signal, once, in order.
     pub(super) fn keys(&self) -> Vec<(i32, Day)> {
-        let mut keys: Vec<(i32, Day)> = self.cells().collect();
-        // A day's signals of one series stand alone, those of the other series far away: drop neighbours, sort the rest.
-        keys.dedup();
-        keys.sort_unstable();
-        keys.dedup();
-        keys
+        let mut cells: Vec<i64> = self.cells().map(cell).collect();
+        // Each series is in order: a stable sort merges them.
+        cells.sort();
+        cells.dedup();
+        cells.into_iter().map(|cell| ((cell >> 32) as i32, cell as u32 as i32 ^ i32::MIN)).collect()
     }
 }
 

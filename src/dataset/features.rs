@@ -17,9 +17,9 @@ pub(super) struct Features {
 }
 
 /// Computes the features of every key; keys and news are in order.
-pub(super) fn of(keys: &[(i32, Day)], news: &News, plan: &DatasetPlan, calendar: &Calendar) -> Features {
+pub(super) fn of(keys: Vec<(i32, Day)>, news: &News, plan: &DatasetPlan, calendar: &Calendar) -> Features {
     let cutoffs: Vec<Day> = keys.iter().map(|&(_, date)| calendar.cutoff(date, plan.lag)).collect();
-    let table = Table::of(keys, &cutoffs, news, &plan.features);
+    let table = Table::of(&keys, &cutoffs, news, &plan.features);
     let mut fields = 0;
     let column = |feature: &Feature| {
         if matches!(feature, Feature::Historical(_)) {
@@ -28,7 +28,7 @@ pub(super) fn of(keys: &[(i32, Day)], news: &News, plan: &DatasetPlan, calendar:
         table.column(feature, fields)
     };
     let columns = plan.features.iter().map(column).collect();
-    Features { keys: keys.to_vec(), columns }
+    Features { keys, columns }
 }
 
 /// For each key, where its ticker's articles begin and where those that are too young begin.

@@ -1,58 +1,85 @@
 //! Gives every signal the features of its ticker and day, and orders the rows. This is where Polars works.
 
-use polars::prelude::{
-    Column as Series, DataFrame, DataFrameJoinOps, IntoColumn, JoinArgs, JoinType, JoinValidation, MaintainOrderJoin,
-    NamedFrom, Series as PolarsSeries, SortMultipleOptions,
-};
+use polars::prelude::{Column as Series, DataFrame, IdxCa, IntoColumn, NamedFrom, Series as PolarsSeries};
 
-use super::codes::{Day, Numbers, Signals};
+use super::codes::{Numbers, Signals, cell};
 use super::failed;
 use super::features::Features;
-use crate::error::Result;
+use super::order::{Order, real, signed};
+use crate::error::{Error, Reason, Result};
 use crate::plan::{Column, DatasetPlan};
 
-/// The column that both sides are joined by: ticker and day in one number.
-const CELL: &str = "cell";
+/// The rows of a slab with their features, in the order of the plan.
+pub(super) fn joined(signals: Signals, features: Features, plan: &DatasetPlan) -> Result<DataFrame> {
+    let order = order(&signals, plan);
+    let places = if features.columns.is_empty() { Vec::new() } else { places(&signals, &features)? };
+    let taken = IdxCa::from_vec("row".into(), order);
+    let own = frame(columns(signals))?.take(&taken).map_err(failed)?;
+    if features.columns.is_empty() {
+        return Ok(own);
+    }
+    let places = IdxCa::from_vec("place".into(), places).into_column().take(&taken).map_err(failed)?;
+    let features = frame(features.columns)?.take(places.idx().map_err(failed)?).map_err(failed)?;
+    own.hstack(features.columns()).map_err(failed)
+}
 
-/// The rows of a slab with their features, in the slab's order.
-pub(super) fn joined(signals: Signals, features: Features) -> Result<DataFrame> {
-    let cells: Vec<i64> = signals.cells().map(cell).collect();
-    let mut left = vec![
+/// Which of the features each signal has: those of its cell, of which there is exactly one.
+fn places(signals: &Signals, features: &Features) -> Result<Vec<u32>> {
+    let keys = &features.keys;
+    let mut place = 0;
+    let of_signal = |wanted: i64| {
+        // A series goes forward in time, and so do the keys; where the next series begins, they are searched.
+        if keys.get(place).is_none_or(|&key| cell(key) > wanted) {
+            place = keys.partition_point(|&key| cell(key) < wanted);
+        }
+        while keys.get(place).is_some_and(|&key| cell(key) < wanted) {
+            place += 1;
+        }
+        let is_found = keys.get(place).is_some_and(|&key| cell(key) == wanted);
+        is_found.then_some(place as u32).ok_or_else(|| Error::Join { source: Reason::from("a signal has no features") })
+    };
+    signals.cells().map(cell).map(of_signal).collect()
+}
+
+/// The rows in the order of the plan.
+fn order(signals: &Signals, plan: &DatasetPlan) -> Vec<u32> {
+    let mut order = Order::of(signals.dates.len());
+    let codes = |codes: &[i32]| codes.iter().map(|&code| code as u64).collect::<Vec<_>>();
+    for column in plan.sort.iter().rev() {
+        match column {
+            Column::Ticker => order.before(signals.tickers.iter().map(|&code| code as u64)),
+            Column::Date => order.before(signals.dates.iter().map(|&date| signed(date))),
+            Column::Period => order.before(signals.periods.iter().map(|&code| code as u64)),
+            Column::Regime => order.before(signals.regimes.iter().map(|&code| code as u64)),
+            Column::Signal => order.before(signals.signals.iter().map(|&code| code as u64)),
+            Column::Confidence => order.before(signals.confidences.iter().map(|&value| real(value))),
+            Column::FirstObservedAt | Column::ObservedAt | Column::Revisions | Column::Backfilled | Column::Source => {
+                let known = signals.lineage.iter().find(|(known, _)| known == column);
+                match known.map(|(_, numbers)| numbers) {
+                    Some(Numbers::Short(values)) => order.before(codes(values).into_iter()),
+                    Some(Numbers::Long(values)) => order.before(values.iter().map(|&value| signed(value))),
+                    None => {}
+                }
+            }
+        }
+    }
+    order.rows()
+}
+
+fn columns(signals: Signals) -> Vec<Series> {
+    let mut columns = vec![
         numbers(Column::Ticker.name(), signals.tickers),
         PolarsSeries::new(Column::Date.name().into(), signals.dates).into_column(),
         numbers(Column::Period.name(), signals.periods),
         numbers(Column::Regime.name(), signals.regimes),
         numbers(Column::Signal.name(), signals.signals),
         PolarsSeries::new(Column::Confidence.name().into(), signals.confidences).into_column(),
-        PolarsSeries::new(CELL.into(), cells).into_column(),
     ];
-    left.extend(signals.lineage.into_iter().map(|(column, values)| match values {
+    columns.extend(signals.lineage.into_iter().map(|(column, values)| match values {
         Numbers::Short(values) => numbers(column.name(), values),
         Numbers::Long(values) => PolarsSeries::new(column.name().into(), values).into_column(),
     }));
-    let left = frame(left)?;
-    if features.columns.is_empty() {
-        return Ok(left);
-    }
-    let keys: Vec<i64> = features.keys.into_iter().map(cell).collect();
-    let mut columns = vec![PolarsSeries::new(CELL.into(), keys).into_column()];
-    columns.extend(features.columns);
-    let right = frame(columns)?;
-    let mut how = JoinArgs::new(JoinType::Left);
-    // Each signal has exactly one row of features. Were it otherwise, rows would multiply: let it be an error.
-    how.validation = JoinValidation::ManyToOne;
-    how.maintain_order = MaintainOrderJoin::Left;
-    left.join(&right, [CELL], [CELL], how, None).map_err(failed)
-}
-
-/// The rows in the order of the plan.
-pub(super) fn sorted(frame: &DataFrame, plan: &DatasetPlan) -> Result<DataFrame> {
-    let by = plan.sort.iter().map(|column| column.name());
-    frame.sort(by, SortMultipleOptions::default().with_maintain_order(true)).map_err(failed)
-}
-
-fn cell((ticker, day): (i32, Day)) -> i64 {
-    (i64::from(ticker) << 32) | i64::from(day as u32)
+    columns
 }
 
 fn numbers(name: &str, values: Vec<i32>) -> Series {

@@ -2,8 +2,8 @@
 //!
 //! A slab of whole tickers goes through four steps, each in a file of its own: `codes` turns its names into numbers and
 //! its dates into naive ones (by `naive`), `features` computes what is known of the news on each date that has signals,
-//! `join` gives every signal the features of its date (Polars), `shape` makes the declared columns of the result.
-//! Nothing here reads or writes a file.
+//! `join` gives every signal the features of its date and puts the rows in `order` (Polars), `shape` makes the declared
+//! columns of the result. One slab is read and joined while the one before it is delivered.
 //!
 //! A signal of date D is served by articles dated D minus the lag and earlier, never by later ones: there is no nearest
 //! and no forward search. A window's numbers come from the articles in the window alone, added in the order of their
@@ -15,14 +15,17 @@ mod features;
 mod join;
 mod naive;
 mod news;
+mod order;
 mod shape;
 mod sorting;
 mod wide;
 
 use std::path::PathBuf;
+use std::sync::mpsc;
+use std::thread;
 
 use arrow::array::RecordBatch;
-use polars::prelude::{DataFrame, PolarsError};
+use polars::prelude::PolarsError;
 
 use crate::error::{Error, Result};
 use crate::plan::{Column, DatasetPlan, Lag};
@@ -44,7 +47,7 @@ pub use wide::Wide;
 ///
 /// When a slab cannot be read, when the frames cannot be joined, and whatever `deliver` returns.
 pub fn build<S: Iterator<Item = Result<Slab>>>(
-    slabs: impl Fn() -> Result<S>,
+    slabs: impl Fn() -> Result<S> + Sync,
     plan: &DatasetPlan,
     scratch: PathBuf,
     mut deliver: impl FnMut(RecordBatch) -> Result<()>,
@@ -54,28 +57,41 @@ pub fn build<S: Iterator<Item = Result<Slab>>>(
         Lag::Trading(_) => Calendar::of(slabs()?, plan)?,
     };
     let is_ticker_first = plan.sort.first() == Some(&Column::Ticker);
-    let mut tickers = Tickers::default();
     let mut sorting = Sorting::new(plan, scratch);
-    for slab in slabs()? {
-        let joined = of_slab(&slab?, plan, &calendar, &mut tickers)?;
-        let rows = shape::rows(&join::sorted(&joined, plan)?, plan, &tickers)?;
-        if rows.num_rows() == 0 {
-            continue;
+    thread::scope(|scope| -> Result<()> {
+        // Each end waits for the other: at most one slab is ready while another is delivered.
+        let (ready, joined) = mpsc::sync_channel(0);
+        let (slabs, calendar) = (&slabs, &calendar);
+        scope.spawn(move || {
+            // Nobody receives any more once a delivery failed.
+            let send = |rows: Result<RecordBatch>| ready.send(rows).is_ok();
+            match slabs() {
+                Ok(slabs) => slabs.map(|slab| of_slab(&slab?, plan, calendar)).all(send),
+                Err(error) => send(Err(error)),
+            }
+        });
+        for rows in joined {
+            let rows = rows?;
+            if rows.num_rows() == 0 {
+                continue;
+            }
+            if is_ticker_first {
+                deliver(rows)?;
+            } else {
+                sorting.add(rows)?;
+            }
         }
-        if is_ticker_first {
-            deliver(rows)?;
-        } else {
-            sorting.add(rows)?;
-        }
-    }
+        Ok(())
+    })?;
     sorting.finish(deliver)
 }
 
-fn of_slab(slab: &Slab, plan: &DatasetPlan, calendar: &Calendar, tickers: &mut Tickers) -> Result<DataFrame> {
-    let signals = Signals::of(&slab.signals, plan, tickers);
-    let news = News::of(slab, plan, tickers);
-    let features = features::of(&signals.keys(), &news, plan, calendar);
-    join::joined(signals, features)
+fn of_slab(slab: &Slab, plan: &DatasetPlan, calendar: &Calendar) -> Result<RecordBatch> {
+    let mut tickers = Tickers::default();
+    let signals = Signals::of(&slab.signals, plan, &mut tickers);
+    let news = News::of(slab, plan, &mut tickers);
+    let features = features::of(signals.keys(), &news, plan, calendar);
+    shape::rows(&join::joined(signals, features, plan)?, plan, &tickers)
 }
 
 fn failed(error: PolarsError) -> Error {

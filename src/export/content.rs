@@ -5,27 +5,29 @@
 //! the same digest hold the same rows. To compute it in another language:
 //!
 //! 1. Read all rows in the order of `sort`, and the columns of `columns` in their order.
-//! 2. For each column compute two SHA-256 digests over all its rows, from the first to the last:
-//!    - of its *validity*: where `nullable` is true a byte for each row, 1 for a value and 0 for null; where it is false
-//!      no bytes at all;
-//!    - of its *values*: the bytes of each value, one after another; a null has none.
+//! 2. For each column cut all its rows, from the first to the last, into *runs*: the longest stretches of rows that hold
+//!    the same value, or null. Real numbers are the same when their bits are. Compute the SHA-256 over its runs, for each:
+//!    - the number of its rows times two, and one more when it is of a value and not of null, as an unsigned number in
+//!      LEB128 (seven bits a byte, the low ones first, the high bit set in all bytes but the last);
+//!    - the bytes of the value; null has none.
 //!      A `text` is the length of its UTF-8 in bytes as an unsigned 32-bit integer, then the UTF-8.
 //!      A `32-bit integer` is 4 bytes, two's complement. A `64-bit float` is the 8 bytes of IEEE 754.
 //!      A `timestamp` is the microseconds since 1970-01-01T00:00:00 as a signed 64-bit integer.
 //!      A `true or false` is one byte, 1 or 0.
 //! 3. The digest is the SHA-256 over the columns in their order, for each: the name as a `text` above, the type as it
-//!    stands in `columns` as a `text`, the 32 bytes of the digest of its validity, the 32 bytes of that of its values.
+//!    stands in `columns` as a `text`, one byte, 1 where `nullable` is true and 0 where it is false, and the 32 bytes of
+//!    the digest of its runs.
 //!
-//! Every number is little-endian. `content` is the digest in lower-case hexadecimal.
+//! Integers are little-endian. `content` is the digest in lower-case hexadecimal.
 //!
 //! Of a wide dataset each matrix has a digest by the rules above: its columns are `date`, then the tickers as they stand
 //! in the file, each with the type and the nullability that `columns` gives the matrix's value. `content` is the SHA-256 over
 //! the matrices in the order of the bytes of their paths, for each: the path without its ending, such as
 //! `15d-neutral/confidence`, as a `text`, and the 32 bytes of its digest.
 
-use arrow::array::{Array, ArrayRef, AsArray, RecordBatch, StringArray};
-use arrow::buffer::Buffer;
-use arrow::compute::{cast, filter, is_not_null};
+use arrow::array::{Array, ArrayRef, AsArray, RecordBatch};
+use arrow::buffer::NullBuffer;
+use arrow::compute::cast;
 use arrow::datatypes::{DataType, Field, Schema};
 use arrow::error::ArrowError;
 use rayon::prelude::*;
@@ -34,6 +36,9 @@ use sha2::{Digest, Sha256};
 use crate::plan::describe;
 
 const _: () = assert!(cfg!(target_endian = "little"), "numbers are hashed as they stand in memory");
+
+/// The bytes that are hashed at once.
+const BYTES_AT_ONCE: usize = 1 << 14;
 
 /// The digest of some rows that come one after another.
 #[derive(Debug)]
@@ -46,8 +51,19 @@ struct Column {
     name: String,
     type_in_words: String,
     is_nullable: bool,
-    validity: Sha256,
-    values: Sha256,
+    runs: Runs,
+}
+
+/// The digest of the runs of a column.
+#[derive(Debug, Default)]
+struct Runs {
+    hasher: Sha256,
+    /// What is to be hashed next: many runs are hashed at once.
+    bytes: Vec<u8>,
+    /// The rows of the run that may go on, whether it is of a value, and the bytes of that.
+    rows: u64,
+    is_value: bool,
+    value: Vec<u8>,
 }
 
 impl Content {
@@ -56,23 +72,22 @@ impl Content {
             name: field.name().clone(),
             type_in_words: type_in_words(field),
             is_nullable: field.is_nullable(),
-            validity: Sha256::new(),
-            values: Sha256::new(),
+            runs: Runs::default(),
         };
         Self { columns: schema.fields().iter().map(column).collect() }
     }
 
     pub(super) fn update(&mut self, rows: &RecordBatch) -> Result<(), ArrowError> {
-        self.columns.par_iter_mut().zip(rows.columns()).try_for_each(|(column, array)| column.update(array))
+        self.columns.par_iter_mut().zip(rows.columns()).try_for_each(|(column, array)| column.runs.update(array))
     }
 
     pub(super) fn digest(self) -> [u8; 32] {
         let mut hasher = Sha256::new();
-        for Column { name, type_in_words, validity, values, .. } in self.columns {
+        for Column { name, type_in_words, is_nullable, runs } in self.columns {
             hash_text(&mut hasher, &name);
             hash_text(&mut hasher, &type_in_words);
-            hasher.update(validity.finalize());
-            hasher.update(values.finalize());
+            hasher.update([u8::from(is_nullable)]);
+            hasher.update(runs.digest());
         }
         hasher.finalize().into()
     }
@@ -99,53 +114,100 @@ pub(super) fn type_in_words(field: &Field) -> String {
     describe(&Field::new(field.name(), data_type.clone(), false))
 }
 
-impl Column {
+impl Runs {
     fn update(&mut self, array: &ArrayRef) -> Result<(), ArrowError> {
-        let array = match array.data_type() {
-            DataType::Dictionary(_, values) => &cast(array, values)?,
-            _ => array,
-        };
-        if self.is_nullable {
-            match array.nulls() {
-                Some(nulls) => self.validity.update(nulls.iter().map(u8::from).collect::<Vec<u8>>()),
-                None => self.validity.update(vec![1; array.len()]),
-            }
-        }
-        if array.null_count() > 0 {
-            let mask = is_not_null(array)?;
-            self.hash_values(&filter(array, &mask)?)
-        } else {
-            self.hash_values(array)
-        }
-    }
-
-    /// Adds the values of an array without nulls.
-    fn hash_values(&mut self, array: &ArrayRef) -> Result<(), ArrowError> {
+        let nulls = array.logical_nulls();
+        let nulls = nulls.as_ref();
         match array.data_type() {
-            DataType::Boolean => {
-                self.values.update(array.as_boolean().values().iter().map(u8::from).collect::<Vec<u8>>());
+            DataType::Dictionary(_, _) => {
+                let array = array.as_any_dictionary();
+                let texts = cast(array.values(), &DataType::Utf8)?;
+                let (texts, keys) = (texts.as_string::<i32>(), array.normalized_keys());
+                self.add(array.len(), nulls, |row| keys[row], |row, out| push_text(out, texts.value(keys[row])));
             }
-            DataType::Utf8 => self.hash_texts(array.as_string::<i32>()),
+            DataType::Boolean => {
+                let flags = array.as_boolean();
+                self.add(array.len(), nulls, |row| flags.value(row), |row, out| out.push(u8::from(flags.value(row))));
+            }
             other => match other.primitive_width() {
-                Some(width) => {
-                    let data = array.to_data();
-                    let values: Buffer = data.buffers()[0].slice_with_length(data.offset() * width, data.len() * width);
-                    self.values.update(values.as_slice());
+                Some(4) => self.add_numbers::<4>(array, nulls),
+                Some(8) => self.add_numbers::<8>(array, nulls),
+                _ => {
+                    let texts = cast(array, &DataType::Utf8)?;
+                    let texts = texts.as_string::<i32>();
+                    self.add(array.len(), nulls, |row| texts.value(row), |row, out| push_text(out, texts.value(row)));
                 }
-                None => self.hash_texts(cast(array, &DataType::Utf8)?.as_string::<i32>()),
             },
         }
         Ok(())
     }
 
-    fn hash_texts(&mut self, texts: &StringArray) {
-        let mut bytes = Vec::with_capacity(texts.len() * 8 + texts.value_data().len());
-        for text in texts.iter().flatten() {
-            bytes.extend_from_slice(&(text.len() as u32).to_le_bytes());
-            bytes.extend_from_slice(text.as_bytes());
-        }
-        self.values.update(bytes);
+    /// Adds numbers of so many bytes.
+    fn add_numbers<const WIDTH: usize>(&mut self, array: &ArrayRef, nulls: Option<&NullBuffer>) {
+        let data = array.to_data();
+        let bytes = &data.buffers()[0].as_slice()[data.offset() * WIDTH..];
+        let (values, _) = bytes.as_chunks::<WIDTH>();
+        self.add(array.len(), nulls, |row| values[row], |row, out| out.extend_from_slice(&values[row]));
     }
+
+    /// Adds rows: what tells their values apart, as far as that is cheap, and how each is written.
+    fn add<T: PartialEq>(
+        &mut self,
+        rows: usize,
+        nulls: Option<&NullBuffer>,
+        value: impl Fn(usize) -> T,
+        write: impl Fn(usize, &mut Vec<u8>),
+    ) {
+        let is_value = |row: usize| nulls.is_none_or(|nulls| nulls.is_valid(row));
+        let mut written = Vec::new();
+        let mut start = 0;
+        while start < rows {
+            let (first, is_of_value) = (value(start), is_value(start));
+            let goes_on = |row: &usize| is_value(*row) == is_of_value && (!is_of_value || value(*row) == first);
+            let end = (start + 1..rows).find(|row| !goes_on(row)).unwrap_or(rows);
+            written.clear();
+            if is_of_value {
+                write(start, &mut written);
+            }
+            if self.rows == 0 || (self.is_value, &self.value) != (is_of_value, &written) {
+                self.close();
+                self.is_value = is_of_value;
+                std::mem::swap(&mut self.value, &mut written);
+            }
+            self.rows += (end - start) as u64;
+            start = end;
+        }
+    }
+
+    /// Writes down the run that does not go on.
+    fn close(&mut self) {
+        if self.rows == 0 {
+            return;
+        }
+        let mut head = self.rows * 2 + u64::from(self.is_value);
+        while head >= 0x80 {
+            self.bytes.push(head as u8 | 0x80);
+            head >>= 7;
+        }
+        self.bytes.push(head as u8);
+        self.bytes.extend_from_slice(&self.value);
+        self.rows = 0;
+        if self.bytes.len() >= BYTES_AT_ONCE {
+            self.hasher.update(&self.bytes);
+            self.bytes.clear();
+        }
+    }
+
+    fn digest(mut self) -> [u8; 32] {
+        self.close();
+        self.hasher.update(&self.bytes);
+        self.hasher.finalize().into()
+    }
+}
+
+fn push_text(out: &mut Vec<u8>, text: &str) {
+    out.extend_from_slice(&(text.len() as u32).to_le_bytes());
+    out.extend_from_slice(text.as_bytes());
 }
 
 fn hash_text(hasher: &mut Sha256, text: &str) {

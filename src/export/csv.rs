@@ -6,14 +6,16 @@
 
 use std::io::{self, Write};
 
-use arrow::array::{Array, ArrayRef, AsArray, RecordBatch, StringArray, TimestampMicrosecondArray};
+use arrow::array::{
+    Array, ArrayRef, AsArray, Float64Array, Int32Array, RecordBatch, StringArray, TimestampMicrosecondArray,
+};
 use arrow::compute::cast;
-use arrow::datatypes::{DataType, Schema, TimeUnit, TimestampMicrosecondType};
+use arrow::datatypes::{DataType, Float64Type, Int32Type, Schema, TimeUnit, TimestampMicrosecondType};
 use arrow::error::ArrowError;
 use arrow::util::display::{ArrayFormatter, FormatOptions};
 use rayon::prelude::*;
 
-use super::moments;
+use super::{moments, numbers};
 use crate::plan::Guard;
 
 /// The lines that one thread writes at once.
@@ -30,13 +32,13 @@ pub(super) struct Writer<W: Write> {
 
 impl<W: Write> Writer<W> {
     pub(super) fn create(mut out: W, schema: &Schema, guard: Guard) -> io::Result<Self> {
-        let mut header = String::new();
+        let mut header = Vec::new();
         for (place, field) in schema.fields().iter().enumerate() {
-            header.push_str(if place == 0 { "" } else { "," });
+            header.extend_from_slice(if place == 0 { b"" } else { b"," });
             push_text(&mut header, field.name(), guard);
         }
-        header.push('\n');
-        out.write_all(header.as_bytes())?;
+        header.push(b'\n');
+        out.write_all(&header)?;
         Ok(Self { out, guard })
     }
 
@@ -46,28 +48,44 @@ impl<W: Write> Writer<W> {
         let written = |&from: &usize| lines(&rows.slice(from, STRETCH_ROWS.min(count - from)), self.guard);
         // Some stretches at a time: a text takes more room than its numbers do.
         for starts in starts.chunks(16) {
-            let stretches = starts.par_iter().map(written).collect::<Result<Vec<String>, ArrowError>>()?;
-            stretches.iter().try_for_each(|stretch| self.out.write_all(stretch.as_bytes()))?;
+            let stretches = starts.par_iter().map(written).collect::<Result<Vec<Vec<u8>>, ArrowError>>()?;
+            stretches.iter().try_for_each(|stretch| self.out.write_all(stretch))?;
         }
         Ok(())
     }
 
-    pub(super) fn finish(mut self) -> io::Result<()> {
-        self.out.flush()
+    pub(super) fn finish(mut self) -> io::Result<W> {
+        self.out.flush()?;
+        Ok(self.out)
     }
 }
 
-fn lines(rows: &RecordBatch, guard: Guard) -> Result<String, ArrowError> {
+fn lines(rows: &RecordBatch, guard: Guard) -> Result<Vec<u8>, ArrowError> {
     let columns = rows.columns().iter().map(|column| Cells::of(column, guard)).collect::<Result<Vec<_>, _>>()?;
-    let mut out = String::with_capacity(rows.num_rows() * LINE_BYTES);
+    let mut out = Vec::with_capacity(rows.num_rows() * LINE_BYTES);
+    // Where the cells of the row before begin, and where the last one ends, each with what is after it.
+    let mut starts = vec![0; columns.len() + 1];
     for row in 0..rows.num_rows() {
-        for (place, cells) in columns.iter().enumerate() {
-            if place > 0 {
-                out.push(',');
+        let mut place = 0;
+        while place < columns.len() {
+            // The features of a date are those of all its signals: cells that stay are copied together.
+            let staying = columns[place..].iter().take_while(|cells| row > 0 && cells.is_like_the_last(row)).count();
+            if staying > 0 {
+                let (from, to) = (starts[place], starts[place + staying]);
+                let moved = out.len() - from;
+                starts[place..place + staying].iter_mut().for_each(|start| *start += moved);
+                out.extend_from_within(from..to);
+                place += staying;
+            } else {
+                starts[place] = out.len();
+                columns[place].push(&mut out, row)?;
+                out.push(b',');
+                place += 1;
             }
-            cells.push(&mut out, row)?;
         }
-        out.push('\n');
+        // Each cell has something after it, the last one the line's end.
+        *out.last_mut().expect("a dataset has columns") = b'\n';
+        starts[place] = out.len();
     }
     Ok(out)
 }
@@ -75,11 +93,13 @@ fn lines(rows: &RecordBatch, guard: Guard) -> Result<String, ArrowError> {
 /// The cells of a column.
 enum Cells<'a> {
     Texts(StringArray, Guard),
-    /// Which of some texts each is, and the texts as they are written.
-    Choices(&'a ArrayRef, Vec<usize>, Vec<String>),
+    /// Which of some texts each is, and the texts as they are written; the last of them stands for null.
+    Choices(Vec<usize>, Vec<Vec<u8>>),
     /// With what follows each.
     Moments(&'a TimestampMicrosecondArray, &'static str),
-    /// Numbers, and true or false: nothing of theirs needs quotes.
+    Reals(&'a Float64Array),
+    Integers(&'a Int32Array),
+    /// Other numbers, and true or false: nothing of theirs needs quotes.
     Plain(ArrayFormatter<'a>),
 }
 
@@ -90,17 +110,25 @@ impl<'a> Cells<'a> {
                 let choices = column.as_any_dictionary();
                 let texts = cast(choices.values(), &DataType::Utf8)?;
                 let written = |text: Option<&str>| {
-                    let mut out = String::new();
+                    let mut out = Vec::new();
                     push_text(&mut out, text.unwrap_or_default(), guard);
                     out
                 };
-                let texts = texts.as_string::<i32>().iter().map(written).collect();
-                Ok(Self::Choices(column, choices.normalized_keys(), texts))
+                let mut texts: Vec<Vec<u8>> = texts.as_string::<i32>().iter().map(written).collect();
+                let mut places = choices.normalized_keys();
+                if let Some(nulls) = column.nulls() {
+                    let no_text = texts.len();
+                    places.iter_mut().zip(nulls).filter(|(_, valid)| !valid).for_each(|(place, _)| *place = no_text);
+                }
+                texts.push(Vec::new());
+                Ok(Self::Choices(places, texts))
             }
             DataType::Timestamp(TimeUnit::Microsecond, zone) => {
                 let after = if zone.is_some() { "Z" } else { "" };
                 Ok(Self::Moments(column.as_primitive::<TimestampMicrosecondType>(), after))
             }
+            DataType::Float64 => Ok(Self::Reals(column.as_primitive::<Float64Type>())),
+            DataType::Int32 => Ok(Self::Integers(column.as_primitive::<Int32Type>())),
             data_type if data_type.is_numeric() || *data_type == DataType::Boolean => {
                 const OPTIONS: FormatOptions<'static> = FormatOptions::new().with_display_error(true);
                 ArrayFormatter::try_new(column, &OPTIONS).map(Self::Plain)
@@ -109,34 +137,59 @@ impl<'a> Cells<'a> {
         }
     }
 
-    fn push(&self, out: &mut String, row: usize) -> Result<(), ArrowError> {
+    /// Whether a cell is surely what the one before it is.
+    fn is_like_the_last(&self, row: usize) -> bool {
+        match self {
+            Self::Texts(texts, _) => {
+                texts.is_valid(row) && texts.is_valid(row - 1) && texts.value(row) == texts.value(row - 1)
+            }
+            Self::Moments(moments, _) => {
+                let values = moments.values();
+                values[row] == values[row - 1] && moments.is_valid(row) && moments.is_valid(row - 1)
+            }
+            Self::Reals(reals) => {
+                let values = reals.values();
+                values[row].to_bits() == values[row - 1].to_bits() && reals.is_valid(row) && reals.is_valid(row - 1)
+            }
+            Self::Integers(integers) => {
+                let values = integers.values();
+                values[row] == values[row - 1] && integers.is_valid(row) && integers.is_valid(row - 1)
+            }
+            // These are quick to write.
+            Self::Choices(..) | Self::Plain(_) => false,
+        }
+    }
+
+    fn push(&self, out: &mut Vec<u8>, row: usize) -> Result<(), ArrowError> {
         match self {
             Self::Texts(texts, guard) if texts.is_valid(row) => push_text(out, texts.value(row), *guard),
-            Self::Choices(column, places, texts) if column.is_valid(row) => out.push_str(&texts[places[row]]),
+            Self::Choices(places, texts) => out.extend_from_slice(&texts[places[row]]),
             Self::Moments(moments, after) if moments.is_valid(row) => {
                 moments::push(out, moments.value(row));
-                out.push_str(after);
+                out.extend_from_slice(after.as_bytes());
             }
-            Self::Plain(cells) => cells.value(row).write(out)?,
-            Self::Texts(..) | Self::Choices(..) | Self::Moments(..) => {}
+            Self::Reals(reals) if reals.is_valid(row) => numbers::push_real(out, reals.value(row)),
+            Self::Integers(integers) if integers.is_valid(row) => numbers::push_whole(out, integers.value(row)),
+            Self::Plain(cells) => write!(out, "{}", cells.value(row))?,
+            Self::Texts(..) | Self::Moments(..) | Self::Reals(_) | Self::Integers(_) => {}
         }
         Ok(())
     }
 }
 
-fn push_text(out: &mut String, text: &str, guard: Guard) {
+fn push_text(out: &mut Vec<u8>, text: &str, guard: Guard) {
     let is_formula = guard == Guard::Formulas && text.starts_with(['=', '+', '-', '@', '\t', '\r']);
     let guarded = if is_formula { "'" } else { "" };
     if !text.is_empty() && !text.contains([',', '"', '\r', '\n']) {
-        out.push_str(guarded);
-        out.push_str(text);
+        out.extend_from_slice(guarded.as_bytes());
+        out.extend_from_slice(text.as_bytes());
         return;
     }
-    out.push('"');
-    out.push_str(guarded);
+    out.push(b'"');
+    out.extend_from_slice(guarded.as_bytes());
     for (place, part) in text.split('"').enumerate() {
-        out.push_str(if place == 0 { "" } else { "\"\"" });
-        out.push_str(part);
+        out.extend_from_slice(if place == 0 { b"" } else { b"\"\"" });
+        out.extend_from_slice(part.as_bytes());
     }
-    out.push('"');
+    out.push(b'"');
 }

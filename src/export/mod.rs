@@ -12,18 +12,18 @@
 //! A dataset is written under a hidden name, made durable, given its name, and only then does `latest` move. Whoever
 //! reads `latest` reads one version or the other, never a mixture; what was published before stays as it was.
 //!
-//! Rows go through three hands: `blocks` cuts them into stretches of a fixed length, a `table` gathers a row
-//! group for the files of a folder, and a writer makes its bytes, a column or a stretch of lines on each thread. Where
+//! Rows are cut into blocks of a fixed length, a `table` gathers a row group for the files of a folder, and a writer
+//! makes its bytes, a column or a stretch of lines on each thread. Where
 //! rows are cut depends on their number alone, so files are the same bytes however the rows arrived and however many
 //! threads there are. When they were built is in `dataset.json` and in no other file.
 
 mod arrow_ipc;
-mod blocks;
 mod content;
 mod csv;
 mod folder_names;
 mod link;
 mod moments;
+mod numbers;
 mod outlet;
 mod parquet;
 mod partitions;
@@ -45,6 +45,7 @@ pub use publication::{Dataset, Provenance, Publication};
 pub use published::{Version, versions};
 pub use stream::Stream;
 
+use crate::encode;
 use crate::error::Reason;
 use crate::plan::{Codec, Format, Guard};
 
@@ -61,7 +62,7 @@ struct Encoding {
 
 /// A file of rows that is being written; each write is a row group.
 enum Writer<W: Write + Send> {
-    Parquet(Box<parquet::Writer<W>>),
+    Parquet(Box<encode::Writer<W>>),
     Csv(csv::Writer<W>),
     Arrow(Box<arrow_ipc::Writer<W>>),
 }
@@ -69,7 +70,7 @@ enum Writer<W: Write + Send> {
 impl<W: Write + Send> Writer<W> {
     fn create(format: Format, out: W, schema: SchemaRef, encoding: &Encoding) -> Result<Self, Reason> {
         match format {
-            Format::Parquet => Ok(Self::Parquet(Box::new(parquet::Writer::create(out, schema, encoding)?))),
+            Format::Parquet => Ok(Self::Parquet(Box::new(parquet::create(out, schema, encoding)?))),
             Format::Csv => Ok(Self::Csv(csv::Writer::create(out, &schema, encoding.guard)?)),
             Format::Arrow => Ok(Self::Arrow(Box::new(arrow_ipc::Writer::create(out, &schema)?))),
         }
@@ -84,13 +85,13 @@ impl<W: Write + Send> Writer<W> {
         Ok(())
     }
 
-    fn finish(self) -> Result<(), Reason> {
-        match self {
+    /// Completes the file and gives back what it was written to.
+    fn finish(self) -> Result<W, Reason> {
+        Ok(match self {
             Self::Parquet(writer) => writer.finish()?,
             Self::Csv(writer) => writer.finish()?,
             Self::Arrow(writer) => writer.finish()?,
-        }
-        Ok(())
+        })
     }
 }
 

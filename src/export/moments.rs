@@ -1,31 +1,31 @@
 //! Dates and instants as text: `2026-11-20T00:00:00`, with as much of a second as there is.
 
-use std::fmt::Write;
+use std::io::Write;
 
 use chrono::{DateTime, Datelike, NaiveDateTime, Timelike};
 
 /// Appends the text of a naive timestamp, or of one in UTC without its `Z`.
-pub(super) fn push(out: &mut String, micros: i64) {
+pub(super) fn push(out: &mut Vec<u8>, micros: i64) {
     let Some(moment) = naive(micros) else {
         // No calendar has it: a number is better than nothing.
-        write!(out, "{micros}").expect("a text takes all that is written to it");
+        write!(out, "{micros}").expect("a buffer takes all that is written to it");
         return;
     };
     if !(0..=9999).contains(&moment.year()) {
-        write!(out, "{moment:?}").expect("a text takes all that is written to it");
+        write!(out, "{moment:?}").expect("a buffer takes all that is written to it");
         return;
     }
     let year = moment.year() as u32;
     pair(out, year / 100);
     pair(out, year % 100);
-    let rest = [('-', moment.month()), ('-', moment.day()), ('T', moment.hour())];
-    for (before, number) in rest.into_iter().chain([(':', moment.minute()), (':', moment.second())]) {
+    let rest = [(b'-', moment.month()), (b'-', moment.day()), (b'T', moment.hour())];
+    for (before, number) in rest.into_iter().chain([(b':', moment.minute()), (b':', moment.second())]) {
         out.push(before);
         pair(out, number);
     }
     let rest = micros.rem_euclid(1_000_000);
     if rest != 0 {
-        write!(out, ".{rest:06}").expect("a text takes all that is written to it");
+        write!(out, ".{rest:06}").expect("a buffer takes all that is written to it");
     }
 }
 
@@ -38,9 +38,9 @@ fn naive(micros: i64) -> Option<NaiveDateTime> {
     DateTime::from_timestamp_micros(micros).map(|moment| moment.naive_utc())
 }
 
-fn pair(out: &mut String, number: u32) {
+fn pair(out: &mut Vec<u8>, number: u32) {
     for digit in [number / 10, number % 10] {
-        out.push(char::from(b'0' + digit as u8));
+        out.push(b'0' + digit as u8);
     }
 }
 
@@ -59,9 +59,9 @@ mod tests {
             (i64::MAX, "9223372036854775807"),
         ];
         for (micros, expected) in cases {
-            let mut text = String::new();
+            let mut text = Vec::new();
             push(&mut text, micros);
-            assert_eq!(text, expected);
+            assert_eq!(String::from_utf8(text).unwrap(), expected);
         }
         assert!(is_midnight(1_795_132_800_000_000) && is_midnight(-86_400_000_000) && !is_midnight(-1));
     }

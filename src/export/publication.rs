@@ -5,7 +5,6 @@ use std::path::{Path, PathBuf};
 use arrow::array::RecordBatch;
 use chrono::{DateTime, Utc};
 
-use super::blocks::Blocks;
 use super::content::{self, Content};
 use super::folder_names::escaped;
 use super::link::{self, Link};
@@ -13,6 +12,7 @@ use super::partitions::{Limits, Partitions};
 use super::record::{ColumnRecord, RECORD, Record, Written, metadata, sort};
 use super::table::{Finished, Shelf, Table, settled};
 use super::{Encoding, retention};
+use crate::encode::Blocks;
 use crate::error::{Error, Reason, Result};
 use crate::file::{self, FileRecord, Staging};
 use crate::interface::{Period, Regime};

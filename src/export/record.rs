@@ -12,8 +12,9 @@ use crate::time::to_record;
 /// The file's name.
 pub(super) const RECORD: &str = "dataset.json";
 
-/// The form of the record that is written. Form 1 had one `run`, neither `as_of` nor `content`, and no folders.
-pub(super) const LAYOUT: u32 = 2;
+/// The form of the record that is written. Form 1 had one `run`, neither `as_of` nor `content`, and no folders; the
+/// `content` of form 2 was a digest of single values.
+pub(super) const LAYOUT: u32 = 3;
 
 #[derive(Debug, Serialize)]
 pub(super) struct Record<'a> {

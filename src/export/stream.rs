@@ -6,8 +6,8 @@ use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
 use arrow::ipc::writer::StreamWriter;
 
-use super::blocks::Blocks;
 use super::{Encoding, csv, parquet};
+use crate::encode::{self, Blocks};
 use crate::error::{Error, Reason, Result};
 use crate::plan::{Codec, Format, Guard};
 
@@ -18,7 +18,7 @@ const ROW_GROUP_ROWS: usize = 1 << 18;
 pub struct Stream<W: Write + Send>(Kind<W>);
 
 enum Kind<W: Write + Send> {
-    Parquet(Box<parquet::Writer<W>>, Blocks),
+    Parquet(Box<encode::Writer<W>>, Blocks),
     Csv(csv::Writer<W>),
     Arrow(Box<StreamWriter<BufWriter<W>>>),
 }
@@ -38,7 +38,7 @@ impl<W: Write + Send> Stream<W> {
             Format::Parquet => {
                 let encoding = Encoding { codec: Codec::Zstd(3), guard, sort: Vec::new(), metadata: Vec::new() };
                 let waiting = Blocks::new(SchemaRef::clone(&schema), ROW_GROUP_ROWS);
-                Kind::Parquet(Box::new(parquet::Writer::create(out, schema, &encoding)?), waiting)
+                Kind::Parquet(Box::new(parquet::create(out, schema, &encoding)?), waiting)
             }
             Format::Csv => Kind::Csv(csv::Writer::create(out, &schema, guard)?),
             Format::Arrow => Kind::Arrow(Box::new(StreamWriter::try_new_buffered(out, &schema)?)),
@@ -85,7 +85,9 @@ impl<W: Write + Send> Kind<W> {
                 waiting.rest()?.map_or(Ok(()), |rows| writer.write(&rows))?;
                 writer.finish()?;
             }
-            Self::Csv(writer) => writer.finish()?,
+            Self::Csv(writer) => {
+                writer.finish()?;
+            }
             Self::Arrow(mut writer) => {
                 writer.finish()?;
                 writer.flush()?;

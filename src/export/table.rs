@@ -1,5 +1,6 @@
 //! The files of one folder: the same rows in every format.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -7,11 +8,11 @@ use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
 use rayon::prelude::*;
 
-use super::blocks::Blocks;
 use super::outlet::Outlet;
 use super::{Encoding, Writer, extension};
+use crate::encode::Blocks;
 use crate::error::{Error, Result};
-use crate::file::{self, FileRecord};
+use crate::file::{self, Described, FileRecord};
 use crate::plan::Format;
 
 /// The bytes of the rows that may wait, about: a row group of more is cut.
@@ -33,19 +34,14 @@ pub(super) struct Shelf {
 /// Files that are being written, and the rows that wait for them.
 pub(super) struct Table {
     path: PathBuf,
-    writers: Vec<(String, Writer<Outlet>)>,
+    writers: Vec<(String, Writer<Described<Outlet>>)>,
     waiting: Blocks,
     rows: u64,
 }
 
-/// Files that were written.
+/// Files that were written; they are called by their paths below the root.
 #[derive(Debug)]
-pub(super) struct Finished {
-    /// Their paths below the root.
-    pub(super) names: Vec<String>,
-    /// The rows of each.
-    pub(super) rows: u64,
-}
+pub(super) struct Finished(pub(super) Vec<FileRecord>);
 
 impl Table {
     /// Begins the files of a path below the root, which is given without an ending.
@@ -57,7 +53,8 @@ impl Table {
         let create = |&format: &Format| {
             let name = format!("{stem}.{}", extension(format));
             let path = shelf.root.join(&name);
-            let writer = Writer::create(format, Outlet::create(&path)?, SchemaRef::clone(schema), &shelf.encoding);
+            let out = Described::new(Outlet::create(&path)?);
+            let writer = Writer::create(format, out, SchemaRef::clone(schema), &shelf.encoding);
             Ok((name, writer.map_err(|error| file::encoding_failed(&path, error))?))
         };
         let writers = shelf.formats.iter().map(create).collect::<Result<Vec<_>>>()?;
@@ -89,18 +86,20 @@ impl Table {
     fn write(&mut self, rows: &RecordBatch) -> Result<()> {
         // The ending tells which of the files it was.
         let failed = |name: &str, error| file::encoding_failed(&self.path.with_file_name(last(name)), error);
-        self.writers.iter_mut().try_for_each(|(name, writer)| writer.write(rows).map_err(|error| failed(name, error)))
+        let write = |(name, writer): &mut (String, Writer<_>)| writer.write(rows).map_err(|error| failed(name, error));
+        self.writers.par_iter_mut().try_for_each(write)
     }
 
     /// Completes the files. They are not durable yet.
     pub(super) fn finish(mut self) -> Result<Finished> {
         self.flush()?;
         let Self { path, writers, rows, .. } = self;
-        let finish = |(name, writer): (String, Writer<Outlet>)| {
-            writer.finish().map_err(|error| file::encoding_failed(&path.with_file_name(last(&name)), error))?;
-            Ok(name)
+        let finish = |(name, writer): (String, Writer<Described<Outlet>>)| {
+            let out = writer.finish();
+            let out = out.map_err(|error| file::encoding_failed(&path.with_file_name(last(&name)), error))?;
+            Ok(out.record(&name, rows))
         };
-        Ok(Finished { names: writers.into_iter().map(finish).collect::<Result<_>>()?, rows })
+        writers.into_iter().map(finish).collect::<Result<_>>().map(Finished)
     }
 }
 
@@ -108,24 +107,15 @@ fn last(name: &str) -> &str {
     name.rsplit('/').next().unwrap_or(name)
 }
 
-/// Makes finished files and their folders durable, and describes them.
+/// Makes finished files and their folders durable.
 pub(super) fn settled(root: &Path, finished: Vec<Finished>) -> Result<Vec<FileRecord>> {
-    let files: Vec<(String, u64)> = finished
-        .into_iter()
-        .flat_map(|Finished { names, rows }| names.into_iter().map(move |name| (name, rows)))
-        .collect();
-    let settle = |(name, rows): &(String, u64)| {
-        let path = root.join(name);
-        file::sync(&file::open(&path)?, &path)?;
-        FileRecord::of(&path, name, *rows)
-    };
-    let records = files.par_iter().map(settle).collect::<Result<Vec<_>>>()?;
-    let mut folders: Vec<&Path> = files.iter().flat_map(|(name, _)| Path::new(name).ancestors().skip(1)).collect();
-    folders.sort_unstable();
-    folders.dedup();
-    folders.par_iter().try_for_each(|folder| {
-        let path = root.join(folder);
+    let files: Vec<FileRecord> = finished.into_iter().flat_map(|Finished(files)| files).collect();
+    let paths = || files.iter().map(|file| Path::new(&file.name));
+    let folders: BTreeSet<&Path> = paths().flat_map(|path| path.ancestors().skip(1)).collect();
+    let all: Vec<&Path> = paths().chain(folders).collect();
+    all.par_iter().try_for_each(|path| {
+        let path = root.join(path);
         file::sync(&file::open(&path)?, &path)
     })?;
-    Ok(records)
+    Ok(files)
 }

@@ -65,8 +65,8 @@ fn a_ticker_is_complete_when_the_next_appears() {
     partitions.push(&batch.slice(17, 43)).unwrap();
     let finished = partitions.finish().unwrap();
     assert_eq!(finished.len(), 15);
-    assert_eq!(finished[1].names, ["date=2026-11-20/ticker=B/demo.parquet"]);
-    assert!(finished.iter().all(|Finished { rows, .. }| *rows == 4));
+    assert_eq!(finished[1].0[0].name, "date=2026-11-20/ticker=B/demo.parquet");
+    assert!(finished.iter().all(|Finished(files)| files[0].rows == 4));
 }
 
 #[test]
@@ -91,7 +91,7 @@ fn rows_that_are_too_many_for_the_memory_are_written_early_and_none_is_lost() {
     }
     let finished = partitions.finish().unwrap();
     let read: Vec<RecordBatch> =
-        finished.iter().map(|finished| parquet_rows(&place.path().join(&finished.names[0]))).collect();
+        finished.iter().map(|finished| parquet_rows(&place.path().join(&finished.0[0].name))).collect();
     assert_eq!(read.iter().map(RecordBatch::num_rows).collect::<Vec<_>>(), [2400, 2400]);
     let confidences = |batch: &RecordBatch| {
         let column = batch.column_by_name("confidence").unwrap();
@@ -131,7 +131,7 @@ fn more_folders_than_a_process_may_have_files_open_are_written() {
     assert!(open < 200, "{open} files are open");
     let finished = partitions.finish().unwrap();
     assert_eq!(finished.len(), 2000);
-    let last = parquet_rows(&place.path().join(&finished[1999].names[0]));
+    let last = parquet_rows(&place.path().join(&finished[1999].0[0].name));
     assert_eq!(last.num_rows(), 8);
     assert!(last.column_by_name("date").is_none());
     let observed = last.column_by_name("observed_at").unwrap().as_primitive::<TimestampMicrosecondType>();

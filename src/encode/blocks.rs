@@ -12,7 +12,7 @@ const ARRAY_BYTES: usize = 256;
 
 /// Rows that wait until there are enough of them.
 #[derive(Debug)]
-pub(super) struct Blocks {
+pub(crate) struct Blocks {
     schema: SchemaRef,
     length: usize,
     waiting: Vec<RecordBatch>,
@@ -21,12 +21,12 @@ pub(super) struct Blocks {
 }
 
 impl Blocks {
-    pub(super) fn new(schema: SchemaRef, length: usize) -> Self {
+    pub(crate) fn new(schema: SchemaRef, length: usize) -> Self {
         Self { schema, length, waiting: Vec::new(), rows: 0, bytes: 0 }
     }
 
     /// Takes rows, and gives the blocks that they complete.
-    pub(super) fn push(&mut self, rows: &RecordBatch) -> Result<Vec<RecordBatch>, ArrowError> {
+    pub(crate) fn push(&mut self, rows: &RecordBatch) -> Result<Vec<RecordBatch>, ArrowError> {
         let mut complete = Vec::new();
         let mut from = 0;
         while from < rows.num_rows() {
@@ -44,7 +44,7 @@ impl Blocks {
     }
 
     /// The rows that wait, as one block.
-    pub(super) fn rest(&mut self) -> Result<Option<RecordBatch>, ArrowError> {
+    pub(crate) fn rest(&mut self) -> Result<Option<RecordBatch>, ArrowError> {
         let pieces = std::mem::take(&mut self.waiting);
         let rows = std::mem::take(&mut self.rows);
         self.bytes = 0;
@@ -62,7 +62,7 @@ impl Blocks {
     }
 
     /// What the rows that wait take of the memory, about; it depends on nothing but them.
-    pub(super) fn bytes(&self) -> usize {
+    pub(crate) fn bytes(&self) -> usize {
         self.bytes
     }
 }

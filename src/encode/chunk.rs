@@ -1,0 +1,176 @@
+//! The pages of a column that stands in runs: its dictionary, then the places of its values in it.
+
+use bytes::Bytes;
+use parquet::basic::{Compression, Encoding, PageType};
+use parquet::column::page::{CompressedPage, Page, PageWriteSpec, PageWriter};
+use parquet::column::writer::ColumnCloseResult;
+use parquet::errors::{ParquetError, Result};
+use parquet::file::metadata::{ColumnChunkMetaData, OffsetIndexBuilder, PageEncodingStats};
+use parquet::file::writer::{SerializedPageWriter, TrackedWrite};
+use parquet::schema::types::ColumnDescPtr;
+
+use super::hybrid::{Hybrid, bits};
+use super::runs::{Run, Runs};
+
+/// The rows of a page.
+const PAGE_ROWS: usize = 1 << 16;
+
+/// The bytes of a column of a row group, and what the file's end says of them.
+pub(super) struct Chunk {
+    pub(super) bytes: Bytes,
+    pub(super) closed: ColumnCloseResult,
+}
+
+impl Chunk {
+    /// Encodes a column.
+    pub(super) fn of(runs: &Runs, leaf: &ColumnDescPtr, compression: Compression) -> Result<Self> {
+        let mut compressor = Compressor::new(compression)?;
+        let mut sink = TrackedWrite::new(Vec::new());
+        let mut pages = SerializedPageWriter::new(&mut sink);
+        let dictionary = CompressedPage::new(
+            Page::DictionaryPage {
+                buf: compressor.compressed(&runs.dictionary)?,
+                num_values: runs.values,
+                encoding: Encoding::PLAIN,
+                is_sorted: false,
+            },
+            runs.dictionary.len(),
+        );
+        let dictionary = pages.write_page(dictionary)?;
+        let (mut compressed, mut plain) = (dictionary.compressed_size, dictionary.uncompressed_size);
+        let mut index = OffsetIndexBuilder::new();
+        let mut count = 0;
+        for (page, rows) in Cut::new(&runs.runs) {
+            let bytes = data(&page, runs.values, leaf.max_def_level() > 0);
+            let page = Page::DataPage {
+                buf: compressor.compressed(&bytes)?,
+                num_values: rows as u32,
+                encoding: Encoding::RLE_DICTIONARY,
+                def_level_encoding: Encoding::RLE,
+                rep_level_encoding: Encoding::RLE,
+                statistics: None,
+            };
+            let written: PageWriteSpec = pages.write_page(CompressedPage::new(page, bytes.len()))?;
+            index.append_row_count(rows as i64);
+            index.append_offset_and_size(written.offset as i64, written.compressed_size as i32);
+            compressed += written.compressed_size;
+            plain += written.uncompressed_size;
+            count += 1;
+        }
+        pages.close()?;
+        let metadata = ColumnChunkMetaData::builder(leaf.clone())
+            .set_compression(compression)
+            .set_encodings(vec![Encoding::PLAIN, Encoding::RLE, Encoding::RLE_DICTIONARY])
+            .set_page_encoding_stats(vec![
+                PageEncodingStats { page_type: PageType::DICTIONARY_PAGE, encoding: Encoding::PLAIN, count: 1 },
+                PageEncodingStats { page_type: PageType::DATA_PAGE, encoding: Encoding::RLE_DICTIONARY, count },
+            ])
+            .set_num_values(runs.rows as i64)
+            .set_total_compressed_size(compressed as i64)
+            .set_total_uncompressed_size(plain as i64)
+            .set_dictionary_page_offset(Some(0))
+            .set_data_page_offset(dictionary.bytes_written as i64)
+            .set_statistics(runs.statistics.clone())
+            .build()?;
+        let closed = ColumnCloseResult {
+            bytes_written: compressed as u64,
+            rows_written: runs.rows as u64,
+            metadata,
+            bloom_filter: None,
+            column_index: None,
+            offset_index: Some(index.build()),
+        };
+        Ok(Self { bytes: sink.into_inner()?.into(), closed })
+    }
+}
+
+/// The bytes of a page: which of its rows are null, where any may be, and the places of the values of the others.
+fn data(page: &[Run], values: u32, may_be_null: bool) -> Vec<u8> {
+    let mut out = Vec::new();
+    if may_be_null {
+        let mut levels = Hybrid::new(1, vec![0; 4]);
+        for run in page {
+            levels.push(u32::from(run.code.is_some()), run.rows as usize);
+        }
+        out = levels.finish();
+        let length = (out.len() - 4) as u32;
+        out[..4].copy_from_slice(&length.to_le_bytes());
+    }
+    let width = bits(values.saturating_sub(1));
+    out.push(width as u8);
+    let mut places = Hybrid::new(width, out);
+    for run in page {
+        if let Some(code) = run.code {
+            places.push(code, run.rows as usize);
+        }
+    }
+    places.finish()
+}
+
+/// Runs cut into pages.
+struct Cut<'a> {
+    runs: &'a [Run],
+    /// The rows of the first run that earlier pages have.
+    used: u32,
+}
+
+impl<'a> Cut<'a> {
+    fn new(runs: &'a [Run]) -> Self {
+        Self { runs, used: 0 }
+    }
+}
+
+impl Iterator for Cut<'_> {
+    /// The runs of a page, and its rows.
+    type Item = (Vec<Run>, usize);
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let (mut page, mut rows) = (Vec::new(), 0);
+        while let Some(run) = self.runs.first()
+            && rows < PAGE_ROWS
+        {
+            let left = run.rows - self.used;
+            let taken = left.min((PAGE_ROWS - rows) as u32);
+            page.push(Run { code: run.code, rows: taken });
+            rows += taken as usize;
+            self.used += taken;
+            if taken == left {
+                self.runs = &self.runs[1..];
+                self.used = 0;
+            }
+        }
+        (rows > 0).then_some((page, rows))
+    }
+}
+
+/// What makes pages small. It keeps its tables from page to page.
+enum Compressor {
+    Zstd(Box<zstd::bulk::Compressor<'static>>),
+    Snappy(Box<snap::raw::Encoder>),
+    None,
+}
+
+impl Compressor {
+    fn new(compression: Compression) -> Result<Self> {
+        match compression {
+            Compression::ZSTD(level) => {
+                Ok(Self::Zstd(Box::new(zstd::bulk::Compressor::new(level.compression_level()).map_err(external)?)))
+            }
+            Compression::SNAPPY => Ok(Self::Snappy(Box::new(snap::raw::Encoder::new()))),
+            Compression::UNCOMPRESSED => Ok(Self::None),
+            other => Err(ParquetError::NYI(format!("{other} is not among the codecs of this writer"))),
+        }
+    }
+
+    fn compressed(&mut self, bytes: &[u8]) -> Result<Bytes> {
+        match self {
+            Self::Zstd(zstd) => zstd.compress(bytes).map(Bytes::from).map_err(external),
+            Self::Snappy(snappy) => snappy.compress_vec(bytes).map(Bytes::from).map_err(external),
+            Self::None => Ok(Bytes::copy_from_slice(bytes)),
+        }
+    }
+}
+
+fn external(error: impl std::error::Error + Send + Sync + 'static) -> ParquetError {
+    ParquetError::External(Box::new(error))
+}

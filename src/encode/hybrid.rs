@@ -1,0 +1,151 @@
+//! Numbers as Parquet writes levels and places in a dictionary: runs of one number, and groups of eight packed in as
+//! few bits as the largest needs.
+
+/// How many groups of eight are written under one head: what other writers write, and a head of one byte.
+const MOST_GROUPS: usize = 63;
+
+/// Numbers that are being written.
+#[derive(Debug)]
+pub(super) struct Hybrid {
+    bits: u32,
+    out: Vec<u8>,
+    /// Numbers to pack, under one head.
+    waiting: Vec<u32>,
+}
+
+/// The bits that a number needs.
+pub(super) fn bits(largest: u32) -> u32 {
+    u32::BITS - largest.leading_zeros()
+}
+
+impl Hybrid {
+    /// Numbers of so many bits, to be written behind some bytes.
+    pub(super) fn new(bits: u32, out: Vec<u8>) -> Self {
+        Self { bits, out, waiting: Vec::with_capacity(MOST_GROUPS * 8) }
+    }
+
+    /// Writes a number so many times.
+    pub(super) fn push(&mut self, number: u32, mut count: usize) {
+        // What waits must be whole groups before a run may follow it.
+        let missing = self.waiting.len().next_multiple_of(8) - self.waiting.len();
+        let packed = if count - count.min(missing) < 8 { count } else { missing };
+        for _ in 0..packed {
+            self.waiting.push(number);
+            if self.waiting.len() == MOST_GROUPS * 8 {
+                self.pack();
+            }
+        }
+        count -= packed;
+        if count > 0 {
+            self.pack();
+            self.head(count << 1);
+            self.out.extend_from_slice(&number.to_le_bytes()[..self.bits.div_ceil(8) as usize]);
+        }
+    }
+
+    /// The bytes of all numbers, behind those that were there.
+    pub(super) fn finish(mut self) -> Vec<u8> {
+        // Readers know how many numbers there are.
+        self.waiting.resize(self.waiting.len().next_multiple_of(8), 0);
+        self.pack();
+        self.out
+    }
+
+    /// Writes what waits, which is whole groups.
+    fn pack(&mut self) {
+        if self.waiting.is_empty() {
+            return;
+        }
+        let waiting = std::mem::take(&mut self.waiting);
+        self.head(((waiting.len() / 8) << 1) | 1);
+        let (mut held, mut length) = (0_u64, 0);
+        for &number in &waiting {
+            held |= u64::from(number) << length;
+            length += self.bits;
+            if length >= u32::BITS {
+                self.out.extend_from_slice(&(held as u32).to_le_bytes());
+                held >>= u32::BITS;
+                length -= u32::BITS;
+            }
+        }
+        self.out.extend_from_slice(&held.to_le_bytes()[..length.div_ceil(8) as usize]);
+        self.waiting = waiting;
+        self.waiting.clear();
+    }
+
+    fn head(&mut self, mut number: usize) {
+        while number >= 0x80 {
+            self.out.push((number & 0x7f) as u8 | 0x80);
+            number >>= 7;
+        }
+        self.out.push(number as u8);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Hybrid, bits};
+
+    /// Reads numbers back, by the words of the format's description.
+    fn read(mut bytes: &[u8], width: usize, count: usize) -> Vec<u32> {
+        let mut numbers = Vec::new();
+        while numbers.len() < count {
+            let (mut head, mut shift) = (0_usize, 0);
+            loop {
+                let byte = bytes[0];
+                bytes = &bytes[1..];
+                head |= usize::from(byte & 0x7f) << shift;
+                shift += 7;
+                if byte & 0x80 == 0 {
+                    break;
+                }
+            }
+            if head & 1 == 0 {
+                let length = width.div_ceil(8);
+                let number = (0..length).fold(0, |number, place| number | (u32::from(bytes[place]) << (8 * place)));
+                numbers.extend(std::iter::repeat_n(number, head >> 1));
+                bytes = &bytes[length..];
+            } else {
+                let length = (head >> 1) * width;
+                for place in 0..(head >> 1) * 8 {
+                    let bit = |at: usize| u32::from(bytes[at / 8] >> (at % 8)) & 1;
+                    numbers.push((0..width).fold(0, |number, at| number | (bit(place * width + at) << at)));
+                }
+                bytes = &bytes[length..];
+            }
+        }
+        assert!(bytes.is_empty(), "{} bytes are left", bytes.len());
+        numbers.truncate(count);
+        numbers
+    }
+
+    #[test]
+    fn numbers_are_read_back_whatever_their_runs_and_their_width() {
+        let mut state = 7_u64;
+        let mut random = move |below: u64| {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            (state >> 33) % below
+        };
+        for largest in [0, 1, 2, 3, 6, 255, 256, 4999, 65_535, 131_071, u32::MAX] {
+            for longest in [1, 2, 7, 8, 9, 30, 2000] {
+                let mut hybrid = Hybrid::new(bits(largest), Vec::new());
+                let mut numbers = Vec::new();
+                while numbers.len() < 3000 {
+                    let number = random(u64::from(largest) + 1) as u32;
+                    let count = random(longest) as usize + 1;
+                    hybrid.push(number, count);
+                    numbers.extend(std::iter::repeat_n(number, count));
+                }
+                let bytes = hybrid.finish();
+                assert_eq!(read(&bytes, bits(largest) as usize, numbers.len()), numbers, "{largest} {longest}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_run_takes_a_head_and_a_number() {
+        let mut hybrid = Hybrid::new(bits(4000), vec![9]);
+        hybrid.push(300, 100_000);
+        assert_eq!(hybrid.finish(), [9, 0xc0, 0x9a, 0x0c, 0x2c, 0x01]);
+    }
+}

@@ -1,0 +1,126 @@
+//! Arrow columns to Parquet files: a row group at once, a column on each thread.
+//!
+//! Most columns of this house stand in runs: a ticker for thousands of rows, a date and the features of its news for
+//! every period and regime. Such a column is taken apart into `runs` of equal values and a dictionary of the distinct
+//! ones, so a value is looked up once a run, and written in the `hybrid` of runs and packed bits that Parquet has for
+//! places in a dictionary, as the pages of a column `chunk`. A column with too many distinct values, or of a type
+//! that is rare here, is left to the writer of the `parquet` crate.
+//!
+//! A file is the same bytes for the same row groups, whatever the number of threads. Between two row groups nothing is
+//! held for a file, so thousands may be under way.
+
+mod blocks;
+mod chunk;
+mod hybrid;
+mod runs;
+#[cfg(test)]
+mod tests;
+
+use std::io::Write;
+
+use arrow::array::RecordBatch;
+use arrow::datatypes::SchemaRef;
+use parquet::arrow::ArrowWriter;
+use parquet::arrow::arrow_writer::{ArrowColumnChunk, ArrowColumnWriter, ArrowRowGroupWriterFactory, compute_leaves};
+use parquet::basic::Compression;
+use parquet::errors::ParquetError;
+use parquet::file::metadata::{KeyValue, SortingColumn};
+use parquet::file::properties::WriterProperties;
+use parquet::file::writer::SerializedFileWriter;
+use rayon::prelude::*;
+
+pub(crate) use blocks::Blocks;
+
+use chunk::Chunk;
+use runs::Runs;
+
+/// How a file is laid out.
+#[derive(Clone, Debug)]
+pub(crate) struct Layout {
+    /// How pages are compressed.
+    pub(crate) compression: Compression,
+    /// The places of the columns that order the rows, first the first.
+    pub(crate) sorted_by: Vec<usize>,
+    /// What the file says of itself.
+    pub(crate) metadata: Vec<KeyValue>,
+}
+
+/// A Parquet file that is being written.
+pub(crate) struct Writer<W: Write + Send> {
+    schema: SchemaRef,
+    compression: Compression,
+    inner: SerializedFileWriter<W>,
+    /// What writes the columns that do not stand in runs.
+    others: ArrowRowGroupWriterFactory,
+}
+
+/// A column of a row group, as bytes.
+enum Column {
+    Ours(Chunk),
+    Other(ArrowColumnChunk),
+}
+
+impl<W: Write + Send> Writer<W> {
+    /// Begins a file.
+    pub(crate) fn create(out: W, schema: SchemaRef, layout: Layout) -> Result<Self, ParquetError> {
+        let Layout { compression, sorted_by, metadata } = layout;
+        let sorting: Vec<SortingColumn> = sorted_by
+            .into_iter()
+            .map(|place| SortingColumn { column_idx: place as i32, descending: false, nulls_first: false })
+            .collect();
+        let properties = WriterProperties::builder()
+            .set_created_by(concat!("bellwether ", env!("CARGO_PKG_VERSION")).to_owned())
+            .set_compression(compression)
+            // A row group is what is written at once.
+            .set_max_row_group_row_count(None)
+            .set_sorting_columns((!sorting.is_empty()).then_some(sorting))
+            .set_key_value_metadata((!metadata.is_empty()).then_some(metadata))
+            .build();
+        let writer = ArrowWriter::try_new(out, SchemaRef::clone(&schema), Some(properties))?;
+        let (inner, others) = writer.into_serialized_writer()?;
+        Ok(Self { schema, compression, inner, others })
+    }
+
+    /// Writes a row group.
+    pub(crate) fn write(&mut self, rows: &RecordBatch) -> Result<(), ParquetError> {
+        let runs: Vec<Option<Runs>> = rows.columns().par_iter().map(Runs::of).collect();
+        // These keep a compressor each: they are made for the row groups that have use for them.
+        let mut others: Vec<Option<ArrowColumnWriter>> = if runs.iter().all(Option::is_some) {
+            runs.iter().map(|_| None).collect()
+        } else {
+            let group = self.inner.flushed_row_groups().len();
+            self.others.create_column_writers(group)?.into_iter().map(Some).collect()
+        };
+        let leaves = self.inner.schema_descr().columns();
+        let (schema, compression) = (&self.schema, self.compression);
+        let encoded = |(place, (runs, other)): (usize, (Option<Runs>, &mut Option<ArrowColumnWriter>))| match runs {
+            // Each column has one leaf: none is nested.
+            Some(runs) => Chunk::of(&runs, &leaves[place], compression).map(Column::Ours),
+            None => {
+                let mut writer = other.take().expect("a column without runs has a writer");
+                for leaf in compute_leaves(schema.field(place), rows.column(place))? {
+                    writer.write(&leaf)?;
+                }
+                writer.close().map(Column::Other)
+            }
+        };
+        let columns = runs.into_par_iter().zip(&mut others).enumerate().map(encoded);
+        let columns = columns.collect::<Result<Vec<Column>, ParquetError>>()?;
+        let mut group = self.inner.next_row_group()?;
+        for column in columns {
+            match column {
+                Column::Ours(chunk) => group.append_column(&chunk.bytes, chunk.closed)?,
+                Column::Other(chunk) => chunk.append_to_row_group(&mut group)?,
+            }
+        }
+        group.close()?;
+        Ok(())
+    }
+
+    /// Completes the file and gives back what it was written to.
+    pub(crate) fn finish(self) -> Result<W, ParquetError> {
+        let mut out = self.inner.into_inner()?;
+        out.flush()?;
+        Ok(out)
+    }
+}

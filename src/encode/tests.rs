@@ -1,0 +1,179 @@
+//! What was written is read back by the `parquet` crate's own reader, values, nulls and statistics.
+
+use std::sync::Arc;
+
+use arrow::array::{
+    Array, ArrayRef, AsArray, BooleanArray, DictionaryArray, Float64Array, Int8Array, Int16Array, Int32Array,
+    RecordBatch, StringArray, TimestampMicrosecondArray,
+};
+use arrow::compute::{cast, concat_batches};
+use arrow::datatypes::{DataType, Field, Float64Type, Int32Type, Schema};
+use bytes::Bytes;
+use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
+use parquet::basic::{Compression, Encoding, ZstdLevel};
+use parquet::file::metadata::ParquetMetaData;
+use parquet::file::statistics::Statistics;
+
+use super::{Layout, Writer};
+
+fn written(groups: &[RecordBatch], compression: Compression) -> Vec<u8> {
+    let layout = Layout { compression, sorted_by: vec![0], metadata: Vec::new() };
+    let mut writer = Writer::create(Vec::new(), groups[0].schema(), layout).unwrap();
+    groups.iter().for_each(|group| writer.write(group).unwrap());
+    writer.finish().unwrap()
+}
+
+fn read(bytes: Vec<u8>) -> (RecordBatch, Arc<ParquetMetaData>) {
+    let reader = ParquetRecordBatchReaderBuilder::try_new(Bytes::from(bytes)).unwrap();
+    let (schema, metadata) = (reader.schema().clone(), reader.metadata().clone());
+    let batches: Vec<RecordBatch> = reader.with_batch_size(1000).build().unwrap().map(Result::unwrap).collect();
+    (concat_batches(&schema, &batches).unwrap(), metadata)
+}
+
+/// Rows of every type, in runs of up to so many.
+fn rows(count: usize, longest: u64, seed: u64) -> RecordBatch {
+    let mut state = seed;
+    let mut random = move |below: u64| {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (state >> 33) % below
+    };
+    let mut numbers = |below: u64| {
+        let mut numbers = Vec::with_capacity(count);
+        while numbers.len() < count {
+            let (number, times) = (random(below), random(longest) + 1);
+            numbers.extend(std::iter::repeat_n(number, times as usize));
+        }
+        numbers.truncate(count);
+        numbers
+    };
+    let texts = ["", "BRK.B", "naïve", "b", "a"];
+    let some = |number: &u64| !number.is_multiple_of(5);
+    let choice = numbers(5).iter().map(|number| *number as i8).collect::<Int8Array>();
+    let may_be_null =
+        numbers(40).iter().map(|number| some(number).then_some((number % 5) as i32)).collect::<Int32Array>();
+    let reals =
+        |numbers: Vec<u64>| numbers.iter().map(|number| Some(*number as f64 / 1e4 - 0.2)).collect::<Float64Array>();
+    let gaps = |numbers: Vec<u64>| {
+        numbers.iter().map(|number| some(number).then_some(*number as f64 / 7.0)).collect::<Float64Array>()
+    };
+    let names = || Arc::new(StringArray::from(texts.to_vec()));
+    let columns: Vec<(&str, ArrayRef)> = vec![
+        ("text", Arc::new(numbers(5).iter().map(|number| Some(texts[*number as usize])).collect::<StringArray>())),
+        ("note", Arc::new(numbers(40).iter().map(|number| texts.get(*number as usize)).collect::<StringArray>())),
+        ("choice", Arc::new(DictionaryArray::new(choice, names()))),
+        ("symbol", Arc::new(DictionaryArray::new(may_be_null, names()))),
+        (
+            "date",
+            Arc::new(
+                numbers(3000)
+                    .iter()
+                    .map(|day| Some(*day as i64 * 86_400_000_000))
+                    .collect::<TimestampMicrosecondArray>(),
+            ),
+        ),
+        (
+            "minutes",
+            Arc::new(
+                numbers(9).iter().map(|number| some(number).then_some(*number as i16 * -60)).collect::<Int16Array>(),
+            ),
+        ),
+        ("count", Arc::new(numbers(7).iter().map(|number| Some(*number as i32 - 3)).collect::<Int32Array>())),
+        ("confidence", Arc::new(reals(numbers(5000)))),
+        ("mean", Arc::new(gaps(numbers(1 << 40)))),
+        ("nothing", Arc::new(Float64Array::new_null(count))),
+        ("one", Arc::new(Int32Array::from(vec![7; count]))),
+        ("flag", Arc::new(numbers(3).iter().map(|number| Some(*number == 0)).collect::<BooleanArray>())),
+    ];
+    let gaps = ["note", "symbol", "minutes", "mean", "nothing"];
+    let field = |(name, column): &(&str, ArrayRef)| Field::new(*name, column.data_type().clone(), gaps.contains(name));
+    let schema = Schema::new(columns.iter().map(field).collect::<Vec<_>>());
+    RecordBatch::try_new(Arc::new(schema), columns.into_iter().map(|(_, column)| column).collect()).unwrap()
+}
+
+/// The same values, whatever their dictionaries.
+fn plain(rows: &RecordBatch) -> Vec<ArrayRef> {
+    let plain = |column: &ArrayRef| match column.data_type() {
+        DataType::Dictionary(_, values) => cast(column, values).unwrap(),
+        _ => Arc::clone(column),
+    };
+    rows.columns().iter().map(plain).collect()
+}
+
+#[test]
+fn every_type_is_read_back_in_every_codec() {
+    let codecs = [Compression::ZSTD(ZstdLevel::default()), Compression::SNAPPY, Compression::UNCOMPRESSED];
+    for (at, (count, longest)) in [(1, 1), (7, 3), (1000, 1), (70_000, 12), (140_000, 9000)].into_iter().enumerate() {
+        let groups = [rows(count, longest, 1), rows(count / 2 + 1, longest, 2)];
+        let expected = concat_batches(&groups[0].schema(), &groups).unwrap();
+        let (found, metadata) = read(written(&groups, codecs[at % 3]));
+        assert_eq!(plain(&found), plain(&expected), "{count} {longest}");
+        assert_eq!(metadata.num_row_groups(), 2);
+    }
+}
+
+#[test]
+fn the_files_end_tells_the_bounds_of_each_column_and_its_nulls() {
+    let rows = rows(5000, 20, 3);
+    let (_, metadata) = read(written(std::slice::from_ref(&rows), Compression::UNCOMPRESSED));
+    for (place, field) in rows.schema().fields().iter().enumerate() {
+        let column = metadata.row_group(0).column(place);
+        let nulls = rows.column(place).logical_null_count() as u64;
+        let statistics = column.statistics().unwrap();
+        assert_eq!(statistics.null_count_opt(), Some(nulls), "{field}");
+        match (field.name().as_str(), statistics) {
+            ("confidence" | "mean" | "nothing", Statistics::Double(found)) => {
+                let values = rows.column(place).as_primitive::<Float64Type>().iter().flatten();
+                assert_eq!(found.min_opt().copied(), values.clone().reduce(f64::min), "{field}");
+                assert_eq!(found.max_opt().copied(), values.reduce(f64::max), "{field}");
+            }
+            ("count" | "one", Statistics::Int32(found)) => {
+                let values = rows.column(place).as_primitive::<Int32Type>().values();
+                assert_eq!((found.min_opt(), found.max_opt()), (values.iter().min(), values.iter().max()), "{field}");
+            }
+            ("text", Statistics::ByteArray(found)) => {
+                assert_eq!(found.min_opt().unwrap().data(), b"");
+                assert_eq!(found.max_opt().unwrap().data(), "naïve".as_bytes());
+            }
+            _ => {}
+        }
+    }
+}
+
+#[test]
+fn zeros_of_both_signs_lie_within_the_bounds_and_what_is_no_number_has_none() {
+    let values: ArrayRef = Arc::new(Float64Array::from(vec![0.0, -0.0, f64::NAN, 0.0]));
+    let schema = Arc::new(Schema::new(vec![Field::new("value", DataType::Float64, false)]));
+    let rows = RecordBatch::try_new(schema, vec![values]).unwrap();
+    let (found, metadata) = read(written(std::slice::from_ref(&rows), Compression::UNCOMPRESSED));
+    let bits = |rows: &RecordBatch| {
+        rows.column(0).as_primitive::<Float64Type>().values().iter().map(|it| it.to_bits()).collect::<Vec<_>>()
+    };
+    assert_eq!(bits(&found), bits(&rows));
+    let Some(Statistics::Double(bounds)) = metadata.row_group(0).column(0).statistics() else {
+        panic!("no statistics")
+    };
+    assert_eq!(bounds.min_opt().map(|least| least.to_bits()), Some((-0.0_f64).to_bits()));
+    assert_eq!(bounds.max_opt().map(|largest| largest.to_bits()), Some(0.0_f64.to_bits()));
+}
+
+#[test]
+fn a_column_with_too_many_distinct_values_has_no_dictionary_alone() {
+    let values: ArrayRef =
+        Arc::new((0..200_000).map(|number| Some(f64::from(number).sqrt())).collect::<Float64Array>());
+    let schema = Arc::new(Schema::new(vec![Field::new("value", DataType::Float64, false)]));
+    let rows = RecordBatch::try_new(schema, vec![values]).unwrap();
+    let (found, metadata) = read(written(std::slice::from_ref(&rows), Compression::UNCOMPRESSED));
+    assert_eq!(found.columns(), rows.columns());
+    let encodings: Vec<Encoding> = metadata.row_group(0).column(0).encodings().collect();
+    assert!(encodings.contains(&Encoding::PLAIN), "{encodings:?}");
+}
+
+#[test]
+fn the_bytes_do_not_depend_on_the_number_of_threads() {
+    let groups = [rows(20_000, 12, 5), rows(20_000, 12, 5)];
+    let bytes = |threads: usize| {
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
+        pool.install(|| written(&groups, Compression::ZSTD(ZstdLevel::default())))
+    };
+    assert!(bytes(1) == bytes(4));
+}
