@@ -27,6 +27,7 @@ use crate::error::{Error, Result};
 use crate::file::{self, FileRecord};
 use crate::interface::Ticker;
 use crate::tables::{Change, Reject, RequestRecord, SeriesKey, Table};
+use crate::trace::work;
 
 /// How many series are settled at a time, at least, but for the last.
 const SERIES_AT_ONCE: usize = 64;
@@ -130,9 +131,11 @@ impl<'a> Settling<'a> {
 
     /// Settles the series of some tickers, those that were answered and those that are only remembered.
     fn settle_some(&mut self, spool: &mut Spool<'_>, told: &[Told], answered: &Answered) -> Result<()> {
+        let _work = work!("settle tickers");
         let mut known = self.remembered.until(told.last().map(|last| &last.key.ticker))?;
         let mut said = Vec::with_capacity(told.len());
         let mut series: Vec<(SeriesKey, Memory, BTreeSet<Name>)> = Vec::with_capacity(told.len());
+        let reading = work!("read answers");
         for one in told {
             let memory = known.remove(&one.key).unwrap_or_else(Memory::empty);
             match spool.said(one)? {
@@ -140,15 +143,23 @@ impl<'a> Settling<'a> {
                 None => series.push((one.key.clone(), memory, spool.listing(one))),
             }
         }
+        drop(reading);
+        let comparing = work!("compare series");
         let compared: Vec<_> =
             said.into_par_iter().map(|(listing, rows, memory)| (listing, rows.compare(memory))).collect();
+        drop(comparing);
         let past = self.past(compared.iter().map(|(_, series)| series))?;
         let settle = |(listing, compared): (BTreeSet<Name>, Compared)| {
             let observed = past.get(&(compared.table(), compared.key().ticker.clone()));
             let observed = observed.and_then(|series| series.get(compared.key())).map_or(&[][..], Vec::as_slice);
             (listing, compared.key().clone(), compared.settle(observed))
         };
-        for (listing, key, settled) in compared.into_par_iter().map(settle).collect::<Vec<_>>() {
+        let settled = {
+            let _work = work!("settle series");
+            compared.into_par_iter().map(settle).collect::<Vec<_>>()
+        };
+        let _work = work!("write changes");
+        for (listing, key, settled) in settled {
             let Settled { changes, memory } = settled.map_err(|error| Error::Settle { source: error.into() })?;
             for change in changes {
                 self.counts += counted(&change.kinds);
@@ -178,6 +189,7 @@ impl<'a> Settling<'a> {
 
     /// Writes down what the next run must know of some series, each with the requests whose answers listed it now.
     fn remember(&mut self, mut series: Vec<(SeriesKey, Memory, BTreeSet<Name>)>, answered: &Answered) -> Result<()> {
+        let _work = work!("remember series");
         series.sort_by(|one, other| one.0.cmp(&other.0));
         let mut listings = Vec::new();
         for (key, memory, listing) in &mut series {

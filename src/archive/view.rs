@@ -23,6 +23,7 @@ use crate::error::{Error, Result};
 use crate::interface::{Endpoint, Ticker};
 use crate::plan::{Filter, Vintage};
 use crate::tables::{Change, SeriesKey, Slab, Table, instant};
+use crate::trace::work;
 
 /// What is asked of a view.
 #[derive(Clone, Copy, Debug)]
@@ -139,6 +140,7 @@ impl View {
         let mut tables = Slab::NEWS.into_iter().map(|table| self.merged(table)).collect::<Result<Vec<_>>>()?;
         let view = self.clone();
         let mut slab = move || -> Result<Option<Slab>> {
+            let _work = work!("read slab");
             let Some(tickers) = signals.next()? else { return Ok(None) };
             let mut news = Vec::with_capacity(tables.len());
             for (table, merged) in Slab::NEWS.into_iter().zip(&mut tables) {

@@ -7,7 +7,9 @@ use std::str::FromStr;
 use chrono::{DateTime, NaiveDate, NaiveTime, SubsecRound, Utc};
 
 use super::folders::Folders;
-use super::{interruptible, say};
+use super::log::{LogForm, LogLevel};
+use super::timings::Timings;
+use super::{interruptible, log, say};
 use crate::error::Result;
 use crate::interface::{Period, Regime, Sector, Ticker};
 use crate::plan::{Filter, Format, Plan, Shape, Vintage};
@@ -60,6 +62,9 @@ pub(super) struct Build {
     #[command(flatten)]
     folders: Folders,
 
+    #[command(flatten)]
+    timings: Timings,
+
     /// Say nothing but errors.
     #[arg(long, short)]
     quiet: bool,
@@ -88,9 +93,12 @@ impl Build {
             false => Progress::Lines,
         };
         let as_of = self.as_of;
+        let trace = self.timings.trace();
+        log::begin(LogForm::Text, LogLevel::Off, trace.clone());
         let summary = interruptible(async |stop| {
             build(plan, BuildOptions { archive, target, clock: Clock::System, as_of, progress, stop }).await
         })?;
+        self.timings.tell(summary.as_ref(), trace.as_ref())?;
         match summary {
             Some(summary) if !self.quiet => say(&summary.to_string()),
             _ => Ok(()),

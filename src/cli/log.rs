@@ -8,9 +8,14 @@ use std::io::{self, Write};
 
 use serde_json::json;
 use tracing::level_filters::LevelFilter;
+use tracing_subscriber::filter::filter_fn;
+use tracing_subscriber::layer::SubscriberExt;
+use tracing_subscriber::util::SubscriberInitExt;
+use tracing_subscriber::{Layer, fmt, registry};
 
 use crate::error::Error;
 use crate::secret::without_keys;
+use crate::trace::{Trace, WORK};
 
 /// The form of events.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
@@ -45,16 +50,18 @@ impl From<LogLevel> for LevelFilter {
     }
 }
 
-/// Begins to log.
-pub(super) fn begin(form: LogForm, level: LogLevel) {
-    if level == LogLevel::Off {
+/// Begins to log, and to fill a trace where there is one.
+pub(super) fn begin(form: LogForm, level: LogLevel, trace: Option<Trace>) {
+    if level == LogLevel::Off && trace.is_none() {
         return;
     }
-    let subscriber = tracing_subscriber::fmt().with_max_level(level).with_ansi(false).with_writer(|| Masking);
-    match form {
-        LogForm::Text => subscriber.init(),
-        LogForm::Json => subscriber.json().init(),
-    }
+    let layer = fmt::layer().with_ansi(false).with_writer(|| Masking);
+    let layer = match form {
+        LogForm::Text => layer.boxed(),
+        LogForm::Json => layer.json().boxed(),
+    };
+    let trace = trace.map(|trace| trace.with_filter(filter_fn(|of| of.target() == WORK)));
+    registry().with(layer.with_filter(LevelFilter::from(level))).with(trace).init();
 }
 
 /// An error as an event.

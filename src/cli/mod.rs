@@ -13,6 +13,7 @@ mod run;
 mod runs;
 mod schema;
 mod serve;
+mod timings;
 mod verify;
 
 use std::error::Error as _;

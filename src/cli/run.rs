@@ -2,11 +2,13 @@
 
 use super::folders::Folders;
 use super::log::{LogForm, LogLevel};
+use super::timings::Timings;
 use super::{interruptible, log, note, say};
 use crate::error::Result;
 use crate::plan::{Plan, Source};
 use crate::run::{self, Interrupted, Options, Progress};
 use crate::time::Clock;
+use crate::trace::Trace;
 use std::io::{self, IsTerminal};
 
 /// Fetch what a definition asks for and publish its dataset.
@@ -17,6 +19,9 @@ pub(super) struct Run {
 
     #[command(flatten)]
     folders: Folders,
+
+    #[command(flatten)]
+    timings: Timings,
 
     /// Ask for everything anew, also when an interrupted run could be gone on with.
     #[arg(long)]
@@ -37,8 +42,9 @@ pub(super) struct Run {
 
 impl Run {
     pub(super) fn execute(self) -> Result<()> {
-        log::begin(self.log, self.log_level);
-        let result = self.made();
+        let trace = self.timings.trace();
+        log::begin(self.log, self.log_level, trace.clone());
+        let result = self.made(trace.as_ref());
         match (&result, self.log) {
             (Err(error), LogForm::Json) => note(&log::error_event(error)),
             _ => return result,
@@ -54,7 +60,7 @@ impl Run {
         }
     }
 
-    fn made(&self) -> Result<()> {
+    fn made(&self, trace: Option<&Trace>) -> Result<()> {
         let plan = Plan::find(&self.definition)?;
         if let Source::Remote(remote) = &plan.source
             && let Some(warning) = remote.key.warning()
@@ -72,6 +78,7 @@ impl Run {
         let summary = interruptible(async |stop| {
             run::run(plan, Options { output, archive, clock: Clock::System, interrupted, progress, stop }).await
         })?;
+        self.timings.tell(Some(&summary), trace)?;
         match self.log {
             _ if self.quiet => Ok(()),
             LogForm::Json => say(&format!("{}\n", summary.to_json())),

@@ -30,6 +30,7 @@ use polars::prelude::PolarsError;
 use crate::error::{Error, Result};
 use crate::plan::{Column, DatasetPlan, Lag};
 use crate::tables::Slab;
+use crate::trace::work;
 
 use calendar::Calendar;
 use codes::{Signals, Tickers};
@@ -76,6 +77,7 @@ pub fn build<S: Iterator<Item = Result<Slab>>>(
                 continue;
             }
             if is_ticker_first {
+                let _work = work!("deliver rows");
                 deliver(rows)?;
             } else {
                 sorting.add(rows)?;
@@ -87,6 +89,7 @@ pub fn build<S: Iterator<Item = Result<Slab>>>(
 }
 
 fn of_slab(slab: &Slab, plan: &DatasetPlan, calendar: &Calendar) -> Result<RecordBatch> {
+    let _work = work!("join slab");
     let mut tickers = Tickers::default();
     let signals = Signals::of(&slab.signals, plan, &mut tickers);
     let news = News::of(slab, plan, &mut tickers);

@@ -31,6 +31,7 @@ use rayon::prelude::*;
 
 pub(crate) use blocks::Blocks;
 
+use crate::trace::work;
 use chunk::Chunk;
 use runs::Runs;
 
@@ -83,7 +84,11 @@ impl<W: Write + Send> Writer<W> {
 
     /// Writes a row group.
     pub(crate) fn write(&mut self, rows: &RecordBatch) -> Result<(), ParquetError> {
-        let runs: Vec<Option<Runs>> = rows.columns().par_iter().map(Runs::of).collect();
+        let runs = |column| {
+            let _work = work!("find runs");
+            Runs::of(column)
+        };
+        let runs: Vec<Option<Runs>> = rows.columns().par_iter().map(runs).collect();
         // These keep a compressor each: they are made for the row groups that have use for them.
         let mut others: Vec<Option<ArrowColumnWriter>> = if runs.iter().all(Option::is_some) {
             runs.iter().map(|_| None).collect()
@@ -93,15 +98,18 @@ impl<W: Write + Send> Writer<W> {
         };
         let leaves = self.inner.schema_descr().columns();
         let (schema, compression) = (&self.schema, self.compression);
-        let encoded = |(place, (runs, other)): (usize, (Option<Runs>, &mut Option<ArrowColumnWriter>))| match runs {
-            // Each column has one leaf: none is nested.
-            Some(runs) => Chunk::of(&runs, &leaves[place], compression).map(Column::Ours),
-            None => {
-                let mut writer = other.take().expect("a column without runs has a writer");
-                for leaf in compute_leaves(schema.field(place), rows.column(place))? {
-                    writer.write(&leaf)?;
+        let encoded = |(place, (runs, other)): (usize, (Option<Runs>, &mut Option<ArrowColumnWriter>))| {
+            let _work = work!("encode column");
+            match runs {
+                // Each column has one leaf: none is nested.
+                Some(runs) => Chunk::of(&runs, &leaves[place], compression).map(Column::Ours),
+                None => {
+                    let mut writer = other.take().expect("a column without runs has a writer");
+                    for leaf in compute_leaves(schema.field(place), rows.column(place))? {
+                        writer.write(&leaf)?;
+                    }
+                    writer.close().map(Column::Other)
                 }
-                writer.close().map(Column::Other)
             }
         };
         let columns = runs.into_par_iter().zip(&mut others).enumerate().map(encoded);

@@ -17,6 +17,7 @@ use rayon::prelude::*;
 
 use super::{moments, numbers};
 use crate::plan::Guard;
+use crate::trace::work;
 
 /// The lines that one thread writes at once.
 const STRETCH_ROWS: usize = 1 << 13;
@@ -49,6 +50,7 @@ impl<W: Write> Writer<W> {
         // Some stretches at a time: a text takes more room than its numbers do.
         for starts in starts.chunks(16) {
             let stretches = starts.par_iter().map(written).collect::<Result<Vec<Vec<u8>>, ArrowError>>()?;
+            let _work = work!("hand lines on");
             stretches.iter().try_for_each(|stretch| self.out.write_all(stretch))?;
         }
         Ok(())
@@ -61,6 +63,7 @@ impl<W: Write> Writer<W> {
 }
 
 fn lines(rows: &RecordBatch, guard: Guard) -> Result<Vec<u8>, ArrowError> {
+    let _work = work!("write lines");
     let columns = rows.columns().iter().map(|column| Cells::of(column, guard)).collect::<Result<Vec<_>, _>>()?;
     let mut out = Vec::with_capacity(rows.num_rows() * LINE_BYTES);
     // Where the cells of the row before begin, and where the last one ends, each with what is after it.

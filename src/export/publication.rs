@@ -18,6 +18,7 @@ use crate::file::{self, FileRecord, Staging};
 use crate::interface::{Period, Regime};
 use crate::plan::{Plan, Shape};
 use crate::time::unique_name;
+use crate::trace::work;
 
 /// The rows that are hashed and handed on at once.
 const BLOCK_ROWS: usize = 1 << 16;
@@ -168,7 +169,10 @@ impl Publication {
         let Self { folder, version, provenance, staging, shelf, rows, kind } = self;
         let Completed { finished, columns, content } = kind.complete(plan, &folder)?;
         let content = file::hex(&content);
-        let files = settled(&shelf.root, finished)?;
+        let files = {
+            let _work = work!("make durable");
+            settled(&shelf.root, finished)?
+        };
         let written =
             Written { version: &version, provenance: &provenance, columns, rows, content: &content, files: &files };
         file::write_json(&staging.file(RECORD), &Record::of(plan, written))?;
@@ -248,7 +252,10 @@ fn deliver(block: &RecordBatch, content: &mut Content, files: &mut Files, folder
         Files::Whole(table) => table.push(block).and_then(|()| table.relieve()),
         Files::Folders(partitions) => partitions.push(block),
     };
-    let hash = || content.update(block).map_err(|error| file::encoding_failed(folder, error.into()));
+    let hash = || {
+        let _work = work!("hash content");
+        content.update(block).map_err(|error| file::encoding_failed(folder, error.into()))
+    };
     let (hashed, written) = rayon::join(hash, write);
     hashed.and(written)
 }

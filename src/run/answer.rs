@@ -10,6 +10,7 @@ use crate::fetch::{Answered, Body, Client, ReadFault, Reply};
 use crate::interface::Endpoint;
 use crate::plan::Request;
 use crate::tables::RequestRecord;
+use crate::trace::work;
 
 /// The record of a request's answer: from the archive, where it was answered before, or else from the service. None when
 /// the service has no answer to it.
@@ -33,6 +34,7 @@ pub(super) async fn answer(
     };
     let run = Arc::clone(run);
     let commit = move || {
+        let _work = work!("complete answer");
         let (record, draft) = recorded(&asked, reply);
         run.commit(draft, record).map(Some)
     };
@@ -41,6 +43,7 @@ pub(super) async fn answer(
 
 /// Decodes a body into a draft while it arrives.
 fn written(run: &Unfinished, request: &Request, rules: Rules, body: &mut Body) -> Result<Draft, ReadFault> {
+    let _work = work!("receive and decode");
     let mut draft = run.draft(&request.to_string()).map_err(ReadFault::Stop)?;
     let answer = Answer { request, rules };
     match answer.decode(body, |decoded| write(&mut draft, request.endpoint, decoded)) {

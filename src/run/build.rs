@@ -66,8 +66,8 @@ pub async fn build(plan: Plan, options: BuildOptions) -> Result<Option<Summary>>
             Target::Published(output) => {
                 let stage = options.progress.stage("dataset", 0);
                 let published = work.publish(output, options.clock, &stage)?;
-                stage.done();
-                Ok(Some(Summary::of(&plan, published, None, Vec::new(), begun.elapsed())))
+                let timings = vec![stage.done()];
+                Ok(Some(Summary::of(&plan, published, timings, begun.elapsed())))
             }
         }
     })

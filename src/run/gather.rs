@@ -10,7 +10,7 @@ use futures_util::StreamExt;
 
 use super::Options;
 use super::answer::answer;
-use super::progress::Stage;
+use super::progress::{Stage, Timing};
 use crate::archive::{AnswerRecord, Scope, Unfinished};
 use crate::decode::Rules;
 use crate::error::{Error, Result};
@@ -28,6 +28,8 @@ pub(super) struct Gathered {
     pub(super) scope: Scope,
     /// What the service lacks, a line each.
     pub(super) notes: Vec<String>,
+    /// What each stage took.
+    pub(super) timings: Vec<Timing>,
 }
 
 /// What came of some requests of one operation.
@@ -44,6 +46,7 @@ pub(super) struct Gathering<'a> {
     options: &'a Options,
     unfinished: Arc<Unfinished>,
     notes: Vec<String>,
+    timings: Vec<Timing>,
 }
 
 impl<'a> Gathering<'a> {
@@ -53,7 +56,7 @@ impl<'a> Gathering<'a> {
             0 => Vec::new(),
             answers => vec![format!("went on with an interrupted run: {answers} answers were there")],
         };
-        Self { plan, client, options, unfinished, notes }
+        Self { plan, client, options, unfinished, notes, timings: Vec::new() }
     }
 
     /// Asks for everything that the plan wants.
@@ -68,7 +71,8 @@ impl<'a> Gathering<'a> {
                 self.news(endpoint, &tickers).await?;
             }
         }
-        Ok(Gathered { unfinished: self.unfinished, scope, notes: self.notes })
+        let Self { unfinished, notes, timings, .. } = self;
+        Ok(Gathered { unfinished, scope, notes, timings })
     }
 
     /// Takes the first way that the service still has.
@@ -162,7 +166,7 @@ impl<'a> Gathering<'a> {
             }
         }
         drop(answers);
-        stage.done();
+        self.timings.push(stage.done());
         if !missing.is_empty() {
             missing.sort();
             self.notes.push(format!("nothing was found for {} requests, {} the first", missing.len(), missing[0]));

@@ -21,7 +21,7 @@ use tokio_util::sync::CancellationToken;
 
 pub use build::{BuildOptions, Target, audit_leak, build};
 pub use demo::{DEMO_SEED, Demo};
-pub use progress::Progress;
+pub use progress::{Progress, Timing};
 pub use summary::Summary;
 pub(crate) use summary::grouped;
 
@@ -111,7 +111,7 @@ fn addresses(remote: &Remote) -> Addresses {
 /// The second half of a run: everything that needs only what was gathered.
 async fn finish(plan: Arc<Plan>, options: Options, gathered: Gathered, begun: Instant) -> Result<Summary> {
     blocking(move || {
-        let Gathered { unfinished, scope, notes } = gathered;
+        let Gathered { unfinished, scope, notes, mut timings } = gathered;
         let fetched = Fetched::of(&unfinished.records());
         let max_share = plan.max_reject_share;
         if fetched.rejects as f64 > fetched.records as f64 * max_share {
@@ -120,16 +120,18 @@ async fn finish(plan: Arc<Plan>, options: Options, gathered: Gathered, begun: In
         }
         let stage = options.progress.stage("archive", 0);
         let run = unfinished.seal(options.clock.now())?;
-        stage.done();
+        timings.push(stage.done());
         let stage = options.progress.stage("dataset", 0);
         let archive = Archive::open(&options.archive)?;
         let as_of = newest(&archive);
         let view = View::of(archive, as_of);
         let work = Work { plan: &plan, view: &view, scope: &scope, stop: &options.stop };
         let published = work.publish(&options.output, options.clock, &stage)?;
-        stage.done();
+        timings.push(stage.done());
         let fetched = Fetched { run: run.path().to_owned(), changes: run.seal().changes, ..fetched };
-        Ok(Summary::of(&plan, published, Some(fetched), notes, begun.elapsed()))
+        let mut summary = Summary::of(&plan, published, timings, begun.elapsed());
+        (summary.fetched, summary.notes) = (Some(fetched), notes);
+        Ok(summary)
     })
     .await
 }

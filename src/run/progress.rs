@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 
 use super::summary::grouped;
 use crate::fetch::Gauge;
+use crate::meter;
 
 /// How a run shows what it does.
 #[derive(Clone, Debug)]
@@ -43,7 +44,8 @@ impl Progress {
             Self::Json => View::Json,
             Self::Quiet => View::Nothing,
         };
-        Stage { name, requests, begun: Instant::now(), seen: Seen::default(), view }
+        let (begun, used) = (Instant::now(), meter::processor_time());
+        Stage { name, requests, begun, used, seen: Seen::default(), view }
     }
 }
 
@@ -80,8 +82,21 @@ pub(super) struct Stage {
     name: &'static str,
     requests: usize,
     begun: Instant,
+    /// The processor time of the process when it began.
+    used: Option<Duration>,
     seen: Seen,
     view: View,
+}
+
+/// What a stage took.
+#[derive(Clone, Copy, Debug)]
+pub struct Timing {
+    /// Its name.
+    pub stage: &'static str,
+    /// How long it lasted.
+    pub wall: Duration,
+    /// The processor time of the process meanwhile, where the system tells it.
+    pub processor: Option<Duration>,
 }
 
 impl Stage {
@@ -133,8 +148,10 @@ impl Stage {
     }
 
     /// The stage is over.
-    pub(super) fn done(self) {
-        let seconds = self.begun.elapsed().as_secs_f64();
+    pub(super) fn done(self) -> Timing {
+        let wall = self.begun.elapsed();
+        let processor = meter::processor_time().zip(self.used).map(|(now, then)| now.saturating_sub(then));
+        let seconds = wall.as_secs_f64();
         match &self.view {
             View::Bar(bar) => bar.finish(),
             View::Lines => {
@@ -144,6 +161,7 @@ impl Stage {
             View::Json => write(&self.event("stage").to_string()),
             View::Nothing => {}
         }
+        Timing { stage: self.name, wall, processor }
     }
 
     fn line<const N: usize>(&self, parts: [String; N]) {

@@ -10,9 +10,11 @@ use arrow::datatypes::TimestampMicrosecondType;
 use chrono::{DateTime, Utc};
 use serde_json::json;
 
+use super::progress::Timing;
 use crate::archive::{AnswerRecord, Counts};
 use crate::export::Dataset;
 use crate::file::FileRecord;
+use crate::meter;
 use crate::plan::{Format, Plan};
 use crate::tables::Drift;
 use crate::time::to_record;
@@ -34,6 +36,8 @@ pub struct Summary {
     pub notes: Vec<String>,
     /// How long it took.
     pub elapsed: Duration,
+    /// What each stage took.
+    pub timings: Vec<Timing>,
     /// The folder of the dataset.
     pub dataset: PathBuf,
     /// The link to the latest version.
@@ -125,22 +129,17 @@ impl Tally {
 }
 
 impl Summary {
-    pub(super) fn of(
-        plan: &Plan,
-        published: Published,
-        fetched: Option<Fetched>,
-        notes: Vec<String>,
-        elapsed: Duration,
-    ) -> Self {
+    pub(super) fn of(plan: &Plan, published: Published, timings: Vec<Timing>, elapsed: Duration) -> Self {
         let Published { tally, dataset, as_of } = published;
         Self {
             rows: tally.rows,
             tickers: tally.tickers.len(),
             dates: tally.dates,
             as_of,
-            fetched,
-            notes,
+            fetched: None,
+            notes: Vec::new(),
             elapsed,
+            timings,
             dataset: dataset.path,
             latest: dataset.latest,
             files: dataset.files,
@@ -152,6 +151,10 @@ impl Summary {
     /// The summary as one JSON object, for programs.
     pub fn to_json(&self) -> serde_json::Value {
         let drift = |field: &Drift| json!({ "endpoint": field.endpoint, "field": field.field, "count": field.count, "example": field.example });
+        let stage = |timing: &Timing| {
+            let processor = timing.processor.map(|time| time.as_secs_f64());
+            json!({ "stage": timing.stage, "seconds": timing.wall.as_secs_f64(), "cpu_seconds": processor })
+        };
         let mut json = json!({
             "event": "summary",
             "rows": self.rows,
@@ -161,6 +164,8 @@ impl Summary {
             "as_of": to_record(self.as_of),
             "notes": self.notes,
             "seconds": self.elapsed.as_secs_f64(),
+            "stages": self.timings.iter().map(stage).collect::<Vec<_>>(),
+            "peak_bytes": meter::peak_memory(),
             "dataset": self.dataset,
             "latest": self.latest,
             "files": self.files,
@@ -176,6 +181,23 @@ impl Summary {
             json["archive"] = json!(fetched.run);
         }
         json
+    }
+
+    /// What each stage took, as a table.
+    pub fn timings(&self) -> String {
+        let row = |name: &str, wall: Duration, processor: Option<Duration>| {
+            let processor = processor.map_or_else(|| "-".to_owned(), |time| format!("{:.2} s", time.as_secs_f64()));
+            format!("{name:<10}{:>10}{processor:>10}\n", format!("{:.2} s", wall.as_secs_f64()))
+        };
+        let mut text = format!("{:<10}{:>10}{:>10}\n", "stage", "wall", "cpu");
+        for Timing { stage, wall, processor } in &self.timings {
+            text.push_str(&row(stage, *wall, *processor));
+        }
+        text.push_str(&row("all", self.elapsed, meter::processor_time()));
+        if let Some(bytes) = meter::peak_memory() {
+            text.push_str(&format!("{:<10}{:>10}\n", "memory", format!("{:.0} MB", bytes as f64 / 1e6)));
+        }
+        text
     }
 
     /// The line of Python that reads the dataset.
