@@ -3,7 +3,7 @@
     dlt_peer.py BASE_URL OUT_FOLDER SIZE
 
 Both are fetched by dlt's own threads and session, and give Arrow tables, which dlt loads as they are: its documentation
-advises so for large loads, and plain records take several times as long.
+advises so for large loads, and plain records take more than ten times as long.
 """
 
 import os
@@ -14,6 +14,7 @@ from pathlib import Path
 import dlt
 import duckdb
 import orjson
+import pandas  # dlt and pyarrow import it where it is installed, on several threads at once.
 import pyarrow as pa
 import pyarrow.compute as pc
 from dlt.sources.helpers import requests

@@ -54,13 +54,17 @@ def fetch(service, targets, folder):
         return list(threads.map(save, targets.keys(), targets.values()))
 
 
+def load(database, statement, service, targets, out):
+    with tempfile.TemporaryDirectory(dir=out) as folder:
+        database.execute(statement, {"files": fetch(service, targets, Path(folder))})
+
+
 def main(base_url, out, size):
     service = urllib3.connection_from_url(base_url, maxsize=CONNECTIONS)
-    with tempfile.TemporaryDirectory(dir=out) as folder, duckdb.connect(f"{folder}/work.duckdb") as database:
+    with duckdb.connect(str(out / "work.duckdb")) as database:
         histories = {target: f"history-{number}" for number, target in enumerate(work.histories(size))}
-        database.execute(SIGNALS, {"files": fetch(service, histories, Path(folder))})
-        articles = {work.articles(ticker): ticker for ticker in work.TICKERS}
-        database.execute(ARTICLES, {"files": fetch(service, articles, Path(folder))})
+        load(database, SIGNALS, service, histories, out)
+        load(database, ARTICLES, service, {work.articles(ticker): ticker for ticker in work.TICKERS}, out)
         database.execute((Path(__file__).parent / "join.sql").read_text())
         database.execute(f"copy (from dataset) to '{out}/dataset.parquet' (format parquet, compression zstd)")
         database.execute(f"copy (from '{out}/dataset.parquet') to '{out}/dataset.csv' (header)")
