@@ -61,7 +61,7 @@ def load(database, statement, service, targets, out):
 
 def main(base_url, out, size):
     service = urllib3.connection_from_url(base_url, maxsize=CONNECTIONS)
-    with duckdb.connect(str(out / "work.duckdb")) as database:
+    with duckdb.connect() as database:
         histories = {target: f"history-{number}" for number, target in enumerate(work.histories(size))}
         load(database, SIGNALS, service, histories, out)
         load(database, ARTICLES, service, {work.articles(ticker): ticker for ticker in work.TICKERS}, out)

@@ -68,7 +68,7 @@ class Watch(threading.Thread):
             if time.monotonic() > deadline:
                 self.over = f"over {self.limits.seconds:.0f} s"
             elif megabytes_of(self.group) > self.limits.megabytes:
-                self.over = f"over {self.limits.megabytes / 1e3:.0f} GB"
+                self.over = f"over {self.limits.megabytes:,.0f} MB"
             if self.over:
                 os.killpg(self.group, signal.SIGKILL)
                 return
