@@ -83,7 +83,11 @@ def take(command, log, limits, service, **started):
         process = subprocess.Popen(command, stdout=said, stderr=said, start_new_session=True, **started)
     watch = Watch(process.pid, limits)
     watch.start()
-    _, status, usage = os.wait4(process.pid, 0)
+    try:
+        _, status, usage = os.wait4(process.pid, 0)
+    except BaseException:
+        os.killpg(process.pid, signal.SIGKILL)  # Nothing goes on when the comparison is interrupted.
+        raise
     wall = time.monotonic() - begin
     watch.ended.set()
     watch.join()
