@@ -3,15 +3,15 @@
 //! Run with `cargo bench --bench decode`. Each line says how many bytes of the body are worked off in a second; all of
 //! ours include the reading. `decode` uses every core, `decode_on_one_core` one, which is what `serde_json` has.
 
+mod answers;
+
 use std::collections::BTreeMap;
 use std::convert::Infallible;
-use std::fmt::Write;
 use std::sync::LazyLock;
 
 use bellwether::decode::{Answer, Part, Rules, harness};
 use bellwether::interface::{Endpoint, HistoryEntry, NewsArticle, SectorHistory};
 use bellwether::plan::Request;
-use chrono::{Days, NaiveDate};
 use divan::Bencher;
 use divan::counter::BytesCount;
 use rayon::ThreadPoolBuilder;
@@ -21,49 +21,12 @@ fn main() {
 }
 
 const TICKERS: usize = 50;
-const ENTRIES: u64 = 1260;
+const DAYS: u64 = 1260;
 const RULES: Rules = Rules { keep_extra: false };
 
-/// A sector's histories as the service writes them: five years of days, newest first.
-static HISTORIES: LazyLock<String> = LazyLock::new(|| {
-    let first = NaiveDate::from_ymd_opt(2021, 11, 22).expect("a date of the calendar");
-    let mut body = String::from("{");
-    let mut state = 1_u64;
-    for ticker in 0..TICKERS {
-        let comma = if ticker == 0 { "" } else { "," };
-        let _ = write!(
-            body,
-            "{comma}\"T{ticker}\":{{\"ticker\":\"T{ticker}\",\"regime\":\"neutral\",\"period\":\"15d\",\"predictions\":["
-        );
-        for entry in 0..ENTRIES {
-            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-            let comma = if entry == 0 { "" } else { "," };
-            let signal = if state >> 63 == 0 { "buy" } else { "sell" };
-            let confidence = (state >> 40) % 10_000;
-            let date = first + Days::new(ENTRIES - entry);
-            let _ = write!(
-                body,
-                "{comma}{{\"date\":\"{date}T00:00:00\",\"signal\":\"{signal}\",\"confidence\":0.{confidence:04}}}"
-            );
-        }
-        body.push_str("]}");
-    }
-    body.push('}');
-    body
-});
-
-/// The articles of a ticker.
-static ARTICLES: LazyLock<String> = LazyLock::new(|| {
-    let article = |number: usize| {
-        format!(
-            "{{\"date\": \"2026-11-{:02}\", \"title\": \"Shares of a company that makes things rise for day {number}\", \
-             \"score\": {}, \"link\": \"https://news.example/{number}/shares-of-a-company-rise\"}}",
-            number % 30 + 1,
-            if number.is_multiple_of(3) { "\"0.25\"" } else { "-0.5" },
-        )
-    };
-    format!("[{}]", (0..20_000).map(article).collect::<Vec<_>>().join(", "))
-});
+/// Five years of days of a sector.
+static HISTORIES: LazyLock<String> = LazyLock::new(|| answers::histories(TICKERS, DAYS));
+static ARTICLES: LazyLock<String> = LazyLock::new(|| answers::articles(20_000));
 
 fn rows_of(request: &Request, body: &str) -> usize {
     let mut rows = 0;
