@@ -196,8 +196,14 @@ impl<W: Write> Described<W> {
     }
 
     /// What was written.
-    pub fn record(self, name: &str, rows: u64) -> FileRecord {
-        FileRecord { name: name.to_owned(), rows, bytes: self.bytes, sha256: hex(&self.hasher.finalize()) }
+    pub fn record(&self, name: &str, rows: u64) -> FileRecord {
+        let sha256 = hex(&self.hasher.clone().finalize());
+        FileRecord { name: name.to_owned(), rows, bytes: self.bytes, sha256 }
+    }
+
+    /// Where it is written, and the SHA-256 of what was.
+    pub fn into_parts(self) -> (W, String) {
+        (self.inner, hex(&self.hasher.finalize()))
     }
 
     fn add(&mut self, bytes: &[u8]) {

@@ -1,6 +1,6 @@
 //! What is kept of one answer until its run is sealed.
 
-use std::fs::File;
+use std::collections::BTreeMap;
 use std::io::BufReader;
 use std::path::{Path, PathBuf};
 
@@ -8,12 +8,10 @@ use arrow::array::RecordBatch;
 use arrow::ipc::reader::FileReader;
 use serde::{Deserialize, Serialize};
 
+use super::lanes::{Section, Stretch};
 use crate::error::{Error, Result};
-use crate::file::{self, FileRecord};
 use crate::interface::Ticker;
 use crate::tables::{Drift, RequestRecord, SeriesKey};
-
-pub(super) const RECORD: &str = "answer.json";
 
 /// What an answer said, but for its rows.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -23,8 +21,8 @@ pub struct AnswerRecord {
     /// The key of each series, in the order of their rows. A long one may come in pieces, and a ticker that is only
     /// listed has none.
     pub series: Vec<SeriesKey>,
-    /// The files of its rows, as they were written.
-    pub files: Vec<FileRecord>,
+    /// Where its rows stand, those that could be typed and those that could not.
+    pub rows: BTreeMap<Rows, Stretch>,
     /// Fields that the interface does not know.
     pub drift: Vec<Drift>,
     /// Confidences outside 0 to 1.
@@ -38,60 +36,46 @@ impl AnswerRecord {
     }
 }
 
-/// The files of an answer.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub(super) enum Rows {
+/// The kinds of an answer's rows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Rows {
     /// What could be typed, a batch for each piece of a series.
     Typed,
     /// What could not.
     Rejects,
 }
 
-impl Rows {
-    pub(super) fn file(self) -> &'static str {
-        match self {
-            Self::Typed => "rows.arrow",
-            Self::Rejects => "rejects.arrow",
-        }
-    }
-}
-
 /// An answer that is complete.
 #[derive(Clone, Debug)]
 pub(super) struct Answer {
-    pub(super) path: PathBuf,
+    /// Where the files are.
+    pub(super) folder: PathBuf,
     pub(super) record: AnswerRecord,
 }
 
 impl Answer {
-    /// Reads an answer that another process wrote down, and holds its files against what was written.
-    pub(super) fn read(path: PathBuf) -> Result<Self> {
-        let file = path.join(RECORD);
-        let text = std::fs::read(&file).map_err(|source| Error::Read { path: file.clone(), source })?;
-        let record: AnswerRecord =
-            serde_json::from_slice(&text).map_err(|error| Error::Damaged { path: file, source: error.into() })?;
-        for written in &record.files {
-            let path = path.join(&written.name);
-            if FileRecord::of(&path, &written.name, written.rows)? != *written {
-                return Err(Error::Damaged { path, source: "it is not what was written".into() });
-            }
-        }
-        Ok(Self { path, record })
+    /// An answer that another process wrote down; none when its rows are not what was written.
+    pub(super) fn read(folder: &Path, record: &str) -> Option<Self> {
+        let record: AnswerRecord = serde_json::from_str(record).ok()?;
+        record.rows.values().all(|rows| rows.check(folder).is_ok()).then(|| Self { folder: folder.to_owned(), record })
     }
 }
 
-/// The batches of one file of an answer, read in any order.
+/// The batches of one kind of an answer's rows, read in any order.
 pub(super) struct Batches {
     path: PathBuf,
-    reader: FileReader<BufReader<File>>,
+    reader: FileReader<BufReader<Section>>,
 }
 
 impl Batches {
-    pub(super) fn open(answer: &Path, rows: Rows) -> Result<Self> {
-        let path = answer.join(rows.file());
-        let reader = FileReader::try_new_buffered(file::open(&path)?, None)
+    /// Opens the rows of an answer; none when it has none of the kind.
+    pub(super) fn open(answer: &Answer, rows: Rows) -> Result<Option<Self>> {
+        let Some(stretch) = answer.record.rows.get(&rows) else { return Ok(None) };
+        let path = stretch.path(&answer.folder);
+        let reader = FileReader::try_new_buffered(stretch.open(&answer.folder)?, None)
             .map_err(|error| Error::Damaged { path: path.clone(), source: error.into() })?;
-        Ok(Self { path, reader })
+        Ok(Some(Self { path, reader }))
     }
 
     pub(super) fn count(&self) -> usize {

@@ -1,52 +1,42 @@
 //! An answer while it is being written down.
 
 use std::collections::BTreeMap;
-use std::fs::{self, File};
 use std::io::BufWriter;
-use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use arrow::array::RecordBatch;
 use arrow::error::ArrowError;
 use arrow::ipc::writer::FileWriter;
 
-use super::answer::{Answer, AnswerRecord, RECORD, Rows};
-use crate::error::{Error, Result};
+use super::answer::{AnswerRecord, Rows};
+use super::lanes::{Lane, Lanes};
+use crate::error::Result;
 use crate::file::{self, Described};
 use crate::interface::{Endpoint, Ticker};
 use crate::tables::{Drift, Reject, RequestRecord, Series, SeriesKey};
 
 /// What one answer says, on its way to the disk. Dropped before it is committed, it leaves nothing.
 pub struct Draft {
-    path: PathBuf,
-    target: PathBuf,
-    files: BTreeMap<Rows, FileWriter<BufWriter<Described<File>>>>,
+    lanes: Arc<Lanes>,
+    writers: BTreeMap<Rows, FileWriter<BufWriter<Described<Lane>>>>,
     series: Vec<SeriesKey>,
     drift: Vec<Drift>,
     unusual: u64,
     rows: u64,
     rejects: u64,
-    is_committed: bool,
 }
 
 impl Draft {
-    pub(super) fn create(answers: &Path, name: &str) -> Result<Self> {
-        let path = answers.join(format!(".{name}"));
-        // An attempt that was killed may have left one.
-        if path.exists() {
-            fs::remove_dir_all(&path).map_err(|source| Error::Write { path: path.clone(), source })?;
-        }
-        fs::create_dir(&path).map_err(|source| Error::Write { path: path.clone(), source })?;
-        Ok(Self {
-            path,
-            target: answers.join(name),
-            files: BTreeMap::new(),
+    pub(super) fn on(lanes: &Arc<Lanes>) -> Self {
+        Self {
+            lanes: Arc::clone(lanes),
+            writers: BTreeMap::new(),
             series: Vec::new(),
             drift: Vec::new(),
             unusual: 0,
             rows: 0,
             rejects: 0,
-            is_committed: false,
-        })
+        }
     }
 
     /// Adds a series, or a piece of a long one.
@@ -77,8 +67,8 @@ impl Draft {
         if rejects.is_empty() {
             return Ok(());
         }
-        let batch = Reject::batch(rejects).map_err(|error| self.failed(Rows::Rejects, error))?;
-        self.write(Rows::Rejects, &batch)
+        let batch = Reject::batch(rejects);
+        self.write(Rows::Rejects, &batch.expect("rejects are texts and numbers"))
     }
 
     /// Adds fields that nobody knows, and the number of confidences outside 0 to 1.
@@ -92,57 +82,33 @@ impl Draft {
         (self.rows, self.rejects)
     }
 
-    /// Completes the answer: from here on it need not be asked for again.
-    pub(super) fn commit(mut self, request: RequestRecord) -> Result<Answer> {
-        let mut files = Vec::with_capacity(self.files.len());
-        for (rows, writer) in std::mem::take(&mut self.files) {
-            let written = writer.into_inner().map_err(|error| self.failed(rows, error))?;
-            let written = written.into_inner().map_err(|error| self.failed(rows, error.into_error().into()))?;
-            files.push(written.record(rows.file(), 0));
+    /// Completes the rows.
+    ///
+    /// Nothing waits for the disk here: what a machine lost that lost its power is told by the digests, and asked for
+    /// again. The sealed run is what must be durable.
+    pub(super) fn complete(self, request: RequestRecord) -> Result<AnswerRecord> {
+        let mut rows = BTreeMap::new();
+        for (kind, writer) in self.writers {
+            let path = writer.get_ref().get_ref().inner().path();
+            let failed = |error: ArrowError| file::encoding_failed(&path, error.into());
+            let written = writer.into_inner().map_err(failed)?;
+            let (lane, sha256) = written.into_inner().map_err(|error| failed(error.into_error().into()))?.into_parts();
+            rows.insert(kind, lane.keep(sha256));
         }
-        let record = AnswerRecord {
-            request,
-            files,
-            series: std::mem::take(&mut self.series),
-            drift: std::mem::take(&mut self.drift),
-            unusual: self.unusual,
-        };
-        // Nothing waits for the disk here: what a machine lost that lost its power is told by the digests, and asked for
-        // again. The sealed run is what must be durable.
-        let path = self.path.join(RECORD);
-        let text = serde_json::to_vec(&record).expect("a record is text and numbers");
-        fs::write(&path, text).map_err(|source| Error::Write { path, source })?;
-        if self.target.exists() {
-            // An answer that could not be read, and was asked for again.
-            fs::remove_dir_all(&self.target).map_err(|source| Error::Write { path: self.target.clone(), source })?;
-        }
-        fs::rename(&self.path, &self.target).map_err(|source| Error::Write { path: self.target.clone(), source })?;
-        self.is_committed = true;
-        Ok(Answer { path: self.target.clone(), record })
+        Ok(AnswerRecord { request, series: self.series, rows, drift: self.drift, unusual: self.unusual })
     }
 
     fn write(&mut self, rows: Rows, batch: &RecordBatch) -> Result<()> {
-        if !self.files.contains_key(&rows) {
-            let path = self.path.join(rows.file());
-            let out = Described::new(file::create(&path)?);
-            let writer =
-                FileWriter::try_new_buffered(out, &batch.schema()).map_err(|error| self.failed(rows, error))?;
-            self.files.insert(rows, writer);
+        let failed = |lane: &Lane, error: ArrowError| file::encoding_failed(&lane.path(), error.into());
+        if !self.writers.contains_key(&rows) {
+            let lane = Lanes::take(&self.lanes)?;
+            let path = lane.path();
+            let writer = FileWriter::try_new_buffered(Described::new(lane), &batch.schema());
+            let writer = writer.map_err(|error| file::encoding_failed(&path, error.into()))?;
+            self.writers.insert(rows, writer);
         }
-        let writer = self.files.get_mut(&rows).expect("it was put there");
-        writer.write(batch).map_err(|error| self.failed(rows, error))
-    }
-
-    fn failed(&self, rows: Rows, error: ArrowError) -> Error {
-        file::encoding_failed(&self.path.join(rows.file()), error.into())
-    }
-}
-
-impl Drop for Draft {
-    fn drop(&mut self) {
-        if !self.is_committed {
-            // Best effort: a folder whose name begins with a dot is no answer.
-            let _ = fs::remove_dir_all(&self.path);
-        }
+        let writer = self.writers.get_mut(&rows).expect("it was put there");
+        let written = writer.write(batch);
+        written.map_err(|error| failed(writer.get_ref().get_ref().inner(), error))
     }
 }

@@ -98,6 +98,7 @@ mod draft;
 mod fingerprint;
 mod index;
 mod keys;
+mod lanes;
 mod listings;
 mod members;
 mod merged;

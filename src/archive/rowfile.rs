@@ -46,11 +46,11 @@ impl Rowfile {
     pub(super) fn finish(mut self) -> Result<FileRecord> {
         let rest = self.waiting.rest().map_err(|error| self.failed(error))?;
         rest.map_or(Ok(()), |rows| self.writer.write(&rows)).map_err(|error| self.failed(error))?;
-        let Self { path, writer, rows, .. } = self;
-        let written = writer.finish().map_err(|error| file::encoding_failed(&path, error.into()))?;
-        file::sync(written.inner(), &path)?;
-        let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
-        Ok(written.record(&name, rows))
+        self.writer.finish().map_err(|error| self.failed(error))?;
+        let written = self.writer.out();
+        file::sync(written.inner(), &self.path)?;
+        let name = self.path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+        Ok(written.record(&name, self.rows))
     }
 
     fn failed(&self, error: impl Into<Reason>) -> Error {

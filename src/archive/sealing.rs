@@ -259,7 +259,7 @@ fn counted(kinds: &[Change]) -> Counts {
 pub(super) fn write_rejects(path: &Path, answers: &[Answer], more: &[(Reject, DateTime<Utc>)]) -> Result<FileRecord> {
     let mut out = Rowfile::create(path, Reject::schema(), 0)?;
     for answer in answers.iter().filter(|answer| answer.record.request.rejects > 0) {
-        let mut batches = Batches::open(&answer.path, Rows::Rejects)?;
+        let Some(mut batches) = Batches::open(answer, Rows::Rejects)? else { continue };
         for index in 0..batches.count() {
             out.write(seen(&batches.get(index)?, answer.record.request.observed_at))?;
         }

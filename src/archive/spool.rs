@@ -100,7 +100,7 @@ impl<'a> Spool<'a> {
 
     /// The rows of a series, out of the pieces in which one answer gives them.
     fn rows(&mut self, table: Table, pieces: &[Place]) -> Result<RecordBatch> {
-        let path = self.answers[pieces[0].answer].path.join(Rows::Typed.file());
+        let path = self.answers[pieces[0].answer].folder.clone();
         let damaged = |error: ArrowError| Error::Damaged { path, source: error.into() };
         let pieces = pieces.iter().map(|place| self.piece(*place)).collect::<Result<Vec<_>>>()?;
         let whole = match &pieces[..] {
@@ -115,7 +115,10 @@ impl<'a> Spool<'a> {
             if self.open.len() >= OPEN_FILES {
                 self.open.clear();
             }
-            self.open.insert(place.answer, Batches::open(&self.answers[place.answer].path, Rows::Typed)?);
+            let answer = &self.answers[place.answer];
+            let batches = Batches::open(answer, Rows::Typed)?;
+            let missing = || Error::Damaged { path: answer.folder.clone(), source: "an answer has no rows".into() };
+            self.open.insert(place.answer, batches.ok_or_else(missing)?);
         }
         self.open.get_mut(&place.answer).expect("it was put there").get(place.batch)
     }

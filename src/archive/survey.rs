@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use super::FOLDER_OF_UNFINISHED;
 use super::seal::Origin;
-use super::unfinished::{self, ANSWERS};
+use super::unfinished;
 use crate::error::Result;
 use crate::file;
 
@@ -31,8 +31,7 @@ pub fn unfinished_runs(archive: &Path) -> Result<Vec<UnfinishedRun>> {
     let of_folder = |path: PathBuf| {
         let text = fs::read(path.join(unfinished::RECORD)).ok()?;
         let Origin { run, definition, started_at, .. } = serde_json::from_slice(&text).ok()?;
-        let answers = file::entries(&path.join(ANSWERS)).ok()?;
-        let answers = answers.into_iter().filter(|path| !file::is_hidden(path)).count();
+        let answers = unfinished::answered(&path);
         Some(UnfinishedRun { run, definition, started_at, answers })
     };
     Ok(file::entries(&archive.join(FOLDER_OF_UNFINISHED))?.into_iter().filter_map(of_folder).collect())

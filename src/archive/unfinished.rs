@@ -1,10 +1,10 @@
 //! A run that is being made, or that was interrupted while it was.
 
-use std::collections::BTreeMap;
-use std::fs::{self, File, TryLockError};
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::Write;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use chrono::{DateTime, TimeDelta, Utc};
 
@@ -12,6 +12,7 @@ use super::FOLDER_OF_UNFINISHED;
 use super::answer::{Answer, AnswerRecord};
 use super::draft::Draft;
 use super::index::SealedRun;
+use super::lanes::Lanes;
 use super::seal::{LAYOUT, Origin, sealed_path};
 use super::sealing;
 use crate::error::{Error, Result};
@@ -20,7 +21,7 @@ use crate::tables::RequestRecord;
 use crate::time::unique_name;
 
 pub(super) const RECORD: &str = "unfinished.json";
-pub(super) const ANSWERS: &str = "answers";
+const JOURNAL: &str = "answers.jsonl";
 
 /// How long an interrupted run is fresh enough to be gone on with: what it was answered must still be what a run of now
 /// would be answered.
@@ -51,14 +52,22 @@ pub struct Beginning<'a> {
     pub interrupted: Interrupted,
 }
 
+/// What was answered.
+#[derive(Debug)]
+struct Answers {
+    by_request: BTreeMap<String, Answer>,
+    /// A line for each answer that is complete, its record as JSON.
+    journal: File,
+}
+
 /// A run that is not sealed yet. It is this process's alone while the value lives.
 #[derive(Debug)]
 pub struct Unfinished {
     archive: PathBuf,
     path: PathBuf,
     origin: Origin,
-    /// By request.
-    answers: Mutex<BTreeMap<String, Answer>>,
+    lanes: Arc<Lanes>,
+    answers: Mutex<Answers>,
     /// Locked; the lock goes with it, also when the process is killed.
     _lock: File,
 }
@@ -86,8 +95,7 @@ impl Unfinished {
     fn create(archive: &Path, folder: &Path, beginning: Beginning<'_>, definition_digest: String) -> Result<Self> {
         let run = unique_name(beginning.now);
         let path = folder.join(&run);
-        let answers = path.join(ANSWERS);
-        fs::create_dir_all(&answers).map_err(|source| Error::Write { path: answers, source })?;
+        fs::create_dir_all(&path).map_err(|source| Error::Write { path: path.clone(), source })?;
         let definition = beginning.definition.to_owned();
         let origin = Origin { layout: LAYOUT, run, definition, definition_digest, started_at: beginning.now };
         let lock = file::create(&path.join(RECORD))?;
@@ -96,8 +104,7 @@ impl Unfinished {
         lock.lock().map_err(failed)?;
         let text = serde_json::to_vec_pretty(&origin).expect("the origin is text and numbers");
         (&lock).write_all(&text).map_err(failed)?;
-        let answers = Mutex::default();
-        Ok(Self { archive: archive.to_owned(), path, origin, answers, _lock: lock })
+        Self::of(archive, path, origin, lock)
     }
 
     fn take_up(archive: &Path, folder: &Path, beginning: Beginning<'_>, digest: &str) -> Result<Option<Self>> {
@@ -128,50 +135,55 @@ impl Unfinished {
             if origin.layout != LAYOUT || !is_same || age > TAKEN_UP_WITHIN || age < TimeDelta::zero() {
                 continue;
             }
-            let answers = Mutex::new(answers(&path.join(ANSWERS))?);
-            return Ok(Some(Self { archive: archive.to_owned(), path, origin, answers, _lock: lock }));
+            return Self::of(archive, path, origin, lock).map(Some);
         }
         Ok(None)
     }
 
+    fn of(archive: &Path, path: PathBuf, origin: Origin, lock: File) -> Result<Self> {
+        let answers = Mutex::new(Answers::of(&path)?);
+        let lanes = Arc::new(Lanes::of(path.clone()));
+        Ok(Self { archive: archive.to_owned(), path, origin, lanes, answers, _lock: lock })
+    }
+
     /// What a request was answered, if it was.
     pub fn answered(&self, request: &str) -> Option<AnswerRecord> {
-        self.lock().get(request).map(|answer| answer.record.clone())
+        self.lock().by_request.get(request).map(|answer| answer.record.clone())
     }
 
     /// How many requests were answered.
     pub fn len(&self) -> usize {
-        self.lock().len()
+        self.lock().by_request.len()
     }
 
     /// Whether nothing was answered.
     pub fn is_empty(&self) -> bool {
-        self.lock().is_empty()
+        self.lock().by_request.is_empty()
     }
 
     /// Every answer's record, by request.
     pub fn records(&self) -> Vec<AnswerRecord> {
-        self.lock().values().map(|answer| answer.record.clone()).collect()
+        self.lock().by_request.values().map(|answer| answer.record.clone()).collect()
     }
 
-    /// Begins to write down the answer to a request.
-    ///
-    /// # Errors
-    ///
-    /// When the folder cannot be written.
-    pub fn draft(&self, request: &str) -> Result<Draft> {
-        Draft::create(&self.path.join(ANSWERS), &file::digest(request.as_bytes())[..32])
+    /// Begins to write down an answer.
+    pub fn draft(&self) -> Draft {
+        Draft::on(&self.lanes)
     }
 
-    /// Completes an answer.
+    /// Completes an answer: from here on it need not be asked for again.
     ///
     /// # Errors
     ///
     /// When the disk does not take it.
     pub fn commit(&self, draft: Draft, request: RequestRecord) -> Result<AnswerRecord> {
-        let answer = draft.commit(request)?;
-        let record = answer.record.clone();
-        self.lock().insert(record.request.request.clone(), answer);
+        let record = draft.complete(request)?;
+        let mut line = serde_json::to_vec(&record).expect("a record is text and numbers");
+        line.push(b'\n');
+        let mut answers = self.lock();
+        answers.journal.write_all(&line).map_err(|source| Error::Write { path: self.path.join(JOURNAL), source })?;
+        let answer = Answer { folder: self.path.clone(), record: record.clone() };
+        answers.by_request.insert(record.request.request.clone(), answer);
         Ok(record)
     }
 
@@ -181,7 +193,7 @@ impl Unfinished {
     ///
     /// When a file cannot be read or written. What was answered is then still there.
     pub fn seal(&self, sealed_at: DateTime<Utc>) -> Result<SealedRun> {
-        let answers: Vec<Answer> = self.lock().values().cloned().collect();
+        let answers: Vec<Answer> = self.lock().by_request.values().cloned().collect();
         let run = sealing::seal(&self.archive, &self.path, &self.origin, &answers, sealed_at)?;
         // The answers are in the sealed run now. If they cannot be removed they are old answers of no run.
         let _ = fs::remove_dir_all(&self.path);
@@ -196,13 +208,13 @@ impl Unfinished {
     pub fn give_up(&self, evidence: &Path) -> Result<PathBuf> {
         fs::create_dir_all(evidence).map_err(|source| Error::Write { path: evidence.to_owned(), source })?;
         let path = evidence.join(format!("{}.rejects.parquet", self.origin.run));
-        let answers: Vec<Answer> = self.lock().values().cloned().collect();
+        let answers: Vec<Answer> = self.lock().by_request.values().cloned().collect();
         sealing::write_rejects(&path, &answers, &[])?;
         let _ = fs::remove_dir_all(&self.path);
         Ok(path)
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, BTreeMap<String, Answer>> {
+    fn lock(&self) -> std::sync::MutexGuard<'_, Answers> {
         self.answers.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -220,9 +232,29 @@ fn read(text: &[u8]) -> Option<Origin> {
     serde_json::from_slice(text).ok()
 }
 
-/// The answers that are complete. One that cannot be read is asked for again.
-fn answers(folder: &Path) -> Result<BTreeMap<String, Answer>> {
-    let paths = file::entries(folder)?.into_iter().filter(|path| !file::is_hidden(path));
-    let by_request = |answer: Answer| (answer.record.request.request.clone(), answer);
-    Ok(paths.filter_map(|path| Answer::read(path).ok()).map(by_request).collect())
+impl Answers {
+    /// The answers of a run that are complete. One that cannot be read is asked for again.
+    fn of(run: &Path) -> Result<Self> {
+        let failed = |source| Error::Write { path: run.join(JOURNAL), source };
+        let text = fs::read(run.join(JOURNAL)).unwrap_or_default();
+        let mut journal = OpenOptions::new().append(true).create(true).open(run.join(JOURNAL)).map_err(failed)?;
+        if text.last().is_some_and(|last| *last != b'\n') {
+            // Whoever wrote the last line was killed while it did.
+            journal.write_all(b"\n").map_err(failed)?;
+        }
+        let answers = lines(&text).filter_map(|line| Answer::read(run, line));
+        let by_request = answers.map(|answer| (answer.record.request.request.clone(), answer)).collect();
+        Ok(Self { by_request, journal })
+    }
+}
+
+/// How many requests of an unfinished run were answered.
+pub(super) fn answered(run: &Path) -> usize {
+    let text = fs::read(run.join(JOURNAL)).unwrap_or_default();
+    let records = lines(&text).filter_map(|line| serde_json::from_str::<AnswerRecord>(line).ok());
+    records.map(|record| record.request.request).collect::<BTreeSet<String>>().len()
+}
+
+fn lines(text: &[u8]) -> impl Iterator<Item = &str> {
+    text.split(|byte| *byte == b'\n').filter_map(|line| std::str::from_utf8(line).ok()).filter(|line| !line.is_empty())
 }

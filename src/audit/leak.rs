@@ -260,7 +260,7 @@ fn seal_canaries<'a>(
     let unfinished = Unfinished::begin(archive, beginning)?;
     for ticker in tickers {
         let request = format!("{}/{ticker}", Endpoint::NewsArticles);
-        let mut draft = unfinished.draft(&request)?;
+        let mut draft = unfinished.draft();
         let columns: Vec<ArrayRef> = vec![
             Arc::new(Int32Array::from(vec![0])),
             Arc::new(TimestampMicrosecondArray::from(vec![micros(day)])),

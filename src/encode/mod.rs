@@ -125,10 +125,14 @@ impl<W: Write + Send> Writer<W> {
         Ok(())
     }
 
-    /// Completes the file and gives back what it was written to.
-    pub(crate) fn finish(self) -> Result<W, ParquetError> {
-        let mut out = self.inner.into_inner()?;
-        out.flush()?;
-        Ok(out)
+    /// Completes the file.
+    pub(crate) fn finish(&mut self) -> Result<(), ParquetError> {
+        self.inner.finish()?;
+        Ok(self.inner.inner_mut().flush()?)
+    }
+
+    /// What it is written to.
+    pub(crate) fn out(&self) -> &W {
+        self.inner.inner()
     }
 }

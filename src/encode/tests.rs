@@ -20,7 +20,8 @@ fn written(groups: &[RecordBatch], compression: Compression) -> Vec<u8> {
     let layout = Layout { compression, sorted_by: vec![0], metadata: Vec::new() };
     let mut writer = Writer::create(Vec::new(), groups[0].schema(), layout).unwrap();
     groups.iter().for_each(|group| writer.write(group).unwrap());
-    writer.finish().unwrap()
+    writer.finish().unwrap();
+    writer.out().clone()
 }
 
 fn read(bytes: Vec<u8>) -> (RecordBatch, Arc<ParquetMetaData>) {

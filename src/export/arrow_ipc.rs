@@ -1,6 +1,6 @@
 //! Arrow IPC files, which others call Feather version 2.
 
-use std::io::{BufWriter, IntoInnerError, Write};
+use std::io::{BufWriter, Write};
 
 use arrow::array::RecordBatch;
 use arrow::datatypes::Schema;
@@ -26,7 +26,12 @@ impl<W: Write> Writer<W> {
         batches.into_iter().try_for_each(|batch| self.inner.write(&batch))
     }
 
-    pub(super) fn finish(self) -> Result<W, ArrowError> {
-        Ok(self.inner.into_inner()?.into_inner().map_err(IntoInnerError::into_error)?)
+    pub(super) fn finish(&mut self) -> Result<(), ArrowError> {
+        self.inner.finish()?;
+        Ok(self.inner.get_mut().flush()?)
+    }
+
+    pub(super) fn out(&self) -> &W {
+        self.inner.get_ref().get_ref()
     }
 }

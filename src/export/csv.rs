@@ -56,9 +56,12 @@ impl<W: Write> Writer<W> {
         Ok(())
     }
 
-    pub(super) fn finish(mut self) -> io::Result<W> {
-        self.out.flush()?;
-        Ok(self.out)
+    pub(super) fn finish(&mut self) -> io::Result<()> {
+        self.out.flush()
+    }
+
+    pub(super) fn out(&self) -> &W {
+        &self.out
     }
 }
 

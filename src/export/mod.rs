@@ -85,13 +85,23 @@ impl<W: Write + Send> Writer<W> {
         Ok(())
     }
 
-    /// Completes the file and gives back what it was written to.
-    fn finish(self) -> Result<W, Reason> {
-        Ok(match self {
+    /// Completes the file.
+    fn finish(&mut self) -> Result<(), Reason> {
+        match self {
             Self::Parquet(writer) => writer.finish()?,
             Self::Csv(writer) => writer.finish()?,
             Self::Arrow(writer) => writer.finish()?,
-        })
+        }
+        Ok(())
+    }
+
+    /// What it is written to.
+    fn out(&self) -> &W {
+        match self {
+            Self::Parquet(writer) => writer.out(),
+            Self::Csv(writer) => writer.out(),
+            Self::Arrow(writer) => writer.out(),
+        }
     }
 }
 

@@ -9,7 +9,7 @@ const MOST: f64 = 1e7;
 pub(super) fn push_real(out: &mut Vec<u8>, number: f64) {
     let size = number.abs();
     // What is smaller is written with an exponent.
-    if size >= 1e-4 && size < MOST {
+    if (1e-4..MOST).contains(&size) {
         let units = (size * 1e8).round();
         // A decimal that reads back equal; without the zeros at its end there is none that is shorter.
         if units / 1e8 == size {

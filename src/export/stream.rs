@@ -85,9 +85,7 @@ impl<W: Write + Send> Kind<W> {
                 waiting.rest()?.map_or(Ok(()), |rows| writer.write(&rows))?;
                 writer.finish()?;
             }
-            Self::Csv(writer) => {
-                writer.finish()?;
-            }
+            Self::Csv(mut writer) => writer.finish()?,
             Self::Arrow(mut writer) => {
                 writer.finish()?;
                 writer.flush()?;

@@ -94,10 +94,10 @@ impl Table {
     pub(super) fn finish(mut self) -> Result<Finished> {
         self.flush()?;
         let Self { path, writers, rows, .. } = self;
-        let finish = |(name, writer): (String, Writer<Described<Outlet>>)| {
-            let out = writer.finish();
-            let out = out.map_err(|error| file::encoding_failed(&path.with_file_name(last(&name)), error))?;
-            Ok(out.record(&name, rows))
+        let finish = |(name, mut writer): (String, Writer<Described<Outlet>>)| {
+            let finished = writer.finish();
+            finished.map_err(|error| file::encoding_failed(&path.with_file_name(last(&name)), error))?;
+            Ok(writer.out().record(&name, rows))
         };
         writers.into_iter().map(finish).collect::<Result<_>>().map(Finished)
     }

@@ -44,7 +44,7 @@ pub(super) async fn answer(
 /// Decodes a body into a draft while it arrives.
 fn written(run: &Unfinished, request: &Request, rules: Rules, body: &mut Body) -> Result<Draft, ReadFault> {
     let _work = work!("receive and decode");
-    let mut draft = run.draft(&request.to_string()).map_err(ReadFault::Stop)?;
+    let mut draft = run.draft();
     let answer = Answer { request, rules };
     match answer.decode(body, |decoded| write(&mut draft, request.endpoint, decoded)) {
         Ok(()) => Ok(draft),

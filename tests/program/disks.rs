@@ -186,7 +186,8 @@ fn kind(path: &Path) -> String {
     let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
     let is_of = |folder: &str| path.parent().is_some_and(|parent| parent.ends_with(folder));
     match name {
-        _ if is_of("answers") => "an answer".to_owned(),
+        _ if is_of(".partial") => "an unfinished run".to_owned(),
+        _ if name.ends_with(".answers") => "answers".to_owned(),
         _ if name.starts_with(".partial-") => "a version".to_owned(),
         _ if name.starts_with(".latest-") => "latest".to_owned(),
         name if name.starts_with("run=") => "a sealed run".to_owned(),
@@ -198,8 +199,8 @@ fn kind(path: &Path) -> String {
 const FILES: [&[&str]; 2] = [
     &[
         "unfinished.json",
-        "rows.arrow",
-        "answer.json",
+        "answers",
+        "answers.jsonl",
         "signals.parquet",
         "articles.parquet",
         "summaries.parquet",
@@ -218,7 +219,7 @@ fn a_disk_that_is_full_at_any_file_fails_the_run_and_harms_nothing() {
     let day = SecondDay::new();
     let full = "No space left on device (os error 28)";
     // A folder and a link need no page.
-    let no_pages: [&[&str]; 2] = [&["answers", "an answer", "sealed"], &["a version", "latest"]];
+    let no_pages: [&[&str]; 2] = [&["an unfinished run", "sealed"], &["a version", "latest"]];
     for (folder, limit) in [("", "pages"), ("", "files"), ("/datasets", "pages"), ("/datasets", "files")] {
         let mut failed = BTreeSet::new();
         for room in 0.. {
@@ -241,7 +242,7 @@ fn a_disk_that_is_full_at_any_file_fails_the_run_and_harms_nothing() {
 #[test]
 fn a_disk_that_is_read_only_fails_the_run_and_harms_nothing() {
     let day = SecondDay::new();
-    for (folder, expected) in [("", "answers"), ("/datasets", "a version")] {
+    for (folder, expected) in [("", "an unfinished run"), ("/datasets", "a version")] {
         let outcome = day.run_on_a_small_disk(folder, "writing", 0);
         assert_eq!(kind(&day.check_failure(outcome, "Read-only file system (os error 30)")), expected);
         day.begin_again();
@@ -264,7 +265,7 @@ fn a_file_that_may_not_grow_fails_the_run_and_harms_nothing() {
         day.begin_again();
     }
     // Each is larger than those before it.
-    let larger = ["it.arrow", "rows.arrow", "unfinished.json"];
+    let larger = ["it.arrow", "answers", "unfinished.json"];
     assert!(larger.iter().all(|file| failed.contains(*file)), "{failed:?}");
 }
 
@@ -282,7 +283,7 @@ fn without_power() -> &'static [&'static str] {
 fn a_folder_that_may_not_be_written_fails_the_run_and_harms_nothing() {
     let day = SecondDay::new();
     for (folder, expected) in
-        [("archive/.partial", "answers"), ("archive", "a sealed run"), ("datasets/it", "a version")]
+        [("archive/.partial", "an unfinished run"), ("archive", "a sealed run"), ("datasets/it", "a version")]
     {
         let path = day.place.file("output").join(folder);
         fs::set_permissions(&path, Permissions::from_mode(0o555)).expect("it is ours");

@@ -178,14 +178,13 @@ impl Kept {
 
     /// The requests that need not be asked again: their answers are there, of a run that can be gone on with.
     fn answered(&self) -> BTreeSet<String> {
-        let of_run = |run: PathBuf| {
-            let answers = run.join("answers");
-            names(&answers, |name| !name.starts_with('.')).into_iter().map(move |name| answers.join(name))
+        let of_run = |run: PathBuf| fs::read_to_string(run.join("answers.jsonl")).unwrap_or_default();
+        let request = |line: &str| {
+            // The last line may have been cut off.
+            let record: Value = serde_json::from_str(line).ok()?;
+            Some(record["request"]["request"].as_str().expect("a request").to_owned())
         };
-        let request = |answer: PathBuf| {
-            json_of(&answer.join("answer.json"))["request"]["request"].as_str().expect("a request").to_owned()
-        };
-        self.unfinished().flat_map(of_run).map(request).collect()
+        self.unfinished().flat_map(|run| of_run(run).lines().filter_map(request).collect::<Vec<_>>()).collect()
     }
 
     fn is_sealing(&self) -> bool {
