@@ -1,7 +1,11 @@
 //! Questions asked of the archive.
 //!
-//! `leak` tries to make the future reach a dataset's past, and says what it tried.
+//! `leak` tries to make the future reach a dataset's past, and says what it tried. `revisions` counts what a vendor did to
+//! its past.
 
 mod leak;
+pub mod revisions;
+mod subject;
 
 pub use leak::{Leak, Trial, leak};
+pub use subject::Subject;

@@ -12,8 +12,7 @@ use super::progress::Progress;
 use super::scope::archived;
 use super::summary::{Published, Summary, Tally};
 use super::{blocking, progress::Stage};
-use crate::archive::{Archive, Asked, Scope, View};
-use crate::audit::{Leak, leak};
+use crate::archive::{Archive, Asked, Scope, Seal, View};
 use crate::dataset::{self, Wide};
 use crate::error::{Error, Result};
 use crate::export::{Dataset, Provenance, Publication, Stream};
@@ -58,7 +57,7 @@ pub enum Target {
 pub async fn build(plan: Plan, options: BuildOptions) -> Result<Option<Summary>> {
     let begun = Instant::now();
     blocking(move || {
-        let view = view(&options)?;
+        let view = view(&options.archive, options.as_of)?;
         let scope = archived(&plan, &view)?;
         let work = Work { plan: &plan, view: &view, scope: &scope, stop: &options.stop };
         match &options.target {
@@ -74,31 +73,24 @@ pub async fn build(plan: Plan, options: BuildOptions) -> Result<Option<Summary>>
     .await
 }
 
-fn view(options: &BuildOptions) -> Result<View> {
-    let archive = Archive::open(&options.archive)?;
-    let Some(first) = archive.runs().iter().map(|run| run.seal().sealed_at).min() else {
-        return Err(Error::NoArchive { path: options.archive.clone() });
+/// An archive as of an instant, or as of the latest that it knows.
+pub(super) fn view(archive: &Path, as_of: Option<DateTime<Utc>>) -> Result<View> {
+    let archive = Archive::open(archive)?;
+    let Some(first) = first(&archive) else {
+        return Err(Error::NoArchive { path: archive.path().to_owned() });
     };
-    let as_of = options.as_of.unwrap_or_else(|| newest(&archive));
+    let as_of = as_of.unwrap_or_else(|| newest(&archive));
     if as_of < first {
         return Err(Error::TooEarly { as_of, first });
     }
     Ok(View::of(archive, as_of))
 }
 
-/// Tries to make the future reach the past of a plan's dataset.
-///
-/// # Errors
-///
-/// When the archive cannot be read, or a copy of it cannot be written in the folder `scratch`.
-pub fn audit_leak(plan: &Plan, archive: &Path, scratch: &Path) -> Result<Leak> {
-    let archive = Archive::open(archive)?;
-    if archive.runs().is_empty() {
-        return Err(Error::NoArchive { path: archive.path().to_owned() });
-    }
-    let as_of = newest(&archive);
-    let scope = archived(plan, &View::of(archive.clone(), as_of))?;
-    leak(&archive, &scope, &plan.dataset, scratch)
+/// When the first run was sealed. A compacted run knows what the first of those that it replaces did, and when that
+/// began.
+pub(super) fn first(archive: &Archive) -> Option<DateTime<Utc>> {
+    let known = |seal: &Seal| if seal.replaces.is_empty() { seal.sealed_at } else { seal.started_at };
+    archive.runs().iter().map(|run| known(run.seal())).min()
 }
 
 /// The instant from which on nothing is known yet: two builds without a run in between are as of the same instant.

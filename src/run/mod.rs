@@ -5,6 +5,7 @@
 //! and the next run of the same definition goes on from there.
 
 mod answer;
+mod audits;
 mod build;
 mod demo;
 mod gather;
@@ -19,7 +20,8 @@ use std::time::Instant;
 use tokio::task::spawn_blocking;
 use tokio_util::sync::CancellationToken;
 
-pub use build::{BuildOptions, Target, audit_leak, build};
+pub use audits::{About, audit_leak, audit_revisions};
+pub use build::{BuildOptions, Target, build};
 pub use demo::{DEMO_SEED, Demo};
 pub use progress::{Progress, Timing};
 pub use summary::Summary;
