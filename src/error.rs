@@ -11,6 +11,7 @@ use std::path::PathBuf;
 use chrono::{DateTime, Utc};
 
 use crate::interface::ValidationFault;
+use crate::numbers::percent;
 use crate::problem::Problems;
 use crate::time::to_record;
 
@@ -22,6 +23,9 @@ pub const EXIT_USAGE: u8 = 2;
 
 /// The exit code for a service that does not answer now: the same command goes on later.
 pub const EXIT_LATER: u8 = 75;
+
+/// The exit code for an answer that was asked to be a failure: more was rewritten than may be, or versions differ.
+pub const EXIT_FOUND: u8 = 3;
 
 /// A reason of another crate, kept for `source()`.
 pub type Reason = Box<dyn std::error::Error + Send + Sync>;
@@ -68,6 +72,13 @@ pub enum Error {
         path: PathBuf,
         /// Why.
         source: io::Error,
+    },
+
+    /// A file that is there already, where an answer would be written.
+    #[error("`{}` is there already", path.display())]
+    Exists {
+        /// The file.
+        path: PathBuf,
     },
 
     /// Something of somebody else's that stands where a file or folder would be written.
@@ -190,6 +201,15 @@ pub enum Error {
         name: String,
         /// In how many trials.
         count: usize,
+    },
+
+    /// More of the past that was rewritten than may be.
+    #[error("{} of what was known was rewritten since, more than {}", percent(*found), percent(*allowed))]
+    Rewritten {
+        /// The share that was found.
+        found: f64,
+        /// The share that may be.
+        allowed: f64,
     },
 
     /// The standard output that is gone: its reader has seen enough.
@@ -388,6 +408,10 @@ impl Error {
             Self::Write { source, .. } if source.kind() == io::ErrorKind::StorageFull => {
                 &"free some space and run it again; what was published before is untouched"
             }
+            Self::Exists { .. } => &"move it away, or name another file with `--output`",
+            Self::Rewritten { .. } => {
+                &"`--format csv --output FILE` writes the changed cells; `--fail-above` allows for more"
+            }
             Self::Occupied { .. } => &"move it away, or choose another folder with `--output`",
             Self::TooManyFolders { column, .. } => {
                 return Some(format!("sort by `{column}` first, or take it out of `partition_by`"));
@@ -424,6 +448,7 @@ impl Error {
             }
             Self::Told { code } => *code,
             Self::Later { .. } => EXIT_LATER,
+            Self::Rewritten { .. } => EXIT_FOUND,
             Self::Interrupted => 130,
             _ => 1,
         }

@@ -30,7 +30,7 @@
 //! | [`run`] | wires the stages |
 //! | [`cli`] | the commands |
 //!
-//! The leaves import none of these: [`error`], [`problem`], [`secret`], [`time`], [`file`](mod@file), and [`tables`], the columns
+//! The leaves import none of these: [`error`], [`problem`], [`secret`], [`time`], [`file`](mod@file), the spelling of numbers, and [`tables`], the columns
 //! that travel between the stages.
 //!
 //! ```
@@ -64,6 +64,7 @@ pub mod fetch;
 pub mod file;
 pub mod interface;
 pub mod meter;
+mod numbers;
 pub mod plan;
 pub mod problem;
 pub mod run;

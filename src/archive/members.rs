@@ -58,7 +58,7 @@ pub(super) fn sectors(archive: &Archive, as_of: DateTime<Utc>) -> Result<HashMap
             let is_listed = change == Change::Added;
             let is_better = |(listed, last, known): &(bool, DateTime<Utc>, Sector)| match (is_listed, *listed) {
                 (true, true) => sector < *known,
-                (false, false) => (seen, &*known) > (*last, &sector),
+                (false, false) => (seen, known) > (*last, &sector),
                 (is_listed, _) => is_listed,
             };
             if found.get(&key.ticker).is_none_or(is_better) {

@@ -6,7 +6,7 @@ use chrono::{DateTime, NaiveDate, NaiveTime, Utc};
 
 use crate::archive::{Scope, View};
 use crate::error::Result;
-use crate::interface::{Sector, Ticker};
+use crate::interface::{Endpoint, Sector, Ticker};
 use crate::tables::{SeriesKey, Table};
 
 /// An archive, or a part of it.
@@ -51,12 +51,31 @@ impl Subject {
         &self.view
     }
 
+    /// The signals that a part is of.
+    pub(super) fn scope(&self) -> Option<&Scope> {
+        self.part.as_ref().map(|part| &part.scope)
+    }
+
     /// Whether a series is of it.
     pub(super) fn has(&self, key: &SeriesKey) -> bool {
         self.part.as_ref().is_none_or(|part| match Table::of(key.source) {
             Some(Table::Signals) => part.series.contains(key),
             _ => part.tickers.contains(&key.ticker),
         })
+    }
+
+    /// Whether a series is of it, or speaks of the same as one that is.
+    pub(super) fn has_peer(&self, key: &SeriesKey) -> bool {
+        let peer = |source: Endpoint| SeriesKey { source, ..key.clone() };
+        self.part.as_ref().is_none_or(|part| match Table::of(key.source) {
+            Some(Table::Signals) => part.series.contains(&peer(part.scope.source)),
+            _ => part.tickers.contains(&key.ticker),
+        })
+    }
+
+    /// Whether anything of a ticker is of it.
+    pub(super) fn has_ticker(&self, ticker: &str) -> bool {
+        self.part.as_ref().is_none_or(|part| part.tickers.iter().any(|known| known.as_str() == ticker))
     }
 
     /// Whether a date is of it, in microseconds.

@@ -2,6 +2,7 @@
 //!
 //! Standard output is data, standard error is talk. A reader that closes the pipe has seen enough: that is no failure.
 
+mod aligned;
 mod archive;
 mod audit;
 mod build;
@@ -9,11 +10,13 @@ mod check;
 mod folders;
 mod log;
 mod plan;
+mod rows;
 mod run;
 mod runs;
 mod schema;
 mod serve;
 mod timings;
+mod typed;
 mod verify;
 
 use std::error::Error as _;

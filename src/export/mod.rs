@@ -21,6 +21,7 @@ mod arrow_ipc;
 mod content;
 mod csv;
 mod folder_names;
+mod json;
 mod link;
 mod moments;
 mod numbers;
@@ -31,6 +32,7 @@ mod publication;
 mod published;
 mod record;
 mod retention;
+mod sheet;
 mod stream;
 mod table;
 #[cfg(test)]
@@ -43,6 +45,7 @@ use ::arrow::datatypes::SchemaRef;
 
 pub use publication::{Dataset, Provenance, Publication};
 pub use published::{Version, versions};
+pub use sheet::{Form, Goal, Sheet};
 pub use stream::Stream;
 
 use crate::encode;

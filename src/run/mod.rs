@@ -25,7 +25,6 @@ pub use build::{BuildOptions, Target, build};
 pub use demo::{DEMO_SEED, Demo};
 pub use progress::{Progress, Timing};
 pub use summary::Summary;
-pub(crate) use summary::grouped;
 
 pub use crate::archive::Interrupted;
 use crate::archive::{Archive, Beginning, Unfinished, View};

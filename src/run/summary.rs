@@ -15,6 +15,7 @@ use crate::archive::{AnswerRecord, Counts};
 use crate::export::Dataset;
 use crate::file::FileRecord;
 use crate::meter;
+use crate::numbers::grouped;
 use crate::plan::{Format, Plan};
 use crate::tables::Drift;
 use crate::time::to_record;
@@ -265,29 +266,4 @@ impl fmt::Display for Fetched {
 
 fn day(micros: i64) -> String {
     DateTime::from_timestamp_micros(micros).map_or_else(String::new, |instant| instant.date_naive().to_string())
-}
-
-/// A number with its thousands apart.
-pub(crate) fn grouped(number: u64) -> String {
-    let digits = number.to_string();
-    let mut text = String::with_capacity(digits.len() + digits.len() / 3);
-    for (position, digit) in digits.chars().enumerate() {
-        if position > 0 && (digits.len() - position).is_multiple_of(3) {
-            text.push(',');
-        }
-        text.push(digit);
-    }
-    text
-}
-
-#[cfg(test)]
-mod tests {
-    use super::grouped;
-
-    #[test]
-    fn thousands_stand_apart() {
-        for (number, text) in [(0, "0"), (999, "999"), (1000, "1,000"), (1_234_567, "1,234,567")] {
-            assert_eq!(grouped(number), text);
-        }
-    }
 }
