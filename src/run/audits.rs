@@ -9,6 +9,7 @@ use super::build::{first, view};
 use super::scope::archived;
 use crate::archive::Archive;
 use crate::audit::revisions::{Revisions, revisions};
+use crate::audit::sources::{Sources, sources};
 use crate::audit::{Leak, Subject, leak};
 use crate::error::{Error, Result};
 use crate::plan::Plan;
@@ -69,4 +70,13 @@ pub fn audit_revisions(
         first.map_or(Ok(()), |first| Err(Error::TooEarly { as_of, first }))?;
     }
     revisions(&about.subject()?, from, deliver)
+}
+
+/// Holds the operations of a vendor against one another, and delivers a row for each disagreement.
+///
+/// # Errors
+///
+/// When the archive cannot be read, and what `deliver` fails with.
+pub fn audit_sources(about: About<'_>, deliver: impl FnMut(&RecordBatch) -> Result<()>) -> Result<Sources> {
+    sources(&about.subject()?, deliver)
 }

@@ -24,15 +24,13 @@ use chrono::{DateTime, Utc};
 pub use rows::schema;
 pub use tally::{Age, Month, Revisions, Rewrites, Tally};
 
+use super::gathered::Gathered;
+use super::observed::Observed;
 use super::subject::Subject;
 use crate::archive::Histories;
 use crate::error::Result;
 use crate::tables::{SeriesKey, Table};
-use rows::Rows;
-use walk::{Observed, SeriesTally, Span, Walk};
-
-/// How many rows are handed out at a time, at least.
-const ROWS_AT_ONCE: usize = 1 << 14;
+use walk::{SeriesTally, Span, Walk};
 
 /// What became of a cell of the past.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -69,26 +67,22 @@ pub fn revisions(
 ) -> Result<Revisions> {
     let until = subject.view().as_of();
     let span = Span { from: from.map(|from| from.timestamp_micros()), until: until.timestamp_micros() };
-    let mut rows = Rows::new();
+    let mut rows = Gathered::new(schema());
     let mut of_table = |table| -> Result<Rewrites> {
         let mut rewrites = Rewrites::default();
         for histories in subject.view().histories(table)? {
             rewrites.count(subject, span, &histories?, &mut rows);
-            if rows.len() >= ROWS_AT_ONCE {
-                deliver(&rows.take()?)?;
-            }
+            rows.relieve(&mut deliver)?;
         }
         Ok(rewrites)
     };
     let (signals, articles) = (of_table(Table::Signals)?, of_table(Table::Articles)?);
-    if rows.len() > 0 {
-        deliver(&rows.take()?)?;
-    }
+    rows.flush(deliver)?;
     Ok(Revisions { from, until, signals, articles })
 }
 
 impl Rewrites {
-    fn count(&mut self, subject: &Subject, span: Span, histories: &Histories, rows: &mut Rows) {
+    fn count(&mut self, subject: &Subject, span: Span, histories: &Histories, rows: &mut Gathered) {
         let observed = Observed::of(histories);
         let walk = Walk { observed: &observed, span };
         for history in histories.series.iter().filter(|history| subject.has(&history.key)) {
@@ -96,7 +90,7 @@ impl Rewrites {
             let tally = walk.series(
                 history,
                 |date| subject.has_date(date),
-                |rewrite| rows.push(&history.key, sector, &observed, &rewrite),
+                |rewrite| rows::push(rows, &history.key, sector, &observed, &rewrite),
             );
             self.add(&history.key, sector, tally);
         }

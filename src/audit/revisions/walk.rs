@@ -3,16 +3,12 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-use arrow::array::{Array, AsArray, Float64Array, RecordBatch, StringArray, TimestampMicrosecondArray};
-use arrow::datatypes::{Float64Type, Int8Type, TimestampMicrosecondType};
+use arrow::array::Array;
 
 use super::Kind;
 use super::tally::{Age, Month, Tally};
-use crate::archive::{Histories, History};
-use crate::interface::Signal;
-use crate::tables::Change;
-
-const MICROS_PER_DAY: i64 = 86_400_000_000;
+use crate::archive::History;
+use crate::audit::observed::{MICROS_PER_DAY, Observed};
 
 /// The instants between which changes count, in microseconds: after the first, up to and with the last.
 #[derive(Clone, Copy, Debug)]
@@ -27,13 +23,6 @@ impl Span {
     }
 }
 
-/// What is said of a cell: the signal of a signal, and its confidence or the score of an article.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub(super) struct Value {
-    pub(super) signal: Option<Signal>,
-    pub(super) number: Option<f64>,
-}
-
 /// A change of a cell.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Rewrite {
@@ -43,53 +32,6 @@ pub(super) struct Rewrite {
     /// The row of what was said before, where something was.
     pub(super) before: Option<usize>,
     pub(super) age_days: i64,
-}
-
-/// The rows of some histories, by their columns.
-pub(super) struct Observed<'a> {
-    pub(super) dates: &'a TimestampMicrosecondArray,
-    pub(super) seen: &'a TimestampMicrosecondArray,
-    pub(super) texts: Option<[&'a StringArray; 2]>,
-    changes: &'a [Change],
-    signals: Option<Vec<Option<Signal>>>,
-    numbers: &'a Float64Array,
-}
-
-impl<'a> Observed<'a> {
-    pub(super) fn of(histories: &'a Histories) -> Self {
-        let rows = &histories.rows;
-        let instants = |name: &str| column(rows, name).as_primitive::<TimestampMicrosecondType>();
-        let is_of_signals = rows.column_by_name("signal").is_some();
-        let number = if is_of_signals { "confidence" } else { "score" };
-        Self {
-            dates: instants("date"),
-            seen: instants("observed_at"),
-            texts: (!is_of_signals).then(|| ["title", "link"].map(|name| column(rows, name).as_string::<i32>())),
-            changes: &histories.changes,
-            signals: is_of_signals.then(|| signals(column(rows, "signal"))),
-            numbers: column(rows, number).as_primitive::<Float64Type>(),
-        }
-    }
-
-    pub(super) fn value(&self, row: usize) -> Value {
-        let number = self.numbers.is_valid(row).then(|| self.numbers.value(row));
-        Value { signal: self.signals.as_ref().and_then(|signals| signals[row]), number }
-    }
-
-    fn is_withdrawn(&self, row: usize) -> bool {
-        self.changes[row] == Change::Withdrawn
-    }
-}
-
-fn column<'a>(rows: &'a RecordBatch, name: &str) -> &'a arrow::array::ArrayRef {
-    rows.column_by_name(name).expect("a table has the columns that it declares")
-}
-
-fn signals(column: &arrow::array::ArrayRef) -> Vec<Option<Signal>> {
-    let column = column.as_dictionary::<Int8Type>();
-    let spelled: Vec<Option<Signal>> =
-        column.values().as_string::<i32>().iter().map(|text| text?.parse().ok()).collect();
-    column.keys().iter().map(|code| spelled[usize::try_from(code?).ok()?]).collect()
 }
 
 /// What the answers of a series covered, answer by answer.

@@ -2,6 +2,7 @@
 
 mod leak;
 mod revisions;
+mod sources;
 
 use super::aligned;
 use super::folders;
@@ -21,6 +22,7 @@ pub(super) struct Audit {
 enum What {
     Leak(leak::Leak),
     Revisions(revisions::Revisions),
+    Sources(sources::Sources),
 }
 
 impl Audit {
@@ -28,6 +30,7 @@ impl Audit {
         match self.what {
             What::Leak(question) => question.ask(),
             What::Revisions(question) => question.ask(),
+            What::Sources(question) => question.ask(),
         }
     }
 }
