@@ -14,6 +14,7 @@ use arrow::datatypes::{DataType, Field, Schema, SchemaRef, TimestampMicrosecondT
 use arrow::error::ArrowError;
 use chrono::{DateTime, TimeDelta, Utc};
 
+use super::REJECTS;
 use super::cells::{Cells, Known, changes, observed};
 use super::index::{Archive, SealedRun};
 use super::keys;
@@ -93,6 +94,17 @@ impl View {
     /// When a run cannot be read.
     pub fn members(&self, scope: &Scope) -> Result<HashSet<SeriesKey>> {
         members(&self.archive, self.as_of, scope)
+    }
+
+    /// What could not be typed, in the columns of [`Reject::schema`](crate::tables::Reject::schema): all that the runs set aside that had begun by then.
+    pub fn rejects(&self) -> impl Iterator<Item = Result<RecordBatch>> {
+        self.begun().flat_map(|run| {
+            let (rows, error) = match run.rows(REJECTS) {
+                Ok(rows) => (Some(rows), None),
+                Err(error) => (None, Some(Err(error))),
+            };
+            rows.into_iter().flatten().chain(error)
+        })
     }
 
     /// The sector of each ticker that the histories of a sector list, or listed last.

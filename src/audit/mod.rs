@@ -1,11 +1,13 @@
 //! Questions asked of the archive.
 //!
 //! `leak` tries to make the future reach a dataset's past, and says what it tried. `revisions` counts what a vendor did to
-//! its past. `sources` holds its operations against one another.
+//! its past, `sources` holds its operations against one another, and `quality` looks for what is missing, stale, repeated,
+//! unusual or unreadable. Each goes through the archive some whole tickers at a time and delivers what it finds as rows.
 
 mod gathered;
 mod leak;
 mod observed;
+pub mod quality;
 pub mod revisions;
 pub mod sources;
 mod subject;

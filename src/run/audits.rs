@@ -8,11 +8,13 @@ use chrono::{DateTime, Utc};
 use super::build::{first, view};
 use super::scope::archived;
 use crate::archive::Archive;
+use crate::audit::quality::{Quality, quality, windows};
 use crate::audit::revisions::{Revisions, revisions};
 use crate::audit::sources::{Sources, sources};
 use crate::audit::{Leak, Subject, leak};
 use crate::error::{Error, Result};
 use crate::plan::Plan;
+use crate::time::{Clock, unique_name};
 
 /// What a question is about.
 #[derive(Clone, Copy, Debug)]
@@ -34,10 +36,7 @@ impl About<'_> {
     pub fn subject(&self) -> Result<Subject> {
         let view = view(self.archive, self.as_of)?;
         match self.plan {
-            Some(plan) => {
-                let scope = archived(plan, &view)?;
-                Subject::part(view, scope)
-            }
+            Some(plan) => Subject::part(view.clone(), archived(plan, &view)?),
             None => Subject::whole(view),
         }
     }
@@ -79,4 +78,21 @@ pub fn audit_revisions(
 /// When the archive cannot be read, and what `deliver` fails with.
 pub fn audit_sources(about: About<'_>, deliver: impl FnMut(&RecordBatch) -> Result<()>) -> Result<Sources> {
     sources(&about.subject()?, deliver)
+}
+
+/// Looks at the quality of what a vendor gives, and delivers a row for each finding.
+///
+/// # Errors
+///
+/// When the archive cannot be read, and what `deliver` fails with.
+pub fn audit_quality(about: About<'_>, deliver: impl FnMut(&RecordBatch) -> Result<()>) -> Result<Quality> {
+    let windows = match about.plan {
+        Some(plan) => {
+            let view = view(about.archive, about.as_of)?;
+            let scratch = std::env::temp_dir().join(format!(".bellwether-{}", unique_name(Clock::System.now())));
+            windows(&view, &archived(plan, &view)?, &plan.dataset, scratch)?
+        }
+        None => Vec::new(),
+    };
+    quality(&about.subject()?, windows, deliver)
 }

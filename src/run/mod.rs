@@ -20,7 +20,7 @@ use std::time::Instant;
 use tokio::task::spawn_blocking;
 use tokio_util::sync::CancellationToken;
 
-pub use audits::{About, audit_leak, audit_revisions, audit_sources};
+pub use audits::{About, audit_leak, audit_quality, audit_revisions, audit_sources};
 pub use build::{BuildOptions, Target, build};
 pub use demo::{DEMO_SEED, Demo};
 pub use progress::{Progress, Timing};

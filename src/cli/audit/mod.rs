@@ -1,6 +1,7 @@
 //! `bellwether audit`: questions asked of the archive, a file each.
 
 mod leak;
+mod quality;
 mod revisions;
 mod sources;
 
@@ -22,6 +23,7 @@ pub(super) struct Audit {
 enum What {
     Leak(leak::Leak),
     Revisions(revisions::Revisions),
+    Quality(quality::Quality),
     Sources(sources::Sources),
 }
 
@@ -30,6 +32,7 @@ impl Audit {
         match self.what {
             What::Leak(question) => question.ask(),
             What::Revisions(question) => question.ask(),
+            What::Quality(question) => question.ask(),
             What::Sources(question) => question.ask(),
         }
     }
