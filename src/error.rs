@@ -203,6 +203,46 @@ pub enum Error {
         count: usize,
     },
 
+    /// A version of a dataset that is not there.
+    #[error("no version `{given}` in `{}`", datasets.display())]
+    NoVersion {
+        /// What was asked for.
+        given: String,
+        /// Where it was looked for.
+        datasets: PathBuf,
+        /// Those that could have been meant.
+        known: Vec<String>,
+    },
+
+    /// A version of a dataset that has matrices where rows are needed.
+    #[error("`{}` is wide: its matrices have no rows that could be compared", path.display())]
+    Wide {
+        /// Its folder.
+        path: PathBuf,
+    },
+
+    /// Versions of datasets with other columns.
+    #[error(
+        "`{before}` and `{after}` have different columns: {only_before} only in the one, {only_after} only in the other"
+    )]
+    OtherColumns {
+        /// The one.
+        before: String,
+        /// The other.
+        after: String,
+        /// The columns of the one alone.
+        only_before: String,
+        /// The columns of the other alone.
+        only_after: String,
+    },
+
+    /// Rows that cannot be compared.
+    #[error("cannot compare the rows of two versions")]
+    Compare {
+        /// Why.
+        source: Reason,
+    },
+
     /// More of the past that was rewritten than may be.
     #[error("{} of what was known was rewritten since, more than {}", percent(*found), percent(*allowed))]
     Rewritten {
@@ -407,6 +447,15 @@ impl Error {
             }
             Self::Write { source, .. } if source.kind() == io::ErrorKind::StorageFull => {
                 &"free some space and run it again; what was published before is untouched"
+            }
+            Self::NoVersion { known, .. } if known.is_empty() => &"publish one first: `bellwether run NAME`",
+            Self::NoVersion { known, .. } => {
+                let some: Vec<&str> = known.iter().take(8).map(String::as_str).collect();
+                return Some(format!("there is {}; or name the folder of a version", some.join(", ")));
+            }
+            Self::Wide { .. } => &"build both with `layout = \"long\"` and compare these; they have the same values",
+            Self::OtherColumns { .. } => {
+                &"build both from one definition: `bellwether build NAME --as-of INSTANT` gives the earlier state its columns"
             }
             Self::Exists { .. } => &"move it away, or name another file with `--output`",
             Self::Rewritten { .. } => {

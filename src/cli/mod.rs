@@ -7,6 +7,7 @@ mod archive;
 mod audit;
 mod build;
 mod check;
+mod diff;
 mod folders;
 mod log;
 mod plan;
@@ -51,6 +52,7 @@ enum Command {
     Runs(runs::Runs),
     Verify(verify::Verify),
     Audit(audit::Audit),
+    Diff(diff::Diff),
     Archive(archive::Archive),
     Check(check::Check),
     Plan(plan::Plan),
@@ -66,6 +68,7 @@ pub fn main() -> ExitCode {
         Command::Runs(command) => command.execute(),
         Command::Verify(command) => command.execute(),
         Command::Audit(command) => command.execute(),
+        Command::Diff(command) => command.execute(),
         Command::Archive(command) => command.execute(),
         Command::Check(command) => command.execute(),
         Command::Plan(command) => command.execute(),

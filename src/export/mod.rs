@@ -30,6 +30,7 @@ mod parquet;
 mod partitions;
 mod publication;
 mod published;
+mod reading;
 mod record;
 mod retention;
 mod sheet;
@@ -45,6 +46,7 @@ use ::arrow::datatypes::SchemaRef;
 
 pub use publication::{Dataset, Provenance, Publication};
 pub use published::{Version, versions};
+pub use reading::Reading;
 pub use sheet::{Form, Goal, Sheet};
 pub use stream::Stream;
 
