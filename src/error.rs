@@ -155,6 +155,15 @@ pub enum Error {
         path: PathBuf,
     },
 
+    /// A dataset that was never published.
+    #[error("no dataset {}in `{}`", name.as_ref().map_or_else(String::new, |name| format!("`{name}` ")), datasets.display())]
+    NoDataset {
+        /// What was asked for; none for any.
+        name: Option<String>,
+        /// The folder of datasets.
+        datasets: PathBuf,
+    },
+
     /// An archive that knows nothing of what a definition asks for.
     #[error("the archive has nothing of what `{name}` asks for")]
     NothingArchived {
@@ -474,6 +483,7 @@ impl Error {
             Self::NoArchive { .. } | Self::NothingArchived { .. } => {
                 &"run it first: `bellwether run NAME`; or name the archive with `--archive`"
             }
+            Self::NoDataset { .. } => &"publish it first: `bellwether run NAME`; or name the folder with `--output`",
             Self::TooEarly { .. } => &"`bellwether runs` says which instants there are",
             Self::MissingRun { .. } => {
                 &"put it back from a copy: later runs hold only what changed since; or move the archive away"

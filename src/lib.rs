@@ -13,7 +13,7 @@
 //!
 //! A stage knows the plan, the interface and the leaves, never its neighbour: [`run`] wires them, and [`cli`] is how
 //! people start it. Beside the corridor stand [`serve`], which answers the service's own interface, and [`audit`], which
-//! asks questions of the archive.
+//! asks questions of the archive, and [`report`], which draws pages from answers.
 //!
 //! | room | what it is for |
 //! |---|---|
@@ -26,6 +26,7 @@
 //! | [`dataset`] | features of the news, joined to signals without look-ahead |
 //! | [`export`] | files that appear whole |
 //! | [`audit`] | does the future reach the past? |
+//! | [`report`] | what a dataset holds, on a page and in a terminal |
 //! | [`serve`] | the service's interface, answered from a demo universe |
 //! | [`run`] | wires the stages |
 //! | [`cli`] | the commands |
@@ -67,6 +68,7 @@ pub mod meter;
 mod numbers;
 pub mod plan;
 pub mod problem;
+pub mod report;
 pub mod run;
 pub mod secret;
 pub mod serve;

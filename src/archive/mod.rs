@@ -100,6 +100,7 @@ mod histories;
 mod index;
 mod keys;
 mod listings;
+mod logbook;
 mod members;
 mod merged;
 mod past;

@@ -11,11 +11,13 @@ mod diff;
 mod folders;
 mod log;
 mod plan;
+mod report;
 mod rows;
 mod run;
 mod runs;
 mod schema;
 mod serve;
+mod summary;
 mod timings;
 mod typed;
 mod verify;
@@ -49,6 +51,8 @@ struct Cli {
 enum Command {
     Run(run::Run),
     Build(build::Build),
+    Report(report::Report),
+    Summary(summary::Summary),
     Runs(runs::Runs),
     Verify(verify::Verify),
     Audit(audit::Audit),
@@ -65,6 +69,8 @@ pub fn main() -> ExitCode {
     let result = match Cli::parse().command {
         Command::Run(command) => command.execute(),
         Command::Build(command) => command.execute(),
+        Command::Report(command) => command.execute(),
+        Command::Summary(command) => command.execute(),
         Command::Runs(command) => command.execute(),
         Command::Verify(command) => command.execute(),
         Command::Audit(command) => command.execute(),

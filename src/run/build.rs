@@ -10,13 +10,18 @@ use tokio_util::sync::CancellationToken;
 
 use super::progress::Progress;
 use super::scope::archived;
-use super::summary::{Published, Summary, Tally};
+use super::summary::{Published, Summary};
 use super::{blocking, progress::Stage};
 use crate::archive::{Archive, Asked, Scope, Seal, View};
+use crate::audit::Subject;
+use crate::audit::revisions::revisions;
 use crate::dataset::{self, Wide};
 use crate::error::{Error, Result};
-use crate::export::{Dataset, Provenance, Publication, Stream};
-use crate::plan::{Format, Plan, Shape};
+use crate::export::{Provenance, Publication, Stream};
+use crate::interface::Endpoint;
+use crate::plan::{Column, DatasetPlan, Format, Plan, Shape};
+use crate::report::facts::{Facts, News, Tally, Work as Done};
+use crate::report::{self, Identity, Report, Version};
 use crate::time::{Clock, unique_name};
 
 /// How a dataset is built from the archive.
@@ -118,13 +123,14 @@ impl Work<'_> {
             built_at,
         };
         let mut publication = Publication::begin(&output.join("datasets"), self.plan, provenance)?;
-        let mut tally = Tally::default();
+        let mut tally = Tally::new(&self.plan.dataset);
+        let begun = Instant::now();
         let scratch = output.join(format!(".scratch-{}", unique_name(built_at)));
         let mut wide = match &self.plan.dataset.shape {
             Shape::Long => None,
             Shape::Wide(values) => Some(Wide::new(values)),
         };
-        self.rows(scratch, |rows| {
+        self.rows(&self.plan.dataset, scratch, |rows| {
             tally.count(&rows);
             stage.advance(rows.num_rows() as u64);
             match &mut wide {
@@ -138,17 +144,60 @@ impl Work<'_> {
         if let Some(wide) = wide {
             wide.finish(|period, regime, value, rows| publication.write_matrix(period, regime, value, rows))?;
         }
-        let dataset: Dataset = publication.publish(self.plan)?;
-        Ok(Published { tally, dataset, as_of: self.view.as_of() })
+        let staged = publication.complete(self.plan)?;
+        let (name, content) = (staged.version().to_owned(), staged.content().to_owned());
+        let facts = tally.finish();
+        let report = Report {
+            built_in: Some(begun.elapsed()),
+            ..self.report(facts, Some(Version { name, built_at, content }))?
+        };
+        staged.lay_beside(report::FILE, report.page().as_bytes())?;
+        Ok(Published { facts: report.facts, dataset: staged.publish()?, as_of: self.view.as_of() })
+    }
+
+    /// Counts the rows of the dataset, and writes them nowhere.
+    pub(super) fn count(&self, clock: Clock) -> Result<Facts> {
+        // In the order in which they come, so that nothing has to be laid aside.
+        let dataset = DatasetPlan { sort: Column::KEY.to_vec(), ..self.plan.dataset.clone() };
+        let mut tally = Tally::new(&dataset);
+        self.rows(&dataset, scratch(clock), |rows| {
+            tally.count(&rows);
+            Ok(())
+        })?;
+        Ok(tally.finish())
+    }
+
+    /// What is to be told of the dataset, beside what was counted of its rows.
+    pub(super) fn report(&self, facts: Facts, version: Option<Version>) -> Result<Report> {
+        let news = match self.plan.of_each_ticker.contains(&Endpoint::NewsArticles) {
+            true => Some(News::of(self.view, &facts)?),
+            false => None,
+        };
+        let subject = Subject::part(self.view.clone(), self.scope.clone())?;
+        let identity = Identity {
+            name: self.plan.name.clone(),
+            description: self.plan.description.clone(),
+            version,
+            as_of: self.view.as_of(),
+            definition: self.plan.text.clone(),
+        };
+        Ok(Report {
+            identity,
+            news,
+            revisions: revisions(&subject, None, |_| Ok(()))?,
+            work: Done::of(self.view)?,
+            built_in: None,
+            notes: Vec::new(),
+            facts,
+        })
     }
 
     /// Writes the dataset to standard output.
     fn stream(&self, format: Format, clock: Clock) -> Result<()> {
-        let scratch = std::env::temp_dir().join(format!(".bellwether-{}", unique_name(clock.now())));
         let schema = Arc::clone(&self.plan.dataset.schema);
         let mut stream = Stream::begin(format, schema, self.plan.files.guard, std::io::stdout())?;
         let mut rows = 0;
-        self.rows(scratch, |batch| {
+        self.rows(&self.plan.dataset, scratch(clock), |batch| {
             rows += batch.num_rows();
             stream.write(&batch)
         })?;
@@ -159,8 +208,12 @@ impl Work<'_> {
     }
 
     /// Builds the rows, in order, until it is told to stop.
-    fn rows(&self, scratch: PathBuf, mut deliver: impl FnMut(RecordBatch) -> Result<()>) -> Result<()> {
-        let dataset = &self.plan.dataset;
+    fn rows(
+        &self,
+        dataset: &DatasetPlan,
+        scratch: PathBuf,
+        mut deliver: impl FnMut(RecordBatch) -> Result<()>,
+    ) -> Result<()> {
         let live_within = TimeDelta::days(i64::from(dataset.live_within.count()));
         let asked = Asked { vintage: dataset.vintage, live_within };
         dataset::build(
@@ -175,4 +228,9 @@ impl Work<'_> {
             },
         )
     }
+}
+
+/// Where rows are laid aside that are not written to a folder of outputs.
+fn scratch(clock: Clock) -> PathBuf {
+    std::env::temp_dir().join(format!(".bellwether-{}", unique_name(clock.now())))
 }

@@ -10,6 +10,7 @@ mod build;
 mod demo;
 mod gather;
 mod progress;
+mod report;
 mod scope;
 mod summary;
 
@@ -24,6 +25,7 @@ pub use audits::{About, audit_leak, audit_quality, audit_revisions, audit_source
 pub use build::{BuildOptions, Target, build};
 pub use demo::{DEMO_SEED, Demo};
 pub use progress::{Progress, Timing};
+pub use report::{ReportOptions, report};
 pub use summary::Summary;
 
 pub use crate::archive::Interrupted;

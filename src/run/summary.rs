@@ -1,12 +1,9 @@
 //! What a run made, in a few lines.
 
-use std::collections::BTreeSet;
 use std::fmt;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use arrow::array::{AsArray, RecordBatch};
-use arrow::datatypes::TimestampMicrosecondType;
 use chrono::{DateTime, Utc};
 use serde_json::json;
 
@@ -17,6 +14,7 @@ use crate::file::FileRecord;
 use crate::meter;
 use crate::numbers::grouped;
 use crate::plan::{Format, Plan};
+use crate::report::facts::Facts;
 use crate::tables::Drift;
 use crate::time::to_record;
 
@@ -88,54 +86,18 @@ impl Fetched {
 
 /// A dataset that was published, and what was counted while its rows passed by.
 pub(super) struct Published {
-    pub(super) tally: Tally,
+    pub(super) facts: Facts,
     pub(super) dataset: Dataset,
     pub(super) as_of: DateTime<Utc>,
 }
 
-/// What is counted while rows pass by.
-#[derive(Debug, Default)]
-pub(super) struct Tally {
-    rows: u64,
-    tickers: BTreeSet<String>,
-    dates: Option<(i64, i64)>,
-}
-
-impl Tally {
-    /// The rows so far.
-    pub(super) fn rows(&self) -> u64 {
-        self.rows
-    }
-
-    pub(super) fn count(&mut self, rows: &RecordBatch) {
-        self.rows += rows.num_rows() as u64;
-        if let Some(column) = rows.column_by_name("ticker") {
-            let mut last = None;
-            for ticker in column.as_string::<i32>().iter().flatten() {
-                if last != Some(ticker) && !self.tickers.contains(ticker) {
-                    self.tickers.insert(ticker.to_owned());
-                }
-                last = Some(ticker);
-            }
-        }
-        if let Some(column) = rows.column_by_name("date") {
-            let dates = column.as_primitive::<TimestampMicrosecondType>();
-            let bounds = (arrow::compute::min(dates), arrow::compute::max(dates));
-            if let (Some(first), Some(last)) = bounds {
-                let (earlier, later) = self.dates.unwrap_or((first, last));
-                self.dates = Some((earlier.min(first), later.max(last)));
-            }
-        }
-    }
-}
-
 impl Summary {
     pub(super) fn of(plan: &Plan, published: Published, timings: Vec<Timing>, elapsed: Duration) -> Self {
-        let Published { tally, dataset, as_of } = published;
+        let Published { facts, dataset, as_of } = published;
         Self {
-            rows: tally.rows,
-            tickers: tally.tickers.len(),
-            dates: tally.dates,
+            rows: facts.rows,
+            tickers: facts.tickers.len(),
+            dates: facts.dates,
             as_of,
             fetched: None,
             notes: Vec::new(),

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::ops::AddAssign;
 
-use chrono::{DateTime, Datelike, Utc};
+use chrono::{DateTime, Datelike, NaiveDate, Utc};
 
 use crate::interface::{Period, Regime, Ticker};
 
@@ -170,6 +170,11 @@ impl Month {
     pub(super) fn of(micros: i64) -> Self {
         let day = crate::audit::subject::day(micros);
         Self { year: day.year(), month: day.month() }
+    }
+
+    /// Its first day.
+    pub fn start(self) -> NaiveDate {
+        NaiveDate::from_ymd_opt(self.year, self.month, 1).expect("a month has a first day")
     }
 }
 

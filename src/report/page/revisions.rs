@@ -1,0 +1,164 @@
+//! What the vendor did to its past.
+
+use super::{Html, Level, Topic, cut, figure, level, section};
+use crate::audit::revisions::{Age, Rewrites};
+use crate::interface::Ticker;
+use crate::numbers::{counted, grouped, portion};
+use crate::report::Report;
+use crate::report::facts::{Axis, Step};
+use crate::report::svg::{Area, Plot};
+
+/// How many stretches of time there is room for.
+const COLUMNS: usize = 72;
+
+/// How many tickers are named.
+const TICKERS: usize = 10;
+
+impl Report {
+    pub(super) fn rewrites(&self, html: &mut Html) {
+        let revisions = &self.revisions;
+        let asides = match self.is_rewritten() {
+            true => vec![tally(&revisions.signals, "signals"), tally(&revisions.articles, "scores of articles")],
+            false if self.work.runs.len() == 1 => {
+                vec!["What a vendor does to its past shows from the second run on.".to_owned()]
+            }
+            false => Vec::new(),
+        };
+        let topic = Topic { id: "rewrites", heading: "The rewritten past", finding: self.rewritten(), asides: &asides };
+        section(html, &topic, |html| {
+            if self.is_rewritten() {
+                html.element("div", &[("class", &"pair")], |html| {
+                    by_age(html, &revisions.signals, "signals");
+                    if revisions.articles.total.known > 0 {
+                        by_age(html, &revisions.articles, "articles");
+                    }
+                });
+                by_month(html, &revisions.signals);
+                by_ticker(html, &revisions.signals);
+            }
+        });
+    }
+
+    /// Whether anything of the past was changed.
+    pub(in crate::report) fn is_rewritten(&self) -> bool {
+        self.revisions.signals.total.changed + self.revisions.articles.total.changed > 0
+    }
+
+    /// What became of the past, in a line.
+    pub(in crate::report) fn rewritten(&self) -> String {
+        let signals = &self.revisions.signals.total;
+        match (self.is_rewritten(), self.work.runs.len()) {
+            (true, _) => {
+                format!("{} of the signals changed after they were first seen", portion(signals.changed, signals.known))
+            }
+            (false, 1) => "There is one run: nothing can have changed yet".to_owned(),
+            (false, _) => "Nothing was rewritten".to_owned(),
+        }
+    }
+}
+
+impl Rewrites {
+    /// The tickers of which most cells changed, with their cells that changed and that there are.
+    pub(in crate::report) fn most(&self) -> Vec<(&Ticker, u64, u64)> {
+        let changed = self.by_ticker.iter().filter(|(_, tally)| tally.changed > 0);
+        let mut tickers: Vec<_> = changed.map(|(ticker, tally)| (ticker, tally.changed, tally.known)).collect();
+        tickers.sort_by_key(|(_, changed, _)| std::cmp::Reverse(*changed));
+        tickers
+    }
+
+    /// By age, the cells that changed and those that there are.
+    pub(in crate::report) fn ages(&self) -> impl Iterator<Item = (Age, u64, u64)> {
+        self.by_age.iter().map(|(age, tally)| (*age, tally.changed, tally.known))
+    }
+}
+
+/// What changed, in a line.
+fn tally(rewrites: &Rewrites, what: &str) -> String {
+    let total = &rewrites.total;
+    let [revised, late, withdrawn, flipped] =
+        [total.revised, total.added_late, total.withdrawn, total.flipped].map(grouped);
+    let turned = if total.flipped > 0 { format!(" ({flipped} between buy and sell)") } else { String::new() };
+    format!(
+        "Of {} {what}: {revised} revisions{turned}, {late} added late, {withdrawn} withdrawn.",
+        grouped(total.known)
+    )
+}
+
+fn by_age(html: &mut Html, rewrites: &Rewrites, what: &'static str) {
+    let note = "The share of the cells of an age that changed when they had it.";
+    figure(html, format_args!("How old {what} were when they changed"), note, |html| {
+        html.element("div", &[("class", &"rows")], |html| {
+            let share = |changed: u64, known: u64| changed as f64 / known.max(1) as f64;
+            let most = rewrites.ages().map(|(_, changed, known)| share(changed, known)).fold(0.0, f64::max);
+            for (place, (age, changed, known)) in rewrites.ages().enumerate() {
+                level(
+                    html,
+                    &Level {
+                        id: &format_args!("plot-age-{what}-{place}"),
+                        name: &age,
+                        class: "alert",
+                        share: if most > 0.0 { share(changed, known) / most } else { 0.0 },
+                        value: &portion(changed, known),
+                    },
+                );
+            }
+        });
+    });
+}
+
+fn by_month(html: &mut Html, rewrites: &Rewrites) {
+    let months: Vec<_> = rewrites.by_month.iter().map(|(month, tally)| (month.start(), *tally)).collect();
+    let starts: Vec<_> = months.iter().map(|(start, _)| *start).collect();
+    let axis = Axis::of(&starts, Step::Month, COLUMNS);
+    let changed = axis.sums(months.iter().map(|(start, tally)| (*start, tally.changed)));
+    let known = axis.sums(months.iter().map(|(start, tally)| (*start, tally.known)));
+    let share = |place: usize| changed[place] as f64 / known[place].max(1) as f64;
+    let most = (0..axis.len()).map(share).fold(0.0, f64::max).max(f64::MIN_POSITIVE);
+    let title = format!("Signals that changed, by the {} of their date", axis.step.as_str());
+    let highest = (0..axis.len()).max_by(|one, other| share(*one).total_cmp(&share(*other)));
+    let note = highest.map_or_else(String::new, |place| {
+        format!("At most {}, in {}.", portion(changed[place], known[place]), axis.in_words(place))
+    });
+    figure(html, &title, note, |html| {
+        Plot { id: &"plot-rewrites", label: &title, height: 96.0, columns: axis.len() }.draw(html, |canvas| {
+            for place in 0..axis.len() {
+                let area = Area::column(place, axis.len()).between(76.0 * (1.0 - share(place) / most), 76.0);
+                let (when, of) = (axis.in_words(place), grouped(known[place]));
+                let (some, share) = (grouped(changed[place]), portion(changed[place], known[place]));
+                canvas.mark("alert", area, format_args!("{when}\n{some} of {of} changed, {share}"));
+            }
+            canvas.rule("base", 76.0);
+            canvas.times(&axis, 94.0, 7);
+        });
+    });
+}
+
+fn by_ticker(html: &mut Html, rewrites: &Rewrites) {
+    let tickers = rewrites.most();
+    let Some(&(_, most, _)) = tickers.first() else { return };
+    figure(
+        html,
+        "The most rewritten tickers",
+        "Signals that changed, and their share of all of the ticker's.",
+        |html| {
+            html.element("div", &[("class", &"rows")], |html| {
+                for (place, (ticker, changed, known)) in tickers.iter().take(TICKERS).enumerate() {
+                    level(
+                        html,
+                        &Level {
+                            id: &format_args!("plot-rewritten-{place}"),
+                            name: ticker,
+                            class: "alert",
+                            share: *changed as f64 / most as f64,
+                            value: &format_args!("{}, {}", grouped(*changed), portion(*changed, *known)),
+                        },
+                    );
+                }
+            });
+            if tickers.len() > TICKERS {
+                let others = counted((tickers.len() - TICKERS) as u64, "other ticker has", "other tickers have");
+                cut(html, format_args!("{others} signals that changed too."));
+            }
+        },
+    );
+}
