@@ -41,8 +41,8 @@ pub struct Report {
     pub revisions: Revisions,
     /// What the runs did.
     pub work: Work,
-    /// How long its rows took to build; none where they were only counted.
-    pub built_in: Option<Duration>,
+    /// How long the stages took that came before this report and followed the fetching, as far as anybody knows.
+    pub stages: Vec<(&'static str, Duration)>,
     /// What else a person should know, a line each.
     pub notes: Vec<String>,
 }

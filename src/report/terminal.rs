@@ -11,7 +11,7 @@ const NARROWEST: usize = 40;
 const WIDEST: usize = 120;
 
 /// How wide the names before bars and sparklines are, and the values behind them.
-const NAME: usize = 16;
+const NAME: usize = 20;
 const VALUE: usize = 18;
 
 /// How many tickers are named.
@@ -141,13 +141,11 @@ impl Report {
         for drift in self.work.drift.iter().take(TICKERS) {
             lines.wrapped(&format!("{} ", grouped(drift.count)), &format!("{} of {}", drift.field, drift.endpoint));
         }
-        if let Some(run) = self.work.runs.first() {
-            lines.heading(format!("The newest run took {}", took(run.elapsed())));
-            let stages = self.stages();
-            let most = stages.iter().map(|(_, time)| time.as_secs_f64()).fold(1e-9, f64::max);
-            for (name, time) in stages {
-                lines.bar(name, time.as_secs_f64() / most, took(time));
-            }
+        lines.heading(self.fetched());
+        let stages = self.timed();
+        let most = stages.iter().map(|(_, time)| time.as_secs_f64()).fold(1e-9, f64::max);
+        for (name, time) in stages {
+            lines.bar(name, time.as_secs_f64() / most, took(time));
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use arrow::array::RecordBatch;
 use chrono::{DateTime, TimeDelta, Utc};
@@ -13,15 +13,12 @@ use super::scope::archived;
 use super::summary::{Published, Summary};
 use super::{blocking, progress::Stage};
 use crate::archive::{Archive, Asked, Scope, Seal, View};
-use crate::audit::Subject;
-use crate::audit::revisions::revisions;
 use crate::dataset::{self, Wide};
 use crate::error::{Error, Result};
 use crate::export::{Provenance, Publication, Stream};
-use crate::interface::Endpoint;
-use crate::plan::{Column, DatasetPlan, Format, Plan, Shape};
-use crate::report::facts::{Facts, News, Tally, Work as Done};
-use crate::report::{self, Identity, Report, Version};
+use crate::plan::{DatasetPlan, Format, Plan, Shape};
+use crate::report::facts::Tally;
+use crate::report::{self, Report, Version};
 use crate::time::{Clock, unique_name};
 
 /// How a dataset is built from the archive.
@@ -64,7 +61,7 @@ pub async fn build(plan: Plan, options: BuildOptions) -> Result<Option<Summary>>
     blocking(move || {
         let view = view(&options.archive, options.as_of)?;
         let scope = archived(&plan, &view)?;
-        let work = Work { plan: &plan, view: &view, scope: &scope, stop: &options.stop };
+        let work = Work { plan: &plan, view: &view, scope: &scope, stop: &options.stop, archived_in: None };
         match &options.target {
             Target::Stdout(format) => work.stream(*format, options.clock).map(|()| None),
             Target::Published(output) => {
@@ -109,6 +106,8 @@ pub(super) struct Work<'a> {
     pub(super) view: &'a View,
     pub(super) scope: &'a Scope,
     pub(super) stop: &'a CancellationToken,
+    /// How long it took to archive what it is built of, where that was done just before.
+    pub(super) archived_in: Option<Duration>,
 }
 
 impl Work<'_> {
@@ -145,51 +144,12 @@ impl Work<'_> {
             wide.finish(|period, regime, value, rows| publication.write_matrix(period, regime, value, rows))?;
         }
         let staged = publication.complete(self.plan)?;
-        let (name, content) = (staged.version().to_owned(), staged.content().to_owned());
-        let facts = tally.finish();
-        let report = Report {
-            built_in: Some(begun.elapsed()),
-            ..self.report(facts, Some(Version { name, built_at, content }))?
-        };
+        let version = Version { name: staged.version().to_owned(), built_at, content: staged.content().to_owned() };
+        let stages = [("archive", self.archived_in), ("dataset", Some(begun.elapsed()))];
+        let stages = stages.into_iter().filter_map(|(name, time)| Some((name, time?))).collect();
+        let report = Report { stages, ..self.report(tally.finish(), Some(version))? };
         staged.lay_beside(report::FILE, report.page().as_bytes())?;
         Ok(Published { facts: report.facts, dataset: staged.publish()?, as_of: self.view.as_of() })
-    }
-
-    /// Counts the rows of the dataset, and writes them nowhere.
-    pub(super) fn count(&self, clock: Clock) -> Result<Facts> {
-        // In the order in which they come, so that nothing has to be laid aside.
-        let dataset = DatasetPlan { sort: Column::KEY.to_vec(), ..self.plan.dataset.clone() };
-        let mut tally = Tally::new(&dataset);
-        self.rows(&dataset, scratch(clock), |rows| {
-            tally.count(&rows);
-            Ok(())
-        })?;
-        Ok(tally.finish())
-    }
-
-    /// What is to be told of the dataset, beside what was counted of its rows.
-    pub(super) fn report(&self, facts: Facts, version: Option<Version>) -> Result<Report> {
-        let news = match self.plan.of_each_ticker.contains(&Endpoint::NewsArticles) {
-            true => Some(News::of(self.view, &facts)?),
-            false => None,
-        };
-        let subject = Subject::part(self.view.clone(), self.scope.clone())?;
-        let identity = Identity {
-            name: self.plan.name.clone(),
-            description: self.plan.description.clone(),
-            version,
-            as_of: self.view.as_of(),
-            definition: self.plan.text.clone(),
-        };
-        Ok(Report {
-            identity,
-            news,
-            revisions: revisions(&subject, None, |_| Ok(()))?,
-            work: Done::of(self.view)?,
-            built_in: None,
-            notes: Vec::new(),
-            facts,
-        })
     }
 
     /// Writes the dataset to standard output.
@@ -208,7 +168,7 @@ impl Work<'_> {
     }
 
     /// Builds the rows, in order, until it is told to stop.
-    fn rows(
+    pub(super) fn rows(
         &self,
         dataset: &DatasetPlan,
         scratch: PathBuf,
@@ -231,6 +191,6 @@ impl Work<'_> {
 }
 
 /// Where rows are laid aside that are not written to a folder of outputs.
-fn scratch(clock: Clock) -> PathBuf {
+pub(super) fn scratch(clock: Clock) -> PathBuf {
     std::env::temp_dir().join(format!(".bellwether-{}", unique_name(clock.now())))
 }

@@ -122,13 +122,15 @@ async fn finish(plan: Arc<Plan>, options: Options, gathered: Gathered, begun: In
             return Err(Error::TooManyRejects { rejects: fetched.rejects, records: fetched.records, max_share, kept });
         }
         let stage = options.progress.stage("archive", 0);
+        let archiving = Instant::now();
         let run = unfinished.seal(options.clock.now())?;
+        let archived_in = Some(archiving.elapsed());
         timings.push(stage.done());
         let stage = options.progress.stage("dataset", 0);
         let archive = Archive::open(&options.archive)?;
         let as_of = newest(&archive);
         let view = View::of(archive, as_of);
-        let work = Work { plan: &plan, view: &view, scope: &scope, stop: &options.stop };
+        let work = Work { plan: &plan, view: &view, scope: &scope, stop: &options.stop, archived_in };
         let published = work.publish(&options.output, options.clock, &stage)?;
         timings.push(stage.done());
         let fetched = Fetched { run: run.path().to_owned(), changes: run.seal().changes, ..fetched };

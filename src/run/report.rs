@@ -6,14 +6,18 @@ use chrono::{DateTime, Utc};
 use tokio_util::sync::CancellationToken;
 
 use super::blocking;
-use super::build::{Work, view};
+use super::build::{Work, scratch, view};
 use super::scope::archived;
+use crate::audit::Subject;
+use crate::audit::revisions::revisions;
 use crate::definition::Found;
 use crate::error::{Error, Result};
 use crate::export::{Recorded, latest};
+use crate::interface::Endpoint;
 use crate::numbers::grouped;
-use crate::plan::{Plan, Shape};
-use crate::report::{Report, Version};
+use crate::plan::{Column, DatasetPlan, Plan, Shape};
+use crate::report::facts::{self, Facts, News, Tally};
+use crate::report::{Identity, Report, Version};
 use crate::time::Clock;
 
 /// Which dataset is told of, and how it was known.
@@ -53,7 +57,7 @@ pub async fn report(options: ReportOptions) -> Result<Report> {
         let plan = Plan::of(Found::new(format!("{}.toml", recorded.name).into(), recorded.definition.clone())?)?;
         let view = view(&options.archive, Some(options.as_of.unwrap_or(recorded.as_of)))?;
         let scope = archived(&plan, &view)?;
-        let work = Work { plan: &plan, view: &view, scope: &scope, stop: &options.stop };
+        let work = Work { plan: &plan, view: &view, scope: &scope, stop: &options.stop, archived_in: None };
         let facts = work.count(options.clock)?;
         if facts.rows == 0 {
             return Err(Error::Empty { name: plan.name });
@@ -69,6 +73,45 @@ pub async fn report(options: ReportOptions) -> Result<Report> {
         }
     })
     .await
+}
+
+impl Work<'_> {
+    /// Counts the rows of the dataset, and writes them nowhere.
+    pub(super) fn count(&self, clock: Clock) -> Result<Facts> {
+        // In the order in which they come, so that nothing has to be laid aside.
+        let dataset = DatasetPlan { sort: Column::KEY.to_vec(), ..self.plan.dataset.clone() };
+        let mut tally = Tally::new(&dataset);
+        self.rows(&dataset, scratch(clock), |rows| {
+            tally.count(&rows);
+            Ok(())
+        })?;
+        Ok(tally.finish())
+    }
+
+    /// What is to be told of the dataset, beside what was counted of its rows.
+    pub(super) fn report(&self, facts: Facts, version: Option<Version>) -> Result<Report> {
+        let news = match self.plan.of_each_ticker.contains(&Endpoint::NewsArticles) {
+            true => Some(News::of(self.view, &facts)?),
+            false => None,
+        };
+        let subject = Subject::part(self.view.clone(), self.scope.clone())?;
+        let identity = Identity {
+            name: self.plan.name.clone(),
+            description: self.plan.description.clone(),
+            version,
+            as_of: self.view.as_of(),
+            definition: self.plan.text.clone(),
+        };
+        Ok(Report {
+            identity,
+            news,
+            revisions: revisions(&subject, None, |_| Ok(()))?,
+            work: facts::Work::of(self.view)?,
+            stages: Vec::new(),
+            notes: Vec::new(),
+            facts,
+        })
+    }
 }
 
 /// Says that a version was narrowed when it was built, as far as its rows tell.

@@ -9,8 +9,9 @@ use crate::report::svg::{Area, Plot};
 /// How many stretches of time there is room for.
 const COLUMNS: usize = 72;
 
-/// How many tickers there is room for.
-const ROWS: usize = 40;
+/// How many tickers are drawn where none has gaps, and how many of those that have there is room for.
+const ROWS: usize = 20;
+const ROWS_WITH_GAPS: usize = 48;
 
 /// The height of a row, which the style gives to the names beside it.
 const ROW_HEIGHT: f64 = 16.0;
@@ -55,15 +56,15 @@ fn tickers(html: &mut Html, coverage: &Coverage) {
     let title = format!("Tickers with signals, by {}", axis.step.as_str());
     let note = format!("At most {}.", counted(most, "ticker", "tickers"));
     figure(html, &title, &note, |html| {
-        Plot { id: &"plot-tickers", label: &title, height: 76.0, columns: axis.len() }.draw(html, |canvas| {
+        Plot { id: &"plot-tickers", label: &title, height: 64.0, columns: axis.len() }.draw(html, |canvas| {
             for (place, (count, days)) in tickers.iter().zip(days).enumerate() {
-                let top = 56.0 * (1.0 - *count as f64 / most as f64);
-                let area = Area::column(place, axis.len()).between(top, 56.0);
+                let top = 44.0 * (1.0 - *count as f64 / most as f64);
+                let area = Area::column(place, axis.len()).between(top, 44.0);
                 let (count, days) = (counted(*count, "ticker", "tickers"), counted(*days, "day", "days"));
                 canvas.mark("bar", area, format_args!("{}\n{count}, {days} with signals", axis.in_words(place)));
             }
-            canvas.rule("base", 56.0);
-            canvas.times(axis, 74.0, 7);
+            canvas.rule("base", 44.0);
+            canvas.times(axis, 62.0, 7);
         });
     });
 }
@@ -71,13 +72,13 @@ fn tickers(html: &mut Html, coverage: &Coverage) {
 /// What each ticker has of what it could have.
 fn map(html: &mut Html, coverage: &Coverage) {
     let axis = &coverage.axis;
-    let shown = &coverage.rows[..coverage.rows.len().min(ROWS)];
+    let shown = &coverage.rows[..coverage.rows.len().min(coverage.incomplete().clamp(ROWS, ROWS_WITH_GAPS))];
     let title = format!("Signals of each ticker, by {}", axis.step.as_str());
     html.element("figure", &[], |html| {
         html.element("figcaption", &[], |html| {
             html.leaf("b", &[], &title);
-            html.element("span", &[], |html| {
-                html.text("Those that lack most come first. Of what could be there:");
+            html.element("span", &[("class", &"keys")], |html| {
+                html.text("Those that lack most come first. Of what could be there: ");
                 let keys =
                     [("q0", "nothing"), ("q1", "under half"), ("q2", "more"), ("q3", "over 90 %"), ("q4", "all")];
                 keys.into_iter().for_each(|(class, text)| key(html, class, text));
@@ -108,10 +109,12 @@ fn map(html: &mut Html, coverage: &Coverage) {
 
 /// An entry of the key: a swatch and what it means.
 fn key(html: &mut Html, class: &str, text: &str) {
-    html.element("svg", &[("class", &"key"), ("aria-hidden", &"true"), ("viewBox", &"0 0 10 10")], |html| {
-        html.shape("rect", &[("class", &class), ("x", &"1"), ("y", &"1"), ("width", &"8"), ("height", &"8")]);
+    html.element("span", &[], |html| {
+        html.element("svg", &[("class", &"key"), ("aria-hidden", &"true"), ("viewBox", &"0 0 10 10")], |html| {
+            html.shape("rect", &[("class", &class), ("x", &"1"), ("y", &"1"), ("width", &"8"), ("height", &"8")]);
+        });
+        html.text(text);
     });
-    html.text(text);
 }
 
 fn cells(html: &mut Html, coverage: &Coverage, shown: &[Covered], title: &str) {

@@ -31,21 +31,30 @@ impl Report {
     }
 
     fn figures(&self, html: &mut Html) {
-        let figure = |html: &mut Html, name: &str, value: &dyn Display, what: &str| {
+        let figure = |html: &mut Html, name: &str, value: &dyn Display, what: &[&str]| {
             html.element("div", &[], |html| {
-                html.leaf("dt", &[], what);
+                html.element("dt", &[], |html| {
+                    for part in what {
+                        html.leaf("span", &[("class", &"whole")], part);
+                        html.text(" ");
+                    }
+                });
                 html.leaf("dd", &[("id", &format_args!("figure-{name}"))], value);
             });
         };
         let facts = &self.facts;
         let count = |count: usize| grouped(count as u64);
+        let [from, to] = match (facts.days.first(), facts.days.last()) {
+            (Some(first), Some(last)) => [first.to_string(), format!("to {last}")],
+            _ => Default::default(),
+        };
         html.element("dl", &[("class", &"figures")], |html| {
-            figure(html, "rows", &grouped(facts.rows), "signals");
-            figure(html, "tickers", &count(facts.tickers.len()), "tickers");
-            figure(html, "days", &count(facts.days.len()), &format!("days, {}", facts.range()));
-            figure(html, "pairs", &count(facts.pairs.len()), "pairs of period and regime");
+            figure(html, "rows", &grouped(facts.rows), &["signals"]);
+            figure(html, "tickers", &count(facts.tickers.len()), &["tickers"]);
+            figure(html, "days", &count(facts.days.len()), &["days,", &from, &to]);
+            figure(html, "pairs", &count(facts.pairs.len()), &["pairs of period", "and regime"]);
             if let Some(news) = &self.news {
-                figure(html, "articles", &grouped(news.articles), "articles about them");
+                figure(html, "articles", &grouped(news.articles), &["articles", "about them"]);
             }
         });
     }

@@ -154,11 +154,11 @@ fn multiple(html: &mut Html, pair: &OfPair, said: &[Said], axis: &Axis, (low, hi
                 let (top, bottom) = SHARE;
                 let area = Area { width: 1.0 / axis.len() as f64, ..Area::column(place, axis.len()) };
                 let edge = bottom - share * (bottom - top);
-                canvas.ground("sell", area.between(top, edge));
+                canvas.ground("sell flush", area.between(top, edge));
                 let (when, rows) = (axis.in_words(place), grouped(said.rows));
                 let (buys, mean) = (portion(said.buys, said.rows), said.mean_confidence().unwrap_or_default());
                 canvas.mark(
-                    "buy",
+                    "buy flush",
                     area.between(edge, bottom),
                     format_args!("{when}\n{buys} of {rows} buy\nconfidence {mean:.3}"),
                 );
