@@ -17,6 +17,8 @@ mod page;
 mod policy;
 mod svg;
 mod terminal;
+#[cfg(test)]
+mod tests;
 
 use std::time::Duration;
 

@@ -4,7 +4,7 @@ use std::fmt::{Display, Write};
 
 use super::Report;
 use super::facts::{Axis, Bins, Histogram, OfPair, Step};
-use crate::numbers::{counted, grouped, portion, took};
+use crate::numbers::{counted, grouped, percent, portion, took};
 
 /// The narrowest and the widest that lines are made for.
 const NARROWEST: usize = 40;
@@ -121,10 +121,9 @@ impl Report {
             return;
         }
         let signals = &self.revisions.signals;
-        let share = |changed: u64, known: u64| changed as f64 / known.max(1) as f64;
-        let most = signals.ages().map(|(_, changed, known)| share(changed, known)).fold(f64::MIN_POSITIVE, f64::max);
-        for (age, changed, known) in signals.ages() {
-            lines.bar(&format!("aged {age}"), share(changed, known) / most, portion(changed, known));
+        let most = signals.ages().map(|(_, rate)| rate).fold(f64::MIN_POSITIVE, f64::max);
+        for (age, rate) in signals.ages() {
+            lines.bar(&format!("aged {age}"), rate / most, percent(rate));
         }
         let tickers = signals.most();
         let most = tickers.first().map_or(1, |(_, changed, _)| *changed);

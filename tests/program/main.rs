@@ -15,6 +15,7 @@ mod model;
 mod operations;
 mod progress;
 mod refusals;
+mod reports;
 mod runs;
 mod secrets;
 mod service;

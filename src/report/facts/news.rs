@@ -1,7 +1,7 @@
 //! Counts the articles about the tickers of a dataset.
 
 use std::cmp::Ordering;
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 
 use arrow::array::{Array, AsArray, RecordBatch};
 use arrow::datatypes::{Float64Type, Int32Type, TimestampMicrosecondType};
@@ -23,8 +23,8 @@ pub struct News {
     pub articles: u64,
     /// How many have no score.
     pub unscored: u64,
-    /// How many tickers they are about.
-    pub tickers: usize,
+    /// The tickers that they are about.
+    pub tickers: BTreeSet<String>,
     /// How many there are of each day that has any.
     pub days: BTreeMap<NaiveDate, u64>,
     /// Their scores.
@@ -75,22 +75,18 @@ impl News {
         let dates = column("date").as_primitive::<TimestampMicrosecondType>().values();
         let scores = column("score").as_primitive::<Float64Type>();
         let (titles, links) = (column("title").as_string::<i32>(), column("link").as_string::<i32>());
-        let mut last: Option<(usize, bool)> = None;
+        let mut last = None;
         for row in 0..articles.num_rows() {
             let key = symbols.keys().value(row) as usize;
-            let is_new = last.is_none_or(|(of, _)| of != key);
-            if is_new {
-                last = Some((key, false));
-            }
             let date = DateTime::from_timestamp_micros(dates[row]).map(|date| date.date_naive());
             let Some(date) = date.filter(|date| days.contains(date)) else { continue };
             let name = names.value(key);
             if !tickers.contains(name) {
                 continue;
             }
-            if let Some((_, is_counted @ false)) = &mut last {
-                *is_counted = true;
-                self.tickers += 1;
+            // Articles come ticker by ticker.
+            if last.replace(key) != Some(key) && !self.tickers.contains(name) {
+                self.tickers.insert(name.to_owned());
             }
             self.articles += 1;
             *self.days.entry(date).or_default() += 1;

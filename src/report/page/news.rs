@@ -7,8 +7,8 @@ use crate::report::Report;
 use crate::report::facts::{Axis, Facts, Headline, Histogram, InWindow, News, Step};
 use crate::report::svg::{Area, Plot};
 
-/// How many stretches of time there is room for: five years of weeks.
-const COLUMNS: usize = 270;
+/// How many stretches of time there is room for: five years of weeks, and some.
+const COLUMNS: usize = 300;
 
 impl Report {
     pub(super) fn articles(&self, html: &mut Html) {
@@ -57,7 +57,8 @@ impl News {
             0 => String::new(),
             count => format!(", {} without a score", grouped(count)),
         };
-        let (tickers, all) = (grouped(self.tickers as u64), counted(facts.tickers.len() as u64, "ticker", "tickers"));
+        let (tickers, all) =
+            (grouped(self.tickers.len() as u64), counted(facts.tickers.len() as u64, "ticker", "tickers"));
         format!(
             "{} about {tickers} of {all}{unscored}, dated {}, as they were known last.",
             counted(self.articles, "article", "articles"),

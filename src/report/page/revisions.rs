@@ -3,7 +3,7 @@
 use super::{Html, Level, Topic, cut, figure, level, section};
 use crate::audit::revisions::{Age, Rewrites};
 use crate::interface::Ticker;
-use crate::numbers::{counted, grouped, portion};
+use crate::numbers::{counted, grouped, percent};
 use crate::report::Report;
 use crate::report::facts::{Axis, Step};
 use crate::report::svg::{Area, Plot};
@@ -49,7 +49,10 @@ impl Report {
         let signals = &self.revisions.signals.total;
         match (self.is_rewritten(), self.work.runs.len()) {
             (true, _) => {
-                format!("{} of the signals changed after they were first seen", portion(signals.changed, signals.known))
+                format!(
+                    "{} of the signals changed after they were first seen",
+                    percent(share(signals.changed, signals.known))
+                )
             }
             (false, 1) => "There is one run: nothing can have changed yet".to_owned(),
             (false, _) => "Nothing was rewritten".to_owned(),
@@ -66,10 +69,15 @@ impl Rewrites {
         tickers
     }
 
-    /// By age, the cells that changed and those that there are.
-    pub(in crate::report) fn ages(&self) -> impl Iterator<Item = (Age, u64, u64)> {
-        self.by_age.iter().map(|(age, tally)| (*age, tally.changed, tally.known))
+    /// By age, the share of the cells that changed.
+    pub(in crate::report) fn ages(&self) -> impl Iterator<Item = (Age, f64)> {
+        self.by_age.iter().map(|(age, tally)| (*age, tally.rate().unwrap_or_default()))
     }
+}
+
+/// A share of something that there may be none of.
+fn share(some: u64, all: u64) -> f64 {
+    some as f64 / all.max(1) as f64
 }
 
 /// What changed, in a line.
@@ -88,17 +96,16 @@ fn by_age(html: &mut Html, rewrites: &Rewrites, what: &'static str) {
     let note = "The share of the cells of an age that changed when they had it.";
     figure(html, format_args!("How old {what} were when they changed"), note, |html| {
         html.element("div", &[("class", &"rows")], |html| {
-            let share = |changed: u64, known: u64| changed as f64 / known.max(1) as f64;
-            let most = rewrites.ages().map(|(_, changed, known)| share(changed, known)).fold(0.0, f64::max);
-            for (place, (age, changed, known)) in rewrites.ages().enumerate() {
+            let most = rewrites.ages().map(|(_, rate)| rate).fold(f64::MIN_POSITIVE, f64::max);
+            for (place, (age, rate)) in rewrites.ages().enumerate() {
                 level(
                     html,
                     &Level {
                         id: &format_args!("plot-age-{what}-{place}"),
                         name: &age,
                         class: "alert",
-                        share: if most > 0.0 { share(changed, known) / most } else { 0.0 },
-                        value: &portion(changed, known),
+                        share: rate / most,
+                        value: &percent(rate),
                     },
                 );
             }
@@ -112,20 +119,19 @@ fn by_month(html: &mut Html, rewrites: &Rewrites) {
     let axis = Axis::of(&starts, Step::Month, COLUMNS);
     let changed = axis.sums(months.iter().map(|(start, tally)| (*start, tally.changed)));
     let known = axis.sums(months.iter().map(|(start, tally)| (*start, tally.known)));
-    let share = |place: usize| changed[place] as f64 / known[place].max(1) as f64;
-    let most = (0..axis.len()).map(share).fold(0.0, f64::max).max(f64::MIN_POSITIVE);
+    let rate = |place: usize| share(changed[place], known[place]);
+    let most = (0..axis.len()).map(rate).fold(0.0, f64::max).max(f64::MIN_POSITIVE);
     let title = format!("Signals that changed, by the {} of their date", axis.step.as_str());
-    let highest = (0..axis.len()).max_by(|one, other| share(*one).total_cmp(&share(*other)));
-    let note = highest.map_or_else(String::new, |place| {
-        format!("At most {}, in {}.", portion(changed[place], known[place]), axis.in_words(place))
-    });
+    let highest = (0..axis.len()).max_by(|one, other| rate(*one).total_cmp(&rate(*other)));
+    let note = highest
+        .map_or_else(String::new, |place| format!("At most {}, in {}.", percent(rate(place)), axis.in_words(place)));
     figure(html, &title, note, |html| {
         Plot { id: &"plot-rewrites", label: &title, height: 96.0, columns: axis.len() }.draw(html, |canvas| {
             for place in 0..axis.len() {
-                let area = Area::column(place, axis.len()).between(76.0 * (1.0 - share(place) / most), 76.0);
+                let area = Area::column(place, axis.len()).between(76.0 * (1.0 - rate(place) / most), 76.0);
                 let (when, of) = (axis.in_words(place), grouped(known[place]));
-                let (some, share) = (grouped(changed[place]), portion(changed[place], known[place]));
-                canvas.mark("alert", area, format_args!("{when}\n{some} of {of} changed, {share}"));
+                let (some, rate) = (grouped(changed[place]), percent(rate(place)));
+                canvas.mark("alert", area, format_args!("{when}\n{some} of {of} changed, {rate}"));
             }
             canvas.rule("base", 76.0);
             canvas.times(&axis, 94.0, 7);
@@ -150,7 +156,7 @@ fn by_ticker(html: &mut Html, rewrites: &Rewrites) {
                             name: ticker,
                             class: "alert",
                             share: *changed as f64 / most as f64,
-                            value: &format_args!("{}, {}", grouped(*changed), portion(*changed, *known)),
+                            value: &format_args!("{}, {}", grouped(*changed), percent(share(*changed, *known))),
                         },
                     );
                 }
