@@ -39,8 +39,9 @@ pub struct Report {
     pub facts: Facts,
     /// The articles about its tickers; none where it takes no news.
     pub news: Option<News>,
-    /// What the vendor did to the past of its signals and news.
-    pub revisions: Revisions,
+    /// What the vendor did to the past of its signals and news; none where one run is all that there is, before whose
+    /// end nothing can have changed.
+    pub revisions: Option<Revisions>,
     /// What the runs did.
     pub work: Work,
     /// How long the stages took that came before this report and followed the fetching, as far as anybody knows.

@@ -4,10 +4,11 @@ use std::fmt::{Display, Write};
 
 use super::Report;
 use super::facts::{Axis, Bins, Histogram, OfPair, Step};
+use crate::audit::revisions::Revisions;
 use crate::numbers::{counted, grouped, percent, portion, took};
 
 /// The narrowest and the widest that lines are made for.
-const NARROWEST: usize = 40;
+const NARROWEST: usize = 50;
 const WIDEST: usize = 120;
 
 /// How wide the names before bars and sparklines are, and the values behind them.
@@ -117,10 +118,7 @@ impl Report {
 
     fn rewrites_in_lines(&self, lines: &mut Lines) {
         lines.heading(self.rewritten());
-        if !self.is_rewritten() {
-            return;
-        }
-        let signals = &self.revisions.signals;
+        let Some(Revisions { signals, .. }) = self.changes() else { return };
         let most = signals.ages().map(|(_, rate)| rate).fold(f64::MIN_POSITIVE, f64::max);
         for (age, rate) in signals.ages() {
             lines.bar(&format!("aged {age}"), rate / most, percent(rate));

@@ -9,7 +9,7 @@ use super::blocking;
 use super::build::{Work, scratch, view};
 use super::scope::archived;
 use crate::audit::Subject;
-use crate::audit::revisions::revisions;
+use crate::audit::revisions::{Revisions, revisions};
 use crate::definition::Found;
 use crate::error::{Error, Result};
 use crate::export::{Recorded, latest};
@@ -94,7 +94,6 @@ impl Work<'_> {
             true => Some(News::of(self.view, &facts)?),
             false => None,
         };
-        let subject = Subject::part(self.view.clone(), self.scope.clone())?;
         let identity = Identity {
             name: self.plan.name.clone(),
             description: self.plan.description.clone(),
@@ -105,12 +104,24 @@ impl Work<'_> {
         Ok(Report {
             identity,
             news,
-            revisions: revisions(&subject, None, |_| Ok(()))?,
+            revisions: self.revisions()?,
             work: facts::Work::of(self.view)?,
             stages: Vec::new(),
             notes: Vec::new(),
             facts,
         })
+    }
+
+    /// What the vendor did to its past, where more than one run can tell.
+    fn revisions(&self) -> Result<Option<Revisions>> {
+        let mut runs = self.view.archive().runs().iter().filter(|run| run.seal().started_at <= self.view.as_of());
+        if let (Some(first), None) = (runs.next(), runs.next())
+            && first.seal().replaces.is_empty()
+        {
+            return Ok(None);
+        }
+        let subject = Subject::part(self.view.clone(), self.scope.clone())?;
+        revisions(&subject, None, |_| Ok(())).map(Some)
     }
 }
 

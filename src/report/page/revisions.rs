@@ -1,7 +1,7 @@
 //! What the vendor did to its past.
 
 use super::{Html, Level, Topic, cut, figure, level, section};
-use crate::audit::revisions::{Age, Rewrites};
+use crate::audit::revisions::{Age, Revisions, Rewrites};
 use crate::interface::Ticker;
 use crate::numbers::{counted, grouped, percent};
 use crate::report::Report;
@@ -16,46 +16,43 @@ const TICKERS: usize = 10;
 
 impl Report {
     pub(super) fn rewrites(&self, html: &mut Html) {
-        let revisions = &self.revisions;
-        let asides = match self.is_rewritten() {
-            true => vec![tally(&revisions.signals, "signals"), tally(&revisions.articles, "scores of articles")],
-            false if self.work.runs.len() == 1 => {
-                vec!["What a vendor does to its past shows from the second run on.".to_owned()]
+        let asides = match (self.changes(), &self.revisions) {
+            (Some(changes), _) => {
+                vec![tally(&changes.signals, "signals"), tally(&changes.articles, "scores of articles")]
             }
-            false => Vec::new(),
+            (None, None) => vec!["What a vendor does to its past shows from the second run on.".to_owned()],
+            (None, Some(_)) => Vec::new(),
         };
         let topic = Topic { id: "rewrites", heading: "The rewritten past", finding: self.rewritten(), asides: &asides };
         section(html, &topic, |html| {
-            if self.is_rewritten() {
+            if let Some(Revisions { signals, articles, .. }) = self.changes() {
                 html.element("div", &[("class", &"pair")], |html| {
-                    by_age(html, &revisions.signals, "signals");
-                    if revisions.articles.total.known > 0 {
-                        by_age(html, &revisions.articles, "articles");
+                    by_age(html, signals, "signals");
+                    if articles.total.known > 0 {
+                        by_age(html, articles, "articles");
                     }
                 });
-                by_month(html, &revisions.signals);
-                by_ticker(html, &revisions.signals);
+                by_month(html, signals);
+                by_ticker(html, signals);
             }
         });
     }
 
-    /// Whether anything of the past was changed.
-    pub(in crate::report) fn is_rewritten(&self) -> bool {
-        self.revisions.signals.total.changed + self.revisions.articles.total.changed > 0
+    /// What was changed of the past, if anything was.
+    pub(in crate::report) fn changes(&self) -> Option<&Revisions> {
+        self.revisions.as_ref().filter(|found| found.signals.total.changed + found.articles.total.changed > 0)
     }
 
     /// What became of the past, in a line.
     pub(in crate::report) fn rewritten(&self) -> String {
-        let signals = &self.revisions.signals.total;
-        match (self.is_rewritten(), self.work.runs.len()) {
-            (true, _) => {
-                format!(
-                    "{} of the signals changed after they were first seen",
-                    percent(share(signals.changed, signals.known))
-                )
+        match (self.changes(), &self.revisions) {
+            (Some(changes), _) => {
+                let total = &changes.signals.total;
+                let rate = percent(total.rate().unwrap_or_default());
+                format!("{rate} of the signals changed after they were first seen")
             }
-            (false, 1) => "There is one run: nothing can have changed yet".to_owned(),
-            (false, _) => "Nothing was rewritten".to_owned(),
+            (None, None) => "There is one run: nothing can have changed yet".to_owned(),
+            (None, Some(_)) => "Nothing was rewritten".to_owned(),
         }
     }
 }
