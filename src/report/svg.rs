@@ -58,6 +58,18 @@ pub(super) enum Anchor {
     End,
 }
 
+impl Anchor {
+    /// The spot of a text at this end, or the middle, of a plot.
+    pub(super) fn at(self, y: f64) -> Spot {
+        let x = match self {
+            Self::Start => 0.0,
+            Self::Middle => 0.5,
+            Self::End => 1.0,
+        };
+        Spot { x, y, anchor: self }
+    }
+}
+
 /// Where a text stands.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Spot {
@@ -208,7 +220,7 @@ fn labels(axis: &Axis) -> Vec<(usize, String)> {
     }
     let month = |place: usize| (year(axis.starts[place]), axis.starts[place].month());
     let begins = |place: &usize| *place == 0 || month(*place) != month(place - 1);
-    (0..axis.len()).filter(begins).map(|place| (place, axis.starts[place].format("%b %y").to_string())).collect()
+    (0..axis.len()).filter(begins).map(|place| (place, axis.starts[place].format("%b ’%y").to_string())).collect()
 }
 
 /// A share of the width.

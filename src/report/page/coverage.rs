@@ -78,7 +78,7 @@ fn map(html: &mut Html, coverage: &Coverage) {
         html.element("figcaption", &[], |html| {
             html.leaf("b", &[], &title);
             html.element("span", &[("class", &"keys")], |html| {
-                html.text("Those that lack most come first. Of what could be there: ");
+                html.text("Those that lack most first. There is: ");
                 let keys =
                     [("q0", "nothing"), ("q1", "under half"), ("q2", "more"), ("q3", "over 90 %"), ("q4", "all")];
                 keys.into_iter().for_each(|(class, text)| key(html, class, text));

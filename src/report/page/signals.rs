@@ -3,8 +3,8 @@
 use super::{Html, Topic, cut, figure, section};
 use crate::numbers::{grouped, portion};
 use crate::report::Report;
-use crate::report::facts::{Axis, Histogram, OfPair, Said, Step};
-use crate::report::svg::{Anchor, Area, Canvas, Plot, Spot};
+use crate::report::facts::{Axis, Bins, Histogram, OfPair, Said, Step};
+use crate::report::svg::{Anchor, Area, Canvas, Plot};
 
 /// How many stretches of time there is room for in a plot of one pair, and how many in one of a hundred.
 const COLUMNS: usize = 64;
@@ -100,8 +100,9 @@ impl Report {
                             format_args!("confidence {}\n{} sells", of_sells.edges(bin), grouped(*count)),
                         );
                     }
-                    canvas.text("name-buy", start(14.0), format_args!("{} buys", grouped(buys.count())));
-                    canvas.text("name-sell", start(178.0), format_args!("{} sells", grouped(sells.count())));
+                    let side = emptier_side([&of_buys, &of_sells]);
+                    canvas.text("name-buy", side.at(14.0), format_args!("{} buys", grouped(buys.count())));
+                    canvas.text("name-sell", side.at(178.0), format_args!("{} sells", grouped(sells.count())));
                     quarters(canvas, of_buys.range(), 200.0);
                 });
             });
@@ -109,8 +110,13 @@ impl Report {
     }
 }
 
-fn start(y: f64) -> Spot {
-    Spot { x: 0.0, y, anchor: Anchor::Start }
+/// The end of a plot that has fewer marks near it: there is room for a name.
+fn emptier_side(bins: [&Bins; 2]) -> Anchor {
+    let third = bins[0].counts.len() / 3;
+    let near = |counts: &[u64]| counts.iter().sum::<u64>();
+    let left: u64 = bins.iter().map(|bins| near(&bins.counts[..third])).sum();
+    let right: u64 = bins.iter().map(|bins| near(&bins.counts[bins.counts.len() - third..])).sum();
+    if left <= right { Anchor::Start } else { Anchor::End }
 }
 
 /// The values at the ends, the middle and the quarters of a scale.
