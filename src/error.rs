@@ -11,6 +11,7 @@ use std::path::PathBuf;
 use chrono::{DateTime, Utc};
 
 use crate::interface::ValidationFault;
+use crate::numbers::percent;
 use crate::problem::Problems;
 use crate::time::to_record;
 
@@ -22,6 +23,9 @@ pub const EXIT_USAGE: u8 = 2;
 
 /// The exit code for a service that does not answer now: the same command goes on later.
 pub const EXIT_LATER: u8 = 75;
+
+/// The exit code for an answer that was asked to be a failure: more was rewritten than may be, or versions differ.
+pub const EXIT_FOUND: u8 = 3;
 
 /// A reason of another crate, kept for `source()`.
 pub type Reason = Box<dyn std::error::Error + Send + Sync>;
@@ -68,6 +72,13 @@ pub enum Error {
         path: PathBuf,
         /// Why.
         source: io::Error,
+    },
+
+    /// A file that is there already, where an answer would be written.
+    #[error("`{}` is there already", path.display())]
+    Exists {
+        /// The file.
+        path: PathBuf,
     },
 
     /// Something of somebody else's that stands where a file or folder would be written.
@@ -144,6 +155,15 @@ pub enum Error {
         path: PathBuf,
     },
 
+    /// A dataset that was never published.
+    #[error("no dataset {}in `{}`", name.as_ref().map_or_else(String::new, |name| format!("`{name}` ")), datasets.display())]
+    NoDataset {
+        /// What was asked for; none for any.
+        name: Option<String>,
+        /// The folder of datasets.
+        datasets: PathBuf,
+    },
+
     /// An archive that knows nothing of what a definition asks for.
     #[error("the archive has nothing of what `{name}` asks for")]
     NothingArchived {
@@ -190,6 +210,55 @@ pub enum Error {
         name: String,
         /// In how many trials.
         count: usize,
+    },
+
+    /// A version of a dataset that is not there.
+    #[error("no version `{given}` in `{}`", datasets.display())]
+    NoVersion {
+        /// What was asked for.
+        given: String,
+        /// Where it was looked for.
+        datasets: PathBuf,
+        /// Those that could have been meant.
+        known: Vec<String>,
+    },
+
+    /// A version of a dataset that has matrices where rows are needed.
+    #[error("`{}` is wide: its matrices have no rows that could be compared", path.display())]
+    Wide {
+        /// Its folder.
+        path: PathBuf,
+    },
+
+    /// Versions of datasets with other columns.
+    #[error(
+        "`{before}` and `{after}` have different columns: {only_before} only in the one, {only_after} only in the other"
+    )]
+    OtherColumns {
+        /// The one.
+        before: String,
+        /// The other.
+        after: String,
+        /// The columns of the one alone.
+        only_before: String,
+        /// The columns of the other alone.
+        only_after: String,
+    },
+
+    /// Rows that cannot be compared.
+    #[error("cannot compare the rows of two versions")]
+    Compare {
+        /// Why.
+        source: Reason,
+    },
+
+    /// More of the past that was rewritten than may be.
+    #[error("{} of what was known was rewritten since, more than {}", percent(*found), percent(*allowed))]
+    Rewritten {
+        /// The share that was found.
+        found: f64,
+        /// The share that may be.
+        allowed: f64,
     },
 
     /// The standard output that is gone: its reader has seen enough.
@@ -388,6 +457,19 @@ impl Error {
             Self::Write { source, .. } if source.kind() == io::ErrorKind::StorageFull => {
                 &"free some space and run it again; what was published before is untouched"
             }
+            Self::NoVersion { known, .. } if known.is_empty() => &"publish one first: `bellwether run NAME`",
+            Self::NoVersion { known, .. } => {
+                let some: Vec<&str> = known.iter().take(8).map(String::as_str).collect();
+                return Some(format!("there is {}; or name the folder of a version", some.join(", ")));
+            }
+            Self::Wide { .. } => &"build both with `layout = \"long\"` and compare these; they have the same values",
+            Self::OtherColumns { .. } => {
+                &"build both from one definition: `bellwether build NAME --as-of INSTANT` gives the earlier state its columns"
+            }
+            Self::Exists { .. } => &"move it away, or name another file with `--output`",
+            Self::Rewritten { .. } => {
+                &"`--format csv --output FILE` writes the changed cells; `--fail-above` allows for more"
+            }
             Self::Occupied { .. } => &"move it away, or choose another folder with `--output`",
             Self::TooManyFolders { column, .. } => {
                 return Some(format!("sort by `{column}` first, or take it out of `partition_by`"));
@@ -401,6 +483,7 @@ impl Error {
             Self::NoArchive { .. } | Self::NothingArchived { .. } => {
                 &"run it first: `bellwether run NAME`; or name the archive with `--archive`"
             }
+            Self::NoDataset { .. } => &"publish it first: `bellwether run NAME`; or name the folder with `--output`",
             Self::TooEarly { .. } => &"`bellwether runs` says which instants there are",
             Self::MissingRun { .. } => {
                 &"put it back from a copy: later runs hold only what changed since; or move the archive away"
@@ -424,6 +507,7 @@ impl Error {
             }
             Self::Told { code } => *code,
             Self::Later { .. } => EXIT_LATER,
+            Self::Rewritten { .. } => EXIT_FOUND,
             Self::Interrupted => 130,
             _ => 1,
         }

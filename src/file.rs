@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
 use crate::error::{Error, Reason, Result};
+use crate::time::random;
 
 /// A folder that is being written: it lives under a hidden name, and goes away with everything in it unless it is
 /// published.
@@ -161,6 +162,23 @@ pub fn write_bytes(path: &Path, bytes: &[u8]) -> Result<()> {
     let mut file = create(path)?;
     file.write_all(bytes).map_err(|source| Error::Write { path: path.to_owned(), source })?;
     sync(&file, path)
+}
+
+/// Writes a file in the place of the one that is there, if any, whole or not at all.
+///
+/// # Errors
+///
+/// When it cannot be written.
+pub fn replace(path: &Path, bytes: &[u8]) -> Result<()> {
+    let name = path.file_name().map(|name| name.to_string_lossy()).unwrap_or_default();
+    let hidden = path.with_file_name(format!(".{name}-{:016x}", random()));
+    let written = write_bytes(&hidden, bytes)
+        .and_then(|()| fs::rename(&hidden, path).map_err(|source| Error::Write { path: path.to_owned(), source }));
+    if written.is_err() {
+        // Best effort: it is hidden, and no reader takes it for anything.
+        let _ = fs::remove_file(&hidden);
+    }
+    written
 }
 
 /// What a file of rows is, so that a reader can tell whether it still is.

@@ -13,7 +13,7 @@
 //!
 //! A stage knows the plan, the interface and the leaves, never its neighbour: [`run`] wires them, and [`cli`] is how
 //! people start it. Beside the corridor stand [`serve`], which answers the service's own interface, and [`audit`], which
-//! asks questions of the archive.
+//! asks questions of the archive, and [`report`], which draws pages from answers.
 //!
 //! | room | what it is for |
 //! |---|---|
@@ -26,11 +26,12 @@
 //! | [`dataset`] | features of the news, joined to signals without look-ahead |
 //! | [`export`] | files that appear whole |
 //! | [`audit`] | does the future reach the past? |
+//! | [`report`] | what a dataset holds, on a page and in a terminal |
 //! | [`serve`] | the service's interface, answered from a demo universe |
 //! | [`run`] | wires the stages |
 //! | [`cli`] | the commands |
 //!
-//! The leaves import none of these: [`error`], [`problem`], [`secret`], [`time`], [`file`](mod@file), and [`tables`], the columns
+//! The leaves import none of these: [`error`], [`problem`], [`secret`], [`time`], [`file`](mod@file), the spelling of numbers, and [`tables`], the columns
 //! that travel between the stages.
 //!
 //! ```
@@ -64,8 +65,10 @@ pub mod fetch;
 pub mod file;
 pub mod interface;
 pub mod meter;
+mod numbers;
 pub mod plan;
 pub mod problem;
+pub mod report;
 pub mod run;
 pub mod secret;
 pub mod serve;

@@ -141,6 +141,29 @@ impl Cells {
         (told, from, until)
     }
 
+    /// The rows that say something else of their cell than the row before, up to an instant, and where those of each cell
+    /// begin and end among them.
+    pub(super) fn turns(&self, as_of_micros: i64) -> (Vec<u32>, Vec<Range<usize>>) {
+        let seen = observed(&self.rows);
+        let (mut turns, mut bounds) = (Vec::with_capacity(self.order.len()), Vec::with_capacity(self.bounds.len()));
+        for cell in &self.bounds {
+            let start = turns.len();
+            let mut last: Option<u32> = None;
+            let rows = self.order[cell.clone()].iter().copied();
+            for row in rows.take_while(|&row| seen.value(row as usize) <= as_of_micros) {
+                let said = (!self.withdrawn[row as usize]).then_some(row);
+                if !self.is_same(last, said) {
+                    turns.push(row);
+                    last = said;
+                }
+            }
+            if turns.len() > start {
+                bounds.push(start..turns.len());
+            }
+        }
+        (turns, bounds)
+    }
+
     /// The latest values of all cells that were not withdrawn, in the columns and the order of the table's rows.
     pub(super) fn latest(&self) -> Result<RecordBatch, ArrowError> {
         let mut rows: Vec<u32> = self.known(i64::MAX).filter_map(|known| known.latest).collect();

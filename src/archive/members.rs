@@ -12,7 +12,7 @@ use super::listings::{self, Listing};
 use super::remembered::Name;
 use super::view::Scope;
 use crate::error::{Error, Result};
-use crate::interface::Ticker;
+use crate::interface::{Sector, Ticker};
 use crate::plan::{Filter, Request};
 use crate::tables::{Change, SeriesKey};
 
@@ -45,6 +45,28 @@ pub(super) fn listed(archive: &Archive, as_of: DateTime<Utc>, requests: &BTreeSe
     let is_listed = |events: &Events| listed_last_by(events, |request| requests.contains(request));
     let events = events(archive, as_of)?;
     Ok(events.into_iter().filter(|(_, events)| is_listed(events)).map(|(key, _)| key.ticker).collect())
+}
+
+/// The sector of each ticker that the histories of a sector list, or listed last; the first by name where several do.
+pub(super) fn sectors(archive: &Archive, as_of: DateTime<Utc>) -> Result<HashMap<Ticker, Sector>> {
+    let mut found: HashMap<Ticker, (bool, DateTime<Utc>, Sector)> = HashMap::new();
+    for (key, events) in events(archive, as_of)? {
+        for (request, (seen, change)) in events {
+            let Some(sector) = Request::sector_of(&request).and_then(|name| name.parse::<Sector>().ok()) else {
+                continue;
+            };
+            let is_listed = change == Change::Added;
+            let is_better = |(listed, last, known): &(bool, DateTime<Utc>, Sector)| match (is_listed, *listed) {
+                (true, true) => sector < *known,
+                (false, false) => (seen, known) > (*last, &sector),
+                (is_listed, _) => is_listed,
+            };
+            if found.get(&key.ticker).is_none_or(is_better) {
+                found.insert(key.ticker.clone(), (is_listed, seen, sector));
+            }
+        }
+    }
+    Ok(found.into_iter().map(|(ticker, (_, _, sector))| (ticker, sector)).collect())
 }
 
 /// The requests of a run, in words, and when they were answered.

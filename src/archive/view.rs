@@ -3,7 +3,7 @@
 //! It is a filter over the sealed runs, `observed_at` at or before the instant, and a fold over the observations of each
 //! cell. It goes through the archive some whole tickers at a time.
 
-use std::collections::{BTreeSet, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::{Arc, LazyLock};
 
 use arrow::array::{
@@ -14,13 +14,14 @@ use arrow::datatypes::{DataType, Field, Schema, SchemaRef, TimestampMicrosecondT
 use arrow::error::ArrowError;
 use chrono::{DateTime, TimeDelta, Utc};
 
+use super::REJECTS;
 use super::cells::{Cells, Known, changes, observed};
 use super::index::{Archive, SealedRun};
 use super::keys;
-use super::members::{listed, members, requests_of};
+use super::members::{listed, members, requests_of, sectors};
 use super::merged::Merged;
 use crate::error::{Error, Result};
-use crate::interface::{Endpoint, Ticker};
+use crate::interface::{Endpoint, Sector, Ticker};
 use crate::plan::{Filter, Vintage};
 use crate::tables::{Change, SeriesKey, Slab, Table, instant};
 use crate::trace::work;
@@ -63,6 +64,11 @@ impl View {
         self.as_of
     }
 
+    /// The archive.
+    pub fn archive(&self) -> &Archive {
+        &self.archive
+    }
+
     /// The runs that had begun by then, in the order in which they were sealed.
     pub fn runs(&self) -> impl Iterator<Item = &str> {
         self.begun().map(SealedRun::name)
@@ -79,6 +85,35 @@ impl View {
     /// When a run cannot be read.
     pub fn listed(&self, requests: &BTreeSet<String>) -> Result<BTreeSet<Ticker>> {
         listed(&self.archive, self.as_of, requests)
+    }
+
+    /// The series of signals that a scope takes.
+    ///
+    /// # Errors
+    ///
+    /// When a run cannot be read.
+    pub fn members(&self, scope: &Scope) -> Result<HashSet<SeriesKey>> {
+        members(&self.archive, self.as_of, scope)
+    }
+
+    /// What could not be typed, in the columns of [`Reject::schema`](crate::tables::Reject::schema): all that the runs set aside that had begun by then.
+    pub fn rejects(&self) -> impl Iterator<Item = Result<RecordBatch>> {
+        self.begun().flat_map(|run| {
+            let (rows, error) = match run.rows(REJECTS) {
+                Ok(rows) => (Some(rows), None),
+                Err(error) => (None, Some(Err(error))),
+            };
+            rows.into_iter().flatten().chain(error)
+        })
+    }
+
+    /// The sector of each ticker that the histories of a sector list, or listed last.
+    ///
+    /// # Errors
+    ///
+    /// When a run cannot be read.
+    pub fn sectors(&self) -> Result<HashMap<Ticker, Sector>> {
+        sectors(&self.archive, self.as_of)
     }
 
     /// When one of some requests, in words, was last answered; none when none of them ever was.
@@ -153,7 +188,7 @@ impl View {
         Ok(std::iter::from_fn(move || slab().transpose()))
     }
 
-    fn merged(&self, table: Table) -> Result<Merged> {
+    pub(super) fn merged(&self, table: Table) -> Result<Merged> {
         Merged::open(table, self.begun())
     }
 

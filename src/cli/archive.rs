@@ -4,7 +4,7 @@ use super::folders::Folders;
 use super::say;
 use crate::archive::{compact, prune};
 use crate::error::Result;
-use crate::run::grouped;
+use crate::numbers::grouped;
 use crate::time::Clock;
 
 /// Keep the archive small: merge old runs, and remove those that were merged.

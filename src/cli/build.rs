@@ -2,13 +2,13 @@
 
 use std::collections::BTreeSet;
 use std::io::{self, IsTerminal};
-use std::str::FromStr;
 
-use chrono::{DateTime, NaiveDate, NaiveTime, SubsecRound, Utc};
+use chrono::{DateTime, NaiveDate, Utc};
 
 use super::folders::Folders;
 use super::log::{LogForm, LogLevel};
 use super::timings::Timings;
+use super::typed::{instant, known, usage, worded};
 use super::{interruptible, log, say};
 use crate::error::Result;
 use crate::interface::{Period, Regime, Sector, Ticker};
@@ -135,32 +135,4 @@ impl Build {
         }
         Ok(())
     }
-}
-
-fn usage(what: &str, hint: &'static str) -> crate::error::Error {
-    crate::error::Error::Usage { what: what.to_owned(), hint }
-}
-
-/// An instant: with its offset, or a day, which is taken whole.
-fn instant(text: &str) -> Result<DateTime<Utc>, String> {
-    if let Ok(day) = NaiveDate::from_str(text) {
-        let end = day.succ_opt().map(|next| next.and_time(NaiveTime::MIN).and_utc());
-        return end
-            .map(|end| end - chrono::TimeDelta::microseconds(1))
-            .ok_or_else(|| "there is no later day".to_owned());
-    }
-    let instant = DateTime::parse_from_rfc3339(text);
-    instant.map(|instant| instant.with_timezone(&Utc).trunc_subsecs(6)).map_err(|error| {
-        format!("{error}; write a day, `2026-03-31`, or an instant with its offset, `2026-03-31T18:00:00Z`")
-    })
-}
-
-/// One of a closed set of the service, refused with its hint.
-fn known<T: FromStr<Err = crate::interface::Unknown>>(text: &str) -> Result<T, String> {
-    text.parse().map_err(|unknown: crate::interface::Unknown| format!("{unknown}; {}", unknown.hint))
-}
-
-/// One of a closed set of definitions, refused with its hint.
-fn worded<T: FromStr<Err = String>>(text: &str) -> Result<T, String> {
-    text.parse().map_err(|refusal: String| refusal.replace('\n', "; "))
 }

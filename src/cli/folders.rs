@@ -29,3 +29,11 @@ impl Folders {
         self.output == Path::new("-")
     }
 }
+
+/// The archive that a question is asked of.
+#[derive(Clone, Debug, clap::Args)]
+pub(super) struct ArchiveFolder {
+    /// The folder of the archive.
+    #[arg(long = "archive", default_value = "output/archive", value_name = "FOLDER")]
+    pub(super) path: PathBuf,
+}

@@ -2,18 +2,24 @@
 //!
 //! Standard output is data, standard error is talk. A reader that closes the pipe has seen enough: that is no failure.
 
+mod aligned;
 mod archive;
 mod audit;
 mod build;
 mod check;
+mod diff;
 mod folders;
 mod log;
 mod plan;
+mod report;
+mod rows;
 mod run;
 mod runs;
 mod schema;
 mod serve;
+mod summary;
 mod timings;
+mod typed;
 mod verify;
 
 use std::error::Error as _;
@@ -45,9 +51,12 @@ struct Cli {
 enum Command {
     Run(run::Run),
     Build(build::Build),
+    Report(report::Report),
+    Summary(summary::Summary),
     Runs(runs::Runs),
     Verify(verify::Verify),
     Audit(audit::Audit),
+    Diff(diff::Diff),
     Archive(archive::Archive),
     Check(check::Check),
     Plan(plan::Plan),
@@ -60,9 +69,12 @@ pub fn main() -> ExitCode {
     let result = match Cli::parse().command {
         Command::Run(command) => command.execute(),
         Command::Build(command) => command.execute(),
+        Command::Report(command) => command.execute(),
+        Command::Summary(command) => command.execute(),
         Command::Runs(command) => command.execute(),
         Command::Verify(command) => command.execute(),
         Command::Audit(command) => command.execute(),
+        Command::Diff(command) => command.execute(),
         Command::Archive(command) => command.execute(),
         Command::Check(command) => command.execute(),
         Command::Plan(command) => command.execute(),

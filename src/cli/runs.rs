@@ -4,7 +4,7 @@ use super::folders::Folders;
 use super::say;
 use crate::archive::{Archive, Seal, SealedRun, unfinished_runs};
 use crate::error::{Error, Result};
-use crate::run::grouped;
+use crate::numbers::grouped;
 use crate::time::to_record;
 use std::fmt::Write;
 

@@ -64,7 +64,7 @@ impl<'a> Table<'a> {
     fn of(keys: &'a [(i32, Day)], cutoffs: &'a [Day], news: &'a News, features: &[Feature]) -> Self {
         let known = known_by(keys, cutoffs, &news.articles);
         let mut table = Self { keys, cutoffs, known, news, windows: Vec::new() };
-        for days in features.iter().filter_map(window) {
+        for days in features.iter().filter_map(Feature::window) {
             if table.windows.iter().all(|(known, _)| *known != days) {
                 let windows = table.articles_within(days).map(|(articles, cutoff)| Window::of(articles, cutoff));
                 let windows = windows.collect();
@@ -149,16 +149,6 @@ impl<'a> Table<'a> {
             }
             statements[first..end].iter().rev().find(|one| one.known.contains(cutoff))
         })
-    }
-}
-
-/// The window of a feature that has one.
-fn window(feature: &Feature) -> Option<Days> {
-    match feature {
-        Feature::Count(days) | Feature::Mean(days) | Feature::Min(days) | Feature::Max(days) | Feature::Std(days) => {
-            Some(*days)
-        }
-        _ => None,
     }
 }
 

@@ -11,7 +11,7 @@ use arrow::util::display::{ArrayFormatter, FormatOptions};
 
 use super::moments;
 
-const NOTHING: &str = "__HIVE_DEFAULT_PARTITION__";
+pub(super) const NOTHING: &str = "__HIVE_DEFAULT_PARTITION__";
 
 /// The name of the folder for a row's value.
 pub(super) fn of_value(column: &str, values: &ArrayRef, row: usize) -> Result<String, ArrowError> {
@@ -30,6 +30,26 @@ pub(super) fn escaped(text: &str) -> String {
         }
     }
     out
+}
+
+/// The text that was written as a part of a path.
+pub(super) fn unescaped(part: &str) -> String {
+    let mut bytes = Vec::with_capacity(part.len());
+    let mut rest = part.as_bytes();
+    while let Some((&byte, after)) = rest.split_first() {
+        let digits = after.get(..2).and_then(|digits| std::str::from_utf8(digits).ok());
+        match digits.and_then(|digits| u8::from_str_radix(digits, 16).ok()).filter(|_| byte == b'%') {
+            Some(escaped) => {
+                bytes.push(escaped);
+                rest = &after[2..];
+            }
+            None => {
+                bytes.push(byte);
+                rest = after;
+            }
+        }
+    }
+    String::from_utf8_lossy(&bytes).into_owned()
 }
 
 fn text(values: &ArrayRef, row: usize) -> Result<String, ArrowError> {

@@ -8,7 +8,7 @@ use crate::error::{Error, Result};
 use crate::file;
 
 /// The link's name.
-const LATEST: &str = "latest";
+pub(super) const LATEST: &str = "latest";
 
 /// A link that will be `latest`, under a hidden name.
 ///

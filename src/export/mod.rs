@@ -3,7 +3,7 @@
 //! ```text
 //! output/datasets/demo/
 //!     20261120T213000Z-7f3a/
-//!         demo.parquet  dataset.json                     a long dataset
+//!         demo.parquet  dataset.json  report.html        a long dataset
 //!         period=15d/regime=bear/demo.parquet            the same by folders
 //!         15d-neutral/confidence.parquet                 a wide one
 //!     latest -> 20261120T213000Z-7f3a
@@ -21,6 +21,7 @@ mod arrow_ipc;
 mod content;
 mod csv;
 mod folder_names;
+mod json;
 mod link;
 mod moments;
 mod numbers;
@@ -29,8 +30,11 @@ mod parquet;
 mod partitions;
 mod publication;
 mod published;
+mod reading;
 mod record;
 mod retention;
+mod sheet;
+mod staged;
 mod stream;
 mod table;
 #[cfg(test)]
@@ -41,8 +45,11 @@ use std::io::Write;
 use ::arrow::array::RecordBatch;
 use ::arrow::datatypes::SchemaRef;
 
-pub use publication::{Dataset, Provenance, Publication};
-pub use published::{Version, versions};
+pub use publication::{Provenance, Publication};
+pub use published::{Recorded, Version, latest, versions};
+pub use reading::Reading;
+pub use sheet::{Form, Goal, Sheet};
+pub use staged::{Dataset, Staged};
 pub use stream::Stream;
 
 use crate::encode;

@@ -5,16 +5,17 @@ use std::path::{Path, PathBuf};
 use arrow::array::RecordBatch;
 use chrono::{DateTime, Utc};
 
+use super::Encoding;
 use super::content::{self, Content};
 use super::folder_names::escaped;
-use super::link::{self, Link};
+use super::link;
 use super::partitions::{Limits, Partitions};
 use super::record::{ColumnRecord, RECORD, Record, Written, metadata, sort};
+use super::staged::Staged;
 use super::table::{Finished, Shelf, Table, settled};
-use super::{Encoding, retention};
 use crate::encode::Blocks;
 use crate::error::{Error, Reason, Result};
-use crate::file::{self, FileRecord, Staging};
+use crate::file::{self, Staging};
 use crate::interface::{Period, Regime};
 use crate::plan::{Plan, Shape};
 use crate::time::unique_name;
@@ -36,19 +37,6 @@ pub struct Provenance {
     pub as_of: DateTime<Utc>,
     /// When it was built.
     pub built_at: DateTime<Utc>,
-}
-
-/// A published dataset.
-#[derive(Clone, Debug)]
-pub struct Dataset {
-    /// The folder of this version.
-    pub path: PathBuf,
-    /// The link that now points at it.
-    pub latest: PathBuf,
-    /// Its files.
-    pub files: Vec<FileRecord>,
-    /// The digest of what it says, whatever its files are.
-    pub content: String,
 }
 
 /// A dataset that is being written.
@@ -160,12 +148,12 @@ impl Publication {
         self.rows
     }
 
-    /// Completes the files, gives the folder its name, moves `latest` to it, and removes versions that are too many.
+    /// Completes the files and what is written of them.
     ///
     /// # Errors
     ///
-    /// When the disk does not take it. The version before is then still the latest.
-    pub fn publish(self, plan: &Plan) -> Result<Dataset> {
+    /// When the disk does not take it.
+    pub fn complete(self, plan: &Plan) -> Result<Staged> {
         let Self { folder, version, provenance, staging, shelf, rows, kind } = self;
         let Completed { finished, columns, content } = kind.complete(plan, &folder)?;
         let content = file::hex(&content);
@@ -176,14 +164,7 @@ impl Publication {
         let written =
             Written { version: &version, provenance: &provenance, columns, rows, content: &content, files: &files };
         file::write_json(&staging.file(RECORD), &Record::of(plan, written))?;
-        let path = folder.join(&version);
-        let link = Link::prepare(&folder, &version)?;
-        staging.publish(&path)?;
-        let latest = link.show()?;
-        if let Err(error) = retention::tidy(&folder, &version, plan.files.keep) {
-            tracing::warn!(folder = %folder.display(), %error, "cannot look for old versions of a dataset");
-        }
-        Ok(Dataset { path, latest, files, content })
+        Ok(Staged { folder, version, staging, files, content, keep: plan.files.keep })
     }
 }
 

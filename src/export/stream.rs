@@ -3,10 +3,10 @@
 use std::io::{self, BufWriter, Write};
 
 use arrow::array::RecordBatch;
-use arrow::datatypes::SchemaRef;
+use arrow::datatypes::{Schema, SchemaRef};
 use arrow::ipc::writer::StreamWriter;
 
-use super::{Encoding, csv, parquet};
+use super::{Encoding, csv, json, parquet};
 use crate::encode::{self, Blocks};
 use crate::error::{Error, Reason, Result};
 use crate::plan::{Codec, Format, Guard};
@@ -17,9 +17,11 @@ const ROW_GROUP_ROWS: usize = 1 << 18;
 /// gathers row groups.
 pub struct Stream<W: Write + Send>(Kind<W>);
 
-enum Kind<W: Write + Send> {
+/// What the rows are written as.
+pub(super) enum Kind<W: Write + Send> {
     Parquet(Box<encode::Writer<W>>, Blocks),
     Csv(csv::Writer<W>),
+    Json(json::Writer<W>),
     Arrow(Box<StreamWriter<BufWriter<W>>>),
 }
 
@@ -35,12 +37,8 @@ impl<W: Write + Send> Stream<W> {
 
     fn create(format: Format, schema: SchemaRef, guard: Guard, out: W) -> Result<Self, Reason> {
         Ok(Self(match format {
-            Format::Parquet => {
-                let encoding = Encoding { codec: Codec::Zstd(3), guard, sort: Vec::new(), metadata: Vec::new() };
-                let waiting = Blocks::new(SchemaRef::clone(&schema), ROW_GROUP_ROWS);
-                Kind::Parquet(Box::new(parquet::create(out, schema, &encoding)?), waiting)
-            }
-            Format::Csv => Kind::Csv(csv::Writer::create(out, &schema, guard)?),
+            Format::Parquet => Kind::parquet(schema, guard, out)?,
+            Format::Csv => Kind::csv(&schema, guard, out)?,
             Format::Arrow => Kind::Arrow(Box::new(StreamWriter::try_new_buffered(out, &schema)?)),
         }))
     }
@@ -65,12 +63,27 @@ impl<W: Write + Send> Stream<W> {
 }
 
 impl<W: Write + Send> Kind<W> {
-    fn write(&mut self, rows: &RecordBatch) -> Result<(), Reason> {
+    pub(super) fn parquet(schema: SchemaRef, guard: Guard, out: W) -> Result<Self, Reason> {
+        let encoding = Encoding { codec: Codec::Zstd(3), guard, sort: Vec::new(), metadata: Vec::new() };
+        let waiting = Blocks::new(SchemaRef::clone(&schema), ROW_GROUP_ROWS);
+        Ok(Self::Parquet(Box::new(parquet::create(out, schema, &encoding)?), waiting))
+    }
+
+    pub(super) fn csv(schema: &Schema, guard: Guard, out: W) -> Result<Self, Reason> {
+        Ok(Self::Csv(csv::Writer::create(out, schema, guard)?))
+    }
+
+    pub(super) fn json(out: W) -> Self {
+        Self::Json(json::Writer::new(out))
+    }
+
+    pub(super) fn write(&mut self, rows: &RecordBatch) -> Result<(), Reason> {
         match self {
             Self::Parquet(writer, waiting) => {
                 waiting.push(rows)?.iter().try_for_each(|group| writer.write(group))?;
             }
             Self::Csv(writer) => writer.write(rows)?,
+            Self::Json(writer) => writer.write(rows)?,
             Self::Arrow(writer) => {
                 writer.write(rows)?;
                 writer.flush()?;
@@ -79,13 +92,14 @@ impl<W: Write + Send> Kind<W> {
         Ok(())
     }
 
-    fn finish(self) -> Result<(), Reason> {
+    pub(super) fn finish(self) -> Result<(), Reason> {
         match self {
             Self::Parquet(mut writer, mut waiting) => {
                 waiting.rest()?.map_or(Ok(()), |rows| writer.write(&rows))?;
                 writer.finish()?;
             }
             Self::Csv(mut writer) => writer.finish()?,
+            Self::Json(writer) => writer.finish()?,
             Self::Arrow(mut writer) => {
                 writer.finish()?;
                 writer.flush()?;
@@ -96,7 +110,7 @@ impl<W: Write + Send> Kind<W> {
 }
 
 /// A failure to send: what the system said, wherever it stands in the chain.
-fn failed(error: Reason) -> Error {
+pub(super) fn failed(error: Reason) -> Error {
     let mut reason: Option<&(dyn std::error::Error + 'static)> = Some(error.as_ref());
     while let Some(inner) = reason {
         if let Some(source) = inner.downcast_ref::<io::Error>() {

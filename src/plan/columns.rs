@@ -158,6 +158,14 @@ impl Feature {
         features
     }
 
+    /// The window that it is of, if it is of one.
+    pub fn window(&self) -> Option<Days> {
+        match self {
+            Self::Count(days) | Self::Mean(days) | Self::Min(days) | Self::Max(days) | Self::Std(days) => Some(*days),
+            _ => None,
+        }
+    }
+
     fn field(&self) -> Field {
         let (data_type, nullable) = match self {
             // No article in a window is a count of zero and a mean of nothing.

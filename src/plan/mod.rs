@@ -149,6 +149,27 @@ pub struct DatasetPlan {
     pub shape: Shape,
 }
 
+impl DatasetPlan {
+    /// The windows of its features, in their order.
+    pub fn windows(&self) -> Vec<Days> {
+        let mut windows: Vec<Days> = Vec::new();
+        for days in self.features.iter().filter_map(Feature::window) {
+            if !windows.contains(&days) {
+                windows.push(days);
+            }
+        }
+        windows
+    }
+
+    /// The plan of the same signals with nothing but the count of the articles in each window.
+    #[must_use]
+    pub fn of_counts(&self) -> Self {
+        let features: Vec<Feature> = self.windows().into_iter().map(Feature::Count).collect();
+        let schema = columns::long(&Column::BASE, &features);
+        Self { columns: Column::BASE.to_vec(), schema, features, sort: Column::KEY.to_vec(), ..self.clone() }
+    }
+}
+
 /// What a dataset looks like.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Shape {

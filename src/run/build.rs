@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use arrow::array::RecordBatch;
 use chrono::{DateTime, TimeDelta, Utc};
@@ -10,14 +10,15 @@ use tokio_util::sync::CancellationToken;
 
 use super::progress::Progress;
 use super::scope::archived;
-use super::summary::{Published, Summary, Tally};
+use super::summary::{Published, Summary};
 use super::{blocking, progress::Stage};
-use crate::archive::{Archive, Asked, Scope, View};
-use crate::audit::{Leak, leak};
+use crate::archive::{Archive, Asked, Scope, Seal, View};
 use crate::dataset::{self, Wide};
 use crate::error::{Error, Result};
-use crate::export::{Dataset, Provenance, Publication, Stream};
-use crate::plan::{Format, Plan, Shape};
+use crate::export::{Provenance, Publication, Stream};
+use crate::plan::{DatasetPlan, Format, Plan, Shape};
+use crate::report::facts::Tally;
+use crate::report::{self, Report, Version};
 use crate::time::{Clock, unique_name};
 
 /// How a dataset is built from the archive.
@@ -58,9 +59,9 @@ pub enum Target {
 pub async fn build(plan: Plan, options: BuildOptions) -> Result<Option<Summary>> {
     let begun = Instant::now();
     blocking(move || {
-        let view = view(&options)?;
+        let view = view(&options.archive, options.as_of)?;
         let scope = archived(&plan, &view)?;
-        let work = Work { plan: &plan, view: &view, scope: &scope, stop: &options.stop };
+        let work = Work { plan: &plan, view: &view, scope: &scope, stop: &options.stop, archived_in: None };
         match &options.target {
             Target::Stdout(format) => work.stream(*format, options.clock).map(|()| None),
             Target::Published(output) => {
@@ -74,31 +75,24 @@ pub async fn build(plan: Plan, options: BuildOptions) -> Result<Option<Summary>>
     .await
 }
 
-fn view(options: &BuildOptions) -> Result<View> {
-    let archive = Archive::open(&options.archive)?;
-    let Some(first) = archive.runs().iter().map(|run| run.seal().sealed_at).min() else {
-        return Err(Error::NoArchive { path: options.archive.clone() });
+/// An archive as of an instant, or as of the latest that it knows.
+pub(super) fn view(archive: &Path, as_of: Option<DateTime<Utc>>) -> Result<View> {
+    let archive = Archive::open(archive)?;
+    let Some(first) = first(&archive) else {
+        return Err(Error::NoArchive { path: archive.path().to_owned() });
     };
-    let as_of = options.as_of.unwrap_or_else(|| newest(&archive));
+    let as_of = as_of.unwrap_or_else(|| newest(&archive));
     if as_of < first {
         return Err(Error::TooEarly { as_of, first });
     }
     Ok(View::of(archive, as_of))
 }
 
-/// Tries to make the future reach the past of a plan's dataset.
-///
-/// # Errors
-///
-/// When the archive cannot be read, or a copy of it cannot be written in the folder `scratch`.
-pub fn audit_leak(plan: &Plan, archive: &Path, scratch: &Path) -> Result<Leak> {
-    let archive = Archive::open(archive)?;
-    if archive.runs().is_empty() {
-        return Err(Error::NoArchive { path: archive.path().to_owned() });
-    }
-    let as_of = newest(&archive);
-    let scope = archived(plan, &View::of(archive.clone(), as_of))?;
-    leak(&archive, &scope, &plan.dataset, scratch)
+/// When the first run was sealed. A compacted run knows what the first of those that it replaces did, and when that
+/// began.
+pub(super) fn first(archive: &Archive) -> Option<DateTime<Utc>> {
+    let known = |seal: &Seal| if seal.replaces.is_empty() { seal.sealed_at } else { seal.started_at };
+    archive.runs().iter().map(|run| known(run.seal())).min()
 }
 
 /// The instant from which on nothing is known yet: two builds without a run in between are as of the same instant.
@@ -112,6 +106,8 @@ pub(super) struct Work<'a> {
     pub(super) view: &'a View,
     pub(super) scope: &'a Scope,
     pub(super) stop: &'a CancellationToken,
+    /// How long it took to archive what it is built of, where that was done just before.
+    pub(super) archived_in: Option<Duration>,
 }
 
 impl Work<'_> {
@@ -126,13 +122,14 @@ impl Work<'_> {
             built_at,
         };
         let mut publication = Publication::begin(&output.join("datasets"), self.plan, provenance)?;
-        let mut tally = Tally::default();
+        let mut tally = Tally::new(&self.plan.dataset);
+        let begun = Instant::now();
         let scratch = output.join(format!(".scratch-{}", unique_name(built_at)));
         let mut wide = match &self.plan.dataset.shape {
             Shape::Long => None,
             Shape::Wide(values) => Some(Wide::new(values)),
         };
-        self.rows(scratch, |rows| {
+        self.rows(&self.plan.dataset, scratch, |rows| {
             tally.count(&rows);
             stage.advance(rows.num_rows() as u64);
             match &mut wide {
@@ -146,17 +143,21 @@ impl Work<'_> {
         if let Some(wide) = wide {
             wide.finish(|period, regime, value, rows| publication.write_matrix(period, regime, value, rows))?;
         }
-        let dataset: Dataset = publication.publish(self.plan)?;
-        Ok(Published { tally, dataset, as_of: self.view.as_of() })
+        let staged = publication.complete(self.plan)?;
+        let version = Version { name: staged.version().to_owned(), built_at, content: staged.content().to_owned() };
+        let stages = [("archive", self.archived_in), ("dataset", Some(begun.elapsed()))];
+        let stages = stages.into_iter().filter_map(|(name, time)| Some((name, time?))).collect();
+        let report = Report { stages, ..self.report(tally.finish(), Some(version))? };
+        staged.lay_beside(report::FILE, report.page().as_bytes())?;
+        Ok(Published { facts: report.facts, dataset: staged.publish()?, as_of: self.view.as_of() })
     }
 
     /// Writes the dataset to standard output.
     fn stream(&self, format: Format, clock: Clock) -> Result<()> {
-        let scratch = std::env::temp_dir().join(format!(".bellwether-{}", unique_name(clock.now())));
         let schema = Arc::clone(&self.plan.dataset.schema);
         let mut stream = Stream::begin(format, schema, self.plan.files.guard, std::io::stdout())?;
         let mut rows = 0;
-        self.rows(scratch, |batch| {
+        self.rows(&self.plan.dataset, scratch(clock), |batch| {
             rows += batch.num_rows();
             stream.write(&batch)
         })?;
@@ -167,8 +168,12 @@ impl Work<'_> {
     }
 
     /// Builds the rows, in order, until it is told to stop.
-    fn rows(&self, scratch: PathBuf, mut deliver: impl FnMut(RecordBatch) -> Result<()>) -> Result<()> {
-        let dataset = &self.plan.dataset;
+    pub(super) fn rows(
+        &self,
+        dataset: &DatasetPlan,
+        scratch: PathBuf,
+        mut deliver: impl FnMut(RecordBatch) -> Result<()>,
+    ) -> Result<()> {
         let live_within = TimeDelta::days(i64::from(dataset.live_within.count()));
         let asked = Asked { vintage: dataset.vintage, live_within };
         dataset::build(
@@ -183,4 +188,9 @@ impl Work<'_> {
             },
         )
     }
+}
+
+/// Where rows are laid aside that are not written to a folder of outputs.
+pub(super) fn scratch(clock: Clock) -> PathBuf {
+    std::env::temp_dir().join(format!(".bellwether-{}", unique_name(clock.now())))
 }

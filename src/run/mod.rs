@@ -5,10 +5,12 @@
 //! and the next run of the same definition goes on from there.
 
 mod answer;
+mod audits;
 mod build;
 mod demo;
 mod gather;
 mod progress;
+mod report;
 mod scope;
 mod summary;
 
@@ -19,11 +21,12 @@ use std::time::Instant;
 use tokio::task::spawn_blocking;
 use tokio_util::sync::CancellationToken;
 
-pub use build::{BuildOptions, Target, audit_leak, build};
+pub use audits::{About, audit_leak, audit_quality, audit_revisions, audit_sources};
+pub use build::{BuildOptions, Target, build};
 pub use demo::{DEMO_SEED, Demo};
 pub use progress::{Progress, Timing};
+pub use report::{ReportOptions, report};
 pub use summary::Summary;
-pub(crate) use summary::grouped;
 
 pub use crate::archive::Interrupted;
 use crate::archive::{Archive, Beginning, Unfinished, View};
@@ -119,13 +122,15 @@ async fn finish(plan: Arc<Plan>, options: Options, gathered: Gathered, begun: In
             return Err(Error::TooManyRejects { rejects: fetched.rejects, records: fetched.records, max_share, kept });
         }
         let stage = options.progress.stage("archive", 0);
+        let archiving = Instant::now();
         let run = unfinished.seal(options.clock.now())?;
+        let archived_in = Some(archiving.elapsed());
         timings.push(stage.done());
         let stage = options.progress.stage("dataset", 0);
         let archive = Archive::open(&options.archive)?;
         let as_of = newest(&archive);
         let view = View::of(archive, as_of);
-        let work = Work { plan: &plan, view: &view, scope: &scope, stop: &options.stop };
+        let work = Work { plan: &plan, view: &view, scope: &scope, stop: &options.stop, archived_in };
         let published = work.publish(&options.output, options.clock, &stage)?;
         timings.push(stage.done());
         let fetched = Fetched { run: run.path().to_owned(), changes: run.seal().changes, ..fetched };

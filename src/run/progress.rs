@@ -8,9 +8,9 @@ use std::time::{Duration, Instant};
 use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
 use serde_json::{Value, json};
 
-use super::summary::grouped;
 use crate::fetch::Gauge;
 use crate::meter;
+use crate::numbers::grouped;
 
 /// How a run shows what it does.
 #[derive(Clone, Debug)]

@@ -1,12 +1,9 @@
 //! What a run made, in a few lines.
 
-use std::collections::BTreeSet;
 use std::fmt;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use arrow::array::{AsArray, RecordBatch};
-use arrow::datatypes::TimestampMicrosecondType;
 use chrono::{DateTime, Utc};
 use serde_json::json;
 
@@ -15,7 +12,9 @@ use crate::archive::{AnswerRecord, Counts};
 use crate::export::Dataset;
 use crate::file::FileRecord;
 use crate::meter;
+use crate::numbers::grouped;
 use crate::plan::{Format, Plan};
+use crate::report::facts::Facts;
 use crate::tables::Drift;
 use crate::time::to_record;
 
@@ -87,54 +86,18 @@ impl Fetched {
 
 /// A dataset that was published, and what was counted while its rows passed by.
 pub(super) struct Published {
-    pub(super) tally: Tally,
+    pub(super) facts: Facts,
     pub(super) dataset: Dataset,
     pub(super) as_of: DateTime<Utc>,
 }
 
-/// What is counted while rows pass by.
-#[derive(Debug, Default)]
-pub(super) struct Tally {
-    rows: u64,
-    tickers: BTreeSet<String>,
-    dates: Option<(i64, i64)>,
-}
-
-impl Tally {
-    /// The rows so far.
-    pub(super) fn rows(&self) -> u64 {
-        self.rows
-    }
-
-    pub(super) fn count(&mut self, rows: &RecordBatch) {
-        self.rows += rows.num_rows() as u64;
-        if let Some(column) = rows.column_by_name("ticker") {
-            let mut last = None;
-            for ticker in column.as_string::<i32>().iter().flatten() {
-                if last != Some(ticker) && !self.tickers.contains(ticker) {
-                    self.tickers.insert(ticker.to_owned());
-                }
-                last = Some(ticker);
-            }
-        }
-        if let Some(column) = rows.column_by_name("date") {
-            let dates = column.as_primitive::<TimestampMicrosecondType>();
-            let bounds = (arrow::compute::min(dates), arrow::compute::max(dates));
-            if let (Some(first), Some(last)) = bounds {
-                let (earlier, later) = self.dates.unwrap_or((first, last));
-                self.dates = Some((earlier.min(first), later.max(last)));
-            }
-        }
-    }
-}
-
 impl Summary {
     pub(super) fn of(plan: &Plan, published: Published, timings: Vec<Timing>, elapsed: Duration) -> Self {
-        let Published { tally, dataset, as_of } = published;
+        let Published { facts, dataset, as_of } = published;
         Self {
-            rows: tally.rows,
-            tickers: tally.tickers.len(),
-            dates: tally.dates,
+            rows: facts.rows,
+            tickers: facts.tickers.len(),
+            dates: facts.dates,
             as_of,
             fetched: None,
             notes: Vec::new(),
@@ -265,29 +228,4 @@ impl fmt::Display for Fetched {
 
 fn day(micros: i64) -> String {
     DateTime::from_timestamp_micros(micros).map_or_else(String::new, |instant| instant.date_naive().to_string())
-}
-
-/// A number with its thousands apart.
-pub(crate) fn grouped(number: u64) -> String {
-    let digits = number.to_string();
-    let mut text = String::with_capacity(digits.len() + digits.len() / 3);
-    for (position, digit) in digits.chars().enumerate() {
-        if position > 0 && (digits.len() - position).is_multiple_of(3) {
-            text.push(',');
-        }
-        text.push(digit);
-    }
-    text
-}
-
-#[cfg(test)]
-mod tests {
-    use super::grouped;
-
-    #[test]
-    fn thousands_stand_apart() {
-        for (number, text) in [(0, "0"), (999, "999"), (1000, "1,000"), (1_234_567, "1,234,567")] {
-            assert_eq!(grouped(number), text);
-        }
-    }
 }

@@ -1,6 +1,7 @@
 //! The program as its users meet it: started as a process, over real HTTP on loopback, with files that other people's
 //! tools read back.
 
+mod audits;
 mod builds;
 mod crashes;
 mod days;
@@ -14,6 +15,7 @@ mod model;
 mod operations;
 mod progress;
 mod refusals;
+mod reports;
 mod runs;
 mod secrets;
 mod service;

@@ -128,7 +128,7 @@ fn publish_as(folder: &Path, plan: &Plan, provenance: Provenance, batches: &[Rec
         publication.write(batch)?;
     }
     assert_eq!(publication.rows(), batches.iter().map(|batch| batch.num_rows() as u64).sum::<u64>());
-    publication.publish(plan)
+    publication.complete(plan)?.publish()
 }
 
 fn publish(folder: &Path, plan: &Plan, batches: &[RecordBatch]) -> Result<Dataset> {

@@ -1,5 +1,6 @@
-//! What the tests share: the program, a folder for it, services to ask, and Python.
+//! What the tests share: the program, a folder for it, services to ask and days of them, and Python.
 
+pub(crate) mod days;
 pub(crate) mod program;
 pub(crate) mod python;
 pub(crate) mod random;

@@ -2,10 +2,11 @@
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
-use arrow::array::{AsArray, RecordBatch};
+use arrow::array::{ArrayRef, AsArray, RecordBatch};
 use arrow::compute::{cast, concat_batches};
-use arrow::datatypes::DataType;
+use arrow::datatypes::{DataType, TimestampMicrosecondType};
 use bellwether::archive::{Archive, Asked, View};
 use bellwether::plan::Vintage;
 use bellwether::tables::Table;
@@ -47,8 +48,27 @@ pub(crate) fn known(archive: &Path, table: Table, as_of: DateTime<Utc>) -> Recor
 /// A column as text, whatever its type; null as nothing.
 pub(crate) fn texts(batch: &RecordBatch, column: &str) -> Vec<Option<String>> {
     let column = batch.column_by_name(column).unwrap_or_else(|| panic!("no column {column}"));
-    let texts = cast(column, &DataType::Utf8).expect("every type has a text");
-    texts.as_string::<i32>().iter().map(|text| text.map(str::to_owned)).collect()
+    // The names of zones are not known where columns become text: an instant is one in UTC.
+    let (column, zone) = match column.data_type() {
+        DataType::Timestamp(_, Some(_)) => {
+            let instants = column.as_primitive::<TimestampMicrosecondType>().clone();
+            (Arc::new(instants.with_timezone_opt(None::<String>)) as ArrayRef, "Z")
+        }
+        _ => (Arc::clone(column), ""),
+    };
+    let texts = cast(&column, &DataType::Utf8).expect("every type has a text");
+    texts.as_string::<i32>().iter().map(|text| text.map(|text| format!("{text}{zone}"))).collect()
+}
+
+/// A column as numbers.
+pub(crate) fn numbers(rows: &RecordBatch, column: &str) -> impl Iterator<Item = Option<f64>> {
+    texts(rows, column).into_iter().map(|text| text.map(|text| text.parse().expect("a number")))
+}
+
+/// The rows of some columns, null as nothing.
+pub(crate) fn columns<const N: usize>(rows: &RecordBatch, names: [&str; N]) -> Vec<[String; N]> {
+    let columns = names.map(|name| texts(rows, name));
+    (0..rows.num_rows()).map(|row| columns.each_ref().map(|column| column[row].clone().unwrap_or_default())).collect()
 }
 
 /// The different texts of a column, in order.

@@ -1,35 +1,26 @@
-//! `bellwether audit`: questions asked of the archive.
+//! `bellwether audit leak`: does the future reach the past?
 
 use super::folders::Folders;
 use super::say;
 use crate::error::{Error, Result};
+use crate::numbers::grouped;
 use crate::plan::Plan;
-use crate::run::{audit_leak, grouped};
+use crate::run::audit_leak;
 use crate::time::{Clock, unique_name};
 
-/// Ask questions of the archive.
+/// Try to make the future reach the past of a dataset: take it away, and plant canaries in a copy of the archive.
 #[derive(Debug, clap::Args)]
-pub(super) struct Audit {
-    #[command(subcommand)]
-    what: What,
+pub(super) struct Leak {
+    /// A definition: its name in `pipelines/`, or a path.
+    definition: String,
 
     #[command(flatten)]
     folders: Folders,
 }
 
-#[derive(Debug, clap::Subcommand)]
-enum What {
-    /// Try to make the future reach the past of a dataset: take it away, and plant canaries in a copy of the archive.
-    Leak {
-        /// A definition: its name in `pipelines/`, or a path.
-        definition: String,
-    },
-}
-
-impl Audit {
-    pub(super) fn execute(self) -> Result<()> {
-        let What::Leak { definition } = &self.what;
-        let plan = Plan::find(definition)?;
+impl Leak {
+    pub(super) fn ask(self) -> Result<()> {
+        let plan = Plan::find(&self.definition)?;
         let scratch = self.folders.output.join(format!(".audit-{}", unique_name(Clock::System.now())));
         let leak = audit_leak(&plan, &self.folders.archive(), &scratch)?;
         for trial in &leak.trials {

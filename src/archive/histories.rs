@@ -1,0 +1,64 @@
+//! What became of each cell of a table, from the first that was said of it to the last.
+
+use std::ops::Range;
+
+use arrow::array::{RecordBatch, UInt32Array};
+use arrow::compute::take_record_batch;
+use arrow::error::ArrowError;
+
+use super::cells::{Cells, changes};
+use super::keys;
+use super::view::View;
+use crate::error::{Error, Result};
+use crate::tables::{Change, SeriesKey, Table};
+
+/// The observations of some whole tickers, as far as each says something else than the one before.
+#[derive(Clone, Debug)]
+pub struct Histories {
+    /// In the columns of [`Table::schema`]; by series, by cell, and then by when they were made.
+    pub rows: RecordBatch,
+    /// What became of the cell of each row.
+    pub changes: Vec<Change>,
+    /// The series, in their order.
+    pub series: Vec<History>,
+}
+
+/// The cells of one series.
+#[derive(Clone, Debug)]
+pub struct History {
+    /// The series.
+    pub key: SeriesKey,
+    /// The rows of each cell, in the order of the cells.
+    pub cells: Vec<Range<usize>>,
+}
+
+impl View {
+    /// What became of the cells of a table, some whole tickers at a time, up to the view's instant.
+    ///
+    /// # Errors
+    ///
+    /// When a file cannot be opened.
+    pub fn histories(&self, table: Table) -> Result<impl Iterator<Item = Result<Histories>>> {
+        let mut merged = self.merged(table)?;
+        let as_of = self.as_of().timestamp_micros();
+        Ok(std::iter::from_fn(move || {
+            let tickers = merged.next().transpose()?;
+            Some(tickers.and_then(|tickers| histories(table, &tickers.batches, as_of)))
+        }))
+    }
+}
+
+fn histories(table: Table, observed: &[RecordBatch], as_of_micros: i64) -> Result<Histories> {
+    let failed = |error: ArrowError| Error::Settle { source: error.into() };
+    let cells = Cells::of(table, observed).map_err(failed)?;
+    let (order, bounds) = cells.turns(as_of_micros);
+    let rows = take_record_batch(&cells.rows, &UInt32Array::from(order)).map_err(failed)?;
+    let ranges = keys::ranges(&rows).map_err(|source| Error::Settle { source })?;
+    let mut bounds = bounds.into_iter().peekable();
+    let mut of_series = |(key, range): (SeriesKey, Range<usize>)| {
+        let cells = std::iter::from_fn(|| bounds.next_if(|cell| cell.end <= range.end)).collect();
+        History { key, cells }
+    };
+    let series = ranges.into_iter().map(&mut of_series).collect();
+    Ok(Histories { changes: changes(&rows), rows, series })
+}

@@ -1,0 +1,136 @@
+//! Two versions in one order, row beside row.
+
+use std::cmp::Ordering;
+use std::sync::Arc;
+
+use arrow::array::{ArrayRef, RecordBatch, make_comparator};
+use arrow::compute::SortOptions;
+use arrow::row::{RowConverter, Rows, SortField};
+
+use super::rows::{self, Row};
+use super::{Difference, failed};
+use crate::error::{Error, Result};
+use crate::export::Reading;
+
+/// A version that is being read.
+pub(super) struct Side<'a, I> {
+    version: &'a Reading,
+    order: &'a [String],
+    batches: I,
+    converter: RowConverter,
+    /// What was read last, with its keys. Empty at the end.
+    rows: RecordBatch,
+    keys: Rows,
+    at: usize,
+}
+
+impl<'a, I: Iterator<Item = Result<RecordBatch>>> Side<'a, I> {
+    pub(super) fn open(version: &'a Reading, order: &'a [String], batches: I) -> Result<Self> {
+        let schema = version.schema();
+        let field = |name: &String| schema.field_with_name(name).map(|field| SortField::new(field.data_type().clone()));
+        let fields = order.iter().map(field).collect::<Result<_, _>>().map_err(failed)?;
+        let converter = RowConverter::new(fields).map_err(failed)?;
+        let (rows, keys) = (RecordBatch::new_empty(Arc::clone(schema)), converter.empty_rows(0, 0));
+        let mut side = Self { version, order, batches, converter, rows, keys, at: 0 };
+        side.refill()?;
+        Ok(side)
+    }
+
+    /// Reads on when all that was read is passed; the rows are in their order, each key once.
+    fn refill(&mut self) -> Result<()> {
+        while self.at == self.rows.num_rows() {
+            let Some(rows) = self.batches.next().transpose()? else { return Ok(()) };
+            let columns: Vec<ArrayRef> =
+                self.order.iter().filter_map(|name| rows.column_by_name(name)).map(Arc::clone).collect();
+            let keys = self.converter.convert_columns(&columns).map_err(failed)?;
+            let last = self.rows.num_rows().checked_sub(1).map(|last| self.keys.row(last));
+            let all = last.into_iter().chain(&keys);
+            if !all.is_sorted_by(|one, next| one < next) {
+                let reason = format!("its rows are not in the order of {}, each once", self.order.join(", "));
+                return Err(Error::Damaged { path: self.version.folder().to_owned(), source: reason.into() });
+            }
+            (self.rows, self.keys, self.at) = (rows, keys, 0);
+        }
+        Ok(())
+    }
+
+    fn is_over(&self) -> bool {
+        self.at == self.rows.num_rows()
+    }
+
+    fn next(&mut self) -> usize {
+        self.at += 1;
+        self.at - 1
+    }
+}
+
+/// How versions are merged: by the values of these columns, which are all but those of the key.
+pub(super) struct Merge<'a> {
+    pub(super) values: &'a [String],
+}
+
+impl Merge<'_> {
+    /// Counts what differs, and delivers it.
+    pub(super) fn run<I: Iterator<Item = Result<RecordBatch>>>(
+        &self,
+        [mut before, mut after]: [Side<'_, I>; 2],
+        found: &mut Difference,
+        deliver: &mut impl FnMut(&RecordBatch) -> Result<()>,
+    ) -> Result<()> {
+        while !(before.is_over() && after.is_over()) {
+            let (ones, others) = (before.rows.clone(), after.rows.clone());
+            let compare = |name: &String| {
+                let columns = [&ones, &others].map(|rows| rows.column_by_name(name).expect("both have the columns"));
+                make_comparator(columns[0], columns[1], SortOptions::default()).map_err(failed)
+            };
+            let values = self.values.iter().map(compare).collect::<Result<Vec<_>>>()?;
+            let mut different: Vec<Row> = Vec::new();
+            // Until what was read of one side is passed, unless that was the last of it.
+            let ends = (before.is_over(), after.is_over());
+            while (ends.0 || !before.is_over())
+                && (ends.1 || !after.is_over())
+                && !(before.is_over() && after.is_over())
+            {
+                let order = match (before.is_over(), after.is_over()) {
+                    (false, false) => before.keys.row(before.at).cmp(&after.keys.row(after.at)),
+                    (true, _) => Ordering::Greater,
+                    (_, true) => Ordering::Less,
+                };
+                match order {
+                    Ordering::Less => different.push(Row::Removed(before.next())),
+                    Ordering::Greater => different.push(Row::Added(after.next())),
+                    Ordering::Equal => {
+                        let (one, other) = (before.next(), after.next());
+                        let changed: Vec<usize> =
+                            (0..values.len()).filter(|&value| values[value](one, other).is_ne()).collect();
+                        if !changed.is_empty() {
+                            different.push(Row::Changed(one, other, changed));
+                        }
+                    }
+                }
+            }
+            found.count(&different);
+            if !different.is_empty() {
+                deliver(&rows::batch(&[ones, others], self.values, &different).map_err(failed)?)?;
+            }
+            before.refill()?;
+            after.refill()?;
+        }
+        Ok(())
+    }
+}
+
+impl Difference {
+    fn count(&mut self, different: &[Row]) {
+        for row in different {
+            match row {
+                Row::Added(_) => self.added += 1,
+                Row::Removed(_) => self.removed += 1,
+                Row::Changed(_, _, columns) => {
+                    self.changed += 1;
+                    columns.iter().for_each(|&column| self.columns[column].1 += 1);
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,84 @@
+//! The rows that differ, as rows.
+
+use std::sync::Arc;
+
+use arrow::array::{ArrayRef, RecordBatch, StringArray, UInt32Array};
+use arrow::compute::{interleave, take};
+use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
+use arrow::error::ArrowError;
+
+use super::values;
+use crate::plan::Column;
+
+/// A row that differs, by its place in what was read of each version.
+pub(super) enum Row {
+    Added(usize),
+    Removed(usize),
+    /// With the places of the columns that changed.
+    Changed(usize, usize, Vec<usize>),
+}
+
+impl Row {
+    fn kind(&self) -> &'static str {
+        match self {
+            Self::Added(_) => "added",
+            Self::Removed(_) => "removed",
+            Self::Changed(..) => "changed",
+        }
+    }
+
+    /// Its row before and after.
+    fn sides(&self) -> [Option<usize>; 2] {
+        match *self {
+            Self::Added(after) => [None, Some(after)],
+            Self::Removed(before) => [Some(before), None],
+            Self::Changed(before, after, _) => [Some(before), Some(after)],
+        }
+    }
+}
+
+/// The columns of what differs between versions with some columns: `change`, the key, the names of the columns that
+/// changed, and each column as it was (`old_…`) and as it is (`new_…`).
+pub fn schema(version: &Schema) -> SchemaRef {
+    let field = |name: &str| version.field_with_name(name).ok().cloned();
+    let mut fields = vec![Field::new("change", DataType::Utf8, false)];
+    fields.extend(Column::KEY.iter().filter_map(|column| field(column.name())));
+    fields.push(Field::new("columns", DataType::Utf8, true));
+    for value in values(version).iter().filter_map(|name| field(name)) {
+        for side in ["old", "new"] {
+            fields.push(value.clone().with_name(format!("{side}_{}", value.name())).with_nullable(true));
+        }
+    }
+    Arc::new(Schema::new(fields))
+}
+
+/// Rows that differ, out of what was read of both versions.
+pub(super) fn batch(sides: &[RecordBatch; 2], values: &[String], different: &[Row]) -> Result<RecordBatch, ArrowError> {
+    let column = |side: usize, name: &str| sides[side].column_by_name(name).expect("both have the columns");
+    let mut columns: Vec<ArrayRef> = vec![Arc::new(StringArray::from_iter_values(different.iter().map(Row::kind)))];
+    let of_either = |row: &Row| match row.sides() {
+        [Some(before), _] => (0, before),
+        [None, after] => (1, after.expect("a row is of one side at least")),
+    };
+    let places: Vec<(usize, usize)> = different.iter().map(of_either).collect();
+    for key in Column::KEY {
+        let either = [0, 1].map(|side| column(side, key.name()).as_ref());
+        columns.push(interleave(&either, &places)?);
+    }
+    let names = |row: &Row| match row {
+        Row::Changed(_, _, changed) => {
+            Some(changed.iter().map(|&place| values[place].as_str()).collect::<Vec<_>>().join(","))
+        }
+        _ => None,
+    };
+    columns.push(Arc::new(different.iter().map(names).collect::<StringArray>()));
+    let rows = [0, 1].map(|side: usize| -> UInt32Array {
+        different.iter().map(|row| row.sides()[side].map(|row| row as u32)).collect()
+    });
+    for name in values {
+        for (side, rows) in rows.iter().enumerate() {
+            columns.push(take(column(side, name), rows, None)?);
+        }
+    }
+    RecordBatch::try_new(schema(sides[0].schema_ref()), columns)
+}

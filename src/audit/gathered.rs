@@ -1,0 +1,95 @@
+//! Rows of an answer, gathered one by one.
+
+use std::sync::Arc;
+
+use arrow::array::{
+    ArrayRef, Float64Builder, Int32Builder, Int64Builder, RecordBatch, StringBuilder, TimestampMicrosecondBuilder,
+};
+use arrow::datatypes::{DataType, SchemaRef};
+
+use crate::error::{Error, Result};
+
+/// How many rows are handed out at a time, about.
+pub(super) const ROWS_AT_ONCE: usize = 1 << 14;
+
+/// Rows that are not handed out yet.
+pub(super) struct Gathered {
+    schema: SchemaRef,
+    columns: Vec<Column>,
+    rows: usize,
+}
+
+enum Column {
+    Text(StringBuilder),
+    Whole(Int32Builder),
+    Count(Int64Builder),
+    Real(Float64Builder),
+    Moment(TimestampMicrosecondBuilder),
+}
+
+/// What stands in a column of a row.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Cell<'a> {
+    Text(Option<&'a str>),
+    Whole(Option<i32>),
+    Count(Option<i64>),
+    Real(Option<f64>),
+    /// In microseconds, with a zone or without.
+    Moment(Option<i64>),
+}
+
+impl Gathered {
+    pub(super) fn new(schema: SchemaRef) -> Self {
+        let column = |data_type: &DataType| match data_type {
+            DataType::Int32 => Column::Whole(Int32Builder::new()),
+            DataType::Int64 => Column::Count(Int64Builder::new()),
+            DataType::Float64 => Column::Real(Float64Builder::new()),
+            DataType::Timestamp(_, zone) => {
+                Column::Moment(TimestampMicrosecondBuilder::new().with_timezone_opt(zone.clone()))
+            }
+            _ => Column::Text(StringBuilder::new()),
+        };
+        let columns = schema.fields().iter().map(|field| column(field.data_type())).collect();
+        Self { schema, columns, rows: 0 }
+    }
+
+    /// Adds a row, its cells in the order of the columns.
+    pub(super) fn push(&mut self, row: &[Cell<'_>]) {
+        debug_assert_eq!(row.len(), self.columns.len());
+        self.rows += 1;
+        for (column, cell) in self.columns.iter_mut().zip(row) {
+            match (column, *cell) {
+                (Column::Text(column), Cell::Text(text)) => column.append_option(text),
+                (Column::Whole(column), Cell::Whole(number)) => column.append_option(number),
+                (Column::Count(column), Cell::Count(number)) => column.append_option(number),
+                (Column::Real(column), Cell::Real(number)) => column.append_option(number),
+                (Column::Moment(column), Cell::Moment(micros)) => column.append_option(micros),
+                _ => unreachable!("a row has the types that its schema declares"),
+            }
+        }
+    }
+
+    /// Delivers the rows so far when there are enough of them.
+    pub(super) fn relieve(&mut self, deliver: impl FnMut(&RecordBatch) -> Result<()>) -> Result<()> {
+        if self.rows >= ROWS_AT_ONCE { self.flush(deliver) } else { Ok(()) }
+    }
+
+    /// Delivers the rows so far, if there are any.
+    pub(super) fn flush(&mut self, mut deliver: impl FnMut(&RecordBatch) -> Result<()>) -> Result<()> {
+        if std::mem::take(&mut self.rows) == 0 {
+            return Ok(());
+        }
+        let column = |column: &mut Column| -> ArrayRef {
+            match column {
+                Column::Text(column) => Arc::new(column.finish()),
+                Column::Whole(column) => Arc::new(column.finish()),
+                Column::Count(column) => Arc::new(column.finish()),
+                Column::Real(column) => Arc::new(column.finish()),
+                Column::Moment(column) => Arc::new(column.finish()),
+            }
+        };
+        let columns = self.columns.iter_mut().map(column).collect();
+        let rows = RecordBatch::try_new(Arc::clone(&self.schema), columns);
+        deliver(&rows.map_err(|error| Error::Settle { source: error.into() })?)
+    }
+}

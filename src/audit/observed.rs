@@ -1,0 +1,94 @@
+//! Observations by their columns, as questions look at them.
+
+use arrow::array::{
+    Array, ArrayRef, AsArray, Float64Array, Int16Array, RecordBatch, StringArray, TimestampMicrosecondArray,
+};
+use arrow::datatypes::{Float64Type, Int8Type, Int16Type, TimestampMicrosecondType};
+
+use chrono::{DateTime, Utc};
+
+use crate::archive::{Histories, History};
+use crate::interface::Signal;
+use crate::tables::Change;
+
+pub(super) const MICROS_PER_DAY: i64 = 86_400_000_000;
+
+/// What is said of a cell: the signal of a signal, and its confidence or the score of an article.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Value {
+    /// Buy or sell, of a signal.
+    pub signal: Option<Signal>,
+    /// The confidence or the score.
+    pub number: Option<f64>,
+}
+
+/// The rows of some histories, by their columns.
+pub(super) struct Observed<'a> {
+    pub(super) dates: &'a TimestampMicrosecondArray,
+    pub(super) seen: &'a TimestampMicrosecondArray,
+    pub(super) texts: Option<[&'a StringArray; 2]>,
+    offsets: Option<&'a Int16Array>,
+    changes: &'a [Change],
+    signals: Option<Vec<Option<Signal>>>,
+    numbers: &'a Float64Array,
+}
+
+impl<'a> Observed<'a> {
+    pub(super) fn of(histories: &'a Histories) -> Self {
+        let rows = &histories.rows;
+        let instants = |name: &str| column(rows, name).as_primitive::<TimestampMicrosecondType>();
+        let is_of_signals = rows.column_by_name("signal").is_some();
+        let number = if is_of_signals { "confidence" } else { "score" };
+        Self {
+            dates: instants("date"),
+            seen: instants("observed_at"),
+            texts: (!is_of_signals).then(|| ["title", "link"].map(|name| column(rows, name).as_string::<i32>())),
+            offsets: is_of_signals.then(|| column(rows, "utc_offset_minutes").as_primitive::<Int16Type>()),
+            changes: &histories.changes,
+            signals: is_of_signals.then(|| signals(column(rows, "signal"))),
+            numbers: column(rows, number).as_primitive::<Float64Type>(),
+        }
+    }
+
+    pub(super) fn value(&self, row: usize) -> Value {
+        let number = self.numbers.is_valid(row).then(|| self.numbers.value(row));
+        Value { signal: self.signals.as_ref().and_then(|signals| signals[row]), number }
+    }
+
+    /// The date of a row as the service wrote it: on the clock of its offset, where it wrote one.
+    pub(super) fn written_date(&self, row: usize) -> Option<i64> {
+        let offset = self.offsets.filter(|offsets| offsets.is_valid(row)).map_or(0, |offsets| offsets.value(row));
+        self.dates.is_valid(row).then(|| self.dates.value(row) + i64::from(offset) * 60_000_000)
+    }
+
+    /// When a row was observed.
+    pub(super) fn instant(&self, row: usize) -> DateTime<Utc> {
+        DateTime::from_timestamp_micros(self.seen.value(row)).unwrap_or_default()
+    }
+
+    /// The rows that say what is known of the cells of a series, last.
+    pub(super) fn known(&self, history: &History) -> impl Iterator<Item = usize> {
+        history.cells.iter().map(|cell| cell.end - 1).filter(|&row| !self.is_withdrawn(row))
+    }
+
+    pub(super) fn is_withdrawn(&self, row: usize) -> bool {
+        self.changes[row] == Change::Withdrawn
+    }
+}
+
+/// When a row of a table was observed.
+pub(super) fn instant_of(rows: &RecordBatch, row: usize) -> DateTime<Utc> {
+    let seen = column(rows, "observed_at").as_primitive::<TimestampMicrosecondType>();
+    DateTime::from_timestamp_micros(seen.value(row)).unwrap_or_default()
+}
+
+pub(super) fn column<'a>(rows: &'a RecordBatch, name: &str) -> &'a ArrayRef {
+    rows.column_by_name(name).expect("a table has the columns that it declares")
+}
+
+fn signals(column: &ArrayRef) -> Vec<Option<Signal>> {
+    let column = column.as_dictionary::<Int8Type>();
+    let spelled: Vec<Option<Signal>> =
+        column.values().as_string::<i32>().iter().map(|text| text?.parse().ok()).collect();
+    column.keys().iter().map(|code| spelled[usize::try_from(code?).ok()?]).collect()
+}

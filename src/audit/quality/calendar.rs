@@ -1,0 +1,149 @@
+//! The trading days of an operation, found out from what its series have in common.
+
+use std::collections::BTreeMap;
+
+use super::day;
+use crate::archive::History;
+use crate::audit::observed::Observed;
+use crate::audit::subject::Subject;
+use crate::error::Result;
+use crate::interface::Endpoint;
+use crate::tables::Table;
+
+/// A day, counted from 1970.
+type Day = i64;
+
+/// The trading days of each operation.
+#[derive(Debug, Default)]
+pub(super) struct Calendars(BTreeMap<Endpoint, Calendar>);
+
+/// Trading days, in order.
+#[derive(Debug, Default)]
+pub(super) struct Calendar(Vec<Day>);
+
+/// A stretch of trading days: from the first to the last of them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Stretch {
+    pub(super) first: Day,
+    pub(super) last: Day,
+    /// How many trading days are in it.
+    pub(super) days: u64,
+}
+
+/// On how many series each day is.
+#[derive(Default)]
+struct Presence {
+    present: BTreeMap<Day, u64>,
+    begun: BTreeMap<Day, u64>,
+    ended: BTreeMap<Day, u64>,
+}
+
+impl Calendars {
+    pub(super) fn of(subject: &Subject) -> Result<Self> {
+        let mut presences: BTreeMap<Endpoint, Presence> = BTreeMap::new();
+        for histories in subject.view().histories(Table::Signals)? {
+            let histories = histories?;
+            let observed = Observed::of(&histories);
+            for history in histories.series.iter().filter(|one| subject.has(&one.key)) {
+                presences.entry(history.key.source).or_default().add(&days(subject, history, &observed));
+            }
+        }
+        Ok(Self(presences.into_iter().map(|(source, presence)| (source, presence.calendar())).collect()))
+    }
+
+    pub(super) fn get(&self, source: Endpoint) -> &Calendar {
+        const NONE: &Calendar = &Calendar(Vec::new());
+        self.0.get(&source).unwrap_or(NONE)
+    }
+}
+
+/// The days of a series that are asked for, in order.
+pub(super) fn days(subject: &Subject, history: &History, observed: &Observed<'_>) -> Vec<Day> {
+    let dates = observed.known(history).filter_map(|row| observed.written_date(row));
+    let mut days: Vec<Day> = dates.filter(|date| subject.has_date(*date)).map(day).collect();
+    days.sort_unstable();
+    days.dedup();
+    days
+}
+
+impl Presence {
+    fn add(&mut self, days: &[Day]) {
+        let (Some(first), Some(last)) = (days.first(), days.last()) else { return };
+        *self.begun.entry(*first).or_default() += 1;
+        *self.ended.entry(*last).or_default() += 1;
+        for day in days {
+            *self.present.entry(*day).or_default() += 1;
+        }
+    }
+
+    fn calendar(self) -> Calendar {
+        let Self { present, begun, ended } = self;
+        let (mut begun, mut ended) = (begun.into_iter().peekable(), ended.into_iter().peekable());
+        let mut under_way = 0;
+        let mut days = Vec::with_capacity(present.len());
+        for (day, present) in present {
+            while let Some((_, count)) = ended.next_if(|(last, _)| *last < day) {
+                under_way -= count;
+            }
+            while let Some((_, count)) = begun.next_if(|(first, _)| *first <= day) {
+                under_way += count;
+            }
+            if present * 2 >= under_way {
+                days.push(day);
+            }
+        }
+        Calendar(days)
+    }
+}
+
+impl Calendar {
+    /// The trading days between the first and the last of some days that are not among them.
+    pub(super) fn gaps(&self, days: &[Day]) -> Vec<Stretch> {
+        let (Some(first), Some(last)) = (days.first(), days.last()) else { return Vec::new() };
+        let start = self.0.partition_point(|day| day < first);
+        let end = self.0.partition_point(|day| day <= last);
+        let mut gaps: Vec<Stretch> = Vec::new();
+        let mut is_open = false;
+        for day in &self.0[start..end] {
+            let is_missing = days.binary_search(day).is_err();
+            match gaps.last_mut() {
+                Some(gap) if is_missing && is_open => {
+                    gap.last = *day;
+                    gap.days += 1;
+                }
+                _ if is_missing => gaps.push(Stretch { first: *day, last: *day, days: 1 }),
+                _ => {}
+            }
+            is_open = is_missing;
+        }
+        gaps
+    }
+
+    /// The trading days after the last of some days.
+    pub(super) fn behind(&self, days: &[Day]) -> Option<Stretch> {
+        let last = days.last()?;
+        let after = &self.0[self.0.partition_point(|day| day <= last)..];
+        Some(Stretch { first: *after.first()?, last: *after.last()?, days: after.len() as u64 })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Presence, Stretch};
+
+    #[test]
+    fn a_trading_day_is_one_that_half_of_the_series_have() {
+        let mut presence = Presence::default();
+        // The second lacks 3 and 4 and ends early, the third begins late, and the fourth trades on a holiday, 9.
+        let series: [&[i64]; 4] = [&[1, 2, 3, 4, 7, 8], &[1, 2, 7], &[3, 4, 7, 8], &[1, 2, 3, 4, 7, 8, 9, 10]];
+        series.iter().for_each(|days| presence.add(days));
+        let mut holiday = Presence::default();
+        [&[1, 2, 3][..], &[1, 3], &[1, 3]].iter().for_each(|days| holiday.add(days));
+        assert_eq!(holiday.calendar().0, [1, 3]);
+        let calendar = presence.calendar();
+        assert_eq!(calendar.gaps(series[1]), [Stretch { first: 3, last: 4, days: 2 }]);
+        assert_eq!(calendar.behind(series[1]), Some(Stretch { first: 8, last: 10, days: 3 }));
+        assert_eq!(calendar.gaps(series[0]), []);
+        assert_eq!(calendar.behind(series[3]), None);
+    }
+}

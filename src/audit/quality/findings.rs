@@ -1,0 +1,109 @@
+//! The findings as rows.
+
+use std::sync::{Arc, LazyLock};
+
+use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
+
+use super::calendar::Stretch;
+use crate::audit::gathered::{Cell, Gathered};
+use crate::audit::observed::MICROS_PER_DAY;
+use crate::interface::{Period, Regime};
+use crate::tables::{SeriesKey, date};
+
+/// The columns of the findings: what it is, whose, from when to when, how often, which value, and what else.
+pub fn schema() -> SchemaRef {
+    static SCHEMA: LazyLock<SchemaRef> = LazyLock::new(|| {
+        let text = |name: &str, nullable| Field::new(name, DataType::Utf8, nullable);
+        Arc::new(Schema::new(vec![
+            text("finding", false),
+            text("source", true),
+            text("ticker", true),
+            text("period", true),
+            text("regime", true),
+            Field::new("date", date(), true),
+            Field::new("until", date(), true),
+            Field::new("count", DataType::Int64, true),
+            Field::new("value", DataType::Float64, true),
+            text("what", true),
+        ]))
+    });
+    Arc::clone(&SCHEMA)
+}
+
+/// What was found.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Kind {
+    /// Trading days without a signal: the first and the last, and how many.
+    Gap,
+    /// Trading days after the end of a series.
+    Stale,
+    /// An article that is listed more than once, and how often.
+    Duplicate,
+    /// A confidence or a score outside its usual bounds.
+    Unusual,
+    /// A reason for which records could not be typed, and how many.
+    Reject,
+    /// A field that the interface does not know, and how often it came.
+    Drift,
+    /// How many signals have news in a window, and their share.
+    Window,
+}
+
+impl Kind {
+    fn as_str(self) -> &'static str {
+        match self {
+            Self::Gap => "gap",
+            Self::Stale => "stale",
+            Self::Duplicate => "duplicate",
+            Self::Unusual => "unusual",
+            Self::Reject => "reject",
+            Self::Drift => "drift",
+            Self::Window => "window",
+        }
+    }
+}
+
+/// Something that was found.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Finding<'a> {
+    pub(super) kind: Kind,
+    pub(super) key: Option<&'a SeriesKey>,
+    pub(super) source: Option<&'a str>,
+    pub(super) date: Option<i64>,
+    pub(super) until: Option<i64>,
+    pub(super) count: Option<u64>,
+    pub(super) value: Option<f64>,
+    pub(super) what: Option<&'a str>,
+}
+
+impl<'a> Finding<'a> {
+    pub(super) fn of(kind: Kind) -> Self {
+        Self { kind, key: None, source: None, date: None, until: None, count: None, value: None, what: None }
+    }
+
+    pub(super) fn of_series(kind: Kind, key: &'a SeriesKey) -> Self {
+        Self { key: Some(key), source: Some(key.source.as_str()), ..Self::of(kind) }
+    }
+
+    pub(super) fn over(self, stretch: Stretch) -> Self {
+        let micros = |day: i64| Some(day * MICROS_PER_DAY);
+        Self { date: micros(stretch.first), until: micros(stretch.last), count: Some(stretch.days), ..self }
+    }
+}
+
+/// A finding as a row.
+pub(super) fn push(rows: &mut Gathered, finding: &Finding<'_>) {
+    let key = finding.key;
+    rows.push(&[
+        Cell::Text(Some(finding.kind.as_str())),
+        Cell::Text(finding.source),
+        Cell::Text(key.map(|key| key.ticker.as_str())),
+        Cell::Text(key.and_then(|key| key.period).map(Period::as_str)),
+        Cell::Text(key.and_then(|key| key.regime).map(Regime::as_str)),
+        Cell::Moment(finding.date),
+        Cell::Moment(finding.until),
+        Cell::Count(finding.count.map(|count| count as i64)),
+        Cell::Real(finding.value),
+        Cell::Text(finding.what),
+    ]);
+}

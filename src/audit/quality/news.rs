@@ -1,0 +1,61 @@
+//! How many signals of a dataset have news: the dataset is built with nothing but counts.
+
+use std::path::PathBuf;
+
+use arrow::array::AsArray;
+use arrow::datatypes::Int32Type;
+use chrono::TimeDelta;
+
+use crate::archive::{Asked, Scope, View};
+use crate::dataset;
+use crate::error::Result;
+use crate::plan::{DatasetPlan, Days};
+
+/// A window of a definition.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Window {
+    /// Its length.
+    pub days: Days,
+    /// The signals of the dataset.
+    pub signals: u64,
+    /// Those that have an article in it.
+    pub with_news: u64,
+}
+
+impl Window {
+    /// The share of the signals that have news; none where there are no signals.
+    pub fn share(&self) -> Option<f64> {
+        (self.signals > 0).then(|| self.with_news as f64 / self.signals as f64)
+    }
+}
+
+/// Counts the signals with news in each window of a dataset; `scratch` is a folder that may be made and removed again.
+///
+/// # Errors
+///
+/// When the archive cannot be read, and when the dataset cannot be built.
+pub fn windows(view: &View, scope: &Scope, plan: &DatasetPlan, scratch: PathBuf) -> Result<Vec<Window>> {
+    let mut windows: Vec<Window> =
+        plan.windows().into_iter().map(|days| Window { days, signals: 0, with_news: 0 }).collect();
+    if windows.is_empty() {
+        return Ok(windows);
+    }
+    let plan = plan.of_counts();
+    let asked = Asked { vintage: plan.vintage, live_within: TimeDelta::days(i64::from(plan.live_within.count())) };
+    dataset::build(
+        || view.slabs(scope, asked),
+        &plan,
+        scratch,
+        |rows| {
+            for window in &mut windows {
+                let name = crate::plan::Feature::Count(window.days).to_string();
+                let counts = rows.column_by_name(&name).expect("the plan has a count for each window");
+                let counts = counts.as_primitive::<Int32Type>();
+                window.signals += counts.len() as u64;
+                window.with_news += counts.values().iter().filter(|&&count| count > 0).count() as u64;
+            }
+            Ok(())
+        },
+    )?;
+    Ok(windows)
+}

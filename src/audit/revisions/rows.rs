@@ -1,0 +1,72 @@
+//! The changed cells as rows.
+
+use std::sync::{Arc, LazyLock};
+
+use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
+
+use super::walk::Rewrite;
+use crate::audit::gathered::{Cell, Gathered};
+use crate::audit::observed::{Observed, Value};
+use crate::interface::{Period, Regime, Signal};
+use crate::tables::{SeriesKey, date, instant};
+
+/// The columns of the changed cells, a row for each change.
+pub fn schema() -> SchemaRef {
+    static SCHEMA: LazyLock<SchemaRef> = LazyLock::new(|| {
+        let text = |name: &str, nullable| Field::new(name, DataType::Utf8, nullable);
+        let real = |name: &str| Field::new(name, DataType::Float64, true);
+        Arc::new(Schema::new(vec![
+            text("source", false),
+            text("ticker", false),
+            text("sector", true),
+            text("period", true),
+            text("regime", true),
+            Field::new("date", date(), false),
+            text("title", true),
+            text("link", true),
+            text("kind", false),
+            Field::new("age_days", DataType::Int32, false),
+            text("old_signal", true),
+            text("new_signal", true),
+            real("old_confidence"),
+            real("new_confidence"),
+            real("old_score"),
+            real("new_score"),
+            // When the old value was seen, and when the new one, or that there is none any longer.
+            Field::new("seen_before", instant(), true),
+            Field::new("observed_at", instant(), false),
+        ]))
+    });
+    Arc::clone(&SCHEMA)
+}
+
+/// A change as a row.
+pub(super) fn push(rows: &mut Gathered, key: &SeriesKey, sector: &str, observed: &Observed<'_>, rewrite: &Rewrite) {
+    let row = rewrite.row;
+    let value = |row: Option<usize>| row.map(|row| observed.value(row)).unwrap_or_default();
+    let (old, new) = (value(rewrite.before), value(Some(row)));
+    let text = |place: usize| Cell::Text(observed.texts.map(|texts| texts[place].value(row)));
+    let signal = |value: Value| Cell::Text(value.signal.map(Signal::as_str));
+    let confidence = |value: Value| Cell::Real(value.number.filter(|_| observed.texts.is_none()));
+    let score = |value: Value| Cell::Real(value.number.filter(|_| observed.texts.is_some()));
+    rows.push(&[
+        Cell::Text(Some(key.source.as_str())),
+        Cell::Text(Some(key.ticker.as_str())),
+        Cell::Text(Some(sector).filter(|sector| *sector != "-")),
+        Cell::Text(key.period.map(Period::as_str)),
+        Cell::Text(key.regime.map(Regime::as_str)),
+        Cell::Moment(Some(observed.dates.value(row))),
+        text(0),
+        text(1),
+        Cell::Text(Some(rewrite.kind.as_str())),
+        Cell::Whole(Some(i32::try_from(rewrite.age_days).unwrap_or(i32::MAX))),
+        signal(old),
+        signal(new),
+        confidence(old),
+        confidence(new),
+        score(old),
+        score(new),
+        Cell::Moment(rewrite.before.map(|row| observed.seen.value(row))),
+        Cell::Moment(Some(observed.seen.value(row))),
+    ]);
+}

@@ -1,0 +1,186 @@
+//! Changed cells, counted.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::ops::AddAssign;
+
+use chrono::{DateTime, Datelike, NaiveDate, Utc};
+
+use crate::interface::{Period, Regime, Ticker};
+
+/// How the past of a vendor's answers changed between two instants.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Revisions {
+    /// The instant after which changes count; none where all count.
+    pub from: Option<DateTime<Utc>>,
+    /// The last instant whose changes count.
+    pub until: DateTime<Utc>,
+    /// The signals.
+    pub signals: Rewrites,
+    /// The scores of articles.
+    pub articles: Rewrites,
+}
+
+/// The changed cells of one table: all of them, and by what they have in common.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Rewrites {
+    /// All of them.
+    pub total: Tally,
+    /// By how old they were when they changed. Cells are known in each age that they had in the span.
+    pub by_age: BTreeMap<Age, Tally>,
+    /// By the month of their date.
+    pub by_month: BTreeMap<Month, Tally>,
+    /// By ticker.
+    pub by_ticker: BTreeMap<Ticker, Tally>,
+    /// By sector; `-` where nobody knows it.
+    pub by_sector: BTreeMap<String, Tally>,
+    /// By period, of signals.
+    pub by_period: BTreeMap<Period, Tally>,
+    /// By market regime, of signals.
+    pub by_regime: BTreeMap<Regime, Tally>,
+}
+
+/// How many cells there were, and what became of them.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Tally {
+    /// Cells that were known at the start of the span, or came to be known in it.
+    pub known: u64,
+    /// Those of them that changed, however often.
+    pub changed: u64,
+    /// Cells that were known at the start; all that are known, where the span has none.
+    pub known_before: u64,
+    /// Those of them that were revised or withdrawn, and cells that were added late.
+    pub rewritten: u64,
+    /// How often a cell was added that earlier answers did not have, though they covered its date.
+    pub added_late: u64,
+    /// How often something else was said of a cell.
+    pub revised: u64,
+    /// How often a cell was no longer there, though the answer covered its date.
+    pub withdrawn: u64,
+    /// How often a revision turned `buy` into `sell`, or back.
+    pub flipped: u64,
+    /// By how much revisions moved the confidence or the score, added up without their signs.
+    pub moved: f64,
+    /// The most that one of them moved it.
+    pub moved_most: f64,
+}
+
+impl Tally {
+    /// The share of the cells that changed; none where there were none.
+    pub fn rate(&self) -> Option<f64> {
+        share(self.changed, self.known)
+    }
+
+    /// The share of what was known at the start that was rewritten since, late additions counted with it.
+    pub fn rewritten_share(&self) -> Option<f64> {
+        share(self.rewritten, self.known_before)
+    }
+
+    /// How many changes there were.
+    pub fn changes(&self) -> u64 {
+        self.added_late + self.revised + self.withdrawn
+    }
+
+    /// By how much a revision moved the confidence or the score on average, without its sign.
+    pub fn moved_on_average(&self) -> Option<f64> {
+        (self.revised > 0).then(|| self.moved / self.revised as f64)
+    }
+}
+
+fn share(some: u64, all: u64) -> Option<f64> {
+    (all > 0).then(|| some as f64 / all as f64)
+}
+
+impl AddAssign for Tally {
+    fn add_assign(&mut self, other: Self) {
+        self.known += other.known;
+        self.changed += other.changed;
+        self.known_before += other.known_before;
+        self.rewritten += other.rewritten;
+        self.added_late += other.added_late;
+        self.revised += other.revised;
+        self.withdrawn += other.withdrawn;
+        self.flipped += other.flipped;
+        self.moved += other.moved;
+        self.moved_most = self.moved_most.max(other.moved_most);
+    }
+}
+
+/// How old a cell was: the whole days from its date to an instant, both in UTC.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Age {
+    /// Up to a day, or its date was still to come.
+    Fresh,
+    /// 2 to 7 days.
+    Week,
+    /// 8 to 30 days.
+    Month,
+    /// 31 to 90 days.
+    Quarter,
+    /// 91 to 365 days.
+    Year,
+    /// More than a year.
+    Older,
+}
+
+impl Age {
+    /// Every age, youngest first.
+    pub const ALL: [Self; 6] = [Self::Fresh, Self::Week, Self::Month, Self::Quarter, Self::Year, Self::Older];
+
+    /// The age of so many days.
+    pub fn of(days: i64) -> Self {
+        match days {
+            ..=1 => Self::Fresh,
+            2..=7 => Self::Week,
+            8..=30 => Self::Month,
+            31..=90 => Self::Quarter,
+            91..=365 => Self::Year,
+            366.. => Self::Older,
+        }
+    }
+
+    /// Its days, in words.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Fresh => "0-1d",
+            Self::Week => "2-7d",
+            Self::Month => "8-30d",
+            Self::Quarter => "31-90d",
+            Self::Year => "91-365d",
+            Self::Older => "over 365d",
+        }
+    }
+}
+
+impl fmt::Display for Age {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.pad(self.as_str())
+    }
+}
+
+/// A month of the calendar.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Month {
+    year: i32,
+    month: u32,
+}
+
+impl Month {
+    /// The month of a naive timestamp in microseconds.
+    pub(super) fn of(micros: i64) -> Self {
+        let day = crate::audit::subject::day(micros);
+        Self { year: day.year(), month: day.month() }
+    }
+
+    /// Its first day.
+    pub fn start(self) -> NaiveDate {
+        NaiveDate::from_ymd_opt(self.year, self.month, 1).expect("a month has a first day")
+    }
+}
+
+/// As in dates: `2026-11`.
+impl fmt::Display for Month {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.pad(&format!("{:04}-{:02}", self.year, self.month))
+    }
+}

@@ -1,0 +1,219 @@
+//! Goes through the cells of a series and finds those that changed in a span.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+use arrow::array::Array;
+
+use super::Kind;
+use super::tally::{Age, Month, Tally};
+use crate::archive::History;
+use crate::audit::observed::{MICROS_PER_DAY, Observed};
+
+/// The instants between which changes count, in microseconds: after the first, up to and with the last.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Span {
+    pub(super) from: Option<i64>,
+    pub(super) until: i64,
+}
+
+impl Span {
+    fn is_before(self, seen: i64) -> bool {
+        self.from.is_some_and(|from| seen <= from)
+    }
+}
+
+/// A change of a cell.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Rewrite {
+    /// The row that told it.
+    pub(super) row: usize,
+    pub(super) kind: Kind,
+    /// The row of what was said before, where something was.
+    pub(super) before: Option<usize>,
+    pub(super) age_days: i64,
+}
+
+/// What the answers of a series covered, answer by answer.
+struct Coverage(Vec<Covered>);
+
+/// What all answers up to an instant covered.
+#[derive(Clone, Copy)]
+struct Covered {
+    seen: i64,
+    oldest: i64,
+    newest: i64,
+    /// When the newest date was first seen.
+    newest_seen: i64,
+}
+
+impl Coverage {
+    fn of(history: &History, observed: &Observed<'_>) -> Self {
+        let mut said: BTreeMap<i64, (i64, i64)> = BTreeMap::new();
+        for row in history.cells.iter().cloned().flatten().filter(|&row| !observed.is_withdrawn(row)) {
+            if observed.dates.is_valid(row) {
+                let date = observed.dates.value(row);
+                let (oldest, newest) = said.entry(observed.seen.value(row)).or_insert((date, date));
+                (*oldest, *newest) = ((*oldest).min(date), (*newest).max(date));
+            }
+        }
+        let mut all: Vec<Covered> = Vec::with_capacity(said.len());
+        for (seen, (oldest, newest)) in said {
+            let covered = match all.last() {
+                Some(last) if last.newest >= newest => Covered { seen, oldest: last.oldest.min(oldest), ..*last },
+                Some(last) => Covered { seen, oldest: last.oldest.min(oldest), newest, newest_seen: seen },
+                None => Covered { seen, oldest, newest, newest_seen: seen },
+            };
+            all.push(covered);
+        }
+        Self(all)
+    }
+
+    /// Whether an answer before an instant covered a date: it said something of an earlier date and of a later one, or of
+    /// the same date when that day was over.
+    fn covers(&self, date: i64, seen: i64) -> bool {
+        let before = self.0.partition_point(|covered| covered.seen < seen);
+        before.checked_sub(1).is_some_and(|last| {
+            let Covered { oldest, newest, newest_seen, .. } = self.0[last];
+            let is_over = || newest_seen.div_euclid(MICROS_PER_DAY) > date.div_euclid(MICROS_PER_DAY);
+            oldest < date && (date < newest || (date == newest && is_over()))
+        })
+    }
+}
+
+/// The changed cells of one series, counted.
+#[derive(Default)]
+pub(super) struct SeriesTally {
+    pub(super) total: Tally,
+    pub(super) by_age: [Tally; Age::ALL.len()],
+    pub(super) by_month: Vec<(Month, Tally)>,
+}
+
+/// One walk over the cells of a series.
+pub(super) struct Walk<'a> {
+    pub(super) observed: &'a Observed<'a>,
+    pub(super) span: Span,
+}
+
+/// A cell between two instants.
+#[derive(Clone, Copy, Default)]
+struct Cell {
+    is_known_before: bool,
+    /// When it came to be known, in the span or before it.
+    known_from: Option<i64>,
+    /// When it was withdrawn for good.
+    known_until: Option<i64>,
+}
+
+impl Walk<'_> {
+    /// Counts the cells of a series that are asked for, and tells each change.
+    pub(super) fn series(
+        &self,
+        history: &History,
+        is_asked: impl Fn(i64) -> bool,
+        mut tell: impl FnMut(Rewrite),
+    ) -> SeriesTally {
+        let coverage = Coverage::of(history, self.observed);
+        let mut tally = SeriesTally::default();
+        let mut rewrites: Vec<Rewrite> = Vec::new();
+        for rows in &history.cells {
+            // A latest signal without a date says nothing of the past.
+            let dates = self.observed.dates;
+            let Some(date) = dates.is_valid(rows.start).then(|| dates.value(rows.start)).filter(|&it| is_asked(it))
+            else {
+                continue;
+            };
+            rewrites.clear();
+            let cell = self.cell(rows, date, &coverage, &mut rewrites);
+            tally.count(self, cell, date, &rewrites);
+            rewrites.iter().copied().for_each(&mut tell);
+        }
+        tally
+    }
+
+    /// What became of a cell in the span.
+    fn cell(&self, rows: &Range<usize>, date: i64, coverage: &Coverage, rewrites: &mut Vec<Rewrite>) -> Cell {
+        let mut cell = Cell::default();
+        let mut last: Option<usize> = None;
+        for row in rows.clone() {
+            let seen = self.observed.seen.value(row);
+            let said = (!self.observed.is_withdrawn(row)).then_some(row);
+            let kind = match (last, said) {
+                // What comes back was covered when it was withdrawn.
+                (None, Some(_)) if row > rows.start || coverage.covers(date, seen) => Some(Kind::AddedLate),
+                (None, _) => None,
+                (Some(_), None) => Some(Kind::Withdrawn),
+                (Some(before), Some(now)) => {
+                    (self.observed.value(before) != self.observed.value(now)).then_some(Kind::Revised)
+                }
+            };
+            if self.span.is_before(seen) {
+                cell.is_known_before = said.is_some();
+            } else if let Some(kind) = kind {
+                let age_days = (seen - date).div_euclid(MICROS_PER_DAY);
+                rewrites.push(Rewrite { row, kind, before: last, age_days });
+            }
+            if said.is_some() {
+                cell.known_from = cell.known_from.or(Some(seen));
+            }
+            cell.known_until = said.is_none().then_some(seen);
+            last = said;
+        }
+        cell
+    }
+
+    /// One cell, counted.
+    fn tally(&self, cell: Cell, rewrites: &[Rewrite]) -> Tally {
+        let is_known_before = cell.is_known_before || self.span.from.is_none();
+        let is_rewritten = |rewrite: &Rewrite| is_known_before || rewrite.kind == Kind::AddedLate;
+        let mut tally = Tally {
+            known: 1,
+            known_before: is_known_before.into(),
+            changed: (!rewrites.is_empty()).into(),
+            rewritten: rewrites.iter().any(is_rewritten).into(),
+            ..Tally::default()
+        };
+        for rewrite in rewrites {
+            match (rewrite.kind, rewrite.before) {
+                (Kind::AddedLate, _) => tally.added_late += 1,
+                (Kind::Withdrawn, _) => tally.withdrawn += 1,
+                (Kind::Revised, before) => {
+                    let before = before.map(|row| self.observed.value(row)).unwrap_or_default();
+                    let now = self.observed.value(rewrite.row);
+                    let moved = before.number.zip(now.number).map_or(0.0, |(before, now)| (now - before).abs());
+                    tally.revised += 1;
+                    tally.flipped += u64::from(before.signal != now.signal);
+                    tally.moved += moved;
+                    tally.moved_most = tally.moved_most.max(moved);
+                }
+            }
+        }
+        tally
+    }
+}
+
+impl SeriesTally {
+    fn count(&mut self, walk: &Walk<'_>, cell: Cell, date: i64, rewrites: &[Rewrite]) {
+        let Some(known_from) = cell.known_from else { return };
+        let Span { from, until } = walk.span;
+        if cell.known_until.is_some_and(|end| walk.span.is_before(end)) {
+            return;
+        }
+        let of_cell = walk.tally(cell, rewrites);
+        self.total += of_cell;
+        let month = Month::of(date);
+        match self.by_month.last_mut() {
+            Some((known, tally)) if *known == month => *tally += of_cell,
+            _ => self.by_month.push((month, of_cell)),
+        }
+        let age = |seen: i64| Age::of((seen - date).div_euclid(MICROS_PER_DAY));
+        let youngest = age(from.map_or(known_from, |from| from.max(known_from)));
+        let oldest = age(cell.known_until.unwrap_or(until));
+        for at in Age::ALL {
+            let own: Vec<Rewrite> = rewrites.iter().copied().filter(|one| Age::of(one.age_days) == at).collect();
+            if !own.is_empty() || (youngest..=oldest).contains(&at) {
+                self.by_age[at as usize] += walk.tally(cell, &own);
+            }
+        }
+    }
+}

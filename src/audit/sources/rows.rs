@@ -1,0 +1,60 @@
+//! The disagreements as rows.
+
+use std::sync::{Arc, LazyLock};
+
+use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
+
+use super::{About, Disagreement};
+use crate::audit::gathered::{Cell, Gathered};
+use crate::interface::{Period, Regime, Signal};
+use crate::tables::{date, instant};
+
+/// The columns of the disagreements: the cell, and what each of two operations says of it.
+pub fn schema() -> SchemaRef {
+    static SCHEMA: LazyLock<SchemaRef> = LazyLock::new(|| {
+        let text = |name: &str, nullable| Field::new(name, DataType::Utf8, nullable);
+        let mut fields = vec![
+            text("ticker", false),
+            text("period", true),
+            text("regime", true),
+            // As it was written.
+            Field::new("date", date(), false),
+            text("about", false),
+            text("link", true),
+        ];
+        for side in ["", "other_"] {
+            fields.push(text(&format!("{side}source"), false));
+            fields.push(text(&format!("{side}signal"), true));
+            fields.push(Field::new(format!("{side}confidence"), DataType::Float64, true));
+            fields.push(Field::new(format!("{side}score"), DataType::Float64, true));
+            fields.push(Field::new(format!("{side}observed_at"), instant(), false));
+        }
+        Arc::new(Schema::new(fields))
+    });
+    Arc::clone(&SCHEMA)
+}
+
+/// A disagreement as a row.
+pub(super) fn push(rows: &mut Gathered, found: &Disagreement) {
+    let link = match &found.about {
+        About::Signal => None,
+        About::Article(_, link) => Some(link.as_str()),
+    };
+    let mut row = vec![
+        Cell::Text(Some(found.ticker.as_str())),
+        Cell::Text(found.period.map(Period::as_str)),
+        Cell::Text(found.regime.map(Regime::as_str)),
+        Cell::Moment(Some(found.date)),
+        Cell::Text(Some(found.about.as_str())),
+        Cell::Text(link),
+    ];
+    for statement in &found.statements {
+        let value = statement.value;
+        row.push(Cell::Text(Some(statement.source.as_str())));
+        row.push(Cell::Text(value.signal.map(Signal::as_str)));
+        row.push(Cell::Real(value.number.filter(|_| found.about == About::Signal)));
+        row.push(Cell::Real(value.number.filter(|_| found.about != About::Signal)));
+        row.push(Cell::Moment(Some(statement.observed_at.timestamp_micros())));
+    }
+    rows.push(&row);
+}

@@ -1,0 +1,92 @@
+//! The articles that summaries refer to, held against the lists of articles.
+
+use std::collections::BTreeMap;
+
+use arrow::array::{Array, AsArray, RecordBatch};
+use arrow::datatypes::Float64Type;
+
+use super::{About, Comparing, Disagreement, Statement, Value};
+use crate::archive::{Histories, History};
+use crate::audit::observed::{Observed, column, instant_of};
+use crate::audit::subject::Subject;
+use crate::error::Result;
+use crate::interface::{Endpoint, Ticker};
+use crate::plan::Reference;
+use crate::tables::{Change, Table};
+
+/// The articles that the last summary of a ticker refers to, with their addresses.
+type References = Vec<(Reference, String, Statement)>;
+
+/// Compares every reference whose article is listed. The summaries are held, a few rows a ticker; the articles are not.
+pub(super) fn compare(
+    subject: &Subject,
+    comparing: &mut Comparing,
+    mut deliver: impl FnMut(&RecordBatch) -> Result<()>,
+) -> Result<()> {
+    let references = references(subject)?;
+    if references.is_empty() {
+        return Ok(());
+    }
+    for histories in subject.view().histories(Table::Articles)? {
+        let histories = histories?;
+        let observed = Observed::of(&histories);
+        for history in &histories.series {
+            for reference in references.get(&history.key.ticker).into_iter().flatten() {
+                article(comparing, history, &observed, reference);
+            }
+        }
+        comparing.rows.relieve(&mut deliver)?;
+    }
+    Ok(())
+}
+
+fn article(
+    comparing: &mut Comparing,
+    history: &History,
+    observed: &Observed<'_>,
+    (reference, link, summary): &(Reference, String, Statement),
+) {
+    let texts = observed.texts.expect("these are articles");
+    let listed: Vec<usize> = observed.known(history).filter(|&row| texts[1].value(row) == link).collect();
+    // An address may be listed several times: one of them is enough to agree.
+    let agrees = listed.iter().copied().find(|&row| observed.value(row) == summary.value);
+    let Some(row) = agrees.or(listed.last().copied()) else { return };
+    let listed =
+        Statement { source: Endpoint::NewsArticles, value: observed.value(row), observed_at: observed.instant(row) };
+    comparing.add(Disagreement {
+        ticker: history.key.ticker.clone(),
+        period: None,
+        regime: None,
+        date: observed.dates.value(row),
+        about: About::Article(*reference, link.clone()),
+        statements: [*summary, listed],
+    });
+}
+
+fn references(subject: &Subject) -> Result<BTreeMap<Ticker, References>> {
+    let mut references = BTreeMap::new();
+    for histories in subject.view().histories(Table::Summaries)? {
+        let histories = histories?;
+        for History { key, cells } in histories.series.iter().filter(|history| subject.has(&history.key)) {
+            let last = cells.iter().map(|cell| cell.end - 1);
+            for row in last.filter(|&row| histories.changes[row] != Change::Withdrawn) {
+                references.insert(key.ticker.clone(), of_summary(&histories, row));
+            }
+        }
+    }
+    Ok(references)
+}
+
+fn of_summary(histories: &Histories, row: usize) -> References {
+    let rows = &histories.rows;
+    let of_reference = |reference: Reference| {
+        let column = |what: &str| column(rows, &format!("{}_{what}", reference.as_str()));
+        let (links, scores) = (column("link").as_string::<i32>(), column("score").as_primitive::<Float64Type>());
+        let link = links.is_valid(row).then(|| links.value(row).to_owned())?;
+        let number = scores.is_valid(row).then(|| scores.value(row));
+        let value = Value { signal: None, number };
+        let observed_at = instant_of(rows, row);
+        Some((reference, link, Statement { source: Endpoint::SocialSentiment, value, observed_at }))
+    };
+    Reference::ALL.into_iter().filter_map(of_reference).collect()
+}

@@ -1,0 +1,96 @@
+//! Tables for people: columns that are aligned, without colour.
+
+use std::fmt;
+
+/// Rows under a head. The first columns are text, the others numbers.
+#[derive(Clone, Debug)]
+pub(super) struct Aligned {
+    texts: usize,
+    rows: Vec<Vec<String>>,
+}
+
+/// How much of a long list is shown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Shown {
+    /// Its beginning, and how many more there are.
+    First(usize),
+    /// All of it.
+    All,
+}
+
+impl Shown {
+    /// What `--all` stands for.
+    pub(super) fn of(all: bool) -> Self {
+        if all { Self::All } else { Self::First(10) }
+    }
+}
+
+impl Aligned {
+    /// A table without rows, of so many columns of text.
+    pub(super) fn new<const N: usize>(texts: usize, heads: [&str; N]) -> Self {
+        Self { texts, rows: vec![heads.map(str::to_owned).to_vec()] }
+    }
+
+    pub(super) fn row(&mut self, cells: impl IntoIterator<Item = String>) {
+        self.rows.push(cells.into_iter().collect());
+    }
+
+    /// A list within the table, under a line of its own.
+    pub(super) fn list(&mut self, title: &str, rows: impl ExactSizeIterator<Item = Vec<String>>, shown: Shown) {
+        self.rows.push(Vec::new());
+        self.rows.push(vec![title.to_owned()]);
+        self.rest(rows, shown);
+    }
+
+    /// Rows, or the first of them and a line that says how to see the others.
+    pub(super) fn rest(&mut self, rows: impl ExactSizeIterator<Item = Vec<String>>, shown: Shown) {
+        let count = rows.len();
+        let most = match shown {
+            Shown::All => count,
+            Shown::First(most) => most,
+        };
+        self.rows.extend(rows.take(most));
+        if count > most {
+            self.rows.push(vec![format!("… and {} more; `--all` shows them", count - most)]);
+        }
+    }
+}
+
+impl fmt::Display for Aligned {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let columns = self.rows.first().map_or(0, Vec::len);
+        // A row of one cell is a line of its own.
+        let whole = || self.rows.iter().filter(|row| row.len() == columns);
+        let width = |column: usize| whole().map(|row| row[column].chars().count()).max().unwrap_or(0);
+        let widths: Vec<usize> = (0..columns).map(width).collect();
+        for row in &self.rows {
+            let mut line = String::new();
+            for (column, cell) in row.iter().enumerate() {
+                let (gap, width) = (if column > 0 { "  " } else { "" }, widths[column]);
+                match column < self.texts {
+                    _ if row.len() < columns => line.push_str(cell),
+                    true => line.push_str(&format!("{gap}{cell:width$}")),
+                    false => line.push_str(&format!("{gap}{cell:>width$}")),
+                }
+            }
+            writeln!(formatter, "{}", line.trim_end())?;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Aligned, Shown};
+
+    #[test]
+    fn columns_stand_below_one_another_and_a_long_list_is_cut() {
+        let mut table = Aligned::new(1, ["what", "cells"]);
+        table.row(["all", "1,234"].map(str::to_owned));
+        let rows = [["AAPL", "9"], ["XOM", "10"], ["ZTS", "1"]].map(|row| row.map(str::to_owned).to_vec());
+        table.list("by ticker", rows.into_iter(), Shown::First(2));
+        let expected =
+            "what  cells\nall   1,234\n\nby ticker\nAAPL      9\nXOM      10\n… and 1 more; `--all` shows them\n";
+        assert_eq!(table.to_string(), expected);
+    }
+}

@@ -1,0 +1,39 @@
+//! `bellwether audit`: questions asked of the archive, a file each.
+
+mod leak;
+mod quality;
+mod revisions;
+mod sources;
+
+use super::aligned;
+use super::folders;
+use super::rows;
+use super::say;
+use super::typed;
+use crate::error::Result;
+
+/// Ask questions of the archive.
+#[derive(Debug, clap::Args)]
+pub(super) struct Audit {
+    #[command(subcommand)]
+    what: What,
+}
+
+#[derive(Debug, clap::Subcommand)]
+enum What {
+    Leak(leak::Leak),
+    Revisions(revisions::Revisions),
+    Quality(quality::Quality),
+    Sources(sources::Sources),
+}
+
+impl Audit {
+    pub(super) fn execute(self) -> Result<()> {
+        match self.what {
+            What::Leak(question) => question.ask(),
+            What::Revisions(question) => question.ask(),
+            What::Quality(question) => question.ask(),
+            What::Sources(question) => question.ask(),
+        }
+    }
+}

@@ -1,0 +1,99 @@
+//! `bellwether audit quality`: is anything missing, stale, repeated, unusual or unreadable?
+
+use super::aligned::{Aligned, Shown};
+use super::folders::ArchiveFolder;
+use super::rows::RowsTo;
+use super::say;
+use crate::audit::quality::{self, OfTicker, Unread};
+use crate::error::Result;
+use crate::numbers::{grouped, percent};
+use crate::plan::Plan;
+use crate::run::{About, audit_quality};
+use crate::tables::Drift;
+
+/// Look for gaps, stale series, repeated articles, unusual values, rejects and unknown fields.
+///
+/// A trading day is one on which at least half of the series of an operation have a signal. Confidences are expected in
+/// 0 to 1 and scores in -1 to 1, though the interface shows no bounds.
+#[derive(Debug, clap::Args)]
+pub(super) struct Quality {
+    /// A definition, its name in `pipelines/` or a path: only what its dataset takes, and how many of its signals have
+    /// news in each window. The whole archive if it is not given.
+    definition: Option<String>,
+
+    /// Show long lists whole.
+    #[arg(long)]
+    all: bool,
+
+    #[command(flatten)]
+    rows: RowsTo,
+
+    #[command(flatten)]
+    archive: ArchiveFolder,
+}
+
+impl Quality {
+    pub(super) fn ask(self) -> Result<()> {
+        let plan = self.definition.as_deref().map(Plan::find).transpose()?;
+        let about = About { archive: &self.archive.path, plan: plan.as_ref(), as_of: None };
+        let mut sheet = self.rows.begin(quality::schema())?;
+        let found = audit_quality(about, |rows| sheet.as_mut().map_or(Ok(()), |sheet| sheet.write(rows)))?;
+        sheet.map_or(Ok(()), |sheet| sheet.finish())?;
+        if self.rows.is_stdout() { Ok(()) } else { say(&told(&found, Shown::of(self.all))) }
+    }
+}
+
+fn told(found: &quality::Quality, shown: Shown) -> String {
+    let mut text = vec![of_tickers(found, shown)];
+    if !found.windows.is_empty() {
+        let mut table = Aligned::new(1, ["news in the window", "signals", "with news", "share"]);
+        for window in &found.windows {
+            let share = window.share().map_or_else(|| "-".to_owned(), percent);
+            table.row([window.days.to_string(), grouped(window.signals), grouped(window.with_news), share]);
+        }
+        text.push(table);
+    }
+    if !found.rejects.is_empty() {
+        let mut rejects: Vec<_> = found.rejects.iter().collect();
+        rejects.sort_by_key(|(_, count)| std::cmp::Reverse(**count));
+        let mut table = Aligned::new(2, ["rejects of", "reason", "records"]);
+        let row =
+            |(Unread { source, reason }, count): (&Unread, &u64)| vec![source.clone(), reason.clone(), grouped(*count)];
+        table.rest(rejects.into_iter().map(row), shown);
+        text.push(table);
+    }
+    if !found.drift.is_empty() {
+        let mut table = Aligned::new(3, ["unknown field of", "field", "such as", "times"]);
+        let row = |drift: &Drift| {
+            vec![drift.endpoint.to_string(), drift.field.clone(), drift.example.clone(), grouped(drift.count)]
+        };
+        table.rest(found.drift.iter().map(row), shown);
+        text.push(table);
+    }
+    let text: Vec<String> = text.iter().map(Aligned::to_string).collect();
+    text.join("\n")
+}
+
+/// All, and the tickers that something is wrong with, the worst first.
+fn of_tickers(found: &quality::Quality, shown: Shown) -> Aligned {
+    let heads =
+        ["ticker", "signals", "coverage", "gaps", "missing", "stale", "behind", "articles", "duplicates", "unusual"];
+    let mut text = Aligned::new(1, heads);
+    text.row(cells("all", &found.total));
+    let is_wrong = |of: &OfTicker| of.missing + of.stale + of.duplicates + of.unusual > 0;
+    let mut wrong: Vec<_> = found.tickers.iter().filter(|(_, of)| is_wrong(of)).collect();
+    wrong.sort_by_key(|(_, of)| std::cmp::Reverse((of.missing + of.duplicates + of.unusual, of.behind)));
+    if !wrong.is_empty() {
+        let rows = wrong.into_iter().map(|(ticker, of)| cells(ticker.as_str(), of));
+        text.list("tickers with findings", rows, shown);
+    }
+    text
+}
+
+fn cells(name: &str, of: &OfTicker) -> Vec<String> {
+    let coverage = of.coverage().map_or_else(|| "-".to_owned(), percent);
+    let mut cells = vec![name.to_owned(), grouped(of.signals), coverage];
+    let counts = [of.gaps, of.missing, of.stale, of.behind, of.articles, of.duplicates, of.unusual];
+    cells.extend(counts.map(grouped));
+    cells
+}

@@ -1,0 +1,143 @@
+//! `bellwether audit revisions`: what did the vendor do to its past?
+
+use std::collections::BTreeMap;
+use std::fmt::Display;
+
+use chrono::{DateTime, Utc};
+
+use super::aligned::{Aligned, Shown};
+use super::folders::ArchiveFolder;
+use super::rows::RowsTo;
+use super::say;
+use super::typed::{instant, share, usage};
+use crate::audit::revisions::{self, Rewrites, Tally};
+use crate::error::{Error, Result};
+use crate::numbers::{grouped, percent};
+use crate::plan::Plan;
+use crate::run::{About, audit_revisions};
+use crate::time::to_record;
+
+/// Count the values of the past that changed: added late, revised or withdrawn.
+///
+/// A cell is added late when earlier answers covered its date without it: a new day at the newest end and the first
+/// listing of a series are not. A rate is the cells that changed, of those that were known at some moment of the span.
+#[derive(Debug, clap::Args)]
+#[command(
+    after_help = "Exit codes: 0 done, 3 more was rewritten than `--fail-above` allows, 1 failed, 2 the arguments are not right."
+)]
+pub(super) struct Revisions {
+    /// A definition, its name in `pipelines/` or a path: only the signals of its dataset, and the articles of their
+    /// tickers. The whole archive if it is not given.
+    definition: Option<String>,
+
+    /// Only what was observed after this instant: `2026-03-31`, the end of that day in UTC, or `2026-03-31T18:00:00Z`.
+    /// Everything after the first listing of each series if it is not given.
+    #[arg(long, value_name = "INSTANT", value_parser = instant)]
+    from: Option<DateTime<Utc>>,
+
+    /// Only what was observed by this instant, with it.
+    #[arg(long, value_name = "INSTANT", value_parser = instant)]
+    to: Option<DateTime<Utc>>,
+
+    /// Fail with code 3 when a larger share than this of the cells that were known at `--from` was rewritten since, or
+    /// added to: `0.5%`. Signals and scores each count by themselves.
+    #[arg(long, value_name = "SHARE", value_parser = share)]
+    fail_above: Option<f64>,
+
+    /// Show long lists whole.
+    #[arg(long)]
+    all: bool,
+
+    #[command(flatten)]
+    rows: RowsTo,
+
+    #[command(flatten)]
+    archive: ArchiveFolder,
+}
+
+impl Revisions {
+    pub(super) fn ask(self) -> Result<()> {
+        if let (Some(from), Some(to)) = (self.from, self.to)
+            && from >= to
+        {
+            let what = format!("no changes after {} and up to {}", to_record(from), to_record(to));
+            return Err(usage(&what, "put `--to` after `--from`"));
+        }
+        let plan = self.definition.as_deref().map(Plan::find).transpose()?;
+        let about = About { archive: &self.archive.path, plan: plan.as_ref(), as_of: self.to };
+        let mut sheet = self.rows.begin(revisions::schema())?;
+        let found = audit_revisions(about, self.from, |rows| sheet.as_mut().map_or(Ok(()), |sheet| sheet.write(rows)))?;
+        sheet.map_or(Ok(()), |sheet| sheet.finish())?;
+        if !self.rows.is_stdout() {
+            say(&told(&found, Shown::of(self.all)))?;
+        }
+        let worst = [&found.signals, &found.articles].into_iter().filter_map(|table| table.total.rewritten_share());
+        let worst = worst.fold(0.0, f64::max);
+        match self.fail_above {
+            Some(allowed) if worst > allowed => Err(Error::Rewritten { found: worst, allowed }),
+            _ => Ok(()),
+        }
+    }
+}
+
+fn told(found: &revisions::Revisions, shown: Shown) -> String {
+    let after = found.from.map_or_else(|| "the first listing of each series".to_owned(), to_record);
+    let mut text = format!("after   {after}\nup to   {}\n", to_record(found.until));
+    for (name, table) in [("signals", &found.signals), ("articles", &found.articles)] {
+        text.push_str(&format!("\n{}", of_table(name, table, shown)));
+        let Tally { rewritten, known_before, .. } = table.total;
+        if found.from.is_some()
+            && let Some(share) = table.total.rewritten_share()
+        {
+            let (rewritten, known) = (grouped(rewritten), grouped(known_before));
+            text.push_str(&format!(
+                "\nof {known} that were known at the start, {rewritten} were rewritten or added to: {}\n",
+                percent(share)
+            ));
+        }
+    }
+    text
+}
+
+fn of_table(name: &str, table: &Rewrites, shown: Shown) -> Aligned {
+    let heads =
+        [name, "known", "changed", "rate", "added late", "revised", "withdrawn", "flipped", "moved by", "at most"];
+    let mut text = Aligned::new(1, heads);
+    text.row(cells("all", &table.total));
+    if table.total.changes() == 0 {
+        return text;
+    }
+    // Ages are few, and stand in their order.
+    text.list("by age when it changed", table.by_age.iter().map(|(age, tally)| cells(age, tally)), Shown::All);
+    most_rewritten(&mut text, "by month of the date", &table.by_month, shown);
+    most_rewritten(&mut text, "by period", &table.by_period, shown);
+    most_rewritten(&mut text, "by regime", &table.by_regime, shown);
+    most_rewritten(&mut text, "by sector", &table.by_sector, shown);
+    most_rewritten(&mut text, "by ticker", &table.by_ticker, shown);
+    text
+}
+
+/// A list of those that changed at all, the most rewritten first.
+fn most_rewritten<K: Display + Ord>(text: &mut Aligned, title: &str, tallies: &BTreeMap<K, Tally>, shown: Shown) {
+    let mut changed: Vec<(&K, &Tally)> = tallies.iter().filter(|(_, tally)| tally.changed > 0).collect();
+    changed.sort_by(|(_, one), (_, other)| other.changed.cmp(&one.changed).then(one.known.cmp(&other.known)));
+    if !changed.is_empty() {
+        text.list(title, changed.into_iter().map(|(name, tally)| cells(name, tally)), shown);
+    }
+}
+
+fn cells(name: impl Display, tally: &Tally) -> Vec<String> {
+    let moved = |by: Option<f64>| by.map_or_else(|| "-".to_owned(), |by| format!("{by:.4}"));
+    vec![
+        name.to_string(),
+        grouped(tally.known),
+        grouped(tally.changed),
+        tally.rate().map_or_else(|| "-".to_owned(), percent),
+        grouped(tally.added_late),
+        grouped(tally.revised),
+        grouped(tally.withdrawn),
+        grouped(tally.flipped),
+        moved(tally.moved_on_average()),
+        moved((tally.revised > 0).then_some(tally.moved_most)),
+    ]
+}

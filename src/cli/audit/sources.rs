@@ -1,0 +1,93 @@
+//! `bellwether audit sources`: do the vendor's operations agree?
+
+use super::aligned::{Aligned, Shown};
+use super::folders::ArchiveFolder;
+use super::rows::RowsTo;
+use super::say;
+use crate::audit::sources::{self, About, Compared, Disagreement, Statement, Value};
+use crate::error::Result;
+use crate::numbers::{grouped, percent};
+use crate::plan::Plan;
+use crate::run::{self, audit_sources};
+use crate::time::to_record;
+
+/// Compare what different operations say of the same: histories, latest signals, and the articles of summaries.
+#[derive(Debug, clap::Args)]
+pub(super) struct Sources {
+    /// A definition, its name in `pipelines/` or a path: only the tickers, periods and regimes of its dataset. The whole
+    /// archive if it is not given.
+    definition: Option<String>,
+
+    /// Show long lists whole, but for the disagreements: `--output FILE` writes these.
+    #[arg(long)]
+    all: bool,
+
+    #[command(flatten)]
+    rows: RowsTo,
+
+    #[command(flatten)]
+    archive: ArchiveFolder,
+}
+
+impl Sources {
+    pub(super) fn ask(self) -> Result<()> {
+        let plan = self.definition.as_deref().map(Plan::find).transpose()?;
+        let about = run::About { archive: &self.archive.path, plan: plan.as_ref(), as_of: None };
+        let mut sheet = self.rows.begin(sources::schema())?;
+        let found = audit_sources(about, |rows| sheet.as_mut().map_or(Ok(()), |sheet| sheet.write(rows)))?;
+        sheet.map_or(Ok(()), |sheet| sheet.finish())?;
+        if self.rows.is_stdout() { Ok(()) } else { say(&told(&found, Shown::of(self.all))) }
+    }
+}
+
+fn told(found: &sources::Sources, shown: Shown) -> String {
+    if found.pairs.is_empty() {
+        return "nothing overlaps: no two operations speak of the same\n".to_owned();
+    }
+    let mut text = Aligned::new(1, ["operations", "cells", "disagreements", "rate"]);
+    text.row(cells("all", found.total()));
+    for ((one, other), compared) in &found.pairs {
+        text.row(cells(&format!("{one}, {other}"), *compared));
+    }
+    let mut tickers: Vec<_> = found.tickers.iter().filter(|(_, compared)| compared.disagreements > 0).collect();
+    tickers.sort_by_key(|(_, compared)| std::cmp::Reverse(compared.disagreements));
+    if tickers.is_empty() {
+        return format!("{text}\nwherever two operations speak of the same, they agree\n");
+    }
+    text.list("by ticker", tickers.into_iter().map(|(ticker, compared)| cells(ticker.as_str(), *compared)), shown);
+    format!("{text}\n{}", first(found))
+}
+
+fn cells(name: &str, compared: Compared) -> Vec<String> {
+    let Compared { cells, disagreements } = compared;
+    vec![name.to_owned(), grouped(cells), grouped(disagreements), percent(disagreements as f64 / cells as f64)]
+}
+
+/// The first disagreements, a line for each side.
+fn first(found: &sources::Sources) -> String {
+    let mut text = Aligned::new(8, ["ticker", "period", "regime", "date", "about", "operation", "says", "since"]);
+    for Disagreement { ticker, period, regime, date, about, statements } in &found.first {
+        let optional = |name: Option<String>| name.unwrap_or_else(|| "-".to_owned());
+        let (period, regime) = (optional(period.map(|it| it.to_string())), optional(regime.map(|it| it.to_string())));
+        let moment = chrono::DateTime::from_timestamp_micros(*date).unwrap_or_default().naive_utc();
+        let [one, other] = statements
+            .map(|Statement { source, value, observed_at }| [source.to_string(), said(value), to_record(observed_at)]);
+        text.row(
+            [ticker.to_string(), period, regime, moment.to_string(), about.as_str().to_owned()].into_iter().chain(one),
+        );
+        text.row(std::iter::repeat_n(String::new(), 5).chain(other));
+        if let About::Article(_, link) = about {
+            text.row([format!("  {link}")]);
+        }
+    }
+    let more = found.total().disagreements - found.first.len() as u64;
+    if more > 0 {
+        text.row([format!("… and {} more; `--format csv --output FILE` writes them", grouped(more))]);
+    }
+    text.to_string()
+}
+
+fn said(value: Value) -> String {
+    let number = value.number.map_or_else(|| "nothing".to_owned(), |number| number.to_string());
+    value.signal.map_or(number.clone(), |signal| format!("{signal} {number}"))
+}

@@ -1,0 +1,44 @@
+//! What is typed as an argument, and its refusals.
+
+use std::str::FromStr;
+
+use chrono::{DateTime, NaiveDate, NaiveTime, SubsecRound, TimeDelta, Utc};
+
+use crate::error::Error;
+use crate::interface::Unknown;
+
+/// Arguments that do not go together.
+pub(super) fn usage(what: &str, hint: &'static str) -> Error {
+    Error::Usage { what: what.to_owned(), hint }
+}
+
+/// An instant: with its offset, or a day, which is taken whole.
+pub(super) fn instant(text: &str) -> Result<DateTime<Utc>, String> {
+    if let Ok(day) = NaiveDate::from_str(text) {
+        let end = day.succ_opt().map(|next| next.and_time(NaiveTime::MIN).and_utc());
+        return end.map(|end| end - TimeDelta::microseconds(1)).ok_or_else(|| "there is no later day".to_owned());
+    }
+    let instant = DateTime::parse_from_rfc3339(text);
+    instant.map(|instant| instant.with_timezone(&Utc).trunc_subsecs(6)).map_err(|error| {
+        format!("{error}; write a day, `2026-03-31`, or an instant with its offset, `2026-03-31T18:00:00Z`")
+    })
+}
+
+/// One of a closed set of the service, refused with its hint.
+pub(super) fn known<T: FromStr<Err = Unknown>>(text: &str) -> Result<T, String> {
+    text.parse().map_err(|unknown: Unknown| format!("{unknown}; {}", unknown.hint))
+}
+
+/// One of a closed set of definitions, refused with its hint.
+pub(super) fn worded<T: FromStr<Err = String>>(text: &str) -> Result<T, String> {
+    text.parse().map_err(|refusal: String| refusal.replace('\n', "; "))
+}
+
+/// A share: `0.5%`, or `0.005`.
+pub(super) fn share(text: &str) -> Result<f64, String> {
+    let (number, scale) = text.strip_suffix('%').map_or((text, 1.0), |number| (number.trim_end(), 100.0));
+    match number.parse::<f64>().map(|number| number / scale) {
+        Ok(share) if (0.0..=1.0).contains(&share) => Ok(share),
+        _ => Err("a share is `0.5%`, or `0.005`, and at most all of it".to_owned()),
+    }
+}

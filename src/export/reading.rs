@@ -1,0 +1,250 @@
+//! Reads a published version back, whatever format it is in.
+//!
+//! `dataset.json` says which columns there are, of which types, and in which order the rows stand; the files are read as
+//! that, so a version reads the same from Parquet, Arrow and CSV. Columns that are folders come from the paths. Wide
+//! datasets are refused: a matrix has no rows with keys.
+
+use std::collections::BTreeMap;
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use arrow::array::{ArrayRef, RecordBatch, StringArray};
+use arrow::compute::cast;
+use arrow::csv::ReaderBuilder;
+use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
+use arrow::error::ArrowError;
+use arrow::ipc::reader::FileReaderBuilder;
+use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
+use serde::Deserialize;
+
+use super::extension;
+use super::folder_names::{self, unescaped};
+use super::record::{LAYOUT, RECORD};
+use crate::error::{Error, Reason, Result};
+use crate::file::{self, FileRecord};
+use crate::plan::{Format, describe};
+use crate::tables::{date, instant};
+
+/// How many rows are read at a time.
+const BATCH_ROWS: usize = 1 << 16;
+
+/// A published version of a long dataset that is read back.
+#[derive(Clone, Debug)]
+pub struct Reading {
+    folder: PathBuf,
+    record: Record,
+    schema: SchemaRef,
+    format: Format,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+struct Record {
+    name: String,
+    version: String,
+    as_of: String,
+    shape: String,
+    sort: Vec<String>,
+    columns: Vec<Column>,
+    partition_by: Vec<String>,
+    rows: u64,
+    content: String,
+    files: Vec<FileRecord>,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+struct Column {
+    name: String,
+    r#type: String,
+}
+
+impl Reading {
+    /// Finds a version: `NAME` for the latest, `NAME/VERSION`, or the path of its folder.
+    ///
+    /// # Errors
+    ///
+    /// When it is not there, is wide, or has a record that cannot be read.
+    pub fn find(datasets: &Path, given: &str) -> Result<Self> {
+        let named = datasets.join(given);
+        let candidates = [named.join("latest"), named, PathBuf::from(given).join("latest"), PathBuf::from(given)];
+        let found = candidates.into_iter().find(|folder| folder.join(RECORD).is_file());
+        let folder = found.ok_or_else(|| Error::NoVersion {
+            given: given.to_owned(),
+            datasets: datasets.to_owned(),
+            known: known(datasets, given),
+        })?;
+        // `latest` moves: what is read is the version that it named.
+        let folder = folder.canonicalize().unwrap_or(folder);
+        Self::open(folder)
+    }
+
+    fn open(folder: PathBuf) -> Result<Self> {
+        let path = folder.join(RECORD);
+        let text = fs::read(&path).map_err(|source| Error::Read { path: path.clone(), source })?;
+        let damaged = |source: Reason| Error::Damaged { path: path.clone(), source };
+        let value: serde_json::Value = serde_json::from_slice(&text).map_err(|error| damaged(error.into()))?;
+        match value["layout"].as_u64() {
+            Some(layout) if layout == u64::from(LAYOUT) => {}
+            Some(layout) => return Err(Error::Layout { path, layout, known: LAYOUT }),
+            None => return Err(damaged("it names no layout".into())),
+        }
+        let record: Record = serde_json::from_value(value).map_err(|error| damaged(error.into()))?;
+        if record.shape != "long" {
+            return Err(Error::Wide { path: folder });
+        }
+        let fields = record.columns.iter().map(|column| {
+            let data_type =
+                type_of(&column.r#type).ok_or_else(|| format!("`{}` is no type of a column", column.r#type))?;
+            Ok(Field::new(&column.name, data_type, true))
+        });
+        let fields = fields.collect::<Result<Vec<Field>, Reason>>().map_err(&damaged)?;
+        let has = |format: &Format| record.files.iter().any(|file| is_in(*format, file));
+        // The quickest to read first.
+        let format = [Format::Parquet, Format::Arrow, Format::Csv].into_iter().find(has);
+        let format = format.ok_or_else(|| damaged("it names no file of rows".into()))?;
+        Ok(Self { folder, schema: Arc::new(Schema::new(fields)), format, record })
+    }
+
+    /// Its folder.
+    pub fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    /// Its name: that of the dataset, and of the version.
+    pub fn name(&self) -> String {
+        format!("{}/{}", self.record.name, self.record.version)
+    }
+
+    /// The instant as of which it was built, as it is written.
+    pub fn as_of(&self) -> &str {
+        &self.record.as_of
+    }
+
+    /// How many rows it has.
+    pub fn row_count(&self) -> u64 {
+        self.record.rows
+    }
+
+    /// The digest of what it says.
+    pub fn content(&self) -> &str {
+        &self.record.content
+    }
+
+    /// Its columns; whatever they were written as, texts are texts.
+    pub fn schema(&self) -> &SchemaRef {
+        &self.schema
+    }
+
+    /// The columns that order its rows as [`rows`](Self::rows) gives them.
+    pub fn order(&self) -> Vec<&str> {
+        let Record { partition_by, sort, .. } = &self.record;
+        let within = sort.iter().filter(|column| !partition_by.contains(column));
+        partition_by.iter().chain(within).map(String::as_str).collect()
+    }
+
+    /// Its rows, in the columns of [`schema`](Self::schema): folder by folder, each in its order.
+    ///
+    /// # Errors
+    ///
+    /// When a name of a folder cannot be read.
+    pub fn rows(&self) -> Result<impl Iterator<Item = Result<RecordBatch>>> {
+        let mut files: Vec<(Vec<String>, PathBuf)> = Vec::new();
+        for file in self.record.files.iter().filter(|file| is_in(self.format, file)) {
+            let path = self.folder.join(&file.name);
+            let values = self.folders(&file.name).ok_or_else(|| {
+                let reason = format!("it is not in folders by {}", self.record.partition_by.join(", "));
+                Error::Damaged { path: path.clone(), source: reason.into() }
+            })?;
+            files.push((values, path));
+        }
+        // A day sorts as its date does, and a text as itself.
+        files.sort();
+        let reading = self.clone();
+        Ok(files.into_iter().flat_map(move |(values, path)| reading.of_file(&values, &path)))
+    }
+
+    /// The values of the columns that are folders.
+    fn folders(&self, name: &str) -> Option<Vec<String>> {
+        let folders: BTreeMap<String, String> = name
+            .split('/')
+            .filter_map(|part| part.split_once('='))
+            .map(|(column, value)| (unescaped(column), unescaped(value)))
+            .collect();
+        self.record.partition_by.iter().map(|column| folders.get(column).cloned()).collect()
+    }
+
+    fn of_file(&self, folders: &[String], path: &Path) -> Box<dyn Iterator<Item = Result<RecordBatch>>> {
+        let batches = match self.batches(path) {
+            Ok(batches) => batches,
+            Err(error) => return Box::new(std::iter::once(Err(error))),
+        };
+        let (reading, folders, path) = (self.clone(), folders.to_vec(), path.to_owned());
+        let typed = move |batch: Result<RecordBatch, ArrowError>| {
+            let typed = batch.and_then(|batch| reading.typed(&batch, &folders));
+            typed.map_err(|error| Error::Damaged { path: path.clone(), source: error.into() })
+        };
+        Box::new(batches.map(typed))
+    }
+
+    fn batches(&self, path: &Path) -> Result<Box<dyn Iterator<Item = Result<RecordBatch, ArrowError>>>> {
+        let file: File = file::open(path)?;
+        let damaged = |source: Reason| Error::Damaged { path: path.to_owned(), source };
+        Ok(match self.format {
+            Format::Parquet => {
+                let reader = ParquetRecordBatchReaderBuilder::try_new(file)
+                    .and_then(|builder| builder.with_batch_size(BATCH_ROWS).build())
+                    .map_err(|error| damaged(error.into()))?;
+                Box::new(reader)
+            }
+            Format::Arrow => Box::new(FileReaderBuilder::new().build(file).map_err(|error| damaged(error.into()))?),
+            Format::Csv => {
+                let is_in_file = |field: &&Arc<Field>| !self.record.partition_by.contains(field.name());
+                let fields: Vec<Arc<Field>> = self.schema.fields().iter().filter(is_in_file).cloned().collect();
+                let reader = ReaderBuilder::new(Arc::new(Schema::new(fields))).with_header(true);
+                let reader = reader.with_batch_size(BATCH_ROWS).build(file).map_err(|error| damaged(error.into()))?;
+                Box::new(reader)
+            }
+        })
+    }
+
+    /// Rows of a file in the columns that the record declares.
+    fn typed(&self, batch: &RecordBatch, folders: &[String]) -> Result<RecordBatch, ArrowError> {
+        let column = |field: &Arc<Field>| -> Result<ArrayRef, ArrowError> {
+            if let Some(column) = batch.column_by_name(field.name()) {
+                return cast(column, field.data_type());
+            }
+            let place = self.record.partition_by.iter().position(|name| name == field.name());
+            let missing = || ArrowError::SchemaError(format!("no column `{}`", field.name()));
+            let value = &folders[place.ok_or_else(missing)?];
+            let value = (value != folder_names::NOTHING).then_some(value.as_str());
+            let texts: StringArray = std::iter::repeat_n(value, batch.num_rows()).collect();
+            cast(&texts, field.data_type())
+        };
+        let columns = self.schema.fields().iter().map(column).collect::<Result<Vec<_>, _>>()?;
+        RecordBatch::try_new(Arc::clone(&self.schema), columns)
+    }
+}
+
+fn is_in(format: Format, file: &FileRecord) -> bool {
+    Path::new(&file.name).extension().is_some_and(|ending| ending == extension(format))
+}
+
+/// The type that some words describe.
+fn type_of(words: &str) -> Option<DataType> {
+    let types = [DataType::Utf8, DataType::Int32, DataType::Float64, DataType::Boolean, date(), instant()];
+    types.into_iter().find(|data_type| describe(&Field::new("", data_type.clone(), false)) == words)
+}
+
+/// What could have been meant: the versions of the dataset, or the datasets.
+fn known(datasets: &Path, given: &str) -> Vec<String> {
+    let name = given.split('/').next().unwrap_or_default();
+    let names = |folder: &Path| {
+        let visible = file::entries(folder).unwrap_or_default().into_iter().filter(|path| !file::is_hidden(path));
+        visible.filter_map(|path| Some(path.file_name()?.to_str()?.to_owned())).collect::<Vec<String>>()
+    };
+    let versions = names(&datasets.join(name));
+    if name.is_empty() || versions.is_empty() {
+        return names(datasets);
+    }
+    versions.into_iter().filter(|version| version != "latest").map(|version| format!("{name}/{version}")).collect()
+}

@@ -1,0 +1,128 @@
+//! The rows that answer a question: one file, or standard output.
+//!
+//! A file is written under a hidden name and appears whole, under a name that nothing has yet: an answer never takes the
+//! place of another one.
+
+use std::fs;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+use arrow::array::RecordBatch;
+use arrow::datatypes::SchemaRef;
+
+use super::stream::{self, Kind};
+use crate::error::{Error, Reason, Result};
+use crate::file;
+use crate::plan::Guard;
+use crate::time::unique_name;
+
+/// What the rows are written as.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Form {
+    /// Apache Parquet.
+    Parquet,
+    /// Text with a header.
+    Csv,
+    /// JSON, an object a line.
+    Json,
+}
+
+/// Where the rows go.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Goal {
+    /// A file that is not there yet.
+    File(PathBuf),
+    /// Standard output.
+    Stdout,
+}
+
+/// Rows on their way to their goal.
+pub struct Sheet {
+    kind: Kind<Box<dyn Write + Send>>,
+    goal: Goal,
+    hidden: Hidden,
+}
+
+impl Sheet {
+    /// Begins the rows.
+    ///
+    /// # Errors
+    ///
+    /// When the goal is there already or cannot be written.
+    pub fn begin(form: Form, goal: Goal, schema: SchemaRef) -> Result<Self> {
+        let (out, hidden): (Box<dyn Write + Send>, Hidden) = match &goal {
+            Goal::Stdout => (Box::new(std::io::stdout()), Hidden(None)),
+            Goal::File(path) => {
+                absent(path)?;
+                let hidden = hidden(path);
+                (Box::new(file::create(&hidden)?), Hidden(Some(hidden)))
+            }
+        };
+        let kind = match form {
+            Form::Parquet => Kind::parquet(schema, Guard::None, out),
+            Form::Csv => Kind::csv(&schema, Guard::None, out),
+            Form::Json => Ok(Kind::json(out)),
+        };
+        let kind = kind.map_err(|error| goal.failed(error))?;
+        Ok(Self { kind, goal, hidden })
+    }
+
+    /// Adds rows.
+    ///
+    /// # Errors
+    ///
+    /// When they cannot be written; [`Error::BrokenPipe`] when nobody reads any more.
+    pub fn write(&mut self, rows: &RecordBatch) -> Result<()> {
+        self.kind.write(rows).map_err(|error| self.goal.failed(error))
+    }
+
+    /// Completes the rows. A file is durable then, and has its name.
+    ///
+    /// # Errors
+    ///
+    /// As [`write`](Self::write), and when a file of that name has appeared meanwhile.
+    pub fn finish(self) -> Result<()> {
+        let Self { kind, goal, mut hidden } = self;
+        kind.finish().map_err(|error| goal.failed(error))?;
+        if let (Goal::File(path), Some(from)) = (&goal, &hidden.0) {
+            file::sync(&file::open(from)?, from)?;
+            absent(path)?;
+            fs::rename(from, path).map_err(|source| Error::Write { path: path.clone(), source })?;
+            hidden.0 = None;
+        }
+        Ok(())
+    }
+}
+
+impl Goal {
+    fn failed(&self, error: Reason) -> Error {
+        match self {
+            Self::File(path) => file::encoding_failed(path, error),
+            Self::Stdout => stream::failed(error),
+        }
+    }
+}
+
+/// A file that is gone with this, unless it has got its name.
+struct Hidden(Option<PathBuf>);
+
+impl Drop for Hidden {
+    fn drop(&mut self) {
+        if let Some(path) = &self.0 {
+            // Best effort: what stays behind is hidden, and no reader takes it for anything.
+            let _ = fs::remove_file(path);
+        }
+    }
+}
+
+fn hidden(path: &Path) -> PathBuf {
+    let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+    path.with_file_name(format!(".{name}-{}", unique_name(crate::time::Clock::System.now())))
+}
+
+fn absent(path: &Path) -> Result<()> {
+    match fs::symlink_metadata(path) {
+        Ok(_) => Err(Error::Exists { path: path.to_owned() }),
+        Err(_) => Ok(()),
+    }
+}

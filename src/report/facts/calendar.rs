@@ -1,0 +1,241 @@
+//! Days with numbers, and stretches of days that a plot has room for.
+
+use chrono::{Datelike, Days, NaiveDate};
+
+const MICROS_PER_DAY: i64 = 86_400_000_000;
+
+/// The days that have a place in a plot: those of 1900 to 2099, counted from 1970. A date beyond is more likely a slip of
+/// the vendor than a date, and memory must not follow it.
+const FIRST_DAY: i64 = -25_567;
+const LAST_DAY: i64 = 47_481;
+
+/// No number yet.
+const NEW: u32 = u32::MAX;
+
+/// Which days have been met, and their months, each with a number.
+#[derive(Debug)]
+pub(super) struct Calendar {
+    places: Vec<u32>,
+    days: Vec<(NaiveDate, usize)>,
+    months: Vec<NaiveDate>,
+    /// The first date and the last, with their times.
+    bounds: Option<(i64, i64)>,
+    /// The date that was looked up last.
+    last: Option<(i64, Option<Place>)>,
+}
+
+/// The numbers of a day and of its month.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Place {
+    pub(super) day: usize,
+    pub(super) month: usize,
+}
+
+impl Default for Calendar {
+    fn default() -> Self {
+        let places = vec![NEW; (LAST_DAY - FIRST_DAY + 1) as usize];
+        Self { places, days: Vec::new(), months: Vec::new(), bounds: None, last: None }
+    }
+}
+
+impl Calendar {
+    /// The numbers of the day and month of a naive timestamp; none where it has no place in a plot.
+    #[inline]
+    pub(super) fn place(&mut self, micros: i64) -> Option<Place> {
+        match self.last {
+            Some((last, place)) if last == micros => place,
+            _ => {
+                let (first, last) = self.bounds.unwrap_or((micros, micros));
+                self.bounds = Some((first.min(micros), last.max(micros)));
+                let place = self.found(micros.div_euclid(MICROS_PER_DAY));
+                self.last = Some((micros, place));
+                place
+            }
+        }
+    }
+
+    fn found(&mut self, day: i64) -> Option<Place> {
+        let place = self.places.get_mut(usize::try_from(day - FIRST_DAY).ok()?)?;
+        if *place == NEW {
+            let date = NaiveDate::from_epoch_days(day as i32)?;
+            let start = Step::Month.start(date);
+            let month = self.months.iter().position(|month| *month == start).unwrap_or_else(|| {
+                self.months.push(start);
+                self.months.len() - 1
+            });
+            *place = self.days.len() as u32;
+            self.days.push((date, month));
+        }
+        let day = *place as usize;
+        Some(Place { day, month: self.days[day].1 })
+    }
+
+    /// The days that were met, by number.
+    pub(super) fn days(&self) -> impl ExactSizeIterator<Item = NaiveDate> {
+        self.days.iter().map(|(day, _)| *day)
+    }
+
+    /// The first days of the months that were met, by number.
+    pub(super) fn months(&self) -> &[NaiveDate] {
+        &self.months
+    }
+
+    /// The first date and the last that were met, drawn or not, in microseconds of the naive clock.
+    pub(super) fn bounds(&self) -> Option<(i64, i64)> {
+        self.bounds
+    }
+}
+
+/// How long a stretch is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Step {
+    /// From Monday to Sunday.
+    Week,
+    /// A month of the calendar.
+    Month,
+    /// Three of them.
+    Quarter,
+    /// A year of the calendar.
+    Year,
+}
+
+impl Step {
+    const ALL: [Self; 4] = [Self::Week, Self::Month, Self::Quarter, Self::Year];
+
+    /// Its name.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Week => "week",
+            Self::Month => "month",
+            Self::Quarter => "quarter",
+            Self::Year => "year",
+        }
+    }
+
+    /// The first day of the stretch that a day is in.
+    pub fn start(self, day: NaiveDate) -> NaiveDate {
+        let first = |month: u32| NaiveDate::from_ymd_opt(day.year(), month, 1).expect("every month has a first day");
+        match self {
+            Self::Week => day - Days::new(day.weekday().num_days_from_monday().into()),
+            Self::Month => first(day.month()),
+            Self::Quarter => first((day.month0() / 3) * 3 + 1),
+            Self::Year => first(1),
+        }
+    }
+
+    fn next(self, start: NaiveDate) -> NaiveDate {
+        let within_the_next = match self {
+            Self::Week => Days::new(7),
+            Self::Month => Days::new(31),
+            Self::Quarter => Days::new(93),
+            Self::Year => Days::new(366),
+        };
+        self.start(start + within_the_next)
+    }
+
+    /// The stretch that begins on a day, in words: `2026-03`, `2026 Q1`, `week of 2026-03-02`.
+    pub fn in_words(self, start: NaiveDate) -> String {
+        match self {
+            Self::Week => format!("week of {start}"),
+            Self::Month => start.format("%Y-%m").to_string(),
+            Self::Quarter => format!("{} Q{}", start.year(), start.quarter()),
+            Self::Year => start.year().to_string(),
+        }
+    }
+}
+
+/// Stretches without a gap, from the one with the first day to the one with the last.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Axis {
+    /// How long each is.
+    pub step: Step,
+    /// Where each begins.
+    pub starts: Vec<NaiveDate>,
+}
+
+impl Axis {
+    /// The finest stretches, but for those that are too fine, of which there are no more than `most`; years, if need be.
+    pub fn of(days: &[NaiveDate], finest: Step, most: usize) -> Self {
+        let (Some(&first), Some(&last)) = (days.iter().min(), days.iter().max()) else {
+            return Self { step: finest, starts: Vec::new() };
+        };
+        let starts = |step: Step| -> Vec<NaiveDate> {
+            std::iter::successors(Some(step.start(first)), |start| Some(step.next(*start)))
+                .take_while(|start| *start <= last)
+                .collect()
+        };
+        let steps =
+            Step::ALL.into_iter().filter(|step| *step >= finest).map(|step| Self { step, starts: starts(step) });
+        let is_enough = |axis: &Self| axis.starts.len() <= most || axis.step == Step::Year;
+        steps.into_iter().find(is_enough).expect("years are always enough")
+    }
+
+    /// Which stretch a day is in.
+    pub fn place(&self, day: NaiveDate) -> Option<usize> {
+        self.starts.binary_search(&self.step.start(day)).ok()
+    }
+
+    /// How many stretches there are.
+    pub fn len(&self) -> usize {
+        self.starts.len()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.starts.is_empty()
+    }
+
+    /// A stretch in words.
+    pub fn in_words(&self, place: usize) -> String {
+        self.step.in_words(self.starts[place])
+    }
+
+    /// The sums of what days have, by stretch.
+    pub fn sums(&self, days: impl IntoIterator<Item = (NaiveDate, u64)>) -> Vec<u64> {
+        let mut sums = vec![0; self.len()];
+        for (day, count) in days {
+            if let Some(place) = self.place(day) {
+                sums[place] += count;
+            }
+        }
+        sums
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use chrono::NaiveDate;
+
+    use super::{Axis, Calendar, Step};
+
+    fn day(text: &str) -> NaiveDate {
+        text.parse().unwrap()
+    }
+
+    #[test]
+    fn stretches_follow_one_another_without_a_gap_and_are_as_many_as_there_is_room_for() {
+        let days = [day("2026-03-01"), day("2025-12-31")];
+        let axis = Axis::of(&days, Step::Week, 20);
+        assert_eq!((axis.starts[0], axis.len()), (day("2025-12-29"), 9));
+        assert_eq!(
+            Axis::of(&days, Step::Month, 20).starts,
+            [day("2025-12-01"), day("2026-01-01"), day("2026-02-01"), day("2026-03-01")]
+        );
+        let years = Axis::of(&[day("1990-06-01"), day("2026-03-01")], Step::Week, 60);
+        assert_eq!((years.step, years.len(), years.place(day("2026-12-31"))), (Step::Year, 37, Some(36)));
+        assert_eq!(Axis::of(&[day("2024-02-29"), day("2026-01-01")], Step::Week, 10).in_words(1), "2024 Q2");
+        assert!(Axis::of(&[], Step::Week, 10).is_empty());
+    }
+
+    #[test]
+    fn a_date_that_nobody_can_mean_has_no_place() {
+        let mut calendar = Calendar::default();
+        let micros = |text: &str| day(text).and_hms_opt(23, 59, 59).unwrap().and_utc().timestamp_micros();
+        let places = ["2026-01-02", "1900-01-01", "1899-12-31", "2026-01-02", "2099-12-31", "2100-01-01", "0001-01-01"];
+        let places = places.map(|text| calendar.place(micros(text)).map(|place| (place.day, place.month)));
+        assert_eq!(places, [Some((0, 0)), Some((1, 1)), None, Some((0, 0)), Some((2, 2)), None, None]);
+        assert_eq!(calendar.days().collect::<Vec<_>>(), [day("2026-01-02"), day("1900-01-01"), day("2099-12-31")]);
+        assert_eq!(calendar.months(), [day("2026-01-01"), day("1900-01-01"), day("2099-12-01")]);
+        assert_eq!(calendar.bounds(), Some((micros("0001-01-01"), micros("2100-01-01"))));
+    }
+}

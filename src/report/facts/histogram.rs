@@ -1,0 +1,147 @@
+//! How values are distributed, when nobody said what they range over.
+//!
+//! The interface gives no bounds of a confidence or a score. So each value is counted at the first scale that holds it,
+//! and the scale that is drawn is chosen when all have been counted: the smallest that leaves out one in a hundred at
+//! most. What is left out is counted too.
+
+/// The scales: a histogram of one goes from minus it to plus it.
+const SCALES: [f64; 3] = [1.0, 10.0, 100.0];
+
+/// The bins on either side of zero.
+const HALF: usize = 50;
+
+/// How much wider the bins of a scale are than those of the one before.
+const RATIO: usize = 10;
+
+/// The share of values that a drawing may leave out.
+const MOST_LEFT_OUT: f64 = 0.01;
+
+/// Values, counted.
+#[derive(Clone, Debug)]
+pub struct Histogram {
+    scales: Box<[[u64; 2 * HALF]; SCALES.len()]>,
+    beyond: u64,
+}
+
+/// A histogram as it is drawn: bins of one width, side by side.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Bins {
+    /// Where the first begins.
+    pub from: f64,
+    /// How wide each is.
+    pub width: f64,
+    /// How many values are in each; a value on an edge is in the upper one, but for the last edge.
+    pub counts: Vec<u64>,
+    /// How many values are in none.
+    pub left_out: u64,
+}
+
+impl Bins {
+    /// Where a bin begins and ends, in words: `0.52 to 0.54`.
+    pub fn edges(&self, bin: usize) -> String {
+        let decimals = if self.width < 0.1 { 2 } else { 1 };
+        let edge = |place: usize| self.from + place as f64 * self.width;
+        format!("{:.decimals$} to {:.decimals$}", edge(bin), edge(bin + 1))
+    }
+
+    /// Where the first begins and the last ends.
+    pub fn range(&self) -> (f64, f64) {
+        (self.from, self.from + self.counts.len() as f64 * self.width)
+    }
+}
+
+impl Default for Histogram {
+    fn default() -> Self {
+        Self { scales: Box::new([[0; 2 * HALF]; SCALES.len()]), beyond: 0 }
+    }
+}
+
+impl Histogram {
+    /// Counts a value.
+    #[inline]
+    pub fn add(&mut self, value: f64) {
+        let Some(scale) = SCALES.iter().position(|scale| value.abs() <= *scale) else {
+            self.beyond += 1;
+            return;
+        };
+        let place = (value / SCALES[scale] * HALF as f64).floor() as isize + HALF as isize;
+        self.scales[scale][place.clamp(0, 2 * HALF as isize - 1) as usize] += 1;
+    }
+
+    /// How many values there are.
+    pub fn count(&self) -> u64 {
+        self.scales.iter().flatten().sum::<u64>() + self.beyond
+    }
+
+    /// Some histograms as they are drawn side by side, at one scale.
+    pub fn bins<const N: usize>(histograms: [&Self; N]) -> [Bins; N] {
+        let all: u64 = histograms.iter().map(|histogram| histogram.count()).sum();
+        let left_out = |scale: usize| histograms.iter().map(|histogram| histogram.left_out(scale)).sum::<u64>();
+        let is_enough = |scale: &usize| left_out(*scale) as f64 <= all as f64 * MOST_LEFT_OUT;
+        let scale = (0..SCALES.len()).find(is_enough).unwrap_or(SCALES.len() - 1);
+        let counts = histograms.map(|histogram| histogram.counts(scale));
+        // Where nothing is below zero, nothing is drawn there.
+        let is_positive = counts.iter().all(|counts| counts[..HALF].iter().all(|count| *count == 0));
+        let first = if is_positive { HALF } else { 0 };
+        let width = SCALES[scale] / HALF as f64;
+        let from = if is_positive { 0.0 } else { -SCALES[scale] };
+        let mut counts = counts.into_iter();
+        histograms.map(|histogram| Bins {
+            from,
+            width,
+            counts: counts.next().expect("there are counts for each")[first..].to_vec(),
+            left_out: histogram.left_out(scale),
+        })
+    }
+
+    fn left_out(&self, scale: usize) -> u64 {
+        self.scales[scale + 1..].iter().flatten().sum::<u64>() + self.beyond
+    }
+
+    /// The bins of a scale, with what was counted at the scales below it.
+    fn counts(&self, scale: usize) -> Vec<u64> {
+        let mut counts = self.scales[scale].to_vec();
+        for (finer, of_finer) in self.scales[..scale].iter().enumerate() {
+            let ratio = RATIO.pow((scale - finer) as u32) as isize;
+            for (place, count) in of_finer.iter().enumerate() {
+                let place = (place as isize - HALF as isize).div_euclid(ratio) + HALF as isize;
+                counts[place as usize] += count;
+            }
+        }
+        counts
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Histogram;
+
+    fn of(values: impl IntoIterator<Item = f64>) -> Histogram {
+        let mut histogram = Histogram::default();
+        values.into_iter().for_each(|value| histogram.add(value));
+        histogram
+    }
+
+    #[test]
+    fn shares_are_drawn_from_0_to_1_and_a_few_strays_are_left_out() {
+        let [bins] =
+            Histogram::bins([&of((0..1000).map(|number| f64::from(number) / 1000.0).chain([1.0, 7.5, f64::NAN]))]);
+        assert_eq!((bins.from, bins.width, bins.counts.len(), bins.left_out), (0.0, 0.02, 50, 2));
+        assert_eq!((bins.counts[0], bins.counts[25], bins.counts[49]), (20, 20, 21));
+    }
+
+    #[test]
+    fn percentages_are_drawn_from_0_to_100_with_the_small_ones_among_them() {
+        let [bins] = Histogram::bins([&of((0..100).map(|number| f64::from(number) + 0.5))]);
+        assert_eq!((bins.from, bins.width, bins.counts.len(), bins.left_out), (0.0, 2.0, 50, 0));
+        assert_eq!(bins.counts, vec![2; 50]);
+    }
+
+    #[test]
+    fn values_on_either_side_of_zero_are_drawn_on_either_side() {
+        let [one, other] = Histogram::bins([&of([-1.0, -0.01, 0.0]), &of([-0.5, 1.0])]);
+        assert_eq!((one.from, one.counts.len()), (-1.0, 100));
+        assert_eq!((one.counts[0], one.counts[49], one.counts[50]), (1, 1, 1));
+        assert_eq!((other.counts[25], other.counts[99]), (1, 1));
+    }
+}

@@ -1,0 +1,199 @@
+//! What there is to know of a dataset, as numbers.
+//!
+//! Each number of a report is computed here, once. [`Tally`] counts the rows of a long dataset while they pass by on their
+//! way to the files, before they are put into matrices and in whatever order; [`Facts`] is what came of it. [`News`] counts the
+//! articles about the tickers of a dataset, and [`Work`] what the runs did that it is built from.
+//!
+//! Memory follows days by pairs of period and regime, and tickers by months; never rows.
+
+mod calendar;
+mod histogram;
+mod news;
+mod tally;
+mod tickers;
+mod work;
+
+use chrono::NaiveDate;
+
+pub use calendar::{Axis, Step};
+pub use histogram::{Bins, Histogram};
+pub use news::{Headline, News};
+pub use tally::Tally;
+pub use work::{Answers, Reason, RunRecord, Work};
+
+use crate::interface::{Period, Regime};
+use crate::plan::Days;
+
+/// What the rows of a dataset say.
+#[derive(Clone, Debug)]
+pub struct Facts {
+    /// How many rows there are.
+    pub rows: u64,
+    /// The first date and the last, in microseconds of the naive clock.
+    pub dates: Option<(i64, i64)>,
+    /// The rows whose dates are not of 1900 to 2099, and so have no place in a plot over time.
+    pub undrawn: u64,
+    /// The tickers, by name.
+    pub tickers: Vec<OfTicker>,
+    /// The pairs of period and regime, shortest period first.
+    pub pairs: Vec<OfPair>,
+    /// The days that have rows, in order.
+    pub days: Vec<NaiveDate>,
+    /// The confidences of the signals that say buy, and of those that say sell.
+    pub confidences: [Histogram; 2],
+    /// The windows of news.
+    pub windows: Vec<InWindow>,
+}
+
+/// What there is of a ticker.
+#[derive(Clone, Debug)]
+pub struct OfTicker {
+    /// Its symbol.
+    pub name: String,
+    /// How many pairs of period and regime it has.
+    pub pairs: u32,
+    /// How many rows it has, by the first day of each month that has any.
+    pub months: Vec<(NaiveDate, u32)>,
+}
+
+/// What there is of a pair of period and regime.
+#[derive(Clone, Debug)]
+pub struct OfPair {
+    /// The period.
+    pub period: Period,
+    /// The regime.
+    pub regime: Regime,
+    /// What its signals say on each of [`Facts::days`].
+    pub days: Vec<Said>,
+}
+
+/// What some signals say.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Said {
+    /// How many there are.
+    pub rows: u64,
+    /// How many of them say buy.
+    pub buys: u64,
+    /// The sum of their confidences.
+    pub confidence: f64,
+}
+
+/// How many signals have news in a window.
+#[derive(Clone, Debug)]
+pub struct InWindow {
+    /// How long it is.
+    pub days: Days,
+    /// The column that counts its articles.
+    pub column: String,
+    /// How many rows have at least one.
+    pub with_news: u64,
+}
+
+/// How much of what could be there is there, for the tickers of a dataset.
+#[derive(Clone, Debug)]
+pub struct Coverage {
+    /// The stretches of time.
+    pub axis: Axis,
+    /// By stretch, how many days have rows of any ticker.
+    pub days: Vec<u64>,
+    /// By stretch, how many tickers have rows.
+    pub tickers: Vec<u64>,
+    /// The tickers, those that lack most first.
+    pub rows: Vec<Covered>,
+}
+
+/// How much of what could be there is there, for one ticker.
+#[derive(Clone, Debug)]
+pub struct Covered {
+    /// Its symbol.
+    pub ticker: String,
+    /// By stretch, its rows.
+    pub rows: Vec<u64>,
+    /// By stretch, the rows of a ticker that has one for each of its pairs on every day that any ticker has rows.
+    pub full: Vec<u64>,
+}
+
+impl Covered {
+    /// Its rows, and what they would be were none missing.
+    pub fn total(&self) -> (u64, u64) {
+        (self.rows.iter().sum(), self.full.iter().sum())
+    }
+}
+
+impl Coverage {
+    /// How many tickers lack something.
+    pub fn incomplete(&self) -> usize {
+        self.rows.iter().filter(|covered| covered.total().0 < covered.total().1).count()
+    }
+}
+
+impl Facts {
+    /// What is covered, in no more than so many stretches of a month or longer.
+    pub fn coverage(&self, most: usize) -> Coverage {
+        let axis = Axis::of(&self.days, Step::Month, most);
+        let days = axis.sums(self.days.iter().map(|day| (*day, 1)));
+        let mut tickers = vec![0; axis.len()];
+        let covered = |ticker: &OfTicker| {
+            let rows = axis.sums(ticker.months.iter().map(|(month, rows)| (*month, u64::from(*rows))));
+            tickers.iter_mut().zip(&rows).for_each(|(tickers, rows)| *tickers += u64::from(*rows > 0));
+            let full = days.iter().map(|days| days * u64::from(ticker.pairs)).collect();
+            Covered { ticker: ticker.name.clone(), rows, full }
+        };
+        let mut rows: Vec<Covered> = self.tickers.iter().map(covered).collect();
+        // By how much of all is missing, as whole numbers: the order is the same everywhere. Ties stay by name.
+        rows.sort_by(|one, other| {
+            let missing =
+                |covered: &Covered| (covered.total().1 - covered.total().0.min(covered.total().1), covered.total().1);
+            let ((lacks, of), (other_lacks, of_other)) = (missing(one), missing(other));
+            (u128::from(other_lacks) * u128::from(of)).cmp(&(u128::from(lacks) * u128::from(of_other)))
+        });
+        Coverage { axis, days, tickers, rows }
+    }
+
+    /// What the signals of all pairs say, by day.
+    pub fn said(&self) -> Said {
+        self.pairs.iter().flat_map(|pair| &pair.days).fold(Said::default(), |sum, said| sum + *said)
+    }
+}
+
+impl OfPair {
+    /// What its signals say in each stretch of time.
+    pub fn over(&self, days: &[NaiveDate], axis: &Axis) -> Vec<Said> {
+        let mut sums = vec![Said::default(); axis.len()];
+        for (day, said) in days.iter().zip(&self.days) {
+            if let Some(place) = axis.place(*day) {
+                sums[place] = sums[place] + *said;
+            }
+        }
+        sums
+    }
+
+    /// What all its signals say.
+    pub fn total(&self) -> Said {
+        self.days.iter().fold(Said::default(), |sum, said| sum + *said)
+    }
+}
+
+impl std::ops::Add for Said {
+    type Output = Self;
+
+    fn add(self, other: Self) -> Self {
+        Self {
+            rows: self.rows + other.rows,
+            buys: self.buys + other.buys,
+            confidence: self.confidence + other.confidence,
+        }
+    }
+}
+
+impl Said {
+    /// The share that says buy; none where nothing is said.
+    pub fn buy_share(self) -> Option<f64> {
+        (self.rows > 0).then(|| self.buys as f64 / self.rows as f64)
+    }
+
+    /// The mean confidence; none where nothing is said.
+    pub fn mean_confidence(self) -> Option<f64> {
+        (self.rows > 0).then(|| self.confidence / self.rows as f64)
+    }
+}

@@ -1,0 +1,158 @@
+//! Counts the rows of a dataset while they pass by.
+
+use arrow::array::{ArrayRef, AsArray, RecordBatch};
+use arrow::datatypes::{ArrowNativeType, Float64Type, Int8Type, Int32Type, TimestampMicrosecondType};
+
+use super::calendar::{Calendar, Place};
+use super::histogram::Histogram;
+use super::tickers::Tickers;
+use super::{Facts, InWindow, OfPair, OfTicker, Said};
+use crate::interface::{Period, Regime, Signal};
+use crate::plan::{DatasetPlan, Feature};
+
+/// How many pairs of period and regime there may be; a bit for each fits into 128.
+const PAIRS: usize = Period::COUNT * Regime::ALL.len();
+
+/// What is counted of the rows so far.
+///
+/// Rows may come in any order. It is quick where those of one ticker follow one another, and those of one date.
+#[derive(Debug)]
+pub struct Tally {
+    rows: u64,
+    tickers: Tickers,
+    calendar: Calendar,
+    undrawn: u64,
+    /// By pair and day, what the signals say.
+    said: Vec<Vec<Said>>,
+    /// By ticker and month, the rows; and by ticker the pairs, a bit for each.
+    of_tickers: Vec<(Vec<u32>, u128)>,
+    confidences: [Histogram; 2],
+    windows: Vec<InWindow>,
+}
+
+impl Tally {
+    /// A tally of the rows of a plan.
+    pub fn new(plan: &DatasetPlan) -> Self {
+        let windows = plan.features.iter().filter_map(|feature| match feature {
+            Feature::Count(days) => Some(InWindow { days: *days, column: feature.to_string(), with_news: 0 }),
+            _ => None,
+        });
+        Self {
+            rows: 0,
+            tickers: Tickers::default(),
+            calendar: Calendar::default(),
+            undrawn: 0,
+            said: vec![Vec::new(); PAIRS],
+            of_tickers: Vec::new(),
+            confidences: [Histogram::default(), Histogram::default()],
+            windows: windows.collect(),
+        }
+    }
+
+    /// The rows so far.
+    pub fn rows(&self) -> u64 {
+        self.rows
+    }
+
+    /// Counts some rows of a long dataset.
+    pub fn count(&mut self, rows: &RecordBatch) {
+        self.rows += rows.num_rows() as u64;
+        for window in &mut self.windows {
+            let counts = column(rows, &window.column).as_primitive::<Int32Type>().values();
+            window.with_news += counts.iter().map(|count| u64::from(*count > 0)).sum::<u64>();
+        }
+        let tickers = column(rows, "ticker").as_string::<i32>();
+        let dates = column(rows, "date").as_primitive::<TimestampMicrosecondType>().values();
+        let periods = Choices::of(column(rows, "period"), |text| text.parse().map_or(0, Period::index));
+        let regimes =
+            Choices::of(column(rows, "regime"), |text| text.parse().map_or(0, |regime: Regime| regime as usize));
+        let signals =
+            Choices::of(column(rows, "signal"), |text| text.parse().map_or(0, |signal: Signal| signal as usize));
+        let confidences = column(rows, "confidence").as_primitive::<Float64Type>().values();
+        for row in 0..rows.num_rows() {
+            let signal = signals.at(row);
+            self.confidences[signal].add(confidences[row]);
+            let ticker = self.tickers.place(tickers.value(row));
+            if ticker == self.of_tickers.len() {
+                self.of_tickers.push((Vec::new(), 0));
+            }
+            let pair = periods.at(row) * Regime::ALL.len() + regimes.at(row);
+            let (months, pairs) = &mut self.of_tickers[ticker];
+            *pairs |= 1 << pair;
+            let Some(Place { day, month }) = self.calendar.place(dates[row]) else {
+                self.undrawn += 1;
+                continue;
+            };
+            *at(months, month) += 1;
+            let said = at(&mut self.said[pair], day);
+            said.rows += 1;
+            said.buys += u64::from(signal == Signal::Buy as usize);
+            said.confidence += confidences[row];
+        }
+    }
+
+    /// What was counted, when all rows have passed.
+    pub fn finish(self) -> Facts {
+        let days: Vec<_> = self.calendar.days().collect();
+        let mut order: Vec<usize> = (0..days.len()).collect();
+        order.sort_unstable_by_key(|place| days[*place]);
+        let pairs = self.said.into_iter().enumerate().filter(|(_, said)| !said.is_empty()).map(|(pair, said)| OfPair {
+            period: Period::all().nth(pair / Regime::ALL.len()).expect("a pair has a period"),
+            regime: Regime::ALL[pair % Regime::ALL.len()],
+            days: order.iter().map(|place| said.get(*place).copied().unwrap_or_default()).collect(),
+        });
+        let names = self.tickers.into_names();
+        let of_ticker = |(name, (months, pairs)): (String, (Vec<u32>, u128))| OfTicker {
+            name,
+            pairs: pairs.count_ones(),
+            months: months
+                .into_iter()
+                .enumerate()
+                .filter(|(_, rows)| *rows > 0)
+                .map(|(month, rows)| (self.calendar.months()[month], rows))
+                .collect(),
+        };
+        let mut tickers: Vec<OfTicker> = names.into_iter().zip(self.of_tickers).map(of_ticker).collect();
+        tickers.sort_unstable_by(|one, other| one.name.cmp(&other.name));
+        Facts {
+            rows: self.rows,
+            dates: self.calendar.bounds(),
+            undrawn: self.undrawn,
+            tickers,
+            pairs: pairs.collect(),
+            days: order.iter().map(|place| days[*place]).collect(),
+            confidences: self.confidences,
+            windows: self.windows,
+        }
+    }
+}
+
+/// A column of a closed set, and the number of each spelling in its dictionary.
+struct Choices<'a> {
+    keys: &'a [i8],
+    numbers: Vec<usize>,
+}
+
+impl<'a> Choices<'a> {
+    fn of(column: &'a ArrayRef, number: impl Fn(&str) -> usize) -> Self {
+        let dictionary = column.as_dictionary::<Int8Type>();
+        let numbers = dictionary.values().as_string::<i32>().iter().flatten().map(number).collect();
+        Self { keys: dictionary.keys().values(), numbers }
+    }
+
+    fn at(&self, row: usize) -> usize {
+        self.numbers[self.keys[row].as_usize()]
+    }
+}
+
+/// The entry at a place of a list, which is made longer where it is too short.
+fn at<T: Clone + Default>(list: &mut Vec<T>, place: usize) -> &mut T {
+    if place >= list.len() {
+        list.resize(place + 1, T::default());
+    }
+    &mut list[place]
+}
+
+fn column<'a>(rows: &'a RecordBatch, name: &str) -> &'a ArrayRef {
+    rows.column_by_name(name).expect("the rows of a dataset have its columns")
+}

@@ -1,0 +1,180 @@
+//! Writes HTML in which a text is never taken for markup.
+//!
+//! What makes markup (names of elements and attributes, our style and our script) is written into the program; everything else
+//! comes in as a text or as the value of an attribute, and is escaped on its way. There is no other way in. Elements are
+//! closed where they were opened, and an address becomes a link only where it is one of the web.
+
+use std::fmt::{self, Display, Write};
+
+use url::Url;
+
+/// The attributes of an element.
+pub(super) type Attributes<'a> = &'a [(&'static str, &'a dyn Display)];
+
+/// A page, or a piece of one.
+#[derive(Debug, Default)]
+pub(super) struct Html {
+    text: String,
+}
+
+impl Html {
+    /// An empty page, with the line that every page begins with.
+    pub(super) fn page() -> Self {
+        Self { text: "<!doctype html>\n".to_owned() }
+    }
+
+    /// An element with what is in it.
+    pub(super) fn element(&mut self, name: &'static str, attributes: Attributes<'_>, content: impl FnOnce(&mut Self)) {
+        self.open(name, attributes);
+        self.text.push('>');
+        content(self);
+        self.close(name);
+    }
+
+    /// An element with a text in it.
+    pub(super) fn leaf(&mut self, name: &'static str, attributes: Attributes<'_>, text: impl Display) {
+        self.element(name, attributes, |html| html.text(text));
+    }
+
+    /// An element of HTML that can hold nothing.
+    pub(super) fn void(&mut self, name: &'static str, attributes: Attributes<'_>) {
+        self.open(name, attributes);
+        self.text.push('>');
+    }
+
+    /// An element of SVG that holds nothing.
+    pub(super) fn shape(&mut self, name: &'static str, attributes: Attributes<'_>) {
+        self.open(name, attributes);
+        self.text.push_str("/>");
+    }
+
+    /// A text.
+    pub(super) fn text(&mut self, text: impl Display) {
+        write!(Escaping(&mut self.text), "{text}").expect("a string takes any text");
+    }
+
+    /// A text of the vendor's: whatever the direction of its letters, it does not turn round what stands beside it.
+    pub(super) fn foreign(&mut self, text: &str) {
+        self.leaf("bdi", &[], text);
+    }
+
+    /// A text of the vendor's, linked to an address of the vendor's where that is one of the web.
+    pub(super) fn link(&mut self, address: &str, text: &str) {
+        match Url::parse(address) {
+            Ok(url) if matches!(url.scheme(), "http" | "https") => {
+                let attributes: Attributes<'_> = &[("href", &url.as_str()), ("rel", &"noopener noreferrer nofollow")];
+                self.element("a", attributes, |html| html.foreign(text));
+            }
+            _ => self.foreign(text),
+        }
+    }
+
+    /// Our style.
+    pub(super) fn style(&mut self, style: &'static str) {
+        self.ours("style", style);
+    }
+
+    /// Our script.
+    pub(super) fn script(&mut self, script: &'static str) {
+        self.ours("script", script);
+    }
+
+    fn ours(&mut self, name: &'static str, text: &'static str) {
+        assert!(!text.contains("</"), "what is ours closes no element");
+        self.open(name, &[]);
+        self.text.push('>');
+        self.text.push_str(text);
+        self.close(name);
+    }
+
+    fn open(&mut self, name: &'static str, attributes: Attributes<'_>) {
+        self.text.push('<');
+        self.text.push_str(name);
+        for (attribute, value) in attributes {
+            self.text.push(' ');
+            self.text.push_str(attribute);
+            self.text.push_str("=\"");
+            self.text(value);
+            self.text.push('"');
+        }
+    }
+
+    fn close(&mut self, name: &'static str) {
+        self.text.push_str("</");
+        self.text.push_str(name);
+        self.text.push('>');
+        if matches!(name, "section" | "figure" | "svg" | "tr" | "p" | "head" | "header") {
+            self.text.push('\n');
+        }
+    }
+
+    /// The bytes of a file.
+    pub(super) fn into_string(self) -> String {
+        self.text
+    }
+}
+
+/// Writes text so that it stays text, between tags and in the value of an attribute.
+struct Escaping<'a>(&'a mut String);
+
+impl Write for Escaping<'_> {
+    fn write_str(&mut self, text: &str) -> fmt::Result {
+        for character in text.chars() {
+            match character {
+                '&' => self.0.push_str("&amp;"),
+                '<' => self.0.push_str("&lt;"),
+                '>' => self.0.push_str("&gt;"),
+                '"' => self.0.push_str("&quot;"),
+                '\'' => self.0.push_str("&#39;"),
+                '\n' | '\t' => self.0.push(character),
+                // No page may hold these.
+                control if control.is_control() => self.0.push(char::REPLACEMENT_CHARACTER),
+                other => self.0.push(other),
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Html;
+
+    fn written(write: impl FnOnce(&mut Html)) -> String {
+        let mut html = Html::default();
+        write(&mut html);
+        html.into_string()
+    }
+
+    #[test]
+    fn a_text_stays_a_text_wherever_it_stands() {
+        let hostile = "</td><script>alert(1)</script>\" onmouseover='x' & \u{0}";
+        let escaped = "&lt;/td&gt;&lt;script&gt;alert(1)&lt;/script&gt;&quot; onmouseover=&#39;x&#39; &amp; \u{fffd}";
+        assert_eq!(written(|html| html.leaf("td", &[], hostile)), format!("<td>{escaped}</td>"));
+        assert_eq!(
+            written(|html| html.shape("rect", &[("data-v", &hostile)])),
+            format!("<rect data-v=\"{escaped}\"/>")
+        );
+    }
+
+    #[test]
+    fn only_addresses_of_the_web_are_linked() {
+        for address in [
+            "javascript:alert(1)",
+            " JaVaScRiPt:alert(1)",
+            "data:text/html,x",
+            "vbscript:x",
+            "file:///etc",
+            "//x",
+            "x",
+            "",
+        ] {
+            assert_eq!(written(|html| html.link(address, "t")), "<bdi>t</bdi>", "{address}");
+        }
+        let linked = written(|html| html.link("https://x.example/a\"b?c=d&e", "t"));
+        assert_eq!(
+            linked,
+            "<a href=\"https://x.example/a%22b?c=d&amp;e\" rel=\"noopener noreferrer nofollow\"><bdi>t</bdi></a>"
+        );
+    }
+}

@@ -1,0 +1,148 @@
+//! The page: who it is about, then a section for each question that people ask of a dataset.
+//!
+//! Each section says its finding in a sentence before it shows anything.
+
+mod coverage;
+mod head;
+mod news;
+mod revisions;
+mod signals;
+mod work;
+
+use std::fmt::Display;
+
+use super::Report;
+use super::html::Html;
+use super::policy::policy;
+use super::svg::{Area, Plot};
+
+const STYLE: &str = include_str!("../style.css");
+const SCRIPT: &str = include_str!("../script.js");
+
+impl Report {
+    /// The report as one HTML file.
+    pub fn page(&self) -> String {
+        let mut html = Html::page();
+        html.element("html", &[("lang", &"en")], |html| {
+            html.element("head", &[], |html| {
+                html.void("meta", &[("charset", &"utf-8")]);
+                let policy = policy(STYLE, SCRIPT);
+                html.void("meta", &[("http-equiv", &"Content-Security-Policy"), ("content", &policy)]);
+                html.void("meta", &[("name", &"referrer"), ("content", &"no-referrer")]);
+                html.void("meta", &[("name", &"viewport"), ("content", &"width=device-width, initial-scale=1")]);
+                html.leaf("title", &[], format_args!("{} · Bellwether", self.identity.name));
+                html.style(STYLE);
+            });
+            html.element("body", &[], |html| {
+                self.head(html);
+                html.element("main", &[], |html| {
+                    self.coverage(html);
+                    self.signals(html);
+                    self.confidence(html);
+                    self.articles(html);
+                    self.rewrites(html);
+                    self.rejects(html);
+                    self.timings(html);
+                });
+                self.foot(html);
+                html.element("div", &[("id", &"tip"), ("role", &"status"), ("hidden", &"")], |_| ());
+                html.script(SCRIPT);
+            });
+        });
+        html.into_string()
+    }
+}
+
+/// What a section is about: its heading, its finding, and what explains it.
+struct Topic<'a> {
+    id: &'static str,
+    heading: &'static str,
+    finding: String,
+    asides: &'a [String],
+}
+
+/// A section.
+fn section(html: &mut Html, topic: &Topic<'_>, body: impl FnOnce(&mut Html)) {
+    html.element("section", &[("id", &topic.id)], |html| {
+        html.element("div", &[], |html| {
+            html.leaf("h2", &[], topic.heading);
+            html.leaf("p", &[("class", &"finding")], &topic.finding);
+            topic.asides.iter().for_each(|aside| html.leaf("p", &[("class", &"aside")], aside));
+        });
+        html.element("div", &[("class", &"body")], body);
+    });
+}
+
+/// A figure with its title and a line on how to read it.
+fn figure(html: &mut Html, title: impl Display, note: impl Display, content: impl FnOnce(&mut Html)) {
+    html.element("figure", &[], |html| {
+        html.element("figcaption", &[], |html| {
+            html.leaf("b", &[], title);
+            html.leaf("span", &[], note);
+        });
+        content(html);
+    });
+}
+
+/// A line that says what was cut.
+fn cut(html: &mut Html, text: impl Display) {
+    html.leaf("p", &[("class", &"cut")], text);
+}
+
+/// A bar from left to right with its name and its value, one of some below one another.
+struct Level<'a> {
+    id: &'a dyn Display,
+    name: &'a dyn Display,
+    class: &'static str,
+    /// The part of the width that it takes, from zero to one.
+    share: f64,
+    value: &'a dyn Display,
+}
+
+fn level(html: &mut Html, level: &Level<'_>) {
+    let Level { id, name, class, share, value } = level;
+    html.leaf("span", &[], name);
+    let label = format!("{name}: {value}");
+    Plot { id, label: &label, height: 12.0, columns: 1 }.draw(html, |canvas| {
+        let whole = Area { x: 0.0, width: 1.0, y: 1.0, height: 10.0 };
+        canvas.ground("track", whole);
+        canvas.mark(class, Area { width: share.clamp(0.0, 1.0), ..whole }, &label);
+    });
+    html.leaf("span", &[], value);
+}
+
+/// The head of a table's column.
+#[derive(Clone, Copy)]
+enum Column {
+    Text(&'static str),
+    Number(&'static str),
+}
+
+/// A table whose cells are written one by one; on a narrow screen each row becomes a few lines.
+fn table(html: &mut Html, columns: &[Column], rows: usize, cell: impl Fn(&mut Html, usize, usize)) {
+    html.element("table", &[("class", &"wide")], |html| {
+        html.element("thead", &[], |html| {
+            html.element("tr", &[], |html| {
+                columns.iter().for_each(|column| match column {
+                    Column::Text(name) => html.leaf("th", &[("scope", &"col")], name),
+                    Column::Number(name) => html.leaf("th", &[("scope", &"col"), ("class", &"number")], name),
+                });
+            });
+        });
+        html.element("tbody", &[], |html| {
+            for row in 0..rows {
+                html.element("tr", &[], |html| {
+                    for (place, column) in columns.iter().enumerate() {
+                        let content = |html: &mut Html| cell(html, row, place);
+                        match column {
+                            Column::Text(name) => html.element("td", &[("data-head", name)], content),
+                            Column::Number(name) => {
+                                html.element("td", &[("class", &"number"), ("data-head", name)], content);
+                            }
+                        }
+                    }
+                });
+            }
+        });
+    });
+}

@@ -1,0 +1,65 @@
+"use strict";
+// Says what the mark under the pointer stands for, or the one that the arrow keys have reached. Without it the page lacks
+// nothing but these words.
+const tip = document.getElementById("tip");
+let shown = null;
+
+function hide() {
+  if (shown) shown.classList.remove("on");
+  shown = null;
+  tip.hidden = true;
+}
+
+function show(mark) {
+  if (mark === shown) return;
+  hide();
+  if (!mark) return;
+  shown = mark;
+  mark.classList.add("on");
+  tip.textContent = mark.dataset.v;
+  tip.hidden = false;
+  const box = mark.getBoundingClientRect();
+  const width = tip.offsetWidth, height = tip.offsetHeight;
+  const left = Math.min(Math.max(8, box.left + box.width / 2 - width / 2), document.documentElement.clientWidth - width - 8);
+  const above = box.top - height - 8;
+  tip.style.transform = `translate(${left}px, ${above > 4 ? above : box.bottom + 8}px)`;
+}
+
+for (const plot of document.querySelectorAll("svg.plot")) {
+  const marks = [...plot.querySelectorAll("[data-v]")];
+  const columns = Number(plot.dataset.columns) || marks.length;
+  const last = marks.length - 1;
+  // The mark at the pointer, or else the one of its row that is nearest across.
+  const nearest = (event) => {
+    const own = event.target.closest("[data-v]");
+    if (own) return own;
+    if (columns < marks.length && marks.length > 2 * columns) return null;
+    const distance = (mark) => {
+      const box = mark.getBoundingClientRect();
+      const across = Math.max(box.left - event.clientX, event.clientX - box.right, 0);
+      return across + Math.max(box.top - event.clientY, event.clientY - box.bottom, 0) / 1000;
+    };
+    let best = null, least = 24;
+    for (const mark of marks) {
+      const away = distance(mark);
+      if (away < least) [best, least] = [mark, away];
+    }
+    return best;
+  };
+  plot.addEventListener("pointermove", (event) => show(nearest(event)));
+  plot.addEventListener("pointerdown", (event) => show(nearest(event)));
+  plot.addEventListener("pointerleave", (event) => { if (event.pointerType === "mouse") hide(); });
+  plot.addEventListener("blur", hide);
+  plot.addEventListener("focus", () => { if (plot.matches(":focus-visible")) show(marks[last]); });
+  plot.addEventListener("keydown", (event) => {
+    const steps = { ArrowLeft: -1, ArrowRight: 1, ArrowUp: -columns, ArrowDown: columns, Home: -Infinity, End: Infinity };
+    if (event.key === "Escape") return hide();
+    if (!(event.key in steps) || last < 0) return;
+    event.preventDefault();
+    const at = marks.indexOf(shown);
+    const next = (at < 0 ? last : at) + steps[event.key];
+    if (Number.isFinite(next) && (next < 0 || next > last)) return;
+    show(marks[Math.min(Math.max(next, 0), last)]);
+  });
+}
+addEventListener("scroll", () => { if (!document.activeElement.matches("svg.plot")) hide(); }, { passive: true });

@@ -1,0 +1,253 @@
+//! Plots as SVG: as wide as there is room, with texts that keep their size.
+//!
+//! Across, places are shares of the width; down, they are pixels. So a plot needs no other drawing on a phone than on a
+//! desk. What stands for data is a mark, and says what it stands for in `data-v`, where the page's script finds it; every
+//! plot can be reached by keyboard and has a name that is read aloud.
+
+use std::fmt::{self, Display};
+
+use chrono::{Datelike, NaiveDate};
+
+use super::facts::{Axis, Step};
+use super::html::Html;
+
+/// A plot.
+pub(super) struct Plot<'a> {
+    /// What tells it from the others of a page.
+    pub(super) id: &'a dyn Display,
+    /// What it shows, in words.
+    pub(super) label: &'a dyn Display,
+    /// Its height in pixels.
+    pub(super) height: f64,
+    /// How many marks stand side by side, where they stand in rows; all of them where they do not.
+    pub(super) columns: usize,
+}
+
+/// What a plot is drawn on.
+pub(super) struct Canvas<'a> {
+    html: &'a mut Html,
+}
+
+/// A rectangle: left edge and width as shares of the plot's, top edge and height in pixels.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Area {
+    pub(super) x: f64,
+    pub(super) width: f64,
+    pub(super) y: f64,
+    pub(super) height: f64,
+}
+
+impl Area {
+    /// One of some columns of equal width, with a little air at its right.
+    pub(super) fn column(place: usize, columns: usize) -> Self {
+        let width = 1.0 / columns.max(1) as f64;
+        Self { x: place as f64 * width, width: width * 0.88, y: 0.0, height: 0.0 }
+    }
+
+    /// The same, from one height to another.
+    pub(super) fn between(self, top: f64, bottom: f64) -> Self {
+        Self { y: top, height: bottom - top, ..self }
+    }
+}
+
+/// Which end of a text stands where it is put.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Anchor {
+    Start,
+    Middle,
+    End,
+}
+
+impl Anchor {
+    /// The spot of a text at this end, or the middle, of a plot.
+    pub(super) fn at(self, y: f64) -> Spot {
+        let x = match self {
+            Self::Start => 0.0,
+            Self::Middle => 0.5,
+            Self::End => 1.0,
+        };
+        Spot { x, y, anchor: self }
+    }
+}
+
+/// Where a text stands.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Spot {
+    pub(super) x: f64,
+    pub(super) y: f64,
+    pub(super) anchor: Anchor,
+}
+
+impl Plot<'_> {
+    /// Draws it.
+    pub(super) fn draw(&self, html: &mut Html, content: impl FnOnce(&mut Canvas<'_>)) {
+        let Self { id, label, height, columns } = self;
+        html.element(
+            "svg",
+            &[
+                ("id", id),
+                ("class", &"plot"),
+                ("width", &"100%"),
+                ("height", &Pixels(*height)),
+                ("role", &"img"),
+                ("tabindex", &"0"),
+                ("aria-label", label),
+                ("data-columns", columns),
+            ],
+            |html| content(&mut Canvas { html }),
+        );
+    }
+}
+
+impl Canvas<'_> {
+    /// A rectangle that stands for data.
+    pub(super) fn mark(&mut self, class: &str, area: Area, value: impl Display) {
+        let Area { x, width, y, height } = area;
+        self.html.shape(
+            "rect",
+            &[
+                ("class", &class),
+                ("x", &Share(x)),
+                ("y", &Pixels(y)),
+                ("width", &Share(width)),
+                ("height", &Pixels(height)),
+                ("data-v", &value),
+            ],
+        );
+    }
+
+    /// A rectangle that stands for nothing by itself.
+    pub(super) fn ground(&mut self, class: &str, area: Area) {
+        let Area { x, width, y, height } = area;
+        self.html.shape(
+            "rect",
+            &[
+                ("class", &class),
+                ("x", &Share(x)),
+                ("y", &Pixels(y)),
+                ("width", &Share(width)),
+                ("height", &Pixels(height)),
+            ],
+        );
+    }
+
+    /// A line through points, across as shares and down in pixels from the top of a stretch of some height. It is broken
+    /// where there is no point.
+    pub(super) fn line(&mut self, top: f64, height: f64, points: &[Option<(f64, f64)>]) {
+        let view = format!("0 0 1000 {}", Pixels(height));
+        let attributes: super::html::Attributes<'_> = &[
+            ("y", &Pixels(top)),
+            ("width", &"100%"),
+            ("height", &Pixels(height)),
+            ("viewBox", &view),
+            ("preserveAspectRatio", &"none"),
+            ("overflow", &"visible"),
+        ];
+        self.html.element("svg", attributes, |html| {
+            for piece in points.split(Option::is_none).filter(|piece| !piece.is_empty()) {
+                // A point alone is drawn as a short stroke.
+                let (x, y) = piece[0].expect("pieces are between the gaps");
+                let last = [(x + 0.002, y)].into_iter().filter(|_| piece.len() == 1);
+                let points = piece.iter().flatten().copied().chain(last);
+                let points: Vec<String> =
+                    points.map(|(x, y)| format!("{},{}", Pixels(x * 1000.0), Pixels(y))).collect();
+                html.shape("polyline", &[("class", &"line"), ("points", &points.join(" "))]);
+            }
+        });
+    }
+
+    /// A level line across.
+    pub(super) fn rule(&mut self, class: &'static str, y: f64) {
+        let y = Pixels(y);
+        self.html.shape("line", &[("class", &class), ("x1", &"0"), ("x2", &"100%"), ("y1", &y), ("y2", &y)]);
+    }
+
+    /// An upright line.
+    pub(super) fn upright(&mut self, class: &'static str, x: f64, (top, bottom): (f64, f64)) {
+        let x = Share(x);
+        let (top, bottom) = (Pixels(top), Pixels(bottom));
+        self.html.shape("line", &[("class", &class), ("x1", &x), ("x2", &x), ("y1", &top), ("y2", &bottom)]);
+    }
+
+    /// A text.
+    pub(super) fn text(&mut self, class: &'static str, spot: Spot, text: impl Display) {
+        let anchor = match spot.anchor {
+            Anchor::Start => "start",
+            Anchor::Middle => "middle",
+            Anchor::End => "end",
+        };
+        self.html.leaf(
+            "text",
+            &[("class", &class), ("x", &Share(spot.x)), ("y", &Pixels(spot.y)), ("text-anchor", &anchor)],
+            text,
+        );
+    }
+
+    /// A text below a place, which stays within the plot.
+    pub(super) fn below(&mut self, x: f64, y: f64, text: impl Display) {
+        let anchor = match x {
+            ..0.06 => Anchor::Start,
+            ..0.94 => Anchor::Middle,
+            _ => Anchor::End,
+        };
+        self.text("tick", Spot { x, y, anchor }, text);
+    }
+
+    /// The years or months below the columns of an axis of time.
+    pub(super) fn times(&mut self, axis: &Axis, y: f64, most: usize) {
+        let labels = labels(axis);
+        let every = labels.len().div_ceil(most.max(1)).max(1);
+        for (place, label) in labels.into_iter().step_by(every) {
+            let x = place as f64 / axis.len() as f64;
+            self.upright("grid", x, (y - 15.0, y - 11.0));
+            self.below(x, y, label);
+        }
+    }
+}
+
+/// The columns that begin a year, or a month where there are few, with its name.
+fn labels(axis: &Axis) -> Vec<(usize, String)> {
+    let year = |start: NaiveDate| start.year();
+    let of_years = || {
+        let begins = |place: &usize| *place == 0 || year(axis.starts[*place]) != year(axis.starts[place - 1]);
+        (0..axis.len()).filter(begins).map(|place| (place, year(axis.starts[place]).to_string())).collect::<Vec<_>>()
+    };
+    let years = of_years();
+    if years.len() > 2 || axis.step > Step::Month {
+        // A year that is cut at its beginning would crowd the next one.
+        let is_cut = years.get(1).is_some_and(|(next, _)| *next * 8 < axis.len()) && axis.step <= Step::Month;
+        return years.into_iter().skip(usize::from(is_cut)).collect();
+    }
+    let month = |place: usize| (year(axis.starts[place]), axis.starts[place].month());
+    let begins = |place: &usize| *place == 0 || month(*place) != month(place - 1);
+    (0..axis.len()).filter(begins).map(|place| (place, axis.starts[place].format("%b ’%y").to_string())).collect()
+}
+
+/// A share of the width.
+#[derive(Clone, Copy)]
+struct Share(f64);
+
+impl Display for Share {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "{}%", short(self.0 * 100.0, 2))
+    }
+}
+
+/// So many pixels.
+#[derive(Clone, Copy)]
+struct Pixels(f64);
+
+impl Display for Pixels {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(&short(self.0, 1))
+    }
+}
+
+/// A number with some decimals at most, and no zeros at its end.
+fn short(number: f64, decimals: usize) -> String {
+    let text = format!("{number:.decimals$}");
+    match text.trim_end_matches('0').trim_end_matches('.') {
+        "" | "-0" => "0".to_owned(),
+        short => short.to_owned(),
+    }
+}

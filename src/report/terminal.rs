@@ -1,0 +1,240 @@
+//! The report as lines for a terminal, as wide as it is, understandable without colour.
+
+use std::fmt::{Display, Write};
+
+use super::Report;
+use super::facts::{Axis, Bins, Histogram, OfPair, Step};
+use crate::audit::revisions::Revisions;
+use crate::numbers::{counted, grouped, percent, portion, took};
+
+/// The narrowest and the widest that lines are made for.
+const NARROWEST: usize = 50;
+const WIDEST: usize = 120;
+
+/// How wide the names before bars and sparklines are, and the values behind them.
+const NAME: usize = 20;
+const VALUE: usize = 18;
+
+/// How many tickers are named.
+const TICKERS: usize = 5;
+
+/// Lines, and how wide they may be.
+struct Lines {
+    text: String,
+    width: usize,
+}
+
+impl Report {
+    /// The report in lines of no more than so many columns.
+    pub fn text(&self, width: usize) -> String {
+        let mut lines = Lines { text: String::new(), width: width.clamp(NARROWEST, WIDEST) };
+        self.opening(&mut lines);
+        self.coverage_in_lines(&mut lines);
+        self.signals_in_lines(&mut lines);
+        self.news_in_lines(&mut lines);
+        self.rewrites_in_lines(&mut lines);
+        self.work_in_lines(&mut lines);
+        lines.text
+    }
+
+    fn opening(&self, lines: &mut Lines) {
+        let Self { identity, facts, .. } = self;
+        lines.line(&identity.name);
+        if let Some(description) = &identity.description {
+            lines.wrapped("", description);
+        }
+        let count = |count: usize| grouped(count as u64);
+        lines.blank();
+        lines.fact("signals", grouped(facts.rows));
+        lines.fact("tickers", count(facts.tickers.len()));
+        lines.fact("days", format_args!("{}, {}", count(facts.days.len()), facts.range()));
+        lines.fact("pairs", count(facts.pairs.len()));
+        lines.fact("as of", identity.as_of.format("%Y-%m-%d %H:%M:%S UTC"));
+        if let Some(version) = &identity.version {
+            lines.fact("version", &version.name);
+            lines.fact("content", &version.content);
+        }
+        lines.fact("from", counted(self.work.runs.len() as u64, "run", "runs"));
+        self.notes.iter().for_each(|note| lines.wrapped("note: ", note));
+    }
+
+    fn coverage_in_lines(&self, lines: &mut Lines) {
+        let coverage = self.facts.coverage(lines.middle());
+        lines.heading(coverage.finding());
+        if coverage.axis.is_empty() {
+            return;
+        }
+        let most = coverage.tickers.iter().max().copied().unwrap_or_default();
+        lines.spark(
+            &format!("by {}", coverage.axis.step.as_str()),
+            &coverage.tickers,
+            format!("{} at most", grouped(most)),
+        );
+        let lacking = coverage.rows.iter().take(TICKERS).filter(|covered| covered.total().0 < covered.total().1);
+        for covered in lacking {
+            let (rows, full) = covered.total();
+            lines.bar(&covered.ticker, rows as f64 / full.max(1) as f64, portion(rows, full));
+        }
+    }
+
+    fn signals_in_lines(&self, lines: &mut Lines) {
+        let facts = &self.facts;
+        let all = facts.said();
+        lines.heading(format!("{} of the signals say buy", portion(all.buys, all.rows)));
+        let axis = Axis::of(&facts.days, Step::Week, lines.middle());
+        for pair in &facts.pairs {
+            lines.pair(pair, &pair.over(&facts.days, &axis).iter().map(|said| said.buy_share()).collect::<Vec<_>>());
+        }
+        lines.heading(match all.mean_confidence() {
+            Some(mean) => format!("Confidence is {mean:.3} on average"),
+            None => "No signal has a place in time".to_owned(),
+        });
+        let [buys, sells] = &facts.confidences;
+        let [of_buys, of_sells] = Histogram::bins([buys, sells]);
+        lines.bins("buys", &of_buys);
+        lines.bins("sells", &of_sells);
+    }
+
+    fn news_in_lines(&self, lines: &mut Lines) {
+        let Some(news) = &self.news else {
+            return lines.heading("This dataset takes no news");
+        };
+        lines.heading(self.facts.reach().unwrap_or_else(|| counted(news.articles, "article", "articles")));
+        for window in &self.facts.windows {
+            let share = window.with_news as f64 / self.facts.rows.max(1) as f64;
+            lines.bar(&window.in_words(), share, portion(window.with_news, self.facts.rows));
+        }
+        if news.articles == 0 {
+            return;
+        }
+        let axis = Axis::of(&self.facts.days, Step::Week, lines.middle());
+        let counts = axis.sums(news.days.iter().map(|(day, count)| (*day, *count)));
+        let most = counts.iter().max().copied().unwrap_or_default();
+        lines.spark(&format!("articles by {}", axis.step.as_str()), &counts, format!("{} at most", grouped(most)));
+        let [bins] = Histogram::bins([&news.scores]);
+        lines.bins("scores", &bins);
+        lines.wrapped("", &news.scope(&self.facts));
+    }
+
+    fn rewrites_in_lines(&self, lines: &mut Lines) {
+        lines.heading(self.rewritten());
+        let Some(Revisions { signals, .. }) = self.changes() else { return };
+        let most = signals.ages().map(|(_, rate)| rate).fold(f64::MIN_POSITIVE, f64::max);
+        for (age, rate) in signals.ages() {
+            lines.bar(&format!("aged {age}"), rate / most, percent(rate));
+        }
+        let tickers = signals.most();
+        let most = tickers.first().map_or(1, |(_, changed, _)| *changed);
+        for (ticker, changed, _) in tickers.into_iter().take(TICKERS) {
+            lines.bar(ticker.as_str(), changed as f64 / most as f64, grouped(changed));
+        }
+    }
+
+    fn work_in_lines(&self, lines: &mut Lines) {
+        lines.heading(self.work.set_aside());
+        for reason in self.work.rejects.iter().take(TICKERS) {
+            lines.wrapped(&format!("{} ", grouped(reason.count)), &reason.reason);
+        }
+        for drift in self.work.drift.iter().take(TICKERS) {
+            lines.wrapped(&format!("{} ", grouped(drift.count)), &format!("{} of {}", drift.field, drift.endpoint));
+        }
+        lines.heading(self.fetched());
+        let stages = self.timed();
+        let most = stages.iter().map(|(_, time)| time.as_secs_f64()).fold(1e-9, f64::max);
+        for (name, time) in stages {
+            lines.bar(name, time.as_secs_f64() / most, took(time));
+        }
+    }
+}
+
+impl Lines {
+    fn line(&mut self, text: impl Display) {
+        // What a vendor wrote may hold what moves the cursor or colours the screen.
+        let text = text.to_string().replace(char::is_control, "\u{fffd}");
+        writeln!(self.text, "{}", text.trim_end()).expect("a string takes any text");
+    }
+
+    fn blank(&mut self) {
+        self.line("");
+    }
+
+    fn heading(&mut self, text: impl Display) {
+        self.blank();
+        self.wrapped("", &text.to_string());
+    }
+
+    fn fact(&mut self, name: &str, value: impl Display) {
+        self.wrapped(&format!("{name:8}  "), &value.to_string());
+    }
+
+    /// A text that goes on in further lines below its beginning where it is too long for one.
+    fn wrapped(&mut self, head: &str, text: &str) {
+        let indent = head.chars().count();
+        let room = self.width.saturating_sub(indent).max(8);
+        let mut pieces: Vec<String> = vec![String::new()];
+        for word in text.split_whitespace() {
+            for piece in word.chars().collect::<Vec<_>>().chunks(room) {
+                let last = pieces.last_mut().expect("there is one from the beginning");
+                if !last.is_empty() && last.chars().count() + 1 + piece.len() > room {
+                    pieces.push(piece.iter().collect());
+                } else {
+                    if !last.is_empty() {
+                        last.push(' ');
+                    }
+                    last.extend(piece);
+                }
+            }
+        }
+        for (place, piece) in pieces.iter().enumerate() {
+            let head = if place == 0 { head.to_owned() } else { " ".repeat(indent) };
+            self.line(format_args!("{head}{piece}"));
+        }
+    }
+
+    /// How much room there is between names and values.
+    fn middle(&self) -> usize {
+        self.width.saturating_sub(NAME + VALUE + 4).max(8)
+    }
+
+    fn plotted(&mut self, name: &str, plot: &str, value: impl Display) {
+        let middle = self.middle();
+        let name: String = name.chars().take(NAME).collect();
+        self.line(format_args!("  {name:NAME$}{plot:middle$}  {value}"));
+    }
+
+    fn bar(&mut self, name: &str, share: f64, value: impl Display) {
+        let eighths = (share.clamp(0.0, 1.0) * self.middle() as f64 * 8.0).round() as usize;
+        // What is not nothing is seen.
+        let eighths = if share > 0.0 { eighths.max(1) } else { 0 };
+        let rest = ["", "▏", "▎", "▍", "▌", "▋", "▊", "▉"][eighths % 8];
+        self.plotted(name, &format!("{}{rest}", "█".repeat(eighths / 8)), value);
+    }
+
+    fn spark(&mut self, name: &str, counts: &[u64], value: impl Display) {
+        let most = counts.iter().max().copied().unwrap_or_default().max(1) as f64;
+        let plot: String = counts.iter().map(|count| sparked((*count > 0).then(|| *count as f64 / most))).collect();
+        self.plotted(name, &plot, value);
+    }
+
+    fn pair(&mut self, pair: &OfPair, shares: &[Option<f64>]) {
+        let total = pair.total();
+        let plot: String = shares.iter().map(|share| sparked(*share)).collect();
+        let mean = total.mean_confidence().unwrap_or_default();
+        let value = format!("{:>6} buy, {mean:.3}", portion(total.buys, total.rows));
+        self.plotted(&format!("{} {}", pair.period, pair.regime), &plot, value);
+    }
+
+    /// A histogram, with as many bins in a column as it takes.
+    fn bins(&mut self, name: &str, bins: &Bins) {
+        let together = bins.counts.len().div_ceil(self.middle()).max(1);
+        let counts: Vec<u64> = bins.counts.chunks(together).map(|bins| bins.iter().sum()).collect();
+        let (from, to) = bins.range();
+        self.spark(name, &counts, format!("{from} to {to}"));
+    }
+}
+
+/// A column of a sparkline: as high as a share of one, and empty where there is nothing.
+fn sparked(share: Option<f64>) -> char {
+    const HEIGHTS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
+    share.map_or(' ', |share| HEIGHTS[((share.clamp(0.0, 1.0) * 8.0) as usize).min(7)])
+}

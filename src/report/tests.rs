@@ -1,0 +1,98 @@
+//! Reports of datasets that nobody would fetch for a test.
+
+use std::sync::Arc;
+
+use arrow::array::{ArrayRef, Float64Array, Int8Array, RecordBatch, StringArray, TimestampMicrosecondArray};
+use arrow::compute::take_record_batch;
+use chrono::{DateTime, NaiveDate};
+
+use super::facts::{Facts, Tally, Work};
+use super::{Identity, Report};
+use crate::definition::Found;
+use crate::interface::{Period, Regime, Signal};
+use crate::plan::{DatasetPlan, Plan};
+use crate::tables::choices;
+
+fn plan() -> DatasetPlan {
+    let text = "[source]\nservice = \"demo\"\n[signals]\nsectors = [\"energy\"]\n[sentiment]\narticles = false\n";
+    Plan::of(Found::new("it.toml".into(), text.into()).unwrap()).unwrap().dataset
+}
+
+/// A signal for each ticker, day and pair, with what it says drawn from its place.
+fn rows(tickers: std::ops::Range<usize>, days: &[NaiveDate], pairs: usize) -> RecordBatch {
+    let cells =
+        tickers.flat_map(|ticker| (0..days.len()).flat_map(move |day| (0..pairs).map(move |pair| (ticker, day, pair))));
+    let cells: Vec<(usize, usize, usize)> = cells.collect();
+    let column = |code: &dyn Fn(&(usize, usize, usize)) -> usize| {
+        cells.iter().map(|cell| Some(code(cell) as i8)).collect::<Int8Array>()
+    };
+    let micros = |day: usize| days[day].and_hms_opt(0, 0, 0).unwrap().and_utc().timestamp_micros();
+    let columns: Vec<ArrayRef> = vec![
+        Arc::new(cells.iter().map(|(ticker, ..)| Some(format!("T{ticker:04}"))).collect::<StringArray>()),
+        Arc::new(cells.iter().map(|(_, day, _)| Some(micros(*day))).collect::<TimestampMicrosecondArray>()),
+        choices(column(&|(.., pair)| pair / 3), Period::all().map(Period::as_str)),
+        choices(column(&|(.., pair)| pair % 3), Regime::ALL.map(Regime::as_str)),
+        choices(column(&|(ticker, day, pair)| (ticker + day + pair) % 2), Signal::ALL.map(Signal::as_str)),
+        Arc::new(
+            cells
+                .iter()
+                .map(|(ticker, day, _)| Some(((ticker * 31 + day) % 100) as f64 / 100.0))
+                .collect::<Float64Array>(),
+        ),
+    ];
+    RecordBatch::try_new(plan().schema, columns).unwrap()
+}
+
+fn report(facts: Facts) -> Report {
+    let as_of = DateTime::from_timestamp_micros(1_795_210_200_000_000).unwrap();
+    let identity = Identity { name: "it".into(), description: None, version: None, as_of, definition: String::new() };
+    Report {
+        identity,
+        facts,
+        news: None,
+        revisions: None,
+        work: Work::default(),
+        stages: Vec::new(),
+        notes: Vec::new(),
+    }
+}
+
+fn months(count: u32) -> Vec<NaiveDate> {
+    let first = NaiveDate::from_ymd_opt(2021, 1, 4).unwrap();
+    (0..count).map(|month| first + chrono::Months::new(month)).collect()
+}
+
+#[test]
+fn a_page_of_thousands_of_tickers_in_every_pair_is_small_and_says_what_it_leaves_out() {
+    let days = months(60);
+    let mut tally = Tally::new(&plan());
+    for first in (0..2000).step_by(50) {
+        // Each lacks the days before it was listed.
+        let pairs = if first == 0 { 108 } else { 3 };
+        tally.count(&rows(first..first + 50, &days[first / 50..], pairs));
+    }
+    let report = report(tally.finish());
+    let page = report.page();
+    assert!(page.len() < 2_000_000, "{} bytes", page.len());
+    assert!(page.contains("48 of 2,000 tickers are drawn") && page.contains("time goes in steps of a quarter"));
+    assert_eq!(page.matches("id=\"plot-signals-").count(), 108);
+    assert!(report.text(80).lines().all(|line| line.chars().count() <= 80));
+}
+
+#[test]
+fn what_is_counted_does_not_depend_on_the_order_of_the_rows() {
+    let days = months(30);
+    let rows = rows(0..7, &days, 9);
+    let mut places: Vec<u64> = (0..rows.num_rows() as u64).collect();
+    places.sort_by_key(|place| place.wrapping_mul(0x9e37_79b9_7f4a_7c15));
+    let shuffled = take_record_batch(&rows, &arrow::array::UInt64Array::from(places)).unwrap();
+    let facts = |rows: &RecordBatch| {
+        let mut tally = Tally::new(&plan());
+        (0..rows.num_rows()).step_by(100).for_each(|at| tally.count(&rows.slice(at, 100.min(rows.num_rows() - at))));
+        tally.finish()
+    };
+    let (one, other) = (facts(&rows), facts(&shuffled));
+    assert_eq!((one.rows, one.tickers.len(), one.days.len(), one.pairs.len()), (7 * 30 * 9, 7, 30, 9));
+    assert_eq!((one.rows, one.dates, &one.days), (other.rows, other.dates, &other.days));
+    assert_eq!(report(one).page(), report(other).page());
+}

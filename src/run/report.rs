@@ -1,0 +1,138 @@
+//! A report of a dataset that was published before, out of the archive.
+
+use std::path::PathBuf;
+
+use chrono::{DateTime, Utc};
+use tokio_util::sync::CancellationToken;
+
+use super::blocking;
+use super::build::{Work, scratch, view};
+use super::scope::archived;
+use crate::audit::Subject;
+use crate::audit::revisions::{Revisions, revisions};
+use crate::definition::Found;
+use crate::error::{Error, Result};
+use crate::export::{Recorded, latest};
+use crate::interface::Endpoint;
+use crate::numbers::grouped;
+use crate::plan::{Column, DatasetPlan, Plan, Shape};
+use crate::report::facts::{self, Facts, News, Tally};
+use crate::report::{Identity, Report, Version};
+use crate::time::Clock;
+
+/// Which dataset is told of, and how it was known.
+#[derive(Clone, Debug)]
+pub struct ReportOptions {
+    /// Its name; none for the one that was built last.
+    pub name: Option<String>,
+    /// The folder that datasets are in.
+    pub output: PathBuf,
+    /// The archive.
+    pub archive: PathBuf,
+    /// The instant as of which it is told; none for that of its latest version.
+    pub as_of: Option<DateTime<Utc>>,
+    /// Where the time comes from.
+    pub clock: Clock,
+    /// What tells it to stop.
+    pub stop: CancellationToken,
+}
+
+/// What there is to tell of the latest version of a dataset, counted anew from the archive by the definition that the
+/// version was built by.
+///
+/// # Errors
+///
+/// When there is no such dataset, when the archive cannot be read, knew nothing yet or nothing of it;
+/// [`Error::Interrupted`] when it was told to stop.
+///
+/// # Cancel safety
+///
+/// Not cancel safe: use [`ReportOptions::stop`].
+pub async fn report(options: ReportOptions) -> Result<Report> {
+    blocking(move || {
+        let datasets = options.output.join("datasets");
+        let Some(recorded) = latest(&datasets, options.name.as_deref())? else {
+            return Err(Error::NoDataset { name: options.name, datasets });
+        };
+        let plan = Plan::of(Found::new(format!("{}.toml", recorded.name).into(), recorded.definition.clone())?)?;
+        let view = view(&options.archive, Some(options.as_of.unwrap_or(recorded.as_of)))?;
+        let scope = archived(&plan, &view)?;
+        let work = Work { plan: &plan, view: &view, scope: &scope, stop: &options.stop, archived_in: None };
+        let facts = work.count(options.clock)?;
+        if facts.rows == 0 {
+            return Err(Error::Empty { name: plan.name });
+        }
+        match options.as_of {
+            Some(_) => work.report(facts, None),
+            None => {
+                let notes = note(&recorded, facts.rows, &plan.dataset.shape);
+                let Recorded { version: name, built_at, content, .. } = recorded;
+                let report = work.report(facts, Some(Version { name, built_at, content }))?;
+                Ok(Report { notes: notes.into_iter().collect(), ..report })
+            }
+        }
+    })
+    .await
+}
+
+impl Work<'_> {
+    /// Counts the rows of the dataset, and writes them nowhere.
+    pub(super) fn count(&self, clock: Clock) -> Result<Facts> {
+        // In the order in which they come, so that nothing has to be laid aside.
+        let dataset = DatasetPlan { sort: Column::KEY.to_vec(), ..self.plan.dataset.clone() };
+        let mut tally = Tally::new(&dataset);
+        self.rows(&dataset, scratch(clock), |rows| {
+            tally.count(&rows);
+            Ok(())
+        })?;
+        Ok(tally.finish())
+    }
+
+    /// What is to be told of the dataset, beside what was counted of its rows.
+    pub(super) fn report(&self, facts: Facts, version: Option<Version>) -> Result<Report> {
+        let news = match self.plan.of_each_ticker.contains(&Endpoint::NewsArticles) {
+            true => Some(News::of(self.view, &facts)?),
+            false => None,
+        };
+        let identity = Identity {
+            name: self.plan.name.clone(),
+            description: self.plan.description.clone(),
+            version,
+            as_of: self.view.as_of(),
+            definition: self.plan.text.clone(),
+        };
+        Ok(Report {
+            identity,
+            news,
+            revisions: self.revisions()?,
+            work: facts::Work::of(self.view)?,
+            stages: Vec::new(),
+            notes: Vec::new(),
+            facts,
+        })
+    }
+
+    /// What the vendor did to its past, where more than one run can tell.
+    fn revisions(&self) -> Result<Option<Revisions>> {
+        let mut runs = self.view.archive().runs().iter().filter(|run| run.seal().started_at <= self.view.as_of());
+        if let (Some(first), None) = (runs.next(), runs.next())
+            && first.seal().replaces.is_empty()
+        {
+            return Ok(None);
+        }
+        let subject = Subject::part(self.view.clone(), self.scope.clone())?;
+        revisions(&subject, None, |_| Ok(())).map(Some)
+    }
+}
+
+/// Says that a version was narrowed when it was built, as far as its rows tell.
+fn note(recorded: &Recorded, rows: u64, shape: &Shape) -> Option<String> {
+    (*shape == Shape::Long && recorded.rows != rows).then(|| {
+        format!(
+            "The version has {} rows and this report counts {}: the version was built with filters or a vintage that its \
+             definition does not have. Its own report stands beside it.",
+            grouped(recorded.rows),
+            grouped(rows)
+        )
+    })
+}

@@ -1,0 +1,69 @@
+//! Two versions of a dataset, held against one another by us and by DuckDB.
+
+use std::fs;
+
+use crate::support::program::{DemoService, Outcome, Place};
+use crate::support::python;
+
+const KEY: (&str, &str) = ("BELLWETHER_API_KEY", "demo");
+
+/// The folders of the versions of a dataset, oldest first.
+fn versions(place: &Place, name: &str) -> Vec<String> {
+    let entries = fs::read_dir(place.file(&format!("output/datasets/{name}"))).expect("a dataset");
+    let names = entries.map(|entry| entry.expect("an entry").file_name().into_string().expect("a name"));
+    let mut names: Vec<String> = names.filter(|version| version != "latest").collect();
+    names.sort();
+    names
+}
+
+#[test]
+fn what_changed_between_two_versions_is_found_in_every_form() {
+    let place = Place::new();
+    let mut source = String::new();
+    for today in ["2026-10-01", "2026-11-20"] {
+        let service = DemoService::start(&place, &["--today", today]);
+        source = format!("[source]\n{}[signals]\nsectors = [\"energy\"]\nperiods = [\"5d\", \"1m\"]\n", service.source);
+        place.define("it", &source);
+        Outcome::of(place.command(["run", "it", "-q"]).envs([KEY])).succeeded();
+        // A version is named by the second.
+        std::thread::sleep(std::time::Duration::from_millis(1100));
+    }
+    let [before, after] = &versions(&place, "it")[..] else { panic!("two versions") };
+    let (earlier, later) = (format!("it/{before}"), format!("it/{after}"));
+    let diff = |arguments: &[&str]| place.run(["diff"].iter().chain(arguments));
+    let stdout = diff(&[&earlier, "it", "--output", "rows.parquet"]).succeeded().stdout;
+    let files = [before, after].map(|version| place.file(&format!("output/datasets/it/{version}/it.parquet")));
+    python::check("check_diff.py", [&files[0], &files[1], &place.file("rows.parquet")]);
+
+    // The same from other formats, folders and orders; and what is the same is the same.
+    let sorted = "[output]\nformat = \"csv\"\nsort = [\"date\"]\n";
+    let folders = "[output]\nformat = \"arrow\"\npartition_by = [\"regime\", \"ticker\"]\n";
+    for (name, output) in [("sorted", sorted), ("folders", folders), ("text", "[output]\nformat = \"csv\"\n")] {
+        place.define(name, &format!("{source}{output}"));
+        place.run(["build", name, "-q"]).succeeded();
+        let same = diff(&[&later, name, "--exit-code"]).succeeded().stdout;
+        assert!(same.ends_with("they say the same\n"), "{name}: {same}");
+        let other = diff(&[&earlier, name]).succeeded().stdout;
+        assert_eq!(other.split_once("\n\n").map(|(_, rest)| rest), stdout.split_once("\n\n").map(|(_, rest)| rest));
+    }
+    let differing = diff(&[&earlier, &later, "--exit-code"]).failed_with(3);
+    assert_eq!((differing.stdout, differing.stderr.as_str()), (stdout, ""));
+    let folder = place.file(&format!("output/datasets/it/{after}"));
+    diff(&["it", folder.to_str().expect("a path"), "--exit-code"]).succeeded();
+
+    let refused = |one: &str, other: &str, expected: &str| {
+        let stderr = diff(&[one, other]).failed_with(1).stderr;
+        assert!(stderr.contains(expected) && stderr.contains("\nhint: "), "{stderr}");
+    };
+    refused("it/20200101T000000Z-0000", "it", &format!("hint: there is {earlier}, {later}; or name the folder"));
+    refused("nobody", "it", "hint: there is folders, it, sorted, text;");
+    for (name, more) in [("wide", "[output]\nlayout = \"wide\"\n"), ("few", "[join]\nwindows = [\"7d\"]\n")] {
+        place.define(name, &format!("{source}{more}"));
+        place.run(["build", name, "-q"]).succeeded();
+    }
+    refused("it", "wide", "is wide");
+    refused("it", "few", "different columns: `news_count_1d`");
+    let damaged = place.file(&format!("output/datasets/it/{after}/it.parquet"));
+    fs::write(&damaged, "no rows").expect("a file");
+    refused(&earlier, &later, &format!("cannot read the rows of `{}`", fs::canonicalize(&damaged).unwrap().display()));
+}

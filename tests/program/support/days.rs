@@ -1,0 +1,150 @@
+//! A demo service that goes from day to day, a pipeline that runs on the evening of each, and the truth about what was
+//! rewritten between them.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+
+use bellwether::archive::Interrupted;
+use bellwether::definition::Found;
+use bellwether::interface::{ChangeSet, Period, Regime, Ticker};
+use bellwether::plan::Plan;
+use bellwether::run::{Options, Progress, Summary, run};
+use bellwether::serve::Universe;
+use bellwether::time::Clock;
+use chrono::{DateTime, NaiveDate, Utc};
+use serde_json::Value;
+use tokio_util::sync::CancellationToken;
+
+use super::program::Place;
+use super::service::{KEY, Server, list, text};
+
+pub(crate) const SEED: u64 = 124;
+pub(crate) const SECTOR: &str = "energy";
+pub(crate) const PERIODS: [&str; 2] = ["1d", "15d"];
+pub(crate) const REGIMES: [&str; 2] = ["bear", "neutral"];
+
+/// Ticker, period, regime and date.
+pub(crate) type Cell = [String; 4];
+pub(crate) type Signals = BTreeMap<Cell, (String, f64)>;
+/// The score of an article by ticker, date and link.
+pub(crate) type Scores = BTreeMap<[String; 3], f64>;
+
+pub(crate) fn evening(day: NaiveDate) -> DateTime<Utc> {
+    day.and_hms_opt(21, 30, 0).expect("a time of the day").and_utc()
+}
+
+/// A date as it stands in a column.
+pub(crate) fn midnight(day: NaiveDate) -> String {
+    format!("{day}T00:00:00")
+}
+
+pub(crate) fn spelled<T: std::str::FromStr<Err: std::fmt::Debug>>(names: &[&str]) -> Vec<T> {
+    names.iter().map(|name| name.parse().expect("it is spelled so")).collect()
+}
+
+/// The service on one day, and what became of it since an earlier one.
+pub(crate) struct Day {
+    pub(crate) universe: Universe,
+    server: Server,
+    tickers: Vec<Ticker>,
+}
+
+impl Day {
+    pub(crate) fn new(today: NaiveDate) -> Self {
+        let universe = Universe::new(SEED, today);
+        let tickers = universe.tickers_of(SECTOR).cloned().collect();
+        Self { server: Server::new(universe.clone(), ChangeSet::All), universe, tickers }
+    }
+
+    /// Runs the pipeline on the evening of the day.
+    pub(crate) fn run(&self, place: &Place) -> Summary {
+        let key = place.file("key");
+        fs::write(&key, KEY).expect("a key");
+        let running = &self.server.running;
+        let definition = format!(
+            "[source]\nbase_url = \"{}\"\nsentiment_base_url = \"{}\"\napi_key_file = {key:?}\n\
+             [signals]\nsectors = [\"{SECTOR}\"]\nperiods = {PERIODS:?}\nregimes = {REGIMES:?}\n\
+             [join]\nlag = \"1d\"\nwindows = [\"7d\"]\nstats = [\"count\", \"max\"]\n",
+            running.base_url(),
+            running.sentiment_base_url()
+        );
+        let plan = Plan::of(Found::new("days.toml".into(), definition).expect("a name")).expect("a plan");
+        let options = Options {
+            output: place.file("output"),
+            archive: place.file("output/archive"),
+            clock: Clock::Fixed(evening(self.universe.today())),
+            interrupted: Interrupted::TakenUp,
+            progress: Progress::Quiet,
+            stop: CancellationToken::new(),
+        };
+        self.server.runtime.block_on(run(plan, options)).expect("a run")
+    }
+
+    /// The cells of every history, of the dates that a test wants.
+    pub(crate) fn cells(&self, is_wanted: impl Fn(NaiveDate) -> bool) -> BTreeSet<Cell> {
+        let dates = || self.universe.trading_days().iter().filter(|date| is_wanted(**date));
+        let kinds = || PERIODS.iter().flat_map(|period| REGIMES.map(|regime| (period, regime)));
+        let series = self.tickers.iter().flat_map(|ticker| kinds().map(move |kind| (ticker, kind)));
+        let cell = |(ticker, (period, regime)): (&Ticker, (&&str, &str)), date: &NaiveDate| {
+            [ticker.to_string(), (*period).to_owned(), regime.to_owned(), midnight(*date)]
+        };
+        series.flat_map(|series| dates().map(move |date| cell(series, date))).collect()
+    }
+
+    /// Every listed article, as the service says it in HTTP.
+    pub(crate) fn listed(&self) -> Scores {
+        let score = |score: &Value| match score {
+            Value::String(text) => text.parse().expect("a number"),
+            number => number.as_f64().expect("a number"),
+        };
+        let of_ticker = |ticker: &Ticker| {
+            let answer = self.server.json(&format!("/sentiment/news_articles/{ticker}"));
+            let article = |one: &Value| {
+                let date = text(&one["date"]).parse().expect("a date");
+                ([ticker.to_string(), midnight(date), text(&one["link"]).to_owned()], score(&one["score"]))
+            };
+            list(&answer).iter().map(article).collect::<Vec<_>>()
+        };
+        self.tickers.iter().flat_map(of_ticker).collect()
+    }
+
+    /// The histories that the service gives, in HTTP.
+    pub(crate) fn told(&self) -> Signals {
+        let mut told = Signals::new();
+        for (period, regime) in PERIODS.iter().flat_map(|period| REGIMES.map(|regime| (period, regime))) {
+            let target = format!("/api/signals-history-all?sector={SECTOR}&period={period}&regime={regime}");
+            for (ticker, history) in self.server.members(&target) {
+                let history: Value = serde_json::from_str(history.get()).expect("JSON");
+                for entry in list(&history["predictions"]) {
+                    let date = text(&entry["date"])[..10].parse().expect("a date");
+                    let cell = [ticker.clone(), (*period).to_owned(), regime.to_owned(), midnight(date)];
+                    let confidence = entry["confidence"].as_f64().expect("a number");
+                    told.insert(cell, (text(&entry["signal"]).to_owned(), confidence));
+                }
+            }
+        }
+        told
+    }
+
+    /// The rewritten signals since an earlier day: what they were, and what they are.
+    pub(crate) fn rewritten_signals(&self, earlier: NaiveDate) -> (Signals, Signals) {
+        let rewrites = self.universe.rewrites(earlier).of_tickers(&self.tickers);
+        let rewrites = rewrites.of_periods(&spelled::<Period>(&PERIODS)).of_regimes(&spelled::<Regime>(&REGIMES));
+        let value = |one: bellwether::serve::Prediction| (one.signal().to_string(), one.confidence());
+        let cells = rewrites.signals().map(|one| {
+            let cell = [one.ticker.to_string(), one.period.to_string(), one.regime.to_string(), midnight(one.date)];
+            ((cell.clone(), value(one.before)), (cell, value(one.after)))
+        });
+        cells.unzip()
+    }
+
+    /// The rewritten scores since an earlier day: what they were, and what they are.
+    pub(crate) fn rewritten_scores(&self, earlier: NaiveDate) -> (Scores, Scores) {
+        let rewrites = self.universe.rewrites(earlier).of_tickers(&self.tickers);
+        let articles = rewrites.scores().map(|one| {
+            let article = [one.ticker.to_string(), midnight(one.date), one.link];
+            ((article.clone(), one.before), (article, one.after))
+        });
+        articles.unzip()
+    }
+}
