@@ -118,6 +118,20 @@ pub fn is_older(path: &Path, age: Duration) -> bool {
     changed.is_ok_and(|changed| changed.elapsed().is_ok_and(|elapsed| elapsed > age))
 }
 
+/// A hidden folder that is not made yet, for what is laid aside below a folder of outputs. Those that were left there by
+/// processes that were killed are removed on the way.
+pub fn scratch(outputs: &Path, name: &str) -> PathBuf {
+    const PREFIX: &str = ".scratch-";
+    let is_scratch = |path: &Path| path.file_name().is_some_and(|name| name.to_string_lossy().starts_with(PREFIX));
+    for path in entries(outputs).unwrap_or_default() {
+        if is_scratch(&path) && is_older(&path, DAY) {
+            // Best effort: it is hidden, and nobody reads it.
+            let _ = fs::remove_dir_all(&path);
+        }
+    }
+    outputs.join(format!("{PREFIX}{name}"))
+}
+
 /// Whether a name is one that readers pass over: what it names is being written, or was given up.
 pub fn is_hidden(path: &Path) -> bool {
     path.file_name().is_some_and(|name| name.to_string_lossy().starts_with('.'))

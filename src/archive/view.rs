@@ -196,7 +196,7 @@ impl View {
     fn folded(&self, table: Table, observed: &[RecordBatch], asked: Asked) -> Result<RecordBatch> {
         let failed = |error: ArrowError| Error::Settle { source: error.into() };
         if let [only] = observed
-            && self.is_plain(only)
+            && self.is_plain(table, only)
         {
             let rows: Vec<u32> = (0..only.num_rows() as u32).collect();
             let known = rows.iter().map(|&row| Known { first: row, latest: Some(row), revisions: 0 }).collect();
@@ -207,9 +207,12 @@ impl View {
         shown(table, &cells.rows, known, asked).map_err(failed)
     }
 
-    /// Whether some rows, which are all that there are, are the first and only observations of their cells.
-    fn is_plain(&self, rows: &RecordBatch) -> bool {
-        let [run] = self.archive.runs() else { return false };
+    /// Whether some rows, which are all that a table has of their tickers, are the first and only observations of their
+    /// cells: a run observes a cell once, but for one that was put together of others.
+    fn is_plain(&self, table: Table, rows: &RecordBatch) -> bool {
+        let has_rows = |run: &&SealedRun| run.seal().rows(&table.file()) > 0;
+        let mut runs = self.begun().filter(has_rows);
+        let (Some(run), None) = (runs.next(), runs.next()) else { return false };
         run.seal().sealed_at <= self.as_of
             && run.seal().replaces.is_empty()
             && changes(rows).iter().all(|change| *change == Change::Added)

@@ -15,7 +15,7 @@ use super::naive;
 use crate::interface::{Endpoint, Period, Regime, Signal};
 use crate::plan::{Column, DatasetPlan, NaiveRule};
 
-const MICROS_PER_DAY: i64 = 86_400_000_000;
+pub(super) const MICROS_PER_DAY: i64 = 86_400_000_000;
 
 /// A day, counted from 1970.
 pub(super) type Day = i32;
@@ -170,11 +170,31 @@ impl Signals {
 
     /// Every ticker and day that has a signal, once, in order.
     pub(super) fn keys(&self) -> Vec<(i32, Day)> {
-        let mut cells: Vec<i64> = self.cells().map(cell).collect();
-        // Each series is in order: a stable sort merges them.
-        cells.sort();
-        cells.dedup();
-        cells.into_iter().map(|cell| ((cell >> 32) as i32, cell as u32 as i32 ^ i32::MIN)).collect()
+        let mut keys: Vec<i64> = Vec::new();
+        let (mut place, mut missing) = (0, Vec::new());
+        let mut last = i64::MIN;
+        for cell in self.cells().map(cell) {
+            // A series goes forward in time. Most have the days of the one before them.
+            if cell < last {
+                if !missing.is_empty() {
+                    keys.append(&mut missing);
+                    keys.sort();
+                    keys.dedup();
+                }
+                place = keys.partition_point(|&key| key < cell);
+            }
+            last = cell;
+            while keys.get(place).is_some_and(|&key| key < cell) {
+                place += 1;
+            }
+            if keys.get(place) != Some(&cell) {
+                missing.push(cell);
+            }
+        }
+        keys.append(&mut missing);
+        keys.sort();
+        keys.dedup();
+        keys.into_iter().map(|cell| ((cell >> 32) as i32, cell as u32 as i32 ^ i32::MIN)).collect()
     }
 }
 

@@ -2,7 +2,7 @@
 
 use polars::prelude::{Column as Series, DataFrame, IdxCa, IntoColumn, NamedFrom, Series as PolarsSeries};
 
-use super::codes::{Numbers, Signals, cell};
+use super::codes::{MICROS_PER_DAY, Numbers, Signals, cell, day};
 use super::failed;
 use super::features::Features;
 use super::order::{Order, real, signed};
@@ -48,7 +48,11 @@ fn order(signals: &Signals, plan: &DatasetPlan) -> Vec<u32> {
     for column in plan.sort.iter().rev() {
         match column {
             Column::Ticker => order.before(signals.tickers.iter().map(|&code| code as u64)),
-            Column::Date => order.before(signals.dates.iter().map(|&date| signed(date))),
+            Column::Date => {
+                // Most dates are whole days: these are few numbers.
+                order.before(signals.dates.iter().map(|&date| date.rem_euclid(MICROS_PER_DAY) as u64));
+                order.before(signals.dates.iter().map(|&date| signed(day(date).into())));
+            }
             Column::Period => order.before(signals.periods.iter().map(|&code| code as u64)),
             Column::Regime => order.before(signals.regimes.iter().map(|&code| code as u64)),
             Column::Signal => order.before(signals.signals.iter().map(|&code| code as u64)),

@@ -1,7 +1,11 @@
 //! The order of rows, as the numbers of the rows.
 //!
-//! Columns are seen as numbers that compare as their values do, and packed into as few words as hold them. Rows come
-//! series by series, each in the order of its dates: a stable sort finds these stretches and merges them.
+//! Columns are seen as numbers that compare as their values do, and packed into as few words as hold them. Most orders
+//! take one word of few bits, which are sorted digit by digit, without a comparison.
+
+/// The bits of a digit, and the most digits that are quicker than comparisons.
+const DIGIT: u32 = 12;
+const MOST_DIGITS: u32 = 3;
 
 /// The columns that rows are ordered by, first the first.
 #[derive(Debug)]
@@ -27,10 +31,8 @@ impl Order {
     pub(super) fn before(&mut self, numbers: impl Iterator<Item = u64> + Clone) {
         let Some(least) = numbers.clone().min() else { return };
         let span = numbers.clone().fold(0, |span, number| span | (number - least));
-        // Dates are whole days, and days have many factors of two.
-        let idle = if span == 0 { 0 } else { span.trailing_zeros() };
-        let numbers = numbers.map(|number| (number - least) >> idle);
-        let bits = u64::BITS - (span >> idle).leading_zeros();
+        let numbers = numbers.map(|number| number - least);
+        let bits = u64::BITS - span.leading_zeros();
         match self.words.last_mut() {
             Some(word) if word.bits + bits <= u64::BITS => {
                 word.values.iter_mut().zip(numbers).for_each(|(value, number)| *value |= number << word.bits);
@@ -43,12 +45,36 @@ impl Order {
     /// The rows in order; rows that nothing tells apart stay as they are.
     pub(super) fn rows(self) -> Vec<u32> {
         let mut rows: Vec<u32> = (0..self.rows as u32).collect();
-        for Word { values, .. } in self.words {
+        for Word { bits, values } in self.words {
             let mut keyed: Vec<(u64, u32)> = rows.iter().map(|&row| (values[row as usize], row)).collect();
-            keyed.sort_by_key(|&(value, _)| value);
+            if bits <= MOST_DIGITS * DIGIT {
+                sort_by_digits(&mut keyed, bits);
+            } else {
+                keyed.sort_by_key(|&(value, _)| value);
+            }
             rows.iter_mut().zip(keyed).for_each(|(row, (_, now))| *row = now);
         }
         rows
+    }
+}
+
+/// Sorts by the lowest bits of the first number. What is equal stays as it is.
+fn sort_by_digits(keyed: &mut Vec<(u64, u32)>, bits: u32) {
+    let mut sorted = vec![(0, 0); keyed.len()];
+    for shift in (0..bits).step_by(DIGIT as usize) {
+        let digit = |value: u64| (value >> shift) as usize & ((1 << DIGIT) - 1);
+        let mut places = vec![0_usize; 1 << DIGIT];
+        keyed.iter().for_each(|&(value, _)| places[digit(value)] += 1);
+        let mut next = 0;
+        for place in &mut places {
+            next += std::mem::replace(place, next);
+        }
+        for &(value, row) in &*keyed {
+            let place = &mut places[digit(value)];
+            sorted[*place] = (value, row);
+            *place += 1;
+        }
+        std::mem::swap(keyed, &mut sorted);
     }
 }
 

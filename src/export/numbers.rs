@@ -8,7 +8,6 @@ const MOST: f64 = 1e7;
 /// Appends the text of a number.
 pub(super) fn push_real(out: &mut Vec<u8>, number: f64) {
     let size = number.abs();
-    // What is smaller is written with an exponent.
     if (1e-4..MOST).contains(&size) {
         let units = (size * 1e8).round();
         // A decimal that reads back equal; without the zeros at its end there is none that is shorter.
@@ -19,8 +18,9 @@ pub(super) fn push_real(out: &mut Vec<u8>, number: f64) {
             return push_decimal(out, units as u64);
         }
     }
-    // The shortest digits, in the form that most programs write: an exponent where it is shorter.
-    write!(out, "{number:?}").expect("a buffer takes all that is written to it");
+    // The shortest digits, in the form that most programs write: with an exponent below 0.00001 and from 1e16 on.
+    let written = if (1e-5..1e-4).contains(&size) { write!(out, "{number}") } else { write!(out, "{number:?}") };
+    written.expect("a buffer takes all that is written to it");
 }
 
 /// Appends the text of a whole number.
@@ -89,7 +89,8 @@ mod tests {
         }
         for number in numbers.into_iter().flat_map(|number| [number, -number]).filter(|number| number.is_finite()) {
             let written = text(number);
-            assert_eq!(written, format!("{number:?}"));
+            let is_short = !(1e-5..1e-4).contains(&number.abs());
+            assert_eq!(written, if is_short { format!("{number:?}") } else { format!("{number}") });
             assert_eq!(written.parse::<f64>().unwrap().to_bits(), number.to_bits(), "{written}");
         }
     }

@@ -16,6 +16,7 @@ use crate::archive::{Archive, Asked, Scope, Seal, View};
 use crate::dataset::{self, Wide};
 use crate::error::{Error, Result};
 use crate::export::{Provenance, Publication, Stream};
+use crate::file;
 use crate::plan::{DatasetPlan, Format, Plan, Shape};
 use crate::report::facts::Tally;
 use crate::report::{self, Report, Version};
@@ -124,18 +125,18 @@ impl Work<'_> {
         let mut publication = Publication::begin(&output.join("datasets"), self.plan, provenance)?;
         let mut tally = Tally::new(&self.plan.dataset);
         let begun = Instant::now();
-        let scratch = output.join(format!(".scratch-{}", unique_name(built_at)));
+        let scratch = file::scratch(output, &unique_name(built_at));
         let mut wide = match &self.plan.dataset.shape {
             Shape::Long => None,
             Shape::Wide(values) => Some(Wide::new(values)),
         };
         self.rows(&self.plan.dataset, scratch, |rows| {
-            tally.count(&rows);
             stage.advance(rows.num_rows() as u64);
-            match &mut wide {
+            let write = || match &mut wide {
                 Some(wide) => wide.add(&rows),
                 None => publication.write(&rows),
-            }
+            };
+            rayon::join(|| tally.count(&rows), write).1
         })?;
         if tally.rows() == 0 {
             return Err(Error::Empty { name: self.plan.name.clone() });

@@ -8,6 +8,7 @@ use tokio_util::sync::CancellationToken;
 use super::blocking;
 use super::build::{Work, scratch, view};
 use super::scope::archived;
+use crate::archive::SealedRun;
 use crate::audit::Subject;
 use crate::audit::revisions::{Revisions, revisions};
 use crate::definition::Found;
@@ -18,6 +19,7 @@ use crate::numbers::grouped;
 use crate::plan::{Column, DatasetPlan, Plan, Shape};
 use crate::report::facts::{self, Facts, News, Tally};
 use crate::report::{Identity, Report, Version};
+use crate::tables::Table;
 use crate::time::Clock;
 
 /// Which dataset is told of, and how it was known.
@@ -112,9 +114,12 @@ impl Work<'_> {
         })
     }
 
-    /// What the vendor did to its past, where more than one run can tell.
+    /// What the vendor did to its past; none where one run alone has observations, and so nothing can have changed.
     fn revisions(&self) -> Result<Option<Revisions>> {
-        let mut runs = self.view.archive().runs().iter().filter(|run| run.seal().started_at <= self.view.as_of());
+        let has_rows =
+            |run: &&SealedRun| [Table::Signals, Table::Articles].iter().any(|table| run.seal().rows(&table.file()) > 0);
+        let begun = |run: &&SealedRun| run.seal().started_at <= self.view.as_of();
+        let mut runs = self.view.archive().runs().iter().filter(begun).filter(has_rows);
         if let (Some(first), None) = (runs.next(), runs.next())
             && first.seal().replaces.is_empty()
         {

@@ -98,7 +98,7 @@ impl SecondDay {
         let place = Place::new();
         let source = service.source();
         let formats = "[output]\nformat = [\"parquet\", \"arrow\", \"csv\"]\n";
-        place.define("it", &format!("[source]\n{source}[signals]\nsectors = [\"energy\"]\n{formats}"));
+        place.define("it", &format!("[source]\nconnections = 1\n{source}[signals]\nsectors = [\"energy\"]\n{formats}"));
         let mut day = Self { place, expected: Vec::new(), _service: service };
         Outcome::of(&mut day.run()).succeeded();
         day.copy("output", "before");

@@ -3,6 +3,7 @@
 use super::folders::Folders;
 use super::say;
 use crate::error::{Error, Result};
+use crate::file;
 use crate::numbers::grouped;
 use crate::plan::Plan;
 use crate::run::audit_leak;
@@ -21,7 +22,7 @@ pub(super) struct Leak {
 impl Leak {
     pub(super) fn ask(self) -> Result<()> {
         let plan = Plan::find(&self.definition)?;
-        let scratch = self.folders.output.join(format!(".audit-{}", unique_name(Clock::System.now())));
+        let scratch = file::scratch(&self.folders.output, &unique_name(Clock::System.now()));
         let leak = audit_leak(&plan, &self.folders.archive(), &scratch)?;
         for trial in &leak.trials {
             let outcome = if trial.is_sound { "as it should be" } else { "LEAK" };

@@ -20,8 +20,10 @@ impl Report {
             (Some(changes), _) => {
                 vec![tally(&changes.signals, "signals"), tally(&changes.articles, "scores of articles")]
             }
-            (None, None) => vec!["What a vendor does to its past shows from the second run on.".to_owned()],
-            (None, Some(_)) => Vec::new(),
+            (None, None) if self.work.runs.len() == 1 => {
+                vec!["What a vendor does to its past shows from the second run on.".to_owned()]
+            }
+            (None, _) => Vec::new(),
         };
         let topic = Topic { id: "rewrites", heading: "The rewritten past", finding: self.rewritten(), asides: &asides };
         section(html, &topic, |html| {
@@ -51,8 +53,8 @@ impl Report {
                 let rate = percent(total.rate().unwrap_or_default());
                 format!("{rate} of the signals changed after they were first seen")
             }
-            (None, None) => "There is one run: nothing can have changed yet".to_owned(),
-            (None, Some(_)) => "Nothing was rewritten".to_owned(),
+            (None, None) if self.work.runs.len() == 1 => "There is one run: nothing can have changed yet".to_owned(),
+            (None, _) => "Nothing was rewritten".to_owned(),
         }
     }
 }
