@@ -12,8 +12,8 @@
 //! ```
 //!
 //! A stage knows the plan, the interface and the leaves, never its neighbour: [`run`] wires them, and [`cli`] is how
-//! people start it. Beside the corridor stand [`serve`], which answers the service's own interface, and [`audit`], which
-//! asks questions of the archive, and [`report`], which draws pages from answers.
+//! people start it. Beside the corridor stand [`serve`], which answers the service's own interface, [`audit`], which asks
+//! questions of the archive, and [`report`], which draws pages from answers.
 //!
 //! | room | what it is for |
 //! |---|---|
@@ -25,14 +25,14 @@
 //! | [`archive`] | sealed runs: what was said, and when |
 //! | [`dataset`] | features of the news, joined to signals without look-ahead |
 //! | [`export`] | files that appear whole |
-//! | [`audit`] | does the future reach the past? |
+//! | [`audit`] | what the vendor did to its past, where it contradicts itself, what is missing, whether the future leaks |
 //! | [`report`] | what a dataset holds, on a page and in a terminal |
 //! | [`serve`] | the service's interface, answered from a demo universe |
 //! | [`run`] | wires the stages |
 //! | [`cli`] | the commands |
 //!
-//! The leaves import none of these: [`error`], [`problem`], [`secret`], [`time`], [`file`](mod@file), the spelling of numbers, and [`tables`], the columns
-//! that travel between the stages.
+//! The leaves import none of these: [`error`], [`problem`], [`secret`], [`time`], [`file`](mod@file), [`meter`] and
+//! [`trace`], the spelling of numbers, the Parquet encoder, and [`tables`], the columns that travel between the stages.
 //!
 //! ```
 //! use bellwether::definition::Found;

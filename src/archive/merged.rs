@@ -8,7 +8,7 @@ use crate::error::Result;
 use crate::tables::Table;
 
 /// How many rows are read of the longest file at a time, at least, but for the last.
-const ROWS_AT_ONCE: usize = 1 << 18;
+const ROWS_AT_ONCE: usize = 1 << 16;
 
 /// One table of many runs.
 pub(super) struct Merged {

@@ -15,13 +15,14 @@
 //!     .partial/
 //!         20261121T213000Z-01c2/
 //!             unfinished.json     whose run it is; locked while somebody works on it
-//!             answers/9f2c…/      what one answer said: Arrow files and answer.json
+//!             0.answers           what answers said, as Arrow, one after another; a few such files
+//!             answers.jsonl       a line for each answer that is complete: what it is, and where its rows stand
 //! ```
 //!
 //! # A run's way
 //!
-//! A run begins under `.partial`, where each answer becomes a folder that appears whole. An interrupted run stays there,
-//! and the next run of the same definition takes it up: what was answered is not asked for again. When everything is
+//! A run begins under `.partial`, where each answer is complete with its line, which is written last. An interrupted run
+//! stays there, and the next run of the same definition takes it up: what was answered is not asked for again. When everything is
 //! answered, each series is held against the fingerprints that the runs before it left, and what changed is written down.
 //! The seal is written last, and the folder is renamed to its place. Names that begin with a dot are nobody's business.
 //!
@@ -60,8 +61,7 @@
 //! `withdrawn` that it no longer has it.
 //!
 //! Rows are ordered by ticker, period (shortest first), regime and source (each in the order of its dictionary), then by
-//! cell and instant. Row groups and pages are small, and have statistics and an index, so one ticker, or one period and
-//! regime, is read without the others.
+//! cell and instant. Row groups are small and have statistics, so one ticker is read without the others.
 //!
 //! # Fingerprints
 //!

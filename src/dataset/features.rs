@@ -2,6 +2,8 @@
 
 use polars::prelude::{Column as Series, IntoColumn, NamedFrom, PlSmallStr, Series as PolarsSeries};
 
+use rayon::prelude::*;
+
 use super::calendar::Calendar;
 use super::codes::{Day, day};
 use super::news::{Article, News, Statement};
@@ -20,14 +22,11 @@ pub(super) struct Features {
 pub(super) fn of(keys: Vec<(i32, Day)>, news: &News, plan: &DatasetPlan, calendar: &Calendar) -> Features {
     let cutoffs: Vec<Day> = keys.iter().map(|&(_, date)| calendar.cutoff(date, plan.lag)).collect();
     let table = Table::of(&keys, &cutoffs, news, &plan.features);
-    let mut fields = 0;
-    let column = |feature: &Feature| {
-        if matches!(feature, Feature::Historical(_)) {
-            fields += 1;
-        }
-        table.column(feature, fields)
+    let is_field = |feature: &&Feature| matches!(feature, Feature::Historical(_));
+    let column = |(place, feature): (usize, &Feature)| {
+        table.column(feature, plan.features[..=place].iter().filter(is_field).count())
     };
-    let columns = plan.features.iter().map(column).collect();
+    let columns = plan.features.par_iter().enumerate().map(column).collect();
     Features { keys, columns }
 }
 

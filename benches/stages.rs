@@ -1,0 +1,156 @@
+//! How fast the stages behind the decoder are: the archive, the join, and the encoders, on five years of days of fifty
+//! tickers.
+//!
+//! Run with `cargo bench --bench stages`. Each line says how many rows are worked off in a second. What is written to
+//! the archive is synced, as in a run; what is encoded goes nowhere.
+
+mod answers;
+
+use std::convert::Infallible;
+use std::hint::black_box;
+use std::io;
+use std::path::Path;
+use std::sync::LazyLock;
+
+use arrow::array::RecordBatch;
+use bellwether::archive::{Archive, Asked, Beginning, Interrupted, Scope, SealedRun, Unfinished, View};
+use bellwether::dataset;
+use bellwether::decode::{Answer, Part, Rules};
+use bellwether::definition::Found;
+use bellwether::export::Stream;
+use bellwether::interface::Endpoint;
+use bellwether::plan::{Format, Plan, Request};
+use bellwether::tables::{RequestRecord, Series};
+use chrono::{DateTime, TimeDelta, Utc};
+use divan::Bencher;
+use divan::counter::ItemsCount;
+use tempfile::TempDir;
+
+fn main() {
+    divan::main();
+}
+
+const TICKERS: usize = 50;
+const DAYS: u64 = 1260;
+const ROWS: usize = TICKERS * DAYS as usize;
+
+/// What a run is told: a request, and the series of its answer.
+struct Told {
+    request: Request,
+    series: Vec<Series>,
+}
+
+static TOLD: LazyLock<Vec<Told>> = LazyLock::new(|| {
+    let histories = Request {
+        endpoint: Endpoint::SignalsHistoryBatchedAll,
+        ticker: None,
+        sector: None,
+        period: None,
+        regime: None,
+    };
+    let mut told = vec![decoded(histories, &answers::histories(TICKERS, DAYS))];
+    for ticker in 0..TICKERS {
+        let ticker = format!("T{ticker}").parse().expect("a ticker");
+        told.push(decoded(Request::of_ticker(Endpoint::NewsArticles, ticker), &answers::articles(400)));
+    }
+    told
+});
+
+fn decoded(request: Request, body: &str) -> Told {
+    let mut series = Vec::new();
+    let answer = Answer { request: &request, rules: Rules { keep_extra: false } };
+    let read = answer.decode(body.as_bytes(), |decoded| {
+        series.extend(decoded.parts.into_iter().filter_map(|part| match part {
+            Part::Series(series) => Some(series),
+            Part::Tickers(_) => None,
+        }));
+        Ok::<(), Infallible>(())
+    });
+    assert!(read.is_ok(), "{read:?}");
+    Told { request, series }
+}
+
+fn plan() -> Plan {
+    let text = "source.service = \"demo\"\nsignals.history = \"batched\"\nsignals.periods = [\"15d\"]\n\
+                signals.regimes = [\"neutral\"]\njoin.windows = [\"7d\"]\n";
+    Plan::of(Found::new("stages.toml".into(), text.into()).expect("a definition")).expect("a plan")
+}
+
+/// Seals a run with everything that is told.
+fn sealed(archive: &Path, now: DateTime<Utc>) -> SealedRun {
+    let beginning = Beginning { definition: "stages", text: "", now, interrupted: Interrupted::Left };
+    let run = Unfinished::begin(archive, beginning).expect("a run");
+    for Told { request, series } in &*TOLD {
+        let mut draft = run.draft();
+        series.iter().for_each(|series| draft.add_series(series.clone()).expect("room on the disk"));
+        let (rows, rejects) = draft.counts();
+        let (endpoint, request) = (request.endpoint, request.to_string());
+        let (status, attempts, bytes, digest, observed_at) = (200, 1, 0, String::new(), now);
+        let record = RequestRecord { endpoint, request, status, attempts, bytes, digest, rows, rejects, observed_at };
+        run.commit(draft, record).expect("room on the disk");
+    }
+    run.seal(now).expect("a sealed run")
+}
+
+fn instant(day: i64) -> DateTime<Utc> {
+    DateTime::UNIX_EPOCH + TimeDelta::days(20_000 + day)
+}
+
+#[divan::bench(sample_count = 10)]
+fn archive_the_first_run(bencher: Bencher<'_, '_>) {
+    let place = || TempDir::new().expect("a folder");
+    bencher.counter(ItemsCount::new(ROWS)).with_inputs(place).bench_values(|place| {
+        sealed(place.path(), instant(0));
+        place
+    });
+}
+
+/// Nothing has changed: fingerprints are compared.
+#[divan::bench(sample_count = 10)]
+fn archive_the_same_again(bencher: Bencher<'_, '_>) {
+    let place = TempDir::new().expect("a folder");
+    let first = sealed(place.path(), instant(0));
+    assert_eq!(first.seal().changes.added as usize, ROWS + TICKERS * 400);
+    let mut day = 0;
+    bencher.counter(ItemsCount::new(ROWS)).bench_local(|| {
+        day += 1;
+        sealed(place.path(), instant(day))
+    });
+}
+
+/// The rows of the dataset, out of an archive.
+fn joined(archive: &Path, plan: &Plan, mut deliver: impl FnMut(RecordBatch)) {
+    let view = View::of(Archive::open(archive).expect("an archive"), instant(1));
+    let way = plan.ways.iter().find(|way| way.endpoint == Endpoint::SignalsHistoryBatchedAll).expect("the way");
+    let requests = way.requests(&[]).iter().map(Request::to_string).collect();
+    let scope = Scope { source: way.endpoint, requests, filter: plan.dataset.filter.clone() };
+    let asked = Asked { vintage: plan.dataset.vintage, live_within: TimeDelta::days(3) };
+    let deliver = |rows| {
+        deliver(rows);
+        Ok(())
+    };
+    let built = dataset::build(|| view.slabs(&scope, asked), &plan.dataset, archive.join("scratch"), deliver);
+    built.expect("a dataset");
+}
+
+#[divan::bench]
+fn join(bencher: Bencher<'_, '_>) {
+    let (place, plan) = (TempDir::new().expect("a folder"), plan());
+    sealed(place.path(), instant(0));
+    bencher.counter(ItemsCount::new(ROWS)).bench_local(|| joined(place.path(), &plan, |rows| drop(black_box(rows))));
+}
+
+#[divan::bench(args = [Format::Parquet, Format::Csv, Format::Arrow])]
+fn encode(bencher: Bencher<'_, '_>, format: Format) {
+    let (place, plan) = (TempDir::new().expect("a folder"), plan());
+    sealed(place.path(), instant(0));
+    let mut batches = Vec::new();
+    joined(place.path(), &plan, |rows| batches.push(rows));
+    assert_eq!(batches.iter().map(RecordBatch::num_rows).sum::<usize>(), ROWS);
+    bencher.counter(ItemsCount::new(ROWS)).bench_local(|| {
+        let schema = plan.dataset.schema.clone();
+        let mut stream = Stream::begin(format, schema, plan.files.guard, io::sink()).expect("a stream");
+        batches.iter().for_each(|rows| stream.write(rows).expect("a sink takes all"));
+        stream.finish().expect("a sink takes all");
+    });
+}
