@@ -93,12 +93,12 @@ impl Build {
             false => Progress::Lines,
         };
         let as_of = self.as_of;
-        let trace = self.timings.trace();
-        log::begin(LogForm::Text, LogLevel::Off, trace.clone());
+        let recording = self.timings.begin()?;
+        log::begin(LogForm::Text, LogLevel::Off, recording.as_ref().map(|recording| recording.trace.clone()));
         let summary = interruptible(async |stop| {
             build(plan, BuildOptions { archive, target, clock: Clock::System, as_of, progress, stop }).await
         })?;
-        self.timings.tell(summary.as_ref(), trace.as_ref())?;
+        self.timings.tell(summary.as_ref(), recording)?;
         match summary {
             Some(summary) if !self.quiet => say(&summary.to_string()),
             _ => Ok(()),

@@ -2,13 +2,12 @@
 
 use super::folders::Folders;
 use super::log::{LogForm, LogLevel};
-use super::timings::Timings;
+use super::timings::{Recording, Timings};
 use super::{interruptible, log, note, say};
 use crate::error::Result;
 use crate::plan::{Plan, Source};
 use crate::run::{self, Interrupted, Options, Progress};
 use crate::time::Clock;
-use crate::trace::Trace;
 use std::io::{self, IsTerminal};
 
 /// Fetch what a definition asks for and publish its dataset.
@@ -42,9 +41,9 @@ pub(super) struct Run {
 
 impl Run {
     pub(super) fn execute(self) -> Result<()> {
-        let trace = self.timings.trace();
-        log::begin(self.log, self.log_level, trace.clone());
-        let result = self.made(trace.as_ref());
+        let recording = self.timings.begin()?;
+        log::begin(self.log, self.log_level, recording.as_ref().map(|recording| recording.trace.clone()));
+        let result = self.made(recording);
         match (&result, self.log) {
             (Err(error), LogForm::Json) => note(&log::error_event(error)),
             _ => return result,
@@ -60,7 +59,7 @@ impl Run {
         }
     }
 
-    fn made(&self, trace: Option<&Trace>) -> Result<()> {
+    fn made(&self, recording: Option<Recording>) -> Result<()> {
         let plan = Plan::find(&self.definition)?;
         if let Source::Remote(remote) = &plan.source
             && let Some(warning) = remote.key.warning()
@@ -78,7 +77,8 @@ impl Run {
         let summary = interruptible(async |stop| {
             run::run(plan, Options { output, archive, clock: Clock::System, interrupted, progress, stop }).await
         })?;
-        self.timings.tell(Some(&summary), trace)?;
+        // As JSON the summary has them in any case.
+        self.timings.tell(Some(&summary).filter(|_| self.log == LogForm::Text), recording)?;
         match self.log {
             _ if self.quiet => Ok(()),
             LogForm::Json => say(&format!("{}\n", summary.to_json())),

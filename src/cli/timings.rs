@@ -21,17 +21,28 @@ pub(super) struct Timings {
     trace: Option<PathBuf>,
 }
 
+/// A trace that is being filled, and the file that it goes to.
+#[derive(Debug)]
+pub(super) struct Recording {
+    pub(super) trace: Trace,
+    path: PathBuf,
+    file: File,
+}
+
 impl Timings {
-    /// A trace to be filled, where one is asked for.
-    pub(super) fn trace(&self) -> Option<Trace> {
-        self.trace.as_ref().map(|_| Trace::begin())
+    /// Begins a trace, where one is asked for. A file that cannot be written is known before there is any work.
+    pub(super) fn begin(&self) -> Result<Option<Recording>> {
+        let Some(path) = self.trace.clone() else { return Ok(None) };
+        match File::create(&path) {
+            Ok(file) => Ok(Some(Recording { trace: Trace::begin(), path, file })),
+            Err(source) => Err(Error::Write { path, source }),
+        }
     }
 
     /// Tells what was asked for.
-    pub(super) fn tell(&self, summary: Option<&Summary>, trace: Option<&Trace>) -> Result<()> {
-        if let (Some(path), Some(trace)) = (&self.trace, trace) {
-            let failed = |source| Error::Write { path: path.clone(), source };
-            trace.write(BufWriter::new(File::create(path).map_err(failed)?)).map_err(failed)?;
+    pub(super) fn tell(&self, summary: Option<&Summary>, recording: Option<Recording>) -> Result<()> {
+        if let Some(Recording { trace, path, file }) = recording {
+            trace.write(BufWriter::new(file)).map_err(|source| Error::Write { path, source })?;
         }
         if let Some(summary) = summary.filter(|_| self.timings) {
             note(summary.timings().trim_end());

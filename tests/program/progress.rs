@@ -1,5 +1,6 @@
 //! What a run shows while it works.
 
+use std::fs;
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
@@ -60,6 +61,29 @@ fn without_a_terminal_a_line_every_few_seconds_tells_what_is_waited_for() {
     assert!(begun.elapsed() >= Duration::from_secs(7));
     let waiting = "signals: 0 of 1 requests, 0.0 MB received, 1 to be asked again: status 503\n";
     assert!(outcome.stderr.starts_with(waiting), "{}", outcome.stderr);
+}
+
+#[test]
+fn where_the_time_went_is_told_and_drawn_on_request() {
+    let place = Place::new();
+    let service = DemoService::start(&place, &["--today", "2026-11-20"]);
+    place.define("it", &definition(&service.source));
+    let told = run(&place, &["--timings", "--trace", "run.json"]).succeeded().stderr;
+    let table: Vec<&str> = told.lines().skip_while(|line| !line.starts_with("stage")).collect();
+    let names: Vec<&str> = table.iter().filter_map(|line| line.split_whitespace().next()).collect();
+    assert_eq!(names, ["stage", "signals", "archive", "dataset", "all", "memory"], "{told}");
+    let trace: Value = serde_json::from_slice(&fs::read(place.file("run.json")).unwrap()).unwrap();
+    let pieces = trace["traceEvents"].as_array().unwrap();
+    for expected in ["receive and decode", "settle tickers", "join slab", "encode column"] {
+        assert!(pieces.iter().any(|piece| piece["name"] == expected), "{expected}");
+    }
+
+    let built = Outcome::of(&mut place.command(["build", "it", "--timings", "--trace", "nowhere/build.json"]));
+    assert!(built.failed_with(1).stderr.starts_with("error: cannot write `nowhere/build.json`"));
+    let summary = run(&place, &["--log", "json", "--timings"]).succeeded();
+    assert!(summary.stderr.lines().all(|line| serde_json::from_str::<Value>(line).is_ok()));
+    let summary: Value = serde_json::from_str(&summary.stdout).unwrap();
+    assert_eq!(summary["stages"].as_array().unwrap().len(), 3);
 }
 
 #[test]
