@@ -41,9 +41,8 @@ impl Diff {
     pub(super) fn execute(self) -> Result<()> {
         let find = |given: &str| Reading::find(&self.datasets, given);
         let (before, after) = (find(&self.before)?, find(&self.after)?);
-        let mut sheet = self.rows.begin(diff::schema(before.schema()))?;
-        let found = diff::diff(&before, &after, |rows| sheet.as_mut().map_or(Ok(()), |sheet| sheet.write(rows)))?;
-        sheet.map_or(Ok(()), |sheet| sheet.finish())?;
+        let schema = diff::schema(before.schema());
+        let found = self.rows.filled(schema, |deliver| diff::diff(&before, &after, deliver))?;
         if !self.rows.is_stdout() {
             say(&told(&before, &after, &found))?;
         }

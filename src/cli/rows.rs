@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
 
 use super::typed::usage;
@@ -54,8 +55,20 @@ impl RowsTo {
         self.output.as_deref() == Some(Path::new("-"))
     }
 
+    /// Asks for an answer and writes the rows that it delivers, where they are asked for.
+    pub(super) fn filled<T>(
+        &self,
+        schema: SchemaRef,
+        ask: impl FnOnce(&mut dyn FnMut(&RecordBatch) -> Result<()>) -> Result<T>,
+    ) -> Result<T> {
+        let mut sheet = self.begin(schema)?;
+        let found = ask(&mut |rows| sheet.as_mut().map_or(Ok(()), |sheet| sheet.write(rows)))?;
+        sheet.map_or(Ok(()), Sheet::finish)?;
+        Ok(found)
+    }
+
     /// Begins the rows, where they are asked for.
-    pub(super) fn begin(&self, schema: SchemaRef) -> Result<Option<Sheet>> {
+    fn begin(&self, schema: SchemaRef) -> Result<Option<Sheet>> {
         let Some(output) = &self.output else {
             return match self.format {
                 Some(_) => Err(usage("rows without a place to write them to", "add `--output FILE`, or `--output -`")),

@@ -9,7 +9,7 @@ use std::fmt::{self, Display};
 use chrono::{Datelike, NaiveDate};
 
 use super::facts::{Axis, Step};
-use super::html::Html;
+use super::html::{Attributes, Html};
 
 /// A plot.
 pub(super) struct Plot<'a> {
@@ -102,40 +102,26 @@ impl Plot<'_> {
 impl Canvas<'_> {
     /// A rectangle that stands for data.
     pub(super) fn mark(&mut self, class: &str, area: Area, value: impl Display) {
-        let Area { x, width, y, height } = area;
-        self.html.shape(
-            "rect",
-            &[
-                ("class", &class),
-                ("x", &Share(x)),
-                ("y", &Pixels(y)),
-                ("width", &Share(width)),
-                ("height", &Pixels(height)),
-                ("data-v", &value),
-            ],
-        );
+        self.rectangle(class, area, &[("data-v", &value)]);
     }
 
     /// A rectangle that stands for nothing by itself.
     pub(super) fn ground(&mut self, class: &str, area: Area) {
+        self.rectangle(class, area, &[]);
+    }
+
+    fn rectangle(&mut self, class: &str, area: Area, more: Attributes<'_>) {
         let Area { x, width, y, height } = area;
-        self.html.shape(
-            "rect",
-            &[
-                ("class", &class),
-                ("x", &Share(x)),
-                ("y", &Pixels(y)),
-                ("width", &Share(width)),
-                ("height", &Pixels(height)),
-            ],
-        );
+        let (x, width, y, height) = (Share(x), Share(width), Pixels(y), Pixels(height));
+        let own: Attributes<'_> = &[("class", &class), ("x", &x), ("y", &y), ("width", &width), ("height", &height)];
+        self.html.shape("rect", &[own, more].concat());
     }
 
     /// A line through points, across as shares and down in pixels from the top of a stretch of some height. It is broken
     /// where there is no point.
     pub(super) fn line(&mut self, top: f64, height: f64, points: &[Option<(f64, f64)>]) {
         let view = format!("0 0 1000 {}", Pixels(height));
-        let attributes: super::html::Attributes<'_> = &[
+        let attributes: Attributes<'_> = &[
             ("y", &Pixels(top)),
             ("width", &"100%"),
             ("height", &Pixels(height)),

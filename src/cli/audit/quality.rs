@@ -36,9 +36,7 @@ impl Quality {
     pub(super) fn ask(self) -> Result<()> {
         let plan = self.definition.as_deref().map(Plan::find).transpose()?;
         let about = About { archive: &self.archive.path, plan: plan.as_ref(), as_of: None };
-        let mut sheet = self.rows.begin(quality::schema())?;
-        let found = audit_quality(about, |rows| sheet.as_mut().map_or(Ok(()), |sheet| sheet.write(rows)))?;
-        sheet.map_or(Ok(()), |sheet| sheet.finish())?;
+        let found = self.rows.filled(quality::schema(), |deliver| audit_quality(about, deliver))?;
         if self.rows.is_stdout() { Ok(()) } else { say(&told(&found, Shown::of(self.all))) }
     }
 }

@@ -65,9 +65,7 @@ impl Revisions {
         }
         let plan = self.definition.as_deref().map(Plan::find).transpose()?;
         let about = About { archive: &self.archive.path, plan: plan.as_ref(), as_of: self.to };
-        let mut sheet = self.rows.begin(revisions::schema())?;
-        let found = audit_revisions(about, self.from, |rows| sheet.as_mut().map_or(Ok(()), |sheet| sheet.write(rows)))?;
-        sheet.map_or(Ok(()), |sheet| sheet.finish())?;
+        let found = self.rows.filled(revisions::schema(), |deliver| audit_revisions(about, self.from, deliver))?;
         if !self.rows.is_stdout() {
             say(&told(&found, Shown::of(self.all)))?;
         }

@@ -33,9 +33,7 @@ impl Sources {
     pub(super) fn ask(self) -> Result<()> {
         let plan = self.definition.as_deref().map(Plan::find).transpose()?;
         let about = run::About { archive: &self.archive.path, plan: plan.as_ref(), as_of: None };
-        let mut sheet = self.rows.begin(sources::schema())?;
-        let found = audit_sources(about, |rows| sheet.as_mut().map_or(Ok(()), |sheet| sheet.write(rows)))?;
-        sheet.map_or(Ok(()), |sheet| sheet.finish())?;
+        let found = self.rows.filled(sources::schema(), |deliver| audit_sources(about, deliver))?;
         if self.rows.is_stdout() { Ok(()) } else { say(&told(&found, Shown::of(self.all))) }
     }
 }

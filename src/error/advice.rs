@@ -1,0 +1,90 @@
+//! What follows from a failure: the action that a person can take, and the code that a scheduler acts on.
+
+use std::fmt;
+use std::io;
+
+use super::{EXIT_FOUND, EXIT_LATER, EXIT_USAGE, Error};
+
+impl Error {
+    /// What a person can do about it.
+    pub fn hint(&self) -> Option<String> {
+        let hint: &dyn fmt::Display = match self {
+            Self::NoDefinition { hint, .. } => hint,
+            Self::DefinitionName { .. } => &"name the file with letters, digits, `-` and `_`, at most 64 of them",
+            Self::NoKey { .. } => &KEY_PLACES,
+            Self::KeyRefused { .. } => &"check the key in `BELLWETHER_API_KEY`, `api_key_file` or `api_key_command`",
+            Self::KeySource { .. } => &"the key is the first line of the file, or of what the command prints",
+            Self::Later { .. } => &"what was fetched is kept: run it again later, and it goes on from there",
+            Self::Malformed { evidence: Some(path), .. } => {
+                return Some(format!("the body is kept in `{}`, to be shown to the vendor", path.display()));
+            }
+            Self::NoOperation { .. } => &"ask the vendor what took its place, or change `history` or `[sentiment]`",
+            Self::TooManyRejects { kept, .. } => {
+                return Some(format!("look at `{}`; `max_share` in `[rejects]` allows for more", kept.display()));
+            }
+            Self::Empty { .. } => &"check the sectors, periods and regimes, and the filters",
+            Self::Write { source, .. } if source.kind() == io::ErrorKind::PermissionDenied => {
+                &"choose a folder that you may write to with `--output`"
+            }
+            Self::Write { source, .. } if source.kind() == io::ErrorKind::StorageFull => {
+                &"free some space and run it again; what was published before is untouched"
+            }
+            Self::NoVersion { known, .. } if known.is_empty() => &"publish one first: `bellwether run NAME`",
+            Self::NoVersion { known, .. } => {
+                let some: Vec<&str> = known.iter().take(8).map(String::as_str).collect();
+                return Some(format!("there is {}; or name the folder of a version", some.join(", ")));
+            }
+            Self::Wide { .. } => &"build both with `layout = \"long\"` and compare these; they have the same values",
+            Self::OtherColumns { .. } => {
+                &"build both from one definition: `bellwether build NAME --as-of INSTANT` gives the earlier state its columns"
+            }
+            Self::Exists { .. } => &"move it away, or name another file with `--output`",
+            Self::Rewritten { .. } => {
+                &"`--format csv --output FILE` writes the changed cells; `--fail-above` allows for more"
+            }
+            Self::Occupied { .. } => &"move it away, or choose another folder with `--output`",
+            Self::TooManyFolders { column, .. } => {
+                return Some(format!("sort by `{column}` first, or take it out of `partition_by`"));
+            }
+            Self::Status { status: 404, .. } => &"this service may not have that operation any more",
+            Self::Layout { layout, known, .. } if *layout < u64::from(*known) => {
+                &"move the archive away and run the definition again; read the old one with the version that wrote it"
+            }
+            Self::Layout { .. } => &"use the version of bellwether that wrote it, or a later one",
+            Self::Usage { hint, .. } => hint,
+            Self::NoArchive { .. } | Self::NothingArchived { .. } => {
+                &"run it first: `bellwether run NAME`; or name the archive with `--archive`"
+            }
+            Self::NoDataset { .. } => &"publish it first: `bellwether run NAME`; or name the folder with `--output`",
+            Self::TooEarly { .. } => &"`bellwether runs` says which instants there are",
+            Self::MissingRun { .. } => {
+                &"put it back from a copy: later runs hold only what changed since; or move the archive away"
+            }
+            Self::NoRun { .. } => &"`bellwether runs` lists those that are there",
+            Self::Unverified { .. } => &"put them back from a copy, or move the run or version that holds them away",
+            Self::Damaged { .. } => {
+                &"`bellwether verify` says what else is not as it was written; put it back from a copy"
+            }
+            _ => return None,
+        };
+        Some(hint.to_string())
+    }
+
+    /// The exit code that tells a scheduler what kind of failure it was.
+    pub fn exit_code(&self) -> u8 {
+        match self {
+            Self::BrokenPipe => 0,
+            Self::Definition(_) | Self::NoDefinition { .. } | Self::DefinitionName { .. } | Self::Usage { .. } => {
+                EXIT_USAGE
+            }
+            Self::Told { code } => *code,
+            Self::Later { .. } => EXIT_LATER,
+            Self::Rewritten { .. } => EXIT_FOUND,
+            Self::Interrupted => 130,
+            _ => 1,
+        }
+    }
+}
+
+/// Where a key may come from.
+const KEY_PLACES: &str = "set `BELLWETHER_API_KEY`, or name an `api_key_file` or an `api_key_command` in `[source]`";
