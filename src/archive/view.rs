@@ -19,12 +19,14 @@ use super::REJECTS;
 use super::cells::{Cells, Known, changes, observed};
 use super::index::{Archive, SealedRun};
 use super::keys;
+use super::listings::LISTINGS;
 use super::members::{listed, members, requests_of, sectors};
 use super::merged::Merged;
 use crate::error::{Error, Result};
 use crate::interface::{Endpoint, Sector, Ticker};
 use crate::plan::{Filter, Vintage};
 use crate::tables::{Change, SeriesKey, Slab, Table, instant};
+use crate::time::to_record;
 use crate::trace::work;
 
 /// What is asked of a view.
@@ -77,6 +79,23 @@ impl View {
 
     fn begun(&self) -> impl Iterator<Item = &SealedRun> {
         self.archive.runs().iter().filter(|run| run.seal().started_at <= self.as_of)
+    }
+
+    /// What the view is drawn from: the files with observations and listings, each with its run and its digest, and the
+    /// instant, where it cuts through them. Two views that are drawn from the same know the same.
+    pub fn drawn_from(&self) -> Vec<String> {
+        let files = || Table::ALL.into_iter().map(Table::file).chain([LISTINGS.to_owned()]);
+        let mut drawn_from = Vec::new();
+        let mut is_cut = false;
+        for run in self.begun() {
+            let said = files().filter_map(|name| run.seal().file(&name)).filter(|file| file.rows > 0);
+            let said = said.map(|file| format!("{} {} {}", run.name(), file.name, file.sha256));
+            let before = drawn_from.len();
+            drawn_from.extend(said);
+            is_cut |= drawn_from.len() > before && run.seal().sealed_at > self.as_of;
+        }
+        drawn_from.extend(is_cut.then(|| to_record(self.as_of)));
+        drawn_from
     }
 
     /// The tickers that some requests, in words, listed last.

@@ -10,7 +10,7 @@ use std::time::Duration;
 use chrono::NaiveDate;
 use chrono_tz::Tz;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
-use serde::{Deserialize, Deserializer, de};
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 use url::{Host, Url};
 
 use crate::problem::nearest;
@@ -54,6 +54,12 @@ impl Days {
 impl fmt::Display for Days {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(formatter, "{}d", self.0)
+    }
+}
+
+impl Serialize for Days {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
     }
 }
 

@@ -12,6 +12,7 @@
 mod blocks;
 mod chunk;
 mod hybrid;
+mod relabel;
 mod runs;
 #[cfg(test)]
 mod tests;
@@ -30,6 +31,7 @@ use parquet::file::writer::SerializedFileWriter;
 use rayon::prelude::*;
 
 pub(crate) use blocks::Blocks;
+pub(crate) use relabel::relabel;
 
 use crate::trace::work;
 use chunk::Chunk;

@@ -9,6 +9,8 @@
 //!     latest -> 20261120T213000Z-7f3a
 //! ```
 //!
+//! A version that would hold what the latest one holds takes its files over, see `takeover`.
+//!
 //! A dataset is written under a hidden name, made durable, given its name, and only then does `latest` move. Whoever
 //! reads `latest` reads one version or the other, never a mixture; what was published before stays as it was.
 //!
@@ -37,6 +39,7 @@ mod sheet;
 mod staged;
 mod stream;
 mod table;
+mod takeover;
 #[cfg(test)]
 mod tests;
 
@@ -51,6 +54,7 @@ pub use reading::Reading;
 pub use sheet::{Form, Goal, Sheet};
 pub use staged::{Dataset, Staged};
 pub use stream::Stream;
+pub use takeover::{Taken, Takeover, take_over};
 
 use crate::encode;
 use crate::error::Reason;

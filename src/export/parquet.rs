@@ -17,13 +17,17 @@ pub(super) fn create<W: Write + Send>(
     schema: SchemaRef,
     encoding: &Encoding,
 ) -> Result<Writer<W>, ParquetError> {
-    let pairs = encoding.metadata.iter();
     let layout = Layout {
         compression: compression(encoding.codec),
         sorted_by: encoding.sort.iter().filter_map(|name| schema.index_of(name).ok()).collect(),
-        metadata: pairs.map(|(key, value)| KeyValue::new((*key).to_owned(), value.clone())).collect(),
+        metadata: labels(&encoding.metadata),
     };
     Writer::create(out, schema, layout)
+}
+
+/// What a file says of itself, as Parquet has it.
+pub(super) fn labels(metadata: &[(&'static str, String)]) -> Vec<KeyValue> {
+    metadata.iter().map(|(key, value)| KeyValue::new((*key).to_owned(), value.clone())).collect()
 }
 
 fn compression(codec: Codec) -> Compression {

@@ -10,7 +10,7 @@ use super::content::{self, Content};
 use super::folder_names::escaped;
 use super::link;
 use super::partitions::{Limits, Partitions};
-use super::record::{ColumnRecord, RECORD, Record, Written, metadata, sort};
+use super::record::{ColumnRecord, FACTS, RECORD, Record, Written, metadata, sort};
 use super::staged::Staged;
 use super::table::{Finished, Shelf, Table, settled};
 use crate::encode::Blocks;
@@ -31,6 +31,8 @@ pub struct Provenance {
     pub name: String,
     /// The text of its definition.
     pub definition: String,
+    /// The digest of everything that its rows follow from: of two datasets with one basis all rows are equal.
+    pub basis: String,
     /// The runs whose observations it was built from.
     pub runs: Vec<String>,
     /// The instant after which nothing that was observed counts.
@@ -148,12 +150,12 @@ impl Publication {
         self.rows
     }
 
-    /// Completes the files and what is written of them.
+    /// Completes the files and what is written of them, with what was counted of the rows.
     ///
     /// # Errors
     ///
     /// When the disk does not take it.
-    pub fn complete(self, plan: &Plan) -> Result<Staged> {
+    pub fn complete(self, plan: &Plan, facts: &[u8]) -> Result<Staged> {
         let Self { folder, version, provenance, staging, shelf, rows, kind } = self;
         let Completed { finished, columns, content } = kind.complete(plan, &folder)?;
         let content = file::hex(&content);
@@ -161,8 +163,17 @@ impl Publication {
             let _work = work!("make durable");
             settled(&shelf.root, finished)?
         };
-        let written =
-            Written { version: &version, provenance: &provenance, columns, rows, content: &content, files: &files };
+        file::write_bytes(&staging.file(FACTS), facts)?;
+        let written = Written {
+            version: &version,
+            provenance: &provenance,
+            taken_over_from: None,
+            columns: &columns,
+            rows,
+            content: &content,
+            files: &files,
+            facts: &file::digest(facts),
+        };
         file::write_json(&staging.file(RECORD), &Record::of(plan, written))?;
         Ok(Staged { folder, version, staging, files, content, keep: plan.files.keep })
     }

@@ -1,7 +1,7 @@
 //! `dataset.json`: what a version of a dataset is, where it comes from, and its files.
 
 use arrow::datatypes::Field;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::Provenance;
 use super::content::type_in_words;
@@ -13,8 +13,11 @@ use crate::time::to_record;
 pub(super) const RECORD: &str = "dataset.json";
 
 /// The form of the record that is written. Form 1 had one `run`, neither `as_of` nor `content`, and no folders; the
-/// `content` of form 2 was a digest of single values.
-pub(super) const LAYOUT: u32 = 3;
+/// `content` of form 2 was a digest of single values; form 3 had neither `basis` nor `facts`.
+pub(super) const LAYOUT: u32 = 4;
+
+/// The file that is laid beside the dataset with what was counted of its rows.
+pub(super) const FACTS: &str = "facts.json";
 
 #[derive(Debug, Serialize)]
 pub(super) struct Record<'a> {
@@ -27,17 +30,23 @@ pub(super) struct Record<'a> {
     built_at: String,
     runs: &'a [String],
     definition: &'a str,
+    /// The digest of everything that the rows follow from.
+    basis: &'a str,
+    /// The version whose files were taken over, if they were not written anew.
+    taken_over_from: Option<&'a str>,
     shape: &'static str,
     sort: Vec<&'static str>,
-    columns: Vec<ColumnRecord>,
+    columns: &'a [ColumnRecord],
     partition_by: Vec<&'static str>,
     rows: u64,
     content: &'a str,
     files: &'a [FileRecord],
+    /// The SHA-256 of what was counted of the rows.
+    facts: &'a str,
 }
 
 /// A column; in a wide dataset `date`, then what the matrices are of.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, Deserialize)]
 pub(super) struct ColumnRecord {
     name: String,
     r#type: String,
@@ -59,15 +68,17 @@ impl ColumnRecord {
 pub(super) struct Written<'a> {
     pub(super) version: &'a str,
     pub(super) provenance: &'a Provenance,
-    pub(super) columns: Vec<ColumnRecord>,
+    pub(super) taken_over_from: Option<&'a str>,
+    pub(super) columns: &'a [ColumnRecord],
     pub(super) rows: u64,
     pub(super) content: &'a str,
     pub(super) files: &'a [FileRecord],
+    pub(super) facts: &'a str,
 }
 
 impl<'a> Record<'a> {
     pub(super) fn of(plan: &'a Plan, written: Written<'a>) -> Self {
-        let Written { version, provenance, columns, rows, content, files } = written;
+        let Written { version, provenance, taken_over_from, columns, rows, content, files, facts } = written;
         Self {
             layout: LAYOUT,
             name: &provenance.name,
@@ -78,6 +89,8 @@ impl<'a> Record<'a> {
             built_at: to_record(provenance.built_at),
             runs: &provenance.runs,
             definition: &provenance.definition,
+            basis: &provenance.basis,
+            taken_over_from,
             shape: match plan.dataset.shape {
                 Shape::Long => "long",
                 Shape::Wide(_) => "wide",
@@ -88,6 +101,7 @@ impl<'a> Record<'a> {
             rows,
             content,
             files,
+            facts,
         }
     }
 }

@@ -15,10 +15,10 @@ use super::{blocking, progress::Stage};
 use crate::archive::{Archive, Asked, Scope, Seal, View};
 use crate::dataset::{self, Wide};
 use crate::error::{Error, Result};
-use crate::export::{Provenance, Publication, Stream};
+use crate::export::{Provenance, Publication, Staged, Stream, Taken, Takeover, take_over};
 use crate::file;
 use crate::plan::{DatasetPlan, Format, Plan, Shape};
-use crate::report::facts::Tally;
+use crate::report::facts::{Facts, Tally};
 use crate::report::{self, Report, Version};
 use crate::time::{Clock, unique_name};
 
@@ -101,6 +101,14 @@ pub(super) fn newest(archive: &Archive) -> DateTime<Utc> {
     archive.runs().iter().map(|run| run.seal().sealed_at).max().unwrap_or_default()
 }
 
+/// A version that is complete, and what there is to tell of its rows.
+struct Made {
+    staged: Staged,
+    facts: Facts,
+    /// What a person should know of it.
+    note: Option<String>,
+}
+
 /// What a dataset is built of.
 pub(super) struct Work<'a> {
     pub(super) plan: &'a Plan,
@@ -114,18 +122,61 @@ pub(super) struct Work<'a> {
 impl Work<'_> {
     /// Publishes the dataset below a folder of outputs.
     pub(super) fn publish(&self, output: &Path, clock: Clock, stage: &Stage) -> Result<Published> {
-        let built_at = clock.now();
+        let begun = Instant::now();
         let provenance = Provenance {
             name: self.plan.name.clone(),
             definition: self.plan.text.clone(),
+            basis: self.basis(),
             runs: self.view.runs().map(str::to_owned).collect(),
             as_of: self.view.as_of(),
-            built_at,
+            built_at: clock.now(),
         };
+        let built_at = provenance.built_at;
+        let Made { staged, facts, note } = self.made(output, provenance, stage)?;
+        let notes: Vec<String> = note.into_iter().collect();
+        let version = Version { name: staged.version().to_owned(), built_at, content: staged.content().to_owned() };
+        let stages = [("archive", self.archived_in), ("dataset", Some(begun.elapsed()))];
+        let stages = stages.into_iter().filter_map(|(name, time)| Some((name, time?))).collect();
+        let report = Report { stages, notes: notes.clone(), ..self.report(facts, Some(version))? };
+        staged.lay_beside(report::FILE, report.page().as_bytes())?;
+        Ok(Published { facts: report.facts, dataset: staged.publish()?, as_of: self.view.as_of(), notes })
+    }
+
+    /// The digest of everything that the rows follow from: the definition, what was asked beside it, and the files of the
+    /// archive.
+    fn basis(&self) -> String {
+        let Scope { source, requests, filter } = self.scope;
+        let vintage = self.plan.dataset.vintage;
+        let asked = format!("{source} {requests:?} {filter:?} {vintage:?}");
+        let parts = [env!("CARGO_PKG_VERSION"), &self.plan.text, &asked, &self.view.drawn_from().join("\n")];
+        file::digest(&serde_json::to_vec(&parts).expect("texts are texts"))
+    }
+
+    /// The latest version once more, where it has the same basis; else a new one.
+    fn made(&self, output: &Path, provenance: Provenance, stage: &Stage) -> Result<Made> {
+        let mut note = None;
+        match take_over(&output.join("datasets"), self.plan, &provenance)? {
+            Takeover::Taken(Taken { staged, from, rows, facts }) => {
+                // Facts that cannot be read are those of a program that counted other things.
+                if let Ok(facts) = Facts::from_json(&facts) {
+                    stage.advance(rows);
+                    let note = Some(format!("nothing has changed since version {from}: its files were taken over"));
+                    return Ok(Made { staged, facts, note });
+                }
+            }
+            Takeover::Damaged(path) => {
+                note = Some(format!("`{}` is not as it was written: the dataset was built anew", path.display()));
+            }
+            Takeover::Nothing => {}
+        }
+        Ok(Made { note, ..self.written(output, provenance, stage)? })
+    }
+
+    /// A version whose rows are built and written.
+    fn written(&self, output: &Path, provenance: Provenance, stage: &Stage) -> Result<Made> {
+        let scratch = file::scratch(output, &unique_name(provenance.built_at));
         let mut publication = Publication::begin(&output.join("datasets"), self.plan, provenance)?;
         let mut tally = Tally::new(&self.plan.dataset);
-        let begun = Instant::now();
-        let scratch = file::scratch(output, &unique_name(built_at));
         let mut wide = match &self.plan.dataset.shape {
             Shape::Long => None,
             Shape::Wide(values) => Some(Wide::new(values)),
@@ -144,13 +195,9 @@ impl Work<'_> {
         if let Some(wide) = wide {
             wide.finish(|period, regime, value, rows| publication.write_matrix(period, regime, value, rows))?;
         }
-        let staged = publication.complete(self.plan)?;
-        let version = Version { name: staged.version().to_owned(), built_at, content: staged.content().to_owned() };
-        let stages = [("archive", self.archived_in), ("dataset", Some(begun.elapsed()))];
-        let stages = stages.into_iter().filter_map(|(name, time)| Some((name, time?))).collect();
-        let report = Report { stages, ..self.report(tally.finish(), Some(version))? };
-        staged.lay_beside(report::FILE, report.page().as_bytes())?;
-        Ok(Published { facts: report.facts, dataset: staged.publish()?, as_of: self.view.as_of() })
+        let facts = tally.finish();
+        let staged = publication.complete(self.plan, &facts.to_json())?;
+        Ok(Made { staged, facts, note: None })
     }
 
     /// Writes the dataset to standard output.

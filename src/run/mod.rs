@@ -135,7 +135,8 @@ async fn finish(plan: Arc<Plan>, options: Options, gathered: Gathered, begun: In
         timings.push(stage.done());
         let fetched = Fetched { run: run.path().to_owned(), changes: run.seal().changes, ..fetched };
         let mut summary = Summary::of(&plan, published, timings, begun.elapsed());
-        (summary.fetched, summary.notes) = (Some(fetched), notes);
+        summary.fetched = Some(fetched);
+        summary.notes.splice(0..0, notes);
         Ok(summary)
     })
     .await

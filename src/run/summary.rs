@@ -89,18 +89,20 @@ pub(super) struct Published {
     pub(super) facts: Facts,
     pub(super) dataset: Dataset,
     pub(super) as_of: DateTime<Utc>,
+    /// What else a person should know of it.
+    pub(super) notes: Vec<String>,
 }
 
 impl Summary {
     pub(super) fn of(plan: &Plan, published: Published, timings: Vec<Timing>, elapsed: Duration) -> Self {
-        let Published { facts, dataset, as_of } = published;
+        let Published { facts, dataset, as_of, notes } = published;
         Self {
             rows: facts.rows,
             tickers: facts.tickers.len(),
             dates: facts.dates,
             as_of,
             fetched: None,
-            notes: Vec::new(),
+            notes,
             elapsed,
             timings,
             dataset: dataset.path,

@@ -56,6 +56,8 @@ fn a_dataset_is_built_without_a_network_and_twice_the_same_whatever_the_number_o
     assert!(run == fs::read(latest("it").join("it.parquet")).unwrap(), "run is fetch and build");
     for threads in ["1", "2", "7"] {
         let threads = [("RAYON_NUM_THREADS", threads), ("POLARS_MAX_THREADS", threads)];
+        // So that it is built, and not taken over.
+        fs::remove_dir_all(archived.place.file("output/datasets/it")).unwrap();
         Outcome::of(archived.place.command(["build", "it", "-q"]).envs(threads)).succeeded();
         assert!(run == fs::read(latest("it").join("it.parquet")).unwrap());
     }
@@ -67,6 +69,9 @@ fn a_dataset_is_built_without_a_network_and_twice_the_same_whatever_the_number_o
     let early = archived.build("it", "", &["--as-of", "2020-01-01"]).failed_with(1).stderr;
     assert!(early.starts_with("error: nothing was known as of 2020-01-01T23:59:59.999999Z: the first run"), "{early}");
     // Versions beyond `keep` go.
+    for _ in 0..5 {
+        archived.build("it", "", &["-q"]).succeeded();
+    }
     let versions = fs::read_dir(archived.place.file("output/datasets/it")).unwrap().count();
     assert_eq!(versions, 5 + 1, "five versions and `latest`");
     archived.place.run(["verify"]).succeeded();

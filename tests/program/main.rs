@@ -20,3 +20,4 @@ mod runs;
 mod secrets;
 mod service;
 mod support;
+mod takeovers;

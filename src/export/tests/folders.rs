@@ -20,7 +20,7 @@ fn folders_are_in_the_order_given_and_their_columns_are_not_in_the_files() {
     plan.files.partition_by = vec![Column::Period, Column::Regime];
     let batch = rows(&signals(&["AAPL", "XOM"], 50));
     let dataset = publish(place.path(), &plan, &[batch.slice(0, 99), batch.slice(99, 301)]).unwrap();
-    let mut expected = vec!["dataset.json".to_owned()];
+    let mut expected = vec!["dataset.json".to_owned(), "facts.json".to_owned()];
     for folder in
         ["period=15d/regime=bear", "period=15d/regime=neutral", "period=5d/regime=bear", "period=5d/regime=neutral"]
     {

@@ -7,6 +7,7 @@ mod folders;
 mod matrices;
 mod retention;
 mod streams;
+mod takeover;
 
 use std::fs::File;
 use std::path::Path;
@@ -116,6 +117,7 @@ fn provenance() -> Provenance {
     Provenance {
         name: "demo".to_owned(),
         definition: "the = \"definition\"\n".to_owned(),
+        basis: "the basis".to_owned(),
         runs: vec!["one".to_owned(), "two".to_owned()],
         as_of: moment("2026-11-20T21:30:00Z"),
         built_at: moment("2026-11-21T08:00:00Z"),
@@ -128,7 +130,7 @@ fn publish_as(folder: &Path, plan: &Plan, provenance: Provenance, batches: &[Rec
         publication.write(batch)?;
     }
     assert_eq!(publication.rows(), batches.iter().map(|batch| batch.num_rows() as u64).sum::<u64>());
-    publication.complete(plan)?.publish()
+    publication.complete(plan, b"{}")?.publish()
 }
 
 fn publish(folder: &Path, plan: &Plan, batches: &[RecordBatch]) -> Result<Dataset> {

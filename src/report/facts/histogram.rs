@@ -4,6 +4,8 @@
 //! and the scale that is drawn is chosen when all have been counted: the smallest that leaves out one in a hundred at
 //! most. What is left out is counted too.
 
+use serde::{Deserialize, Serialize};
+
 /// The scales: a histogram of one goes from minus it to plus it.
 const SCALES: [f64; 3] = [1.0, 10.0, 100.0];
 
@@ -17,10 +19,35 @@ const RATIO: usize = 10;
 const MOST_LEFT_OUT: f64 = 0.01;
 
 /// Values, counted.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(into = "Counted", try_from = "Counted")]
 pub struct Histogram {
     scales: Box<[[u64; 2 * HALF]; SCALES.len()]>,
     beyond: u64,
+}
+
+/// A histogram as it is written down: the counts of each scale, and of what is beyond them all.
+#[derive(Serialize, Deserialize)]
+struct Counted {
+    scales: Vec<Vec<u64>>,
+    beyond: u64,
+}
+
+impl From<Histogram> for Counted {
+    fn from(histogram: Histogram) -> Self {
+        Self { scales: histogram.scales.iter().map(|scale| scale.to_vec()).collect(), beyond: histogram.beyond }
+    }
+}
+
+impl TryFrom<Counted> for Histogram {
+    type Error = &'static str;
+
+    fn try_from(counted: Counted) -> Result<Self, Self::Error> {
+        let scales = counted.scales.into_iter().map(<[u64; 2 * HALF]>::try_from).collect::<Result<Vec<_>, _>>();
+        let scales = scales.ok().and_then(|scales| <[_; SCALES.len()]>::try_from(scales).ok());
+        let scales = Box::new(scales.ok_or("a histogram has other scales")?);
+        Ok(Self { scales, beyond: counted.beyond })
+    }
 }
 
 /// A histogram as it is drawn: bins of one width, side by side.

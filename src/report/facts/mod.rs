@@ -9,11 +9,13 @@
 mod calendar;
 mod histogram;
 mod news;
+mod record;
 mod tally;
 mod tickers;
 mod work;
 
 use chrono::NaiveDate;
+use serde::{Deserialize, Serialize};
 
 pub use calendar::{Axis, Step};
 pub use histogram::{Bins, Histogram};
@@ -25,7 +27,7 @@ use crate::interface::{Period, Regime};
 use crate::plan::Days;
 
 /// What the rows of a dataset say.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Facts {
     /// How many rows there are.
     pub rows: u64,
@@ -38,6 +40,7 @@ pub struct Facts {
     /// The pairs of period and regime, shortest period first.
     pub pairs: Vec<OfPair>,
     /// The days that have rows, in order.
+    #[serde(with = "record::days")]
     pub days: Vec<NaiveDate>,
     /// The confidences of the signals that say buy, and of those that say sell.
     pub confidences: [Histogram; 2],
@@ -46,18 +49,19 @@ pub struct Facts {
 }
 
 /// What there is of a ticker.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct OfTicker {
     /// Its symbol.
     pub name: String,
     /// How many pairs of period and regime it has.
     pub pairs: u32,
     /// How many rows it has, by the first day of each month that has any.
+    #[serde(with = "record::rows_by_day")]
     pub months: Vec<(NaiveDate, u32)>,
 }
 
 /// What there is of a pair of period and regime.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct OfPair {
     /// The period.
     pub period: Period,
@@ -68,7 +72,8 @@ pub struct OfPair {
 }
 
 /// What some signals say.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(into = "(u64, u64, f64)", from = "(u64, u64, f64)")]
 pub struct Said {
     /// How many there are.
     pub rows: u64,
@@ -79,7 +84,7 @@ pub struct Said {
 }
 
 /// How many signals have news in a window.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct InWindow {
     /// How long it is.
     pub days: Days,

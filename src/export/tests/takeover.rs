@@ -1,0 +1,104 @@
+use std::fs;
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+
+use tempfile::tempdir;
+
+use super::{moment, plan, provenance, publish_as, record, rows, signals, tree};
+use crate::export::{Dataset, Provenance, Taken, Takeover, take_over};
+use crate::file::digest;
+use crate::plan::{Column, Format, Plan};
+
+/// One more run, which changed nothing, and an instant later.
+fn later() -> Provenance {
+    Provenance {
+        runs: vec!["one".to_owned(), "two".to_owned(), "three".to_owned()],
+        as_of: moment("2026-11-21T21:30:00Z"),
+        built_at: moment("2026-11-22T08:00:00Z"),
+        ..provenance()
+    }
+}
+
+fn publish(place: &Path, plan: &Plan, provenance: Provenance) -> Dataset {
+    publish_as(place, plan, provenance, &[rows(&signals(&["AAPL", "XOM"], 100))]).unwrap()
+}
+
+fn taken(place: &Path, plan: &Plan, provenance: &Provenance) -> Option<Taken> {
+    match take_over(place, plan, provenance).unwrap() {
+        Takeover::Taken(taken) => Some(taken),
+        Takeover::Nothing | Takeover::Damaged(_) => None,
+    }
+}
+
+/// The files of a dataset, by their paths below it, with their digests.
+fn files(dataset: &Dataset) -> Vec<(String, String)> {
+    let names = tree(&dataset.path).into_iter().filter(|name| name != "dataset.json");
+    names.map(|name| (name.clone(), digest(&fs::read(dataset.path.join(&name)).unwrap()))).collect()
+}
+
+#[test]
+fn what_is_taken_over_is_what_building_it_anew_writes_byte_for_byte() {
+    for partition_by in [vec![], vec![Column::Period, Column::Ticker]] {
+        let mut plan = plan(&[Format::Parquet, Format::Csv, Format::Arrow]);
+        plan.files.row_group_rows = 100;
+        plan.files.partition_by = partition_by;
+        let (place, other) = (tempdir().unwrap(), tempdir().unwrap());
+        let before = publish(place.path(), &plan, provenance());
+        let Taken { staged, from, rows, facts } = taken(place.path(), &plan, &later()).unwrap();
+        assert_eq!(
+            (Path::new(&from), rows, &facts[..]),
+            (Path::new(before.path.file_name().unwrap()), 800, &b"{}"[..])
+        );
+        let same = staged.publish().unwrap();
+        let anew = publish(other.path(), &plan, later());
+        assert_eq!(files(&same), files(&anew));
+        assert_ne!(files(&same), files(&before), "Parquet tells of the runs and the instant");
+        let (mut told, mut told_anew) = (record(&same), record(&anew));
+        assert_eq!(told["taken_over_from"].take(), from);
+        for told in [&mut told, &mut told_anew] {
+            told["version"].take();
+            told["taken_over_from"].take();
+        }
+        assert_eq!(told, told_anew);
+        let links = |dataset: &Dataset, name: &str| {
+            let file = dataset.files.iter().find(|file| file.name.ends_with(name)).unwrap();
+            fs::metadata(dataset.path.join(&file.name)).unwrap().nlink()
+        };
+        assert_eq!(["csv", "arrow", "parquet"].map(|name| links(&same, name)), [2, 2, 1]);
+        // The version before may go.
+        fs::remove_dir_all(&before.path).unwrap();
+        assert_eq!(files(&same), files(&anew));
+        let again = taken(place.path(), &plan, &later()).unwrap();
+        assert_eq!(Path::new(&again.from), Path::new(same.path.file_name().unwrap()));
+    }
+}
+
+#[test]
+fn nothing_is_taken_over_from_another_basis_or_from_what_is_not_as_it_was_written() {
+    let plan = plan(&[Format::Parquet, Format::Csv]);
+    let place = tempdir().unwrap();
+    let taken = |provenance: &Provenance| taken(place.path(), &plan, provenance).is_some();
+    assert!(!taken(&later()), "there is no version");
+    let dataset = publish(place.path(), &plan, provenance());
+    assert!(taken(&later()));
+    assert!(!taken(&Provenance { basis: "another".to_owned(), ..later() }));
+    for name in ["demo.csv", "demo.parquet", "facts.json", "dataset.json"] {
+        let path = dataset.path.join(name);
+        let bytes = fs::read(&path).unwrap();
+        let mut other = bytes.clone();
+        other[0] ^= 1;
+        fs::write(&path, other).unwrap();
+        assert!(!taken(&later()), "{name} is damaged");
+        fs::remove_file(&path).unwrap();
+        assert!(!taken(&later()), "{name} is missing");
+        fs::write(&path, bytes).unwrap();
+        assert!(taken(&later()), "{name} is there again");
+    }
+    let text = fs::read_to_string(dataset.path.join("dataset.json")).unwrap();
+    for (one, other) in [("\"name\": \"demo.csv\"", "\"name\": \"../demo.csv\""), ("\"layout\": 4", "\"layout\": 5")] {
+        fs::write(dataset.path.join("dataset.json"), text.replace(one, other)).unwrap();
+        assert!(!taken(&later()), "{other}");
+    }
+    let hidden = tree(&place.path().join("demo")).into_iter().filter(|name| name.starts_with('.')).count();
+    assert_eq!(hidden, 0, "what was begun is cleared away");
+}

@@ -1,0 +1,65 @@
+//! Facts as they are written down beside a dataset, so that a version that takes over another one's files need not count
+//! them again: JSON, with days as text.
+
+use super::{Facts, Said};
+use crate::error::Reason;
+
+impl Facts {
+    /// The facts as text.
+    pub fn to_json(&self) -> Vec<u8> {
+        let mut text = serde_json::to_vec(self).expect("facts are text and numbers");
+        text.push(b'\n');
+        text
+    }
+
+    /// The facts that a text says.
+    ///
+    /// # Errors
+    ///
+    /// When it says none.
+    pub fn from_json(text: &[u8]) -> Result<Self, Reason> {
+        Ok(serde_json::from_slice(text)?)
+    }
+}
+
+impl From<Said> for (u64, u64, f64) {
+    fn from(said: Said) -> Self {
+        (said.rows, said.buys, said.confidence)
+    }
+}
+
+impl From<(u64, u64, f64)> for Said {
+    fn from((rows, buys, confidence): (u64, u64, f64)) -> Self {
+        Self { rows, buys, confidence }
+    }
+}
+
+/// Days, one after another.
+pub(super) mod days {
+    use chrono::NaiveDate;
+    use serde::{Deserialize, Deserializer, Serializer, de};
+
+    pub(crate) fn serialize<S: Serializer>(days: &[NaiveDate], serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_seq(days.iter().map(NaiveDate::to_string))
+    }
+
+    pub(crate) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<NaiveDate>, D::Error> {
+        let texts = Vec::<String>::deserialize(deserializer)?;
+        texts.iter().map(|text| text.parse().map_err(de::Error::custom)).collect()
+    }
+}
+
+/// Days with their rows.
+pub(super) mod rows_by_day {
+    use chrono::NaiveDate;
+    use serde::{Deserialize, Deserializer, Serializer, de};
+
+    pub(crate) fn serialize<S: Serializer>(rows: &[(NaiveDate, u32)], serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_seq(rows.iter().map(|(day, rows)| (day.to_string(), rows)))
+    }
+
+    pub(crate) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<(NaiveDate, u32)>, D::Error> {
+        let texts = Vec::<(String, u32)>::deserialize(deserializer)?;
+        texts.iter().map(|(day, rows)| Ok((day.parse().map_err(de::Error::custom)?, *rows))).collect()
+    }
+}

@@ -1,0 +1,122 @@
+//! A dataset whose archive has nothing new for it is not built again: its next version takes over the files of the latest.
+
+use std::fs;
+use std::path::PathBuf;
+
+use bellwether::archive::Archive;
+use bellwether::time::to_record;
+use serde_json::Value;
+
+use crate::support::program::{DemoService, Outcome, Place};
+
+const KEY: (&str, &str) = ("BELLWETHER_API_KEY", "demo");
+
+/// The digests of a dataset's files, by their names, and where its files were taken from.
+fn latest(place: &Place) -> (Value, Vec<(String, String)>) {
+    let folder = place.file("output/datasets/it/latest");
+    let record = fs::read(folder.join("dataset.json")).expect("a record");
+    let record: Value = serde_json::from_slice(&record).expect("JSON");
+    let text = |file: &Value, key: &str| file[key].as_str().expect("a text").to_owned();
+    let files = record["files"].as_array().expect("files").iter();
+    let files = files.map(|file| (text(file, "name"), text(file, "sha256")));
+    (record["taken_over_from"].clone(), files.collect())
+}
+
+fn define(place: &Place, service: &DemoService, more: &str) {
+    let rest =
+        "[signals]\nsectors = [\"utilities\"]\nperiods = [\"5d\", \"1m\"]\n[output]\nformat = [\"parquet\", \"csv\"]\n";
+    place.define("it", &format!("[source]\n{}{rest}{more}", service.source));
+}
+
+fn run(place: &Place) -> Outcome {
+    Outcome::of(place.command(["run", "it"]).envs([KEY])).succeeded()
+}
+
+fn build(place: &Place, arguments: &[&str]) -> Outcome {
+    place.run(["build", "it"].iter().chain(arguments)).succeeded()
+}
+
+#[test]
+fn a_run_that_changed_nothing_takes_over_what_building_anew_would_write() {
+    let place = Place::new();
+    let service = DemoService::start(&place, &["--today", "2026-11-20"]);
+    define(&place, &service, "");
+    let first = run(&place).stdout;
+    assert!(!first.contains("taken over"), "{first}");
+    let version = fs::read_link(place.file("output/datasets/it/latest")).unwrap();
+    let second = run(&place).stdout;
+    let note =
+        format!("note      nothing has changed since version {}: its files were taken over\n", version.display());
+    assert!(second.contains(&note), "{second}");
+    let lines = |text: &str| -> Vec<String> {
+        let kept = ["rows ", "tickers ", "dates ", "bytes "];
+        text.lines().filter(|line| kept.iter().any(|name| line.starts_with(name))).map(str::to_owned).collect()
+    };
+    assert_eq!(lines(&second)[..3], lines(&first)[..3]);
+    let (from, taken) = latest(&place);
+    assert_eq!(from, version.to_str().unwrap());
+    let page = fs::read_to_string(place.file("output/datasets/it/latest/report.html")).unwrap();
+    assert!(page.contains("its files were taken over"), "the report tells of it");
+    let verified = place.run(["verify"]).succeeded();
+    assert!(verified.stdout.contains("2 versions") || verified.stderr.is_empty(), "{verified:?}");
+
+    // The same runs and the same instant, and no version to take anything from.
+    fs::remove_dir_all(place.file("output/datasets/it")).unwrap();
+    build(&place, &[]);
+    assert_eq!(latest(&place), (Value::Null, taken));
+}
+
+#[test]
+fn a_dataset_is_built_again_when_anything_that_it_follows_from_is_another() {
+    let place = Place::new();
+    let service = DemoService::start(&place, &["--today", "2026-11-18"]);
+    define(&place, &service, "");
+    run(&place);
+    let taken_over = || !latest(&place).0.is_null();
+    build(&place, &[]);
+    assert!(taken_over(), "nothing is new");
+    for arguments in [&["--period", "5d"][..], &["--from", "2026-01-01"], &["--vintage", "first"]] {
+        build(&place, arguments);
+        assert!(!taken_over(), "{arguments:?} asks for another dataset");
+        build(&place, arguments);
+        assert!(taken_over(), "{arguments:?} asks for it again");
+    }
+    define(&place, &service, "# a remark\n");
+    build(&place, &[]);
+    assert!(!taken_over(), "the definition is another");
+    drop(service);
+
+    let service = DemoService::start(&place, &["--today", "2026-11-20"]);
+    define(&place, &service, "# a remark\n");
+    let before = latest(&place).1;
+    run(&place);
+    assert!(!taken_over() && latest(&place).1 != before, "two days are new");
+    let archive = Archive::open(&place.file("output/archive")).expect("an archive");
+    build(&place, &["--as-of", &to_record(archive.runs()[0].seal().sealed_at)]);
+    let early = latest(&place).1;
+    assert!(!taken_over());
+    build(&place, &[]);
+    assert!(!taken_over() && latest(&place).1 != early);
+}
+
+#[test]
+fn a_file_that_is_not_as_it_was_written_is_not_taken_over() {
+    let place = Place::new();
+    let service = DemoService::start(&place, &["--today", "2026-11-20"]);
+    define(&place, &service, "");
+    run(&place);
+    let (_, written) = latest(&place);
+    for name in ["it.csv", "it.parquet", "facts.json"] {
+        let path: PathBuf = fs::canonicalize(place.file("output/datasets/it/latest")).unwrap().join(name);
+        // Another file in its place: the versions before have the one that was linked.
+        let mut bytes = fs::read(&path).unwrap();
+        let middle = bytes.len() / 2;
+        bytes[middle] ^= 1;
+        fs::remove_file(&path).unwrap();
+        fs::write(&path, bytes).unwrap();
+        let told = build(&place, &[]);
+        let note = format!("{name}` is not as it was written: the dataset was built anew\n");
+        assert!(told.stdout.contains(&note), "{}", told.stdout);
+        assert_eq!(latest(&place), (Value::Null, written.clone()), "{name}");
+    }
+}
