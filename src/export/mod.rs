@@ -34,6 +34,7 @@ mod reading;
 mod record;
 mod retention;
 mod sheet;
+mod snippet;
 mod staged;
 mod stream;
 mod table;
