@@ -34,10 +34,7 @@ pub(crate) fn turns(array: &dyn Array) -> BooleanBuffer {
         Some(1) => of_numbers(&data.buffer::<u8>(0)[..rows], nulls),
         Some(2) => of_numbers(&data.buffer::<u16>(0)[..rows], nulls),
         Some(4) => of_numbers(&data.buffer::<u32>(0)[..rows], nulls),
-        Some(8) => {
-            let halves = &data.buffers()[0].typed_data::<u32>()[2 * data.offset()..][..2 * rows];
-            gathered(rows, nulls, |word| halves_apart(halves, word))
-        }
+        Some(8) => of_numbers(&data.buffer::<u64>(0)[..rows], nulls),
         _ => BooleanBuffer::new_set(rows),
     }
 }
@@ -90,38 +87,12 @@ fn of_numbers<T: Copy + PartialEq>(values: &[T], nulls: Option<&NullBuffer>) -> 
     })
 }
 
-/// Which of these numbers are not their neighbours: flags of a byte, which the processor compares many at once, and the
-/// eight flags of each eight bytes gathered by a product that moves each to its place in the highest byte.
+/// Which of these numbers are not their neighbours. Eight at a time: no step waits for the one before it.
 fn numbers_apart<T: Copy + PartialEq>(these: &[T; ROWS], next: &[T; ROWS]) -> u64 {
-    let mut flags = [0_u8; ROWS];
-    for (flag, (this, next)) in flags.iter_mut().zip(these.iter().zip(next)) {
-        *flag = u8::from(this != next);
-    }
-    let (eights, _) = flags.as_chunks::<8>();
-    let gathered = |eight: &[u8; 8]| u64::from_le_bytes(*eight).wrapping_mul(0x0102_0408_1020_4080) >> 56;
-    eights.iter().enumerate().fold(0, |bits, (at, eight)| bits | (gathered(eight) << (8 * at)))
-}
-
-/// Which of the numbers that are made of two halves are not their neighbours. A processor of the oldest kind that we build
-/// for compares four halves at once, and no whole ones.
-fn halves_apart(halves: &[u32], word: usize) -> u64 {
-    let (these, next) = (&halves[word * 2 * ROWS..], &halves[word * 2 * ROWS + 2..]);
-    let (Some(these), Some(next)) = (these.first_chunk::<{ 2 * ROWS }>(), next.first_chunk::<{ 2 * ROWS }>()) else {
-        let (these, next) = (these.as_chunks::<2>().0, next.as_chunks::<2>().0);
-        return these.iter().zip(next).enumerate().fold(0, |bits, (at, (this, next))| bits | (bit(this != next) << at));
-    };
-    let mut flags = [0_u8; 2 * ROWS];
-    for (flag, (this, next)) in flags.iter_mut().zip(these.iter().zip(next)) {
-        *flag = u8::from(this != next);
-    }
-    // As above, with four flags in eight bytes: a number differs where either of its halves does.
-    let (eights, _) = flags.as_chunks::<8>();
-    let gathered = |eight: &[u8; 8]| {
-        let fours = u64::from_le_bytes(*eight);
-        let fours = (fours | (fours >> 8)) & 0x0001_0001_0001_0001;
-        (fours.wrapping_mul(0x0001_0002_0004_0008) >> 48) & 0xf
-    };
-    eights.iter().enumerate().fold(0, |bits, (at, eight)| bits | (gathered(eight) << (4 * at)))
+    let eights = these.as_chunks::<8>().0.iter().zip(next.as_chunks::<8>().0);
+    let eight =
+        |(these, next): (&[T; 8], &[T; 8])| (0..8).fold(0, |bits, at| bits | (bit(these[at] != next[at]) << at));
+    eights.map(eight).enumerate().fold(0, |bits, (at, eight)| bits | (eight << (8 * at)))
 }
 
 /// Which of the texts from a row on are not their neighbours.
