@@ -32,7 +32,8 @@
 //! | [`cli`] | the commands |
 //!
 //! The leaves import none of these: [`error`], [`problem`], [`secret`], [`time`], [`file`](mod@file), [`meter`] and
-//! [`trace`], the spelling of numbers, the Parquet encoder, and [`tables`], the columns that travel between the stages.
+//! [`trace`], the spelling of numbers, where columns turn, the Parquet encoder, and [`tables`], the columns that travel
+//! between the stages.
 //!
 //! ```
 //! use bellwether::definition::Found;
@@ -75,3 +76,4 @@ pub mod serve;
 pub mod tables;
 pub mod time;
 pub mod trace;
+mod turns;

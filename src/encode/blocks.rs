@@ -1,75 +1,52 @@
-//! Rows cut into blocks of one length, wherever the batches ended in which they came.
+//! Rows cut into blocks of one length, wherever the batches ended in which they came, each block as one batch.
 
 use std::sync::Arc;
 
 use arrow::array::{Array, ArrayRef, AsArray, RecordBatch, RecordBatchOptions};
 use arrow::compute::concat;
-use arrow::datatypes::{DataType, SchemaRef};
+use arrow::datatypes::SchemaRef;
 use arrow::error::ArrowError;
 
-/// What an array costs beside its values, about.
-const ARRAY_BYTES: usize = 256;
+use super::pieces::Pieces;
 
 /// Rows that wait until there are enough of them.
 #[derive(Debug)]
 pub(crate) struct Blocks {
     schema: SchemaRef,
-    length: usize,
-    waiting: Vec<RecordBatch>,
-    rows: usize,
-    bytes: usize,
+    pieces: Pieces,
 }
 
 impl Blocks {
     pub(crate) fn new(schema: SchemaRef, length: usize) -> Self {
-        Self { schema, length, waiting: Vec::new(), rows: 0, bytes: 0 }
+        Self { schema, pieces: Pieces::new(length) }
     }
 
     /// Takes rows, and gives the blocks that they complete.
     pub(crate) fn push(&mut self, rows: &RecordBatch) -> Result<Vec<RecordBatch>, ArrowError> {
-        let mut complete = Vec::new();
-        let mut from = 0;
-        while from < rows.num_rows() {
-            let count = (rows.num_rows() - from).min(self.length - self.rows);
-            let piece = rows.slice(from, count);
-            from += count;
-            self.rows += count;
-            self.bytes += weight(&piece);
-            self.waiting.push(piece);
-            if self.rows == self.length {
-                complete.extend(self.rest()?);
-            }
-        }
-        Ok(complete)
+        self.pieces.push(rows).iter().map(|pieces| joined(&self.schema, pieces)).collect()
     }
 
     /// The rows that wait, as one block.
     pub(crate) fn rest(&mut self) -> Result<Option<RecordBatch>, ArrowError> {
-        let pieces = std::mem::take(&mut self.waiting);
-        let rows = std::mem::take(&mut self.rows);
-        self.bytes = 0;
-        match &pieces[..] {
-            [] => Ok(None),
-            [piece] => Ok(Some(piece.clone())),
-            pieces => {
-                let column =
-                    |place: usize| joined(pieces.iter().map(|piece| Arc::clone(piece.column(place))).collect());
-                let columns = (0..self.schema.fields().len()).map(column).collect::<Result<Vec<_>, _>>()?;
-                let options = RecordBatchOptions::new().with_row_count(Some(rows));
-                RecordBatch::try_new_with_options(Arc::clone(&self.schema), columns, &options).map(Some)
-            }
-        }
+        self.pieces.rest().map(|pieces| joined(&self.schema, &pieces)).transpose()
     }
+}
 
-    /// What the rows that wait take of the memory, about; it depends on nothing but them.
-    pub(crate) fn bytes(&self) -> usize {
-        self.bytes
+/// Some rows as one batch.
+pub(crate) fn joined(schema: &SchemaRef, pieces: &[RecordBatch]) -> Result<RecordBatch, ArrowError> {
+    if let [piece] = pieces {
+        return Ok(piece.clone());
     }
+    let columns =
+        (0..schema.fields().len()).map(|place| joined_column(pieces, place)).collect::<Result<Vec<_>, _>>()?;
+    let options = RecordBatchOptions::new().with_row_count(Some(pieces.iter().map(RecordBatch::num_rows).sum()));
+    RecordBatch::try_new_with_options(Arc::clone(schema), columns, &options)
 }
 
 /// One column of several. Where their dictionaries are the same, so is the dictionary of the whole: an Arrow file has
 /// one for all its rows.
-fn joined(mut pieces: Vec<ArrayRef>) -> Result<ArrayRef, ArrowError> {
+pub(super) fn joined_column(pieces: &[RecordBatch], place: usize) -> Result<ArrayRef, ArrowError> {
+    let mut pieces: Vec<ArrayRef> = pieces.iter().map(|piece| Arc::clone(piece.column(place))).collect();
     if let Some(first) = pieces[0].as_any_dictionary_opt().map(|first| Arc::clone(first.values())) {
         for piece in &mut pieces {
             let same = piece.as_any_dictionary();
@@ -79,18 +56,6 @@ fn joined(mut pieces: Vec<ArrayRef>) -> Result<ArrayRef, ArrowError> {
         }
     }
     concat(&pieces.iter().map(|piece| &**piece as &dyn Array).collect::<Vec<_>>())
-}
-
-fn weight(rows: &RecordBatch) -> usize {
-    let values = |column: &ArrayRef| match column.data_type() {
-        DataType::Utf8 => {
-            let offsets = column.as_string::<i32>().value_offsets();
-            offsets.len() * 4 + (offsets[offsets.len() - 1] - offsets[0]) as usize
-        }
-        DataType::Dictionary(key, _) => column.len() * key.primitive_width().unwrap_or(1),
-        other => column.len() * other.primitive_width().unwrap_or(1),
-    };
-    rows.columns().iter().map(|column| ARRAY_BYTES + values(column)).sum()
 }
 
 #[cfg(test)]
@@ -123,7 +88,7 @@ mod tests {
             let pieces = starts.zip(ends).map(|(&from, &to)| batch(from, to));
             let mut cut: Vec<RecordBatch> = pieces.flat_map(|piece| blocks.push(&piece).unwrap()).collect();
             cut.extend(blocks.rest().unwrap());
-            assert_eq!((blocks.bytes(), blocks.rest().unwrap()), (0, None));
+            assert_eq!(blocks.rest().unwrap(), None);
             cut
         };
         let expected: Vec<RecordBatch> = (0..7).map(|block| batch(block * 16, (block * 16 + 16).min(100))).collect();

@@ -10,7 +10,7 @@ use parquet::file::writer::{SerializedPageWriter, TrackedWrite};
 use parquet::schema::types::ColumnDescPtr;
 
 use super::hybrid::{Hybrid, bits};
-use super::runs::{Run, Runs};
+use super::runs::{NULL, Runs};
 
 /// The rows of a page.
 const PAGE_ROWS: usize = 1 << 16;
@@ -40,8 +40,7 @@ impl Chunk {
         let (mut compressed, mut plain) = (dictionary.compressed_size, dictionary.uncompressed_size);
         let mut index = OffsetIndexBuilder::new();
         let mut count = 0;
-        for (page, rows) in Cut::new(&runs.runs) {
-            let bytes = data(&page, runs.values, leaf.max_def_level() > 0);
+        for (bytes, rows) in (Pages { left: runs.iter(), rest: None, runs, may_be_null: leaf.max_def_level() > 0 }) {
             let page = Page::DataPage {
                 buf: compressor.compressed(&bytes)?,
                 num_values: rows as u32,
@@ -65,7 +64,7 @@ impl Chunk {
                 PageEncodingStats { page_type: PageType::DICTIONARY_PAGE, encoding: Encoding::PLAIN, count: 1 },
                 PageEncodingStats { page_type: PageType::DATA_PAGE, encoding: Encoding::RLE_DICTIONARY, count },
             ])
-            .set_num_values(runs.rows as i64)
+            .set_num_values(runs.rows() as i64)
             .set_total_compressed_size(compressed as i64)
             .set_total_uncompressed_size(plain as i64)
             .set_dictionary_page_offset(Some(0))
@@ -74,7 +73,7 @@ impl Chunk {
             .build()?;
         let closed = ColumnCloseResult {
             bytes_written: compressed as u64,
-            rows_written: runs.rows as u64,
+            rows_written: runs.rows() as u64,
             metadata,
             bloom_filter: None,
             column_index: None,
@@ -84,61 +83,46 @@ impl Chunk {
     }
 }
 
-/// The bytes of a page: which of its rows are null, where any may be, and the places of the values of the others.
-fn data(page: &[Run], values: u32, may_be_null: bool) -> Vec<u8> {
-    let mut out = Vec::new();
-    if may_be_null {
-        let mut levels = Hybrid::new(1, vec![0; 4]);
-        for run in page {
-            levels.push(u32::from(run.code.is_some()), run.rows as usize);
-        }
-        out = levels.finish();
-        let length = (out.len() - 4) as u32;
-        out[..4].copy_from_slice(&length.to_le_bytes());
-    }
-    let width = bits(values.saturating_sub(1));
-    out.push(width as u8);
-    let mut places = Hybrid::new(width, out);
-    for run in page {
-        if let Some(code) = run.code {
-            places.push(code, run.rows as usize);
-        }
-    }
-    places.finish()
+/// The pages of a column, one after another.
+struct Pages<'a, Left> {
+    left: Left,
+    /// The rest of a run that did not fit on the page before.
+    rest: Option<(u32, usize)>,
+    runs: &'a Runs,
+    may_be_null: bool,
 }
 
-/// Runs cut into pages.
-struct Cut<'a> {
-    runs: &'a [Run],
-    /// The rows of the first run that earlier pages have.
-    used: u32,
-}
-
-impl<'a> Cut<'a> {
-    fn new(runs: &'a [Run]) -> Self {
-        Self { runs, used: 0 }
-    }
-}
-
-impl Iterator for Cut<'_> {
-    /// The runs of a page, and its rows.
-    type Item = (Vec<Run>, usize);
+impl<Left: Iterator<Item = (u32, usize)>> Iterator for Pages<'_, Left> {
+    /// The bytes of a page, which of its rows are null, where any may be, and the places of the values of the others;
+    /// and its rows.
+    type Item = (Vec<u8>, usize);
 
     fn next(&mut self) -> Option<Self::Item> {
-        let (mut page, mut rows) = (Vec::new(), 0);
-        while let Some(run) = self.runs.first()
-            && rows < PAGE_ROWS
+        let width = bits(self.runs.values.saturating_sub(1));
+        let mut levels = Hybrid::new(1, vec![0; 4]);
+        let mut places = Hybrid::new(width, Vec::new());
+        let mut rows = 0;
+        while rows < PAGE_ROWS
+            && let Some((code, count)) = self.rest.take().or_else(|| self.left.next())
         {
-            let left = run.rows - self.used;
-            let taken = left.min((PAGE_ROWS - rows) as u32);
-            page.push(Run { code: run.code, rows: taken });
-            rows += taken as usize;
-            self.used += taken;
-            if taken == left {
-                self.runs = &self.runs[1..];
-                self.used = 0;
+            let taken = count.min(PAGE_ROWS - rows);
+            rows += taken;
+            self.rest = (taken < count).then_some((code, count - taken));
+            if self.may_be_null {
+                levels.push(u32::from(code != NULL), taken);
+            }
+            if code != NULL {
+                places.push(code, taken);
             }
         }
+        let mut page = Vec::new();
+        if self.may_be_null {
+            page = levels.finish();
+            let length = (page.len() - 4) as u32;
+            page[..4].copy_from_slice(&length.to_le_bytes());
+        }
+        page.push(width as u8);
+        page.extend_from_slice(&places.finish());
         (rows > 0).then_some((page, rows))
     }
 }

@@ -4,13 +4,17 @@
 /// How many groups of eight are written under one head: what other writers write, and a head of one byte.
 const MOST_GROUPS: usize = 63;
 
+/// The numbers under one head, at most.
+const MOST: usize = MOST_GROUPS * 8;
+
 /// Numbers that are being written.
 #[derive(Debug)]
 pub(super) struct Hybrid {
     bits: u32,
     out: Vec<u8>,
-    /// Numbers to pack, under one head.
-    waiting: Vec<u32>,
+    /// Numbers to pack, under one head, with room for those that a push may write too many.
+    waiting: Box<[u32; MOST + 8]>,
+    count: usize,
 }
 
 /// The bits that a number needs.
@@ -21,23 +25,37 @@ pub(super) fn bits(largest: u32) -> u32 {
 impl Hybrid {
     /// Numbers of so many bits, to be written behind some bytes.
     pub(super) fn new(bits: u32, out: Vec<u8>) -> Self {
-        Self { bits, out, waiting: Vec::with_capacity(MOST_GROUPS * 8) }
+        Self { bits, out, waiting: Box::new([0; MOST + 8]), count: 0 }
     }
 
     /// Writes a number so many times.
-    pub(super) fn push(&mut self, number: u32, mut count: usize) {
-        // What waits must be whole groups before a run may follow it.
-        let missing = self.waiting.len().next_multiple_of(8) - self.waiting.len();
-        let packed = if count - count.min(missing) < 8 { count } else { missing };
-        for _ in 0..packed {
-            self.waiting.push(number);
-            if self.waiting.len() == MOST_GROUPS * 8 {
-                self.pack();
+    #[inline]
+    pub(super) fn push(&mut self, number: u32, count: usize) {
+        if count < 8 {
+            // Eight are quicker to write than as many as there are.
+            self.waiting[self.count..][..8].fill(number);
+            self.count += count;
+            if self.count >= MOST {
+                self.pack_most();
             }
+        } else {
+            self.push_many(number, count);
         }
+    }
+
+    fn push_many(&mut self, number: u32, mut count: usize) {
+        // What waits must be whole groups before a run may follow it.
+        let missing = self.count.next_multiple_of(8) - self.count;
+        let mut packed = if count - missing < 8 { count } else { missing };
         count -= packed;
+        while packed > 0 {
+            let some = packed.min(7);
+            self.push(number, some);
+            packed -= some;
+        }
         if count > 0 {
-            self.pack();
+            self.pack(self.count);
+            self.count = 0;
             self.head(count << 1);
             self.out.extend_from_slice(&number.to_le_bytes()[..self.bits.div_ceil(8) as usize]);
         }
@@ -46,31 +64,48 @@ impl Hybrid {
     /// The bytes of all numbers, behind those that were there.
     pub(super) fn finish(mut self) -> Vec<u8> {
         // Readers know how many numbers there are.
-        self.waiting.resize(self.waiting.len().next_multiple_of(8), 0);
-        self.pack();
+        let whole = self.count.next_multiple_of(8);
+        self.waiting[self.count..whole].fill(0);
+        self.pack(whole);
         self.out
     }
 
-    /// Writes what waits, which is whole groups.
-    fn pack(&mut self) {
-        if self.waiting.is_empty() {
+    fn pack_most(&mut self) {
+        self.pack(MOST);
+        self.waiting.copy_within(MOST.., 0);
+        self.count -= MOST;
+    }
+
+    /// Writes the first numbers that wait, which are whole groups.
+    fn pack(&mut self, count: usize) {
+        if count == 0 {
             return;
         }
-        let waiting = std::mem::take(&mut self.waiting);
-        self.head(((waiting.len() / 8) << 1) | 1);
-        let (mut held, mut length) = (0_u64, 0);
-        for &number in &waiting {
-            held |= u64::from(number) << length;
-            length += self.bits;
-            if length >= u32::BITS {
-                self.out.extend_from_slice(&(held as u32).to_le_bytes());
-                held >>= u32::BITS;
-                length -= u32::BITS;
+        self.head(((count / 8) << 1) | 1);
+        let (groups, _) = self.waiting[..count].as_chunks::<8>();
+        if self.bits <= 16 {
+            // Each group is written with room behind it, which the next one takes.
+            let (mut at, width) = (self.out.len(), self.bits as usize);
+            self.out.resize(at + groups.len() * width + 16, 0);
+            for group in groups {
+                self.out[at..][..16].copy_from_slice(&packed(group, self.bits).to_le_bytes());
+                at += width;
+            }
+            self.out.truncate(at);
+            return;
+        }
+        for group in groups {
+            let (mut held, mut length) = (0_u64, 0);
+            for &number in group {
+                held |= u64::from(number) << length;
+                length += self.bits;
+                while length >= 8 {
+                    self.out.push(held as u8);
+                    held >>= 8;
+                    length -= 8;
+                }
             }
         }
-        self.out.extend_from_slice(&held.to_le_bytes()[..length.div_ceil(8) as usize]);
-        self.waiting = waiting;
-        self.waiting.clear();
     }
 
     fn head(&mut self, mut number: usize) {
@@ -80,6 +115,14 @@ impl Hybrid {
         }
         self.out.push(number as u8);
     }
+}
+
+/// Eight numbers of so many bits, sixteen at most: two by two, so that no step waits for the one before it.
+fn packed(group: &[u32; 8], bits: u32) -> u128 {
+    let [a, b, c, d, e, f, g, h] = group.map(u64::from);
+    let (low, high) =
+        ((a | (b << bits)) | ((c | (d << bits)) << (2 * bits)), (e | (f << bits)) | ((g | (h << bits)) << (2 * bits)));
+    u128::from(low) | (u128::from(high) << (4 * bits))
 }
 
 #[cfg(test)]
@@ -126,7 +169,7 @@ mod tests {
             state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
             (state >> 33) % below
         };
-        for largest in [0, 1, 2, 3, 6, 255, 256, 4999, 65_535, 131_071, u32::MAX] {
+        for largest in [0, 1, 2, 3, 6, 255, 256, 4999, 65_535, 65_536, 131_071, u32::MAX] {
             for longest in [1, 2, 7, 8, 9, 30, 2000] {
                 let mut hybrid = Hybrid::new(bits(largest), Vec::new());
                 let mut numbers = Vec::new();

@@ -12,12 +12,15 @@
 mod blocks;
 mod chunk;
 mod hybrid;
+mod numbers;
+mod pieces;
 mod relabel;
 mod runs;
 #[cfg(test)]
 mod tests;
 
 use std::io::Write;
+use std::slice;
 
 use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
@@ -30,10 +33,12 @@ use parquet::file::properties::WriterProperties;
 use parquet::file::writer::SerializedFileWriter;
 use rayon::prelude::*;
 
-pub(crate) use blocks::Blocks;
+pub(crate) use blocks::{Blocks, joined};
+pub(crate) use pieces::Pieces;
 pub(crate) use relabel::relabel;
 
 use crate::trace::work;
+use blocks::joined_column;
 use chunk::Chunk;
 use runs::Runs;
 
@@ -86,11 +91,16 @@ impl<W: Write + Send> Writer<W> {
 
     /// Writes a row group.
     pub(crate) fn write(&mut self, rows: &RecordBatch) -> Result<(), ParquetError> {
-        let runs = |column| {
+        self.write_pieces(slice::from_ref(rows))
+    }
+
+    /// Writes a row group that came in pieces, one at least.
+    pub(crate) fn write_pieces(&mut self, pieces: &[RecordBatch]) -> Result<(), ParquetError> {
+        let runs = |place: usize| {
             let _work = work!("find runs");
-            Runs::of(column)
+            Runs::of(&pieces.iter().map(|piece| piece.column(place)).collect::<Vec<_>>())
         };
-        let runs: Vec<Option<Runs>> = rows.columns().par_iter().map(runs).collect();
+        let runs: Vec<Option<Runs>> = (0..self.schema.fields().len()).into_par_iter().map(runs).collect();
         // These keep a compressor each: they are made for the row groups that have use for them.
         let mut others: Vec<Option<ArrowColumnWriter>> = if runs.iter().all(Option::is_some) {
             runs.iter().map(|_| None).collect()
@@ -107,7 +117,8 @@ impl<W: Write + Send> Writer<W> {
                 Some(runs) => Chunk::of(&runs, &leaves[place], compression).map(Column::Ours),
                 None => {
                     let mut writer = other.take().expect("a column without runs has a writer");
-                    for leaf in compute_leaves(schema.field(place), rows.column(place))? {
+                    // Where this writer ends a page depends on where the arrays end that it is given.
+                    for leaf in compute_leaves(schema.field(place), &joined_column(pieces, place)?)? {
                         writer.write(&leaf)?;
                     }
                     writer.close().map(Column::Other)

@@ -178,3 +178,23 @@ fn the_bytes_do_not_depend_on_the_number_of_threads() {
     };
     assert!(bytes(1) == bytes(4));
 }
+
+#[test]
+fn the_bytes_do_not_depend_on_the_pieces_in_which_a_row_group_comes() {
+    for longest in [1, 12, 9000] {
+        let rows = rows(150_000, longest, 9);
+        let of_pieces = |ends: &[usize]| {
+            let starts = std::iter::once(&0).chain(ends);
+            let pieces: Vec<RecordBatch> = starts.zip(ends).map(|(&from, &to)| rows.slice(from, to - from)).collect();
+            let layout = Layout { compression: Compression::UNCOMPRESSED, sorted_by: vec![0], metadata: Vec::new() };
+            let mut writer = Writer::create(Vec::new(), rows.schema(), layout).unwrap();
+            writer.write_pieces(&pieces).unwrap();
+            writer.finish().unwrap();
+            writer.out().clone()
+        };
+        let expected = written(std::slice::from_ref(&rows), Compression::UNCOMPRESSED);
+        for ends in [&[150_000][..], &[1, 2, 65_536, 65_537, 150_000], &[63, 64, 70_000, 149_999, 150_000]] {
+            assert!(of_pieces(ends) == expected, "{longest} {ends:?}");
+        }
+    }
+}

@@ -25,15 +25,18 @@
 //! the matrices in the order of the bytes of their paths, for each: the path without its ending, such as
 //! `15d-neutral/confidence`, as a `text`, and the 32 bytes of its digest.
 
-use arrow::array::{Array, ArrayRef, AsArray, RecordBatch};
-use arrow::buffer::NullBuffer;
+use std::collections::HashSet;
+
+use arrow::array::{AnyDictionaryArray, Array, ArrayRef, AsArray, RecordBatch};
 use arrow::compute::cast;
 use arrow::datatypes::{DataType, Field, Schema};
 use arrow::error::ArrowError;
 use rayon::prelude::*;
 use sha2::{Digest, Sha256};
 
+use super::snippet::Snippet;
 use crate::plan::describe;
+use crate::turns::{runs, turns};
 
 const _: () = assert!(cfg!(target_endian = "little"), "numbers are hashed as they stand in memory");
 
@@ -116,86 +119,90 @@ pub(super) fn type_in_words(field: &Field) -> String {
 
 impl Runs {
     fn update(&mut self, array: &ArrayRef) -> Result<(), ArrowError> {
-        let nulls = array.logical_nulls();
-        let nulls = nulls.as_ref();
         match array.data_type() {
-            DataType::Dictionary(_, _) => {
+            DataType::Utf8 => {
+                let texts = array.as_string::<i32>();
+                self.add(array, |row, out| push_text(out, texts.value(row)));
+            }
+            DataType::Dictionary(_, _) if is_of_distinct_texts(array.as_any_dictionary()) => {
                 let array = array.as_any_dictionary();
-                let texts = cast(array.values(), &DataType::Utf8)?;
-                let (texts, keys) = (texts.as_string::<i32>(), array.normalized_keys());
-                self.add(array.len(), nulls, |row| keys[row], |row, out| push_text(out, texts.value(keys[row])));
+                let (texts, keys) = (array.values().as_string::<i32>(), array.normalized_keys());
+                let written = |text| {
+                    let mut out = Vec::new();
+                    push_text(&mut out, text);
+                    Snippet::of(&out)
+                };
+                let texts: Vec<Snippet> = texts.iter().map(|text| written(text.unwrap_or_default())).collect();
+                self.add(array, |row, out| texts[keys[row]].push(out));
             }
             DataType::Boolean => {
                 let flags = array.as_boolean();
-                self.add(array.len(), nulls, |row| flags.value(row), |row, out| out.push(u8::from(flags.value(row))));
+                self.add(array, |row, out| out.push(u8::from(flags.value(row))));
             }
             other => match other.primitive_width() {
-                Some(4) => self.add_numbers::<4>(array, nulls),
-                Some(8) => self.add_numbers::<8>(array, nulls),
-                _ => {
-                    let texts = cast(array, &DataType::Utf8)?;
-                    let texts = texts.as_string::<i32>();
-                    self.add(array.len(), nulls, |row| texts.value(row), |row, out| push_text(out, texts.value(row)));
-                }
+                Some(4) => self.add_numbers::<4>(array),
+                Some(8) => self.add_numbers::<8>(array),
+                _ => self.update(&cast(array, &DataType::Utf8)?)?,
             },
         }
         Ok(())
     }
 
     /// Adds numbers of so many bytes.
-    fn add_numbers<const WIDTH: usize>(&mut self, array: &ArrayRef, nulls: Option<&NullBuffer>) {
+    fn add_numbers<const WIDTH: usize>(&mut self, array: &ArrayRef) {
         let data = array.to_data();
         let bytes = &data.buffers()[0].as_slice()[data.offset() * WIDTH..];
         let (values, _) = bytes.as_chunks::<WIDTH>();
-        self.add(array.len(), nulls, |row| values[row], |row, out| out.extend_from_slice(&values[row]));
+        self.add(array, |row, out| out.extend_from_slice(&values[row]));
     }
 
-    /// Adds rows: what tells their values apart, as far as that is cheap, and how each is written.
-    fn add<T: PartialEq>(
-        &mut self,
-        rows: usize,
-        nulls: Option<&NullBuffer>,
-        value: impl Fn(usize) -> T,
-        write: impl Fn(usize, &mut Vec<u8>),
-    ) {
+    /// Adds rows whose turns are exact, by what writes the value of one.
+    fn add(&mut self, array: &dyn Array, write: impl Fn(usize, &mut Vec<u8>)) {
+        let nulls = array.nulls();
         let is_value = |row: usize| nulls.is_none_or(|nulls| nulls.is_valid(row));
-        let mut written = Vec::new();
-        let mut start = 0;
-        while start < rows {
-            let (first, is_of_value) = (value(start), is_value(start));
-            let goes_on = |row: &usize| is_value(*row) == is_of_value && (!is_of_value || value(*row) == first);
-            let end = (start + 1..rows).find(|row| !goes_on(row)).unwrap_or(rows);
-            written.clear();
-            if is_of_value {
-                write(start, &mut written);
-            }
-            if self.rows == 0 || (self.is_value, &self.value) != (is_of_value, &written) {
+        // The first of these runs may go on with the one that is open, and the last is open then.
+        for (start, end) in runs(&turns(array)) {
+            let (rows, is_value) = ((end - start) as u64, is_value(start));
+            if start > 0 && end < array.len() {
                 self.close();
-                self.is_value = is_of_value;
-                std::mem::swap(&mut self.value, &mut written);
+                self.push_head(rows, is_value);
+                if is_value {
+                    write(start, &mut self.bytes);
+                }
+                continue;
             }
-            self.rows += (end - start) as u64;
-            start = end;
+            let mut value = Vec::new();
+            if is_value {
+                write(start, &mut value);
+            }
+            if start > 0 || self.rows == 0 || (self.is_value, &self.value) != (is_value, &value) {
+                self.close();
+                (self.is_value, self.value) = (is_value, value);
+            }
+            self.rows += rows;
         }
     }
 
     /// Writes down the run that does not go on.
     fn close(&mut self) {
-        if self.rows == 0 {
-            return;
+        if self.rows > 0 {
+            self.push_head(self.rows, self.is_value);
+            self.bytes.extend_from_slice(&self.value);
+            self.rows = 0;
         }
-        let mut head = self.rows * 2 + u64::from(self.is_value);
+    }
+
+    fn push_head(&mut self, rows: u64, is_value: bool) {
+        if self.bytes.len() >= BYTES_AT_ONCE {
+            self.hasher.update(&self.bytes);
+            self.bytes.clear();
+        }
+        let mut head = rows * 2 + u64::from(is_value);
         while head >= 0x80 {
             self.bytes.push(head as u8 | 0x80);
             head >>= 7;
         }
         self.bytes.push(head as u8);
-        self.bytes.extend_from_slice(&self.value);
-        self.rows = 0;
-        if self.bytes.len() >= BYTES_AT_ONCE {
-            self.hasher.update(&self.bytes);
-            self.bytes.clear();
-        }
     }
 
     fn digest(mut self) -> [u8; 32] {
@@ -203,6 +210,14 @@ impl Runs {
         self.hasher.update(&self.bytes);
         self.hasher.finalize().into()
     }
+}
+
+/// Whether no two keys stand for one value, and none for null: rows are the same then when their keys are.
+fn is_of_distinct_texts(array: &dyn AnyDictionaryArray) -> bool {
+    array.values().as_string_opt::<i32>().is_some_and(|texts| {
+        let mut seen = HashSet::new();
+        texts.iter().all(|text| text.is_some_and(|text| seen.insert(text)))
+    })
 }
 
 fn push_text(out: &mut Vec<u8>, text: &str) {

@@ -36,6 +36,7 @@ mod reading;
 mod record;
 mod retention;
 mod sheet;
+mod snippet;
 mod staged;
 mod stream;
 mod table;
@@ -71,7 +72,7 @@ struct Encoding {
     metadata: Vec<(&'static str, String)>,
 }
 
-/// A file of rows that is being written; each write is a row group.
+/// A file of rows that is being written; each write is a row group, in the pieces that it came in.
 enum Writer<W: Write + Send> {
     Parquet(Box<encode::Writer<W>>),
     Csv(csv::Writer<W>),
@@ -87,11 +88,11 @@ impl<W: Write + Send> Writer<W> {
         }
     }
 
-    fn write(&mut self, rows: &RecordBatch) -> Result<(), Reason> {
+    fn write(&mut self, group: &[RecordBatch]) -> Result<(), Reason> {
         match self {
-            Self::Parquet(writer) => writer.write(rows)?,
-            Self::Csv(writer) => writer.write(rows)?,
-            Self::Arrow(writer) => writer.write(rows)?,
+            Self::Parquet(writer) => writer.write_pieces(group)?,
+            Self::Csv(writer) => writer.write(group)?,
+            Self::Arrow(writer) => writer.write(&encode::joined(group[0].schema_ref(), group)?)?,
         }
         Ok(())
     }

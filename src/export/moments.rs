@@ -15,14 +15,14 @@ pub(super) fn push(out: &mut Vec<u8>, micros: i64) {
         write!(out, "{moment:?}").expect("a buffer takes all that is written to it");
         return;
     }
+    let mut text = *b"0000-00-00T00:00:00";
     let year = moment.year() as u32;
-    pair(out, year / 100);
-    pair(out, year % 100);
-    let rest = [(b'-', moment.month()), (b'-', moment.day()), (b'T', moment.hour())];
-    for (before, number) in rest.into_iter().chain([(b':', moment.minute()), (b':', moment.second())]) {
-        out.push(before);
-        pair(out, number);
+    let date = [(0, year / 100), (2, year % 100), (5, moment.month()), (8, moment.day())];
+    for (place, number) in date.into_iter().chain([(11, moment.hour()), (14, moment.minute()), (17, moment.second())]) {
+        text[place] = b'0' + (number / 10) as u8;
+        text[place + 1] = b'0' + (number % 10) as u8;
     }
+    out.extend_from_slice(&text);
     let rest = micros.rem_euclid(1_000_000);
     if rest != 0 {
         write!(out, ".{rest:06}").expect("a buffer takes all that is written to it");
@@ -36,12 +36,6 @@ pub(super) fn is_midnight(micros: i64) -> bool {
 
 fn naive(micros: i64) -> Option<NaiveDateTime> {
     DateTime::from_timestamp_micros(micros).map(|moment| moment.naive_utc())
-}
-
-fn pair(out: &mut Vec<u8>, number: u32) {
-    for digit in [number / 10, number % 10] {
-        out.push(b'0' + digit as u8);
-    }
 }
 
 #[cfg(test)]

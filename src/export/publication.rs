@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use arrow::array::RecordBatch;
+use arrow::error::ArrowError;
 use chrono::{DateTime, Utc};
 
 use super::Encoding;
@@ -13,7 +14,7 @@ use super::partitions::{Limits, Partitions};
 use super::record::{ColumnRecord, FACTS, RECORD, Record, Written, metadata, sort};
 use super::staged::Staged;
 use super::table::{Finished, Shelf, Table, settled};
-use crate::encode::Blocks;
+use crate::encode::{self, Pieces};
 use crate::error::{Error, Reason, Result};
 use crate::file::{self, Staging};
 use crate::interface::{Period, Regime};
@@ -59,7 +60,7 @@ enum Kind {
 
 /// A long dataset.
 struct Long {
-    blocks: Blocks,
+    blocks: Pieces,
     content: Content,
     files: Files,
 }
@@ -115,8 +116,7 @@ impl Publication {
         };
         let Long { blocks, content, files } = &mut **long;
         self.rows += rows.num_rows() as u64;
-        let complete = blocks.push(rows).map_err(|error| file::encoding_failed(&self.folder, error.into()))?;
-        complete.iter().try_for_each(|block| deliver(block, content, files, &self.folder))
+        blocks.push(rows).iter().try_for_each(|block| deliver(block, content, files, &self.folder))
     }
 
     /// Adds a matrix to a wide dataset: dates, then a column for each ticker.
@@ -196,7 +196,7 @@ impl Kind {
             let limits = Limits::default();
             Files::Folders(Partitions::new(shelf.clone(), &plan.name, schema, by, &plan.dataset.sort, limits))
         };
-        let blocks = Blocks::new(schema.clone(), BLOCK_ROWS);
+        let blocks = Pieces::new(BLOCK_ROWS);
         Ok(Self::Long(Box::new(Long { blocks, content: Content::new(schema), files })))
     }
 
@@ -204,8 +204,7 @@ impl Kind {
         match self {
             Self::Long(long) => {
                 let Long { mut blocks, mut content, mut files } = *long;
-                let rest = blocks.rest().map_err(|error| file::encoding_failed(folder, error.into()))?;
-                rest.map_or(Ok(()), |block| deliver(&block, &mut content, &mut files, folder))?;
+                blocks.rest().map_or(Ok(()), |block| deliver(&block, &mut content, &mut files, folder))?;
                 let finished = match files {
                     Files::Whole(table) => vec![table.finish()?],
                     Files::Folders(partitions) => partitions.finish()?,
@@ -239,14 +238,19 @@ impl Kind {
 }
 
 /// Hashes a block and writes it.
-fn deliver(block: &RecordBatch, content: &mut Content, files: &mut Files, folder: &Path) -> Result<()> {
+fn deliver(block: &[RecordBatch], content: &mut Content, files: &mut Files, folder: &Path) -> Result<()> {
+    let failed = |error: ArrowError| file::encoding_failed(folder, error.into());
     let write = || match files {
-        Files::Whole(table) => table.push(block).and_then(|()| table.relieve()),
-        Files::Folders(partitions) => partitions.push(block),
+        Files::Whole(table) => {
+            block.iter().try_for_each(|rows| table.push(rows))?;
+            table.relieve()
+        }
+        // The pieces of each folder are counted.
+        Files::Folders(partitions) => partitions.push(&encode::joined(block[0].schema_ref(), block).map_err(failed)?),
     };
     let hash = || {
         let _work = work!("hash content");
-        content.update(block).map_err(|error| file::encoding_failed(folder, error.into()))
+        block.iter().try_for_each(|rows| content.update(rows)).map_err(failed)
     };
     let (hashed, written) = rayon::join(hash, write);
     hashed.and(written)

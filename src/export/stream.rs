@@ -1,13 +1,14 @@
 //! Rows as they come, to a reader at the other end of a pipe.
 
 use std::io::{self, BufWriter, Write};
+use std::slice;
 
 use arrow::array::RecordBatch;
 use arrow::datatypes::{Schema, SchemaRef};
 use arrow::ipc::writer::StreamWriter;
 
 use super::{Encoding, csv, json, parquet};
-use crate::encode::{self, Blocks};
+use crate::encode::{self, Pieces};
 use crate::error::{Error, Reason, Result};
 use crate::plan::{Codec, Format, Guard};
 
@@ -19,7 +20,7 @@ pub struct Stream<W: Write + Send>(Kind<W>);
 
 /// What the rows are written as.
 pub(super) enum Kind<W: Write + Send> {
-    Parquet(Box<encode::Writer<W>>, Blocks),
+    Parquet(Box<encode::Writer<W>>, Pieces),
     Csv(csv::Writer<W>),
     Json(json::Writer<W>),
     Arrow(Box<StreamWriter<BufWriter<W>>>),
@@ -65,7 +66,7 @@ impl<W: Write + Send> Stream<W> {
 impl<W: Write + Send> Kind<W> {
     pub(super) fn parquet(schema: SchemaRef, guard: Guard, out: W) -> Result<Self, Reason> {
         let encoding = Encoding { codec: Codec::Zstd(3), guard, sort: Vec::new(), metadata: Vec::new() };
-        let waiting = Blocks::new(SchemaRef::clone(&schema), ROW_GROUP_ROWS);
+        let waiting = Pieces::new(ROW_GROUP_ROWS);
         Ok(Self::Parquet(Box::new(parquet::create(out, schema, &encoding)?), waiting))
     }
 
@@ -80,9 +81,9 @@ impl<W: Write + Send> Kind<W> {
     pub(super) fn write(&mut self, rows: &RecordBatch) -> Result<(), Reason> {
         match self {
             Self::Parquet(writer, waiting) => {
-                waiting.push(rows)?.iter().try_for_each(|group| writer.write(group))?;
+                waiting.push(rows).iter().try_for_each(|group| writer.write_pieces(group))?;
             }
-            Self::Csv(writer) => writer.write(rows)?,
+            Self::Csv(writer) => writer.write(slice::from_ref(rows))?,
             Self::Json(writer) => writer.write(rows)?,
             Self::Arrow(writer) => {
                 writer.write(rows)?;
@@ -95,7 +96,7 @@ impl<W: Write + Send> Kind<W> {
     pub(super) fn finish(self) -> Result<(), Reason> {
         match self {
             Self::Parquet(mut writer, mut waiting) => {
-                waiting.rest()?.map_or(Ok(()), |rows| writer.write(&rows))?;
+                waiting.rest().map_or(Ok(()), |group| writer.write_pieces(&group))?;
                 writer.finish()?;
             }
             Self::Csv(mut writer) => writer.finish()?,

@@ -10,7 +10,7 @@ use rayon::prelude::*;
 
 use super::outlet::Outlet;
 use super::{Encoding, Writer, extension};
-use crate::encode::Blocks;
+use crate::encode::Pieces;
 use crate::error::{Error, Result};
 use crate::file::{self, Described, FileRecord};
 use crate::plan::Format;
@@ -35,7 +35,7 @@ pub(super) struct Shelf {
 pub(super) struct Table {
     path: PathBuf,
     writers: Vec<(String, Writer<Described<Outlet>>)>,
-    waiting: Blocks,
+    waiting: Pieces,
     rows: u64,
 }
 
@@ -58,35 +58,34 @@ impl Table {
             Ok((name, writer.map_err(|error| file::encoding_failed(&path, error))?))
         };
         let writers = shelf.formats.iter().map(create).collect::<Result<Vec<_>>>()?;
-        Ok(Self { path, writers, waiting: Blocks::new(SchemaRef::clone(schema), shelf.row_group_rows), rows: 0 })
+        Ok(Self { path, writers, waiting: Pieces::new(shelf.row_group_rows), rows: 0 })
     }
 
     pub(super) fn push(&mut self, rows: &RecordBatch) -> Result<()> {
         self.rows += rows.num_rows() as u64;
-        let groups = self.waiting.push(rows).map_err(|error| file::encoding_failed(&self.path, error.into()))?;
-        groups.iter().try_for_each(|group| self.write(group))
+        self.waiting.push(rows).iter().try_for_each(|group| self.write(group))
     }
 
     /// What the rows that wait take of the memory, about.
     pub(super) fn bytes(&self) -> usize {
-        self.waiting.bytes()
+        self.waiting.bytes_in_pieces()
     }
 
     /// Writes the rows that wait where they are too many for the memory.
     pub(super) fn relieve(&mut self) -> Result<()> {
-        if self.bytes() > MOST_BYTES { self.flush() } else { Ok(()) }
+        // By the rows alone: where a row group ends does not depend on how they came.
+        if self.waiting.bytes() > MOST_BYTES { self.flush() } else { Ok(()) }
     }
 
     /// Writes the rows that wait, as a shorter row group.
     pub(super) fn flush(&mut self) -> Result<()> {
-        let rest = self.waiting.rest().map_err(|error| file::encoding_failed(&self.path, error.into()))?;
-        rest.map_or(Ok(()), |rows| self.write(&rows))
+        self.waiting.rest().map_or(Ok(()), |group| self.write(&group))
     }
 
-    fn write(&mut self, rows: &RecordBatch) -> Result<()> {
+    fn write(&mut self, group: &[RecordBatch]) -> Result<()> {
         // The ending tells which of the files it was.
         let failed = |name: &str, error| file::encoding_failed(&self.path.with_file_name(last(name)), error);
-        let write = |(name, writer): &mut (String, Writer<_>)| writer.write(rows).map_err(|error| failed(name, error));
+        let write = |(name, writer): &mut (String, Writer<_>)| writer.write(group).map_err(|error| failed(name, error));
         self.writers.par_iter_mut().try_for_each(write)
     }
 

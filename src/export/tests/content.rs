@@ -8,6 +8,7 @@ use arrow::array::{
 };
 use arrow::compute::cast;
 use arrow::datatypes::{DataType, Field, Int32Type, Schema};
+use sha2::{Digest, Sha256};
 use tempfile::tempdir;
 
 use super::{plan, publish, rows, signals};
@@ -108,4 +109,74 @@ fn the_digest_does_not_depend_on_how_the_files_are_written() {
     let expected = content(&[Format::Parquet], Codec::Zstd(3), 1000, &[]);
     assert_eq!(content(&[Format::Csv, Format::Arrow], Codec::Snappy, 7000, &[]), expected);
     assert_eq!(content(&[Format::Parquet], Codec::None, 1500, &[Column::Ticker]), expected);
+}
+
+/// The digest of the runs of a column after the module's text, row by row; a value is given as its bytes.
+fn digest_of_runs(values: &[Option<Vec<u8>>]) -> [u8; 32] {
+    let mut bytes = Vec::new();
+    for run in values.chunk_by(|one, other| one == other) {
+        let mut head = run.len() * 2 + usize::from(run[0].is_some());
+        while head >= 0x80 {
+            bytes.push(head as u8 | 0x80);
+            head >>= 7;
+        }
+        bytes.push(head as u8);
+        bytes.extend(run[0].iter().flatten());
+    }
+    Sha256::digest(&bytes).into()
+}
+
+#[test]
+fn the_digest_is_the_one_of_runs_that_are_found_row_by_row() {
+    let mut state = 11_u64;
+    let mut random = move |below: usize| {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (state >> 33) as usize % below
+    };
+    let texts = ["", "a", "a", "BRK.B", "naïve"];
+    let text = |text: &str| [&(text.len() as u32).to_le_bytes(), text.as_bytes()].concat();
+    for (rows, longest) in [(1, 1), (500, 1), (9000, 3), (5000, 400)] {
+        let mut numbers = || {
+            let mut numbers = Vec::new();
+            while numbers.len() < rows {
+                let number = random(6);
+                numbers.extend(std::iter::repeat_n((number < 5).then_some(number), random(longest) + 1));
+            }
+            numbers.truncate(rows);
+            numbers
+        };
+        let (names, keys, scores, counts, flags) = (numbers(), numbers(), numbers(), numbers(), numbers());
+        let columns: Vec<ArrayRef> = vec![
+            Arc::new(names.iter().map(|number| number.map(|it| texts[it])).collect::<StringArray>()),
+            Arc::new(DictionaryArray::new(
+                keys.iter().map(|number| number.map(|it| it as i32)).collect::<Int32Array>(),
+                Arc::new(StringArray::from(texts.to_vec())),
+            )),
+            Arc::new(scores.iter().map(|number| number.map(|it| it as f64 - 2.0)).collect::<Float64Array>()),
+            Arc::new(counts.iter().map(|number| number.map(|it| it as i32)).collect::<Int32Array>()),
+            Arc::new(flags.iter().map(|number| number.map(|it| it > 2)).collect::<BooleanArray>()),
+        ];
+        let values = |numbers: &[Option<usize>], bytes: &dyn Fn(usize) -> Vec<u8>| {
+            digest_of_runs(&numbers.iter().map(|number| number.map(bytes)).collect::<Vec<_>>())
+        };
+        let expected = [
+            ("name", "text", values(&names, &|it| text(texts[it]))),
+            ("choice", "text", values(&keys, &|it| text(texts[it]))),
+            ("score", "64-bit float", values(&scores, &|it| (it as f64 - 2.0).to_le_bytes().to_vec())),
+            ("count", "32-bit integer", values(&counts, &|it| (it as i32).to_le_bytes().to_vec())),
+            ("flag", "true or false", values(&flags, &|it| vec![u8::from(it > 2)])),
+        ];
+        let mut hasher = Sha256::new();
+        for (name, of_type, runs) in &expected {
+            hasher.update([text(name), text(of_type), vec![1], runs.to_vec()].concat());
+        }
+        let expected_digest = hex(&hasher.finalize());
+        let fields = expected.iter().zip(&columns);
+        let fields = fields.map(|((name, _, _), column)| Field::new(*name, column.data_type().clone(), true));
+        let batch = RecordBatch::try_new(Arc::new(Schema::new(fields.collect::<Vec<_>>())), columns).unwrap();
+        for length in [1, 7, 64, 1000, rows] {
+            let pieces = (0..rows).step_by(length).map(|from| batch.slice(from, length.min(rows - from)));
+            assert_eq!(digest(&pieces.collect::<Vec<_>>()), expected_digest, "{rows} {longest} {length}");
+        }
+    }
 }

@@ -1,7 +1,8 @@
 use std::sync::Arc;
 
 use arrow::array::{
-    Array, ArrayRef, DictionaryArray, Float64Array, Int32Array, RecordBatch, StringArray, TimestampMicrosecondArray,
+    Array, ArrayRef, BooleanArray, DictionaryArray, Float64Array, Int32Array, RecordBatch, StringArray,
+    TimestampMicrosecondArray,
 };
 use arrow::datatypes::{DataType, Field, Int8Type, Schema};
 
@@ -12,7 +13,7 @@ use crate::plan::Guard;
 fn written(rows: &RecordBatch, guard: Guard) -> String {
     let mut out = Vec::new();
     let mut writer = Writer::create(&mut out, rows.schema_ref(), guard).unwrap();
-    writer.write(rows).unwrap();
+    writer.write(std::slice::from_ref(rows)).unwrap();
     writer.finish().unwrap();
     String::from_utf8(out).unwrap()
 }
@@ -106,4 +107,60 @@ fn many_lines_are_in_order() {
     .unwrap()
     .unwrap();
     assert_eq!(arrow.num_rows(), 300_000);
+}
+
+#[test]
+fn a_line_does_not_depend_on_the_lines_before_it() {
+    let mut state = 3_u64;
+    let mut random = move |below: u64| {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        ((state >> 33) % below) as usize
+    };
+    let texts = ["", "a", "BRK.B", "c,d", "\"", "=1", "a text that is longer than what is copied at once", "é"];
+    for longest in [1, 2, 5, 40] {
+        let mut numbers = || {
+            let mut numbers = Vec::new();
+            while numbers.len() < 300 {
+                numbers.extend(std::iter::repeat_n(random(9), random(longest) + 1));
+            }
+            numbers.truncate(300);
+            numbers
+        };
+        let some = |number: &usize| (*number < 8).then_some(*number);
+        let choices: DictionaryArray<Int8Type> =
+            numbers().iter().map(|number| some(number).map(|it| texts[it])).collect();
+        let columns: Vec<(&str, ArrayRef)> = vec![
+            ("t", Arc::new(numbers().iter().map(|number| some(number).map(|it| texts[it])).collect::<StringArray>())),
+            (
+                "d",
+                Arc::new(
+                    numbers()
+                        .iter()
+                        .map(|number| some(number).map(|it| DAY + it as i64 * 777_777_777))
+                        .collect::<TimestampMicrosecondArray>(),
+                ),
+            ),
+            ("c", Arc::new(choices)),
+            (
+                "r",
+                Arc::new(
+                    numbers()
+                        .iter()
+                        .map(|number| some(number).map(|it| it as f64 / 3.0 - 1.0))
+                        .collect::<Float64Array>(),
+                ),
+            ),
+            (
+                "i",
+                Arc::new(
+                    numbers().iter().map(|number| some(number).map(|it| 3 - it as i32 * 50)).collect::<Int32Array>(),
+                ),
+            ),
+            ("f", Arc::new(numbers().iter().map(|number| some(number).map(|it| it > 3)).collect::<BooleanArray>())),
+        ];
+        let rows = batch(columns);
+        let line = |row: usize| written(&rows.slice(row, 1), Guard::Formulas).split_once('\n').unwrap().1.to_owned();
+        let lines: String = (0..rows.num_rows()).map(line).collect();
+        assert_eq!(written(&rows, Guard::Formulas), format!("t,d,c,r,i,f\n{lines}"), "{longest}");
+    }
 }

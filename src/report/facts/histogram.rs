@@ -91,7 +91,7 @@ impl Histogram {
             self.beyond += 1;
             return;
         };
-        let place = (value / SCALES[scale] * HALF as f64).floor() as isize + HALF as isize;
+        let place = floor(value / SCALES[scale] * HALF as f64) + HALF as isize;
         self.scales[scale][place.clamp(0, 2 * HALF as isize - 1) as usize] += 1;
     }
 
@@ -137,6 +137,12 @@ impl Histogram {
         }
         counts
     }
+}
+
+/// The next whole number below: not every processor that we build for has an instruction for it.
+fn floor(number: f64) -> isize {
+    let whole = number as isize;
+    whole - isize::from(number < whole as f64)
 }
 
 #[cfg(test)]

@@ -9,6 +9,7 @@ use super::tickers::Tickers;
 use super::{Facts, InWindow, OfPair, OfTicker, Said};
 use crate::interface::{Period, Regime, Signal};
 use crate::plan::{DatasetPlan, Feature};
+use crate::turns::{runs, turns};
 
 /// How many pairs of period and regime there may be; a bit for each fits into 128.
 const PAIRS: usize = Period::COUNT * Regime::ALL.len();
@@ -62,32 +63,31 @@ impl Tally {
             window.with_news += counts.iter().map(|count| u64::from(*count > 0)).sum::<u64>();
         }
         let tickers = column(rows, "ticker").as_string::<i32>();
-        let dates = column(rows, "date").as_primitive::<TimestampMicrosecondType>().values();
-        let periods = Choices::of(column(rows, "period"), |text| text.parse().map_or(0, Period::index));
-        let regimes =
-            Choices::of(column(rows, "regime"), |text| text.parse().map_or(0, |regime: Regime| regime as usize));
-        let signals =
-            Choices::of(column(rows, "signal"), |text| text.parse().map_or(0, |signal: Signal| signal as usize));
-        let confidences = column(rows, "confidence").as_primitive::<Float64Type>().values();
-        for row in 0..rows.num_rows() {
-            let signal = signals.at(row);
-            self.confidences[signal].add(confidences[row]);
-            let ticker = self.tickers.place(tickers.value(row));
+        let dates = column(rows, "date").as_primitive::<TimestampMicrosecondType>();
+        let signals = Signals::of(rows);
+        // Most rows are of the ticker and the date of the row before.
+        for (start, end) in runs(&(&turns(tickers) | &turns(dates))) {
+            let ticker = self.tickers.place(tickers.value(start));
             if ticker == self.of_tickers.len() {
                 self.of_tickers.push((Vec::new(), 0));
             }
-            let pair = periods.at(row) * Regime::ALL.len() + regimes.at(row);
             let (months, pairs) = &mut self.of_tickers[ticker];
-            *pairs |= 1 << pair;
-            let Some(Place { day, month }) = self.calendar.place(dates[row]) else {
-                self.undrawn += 1;
-                continue;
-            };
-            *at(months, month) += 1;
-            let said = at(&mut self.said[pair], day);
-            said.rows += 1;
-            said.buys += u64::from(signal == Signal::Buy as usize);
-            said.confidence += confidences[row];
+            let place = self.calendar.place(dates.value(start));
+            match place {
+                Some(Place { month, .. }) => *at(months, month) += (end - start) as u32,
+                None => self.undrawn += (end - start) as u64,
+            }
+            for row in start..end {
+                let (pair, signal, confidence) = signals.at(row);
+                *pairs |= 1 << pair;
+                self.confidences[signal].add(confidence);
+                if let Some(Place { day, .. }) = place {
+                    let said = at(&mut self.said[pair], day);
+                    said.rows += 1;
+                    said.buys += u64::from(signal == Signal::Buy as usize);
+                    said.confidence += confidence;
+                }
+            }
         }
     }
 
@@ -124,6 +124,37 @@ impl Tally {
             confidences: self.confidences,
             windows: self.windows,
         }
+    }
+}
+
+/// The columns that differ from signal to signal of a ticker and a date.
+struct Signals<'a> {
+    /// A period's number times the count of regimes.
+    periods: Choices<'a>,
+    regimes: Choices<'a>,
+    signals: Choices<'a>,
+    confidences: &'a [f64],
+}
+
+impl<'a> Signals<'a> {
+    fn of(rows: &'a RecordBatch) -> Self {
+        Self {
+            periods: Choices::of(column(rows, "period"), |text| {
+                text.parse().map_or(0, Period::index) * Regime::ALL.len()
+            }),
+            regimes: Choices::of(column(rows, "regime"), |text| {
+                text.parse().map_or(0, |regime: Regime| regime as usize)
+            }),
+            signals: Choices::of(column(rows, "signal"), |text| {
+                text.parse().map_or(0, |signal: Signal| signal as usize)
+            }),
+            confidences: column(rows, "confidence").as_primitive::<Float64Type>().values(),
+        }
+    }
+
+    /// The pair of period and regime, the signal and the confidence of a row.
+    fn at(&self, row: usize) -> (usize, usize, f64) {
+        (self.periods.at(row) + self.regimes.at(row), self.signals.at(row), self.confidences[row])
     }
 }
 

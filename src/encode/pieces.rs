@@ -1,0 +1,108 @@
+//! Rows cut into blocks of one length, wherever the batches ended in which they came. A block is given as the pieces that
+//! it came in: putting them together would copy every value.
+
+use arrow::array::{Array, ArrayRef, AsArray, RecordBatch};
+use arrow::datatypes::DataType;
+
+/// What an array costs beside its values, about.
+const ARRAY_BYTES: usize = 256;
+
+/// Rows that wait until there are enough of them.
+#[derive(Debug)]
+pub(crate) struct Pieces {
+    length: usize,
+    waiting: Vec<RecordBatch>,
+    rows: usize,
+    bytes: usize,
+}
+
+impl Pieces {
+    pub(crate) fn new(length: usize) -> Self {
+        Self { length, waiting: Vec::new(), rows: 0, bytes: 0 }
+    }
+
+    /// Takes rows, and gives the blocks that they complete.
+    pub(crate) fn push(&mut self, rows: &RecordBatch) -> Vec<Vec<RecordBatch>> {
+        let mut complete = Vec::new();
+        let mut from = 0;
+        while from < rows.num_rows() {
+            let count = (rows.num_rows() - from).min(self.length - self.rows);
+            let piece = rows.slice(from, count);
+            from += count;
+            self.rows += count;
+            self.bytes += piece.columns().iter().map(weight).sum::<usize>();
+            self.waiting.push(piece);
+            if self.rows == self.length {
+                complete.extend(self.rest());
+            }
+        }
+        complete
+    }
+
+    /// The pieces that wait; none where there are none.
+    pub(crate) fn rest(&mut self) -> Option<Vec<RecordBatch>> {
+        (self.rows, self.bytes) = (0, 0);
+        let pieces = std::mem::take(&mut self.waiting);
+        (!pieces.is_empty()).then_some(pieces)
+    }
+
+    /// What the rows that wait take of the memory, about; it depends on nothing but them.
+    pub(crate) fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    /// The same with what their pieces take, which is more than the rows where they came one by one.
+    pub(crate) fn bytes_in_pieces(&self) -> usize {
+        let arrays: usize = self.waiting.iter().map(RecordBatch::num_columns).sum();
+        self.bytes + arrays * ARRAY_BYTES
+    }
+}
+
+fn weight(column: &ArrayRef) -> usize {
+    match column.data_type() {
+        DataType::Utf8 => {
+            let offsets = column.as_string::<i32>().value_offsets();
+            column.len() * 4 + (offsets[column.len()] - offsets[0]) as usize
+        }
+        DataType::Dictionary(key, _) => column.len() * key.primitive_width().unwrap_or(1),
+        other => column.len() * other.primitive_width().unwrap_or(1),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use arrow::array::{Array, Int32Array, RecordBatch, StringArray};
+
+    use super::Pieces;
+
+    #[test]
+    fn what_rows_weigh_does_not_depend_on_how_they_came() {
+        let texts = Arc::new(StringArray::from(vec!["a", "", "bcd", "ef"])) as Arc<dyn Array>;
+        let numbers = Arc::new(Int32Array::from(vec![1, 2, 3, 4])) as Arc<dyn Array>;
+        let rows = RecordBatch::try_from_iter([("text", texts), ("number", numbers)]).unwrap();
+        let weights = |ends: &[usize]| {
+            let mut pieces = Pieces::new(100);
+            let starts = std::iter::once(&0).chain(ends);
+            for (&from, &to) in starts.zip(ends) {
+                assert!(pieces.push(&rows.slice(from, to - from)).is_empty());
+            }
+            (pieces.bytes(), pieces.bytes_in_pieces())
+        };
+        assert_eq!(weights(&[4]), (38, 38 + 2 * 256));
+        assert_eq!(weights(&[1, 2, 3, 4]), (38, 38 + 8 * 256));
+    }
+
+    #[test]
+    fn nothing_waits_when_a_block_is_complete() {
+        let numbers = Arc::new(Int32Array::from(vec![1, 2, 3, 4])) as Arc<dyn Array>;
+        let rows = RecordBatch::try_from_iter([("number", numbers)]).unwrap();
+        let mut pieces = Pieces::new(6);
+        assert!(pieces.push(&rows).is_empty());
+        let complete = pieces.push(&rows);
+        assert_eq!(complete, [vec![rows.clone(), rows.slice(0, 2)]]);
+        assert_eq!((pieces.bytes(), pieces.rest()), (8, Some(vec![rows.slice(2, 2)])));
+        assert_eq!((pieces.bytes(), pieces.bytes_in_pieces(), pieces.rest()), (0, 0, None));
+    }
+}

@@ -1,0 +1,214 @@
+//! Where the values of a column turn: a bit for each row, set where it may hold another value than the row before it.
+//!
+//! Most columns of a dataset stand in runs, and whoever hashes, encodes or counts them works by run. Finding the runs
+//! row by row takes longer than that work. Here 64 rows are compared at once, on their bits as they stand in memory: real
+//! numbers are the same when their bits are, and the entries of a dictionary when their keys are. So a row whose bit is
+//! clear surely holds what the one before it does, null for null. The converse is true of numbers and of texts, while a
+//! dictionary may have one text under two keys. Of types that are rare here nothing is known: every row may turn.
+
+use arrow::array::{Array, AsArray};
+use arrow::buffer::{BooleanBuffer, NullBuffer};
+use arrow::datatypes::DataType;
+
+/// The rows whose bits stand in one word.
+const ROWS: usize = u64::BITS as usize;
+
+/// The rows at which a column turns; the first row does.
+pub(crate) fn turns(array: &dyn Array) -> BooleanBuffer {
+    let (rows, nulls) = (array.len(), array.nulls());
+    let data = array.to_data();
+    let width = match array.data_type() {
+        DataType::Utf8 => {
+            let texts = array.as_string::<i32>();
+            let (offsets, bytes) = (texts.value_offsets(), texts.value_data());
+            return gathered(rows, nulls, |word| texts_apart(offsets, bytes, word * ROWS));
+        }
+        DataType::Boolean => {
+            let flags: Vec<u64> = array.as_boolean().values().bit_chunks().iter_padded().collect();
+            return gathered(rows, nulls, |word| flags[word] ^ after(&flags, word));
+        }
+        DataType::Dictionary(key, _) => key.primitive_width(),
+        other => other.primitive_width(),
+    };
+    match width {
+        Some(1) => of_numbers(&data.buffer::<u8>(0)[..rows], nulls),
+        Some(2) => of_numbers(&data.buffer::<u16>(0)[..rows], nulls),
+        Some(4) => of_numbers(&data.buffer::<u32>(0)[..rows], nulls),
+        Some(8) => of_numbers(&data.buffer::<u64>(0)[..rows], nulls),
+        _ => BooleanBuffer::new_set(rows),
+    }
+}
+
+/// The stretches from each turn to the next, the last one to the end.
+pub(crate) fn runs(turns: &BooleanBuffer) -> impl Iterator<Item = (usize, usize)> {
+    let mut starts = turns.set_indices();
+    let mut next = starts.next();
+    std::iter::from_fn(move || {
+        let start = next?;
+        next = starts.next();
+        Some((start, next.unwrap_or(turns.len())))
+    })
+}
+
+/// Gathers the words of the rows, given those of the pairs: bit `n` of a word is set where row `n` of its 64 and the one
+/// after that are apart. What it says of the last row's pair is not looked at.
+fn gathered(rows: usize, nulls: Option<&NullBuffer>, apart: impl Fn(usize) -> u64) -> BooleanBuffer {
+    let valid: Option<Vec<u64>> =
+        nulls.filter(|nulls| nulls.null_count() > 0).map(|nulls| nulls.inner().bit_chunks().iter_padded().collect());
+    let mut first = 1;
+    let word = |word: usize| {
+        let mut apart = apart(word);
+        if let Some(valid) = &valid {
+            let (this, next) = (valid[word], after(valid, word));
+            apart = (apart & this & next) | (this ^ next);
+        }
+        let starts = (apart << 1) | first;
+        first = apart >> (ROWS - 1);
+        starts
+    };
+    let words: Vec<u64> = (0..rows.div_ceil(ROWS)).map(word).collect();
+    BooleanBuffer::new(words.into(), 0, rows)
+}
+
+/// The bits that follow those of a word.
+fn after(bits: &[u64], word: usize) -> u64 {
+    (bits[word] >> 1) | (bits.get(word + 1).copied().unwrap_or_default() << (ROWS - 1))
+}
+
+fn of_numbers<T: Copy + PartialEq>(values: &[T], nulls: Option<&NullBuffer>) -> BooleanBuffer {
+    gathered(values.len(), nulls, |word| {
+        let (these, next) = (&values[word * ROWS..], &values[word * ROWS + 1..]);
+        match (these.first_chunk::<ROWS>(), next.first_chunk::<ROWS>()) {
+            (Some(these), Some(next)) => numbers_apart(these, next),
+            _ => {
+                these.iter().zip(next).enumerate().fold(0, |bits, (at, (this, next))| bits | (bit(this != next) << at))
+            }
+        }
+    })
+}
+
+/// Which of these numbers are not their neighbours. Eight at a time: no step waits for the one before it.
+fn numbers_apart<T: Copy + PartialEq>(these: &[T; ROWS], next: &[T; ROWS]) -> u64 {
+    let eights = these.as_chunks::<8>().0.iter().zip(next.as_chunks::<8>().0);
+    let eight =
+        |(these, next): (&[T; 8], &[T; 8])| (0..8).fold(0, |bits, at| bits | (bit(these[at] != next[at]) << at));
+    eights.map(eight).enumerate().fold(0, |bits, (at, eight)| bits | (eight << (8 * at)))
+}
+
+/// Which of the texts from a row on are not their neighbours.
+fn texts_apart(offsets: &[i32], bytes: &[u8], from: usize) -> u64 {
+    let ends = &offsets[from..offsets.len().min(from + ROWS + 2)];
+    let text = |row: usize| &bytes[ends[row] as usize..ends[row + 1] as usize];
+    // Texts of one length are all the same when their bytes are those that stand a text further.
+    let (first, last, length) = (ends[0] as usize, ends[ends.len() - 1] as usize, text(0).len());
+    let is_of_length = |pair: &[i32]| (pair[1] - pair[0]) as usize == length;
+    let are_of_length = ends.windows(2).fold(true, |are, pair| are & is_of_length(pair));
+    if are_of_length && bytes[first..last - length] == bytes[first + length..last] {
+        return 0;
+    }
+    (0..ends.len() - 2).fold(0, |bits, row| bits | (bit(text(row) != text(row + 1)) << row))
+}
+
+fn bit(is_set: bool) -> u64 {
+    u64::from(is_set)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use arrow::array::{
+        Array, ArrayRef, BooleanArray, DictionaryArray, Float64Array, Int8Array, Int16Array, Int32Array,
+        LargeStringArray, StringArray,
+    };
+
+    use super::{runs, turns};
+
+    fn random(seed: u64) -> impl FnMut(u64) -> u64 {
+        let mut state = seed;
+        move |below| {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            (state >> 33) % below
+        }
+    }
+
+    /// What stands in a row, told apart as the module says.
+    fn told(array: &ArrayRef) -> Vec<Option<String>> {
+        let reals = array.as_any().downcast_ref::<Float64Array>();
+        let keys = array.as_any().downcast_ref::<DictionaryArray<arrow::datatypes::Int8Type>>();
+        let value = |row: usize| match (reals, keys) {
+            (Some(reals), _) => format!("{:x}", reals.value(row).to_bits()),
+            (_, Some(keys)) => keys.keys().value(row).to_string(),
+            _ => arrow::util::display::array_value_to_string(array, row).unwrap(),
+        };
+        (0..array.len()).map(|row| array.is_valid(row).then(|| value(row))).collect()
+    }
+
+    fn columns(rows: usize, longest: u64, seed: u64) -> Vec<ArrayRef> {
+        let mut random = random(seed);
+        let mut numbers = || {
+            let mut numbers = Vec::with_capacity(rows);
+            while numbers.len() < rows {
+                let (number, times) = (random(7), random(longest) + 1);
+                numbers.extend(std::iter::repeat_n(number, times as usize));
+            }
+            numbers.truncate(rows);
+            numbers
+        };
+        let texts = ["", "aa", "a", "aaaa", "BRK.B", "ab", "naïve"];
+        let reals = [0.0, -0.0, f64::NAN, -f64::NAN, 0.5, 1e300, 1.0];
+        let choices = Arc::new(StringArray::from(vec!["x", "x", "y"]));
+        let some = |number: &u64| (*number < 5).then_some(*number as usize);
+        vec![
+            Arc::new(numbers().iter().map(|number| Some(texts[*number as usize])).collect::<StringArray>()),
+            Arc::new(numbers().iter().map(|number| some(number).map(|it| texts[it])).collect::<StringArray>()),
+            Arc::new(numbers().iter().map(|number| Some(reals[*number as usize])).collect::<Float64Array>()),
+            Arc::new(numbers().iter().map(|number| some(number).map(|it| reals[it])).collect::<Float64Array>()),
+            Arc::new(numbers().iter().map(|number| Some(*number as i32)).collect::<Int32Array>()),
+            Arc::new(numbers().iter().map(|number| some(number).map(|it| it as i16)).collect::<Int16Array>()),
+            Arc::new(numbers().iter().map(|number| some(number).map(|it| it % 2 == 0)).collect::<BooleanArray>()),
+            Arc::new(DictionaryArray::new(
+                numbers().iter().map(|number| some(number).map(|it| it as i8 % 3)).collect::<Int8Array>(),
+                choices,
+            )),
+        ]
+    }
+
+    #[test]
+    fn a_row_turns_where_it_differs_from_the_one_before_it() {
+        for (seed, rows) in [0, 1, 2, 63, 64, 65, 66, 127, 128, 129, 130, 1000, 5000].into_iter().enumerate() {
+            for longest in [1, 3, 40, 700] {
+                for column in columns(rows, longest, seed as u64) {
+                    for from in [0, 1, 3, 64, 77].into_iter().filter(|from| *from <= rows) {
+                        let slice = column.slice(from, rows - from);
+                        let told = told(&slice);
+                        let expected: Vec<bool> =
+                            (0..told.len()).map(|row| row == 0 || told[row] != told[row - 1]).collect();
+                        let found: Vec<bool> = turns(&slice).iter().collect();
+                        assert_eq!(found, expected, "{} {rows} {longest} {from}", column.data_type());
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn what_lies_beneath_a_null_is_not_looked_at() {
+        let nulls = arrow::buffer::NullBuffer::from(vec![false, false, true, true, false]);
+        let numbers = Int32Array::new(vec![1, 2, 2, 2, 2].into(), Some(nulls));
+        assert_eq!(turns(&numbers).iter().collect::<Vec<_>>(), [true, false, true, false, true]);
+    }
+
+    #[test]
+    fn of_a_type_that_is_rare_nothing_is_known() {
+        let texts = LargeStringArray::from(vec!["a", "a"]);
+        assert_eq!(turns(&texts).count_set_bits(), 2);
+    }
+
+    #[test]
+    fn runs_go_from_turn_to_turn() {
+        let numbers = Int32Array::from(vec![4, 4, 5, 6, 6, 6]);
+        assert_eq!(runs(&turns(&numbers)).collect::<Vec<_>>(), [(0, 2), (2, 3), (3, 6)]);
+        assert_eq!(runs(&turns(&numbers.slice(0, 0))).count(), 0);
+    }
+}
