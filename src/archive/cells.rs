@@ -222,6 +222,14 @@ pub(super) fn changes(rows: &RecordBatch) -> Vec<Change> {
         .collect()
 }
 
+/// Whether every row added its cell.
+pub(super) fn are_added(rows: &RecordBatch) -> bool {
+    let column = rows.column_by_name("change").expect("every table has the column").as_dictionary::<Int8Type>();
+    let is_added = |text: Option<&str>| text == Some(Change::Added.as_str());
+    let are_added: Vec<bool> = column.values().as_string::<i32>().iter().map(is_added).collect();
+    column.null_count() == 0 && column.keys().values().iter().all(|key| are_added[key.as_usize()])
+}
+
 fn cell_of(place: &Place) -> (u64, i64, u32) {
     (place.0, place.1, place.2)
 }

@@ -4,37 +4,38 @@ use std::ops::Range;
 use std::str::FromStr;
 
 use arrow::array::{Array, AsArray, DictionaryArray, RecordBatch};
-use arrow::datatypes::{Int8Type, Int32Type};
+use arrow::datatypes::Int8Type;
 
 use super::by_ticker::ticker;
 use crate::error::Reason;
 use crate::interface::{Endpoint, Period, Regime};
 use crate::tables::SeriesKey;
+use crate::turns::{runs, turns};
 
 /// Each stretch of rows of one series.
 pub(super) fn ranges(rows: &RecordBatch) -> Result<Vec<(SeriesKey, Range<usize>)>, Reason> {
     let periods = Spelled::<Period>::of(rows, "period");
     let regimes = Spelled::<Regime>::of(rows, "regime");
     let sources = Spelled::<Endpoint>::of(rows, "source");
-    let tickers = rows.column(0).as_dictionary::<Int32Type>().keys().values();
+    let named = ["ticker", "period", "regime", "source"].into_iter().filter_map(|name| rows.column_by_name(name));
+    let turns = named.map(|column| turns(column)).reduce(|one, other| &one | &other);
+    let turns = turns.ok_or("the rows name no series")?;
     let mut ranges: Vec<(SeriesKey, Range<usize>)> = Vec::new();
-    for row in 0..rows.num_rows() {
-        let (period, regime) = (periods.get(row)?, regimes.get(row)?);
-        let source = sources.get(row)?.ok_or("a row has no source")?;
-        if let Some((key, range)) = ranges.last_mut() {
-            let is_same = (key.period, key.regime, key.source) == (period, regime, source);
-            // Codes of one batch may stand twice for one name, but not two names for one code.
-            if is_same && (tickers[row] == tickers[row - 1] || key.ticker.as_str() == ticker(rows, row)) {
-                range.end = row + 1;
+    for (start, end) in runs(&turns) {
+        let (period, regime) = (periods.get(start)?, regimes.get(start)?);
+        let source = sources.get(start)?.ok_or("a row has no source")?;
+        let symbol = ticker(rows, start);
+        let last = ranges.last_mut().filter(|(last, _)| last.ticker.as_str() == symbol);
+        let ticker = match last {
+            // One name may stand under two codes.
+            Some((last, range)) if (last.period, last.regime, last.source) == (period, regime, source) => {
+                range.end = end;
                 continue;
             }
-        }
-        let symbol = ticker(rows, row);
-        let ticker = match ranges.last() {
-            Some((last, _)) if last.ticker.as_str() == symbol => last.ticker.clone(),
-            _ => symbol.parse().map_err(|_| format!("`{symbol}` is no ticker"))?,
+            Some((last, _)) => last.ticker.clone(),
+            None => symbol.parse().map_err(|_| format!("`{symbol}` is no ticker"))?,
         };
-        ranges.push((SeriesKey { ticker, period, regime, source }, row..row + 1));
+        ranges.push((SeriesKey { ticker, period, regime, source }, start..end));
     }
     Ok(ranges)
 }

@@ -10,13 +10,14 @@ use arrow::array::{
     Array, ArrayRef, AsArray, BooleanArray, Int32Array, RecordBatch, TimestampMicrosecondArray, UInt32Array,
     new_null_array,
 };
+use arrow::buffer::{BooleanBuffer, NullBuffer};
 use arrow::compute::{concat_batches, filter_record_batch, take, take_record_batch};
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef, TimestampMicrosecondType};
 use arrow::error::ArrowError;
 use chrono::{DateTime, TimeDelta, Utc};
 
 use super::REJECTS;
-use super::cells::{Cells, Known, changes, observed};
+use super::cells::{Cells, Known, are_added, observed};
 use super::index::{Archive, SealedRun};
 use super::keys;
 use super::listings::LISTINGS;
@@ -25,7 +26,7 @@ use super::merged::Merged;
 use crate::error::{Error, Result};
 use crate::interface::{Endpoint, Sector, Ticker};
 use crate::plan::{Filter, Vintage};
-use crate::tables::{Change, SeriesKey, Slab, Table, instant};
+use crate::tables::{SeriesKey, Slab, Table, instant};
 use crate::time::to_record;
 use crate::trace::work;
 
@@ -218,9 +219,9 @@ impl View {
         if let [only] = observed
             && self.is_plain(table, only)
         {
-            let rows: Vec<u32> = (0..only.num_rows() as u32).collect();
-            let known = rows.iter().map(|&row| Known { first: row, latest: Some(row), revisions: 0 }).collect();
-            return shown(table, only, known, asked).map_err(failed);
+            let revisions = Arc::new(Int32Array::from(vec![0; only.num_rows()]));
+            return cells_of(table, only, Arc::clone(only.column(only.num_columns() - 1)), revisions, asked)
+                .map_err(failed);
         }
         let cells = Cells::of(table, observed).map_err(failed)?;
         let known = cells.known(self.as_of.timestamp_micros()).collect();
@@ -233,9 +234,7 @@ impl View {
         let has_rows = |run: &&SealedRun| run.seal().rows(&table.file()) > 0;
         let mut runs = self.begun().filter(has_rows);
         let (Some(run), None) = (runs.next(), runs.next()) else { return false };
-        run.seal().sealed_at <= self.as_of
-            && run.seal().replaces.is_empty()
-            && changes(rows).iter().all(|change| *change == Change::Added)
+        run.seal().sealed_at <= self.as_of && run.seal().replaces.is_empty() && are_added(rows)
     }
 
     /// What some runs said of cells, and from when to when.
@@ -275,16 +274,24 @@ fn shown(table: Table, rows: &RecordBatch, mut known: Vec<Known>, asked: Asked) 
         if is_whole { rows.clone() } else { take_record_batch(rows, &known.iter().map(row).collect::<UInt32Array>())? };
     let first: UInt32Array = known.iter().map(|known| known.first).collect();
     let first = take(observed(rows), &first, None)?;
+    let revisions = Arc::new(known.iter().map(|known| known.revisions as i32).collect::<Int32Array>());
+    cells_of(table, &taken, first, revisions, asked)
+}
+
+/// Cells out of the observation that is taken of each, with the instant of the first one and the number of those after it.
+fn cells_of(
+    table: Table,
+    taken: &RecordBatch,
+    first: ArrayRef,
+    revisions: ArrayRef,
+    asked: Asked,
+) -> Result<RecordBatch, ArrowError> {
     let backfilled = match taken.column_by_name("date") {
         Some(dates) => backfilled(dates.as_primitive(), first.as_primitive(), asked.live_within),
-        None => BooleanArray::new_null(known.len()),
+        None => BooleanArray::new_null(taken.num_rows()),
     };
-    let own = taken.num_columns() - 2;
-    let mut columns: Vec<ArrayRef> = taken.columns()[..own].to_vec();
-    columns.push(first);
-    columns.push(Arc::clone(taken.column(own + 1)));
-    columns.push(Arc::new(known.iter().map(|known| known.revisions as i32).collect::<Int32Array>()));
-    columns.push(Arc::new(backfilled));
+    let (own, rest) = taken.columns().split_at(taken.num_columns() - 2);
+    let columns = [own, &[first, Arc::clone(&rest[1]), revisions, Arc::new(backfilled)]].concat();
     RecordBatch::try_new(View::schema(table), columns)
 }
 
@@ -295,8 +302,9 @@ fn backfilled(
     live_within: TimeDelta,
 ) -> BooleanArray {
     let tolerance = live_within.num_microseconds().unwrap_or(i64::MAX);
-    let late = |(date, first): (Option<i64>, Option<i64>)| Some(first? > date?.saturating_add(tolerance));
-    dates.iter().zip(first.iter()).map(late).collect()
+    let is_late = |row: usize| first.value(row) > dates.value(row).saturating_add(tolerance);
+    let late = BooleanBuffer::collect_bool(dates.len(), is_late);
+    BooleanArray::new(late, NullBuffer::union(dates.nulls(), first.nulls()))
 }
 
 /// The signals of some series that have a date.

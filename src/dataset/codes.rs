@@ -100,6 +100,8 @@ pub(super) struct Signals {
     pub(super) confidences: Vec<f64>,
     /// Where each one comes from, as far as that is asked for.
     pub(super) lineage: Vec<(Column, Numbers)>,
+    /// The ticker and day of each, in one number.
+    pub(super) cells: Vec<i64>,
 }
 
 /// A column of numbers.
@@ -123,6 +125,7 @@ impl Signals {
             signals: ranks::<Signal>(column(batch, "signal")),
             confidences: column(batch, "confidence").as_primitive::<Float64Type>().values().to_vec(),
             lineage: lineage.collect(),
+            cells: Vec::new(),
         };
         if plan.dates != NaiveRule::Utc && offsets.null_count() < offsets.len() {
             signals.drop_repeated();
@@ -133,6 +136,8 @@ impl Signals {
             let is_taken = |date: i64| from.is_none_or(|from| date >= from) && to.is_none_or(|to| date < to);
             signals.keep(&signals.dates.iter().map(|&date| is_taken(date)).collect::<Vec<_>>());
         }
+        let places = signals.tickers.iter().zip(&signals.dates);
+        signals.cells = places.map(|(&ticker, &date)| cell((ticker, day(date)))).collect();
         signals
     }
 
@@ -163,17 +168,12 @@ impl Signals {
         }
     }
 
-    /// The ticker and day of each row.
-    pub(super) fn cells(&self) -> impl Iterator<Item = (i32, Day)> {
-        self.tickers.iter().zip(&self.dates).map(|(&ticker, &date)| (ticker, day(date)))
-    }
-
     /// Every ticker and day that has a signal, once, in order.
     pub(super) fn keys(&self) -> Vec<(i32, Day)> {
         let mut keys: Vec<i64> = Vec::new();
         let (mut place, mut missing) = (0, Vec::new());
         let mut last = i64::MIN;
-        for cell in self.cells().map(cell) {
+        for &cell in &self.cells {
             // A series goes forward in time. Most have the days of the one before them.
             if cell < last {
                 if !missing.is_empty() {
@@ -224,14 +224,18 @@ fn ranks<T: Ranked>(column: &ArrayRef) -> Vec<i32> {
     })
 }
 
-/// Each row's code, found once for each entry of the dictionary.
+/// Each row's code, found once for each entry of the dictionary, in the order in which the rows have them.
 pub(super) fn decoded<K: ArrowDictionaryKeyType>(column: &ArrayRef, mut code: impl FnMut(&str) -> i32) -> Vec<i32> {
     let dictionary = column.as_dictionary::<K>();
     let names = dictionary.values().as_string::<i32>();
+    let keys = dictionary.keys().values();
     let mut codes: Vec<Option<i32>> = vec![None; names.len()];
-    let of_key = |key: &K::Native| {
-        let place = key.as_usize();
-        *codes[place].get_or_insert_with(|| code(names.value(place)))
-    };
-    dictionary.keys().values().iter().map(of_key).collect()
+    for place in keys.iter().map(|key| key.as_usize()) {
+        if codes[place].is_none() {
+            codes[place] = Some(code(names.value(place)));
+        }
+    }
+    // Entries that no row has may mean nothing: a reader may put some there.
+    let codes: Vec<i32> = codes.into_iter().map(Option::unwrap_or_default).collect();
+    keys.iter().map(|key| codes[key.as_usize()]).collect()
 }

@@ -2,7 +2,7 @@
 
 use polars::prelude::{Column as Series, DataFrame, IdxCa, IntoColumn, NamedFrom, Series as PolarsSeries};
 
-use super::codes::{MICROS_PER_DAY, Numbers, Signals, cell, day};
+use super::codes::{MICROS_PER_DAY, Numbers, Signals, cell};
 use super::failed;
 use super::features::Features;
 use super::order::{Order, real, signed};
@@ -11,8 +11,8 @@ use crate::plan::{Column, DatasetPlan};
 
 /// The rows of a slab with their features, in the order of the plan.
 pub(super) fn joined(signals: Signals, features: Features, plan: &DatasetPlan) -> Result<DataFrame> {
-    let order = order(&signals, plan);
-    let places = if features.columns.is_empty() { Vec::new() } else { places(&signals, &features)? };
+    let places = places(&signals, &features)?;
+    let order = order(&signals, &places, plan);
     let taken = IdxCa::from_vec("row".into(), order);
     let own = frame(columns(signals))?.take(&taken).map_err(failed)?;
     if features.columns.is_empty() {
@@ -38,20 +38,25 @@ fn places(signals: &Signals, features: &Features) -> Result<Vec<u32>> {
         let is_found = keys.get(place).is_some_and(|&key| cell(key) == wanted);
         is_found.then_some(place as u32).ok_or_else(|| Error::Join { source: Reason::from("a signal has no features") })
     };
-    signals.cells().map(cell).map(of_signal).collect()
+    signals.cells.iter().copied().map(of_signal).collect()
 }
 
 /// The rows in the order of the plan.
-fn order(signals: &Signals, plan: &DatasetPlan) -> Vec<u32> {
+fn order(signals: &Signals, places: &[u32], plan: &DatasetPlan) -> Vec<u32> {
     let mut order = Order::of(signals.dates.len());
     let codes = |codes: &[i32]| codes.iter().map(|&code| code as u64).collect::<Vec<_>>();
-    for column in plan.sort.iter().rev() {
+    let mut columns = plan.sort.iter().rev().peekable();
+    while let Some(column) = columns.next() {
         match column {
             Column::Ticker => order.before(signals.tickers.iter().map(|&code| code as u64)),
             Column::Date => {
-                // Most dates are whole days: these are few numbers.
+                // Most dates are whole days.
                 order.before(signals.dates.iter().map(|&date| date.rem_euclid(MICROS_PER_DAY) as u64));
-                order.before(signals.dates.iter().map(|&date| signed(day(date).into())));
+                // The cells of tickers and days are in order already, so their places are that of both, in few numbers.
+                match columns.next_if_eq(&&Column::Ticker) {
+                    Some(_) => order.before(places.iter().map(|&place| u64::from(place))),
+                    None => order.before(signals.cells.iter().map(|&cell| cell as u32 as u64)),
+                }
             }
             Column::Period => order.before(signals.periods.iter().map(|&code| code as u64)),
             Column::Regime => order.before(signals.regimes.iter().map(|&code| code as u64)),

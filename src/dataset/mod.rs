@@ -94,7 +94,7 @@ fn of_slab(slab: &Slab, plan: &DatasetPlan, calendar: &Calendar) -> Result<Recor
     let signals = Signals::of(&slab.signals, plan, &mut tickers);
     let news = News::of(slab, plan, &mut tickers);
     let features = features::of(signals.keys(), &news, plan, calendar);
-    shape::rows(&join::joined(signals, features, plan)?, plan, &tickers)
+    shape::rows(join::joined(signals, features, plan)?, plan, &tickers)
 }
 
 fn failed(error: PolarsError) -> Error {
