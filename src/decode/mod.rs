@@ -13,8 +13,8 @@
 //! byte. Nothing is guessed, and nothing of a body goes unmentioned.
 //!
 //! `scan` finds the pieces, `batch` holds them within bounds, `stream` makes batches of a body. `history`, `latest`,
-//! `articles`, `summary` and `listing` are the forms of answers. `entry` and `number` are fast ways of what `record`
-//! does exactly; `harness` proves that they agree.
+//! `articles`, `summary` and `listing` are the forms of answers. `entry`, `form` and `number` are fast ways of
+//! what `record` does exactly; `harness` proves that they agree.
 
 mod articles;
 mod batch;
@@ -22,6 +22,7 @@ mod clip;
 mod cursor;
 mod date;
 mod entry;
+mod form;
 #[doc(hidden)]
 pub mod harness;
 mod history;
