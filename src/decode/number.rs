@@ -142,6 +142,10 @@ mod tests {
         }
         assert_eq!(read("-0").map(f64::to_bits), Some((-0.0_f64).to_bits()), "the sign of zero is kept");
         assert_eq!(read_first(b"0.25,"), Some((0.25, 4)));
+        assert_eq!(read_first(b"0.25e1,      "), Some((2.5, 6)));
+        assert_eq!(read_first(b"0.25E,       "), None);
+        assert_eq!(read_first(b"0.,          "), None);
+        assert_eq!(read_first(b"0.25\xb9        "), Some((0.25, 4)), "what only looks like a digit is none");
     }
 
     #[test]
@@ -166,6 +170,8 @@ mod tests {
         for text in texts {
             let nearest: f64 = text.parse().unwrap();
             assert_eq!(read(&text).map(f64::to_bits), Some(nearest.to_bits()), "{text}");
+            let followed = format!("{text},\"signal\"");
+            assert_eq!(read_first(followed.as_bytes()), Some((nearest, text.len())), "{text}");
         }
     }
 }
