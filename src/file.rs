@@ -233,11 +233,6 @@ impl<W: Write> Described<W> {
         FileRecord { name: name.to_owned(), rows, bytes: self.bytes, sha256 }
     }
 
-    /// Where it is written, and the SHA-256 of what was.
-    pub fn into_parts(self) -> (W, String) {
-        (self.inner, hex(&self.hasher.finalize()))
-    }
-
     fn add(&mut self, bytes: &[u8]) {
         self.hasher.update(bytes);
         self.bytes += bytes.len() as u64;

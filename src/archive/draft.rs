@@ -1,7 +1,6 @@
 //! An answer while it is being written down.
 
 use std::collections::BTreeMap;
-use std::io::BufWriter;
 use std::sync::Arc;
 
 use arrow::array::RecordBatch;
@@ -11,14 +10,14 @@ use arrow::ipc::writer::FileWriter;
 use super::answer::{AnswerRecord, Rows};
 use super::lanes::{Lane, Lanes};
 use crate::error::Result;
-use crate::file::{self, Described};
+use crate::file;
 use crate::interface::{Endpoint, Ticker};
 use crate::tables::{Drift, Reject, RequestRecord, Series, SeriesKey};
 
 /// What one answer says, on its way to the disk. Dropped before it is committed, it leaves nothing.
 pub struct Draft {
     lanes: Arc<Lanes>,
-    writers: BTreeMap<Rows, FileWriter<BufWriter<Described<Lane>>>>,
+    writers: BTreeMap<Rows, FileWriter<Lane>>,
     series: Vec<SeriesKey>,
     drift: Vec<Drift>,
     unusual: u64,
@@ -84,16 +83,15 @@ impl Draft {
 
     /// Completes the rows.
     ///
-    /// Nothing waits for the disk here: what a machine lost that lost its power is told by the digests, and asked for
-    /// again. The sealed run is what must be durable.
+    /// Nothing waits for the disk here: what a machine lost that lost its power is told by the checksums, and asked
+    /// for again. The sealed run is what must be durable.
     pub(super) fn complete(self, request: RequestRecord) -> Result<AnswerRecord> {
         let mut rows = BTreeMap::new();
         for (kind, writer) in self.writers {
-            let path = writer.get_ref().get_ref().inner().path();
+            let path = writer.get_ref().path();
             let failed = |error: ArrowError| file::encoding_failed(&path, error.into());
-            let written = writer.into_inner().map_err(failed)?;
-            let (lane, sha256) = written.into_inner().map_err(|error| failed(error.into_error().into()))?.into_parts();
-            rows.insert(kind, lane.keep(sha256));
+            let lane = writer.into_inner().map_err(failed)?;
+            rows.insert(kind, lane.keep().map_err(|error| failed(error.into()))?);
         }
         Ok(AnswerRecord { request, series: self.series, rows, drift: self.drift, unusual: self.unusual })
     }
@@ -103,12 +101,12 @@ impl Draft {
         if !self.writers.contains_key(&rows) {
             let lane = Lanes::take(&self.lanes)?;
             let path = lane.path();
-            let writer = FileWriter::try_new_buffered(Described::new(lane), &batch.schema());
+            let writer = FileWriter::try_new(lane, &batch.schema());
             let writer = writer.map_err(|error| file::encoding_failed(&path, error.into()))?;
             self.writers.insert(rows, writer);
         }
         let writer = self.writers.get_mut(&rows).expect("it was put there");
         let written = writer.write(batch);
-        written.map_err(|error| failed(writer.get_ref().get_ref().inner(), error))
+        written.map_err(|error| failed(writer.get_ref(), error))
     }
 }

@@ -2,16 +2,23 @@
 //!
 //! A file for each answer would be thousands to make and to remove. An answer has a lane for itself while it is written
 //! down, and then the next one has it. What was not kept is cut off.
+//!
+//! A checksum tells what a machine lost that lost its power. It need not be a strong one: nobody but this house writes
+//! here, and what is read after all is sealed with digests.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use crc32fast::Hasher;
 use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, Result};
-use crate::file::{self, Described};
+use crate::file;
+
+/// How much is written at once: what is handed over series by series is many times as many small pieces.
+const PORTION: usize = 128 << 10;
 
 /// The lanes of a run.
 #[derive(Debug)]
@@ -33,6 +40,8 @@ struct Open {
     name: String,
     file: File,
     end: u64,
+    /// What is not written yet; kept for the next answer.
+    waiting: Vec<u8>,
 }
 
 /// A lane that is written to. It is free again when the value goes.
@@ -42,6 +51,7 @@ pub(super) struct Lane {
     /// Always there, until the value goes.
     open: Option<Open>,
     from: u64,
+    checksum: Hasher,
     is_kept: bool,
 }
 
@@ -54,8 +64,8 @@ pub struct Stretch {
     from: u64,
     /// Its length.
     bytes: u64,
-    /// Its SHA-256.
-    sha256: String,
+    /// Its CRC-32.
+    crc32: u32,
 }
 
 impl Lanes {
@@ -71,7 +81,8 @@ impl Lanes {
             Some(open) => open,
             None => lanes.create(&mut state.tried)?,
         };
-        Ok(Lane { lanes: Arc::clone(lanes), from: open.end, open: Some(open), is_kept: false })
+        let (lanes, from, checksum) = (Arc::clone(lanes), open.end, Hasher::new());
+        Ok(Lane { lanes, from, open: Some(open), checksum, is_kept: false })
     }
 
     /// A file under the next name that is free: a run that is gone on with has some already.
@@ -81,7 +92,7 @@ impl Lanes {
             *tried += 1;
             let path = self.folder.join(&name);
             match OpenOptions::new().append(true).create_new(true).open(&path) {
-                Ok(file) => return Ok(Open { name, file, end: 0 }),
+                Ok(file) => return Ok(Open { name, file, end: 0, waiting: Vec::with_capacity(PORTION) }),
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
                 Err(source) => return Err(Error::Write { path, source }),
             }
@@ -95,24 +106,57 @@ impl Lane {
         self.lanes.folder.join(self.open.as_ref().map_or("", |open| &open.name))
     }
 
-    /// Keeps what was written, which has this digest.
-    pub(super) fn keep(mut self, sha256: String) -> Stretch {
+    /// Keeps what was written.
+    ///
+    /// # Errors
+    ///
+    /// When the last of it cannot be written.
+    pub(super) fn keep(mut self) -> io::Result<Stretch> {
+        self.flush()?;
         self.is_kept = true;
-        let open = self.open.as_ref().expect("it is there until the value goes");
-        Stretch { file: open.name.clone(), from: self.from, bytes: open.end - self.from, sha256 }
+        let open = self.open();
+        let (file, end) = (open.name.clone(), open.end);
+        Ok(Stretch { file, from: self.from, bytes: end - self.from, crc32: self.checksum.clone().finalize() })
+    }
+
+    fn open(&mut self) -> &mut Open {
+        self.open.as_mut().expect("it is there until the value goes")
+    }
+}
+
+impl Open {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
+        self.file.write_all(bytes)?;
+        self.end += bytes.len() as u64;
+        Ok(())
+    }
+
+    fn write_waiting(&mut self) -> io::Result<()> {
+        let waiting = std::mem::take(&mut self.waiting);
+        let written = self.write(&waiting);
+        self.waiting = waiting;
+        self.waiting.clear();
+        written
     }
 }
 
 impl Write for Lane {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        let open = self.open.as_mut().expect("it is there until the value goes");
-        let count = open.file.write(bytes)?;
-        open.end += count as u64;
-        Ok(count)
+        self.checksum.update(bytes);
+        let open = self.open();
+        if open.waiting.len() + bytes.len() > PORTION {
+            open.write_waiting()?;
+        }
+        if bytes.len() < PORTION {
+            open.waiting.extend_from_slice(bytes);
+        } else {
+            open.write(bytes)?;
+        }
+        Ok(bytes.len())
     }
 
     fn flush(&mut self) -> io::Result<()> {
-        Ok(())
+        self.open().write_waiting()
     }
 }
 
@@ -124,6 +168,7 @@ impl Drop for Lane {
             if open.file.set_len(self.from).is_err() {
                 return;
             }
+            open.waiting.clear();
             open.end = self.from;
         }
         self.lanes.state.lock().unwrap_or_else(PoisonError::into_inner).free.push(open);
@@ -143,10 +188,19 @@ impl Stretch {
 
     /// Makes sure that it is what was written.
     pub(super) fn check(&self, folder: &Path) -> Result<()> {
-        let mut found = Described::new(io::sink());
-        let read = io::copy(&mut self.open(folder)?, &mut found);
-        let read = read.map_err(|source| Error::Read { path: self.path(folder), source })?;
-        if read == self.bytes && found.into_parts().1 == self.sha256 {
+        let failed = |source| Error::Read { path: self.path(folder), source };
+        let (mut section, mut portion) = (self.open(folder)?, vec![0; PORTION]);
+        let (mut read, mut checksum) = (0, Hasher::new());
+        loop {
+            match section.read(&mut portion).map_err(failed)? {
+                0 => break,
+                count => {
+                    checksum.update(&portion[..count]);
+                    read += count as u64;
+                }
+            }
+        }
+        if read == self.bytes && checksum.finalize() == self.crc32 {
             return Ok(());
         }
         Err(Error::Damaged { path: self.path(folder), source: "it is not what was written".into() })
@@ -196,8 +250,7 @@ mod tests {
 
     use tempfile::tempdir;
 
-    use super::Lanes;
-    use crate::file;
+    use super::{Lanes, PORTION};
 
     #[test]
     fn answers_share_a_file_and_what_is_not_kept_is_cut_off() {
@@ -208,14 +261,15 @@ mod tests {
             lane.write_all(text.as_bytes()).unwrap();
             lane
         };
-        let first = write("first").keep(file::digest(b"first"));
+        let first = write("first").keep().unwrap();
         drop(write("given up"));
         let (second, third) = (write("second"), write("third"));
-        let (second, third) = (second.keep(file::digest(b"second")), third.keep(file::digest(b"other")));
+        let (second, third) = (second.keep().unwrap(), third.keep().unwrap());
         assert_eq!(std::fs::read(folder.path().join("0.answers")).unwrap(), b"firstsecond");
         assert_eq!(std::fs::read(folder.path().join("1.answers")).unwrap(), b"third");
         first.check(folder.path()).unwrap();
         second.check(folder.path()).unwrap();
+        std::fs::write(folder.path().join("1.answers"), b"thirt").unwrap();
         assert!(third.check(folder.path()).unwrap_err().to_string().contains("1.answers"));
         let mut section = second.open(folder.path()).unwrap();
         let mut text = String::new();
@@ -225,9 +279,17 @@ mod tests {
         section.read_to_string(&mut text).unwrap();
         assert_eq!(text, "ondecond");
 
+        // What waits to be written belongs to the answer that is given up, and goes with it.
+        let long = "long".repeat(PORTION);
+        drop(write(&long[..PORTION + 1]));
+        let long = write(&long).keep().unwrap();
+        long.check(folder.path()).unwrap();
+
         // Another process goes on in files of its own.
         let lanes = Arc::new(Lanes::of(folder.path().to_owned()));
-        Lanes::take(&lanes).unwrap().write_all(b"later").unwrap();
+        let mut lane = Lanes::take(&lanes).unwrap();
+        lane.write_all(b"later").unwrap();
+        lane.flush().unwrap();
         assert!(folder.path().join("2.answers").exists());
     }
 }

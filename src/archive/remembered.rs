@@ -200,17 +200,11 @@ impl Layer {
     ) -> Result<(Option<Quarter>, Bucket, BTreeSet<Name>)> {
         let quarters = rows.column(4).as_primitive::<Date32Type>();
         let digests = rows.column(6).as_fixed_size_binary();
-        let texts = |column: usize| {
-            let lists = rows.column(column).as_list::<i32>();
-            lists.is_valid(row).then(|| lists.value(row))
-        };
         let mut runs = BTreeSet::new();
-        for name in texts(7).iter().flat_map(|list| list.as_string::<i32>().iter().flatten()) {
+        for name in texts(rows, 7, row) {
             runs.insert(names.of_run(name)?);
         }
-        let requests = texts(8);
-        let requests = requests.iter().flat_map(|list| list.as_string::<i32>().iter().flatten());
-        let requests = requests.map(|name| names.name(name)).collect();
+        let requests = texts(rows, 8, row).map(|name| names.name(name)).collect();
         let digest =
             digests.is_valid(row).then(|| *digests.value(row).first_chunk().expect("the column is 16 bytes wide"));
         let count = rows.column(5).as_primitive::<Int64Type>().value(row) as u64;
@@ -219,21 +213,37 @@ impl Layer {
     }
 }
 
+/// The texts of a list in a row; none where there is no list.
+fn texts(rows: &RecordBatch, column: usize, row: usize) -> impl Iterator<Item = &str> {
+    let lists = rows.column(column).as_list::<i32>();
+    let (texts, ends) = (lists.values().as_string::<i32>(), lists.value_offsets());
+    let places = if lists.is_valid(row) { ends[row]..ends[row + 1] } else { 0..0 };
+    places.map(|place| texts.value(place as usize))
+}
+
 /// Names, each of which is kept once.
 pub(super) struct Names<'a> {
     archive: &'a Archive,
     known: BTreeSet<Name>,
+    /// The run that was named last, and the one that its rows are in now: those of the next row, mostly.
+    last: Option<(String, Name)>,
 }
 
 impl<'a> Names<'a> {
     pub(super) fn of(archive: &'a Archive) -> Self {
-        Self { archive, known: BTreeSet::new() }
+        Self { archive, known: BTreeSet::new(), last: None }
     }
 
     /// The run that the rows of a run are in now: one that was compacted is in another one.
     fn of_run(&mut self, name: &str) -> Result<Name> {
-        let now = self.archive.runs()[self.archive.place(name)?].name();
-        Ok(self.name(now))
+        if let Some((last, now)) = &self.last
+            && last == name
+        {
+            return Ok(Arc::clone(now));
+        }
+        let now = self.name(self.archive.runs()[self.archive.place(name)?].name());
+        self.last = Some((name.to_owned(), Arc::clone(&now)));
+        Ok(now)
     }
 
     fn name(&mut self, name: &str) -> Name {

@@ -5,7 +5,8 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fs;
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, mpsc};
+use std::thread;
 
 use arrow::array::{ArrayRef, RecordBatch, TimestampMicrosecondArray};
 use arrow::error::ArrowError;
@@ -26,7 +27,7 @@ use super::{REJECTS, REQUESTS};
 use crate::error::{Error, Result};
 use crate::file::{self, FileRecord};
 use crate::interface::Ticker;
-use crate::tables::{Change, Reject, RequestRecord, SeriesKey, Table};
+use crate::tables::{Change, Changes, Reject, RequestRecord, SeriesKey, Table};
 use crate::trace::work;
 
 /// How many series are settled at a time, at least, but for the last.
@@ -49,10 +50,9 @@ pub(super) fn seal(
     let before = Archive::open(archive)?;
     let heads = before.heads();
     let base = base(&before, &heads)?;
-    let mut settling = Settling::begin(&before, &heads, &folder, base.is_some())?;
     let mut spool = Spool::of(answers, origin.run.as_str().into());
-    settling.settle(&mut spool)?;
-    let (mut files, changes) = settling.finish()?;
+    let extent = if base.is_some() { Extent::Changed } else { Extent::Whole };
+    let (mut files, changes) = settle(&before, &heads, &folder, extent, &mut spool)?;
     files.push(write_rejects(&folder.join(REJECTS), answers, &spool.repeated)?);
     files.push(write_requests(&folder.join(REQUESTS), answers)?);
     let mut drift = Vec::new();
@@ -92,55 +92,74 @@ fn base(archive: &Archive, heads: &[&SealedRun]) -> Result<Option<String>> {
 /// The requests that were answered, and when.
 type Answered = HashMap<Name, DateTime<Utc>>;
 
-/// A run whose series are being settled.
-struct Settling<'a> {
-    remembered: Remembered<'a>,
-    past: Past<'a>,
+/// Settles every series, and writes down what became of it in the files of a folder. The next tickers are read and
+/// compared while the last are written.
+fn settle<'a>(
+    archive: &'a Archive,
+    heads: &[&SealedRun],
+    folder: &Path,
     extent: Extent,
-    tables: Tables,
-    series: Rowfile,
-    listings: Rowfile,
-    counts: Counts,
+    spool: &mut Spool<'a>,
+) -> Result<(Vec<FileRecord>, Counts)> {
+    let answered: Answered = spool.answered().collect();
+    let mut settling = Settling { remembered: Remembered::open(archive, heads)?, past: Past::of(archive), spool };
+    let mut writing = Writing::begin(folder, extent, &answered)?;
+    thread::scope(|scope| {
+        // Each end waits for the other: at most one group is ready while another is written.
+        let (ready, groups) = mpsc::sync_channel(0);
+        // Nobody receives any more once a group could not be written.
+        scope.spawn(move || settling.settle(|group| ready.send(group).is_ok()));
+        groups.into_iter().try_for_each(|group| writing.write(group?))
+    })?;
+    writing.finish()
 }
 
-impl<'a> Settling<'a> {
-    fn begin(archive: &'a Archive, heads: &[&SealedRun], folder: &Path, has_base: bool) -> Result<Self> {
-        Ok(Self {
-            remembered: Remembered::open(archive, heads)?,
-            past: Past::of(archive),
-            extent: if has_base { Extent::Changed } else { Extent::Whole },
-            tables: Tables::create(folder)?,
-            series: Rowfile::create(&folder.join(SERIES), remembered::schema(), 5)?,
-            listings: Rowfile::create(&folder.join(LISTINGS), listings::schema(), 4)?,
-            counts: Counts::default(),
-        })
-    }
+/// Some whole tickers whose series are settled.
+#[derive(Default)]
+struct Group {
+    /// What became of their cells, in order.
+    changes: Vec<Changes>,
+    /// What the next run must know of them, each with the requests whose answers listed it now.
+    series: Vec<(SeriesKey, Memory, BTreeSet<Name>)>,
+}
 
-    fn settle(&mut self, spool: &mut Spool<'_>) -> Result<()> {
-        let answered: Answered = spool.answered().collect();
-        let told = spool.told();
+/// Works out what the answers of a run changed.
+struct Settling<'a, 's> {
+    remembered: Remembered<'a>,
+    past: Past<'a>,
+    spool: &'s mut Spool<'a>,
+}
+
+impl Settling<'_, '_> {
+    /// Hands out the series of all tickers, until somebody has had enough or a group fails.
+    fn settle(&mut self, mut send: impl FnMut(Result<Group>) -> bool) {
+        let told = self.spool.told();
         let mut rest = &told[..];
         while !rest.is_empty() {
             let (some, others) = rest.split_at(whole_tickers(rest));
-            self.settle_some(spool, some, &answered)?;
+            let group = self.group(some);
+            let is_whole = group.is_ok();
+            if !send(group) || !is_whole {
+                return;
+            }
             rest = others;
         }
-        let known = self.remembered.until(None)?;
-        self.remember(known.into_iter().map(|(key, memory)| (key, memory, BTreeSet::new())).collect(), &answered)
+        let known = self.remembered.until(None);
+        send(known.map(|known| Group { series: unheard(known).collect(), changes: Vec::new() }));
     }
 
     /// Settles the series of some tickers, those that were answered and those that are only remembered.
-    fn settle_some(&mut self, spool: &mut Spool<'_>, told: &[Told], answered: &Answered) -> Result<()> {
+    fn group(&mut self, told: &[Told]) -> Result<Group> {
         let _work = work!("settle tickers");
         let mut known = self.remembered.until(told.last().map(|last| &last.key.ticker))?;
         let mut said = Vec::with_capacity(told.len());
-        let mut series: Vec<(SeriesKey, Memory, BTreeSet<Name>)> = Vec::with_capacity(told.len());
+        let mut group = Group::default();
         let reading = work!("read answers");
         for one in told {
             let memory = known.remove(&one.key).unwrap_or_else(Memory::empty);
-            match spool.said(one)? {
-                Some(rows) => said.push((spool.listing(one), rows, memory)),
-                None => series.push((one.key.clone(), memory, spool.listing(one))),
+            match self.spool.said(one)? {
+                Some(rows) => said.push((self.spool.listing(one), rows, memory)),
+                None => group.series.push((one.key.clone(), memory, self.spool.listing(one))),
             }
         }
         drop(reading);
@@ -158,17 +177,13 @@ impl<'a> Settling<'a> {
             let _work = work!("settle series");
             compared.into_par_iter().map(settle).collect::<Vec<_>>()
         };
-        let _work = work!("write changes");
         for (listing, key, settled) in settled {
             let Settled { changes, memory } = settled.map_err(|error| Error::Settle { source: error.into() })?;
-            for change in changes {
-                self.counts += counted(&change.kinds);
-                self.tables.write(change)?;
-            }
-            series.push((key, memory, listing));
+            group.changes.extend(changes);
+            group.series.push((key, memory, listing));
         }
-        series.extend(known.into_iter().map(|(key, memory)| (key, memory, BTreeSet::new())));
-        self.remember(series, answered)
+        group.series.extend(unheard(known));
+        Ok(group)
     }
 
     /// The old rows that are needed, by table and ticker.
@@ -186,14 +201,53 @@ impl<'a> Settling<'a> {
         };
         needed.into_iter().map(read).collect()
     }
+}
 
-    /// Writes down what the next run must know of some series, each with the requests whose answers listed it now.
-    fn remember(&mut self, mut series: Vec<(SeriesKey, Memory, BTreeSet<Name>)>, answered: &Answered) -> Result<()> {
+/// What is remembered of series that no answer lists.
+fn unheard(known: BTreeMap<SeriesKey, Memory>) -> impl Iterator<Item = (SeriesKey, Memory, BTreeSet<Name>)> {
+    known.into_iter().map(|(key, memory)| (key, memory, BTreeSet::new()))
+}
+
+/// The files of a run that is being sealed.
+struct Writing<'a> {
+    answered: &'a Answered,
+    extent: Extent,
+    tables: Tables,
+    series: Rowfile,
+    listings: Rowfile,
+    counts: Counts,
+}
+
+impl<'a> Writing<'a> {
+    fn begin(folder: &Path, extent: Extent, answered: &'a Answered) -> Result<Self> {
+        Ok(Self {
+            answered,
+            extent,
+            tables: Tables::create(folder)?,
+            series: Rowfile::create(&folder.join(SERIES), remembered::schema(), 5)?,
+            listings: Rowfile::create(&folder.join(LISTINGS), listings::schema(), 4)?,
+            counts: Counts::default(),
+        })
+    }
+
+    fn write(&mut self, group: Group) -> Result<()> {
+        {
+            let _work = work!("write changes");
+            for change in group.changes {
+                self.counts += counted(&change.kinds);
+                self.tables.write(change)?;
+            }
+        }
+        self.remember(group.series)
+    }
+
+    /// Writes down what the next run must know of some series.
+    fn remember(&mut self, mut series: Vec<(SeriesKey, Memory, BTreeSet<Name>)>) -> Result<()> {
         let _work = work!("remember series");
         series.sort_by(|one, other| one.0.cmp(&other.0));
         let mut listings = Vec::new();
         for (key, memory, listing) in &mut series {
-            listings.extend(memory.listed(key, std::mem::take(listing), answered));
+            listings.extend(memory.listed(key, std::mem::take(listing), self.answered));
         }
         for listing in &listings {
             match listing.change {

@@ -17,7 +17,7 @@ use arrow::row::{RowConverter, Rows, SortField};
 use chrono::{DateTime, Utc};
 
 use super::cells::{Cells, changes, rows_of};
-use super::fingerprint::fingerprint;
+use super::fingerprint::{Fingerprints, fingerprint};
 use super::quarter::{Quarter, Stretch, stretches};
 use super::remembered::{Bucket, Memory, Name};
 use crate::tables::{Change, Changes, SeriesKey, Table};
@@ -58,24 +58,26 @@ impl Said {
     pub(super) fn compare(self, mut memory: Memory) -> Compared {
         let (mut fresh, mut doubtful) = (Vec::new(), BTreeMap::new());
         let stretches = stretches(&self.rows);
+        let mut fingerprints = Fingerprints::of(&self.rows);
         for (quarter, range) in &stretches {
-            let rows = self.rows.slice(range.start, range.len());
-            let digest = || Some(fingerprint(&rows));
+            let mut digest = |rows: Range<usize>| Some(fingerprints.of_stretch(rows));
             let Some(bucket) = memory.buckets.get_mut(quarter).filter(|bucket| bucket.rows > 0) else {
                 fresh.push((*quarter, range.clone()));
-                memory.buckets.insert(*quarter, Bucket::of(&rows, &self.run));
+                let runs = BTreeSet::from([Arc::clone(&self.run)]);
+                let bucket = Bucket { rows: range.len() as u64, digest: digest(range.clone()), runs, is_changed: true };
+                memory.buckets.insert(*quarter, bucket);
                 continue;
             };
             let known = usize::try_from(bucket.rows).unwrap_or(usize::MAX);
-            if bucket.digest.is_some() && known == rows.num_rows() && bucket.digest == digest() {
+            if bucket.digest.is_some() && known == range.len() && bucket.digest == digest(range.clone()) {
                 continue;
             }
             if bucket.digest.is_some()
-                && known < rows.num_rows()
-                && bucket.digest == Some(fingerprint(&rows.slice(0, known)))
+                && known < range.len()
+                && bucket.digest == digest(range.start..range.start + known)
             {
                 fresh.push((*quarter, range.start + known..range.end));
-                bucket.refresh(&rows);
+                (bucket.rows, bucket.digest, bucket.is_changed) = (range.len() as u64, digest(range.clone()), true);
                 bucket.runs.insert(Arc::clone(&self.run));
                 continue;
             }
@@ -169,12 +171,6 @@ impl Compared {
 impl Bucket {
     fn empty() -> Self {
         Self { rows: 0, digest: Some(NOTHING), runs: BTreeSet::new(), is_changed: true }
-    }
-
-    fn of(rows: &RecordBatch, run: &Name) -> Self {
-        let mut bucket = Self { runs: BTreeSet::from([Arc::clone(run)]), ..Self::empty() };
-        bucket.refresh(rows);
-        bucket
     }
 
     /// What the rows are is known again.

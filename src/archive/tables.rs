@@ -2,13 +2,10 @@
 
 use std::path::Path;
 
-use super::rowfile::Rowfile;
+use super::rowfile::{ROW_GROUP_ROWS, Rowfile};
 use crate::error::Result;
 use crate::file::FileRecord;
 use crate::tables::{Changes, Table};
-
-/// How many rows are put together before they are handed to a file.
-const ROWS_AT_ONCE: usize = 1 << 16;
 
 /// A file for each table.
 pub(super) struct Tables {
@@ -44,10 +41,19 @@ impl Tables {
 }
 
 impl OneTable {
-    fn write(&mut self, changes: Changes) -> Result<()> {
-        self.rows += changes.kinds.len();
-        self.pending.push(changes);
-        if self.rows >= ROWS_AT_ONCE { self.flush() } else { Ok(()) }
+    /// Puts as many rows together as are written at once, so that they are copied no more than this once.
+    fn write(&mut self, mut changes: Changes) -> Result<()> {
+        while self.rows + changes.kinds.len() >= ROW_GROUP_ROWS {
+            let rest = changes.split_off(ROW_GROUP_ROWS - self.rows);
+            self.pending.push(changes);
+            self.flush()?;
+            changes = rest;
+        }
+        if !changes.kinds.is_empty() {
+            self.rows += changes.kinds.len();
+            self.pending.push(changes);
+        }
+        Ok(())
     }
 
     fn flush(&mut self) -> Result<()> {

@@ -84,6 +84,8 @@ struct Arriving {
 #[derive(Debug)]
 pub(super) struct Batch {
     bounds: Bounds,
+    /// It is full with so many bytes.
+    aim: usize,
     bytes: Vec<u8>,
     spans: Vec<Span>,
     arriving: Arriving,
@@ -91,12 +93,17 @@ pub(super) struct Batch {
 
 impl Batch {
     pub(super) fn new(bounds: Bounds) -> Self {
-        Self { bounds, bytes: Vec::new(), spans: Vec::new(), arriving: Arriving::default() }
+        Self { bounds, aim: bounds.batch_bytes, bytes: Vec::new(), spans: Vec::new(), arriving: Arriving::default() }
+    }
+
+    /// Makes it full with so many bytes, within its bounds.
+    pub(super) fn aim_at(&mut self, bytes: usize) {
+        self.aim = bytes.min(self.bounds.batch_bytes);
     }
 
     pub(super) fn is_full(&self) -> bool {
         let whole = self.spans.last().map_or(0, |last| last.value.end);
-        whole >= self.bounds.batch_bytes || self.spans.len() >= self.bounds.batch_pieces
+        whole >= self.aim || self.spans.len() >= self.bounds.batch_pieces
     }
 
     /// The memory that it takes for the text of its pieces.
@@ -210,7 +217,7 @@ impl<'a> Piece<'a> {
             }
             Some(Flaw::LongValue) => Err(format!("the value is longer than {piece} bytes; it begins at byte {offset}")),
             Some(Flaw::Deep) => Err(format!("nested more than {depth} levels deep")),
-            None => std::str::from_utf8(self.value).map_err(|fault| {
+            None => simdutf8::compat::from_utf8(self.value).map_err(|fault| {
                 let byte = self.value.get(fault.valid_up_to()).copied().unwrap_or_default();
                 format!("not UTF-8: `0x{byte:02x}` at byte {}", offset + fault.valid_up_to() as u64)
             }),

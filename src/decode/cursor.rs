@@ -26,6 +26,12 @@ impl Members {
     pub(super) fn count(self) -> usize {
         self.count
     }
+
+    /// Counts a member that was read in another way, with what stands before it.
+    #[inline]
+    pub(super) fn add(&mut self) {
+        self.count += 1;
+    }
 }
 
 impl<'a> Cursor<'a> {
@@ -55,6 +61,11 @@ impl<'a> Cursor<'a> {
     #[inline]
     pub(super) fn rest(&self) -> &'a [u8] {
         &self.text.as_bytes()[self.at..]
+    }
+
+    /// What was read since a byte of the text.
+    pub(super) fn since(&self, at: usize) -> &'a str {
+        &self.text[at..self.at]
     }
 
     #[inline]

@@ -45,17 +45,50 @@ pub(super) fn read_bytes(text: &[u8]) -> Option<Date> {
 /// The midnight at which a calendar date begins.
 #[inline]
 fn parse_date(text: &[u8; 10]) -> Option<i64> {
-    let &[y1, y2, y3, y4, b'-', m1, m2, b'-', d1, d2] = text else { return None };
-    let year = number(y1, y2)? * 100 + number(y3, y4)?;
-    let (month, day) = (number(m1, m2)?, number(d1, d2)?);
-    let is_leap = year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
-    let days = match month {
-        2 => 28 + i64::from(is_leap),
-        4 | 6 | 9 | 11 => 30,
-        1..=12 => 31,
-        _ => return None,
-    };
-    (1..=days).contains(&day).then(|| days_since_1970(year, month, day) * DAY)
+    let (month, day) = text.split_first_chunk()?;
+    Month::of(*month)?.midnight(*day.first_chunk()?)
+}
+
+/// A month as a date begins with it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Month {
+    text: [u8; Self::LENGTH],
+    /// The midnight at which the day before its first begins.
+    before: i64,
+    days: i64,
+}
+
+impl Month {
+    /// The length of `2026-11-`.
+    pub(super) const LENGTH: usize = 8;
+
+    /// The month that is written as a text.
+    #[inline]
+    pub(super) fn of(text: [u8; Self::LENGTH]) -> Option<Self> {
+        let [y1, y2, y3, y4, b'-', m1, m2, b'-'] = text else { return None };
+        let (year, month) = (number(y1, y2)? * 100 + number(y3, y4)?, number(m1, m2)?);
+        let is_leap = year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
+        let days = match month {
+            2 => 28 + i64::from(is_leap),
+            4 | 6 | 9 | 11 => 30,
+            1..=12 => 31,
+            _ => return None,
+        };
+        Some(Self { text, before: days_since_1970(year, month, 0) * DAY, days })
+    }
+
+    /// Whether a text is this month.
+    #[inline]
+    pub(super) fn is(&self, text: &[u8; Self::LENGTH]) -> bool {
+        self.text == *text
+    }
+
+    /// The midnight at which a day of it begins.
+    #[inline]
+    pub(super) fn midnight(&self, [tens, ones]: [u8; 2]) -> Option<i64> {
+        let day = number(tens, ones)?;
+        (1..=self.days).contains(&day).then(|| self.before + day * DAY)
+    }
 }
 
 /// Counts from a first of March, so that the leap day is the last day of a year.

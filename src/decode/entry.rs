@@ -89,6 +89,31 @@ fn plain_date(cursor: &mut Cursor<'_>) -> Option<Date> {
     Some(date)
 }
 
+/// Goes on to the date of an entry that begins with one: behind the quote, at the byte that is told.
+pub(super) fn enter_date(cursor: &mut Cursor<'_>) -> Option<usize> {
+    enter_field(cursor, b"{", b"\"date\"")?;
+    cursor.eat(b"\"").then(|| cursor.at())
+}
+
+/// Goes on to the signal that follows a date, behind the quote.
+pub(super) fn enter_signal(cursor: &mut Cursor<'_>) -> Option<usize> {
+    enter_field(cursor, b",", b"\"signal\"")?;
+    cursor.eat(b"\"").then(|| cursor.at())
+}
+
+/// Goes on to the confidence that follows a signal.
+pub(super) fn enter_confidence(cursor: &mut Cursor<'_>) -> Option<usize> {
+    enter_field(cursor, b",", b"\"confidence\"")?;
+    Some(cursor.at())
+}
+
+fn enter_field(cursor: &mut Cursor<'_>, before: &[u8], name: &[u8]) -> Option<()> {
+    cursor.skip_white();
+    let comes = cursor.eat(before);
+    cursor.skip_white();
+    if comes && cursor.eat(name) { enter_value(cursor) } else { None }
+}
+
 /// Reads an entry from its text, with the fields that the interface does not know.
 pub(super) fn read_any(text: &str) -> Result<(Entry, Fields<'_>), String> {
     let ([date, signal, confidence], unknown) = record::read(text, ["date", "signal", "confidence"])?;

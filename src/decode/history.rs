@@ -9,8 +9,9 @@
 use std::borrow::Cow;
 
 use super::batch::Piece;
-use super::cursor::Cursor;
+use super::cursor::{Cursor, Members};
 use super::entry::{self, Entry};
+use super::form::Form;
 use super::notes::{Notes, Place};
 use super::record::{Field, Fields, duplicate, missing, push_unknown, well_formed};
 use super::rows::{Row, Rows};
@@ -77,7 +78,14 @@ struct Reader<'a, 'p> {
     found: Found<'p>,
     rows: Rows,
     notes: Notes<'a>,
+    /// The form of the entries.
+    form: Option<Form>,
+    /// How often it may still be learned: what changes all the time has none.
+    lessons: u32,
 }
+
+/// More than the turns of the clocks in a long history.
+const LESSONS: u32 = 64;
 
 impl<'a, 'p> Reader<'a, 'p> {
     fn new(answer: &'p Answer<'a>, place: &'p Place, pattern: &'static str, text: &'p str) -> Self {
@@ -89,6 +97,8 @@ impl<'a, 'p> Reader<'a, 'p> {
             found: Found::default(),
             rows: Rows::of_text(text),
             notes: Notes::of_piece(answer, text),
+            form: None,
+            lessons: LESSONS,
         }
     }
 
@@ -148,17 +158,39 @@ impl<'a, 'p> Reader<'a, 'p> {
 
     fn entries(&mut self, name: &'static str) -> Result<(), String> {
         let mut members = self.cursor.enter(b'[').map_err(|reason| format!("`{name}`: {reason}"))?;
+        let mut before = self.cursor.at();
         while self.cursor.has_next(&mut members)? {
             let (position, start) = (members.count() - 1, self.cursor.at());
             match entry::read_plain(&mut self.cursor) {
-                Some(entry) => self.push(entry, position, start),
+                Some(entry) => {
+                    self.push(entry, position, start);
+                    if !self.entries_alike(&mut members) && position > 0 && self.lessons > 0 {
+                        self.lessons -= 1;
+                        self.form = Form::of(self.cursor.since(before), start - before, entry);
+                        self.entries_alike(&mut members);
+                    }
+                }
                 None => {
                     self.cursor.go_to(start);
                     self.any_entry(name, position)?;
                 }
             }
+            before = self.cursor.at();
         }
         Ok(())
+    }
+
+    /// Reads the entries that come next, as far as they are of the form of those before; whether there was any.
+    fn entries_alike(&mut self, members: &mut Members) -> bool {
+        let Some(form) = &mut self.form else { return false };
+        let before = members.count();
+        while let Some((entry, start)) = form.read(&mut self.cursor) {
+            let (position, start) = (members.count() as u32, start as u32);
+            self.rows.push(Row { entry, position, start });
+            self.notes.typed();
+            members.add();
+        }
+        members.count() > before
     }
 
     /// Reads an entry that is not of the plain form.

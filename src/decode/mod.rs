@@ -1,8 +1,8 @@
 //! From the bytes of an answer to typed columns.
 //!
 //! A body is read as it arrives and cut into pieces: its tickers, its articles, or the one record that it is. Some
-//! megabytes of whole pieces at a time are decoded, each piece by itself and in parallel, and what they say is
-//! delivered in the order of the body. So memory follows a constant and never the size of an answer.
+//! megabytes of whole pieces at a time are decoded, each piece by itself and in parallel, or a few pieces at a time
+//! where enough answers are under way to keep every processor busy; what they say is delivered in the order of the body. So memory follows a constant and never the size of an answer.
 //!
 //! What is typed comes as [`Series`]: one key, and its rows in the columns of
 //! [`Table::listed_schema`](crate::tables::Table::listed_schema). A date is the instant in UTC where an offset was
@@ -13,8 +13,8 @@
 //! byte. Nothing is guessed, and nothing of a body goes unmentioned.
 //!
 //! `scan` finds the pieces, `batch` holds them within bounds, `stream` makes batches of a body. `history`, `latest`,
-//! `articles`, `summary` and `listing` are the forms of answers. `entry` and `number` are fast ways of what `record`
-//! does exactly; `harness` proves that they agree.
+//! `articles`, `summary` and `listing` are the forms of answers. `entry`, `form` and `number` are fast ways of
+//! what `record` does exactly; `harness` proves that they agree.
 
 mod articles;
 mod batch;
@@ -22,6 +22,7 @@ mod clip;
 mod cursor;
 mod date;
 mod entry;
+mod form;
 #[doc(hidden)]
 pub mod harness;
 mod history;
@@ -37,9 +38,10 @@ mod stream;
 mod summary;
 #[cfg(test)]
 mod tests;
+mod under_way;
 
 use std::borrow::Cow;
-use std::io::{self, Read};
+use std::io::{self, BufRead};
 
 use rayon::prelude::*;
 
@@ -49,6 +51,7 @@ use crate::tables::{Drift, Reject, Series, SeriesKey};
 use batch::{Batch, Bounds, Piece};
 use scan::Shape;
 use stream::Batches;
+use under_way::UnderWay;
 
 /// How answers are read.
 #[derive(Clone, Copy, Debug)]
@@ -113,7 +116,7 @@ pub enum Fault<E> {
 impl Answer<'_> {
     /// Reads a body to its end and delivers what it says as it comes: at least once, and in the order of the body.
     ///
-    /// It blocks while it reads, and decodes on rayon's threads.
+    /// It blocks while it reads, and decodes on rayon's threads where its own is not enough.
     ///
     /// # Errors
     ///
@@ -125,14 +128,16 @@ impl Answer<'_> {
     /// When an operation of one ticker was asked without its ticker, which no request of a plan is.
     pub fn decode<E>(
         &self,
-        body: impl Read,
+        body: impl BufRead,
         mut deliver: impl FnMut(Decoded) -> Result<(), E>,
     ) -> Result<(), Fault<E>> {
+        let under_way = UnderWay::begin();
         let mut batches = Batches::new(body, self.shape(), Bounds::ANSWER);
-        while let Some(batch) = batches.next()? {
+        loop {
+            batches.aim_at(under_way.batch_bytes());
+            let Some(batch) = batches.next()? else { return Ok(()) };
             deliver(self.batch(batch)).map_err(Fault::Deliver)?;
         }
-        Ok(())
     }
 
     fn batch(&self, batch: &Batch) -> Decoded {

@@ -12,6 +12,9 @@ const POWERS: [f64; 23] = [
 /// Reads the number that a text begins with, and how long it is; none when there is none or it is not finite.
 #[inline]
 pub(super) fn read_first(text: &[u8]) -> Option<(f64, usize)> {
+    if let Some(found) = read_fraction(text) {
+        return Some(found);
+    }
     let is_negative = text.first() == Some(&b'-');
     let mut digits = Digits { text, at: usize::from(is_negative), value: 0 };
     let start = digits.at;
@@ -42,6 +45,33 @@ pub(super) fn read_first(text: &[u8]) -> Option<(f64, usize)> {
     }
     let value = digits.value as f64 / POWERS[decimals];
     Some((if is_negative { -value } else { value }, length))
+}
+
+/// Reads `0.` and up to seven decimals, as almost every confidence is written, all digits at once; none of anything else.
+#[inline]
+fn read_fraction(text: &[u8]) -> Option<(f64, usize)> {
+    /// A byte in each byte of a word.
+    const EACH: u64 = u64::MAX / 0xff;
+    let [b'0', b'.', rest @ ..] = text else { return None };
+    let word = u64::from_le_bytes(*rest.first_chunk()?);
+    // A digit becomes its value. What is no digit becomes more than nine, whose sum with 118 has the highest bit.
+    let values = word ^ (EACH * u64::from(b'0'));
+    let others = (((values & (EACH * 0x7f)) + EACH * 118) | values) & (EACH << 7);
+    let count = others.trailing_zeros() / 8;
+    if !(1..8).contains(&count) || (word >> (8 * count)) as u8 | 0x20 == b'e' {
+        return None;
+    }
+    // Zeros take the place before the digits, and what follows them falls off.
+    let value = of_eight_digits(values << (64 - 8 * count));
+    Some((value as f64 / POWERS[count as usize], 2 + count as usize))
+}
+
+/// The number of eight digits, the first in the lowest byte: pairs are put together, then pairs of pairs, and so on.
+#[inline]
+fn of_eight_digits(digits: u64) -> u64 {
+    let pairs = digits * 10 + (digits >> 8);
+    let (odd, even) = (pairs & 0x00ff_0000_00ff, (pairs >> 16) & 0x00ff_0000_00ff);
+    odd.wrapping_mul(100 + (1_000_000 << 32)).wrapping_add(even.wrapping_mul(1 + (10_000 << 32))) >> 32
 }
 
 /// Reads a text that is a number from its first byte to its last.
@@ -112,6 +142,10 @@ mod tests {
         }
         assert_eq!(read("-0").map(f64::to_bits), Some((-0.0_f64).to_bits()), "the sign of zero is kept");
         assert_eq!(read_first(b"0.25,"), Some((0.25, 4)));
+        assert_eq!(read_first(b"0.25e1,      "), Some((2.5, 6)));
+        assert_eq!(read_first(b"0.25E,       "), None);
+        assert_eq!(read_first(b"0.,          "), None);
+        assert_eq!(read_first(b"0.25\xb9        "), Some((0.25, 4)), "what only looks like a digit is none");
     }
 
     #[test]
@@ -136,6 +170,8 @@ mod tests {
         for text in texts {
             let nearest: f64 = text.parse().unwrap();
             assert_eq!(read(&text).map(f64::to_bits), Some(nearest.to_bits()), "{text}");
+            let followed = format!("{text},\"signal\"");
+            assert_eq!(read_first(followed.as_bytes()), Some((nearest, text.len())), "{text}");
         }
     }
 }

@@ -74,8 +74,11 @@ impl Rows {
     /// The rows as columns.
     pub(super) fn batch(&self) -> RecordBatch {
         let entries = || self.list.iter().map(|row| &row.entry);
-        let offsets = if entries().all(|entry| entry.date.offset_minutes.is_none()) {
+        let with_offset = entries().filter(|entry| entry.date.offset_minutes.is_some()).count();
+        let offsets = if with_offset == 0 {
             Int16Array::new_null(self.list.len())
+        } else if with_offset == self.list.len() {
+            entries().filter_map(|entry| entry.date.offset_minutes).collect::<Vec<i16>>().into()
         } else {
             entries().map(|entry| entry.date.offset_minutes).collect()
         };

@@ -1,26 +1,19 @@
 //! From a body that arrives to batches of its pieces.
 
-use std::io::{ErrorKind, Read};
-use std::ops::Range;
+use std::io::{BufRead, ErrorKind};
 
 use super::Fault;
 use super::batch::{Batch, Bounds, Piece};
 use super::scan::{Malformed, Scanner, Shape};
 
-/// How much is read at once; it fits the fast caches, since it is scanned and then copied from there.
-const PORTION: usize = 256 << 10;
-
 /// Groups of pieces that are worth a task of their own have so many bytes.
-const GROUP_BYTES: usize = 128 << 10;
+pub(super) const GROUP_BYTES: usize = 128 << 10;
 
 /// The batches of a body.
 pub(super) struct Batches<R> {
     body: R,
     scanner: Scanner,
     batch: Batch,
-    portion: Vec<u8>,
-    /// What of the portion is still to be scanned.
-    ahead: Range<usize>,
     state: State,
 }
 
@@ -32,16 +25,14 @@ enum State {
     Ended,
 }
 
-impl<R: Read> Batches<R> {
+impl<R: BufRead> Batches<R> {
     pub(super) fn new(body: R, shape: Shape, bounds: Bounds) -> Self {
-        Self {
-            body,
-            scanner: Scanner::new(shape),
-            batch: Batch::new(bounds),
-            portion: vec![0; PORTION],
-            ahead: 0..0,
-            state: State::Fresh,
-        }
+        Self { body, scanner: Scanner::new(shape), batch: Batch::new(bounds), state: State::Fresh }
+    }
+
+    /// Makes batches of so many bytes from the next one on, or of as many as the bounds say where that is less.
+    pub(super) fn aim_at(&mut self, bytes: usize) {
+        self.batch.aim_at(bytes);
     }
 
     /// The next batch. A body without pieces is one batch without any: that it says nothing is worth knowing.
@@ -51,31 +42,23 @@ impl<R: Read> Batches<R> {
         }
         self.batch.clear();
         while !self.batch.is_full() {
-            if self.ahead.is_empty() && !self.read()? {
+            // Scanned where it lies; only what is of a piece is copied.
+            let ahead = match self.body.fill_buf() {
+                Ok(ahead) => ahead,
+                Err(fault) if fault.kind() == ErrorKind::Interrupted => continue,
+                Err(fault) => return Err(Fault::Read(fault)),
+            };
+            if ahead.is_empty() {
                 self.scanner.finish(&mut self.batch)?;
                 let is_news = self.state == State::Fresh || !self.batch.is_empty();
                 self.state = State::Ended;
                 return Ok(is_news.then_some(&self.batch));
             }
-            let bytes = &self.portion[self.ahead.clone()];
-            self.ahead.start += self.scanner.feed(bytes, &mut self.batch)?;
+            let used = self.scanner.feed(ahead, &mut self.batch)?;
+            self.body.consume(used);
         }
         self.state = State::Going;
         Ok(Some(&self.batch))
-    }
-
-    /// Reads the next portion; false at the end of the body.
-    fn read<E>(&mut self) -> Result<bool, Fault<E>> {
-        loop {
-            match self.body.read(&mut self.portion) {
-                Ok(length) => {
-                    self.ahead = 0..length;
-                    return Ok(length > 0);
-                }
-                Err(fault) if fault.kind() == ErrorKind::Interrupted => {}
-                Err(fault) => return Err(Fault::Read(fault)),
-            }
-        }
     }
 }
 
@@ -107,12 +90,15 @@ pub(super) fn groups<'a, 'b>(mut pieces: &'a [Piece<'b>]) -> Vec<&'a [Piece<'b>]
 #[cfg(test)]
 mod tests {
     use std::convert::Infallible;
-    use std::io::{self, Read};
+    use std::io::{self, BufReader, Read};
 
     use super::super::batch::{Bounds, Piece};
     use super::super::clip;
     use super::super::scan::Shape;
-    use super::{Batches, Fault, PORTION, groups};
+    use super::{Batches, Fault, GROUP_BYTES, groups};
+
+    /// How much of a body lies ready at once.
+    const PORTION: usize = 256 << 10;
 
     /// An object of many values of one length, made as it is read.
     struct Made {
@@ -149,7 +135,7 @@ mod tests {
 
     /// The number of pieces, the most bytes and the most pieces that were held at once.
     fn drained(body: impl Read, bounds: Bounds) -> (u64, usize, usize) {
-        let mut batches = Batches::new(body, Shape::Fields, bounds);
+        let mut batches = Batches::new(BufReader::with_capacity(PORTION, body), Shape::Fields, bounds);
         let (mut pieces, mut bytes, mut most) = (0, 0, 0);
         while let Some(batch) = batches.next::<Infallible>().unwrap() {
             bytes = bytes.max(batch.capacity());
@@ -209,18 +195,31 @@ mod tests {
                 Err(io::ErrorKind::ConnectionReset.into())
             }
         }
-        let body = b"{\"A\": 1,".chain(Broken);
+        let body = BufReader::new(b"{\"A\": 1,".chain(Broken));
         let fault = Batches::new(body, Shape::Fields, Bounds::ANSWER).next::<Infallible>().unwrap_err();
         assert!(matches!(fault, Fault::Read(_)), "{fault:?}");
     }
 
     #[test]
     fn groups_hold_every_piece_once_and_in_order() {
-        let mut batches = Batches::new(Made::new(300, 3 << 10), Shape::Fields, Bounds::ANSWER);
+        let body = BufReader::new(Made::new(300, 3 << 10));
+        let mut batches = Batches::new(body, Shape::Fields, Bounds::ANSWER);
         let pieces = batches.next::<Infallible>().unwrap().unwrap().pieces();
         let groups = groups(&pieces);
         assert!(groups.len() > 5, "{}", groups.len());
         let offsets = |pieces: &[Piece<'_>]| -> Vec<u64> { pieces.iter().map(|piece| piece.offset).collect() };
         assert_eq!(offsets(&groups.concat()), offsets(&pieces));
+    }
+
+    #[test]
+    fn a_batch_that_one_thread_decodes_is_one_group() {
+        let mut batches = Batches::new(BufReader::new(Made::new(300, 3 << 10)), Shape::Fields, Bounds::ANSWER);
+        let mut pieces = 0;
+        batches.aim_at(GROUP_BYTES);
+        while let Some(batch) = batches.next::<Infallible>().unwrap() {
+            assert_eq!(groups(&batch.pieces()).len(), 1);
+            pieces += batch.pieces().len();
+        }
+        assert_eq!(pieces, 300);
     }
 }

@@ -3,7 +3,7 @@
 //! A few chunks lie between the two, no more: a reader that is slow slows the network down.
 
 use std::fs::File;
-use std::io::{self, BufReader, Read, Write};
+use std::io::{self, BufRead, BufReader, Read, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -20,8 +20,10 @@ use super::mask::Masked;
 use crate::error::Error;
 use crate::secret::ApiKey;
 
-/// How many chunks may lie between the network and the reader.
-const CHUNKS_AHEAD: usize = 16;
+/// How many chunks may lie between the network and the reader; each has some hundred kilobytes when much arrives.
+const CHUNKS_AHEAD: usize = 8;
+/// How much is unpacked at once.
+const PORTION: usize = 1 << 17;
 /// The largest body, unpacked.
 const MAX_BYTES: u64 = 32 << 30;
 /// How many times a body may grow when it is unpacked. Histories shrink to a thirtieth; a bomb to a thousandth.
@@ -117,6 +119,8 @@ pub struct Body {
     packed: Arc<AtomicU64>,
     digest: Sha256,
     bytes: u64,
+    /// How much of what lies ready is counted and digested.
+    counted: usize,
     evidence: Option<File>,
 }
 
@@ -131,9 +135,12 @@ impl Body {
         let chunks = Chunks { chunks, current: Bytes::new(), taken: Arc::clone(&packed) };
         let unpacked = match packing {
             Packing::None => Unpacked::Plain(chunks),
-            Packing::Gzip => Unpacked::Gzip(Box::new(flate2::read::MultiGzDecoder::new(chunks))),
-            Packing::Brotli => Unpacked::Brotli(Box::new(brotli_decompressor::Decompressor::new(chunks, 1 << 16))),
-            Packing::Zstd => Unpacked::Zstd(Box::new(zstd::Decoder::new(chunks).map_err(Failure::Broken)?)),
+            Packing::Gzip => Unpacked::Gzip(buffered(flate2::bufread::MultiGzDecoder::new(chunks))),
+            Packing::Brotli => Unpacked::Brotli(buffered(brotli_decompressor::Decompressor::new(chunks, 1 << 16))),
+            Packing::Zstd => {
+                let decoder = zstd::Decoder::with_buffer(chunks).map_err(Failure::Broken)?;
+                Unpacked::Zstd(buffered(decoder))
+            }
         };
         let create = |path: &Path| {
             let failed = |source| Failure::Stop(Error::Write { path: path.to_owned(), source });
@@ -144,6 +151,7 @@ impl Body {
             packed,
             digest: Sha256::new(),
             bytes: 0,
+            counted: 0,
             evidence: evidence.map(create).transpose()?,
         })
     }
@@ -154,37 +162,60 @@ impl Body {
 
     /// Reads on when a body is kept as evidence, so that what is kept is whole, or as much as is kept of any.
     fn keep_the_rest(&mut self) {
-        if self.evidence.is_some() {
-            let rest = MAX_EVIDENCE.saturating_sub(self.bytes);
-            let _ = io::copy(&mut self.by_ref().take(rest), &mut io::sink());
+        while self.evidence.is_some() && self.bytes < MAX_EVIDENCE {
+            match self.fill_buf().map(<[u8]>::len) {
+                Ok(0) | Err(_) => return,
+                Ok(length) => self.consume(length),
+            }
         }
     }
+}
 
-    fn check_bounds(&self) -> io::Result<()> {
-        let packed = self.packed.load(Ordering::Relaxed);
-        let reason = if self.bytes > MAX_BYTES {
-            "its body is larger than any that is taken"
-        } else if self.bytes > GROWTH_FREE && self.bytes / MAX_GROWTH > packed {
-            "its body grows more than any history does when it is unpacked"
-        } else {
-            return Ok(());
-        };
-        Err(io::Error::other(Refusal(reason)))
+impl BufRead for Body {
+    fn fill_buf(&mut self) -> io::Result<&[u8]> {
+        let ready = self.inner.ready()?;
+        if self.counted == 0 {
+            self.digest.update(ready);
+            if let Some(file) = &mut self.evidence {
+                let room = usize::try_from(MAX_EVIDENCE.saturating_sub(self.bytes)).unwrap_or(usize::MAX);
+                file.write_all(&ready[..ready.len().min(room)])?;
+            }
+            self.counted = ready.len();
+            self.bytes += ready.len() as u64;
+            check_bounds(self.bytes, self.packed.load(Ordering::Relaxed))?;
+        }
+        Ok(ready)
+    }
+
+    fn consume(&mut self, count: usize) {
+        self.inner.consume(count);
+        self.counted -= count;
     }
 }
 
 impl Read for Body {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        let count = self.inner.read(buffer)?;
-        let read = &buffer[..count];
-        self.digest.update(read);
-        self.bytes += count as u64;
-        if let Some(file) = self.evidence.as_mut().filter(|_| self.bytes <= MAX_EVIDENCE) {
-            file.write_all(read)?;
-        }
-        self.check_bounds()?;
-        Ok(count)
+        read_ready(self, buffer)
     }
+}
+
+/// Makes sure that a body is of a size that is taken, and did not grow too much when it was unpacked.
+fn check_bounds(bytes: u64, packed: u64) -> io::Result<()> {
+    let reason = if bytes > MAX_BYTES {
+        "its body is larger than any that is taken"
+    } else if bytes > GROWTH_FREE && bytes / MAX_GROWTH > packed {
+        "its body grows more than any history does when it is unpacked"
+    } else {
+        return Ok(());
+    };
+    Err(io::Error::other(Refusal(reason)))
+}
+
+/// Reads from what lies ready.
+fn read_ready(source: &mut impl BufRead, buffer: &mut [u8]) -> io::Result<usize> {
+    let count = source.fill_buf()?.read(buffer)?;
+    source.consume(count);
+    Ok(count)
 }
 
 /// The chunks as bytes.
@@ -194,36 +225,65 @@ struct Chunks {
     taken: Arc<AtomicU64>,
 }
 
-impl Read for Chunks {
-    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+impl BufRead for Chunks {
+    fn fill_buf(&mut self) -> io::Result<&[u8]> {
         while self.current.is_empty() {
             match self.chunks.blocking_recv() {
                 Some(chunk) => self.current = chunk?,
-                None => return Ok(0),
+                None => break,
             }
         }
-        let count = buffer.len().min(self.current.len());
-        self.current.copy_to_slice(&mut buffer[..count]);
+        Ok(&self.current)
+    }
+
+    fn consume(&mut self, count: usize) {
+        self.current.advance(count);
         self.taken.fetch_add(count as u64, Ordering::Relaxed);
-        Ok(count)
+    }
+}
+
+impl Read for Chunks {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        read_ready(self, buffer)
     }
 }
 
 /// The bytes as they were before they were packed.
 enum Unpacked {
     Plain(Chunks),
-    Gzip(Box<flate2::read::MultiGzDecoder<Chunks>>),
-    Brotli(Box<brotli_decompressor::Decompressor<Chunks>>),
-    Zstd(Box<zstd::Decoder<'static, BufReader<Chunks>>>),
+    Gzip(Buffered<flate2::bufread::MultiGzDecoder<Chunks>>),
+    Brotli(Buffered<brotli_decompressor::Decompressor<Chunks>>),
+    Zstd(Buffered<zstd::Decoder<'static, Chunks>>),
+}
+
+type Buffered<D> = Box<BufReader<D>>;
+
+fn buffered<D: Read>(decoder: D) -> Buffered<D> {
+    Box::new(BufReader::with_capacity(PORTION, decoder))
+}
+
+impl BufRead for Unpacked {
+    fn fill_buf(&mut self) -> io::Result<&[u8]> {
+        match self {
+            Self::Plain(chunks) => chunks.fill_buf(),
+            Self::Gzip(decoder) => decoder.fill_buf(),
+            Self::Brotli(decoder) => decoder.fill_buf(),
+            Self::Zstd(decoder) => decoder.fill_buf(),
+        }
+    }
+
+    fn consume(&mut self, count: usize) {
+        match self {
+            Self::Plain(chunks) => chunks.consume(count),
+            Self::Gzip(decoder) => decoder.consume(count),
+            Self::Brotli(decoder) => decoder.consume(count),
+            Self::Zstd(decoder) => decoder.consume(count),
+        }
+    }
 }
 
 impl Read for Unpacked {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        match self {
-            Self::Plain(chunks) => chunks.read(buffer),
-            Self::Gzip(decoder) => decoder.read(buffer),
-            Self::Brotli(decoder) => decoder.read(buffer),
-            Self::Zstd(decoder) => decoder.read(buffer),
-        }
+        read_ready(self, buffer)
     }
 }

@@ -1,12 +1,15 @@
 //! A series: what the service says of one key, and many of them as a table.
 
 use std::collections::HashMap;
+use std::iter::repeat_n;
 use std::sync::Arc;
 
+use arrow::array::builder::NullBufferBuilder;
 use arrow::array::{
-    ArrayRef, AsArray, Int8Array, Int32Array, RecordBatch, StringArray, TimestampMicrosecondArray, UInt32Array,
+    Array, ArrayRef, AsArray, Int8Array, Int32Array, RecordBatch, StringArray, TimestampMicrosecondArray, UInt32Array,
+    new_null_array,
 };
-use arrow::compute::{concat_batches, take_record_batch};
+use arrow::compute::{concat, take_record_batch};
 use arrow::datatypes::{Int32Type, TimestampMicrosecondType};
 use arrow::error::ArrowError;
 use chrono::{DateTime, Utc};
@@ -139,6 +142,16 @@ pub struct Changes {
     pub rows: RecordBatch,
 }
 
+impl Changes {
+    /// Keeps so many of its rows, and gives the others away.
+    pub(crate) fn split_off(&mut self, count: usize) -> Self {
+        let kinds = self.kinds.split_off(count);
+        let rows = self.rows.slice(count, kinds.len());
+        self.rows = self.rows.slice(0, count);
+        Self { key: self.key.clone(), observed_at: self.observed_at, kinds, rows }
+    }
+}
+
 impl Table {
     /// Changes as rows of the table's file, in the order that they are given.
     ///
@@ -146,30 +159,58 @@ impl Table {
     ///
     /// When a key or the rows of a series are not of this table.
     pub fn batch(self, changes: &[Changes]) -> Result<RecordBatch, ArrowError> {
-        let schema = self.open_row_schema();
-        let opened = |one: &Changes| one.rows.clone().with_schema(Arc::clone(&schema));
-        let opened = changes.iter().map(opened).collect::<Result<Vec<_>, ArrowError>>()?;
-        let rows = concat_batches(&schema, &opened)?;
+        if changes.is_empty() {
+            return Ok(RecordBatch::new_empty(self.schema()));
+        }
         let [ticker, period, regime, source] = key_columns(changes.iter().map(|one| (&one.key, one.kinds.len())));
         let mut columns = vec![ticker];
         if self == Self::Signals {
             columns.extend([period, regime]);
         }
         columns.push(source);
-        columns.extend(rows.columns().iter().map(Arc::clone));
-        let kinds = changes.iter().flat_map(|one| one.kinds.iter().map(|kind| *kind as i8));
-        columns.push(choices(kinds.collect(), Change::ALL.map(Change::as_str)));
-        let seen = |one: &Changes| std::iter::repeat_n(one.observed_at.timestamp_micros(), one.kinds.len());
-        let seen = TimestampMicrosecondArray::from_iter_values(changes.iter().flat_map(seen));
-        columns.push(Arc::new(seen.with_timezone("UTC")));
+        for place in 0..self.open_row_schema().fields().len() {
+            columns.push(joined(changes.iter().map(|one| Arc::clone(one.rows.column(place))).collect())?);
+        }
+        let count = changes.iter().map(|one| one.kinds.len()).sum();
+        let (mut kinds, mut seen) = (Vec::with_capacity(count), Vec::with_capacity(count));
+        for one in changes {
+            kinds.extend(one.kinds.iter().map(|kind| *kind as i8));
+            seen.extend(repeat_n(one.observed_at.timestamp_micros(), one.kinds.len()));
+        }
+        columns.push(choices(kinds.into(), Change::ALL.map(Change::as_str)));
+        columns.push(Arc::new(TimestampMicrosecondArray::from(seen).with_timezone("UTC")));
         RecordBatch::try_new(self.schema(), columns)
     }
+}
+
+/// A column of several batches in one piece.
+fn joined(mut pieces: Vec<ArrayRef>) -> Result<ArrayRef, ArrowError> {
+    // What nobody writes is most of what there could be.
+    if pieces.iter().all(|piece| piece.null_count() == piece.len()) {
+        return Ok(new_null_array(pieces[0].data_type(), pieces.iter().map(|piece| piece.len()).sum()));
+    }
+    // The spellings of a closed set are the same in all answers, each of which has a list of its own.
+    if let Some(first) = pieces[0].as_any_dictionary_opt().map(|first| Arc::clone(first.values())) {
+        for piece in &mut pieces {
+            let same = piece.as_any_dictionary();
+            if !Arc::ptr_eq(same.values(), &first) && same.values().to_data() == first.to_data() {
+                *piece = same.with_values(Arc::clone(&first));
+            }
+        }
+    }
+    concat(&pieces.iter().map(|piece| &**piece as &dyn Array).collect::<Vec<_>>())
 }
 
 /// The columns that name the series of each row, from stretches of rows of one series: ticker, period, regime, source.
 pub(crate) fn key_columns<'a>(keys: impl Iterator<Item = (&'a SeriesKey, usize)> + Clone) -> [ArrayRef; 4] {
     let codes = |code: fn(&SeriesKey) -> Option<i8>| -> Int8Array {
-        keys.clone().flat_map(|(key, length)| std::iter::repeat_n(code(key), length)).collect()
+        let (mut codes, mut nulls) = (Vec::new(), NullBufferBuilder::new(0));
+        for (key, length) in keys.clone() {
+            let code = code(key);
+            codes.extend(repeat_n(code.unwrap_or_default(), length));
+            if code.is_some() { nulls.append_n_non_nulls(length) } else { nulls.append_n_nulls(length) }
+        }
+        Int8Array::new(codes.into(), nulls.finish())
     };
     let periods = codes(|key| key.period.map(|period| period.index() as i8));
     let regimes = codes(|key| key.regime.map(|regime| regime as i8));

@@ -8,7 +8,7 @@ mod oracle;
 mod tests;
 
 use std::convert::Infallible;
-use std::io::Read;
+use std::io::{BufRead, BufReader};
 
 use arrow::array::{Array, AsArray, RecordBatch};
 use arrow::datatypes::{Float64Type, Int8Type, Int16Type, Int32Type, TimestampMicrosecondType};
@@ -121,7 +121,7 @@ pub fn decode(data: &[u8]) {
     };
     let answer = Answer { request: &request, rules };
     let outcome = outcome_of(&answer, body);
-    let portions = Portions { body, length: usize::from(*choice) + 1 };
+    let portions = BufReader::with_capacity(usize::from(*choice) + 1, body);
     assert_eq!(outcome, outcome_of(&answer, portions), "the way it arrives makes a difference");
     let Ok(outcome) = outcome else {
         assert!(pairs_of(answer.shape(), body).is_none(), "a body of the right shape is malformed: {outcome:?}");
@@ -138,21 +138,6 @@ pub fn decode(data: &[u8]) {
     }
 }
 
-/// A body that arrives in portions.
-struct Portions<'a> {
-    body: &'a [u8],
-    length: usize,
-}
-
-impl Read for Portions<'_> {
-    fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
-        let (portion, rest) = self.body.split_at(self.body.len().min(self.length).min(buffer.len()));
-        buffer[..portion.len()].copy_from_slice(portion);
-        self.body = rest;
-        Ok(portion.len())
-    }
-}
-
 /// What an answer said, in the terms of the oracle.
 #[derive(Debug, Default, PartialEq)]
 struct Outcome {
@@ -165,7 +150,7 @@ struct Outcome {
     rejected: u64,
 }
 
-fn outcome_of(answer: &Answer<'_>, body: impl Read) -> Result<Outcome, (u64, String)> {
+fn outcome_of(answer: &Answer<'_>, body: impl BufRead) -> Result<Outcome, (u64, String)> {
     let mut outcome = Outcome::default();
     let decoded = answer.decode(body, |decoded| {
         let Decoded { parts, rejects, drift, unusual, records, rejected } = decoded;

@@ -41,6 +41,16 @@ fn corpus() -> Vec<(Vec<Endpoint>, String)> {
         r#"{"score":null,"date":"2026-11-19","link":"","title":"ä"}"#,
         r#"{"date":"2026-11-18","title":"t","score":"0.1","link":"l"}"#,
     ];
+    // Written alike, as most are; then in another form, and back in the first one; one date stands twice.
+    let alike: Vec<String> = (1..=12)
+        .map(|day| {
+            let signal = if day % 3 == 0 { "sell" } else { "buy" };
+            let (offset, space) = if (6..9).contains(&day) { ("-05:00", " ") } else { ("-04:00", "") };
+            let date = format!("2026-0{}-{:02}T00:00:00{offset}", day % 2 + 1, day / 2 + 27);
+            format!(r#"{{"date":{space}"{date}","signal":"{signal}","confidence":0.{}}}"#, day * day * 7)
+        })
+        .collect();
+    let alike = format!(r#"{{"ticker":"AAPL","regime":"bull","period":"15d","items":[{}]}}"#, alike.join(", "));
     let histories = vec![
         Endpoint::SignalsHistoryAll,
         Endpoint::SignalsHistoryBatchedAll,
@@ -52,6 +62,7 @@ fn corpus() -> Vec<(Vec<Endpoint>, String)> {
         (histories, many),
         (vec![Endpoint::SignalsHistory], history("AAPL", "predictions")),
         (vec![Endpoint::LegacyHistory], history("AAPL", "items")),
+        (vec![Endpoint::LegacyHistory], alike),
         (vec![Endpoint::Signals], latest.to_owned()),
         (vec![Endpoint::LegacySignals], older.to_owned()),
         (vec![Endpoint::SocialSentiment], summary),

@@ -1,0 +1,200 @@
+//! The form in which the entries of a history are written, learned from one of them.
+//!
+//! A service writes all entries of a history alike: between their values stand the same bytes. So what one entry had
+//! there is looked for in the next, many bytes at a time, and nothing but the values is read. An entry that is written
+//! in another way is none of this form, and is read in the way of every entry.
+
+use super::cursor::Cursor;
+use super::date::{Date, Month};
+use super::entry::{self, Entry};
+use super::number;
+use crate::interface::Signal;
+
+/// The longest text between two values that is looked for.
+const LONGEST: usize = 32;
+
+/// What stands around the values of an entry: a date, a signal and a confidence, in this order.
+#[derive(Clone, Debug)]
+pub(super) struct Form {
+    /// From the end of the entry before.
+    before_day: Literal,
+    /// What parts it from the entry before.
+    separator: usize,
+    /// The time of day and the offset are alike as well.
+    before_signal: Literal,
+    before_confidence: Literal,
+    end: Literal,
+    /// What the date adds to the midnight of its day, in microseconds.
+    since_midnight: i64,
+    offset_minutes: Option<i16>,
+    /// The month of the last entry, which is that of the next one but for one in twenty.
+    month: Month,
+}
+
+impl Form {
+    /// Learns the form of an entry of which is known what it says. The text begins behind the entry before it, and so
+    /// much of it is what parts the two.
+    pub(super) fn of(text: &str, separator: usize, entry: Entry) -> Option<Self> {
+        let mut cursor = Cursor::new(text);
+        cursor.go_to(separator);
+        let day = entry::enter_date(&mut cursor)?;
+        let month = Month::of(*text.as_bytes()[day..].first_chunk()?)?;
+        let midnight = month.midnight(*text.as_bytes()[day + Month::LENGTH..].first_chunk()?)?;
+        cursor.go_to(day + DAY);
+        cursor.go_on(memchr::memchr(b'"', cursor.rest())? + 1);
+        let signal = entry::enter_signal(&mut cursor)?;
+        let signal_end = signal + entry.signal.as_str().len();
+        cursor.go_to(signal_end + 1);
+        let confidence = entry::enter_confidence(&mut cursor)?;
+        let (_, length) = number::read_first(cursor.rest())?;
+        let literal = |from: usize, to: usize| Literal::of(text.as_bytes().get(from..to)?);
+        Some(Self {
+            before_day: literal(0, day)?,
+            separator,
+            before_signal: literal(day + DAY, signal)?,
+            before_confidence: literal(signal_end, confidence)?,
+            end: literal(confidence + length, text.len())?,
+            since_midnight: entry.date.micros - midnight,
+            offset_minutes: entry.date.offset_minutes,
+            month,
+        })
+    }
+
+    /// Reads the next entry, and where it begins, if it is of this form. Otherwise the cursor stays where it is.
+    #[inline]
+    pub(super) fn read(&mut self, cursor: &mut Cursor<'_>) -> Option<(Entry, usize)> {
+        let text = cursor.rest();
+        let day = self.before_day.end(text, 0)?;
+        let midnight = self.midnight(text[day..].first_chunk()?)?;
+        let signal = self.before_signal.end(text, day + DAY)?;
+        let (is, length) = signal_of(text.get(signal..)?.first_chunk()?)?;
+        let confidence = self.before_confidence.end(text, signal + length)?;
+        let (value, length) = number::read_first(text.get(confidence..)?)?;
+        let end = self.end.end(text, confidence + length)?;
+        let start = cursor.at() + self.separator;
+        cursor.go_on(end);
+        let date = Date { micros: midnight + self.since_midnight, offset_minutes: self.offset_minutes };
+        Some((Entry { date, signal: is, confidence: value }, start))
+    }
+
+    #[inline]
+    fn midnight(&mut self, day: &[u8; DAY]) -> Option<i64> {
+        let (month, day) = day.split_first_chunk()?;
+        if !self.month.is(month) {
+            self.month = Month::of(*month)?;
+        }
+        self.month.midnight(*day.first_chunk()?)
+    }
+}
+
+/// The length of a calendar date.
+const DAY: usize = Month::LENGTH + 2;
+
+/// The signal that a text begins with, and its length. A quote follows: it is the first of what is looked for behind it.
+#[inline]
+fn signal_of(text: &[u8; 4]) -> Option<(Signal, usize)> {
+    const SELL: u32 = u32::from_le_bytes(*b"sell");
+    const BUY: u32 = u32::from_le_bytes(*b"buy\0");
+    let word = u32::from_le_bytes(*text);
+    // Signals follow one another like the sides of a coin, which no processor foresees: better to look at both.
+    let (is_sell, is_buy) = (word == SELL, word & 0x00ff_ffff == BUY);
+    let signal = if is_sell { Signal::Sell } else { Signal::Buy };
+    (is_sell | is_buy).then_some((signal, 3 + usize::from(is_sell)))
+}
+
+/// A text that is looked for at one place, all of it at once.
+#[derive(Clone, Copy, Debug)]
+struct Literal {
+    words: [u64; LONGEST / 8],
+    /// All bits of the bytes that count.
+    masks: [u64; LONGEST / 8],
+    length: usize,
+}
+
+impl Literal {
+    fn of(text: &[u8]) -> Option<Self> {
+        let (mut bytes, mut masks) = ([0; LONGEST], [0; LONGEST]);
+        bytes.get_mut(..text.len())?.copy_from_slice(text);
+        masks[..text.len()].fill(0xff);
+        Some(Self { words: words(&bytes), masks: words(&masks), length: text.len() })
+    }
+
+    /// Where it ends if it stands at a place of a text. Near the end of the text it is not looked for.
+    #[inline]
+    fn end(&self, text: &[u8], at: usize) -> Option<usize> {
+        let found = words(text.get(at..)?.first_chunk()?);
+        let unlike = (0..LONGEST / 8).fold(0, |all, word| all | (found[word] ^ self.words[word]) & self.masks[word]);
+        (unlike == 0).then_some(at + self.length)
+    }
+}
+
+#[inline]
+fn words(bytes: &[u8; LONGEST]) -> [u64; LONGEST / 8] {
+    let (words, _) = bytes.as_chunks::<8>();
+    std::array::from_fn(|word| u64::from_le_bytes(words[word]))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::cursor::Cursor;
+    use super::super::entry::{Entry, read_plain};
+    use super::Form;
+
+    const FIRST: &str = r#",  {"date":"2026-11-20T00:00:00-05:00", "signal":"buy","confidence":0.75 }"#;
+
+    fn exact(entry: &str) -> Entry {
+        read_plain(&mut Cursor::new(entry)).unwrap()
+    }
+
+    fn read(next: &str) -> Option<(Entry, usize)> {
+        let mut form = Form::of(FIRST, 3, exact(&FIRST[3..])).unwrap();
+        // The end of a text is left to others.
+        let text = format!("{next}{}", " ".repeat(super::LONGEST));
+        let mut cursor = Cursor::new(&text);
+        let read = form.read(&mut cursor);
+        assert_eq!(cursor.at(), if read.is_some() { next.len() } else { 0 }, "{next}");
+        read
+    }
+
+    #[test]
+    fn entries_of_one_form_are_read_as_every_entry_is() {
+        let likewise = |(from, to): (&str, &str)| FIRST.replace(from, to);
+        for change in [
+            ("buy", "buy"),
+            ("buy", "sell"),
+            ("2026-11-20", "2024-02-29"),
+            ("0.75", "0.123456789"),
+            ("0.75", "1"),
+            ("0.75", "-1.5e-3"),
+        ] {
+            let next = likewise(change);
+            assert_eq!(read(&next), Some((exact(&next[3..]), 3)), "{next}");
+        }
+        for change in [
+            ("buy", "but"),
+            ("buy", "hold"),
+            ("2026-11-20", "2026-02-29"),
+            ("2026-11-20", "2026-11-00"),
+            ("2026-11-20", "2026-1x-20"),
+            ("T00", "T01"),
+            ("-05:00", "-04:00"),
+            (", \"signal", ",\"signal"),
+            ("0.75", "00.75"),
+            ("0.75", "\"0.75\""),
+            ("0.75", "0.75x"),
+            ("}", ", \"model\": 1}"),
+        ] {
+            assert_eq!(read(&likewise(change)), None, "{change:?}");
+        }
+    }
+
+    #[test]
+    fn what_is_in_another_order_or_very_long_has_no_form() {
+        for text in [
+            r#",{"signal":"buy","date":"2026-11-20","confidence":0.75}"#.to_owned(),
+            format!(r#",{{"date":"2026-11-20",{}"signal":"buy","confidence":0.75}}"#, " ".repeat(40)),
+        ] {
+            assert!(Form::of(&text, 1, exact(&text[1..])).is_none(), "{text}");
+        }
+    }
+}
