@@ -8,7 +8,7 @@ use arrow::datatypes::SchemaRef;
 use arrow::error::ArrowError;
 use parquet::basic::{Compression, ZstdLevel};
 
-use crate::encode::{Blocks, Layout, Writer};
+use crate::encode::{Layout, Pieces, Writer};
 use crate::error::{Error, Reason, Result};
 use crate::file::{self, Described, FileRecord};
 
@@ -19,7 +19,7 @@ pub(super) const ROW_GROUP_ROWS: usize = 1 << 17;
 pub(super) struct Rowfile {
     path: PathBuf,
     writer: Writer<Described<File>>,
-    waiting: Blocks,
+    waiting: Pieces,
     rows: u64,
 }
 
@@ -33,18 +33,18 @@ impl Rowfile {
         };
         let writer = Writer::create(Described::new(file::create(path)?), SchemaRef::clone(&schema), layout)
             .map_err(|error| file::encoding_failed(path, error.into()))?;
-        Ok(Self { path: path.to_owned(), writer, waiting: Blocks::new(schema, ROW_GROUP_ROWS), rows: 0 })
+        Ok(Self { path: path.to_owned(), writer, waiting: Pieces::new(ROW_GROUP_ROWS), rows: 0 })
     }
 
     pub(super) fn write(&mut self, batch: Result<RecordBatch, ArrowError>) -> Result<()> {
         let batch = batch.map_err(|error| Error::Encode { path: self.path.clone(), source: error.into() })?;
         self.rows += batch.num_rows() as u64;
-        let groups = self.waiting.push(&batch).map_err(|error| self.failed(error))?;
+        let groups = self.waiting.push(&batch);
         groups.iter().try_for_each(|group| self.writer.write(group)).map_err(|error| self.failed(error))
     }
 
     pub(super) fn finish(mut self) -> Result<FileRecord> {
-        let rest = self.waiting.rest().map_err(|error| self.failed(error))?;
+        let rest = self.waiting.rest();
         rest.map_or(Ok(()), |rows| self.writer.write(&rows)).map_err(|error| self.failed(error))?;
         self.writer.finish().map_err(|error| self.failed(error))?;
         let written = self.writer.out();

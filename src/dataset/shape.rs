@@ -109,7 +109,7 @@ where
     let numbers: ChunkedArray<P> = whole.unpack().map_err(failed)?.clone();
     // From here on the numbers are nobody else's.
     drop((column, whole));
-    let pieces = numbers.downcast_into_iter().map(|piece| {
+    let mut pieces = numbers.downcast_into_iter().map(|piece| {
         let (_, values, validity) = piece.into_inner();
         let values = values.into_mut().right_or_else(|shared| shared.to_vec());
         let nulls = validity.map(|validity| {
@@ -119,5 +119,5 @@ where
         PrimitiveArray::<A>::new(values.into(), nulls)
     });
     let empty = || PrimitiveArray::from_iter_values([]);
-    Ok(pieces.last().unwrap_or_else(empty))
+    Ok(pieces.next().unwrap_or_else(empty))
 }

@@ -9,9 +9,9 @@
 //! A file is the same bytes for the same row groups, whatever the number of threads. Between two row groups nothing is
 //! held for a file, so thousands may be under way.
 
-mod blocks;
 mod chunk;
 mod hybrid;
+mod joined;
 mod numbers;
 mod pieces;
 mod relabel;
@@ -20,7 +20,6 @@ mod runs;
 mod tests;
 
 use std::io::Write;
-use std::slice;
 
 use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
@@ -33,13 +32,13 @@ use parquet::file::properties::WriterProperties;
 use parquet::file::writer::SerializedFileWriter;
 use rayon::prelude::*;
 
-pub(crate) use blocks::{Blocks, joined};
+pub(crate) use joined::joined;
 pub(crate) use pieces::Pieces;
 pub(crate) use relabel::relabel;
 
 use crate::trace::work;
-use blocks::joined_column;
 use chunk::Chunk;
+use joined::joined_column;
 use runs::Runs;
 
 /// How a file is laid out.
@@ -89,13 +88,8 @@ impl<W: Write + Send> Writer<W> {
         Ok(Self { schema, compression, inner, others })
     }
 
-    /// Writes a row group.
-    pub(crate) fn write(&mut self, rows: &RecordBatch) -> Result<(), ParquetError> {
-        self.write_pieces(slice::from_ref(rows))
-    }
-
     /// Writes a row group that came in pieces, one at least.
-    pub(crate) fn write_pieces(&mut self, pieces: &[RecordBatch]) -> Result<(), ParquetError> {
+    pub(crate) fn write(&mut self, pieces: &[RecordBatch]) -> Result<(), ParquetError> {
         let runs = |place: usize| {
             let _work = work!("find runs");
             Runs::of(&pieces.iter().map(|piece| piece.column(place)).collect::<Vec<_>>())

@@ -19,7 +19,7 @@ use super::{Layout, Writer};
 fn written(groups: &[RecordBatch], compression: Compression) -> Vec<u8> {
     let layout = Layout { compression, sorted_by: vec![0], metadata: Vec::new() };
     let mut writer = Writer::create(Vec::new(), groups[0].schema(), layout).unwrap();
-    groups.iter().for_each(|group| writer.write(group).unwrap());
+    groups.iter().for_each(|group| writer.write(std::slice::from_ref(group)).unwrap());
     writer.finish().unwrap();
     writer.out().clone()
 }
@@ -188,7 +188,7 @@ fn the_bytes_do_not_depend_on_the_pieces_in_which_a_row_group_comes() {
             let pieces: Vec<RecordBatch> = starts.zip(ends).map(|(&from, &to)| rows.slice(from, to - from)).collect();
             let layout = Layout { compression: Compression::UNCOMPRESSED, sorted_by: vec![0], metadata: Vec::new() };
             let mut writer = Writer::create(Vec::new(), rows.schema(), layout).unwrap();
-            writer.write_pieces(&pieces).unwrap();
+            writer.write(&pieces).unwrap();
             writer.finish().unwrap();
             writer.out().clone()
         };

@@ -90,7 +90,7 @@ impl<W: Write + Send> Writer<W> {
 
     fn write(&mut self, group: &[RecordBatch]) -> Result<(), Reason> {
         match self {
-            Self::Parquet(writer) => writer.write_pieces(group)?,
+            Self::Parquet(writer) => writer.write(group)?,
             Self::Csv(writer) => writer.write(group)?,
             Self::Arrow(writer) => writer.write(&encode::joined(group[0].schema_ref(), group)?)?,
         }

@@ -81,7 +81,7 @@ impl<W: Write + Send> Kind<W> {
     pub(super) fn write(&mut self, rows: &RecordBatch) -> Result<(), Reason> {
         match self {
             Self::Parquet(writer, waiting) => {
-                waiting.push(rows).iter().try_for_each(|group| writer.write_pieces(group))?;
+                waiting.push(rows).iter().try_for_each(|group| writer.write(group))?;
             }
             Self::Csv(writer) => writer.write(slice::from_ref(rows))?,
             Self::Json(writer) => writer.write(rows)?,
@@ -96,7 +96,7 @@ impl<W: Write + Send> Kind<W> {
     pub(super) fn finish(self) -> Result<(), Reason> {
         match self {
             Self::Parquet(mut writer, mut waiting) => {
-                waiting.rest().map_or(Ok(()), |group| writer.write_pieces(&group))?;
+                waiting.rest().map_or(Ok(()), |group| writer.write(&group))?;
                 writer.finish()?;
             }
             Self::Csv(mut writer) => writer.finish()?,

@@ -183,13 +183,13 @@ impl Table {
     }
 }
 
-/// A column of several batches in one piece.
-fn joined(mut pieces: Vec<ArrayRef>) -> Result<ArrayRef, ArrowError> {
+/// Several columns as one, one after another. Where their dictionaries are the same, so is the dictionary of the whole.
+pub(crate) fn joined(mut pieces: Vec<ArrayRef>) -> Result<ArrayRef, ArrowError> {
     // What nobody writes is most of what there could be.
     if pieces.iter().all(|piece| piece.null_count() == piece.len()) {
         return Ok(new_null_array(pieces[0].data_type(), pieces.iter().map(|piece| piece.len()).sum()));
     }
-    // The spellings of a closed set are the same in all answers, each of which has a list of its own.
+    // The spellings of a closed set are the same everywhere, and an Arrow file has one list of them for all its rows.
     if let Some(first) = pieces[0].as_any_dictionary_opt().map(|first| Arc::clone(first.values())) {
         for piece in &mut pieces {
             let same = piece.as_any_dictionary();

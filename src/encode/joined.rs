@@ -1,36 +1,12 @@
-//! Rows cut into blocks of one length, wherever the batches ended in which they came, each block as one batch.
+//! Rows that came in pieces, as one batch.
 
 use std::sync::Arc;
 
-use arrow::array::{Array, ArrayRef, AsArray, RecordBatch, RecordBatchOptions};
-use arrow::compute::concat;
+use arrow::array::{ArrayRef, RecordBatch, RecordBatchOptions};
 use arrow::datatypes::SchemaRef;
 use arrow::error::ArrowError;
 
-use super::pieces::Pieces;
-
-/// Rows that wait until there are enough of them.
-#[derive(Debug)]
-pub(crate) struct Blocks {
-    schema: SchemaRef,
-    pieces: Pieces,
-}
-
-impl Blocks {
-    pub(crate) fn new(schema: SchemaRef, length: usize) -> Self {
-        Self { schema, pieces: Pieces::new(length) }
-    }
-
-    /// Takes rows, and gives the blocks that they complete.
-    pub(crate) fn push(&mut self, rows: &RecordBatch) -> Result<Vec<RecordBatch>, ArrowError> {
-        self.pieces.push(rows).iter().map(|pieces| joined(&self.schema, pieces)).collect()
-    }
-
-    /// The rows that wait, as one block.
-    pub(crate) fn rest(&mut self) -> Result<Option<RecordBatch>, ArrowError> {
-        self.pieces.rest().map(|pieces| joined(&self.schema, &pieces)).transpose()
-    }
-}
+use crate::tables;
 
 /// Some rows as one batch.
 pub(crate) fn joined(schema: &SchemaRef, pieces: &[RecordBatch]) -> Result<RecordBatch, ArrowError> {
@@ -43,19 +19,9 @@ pub(crate) fn joined(schema: &SchemaRef, pieces: &[RecordBatch]) -> Result<Recor
     RecordBatch::try_new_with_options(Arc::clone(schema), columns, &options)
 }
 
-/// One column of several. Where their dictionaries are the same, so is the dictionary of the whole: an Arrow file has
-/// one for all its rows.
+/// One column of several pieces.
 pub(super) fn joined_column(pieces: &[RecordBatch], place: usize) -> Result<ArrayRef, ArrowError> {
-    let mut pieces: Vec<ArrayRef> = pieces.iter().map(|piece| Arc::clone(piece.column(place))).collect();
-    if let Some(first) = pieces[0].as_any_dictionary_opt().map(|first| Arc::clone(first.values())) {
-        for piece in &mut pieces {
-            let same = piece.as_any_dictionary();
-            if same.values().to_data() == first.to_data() {
-                *piece = same.with_values(Arc::clone(&first));
-            }
-        }
-    }
-    concat(&pieces.iter().map(|piece| &**piece as &dyn Array).collect::<Vec<_>>())
+    tables::joined(pieces.iter().map(|piece| Arc::clone(piece.column(place))).collect())
 }
 
 #[cfg(test)]
@@ -65,7 +31,8 @@ mod tests {
     use arrow::array::{Array, AsArray, Int8Array, Int32Array, RecordBatch};
     use arrow::datatypes::{DataType, Field, Int32Type, Schema};
 
-    use super::Blocks;
+    use super::joined;
+    use crate::encode::Pieces;
     use crate::tables::{choice, choices};
 
     fn batch(from: i32, to: i32) -> RecordBatch {
@@ -83,13 +50,12 @@ mod tests {
     fn blocks_are_the_same_however_the_rows_came() {
         let whole = batch(0, 100);
         let cut = |ends: &[i32]| {
-            let mut blocks = Blocks::new(whole.schema(), 16);
+            let mut pieces = Pieces::new(16);
             let starts = std::iter::once(&0).chain(ends);
-            let pieces = starts.zip(ends).map(|(&from, &to)| batch(from, to));
-            let mut cut: Vec<RecordBatch> = pieces.flat_map(|piece| blocks.push(&piece).unwrap()).collect();
-            cut.extend(blocks.rest().unwrap());
-            assert_eq!(blocks.rest().unwrap(), None);
-            cut
+            let batches = starts.zip(ends).map(|(&from, &to)| batch(from, to));
+            let mut cut: Vec<Vec<RecordBatch>> = batches.flat_map(|batch| pieces.push(&batch)).collect();
+            cut.extend(pieces.rest());
+            cut.iter().map(|pieces| joined(&whole.schema(), pieces).unwrap()).collect::<Vec<_>>()
         };
         let expected: Vec<RecordBatch> = (0..7).map(|block| batch(block * 16, (block * 16 + 16).min(100))).collect();
         for ends in [&[100][..], &[1, 2, 3, 99, 100], &[16, 32, 100], &[0, 50, 50, 100]] {
@@ -100,11 +66,8 @@ mod tests {
 
     #[test]
     fn a_dictionary_that_all_pieces_share_stays_as_it_is() {
-        let mut blocks = Blocks::new(batch(0, 1).schema(), 1000);
-        for from in 0..200 {
-            blocks.push(&batch(from, from + 1)).unwrap();
-        }
-        let block = blocks.rest().unwrap().unwrap();
+        let pieces: Vec<RecordBatch> = (0..200).map(|from| batch(from, from + 1)).collect();
+        let block = joined(&pieces[0].schema(), &pieces).unwrap();
         let values = block.column(1).as_any_dictionary().values().as_string::<i32>();
         assert_eq!(values.iter().flatten().collect::<Vec<_>>(), ["bear", "bull", "neutral"]);
     }
