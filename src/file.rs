@@ -5,8 +5,8 @@ use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use blake3::Hasher;
 use serde::{Deserialize, Serialize};
-use sha2::{Digest, Sha256};
 
 use crate::error::{Error, Reason, Result};
 use crate::time::random;
@@ -204,22 +204,22 @@ pub struct FileRecord {
     pub rows: u64,
     /// Its size.
     pub bytes: u64,
-    /// The SHA-256 of its bytes, as `sha256sum` prints it.
-    pub sha256: String,
+    /// The BLAKE3 of its bytes, as `b3sum` prints it.
+    pub blake3: String,
 }
 
 /// What is written to a file, described on its way there.
 #[derive(Debug)]
 pub struct Described<W> {
     inner: W,
-    hasher: Sha256,
+    hasher: Hasher,
     bytes: u64,
 }
 
 impl<W: Write> Described<W> {
     /// Describes what is written from now on, which is the whole file.
     pub fn new(inner: W) -> Self {
-        Self { inner, hasher: Sha256::new(), bytes: 0 }
+        Self { inner, hasher: Hasher::new(), bytes: 0 }
     }
 
     /// Where it is written.
@@ -229,8 +229,7 @@ impl<W: Write> Described<W> {
 
     /// What was written.
     pub fn record(&self, name: &str, rows: u64) -> FileRecord {
-        let sha256 = hex(&self.hasher.clone().finalize());
-        FileRecord { name: name.to_owned(), rows, bytes: self.bytes, sha256 }
+        FileRecord { name: name.to_owned(), rows, bytes: self.bytes, blake3: hex(&self.hasher.finalize()) }
     }
 
     fn add(&mut self, bytes: &[u8]) {
@@ -266,7 +265,7 @@ impl FileRecord {
     pub fn of(path: &Path, name: &str, rows: u64) -> Result<Self> {
         let failed = |source| Error::Read { path: path.to_owned(), source };
         let mut file = open(path)?;
-        let mut hasher = Sha256::new();
+        let mut hasher = Hasher::new();
         let mut buffer = vec![0; 1 << 18];
         let mut bytes = 0;
         loop {
@@ -278,18 +277,18 @@ impl FileRecord {
                 }
             }
         }
-        Ok(Self { name: name.to_owned(), rows, bytes, sha256: hex(&hasher.finalize()) })
+        Ok(Self { name: name.to_owned(), rows, bytes, blake3: hex(&hasher.finalize()) })
     }
 }
 
-/// The SHA-256 of some bytes.
+/// The BLAKE3 of some bytes.
 pub fn digest(bytes: &[u8]) -> String {
-    hex(&Sha256::digest(bytes))
+    hex(&blake3::hash(bytes))
 }
 
-/// Bytes as people write digests.
-pub(crate) fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+/// A digest as people write it.
+pub(crate) fn hex(digest: &blake3::Hash) -> String {
+    digest.to_hex().as_str().to_owned()
 }
 
 fn sync_folder(path: &Path) -> Result<()> {

@@ -7,9 +7,8 @@ use arrow::buffer::NullBuffer;
 use arrow::datatypes::{
     ArrowPrimitiveType, DataType, Float64Type, Int8Type, Int16Type, Int32Type, TimestampMicrosecondType, ToByteSlice,
 };
-use sha2::{Digest as _, Sha256};
 
-/// The first 16 bytes of a SHA-256.
+/// The first 16 bytes of a BLAKE3.
 pub(super) type Digest = [u8; 16];
 
 /// The fingerprint of rows in the columns of a table's rows.
@@ -69,7 +68,7 @@ impl<'a> Fingerprints<'a> {
         let Self { columns, bytes } = self;
         bytes.clear();
         columns.iter().for_each(|column| column.add(&rows, bytes));
-        let digest: [u8; 32] = Sha256::digest(&bytes).into();
+        let digest: [u8; 32] = blake3::hash(bytes).into();
         *digest.first_chunk().expect("32 bytes begin with 16")
     }
 }
@@ -163,13 +162,11 @@ impl Spelling {
 mod tests {
     use std::sync::Arc;
 
+    use super::{Fingerprints, fingerprint};
+    use crate::tables::{Table, choices};
     use arrow::array::{
         ArrayRef, Float64Array, Int8Array, Int16Array, RecordBatch, StringArray, TimestampMicrosecondArray,
     };
-    use sha2::{Digest as _, Sha256};
-
-    use super::{Fingerprints, fingerprint};
-    use crate::tables::{Table, choices};
 
     #[test]
     fn it_is_the_digest_of_the_bytes_that_the_documentation_names() {
@@ -187,7 +184,7 @@ mod tests {
         bytes.extend(b"\x03\0\0\0buy\x04\0\0\0sell");
         bytes.extend([0, 0, 0, 0, 0, 0, 0xe0, 0x3f, 0, 0, 0, 0, 0, 0, 0xd0, 0x3f]);
         bytes.extend(b"\0\x01\x02\0\0\0\xc3\xa9");
-        assert_eq!(fingerprint(&rows), Sha256::digest(&bytes)[..16]);
+        assert_eq!(fingerprint(&rows), blake3::hash(&bytes).as_bytes()[..16]);
         // A slice is its rows alone.
         assert_eq!(
             fingerprint(&rows.slice(1, 1)),

@@ -46,7 +46,7 @@ impl SealedRun {
         if found == *record {
             return Ok(path);
         }
-        let reason = format!("its SHA-256 is {} and should be {}", found.sha256, record.sha256);
+        let reason = format!("its BLAKE3 is {} and should be {}", found.blake3, record.blake3);
         Err(Error::Damaged { path, source: reason.into() })
     }
 }

@@ -26,7 +26,7 @@
 //! answered, each series is held against the fingerprints that the runs before it left, and what changed is written down.
 //! The seal is written last, and the folder is renamed to its place. Names that begin with a dot are nobody's business.
 //!
-//! # Observations (layout 2)
+//! # Observations (layout 3)
 //!
 //! A *series* is what one operation says of one ticker, and of one period and regime where it is of signals. A *cell* is
 //! one thing that it says something of. A row of the four tables is an observation: what became of a cell, and when.
@@ -67,7 +67,7 @@
 //!
 //! `series.parquet` has a row for each calendar quarter of each series, named by its first day in `quarter`, and one for
 //! the cells without a date, where `quarter` is null. `rows` counts the cells that are known and not withdrawn, `digest`
-//! is the first 16 bytes of a SHA-256 over them, and `runs` names the runs whose observations they follow from. The row
+//! is the first 16 bytes of a BLAKE3 over them, and `runs` names the runs whose observations they follow from. The row
 //! without a quarter has the `requests` whose last answers listed the series.
 //!
 //! The digest is taken over the cells of the quarter in order, of articles by date and place. The columns of the table
@@ -84,8 +84,8 @@
 //!
 //! # The seal
 //!
-//! `run.json` names in `files` every other file with its rows, bytes and SHA-256, in `after` the runs that came before it,
-//! and in `replaces` those whose place it takes, which nobody reads any more. `seal` is the SHA-256 of the file's own text
+//! `run.json` names in `files` every other file with its rows, bytes and BLAKE3, in `after` the runs that came before it,
+//! and in `replaces` those whose place it takes, which nobody reads any more. `seal` is the BLAKE3 of the file's own text
 //! with 64 zeros in its place. A file that is not as its seal says is never read.
 //!
 //! Runs may be made at once, by one machine or many. None waits for another: the next run goes on from both.

@@ -12,7 +12,7 @@ use crate::tables::Drift;
 use crate::time::as_record;
 
 /// The version of the layout; readers refuse every other one.
-pub const LAYOUT: u32 = 2;
+pub const LAYOUT: u32 = 3;
 
 /// The name of the seal's file.
 pub(super) const SEAL: &str = "run.json";
@@ -62,7 +62,7 @@ pub struct Seal {
     pub drift: Vec<Drift>,
     /// Every file of the run.
     pub files: Vec<FileRecord>,
-    /// The SHA-256 of the seal's own text, with 64 zeros in the place of this.
+    /// The BLAKE3 of the seal's own text, with 64 zeros in the place of this.
     pub seal: String,
 }
 
@@ -71,7 +71,7 @@ pub struct Seal {
 pub struct Definition {
     /// Its name.
     pub name: String,
-    /// The SHA-256 of its text.
+    /// The BLAKE3 of its text.
     pub digest: String,
 }
 
@@ -131,7 +131,7 @@ impl Seal {
         let seal: Self = serde_json::from_value(value).map_err(|error| damaged(error.into()))?;
         let found = file::digest(text.replace(&seal.seal, NO_DIGEST).as_bytes());
         if found != seal.seal {
-            return Err(damaged(format!("its SHA-256 is {found} and should be {}", seal.seal).into()));
+            return Err(damaged(format!("its BLAKE3 is {found} and should be {}", seal.seal).into()));
         }
         Ok(seal)
     }

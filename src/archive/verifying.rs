@@ -145,8 +145,8 @@ pub fn fault(path: &Path, record: &FileRecord) -> Option<String> {
     if found.bytes != record.bytes {
         return Some(format!("`{shown}` has {} bytes and should have {}", found.bytes, record.bytes));
     }
-    if found.sha256 != record.sha256 {
-        return Some(format!("`{shown}` is not what was written: its SHA-256 is {}", found.sha256));
+    if found.blake3 != record.blake3 {
+        return Some(format!("`{shown}` is not what was written: its BLAKE3 is {}", found.blake3));
     }
     let rows = rows_of(path)?;
     (rows != record.rows).then(|| format!("`{shown}` has {rows} rows and should have {}", record.rows))

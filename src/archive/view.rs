@@ -90,7 +90,7 @@ impl View {
         let mut is_cut = false;
         for run in self.begun() {
             let said = files().filter_map(|name| run.seal().file(&name)).filter(|file| file.rows > 0);
-            let said = said.map(|file| format!("{} {} {}", run.name(), file.name, file.sha256));
+            let said = said.map(|file| format!("{} {} {}", run.name(), file.name, file.blake3));
             let before = drawn_from.len();
             drawn_from.extend(said);
             is_cut |= drawn_from.len() > before && run.seal().sealed_at > self.as_of;

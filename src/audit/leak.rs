@@ -21,8 +21,8 @@ use arrow::compute::filter_record_batch;
 use arrow::datatypes::TimestampMicrosecondType;
 use arrow::error::ArrowError;
 use arrow::row::{RowConverter, SortField};
+use blake3::Hasher;
 use chrono::{DateTime, NaiveDate, NaiveTime, TimeDelta, Utc};
-use sha2::{Digest, Sha256};
 
 use crate::archive::{Archive, Asked, Beginning, Interrupted, Scope, SealedRun, Unfinished, View};
 use crate::dataset;
@@ -183,7 +183,7 @@ impl Work<'_> {
         let failed = |error: ArrowError| Error::Join { source: error.into() };
         let fields = self.plan.schema.fields().iter().map(|field| SortField::new(field.data_type().clone()));
         let converter = RowConverter::new(fields.collect()).map_err(failed)?;
-        let (mut count, mut hasher) = (0, Sha256::new());
+        let (mut count, mut hasher) = (0, Hasher::new());
         dataset::build(slabs, self.plan, self.scratch.join("sort"), |rows| {
             let rows = match day {
                 Some(day) => dated_before(&rows, dates(&rows), day).map_err(failed)?,

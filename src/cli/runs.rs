@@ -93,7 +93,7 @@ fn shown(run: &SealedRun) -> String {
     line(&mut text, format_args!("folder      {}", run.path().display()));
     match &seal.definition {
         Some(definition) => {
-            line(&mut text, format_args!("definition  {}, SHA-256 {}", definition.name, definition.digest));
+            line(&mut text, format_args!("definition  {}, BLAKE3 {}", definition.name, definition.digest));
         }
         None => line(&mut text, format_args!("replaces    {}", seal.replaces.join(" "))),
     }

@@ -3,7 +3,7 @@
 //! A slab of whole tickers goes through four steps, each in a file of its own: `codes` turns its names into numbers and
 //! its dates into naive ones (by `naive`), `features` computes what is known of the news on each date that has signals,
 //! `join` gives every signal the features of its date and puts the rows in `order` (Polars), `shape` makes the declared
-//! columns of the result. One slab is read and joined while the one before it is delivered.
+//! columns of the result. Slabs are read and joined while those before them are delivered.
 //!
 //! A signal of date D is served by articles dated D minus the lag and earlier, never by later ones: there is no nearest
 //! and no forward search. A window's numbers come from the articles in the window alone, added in the order of their
@@ -39,6 +39,9 @@ use sorting::Sorting;
 
 pub use wide::Wide;
 
+/// How many slabs may be ready before they are delivered.
+const SLABS_AHEAD: usize = 3;
+
 /// Builds a dataset and delivers its rows, batch by batch, in the order of the plan.
 ///
 /// Where the plan orders by ticker first, memory follows the size of a slab; else rows are laid aside in a folder that
@@ -60,8 +63,8 @@ pub fn build<S: Iterator<Item = Result<Slab>>>(
     let is_ticker_first = plan.sort.first() == Some(&Column::Ticker);
     let mut sorting = Sorting::new(plan, scratch);
     thread::scope(|scope| -> Result<()> {
-        // Each end waits for the other: at most one slab is ready while another is delivered.
-        let (ready, joined) = mpsc::sync_channel(0);
+        // While a row group is written, the next slabs are made ready; a few, for each takes some megabytes.
+        let (ready, joined) = mpsc::sync_channel(SLABS_AHEAD);
         let (slabs, calendar) = (&slabs, &calendar);
         scope.spawn(move || {
             // Nobody receives any more once a delivery failed.

@@ -102,21 +102,26 @@ impl<Left: Iterator<Item = (u32, usize)>> Iterator for Pages<'_, Left> {
         let mut levels = Hybrid::new(1, vec![0; 4]);
         let mut places = Hybrid::new(width, Vec::new());
         let mut rows = 0;
+        // Rows one after another of which none is null, or every one.
+        let (mut level, mut alike) = (1, 0);
         while rows < PAGE_ROWS
             && let Some((code, count)) = self.rest.take().or_else(|| self.left.next())
         {
             let taken = count.min(PAGE_ROWS - rows);
             rows += taken;
             self.rest = (taken < count).then_some((code, count - taken));
-            if self.may_be_null {
-                levels.push(u32::from(code != NULL), taken);
+            if level != u32::from(code != NULL) {
+                levels.push(level, alike);
+                (level, alike) = (1 - level, 0);
             }
+            alike += taken;
             if code != NULL {
                 places.push(code, taken);
             }
         }
         let mut page = Vec::new();
         if self.may_be_null {
+            levels.push(level, alike);
             page = levels.finish();
             let length = (page.len() - 4) as u32;
             page[..4].copy_from_slice(&length.to_le_bytes());

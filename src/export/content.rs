@@ -6,7 +6,7 @@
 //!
 //! 1. Read all rows in the order of `sort`, and the columns of `columns` in their order.
 //! 2. For each column cut all its rows, from the first to the last, into *runs*: the longest stretches of rows that hold
-//!    the same value, or null. Real numbers are the same when their bits are. Compute the SHA-256 over its runs, for each:
+//!    the same value, or null. Real numbers are the same when their bits are. Compute the BLAKE3 over its runs, for each:
 //!    - the number of its rows times two, and one more when it is of a value and not of null, as an unsigned number in
 //!      LEB128 (seven bits a byte, the low ones first, the high bit set in all bytes but the last);
 //!    - the bytes of the value; null has none.
@@ -14,14 +14,14 @@
 //!      A `32-bit integer` is 4 bytes, two's complement. A `64-bit float` is the 8 bytes of IEEE 754.
 //!      A `timestamp` is the microseconds since 1970-01-01T00:00:00 as a signed 64-bit integer.
 //!      A `true or false` is one byte, 1 or 0.
-//! 3. The digest is the SHA-256 over the columns in their order, for each: the name as a `text` above, the type as it
+//! 3. The digest is the BLAKE3 over the columns in their order, for each: the name as a `text` above, the type as it
 //!    stands in `columns` as a `text`, one byte, 1 where `nullable` is true and 0 where it is false, and the 32 bytes of
 //!    the digest of its runs.
 //!
 //! Integers are little-endian. `content` is the digest in lower-case hexadecimal.
 //!
 //! Of a wide dataset each matrix has a digest by the rules above: its columns are `date`, then the tickers as they stand
-//! in the file, each with the type and the nullability that `columns` gives the matrix's value. `content` is the SHA-256 over
+//! in the file, each with the type and the nullability that `columns` gives the matrix's value. `content` is the BLAKE3 over
 //! the matrices in the order of the bytes of their paths, for each: the path without its ending, such as
 //! `15d-neutral/confidence`, as a `text`, and the 32 bytes of its digest.
 
@@ -31,8 +31,8 @@ use arrow::array::{AnyDictionaryArray, Array, ArrayRef, AsArray, RecordBatch};
 use arrow::compute::cast;
 use arrow::datatypes::{DataType, Field, Schema};
 use arrow::error::ArrowError;
+use blake3::{Hash, Hasher};
 use rayon::prelude::*;
-use sha2::{Digest, Sha256};
 
 use super::snippet::Snippet;
 use crate::plan::describe;
@@ -41,7 +41,7 @@ use crate::turns::{runs, turns};
 const _: () = assert!(cfg!(target_endian = "little"), "numbers are hashed as they stand in memory");
 
 /// The bytes that are hashed at once.
-const BYTES_AT_ONCE: usize = 1 << 14;
+const BYTES_AT_ONCE: usize = 1 << 16;
 
 /// The digest of some rows that come one after another.
 #[derive(Debug)]
@@ -60,7 +60,7 @@ struct Column {
 /// The digest of the runs of a column.
 #[derive(Debug, Default)]
 struct Runs {
-    hasher: Sha256,
+    hasher: Hasher,
     /// What is to be hashed next: many runs are hashed at once.
     bytes: Vec<u8>,
     /// The rows of the run that may go on, whether it is of a value, and the bytes of that.
@@ -84,28 +84,28 @@ impl Content {
         self.columns.par_iter_mut().zip(rows.columns()).try_for_each(|(column, array)| column.runs.update(array))
     }
 
-    pub(super) fn digest(self) -> [u8; 32] {
-        let mut hasher = Sha256::new();
+    pub(super) fn digest(self) -> Hash {
+        let mut hasher = Hasher::new();
         for Column { name, type_in_words, is_nullable, runs } in self.columns {
             hash_text(&mut hasher, &name);
             hash_text(&mut hasher, &type_in_words);
-            hasher.update([u8::from(is_nullable)]);
-            hasher.update(runs.digest());
+            hasher.update(&[u8::from(is_nullable)]);
+            hasher.update(runs.digest().as_bytes());
         }
-        hasher.finalize().into()
+        hasher.finalize()
     }
 }
 
 /// The digest of matrices, with their paths without endings.
-pub(super) fn of_matrices<'a>(matrices: impl Iterator<Item = (&'a str, [u8; 32])>) -> [u8; 32] {
-    let mut matrices: Vec<(&str, [u8; 32])> = matrices.collect();
-    matrices.sort_unstable();
-    let mut hasher = Sha256::new();
+pub(super) fn of_matrices<'a>(matrices: impl Iterator<Item = (&'a str, Hash)>) -> Hash {
+    let mut matrices: Vec<(&str, Hash)> = matrices.collect();
+    matrices.sort_unstable_by_key(|(path, _)| *path);
+    let mut hasher = Hasher::new();
     for (path, digest) in matrices {
         hash_text(&mut hasher, path);
-        hasher.update(digest);
+        hasher.update(digest.as_bytes());
     }
-    hasher.finalize().into()
+    hasher.finalize()
 }
 
 /// The type of a column in words: of its values, however they are encoded, and whether or not they may be null.
@@ -205,10 +205,10 @@ impl Runs {
         self.bytes.push(head as u8);
     }
 
-    fn digest(mut self) -> [u8; 32] {
+    fn digest(mut self) -> Hash {
         self.close();
         self.hasher.update(&self.bytes);
-        self.hasher.finalize().into()
+        self.hasher.finalize()
     }
 }
 
@@ -225,7 +225,7 @@ fn push_text(out: &mut Vec<u8>, text: &str) {
     out.extend_from_slice(text.as_bytes());
 }
 
-fn hash_text(hasher: &mut Sha256, text: &str) {
-    hasher.update((text.len() as u32).to_le_bytes());
-    hasher.update(text);
+fn hash_text(hasher: &mut Hasher, text: &str) {
+    hasher.update(&(text.len() as u32).to_le_bytes());
+    hasher.update(text.as_bytes());
 }

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use arrow::array::RecordBatch;
 use arrow::error::ArrowError;
+use blake3::Hash;
 use chrono::{DateTime, Utc};
 
 use super::Encoding;
@@ -74,7 +75,7 @@ enum Files {
 /// A matrix that was written.
 struct Matrix {
     stem: String,
-    content: [u8; 32],
+    content: Hash,
     columns: Vec<ColumnRecord>,
     finished: Finished,
 }
@@ -183,7 +184,7 @@ impl Publication {
 struct Completed {
     finished: Vec<Finished>,
     columns: Vec<ColumnRecord>,
-    content: [u8; 32],
+    content: Hash,
 }
 
 impl Kind {

@@ -41,7 +41,7 @@ pub(super) struct Record<'a> {
     rows: u64,
     content: &'a str,
     files: &'a [FileRecord],
-    /// The SHA-256 of what was counted of the rows.
+    /// The BLAKE3 of what was counted of the rows.
     facts: &'a str,
 }
 

@@ -10,7 +10,6 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use bytes::{Buf, Bytes};
 use reqwest::header::CONTENT_ENCODING;
-use sha2::{Digest, Sha256};
 use tokio::sync::mpsc;
 use tokio::task::spawn_blocking;
 
@@ -117,7 +116,7 @@ async fn pump(mut response: reqwest::Response, sender: mpsc::Sender<io::Result<B
 pub struct Body {
     inner: Masked<Unpacked>,
     packed: Arc<AtomicU64>,
-    digest: Sha256,
+    digest: blake3::Hasher,
     bytes: u64,
     /// How much of what lies ready is counted and digested.
     counted: usize,
@@ -149,7 +148,7 @@ impl Body {
         Ok(Self {
             inner: Masked::new(unpacked, key),
             packed,
-            digest: Sha256::new(),
+            digest: blake3::Hasher::new(),
             bytes: 0,
             counted: 0,
             evidence: evidence.map(create).transpose()?,

@@ -69,7 +69,7 @@ pub struct Reply<T> {
     pub attempts: u32,
     /// The size of the body.
     pub bytes: u64,
-    /// The SHA-256 of the body.
+    /// The BLAKE3 of the body.
     pub digest: String,
     /// When the body was complete.
     pub observed_at: DateTime<Utc>,

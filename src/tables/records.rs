@@ -113,7 +113,7 @@ pub struct RequestRecord {
     pub attempts: u32,
     /// The size of the body.
     pub bytes: u64,
-    /// The SHA-256 of the body.
+    /// The BLAKE3 of the body.
     pub digest: String,
     /// The rows that it gave.
     pub rows: u64,

@@ -20,7 +20,7 @@ fn runs_are_listed_and_a_file_that_is_not_what_was_written_is_named() {
     assert!(listed.lines().nth(1).unwrap().starts_with(name), "{listed}");
     assert!(listed.contains("        23        36,"), "{listed}");
     let shown = place.run(["runs", "show", &name[..15]]).succeeded().stdout;
-    assert!(shown.contains("definition  it, SHA-256 ") && shown.contains("signals.parquet"), "{shown}");
+    assert!(shown.contains("definition  it, BLAKE3 ") && shown.contains("signals.parquet"), "{shown}");
     let missing = place.run(["runs", "show", "x"]).failed_with(1).stderr;
     assert!(missing.starts_with("error: no run `x` in `output/archive`\n"), "{missing}");
 
@@ -35,7 +35,7 @@ fn runs_are_listed_and_a_file_that_is_not_what_was_written_is_named() {
     let outcome = place.run(["verify"]).failed_with(1);
     let lines: Vec<&str> = outcome.stdout.lines().collect();
     assert_eq!(lines.len(), 3, "{}", outcome.stdout);
-    assert!(lines[0].contains("signals.parquet` is not what was written: its SHA-256 is "));
+    assert!(lines[0].contains("signals.parquet` is not what was written: its BLAKE3 is "));
     assert!(lines[1].contains("articles.parquet` cannot be read: No such file or directory"));
     assert!(lines[2].contains("it.parquet` has 0 bytes and should have "));
     assert!(outcome.stderr.starts_with("error: 3 files are not what was written\n"), "{}", outcome.stderr);

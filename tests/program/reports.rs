@@ -48,7 +48,7 @@ fn a_report_says_what_the_archive_and_the_dataset_say() {
     let first = to_record(archive.runs()[0].seal().sealed_at);
     let earlier = told(&["report", "it", "--file", "-", "--as-of", &first]);
     assert!(earlier.contains("There is one run: nothing can have changed yet"));
-    assert!(by_name.contains("sha256:") && !earlier.contains("sha256:"), "it is of no version");
+    assert!(by_name.contains("blake3:") && !earlier.contains("blake3:"), "it is of no version");
     let path = place.run(["report", "it"]).succeeded().stdout;
     assert_eq!(path, "report    output/reports/it.html\n");
     assert!(fs::read_to_string(place.file("output/reports/it.html")).expect("a report").starts_with(&by_name));

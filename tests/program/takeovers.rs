@@ -18,7 +18,7 @@ fn latest(place: &Place) -> (Value, Vec<(String, String)>) {
     let record: Value = serde_json::from_slice(&record).expect("JSON");
     let text = |file: &Value, key: &str| file[key].as_str().expect("a text").to_owned();
     let files = record["files"].as_array().expect("files").iter();
-    let files = files.map(|file| (text(file, "name"), text(file, "sha256")));
+    let files = files.map(|file| (text(file, "name"), text(file, "blake3")));
     (record["taken_over_from"].clone(), files.collect())
 }
 

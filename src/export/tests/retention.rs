@@ -137,7 +137,7 @@ fn records_of_the_first_form_are_read_and_those_of_a_later_one_are_refused() {
     let place = tempdir().unwrap();
     let version = place.path().join("demo/20261120T213000Z-7f3a");
     fs::create_dir_all(&version).unwrap();
-    let file = "{\"name\": \"demo.parquet\", \"rows\": 1, \"bytes\": 2, \"sha256\": \"00\"}";
+    let file = "{\"name\": \"demo.parquet\", \"rows\": 1, \"bytes\": 2, \"blake3\": \"00\"}";
     let record =
         |layout: u32| format!("{{\"layout\": {layout}, \"name\": \"demo\", \"run\": \"x\", \"files\": [{file}]}}");
     fs::write(version.join("dataset.json"), record(1)).unwrap();

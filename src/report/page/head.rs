@@ -75,7 +75,7 @@ impl Report {
             }
             line(html, "From", "", &counted(self.work.runs.len() as u64, "run", "runs"));
             if let Some(version) = &self.identity.version {
-                line(html, "Content", "code", &format_args!("sha256:{}", version.content));
+                line(html, "Content", "code", &format_args!("blake3:{}", version.content));
             }
         });
     }
