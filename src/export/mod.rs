@@ -3,7 +3,7 @@
 //! ```text
 //! output/datasets/demo/
 //!     20261120T213000Z-7f3a/
-//!         demo.parquet  dataset.json  report.html        a long dataset
+//!         demo.parquet  dataset.json  facts.json  report.html      a long dataset
 //!         period=15d/regime=bear/demo.parquet            the same by folders
 //!         15d-neutral/confidence.parquet                 a wide one
 //!     latest -> 20261120T213000Z-7f3a

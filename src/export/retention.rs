@@ -12,9 +12,13 @@ use std::io;
 use std::path::{Component, Path, PathBuf};
 use std::time::SystemTime;
 
+use chrono::{DateTime, NaiveDateTime, Utc};
+use serde::Deserialize;
+
 use super::record::RECORD;
 use crate::error::Result;
 use crate::file;
+use crate::time::as_record;
 
 /// What begins the hidden names of what is being written, was given up, or is being removed.
 const LEFT_OVERS: [&str; 3] = [".partial-", ".removed-", ".latest-"];
@@ -27,11 +31,12 @@ const LEFT_OVERS: [&str; 3] = [".partial-", ".removed-", ".latest-"];
 /// When the folder cannot be read.
 pub(super) fn tidy(folder: &Path, published: &str, keep: usize) -> Result<()> {
     // Versions before links: of a version that is seen here, the link was made before it.
-    let mut versions: Vec<String> = file::entries(folder)?.iter().filter_map(|path| version(path)).collect();
+    let mut versions: Vec<Version> = file::entries(folder)?.iter().filter_map(|path| version(path)).collect();
     versions.sort_unstable();
     let pinned = pinned(folder)?;
-    let surplus = versions.iter().rev().skip(keep);
-    for version in surplus.filter(|version| version.as_str() < published && !pinned.contains(*version)) {
+    let published_last = versions.iter().position(|version| version.name == published).unwrap_or(versions.len());
+    let surplus = versions[..published_last].iter().take(versions.len().saturating_sub(keep));
+    for version in surplus.map(|version| &version.name).filter(|version| !pinned.contains(*version)) {
         let removed = folder.join(format!(".removed-{version}"));
         let result = fs::rename(folder.join(version), &removed).and_then(|()| fs::remove_dir_all(&removed));
         warn(&folder.join(version), result);
@@ -44,11 +49,32 @@ pub(super) fn tidy(folder: &Path, published: &str, keep: usize) -> Result<()> {
     Ok(())
 }
 
-/// The name of a version, if a folder is one.
-fn version(path: &Path) -> Option<String> {
+/// A version. Those of one second have names in any order, so it is its record that tells when it was built.
+#[derive(PartialEq, Eq, PartialOrd, Ord)]
+struct Version {
+    built_at: DateTime<Utc>,
+    name: String,
+}
+
+/// What a record says of when its version was built; the first forms say it too.
+#[derive(Deserialize)]
+struct Built {
+    #[serde(with = "as_record")]
+    built_at: DateTime<Utc>,
+}
+
+/// A version, if a folder is one.
+fn version(path: &Path) -> Option<Version> {
     let name = path.file_name()?.to_str()?;
     let is_folder = fs::symlink_metadata(path).is_ok_and(|found| found.is_dir());
-    (is_version(name) && is_folder && path.join(RECORD).exists()).then(|| name.to_owned())
+    if !is_version(name) || !is_folder || !path.join(RECORD).exists() {
+        return None;
+    }
+    let record = fs::read(path.join(RECORD)).ok();
+    let built = record.and_then(|text| serde_json::from_slice(&text).ok()).map(|Built { built_at }| built_at);
+    let second = || NaiveDateTime::parse_from_str(name.split_once('-')?.0, "%Y%m%dT%H%M%SZ").ok();
+    let built_at = built.or_else(|| Some(second()?.and_utc()))?;
+    Some(Version { built_at, name: name.to_owned() })
 }
 
 /// Whether a name is like `20261120T213000Z-7f3a`.

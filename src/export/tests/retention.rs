@@ -39,6 +39,22 @@ fn the_newest_versions_are_kept() {
 }
 
 #[test]
+fn of_versions_of_one_second_the_last_ones_are_kept() {
+    let place = tempdir().unwrap();
+    let plan = plan(&[Format::Csv]);
+    // Their names are in any order.
+    for tenth in 0..10 {
+        let built_at = moment(&format!("2026-11-21T08:00:00.{tenth}Z"));
+        let provenance = Provenance { built_at, ..provenance() };
+        let mut plan = plan.clone();
+        plan.files.keep = 2;
+        let last = publish_as(place.path(), &plan, provenance, &[rows(&signals(&["XOM"], 1))]).unwrap();
+        let kept: Vec<_> = versions(place.path()).unwrap().into_iter().map(|version| version.path).collect();
+        assert!(kept.len() == 2.min(tenth + 1) && kept.contains(&last.path), "{kept:?}");
+    }
+}
+
+#[test]
 fn a_version_that_a_link_points_to_is_kept() {
     let place = tempdir().unwrap();
     let folder = place.path().join("demo");
