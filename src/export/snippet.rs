@@ -17,6 +17,10 @@ impl Snippet {
         snippet
     }
 
+    pub(super) fn as_bytes(&self) -> &[u8] {
+        &self.padded[..self.length]
+    }
+
     /// Makes it another text.
     pub(super) fn rewrite<T>(&mut self, write: impl FnOnce(&mut Vec<u8>) -> T) -> T {
         self.padded.clear();

@@ -12,6 +12,9 @@ use crate::export::snippet::Snippet;
 use crate::export::{moments, numbers};
 use crate::plan::Guard;
 
+/// The most that columns of closed sets may be able to say together, to be one.
+const MOST_CHOICES: usize = 1 << 10;
+
 /// The cells of a column.
 pub(super) enum Cells<'a> {
     Texts(StringArray, Guard),
@@ -57,6 +60,21 @@ impl<'a> Cells<'a> {
             }
             _ => Ok(Self::Texts(cast(column, &DataType::Utf8)?.as_string::<i32>().clone(), guard)),
         }
+    }
+
+    /// Whether these cells and those of the next column are choices that can say little together.
+    pub(super) fn goes_with(&self, next: &Self) -> bool {
+        let (Self::Choices(places, texts), Self::Choices(_, next_texts)) = (self, next) else { return false };
+        texts.len() * next_texts.len() <= MOST_CHOICES.min(places.len())
+    }
+
+    /// Takes the cells of the next column, where these [go with](Self::goes_with) them.
+    pub(super) fn join(&mut self, next: Self) {
+        let (Self::Choices(places, texts), Self::Choices(next_places, next_texts)) = (self, next) else { return };
+        let count = next_texts.len();
+        places.iter_mut().zip(next_places).for_each(|(place, next)| *place = *place * count + next);
+        let pairs = texts.iter().flat_map(|text| next_texts.iter().map(move |next| [text.as_bytes(), next.as_bytes()]));
+        *texts = pairs.map(|[text, next]| Snippet::of(&[text, b",", next].concat())).collect();
     }
 
     /// Appends a cell.

@@ -1,7 +1,8 @@
 //! Rows as lines.
 //!
-//! The features of a date are those of all its signals, so neighbouring columns mostly turn together: their cells are a
-//! span, whose text is kept and copied until one of them turns.
+//! Neighbouring columns of closed sets, such as period, regime and signal, are one column of all that they can say
+//! together. The features of a date are those of all its signals, so neighbouring columns mostly turn together: their
+//! cells are a span, whose text is kept and copied until one of them turns.
 
 use arrow::array::RecordBatch;
 use arrow::buffer::BooleanBuffer;
@@ -20,9 +21,20 @@ const COPIES: usize = 8;
 
 /// Appends the lines of some rows.
 pub(super) fn push(out: &mut Vec<u8>, rows: &RecordBatch, guard: Guard) -> Result<(), ArrowError> {
-    let mut spans: Vec<Span<'_>> = Vec::new();
+    let mut columns: Vec<(Cells<'_>, BooleanBuffer)> = Vec::new();
     for column in rows.columns() {
-        let span = Span { cells: vec![Cells::of(column, guard)?], turns: turns(column), text: Snippet::default() };
+        let (cells, turns) = (Cells::of(column, guard)?, turns(column));
+        match columns.last_mut() {
+            Some((last, last_turns)) if last.goes_with(&cells) => {
+                last.join(cells);
+                *last_turns = &*last_turns | &turns;
+            }
+            _ => columns.push((cells, turns)),
+        }
+    }
+    let mut spans: Vec<Span<'_>> = Vec::new();
+    for (cells, turns) in columns {
+        let span = Span { cells: vec![cells], turns, text: Snippet::default() };
         match spans.last_mut() {
             Some(last) if let Some(turns) = last.turns_with(&span) => {
                 last.turns = turns;
