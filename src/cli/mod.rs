@@ -123,8 +123,11 @@ fn complain(error: &Error) {
 }
 
 /// Runs asynchronous work that a signal can stop: the first asks it to, the second does not ask.
+///
+/// One thread is enough for the network, since bodies are read and decoded by others; with more, a connection and its
+/// reader would wake one another across threads.
 fn interruptible<T>(work: impl AsyncFnOnce(CancellationToken) -> Result<T>) -> Result<T> {
-    let runtime = tokio::runtime::Builder::new_multi_thread()
+    let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
         .map_err(|error| Error::Worker { source: error.into() })?;

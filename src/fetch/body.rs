@@ -1,6 +1,4 @@
 //! A body while it arrives: from the network to a reader on another thread, unpacked, bounded, masked and digested.
-//!
-//! A few chunks lie between the two, no more: a reader that is slow slows the network down.
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read, Write};
@@ -8,19 +6,16 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use bytes::{Buf, Bytes};
 use reqwest::header::CONTENT_ENCODING;
-use tokio::sync::mpsc;
 use tokio::task::spawn_blocking;
 
+use super::chunks::{self, Chunks};
 use super::failure::{Failure, ReadFault, Refusal};
 use super::gauge::Gauge;
 use super::mask::Masked;
 use crate::error::Error;
 use crate::secret::ApiKey;
 
-/// How many chunks may lie between the network and the reader; each has some hundred kilobytes when much arrives.
-const CHUNKS_AHEAD: usize = 8;
 /// How much is unpacked at once.
 const PORTION: usize = 1 << 17;
 /// The largest body, unpacked.
@@ -77,7 +72,7 @@ impl<'a> Stream<'a> {
         T: Send + 'static,
         F: FnOnce(&mut Body) -> Result<T, ReadFault> + Send + 'static,
     {
-        let (sender, chunks) = mpsc::channel(CHUNKS_AHEAD);
+        let (sender, chunks) = chunks::channel();
         let packing = self.packing;
         let reader = spawn_blocking(move || {
             let mut body = Body::new(chunks, packing, &key, evidence.as_deref())?;
@@ -89,26 +84,8 @@ impl<'a> Stream<'a> {
                 }
             }
         });
-        let ((), read) = tokio::join!(pump(self.response, sender, self.gauge), reader);
+        let ((), read) = tokio::join!(chunks::pump(self.response, sender, self.gauge), reader);
         read.unwrap_or_else(|panic| Err(Failure::Stop(Error::Worker { source: panic.into() })))
-    }
-}
-
-/// Moves chunks from the network to the reader, until the body ends or the reader has seen enough.
-async fn pump(mut response: reqwest::Response, sender: mpsc::Sender<io::Result<Bytes>>, gauge: &Gauge) {
-    loop {
-        let chunk = match response.chunk().await {
-            Ok(Some(chunk)) => {
-                gauge.received(chunk.len());
-                Ok(chunk)
-            }
-            Ok(None) => return,
-            Err(error) => Err(io::Error::other(super::failure::innermost(&error.without_url()))),
-        };
-        let is_last = chunk.is_err();
-        if sender.send(chunk).await.is_err() || is_last {
-            return;
-        }
     }
 }
 
@@ -124,14 +101,8 @@ pub struct Body {
 }
 
 impl Body {
-    fn new(
-        chunks: mpsc::Receiver<io::Result<Bytes>>,
-        packing: Packing,
-        key: &ApiKey,
-        evidence: Option<&Path>,
-    ) -> Result<Self, Failure> {
-        let packed = Arc::new(AtomicU64::new(0));
-        let chunks = Chunks { chunks, current: Bytes::new(), taken: Arc::clone(&packed) };
+    fn new(chunks: Chunks, packing: Packing, key: &ApiKey, evidence: Option<&Path>) -> Result<Self, Failure> {
+        let packed = chunks.taken();
         let unpacked = match packing {
             Packing::None => Unpacked::Plain(chunks),
             Packing::Gzip => Unpacked::Gzip(buffered(flate2::bufread::MultiGzDecoder::new(chunks))),
@@ -211,40 +182,10 @@ fn check_bounds(bytes: u64, packed: u64) -> io::Result<()> {
 }
 
 /// Reads from what lies ready.
-fn read_ready(source: &mut impl BufRead, buffer: &mut [u8]) -> io::Result<usize> {
+pub(super) fn read_ready(source: &mut impl BufRead, buffer: &mut [u8]) -> io::Result<usize> {
     let count = source.fill_buf()?.read(buffer)?;
     source.consume(count);
     Ok(count)
-}
-
-/// The chunks as bytes.
-struct Chunks {
-    chunks: mpsc::Receiver<io::Result<Bytes>>,
-    current: Bytes,
-    taken: Arc<AtomicU64>,
-}
-
-impl BufRead for Chunks {
-    fn fill_buf(&mut self) -> io::Result<&[u8]> {
-        while self.current.is_empty() {
-            match self.chunks.blocking_recv() {
-                Some(chunk) => self.current = chunk?,
-                None => break,
-            }
-        }
-        Ok(&self.current)
-    }
-
-    fn consume(&mut self, count: usize) {
-        self.current.advance(count);
-        self.taken.fetch_add(count as u64, Ordering::Relaxed);
-    }
-}
-
-impl Read for Chunks {
-    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        read_ready(self, buffer)
-    }
 }
 
 /// The bytes as they were before they were packed.

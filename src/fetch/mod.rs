@@ -5,6 +5,7 @@
 //! for asking again are all bounded. What a body means is not known here.
 
 mod body;
+mod chunks;
 mod evidence;
 mod failure;
 mod gauge;

@@ -1,0 +1,101 @@
+//! The chunks of a body on their way from the network to a reader on another thread.
+//!
+//! What lies ready goes together: a body may come in chunks of a few kilobytes, and waking a reader for each costs more than
+//! reading it. A few such handfuls lie between the two, no more: a reader that is slow slows the network down.
+
+use std::io::{self, BufRead, Read};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::vec;
+
+use bytes::{Buf, Bytes};
+use futures_util::FutureExt;
+use tokio::sync::mpsc;
+
+use super::body::read_ready;
+use super::failure::innermost;
+use super::gauge::Gauge;
+
+/// How many handfuls may lie between the network and the reader.
+const AHEAD: usize = 8;
+
+/// The bytes that make a handful, whether or not more lies ready.
+const HANDFUL: usize = 256 << 10;
+
+type Handful = Vec<io::Result<Bytes>>;
+
+/// Both ends of a body's way.
+pub(super) fn channel() -> (mpsc::Sender<Handful>, Chunks) {
+    let (sender, handfuls) = mpsc::channel(AHEAD);
+    let chunks = Chunks { handfuls, handful: Vec::new().into_iter(), current: Bytes::new(), taken: Arc::default() };
+    (sender, chunks)
+}
+
+/// Moves chunks from the network to the reader, until the body ends or the reader has seen enough.
+pub(super) async fn pump(mut response: reqwest::Response, sender: mpsc::Sender<Handful>, gauge: &Gauge) {
+    let mut is_over = false;
+    while !is_over {
+        let (mut handful, mut bytes) = (Handful::new(), 0);
+        let mut next = Some(response.chunk().await);
+        while let Some(chunk) = next {
+            match chunk {
+                Ok(Some(chunk)) => {
+                    gauge.received(chunk.len());
+                    bytes += chunk.len();
+                    handful.push(Ok(chunk));
+                }
+                Ok(None) => is_over = true,
+                Err(error) => {
+                    handful.push(Err(io::Error::other(innermost(&error.without_url()))));
+                    is_over = true;
+                }
+            }
+            let is_enough = is_over || bytes >= HANDFUL;
+            next = if is_enough { None } else { response.chunk().now_or_never() };
+        }
+        if sender.send(handful).await.is_err() {
+            return;
+        }
+    }
+}
+
+/// The chunks as bytes.
+pub(super) struct Chunks {
+    handfuls: mpsc::Receiver<Handful>,
+    handful: vec::IntoIter<io::Result<Bytes>>,
+    current: Bytes,
+    taken: Arc<AtomicU64>,
+}
+
+impl Chunks {
+    /// How many bytes were taken so far.
+    pub(super) fn taken(&self) -> Arc<AtomicU64> {
+        Arc::clone(&self.taken)
+    }
+}
+
+impl BufRead for Chunks {
+    fn fill_buf(&mut self) -> io::Result<&[u8]> {
+        while self.current.is_empty() {
+            match self.handful.next() {
+                Some(chunk) => self.current = chunk?,
+                None => match self.handfuls.blocking_recv() {
+                    Some(handful) => self.handful = handful.into_iter(),
+                    None => break,
+                },
+            }
+        }
+        Ok(&self.current)
+    }
+
+    fn consume(&mut self, count: usize) {
+        self.current.advance(count);
+        self.taken.fetch_add(count as u64, Ordering::Relaxed);
+    }
+}
+
+impl Read for Chunks {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        read_ready(self, buffer)
+    }
+}
