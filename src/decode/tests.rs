@@ -256,7 +256,8 @@ fn articles_keep_their_places_over_many_deliveries() {
     let odd = r#"{"date":"2026-11-20","title":"\u00e4","score":null,"link":"l","by":"x"}"#;
     let list = format!("[{}{odd},{{}}]", format!("{article},").repeat(10_000));
     let (found, times) = delivered(&of_ticker(Endpoint::NewsArticles), list.as_bytes()).unwrap();
-    assert_eq!(times, 3, "4096 pieces are delivered at once");
+    // Fewer go together while other answers are under way.
+    assert!(times >= 3, "4096 pieces at most are delivered at once, and not {times} times all of them");
     let all: Vec<String> = found.parts.iter().flat_map(rows).collect();
     assert_eq!(all.len(), 10_001);
     assert_eq!(all[9_999], "9999|2026-11-20T00:00:00|a|0.5|l|");
