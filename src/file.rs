@@ -1,7 +1,7 @@
 //! Files and folders that appear whole or not at all, and errors that name their path.
 
 use std::fs::{self, File};
-use std::io::{self, Read, Write};
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -213,13 +213,12 @@ pub struct FileRecord {
 pub struct Described<W> {
     inner: W,
     hasher: Hasher,
-    bytes: u64,
 }
 
 impl<W: Write> Described<W> {
     /// Describes what is written from now on, which is the whole file.
     pub fn new(inner: W) -> Self {
-        Self { inner, hasher: Hasher::new(), bytes: 0 }
+        Self { inner, hasher: Hasher::new() }
     }
 
     /// Where it is written.
@@ -229,25 +228,20 @@ impl<W: Write> Described<W> {
 
     /// What was written.
     pub fn record(&self, name: &str, rows: u64) -> FileRecord {
-        FileRecord { name: name.to_owned(), rows, bytes: self.bytes, blake3: hex(&self.hasher.finalize()) }
-    }
-
-    fn add(&mut self, bytes: &[u8]) {
-        self.hasher.update(bytes);
-        self.bytes += bytes.len() as u64;
+        FileRecord { name: name.to_owned(), rows, bytes: self.hasher.count(), blake3: hex(&self.hasher.finalize()) }
     }
 }
 
 impl<W: Write> Write for Described<W> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let count = self.inner.write(bytes)?;
-        self.add(&bytes[..count]);
+        self.hasher.update(&bytes[..count]);
         Ok(count)
     }
 
     fn write_all(&mut self, bytes: &[u8]) -> io::Result<()> {
         self.inner.write_all(bytes)?;
-        self.add(bytes);
+        self.hasher.update(bytes);
         Ok(())
     }
 
@@ -263,21 +257,9 @@ impl FileRecord {
     ///
     /// When it cannot be read back.
     pub fn of(path: &Path, name: &str, rows: u64) -> Result<Self> {
-        let failed = |source| Error::Read { path: path.to_owned(), source };
-        let mut file = open(path)?;
         let mut hasher = Hasher::new();
-        let mut buffer = vec![0; 1 << 18];
-        let mut bytes = 0;
-        loop {
-            match file.read(&mut buffer).map_err(failed)? {
-                0 => break,
-                count => {
-                    hasher.update(&buffer[..count]);
-                    bytes += count as u64;
-                }
-            }
-        }
-        Ok(Self { name: name.to_owned(), rows, bytes, blake3: hex(&hasher.finalize()) })
+        hasher.update_reader(open(path)?).map_err(|source| Error::Read { path: path.to_owned(), source })?;
+        Ok(Self { name: name.to_owned(), rows, bytes: hasher.count(), blake3: hex(&hasher.finalize()) })
     }
 }
 

@@ -94,7 +94,7 @@ pub fn versions(datasets: &Path) -> Result<Vec<Version>> {
 }
 
 /// The record in a folder, as far as it is asked for.
-fn read<T: DeserializeOwned>(folder: &Path) -> Result<T> {
+pub(super) fn read<T: DeserializeOwned>(folder: &Path) -> Result<T> {
     let file = folder.join(RECORD);
     let text = fs::read(&file).map_err(|source| Error::Read { path: file.clone(), source })?;
     serde_json::from_slice(&text).map_err(|error| Error::Damaged { path: file, source: error.into() })

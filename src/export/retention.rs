@@ -15,6 +15,7 @@ use std::time::SystemTime;
 use chrono::{DateTime, NaiveDateTime, Utc};
 use serde::Deserialize;
 
+use super::published;
 use super::record::RECORD;
 use crate::error::Result;
 use crate::file;
@@ -70,8 +71,7 @@ fn version(path: &Path) -> Option<Version> {
     if !is_version(name) || !is_folder || !path.join(RECORD).exists() {
         return None;
     }
-    let record = fs::read(path.join(RECORD)).ok();
-    let built = record.and_then(|text| serde_json::from_slice(&text).ok()).map(|Built { built_at }| built_at);
+    let built = published::read(path).ok().map(|Built { built_at }| built_at);
     let second = || NaiveDateTime::parse_from_str(name.split_once('-')?.0, "%Y%m%dT%H%M%SZ").ok();
     let built_at = built.or_else(|| Some(second()?.and_utc()))?;
     Some(Version { built_at, name: name.to_owned() })

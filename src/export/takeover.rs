@@ -16,6 +16,7 @@ use serde::Deserialize;
 use super::link::{self, LATEST};
 use super::parquet::labels;
 use super::publication::Provenance;
+use super::published;
 use super::record::{ColumnRecord, FACTS, LAYOUT, RECORD, Record, Written, metadata};
 use super::staged::Staged;
 use super::table::{Finished, settled};
@@ -111,8 +112,7 @@ pub fn take_over(datasets: &Path, plan: &Plan, provenance: &Provenance) -> Resul
 
 /// What the record in a folder says; none where it is of another form, or names files that are not in the folder.
 fn known(folder: &Path) -> Option<Known> {
-    let text = fs::read(folder.join(RECORD)).ok()?;
-    let known: Known = serde_json::from_slice(&text).ok()?;
+    let known: Known = published::read(folder).ok()?;
     let is_inside = |file: &FileRecord| {
         Path::new(&file.name).components().all(|component| matches!(component, Component::Normal(_)))
     };

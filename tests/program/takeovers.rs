@@ -28,6 +28,14 @@ fn define(place: &Place, service: &DemoService, more: &str) {
     place.define("it", &format!("[source]\n{}{rest}{more}", service.source));
 }
 
+/// A folder whose definition asks a service of some day.
+fn asking(today: &str) -> (Place, DemoService) {
+    let place = Place::new();
+    let service = DemoService::start(&place, &["--today", today]);
+    define(&place, &service, "");
+    (place, service)
+}
+
 fn run(place: &Place) -> Outcome {
     Outcome::of(place.command(["run", "it"]).envs([KEY])).succeeded()
 }
@@ -38,9 +46,7 @@ fn build(place: &Place, arguments: &[&str]) -> Outcome {
 
 #[test]
 fn a_run_that_changed_nothing_takes_over_what_building_anew_would_write() {
-    let place = Place::new();
-    let service = DemoService::start(&place, &["--today", "2026-11-20"]);
-    define(&place, &service, "");
+    let (place, _service) = asking("2026-11-20");
     let first = run(&place).stdout;
     assert!(!first.contains("taken over"), "{first}");
     let version = fs::read_link(place.file("output/datasets/it/latest")).unwrap();
@@ -57,8 +63,7 @@ fn a_run_that_changed_nothing_takes_over_what_building_anew_would_write() {
     assert_eq!(from, version.to_str().unwrap());
     let page = fs::read_to_string(place.file("output/datasets/it/latest/report.html")).unwrap();
     assert!(page.contains("its files were taken over"), "the report tells of it");
-    let verified = place.run(["verify"]).succeeded();
-    assert!(verified.stdout.contains("2 versions") || verified.stderr.is_empty(), "{verified:?}");
+    place.run(["verify"]).succeeded();
 
     // The same runs and the same instant, and no version to take anything from.
     fs::remove_dir_all(place.file("output/datasets/it")).unwrap();
@@ -68,9 +73,7 @@ fn a_run_that_changed_nothing_takes_over_what_building_anew_would_write() {
 
 #[test]
 fn a_dataset_is_built_again_when_anything_that_it_follows_from_is_another() {
-    let place = Place::new();
-    let service = DemoService::start(&place, &["--today", "2026-11-18"]);
-    define(&place, &service, "");
+    let (place, service) = asking("2026-11-18");
     run(&place);
     let taken_over = || !latest(&place).0.is_null();
     build(&place, &[]);
@@ -101,9 +104,7 @@ fn a_dataset_is_built_again_when_anything_that_it_follows_from_is_another() {
 
 #[test]
 fn a_file_that_is_not_as_it_was_written_is_not_taken_over() {
-    let place = Place::new();
-    let service = DemoService::start(&place, &["--today", "2026-11-20"]);
-    define(&place, &service, "");
+    let (place, _service) = asking("2026-11-20");
     run(&place);
     let (_, written) = latest(&place);
     for name in ["it.csv", "it.parquet", "facts.json"] {
