@@ -8,6 +8,7 @@ use std::time::Duration;
 use blake3::Hasher;
 use serde::{Deserialize, Serialize};
 
+use crate::digest::{Digest, hex};
 use crate::error::{Error, Reason, Result};
 use crate::time::random;
 
@@ -212,13 +213,13 @@ pub struct FileRecord {
 #[derive(Debug)]
 pub struct Described<W> {
     inner: W,
-    hasher: Hasher,
+    digest: Digest,
 }
 
 impl<W: Write> Described<W> {
     /// Describes what is written from now on, which is the whole file.
     pub fn new(inner: W) -> Self {
-        Self { inner, hasher: Hasher::new() }
+        Self { inner, digest: Digest::default() }
     }
 
     /// Where it is written.
@@ -228,20 +229,20 @@ impl<W: Write> Described<W> {
 
     /// What was written.
     pub fn record(&self, name: &str, rows: u64) -> FileRecord {
-        FileRecord { name: name.to_owned(), rows, bytes: self.hasher.count(), blake3: hex(&self.hasher.finalize()) }
+        FileRecord { name: name.to_owned(), rows, bytes: self.digest.count(), blake3: hex(&self.digest.hash()) }
     }
 }
 
 impl<W: Write> Write for Described<W> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let count = self.inner.write(bytes)?;
-        self.hasher.update(&bytes[..count]);
+        self.digest.update(&bytes[..count]);
         Ok(count)
     }
 
     fn write_all(&mut self, bytes: &[u8]) -> io::Result<()> {
         self.inner.write_all(bytes)?;
-        self.hasher.update(bytes);
+        self.digest.update(bytes);
         Ok(())
     }
 
@@ -261,16 +262,6 @@ impl FileRecord {
         hasher.update_reader(open(path)?).map_err(|source| Error::Read { path: path.to_owned(), source })?;
         Ok(Self { name: name.to_owned(), rows, bytes: hasher.count(), blake3: hex(&hasher.finalize()) })
     }
-}
-
-/// The BLAKE3 of some bytes.
-pub fn digest(bytes: &[u8]) -> String {
-    hex(&blake3::hash(bytes))
-}
-
-/// A digest as people write it.
-pub(crate) fn hex(digest: &blake3::Hash) -> String {
-    digest.to_hex().as_str().to_owned()
 }
 
 fn sync_folder(path: &Path) -> Result<()> {

@@ -59,6 +59,7 @@ pub mod cli;
 pub mod dataset;
 pub mod decode;
 pub mod definition;
+mod digest;
 mod encode;
 pub mod error;
 pub mod export;

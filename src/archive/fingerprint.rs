@@ -5,8 +5,10 @@ use std::ops::Range;
 use arrow::array::{Array, ArrayRef, AsArray, PrimitiveArray, RecordBatch, StringArray};
 use arrow::buffer::NullBuffer;
 use arrow::datatypes::{
-    ArrowPrimitiveType, DataType, Float64Type, Int8Type, Int16Type, Int32Type, TimestampMicrosecondType, ToByteSlice,
+    ArrowPrimitiveType, DataType, Float64Type, Int8Type, Int16Type, Int32Type, TimestampMicrosecondType,
 };
+
+const MICROS_PER_DAY: i64 = 86_400_000_000;
 
 /// The first 16 bytes of a BLAKE3.
 pub(super) type Digest = [u8; 16];
@@ -18,9 +20,18 @@ pub(super) fn fingerprint(rows: &RecordBatch) -> Digest {
 
 /// The fingerprints of stretches of some rows, in the columns of a table's rows.
 ///
-/// A fingerprint is taken over the columns one after the other. Of a column that may be null: a byte for each row, 1
-/// where there is a value. Then the values that there are: a number or a timestamp as its bytes, the lowest first; a text
-/// as the number of its bytes in four bytes, the lowest first, and its bytes in UTF-8.
+/// A fingerprint is taken over the columns one after the other. Of a column that may be null: a byte, 0 where there is no
+/// value and 1 where each row has one; else a 2, and a byte for each row, 1 where there is a value. Then the values that
+/// there are, numbers with their lowest bytes first:
+///
+/// - timestamps: a byte, 1 where each is the beginning of a day, and the days since 1970 of each in four bytes; else a 0,
+///   and the eight bytes of each;
+/// - choices: how many different ones there are in a byte, these as texts in the order in which they first stand, and
+///   the place of each row's among them in a byte;
+/// - a number: its bytes;
+/// - a text: the number of its bytes in four bytes, and its bytes in UTF-8.
+///
+/// So a quarter of signals is hashed as less than a kilobyte.
 pub(super) struct Fingerprints<'a> {
     columns: Vec<Column<'a>>,
     /// The bytes of one stretch; a quarter has few, and there are very many quarters.
@@ -35,22 +46,13 @@ struct Column<'a> {
 }
 
 enum Values<'a> {
+    Timestamps(&'a [i64]),
     /// The bytes of numbers, so many each.
     Numbers(&'a [u8], usize),
     Texts(&'a StringArray),
     /// Places in a list of texts.
-    Choices(&'a [i8], Vec<Spelling>),
+    Choices(&'a [i8], &'a StringArray),
 }
-
-/// A text of a closed set, with its length before it.
-struct Spelling {
-    bytes: Vec<u8>,
-    /// The first of the bytes; with zeros behind them where they are fewer.
-    first: [u8; SHORT],
-}
-
-/// Spellings are seldom longer, their length with them.
-const SHORT: usize = 8;
 
 impl<'a> Fingerprints<'a> {
     pub(super) fn of(rows: &'a RecordBatch) -> Self {
@@ -75,50 +77,58 @@ impl<'a> Fingerprints<'a> {
 
 impl Column<'_> {
     fn add(&self, rows: &Range<usize>, bytes: &mut Vec<u8>) {
-        let has_none = self.nulls.is_some_and(|nulls| nulls.null_count() == nulls.len());
-        if self.may_be_null {
-            match self.nulls {
-                Some(nulls) if !has_none => bytes.extend(rows.clone().map(|row| u8::from(nulls.is_valid(row)))),
-                _ => bytes.resize(bytes.len() + rows.len(), u8::from(!has_none)),
-            }
+        let Some(nulls) = self.nulls.map(|nulls| nulls.slice(rows.start, rows.len())) else {
+            bytes.extend(self.may_be_null.then_some(1));
+            return self.values.add(std::slice::from_ref(rows), bytes);
+        };
+        let values = nulls.len() - nulls.null_count();
+        bytes.push(if values == 0 { 0 } else { 1 + u8::from(values < nulls.len()) });
+        if values == 0 {
+            return;
         }
-        match self.nulls {
-            None => self.values.add(rows.clone(), bytes),
-            Some(_) if has_none => {}
-            Some(nulls) => {
-                let stretches = nulls.slice(rows.start, rows.len());
-                for (from, to) in stretches.valid_slices() {
-                    self.values.add(rows.start + from..rows.start + to, bytes);
-                }
-            }
+        if values < nulls.len() {
+            bytes.extend(nulls.iter().map(u8::from));
         }
+        let stretches: Vec<_> = nulls.valid_slices().map(|(from, to)| rows.start + from..rows.start + to).collect();
+        self.values.add(&stretches, bytes);
     }
 }
 
 impl<'a> Values<'a> {
     fn of(column: &'a ArrayRef) -> Self {
         match column.data_type() {
-            DataType::Timestamp(..) => numbers(column.as_primitive::<TimestampMicrosecondType>()),
+            DataType::Timestamp(..) => Self::Timestamps(column.as_primitive::<TimestampMicrosecondType>().values()),
             DataType::Float64 => numbers(column.as_primitive::<Float64Type>()),
             DataType::Int16 => numbers(column.as_primitive::<Int16Type>()),
             DataType::Int32 => numbers(column.as_primitive::<Int32Type>()),
             DataType::Utf8 => Self::Texts(column.as_string()),
             DataType::Dictionary(..) => {
                 let dictionary = column.as_dictionary::<Int8Type>();
-                let spellings = dictionary.values().as_string::<i32>().iter();
-                let spellings = spellings.map(|text| Spelling::of(text.unwrap_or_default())).collect();
-                Self::Choices(dictionary.keys().values(), spellings)
+                Self::Choices(dictionary.keys().values(), dictionary.values().as_string())
             }
             other => unreachable!("no table has a column of type {other}"),
         }
     }
 
-    /// Adds the values of rows that have one each.
-    fn add(&self, rows: Range<usize>, bytes: &mut Vec<u8>) {
+    /// Adds the values of stretches of rows that have one each.
+    fn add(&self, stretches: &[Range<usize>], bytes: &mut Vec<u8>) {
+        let rows = || stretches.iter().cloned().flatten();
         match self {
-            Self::Numbers(numbers, width) => bytes.extend_from_slice(&numbers[rows.start * width..rows.end * width]),
-            Self::Texts(texts) => rows.for_each(|row| add_text(texts.value(row), bytes)),
-            Self::Choices(codes, spellings) => choices(&codes[rows], spellings, bytes),
+            Self::Timestamps(all) => {
+                let is_whole = rows().all(|row| all[row] % MICROS_PER_DAY == 0);
+                bytes.push(u8::from(is_whole));
+                if is_whole {
+                    rows().for_each(|row| bytes.extend_from_slice(&((all[row] / MICROS_PER_DAY) as i32).to_le_bytes()));
+                } else {
+                    rows().for_each(|row| bytes.extend_from_slice(&all[row].to_le_bytes()));
+                }
+            }
+            Self::Numbers(all, width) => {
+                let add = |rows: &Range<usize>| bytes.extend_from_slice(&all[rows.start * width..rows.end * width]);
+                stretches.iter().for_each(add);
+            }
+            Self::Texts(texts) => rows().for_each(|row| add_text(texts.value(row), bytes)),
+            Self::Choices(codes, spellings) => choices(rows().map(|row| codes[row]), spellings, bytes),
         }
     }
 }
@@ -128,34 +138,24 @@ fn numbers<T: ArrowPrimitiveType>(column: &PrimitiveArray<T>) -> Values<'_> {
 }
 
 fn add_text(text: &str, bytes: &mut Vec<u8>) {
-    bytes.extend_from_slice((text.len() as u32).to_le_bytes().to_byte_slice());
+    bytes.extend_from_slice(&(text.len() as u32).to_le_bytes());
     bytes.extend_from_slice(text.as_bytes());
 }
 
-fn choices(codes: &[i8], spellings: &[Spelling], bytes: &mut Vec<u8>) {
-    if spellings.iter().any(|spelling| spelling.bytes.len() > SHORT) {
-        codes.iter().for_each(|&code| bytes.extend_from_slice(&spellings[code as usize].bytes));
-        return;
+fn choices(codes: impl Iterator<Item = i8> + Clone, spellings: &StringArray, bytes: &mut Vec<u8>) {
+    // How many were met before each code was, and one more.
+    let (mut places, mut met) = ([0_u8; 1 << 7], 0);
+    let count = bytes.len();
+    bytes.push(0);
+    for code in codes.clone() {
+        if places[code as usize] == 0 {
+            met += 1;
+            places[code as usize] = met;
+            add_text(spellings.value(code as usize), bytes);
+        }
     }
-    // Of one length each, which is quickly copied; the next one covers what is too much.
-    let mut at = bytes.len();
-    bytes.resize(at + codes.len() * SHORT, 0);
-    for &code in codes {
-        let spelling = &spellings[code as usize];
-        bytes[at..at + SHORT].copy_from_slice(&spelling.first);
-        at += spelling.bytes.len();
-    }
-    bytes.truncate(at);
-}
-
-impl Spelling {
-    fn of(text: &str) -> Self {
-        let (mut bytes, mut first) = (Vec::new(), [0; SHORT]);
-        add_text(text, &mut bytes);
-        let length = bytes.len().min(SHORT);
-        first[..length].copy_from_slice(&bytes[..length]);
-        Self { bytes, first }
-    }
+    bytes[count] = met;
+    bytes.extend(codes.map(|code| places[code as usize] - 1));
 }
 
 #[cfg(test)]
@@ -179,11 +179,11 @@ mod tests {
             Arc::new(StringArray::from(vec![None, Some("é")])),
         ];
         let rows = RecordBatch::try_new(Table::Signals.row_schema(), columns).unwrap();
-        let mut bytes: Vec<u8> = vec![1, 1, 1, 0, 0, 0, 0, 0, 0, 0, 2, 0, 0, 0, 0, 0, 0, 0];
-        bytes.extend([0, 1, 0xd4, 0xfe]);
-        bytes.extend(b"\x03\0\0\0buy\x04\0\0\0sell");
+        let mut bytes: Vec<u8> = vec![1, 0, 1, 0, 0, 0, 0, 0, 0, 0, 2, 0, 0, 0, 0, 0, 0, 0];
+        bytes.extend([2, 0, 1, 0xd4, 0xfe]);
+        bytes.extend(b"\x02\x03\0\0\0buy\x04\0\0\0sell\0\x01");
         bytes.extend([0, 0, 0, 0, 0, 0, 0xe0, 0x3f, 0, 0, 0, 0, 0, 0, 0xd0, 0x3f]);
-        bytes.extend(b"\0\x01\x02\0\0\0\xc3\xa9");
+        bytes.extend(b"\x02\0\x01\x02\0\0\0\xc3\xa9");
         assert_eq!(fingerprint(&rows), blake3::hash(&bytes).as_bytes()[..16]);
         // A slice is its rows alone.
         assert_eq!(
@@ -191,6 +191,23 @@ mod tests {
             fingerprint(&RecordBatch::from(arrow::array::StructArray::from(rows.slice(1, 1))))
         );
         assert_ne!(fingerprint(&rows.slice(1, 1)), fingerprint(&rows.slice(0, 1)));
+    }
+
+    #[test]
+    fn days_and_what_is_everywhere_or_nowhere_take_few_bytes() {
+        let columns: Vec<ArrayRef> = vec![
+            Arc::new(TimestampMicrosecondArray::from(vec![-86_400_000_000, 86_400_000_000])),
+            Arc::new(Int16Array::from(vec![None, None])),
+            choices(Int8Array::from(vec![1, 1]), ["sell", "buy"]),
+            Arc::new(Float64Array::from(vec![0.5, 0.25])),
+            Arc::new(StringArray::from(vec!["", "é"])),
+        ];
+        let rows = RecordBatch::try_new(Table::Signals.row_schema(), columns).unwrap();
+        let mut bytes: Vec<u8> = vec![1, 1, 0xff, 0xff, 0xff, 0xff, 1, 0, 0, 0, 0];
+        bytes.extend(b"\x01\x03\0\0\0buy\0\0");
+        bytes.extend([0, 0, 0, 0, 0, 0, 0xe0, 0x3f, 0, 0, 0, 0, 0, 0, 0xd0, 0x3f]);
+        bytes.extend(b"\x01\0\0\0\0\x02\0\0\0\xc3\xa9");
+        assert_eq!(fingerprint(&rows), blake3::hash(&bytes).as_bytes()[..16]);
     }
 
     #[test]

@@ -6,6 +6,7 @@
 //! A checksum tells what a machine lost that lost its power. It need not be a strong one: nobody but this house writes
 //! here, and what is read after all is sealed with digests.
 
+use std::collections::HashMap;
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
@@ -181,76 +182,71 @@ impl Stretch {
         folder.join(&self.file)
     }
 
-    /// Reads it.
-    pub(super) fn open(&self, folder: &Path) -> Result<Section> {
-        Ok(Section { file: file::open(&self.path(folder))?, from: self.from, length: self.bytes, at: 0, place: None })
+    /// Opens it.
+    pub(super) fn open(&self, folder: &Path, files: &mut Files) -> Result<Section> {
+        Ok(Section { file: files.open(&self.path(folder))?, from: self.from, bytes: self.bytes })
     }
 
     /// Makes sure that it is what was written.
     pub(super) fn check(&self, folder: &Path) -> Result<()> {
         let failed = |source| Error::Read { path: self.path(folder), source };
-        let (mut section, mut portion) = (self.open(folder)?, vec![0; PORTION]);
-        let (mut read, mut checksum) = (0, Hasher::new());
-        loop {
-            match section.read(&mut portion).map_err(failed)? {
-                0 => break,
-                count => {
-                    checksum.update(&portion[..count]);
-                    read += count as u64;
-                }
-            }
+        let section = self.open(folder, &mut Files::default())?;
+        let mut checksum = Hasher::new();
+        for at in (0..self.bytes).step_by(PORTION) {
+            checksum.update(&section.read(at, self.bytes.min(at + PORTION as u64) - at).map_err(failed)?);
         }
-        if read == self.bytes && checksum.finalize() == self.crc32 {
+        if checksum.finalize() == self.crc32 {
             return Ok(());
         }
         Err(Error::Damaged { path: self.path(folder), source: "it is not what was written".into() })
     }
 }
 
-/// A stretch of a file, as a file of its own.
-#[derive(Debug)]
-pub(super) struct Section {
-    file: File,
-    from: u64,
-    length: u64,
-    /// Where it is read next, and where the file is.
-    at: u64,
-    place: Option<u64>,
-}
+/// The files of lanes, each opened once, however many stretches of it are read.
+#[derive(Debug, Default)]
+pub(super) struct Files(HashMap<PathBuf, Arc<Mutex<File>>>);
 
-impl Read for Section {
-    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        let wanted = buffer.len().min(usize::try_from(self.length.saturating_sub(self.at)).unwrap_or(usize::MAX));
-        if self.place != Some(self.at) {
-            self.file.seek(SeekFrom::Start(self.from + self.at))?;
+impl Files {
+    fn open(&mut self, path: &Path) -> Result<Arc<Mutex<File>>> {
+        if let Some(file) = self.0.get(path) {
+            return Ok(Arc::clone(file));
         }
-        let count = self.file.read(&mut buffer[..wanted])?;
-        self.at += count as u64;
-        self.place = Some(self.at);
-        Ok(count)
+        let file = Arc::new(Mutex::new(file::open(path)?));
+        self.0.insert(path.to_owned(), Arc::clone(&file));
+        Ok(file)
     }
 }
 
-impl Seek for Section {
-    fn seek(&mut self, to: SeekFrom) -> io::Result<u64> {
-        let at = match to {
-            SeekFrom::Start(at) => Some(at),
-            SeekFrom::End(distance) => self.length.checked_add_signed(distance),
-            SeekFrom::Current(distance) => self.at.checked_add_signed(distance),
-        };
-        self.at = at.ok_or(io::ErrorKind::InvalidInput)?;
-        Ok(self.at)
+/// A stretch of a file that many may read at once.
+#[derive(Debug)]
+pub(super) struct Section {
+    file: Arc<Mutex<File>>,
+    from: u64,
+    /// Its length.
+    pub(super) bytes: u64,
+}
+
+impl Section {
+    /// So many of its bytes, from one on.
+    pub(super) fn read(&self, at: u64, length: u64) -> io::Result<Vec<u8>> {
+        let is_within = at.checked_add(length).is_some_and(|end| end <= self.bytes);
+        let length = usize::try_from(length).ok().filter(|_| is_within).ok_or(io::ErrorKind::UnexpectedEof)?;
+        let mut bytes = Vec::with_capacity(length);
+        let mut file = self.file.lock().unwrap_or_else(PoisonError::into_inner);
+        file.seek(SeekFrom::Start(self.from + at))?;
+        (&mut *file).take(length as u64).read_to_end(&mut bytes)?;
+        if bytes.len() < length { Err(io::ErrorKind::UnexpectedEof.into()) } else { Ok(bytes) }
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use std::io::{Read, Seek, SeekFrom, Write};
+    use std::io::{self, Write};
     use std::sync::Arc;
 
     use tempfile::tempdir;
 
-    use super::{Lanes, PORTION};
+    use super::{Files, Lanes, PORTION};
 
     #[test]
     fn answers_share_a_file_and_what_is_not_kept_is_cut_off() {
@@ -271,13 +267,9 @@ mod tests {
         second.check(folder.path()).unwrap();
         std::fs::write(folder.path().join("1.answers"), b"thirt").unwrap();
         assert!(third.check(folder.path()).unwrap_err().to_string().contains("1.answers"));
-        let mut section = second.open(folder.path()).unwrap();
-        let mut text = String::new();
-        section.seek(SeekFrom::End(-3)).unwrap();
-        section.read_to_string(&mut text).unwrap();
-        section.seek(SeekFrom::Start(1)).unwrap();
-        section.read_to_string(&mut text).unwrap();
-        assert_eq!(text, "ondecond");
+        let section = second.open(folder.path(), &mut Files::default()).unwrap();
+        assert_eq!((section.read(3, 3).unwrap(), section.read(0, 2).unwrap()), (b"ond".to_vec(), b"se".to_vec()));
+        assert_eq!(section.read(3, 4).unwrap_err().kind(), io::ErrorKind::UnexpectedEof);
 
         // What waits to be written belongs to the answer that is given up, and goes with it.
         let long = "long".repeat(PORTION);

@@ -26,7 +26,7 @@
 //! answered, each series is held against the fingerprints that the runs before it left, and what changed is written down.
 //! The seal is written last, and the folder is renamed to its place. Names that begin with a dot are nobody's business.
 //!
-//! # Observations (layout 3)
+//! # Observations (layout 4)
 //!
 //! A *series* is what one operation says of one ticker, and of one period and regime where it is of signals. A *cell* is
 //! one thing that it says something of. A row of the four tables is an observation: what became of a cell, and when.

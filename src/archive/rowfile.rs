@@ -13,7 +13,7 @@ use crate::error::{Error, Reason, Result};
 use crate::file::{self, Described, FileRecord};
 
 /// Rows of a row group: few enough to skip the tickers that are not wanted, enough to compress.
-pub(super) const ROW_GROUP_ROWS: usize = 1 << 17;
+const ROW_GROUP_ROWS: usize = 1 << 17;
 
 /// A Parquet file that is being written.
 pub(super) struct Rowfile {

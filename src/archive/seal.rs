@@ -6,13 +6,14 @@ use std::path::{Path, PathBuf};
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 
+use crate::digest;
 use crate::error::{Error, Reason, Result};
 use crate::file::{self, FileRecord};
 use crate::tables::Drift;
 use crate::time::as_record;
 
 /// The version of the layout; readers refuse every other one.
-pub const LAYOUT: u32 = 3;
+pub const LAYOUT: u32 = 4;
 
 /// The name of the seal's file.
 pub(super) const SEAL: &str = "run.json";
@@ -113,7 +114,7 @@ impl Seal {
     pub(super) fn write(&mut self, folder: &Path) -> Result<()> {
         let file = folder.join(SEAL);
         let encode = |error: serde_json::Error| Error::Encode { path: file.clone(), source: error.into() };
-        self.seal = file::digest(serde_json::to_string_pretty(self).map_err(encode)?.as_bytes());
+        self.seal = digest::of(serde_json::to_string_pretty(self).map_err(encode)?.as_bytes());
         file::write_bytes(&file, serde_json::to_string_pretty(self).map_err(encode)?.as_bytes())
     }
 
@@ -129,7 +130,7 @@ impl Seal {
             None => return Err(damaged("it names no layout".into())),
         }
         let seal: Self = serde_json::from_value(value).map_err(|error| damaged(error.into()))?;
-        let found = file::digest(text.replace(&seal.seal, NO_DIGEST).as_bytes());
+        let found = digest::of(text.replace(&seal.seal, NO_DIGEST).as_bytes());
         if found != seal.seal {
             return Err(damaged(format!("its BLAKE3 is {found} and should be {}", seal.seal).into()));
         }

@@ -15,13 +15,14 @@ use rayon::prelude::*;
 
 use super::answer::{Answer, Batches, Rows};
 use super::index::{Archive, SealedRun};
+use super::lanes::Files;
 use super::listings::{self, LISTINGS, Listing};
 use super::past::{OfTicker, Past};
 use super::remembered::{self, Extent, Memory, Name, Remembered, SERIES};
 use super::rowfile::Rowfile;
 use super::seal::{Counts, Definition, LAYOUT, Origin, Seal, sealed_path};
 use super::settling::{Compared, Settled};
-use super::spool::{Spool, Told};
+use super::spool::{Repeated, Spool, Told};
 use super::tables::Tables;
 use super::{REJECTS, REQUESTS};
 use crate::error::{Error, Result};
@@ -32,6 +33,12 @@ use crate::trace::work;
 
 /// How many series are settled at a time, at least, but for the last.
 const SERIES_AT_ONCE: usize = 64;
+
+/// The rows that are put together at once.
+const PIECE_ROWS: usize = 1 << 15;
+
+/// How many groups may be ready while another is written.
+const GROUPS_AHEAD: usize = 2;
 
 /// Seals a run: writes its files into a folder of the unfinished run, and renames the folder.
 pub(super) fn seal(
@@ -50,10 +57,10 @@ pub(super) fn seal(
     let before = Archive::open(archive)?;
     let heads = before.heads();
     let base = base(&before, &heads)?;
-    let mut spool = Spool::of(answers, origin.run.as_str().into());
+    let spool = Spool::of(answers, origin.run.as_str().into());
     let extent = if base.is_some() { Extent::Changed } else { Extent::Whole };
-    let (mut files, changes) = settle(&before, &heads, &folder, extent, &mut spool)?;
-    files.push(write_rejects(&folder.join(REJECTS), answers, &spool.repeated)?);
+    let (mut files, changes, repeated) = settle(&before, &heads, &folder, extent, spool)?;
+    files.push(write_rejects(&folder.join(REJECTS), answers, &repeated)?);
     files.push(write_requests(&folder.join(REQUESTS), answers)?);
     let mut drift = Vec::new();
     answers.iter().flat_map(|answer| answer.record.drift.clone()).for_each(|field| field.add_to(&mut drift));
@@ -99,14 +106,13 @@ fn settle<'a>(
     heads: &[&SealedRun],
     folder: &Path,
     extent: Extent,
-    spool: &mut Spool<'a>,
-) -> Result<(Vec<FileRecord>, Counts)> {
+    spool: Spool<'a>,
+) -> Result<(Vec<FileRecord>, Counts, Vec<Repeated>)> {
     let answered: Answered = spool.answered().collect();
     let mut settling = Settling { remembered: Remembered::open(archive, heads)?, past: Past::of(archive), spool };
     let mut writing = Writing::begin(folder, extent, &answered)?;
     thread::scope(|scope| {
-        // Each end waits for the other: at most one group is ready while another is written.
-        let (ready, groups) = mpsc::sync_channel(0);
+        let (ready, groups) = mpsc::sync_channel(GROUPS_AHEAD);
         // Nobody receives any more once a group could not be written.
         scope.spawn(move || settling.settle(|group| ready.send(group).is_ok()));
         groups.into_iter().try_for_each(|group| writing.write(group?))
@@ -117,20 +123,30 @@ fn settle<'a>(
 /// Some whole tickers whose series are settled.
 #[derive(Default)]
 struct Group {
-    /// What became of their cells, in order.
-    changes: Vec<Changes>,
+    /// What became of their cells, by table and in order.
+    changes: Vec<(Table, RecordBatch)>,
+    counts: Counts,
     /// What the next run must know of them, each with the requests whose answers listed it now.
     series: Vec<(SeriesKey, Memory, BTreeSet<Name>)>,
+    repeated: Vec<Repeated>,
+}
+
+/// What was heard of a series that is told.
+enum Heard {
+    /// Its rows, held against what is remembered of it.
+    Rows(Compared, Vec<Repeated>),
+    /// That it is there, and no more than that.
+    Listed(Memory),
 }
 
 /// Works out what the answers of a run changed.
-struct Settling<'a, 's> {
+struct Settling<'a> {
     remembered: Remembered<'a>,
     past: Past<'a>,
-    spool: &'s mut Spool<'a>,
+    spool: Spool<'a>,
 }
 
-impl Settling<'_, '_> {
+impl Settling<'_> {
     /// Hands out the series of all tickers, until somebody has had enough or a group fails.
     fn settle(&mut self, mut send: impl FnMut(Result<Group>) -> bool) {
         let told = self.spool.told();
@@ -145,28 +161,37 @@ impl Settling<'_, '_> {
             rest = others;
         }
         let known = self.remembered.until(None);
-        send(known.map(|known| Group { series: unheard(known).collect(), changes: Vec::new() }));
+        send(known.map(|known| Group { series: unheard(known).collect(), ..Group::default() }));
     }
 
     /// Settles the series of some tickers, those that were answered and those that are only remembered.
     fn group(&mut self, told: &[Told]) -> Result<Group> {
         let _work = work!("settle tickers");
         let mut known = self.remembered.until(told.last().map(|last| &last.key.ticker))?;
-        let mut said = Vec::with_capacity(told.len());
+        self.spool.open(told)?;
+        let memories: Vec<Memory> =
+            told.iter().map(|one| known.remove(&one.key).unwrap_or_else(Memory::empty)).collect();
+        let spool = &self.spool;
+        let compare = |(one, memory): (&Told, Memory)| -> Result<_> {
+            let _work = work!("compare series");
+            Ok(match spool.said(one)? {
+                Some((said, repeated)) => Heard::Rows(said.compare(memory), repeated),
+                None => Heard::Listed(memory),
+            })
+        };
+        let heard = told.par_iter().zip(memories).map(compare).collect::<Result<Vec<_>>>()?;
         let mut group = Group::default();
-        let reading = work!("read answers");
-        for one in told {
-            let memory = known.remove(&one.key).unwrap_or_else(Memory::empty);
-            match self.spool.said(one)? {
-                Some(rows) => said.push((self.spool.listing(one), rows, memory)),
-                None => group.series.push((one.key.clone(), memory, self.spool.listing(one))),
+        let mut compared = Vec::with_capacity(told.len());
+        for (one, heard) in told.iter().zip(heard) {
+            let listing = self.spool.listing(one);
+            match heard {
+                Heard::Rows(series, repeated) => {
+                    compared.push((listing, series));
+                    group.repeated.extend(repeated);
+                }
+                Heard::Listed(memory) => group.series.push((one.key.clone(), memory, listing)),
             }
         }
-        drop(reading);
-        let comparing = work!("compare series");
-        let compared: Vec<_> =
-            said.into_par_iter().map(|(listing, rows, memory)| (listing, rows.compare(memory))).collect();
-        drop(comparing);
         let past = self.past(compared.iter().map(|(_, series)| series))?;
         let settle = |(listing, compared): (BTreeSet<Name>, Compared)| {
             let observed = past.get(&(compared.table(), compared.key().ticker.clone()));
@@ -177,11 +202,27 @@ impl Settling<'_, '_> {
             let _work = work!("settle series");
             compared.into_par_iter().map(settle).collect::<Vec<_>>()
         };
+        let failed = |error: ArrowError| Error::Settle { source: error.into() };
+        let mut pieces: BTreeMap<Table, Vec<Piece>> = BTreeMap::new();
         for (listing, key, settled) in settled {
-            let Settled { changes, memory } = settled.map_err(|error| Error::Settle { source: error.into() })?;
-            group.changes.extend(changes);
+            let Settled { changes, memory } = settled.map_err(failed)?;
             group.series.push((key, memory, listing));
+            for changes in changes {
+                group.counts += counted(&changes.kinds);
+                let Some(table) = Table::of(changes.key.source) else { continue };
+                let pieces = pieces.entry(table).or_default();
+                match pieces.last_mut().filter(|piece| piece.rows < PIECE_ROWS) {
+                    Some(piece) => piece.add(changes),
+                    None => pieces.push(Piece { rows: changes.kinds.len(), changes: vec![changes] }),
+                }
+            }
         }
+        let pieces: Vec<_> = pieces
+            .into_iter()
+            .flat_map(|(table, pieces)| pieces.into_iter().map(move |piece| (table, piece)))
+            .collect();
+        let rows = |(table, piece): (Table, Piece)| Ok((table, table.batch(&piece.changes)?));
+        group.changes = pieces.into_par_iter().map(rows).collect::<Result<_, _>>().map_err(failed)?;
         group.series.extend(unheard(known));
         Ok(group)
     }
@@ -203,6 +244,19 @@ impl Settling<'_, '_> {
     }
 }
 
+/// Changes of one table that become rows together.
+struct Piece {
+    rows: usize,
+    changes: Vec<Changes>,
+}
+
+impl Piece {
+    fn add(&mut self, changes: Changes) {
+        self.rows += changes.kinds.len();
+        self.changes.push(changes);
+    }
+}
+
 /// What is remembered of series that no answer lists.
 fn unheard(known: BTreeMap<SeriesKey, Memory>) -> impl Iterator<Item = (SeriesKey, Memory, BTreeSet<Name>)> {
     known.into_iter().map(|(key, memory)| (key, memory, BTreeSet::new()))
@@ -216,6 +270,7 @@ struct Writing<'a> {
     series: Rowfile,
     listings: Rowfile,
     counts: Counts,
+    repeated: Vec<Repeated>,
 }
 
 impl<'a> Writing<'a> {
@@ -227,16 +282,16 @@ impl<'a> Writing<'a> {
             series: Rowfile::create(&folder.join(SERIES), remembered::schema(), 5)?,
             listings: Rowfile::create(&folder.join(LISTINGS), listings::schema(), 4)?,
             counts: Counts::default(),
+            repeated: Vec::new(),
         })
     }
 
     fn write(&mut self, group: Group) -> Result<()> {
+        self.repeated.extend(group.repeated);
         {
             let _work = work!("write changes");
-            for change in group.changes {
-                self.counts += counted(&change.kinds);
-                self.tables.write(change)?;
-            }
+            self.counts += group.counts;
+            group.changes.into_iter().try_for_each(|(table, rows)| self.tables.write(table, rows))?;
         }
         self.remember(group.series)
     }
@@ -262,11 +317,11 @@ impl<'a> Writing<'a> {
         self.series.write(remembered::batch(memories, self.extent))
     }
 
-    fn finish(self) -> Result<(Vec<FileRecord>, Counts)> {
+    fn finish(self) -> Result<(Vec<FileRecord>, Counts, Vec<Repeated>)> {
         let mut files = self.tables.finish()?;
         files.push(self.listings.finish()?);
         files.push(self.series.finish()?);
-        Ok((files, self.counts))
+        Ok((files, self.counts, self.repeated))
     }
 }
 
@@ -313,7 +368,7 @@ fn counted(kinds: &[Change]) -> Counts {
 pub(super) fn write_rejects(path: &Path, answers: &[Answer], more: &[(Reject, DateTime<Utc>)]) -> Result<FileRecord> {
     let mut out = Rowfile::create(path, Reject::schema(), 0)?;
     for answer in answers.iter().filter(|answer| answer.record.request.rejects > 0) {
-        let Some(mut batches) = Batches::open(answer, Rows::Rejects)? else { continue };
+        let Some(batches) = Batches::open(answer, Rows::Rejects, &mut Files::default())? else { continue };
         for index in 0..batches.count() {
             out.write(seen(&batches.get(index)?, answer.record.request.observed_at))?;
         }

@@ -1,5 +1,6 @@
 //! The rows of a run's answers, series by series, in order.
 
+use std::collections::hash_map::Entry;
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
@@ -9,13 +10,14 @@ use arrow::error::ArrowError;
 use chrono::{DateTime, Utc};
 
 use super::answer::{Answer, Batches, Rows};
+use super::lanes::Files;
 use super::remembered::Name;
 use super::settling::Said;
 use crate::error::{Error, Result};
 use crate::tables::{Reject, SeriesKey, Table};
 
-/// How many files of answers are open at once.
-const OPEN_FILES: usize = 200;
+/// How many answers are open at once.
+const OPEN_ANSWERS: usize = 1 << 12;
 
 /// Where some rows of a series are: which answer, and which batch of its file.
 #[derive(Clone, Copy, Debug)]
@@ -35,18 +37,20 @@ pub(super) struct Told {
 pub(super) struct Spool<'a> {
     answers: &'a [Answer],
     open: HashMap<usize, Batches>,
+    files: Files,
     /// The requests, which many series share.
     requests: Vec<Name>,
     run: Name,
-    /// Series that two answers give with different values.
-    pub(super) repeated: Vec<(Reject, DateTime<Utc>)>,
 }
+
+/// What an answer repeats with other values, and when it was seen.
+pub(super) type Repeated = (Reject, DateTime<Utc>);
 
 impl<'a> Spool<'a> {
     /// The answers of a run, in the order of their requests.
     pub(super) fn of(answers: &'a [Answer], run: Name) -> Self {
         let requests = answers.iter().map(|answer| Name::from(answer.record.request.request.as_str())).collect();
-        Self { answers, open: HashMap::new(), requests, run, repeated: Vec::new() }
+        Self { answers, open: HashMap::new(), files: Files::default(), requests, run }
     }
 
     /// Every series that was answered, in order.
@@ -78,8 +82,26 @@ impl<'a> Spool<'a> {
         told.places.iter().map(|place| Arc::clone(&self.requests[place.answer])).collect()
     }
 
-    /// What was said of a series. Where it was said twice the first counts; where they differ, that is a reject.
-    pub(super) fn said(&mut self, told: &Told) -> Result<Option<Said>> {
+    /// Opens the answers that have the rows of some series.
+    pub(super) fn open(&mut self, told: &[Told]) -> Result<()> {
+        if self.open.len() > OPEN_ANSWERS {
+            self.open.clear();
+        }
+        let has_rows = |told: &&Told| Table::of(told.key.source).is_some();
+        for place in told.iter().filter(has_rows).flat_map(|told| &told.places) {
+            if let Entry::Vacant(open) = self.open.entry(place.answer) {
+                let answer = &self.answers[place.answer];
+                let batches = Batches::open(answer, Rows::Typed, &mut self.files)?;
+                let missing = || Error::Damaged { path: answer.folder.clone(), source: "an answer has no rows".into() };
+                open.insert(batches.ok_or_else(missing)?);
+            }
+        }
+        Ok(())
+    }
+
+    /// What was said of a series whose answers are open. Where it was said twice the first counts; where they differ,
+    /// that is a reject.
+    pub(super) fn said(&self, told: &Told) -> Result<Option<(Said, Vec<Repeated>)>> {
         let Some(table) = Table::of(told.key.source) else { return Ok(None) };
         // A long list of articles or records comes in pieces; a history comes whole, or stands twice.
         let is_continued = |one: &Place, next: &Place| {
@@ -88,18 +110,19 @@ impl<'a> Spool<'a> {
         let mut tellings = told.places.chunk_by(is_continued);
         let Some(first) = tellings.next() else { return Ok(None) };
         let rows = self.rows(table, first)?;
+        let mut repeated = Vec::new();
         for other in tellings {
             if self.rows(table, other)? != rows {
                 let answer = &self.answers[other[0].answer];
-                self.repeated.push((repetition(&told.key, answer), answer.record.request.observed_at));
+                repeated.push((repetition(&told.key, answer), answer.record.request.observed_at));
             }
         }
         let observed_at = self.answers[first[0].answer].record.request.observed_at;
-        Ok(Some(Said { key: told.key.clone(), table, observed_at, rows, run: Arc::clone(&self.run) }))
+        Ok(Some((Said { key: told.key.clone(), table, observed_at, rows, run: Arc::clone(&self.run) }, repeated)))
     }
 
     /// The rows of a series, out of the pieces in which one answer gives them.
-    fn rows(&mut self, table: Table, pieces: &[Place]) -> Result<RecordBatch> {
+    fn rows(&self, table: Table, pieces: &[Place]) -> Result<RecordBatch> {
         let path = self.answers[pieces[0].answer].folder.clone();
         let damaged = |error: ArrowError| Error::Damaged { path, source: error.into() };
         let pieces = pieces.iter().map(|place| self.piece(*place)).collect::<Result<Vec<_>>>()?;
@@ -110,17 +133,8 @@ impl<'a> Spool<'a> {
         whole.and_then(|rows| table.arranged(&rows)).map_err(damaged)
     }
 
-    fn piece(&mut self, place: Place) -> Result<RecordBatch> {
-        if !self.open.contains_key(&place.answer) {
-            if self.open.len() >= OPEN_FILES {
-                self.open.clear();
-            }
-            let answer = &self.answers[place.answer];
-            let batches = Batches::open(answer, Rows::Typed)?;
-            let missing = || Error::Damaged { path: answer.folder.clone(), source: "an answer has no rows".into() };
-            self.open.insert(place.answer, batches.ok_or_else(missing)?);
-        }
-        self.open.get_mut(&place.answer).expect("it was put there").get(place.batch)
+    fn piece(&self, place: Place) -> Result<RecordBatch> {
+        self.open.get(&place.answer).expect("the answers of a series are open before it is read").get(place.batch)
     }
 }
 

@@ -15,6 +15,7 @@ use super::index::SealedRun;
 use super::lanes::Lanes;
 use super::seal::{LAYOUT, Origin, sealed_path};
 use super::sealing;
+use crate::digest;
 use crate::error::{Error, Result};
 use crate::file;
 use crate::tables::RequestRecord;
@@ -81,7 +82,7 @@ impl Unfinished {
     pub fn begin(archive: &Path, beginning: Beginning<'_>) -> Result<Self> {
         let folder = archive.join(FOLDER_OF_UNFINISHED);
         fs::create_dir_all(&folder).map_err(|source| Error::Write { path: folder.clone(), source })?;
-        let digest = file::digest(beginning.text.as_bytes());
+        let digest = digest::of(beginning.text.as_bytes());
         let interrupted = match beginning.interrupted {
             Interrupted::TakenUp => Self::take_up(archive, &folder, beginning, &digest)?,
             Interrupted::Left => None,

@@ -1,5 +1,7 @@
 //! The pages of a column that stands in runs: its dictionary, then the places of its values in it.
 
+use std::cell::RefCell;
+
 use bytes::Bytes;
 use parquet::basic::{Compression, Encoding, PageType};
 use parquet::column::page::{CompressedPage, Page, PageWriteSpec, PageWriter};
@@ -132,9 +134,14 @@ impl<Left: Iterator<Item = (u32, usize)>> Iterator for Pages<'_, Left> {
     }
 }
 
-/// What makes pages small. It keeps its tables from page to page.
+thread_local! {
+    /// What makes pages small by zstd. Its tables are larger than most columns are.
+    static ZSTD: RefCell<Option<zstd::bulk::Compressor<'static>>> = const { RefCell::new(None) };
+}
+
+/// What makes pages small.
 enum Compressor {
-    Zstd(Box<zstd::bulk::Compressor<'static>>),
+    Zstd(i32),
     Snappy(Box<snap::raw::Encoder>),
     None,
 }
@@ -142,9 +149,7 @@ enum Compressor {
 impl Compressor {
     fn new(compression: Compression) -> Result<Self> {
         match compression {
-            Compression::ZSTD(level) => {
-                Ok(Self::Zstd(Box::new(zstd::bulk::Compressor::new(level.compression_level()).map_err(external)?)))
-            }
+            Compression::ZSTD(level) => Ok(Self::Zstd(level.compression_level())),
             Compression::SNAPPY => Ok(Self::Snappy(Box::new(snap::raw::Encoder::new()))),
             Compression::UNCOMPRESSED => Ok(Self::None),
             other => Err(ParquetError::NYI(format!("{other} is not among the codecs of this writer"))),
@@ -153,7 +158,14 @@ impl Compressor {
 
     fn compressed(&mut self, bytes: &[u8]) -> Result<Bytes> {
         match self {
-            Self::Zstd(zstd) => zstd.compress(bytes).map(Bytes::from).map_err(external),
+            Self::Zstd(level) => {
+                let compress = |known: &mut Option<zstd::bulk::Compressor<'static>>| {
+                    let mut zstd = known.take().map_or_else(|| zstd::bulk::Compressor::new(*level), Ok)?;
+                    zstd.set_compression_level(*level)?;
+                    known.insert(zstd).compress(bytes)
+                };
+                ZSTD.with_borrow_mut(compress).map(Bytes::from).map_err(external)
+            }
             Self::Snappy(snappy) => snappy.compress_vec(bytes).map(Bytes::from).map_err(external),
             Self::None => Ok(Bytes::copy_from_slice(bytes)),
         }

@@ -35,13 +35,11 @@ use blake3::{Hash, Hasher};
 use rayon::prelude::*;
 
 use super::snippet::Snippet;
+use crate::digest::Digest;
 use crate::plan::describe;
 use crate::turns::{runs, turns};
 
 const _: () = assert!(cfg!(target_endian = "little"), "numbers are hashed as they stand in memory");
-
-/// The bytes that are hashed at once.
-const BYTES_AT_ONCE: usize = 1 << 16;
 
 /// The digest of some rows that come one after another.
 #[derive(Debug)]
@@ -60,9 +58,7 @@ struct Column {
 /// The digest of the runs of a column.
 #[derive(Debug, Default)]
 struct Runs {
-    hasher: Hasher,
-    /// What is to be hashed next: many runs are hashed at once.
-    bytes: Vec<u8>,
+    digest: Digest,
     /// The rows of the run that may go on, whether it is of a value, and the bytes of that.
     rows: u64,
     is_value: bool,
@@ -165,10 +161,12 @@ impl Runs {
             let (rows, is_value) = ((end - start) as u64, is_value(start));
             if start > 0 && end < array.len() {
                 self.close();
-                self.push_head(rows, is_value);
-                if is_value {
-                    write(start, &mut self.bytes);
-                }
+                self.digest.append(|out| {
+                    push_head(out, rows, is_value);
+                    if is_value {
+                        write(start, out);
+                    }
+                });
                 continue;
             }
             let mut value = Vec::new();
@@ -186,30 +184,28 @@ impl Runs {
     /// Writes down the run that does not go on.
     fn close(&mut self) {
         if self.rows > 0 {
-            self.push_head(self.rows, self.is_value);
-            self.bytes.extend_from_slice(&self.value);
+            self.digest.append(|out| {
+                push_head(out, self.rows, self.is_value);
+                out.extend_from_slice(&self.value);
+            });
             self.rows = 0;
         }
     }
 
-    fn push_head(&mut self, rows: u64, is_value: bool) {
-        if self.bytes.len() >= BYTES_AT_ONCE {
-            self.hasher.update(&self.bytes);
-            self.bytes.clear();
-        }
-        let mut head = rows * 2 + u64::from(is_value);
-        while head >= 0x80 {
-            self.bytes.push(head as u8 | 0x80);
-            head >>= 7;
-        }
-        self.bytes.push(head as u8);
-    }
-
     fn digest(mut self) -> Hash {
         self.close();
-        self.hasher.update(&self.bytes);
-        self.hasher.finalize()
+        self.digest.hash()
     }
+}
+
+/// Appends what says how many rows a run has, and whether it is of a value.
+fn push_head(out: &mut Vec<u8>, rows: u64, is_value: bool) {
+    let mut head = rows * 2 + u64::from(is_value);
+    while head >= 0x80 {
+        out.push(head as u8 | 0x80);
+        head >>= 7;
+    }
+    out.push(head as u8);
 }
 
 /// Whether no two keys stand for one value, and none for null: rows are the same then when their keys are.

@@ -15,6 +15,7 @@ use super::partitions::{Limits, Partitions};
 use super::record::{ColumnRecord, FACTS, RECORD, Record, Written, metadata, sort};
 use super::staged::Staged;
 use super::table::{Finished, Shelf, Table, settled};
+use crate::digest;
 use crate::encode::{self, Pieces};
 use crate::error::{Error, Reason, Result};
 use crate::file::{self, Staging};
@@ -159,7 +160,7 @@ impl Publication {
     pub fn complete(self, plan: &Plan, facts: &[u8]) -> Result<Staged> {
         let Self { folder, version, provenance, staging, shelf, rows, kind } = self;
         let Completed { finished, columns, content } = kind.complete(plan, &folder)?;
-        let content = file::hex(&content);
+        let content = digest::hex(&content);
         let files = {
             let _work = work!("make durable");
             settled(&shelf.root, finished)?
@@ -173,7 +174,7 @@ impl Publication {
             rows,
             content: &content,
             files: &files,
-            facts: &file::digest(facts),
+            facts: &digest::of(facts),
         };
         file::write_json(&staging.file(RECORD), &Record::of(plan, written))?;
         Ok(Staged { folder, version, staging, files, content, keep: plan.files.keep })

@@ -20,6 +20,7 @@ use super::published;
 use super::record::{ColumnRecord, FACTS, LAYOUT, RECORD, Record, Written, metadata};
 use super::staged::Staged;
 use super::table::{Finished, settled};
+use crate::digest;
 use crate::encode::relabel;
 use crate::error::{Error, Result};
 use crate::file::{self, Described, FileRecord, Staging};
@@ -78,7 +79,7 @@ pub fn take_over(datasets: &Path, plan: &Plan, provenance: &Provenance) -> Resul
     let _work = work!("take over files");
     let damaged = |name: &str| Ok(Takeover::Damaged(before.join(name)));
     let facts = fs::read(before.join(FACTS)).unwrap_or_default();
-    if file::digest(&facts) != known.facts {
+    if digest::of(&facts) != known.facts {
         return damaged(FACTS);
     }
     let version = unique_name(provenance.built_at);

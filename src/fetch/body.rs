@@ -13,6 +13,7 @@ use super::chunks::{self, Chunks};
 use super::failure::{Failure, ReadFault, Refusal};
 use super::gauge::Gauge;
 use super::mask::Masked;
+use crate::digest::{Digest, hex};
 use crate::error::Error;
 use crate::secret::ApiKey;
 
@@ -93,8 +94,7 @@ impl<'a> Stream<'a> {
 pub struct Body {
     inner: Masked<Unpacked>,
     packed: Arc<AtomicU64>,
-    digest: blake3::Hasher,
-    bytes: u64,
+    digest: Digest,
     /// How much of what lies ready is counted and digested.
     counted: usize,
     evidence: Option<File>,
@@ -119,20 +119,19 @@ impl Body {
         Ok(Self {
             inner: Masked::new(unpacked, key),
             packed,
-            digest: blake3::Hasher::new(),
-            bytes: 0,
+            digest: Digest::default(),
             counted: 0,
             evidence: evidence.map(create).transpose()?,
         })
     }
 
     fn digested<T>(self, value: T) -> Digested<T> {
-        Digested { value, bytes: self.bytes, digest: crate::file::hex(&self.digest.finalize()) }
+        Digested { value, bytes: self.digest.count(), digest: hex(&self.digest.hash()) }
     }
 
     /// Reads on when a body is kept as evidence, so that what is kept is whole, or as much as is kept of any.
     fn keep_the_rest(&mut self) {
-        while self.evidence.is_some() && self.bytes < MAX_EVIDENCE {
+        while self.evidence.is_some() && self.digest.count() < MAX_EVIDENCE {
             match self.fill_buf().map(<[u8]>::len) {
                 Ok(0) | Err(_) => return,
                 Ok(length) => self.consume(length),
@@ -145,14 +144,14 @@ impl BufRead for Body {
     fn fill_buf(&mut self) -> io::Result<&[u8]> {
         let ready = self.inner.ready()?;
         if self.counted == 0 {
+            let before = self.digest.count();
             self.digest.update(ready);
             if let Some(file) = &mut self.evidence {
-                let room = usize::try_from(MAX_EVIDENCE.saturating_sub(self.bytes)).unwrap_or(usize::MAX);
+                let room = usize::try_from(MAX_EVIDENCE.saturating_sub(before)).unwrap_or(usize::MAX);
                 file.write_all(&ready[..ready.len().min(room)])?;
             }
             self.counted = ready.len();
-            self.bytes += ready.len() as u64;
-            check_bounds(self.bytes, self.packed.load(Ordering::Relaxed))?;
+            check_bounds(self.digest.count(), self.packed.load(Ordering::Relaxed))?;
         }
         Ok(ready)
     }

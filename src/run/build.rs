@@ -14,6 +14,7 @@ use super::summary::{Published, Summary};
 use super::{blocking, progress::Stage};
 use crate::archive::{Archive, Asked, Scope, Seal, View};
 use crate::dataset::{self, Wide};
+use crate::digest;
 use crate::error::{Error, Result};
 use crate::export::{Provenance, Publication, Staged, Stream, Taken, Takeover, take_over};
 use crate::file;
@@ -149,7 +150,7 @@ impl Work<'_> {
         let vintage = self.plan.dataset.vintage;
         let asked = format!("{source} {requests:?} {filter:?} {vintage:?}");
         let parts = [env!("CARGO_PKG_VERSION"), &self.plan.text, &asked, &self.view.drawn_from().join("\n")];
-        file::digest(&serde_json::to_vec(&parts).expect("texts are texts"))
+        digest::of(&serde_json::to_vec(&parts).expect("texts are texts"))
     }
 
     /// The latest version once more, where it has the same basis; else a new one.

@@ -142,16 +142,6 @@ pub struct Changes {
     pub rows: RecordBatch,
 }
 
-impl Changes {
-    /// Keeps so many of its rows, and gives the others away.
-    pub(crate) fn split_off(&mut self, count: usize) -> Self {
-        let kinds = self.kinds.split_off(count);
-        let rows = self.rows.slice(count, kinds.len());
-        self.rows = self.rows.slice(0, count);
-        Self { key: self.key.clone(), observed_at: self.observed_at, kinds, rows }
-    }
-}
-
 impl Table {
     /// Changes as rows of the table's file, in the order that they are given.
     ///

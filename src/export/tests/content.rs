@@ -12,8 +12,8 @@ use blake3::{Hash, Hasher};
 use tempfile::tempdir;
 
 use super::{plan, publish, rows, signals};
+use crate::digest::hex;
 use crate::export::content::{Content, of_matrices};
-use crate::file::hex;
 use crate::plan::{Codec, Column, Format};
 use crate::tables::{date, instant, symbol};
 

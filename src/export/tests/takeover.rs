@@ -5,8 +5,8 @@ use std::path::Path;
 use tempfile::tempdir;
 
 use super::{moment, plan, provenance, publish_as, record, rows, signals, tree};
+use crate::digest;
 use crate::export::{Dataset, Provenance, Taken, Takeover, take_over};
-use crate::file::digest;
 use crate::plan::{Column, Format, Plan};
 
 /// One more run, which changed nothing, and an instant later.
@@ -33,7 +33,7 @@ fn taken(place: &Path, plan: &Plan, provenance: &Provenance) -> Option<Taken> {
 /// The files of a dataset, by their paths below it, with their digests.
 fn files(dataset: &Dataset) -> Vec<(String, String)> {
     let names = tree(&dataset.path).into_iter().filter(|name| name != "dataset.json");
-    names.map(|name| (name.clone(), digest(&fs::read(dataset.path.join(&name)).unwrap()))).collect()
+    names.map(|name| (name.clone(), digest::of(&fs::read(dataset.path.join(&name)).unwrap()))).collect()
 }
 
 #[test]

@@ -1,0 +1,92 @@
+//! BLAKE3 over bytes as they come.
+//!
+//! It is quick where whole kilobytes lie side by side, sixteen of which are hashed at once, and several times as slow at
+//! the ends of what it is given. So bytes that come in odd lengths are put together into blocks.
+
+use blake3::{Hash, Hasher};
+
+/// The bytes that are hashed at once, or a multiple of them.
+const BLOCK: usize = 64 << 10;
+
+/// The digest of bytes that come one after another.
+#[derive(Debug, Default)]
+pub(crate) struct Digest {
+    hasher: Hasher,
+    /// What is not a whole block yet.
+    waiting: Vec<u8>,
+}
+
+impl Digest {
+    /// Takes the next bytes.
+    pub(crate) fn update(&mut self, mut bytes: &[u8]) {
+        if !self.waiting.is_empty() {
+            let (first, rest) = bytes.split_at(bytes.len().min(BLOCK - self.waiting.len()));
+            self.waiting.extend_from_slice(first);
+            self.settle();
+            bytes = rest;
+        }
+        let (blocks, rest) = bytes.split_at(bytes.len() - bytes.len() % BLOCK);
+        self.hasher.update(blocks);
+        self.waiting.extend_from_slice(rest);
+    }
+
+    /// Takes bytes that are still to be made, by what appends them.
+    #[inline]
+    pub(crate) fn append(&mut self, write: impl FnOnce(&mut Vec<u8>)) {
+        write(&mut self.waiting);
+        if self.waiting.len() >= BLOCK {
+            self.settle();
+        }
+    }
+
+    /// How many bytes were taken.
+    pub(crate) fn count(&self) -> u64 {
+        self.hasher.count() + self.waiting.len() as u64
+    }
+
+    /// The digest of all bytes so far.
+    pub(crate) fn hash(&self) -> Hash {
+        self.hasher.clone().update(&self.waiting).finalize()
+    }
+
+    /// Hashes the blocks that are whole.
+    #[cold]
+    fn settle(&mut self) {
+        let whole = self.waiting.len() - self.waiting.len() % BLOCK;
+        self.hasher.update(&self.waiting[..whole]);
+        self.waiting.drain(..whole);
+    }
+}
+
+/// The digest of some bytes, as people write it.
+pub(crate) fn of(bytes: &[u8]) -> String {
+    hex(&blake3::hash(bytes))
+}
+
+/// A digest as people write it.
+pub(crate) fn hex(digest: &Hash) -> String {
+    digest.to_hex().as_str().to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_digest_is_that_of_the_bytes_however_they_come() {
+        let bytes: Vec<u8> = (0..300_000_u32).map(|number| (number.wrapping_mul(number) >> 7) as u8).collect();
+        for length in [1, 777, BLOCK - 1, BLOCK, BLOCK + 1, 200_000] {
+            let (mut digest, mut appended) = (Digest::default(), Digest::default());
+            let mut taken = 0;
+            for piece in bytes.chunks(length) {
+                digest.update(piece);
+                appended.append(|out| out.extend_from_slice(piece));
+                taken += piece.len();
+                assert_eq!((digest.count(), appended.count()), (taken as u64, taken as u64));
+            }
+            assert_eq!(digest.hash(), blake3::hash(&bytes), "pieces of {length}");
+            assert_eq!(appended.hash(), blake3::hash(&bytes), "pieces of {length}");
+        }
+        assert_eq!(Digest::default().hash(), blake3::hash(b""));
+    }
+}
