@@ -2,8 +2,6 @@
 
 use polars::prelude::{Column as Series, IntoColumn, NamedFrom, PlSmallStr, Series as PolarsSeries};
 
-use rayon::prelude::*;
-
 use super::calendar::Calendar;
 use super::codes::{Day, day};
 use super::news::{Article, News, Statement};
@@ -26,7 +24,7 @@ pub(super) fn of(keys: Vec<(i32, Day)>, news: &News, plan: &DatasetPlan, calenda
     let column = |(place, feature): (usize, &Feature)| {
         table.column(feature, plan.features[..=place].iter().filter(is_field).count())
     };
-    let columns = plan.features.par_iter().enumerate().map(column).collect();
+    let columns = plan.features.iter().enumerate().map(column).collect();
     Features { keys, columns }
 }
 

@@ -1,6 +1,8 @@
 //! Gives every signal the features of its ticker and day, and orders the rows. This is where Polars works.
 
-use polars::prelude::{Column as Series, DataFrame, IdxCa, IntoColumn, NamedFrom, Series as PolarsSeries};
+use polars::prelude::{
+    Column as Series, DataFrame, IdxCa, IntoColumn, NamedFrom, PolarsResult, Series as PolarsSeries,
+};
 
 use super::codes::{MICROS_PER_DAY, Numbers, Signals, cell};
 use super::failed;
@@ -14,13 +16,13 @@ pub(super) fn joined(signals: Signals, features: Features, plan: &DatasetPlan) -
     let places = places(&signals, &features)?;
     let order = order(&signals, &places, plan);
     let taken = IdxCa::from_vec("row".into(), order);
-    let own = frame(columns(signals))?.take(&taken).map_err(failed)?;
-    if features.columns.is_empty() {
-        return Ok(own);
-    }
     let places = IdxCa::from_vec("place".into(), places).into_column().take(&taken).map_err(failed)?;
-    let features = frame(features.columns)?.take(places.idx().map_err(failed)?).map_err(failed)?;
-    own.hstack(features.columns()).map_err(failed)
+    let places = places.idx().map_err(failed)?;
+    // A column after the other: other slabs are joined beside this one.
+    let own = columns(signals).into_iter().map(|column| column.take(&taken));
+    let of_news = features.columns.into_iter().map(|column| column.take(places));
+    let columns = own.chain(of_news).collect::<PolarsResult<Vec<Series>>>().map_err(failed)?;
+    DataFrame::new_infer_height(columns).map_err(failed)
 }
 
 /// Which of the features each signal has: those of its cell, of which there is exactly one.
@@ -93,8 +95,4 @@ fn columns(signals: Signals) -> Vec<Series> {
 
 fn numbers(name: &str, values: Vec<i32>) -> Series {
     PolarsSeries::new(name.into(), values).into_column()
-}
-
-fn frame(columns: Vec<Series>) -> Result<DataFrame> {
-    DataFrame::new_infer_height(columns).map_err(failed)
 }

@@ -20,6 +20,7 @@ mod shape;
 mod sorting;
 mod wide;
 
+use std::iter;
 use std::path::PathBuf;
 use std::sync::mpsc;
 use std::thread;
@@ -39,7 +40,7 @@ use sorting::Sorting;
 
 pub use wide::Wide;
 
-/// How many slabs may be ready before they are delivered.
+/// How many slabs may be joined, or ready, before they are delivered.
 const SLABS_AHEAD: usize = 3;
 
 /// Builds a dataset and delivers its rows, batch by batch, in the order of the plan.
@@ -66,15 +67,12 @@ pub fn build<S: Iterator<Item = Result<Slab>>>(
         // While a row group is written, the next slabs are made ready; a few, for each takes some megabytes.
         let (ready, joined) = mpsc::sync_channel(SLABS_AHEAD);
         let (slabs, calendar) = (&slabs, &calendar);
-        scope.spawn(move || {
-            // Nobody receives any more once a delivery failed.
-            let send = |rows: Result<RecordBatch>| ready.send(rows).is_ok();
-            match slabs() {
-                Ok(slabs) => slabs.map(|slab| of_slab(&slab?, plan, calendar)).all(send),
-                Err(error) => send(Err(error)),
-            }
+        scope.spawn(move || match slabs() {
+            Ok(slabs) => join_all(slabs, plan, calendar, &ready),
+            Err(error) => join_all(iter::once(Err(error)), plan, calendar, &ready),
         });
         for rows in joined {
+            let Ok(rows) = rows.recv() else { break };
             let rows = rows?;
             if rows.num_rows() == 0 {
                 continue;
@@ -89,6 +87,30 @@ pub fn build<S: Iterator<Item = Result<Slab>>>(
         Ok(())
     })?;
     sorting.finish(deliver)
+}
+
+/// The rows of a slab, when they are joined.
+type Joined = mpsc::Receiver<Result<RecordBatch>>;
+
+/// Joins slabs, several at once, and hands their rows out in order, until nobody receives any more: a delivery failed.
+fn join_all(
+    slabs: impl Iterator<Item = Result<Slab>>,
+    plan: &DatasetPlan,
+    calendar: &Calendar,
+    ready: &mpsc::SyncSender<Joined>,
+) {
+    rayon::in_place_scope_fifo(|scope| {
+        for slab in slabs {
+            let (done, rows) = mpsc::sync_channel(1);
+            if ready.send(rows).is_err() {
+                return;
+            }
+            scope.spawn_fifo(move |_| {
+                // Whoever waited for it may have given up meanwhile.
+                let _ = done.send(slab.and_then(|slab| of_slab(&slab, plan, calendar)));
+            });
+        }
+    });
 }
 
 fn of_slab(slab: &Slab, plan: &DatasetPlan, calendar: &Calendar) -> Result<RecordBatch> {

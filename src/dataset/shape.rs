@@ -13,7 +13,6 @@ use polars::prelude::{
     ChunkedArray, Column as Joined, DataFrame, Float64Type as Reals, Int32Type as Integers, Int64Type as Longs,
     PolarsError, PolarsNumericType, Series,
 };
-use rayon::prelude::*;
 
 use super::codes::{Ranked, Tickers};
 use super::failed;
@@ -49,7 +48,7 @@ pub(super) fn rows(frame: DataFrame, plan: &DatasetPlan, tickers: &Tickers) -> R
         Of::Own(column) => own_column(values, column, tickers),
         Of::News(feature) => feature_column(values, feature),
     };
-    let columns = columns_with_values.into_par_iter().map(column).collect::<Result<Vec<_>>>()?;
+    let columns = columns_with_values.into_iter().map(column).collect::<Result<Vec<_>>>()?;
     RecordBatch::try_new(Arc::clone(&plan.schema), columns).map_err(|error| Error::Join { source: error.into() })
 }
 
