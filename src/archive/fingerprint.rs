@@ -78,7 +78,7 @@ impl<'a> Fingerprints<'a> {
 impl Column<'_> {
     fn add(&self, rows: &Range<usize>, bytes: &mut Vec<u8>) {
         let Some(nulls) = self.nulls.map(|nulls| nulls.slice(rows.start, rows.len())) else {
-            bytes.extend(self.may_be_null.then_some(1));
+            bytes.extend(self.may_be_null.then_some(u8::from(!rows.is_empty())));
             return self.values.add(std::slice::from_ref(rows), bytes);
         };
         let values = nulls.len() - nulls.null_count();

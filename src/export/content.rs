@@ -10,12 +10,15 @@
 //!    - the number of its rows times two, and one more when it is of a value and not of null, as an unsigned number in
 //!      LEB128 (seven bits a byte, the low ones first, the high bit set in all bytes but the last);
 //!    - the bytes of the value; null has none.
-//!      A `text` is the length of its UTF-8 in bytes as an unsigned 32-bit integer, then the UTF-8.
+//!      A `text` is its number in LEB128: the texts of a column are numbered from 0 in the order in which they first stand.
 //!      A `32-bit integer` is 4 bytes, two's complement. A `64-bit float` is the 8 bytes of IEEE 754.
 //!      A `timestamp` is the microseconds since 1970-01-01T00:00:00 as a signed 64-bit integer.
 //!      A `true or false` is one byte, 1 or 0.
-//! 3. The digest is the BLAKE3 over the columns in their order, for each: the name as a `text` above, the type as it
-//!    stands in `columns` as a `text`, one byte, 1 where `nullable` is true and 0 where it is false, and the 32 bytes of
+//!
+//!    Behind the runs, where there were texts, come a zero byte and these in the order of their numbers, each as the
+//!    length of its UTF-8 in bytes as an unsigned 32-bit integer, then the UTF-8.
+//! 3. The digest is the BLAKE3 over the columns in their order, for each: the name, and the type as it stands in
+//!    `columns`, both with their lengths as texts are above, one byte, 1 where `nullable` is true and 0 where it is false, and the 32 bytes of
 //!    the digest of its runs.
 //!
 //! Integers are little-endian. `content` is the digest in lower-case hexadecimal.
@@ -23,18 +26,18 @@
 //! Of a wide dataset each matrix has a digest by the rules above: its columns are `date`, then the tickers as they stand
 //! in the file, each with the type and the nullability that `columns` gives the matrix's value. `content` is the BLAKE3 over
 //! the matrices in the order of the bytes of their paths, for each: the path without its ending, such as
-//! `15d-neutral/confidence`, as a `text`, and the 32 bytes of its digest.
+//! `15d-neutral/confidence`, with its length as above, and the 32 bytes of its digest.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
+use std::mem;
 
 use arrow::array::{AnyDictionaryArray, Array, ArrayRef, AsArray, RecordBatch};
 use arrow::compute::cast;
-use arrow::datatypes::{DataType, Field, Schema};
+use arrow::datatypes::{ArrowDictionaryKeyType, ArrowNativeType, DataType, Field, Int8Type, Int32Type, Schema};
 use arrow::error::ArrowError;
 use blake3::{Hash, Hasher};
 use rayon::prelude::*;
 
-use super::snippet::Snippet;
 use crate::digest::Digest;
 use crate::plan::describe;
 use crate::turns::{runs, turns};
@@ -63,6 +66,29 @@ struct Runs {
     rows: u64,
     is_value: bool,
     value: Vec<u8>,
+    texts: Texts,
+}
+
+/// The texts of a column, by their numbers.
+#[derive(Debug, Default)]
+struct Texts {
+    numbers: HashMap<String, u64>,
+    /// In the order of their numbers, as they are hashed.
+    bytes: Vec<u8>,
+}
+
+impl Texts {
+    /// The number of a text; a new one's is the count of those before it.
+    fn number(&mut self, text: &str) -> u64 {
+        if let Some(&number) = self.numbers.get(text) {
+            return number;
+        }
+        let number = self.numbers.len() as u64;
+        self.numbers.insert(text.to_owned(), number);
+        self.bytes.extend_from_slice(&(text.len() as u32).to_le_bytes());
+        self.bytes.extend_from_slice(text.as_bytes());
+        number
+    }
 }
 
 impl Content {
@@ -117,20 +143,15 @@ impl Runs {
     fn update(&mut self, array: &ArrayRef) -> Result<(), ArrowError> {
         match array.data_type() {
             DataType::Utf8 => {
-                let texts = array.as_string::<i32>();
-                self.add(array, |row, out| push_text(out, texts.value(row)));
+                let (values, mut texts) = (array.as_string::<i32>(), mem::take(&mut self.texts));
+                self.add(array, |row, out| push_number(out, texts.number(values.value(row))));
+                self.texts = texts;
             }
-            DataType::Dictionary(_, _) if is_of_distinct_texts(array.as_any_dictionary()) => {
-                let array = array.as_any_dictionary();
-                let (texts, keys) = (array.values().as_string::<i32>(), array.normalized_keys());
-                let written = |text| {
-                    let mut out = Vec::new();
-                    push_text(&mut out, text);
-                    Snippet::of(&out)
-                };
-                let texts: Vec<Snippet> = texts.iter().map(|text| written(text.unwrap_or_default())).collect();
-                self.add(array, |row, out| texts[keys[row]].push(out));
-            }
+            DataType::Dictionary(key, _) if is_of_distinct_texts(array.as_any_dictionary()) => match **key {
+                DataType::Int8 => self.add_texts::<Int8Type>(array),
+                DataType::Int32 => self.add_texts::<Int32Type>(array),
+                _ => self.update(&cast(array, &DataType::Utf8)?)?,
+            },
             DataType::Boolean => {
                 let flags = array.as_boolean();
                 self.add(array, |row, out| out.push(u8::from(flags.value(row))));
@@ -144,6 +165,19 @@ impl Runs {
         Ok(())
     }
 
+    /// Adds texts by the keys of a dictionary, whose texts are looked up once each.
+    fn add_texts<K: ArrowDictionaryKeyType>(&mut self, array: &ArrayRef) {
+        let dictionary = array.as_dictionary::<K>();
+        let (values, keys) = (dictionary.values().as_string::<i32>(), dictionary.keys().values());
+        let mut texts = mem::take(&mut self.texts);
+        let mut numbers: Vec<Option<u64>> = vec![None; values.len()];
+        self.add(array, |row, out| {
+            let key = keys[row].as_usize();
+            push_number(out, *numbers[key].get_or_insert_with(|| texts.number(values.value(key))));
+        });
+        self.texts = texts;
+    }
+
     /// Adds numbers of so many bytes.
     fn add_numbers<const WIDTH: usize>(&mut self, array: &ArrayRef) {
         let data = array.to_data();
@@ -153,7 +187,7 @@ impl Runs {
     }
 
     /// Adds rows whose turns are exact, by what writes the value of one.
-    fn add(&mut self, array: &dyn Array, write: impl Fn(usize, &mut Vec<u8>)) {
+    fn add(&mut self, array: &dyn Array, mut write: impl FnMut(usize, &mut Vec<u8>)) {
         let nulls = array.nulls();
         let is_value = |row: usize| nulls.is_none_or(|nulls| nulls.is_valid(row));
         // The first of these runs may go on with the one that is open, and the last is open then.
@@ -194,18 +228,26 @@ impl Runs {
 
     fn digest(mut self) -> Hash {
         self.close();
+        if !self.texts.bytes.is_empty() {
+            self.digest.update(&[0]);
+            self.digest.update(&self.texts.bytes);
+        }
         self.digest.hash()
     }
 }
 
 /// Appends what says how many rows a run has, and whether it is of a value.
 fn push_head(out: &mut Vec<u8>, rows: u64, is_value: bool) {
-    let mut head = rows * 2 + u64::from(is_value);
-    while head >= 0x80 {
-        out.push(head as u8 | 0x80);
-        head >>= 7;
+    push_number(out, rows * 2 + u64::from(is_value));
+}
+
+/// Appends a number in LEB128.
+fn push_number(out: &mut Vec<u8>, mut number: u64) {
+    while number >= 0x80 {
+        out.push(number as u8 | 0x80);
+        number >>= 7;
     }
-    out.push(head as u8);
+    out.push(number as u8);
 }
 
 /// Whether no two keys stand for one value, and none for null: rows are the same then when their keys are.
@@ -214,11 +256,6 @@ fn is_of_distinct_texts(array: &dyn AnyDictionaryArray) -> bool {
         let mut seen = HashSet::new();
         texts.iter().all(|text| text.is_some_and(|text| seen.insert(text)))
     })
-}
-
-fn push_text(out: &mut Vec<u8>, text: &str) {
-    out.extend_from_slice(&(text.len() as u32).to_le_bytes());
-    out.extend_from_slice(text.as_bytes());
 }
 
 fn hash_text(hasher: &mut Hasher, text: &str) {
