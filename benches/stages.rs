@@ -12,7 +12,6 @@ use std::io;
 use std::path::Path;
 use std::sync::LazyLock;
 
-use arrow::array::RecordBatch;
 use bellwether::archive::{Archive, Asked, Beginning, Interrupted, Scope, SealedRun, Unfinished, View};
 use bellwether::dataset;
 use bellwether::decode::{Answer, Part, Rules};
@@ -20,7 +19,7 @@ use bellwether::definition::Found;
 use bellwether::export::Stream;
 use bellwether::interface::Endpoint;
 use bellwether::plan::{Format, Plan, Request};
-use bellwether::tables::{RequestRecord, Series};
+use bellwether::tables::{RequestRecord, Rows, Series};
 use chrono::{DateTime, TimeDelta, Utc};
 use divan::Bencher;
 use divan::counter::ItemsCount;
@@ -119,7 +118,7 @@ fn archive_the_same_again(bencher: Bencher<'_, '_>) {
 }
 
 /// The rows of the dataset, out of an archive.
-fn joined(archive: &Path, plan: &Plan, mut deliver: impl FnMut(RecordBatch)) {
+fn joined(archive: &Path, plan: &Plan, mut deliver: impl FnMut(Rows)) {
     let view = View::of(Archive::open(archive).expect("an archive"), instant(1));
     let way = plan.ways.iter().find(|way| way.endpoint == Endpoint::SignalsHistoryBatchedAll).expect("the way");
     let requests = way.requests(&[]).iter().map(Request::to_string).collect();
@@ -146,7 +145,7 @@ fn encode(bencher: Bencher<'_, '_>, format: Format) {
     sealed(place.path(), instant(0));
     let mut batches = Vec::new();
     joined(place.path(), &plan, |rows| batches.push(rows));
-    assert_eq!(batches.iter().map(RecordBatch::num_rows).sum::<usize>(), ROWS);
+    assert_eq!(batches.iter().map(|rows| rows.num_rows()).sum::<usize>(), ROWS);
     bencher.counter(ItemsCount::new(ROWS)).bench_local(|| {
         let schema = plan.dataset.schema.clone();
         let mut stream = Stream::begin(format, schema, plan.files.guard, io::sink()).expect("a stream");

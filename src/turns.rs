@@ -6,6 +6,8 @@
 //! clear surely holds what the one before it does, null for null. The converse is true of numbers and of texts, while a
 //! dictionary may have one text under two keys. Of types that are rare here nothing is known: every row may turn.
 
+use std::ops::BitOr;
+
 use arrow::array::{Array, AsArray};
 use arrow::buffer::{BooleanBuffer, NullBuffer};
 use arrow::datatypes::DataType;
@@ -14,7 +16,78 @@ use arrow::datatypes::DataType;
 const ROWS: usize = u64::BITS as usize;
 
 /// The rows at which a column turns; the first row does.
-pub(crate) fn turns(array: &dyn Array) -> BooleanBuffer {
+#[derive(Clone, Debug)]
+pub(crate) struct Turns {
+    /// A bit for each row; that of the first says nothing.
+    bits: BooleanBuffer,
+}
+
+impl Turns {
+    /// Where a column turns.
+    pub(crate) fn of(array: &dyn Array) -> Self {
+        Self { bits: bits(array) }
+    }
+
+    /// Those of so many rows, from one on.
+    pub(crate) fn slice(&self, from: usize, count: usize) -> Self {
+        Self { bits: self.bits.slice(from, count) }
+    }
+
+    /// The rows.
+    pub(crate) fn len(&self) -> usize {
+        self.bits.len()
+    }
+
+    /// How many turns there are, but for one.
+    pub(crate) fn count(&self) -> usize {
+        self.bits.count_set_bits()
+    }
+
+    /// Whether a column turns at a row.
+    #[inline]
+    pub(crate) fn is_at(&self, row: usize) -> bool {
+        row == 0 || self.bits.value(row)
+    }
+
+    /// The rows at which it turns, in order.
+    pub(crate) fn starts(&self) -> impl Iterator<Item = usize> {
+        let first = (self.len() > 0).then_some(0);
+        first.into_iter().chain(self.bits.set_indices().skip_while(|start| *start == 0))
+    }
+
+    /// The stretches from each turn to the next, the last one to the end.
+    pub(crate) fn runs(&self) -> impl Iterator<Item = (usize, usize)> {
+        let mut starts = self.starts();
+        let mut next = starts.next();
+        std::iter::from_fn(move || {
+            let start = next?;
+            next = starts.next();
+            Some((start, next.unwrap_or(self.len())))
+        })
+    }
+
+    /// A bit for each row; that of the first says nothing.
+    pub(crate) fn bits(&self) -> &BooleanBuffer {
+        &self.bits
+    }
+}
+
+impl From<BooleanBuffer> for Turns {
+    fn from(bits: BooleanBuffer) -> Self {
+        Self { bits }
+    }
+}
+
+/// Where either column turns.
+impl BitOr for &Turns {
+    type Output = Turns;
+
+    fn bitor(self, other: Self) -> Turns {
+        Turns { bits: &self.bits | &other.bits }
+    }
+}
+
+fn bits(array: &dyn Array) -> BooleanBuffer {
     let (rows, nulls) = (array.len(), array.nulls());
     let data = array.to_data();
     let width = match array.data_type() {
@@ -37,17 +110,6 @@ pub(crate) fn turns(array: &dyn Array) -> BooleanBuffer {
         Some(8) => of_numbers(&data.buffer::<u64>(0)[..rows], nulls),
         _ => BooleanBuffer::new_set(rows),
     }
-}
-
-/// The stretches from each turn to the next, the last one to the end.
-pub(crate) fn runs(turns: &BooleanBuffer) -> impl Iterator<Item = (usize, usize)> {
-    let mut starts = turns.set_indices();
-    let mut next = starts.next();
-    std::iter::from_fn(move || {
-        let start = next?;
-        next = starts.next();
-        Some((start, next.unwrap_or(turns.len())))
-    })
 }
 
 /// Gathers the words of the rows, given those of the pairs: bit `n` of a word is set where row `n` of its 64 and the one
@@ -122,7 +184,7 @@ mod tests {
         LargeStringArray, StringArray,
     };
 
-    use super::{runs, turns};
+    use super::Turns;
 
     fn random(seed: u64) -> impl FnMut(u64) -> u64 {
         let mut state = seed;
@@ -184,8 +246,14 @@ mod tests {
                         let told = told(&slice);
                         let expected: Vec<bool> =
                             (0..told.len()).map(|row| row == 0 || told[row] != told[row - 1]).collect();
-                        let found: Vec<bool> = turns(&slice).iter().collect();
-                        assert_eq!(found, expected, "{} {rows} {longest} {from}", column.data_type());
+                        let found = |turns: Turns| (0..turns.len()).map(|row| turns.is_at(row)).collect::<Vec<_>>();
+                        assert_eq!(
+                            found(Turns::of(&slice)),
+                            expected,
+                            "{} {rows} {longest} {from}",
+                            column.data_type()
+                        );
+                        assert_eq!(found(Turns::of(&column).slice(from, rows - from)), expected);
                     }
                 }
             }
@@ -196,19 +264,22 @@ mod tests {
     fn what_lies_beneath_a_null_is_not_looked_at() {
         let nulls = arrow::buffer::NullBuffer::from(vec![false, false, true, true, false]);
         let numbers = Int32Array::new(vec![1, 2, 2, 2, 2].into(), Some(nulls));
-        assert_eq!(turns(&numbers).iter().collect::<Vec<_>>(), [true, false, true, false, true]);
+        assert_eq!(Turns::of(&numbers).starts().collect::<Vec<_>>(), [0, 2, 4]);
     }
 
     #[test]
     fn of_a_type_that_is_rare_nothing_is_known() {
         let texts = LargeStringArray::from(vec!["a", "a"]);
-        assert_eq!(turns(&texts).count_set_bits(), 2);
+        assert_eq!(Turns::of(&texts).count(), 2);
     }
 
     #[test]
     fn runs_go_from_turn_to_turn() {
         let numbers = Int32Array::from(vec![4, 4, 5, 6, 6, 6]);
-        assert_eq!(runs(&turns(&numbers)).collect::<Vec<_>>(), [(0, 2), (2, 3), (3, 6)]);
-        assert_eq!(runs(&turns(&numbers.slice(0, 0))).count(), 0);
+        let turns = Turns::of(&numbers);
+        assert_eq!(turns.runs().collect::<Vec<_>>(), [(0, 2), (2, 3), (3, 6)]);
+        assert_eq!(turns.slice(1, 3).runs().collect::<Vec<_>>(), [(0, 1), (1, 2), (2, 3)]);
+        assert_eq!(turns.slice(3, 3).runs().collect::<Vec<_>>(), [(0, 3)]);
+        assert_eq!(turns.slice(3, 0).runs().count(), 0);
     }
 }

@@ -10,7 +10,7 @@ use super::by_ticker::ticker;
 use crate::error::Reason;
 use crate::interface::{Endpoint, Period, Regime};
 use crate::tables::SeriesKey;
-use crate::turns::{runs, turns};
+use crate::turns::Turns;
 
 /// Each stretch of rows of one series.
 pub(super) fn ranges(rows: &RecordBatch) -> Result<Vec<(SeriesKey, Range<usize>)>, Reason> {
@@ -18,10 +18,10 @@ pub(super) fn ranges(rows: &RecordBatch) -> Result<Vec<(SeriesKey, Range<usize>)
     let regimes = Spelled::<Regime>::of(rows, "regime");
     let sources = Spelled::<Endpoint>::of(rows, "source");
     let named = ["ticker", "period", "regime", "source"].into_iter().filter_map(|name| rows.column_by_name(name));
-    let turns = named.map(|column| turns(column)).reduce(|one, other| &one | &other);
+    let turns = named.map(|column| Turns::of(column)).reduce(|one, other| &one | &other);
     let turns = turns.ok_or("the rows name no series")?;
     let mut ranges: Vec<(SeriesKey, Range<usize>)> = Vec::new();
-    for (start, end) in runs(&turns) {
+    for (start, end) in turns.runs() {
         let (period, regime) = (periods.get(start)?, regimes.get(start)?);
         let source = sources.get(start)?.ok_or("a row has no source")?;
         let symbol = ticker(rows, start);

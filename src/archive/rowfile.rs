@@ -11,6 +11,7 @@ use parquet::basic::{Compression, ZstdLevel};
 use crate::encode::{Layout, Pieces, Writer};
 use crate::error::{Error, Reason, Result};
 use crate::file::{self, Described, FileRecord};
+use crate::tables::Rows;
 
 /// Rows of a row group: few enough to skip the tickers that are not wanted, enough to compress.
 const ROW_GROUP_ROWS: usize = 1 << 17;
@@ -38,8 +39,13 @@ impl Rowfile {
 
     pub(super) fn write(&mut self, batch: Result<RecordBatch, ArrowError>) -> Result<()> {
         let batch = batch.map_err(|error| Error::Encode { path: self.path.clone(), source: error.into() })?;
-        self.rows += batch.num_rows() as u64;
-        let groups = self.waiting.push(&batch);
+        self.add(&batch.into())
+    }
+
+    /// Writes rows whose turns are known.
+    pub(super) fn add(&mut self, rows: &Rows) -> Result<()> {
+        self.rows += rows.num_rows() as u64;
+        let groups = self.waiting.push(rows);
         groups.iter().try_for_each(|group| self.writer.write(group)).map_err(|error| self.failed(error))
     }
 

@@ -28,7 +28,7 @@ use super::{REJECTS, REQUESTS};
 use crate::error::{Error, Result};
 use crate::file::{self, FileRecord};
 use crate::interface::Ticker;
-use crate::tables::{Change, Changes, Reject, RequestRecord, SeriesKey, Table};
+use crate::tables::{self, Change, Changes, Reject, RequestRecord, SeriesKey, Table};
 use crate::trace::work;
 
 /// How many series are settled at a time, at least, but for the last.
@@ -124,7 +124,7 @@ fn settle<'a>(
 #[derive(Default)]
 struct Group {
     /// What became of their cells, by table and in order.
-    changes: Vec<(Table, RecordBatch)>,
+    changes: Vec<(Table, tables::Rows)>,
     counts: Counts,
     /// What the next run must know of them, each with the requests whose answers listed it now.
     series: Vec<(SeriesKey, Memory, BTreeSet<Name>)>,
@@ -221,7 +221,7 @@ impl Settling<'_> {
             .into_iter()
             .flat_map(|(table, pieces)| pieces.into_iter().map(move |piece| (table, piece)))
             .collect();
-        let rows = |(table, piece): (Table, Piece)| Ok((table, table.batch(&piece.changes)?));
+        let rows = |(table, piece): (Table, Piece)| Ok((table, table.batch(&piece.changes)?.into()));
         group.changes = pieces.into_par_iter().map(rows).collect::<Result<_, _>>().map_err(failed)?;
         group.series.extend(unheard(known));
         Ok(group)
@@ -291,7 +291,7 @@ impl<'a> Writing<'a> {
         {
             let _work = work!("write changes");
             self.counts += group.counts;
-            group.changes.into_iter().try_for_each(|(table, rows)| self.tables.write(table, rows))?;
+            group.changes.into_iter().try_for_each(|(table, rows)| self.tables.write(table, &rows))?;
         }
         self.remember(group.series)
     }

@@ -2,12 +2,10 @@
 
 use std::path::Path;
 
-use arrow::array::RecordBatch;
-
 use super::rowfile::Rowfile;
 use crate::error::Result;
 use crate::file::FileRecord;
-use crate::tables::Table;
+use crate::tables::{Rows, Table};
 
 /// A file for each table.
 pub(super) struct Tables(Vec<Rowfile>);
@@ -20,8 +18,8 @@ impl Tables {
     }
 
     /// Adds rows of a table, which come in their order.
-    pub(super) fn write(&mut self, table: Table, rows: RecordBatch) -> Result<()> {
-        self.0[table as usize].write(Ok(rows))
+    pub(super) fn write(&mut self, table: Table, rows: &Rows) -> Result<()> {
+        self.0[table as usize].add(rows)
     }
 
     pub(super) fn finish(self) -> Result<Vec<FileRecord>> {

@@ -187,7 +187,7 @@ impl Work<'_> {
         dataset::build(slabs, self.plan, self.scratch.join("sort"), |rows| {
             let rows = match day {
                 Some(day) => dated_before(&rows, dates(&rows), day).map_err(failed)?,
-                None => rows,
+                None => RecordBatch::clone(&rows),
             };
             count += rows.num_rows() as u64;
             for row in &converter.convert_columns(rows.columns()).map_err(failed)? {

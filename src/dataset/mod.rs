@@ -30,7 +30,7 @@ use polars::prelude::PolarsError;
 
 use crate::error::{Error, Result};
 use crate::plan::{Column, DatasetPlan, Lag};
-use crate::tables::Slab;
+use crate::tables::{Rows, Slab};
 use crate::trace::work;
 
 use calendar::Calendar;
@@ -55,7 +55,7 @@ pub fn build<S: Iterator<Item = Result<Slab>>>(
     slabs: impl Fn() -> Result<S> + Sync,
     plan: &DatasetPlan,
     scratch: PathBuf,
-    mut deliver: impl FnMut(RecordBatch) -> Result<()>,
+    mut deliver: impl FnMut(Rows) -> Result<()>,
 ) -> Result<()> {
     let calendar = match plan.lag {
         Lag::Calendar(_) => Calendar::default(),
@@ -81,16 +81,16 @@ pub fn build<S: Iterator<Item = Result<Slab>>>(
                 let _work = work!("deliver rows");
                 deliver(rows)?;
             } else {
-                sorting.add(rows)?;
+                sorting.add(RecordBatch::clone(&rows))?;
             }
         }
         Ok(())
     })?;
-    sorting.finish(deliver)
+    sorting.finish(|rows| deliver(rows.into()))
 }
 
 /// The rows of a slab, when they are joined.
-type Joined = mpsc::Receiver<Result<RecordBatch>>;
+type Joined = mpsc::Receiver<Result<Rows>>;
 
 /// Joins slabs, several at once, and hands their rows out in order, until nobody receives any more: a delivery failed.
 fn join_all(
@@ -113,13 +113,13 @@ fn join_all(
     });
 }
 
-fn of_slab(slab: &Slab, plan: &DatasetPlan, calendar: &Calendar) -> Result<RecordBatch> {
+fn of_slab(slab: &Slab, plan: &DatasetPlan, calendar: &Calendar) -> Result<Rows> {
     let _work = work!("join slab");
     let mut tickers = Tickers::default();
     let signals = Signals::of(&slab.signals, plan, &mut tickers);
     let news = News::of(slab, plan, &mut tickers);
     let features = features::of(signals.keys(), &news, plan, calendar);
-    shape::rows(join::joined(signals, features, plan)?, plan, &tickers)
+    shape::rows(join::joined(signals, features, plan)?, plan, &tickers).map(Rows::from)
 }
 
 fn failed(error: PolarsError) -> Error {

@@ -6,21 +6,21 @@ use arrow::array::{ArrayRef, RecordBatch, RecordBatchOptions};
 use arrow::datatypes::SchemaRef;
 use arrow::error::ArrowError;
 
-use crate::tables;
+use crate::tables::{self, Rows};
 
 /// Some rows as one batch.
-pub(crate) fn joined(schema: &SchemaRef, pieces: &[RecordBatch]) -> Result<RecordBatch, ArrowError> {
+pub(crate) fn joined(schema: &SchemaRef, pieces: &[Rows]) -> Result<RecordBatch, ArrowError> {
     if let [piece] = pieces {
-        return Ok(piece.clone());
+        return Ok(RecordBatch::clone(piece));
     }
     let columns =
         (0..schema.fields().len()).map(|place| joined_column(pieces, place)).collect::<Result<Vec<_>, _>>()?;
-    let options = RecordBatchOptions::new().with_row_count(Some(pieces.iter().map(RecordBatch::num_rows).sum()));
+    let options = RecordBatchOptions::new().with_row_count(Some(pieces.iter().map(|piece| piece.num_rows()).sum()));
     RecordBatch::try_new_with_options(Arc::clone(schema), columns, &options)
 }
 
 /// One column of several pieces.
-pub(super) fn joined_column(pieces: &[RecordBatch], place: usize) -> Result<ArrayRef, ArrowError> {
+pub(super) fn joined_column(pieces: &[Rows], place: usize) -> Result<ArrayRef, ArrowError> {
     tables::joined(pieces.iter().map(|piece| Arc::clone(piece.column(place))).collect())
 }
 
@@ -33,7 +33,7 @@ mod tests {
 
     use super::joined;
     use crate::encode::Pieces;
-    use crate::tables::{choice, choices};
+    use crate::tables::{Rows, choice, choices};
 
     fn batch(from: i32, to: i32) -> RecordBatch {
         let schema =
@@ -53,7 +53,7 @@ mod tests {
             let mut pieces = Pieces::new(16);
             let starts = std::iter::once(&0).chain(ends);
             let batches = starts.zip(ends).map(|(&from, &to)| batch(from, to));
-            let mut cut: Vec<Vec<RecordBatch>> = batches.flat_map(|batch| pieces.push(&batch)).collect();
+            let mut cut: Vec<Vec<Rows>> = batches.flat_map(|batch| pieces.push(&batch.into())).collect();
             cut.extend(pieces.rest());
             cut.iter().map(|pieces| joined(&whole.schema(), pieces).unwrap()).collect::<Vec<_>>()
         };
@@ -66,7 +66,7 @@ mod tests {
 
     #[test]
     fn a_dictionary_that_all_pieces_share_stays_as_it_is() {
-        let pieces: Vec<RecordBatch> = (0..200).map(|from| batch(from, from + 1)).collect();
+        let pieces: Vec<Rows> = (0..200).map(|from| batch(from, from + 1).into()).collect();
         let block = joined(&pieces[0].schema(), &pieces).unwrap();
         let values = block.column(1).as_any_dictionary().values().as_string::<i32>();
         assert_eq!(values.iter().flatten().collect::<Vec<_>>(), ["bear", "bull", "neutral"]);

@@ -21,7 +21,6 @@ mod tests;
 
 use std::io::Write;
 
-use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
 use parquet::arrow::ArrowWriter;
 use parquet::arrow::arrow_writer::{ArrowColumnChunk, ArrowColumnWriter, ArrowRowGroupWriterFactory, compute_leaves};
@@ -36,6 +35,7 @@ pub(crate) use joined::joined;
 pub(crate) use pieces::Pieces;
 pub(crate) use relabel::relabel;
 
+use crate::tables::Rows;
 use crate::trace::work;
 use chunk::Chunk;
 use joined::joined_column;
@@ -89,10 +89,10 @@ impl<W: Write + Send> Writer<W> {
     }
 
     /// Writes a row group that came in pieces, one at least.
-    pub(crate) fn write(&mut self, pieces: &[RecordBatch]) -> Result<(), ParquetError> {
+    pub(crate) fn write(&mut self, pieces: &[Rows]) -> Result<(), ParquetError> {
         let runs = |place: usize| {
             let _work = work!("find runs");
-            Runs::of(&pieces.iter().map(|piece| piece.column(place)).collect::<Vec<_>>())
+            Runs::of(&pieces.iter().map(|piece| piece.turning(place)).collect::<Vec<_>>())
         };
         let runs: Vec<Option<Runs>> = (0..self.schema.fields().len()).into_par_iter().map(runs).collect();
         // These keep a compressor each: they are made for the row groups that have use for them.

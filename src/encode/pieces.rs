@@ -1,8 +1,10 @@
 //! Rows cut into blocks of one length, wherever the batches ended in which they came. A block is given as the pieces that
 //! it came in: putting them together would copy every value.
 
-use arrow::array::{Array, ArrayRef, AsArray, RecordBatch};
+use arrow::array::{Array, ArrayRef, AsArray};
 use arrow::datatypes::DataType;
+
+use crate::tables::Rows;
 
 /// What an array costs beside its values, about.
 const ARRAY_BYTES: usize = 256;
@@ -11,7 +13,7 @@ const ARRAY_BYTES: usize = 256;
 #[derive(Debug)]
 pub(crate) struct Pieces {
     length: usize,
-    waiting: Vec<RecordBatch>,
+    waiting: Vec<Rows>,
     rows: usize,
     bytes: usize,
 }
@@ -22,7 +24,7 @@ impl Pieces {
     }
 
     /// Takes rows, and gives the blocks that they complete.
-    pub(crate) fn push(&mut self, rows: &RecordBatch) -> Vec<Vec<RecordBatch>> {
+    pub(crate) fn push(&mut self, rows: &Rows) -> Vec<Vec<Rows>> {
         let mut complete = Vec::new();
         let mut from = 0;
         while from < rows.num_rows() {
@@ -40,7 +42,7 @@ impl Pieces {
     }
 
     /// The pieces that wait; none where there are none.
-    pub(crate) fn rest(&mut self) -> Option<Vec<RecordBatch>> {
+    pub(crate) fn rest(&mut self) -> Option<Vec<Rows>> {
         (self.rows, self.bytes) = (0, 0);
         let pieces = std::mem::take(&mut self.waiting);
         (!pieces.is_empty()).then_some(pieces)
@@ -53,7 +55,7 @@ impl Pieces {
 
     /// The same with what their pieces take, which is more than the rows where they came one by one.
     pub(crate) fn bytes_in_pieces(&self) -> usize {
-        let arrays: usize = self.waiting.iter().map(RecordBatch::num_columns).sum();
+        let arrays: usize = self.waiting.iter().map(|piece| piece.num_columns()).sum();
         self.bytes + arrays * ARRAY_BYTES
     }
 }
@@ -76,12 +78,13 @@ mod tests {
     use arrow::array::{Array, Int32Array, RecordBatch, StringArray};
 
     use super::Pieces;
+    use crate::tables::Rows;
 
     #[test]
     fn what_rows_weigh_does_not_depend_on_how_they_came() {
         let texts = Arc::new(StringArray::from(vec!["a", "", "bcd", "ef"])) as Arc<dyn Array>;
         let numbers = Arc::new(Int32Array::from(vec![1, 2, 3, 4])) as Arc<dyn Array>;
-        let rows = RecordBatch::try_from_iter([("text", texts), ("number", numbers)]).unwrap();
+        let rows = Rows::from(RecordBatch::try_from_iter([("text", texts), ("number", numbers)]).unwrap());
         let weights = |ends: &[usize]| {
             let mut pieces = Pieces::new(100);
             let starts = std::iter::once(&0).chain(ends);
@@ -97,7 +100,7 @@ mod tests {
     #[test]
     fn nothing_waits_when_a_block_is_complete() {
         let numbers = Arc::new(Int32Array::from(vec![1, 2, 3, 4])) as Arc<dyn Array>;
-        let rows = RecordBatch::try_from_iter([("number", numbers)]).unwrap();
+        let rows = Rows::from(RecordBatch::try_from_iter([("number", numbers)]).unwrap());
         let mut pieces = Pieces::new(6);
         assert!(pieces.push(&rows).is_empty());
         let complete = pieces.push(&rows);

@@ -3,7 +3,6 @@
 use std::collections::HashMap;
 
 use arrow::array::{Array, ArrayRef, ArrowPrimitiveType, AsArray, BooleanBufferBuilder, PrimitiveArray};
-use arrow::buffer::BooleanBuffer;
 use arrow::datatypes::{
     ArrowNativeType, DataType, Float64Type, Int8Type, Int16Type, Int32Type, Int64Type, TimeUnit,
     TimestampMicrosecondType,
@@ -12,7 +11,7 @@ use parquet::data_type::ByteArray;
 use parquet::file::statistics::Statistics;
 
 use super::numbers::Numbers;
-use crate::turns::{runs, turns};
+use crate::turns::Turns;
 
 /// The bytes that a dictionary may take: what others write at most, and readers keep at hand.
 const MOST_BYTES: usize = 1 << 20;
@@ -20,11 +19,14 @@ const MOST_BYTES: usize = 1 << 20;
 /// Stands for null, where a place in the dictionary is expected: none has so many values.
 pub(super) const NULL: u32 = u32::MAX;
 
+/// Some rows of a column, and where they turn.
+type Piece<'a> = (&'a ArrayRef, &'a Turns);
+
 /// A column that stands in runs.
 #[derive(Debug)]
 pub(super) struct Runs {
     /// Where the runs begin.
-    turns: BooleanBuffer,
+    turns: Turns,
     /// For each, the place of its value in the dictionary, or [`NULL`].
     codes: Vec<u32>,
     /// The distinct values, as Parquet writes them plainly.
@@ -37,8 +39,8 @@ pub(super) struct Runs {
 impl Runs {
     /// The runs of a column that came in pieces; none where its values are too many, or of a type that is left to
     /// others.
-    pub(super) fn of(pieces: &[&ArrayRef]) -> Option<Self> {
-        match pieces.first()?.data_type() {
+    pub(super) fn of(pieces: &[Piece<'_>]) -> Option<Self> {
+        match pieces.first()?.0.data_type() {
             DataType::Int8 => of_integers::<Int8Type>(pieces, i32::from),
             DataType::Int16 => of_integers::<Int16Type>(pieces, i32::from),
             DataType::Int32 => of_integers::<Int32Type>(pieces, |value| value),
@@ -57,11 +59,11 @@ impl Runs {
 
     /// The runs, each with the place of its value in the dictionary, or [`NULL`], and its rows.
     pub(super) fn iter(&self) -> impl Iterator<Item = (u32, usize)> {
-        self.codes.iter().zip(runs(&self.turns)).map(|(code, (start, end))| (*code, end - start))
+        self.codes.iter().zip(self.turns.runs()).map(|(code, (start, end))| (*code, end - start))
     }
 }
 
-fn of_integers<T: ArrowPrimitiveType>(pieces: &[&ArrayRef], widened: fn(T::Native) -> i32) -> Option<Runs> {
+fn of_integers<T: ArrowPrimitiveType>(pieces: &[Piece<'_>], widened: fn(T::Native) -> i32) -> Option<Runs> {
     let distinct = |value: T::Native| widened(value) as u32 as u64;
     let (gathered, keys) = coded::<T>(pieces, distinct, size_of::<i32>())?;
     let value = |key: &u64| *key as u32 as i32;
@@ -70,14 +72,14 @@ fn of_integers<T: ArrowPrimitiveType>(pieces: &[&ArrayRef], widened: fn(T::Nativ
     Some(gathered.finish(keys.iter().flat_map(|key| value(key).to_le_bytes()).collect(), keys.len(), statistics))
 }
 
-fn of_longs<T: ArrowPrimitiveType<Native = i64>>(pieces: &[&ArrayRef]) -> Option<Runs> {
+fn of_longs<T: ArrowPrimitiveType<Native = i64>>(pieces: &[Piece<'_>]) -> Option<Runs> {
     let (gathered, keys) = coded::<T>(pieces, |value| value as u64, size_of::<i64>())?;
     let values = || keys.iter().map(|key| *key as i64);
     let statistics = Statistics::int64(values().min(), values().max(), None, Some(gathered.nulls), false);
     Some(gathered.finish(keys.iter().flat_map(|key| key.to_le_bytes()).collect(), keys.len(), statistics))
 }
 
-fn of_floats(pieces: &[&ArrayRef]) -> Option<Runs> {
+fn of_floats(pieces: &[Piece<'_>]) -> Option<Runs> {
     let (gathered, keys) = coded::<Float64Type>(pieces, f64::to_bits, size_of::<f64>())?;
     let values = || keys.iter().map(|key| f64::from_bits(*key)).filter(|value| !value.is_nan());
     // The two zeros are equal and stand in any order: the bounds hold both.
@@ -89,34 +91,34 @@ fn of_floats(pieces: &[&ArrayRef]) -> Option<Runs> {
 
 /// Runs of numbers, and the distinct ones, as bits.
 fn coded<T: ArrowPrimitiveType>(
-    pieces: &[&ArrayRef],
+    pieces: &[Piece<'_>],
     distinct: impl Fn(T::Native) -> u64,
     width: usize,
 ) -> Option<(Gathered, Vec<u64>)> {
     let mut numbers = Numbers::with_most(MOST_BYTES / width);
     let mut gathered = Gathered::with_rows_of(pieces);
-    for piece in pieces {
+    for (piece, turns) in pieces {
         let values: &PrimitiveArray<T> = piece.as_primitive();
         let values = values.values();
-        gathered.push(*piece, |row| numbers.code(distinct(values[row])))?;
+        gathered.push(piece, turns, |row| numbers.code(distinct(values[row])))?;
     }
     Some((gathered, numbers.into_keys()))
 }
 
-fn of_texts(pieces: &[&ArrayRef]) -> Option<Runs> {
+fn of_texts(pieces: &[Piece<'_>]) -> Option<Runs> {
     let mut texts = Texts::default();
     let mut gathered = Gathered::with_rows_of(pieces);
-    for piece in pieces {
+    for (piece, turns) in pieces {
         let values = piece.as_string::<i32>();
-        gathered.push(*piece, |row| texts.code(values.value(row)))?;
+        gathered.push(piece, turns, |row| texts.code(values.value(row)))?;
     }
     Some(texts.finish(gathered))
 }
 
-fn of_dictionaries(pieces: &[&ArrayRef]) -> Option<Runs> {
+fn of_dictionaries(pieces: &[Piece<'_>]) -> Option<Runs> {
     let mut texts = Texts::default();
     let mut gathered = Gathered::with_rows_of(pieces);
-    for piece in pieces {
+    for (piece, turns) in pieces {
         let array = piece.as_any_dictionary();
         if array.logical_null_count() != array.null_count() {
             return None;
@@ -132,15 +134,15 @@ fn of_dictionaries(pieces: &[&ArrayRef]) -> Option<Runs> {
         match array.keys().data_type() {
             DataType::Int8 => {
                 let keys = array.keys().as_primitive::<Int8Type>().values();
-                gathered.push(*piece, |row| code(keys[row].as_usize()))
+                gathered.push(piece, turns, |row| code(keys[row].as_usize()))
             }
             DataType::Int16 => {
                 let keys = array.keys().as_primitive::<Int16Type>().values();
-                gathered.push(*piece, |row| code(keys[row].as_usize()))
+                gathered.push(piece, turns, |row| code(keys[row].as_usize()))
             }
             DataType::Int32 => {
                 let keys = array.keys().as_primitive::<Int32Type>().values();
-                gathered.push(*piece, |row| code(keys[row].as_usize()))
+                gathered.push(piece, turns, |row| code(keys[row].as_usize()))
             }
             _ => None,
         }?;
@@ -157,34 +159,42 @@ struct Gathered {
 }
 
 impl Gathered {
-    fn with_rows_of(pieces: &[&ArrayRef]) -> Self {
-        let rows = pieces.iter().map(|piece| piece.len()).sum();
+    fn with_rows_of(pieces: &[Piece<'_>]) -> Self {
+        let rows = pieces.iter().map(|(piece, _)| piece.len()).sum();
         Self { turns: BooleanBufferBuilder::new(rows), codes: Vec::new(), nulls: 0 }
     }
 
     /// Adds a piece of the column, by the places of its values; none where one of them has none.
-    fn push(&mut self, piece: &dyn Array, mut code: impl FnMut(usize) -> Option<u32>) -> Option<()> {
-        let (turns, nulls) = (turns(piece), piece.nulls().filter(|nulls| nulls.null_count() > 0));
+    fn push(&mut self, piece: &dyn Array, turns: &Turns, mut code: impl FnMut(usize) -> Option<u32>) -> Option<()> {
+        let nulls = piece.nulls().filter(|nulls| nulls.null_count() > 0);
         let from = self.turns.len();
-        self.turns.append_buffer(&turns);
+        self.turns.append_buffer(turns.bits());
         self.nulls += piece.null_count() as u64;
-        self.codes.reserve(turns.count_set_bits());
+        self.codes.reserve(turns.count() + 1);
         let mut last = self.codes.last().copied();
-        for row in turns.set_indices() {
+        for row in turns.starts() {
             let code = if nulls.is_some_and(|nulls| nulls.is_null(row)) { NULL } else { code(row)? };
             // A piece may go on with the run before it, and a dictionary may hold a text twice.
-            if last == Some(code) {
-                self.turns.set_bit(from + row, false);
-            } else {
+            let is_new = last != Some(code);
+            if is_new {
                 self.codes.push(code);
                 last = Some(code);
+            }
+            if row == 0 || !is_new {
+                self.turns.set_bit(from + row, is_new);
             }
         }
         Some(())
     }
 
     fn finish(mut self, dictionary: Vec<u8>, values: usize, statistics: Statistics) -> Runs {
-        Runs { turns: self.turns.finish(), codes: self.codes, dictionary, values: values as u32, statistics }
+        Runs {
+            turns: Turns::from(self.turns.finish()),
+            codes: self.codes,
+            dictionary,
+            values: values as u32,
+            statistics,
+        }
     }
 }
 

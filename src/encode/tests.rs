@@ -15,11 +15,12 @@ use parquet::file::metadata::ParquetMetaData;
 use parquet::file::statistics::Statistics;
 
 use super::{Layout, Writer};
+use crate::tables::Rows;
 
 fn written(groups: &[RecordBatch], compression: Compression) -> Vec<u8> {
     let layout = Layout { compression, sorted_by: vec![0], metadata: Vec::new() };
     let mut writer = Writer::create(Vec::new(), groups[0].schema(), layout).unwrap();
-    groups.iter().for_each(|group| writer.write(std::slice::from_ref(group)).unwrap());
+    groups.iter().for_each(|group| writer.write(&[group.clone().into()]).unwrap());
     writer.finish().unwrap();
     writer.out().clone()
 }
@@ -185,7 +186,7 @@ fn the_bytes_do_not_depend_on_the_pieces_in_which_a_row_group_comes() {
         let rows = rows(150_000, longest, 9);
         let of_pieces = |ends: &[usize]| {
             let starts = std::iter::once(&0).chain(ends);
-            let pieces: Vec<RecordBatch> = starts.zip(ends).map(|(&from, &to)| rows.slice(from, to - from)).collect();
+            let pieces: Vec<Rows> = starts.zip(ends).map(|(&from, &to)| rows.slice(from, to - from).into()).collect();
             let layout = Layout { compression: Compression::UNCOMPRESSED, sorted_by: vec![0], metadata: Vec::new() };
             let mut writer = Writer::create(Vec::new(), rows.schema(), layout).unwrap();
             writer.write(&pieces).unwrap();

@@ -31,7 +31,7 @@
 use std::collections::{HashMap, HashSet};
 use std::mem;
 
-use arrow::array::{AnyDictionaryArray, Array, ArrayRef, AsArray, RecordBatch};
+use arrow::array::{AnyDictionaryArray, Array, ArrayRef, AsArray};
 use arrow::compute::cast;
 use arrow::datatypes::{ArrowDictionaryKeyType, ArrowNativeType, DataType, Field, Int8Type, Int32Type, Schema};
 use arrow::error::ArrowError;
@@ -40,7 +40,8 @@ use rayon::prelude::*;
 
 use crate::digest::Digest;
 use crate::plan::describe;
-use crate::turns::{runs, turns};
+use crate::tables::Rows;
+use crate::turns::Turns;
 
 const _: () = assert!(cfg!(target_endian = "little"), "numbers are hashed as they stand in memory");
 
@@ -102,8 +103,12 @@ impl Content {
         Self { columns: schema.fields().iter().map(column).collect() }
     }
 
-    pub(super) fn update(&mut self, rows: &RecordBatch) -> Result<(), ArrowError> {
-        self.columns.par_iter_mut().zip(rows.columns()).try_for_each(|(column, array)| column.runs.update(array))
+    pub(super) fn update(&mut self, rows: &Rows) -> Result<(), ArrowError> {
+        let update = |(place, column): (usize, &mut Column)| {
+            let (array, turns) = rows.turning(place);
+            column.runs.update(array, turns)
+        };
+        self.columns.par_iter_mut().enumerate().try_for_each(update)
     }
 
     pub(super) fn digest(self) -> Hash {
@@ -140,38 +145,44 @@ pub(super) fn type_in_words(field: &Field) -> String {
 }
 
 impl Runs {
-    fn update(&mut self, array: &ArrayRef) -> Result<(), ArrowError> {
+    fn update(&mut self, array: &ArrayRef, turns: &Turns) -> Result<(), ArrowError> {
         match array.data_type() {
             DataType::Utf8 => {
                 let (values, mut texts) = (array.as_string::<i32>(), mem::take(&mut self.texts));
-                self.add(array, |row, out| push_number(out, texts.number(values.value(row))));
+                self.add(array, turns, |row, out| push_number(out, texts.number(values.value(row))));
                 self.texts = texts;
             }
             DataType::Dictionary(key, _) if is_of_distinct_texts(array.as_any_dictionary()) => match **key {
-                DataType::Int8 => self.add_texts::<Int8Type>(array),
-                DataType::Int32 => self.add_texts::<Int32Type>(array),
-                _ => self.update(&cast(array, &DataType::Utf8)?)?,
+                DataType::Int8 => self.add_texts::<Int8Type>(array, turns),
+                DataType::Int32 => self.add_texts::<Int32Type>(array, turns),
+                _ => self.update_texts(array)?,
             },
             DataType::Boolean => {
                 let flags = array.as_boolean();
-                self.add(array, |row, out| out.push(u8::from(flags.value(row))));
+                self.add(array, turns, |row, out| out.push(u8::from(flags.value(row))));
             }
             other => match other.primitive_width() {
-                Some(4) => self.add_numbers::<4>(array),
-                Some(8) => self.add_numbers::<8>(array),
-                _ => self.update(&cast(array, &DataType::Utf8)?)?,
+                Some(4) => self.add_numbers::<4>(array, turns),
+                Some(8) => self.add_numbers::<8>(array, turns),
+                _ => self.update_texts(array)?,
             },
         }
         Ok(())
     }
 
+    /// Adds values of a type that is rare here, as texts.
+    fn update_texts(&mut self, array: &ArrayRef) -> Result<(), ArrowError> {
+        let texts = cast(array, &DataType::Utf8)?;
+        self.update(&texts, &Turns::of(&texts))
+    }
+
     /// Adds texts by the keys of a dictionary, whose texts are looked up once each.
-    fn add_texts<K: ArrowDictionaryKeyType>(&mut self, array: &ArrayRef) {
+    fn add_texts<K: ArrowDictionaryKeyType>(&mut self, array: &ArrayRef, turns: &Turns) {
         let dictionary = array.as_dictionary::<K>();
         let (values, keys) = (dictionary.values().as_string::<i32>(), dictionary.keys().values());
         let mut texts = mem::take(&mut self.texts);
         let mut numbers: Vec<Option<u64>> = vec![None; values.len()];
-        self.add(array, |row, out| {
+        self.add(array, turns, |row, out| {
             let key = keys[row].as_usize();
             push_number(out, *numbers[key].get_or_insert_with(|| texts.number(values.value(key))));
         });
@@ -179,19 +190,19 @@ impl Runs {
     }
 
     /// Adds numbers of so many bytes.
-    fn add_numbers<const WIDTH: usize>(&mut self, array: &ArrayRef) {
+    fn add_numbers<const WIDTH: usize>(&mut self, array: &ArrayRef, turns: &Turns) {
         let data = array.to_data();
         let bytes = &data.buffers()[0].as_slice()[data.offset() * WIDTH..];
         let (values, _) = bytes.as_chunks::<WIDTH>();
-        self.add(array, |row, out| out.extend_from_slice(&values[row]));
+        self.add(array, turns, |row, out| out.extend_from_slice(&values[row]));
     }
 
     /// Adds rows whose turns are exact, by what writes the value of one.
-    fn add(&mut self, array: &dyn Array, mut write: impl FnMut(usize, &mut Vec<u8>)) {
+    fn add(&mut self, array: &dyn Array, turns: &Turns, mut write: impl FnMut(usize, &mut Vec<u8>)) {
         let nulls = array.nulls();
         let is_value = |row: usize| nulls.is_none_or(|nulls| nulls.is_valid(row));
         // The first of these runs may go on with the one that is open, and the last is open then.
-        for (start, end) in runs(&turns(array)) {
+        for (start, end) in turns.runs() {
             let (rows, is_value) = ((end - start) as u64, is_value(start));
             if start > 0 && end < array.len() {
                 self.close();

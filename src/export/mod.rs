@@ -46,7 +46,6 @@ mod tests;
 
 use std::io::Write;
 
-use ::arrow::array::RecordBatch;
 use ::arrow::datatypes::SchemaRef;
 
 pub use publication::{Provenance, Publication};
@@ -60,6 +59,7 @@ pub use takeover::{Taken, Takeover, take_over};
 use crate::encode;
 use crate::error::Reason;
 use crate::plan::{Codec, Format, Guard};
+use crate::tables::Rows;
 
 /// How rows become bytes.
 #[derive(Clone, Debug)]
@@ -88,7 +88,7 @@ impl<W: Write + Send> Writer<W> {
         }
     }
 
-    fn write(&mut self, group: &[RecordBatch]) -> Result<(), Reason> {
+    fn write(&mut self, group: &[Rows]) -> Result<(), Reason> {
         match self {
             Self::Parquet(writer) => writer.write(group)?,
             Self::Csv(writer) => writer.write(group)?,

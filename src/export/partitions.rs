@@ -19,6 +19,7 @@ use super::table::{Finished, MOST_BYTES, Shelf, Table};
 use crate::error::{Error, Result};
 use crate::file;
 use crate::plan::Column;
+use crate::tables::Rows;
 
 /// What may be under way at once.
 #[derive(Clone, Copy, Debug)]
@@ -89,7 +90,7 @@ impl Partitions {
         }
     }
 
-    pub(super) fn push(&mut self, rows: &RecordBatch) -> Result<()> {
+    pub(super) fn push(&mut self, rows: &Rows) -> Result<()> {
         let groups = self.groups(rows).map_err(|error| file::encoding_failed(&self.shelf.root, error.into()))?;
         for Group { folders, rows } in groups {
             let leading: Vec<String> = self.leading.iter().map(|&place| folders[place].clone()).collect();
@@ -108,7 +109,7 @@ impl Partitions {
                     entry.insert(Table::create(&self.shelf, &path, &self.schema)?)
                 }
             };
-            table.push(&rows)?;
+            table.push(&rows.into())?;
         }
         self.relieve()
     }

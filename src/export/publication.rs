@@ -21,6 +21,7 @@ use crate::error::{Error, Reason, Result};
 use crate::file::{self, Staging};
 use crate::interface::{Period, Regime};
 use crate::plan::{Plan, Shape};
+use crate::tables::Rows;
 use crate::time::unique_name;
 use crate::trace::work;
 
@@ -112,7 +113,7 @@ impl Publication {
     /// # Errors
     ///
     /// When a file cannot be written, or there would be too many folders.
-    pub fn write(&mut self, rows: &RecordBatch) -> Result<()> {
+    pub fn write(&mut self, rows: &Rows) -> Result<()> {
         let Kind::Long(long) = &mut self.kind else {
             return Err(defect(&self.folder, "a wide dataset has matrices"));
         };
@@ -133,6 +134,7 @@ impl Publication {
         self.rows += rows.num_rows() as u64;
         let stem = format!("{}-{}/{}", period.as_str(), regime.as_str(), escaped(value));
         let mut content = Content::new(rows.schema_ref());
+        let rows = &Rows::from(rows.clone());
         let hashed = || content.update(rows).map_err(|error| file::encoding_failed(&self.folder, error.into()));
         let written = || {
             let mut table = Table::create(&self.shelf, &stem, rows.schema_ref())?;
@@ -240,7 +242,7 @@ impl Kind {
 }
 
 /// Hashes a block and writes it.
-fn deliver(block: &[RecordBatch], content: &mut Content, files: &mut Files, folder: &Path) -> Result<()> {
+fn deliver(block: &[Rows], content: &mut Content, files: &mut Files, folder: &Path) -> Result<()> {
     let failed = |error: ArrowError| file::encoding_failed(folder, error.into());
     let write = || match files {
         Files::Whole(table) => {
@@ -248,7 +250,9 @@ fn deliver(block: &[RecordBatch], content: &mut Content, files: &mut Files, fold
             table.relieve()
         }
         // The pieces of each folder are counted.
-        Files::Folders(partitions) => partitions.push(&encode::joined(block[0].schema_ref(), block).map_err(failed)?),
+        Files::Folders(partitions) => {
+            partitions.push(&encode::joined(block[0].schema_ref(), block).map_err(failed)?.into())
+        }
     };
     let hash = || {
         let _work = work!("hash content");

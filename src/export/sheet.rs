@@ -73,7 +73,7 @@ impl Sheet {
     ///
     /// When they cannot be written; [`Error::BrokenPipe`] when nobody reads any more.
     pub fn write(&mut self, rows: &RecordBatch) -> Result<()> {
-        self.kind.write(rows).map_err(|error| self.goal.failed(error))
+        self.kind.write(&rows.clone().into()).map_err(|error| self.goal.failed(error))
     }
 
     /// Completes the rows. A file is durable then, and has its name.

@@ -3,7 +3,6 @@
 use std::io::{self, BufWriter, Write};
 use std::slice;
 
-use arrow::array::RecordBatch;
 use arrow::datatypes::{Schema, SchemaRef};
 use arrow::ipc::writer::StreamWriter;
 
@@ -11,6 +10,7 @@ use super::{Encoding, csv, json, parquet};
 use crate::encode::{self, Pieces};
 use crate::error::{Error, Reason, Result};
 use crate::plan::{Codec, Format, Guard};
+use crate::tables::Rows;
 
 const ROW_GROUP_ROWS: usize = 1 << 18;
 
@@ -49,7 +49,7 @@ impl<W: Write + Send> Stream<W> {
     /// # Errors
     ///
     /// As [`begin`](Self::begin).
-    pub fn write(&mut self, rows: &RecordBatch) -> Result<()> {
+    pub fn write(&mut self, rows: &Rows) -> Result<()> {
         self.0.write(rows).map_err(failed)
     }
 
@@ -78,7 +78,7 @@ impl<W: Write + Send> Kind<W> {
         Self::Json(json::Writer::new(out))
     }
 
-    pub(super) fn write(&mut self, rows: &RecordBatch) -> Result<(), Reason> {
+    pub(super) fn write(&mut self, rows: &Rows) -> Result<(), Reason> {
         match self {
             Self::Parquet(writer, waiting) => {
                 waiting.push(rows).iter().try_for_each(|group| writer.write(group))?;

@@ -4,7 +4,6 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
 use rayon::prelude::*;
 
@@ -14,6 +13,7 @@ use crate::encode::Pieces;
 use crate::error::{Error, Result};
 use crate::file::{self, Described, FileRecord};
 use crate::plan::Format;
+use crate::tables::Rows;
 
 /// The bytes of the rows that may wait, about: a row group of more is cut.
 pub(super) const MOST_BYTES: usize = 256 << 20;
@@ -61,7 +61,7 @@ impl Table {
         Ok(Self { path, writers, waiting: Pieces::new(shelf.row_group_rows), rows: 0 })
     }
 
-    pub(super) fn push(&mut self, rows: &RecordBatch) -> Result<()> {
+    pub(super) fn push(&mut self, rows: &Rows) -> Result<()> {
         self.rows += rows.num_rows() as u64;
         self.waiting.push(rows).iter().try_for_each(|group| self.write(group))
     }
@@ -82,7 +82,7 @@ impl Table {
         self.waiting.rest().map_or(Ok(()), |group| self.write(&group))
     }
 
-    fn write(&mut self, group: &[RecordBatch]) -> Result<()> {
+    fn write(&mut self, group: &[Rows]) -> Result<()> {
         // The ending tells which of the files it was.
         let failed = |name: &str, error| file::encoding_failed(&self.path.with_file_name(last(name)), error);
         let write = |(name, writer): &mut (String, Writer<_>)| writer.write(group).map_err(|error| failed(name, error));

@@ -69,7 +69,7 @@ fn a_page_of_thousands_of_tickers_in_every_pair_is_small_and_says_what_it_leaves
     for first in (0..2000).step_by(50) {
         // Each lacks the days before it was listed.
         let pairs = if first == 0 { 108 } else { 3 };
-        tally.count(&rows(first..first + 50, &days[first / 50..], pairs));
+        tally.count(&rows(first..first + 50, &days[first / 50..], pairs).into());
     }
     let report = report(tally.finish());
     let page = report.page();
@@ -88,7 +88,9 @@ fn what_is_counted_does_not_depend_on_the_order_of_the_rows() {
     let shuffled = take_record_batch(&rows, &arrow::array::UInt64Array::from(places)).unwrap();
     let facts = |rows: &RecordBatch| {
         let mut tally = Tally::new(&plan());
-        (0..rows.num_rows()).step_by(100).for_each(|at| tally.count(&rows.slice(at, 100.min(rows.num_rows() - at))));
+        (0..rows.num_rows())
+            .step_by(100)
+            .for_each(|at| tally.count(&rows.slice(at, 100.min(rows.num_rows() - at)).into()));
         tally.finish()
     };
     let (one, other) = (facts(&rows), facts(&shuffled));

@@ -4,7 +4,6 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use arrow::array::RecordBatch;
 use chrono::{DateTime, TimeDelta, Utc};
 use tokio_util::sync::CancellationToken;
 
@@ -21,6 +20,7 @@ use crate::file;
 use crate::plan::{DatasetPlan, Format, Plan, Shape};
 use crate::report::facts::{Facts, Tally};
 use crate::report::{self, Report, Version};
+use crate::tables::Rows;
 use crate::time::{Clock, unique_name};
 
 /// How a dataset is built from the archive.
@@ -221,7 +221,7 @@ impl Work<'_> {
         &self,
         dataset: &DatasetPlan,
         scratch: PathBuf,
-        mut deliver: impl FnMut(RecordBatch) -> Result<()>,
+        mut deliver: impl FnMut(Rows) -> Result<()>,
     ) -> Result<()> {
         let live_within = TimeDelta::days(i64::from(dataset.live_within.count()));
         let asked = Asked { vintage: dataset.vintage, live_within };

@@ -4,6 +4,7 @@
 //! a closed set is a dictionary of its spellings, and nothing is unsigned.
 
 mod records;
+mod rows;
 mod series;
 mod slab;
 mod table;
@@ -14,6 +15,7 @@ use arrow::array::{ArrayRef, DictionaryArray, Int8Array, Int32Array, StringArray
 use arrow::datatypes::{DataType, Int8Type, Int32Type, TimeUnit};
 
 pub use records::{Drift, Reject, RequestRecord};
+pub use rows::Rows;
 pub use series::{Change, Changes, Series, SeriesKey};
 pub(crate) use series::{joined, key_columns};
 pub use slab::Slab;

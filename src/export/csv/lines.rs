@@ -4,14 +4,13 @@
 //! together. The features of a date are those of all its signals, so neighbouring columns mostly turn together: their
 //! cells are a span, whose text is kept and copied until one of them turns.
 
-use arrow::array::RecordBatch;
-use arrow::buffer::BooleanBuffer;
 use arrow::error::ArrowError;
 
 use super::cells::Cells;
 use crate::export::snippet::Snippet;
 use crate::plan::Guard;
-use crate::turns::turns;
+use crate::tables::Rows;
+use crate::turns::Turns;
 
 /// What a line is thought to take.
 const LINE_BYTES: usize = 128;
@@ -20,16 +19,17 @@ const LINE_BYTES: usize = 128;
 const COPIES: usize = 8;
 
 /// Appends the lines of some rows.
-pub(super) fn push(out: &mut Vec<u8>, rows: &RecordBatch, guard: Guard) -> Result<(), ArrowError> {
-    let mut columns: Vec<(Cells<'_>, BooleanBuffer)> = Vec::new();
-    for column in rows.columns() {
-        let (cells, turns) = (Cells::of(column, guard)?, turns(column));
+pub(super) fn push(out: &mut Vec<u8>, rows: &Rows, guard: Guard) -> Result<(), ArrowError> {
+    let mut columns: Vec<(Cells<'_>, Turns)> = Vec::new();
+    for place in 0..rows.num_columns() {
+        let (column, turns) = rows.turning(place);
+        let cells = Cells::of(column, guard)?;
         match columns.last_mut() {
             Some((last, last_turns)) if last.goes_with(&cells) => {
                 last.join(cells);
-                *last_turns = &*last_turns | &turns;
+                *last_turns = &*last_turns | turns;
             }
-            _ => columns.push((cells, turns)),
+            _ => columns.push((cells, turns.clone())),
         }
     }
     let mut spans: Vec<Span<'_>> = Vec::new();
@@ -51,7 +51,7 @@ pub(super) fn push(out: &mut Vec<u8>, rows: &RecordBatch, guard: Guard) -> Resul
                 push_cells(out, &span.cells, row)?;
                 continue;
             }
-            if span.turns.value(row) {
+            if span.turns.is_at(row) {
                 let Span { cells, text, .. } = span;
                 text.rewrite(|out| push_cells(out, cells, row))?;
             }
@@ -67,27 +67,27 @@ pub(super) fn push(out: &mut Vec<u8>, rows: &RecordBatch, guard: Guard) -> Resul
 struct Span<'a> {
     cells: Vec<Cells<'a>>,
     /// Where any of them turns.
-    turns: BooleanBuffer,
+    turns: Turns,
     /// The cells of the row that turned last.
     text: Snippet,
 }
 
 impl Span<'_> {
     /// Where either of two spans turns, if it is less work to keep one text of both.
-    fn turns_with(&self, next: &Self) -> Option<BooleanBuffer> {
+    fn turns_with(&self, next: &Self) -> Option<Turns> {
         let both = &self.turns | &next.turns;
         let apart = self.work() + next.work() + both.len() / COPIES;
-        (both.count_set_bits() * (self.cells.len() + next.cells.len()) <= apart).then_some(both)
+        (both.count() * (self.cells.len() + next.cells.len()) <= apart).then_some(both)
     }
 
     /// The cells to write.
     fn work(&self) -> usize {
-        self.turns.count_set_bits() * self.cells.len()
+        self.turns.count() * self.cells.len()
     }
 
     /// Whether it turns so rarely that its text is worth keeping.
     fn is_kept(&self) -> bool {
-        self.turns.count_set_bits() * 2 <= self.turns.len()
+        self.turns.count() * 2 <= self.turns.len()
     }
 }
 

@@ -9,12 +9,12 @@ mod lines;
 
 use std::io::{self, Write};
 
-use arrow::array::RecordBatch;
 use arrow::datatypes::Schema;
 use arrow::error::ArrowError;
 use rayon::prelude::*;
 
 use crate::plan::Guard;
+use crate::tables::Rows;
 use crate::trace::work;
 
 /// The lines that one thread writes at once.
@@ -43,12 +43,12 @@ impl<W: Write + Send> Writer<W> {
         Ok(Self { out, guard, room: Default::default() })
     }
 
-    pub(super) fn write(&mut self, pieces: &[RecordBatch]) -> Result<(), ArrowError> {
+    pub(super) fn write(&mut self, pieces: &[Rows]) -> Result<(), ArrowError> {
         let Self { out, guard, room: [ready, next] } = self;
-        let stretches: Vec<RecordBatch> = pieces.iter().flat_map(stretches).collect();
+        let stretches: Vec<Rows> = pieces.iter().flat_map(stretches).collect();
         for stretches in stretches.chunks(STRETCHES) {
             next.resize_with(stretches.len(), Vec::new);
-            let write = |(lines, rows): (&mut Vec<u8>, &RecordBatch)| {
+            let write = |(lines, rows): (&mut Vec<u8>, &Rows)| {
                 let _work = work!("write lines");
                 lines.clear();
                 lines::push(lines, rows, *guard)
@@ -73,7 +73,7 @@ impl<W: Write + Send> Writer<W> {
     }
 }
 
-fn stretches(rows: &RecordBatch) -> impl Iterator<Item = RecordBatch> {
+fn stretches(rows: &Rows) -> impl Iterator<Item = Rows> {
     let count = rows.num_rows();
     (0..count).step_by(STRETCH_ROWS).map(move |from| rows.slice(from, STRETCH_ROWS.min(count - from)))
 }

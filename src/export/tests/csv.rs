@@ -13,7 +13,7 @@ use crate::plan::Guard;
 fn written(rows: &RecordBatch, guard: Guard) -> String {
     let mut out = Vec::new();
     let mut writer = Writer::create(&mut out, rows.schema_ref(), guard).unwrap();
-    writer.write(std::slice::from_ref(rows)).unwrap();
+    writer.write(&[rows.clone().into()]).unwrap();
     writer.finish().unwrap();
     String::from_utf8(out).unwrap()
 }

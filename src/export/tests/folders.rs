@@ -60,9 +60,9 @@ fn a_ticker_is_complete_when_the_next_appears() {
         partitions(&place, &[Column::Date, Column::Ticker], &Column::KEY, Limits { folders: 3, bytes: 1 << 20 });
     // Three days of each of five tickers: fifteen folders, never more than three at once.
     let batch = rows(&signals(&["A", "B", "C", "D", "E"], 3));
-    partitions.push(&batch.slice(0, 17)).unwrap();
+    partitions.push(&batch.slice(0, 17).into()).unwrap();
     assert!(fs::metadata(place.path().join("date=2026-11-20/ticker=A/demo.parquet")).unwrap().len() > 100);
-    partitions.push(&batch.slice(17, 43)).unwrap();
+    partitions.push(&batch.slice(17, 43).into()).unwrap();
     let finished = partitions.finish().unwrap();
     assert_eq!(finished.len(), 15);
     assert_eq!(finished[1].0[0].name, "date=2026-11-20/ticker=B/demo.parquet");
@@ -75,7 +75,7 @@ fn too_many_folders_are_refused_with_their_column_and_a_remedy() {
     let by_date = [Column::Date, Column::Ticker, Column::Period, Column::Regime];
     let mut partitions =
         partitions(&place, &[Column::Period, Column::Ticker], &by_date, Limits { folders: 5, bytes: 1 << 20 });
-    let error = partitions.push(&rows(&signals(&["A", "B", "C"], 1))).unwrap_err();
+    let error = partitions.push(&rows(&signals(&["A", "B", "C"], 1)).into()).unwrap_err();
     assert!(matches!(error, Error::TooManyFolders { column: "ticker", most: 5 }), "{error}");
     assert_eq!(error.hint().unwrap(), "sort by `ticker` first, or take it out of `partition_by`");
 }
@@ -87,7 +87,7 @@ fn rows_that_are_too_many_for_the_memory_are_written_early_and_none_is_lost() {
     let mut partitions = partitions(&place, &[Column::Period], &Column::KEY, limits);
     let batch = rows(&signals(&["A", "B", "C", "D"], 300));
     for from in (0..batch.num_rows()).step_by(400) {
-        partitions.push(&batch.slice(from, 400)).unwrap();
+        partitions.push(&batch.slice(from, 400).into()).unwrap();
     }
     let finished = partitions.finish().unwrap();
     let read: Vec<RecordBatch> =
@@ -126,7 +126,7 @@ fn more_folders_than_a_process_may_have_files_open_are_written() {
     let place = tempdir().unwrap();
     let limits = Limits { folders: 4096, bytes: 1 << 20 };
     let mut partitions = partitions(&place, &[Column::Date], &Column::KEY, limits);
-    partitions.push(&rows(&signals(&["A", "B"], 2000))).unwrap();
+    partitions.push(&rows(&signals(&["A", "B"], 2000)).into()).unwrap();
     let open = fs::read_dir("/proc/self/fd").unwrap().count();
     assert!(open < 200, "{open} files are open");
     let finished = partitions.finish().unwrap();

@@ -103,7 +103,7 @@ fn rows_and_matrices_do_not_mix() {
     let place = tempdir().unwrap();
     let rows = matrix(&["AAPL"], 1);
     let mut wide = Publication::begin(place.path(), &wide(), provenance()).unwrap();
-    assert!(wide.write(&rows).is_err());
+    assert!(wide.write(&rows.clone().into()).is_err());
     let mut long = Publication::begin(place.path(), &plan(&[Format::Csv]), provenance()).unwrap();
     assert!(long.write_matrix(Period::default(), Regime::Bull, "confidence", &rows).is_err());
     drop((wide, long));

@@ -127,7 +127,7 @@ fn provenance() -> Provenance {
 fn publish_as(folder: &Path, plan: &Plan, provenance: Provenance, batches: &[RecordBatch]) -> Result<Dataset> {
     let mut publication = Publication::begin(folder, plan, provenance)?;
     for batch in batches {
-        publication.write(batch)?;
+        publication.write(&batch.clone().into())?;
     }
     assert_eq!(publication.rows(), batches.iter().map(|batch| batch.num_rows() as u64).sum::<u64>());
     publication.complete(plan, b"{}")?.publish()

@@ -14,7 +14,7 @@ const ALL: [Format; 3] = [Format::Parquet, Format::Csv, Format::Arrow];
 
 fn send<W: Write + Send>(format: Format, batches: &[RecordBatch], out: W) -> Result<()> {
     let mut stream = Stream::begin(format, schema(), Guard::None, out)?;
-    batches.iter().try_for_each(|batch| stream.write(batch))?;
+    batches.iter().try_for_each(|batch| stream.write(&batch.clone().into()))?;
     stream.finish()
 }
 

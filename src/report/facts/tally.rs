@@ -9,7 +9,7 @@ use super::tickers::Tickers;
 use super::{Facts, InWindow, OfPair, OfTicker, Said};
 use crate::interface::{Period, Regime, Signal};
 use crate::plan::{DatasetPlan, Feature};
-use crate::turns::{runs, turns};
+use crate::tables::Rows;
 
 /// How many pairs of period and regime there may be; a bit for each fits into 128.
 const PAIRS: usize = Period::COUNT * Regime::ALL.len();
@@ -56,7 +56,7 @@ impl Tally {
     }
 
     /// Counts some rows of a long dataset.
-    pub fn count(&mut self, rows: &RecordBatch) {
+    pub fn count(&mut self, rows: &Rows) {
         self.rows += rows.num_rows() as u64;
         for window in &mut self.windows {
             let counts = column(rows, &window.column).as_primitive::<Int32Type>().values();
@@ -66,7 +66,8 @@ impl Tally {
         let dates = column(rows, "date").as_primitive::<TimestampMicrosecondType>();
         let signals = Signals::of(rows);
         // Most rows are of the ticker and the date of the row before.
-        for (start, end) in runs(&(&turns(tickers) | &turns(dates))) {
+        let turns = |name: &str| rows.turns_of(name).expect("the rows of a dataset have its columns");
+        for (start, end) in (turns("ticker") | turns("date")).runs() {
             let ticker = self.tickers.place(tickers.value(start));
             if ticker == self.of_tickers.len() {
                 self.of_tickers.push((Vec::new(), 0));
