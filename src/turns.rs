@@ -51,18 +51,22 @@ impl Turns {
 
     /// The rows at which it turns, in order.
     pub(crate) fn starts(&self) -> impl Iterator<Item = usize> {
-        let first = (self.len() > 0).then_some(0);
-        first.into_iter().chain(self.bits.set_indices().skip_while(|start| *start == 0))
+        self.runs().map(|(start, _)| start)
     }
 
     /// The stretches from each turn to the next, the last one to the end.
     pub(crate) fn runs(&self) -> impl Iterator<Item = (usize, usize)> {
-        let mut starts = self.starts();
-        let mut next = starts.next();
+        let mut turns = self.bits.set_indices();
+        let mut start = (self.len() > 0).then_some(0);
+        let mut next = turns.next();
+        if next == start {
+            next = turns.next();
+        }
         std::iter::from_fn(move || {
-            let start = next?;
-            next = starts.next();
-            Some((start, next.unwrap_or(self.len())))
+            let from = start?;
+            start = next;
+            next = turns.next();
+            Some((from, start.unwrap_or(self.len())))
         })
     }
 

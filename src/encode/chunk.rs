@@ -4,7 +4,7 @@ use std::cell::RefCell;
 
 use bytes::Bytes;
 use parquet::basic::{Compression, Encoding, PageType};
-use parquet::column::page::{CompressedPage, Page, PageWriteSpec, PageWriter};
+use parquet::column::page::{CompressedPage, Page as Written, PageWriteSpec, PageWriter};
 use parquet::column::writer::ColumnCloseResult;
 use parquet::errors::{ParquetError, Result};
 use parquet::file::metadata::{ColumnChunkMetaData, OffsetIndexBuilder, PageEncodingStats};
@@ -12,7 +12,7 @@ use parquet::file::writer::{SerializedPageWriter, TrackedWrite};
 use parquet::schema::types::ColumnDescPtr;
 
 use super::hybrid::{Hybrid, bits};
-use super::runs::{NULL, Runs};
+use super::runs::{NULL, Places, Runs};
 
 /// The rows of a page.
 const PAGE_ROWS: usize = 1 << 16;
@@ -30,7 +30,7 @@ impl Chunk {
         let mut sink = TrackedWrite::new(Vec::new());
         let mut pages = SerializedPageWriter::new(&mut sink);
         let dictionary = CompressedPage::new(
-            Page::DictionaryPage {
+            Written::DictionaryPage {
                 buf: compressor.compressed(&runs.dictionary)?,
                 num_values: runs.values,
                 encoding: Encoding::PLAIN,
@@ -42,8 +42,8 @@ impl Chunk {
         let (mut compressed, mut plain) = (dictionary.compressed_size, dictionary.uncompressed_size);
         let mut index = OffsetIndexBuilder::new();
         let mut count = 0;
-        for (bytes, rows) in (Pages { left: runs.iter(), rest: None, runs, may_be_null: leaf.max_def_level() > 0 }) {
-            let page = Page::DataPage {
+        for (bytes, rows) in pages_of(runs, leaf.max_def_level() > 0) {
+            let page = Written::DataPage {
                 buf: compressor.compressed(&bytes)?,
                 num_values: rows as u32,
                 encoding: Encoding::RLE_DICTIONARY,
@@ -85,52 +85,92 @@ impl Chunk {
     }
 }
 
-/// The pages of a column, one after another.
-struct Pages<'a, Left> {
-    left: Left,
-    /// The rest of a run that did not fit on the page before.
-    rest: Option<(u32, usize)>,
-    runs: &'a Runs,
-    may_be_null: bool,
+/// The pages of a column, one after another, each with its rows.
+fn pages_of(runs: &Runs, may_be_null: bool) -> Box<dyn Iterator<Item = (Vec<u8>, usize)> + '_> {
+    let page = move || Page::new(bits(runs.values.saturating_sub(1)), may_be_null);
+    match &runs.places {
+        Places::OfRows(codes) => Box::new(codes.chunks(PAGE_ROWS).map(move |codes| {
+            let mut page = page();
+            codes.chunk_by(|one, next| (*one == NULL) == (*next == NULL)).for_each(|codes| page.extend(codes));
+            page.finish()
+        })),
+        Places::OfRuns(codes, turns) => {
+            let mut left = codes.iter().zip(turns.runs()).map(|(code, (start, end))| (*code, end - start));
+            // The rest of a run that did not fit on the page before.
+            let mut rest = None;
+            Box::new(std::iter::from_fn(move || {
+                let mut page = page();
+                while page.rows < PAGE_ROWS
+                    && let Some((code, count)) = rest.take().or_else(|| left.next())
+                {
+                    let taken = count.min(PAGE_ROWS - page.rows);
+                    rest = (taken < count).then_some((code, count - taken));
+                    page.push(code, taken);
+                }
+                (page.rows > 0).then(|| page.finish())
+            }))
+        }
+    }
 }
 
-impl<Left: Iterator<Item = (u32, usize)>> Iterator for Pages<'_, Left> {
-    /// The bytes of a page, which of its rows are null, where any may be, and the places of the values of the others;
-    /// and its rows.
-    type Item = (Vec<u8>, usize);
+/// A page that is being written: which of its rows are null, where any may be, and the places of the values of the others.
+struct Page {
+    levels: Option<Hybrid>,
+    /// The level of the last rows, and how many have it one after another.
+    level: (u32, usize),
+    width: u32,
+    places: Hybrid,
+    rows: usize,
+}
 
-    fn next(&mut self) -> Option<Self::Item> {
-        let width = bits(self.runs.values.saturating_sub(1));
-        let mut levels = Hybrid::new(1, vec![0; 4]);
-        let mut places = Hybrid::new(width, Vec::new());
-        let mut rows = 0;
-        // Rows one after another of which none is null, or every one.
-        let (mut level, mut alike) = (1, 0);
-        while rows < PAGE_ROWS
-            && let Some((code, count)) = self.rest.take().or_else(|| self.left.next())
-        {
-            let taken = count.min(PAGE_ROWS - rows);
-            rows += taken;
-            self.rest = (taken < count).then_some((code, count - taken));
-            if level != u32::from(code != NULL) {
-                levels.push(level, alike);
-                (level, alike) = (1 - level, 0);
-            }
-            alike += taken;
-            if code != NULL {
-                places.push(code, taken);
-            }
+impl Page {
+    fn new(width: u32, may_be_null: bool) -> Self {
+        let levels = may_be_null.then(|| Hybrid::new(1, vec![0; 4]));
+        Self { levels, level: (1, 0), width, places: Hybrid::new(width, Vec::new()), rows: 0 }
+    }
+
+    /// Adds a run.
+    fn push(&mut self, code: u32, count: usize) {
+        self.add_level(code, count);
+        if code != NULL {
+            self.places.push(code, count);
         }
+    }
+
+    /// Adds rows of which none is null, or every one.
+    fn extend(&mut self, codes: &[u32]) {
+        self.add_level(codes[0], codes.len());
+        if codes[0] != NULL {
+            self.places.extend(codes);
+        }
+    }
+
+    fn add_level(&mut self, code: u32, count: usize) {
+        self.rows += count;
+        let (level, alike) = self.level;
+        if level == u32::from(code != NULL) {
+            self.level.1 += count;
+            return;
+        }
+        self.level = (1 - level, count);
+        if let Some(levels) = &mut self.levels {
+            levels.push(level, alike);
+        }
+    }
+
+    /// Its bytes, and its rows.
+    fn finish(self) -> (Vec<u8>, usize) {
         let mut page = Vec::new();
-        if self.may_be_null {
+        if let Some(mut levels) = self.levels {
+            let (level, alike) = self.level;
             levels.push(level, alike);
             page = levels.finish();
             let length = (page.len() - 4) as u32;
             page[..4].copy_from_slice(&length.to_le_bytes());
         }
-        page.push(width as u8);
-        page.extend_from_slice(&places.finish());
-        (rows > 0).then_some((page, rows))
+        page.push(self.width as u8);
+        page.extend_from_slice(&self.places.finish());
+        (page, self.rows)
     }
 }
 

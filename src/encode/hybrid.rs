@@ -43,6 +43,19 @@ impl Hybrid {
         }
     }
 
+    /// Writes numbers without looking for runs among them.
+    pub(super) fn extend(&mut self, mut numbers: &[u32]) {
+        while !numbers.is_empty() {
+            let (some, rest) = numbers.split_at(numbers.len().min(MOST - self.count));
+            self.waiting[self.count..][..some.len()].copy_from_slice(some);
+            self.count += some.len();
+            if self.count == MOST {
+                self.pack_most();
+            }
+            numbers = rest;
+        }
+    }
+
     fn push_many(&mut self, number: u32, mut count: usize) {
         // What waits must be whole groups before a run may follow it.
         let missing = self.count.next_multiple_of(8) - self.count;
@@ -176,8 +189,12 @@ mod tests {
                 while numbers.len() < 3000 {
                     let number = random(u64::from(largest) + 1) as u32;
                     let count = random(longest) as usize + 1;
-                    hybrid.push(number, count);
-                    numbers.extend(std::iter::repeat_n(number, count));
+                    let some = vec![number; count];
+                    match number.is_multiple_of(5) {
+                        true => hybrid.extend(&some),
+                        false => hybrid.push(number, count),
+                    }
+                    numbers.extend(some);
                 }
                 let bytes = hybrid.finish();
                 assert_eq!(read(&bytes, bits(largest) as usize, numbers.len()), numbers, "{largest} {longest}");

@@ -1,8 +1,10 @@
 //! A column as runs of equal values, and a dictionary of its distinct ones in the order in which they first stand.
 
 use std::collections::HashMap;
+use std::iter::repeat_n;
 
 use arrow::array::{Array, ArrayRef, ArrowPrimitiveType, AsArray, BooleanBufferBuilder, PrimitiveArray};
+use arrow::buffer::BooleanBuffer;
 use arrow::datatypes::{
     ArrowNativeType, DataType, Float64Type, Int8Type, Int16Type, Int32Type, Int64Type, TimeUnit,
     TimestampMicrosecondType,
@@ -22,13 +24,46 @@ pub(super) const NULL: u32 = u32::MAX;
 /// Some rows of a column, and where they turn.
 type Piece<'a> = (&'a ArrayRef, &'a Turns);
 
+/// For each value of a column its place in the dictionary, or [`NULL`].
+#[derive(Debug)]
+pub(super) enum Places {
+    /// Of each row: most differ from the one before.
+    OfRows(Vec<u32>),
+    /// Of each run, and where the runs begin.
+    OfRuns(Vec<u32>, Turns),
+}
+
+impl Places {
+    /// The form that suits the column, whatever the one that it came in.
+    fn settled(self) -> Self {
+        match self {
+            Self::OfRows(codes) => {
+                let runs = 1 + codes.windows(2).filter(|pair| pair[0] != pair[1]).count();
+                if is_of_rows(runs, codes.len()) {
+                    return Self::OfRows(codes);
+                }
+                let starts = (0..codes.len()).filter(|&row| row == 0 || codes[row] != codes[row - 1]);
+                let bits = BooleanBuffer::collect_bool(codes.len(), |row| row == 0 || codes[row] != codes[row - 1]);
+                Self::OfRuns(starts.map(|row| codes[row]).collect(), bits.into())
+            }
+            Self::OfRuns(codes, turns) if is_of_rows(codes.len(), turns.len()) => {
+                let runs = codes.iter().zip(turns.runs());
+                Self::OfRows(runs.flat_map(|(code, (start, end))| repeat_n(*code, end - start)).collect())
+            }
+            of_runs => of_runs,
+        }
+    }
+}
+
+/// Whether a place for each row is quicker written than one for each run.
+fn is_of_rows(runs: usize, rows: usize) -> bool {
+    runs * 2 > rows
+}
+
 /// A column that stands in runs.
 #[derive(Debug)]
 pub(super) struct Runs {
-    /// Where the runs begin.
-    turns: Turns,
-    /// For each, the place of its value in the dictionary, or [`NULL`].
-    codes: Vec<u32>,
+    pub(super) places: Places,
     /// The distinct values, as Parquet writes them plainly.
     pub(super) dictionary: Vec<u8>,
     /// How many they are.
@@ -54,12 +89,10 @@ impl Runs {
     }
 
     pub(super) fn rows(&self) -> usize {
-        self.turns.len()
-    }
-
-    /// The runs, each with the place of its value in the dictionary, or [`NULL`], and its rows.
-    pub(super) fn iter(&self) -> impl Iterator<Item = (u32, usize)> {
-        self.codes.iter().zip(self.turns.runs()).map(|(code, (start, end))| (*code, end - start))
+        match &self.places {
+            Places::OfRows(codes) => codes.len(),
+            Places::OfRuns(_, turns) => turns.len(),
+        }
     }
 }
 
@@ -153,7 +186,8 @@ fn of_dictionaries(pieces: &[Piece<'_>]) -> Option<Runs> {
 /// Runs that are being gathered.
 #[derive(Debug)]
 struct Gathered {
-    turns: BooleanBufferBuilder,
+    /// Where the runs begin; none where each row has a place.
+    turns: Option<BooleanBufferBuilder>,
     codes: Vec<u32>,
     nulls: u64,
 }
@@ -161,19 +195,34 @@ struct Gathered {
 impl Gathered {
     fn with_rows_of(pieces: &[Piece<'_>]) -> Self {
         let rows = pieces.iter().map(|(piece, _)| piece.len()).sum();
-        Self { turns: BooleanBufferBuilder::new(rows), codes: Vec::new(), nulls: 0 }
+        let turns = pieces.iter().map(|(_, turns)| turns.count()).sum();
+        if is_of_rows(turns, rows) {
+            return Self { turns: None, codes: Vec::with_capacity(rows), nulls: 0 };
+        }
+        let codes = Vec::with_capacity(turns + pieces.len());
+        Self { turns: Some(BooleanBufferBuilder::new(rows)), codes, nulls: 0 }
     }
 
     /// Adds a piece of the column, by the places of its values; none where one of them has none.
     fn push(&mut self, piece: &dyn Array, turns: &Turns, mut code: impl FnMut(usize) -> Option<u32>) -> Option<()> {
         let nulls = piece.nulls().filter(|nulls| nulls.null_count() > 0);
-        let from = self.turns.len();
-        self.turns.append_buffer(turns.bits());
+        let mut code = |row: usize| if nulls.is_some_and(|nulls| nulls.is_null(row)) { Some(NULL) } else { code(row) };
         self.nulls += piece.null_count() as u64;
-        self.codes.reserve(turns.count() + 1);
+        let Some(known) = &mut self.turns else {
+            let mut are_few = true;
+            self.codes.extend((0..piece.len()).map(|row| {
+                code(row).unwrap_or_else(|| {
+                    are_few = false;
+                    NULL
+                })
+            }));
+            return are_few.then_some(());
+        };
+        let from = known.len();
+        known.append_buffer(turns.bits());
         let mut last = self.codes.last().copied();
         for row in turns.starts() {
-            let code = if nulls.is_some_and(|nulls| nulls.is_null(row)) { NULL } else { code(row)? };
+            let code = code(row)?;
             // A piece may go on with the run before it, and a dictionary may hold a text twice.
             let is_new = last != Some(code);
             if is_new {
@@ -181,20 +230,18 @@ impl Gathered {
                 last = Some(code);
             }
             if row == 0 || !is_new {
-                self.turns.set_bit(from + row, is_new);
+                known.set_bit(from + row, is_new);
             }
         }
         Some(())
     }
 
-    fn finish(mut self, dictionary: Vec<u8>, values: usize, statistics: Statistics) -> Runs {
-        Runs {
-            turns: Turns::from(self.turns.finish()),
-            codes: self.codes,
-            dictionary,
-            values: values as u32,
-            statistics,
-        }
+    fn finish(self, dictionary: Vec<u8>, values: usize, statistics: Statistics) -> Runs {
+        let places = match self.turns {
+            Some(mut turns) => Places::OfRuns(self.codes, turns.finish().into()),
+            None => Places::OfRows(self.codes),
+        };
+        Runs { places: places.settled(), dictionary, values: values as u32, statistics }
     }
 }
 

@@ -201,29 +201,42 @@ impl Runs {
     fn add(&mut self, array: &dyn Array, turns: &Turns, mut write: impl FnMut(usize, &mut Vec<u8>)) {
         let nulls = array.nulls();
         let is_value = |row: usize| nulls.is_none_or(|nulls| nulls.is_valid(row));
-        // The first of these runs may go on with the one that is open, and the last is open then.
-        for (start, end) in turns.runs() {
-            let (rows, is_value) = ((end - start) as u64, is_value(start));
-            if start > 0 && end < array.len() {
-                self.close();
-                self.digest.append(|out| {
-                    push_head(out, rows, is_value);
-                    if is_value {
-                        write(start, out);
-                    }
-                });
-                continue;
-            }
+        let mut runs = turns.runs();
+        let Some((_, end)) = runs.next() else { return };
+        let value_of = |row: usize, write: &mut dyn FnMut(usize, &mut Vec<u8>)| {
             let mut value = Vec::new();
-            if is_value {
-                write(start, &mut value);
+            if is_value(row) {
+                write(row, &mut value);
             }
-            if start > 0 || self.rows == 0 || (self.is_value, &self.value) != (is_value, &value) {
-                self.close();
-                (self.is_value, self.value) = (is_value, value);
-            }
-            self.rows += rows;
+            value
+        };
+        // The first of these runs may go on with the one that is open.
+        let value = value_of(0, &mut write);
+        if self.rows == 0 || (self.is_value, &self.value) != (is_value(0), &value) {
+            self.close();
+            (self.is_value, self.value) = (is_value(0), value);
         }
+        self.rows += end as u64;
+        if end == array.len() {
+            return;
+        }
+        self.close();
+        let mut last = end;
+        self.digest.append(|out| {
+            for (start, end) in runs {
+                last = start;
+                if end == array.len() {
+                    break;
+                }
+                push_head(out, (end - start) as u64, is_value(start));
+                if is_value(start) {
+                    write(start, out);
+                }
+            }
+        });
+        // The last run is open then.
+        (self.rows, self.is_value) = ((array.len() - last) as u64, is_value(last));
+        self.value = value_of(last, &mut write);
     }
 
     /// Writes down the run that does not go on.
