@@ -3,10 +3,15 @@
 //! It is quick where whole kilobytes lie side by side, sixteen of which are hashed at once, and several times as slow at
 //! the ends of what it is given. So bytes that come in odd lengths are put together into blocks.
 
+use std::io::{self, Read};
+
 use blake3::{Hash, Hasher};
 
 /// The bytes that are hashed at once, or a multiple of them.
 const BLOCK: usize = 64 << 10;
+
+/// The bytes of a reader that are hashed while the next are read.
+const PORTION: usize = 2 << 20;
 
 /// The digest of bytes that come one after another.
 #[derive(Debug, Default)]
@@ -58,6 +63,21 @@ impl Digest {
     }
 }
 
+/// The digest of all that a reader gives, on every thread, and how much that was.
+pub(crate) fn of_reader(mut reader: impl Read + Send) -> io::Result<(Hash, u64)> {
+    let mut hasher = Hasher::new();
+    let (mut ready, mut next) = (Vec::with_capacity(PORTION), Vec::with_capacity(PORTION));
+    loop {
+        let read = || reader.by_ref().take(PORTION as u64).read_to_end(&mut next);
+        let (read, _) = rayon::join(read, || hasher.update_rayon(&ready));
+        if read? == 0 {
+            return Ok((hasher.finalize(), hasher.count()));
+        }
+        std::mem::swap(&mut ready, &mut next);
+        next.clear();
+    }
+}
+
 /// The digest of some bytes, as people write it.
 pub(crate) fn of(bytes: &[u8]) -> String {
     hex(&blake3::hash(bytes))
@@ -86,6 +106,10 @@ mod tests {
             }
             assert_eq!(digest.hash(), blake3::hash(&bytes), "pieces of {length}");
             assert_eq!(appended.hash(), blake3::hash(&bytes), "pieces of {length}");
+        }
+        for length in [0, 1, 5 << 20, 2 * PORTION] {
+            let bytes: Vec<u8> = bytes.iter().copied().cycle().take(length).collect();
+            assert_eq!(of_reader(&bytes[..]).unwrap(), (blake3::hash(&bytes), length as u64));
         }
         assert_eq!(Digest::default().hash(), blake3::hash(b""));
     }

@@ -5,10 +5,9 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use blake3::Hasher;
 use serde::{Deserialize, Serialize};
 
-use crate::digest::{Digest, hex};
+use crate::digest::{self, Digest, hex};
 use crate::error::{Error, Reason, Result};
 use crate::time::random;
 
@@ -258,9 +257,9 @@ impl FileRecord {
     ///
     /// When it cannot be read back.
     pub fn of(path: &Path, name: &str, rows: u64) -> Result<Self> {
-        let mut hasher = Hasher::new();
-        hasher.update_reader(open(path)?).map_err(|source| Error::Read { path: path.to_owned(), source })?;
-        Ok(Self { name: name.to_owned(), rows, bytes: hasher.count(), blake3: hex(&hasher.finalize()) })
+        let failed = |source| Error::Read { path: path.to_owned(), source };
+        let (hash, bytes) = digest::of_reader(open(path)?).map_err(failed)?;
+        Ok(Self { name: name.to_owned(), rows, bytes, blake3: hex(&hash) })
     }
 }
 

@@ -1,6 +1,8 @@
 //! What was known of the news on each date that has signals.
 
-use polars::prelude::{Column as Series, IntoColumn, NamedFrom, PlSmallStr, Series as PolarsSeries};
+use std::sync::Arc;
+
+use arrow::array::{ArrayRef, Float64Array, Int32Array, TimestampMicrosecondArray};
 
 use super::calendar::Calendar;
 use super::codes::{Day, day};
@@ -13,7 +15,7 @@ pub(super) struct Features {
     /// What names each row.
     pub(super) keys: Vec<(i32, Day)>,
     /// A column a feature, in the order of the plan.
-    pub(super) columns: Vec<Series>,
+    pub(super) columns: Vec<ArrayRef>,
 }
 
 /// Computes the features of every key; keys and news are in order.
@@ -72,13 +74,13 @@ impl<'a> Table<'a> {
     }
 
     /// The column of a feature; a field of historical sentiment is the `field`th of them, counted from one.
-    fn column(&self, feature: &Feature, field: usize) -> Series {
-        let name: PlSmallStr = feature.to_string().into();
-        let reals = |values: Vec<Option<f64>>| PolarsSeries::new(name.clone(), values);
-        let whole = |values: Vec<Option<i32>>| PolarsSeries::new(name.clone(), values);
+    fn column(&self, feature: &Feature, field: usize) -> ArrayRef {
+        let reals = |values: Vec<Option<f64>>| -> ArrayRef { Arc::new(Float64Array::from(values)) };
+        let whole = |values: Vec<Option<i32>>| -> ArrayRef { Arc::new(Int32Array::from(values)) };
         match feature {
             Feature::Count(days) => {
-                PolarsSeries::new(name, self.window(*days).iter().map(|window| window.articles).collect::<Vec<_>>())
+                let counts = self.window(*days).iter().map(|window| window.articles);
+                Arc::new(Int32Array::from_iter_values(counts))
             }
             Feature::Mean(days) => reals(self.window(*days).iter().map(Window::mean).collect()),
             Feature::Min(days) => reals(self.window(*days).iter().map(|window| window.scored(window.min)).collect()),
@@ -86,7 +88,8 @@ impl<'a> Table<'a> {
             Feature::Std(days) => reals(self.window(*days).iter().map(|window| window.deviation).collect()),
             Feature::LastScore => reals(self.last().map(|article| article.and_then(|one| one.score)).collect()),
             Feature::LastDate => {
-                PolarsSeries::new(name, self.last().map(|article| article.map(|one| one.date)).collect::<Vec<_>>())
+                let dates = self.last().map(|article| article.map(|one| one.date));
+                Arc::new(dates.collect::<TimestampMicrosecondArray>())
             }
             Feature::DaysSince => {
                 let since = self.last().zip(self.keys).map(|(last, (_, date))| last.map(|one| date - day(one.date)));
@@ -104,7 +107,6 @@ impl<'a> Table<'a> {
                 reals(self.statements(&self.news.records).map(|last| last?.values[field - 1]).collect())
             }
         }
-        .into_column()
     }
 
     fn window(&self, days: Days) -> &[Window] {

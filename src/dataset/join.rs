@@ -11,18 +11,30 @@ use super::order::{Order, real, signed};
 use crate::error::{Error, Reason, Result};
 use crate::plan::{Column, DatasetPlan};
 
-/// The rows of a slab with their features, in the order of the plan.
-pub(super) fn joined(signals: Signals, features: Features, plan: &DatasetPlan) -> Result<DataFrame> {
-    let places = places(&signals, &features)?;
+/// The rows of a slab, in the order of the plan.
+pub(super) struct Joined {
+    /// What they say themselves.
+    pub(super) own: DataFrame,
+    /// Which of the features they have: a place for so many rows one after another.
+    pub(super) places: Vec<(usize, usize)>,
+}
+
+/// Gives the rows of a slab their features, and orders them.
+pub(super) fn joined(signals: Signals, features: &Features, plan: &DatasetPlan) -> Result<Joined> {
+    let places = places(&signals, features)?;
     let order = order(&signals, &places, plan);
+    let mut runs: Vec<(usize, usize)> = Vec::new();
+    for place in order.iter().map(|&row| places[row as usize] as usize) {
+        match runs.last_mut() {
+            Some((last, count)) if *last == place => *count += 1,
+            _ => runs.push((place, 1)),
+        }
+    }
     let taken = IdxCa::from_vec("row".into(), order);
-    let places = IdxCa::from_vec("place".into(), places).into_column().take(&taken).map_err(failed)?;
-    let places = places.idx().map_err(failed)?;
     // A column after the other: other slabs are joined beside this one.
-    let own = columns(signals).into_iter().map(|column| column.take(&taken));
-    let of_news = features.columns.into_iter().map(|column| column.take(places));
-    let columns = own.chain(of_news).collect::<PolarsResult<Vec<Series>>>().map_err(failed)?;
-    DataFrame::new_infer_height(columns).map_err(failed)
+    let columns = columns(signals).into_iter().map(|column| column.take(&taken)).collect::<PolarsResult<_>>();
+    let own = columns.and_then(DataFrame::new_infer_height).map_err(failed)?;
+    Ok(Joined { own, places: runs })
 }
 
 /// Which of the features each signal has: those of its cell, of which there is exactly one.

@@ -119,7 +119,8 @@ fn of_slab(slab: &Slab, plan: &DatasetPlan, calendar: &Calendar) -> Result<Rows>
     let signals = Signals::of(&slab.signals, plan, &mut tickers);
     let news = News::of(slab, plan, &mut tickers);
     let features = features::of(signals.keys(), &news, plan, calendar);
-    shape::rows(join::joined(signals, features, plan)?, plan, &tickers).map(Rows::from)
+    let joined = join::joined(signals, &features, plan)?;
+    shape::rows(joined, &features, plan, &tickers).map(Rows::from)
 }
 
 fn failed(error: PolarsError) -> Error {

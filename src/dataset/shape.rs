@@ -1,55 +1,71 @@
 //! The joined rows in the declared columns: numbers become names again, and types are what the plan says.
 
 use std::collections::HashMap;
+use std::iter::repeat_n;
 use std::sync::Arc;
 
 use arrow::array::{
-    ArrayRef, ArrowPrimitiveType, BooleanArray, Int8Array, Int32Array, PrimitiveArray, RecordBatch, StringArray,
+    Array, ArrayRef, ArrowPrimitiveType, AsArray, BooleanArray, Int8Array, Int32Array, NullBufferBuilder,
+    PrimitiveArray, RecordBatch, StringArray,
 };
 use arrow::buffer::{BooleanBuffer, Buffer, NullBuffer};
 use arrow::compute::take;
-use arrow::datatypes::{ArrowNativeType, Float64Type, Int32Type, TimestampMicrosecondType};
+use arrow::datatypes::{ArrowNativeType, DataType, Float64Type, Int32Type, TimestampMicrosecondType};
 use polars::prelude::{
-    ChunkedArray, Column as Joined, DataFrame, Float64Type as Reals, Int32Type as Integers, Int64Type as Longs,
-    PolarsError, PolarsNumericType, Series,
+    ChunkedArray, Column as Joint, Float64Type as Reals, Int32Type as Integers, Int64Type as Longs, PolarsError,
+    PolarsNumericType, Series,
 };
 
 use super::codes::{Ranked, Tickers};
 use super::failed;
+use super::features::Features;
+use super::join::Joined;
 use crate::error::{Error, Result};
 use crate::interface::{Endpoint, Period, Regime, Signal};
-use crate::plan::{Column, DatasetPlan, Feature};
+use crate::plan::{Column, DatasetPlan};
 use crate::tables::choices;
 
-/// What a column tells of.
-#[derive(Clone, Copy)]
-enum Of<'a> {
-    Own(Column),
-    News(&'a Feature),
+/// The rows of a frame and their features as a batch of the plan's schema.
+pub(super) fn rows(joined: Joined, features: &Features, plan: &DatasetPlan, tickers: &Tickers) -> Result<RecordBatch> {
+    let Joined { own, places } = joined;
+    let (base, lineage) = plan.columns.split_at(Column::BASE.len());
+    let mut own: HashMap<String, Joint> =
+        own.into_columns().into_iter().map(|column| (column.name().to_string(), column)).collect();
+    let mut own = |columns: &[Column]| {
+        let column = |column: &Column| {
+            let missing = || failed(PolarsError::ColumnNotFound(column.name().into()));
+            let values = own.remove(column.name()).ok_or_else(missing)?;
+            own_column(values.take_materialized_series(), *column, tickers)
+        };
+        columns.iter().map(column).collect::<Result<Vec<_>>>()
+    };
+    let mut columns = own(base)?;
+    columns.extend(features.columns.iter().map(|values| repeated(values, &places)));
+    columns.extend(own(lineage)?);
+    RecordBatch::try_new(Arc::clone(&plan.schema), columns).map_err(|error| Error::Join { source: error.into() })
 }
 
-/// The rows of a frame as a batch of the plan's schema.
-pub(super) fn rows(frame: DataFrame, plan: &DatasetPlan, tickers: &Tickers) -> Result<RecordBatch> {
-    let (base, lineage) = plan.columns.split_at(Column::BASE.len());
-    let own = |columns: &[Column]| columns.iter().copied().map(Of::Own).collect::<Vec<_>>();
-    let columns = own(base).into_iter().chain(plan.features.iter().map(Of::News)).chain(own(lineage));
-    let joined = frame.into_columns().into_iter();
-    let mut joined: HashMap<String, Joined> = joined.map(|column| (column.name().to_string(), column)).collect();
-    let mut columns_with_values = Vec::with_capacity(joined.len());
-    for column in columns {
-        let name = match column {
-            Of::Own(column) => column.name().to_owned(),
-            Of::News(feature) => feature.to_string(),
-        };
-        let values = joined.remove(&name).ok_or_else(|| failed(PolarsError::ColumnNotFound(name.into())))?;
-        columns_with_values.push((column, values.take_materialized_series()));
+/// The values of a column at some places, each so many times.
+fn repeated(values: &ArrayRef, places: &[(usize, usize)]) -> ArrayRef {
+    match values.data_type() {
+        DataType::Int32 => Arc::new(repeated_numbers::<Int32Type>(values, places)),
+        DataType::Float64 => Arc::new(repeated_numbers::<Float64Type>(values, places)),
+        _ => Arc::new(repeated_numbers::<TimestampMicrosecondType>(values, places)),
     }
-    let column = |(column, values)| match column {
-        Of::Own(column) => own_column(values, column, tickers),
-        Of::News(feature) => feature_column(values, feature),
-    };
-    let columns = columns_with_values.into_iter().map(column).collect::<Result<Vec<_>>>()?;
-    RecordBatch::try_new(Arc::clone(&plan.schema), columns).map_err(|error| Error::Join { source: error.into() })
+}
+
+fn repeated_numbers<T: ArrowPrimitiveType>(values: &ArrayRef, places: &[(usize, usize)]) -> PrimitiveArray<T> {
+    let values = values.as_primitive::<T>();
+    let rows = places.iter().map(|(_, count)| count).sum();
+    let mut numbers = Vec::with_capacity(rows);
+    places.iter().for_each(|&(place, count)| numbers.extend(repeat_n(values.value(place), count)));
+    let mut nulls = NullBufferBuilder::new(rows);
+    if values.null_count() > 0 {
+        for &(place, count) in places {
+            if values.is_null(place) { nulls.append_n_nulls(count) } else { nulls.append_n_non_nulls(count) }
+        }
+    }
+    PrimitiveArray::new(numbers.into(), nulls.finish())
 }
 
 fn own_column(values: Series, column: Column, tickers: &Tickers) -> Result<ArrayRef> {
@@ -73,22 +89,6 @@ fn own_column(values: Series, column: Column, tickers: &Tickers) -> Result<Array
             Ok(Arc::new(flags.values().iter().map(|flag| Some(*flag != 0)).collect::<BooleanArray>()))
         }
         Column::Source => spelled::<Endpoint>(values),
-    }
-}
-
-fn feature_column(values: Series, feature: &Feature) -> Result<ArrayRef> {
-    match feature {
-        Feature::Count(_) | Feature::DaysSince | Feature::SummaryDaysSince => {
-            Ok(Arc::new(numbers::<Integers, Int32Type>(values)?))
-        }
-        Feature::LastDate => Ok(Arc::new(numbers::<Longs, TimestampMicrosecondType>(values)?)),
-        Feature::Mean(_)
-        | Feature::Min(_)
-        | Feature::Max(_)
-        | Feature::Std(_)
-        | Feature::LastScore
-        | Feature::Summary(_)
-        | Feature::Historical(_) => Ok(Arc::new(numbers::<Reals, Float64Type>(values)?)),
     }
 }
 

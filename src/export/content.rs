@@ -199,7 +199,7 @@ impl Runs {
 
     /// Adds rows whose turns are exact, by what writes the value of one.
     fn add(&mut self, array: &dyn Array, turns: &Turns, mut write: impl FnMut(usize, &mut Vec<u8>)) {
-        let nulls = array.nulls();
+        let (rows, nulls) = (array.len(), array.nulls());
         let is_value = |row: usize| nulls.is_none_or(|nulls| nulls.is_valid(row));
         let mut runs = turns.runs();
         let Some((_, end)) = runs.next() else { return };
@@ -217,7 +217,7 @@ impl Runs {
             (self.is_value, self.value) = (is_value(0), value);
         }
         self.rows += end as u64;
-        if end == array.len() {
+        if end == rows {
             return;
         }
         self.close();
@@ -225,7 +225,7 @@ impl Runs {
         self.digest.append(|out| {
             for (start, end) in runs {
                 last = start;
-                if end == array.len() {
+                if end == rows {
                     break;
                 }
                 push_head(out, (end - start) as u64, is_value(start));
@@ -235,7 +235,7 @@ impl Runs {
             }
         });
         // The last run is open then.
-        (self.rows, self.is_value) = ((array.len() - last) as u64, is_value(last));
+        (self.rows, self.is_value) = ((rows - last) as u64, is_value(last));
         self.value = value_of(last, &mut write);
     }
 
