@@ -72,9 +72,19 @@ impl<'a> Cells<'a> {
     pub(super) fn join(&mut self, next: Self) {
         let (Self::Choices(places, texts), Self::Choices(next_places, next_texts)) = (self, next) else { return };
         let count = next_texts.len();
-        places.iter_mut().zip(next_places).for_each(|(place, next)| *place = *place * count + next);
-        let pairs = texts.iter().flat_map(|text| next_texts.iter().map(move |next| [text.as_bytes(), next.as_bytes()]));
-        *texts = pairs.map(|[text, next]| Snippet::of(&[text, b",", next].concat())).collect();
+        let mut is_said = vec![false; texts.len() * count];
+        for (place, next) in places.iter_mut().zip(next_places) {
+            *place = *place * count + next;
+            is_said[*place] = true;
+        }
+        // Most of what they could say together they do not.
+        let text = |place: usize| match is_said[place] {
+            true => {
+                Snippet::of(&[texts[place / count].as_bytes(), b",", next_texts[place % count].as_bytes()].concat())
+            }
+            false => Snippet::default(),
+        };
+        *texts = (0..is_said.len()).map(text).collect();
     }
 
     /// Appends a cell.
