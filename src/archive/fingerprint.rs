@@ -20,18 +20,7 @@ pub(super) fn fingerprint(rows: &RecordBatch) -> Digest {
 
 /// The fingerprints of stretches of some rows, in the columns of a table's rows.
 ///
-/// A fingerprint is taken over the columns one after the other. Of a column that may be null: a byte, 0 where there is no
-/// value and 1 where each row has one; else a 2, and a byte for each row, 1 where there is a value. Then the values that
-/// there are, numbers with their lowest bytes first:
-///
-/// - timestamps: a byte, 1 where each is the beginning of a day, and the days since 1970 of each in four bytes; else a 0,
-///   and the eight bytes of each;
-/// - choices: how many different ones there are in a byte, these as texts in the order in which they first stand, and
-///   the place of each row's among them in a byte;
-/// - a number: its bytes;
-/// - a text: the number of its bytes in four bytes, and its bytes in UTF-8.
-///
-/// So a quarter of signals is hashed as less than a kilobyte.
+/// What is hashed is said in the text on the archive. It is short: a quarter of signals is less than a kilobyte.
 pub(super) struct Fingerprints<'a> {
     columns: Vec<Column<'a>>,
     /// The bytes of one stretch; a quarter has few, and there are very many quarters.
@@ -143,19 +132,22 @@ fn add_text(text: &str, bytes: &mut Vec<u8>) {
 }
 
 fn choices(codes: impl Iterator<Item = i8> + Clone, spellings: &StringArray, bytes: &mut Vec<u8>) {
-    // How many were met before each code was, and one more.
-    let (mut places, mut met) = ([0_u8; 1 << 7], 0);
-    let count = bytes.len();
-    bytes.push(0);
+    const NEW: u8 = u8::MAX;
+    let (mut places, mut met) = ([NEW; 1 << 7], Vec::new());
     for code in codes.clone() {
-        if places[code as usize] == 0 {
-            met += 1;
-            places[code as usize] = met;
-            add_text(spellings.value(code as usize), bytes);
+        if places[code as usize] == NEW {
+            let text = spellings.value(code as usize);
+            // One text may stand under two codes.
+            let place = met.iter().position(|known| *known == text).unwrap_or_else(|| {
+                met.push(text);
+                met.len() - 1
+            });
+            places[code as usize] = place as u8;
         }
     }
-    bytes[count] = met;
-    bytes.extend(codes.map(|code| places[code as usize] - 1));
+    bytes.push(met.len() as u8);
+    met.iter().for_each(|text| add_text(text, bytes));
+    bytes.extend(codes.map(|code| places[code as usize]));
 }
 
 #[cfg(test)]
@@ -198,7 +190,7 @@ mod tests {
         let columns: Vec<ArrayRef> = vec![
             Arc::new(TimestampMicrosecondArray::from(vec![-86_400_000_000, 86_400_000_000])),
             Arc::new(Int16Array::from(vec![None, None])),
-            choices(Int8Array::from(vec![1, 1]), ["sell", "buy"]),
+            choices(Int8Array::from(vec![1, 2]), ["sell", "buy", "buy"]),
             Arc::new(Float64Array::from(vec![0.5, 0.25])),
             Arc::new(StringArray::from(vec!["", "é"])),
         ];

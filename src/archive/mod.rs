@@ -71,11 +71,20 @@
 //! without a quarter has the `requests` whose last answers listed the series.
 //!
 //! The digest is taken over the cells of the quarter in order, of articles by date and place. The columns of the table
-//! above, the cell's first, follow one another. Of a column that may be null: a byte for each row, 1 where there is a
-//! value. Then the values that there are: a number or a timestamp as its bytes, the lowest first; a text as the number of
-//! its bytes in four bytes, the lowest first, and its bytes in UTF-8; `signal` is a text. Those that may be null are
-//! `date` of signals, `utc_offset_minutes`, `score`, `extra`, and all of a summary. Where there are no rows the digest is
-//! zeros, and it is null where runs that were made at once disagree, until a later run has looked.
+//! above, the cell's first, follow one another. Of a column that may be null: a byte, 0 where there is no value and 1
+//! where each row has one; else a 2, and a byte for each row, 1 where there is a value. Then the values that there are,
+//! numbers with their lowest bytes first:
+//!
+//! - timestamps: a byte, 1 where each is the beginning of a day, and the days since 1970 of each in four bytes; else a 0,
+//!   and the eight bytes of each;
+//! - `signal`: how many different ones there are in a byte, these as texts in the order in which they first stand, and
+//!   the place of each row's among them in a byte;
+//! - a number: its bytes;
+//! - a text: the number of its bytes in four bytes, and its bytes in UTF-8.
+//!
+//! Those that may be null are `date` of signals, `utc_offset_minutes`, `score`, `extra`, and all of a summary. Where there
+//! are no rows the digest is zeros, and it is null where runs that were made at once disagree, until a later run has
+//! looked.
 //!
 //! A file lists all series, or those rows alone that were touched since the run which the seal names in `since`; so two
 //! files say all that is remembered, however many runs there are. Equal digests prove, without reading an observation,

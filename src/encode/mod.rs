@@ -3,7 +3,8 @@
 //! Most columns of this house stand in runs: a ticker for thousands of rows, a date and the features of its news for
 //! every period and regime. Such a column is taken apart into `runs` of equal values and a dictionary of the distinct
 //! ones, so a value is looked up once a run, and written in the `hybrid` of runs and packed bits that Parquet has for
-//! places in a dictionary, as the pages of a column `chunk`. A column with too many distinct values, or of a type
+//! places in a dictionary, as the pages of a column `chunk`. Where most rows differ from the one before, as confidences
+//! do, nothing is gained by looking for runs: each row has its place. A column with too many distinct values, or of a type
 //! that is rare here, is left to the writer of the `parquet` crate.
 //!
 //! A file is the same bytes for the same row groups, whatever the number of threads. Between two row groups nothing is

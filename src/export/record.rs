@@ -14,7 +14,7 @@ pub(super) const RECORD: &str = "dataset.json";
 
 /// The form of the record that is written. Form 1 had one `run`, neither `as_of` nor `content`, and no folders; the
 /// `content` of form 2 was a digest of single values; form 3 had neither `basis` nor `facts`.
-pub(super) const LAYOUT: u32 = 4;
+pub(super) const LAYOUT: u32 = 5;
 
 /// The file that is laid beside the dataset with what was counted of its rows.
 pub(super) const FACTS: &str = "facts.json";
