@@ -5,6 +5,7 @@ use std::process::Command;
 
 use bellwether::archive::Archive;
 use bellwether::time::to_record;
+use chrono::{NaiveDate, Utc};
 
 use crate::support::program::{DemoService, Outcome, Place};
 use crate::support::python;
@@ -80,10 +81,15 @@ fn a_dataset_is_built_without_a_network_and_twice_the_same_whatever_the_number_o
 #[test]
 fn filters_vintage_lineage_and_sources_do_what_they_say() {
     let archived = Archived::new();
-    let more = "[filter]\nperiods = [\"5d\"]\nfrom = \"2026-11-01\"\n[join]\nsources = [\"articles\", \"summary\", \"historical\"]\n\
-                historical = [\"score\"]\nwindows = [\"7d\"]\n[output]\nvintage = \"first\"\nsort = [\"date\"]\n\
-                columns = [\"first_observed_at\", \"observed_at\", \"revisions\", \"backfilled\", \"source\"]\n";
-    archived.build("some", more, &["-q", "--sector", "energy", "--to", "2026-11-20"]).succeeded();
+    // Whenever this runs, some dates were seen late and some were not.
+    let live_within = (Utc::now().date_naive() - NaiveDate::from_ymd_opt(2026, 11, 10).unwrap()).num_days();
+    let more = format!(
+        "[filter]\nperiods = [\"5d\"]\nfrom = \"2026-11-01\"\n[join]\nsources = [\"articles\", \"summary\", \"historical\"]\n\
+         historical = [\"score\"]\nwindows = [\"7d\"]\n[output]\nvintage = \"first\"\nsort = [\"date\"]\n\
+         live_within = \"{live_within}d\"\n\
+         columns = [\"first_observed_at\", \"observed_at\", \"revisions\", \"backfilled\", \"source\"]\n"
+    );
+    archived.build("some", &more, &["-q", "--sector", "energy", "--to", "2026-11-20"]).succeeded();
     let rows = read(&archived.place.file("output/datasets/some/latest/some.parquet"));
     assert_eq!(distinct(&rows, "period"), ["5d"]);
     assert_eq!(distinct(&rows, "ticker").len(), 22);

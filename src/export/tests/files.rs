@@ -115,7 +115,7 @@ fn the_record_tells_what_the_files_are() {
     plan.description = Some("two of them".to_owned());
     let dataset = publish(place.path(), &plan, &[rows(&signals(&["AAPL"], 5))]).unwrap();
     let record = record(&dataset);
-    assert_eq!(record["layout"], 4);
+    assert_eq!(record["layout"], 5);
     assert_eq!(record["name"], "demo");
     assert_eq!(record["version"], dataset.path.file_name().unwrap().to_str().unwrap());
     assert_eq!(record["bellwether"], env!("CARGO_PKG_VERSION"));

@@ -158,6 +158,6 @@ fn records_of_the_first_form_are_read_and_those_of_a_later_one_are_refused() {
         |layout: u32| format!("{{\"layout\": {layout}, \"name\": \"demo\", \"run\": \"x\", \"files\": [{file}]}}");
     fs::write(version.join("dataset.json"), record(1)).unwrap();
     assert_eq!(versions(place.path()).unwrap()[0].files[0].name, "demo.parquet");
-    fs::write(version.join("dataset.json"), record(5)).unwrap();
-    assert!(matches!(versions(place.path()), Err(Error::Layout { layout: 5, known: 4, .. })));
+    fs::write(version.join("dataset.json"), record(6)).unwrap();
+    assert!(matches!(versions(place.path()), Err(Error::Layout { layout: 6, known: 5, .. })));
 }

@@ -95,7 +95,7 @@ fn nothing_is_taken_over_from_another_basis_or_from_what_is_not_as_it_was_writte
         assert!(taken(&later()), "{name} is there again");
     }
     let text = fs::read_to_string(dataset.path.join("dataset.json")).unwrap();
-    for (one, other) in [("\"name\": \"demo.csv\"", "\"name\": \"../demo.csv\""), ("\"layout\": 4", "\"layout\": 5")] {
+    for (one, other) in [("\"name\": \"demo.csv\"", "\"name\": \"../demo.csv\""), ("\"layout\": 5", "\"layout\": 6")] {
         fs::write(dataset.path.join("dataset.json"), text.replace(one, other)).unwrap();
         assert!(!taken(&later()), "{other}");
     }
