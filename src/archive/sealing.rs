@@ -168,21 +168,10 @@ impl Settling<'_> {
     fn group(&mut self, told: &[Told]) -> Result<Group> {
         let _work = work!("settle tickers");
         let mut known = self.remembered.until(told.last().map(|last| &last.key.ticker))?;
-        self.spool.open(told)?;
-        let memories: Vec<Memory> =
-            told.iter().map(|one| known.remove(&one.key).unwrap_or_else(Memory::empty)).collect();
-        let spool = &self.spool;
-        let compare = |(one, memory): (&Told, Memory)| -> Result<_> {
-            let _work = work!("compare series");
-            Ok(match spool.said(one)? {
-                Some((said, repeated)) => Heard::Rows(said.compare(memory), repeated),
-                None => Heard::Listed(memory),
-            })
-        };
-        let heard = told.par_iter().zip(memories).map(compare).collect::<Result<Vec<_>>>()?;
+        let memories = told.iter().map(|one| known.remove(&one.key).unwrap_or_else(Memory::empty)).collect();
         let mut group = Group::default();
         let mut compared = Vec::with_capacity(told.len());
-        for (one, heard) in told.iter().zip(heard) {
+        for (one, heard) in told.iter().zip(self.heard(told, memories)?) {
             let listing = self.spool.listing(one);
             match heard {
                 Heard::Rows(series, repeated) => {
@@ -203,28 +192,30 @@ impl Settling<'_> {
             compared.into_par_iter().map(settle).collect::<Vec<_>>()
         };
         let failed = |error: ArrowError| Error::Settle { source: error.into() };
-        let mut pieces: BTreeMap<Table, Vec<Piece>> = BTreeMap::new();
+        let mut changed: Vec<Changes> = Vec::new();
         for (listing, key, settled) in settled {
             let Settled { changes, memory } = settled.map_err(failed)?;
             group.series.push((key, memory, listing));
-            for changes in changes {
-                group.counts += counted(&changes.kinds);
-                let Some(table) = Table::of(changes.key.source) else { continue };
-                let pieces = pieces.entry(table).or_default();
-                match pieces.last_mut().filter(|piece| piece.rows < PIECE_ROWS) {
-                    Some(piece) => piece.add(changes),
-                    None => pieces.push(Piece { rows: changes.kinds.len(), changes: vec![changes] }),
-                }
-            }
+            changed.extend(changes);
         }
-        let pieces: Vec<_> = pieces
-            .into_iter()
-            .flat_map(|(table, pieces)| pieces.into_iter().map(move |piece| (table, piece)))
-            .collect();
-        let rows = |(table, piece): (Table, Piece)| Ok((table, table.batch(&piece.changes)?.into()));
-        group.changes = pieces.into_par_iter().map(rows).collect::<Result<_, _>>().map_err(failed)?;
+        changed.iter().for_each(|changes| group.counts += counted(&changes.kinds));
+        group.changes = written(changed).map_err(failed)?;
         group.series.extend(unheard(known));
         Ok(group)
+    }
+
+    /// What was heard of some series, each with what is remembered of it.
+    fn heard(&mut self, told: &[Told], memories: Vec<Memory>) -> Result<Vec<Heard>> {
+        self.spool.open(told)?;
+        let spool = &self.spool;
+        let heard = |(one, memory): (&Told, Memory)| {
+            let _work = work!("compare series");
+            Ok(match spool.said(one)? {
+                Some((said, repeated)) => Heard::Rows(said.compare(memory), repeated),
+                None => Heard::Listed(memory),
+            })
+        };
+        told.par_iter().zip(memories).map(heard).collect()
     }
 
     /// The old rows that are needed, by table and ticker.
@@ -244,17 +235,28 @@ impl Settling<'_> {
     }
 }
 
-/// Changes of one table that become rows together.
-struct Piece {
-    rows: usize,
-    changes: Vec<Changes>,
-}
-
-impl Piece {
-    fn add(&mut self, changes: Changes) {
-        self.rows += changes.kinds.len();
-        self.changes.push(changes);
+/// Changes as rows of their tables, each table's in the order in which they are given.
+fn written(changes: Vec<Changes>) -> Result<Vec<(Table, tables::Rows)>, ArrowError> {
+    let mut by_table: BTreeMap<Table, Vec<Changes>> = BTreeMap::new();
+    for changes in changes {
+        if let Some(table) = Table::of(changes.key.source) {
+            by_table.entry(table).or_default().push(changes);
+        }
     }
+    let mut pieces: Vec<(Table, Vec<Changes>)> = Vec::new();
+    for (table, changes) in by_table {
+        let mut rows = PIECE_ROWS;
+        for changes in changes {
+            if rows >= PIECE_ROWS {
+                pieces.push((table, Vec::new()));
+                rows = 0;
+            }
+            rows += changes.kinds.len();
+            pieces.last_mut().expect("the first changes begin a piece").1.push(changes);
+        }
+    }
+    let rows = |(table, changes): (Table, Vec<Changes>)| Ok((table, table.batch(&changes)?.into()));
+    pieces.into_par_iter().map(rows).collect()
 }
 
 /// What is remembered of series that no answer lists.
