@@ -36,7 +36,6 @@ impl Digest {
     }
 
     /// Takes bytes that are still to be made, by what appends them.
-    #[inline]
     pub(crate) fn append(&mut self, write: impl FnOnce(&mut Vec<u8>)) {
         write(&mut self.waiting);
         if self.waiting.len() >= BLOCK {
@@ -55,7 +54,6 @@ impl Digest {
     }
 
     /// Hashes the blocks that are whole.
-    #[cold]
     fn settle(&mut self) {
         let whole = self.waiting.len() - self.waiting.len() % BLOCK;
         self.hasher.update(&self.waiting[..whole]);

@@ -8,7 +8,7 @@ use arrow::datatypes::{
     ArrowPrimitiveType, DataType, Float64Type, Int8Type, Int16Type, Int32Type, TimestampMicrosecondType,
 };
 
-const MICROS_PER_DAY: i64 = 86_400_000_000;
+use super::quarter::MICROS_PER_DAY;
 
 /// The first 16 bytes of a BLAKE3.
 pub(super) type Digest = [u8; 16];

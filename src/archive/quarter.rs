@@ -6,6 +6,8 @@ use arrow::array::{Array, AsArray, RecordBatch};
 use arrow::datatypes::TimestampMicrosecondType;
 use chrono::{DateTime, Datelike, NaiveDate};
 
+pub(super) const MICROS_PER_DAY: i64 = 86_400_000_000;
+
 /// Three months, counted from the first of the year 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(super) struct Quarter(i32);
@@ -30,7 +32,7 @@ impl Quarter {
 
     /// The quarter that a day is of.
     pub(super) fn of_days(days: i32) -> Self {
-        Self::of(i64::from(days) * 86_400_000_000)
+        Self::of(i64::from(days) * MICROS_PER_DAY)
     }
 
     /// The naive instants that are in it, in microseconds.

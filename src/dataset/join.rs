@@ -1,4 +1,4 @@
-//! Gives every signal the features of its ticker and day, and orders the rows. This is where Polars works.
+//! Finds the features of every signal, those of its ticker and day, and orders the rows. This is where Polars works.
 
 use polars::prelude::{
     Column as Series, DataFrame, IdxCa, IntoColumn, NamedFrom, PolarsResult, Series as PolarsSeries,
@@ -19,7 +19,7 @@ pub(super) struct Joined {
     pub(super) places: Vec<(usize, usize)>,
 }
 
-/// Gives the rows of a slab their features, and orders them.
+/// Finds the features of the rows of a slab, and orders them.
 pub(super) fn joined(signals: Signals, features: &Features, plan: &DatasetPlan) -> Result<Joined> {
     let places = places(&signals, features)?;
     let order = order(&signals, &places, plan);

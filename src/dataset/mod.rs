@@ -2,8 +2,8 @@
 //!
 //! A slab of whole tickers goes through four steps, each in a file of its own: `codes` turns its names into numbers and
 //! its dates into naive ones (by `naive`), `features` computes what is known of the news on each date that has signals,
-//! `join` gives every signal the features of its date and puts the rows in `order` (Polars), `shape` makes the declared
-//! columns of the result. Slabs are read in order and joined several at once, each on one thread, while those before them
+//! `join` finds the features of every signal and puts the rows in `order` (Polars), `shape` makes the declared columns of
+//! the result. Slabs are read in order and joined several at once, each on one thread, while those before them
 //! are delivered.
 //!
 //! A signal of date D is served by articles dated D minus the lag and earlier, never by later ones: there is no nearest

@@ -1,7 +1,6 @@
 //! A column as runs of equal values, and a dictionary of its distinct ones in the order in which they first stand.
 
 use std::collections::HashMap;
-use std::iter::repeat_n;
 
 use arrow::array::{Array, ArrayRef, ArrowPrimitiveType, AsArray, BooleanBufferBuilder, PrimitiveArray};
 use arrow::buffer::BooleanBuffer;
@@ -34,24 +33,15 @@ pub(super) enum Places {
 }
 
 impl Places {
-    /// The form that suits the column, whatever the one that it came in.
-    fn settled(self) -> Self {
-        match self {
-            Self::OfRows(codes) => {
-                let runs = 1 + codes.windows(2).filter(|pair| pair[0] != pair[1]).count();
-                if is_of_rows(runs, codes.len()) {
-                    return Self::OfRows(codes);
-                }
-                let starts = (0..codes.len()).filter(|&row| row == 0 || codes[row] != codes[row - 1]);
-                let bits = BooleanBuffer::collect_bool(codes.len(), |row| row == 0 || codes[row] != codes[row - 1]);
-                Self::OfRuns(starts.map(|row| codes[row]).collect(), bits.into())
-            }
-            Self::OfRuns(codes, turns) if is_of_rows(codes.len(), turns.len()) => {
-                let runs = codes.iter().zip(turns.runs());
-                Self::OfRows(runs.flat_map(|(code, (start, end))| repeat_n(*code, end - start)).collect())
-            }
-            of_runs => of_runs,
+    /// Those of rows, in the form that suits the column.
+    fn of_rows(codes: Vec<u32>) -> Self {
+        let runs = 1 + codes.windows(2).filter(|pair| pair[0] != pair[1]).count();
+        if is_of_rows(runs, codes.len()) {
+            return Self::OfRows(codes);
         }
+        let turns: Turns =
+            BooleanBuffer::collect_bool(codes.len(), |row| row == 0 || codes[row] != codes[row - 1]).into();
+        Self::OfRuns(turns.starts().map(|row| codes[row]).collect(), turns)
     }
 }
 
@@ -195,7 +185,8 @@ struct Gathered {
 impl Gathered {
     fn with_rows_of(pieces: &[Piece<'_>]) -> Self {
         let rows = pieces.iter().map(|(piece, _)| piece.len()).sum();
-        let turns = pieces.iter().map(|(_, turns)| turns.count()).sum();
+        // There are no more runs than that, and fewer where pieces begin in the middle of one.
+        let turns = 1 + pieces.iter().map(|(_, turns)| turns.count()).sum::<usize>();
         if is_of_rows(turns, rows) {
             return Self { turns: None, codes: Vec::with_capacity(rows), nulls: 0 };
         }
@@ -239,9 +230,9 @@ impl Gathered {
     fn finish(self, dictionary: Vec<u8>, values: usize, statistics: Statistics) -> Runs {
         let places = match self.turns {
             Some(mut turns) => Places::OfRuns(self.codes, turns.finish().into()),
-            None => Places::OfRows(self.codes),
+            None => Places::of_rows(self.codes),
         };
-        Runs { places: places.settled(), dictionary, values: values as u32, statistics }
+        Runs { places, dictionary, values: values as u32, statistics }
     }
 }
 

@@ -181,6 +181,28 @@ fn the_bytes_do_not_depend_on_the_number_of_threads() {
 }
 
 #[test]
+fn whether_a_column_is_written_in_runs_does_not_depend_on_the_pieces() {
+    // As many runs as are looked for at most, and a few more or less; a piece that begins within one seems to begin another.
+    for runs in 498..=501 {
+        let numbers = (0..1000)
+            .map(|row| if runs == 501 && row == 999 { -1 } else { (row / 2).min(runs - 1) })
+            .collect::<Int32Array>();
+        let rows = RecordBatch::try_from_iter([("number", Arc::new(numbers) as ArrayRef)]).unwrap();
+        let of_pieces = |cut: usize| {
+            let pieces = [rows.slice(0, cut).into(), rows.slice(cut, 1000 - cut).into()];
+            let layout = Layout { compression: Compression::UNCOMPRESSED, sorted_by: vec![0], metadata: Vec::new() };
+            let mut writer = Writer::create(Vec::new(), rows.schema(), layout).unwrap();
+            writer.write(&pieces).unwrap();
+            writer.finish().unwrap();
+            writer.out().clone()
+        };
+        let expected = written(std::slice::from_ref(&rows), Compression::UNCOMPRESSED);
+        assert!(of_pieces(500) == expected && of_pieces(501) == expected, "{runs}");
+        assert_eq!(read(expected).0, rows);
+    }
+}
+
+#[test]
 fn the_bytes_do_not_depend_on_the_pieces_in_which_a_row_group_comes() {
     for longest in [1, 12, 9000] {
         let rows = rows(150_000, longest, 9);

@@ -18,8 +18,8 @@
 //!    Behind the runs, where there were texts, come a zero byte and these in the order of their numbers, each as the
 //!    length of its UTF-8 in bytes as an unsigned 32-bit integer, then the UTF-8.
 //! 3. The digest is the BLAKE3 over the columns in their order, for each: the name, and the type as it stands in
-//!    `columns`, both with their lengths as texts are above, one byte, 1 where `nullable` is true and 0 where it is false, and the 32 bytes of
-//!    the digest of its runs.
+//!    `columns`, both with their lengths as texts are above, one byte, 1 where `nullable` is true and 0 where it is false,
+//!    and the 32 bytes of the digest of its runs.
 //!
 //! Integers are little-endian. `content` is the digest in lower-case hexadecimal.
 //!
