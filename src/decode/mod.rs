@@ -18,6 +18,7 @@
 
 mod articles;
 mod batch;
+mod block;
 mod clip;
 mod cursor;
 mod date;

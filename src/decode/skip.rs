@@ -7,6 +7,8 @@
 
 use memchr::memchr2;
 
+use super::block::{BLOCK, Marks};
+
 /// The search for the end of one value.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Skip {
@@ -78,16 +80,31 @@ impl Skip {
     }
 }
 
-/// So many bytes are looked at together: one bit of a word for each.
-const BLOCK: usize = 64;
-
 impl Enclosed {
     fn advance(&mut self, bytes: &[u8]) -> Option<usize> {
+        #[cfg(target_arch = "x86_64")]
+        if is_x86_feature_detected!("avx2") && is_x86_feature_detected!("bmi1") && is_x86_feature_detected!("popcnt") {
+            #[expect(unsafe_code, reason = "every byte of every answer comes by here, and it takes a third of the time")]
+            // SAFETY: the processor has all that the function is compiled for.
+            return unsafe { self.advance_by_avx2(bytes) };
+        }
+        self.advance_by(bytes, Marks::of)
+    }
+
+    #[cfg(target_arch = "x86_64")]
+    #[target_feature(enable = "avx2,bmi1,popcnt")]
+    fn advance_by_avx2(&mut self, bytes: &[u8]) -> Option<usize> {
+        self.advance_by(bytes, |block| Marks::by_avx2(block))
+    }
+
+    #[inline(always)]
+    fn advance_by(&mut self, bytes: &[u8], marks: impl Fn(&[u8; BLOCK]) -> Marks) -> Option<usize> {
         let mut at = 0;
         while let Some(block) = bytes[at..].first_chunk::<BLOCK>() {
+            let marks = marks(block);
             // Blocks without escapes are most of them. A string that is the value itself is found faster byte by byte.
-            let is_plain = self.depth > 0 && !matches!(self.text, Text::Escaped) && !has_backslash(block);
-            let end = if is_plain { self.block(block) } else { self.bytewise(block) };
+            let is_plain = self.depth > 0 && !matches!(self.text, Text::Escaped) && !marks.has_backslash;
+            let end = if is_plain { self.block(marks) } else { self.bytewise(block) };
             if let Some(length) = end {
                 return Some(at + length);
             }
@@ -98,24 +115,30 @@ impl Enclosed {
 
     /// Goes on with a block that has no escapes. Quotes then come in pairs, and which bytes stand between the two of a
     /// pair is the running parity of the quotes; of all other bytes only the brackets outside are looked at.
-    fn block(&mut self, block: &[u8; BLOCK]) -> Option<usize> {
-        let quotes = bits(block.map(|byte| byte == b'"'));
-        // `[` and `{`, `]` and `}` differ in one bit, and so do the two of a pair but for another two. What else looks
-        // like them is told apart below.
-        let brackets = bits(block.map(|byte| (byte | 0x20) & 0xf9 == b'{' & 0xf9));
-        let mut within = running_parity(quotes);
+    #[inline(always)]
+    fn block(&mut self, marks: Marks) -> Option<usize> {
+        let mut within = running_parity(marks.quotes);
         if matches!(self.text, Text::Within) {
             within = !within;
         }
-        let mut outside = brackets & !within;
-        while outside != 0 {
-            let at = outside.trailing_zeros() as usize;
-            outside &= outside - 1;
-            if self.is_even_after(MARKS[usize::from(block[at])]) {
-                return Some(at + 1);
+        self.text = if within >> (BLOCK - 1) == 0 { Text::Outside } else { Text::Within };
+        let (opens, closes) = (marks.opens & !within, marks.closes & !within);
+        let closes_first = closes & lowest(opens).wrapping_sub(1);
+        let count = |bits: u64| u64::from(bits.count_ones());
+        let (opened, closed) = (count(opens), count(closes));
+        // Most blocks neither end the value nor go deeper than any before.
+        if closed < self.depth && self.depth + opened <= self.deepest + count(closes_first) {
+            self.depth = self.depth + opened - closed;
+            return None;
+        }
+        let mut brackets = opens | closes;
+        while brackets != 0 {
+            let bracket = lowest(brackets);
+            brackets ^= bracket;
+            if self.is_even_after(if opens & bracket == 0 { Mark::Close } else { Mark::Open }) {
+                return Some(bracket.trailing_zeros() as usize + 1);
             }
         }
-        self.text = if within >> (BLOCK - 1) == 0 { Text::Outside } else { Text::Within };
         None
     }
 
@@ -163,19 +186,9 @@ impl Enclosed {
     }
 }
 
-fn has_backslash(block: &[u8; BLOCK]) -> bool {
-    // Not `contains`, which stops at the first and so cannot look at many at once.
-    block.iter().fold(false, |found, &byte| found | (byte == b'\\'))
-}
-
-/// The bits of a word, the first flag in the lowest.
-fn bits(flags: [bool; BLOCK]) -> u64 {
-    /// Multiplied by this, eight bytes that are 0 or 1 gather in the highest byte, the first in its lowest bit.
-    const GATHER: u64 = 0x0102_0408_1020_4080;
-    let bytes = flags.map(u8::from);
-    let (words, _) = bytes.as_chunks::<8>();
-    let gathered = words.iter().map(|&word| u64::from_le_bytes(word).wrapping_mul(GATHER) >> 56);
-    gathered.zip((0..).step_by(8)).fold(0, |bits, (byte, place)| bits | byte << place)
+/// The lowest bit that is set, alone.
+fn lowest(bits: u64) -> u64 {
+    bits & bits.wrapping_neg()
 }
 
 /// Each bit set when an odd number of bits are set from the lowest to it.

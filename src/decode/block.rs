@@ -1,0 +1,108 @@
+//! Blocks of a text: what matters of 64 bytes, found for all of them together, one bit of a word for each.
+
+/// The bytes of a block.
+pub(super) const BLOCK: usize = 64;
+
+/// Where in a block brackets and quotes are, whether or not they mean anything there; the first byte has the lowest bit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Marks {
+    pub(super) quotes: u64,
+    /// `[` and `{`.
+    pub(super) opens: u64,
+    /// `]` and `}`.
+    pub(super) closes: u64,
+    pub(super) has_backslash: bool,
+}
+
+/// The bit in which `[` and `{`, `]` and `}` differ, and nothing else that is this or that without it.
+const CURLY: u8 = 0x20;
+
+impl Marks {
+    /// Those of a block, on any processor.
+    #[inline]
+    pub(super) fn of(block: &[u8; BLOCK]) -> Self {
+        Self {
+            quotes: bits(block.map(|byte| byte == b'"')),
+            opens: bits(block.map(|byte| byte | CURLY == b'{')),
+            closes: bits(block.map(|byte| byte | CURLY == b'}')),
+            // Not `contains`, which stops at the first and so cannot look at many at once.
+            has_backslash: block.iter().fold(false, |found, &byte| found | (byte == b'\\')),
+        }
+    }
+
+    /// The same on a processor that compares 32 bytes at once.
+    #[cfg(target_arch = "x86_64")]
+    #[target_feature(enable = "avx2")]
+    #[inline]
+    pub(super) fn by_avx2(block: &[u8; BLOCK]) -> Self {
+        use std::arch::x86_64::{_mm256_cmpeq_epi8, _mm256_movemask_epi8, _mm256_or_si256, _mm256_set1_epi8};
+
+        let (halves, _) = block.as_chunks::<32>();
+        let [low, high] = [loaded(&halves[0]), loaded(&halves[1])];
+        let [low_curly, high_curly] = [low, high].map(|half| _mm256_or_si256(half, _mm256_set1_epi8(CURLY as i8)));
+        let places = |low, high, byte: u8| {
+            let bits = |half| _mm256_movemask_epi8(_mm256_cmpeq_epi8(half, _mm256_set1_epi8(byte as i8))) as u32;
+            u64::from(bits(low)) | u64::from(bits(high)) << 32
+        };
+        Self {
+            quotes: places(low, high, b'"'),
+            opens: places(low_curly, high_curly, b'{'),
+            closes: places(low_curly, high_curly, b'}'),
+            has_backslash: places(low, high, b'\\') != 0,
+        }
+    }
+}
+
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx2")]
+#[inline]
+fn loaded(bytes: &[u8; 32]) -> std::arch::x86_64::__m256i {
+    let (words, _) = bytes.as_chunks::<8>();
+    let word = |place: usize| i64::from_le_bytes(words[place]);
+    std::arch::x86_64::_mm256_set_epi64x(word(3), word(2), word(1), word(0))
+}
+
+/// The bits of a word, the first flag in the lowest.
+#[inline]
+fn bits(flags: [bool; BLOCK]) -> u64 {
+    /// Multiplied by this, eight bytes that are 0 or 1 gather in the highest byte, the first in its lowest bit.
+    const GATHER: u64 = 0x0102_0408_1020_4080;
+    let bytes = flags.map(u8::from);
+    let (words, _) = bytes.as_chunks::<8>();
+    let gathered = words.iter().map(|&word| u64::from_le_bytes(word).wrapping_mul(GATHER) >> 56);
+    gathered.zip((0..).step_by(8)).fold(0, |bits, (byte, place)| bits | byte << place)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{BLOCK, Marks};
+
+    #[test]
+    fn every_byte_is_marked_for_what_it_is() {
+        let mut state = 1_u64;
+        for round in 0..2_000 {
+            let block: [u8; BLOCK] = std::array::from_fn(|at| {
+                state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+                // Each byte at each place, and then those that matter.
+                let any = (at + round) as u8;
+                if round < 256 { any } else { br#""[]{}_y\"#[(state >> 61) as usize] }
+            });
+            let bits =
+                |bytes: &[u8]| (0..BLOCK).fold(0, |bits, at| bits | (u64::from(bytes.contains(&block[at])) << at));
+            let expected = Marks {
+                quotes: bits(b"\""),
+                opens: bits(b"[{"),
+                closes: bits(b"]}"),
+                has_backslash: block.contains(&b'\\'),
+            };
+            assert_eq!(Marks::of(&block), expected);
+            #[cfg(target_arch = "x86_64")]
+            if is_x86_feature_detected!("avx2") {
+                #[expect(unsafe_code, reason = "it is called where the processor is known")]
+                // SAFETY: the processor has just said that it can.
+                let found = unsafe { Marks::by_avx2(&block) };
+                assert_eq!(found, expected);
+            }
+        }
+    }
+}
