@@ -7,6 +7,9 @@ use std::hash::{BuildHasher, RandomState};
 
 use chrono::{DateTime, SubsecRound, Utc};
 
+/// The microseconds of a day.
+pub(crate) const MICROS_PER_DAY: i64 = 86_400_000_000;
+
 /// Where the time comes from.
 #[derive(Clone, Copy, Debug, Default)]
 pub enum Clock {

@@ -8,7 +8,7 @@ use arrow::datatypes::{
     ArrowPrimitiveType, DataType, Float64Type, Int8Type, Int16Type, Int32Type, TimestampMicrosecondType,
 };
 
-use super::quarter::MICROS_PER_DAY;
+use crate::time::MICROS_PER_DAY;
 
 /// The first 16 bytes of a BLAKE3.
 pub(super) type Digest = [u8; 16];

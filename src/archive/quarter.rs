@@ -6,7 +6,7 @@ use arrow::array::{Array, AsArray, RecordBatch};
 use arrow::datatypes::TimestampMicrosecondType;
 use chrono::{DateTime, Datelike, NaiveDate};
 
-pub(super) const MICROS_PER_DAY: i64 = 86_400_000_000;
+use crate::time::MICROS_PER_DAY;
 
 /// Three months, counted from the first of the year 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]

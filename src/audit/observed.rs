@@ -11,8 +11,6 @@ use crate::archive::{Histories, History};
 use crate::interface::Signal;
 use crate::tables::Change;
 
-pub(super) const MICROS_PER_DAY: i64 = 86_400_000_000;
-
 /// What is said of a cell: the signal of a signal, and its confidence or the score of an article.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Value {

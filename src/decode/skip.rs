@@ -84,7 +84,10 @@ impl Enclosed {
     fn advance(&mut self, bytes: &[u8]) -> Option<usize> {
         #[cfg(target_arch = "x86_64")]
         if is_x86_feature_detected!("avx2") && is_x86_feature_detected!("bmi1") && is_x86_feature_detected!("popcnt") {
-            #[expect(unsafe_code, reason = "every byte of every answer comes by here, and it takes a third of the time")]
+            #[expect(
+                unsafe_code,
+                reason = "every byte of every answer comes by here, and it takes a third of the time"
+            )]
             // SAFETY: the processor has all that the function is compiled for.
             return unsafe { self.advance_by_avx2(bytes) };
         }

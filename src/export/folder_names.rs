@@ -56,9 +56,7 @@ fn text(values: &ArrayRef, row: usize) -> Result<String, ArrowError> {
     match values.data_type() {
         DataType::Timestamp(TimeUnit::Microsecond, zone) if values.is_valid(row) => {
             let micros = values.as_primitive::<TimestampMicrosecondType>().value(row);
-            let mut out = Vec::new();
-            moments::push(&mut out, micros);
-            let mut out = String::from_utf8(out).expect("a moment is written in ASCII");
+            let mut out = moments::text(micros);
             match zone {
                 Some(_) => out.push('Z'),
                 None if moments::is_midnight(micros) => out.truncate(out.len() - "T00:00:00".len()),

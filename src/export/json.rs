@@ -63,12 +63,7 @@ fn values(column: &ArrayRef) -> Result<Vec<Value>, ArrowError> {
             column.as_primitive::<Float64Type>().iter().map(|value| value.map_or(Value::Null, number)).collect()
         }
         DataType::Timestamp(TimeUnit::Microsecond, zone) => {
-            let moment = |micros: i64| {
-                let mut text = Vec::new();
-                moments::push(&mut text, micros);
-                text.extend_from_slice(if zone.is_some() { b"Z" } else { b"" });
-                String::from_utf8_lossy(&text).into_owned()
-            };
+            let moment = |micros: i64| moments::text(micros) + if zone.is_some() { "Z" } else { "" };
             let column = column.as_primitive::<TimestampMicrosecondType>();
             column.iter().map(|micros| micros.map(moment).into()).collect()
         }

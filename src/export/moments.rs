@@ -2,45 +2,93 @@
 
 use std::io::Write;
 
-use chrono::{DateTime, Datelike, NaiveDateTime, Timelike};
+use chrono::DateTime;
 
-/// Appends the text of a naive timestamp, or of one in UTC without its `Z`.
-pub(super) fn push(out: &mut Vec<u8>, micros: i64) {
-    let Some(moment) = naive(micros) else {
-        // No calendar has it: a number is better than nothing.
-        write!(out, "{micros}").expect("a buffer takes all that is written to it");
-        return;
-    };
-    if !(0..=9999).contains(&moment.year()) {
-        write!(out, "{moment:?}").expect("a buffer takes all that is written to it");
-        return;
+use crate::time::MICROS_PER_DAY;
+
+/// The most bytes that a moment takes.
+pub(super) const MOMENT: usize = 32;
+
+/// The days from 0000-01-01 to 9999-12-31, counted from 1970.
+const DAYS: std::ops::RangeInclusive<i64> = -719_528..=2_932_896;
+
+/// The text of a naive timestamp, or of one in UTC without its `Z`.
+pub(super) fn text(micros: i64) -> String {
+    let mut text = [0; MOMENT];
+    let length = write(&mut text, micros);
+    String::from_utf8_lossy(&text[..length]).into_owned()
+}
+
+/// Writes a naive timestamp, or one in UTC without its `Z`, and says how long its text is.
+pub(super) fn write(out: &mut [u8; MOMENT], micros: i64) -> usize {
+    let (days, since_midnight) = (micros.div_euclid(MICROS_PER_DAY), micros.rem_euclid(MICROS_PER_DAY));
+    if !DAYS.contains(&days) {
+        return write_far(out, micros);
     }
-    let mut text = *b"0000-00-00T00:00:00";
-    let year = moment.year() as u32;
-    let date = [(0, year / 100), (2, year % 100), (5, moment.month()), (8, moment.day())];
-    for (place, number) in date.into_iter().chain([(11, moment.hour()), (14, moment.minute()), (17, moment.second())]) {
+    let (year, month, day) = date(days as i32);
+    let (seconds, rest) = ((since_midnight / 1_000_000) as u32, since_midnight % 1_000_000);
+    let text = out.first_chunk_mut().expect("there is room for more");
+    *text = *b"0000-00-00T00:00:00";
+    let clock = [(11, seconds / 3600), (14, seconds / 60 % 60), (17, seconds % 60)];
+    for (place, number) in [(0, year / 100), (2, year % 100), (5, month), (8, day)].into_iter().chain(clock) {
         text[place] = b'0' + (number / 10) as u8;
         text[place + 1] = b'0' + (number % 10) as u8;
     }
-    out.extend_from_slice(&text);
-    let rest = micros.rem_euclid(1_000_000);
-    if rest != 0 {
-        write!(out, ".{rest:06}").expect("a buffer takes all that is written to it");
+    let length = text.len();
+    if rest == 0 { length } else { length + written(&mut out[length..], format_args!(".{rest:06}")) }
+}
+
+/// Writes a moment that no year of four digits has.
+fn write_far(out: &mut [u8; MOMENT], micros: i64) -> usize {
+    match DateTime::from_timestamp_micros(micros) {
+        Some(moment) => written(out, format_args!("{:?}", moment.naive_utc())),
+        // No calendar has it: a number is better than nothing.
+        None => written(out, format_args!("{micros}")),
     }
+}
+
+fn written(out: &mut [u8], text: std::fmt::Arguments<'_>) -> usize {
+    let room = out.len();
+    let mut rest = out;
+    rest.write_fmt(text).expect("no moment takes more");
+    room - rest.len()
+}
+
+/// The year, the month and the day of a day, counted from 1970, of a year from 0 to 9999.
+fn date(days: i32) -> (u32, u32, u32) {
+    /// Those of four hundred years.
+    const DAYS_OF_ERA: u32 = 146_097;
+    // Years that begin in March end with the day that not all of them have. One era more, so that none is negative.
+    let day = (days + 719_468 + DAYS_OF_ERA as i32) as u32;
+    let (era, day) = (day / DAYS_OF_ERA, day % DAYS_OF_ERA);
+    let year = (day - day / 1_460 + day / 36_524 - day / 146_096) / 365;
+    let day = day - (365 * year + year / 4 - year / 100);
+    let month = (5 * day + 2) / 153;
+    let day = day - (153 * month + 2) / 5 + 1;
+    let is_next = month >= 10;
+    (era * 400 + year + u32::from(is_next) - 400, if is_next { month - 9 } else { month + 3 }, day)
 }
 
 /// Whether a naive timestamp is the beginning of a day.
 pub(super) fn is_midnight(micros: i64) -> bool {
-    micros.rem_euclid(86_400_000_000) == 0
-}
-
-fn naive(micros: i64) -> Option<NaiveDateTime> {
-    DateTime::from_timestamp_micros(micros).map(|moment| moment.naive_utc())
+    micros.rem_euclid(MICROS_PER_DAY) == 0
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{is_midnight, push};
+    use chrono::{Datelike, NaiveDate};
+
+    use super::{DAYS, date, is_midnight, text};
+
+    #[test]
+    fn the_date_of_a_day_is_that_of_the_calendar() {
+        let of = |year, month, day| NaiveDate::from_ymd_opt(year, month, day).unwrap().to_epoch_days();
+        assert_eq!(i64::from(of(0, 1, 1))..=i64::from(of(9999, 12, 31)), DAYS);
+        for days in DAYS.map(|days| days as i32).filter(|days| days % 7 == 0 || (-366..36_525).contains(days)) {
+            let known = NaiveDate::from_epoch_days(days).unwrap();
+            assert_eq!(date(days), (known.year() as u32, known.month(), known.day()));
+        }
+    }
 
     #[test]
     fn a_moment_is_written_to_the_microsecond() {
@@ -49,13 +97,14 @@ mod tests {
             (1_795_210_200_000_001, "2026-11-20T21:30:00.000001"),
             (0, "1970-01-01T00:00:00"),
             (-1, "1969-12-31T23:59:59.999999"),
+            (-62_167_219_200_000_000, "0000-01-01T00:00:00"),
+            (-62_167_219_200_000_001, "-0001-12-31T23:59:59.999999"),
+            (253_402_300_799_999_999, "9999-12-31T23:59:59.999999"),
             (253_402_300_800_000_000, "+10000-01-01T00:00:00"),
             (i64::MAX, "9223372036854775807"),
         ];
         for (micros, expected) in cases {
-            let mut text = Vec::new();
-            push(&mut text, micros);
-            assert_eq!(String::from_utf8(text).unwrap(), expected);
+            assert_eq!(text(micros), expected);
         }
         assert!(is_midnight(1_795_132_800_000_000) && is_midnight(-86_400_000_000) && !is_midnight(-1));
     }

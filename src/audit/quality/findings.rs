@@ -6,9 +6,9 @@ use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 
 use super::calendar::Stretch;
 use crate::audit::gathered::{Cell, Gathered};
-use crate::audit::observed::MICROS_PER_DAY;
 use crate::interface::{Period, Regime};
 use crate::tables::{SeriesKey, date};
+use crate::time::MICROS_PER_DAY;
 
 /// The columns of the findings: what it is, whose, from when to when, how often, which value, and what else.
 pub fn schema() -> SchemaRef {

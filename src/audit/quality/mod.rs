@@ -26,12 +26,13 @@ pub use news::{Window, windows};
 pub use notes::Unread;
 
 use super::gathered::Gathered;
-use super::observed::{MICROS_PER_DAY, Observed};
+use super::observed::Observed;
 use super::subject::Subject;
 use crate::archive::History;
 use crate::error::Result;
 use crate::interface::Ticker;
 use crate::tables::{Drift, Table};
+use crate::time::MICROS_PER_DAY;
 use calendar::Calendars;
 use findings::{Finding, Kind};
 

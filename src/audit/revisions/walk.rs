@@ -8,7 +8,8 @@ use arrow::array::Array;
 use super::Kind;
 use super::tally::{Age, Month, Tally};
 use crate::archive::History;
-use crate::audit::observed::{MICROS_PER_DAY, Observed};
+use crate::audit::observed::Observed;
+use crate::time::MICROS_PER_DAY;
 
 /// The instants between which changes count, in microseconds: after the first, up to and with the last.
 #[derive(Clone, Copy, Debug)]

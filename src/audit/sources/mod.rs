@@ -23,13 +23,14 @@ pub use super::observed::Value;
 pub use rows::schema;
 
 use super::gathered::Gathered;
-use super::observed::{MICROS_PER_DAY, Observed};
+use super::observed::Observed;
 use super::subject::Subject;
 use crate::archive::History;
 use crate::error::Result;
 use crate::interface::{Endpoint, Period, Regime, Ticker};
 use crate::plan::Reference;
 use crate::tables::{SeriesKey, Table};
+use crate::time::MICROS_PER_DAY;
 
 /// How many disagreements an answer keeps.
 const KEPT: usize = 10;

@@ -1,15 +1,13 @@
 //! The cells of a column as text.
 
-use std::io::Write;
-
 use arrow::array::{Array, ArrayRef, AsArray, Float64Array, Int32Array, StringArray, TimestampMicrosecondArray};
 use arrow::compute::cast;
 use arrow::datatypes::{DataType, Float64Type, Int32Type, TimeUnit, TimestampMicrosecondType};
 use arrow::error::ArrowError;
-use arrow::util::display::{ArrayFormatter, FormatOptions};
 
-use crate::export::snippet::Snippet;
-use crate::export::{moments, numbers};
+use super::numbers::{self, REAL, WHOLE};
+use super::tape::{Tape, ahead, put};
+use crate::export::moments::{self, MOMENT};
 use crate::plan::Guard;
 
 /// The most that columns of closed sets may be able to say together, to be one.
@@ -19,13 +17,11 @@ const MOST_CHOICES: usize = 1 << 10;
 pub(super) enum Cells<'a> {
     Texts(StringArray, Guard),
     /// Which of some texts each is, and the texts as they are written; the last of them stands for null.
-    Choices(Vec<usize>, Vec<Snippet>),
+    Choices(Vec<usize>, Vec<Tape>),
     /// With what follows each.
     Moments(&'a TimestampMicrosecondArray, &'static str),
     Reals(&'a Float64Array),
     Integers(&'a Int32Array),
-    /// Other numbers, and true or false: nothing of theirs needs quotes.
-    Plain(ArrayFormatter<'a>),
 }
 
 impl<'a> Cells<'a> {
@@ -35,17 +31,16 @@ impl<'a> Cells<'a> {
                 let choices = column.as_any_dictionary();
                 let texts = cast(choices.values(), &DataType::Utf8)?;
                 let written = |text: Option<&str>| {
-                    let mut out = Vec::new();
-                    push_text(&mut out, text.unwrap_or_default(), guard);
-                    Snippet::of(&out)
+                    let text = text.unwrap_or_default();
+                    Tape::of(room(text.len()), |out| write_text(out, 0, text, guard))
                 };
-                let mut texts: Vec<Snippet> = texts.as_string::<i32>().iter().map(written).collect();
+                let mut texts: Vec<Tape> = texts.as_string::<i32>().iter().map(written).collect();
                 let mut places = choices.normalized_keys();
                 if let Some(nulls) = column.nulls() {
                     let no_text = texts.len();
                     places.iter_mut().zip(nulls).filter(|(_, valid)| !valid).for_each(|(place, _)| *place = no_text);
                 }
-                texts.push(Snippet::default());
+                texts.push(Tape::default());
                 Ok(Self::Choices(places, texts))
             }
             DataType::Timestamp(TimeUnit::Microsecond, zone) => {
@@ -54,12 +49,14 @@ impl<'a> Cells<'a> {
             }
             DataType::Float64 => Ok(Self::Reals(column.as_primitive::<Float64Type>())),
             DataType::Int32 => Ok(Self::Integers(column.as_primitive::<Int32Type>())),
-            data_type if data_type.is_numeric() || *data_type == DataType::Boolean => {
-                const OPTIONS: FormatOptions<'static> = FormatOptions::new().with_display_error(true);
-                ArrayFormatter::try_new(column, &OPTIONS).map(Self::Plain)
-            }
-            _ => Ok(Self::Texts(cast(column, &DataType::Utf8)?.as_string::<i32>().clone(), guard)),
+            // Numbers are no formulas, whatever sign they begin with.
+            data_type if data_type.is_numeric() => Self::texts(column, Guard::None),
+            _ => Self::texts(column, guard),
         }
+    }
+
+    fn texts(column: &ArrayRef, guard: Guard) -> Result<Self, ArrowError> {
+        Ok(Self::Texts(cast(column, &DataType::Utf8)?.as_string::<i32>().clone(), guard))
     }
 
     /// Whether these cells and those of the next column are choices that can say little together.
@@ -78,47 +75,68 @@ impl<'a> Cells<'a> {
             is_said[*place] = true;
         }
         // Most of what they could say together they do not.
-        let text = |place: usize| match is_said[place] {
-            true => {
-                Snippet::of(&[texts[place / count].as_bytes(), b",", next_texts[place % count].as_bytes()].concat())
+        let text = |place: usize| {
+            if !is_said[place] {
+                return Tape::default();
             }
-            false => Snippet::default(),
+            let (one, next) = (&texts[place / count], &next_texts[place % count]);
+            Tape::of(one.room() + 1 + next.room(), |out| {
+                let end = one.copy(out, 0);
+                let end = put(out, end, b",");
+                next.copy(out, end)
+            })
         };
         *texts = (0..is_said.len()).map(text).collect();
     }
 
-    /// Appends a cell.
-    #[inline]
-    pub(super) fn push(&self, out: &mut Vec<u8>, row: usize) -> Result<(), ArrowError> {
+    /// The most bytes that one of them takes.
+    pub(super) fn most(&self) -> usize {
         match self {
-            Self::Texts(texts, guard) if texts.is_valid(row) => push_text(out, texts.value(row), *guard),
-            Self::Choices(places, texts) => texts[places[row]].push(out),
-            Self::Moments(moments, after) if moments.is_valid(row) => {
-                moments::push(out, moments.value(row));
-                out.extend_from_slice(after.as_bytes());
-            }
-            Self::Reals(reals) if reals.is_valid(row) => numbers::push_real(out, reals.value(row)),
-            Self::Integers(integers) if integers.is_valid(row) => numbers::push_whole(out, integers.value(row)),
-            Self::Plain(cells) => write!(out, "{}", cells.value(row))?,
-            Self::Texts(..) | Self::Moments(..) | Self::Reals(_) | Self::Integers(_) => {}
+            Self::Texts(texts, _) => room(texts.offsets().lengths().max().unwrap_or_default()),
+            Self::Choices(_, texts) => texts.iter().map(Tape::room).max().unwrap_or_default(),
+            Self::Moments(_, after) => MOMENT + after.len(),
+            Self::Reals(_) => REAL,
+            Self::Integers(_) => WHOLE,
         }
-        Ok(())
+    }
+
+    /// Writes a cell behind what ends there, and says where it ends.
+    #[inline(always)]
+    pub(super) fn write(&self, out: &mut [u8], end: usize, row: usize) -> usize {
+        match self {
+            Self::Texts(texts, guard) if texts.is_valid(row) => write_text(out, end, texts.value(row), *guard),
+            Self::Choices(places, texts) => texts[places[row]].copy(out, end),
+            Self::Moments(moments, after) if moments.is_valid(row) => {
+                let end = end + moments::write(ahead(out, end), moments.value(row));
+                put(out, end, after.as_bytes())
+            }
+            Self::Reals(reals) if reals.is_valid(row) => end + numbers::write_real(ahead(out, end), reals.value(row)),
+            Self::Integers(integers) if integers.is_valid(row) => {
+                end + numbers::write_whole(ahead(out, end), integers.value(row))
+            }
+            Self::Texts(..) | Self::Moments(..) | Self::Reals(_) | Self::Integers(_) => end,
+        }
     }
 }
 
-pub(super) fn push_text(out: &mut Vec<u8>, text: &str, guard: Guard) {
+/// The most bytes that a text of some length takes: each may be a quote, and is doubled then.
+pub(super) fn room(length: usize) -> usize {
+    2 * length + 3
+}
+
+/// Writes a text, in quotes where it needs them.
+pub(super) fn write_text(out: &mut [u8], end: usize, text: &str, guard: Guard) -> usize {
     let is_formula = guard == Guard::Formulas && text.starts_with(['=', '+', '-', '@', '\t', '\r']);
-    let guarded = if is_formula { "'" } else { "" };
+    let guarded: &[u8] = if is_formula { b"'" } else { b"" };
     if !text.is_empty() && !text.contains([',', '"', '\r', '\n']) {
-        out.extend_from_slice(guarded.as_bytes());
-        out.extend_from_slice(text.as_bytes());
-        return;
+        let end = put(out, end, guarded);
+        return put(out, end, text.as_bytes());
     }
-    out.push(b'"');
-    out.extend_from_slice(guarded.as_bytes());
+    let end = put(out, end, b"\"");
+    let mut end = put(out, end, guarded);
     for (place, part) in text.split('"').enumerate() {
-        out.extend_from_slice(if place == 0 { b"" } else { b"\"\"" });
-        out.extend_from_slice(part.as_bytes());
+        end = put(out, end, if place == 0 { b"" } else { b"\"\"" });
+        end = put(out, end, part.as_bytes());
     }
-    out.push(b'"');
+    put(out, end, b"\"")
 }

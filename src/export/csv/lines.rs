@@ -7,19 +7,16 @@
 use arrow::error::ArrowError;
 
 use super::cells::Cells;
-use crate::export::snippet::Snippet;
+use super::tape::Tape;
 use crate::plan::Guard;
 use crate::tables::Rows;
 use crate::turns::Turns;
-
-/// What a line is thought to take.
-const LINE_BYTES: usize = 128;
 
 /// How many copies of a kept text take as long as writing a cell, about.
 const COPIES: usize = 8;
 
 /// Appends the lines of some rows.
-pub(super) fn push(out: &mut Vec<u8>, rows: &Rows, guard: Guard) -> Result<(), ArrowError> {
+pub(super) fn push(out: &mut Tape, rows: &Rows, guard: Guard) -> Result<(), ArrowError> {
     let mut columns: Vec<(Cells<'_>, Turns)> = Vec::new();
     for place in 0..rows.num_columns() {
         let (column, turns) = rows.turning(place);
@@ -34,7 +31,7 @@ pub(super) fn push(out: &mut Vec<u8>, rows: &Rows, guard: Guard) -> Result<(), A
     }
     let mut spans: Vec<Span<'_>> = Vec::new();
     for (cells, turns) in columns {
-        let span = Span { cells: vec![cells], turns, text: Snippet::default() };
+        let span = Span { cells: vec![cells], turns };
         match spans.last_mut() {
             Some(last) if let Some(turns) = last.turns_with(&span) => {
                 last.turns = turns;
@@ -43,22 +40,15 @@ pub(super) fn push(out: &mut Vec<u8>, rows: &Rows, guard: Guard) -> Result<(), A
             _ => spans.push(span),
         }
     }
-    out.reserve(rows.num_rows() * LINE_BYTES);
-    let mut spans: Vec<_> = spans.into_iter().map(|span| (span.is_kept(), span)).collect();
+    let mut spans: Vec<Writing<'_>> = spans.into_iter().map(Writing::of).collect();
+    let most = spans.iter().map(|span| span.most).sum();
     for row in 0..rows.num_rows() {
-        for (is_kept, span) in &mut spans {
-            if !*is_kept {
-                push_cells(out, &span.cells, row)?;
-                continue;
-            }
-            if span.turns.is_at(row) {
-                let Span { cells, text, .. } = span;
-                text.rewrite(|out| push_cells(out, cells, row))?;
-            }
-            span.text.push(out);
-        }
-        // Each cell has something after it, the last one the line's end.
-        *out.last_mut().expect("a dataset has columns") = b'\n';
+        out.append(most, |out| {
+            let end = spans.iter_mut().fold(0, |end, span| span.write(out, end, row));
+            // Each cell has something after it, the last one the line's end.
+            out[end - 1] = b'\n';
+            end
+        });
     }
     Ok(())
 }
@@ -68,8 +58,6 @@ struct Span<'a> {
     cells: Vec<Cells<'a>>,
     /// Where any of them turns.
     turns: Turns,
-    /// The cells of the row that turned last.
-    text: Snippet,
 }
 
 impl Span<'_> {
@@ -91,11 +79,53 @@ impl Span<'_> {
     }
 }
 
-/// Appends the cells of a row, each with a comma after it.
-fn push_cells(out: &mut Vec<u8>, cells: &[Cells<'_>], row: usize) -> Result<(), ArrowError> {
-    for cells in cells {
-        cells.push(out, row)?;
-        out.push(b',');
+/// Columns that are being written.
+struct Writing<'a> {
+    cells: Vec<Cells<'a>>,
+    /// The most bytes that a row of them takes.
+    most: usize,
+    kept: Option<Kept>,
+}
+
+/// What need not be written again at each row.
+struct Kept {
+    turns: Turns,
+    /// The cells of the row that turned last.
+    text: Tape,
+}
+
+impl<'a> Writing<'a> {
+    fn of(span: Span<'a>) -> Self {
+        let most = span.cells.iter().map(|cells| cells.most() + 1).sum();
+        let kept = span.is_kept().then(|| Kept { turns: span.turns, text: Tape::default() });
+        Self { cells: span.cells, most, kept }
     }
-    Ok(())
+
+    /// Writes the cells of a row behind what ends there, and says where they end.
+    #[inline(always)]
+    fn write(&mut self, out: &mut [u8], end: usize, row: usize) -> usize {
+        let Self { cells, most, kept } = self;
+        let Some(Kept { turns, text }) = kept else { return write_cells(out, end, cells, row) };
+        if turns.is_at(row) {
+            rewrite(text, *most, cells, row);
+        }
+        text.copy(out, end)
+    }
+}
+
+// It is rare, and makes what goes on without it slower where it stands among it.
+#[inline(never)]
+fn rewrite(text: &mut Tape, most: usize, cells: &[Cells<'_>], row: usize) {
+    text.clear();
+    text.append(most, |out| write_cells(out, 0, cells, row));
+}
+
+/// Writes the cells of a row, each with a comma after it.
+#[inline(always)]
+fn write_cells(out: &mut [u8], end: usize, cells: &[Cells<'_>], row: usize) -> usize {
+    cells.iter().fold(end, |end, cells| {
+        let end = cells.write(out, end, row);
+        out[end] = b',';
+        end + 1
+    })
 }

@@ -6,12 +6,16 @@
 
 mod cells;
 mod lines;
+mod numbers;
+mod tape;
 
 use std::io::{self, Write};
 
 use arrow::datatypes::Schema;
 use arrow::error::ArrowError;
 use rayon::prelude::*;
+
+use tape::Tape;
 
 use crate::plan::Guard;
 use crate::tables::Rows;
@@ -28,29 +32,32 @@ pub(super) struct Writer<W: Write> {
     out: W,
     guard: Guard,
     /// Room for the lines that are being written and for those that are handed on meanwhile.
-    room: [Vec<Vec<u8>>; 2],
+    room: [Vec<Tape>; 2],
 }
 
 impl<W: Write + Send> Writer<W> {
     pub(super) fn create(mut out: W, schema: &Schema, guard: Guard) -> io::Result<Self> {
-        let mut header = Vec::new();
-        for (place, field) in schema.fields().iter().enumerate() {
-            header.extend_from_slice(if place == 0 { b"" } else { b"," });
-            cells::push_text(&mut header, field.name(), guard);
-        }
-        header.push(b'\n');
-        out.write_all(&header)?;
-        Ok(Self { out, guard, room: Default::default() })
+        let names = || schema.fields().iter().map(|field| field.name());
+        let most = names().map(|name| cells::room(name.len()) + 1).sum();
+        let header = Tape::of(most, |out| {
+            let end = names().fold(0, |end, name| {
+                let end = cells::write_text(out, end, name, guard);
+                tape::put(out, end, b",")
+            });
+            out[end - 1] = b'\n';
+            end
+        });
+        out.write_all(header.as_bytes())?;
+        Ok(Self { out, guard, room: [(); 2].map(|()| vec![Tape::default(); STRETCHES]) })
     }
 
     pub(super) fn write(&mut self, pieces: &[Rows]) -> Result<(), ArrowError> {
         let Self { out, guard, room: [ready, next] } = self;
         let stretches: Vec<Rows> = pieces.iter().flat_map(stretches).collect();
         for stretches in stretches.chunks(STRETCHES) {
-            next.resize_with(stretches.len(), Vec::new);
-            let write = |(lines, rows): (&mut Vec<u8>, &Rows)| {
+            next.iter_mut().for_each(Tape::clear);
+            let write = |(lines, rows): (&mut Tape, &Rows)| {
                 let _work = work!("write lines");
-                lines.clear();
                 lines::push(lines, rows, *guard)
             };
             let write = || next.par_iter_mut().zip(stretches).try_for_each(write);
@@ -60,7 +67,7 @@ impl<W: Write + Send> Writer<W> {
             std::mem::swap(ready, next);
         }
         hand_on(out, ready)?;
-        ready.iter_mut().for_each(Vec::clear);
+        ready.iter_mut().for_each(Tape::clear);
         Ok(())
     }
 
@@ -79,7 +86,10 @@ fn stretches(rows: &Rows) -> impl Iterator<Item = Rows> {
 }
 
 /// Hands on lines; their checksum takes as long as they did.
-fn hand_on(out: &mut impl Write, stretches: &[Vec<u8>]) -> io::Result<()> {
+fn hand_on(out: &mut impl Write, stretches: &[Tape]) -> io::Result<()> {
     let _work = work!("hand lines on");
-    stretches.iter().filter(|stretch| !stretch.is_empty()).try_for_each(|stretch| out.write_all(stretch))
+    stretches
+        .iter()
+        .filter(|stretch| !stretch.as_bytes().is_empty())
+        .try_for_each(|stretch| out.write_all(stretch.as_bytes()))
 }

@@ -2,7 +2,7 @@
 
 use chrono::{Datelike, Days, NaiveDate};
 
-const MICROS_PER_DAY: i64 = 86_400_000_000;
+use crate::time::MICROS_PER_DAY;
 
 /// The days that have a place in a plot: those of 1900 to 2099, counted from 1970. A date beyond is more likely a slip of
 /// the vendor than a date, and memory must not follow it.

@@ -7,56 +7,83 @@ const MOST: f64 = 1e7;
 
 const HUNDRED_MILLION: u32 = 100_000_000;
 
-/// Appends the text of a number.
-pub(super) fn push_real(out: &mut Vec<u8>, number: f64) {
+/// The most bytes that a real number takes.
+pub(super) const REAL: usize = 32;
+
+/// The most bytes that a whole number takes.
+pub(super) const WHOLE: usize = 16;
+
+/// Writes a number, and says how long its text is.
+#[inline]
+pub(super) fn write_real(out: &mut [u8; REAL], number: f64) -> usize {
     let size = number.abs();
     if (1e-4..MOST).contains(&size) {
         // Rounded: halves and less are far from the last bit.
         let units = (size * 1e8 + 0.5) as i64;
         // A decimal that reads back equal; without the zeros at its end there is none that is shorter.
         if units as f64 / 1e8 == size {
-            if number.is_sign_negative() {
-                out.push(b'-');
-            }
-            return push_decimal(out, units as u64);
+            return write_decimal(out, number.is_sign_negative(), units as u64);
         }
     }
-    // The shortest digits, in the form that most programs write: with an exponent below 0.00001 and from 1e16 on.
-    let written = if (1e-5..1e-4).contains(&size) { write!(out, "{number}") } else { write!(out, "{number:?}") };
-    written.expect("a buffer takes all that is written to it");
+    write_shortest(out, number)
 }
 
-/// Appends the text of a whole number.
-pub(super) fn push_whole(out: &mut Vec<u8>, number: i32) {
+/// Writes the shortest digits, in the form that most programs write: with an exponent below 0.00001 and from 1e16 on.
+fn write_shortest(out: &mut [u8; REAL], number: f64) -> usize {
+    let mut rest = &mut out[..];
+    let is_short = (1e-5..1e-4).contains(&number.abs());
+    let written = if is_short { write!(rest, "{number}") } else { write!(rest, "{number:?}") };
+    written.expect("no number has more than 17 digits, a sign, a point and an exponent");
+    REAL - rest.len()
+}
+
+/// Writes a whole number, and says how long its text is.
+#[inline]
+pub(super) fn write_whole(out: &mut [u8; WHOLE], number: i32) -> usize {
     if (0..10).contains(&number) {
-        return out.push(b'0' + number as u8);
+        out[0] = b'0' + number as u8;
+        return 1;
     }
-    if number < 0 {
-        out.push(b'-');
-    }
-    let (high, low) = (number.unsigned_abs() / HUNDRED_MILLION, number.unsigned_abs() % HUNDRED_MILLION);
-    if high > 0 {
-        push_whole(out, high as i32);
-        return out.extend_from_slice(&texts(digits(low)));
-    }
-    let digits = digits(low);
-    out.extend_from_slice(&texts(digits)[digits.trailing_zeros() as usize / 8..]);
+    write_digits(out, number)
 }
 
-/// Appends a number of hundred-millionths, with one decimal at least.
-fn push_decimal(out: &mut Vec<u8>, units: u64) {
+fn write_digits(out: &mut [u8; WHOLE], number: i32) -> usize {
+    out[0] = b'-';
+    let mut end = usize::from(number < 0);
+    let (high, low) = (number.unsigned_abs() / HUNDRED_MILLION, digits(number.unsigned_abs() % HUNDRED_MILLION));
+    let zeros = if high > 0 {
+        // Two digits at the most.
+        for digit in [high / 10, high % 10].into_iter().skip(usize::from(high < 10)) {
+            out[end] = b'0' + digit as u8;
+            end += 1;
+        }
+        0
+    } else {
+        (low.trailing_zeros() / 8).min(7) as usize
+    };
+    out[end..end + 8 - zeros].copy_from_slice(&texts(low)[zeros..]);
+    end + 8 - zeros
+}
+
+/// Writes a number of hundred-millionths, with one decimal at least.
+#[inline]
+fn write_decimal(out: &mut [u8; REAL], is_negative: bool, units: u64) -> usize {
     let (whole, part) = (units / u64::from(HUNDRED_MILLION), units % u64::from(HUNDRED_MILLION));
-    push_whole(out, whole as i32);
-    out.push(b'.');
+    out[0] = b'-';
+    let sign = usize::from(is_negative);
+    let whole_room = out[sign..].first_chunk_mut().expect("a real number takes more than a whole one");
+    let point = sign + write_whole(whole_room, whole as i32);
     let digits = digits(part as u32);
-    let zeros = (digits.leading_zeros() / 8).min(7) as usize;
+    out[point] = b'.';
     // All digits are quicker to copy than as many as there are.
-    out.extend_from_slice(&texts(digits));
-    out.truncate(out.len() - zeros);
+    out[point + 1..point + 9].copy_from_slice(&texts(digits));
+    let zeros = (digits.leading_zeros() / 8).min(7) as usize;
+    point + 9 - zeros
 }
 
 /// The eight digits of a number below a hundred million, the first in the lowest byte: halves are parted from wholes in
 /// all places of a word at once, each quotient by a product and a shift that are exact for so few digits.
+#[inline]
 fn digits(number: u32) -> u64 {
     let fours = u64::from(number / 10_000) | (u64::from(number % 10_000) << 32);
     let hundreds = ((fours * 10_486) >> 20) & 0x0000_007f_0000_007f;
@@ -65,18 +92,19 @@ fn digits(number: u32) -> u64 {
     tens | ((twos - tens * 10) << 8)
 }
 
+#[inline]
 fn texts(digits: u64) -> [u8; 8] {
     (digits | 0x3030_3030_3030_3030).to_le_bytes()
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{push_real, push_whole};
+    use super::{REAL, WHOLE, write_real, write_whole};
 
     fn text(number: f64) -> String {
-        let mut out = Vec::new();
-        push_real(&mut out, number);
-        String::from_utf8(out).unwrap()
+        let mut out = [b'?'; REAL];
+        let length = write_real(&mut out, number);
+        String::from_utf8(out[..length].to_vec()).unwrap()
     }
 
     #[test]
@@ -119,9 +147,9 @@ mod tests {
         let edges = (0..31).flat_map(|bit| [1 << bit, (1 << bit) - 1, -(1 << bit)]);
         let tens = (0..10).flat_map(|power| [10_i32.pow(power), 10_i32.pow(power) - 1, -10_i32.pow(power)]);
         for number in edges.chain(tens).chain([i32::MAX, i32::MIN, 1_200_000_003]).chain(-20_000..20_000) {
-            let mut out = Vec::new();
-            push_whole(&mut out, number);
-            assert_eq!(String::from_utf8(out).unwrap(), number.to_string());
+            let mut out = [b'?'; WHOLE];
+            let length = write_whole(&mut out, number);
+            assert_eq!(str::from_utf8(&out[..length]).unwrap(), number.to_string());
         }
     }
 }
