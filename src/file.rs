@@ -146,6 +146,30 @@ pub fn open(path: &Path) -> Result<File> {
     File::open(path).map_err(|source| Error::Read { path: path.to_owned(), source })
 }
 
+/// So many bytes of a file, from a place on. Many may read at once: nobody else's place moves.
+///
+/// # Errors
+///
+/// When it cannot be read, or ends before.
+pub fn read_at(file: &File, from: u64, length: usize) -> io::Result<Vec<u8>> {
+    let mut bytes = vec![0; length];
+    #[cfg(unix)]
+    std::os::unix::fs::FileExt::read_exact_at(file, &mut bytes, from)?;
+    #[cfg(windows)]
+    {
+        let mut at = 0;
+        while at < length {
+            match std::os::windows::fs::FileExt::seek_read(file, &mut bytes[at..], from + at as u64) {
+                Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
+                Ok(count) => at += count,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        }
+    }
+    Ok(bytes)
+}
+
 /// Makes what was written to a file durable.
 ///
 /// # Errors

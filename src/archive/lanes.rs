@@ -8,7 +8,7 @@
 
 use std::collections::HashMap;
 use std::fs::{File, OpenOptions};
-use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -204,14 +204,14 @@ impl Stretch {
 
 /// The files of lanes, each opened once, however many stretches of it are read.
 #[derive(Debug, Default)]
-pub(super) struct Files(HashMap<PathBuf, Arc<Mutex<File>>>);
+pub(super) struct Files(HashMap<PathBuf, Arc<File>>);
 
 impl Files {
-    fn open(&mut self, path: &Path) -> Result<Arc<Mutex<File>>> {
+    fn open(&mut self, path: &Path) -> Result<Arc<File>> {
         if let Some(file) = self.0.get(path) {
             return Ok(Arc::clone(file));
         }
-        let file = Arc::new(Mutex::new(file::open(path)?));
+        let file = Arc::new(file::open(path)?);
         self.0.insert(path.to_owned(), Arc::clone(&file));
         Ok(file)
     }
@@ -220,7 +220,7 @@ impl Files {
 /// A stretch of a file that many may read at once.
 #[derive(Debug)]
 pub(super) struct Section {
-    file: Arc<Mutex<File>>,
+    file: Arc<File>,
     from: u64,
     /// Its length.
     pub(super) bytes: u64,
@@ -231,11 +231,7 @@ impl Section {
     pub(super) fn read(&self, at: u64, length: u64) -> io::Result<Vec<u8>> {
         let is_within = at.checked_add(length).is_some_and(|end| end <= self.bytes);
         let length = usize::try_from(length).ok().filter(|_| is_within).ok_or(io::ErrorKind::UnexpectedEof)?;
-        let mut bytes = Vec::with_capacity(length);
-        let mut file = self.file.lock().unwrap_or_else(PoisonError::into_inner);
-        file.seek(SeekFrom::Start(self.from + at))?;
-        (&mut *file).take(length as u64).read_to_end(&mut bytes)?;
-        if bytes.len() < length { Err(io::ErrorKind::UnexpectedEof.into()) } else { Ok(bytes) }
+        file::read_at(&self.file, self.from + at, length)
     }
 }
 
