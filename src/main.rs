@@ -17,7 +17,7 @@ fn main() -> ExitCode {
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
 fn keep_memory() {
     const MEBIBYTE: libc::c_int = 1 << 20;
-    let heaps = thread::available_parallelism().map_or(2, |count| count.get().max(2));
+    let heaps = thread::available_parallelism().map_or(4, |count| 2 * count.get().max(2));
     let heaps = libc::c_int::try_from(heaps).unwrap_or(libc::c_int::MAX);
     let settings =
         [(libc::M_ARENA_MAX, heaps), (libc::M_MMAP_THRESHOLD, 32 * MEBIBYTE), (libc::M_TRIM_THRESHOLD, 256 * MEBIBYTE)];

@@ -1,20 +1,18 @@
 //! What is kept of one answer until its run is sealed.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
 use arrow::array::RecordBatch;
-use arrow::buffer::Buffer;
-use arrow::ipc::convert::try_fb_to_schema;
-use arrow::ipc::reader::{FileDecoder, read_footer_length};
-use arrow::ipc::{Block, root_as_footer};
+use arrow::datatypes::SchemaRef;
 use serde::{Deserialize, Serialize};
 
 use super::lanes::{Files, Section, Stretch};
+use super::packed::unpack;
 use crate::error::{Error, Reason, Result};
 use crate::interface::Ticker;
-use crate::tables::{Drift, RequestRecord, SeriesKey};
+use crate::tables::{Drift, Reject, RequestRecord, SeriesKey, Table};
 
 /// What an answer said, but for its rows.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -25,7 +23,7 @@ pub struct AnswerRecord {
     /// listed has none.
     pub series: Vec<SeriesKey>,
     /// Where its rows stand, those that could be typed and those that could not.
-    pub rows: BTreeMap<Rows, Stretch>,
+    pub rows: BTreeMap<Rows, Pieces>,
     /// Fields that the interface does not know.
     pub drift: Vec<Drift>,
     /// Confidences outside 0 to 1.
@@ -49,6 +47,15 @@ pub enum Rows {
     Rejects,
 }
 
+/// Rows that stand one piece after another.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Pieces {
+    /// Where they stand.
+    pub(super) stretch: Stretch,
+    /// The bytes of each.
+    pub(super) lengths: Vec<u64>,
+}
+
 /// An answer that is complete.
 #[derive(Clone, Debug)]
 pub(super) struct Answer {
@@ -61,59 +68,52 @@ impl Answer {
     /// An answer that another process wrote down; none when its rows are not what was written.
     pub(super) fn read(folder: &Path, record: &str) -> Option<Self> {
         let record: AnswerRecord = serde_json::from_str(record).ok()?;
-        record.rows.values().all(|rows| rows.check(folder).is_ok()).then(|| Self { folder: folder.to_owned(), record })
+        record
+            .rows
+            .values()
+            .all(|rows| rows.stretch.check(folder).is_ok())
+            .then(|| Self { folder: folder.to_owned(), record })
     }
 }
 
-/// The batches of one kind of an answer's rows, an Arrow file, read in any order and by many at once.
+/// The batches of one kind of an answer's rows, read in any order and by many at once.
 pub(super) struct Batches {
     path: PathBuf,
     section: Section,
-    decoder: FileDecoder,
-    blocks: Vec<Block>,
+    schema: SchemaRef,
+    /// Where each stands in the section.
+    places: Vec<Range<u64>>,
 }
 
 impl Batches {
     /// Opens the rows of an answer; none when it has none of the kind.
     pub(super) fn open(answer: &Answer, rows: Rows, files: &mut Files) -> Result<Option<Self>> {
-        let Some(stretch) = answer.record.rows.get(&rows) else { return Ok(None) };
-        let path = stretch.path(&answer.folder);
+        let Some(Pieces { stretch, lengths }) = answer.record.rows.get(&rows) else { return Ok(None) };
+        let schema = match rows {
+            Rows::Typed => Table::of(answer.record.request.endpoint).map(Table::listed_schema),
+            Rows::Rejects => Some(Reject::batch_schema()),
+        };
+        let Some(schema) = schema else { return Ok(None) };
+        let mut end = 0_u64;
+        let place = |length: &u64| {
+            let start = end;
+            end = end.saturating_add(*length);
+            start..end
+        };
+        let places = lengths.iter().map(place).collect();
         let section = stretch.open(&answer.folder, files)?;
-        let (decoder, blocks) = directory(&section).map_err(|source| Error::Damaged { path: path.clone(), source })?;
-        Ok(Some(Self { path, section, decoder, blocks }))
+        Ok(Some(Self { path: stretch.path(&answer.folder), section, schema, places }))
     }
 
     pub(super) fn count(&self) -> usize {
-        self.blocks.len()
+        self.places.len()
     }
 
     pub(super) fn get(&self, index: usize) -> Result<RecordBatch> {
         let read = || -> Result<RecordBatch, Reason> {
-            let block = self.blocks.get(index).ok_or("it ends too soon")?;
-            let rows = self.decoder.read_record_batch(block, &read(&self.section, block)?)?;
-            Ok(rows.ok_or("a batch of it has no rows")?)
+            let place = self.places.get(index).ok_or("it ends too soon")?;
+            unpack(&self.section.read(place.start, place.end - place.start)?, &self.schema)
         };
         read().map_err(|source| Error::Damaged { path: self.path.clone(), source })
     }
-}
-
-/// What the end of an Arrow file says: where its batches stand, and how they are read.
-fn directory(section: &Section) -> Result<(FileDecoder, Vec<Block>), Reason> {
-    const END: u64 = 10;
-    let end = section.bytes.checked_sub(END).ok_or("it ends too soon")?;
-    let length = read_footer_length(section.read(end, END)?.try_into().map_err(|_| "it ends too soon")?)? as u64;
-    let footer = section.read(end.checked_sub(length).ok_or("it ends too soon")?, length)?;
-    let footer = root_as_footer(&footer).map_err(|error| error.to_string())?;
-    let schema = try_fb_to_schema(footer.schema().ok_or("it has no schema")?)?;
-    let mut decoder = FileDecoder::new(Arc::new(schema), footer.version());
-    for block in footer.dictionaries().iter().flatten() {
-        decoder.read_dictionary(block, &read(section, block)?)?;
-    }
-    Ok((decoder, footer.recordBatches().iter().flatten().copied().collect()))
-}
-
-fn read(section: &Section, block: &Block) -> Result<Buffer, Reason> {
-    let (from, head, body) = (block.offset(), i64::from(block.metaDataLength()), block.bodyLength());
-    let length = u64::try_from(head)?.checked_add(u64::try_from(body)?).ok_or("a block of it has no end")?;
-    Ok(section.read(u64::try_from(from)?, length)?.into())
 }

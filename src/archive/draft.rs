@@ -1,23 +1,23 @@
 //! An answer while it is being written down.
 
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 use std::sync::Arc;
 
 use arrow::array::RecordBatch;
-use arrow::error::ArrowError;
-use arrow::ipc::writer::FileWriter;
 
-use super::answer::{AnswerRecord, Rows};
+use super::answer::{AnswerRecord, Pieces, Rows};
 use super::lanes::{Lane, Lanes};
-use crate::error::Result;
-use crate::file;
+use super::packed::pack;
+use crate::error::{Error, Result};
 use crate::interface::{Endpoint, Ticker};
 use crate::tables::{Drift, Reject, RequestRecord, Series, SeriesKey};
 
 /// What one answer says, on its way to the disk. Dropped before it is committed, it leaves nothing.
 pub struct Draft {
     lanes: Arc<Lanes>,
-    writers: BTreeMap<Rows, FileWriter<Lane>>,
+    /// What its rows are written to, and the bytes of each piece.
+    writing: BTreeMap<Rows, (Lane, Vec<u64>)>,
     series: Vec<SeriesKey>,
     drift: Vec<Drift>,
     unusual: u64,
@@ -29,7 +29,7 @@ impl Draft {
     pub(super) fn on(lanes: &Arc<Lanes>) -> Self {
         Self {
             lanes: Arc::clone(lanes),
-            writers: BTreeMap::new(),
+            writing: BTreeMap::new(),
             series: Vec::new(),
             drift: Vec::new(),
             unusual: 0,
@@ -87,26 +87,21 @@ impl Draft {
     /// for again. The sealed run is what must be durable.
     pub(super) fn complete(self, request: RequestRecord) -> Result<AnswerRecord> {
         let mut rows = BTreeMap::new();
-        for (kind, writer) in self.writers {
-            let path = writer.get_ref().path();
-            let failed = |error: ArrowError| file::encoding_failed(&path, error.into());
-            let lane = writer.into_inner().map_err(failed)?;
-            rows.insert(kind, lane.keep().map_err(|error| failed(error.into()))?);
+        for (kind, (lane, lengths)) in self.writing {
+            let path = lane.path();
+            let stretch = lane.keep().map_err(|source| Error::Write { path, source })?;
+            rows.insert(kind, Pieces { stretch, lengths });
         }
         Ok(AnswerRecord { request, series: self.series, rows, drift: self.drift, unusual: self.unusual })
     }
 
     fn write(&mut self, rows: Rows, batch: &RecordBatch) -> Result<()> {
-        let failed = |lane: &Lane, error: ArrowError| file::encoding_failed(&lane.path(), error.into());
-        if !self.writers.contains_key(&rows) {
-            let lane = Lanes::take(&self.lanes)?;
-            let path = lane.path();
-            let writer = FileWriter::try_new(lane, &batch.schema());
-            let writer = writer.map_err(|error| file::encoding_failed(&path, error.into()))?;
-            self.writers.insert(rows, writer);
-        }
-        let writer = self.writers.get_mut(&rows).expect("it was put there");
-        let written = writer.write(batch);
-        written.map_err(|error| failed(writer.get_ref(), error))
+        let (lane, lengths) = match self.writing.entry(rows) {
+            Entry::Occupied(known) => known.into_mut(),
+            Entry::Vacant(new) => new.insert((Lanes::take(&self.lanes)?, Vec::new())),
+        };
+        let length = lane.append(|out| pack(batch, out));
+        lengths.push(length.map_err(|source| Error::Write { path: lane.path(), source })?);
+        Ok(())
     }
 }

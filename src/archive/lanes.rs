@@ -58,7 +58,7 @@ pub(super) struct Lane {
 
 /// Where something stands, and what it is.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Stretch {
+pub(super) struct Stretch {
     /// The file's name.
     file: String,
     /// Where it begins.
@@ -107,57 +107,42 @@ impl Lane {
         self.lanes.folder.join(self.open.as_ref().map_or("", |open| &open.name))
     }
 
+    /// Appends what is written into the bytes that wait; how many it was is returned.
+    pub(super) fn append(&mut self, write: impl FnOnce(&mut Vec<u8>)) -> io::Result<u64> {
+        let open = self.open.as_mut().expect("it is there until the value goes");
+        let before = open.waiting.len();
+        write(&mut open.waiting);
+        let bytes = &open.waiting[before..];
+        self.checksum.update(bytes);
+        let count = bytes.len() as u64;
+        if open.waiting.len() >= PORTION {
+            open.write_waiting()?;
+        }
+        Ok(count)
+    }
+
     /// Keeps what was written.
     ///
     /// # Errors
     ///
     /// When the last of it cannot be written.
     pub(super) fn keep(mut self) -> io::Result<Stretch> {
-        self.flush()?;
+        let open = self.open.as_mut().expect("it is there until the value goes");
+        open.write_waiting()?;
         self.is_kept = true;
-        let open = self.open();
         let (file, end) = (open.name.clone(), open.end);
         Ok(Stretch { file, from: self.from, bytes: end - self.from, crc32: self.checksum.clone().finalize() })
-    }
-
-    fn open(&mut self) -> &mut Open {
-        self.open.as_mut().expect("it is there until the value goes")
     }
 }
 
 impl Open {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
-        self.file.write_all(bytes)?;
-        self.end += bytes.len() as u64;
-        Ok(())
-    }
-
     fn write_waiting(&mut self) -> io::Result<()> {
-        let waiting = std::mem::take(&mut self.waiting);
-        let written = self.write(&waiting);
-        self.waiting = waiting;
+        self.file.write_all(&self.waiting)?;
+        self.end += self.waiting.len() as u64;
+        // One long answer should not take the room for ever.
         self.waiting.clear();
-        written
-    }
-}
-
-impl Write for Lane {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.checksum.update(bytes);
-        let open = self.open();
-        if open.waiting.len() + bytes.len() > PORTION {
-            open.write_waiting()?;
-        }
-        if bytes.len() < PORTION {
-            open.waiting.extend_from_slice(bytes);
-        } else {
-            open.write(bytes)?;
-        }
-        Ok(bytes.len())
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        self.open().write_waiting()
+        self.waiting.shrink_to(2 * PORTION);
+        Ok(())
     }
 }
 
@@ -237,7 +222,7 @@ impl Section {
 
 #[cfg(test)]
 mod tests {
-    use std::io::{self, Write};
+    use std::io;
     use std::sync::Arc;
 
     use tempfile::tempdir;
@@ -250,7 +235,7 @@ mod tests {
         let lanes = Arc::new(Lanes::of(folder.path().to_owned()));
         let write = |text: &str| {
             let mut lane = Lanes::take(&lanes).unwrap();
-            lane.write_all(text.as_bytes()).unwrap();
+            lane.append(|out| out.extend_from_slice(text.as_bytes())).unwrap();
             lane
         };
         let first = write("first").keep().unwrap();
@@ -276,8 +261,8 @@ mod tests {
         // Another process goes on in files of its own.
         let lanes = Arc::new(Lanes::of(folder.path().to_owned()));
         let mut lane = Lanes::take(&lanes).unwrap();
-        lane.write_all(b"later").unwrap();
-        lane.flush().unwrap();
+        lane.append(|out| out.extend_from_slice(b"later")).unwrap();
+        lane.keep().unwrap();
         assert!(folder.path().join("2.answers").exists());
     }
 }

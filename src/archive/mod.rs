@@ -15,7 +15,7 @@
 //!     .partial/
 //!         20261121T213000Z-01c2/
 //!             unfinished.json     whose run it is; locked while somebody works on it
-//!             0.answers           what answers said, as Arrow, one after another; a few such files
+//!             0.answers           what answers said, one after another; a few such files
 //!             answers.jsonl       a line for each answer that is complete: what it is, and where its rows stand
 //! ```
 //!
@@ -113,6 +113,7 @@ mod listings;
 mod logbook;
 mod members;
 mod merged;
+mod packed;
 mod past;
 mod quarter;
 mod remembered;

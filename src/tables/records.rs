@@ -44,7 +44,12 @@ impl Reject {
             text(|reject| &reject.reason),
             text(|reject| &reject.raw),
         ];
-        RecordBatch::try_new(Arc::new(Schema::new(Self::fields())), columns)
+        RecordBatch::try_new(Self::batch_schema(), columns)
+    }
+
+    /// The columns of [`Reject::batch`].
+    pub fn batch_schema() -> SchemaRef {
+        Arc::new(Schema::new(Self::fields()))
     }
 
     /// The columns of a run's rejects: those of [`Reject::batch`], and when the answer was complete.
