@@ -178,15 +178,24 @@ impl ByTicker {
         (start > 0).then_some(start)
     }
 
-    /// The first rows of what is pending.
+    /// The first rows of what is pending. Only these are put together; the others stay where they are.
     fn hand_out(&mut self, rows: usize) -> Result<RecordBatch> {
-        let all = concat_batches(&self.schema, &self.pending).map_err(|error: ArrowError| self.damaged(error))?;
-        self.pending.clear();
-        let rows = rows.min(all.num_rows());
-        if rows < all.num_rows() {
-            self.pending.push(all.slice(rows, all.num_rows() - rows));
+        let mut left = rows;
+        let mut first = Vec::new();
+        for batch in std::mem::take(&mut self.pending) {
+            let (count, taken) = (batch.num_rows(), left.min(batch.num_rows()));
+            left -= taken;
+            if taken > 0 {
+                first.push(batch.slice(0, taken));
+            }
+            if taken < count {
+                self.pending.push(batch.slice(taken, count - taken));
+            }
         }
-        Ok(all.slice(0, rows))
+        match &first[..] {
+            [only] => Ok(only.clone()),
+            first => concat_batches(&self.schema, first).map_err(|error: ArrowError| self.damaged(error)),
+        }
     }
 }
 

@@ -14,8 +14,7 @@ use chrono::{NaiveDate, NaiveTime};
 use super::naive;
 use crate::interface::{Endpoint, Period, Regime, Signal};
 use crate::plan::{Column, DatasetPlan, NaiveRule};
-
-pub(super) const MICROS_PER_DAY: i64 = 86_400_000_000;
+use crate::time::MICROS_PER_DAY;
 
 /// A day, counted from 1970.
 pub(super) type Day = i32;

@@ -4,12 +4,14 @@ use polars::prelude::{
     Column as Series, DataFrame, IdxCa, IntoColumn, NamedFrom, PolarsResult, Series as PolarsSeries,
 };
 
-use super::codes::{MICROS_PER_DAY, Numbers, Signals, cell};
+use super::blocks::{self, blocks};
+use super::codes::{Numbers, Signals, cell};
 use super::failed;
 use super::features::Features;
 use super::order::{Order, real, signed};
-use crate::error::{Error, Reason, Result};
+use crate::error::{Error, Result};
 use crate::plan::{Column, DatasetPlan};
+use crate::time::MICROS_PER_DAY;
 
 /// The rows of a slab, in the order of the plan.
 pub(super) struct Joined {
@@ -21,27 +23,37 @@ pub(super) struct Joined {
 
 /// Finds the features of the rows of a slab, and orders them.
 pub(super) fn joined(signals: Signals, features: &Features, plan: &DatasetPlan) -> Result<Joined> {
-    let places = places(&signals, features)?;
-    let order = order(&signals, &places, plan);
-    let mut runs: Vec<(usize, usize)> = Vec::new();
-    for place in order.iter().map(|&row| places[row as usize] as usize) {
-        match runs.last_mut() {
-            Some((last, count)) if *last == place => *count += 1,
-            _ => runs.push((place, 1)),
+    let (order, places) = match blocks(&signals, &plan.sort) {
+        Some(blocks) => {
+            let rows = blocks::dates(&blocks);
+            let places = places(rows.map(|(row, count)| (signals.cells[row], count)), features)?;
+            (blocks::order(&blocks), places)
         }
-    }
+        None => {
+            let of_rows = places(signals.cells.iter().map(|&cell| (cell, 1)), features)?;
+            let order = order(&signals, &of_rows, plan);
+            let mut places: Vec<(usize, usize)> = Vec::new();
+            for place in order.iter().map(|&row| of_rows[row as usize].0) {
+                match places.last_mut() {
+                    Some((last, count)) if *last == place => *count += 1,
+                    _ => places.push((place, 1)),
+                }
+            }
+            (order, places)
+        }
+    };
     let taken = IdxCa::from_vec("row".into(), order);
     // A column after the other: other slabs are joined beside this one.
     let columns = columns(signals).into_iter().map(|column| column.take(&taken)).collect::<PolarsResult<_>>();
     let own = columns.and_then(DataFrame::new_infer_height).map_err(failed)?;
-    Ok(Joined { own, places: runs })
+    Ok(Joined { own, places })
 }
 
-/// Which of the features each signal has: those of its cell, of which there is exactly one.
-fn places(signals: &Signals, features: &Features) -> Result<Vec<u32>> {
+/// Which of the features signals have, those of their cell, of which there is exactly one: a place for so many of them.
+fn places(cells: impl Iterator<Item = (i64, usize)>, features: &Features) -> Result<Vec<(usize, usize)>> {
     let keys = &features.keys;
     let mut place = 0;
-    let of_signal = |wanted: i64| {
+    let of_cell = |(wanted, count): (i64, usize)| {
         // A series goes forward in time, and so do the keys; where the next series begins, they are searched.
         if keys.get(place).is_none_or(|&key| cell(key) > wanted) {
             place = keys.partition_point(|&key| cell(key) < wanted);
@@ -50,13 +62,13 @@ fn places(signals: &Signals, features: &Features) -> Result<Vec<u32>> {
             place += 1;
         }
         let is_found = keys.get(place).is_some_and(|&key| cell(key) == wanted);
-        is_found.then_some(place as u32).ok_or_else(|| Error::Join { source: Reason::from("a signal has no features") })
+        is_found.then_some((place, count)).ok_or_else(|| Error::Join { source: "a signal has no features".into() })
     };
-    signals.cells.iter().copied().map(of_signal).collect()
+    cells.map(of_cell).collect()
 }
 
 /// The rows in the order of the plan.
-fn order(signals: &Signals, places: &[u32], plan: &DatasetPlan) -> Vec<u32> {
+fn order(signals: &Signals, places: &[(usize, usize)], plan: &DatasetPlan) -> Vec<u32> {
     let mut order = Order::of(signals.dates.len());
     let codes = |codes: &[i32]| codes.iter().map(|&code| code as u64).collect::<Vec<_>>();
     let mut columns = plan.sort.iter().rev().peekable();
@@ -68,7 +80,7 @@ fn order(signals: &Signals, places: &[u32], plan: &DatasetPlan) -> Vec<u32> {
                 order.before(signals.dates.iter().map(|&date| date.rem_euclid(MICROS_PER_DAY) as u64));
                 // The cells of tickers and days are in order already, so their places are that of both, in few numbers.
                 match columns.next_if_eq(&&Column::Ticker) {
-                    Some(_) => order.before(places.iter().map(|&place| u64::from(place))),
+                    Some(_) => order.before(places.iter().map(|&(place, _)| place as u64)),
                     None => order.before(signals.cells.iter().map(|&cell| cell as u32 as u64)),
                 }
             }

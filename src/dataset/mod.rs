@@ -10,6 +10,7 @@
 //! and no forward search. A window's numbers come from the articles in the window alone, added in the order of their
 //! dates, so they do not depend on threads, nor on what stood in the archive before or after.
 
+mod blocks;
 mod calendar;
 mod codes;
 mod features;

@@ -9,6 +9,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use reqwest::header::CONTENT_ENCODING;
 use tokio::task::spawn_blocking;
 
+use super::Seen;
 use super::chunks::{self, Chunks};
 use super::failure::{Failure, ReadFault, Refusal};
 use super::gauge::Gauge;
@@ -16,6 +17,7 @@ use super::mask::Masked;
 use crate::digest::{Digest, hex};
 use crate::error::Error;
 use crate::secret::ApiKey;
+use crate::time::Clock;
 
 /// How much is unpacked at once.
 const PORTION: usize = 1 << 17;
@@ -31,15 +33,17 @@ const MAX_EVIDENCE: u64 = 64 << 20;
 /// An answer whose body is still to come.
 pub(super) struct Stream<'a> {
     response: reqwest::Response,
+    told: Told,
     packing: Packing,
     gauge: &'a Gauge,
 }
 
-/// What a reader made of a body, and what the body was.
-pub(super) struct Digested<T> {
-    pub(super) value: T,
-    pub(super) bytes: u64,
-    pub(super) digest: String,
+/// What is known of a body before it comes.
+#[derive(Clone, Copy, Debug)]
+struct Told {
+    status: u16,
+    attempts: u32,
+    clock: Clock,
 }
 
 #[derive(Clone, Copy)]
@@ -51,7 +55,12 @@ enum Packing {
 }
 
 impl<'a> Stream<'a> {
-    pub(super) fn of(response: reqwest::Response, gauge: &'a Gauge) -> Result<Self, Failure> {
+    pub(super) fn of(
+        response: reqwest::Response,
+        attempts: u32,
+        clock: Clock,
+        gauge: &'a Gauge,
+    ) -> Result<Self, Failure> {
         let packing = match response.headers().get(CONTENT_ENCODING).map(|value| value.as_bytes()) {
             None | Some(b"" | b"identity") => Packing::None,
             Some(b"gzip" | b"x-gzip") => Packing::Gzip,
@@ -59,31 +68,24 @@ impl<'a> Stream<'a> {
             Some(b"zstd") => Packing::Zstd,
             Some(_) => return Err(Failure::Refused("its content encoding is none that was asked for".to_owned())),
         };
-        Ok(Self { response, packing, gauge })
+        let told = Told { status: response.status().as_u16(), attempts, clock };
+        Ok(Self { response, told, packing, gauge })
     }
 
     /// Gives the body to a reader while it arrives.
-    pub(super) async fn read<T, F>(
-        self,
-        read: F,
-        key: ApiKey,
-        evidence: Option<PathBuf>,
-    ) -> Result<Digested<T>, Failure>
+    pub(super) async fn read<T, F>(self, read: F, key: ApiKey, evidence: Option<PathBuf>) -> Result<T, Failure>
     where
         T: Send + 'static,
         F: FnOnce(&mut Body) -> Result<T, ReadFault> + Send + 'static,
     {
         let (sender, chunks) = chunks::channel();
-        let packing = self.packing;
+        let (told, packing) = (self.told, self.packing);
         let reader = spawn_blocking(move || {
-            let mut body = Body::new(chunks, packing, &key, evidence.as_deref())?;
-            match read(&mut body) {
-                Ok(value) => Ok(body.digested(value)),
-                Err(fault) => {
-                    body.keep_the_rest();
-                    Err(Failure::from(fault))
-                }
-            }
+            let mut body = Body::new(chunks, told, packing, &key, evidence.as_deref())?;
+            read(&mut body).map_err(|fault| {
+                body.keep_the_rest();
+                Failure::from(fault)
+            })
         });
         let ((), read) = tokio::join!(chunks::pump(self.response, sender, self.gauge), reader);
         read.unwrap_or_else(|panic| Err(Failure::Stop(Error::Worker { source: panic.into() })))
@@ -92,6 +94,7 @@ impl<'a> Stream<'a> {
 
 /// A body, to be read on a thread that may block.
 pub struct Body {
+    told: Told,
     inner: Masked<Unpacked>,
     packed: Arc<AtomicU64>,
     digest: Digest,
@@ -101,7 +104,13 @@ pub struct Body {
 }
 
 impl Body {
-    fn new(chunks: Chunks, packing: Packing, key: &ApiKey, evidence: Option<&Path>) -> Result<Self, Failure> {
+    fn new(
+        chunks: Chunks,
+        told: Told,
+        packing: Packing,
+        key: &ApiKey,
+        evidence: Option<&Path>,
+    ) -> Result<Self, Failure> {
         let packed = chunks.taken();
         let unpacked = match packing {
             Packing::None => Unpacked::Plain(chunks),
@@ -117,6 +126,7 @@ impl Body {
             File::create(path).map_err(failed)
         };
         Ok(Self {
+            told,
             inner: Masked::new(unpacked, key),
             packed,
             digest: Digest::default(),
@@ -125,8 +135,11 @@ impl Body {
         })
     }
 
-    fn digested<T>(self, value: T) -> Digested<T> {
-        Digested { value, bytes: self.digest.count(), digest: hex(&self.digest.hash()) }
+    /// What there is to know of it, once it was read to its end.
+    pub fn seen(&self) -> Seen {
+        let Told { status, attempts, clock } = self.told;
+        let (bytes, digest) = (self.digest.count(), hex(&self.digest.hash()));
+        Seen { status, attempts, bytes, digest, observed_at: clock.now() }
     }
 
     /// Reads on when a body is kept as evidence, so that what is kept is whole, or as much as is kept of any.

@@ -33,7 +33,7 @@ use crate::plan::{Manners, Request};
 use crate::secret::ApiKey;
 use crate::time::Clock;
 
-use body::{Digested, Stream};
+use body::Stream;
 use evidence::Evidence;
 use failure::Failure;
 use pace::Pace;
@@ -53,17 +53,15 @@ pub struct Addresses {
 /// What came of a request.
 #[derive(Clone, Debug)]
 pub enum Answered<T> {
-    /// An answer, and what its reader made of it.
-    Taken(Reply<T>),
+    /// What its reader made of the answer.
+    Taken(T),
     /// The service does not have the operation, or the operation not the ticker: 404 or 405.
     Missing,
 }
 
-/// An answer that was read to its end.
+/// What there is to know of a body that was read to its end.
 #[derive(Clone, Debug)]
-pub struct Reply<T> {
-    /// What its reader made of it.
-    pub value: T,
+pub struct Seen {
     /// The HTTP status.
     pub status: u16,
     /// How often it was asked for.
@@ -155,11 +153,9 @@ impl Client {
         loop {
             self.paces[&host].wait().await;
             let evidence = malformed_before.then(|| Evidence::begin(&self.evidence, self.clock)).transpose()?;
-            let failure = match self.attempt(request, read.clone(), evidence.as_ref()).await {
-                Ok((status, Digested { value, bytes, digest })) => {
-                    let (attempts, observed_at) = (schedule.attempts() + 1, self.clock.now());
-                    return Ok(Answered::Taken(Reply { value, status, attempts, bytes, digest, observed_at }));
-                }
+            let attempts = schedule.attempts() + 1;
+            let failure = match self.attempt(request, attempts, read.clone(), evidence.as_ref()).await {
+                Ok(value) => return Ok(Answered::Taken(value)),
                 Err(Failure::Status { status: 404 | 405, .. }) => return Ok(Answered::Missing),
                 Err(failure) => failure,
             };
@@ -182,9 +178,10 @@ impl Client {
     async fn attempt<T, F>(
         &self,
         request: &Request,
+        attempts: u32,
         read: F,
         evidence: Option<&Evidence>,
-    ) -> Result<(u16, Digested<T>), Failure>
+    ) -> Result<T, Failure>
     where
         T: Send + 'static,
         F: FnOnce(&mut Body) -> Result<T, ReadFault> + Send + 'static,
@@ -194,9 +191,8 @@ impl Client {
         if !status.is_success() {
             return Err(Failure::of_status(response, self.clock.now()).await);
         }
-        let stream = Stream::of(response, &self.gauge)?;
-        let value = stream.read(read, self.key.clone(), evidence.map(|evidence| evidence.path().to_owned())).await?;
-        Ok((status.as_u16(), value))
+        let stream = Stream::of(response, attempts, self.clock, &self.gauge)?;
+        stream.read(read, self.key.clone(), evidence.map(|evidence| evidence.path().to_owned())).await
     }
 
     /// The address of a request, with the key: to be given to the HTTP client and to nobody else.

@@ -2,11 +2,10 @@
 
 use std::sync::Arc;
 
-use super::blocking;
 use crate::archive::{AnswerRecord, Draft, Unfinished};
 use crate::decode::{Answer, Decoded, Fault, Part, Rules};
 use crate::error::{Error, Result};
-use crate::fetch::{Answered, Body, Client, ReadFault, Reply};
+use crate::fetch::{Answered, Body, Client, ReadFault, Seen};
 use crate::interface::Endpoint;
 use crate::plan::Request;
 use crate::tables::RequestRecord;
@@ -26,19 +25,17 @@ pub(super) async fn answer(
     let asked = Arc::new(request);
     let read = {
         let (run, asked) = (Arc::clone(run), Arc::clone(&asked));
-        move |body: &mut Body| written(&run, &asked, rules, body)
+        move |body: &mut Body| {
+            let draft = written(&run, &asked, rules, body)?;
+            let _work = work!("complete answer");
+            let record = recorded(&asked, body.seen(), &draft);
+            run.commit(draft, record).map_err(ReadFault::Stop)
+        }
     };
-    let reply = match client.get(&asked, read).await? {
-        Answered::Missing => return Ok(None),
-        Answered::Taken(reply) => reply,
-    };
-    let run = Arc::clone(run);
-    let commit = move || {
-        let _work = work!("complete answer");
-        let (record, draft) = recorded(&asked, reply);
-        run.commit(draft, record).map(Some)
-    };
-    blocking(commit).await
+    Ok(match client.get(&asked, read).await? {
+        Answered::Missing => None,
+        Answered::Taken(record) => Some(record),
+    })
 }
 
 /// Decodes a body into a draft while it arrives.
@@ -66,9 +63,9 @@ fn write(draft: &mut Draft, source: Endpoint, decoded: Decoded) -> Result<(), Er
     Ok(())
 }
 
-fn recorded(request: &Request, reply: Reply<Draft>) -> (RequestRecord, Draft) {
-    let Reply { value: draft, status, attempts, bytes, digest, observed_at } = reply;
+fn recorded(request: &Request, seen: Seen, draft: &Draft) -> RequestRecord {
+    let Seen { status, attempts, bytes, digest, observed_at } = seen;
     let (rows, rejects) = draft.counts();
     let (endpoint, request) = (request.endpoint, request.to_string());
-    (RequestRecord { endpoint, request, status, attempts, bytes, digest, rows, rejects, observed_at }, draft)
+    RequestRecord { endpoint, request, status, attempts, bytes, digest, rows, rejects, observed_at }
 }

@@ -1,0 +1,145 @@
+//! Tickers whose series all have the same dates, one series after another, as answers mostly have them.
+//!
+//! Their rows need no sorting: by date, period and regime the first row of each series comes first, then the second of
+//! each, and so on. And the features of a date are those of so many rows as there are series.
+
+use super::codes::Signals;
+use crate::plan::Column;
+
+/// The signals of one ticker.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Block {
+    /// Their first row.
+    start: usize,
+    /// How many dates there are.
+    dates: usize,
+    /// How many series there are.
+    series: usize,
+}
+
+/// The columns that the rows of blocks are ordered by; those that come after them decide nothing.
+const ORDER: [Column; 4] = [Column::Ticker, Column::Date, Column::Period, Column::Regime];
+
+/// The signals as blocks, where all are in blocks and wanted in their order.
+pub(super) fn blocks(signals: &Signals, sort: &[Column]) -> Option<Vec<Block>> {
+    if !sort.starts_with(&ORDER) {
+        return None;
+    }
+    let key = |row: usize| Some((*signals.tickers.get(row)?, signals.periods[row], signals.regimes[row]));
+    let mut blocks: Vec<Block> = Vec::new();
+    let (mut row, mut before) = (0, None);
+    while let Some(first) = key(row) {
+        // The series comes after those before it, and is its own: two of one key would be mixed.
+        if before >= Some(first) {
+            return None;
+        }
+        before = Some(first);
+        let known = blocks.last().filter(|block| signals.tickers[block.start] == first.0).copied();
+        let dates = match known {
+            Some(block) => block.dates,
+            None => 1 + (row + 1..).take_while(|&next| key(next) == Some(first)).count(),
+        };
+        let end = row + dates;
+        let is_all =
+            |codes: &[i32], code: i32| codes.get(row..end).is_some_and(|some| some.iter().all(|&one| one == code));
+        if !(is_all(&signals.tickers, first.0)
+            && is_all(&signals.periods, first.1)
+            && is_all(&signals.regimes, first.2))
+        {
+            return None;
+        }
+        let own = &signals.dates[row..end];
+        match known {
+            Some(block) if signals.dates[block.start..][..dates] == *own => {
+                blocks.last_mut().expect("it is the one that is known").series += 1;
+            }
+            None if own.is_sorted_by(|one, next| one < next) => blocks.push(Block { start: row, dates, series: 1 }),
+            _ => return None,
+        }
+        row = end;
+    }
+    Some(blocks)
+}
+
+/// The rows in order.
+pub(super) fn order(blocks: &[Block]) -> Vec<u32> {
+    let rows = blocks.iter().map(|block| block.dates * block.series).sum();
+    let mut order = vec![0; rows];
+    for &Block { start, dates, series } in blocks {
+        let of_dates = order[start..][..dates * series].chunks_exact_mut(series);
+        for (first, of_date) in (start..).zip(of_dates) {
+            of_date.iter_mut().zip((first..).step_by(dates)).for_each(|(place, row)| *place = row as u32);
+        }
+    }
+    order
+}
+
+/// For each date of each ticker one of its rows, and how many there are.
+pub(super) fn dates(blocks: &[Block]) -> impl Iterator<Item = (usize, usize)> {
+    blocks.iter().flat_map(|&Block { start, dates, series }| (start..start + dates).map(move |row| (row, series)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Block, ORDER, blocks, dates, order};
+    use crate::dataset::codes::Signals;
+    use crate::plan::Column;
+
+    fn signals(rows: &[(i32, i32, i32, i64)]) -> Signals {
+        Signals {
+            tickers: rows.iter().map(|row| row.0).collect(),
+            dates: rows.iter().map(|row| row.3).collect(),
+            periods: rows.iter().map(|row| row.1).collect(),
+            regimes: rows.iter().map(|row| row.2).collect(),
+            signals: vec![0; rows.len()],
+            confidences: vec![0.0; rows.len()],
+            lineage: Vec::new(),
+            cells: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn rows_of_blocks_are_ordered_as_sorting_orders_them() {
+        let mut rows = Vec::new();
+        for (ticker, dates) in [(0, &[3, 5, 8][..]), (2, &[1]), (3, &[-4, -2, 0, 9])] {
+            for (period, regime) in [(1, 0), (1, 2), (4, 0)] {
+                rows.extend(dates.iter().map(|&date| (ticker, period, regime, date)));
+            }
+        }
+        let blocks = blocks(&signals(&rows), &ORDER).unwrap();
+        assert_eq!(blocks[1], Block { start: 9, dates: 1, series: 3 });
+        let mut expected: Vec<u32> = (0..rows.len() as u32).collect();
+        expected.sort_by_key(|&row| {
+            let (ticker, period, regime, date) = rows[row as usize];
+            (ticker, date, period, regime)
+        });
+        assert_eq!(order(&blocks), expected);
+        let found: Vec<_> = dates(&blocks).map(|(row, count)| (rows[row].0, rows[row].3, count)).collect();
+        assert_eq!(found.len(), 8);
+        assert_eq!((found[0], found[3], found[7]), ((0, 3, 3), (2, 1, 3), (3, 9, 3)));
+    }
+
+    #[test]
+    fn what_is_in_no_blocks_is_left_to_others() {
+        let whole = [(0, 0, 0, 1), (0, 0, 0, 2), (0, 1, 0, 1), (0, 1, 0, 2)];
+        assert!(blocks(&signals(&whole), &ORDER).is_some());
+        assert!(blocks(&signals(&whole), &[Column::Date, Column::Ticker]).is_none());
+        assert_eq!(blocks(&signals(&[]), &ORDER), Some(Vec::new()));
+        // A date is missing at the end or within, the dates are others, they go backwards or stand still, series come
+        // in another order or twice, or tickers do.
+        for rows in [
+            &whole[..3],
+            &[whole[0], whole[1], whole[3]],
+            &[whole[0], whole[2], whole[3]],
+            &[whole[0], whole[1], (0, 1, 0, 1), (0, 1, 0, 3)],
+            &[whole[1], whole[0]],
+            &[whole[0], whole[0]],
+            &[whole[2], whole[3], whole[0], whole[1]],
+            &[whole[0], whole[1], whole[0], whole[1]],
+            &[(1, 0, 0, 1), (0, 0, 0, 1)],
+            &[(1, 0, 0, 1), (0, 0, 0, 1), (1, 1, 0, 1)],
+        ] {
+            assert_eq!(blocks(&signals(rows), &ORDER), None, "{rows:?}");
+        }
+    }
+}
