@@ -1,7 +1,8 @@
 //! Finds the features of every signal, those of its ticker and day, and orders the rows. This is where Polars works.
 
 use polars::prelude::{
-    Column as Series, DataFrame, IdxCa, IntoColumn, NamedFrom, PolarsResult, Series as PolarsSeries,
+    ChunkedArray, Column as Series, DataFrame, Float64Type, IdxCa, Int32Type, Int64Type, IntoColumn, PolarsNumericType,
+    PolarsResult,
 };
 
 use super::blocks::{self, blocks};
@@ -103,20 +104,24 @@ fn order(signals: &Signals, places: &[(usize, usize)], plan: &DatasetPlan) -> Ve
 
 fn columns(signals: Signals) -> Vec<Series> {
     let mut columns = vec![
-        numbers(Column::Ticker.name(), signals.tickers),
-        PolarsSeries::new(Column::Date.name().into(), signals.dates).into_column(),
-        numbers(Column::Period.name(), signals.periods),
-        numbers(Column::Regime.name(), signals.regimes),
-        numbers(Column::Signal.name(), signals.signals),
-        PolarsSeries::new(Column::Confidence.name().into(), signals.confidences).into_column(),
+        series::<Int32Type>(Column::Ticker, signals.tickers),
+        series::<Int64Type>(Column::Date, signals.dates),
+        series::<Int32Type>(Column::Period, signals.periods),
+        series::<Int32Type>(Column::Regime, signals.regimes),
+        series::<Int32Type>(Column::Signal, signals.signals),
+        series::<Float64Type>(Column::Confidence, signals.confidences),
     ];
     columns.extend(signals.lineage.into_iter().map(|(column, values)| match values {
-        Numbers::Short(values) => numbers(column.name(), values),
-        Numbers::Long(values) => PolarsSeries::new(column.name().into(), values).into_column(),
+        Numbers::Short(values) => series::<Int32Type>(column, values),
+        Numbers::Long(values) => series::<Int64Type>(column, values),
     }));
     columns
 }
 
-fn numbers(name: &str, values: Vec<i32>) -> Series {
-    PolarsSeries::new(name.into(), values).into_column()
+/// A column of numbers, which are not copied.
+fn series<T: PolarsNumericType>(column: Column, values: Vec<T::Native>) -> Series
+where
+    ChunkedArray<T>: IntoColumn,
+{
+    ChunkedArray::<T>::from_vec(column.name().into(), values).into_column()
 }

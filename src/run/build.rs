@@ -8,6 +8,7 @@ use chrono::{DateTime, TimeDelta, Utc};
 use tokio_util::sync::CancellationToken;
 
 use super::progress::Progress;
+use super::report::Beside;
 use super::scope::archived;
 use super::summary::{Published, Summary};
 use super::{blocking, progress::Stage};
@@ -106,6 +107,7 @@ pub(super) fn newest(archive: &Archive) -> DateTime<Utc> {
 struct Made {
     staged: Staged,
     facts: Facts,
+    beside: Beside,
     /// What a person should know of it.
     note: Option<String>,
 }
@@ -133,12 +135,12 @@ impl Work<'_> {
             built_at: clock.now(),
         };
         let built_at = provenance.built_at;
-        let Made { staged, facts, note } = self.made(output, provenance, stage)?;
+        let Made { staged, facts, beside, note } = self.made(output, provenance, stage)?;
         let notes: Vec<String> = note.into_iter().collect();
         let version = Version { name: staged.version().to_owned(), built_at, content: staged.content().to_owned() };
         let stages = [("archive", self.archived_in), ("dataset", Some(begun.elapsed()))];
         let stages = stages.into_iter().filter_map(|(name, time)| Some((name, time?))).collect();
-        let report = Report { stages, notes: notes.clone(), ..self.report(facts, Some(version))? };
+        let report = Report { stages, notes: notes.clone(), ..self.report(facts, beside, Some(version)) };
         staged.lay_beside(report::FILE, report.page().as_bytes())?;
         Ok(Published { facts: report.facts, dataset: staged.publish()?, as_of: self.view.as_of(), notes })
     }
@@ -162,7 +164,8 @@ impl Work<'_> {
                 if let Ok(facts) = Facts::from_json(&facts) {
                     stage.advance(rows);
                     let note = Some(format!("nothing has changed since version {from}: its files were taken over"));
-                    return Ok(Made { staged, facts, note });
+                    let beside = self.beside(&facts)?;
+                    return Ok(Made { staged, facts, beside, note });
                 }
             }
             Takeover::Damaged(path) => {
@@ -197,8 +200,10 @@ impl Work<'_> {
             wide.finish(|period, regime, value, rows| publication.write_matrix(period, regime, value, rows))?;
         }
         let facts = tally.finish();
-        let staged = publication.complete(self.plan, &facts.to_json())?;
-        Ok(Made { staged, facts, note: None })
+        // The disk takes its time for the last of the files.
+        let complete = || publication.complete(self.plan, &facts.to_json());
+        let (staged, beside) = rayon::join(complete, || self.beside(&facts));
+        Ok(Made { staged: staged?, beside: beside?, facts, note: None })
     }
 
     /// Writes the dataset to standard output.

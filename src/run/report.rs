@@ -64,17 +64,25 @@ pub async fn report(options: ReportOptions) -> Result<Report> {
         if facts.rows == 0 {
             return Err(Error::Empty { name: plan.name });
         }
+        let beside = work.beside(&facts)?;
         match options.as_of {
-            Some(_) => work.report(facts, None),
+            Some(_) => Ok(work.report(facts, beside, None)),
             None => {
                 let notes = note(&recorded, facts.rows, &plan.dataset.shape);
                 let Recorded { version: name, built_at, content, .. } = recorded;
-                let report = work.report(facts, Some(Version { name, built_at, content }))?;
+                let report = work.report(facts, beside, Some(Version { name, built_at, content }));
                 Ok(Report { notes: notes.into_iter().collect(), ..report })
             }
         }
     })
     .await
+}
+
+/// What is told of a dataset and does not come from its rows.
+pub(super) struct Beside {
+    news: Option<News>,
+    revisions: Option<Revisions>,
+    work: facts::Work,
 }
 
 impl Work<'_> {
@@ -91,11 +99,17 @@ impl Work<'_> {
     }
 
     /// What is to be told of the dataset, beside what was counted of its rows.
-    pub(super) fn report(&self, facts: Facts, version: Option<Version>) -> Result<Report> {
+    pub(super) fn beside(&self, facts: &Facts) -> Result<Beside> {
         let news = match self.plan.of_each_ticker.contains(&Endpoint::NewsArticles) {
-            true => Some(News::of(self.view, &facts)?),
+            true => Some(News::of(self.view, facts)?),
             false => None,
         };
+        Ok(Beside { news, revisions: self.revisions()?, work: facts::Work::of(self.view)? })
+    }
+
+    /// All that is to be told of the dataset.
+    pub(super) fn report(&self, facts: Facts, beside: Beside, version: Option<Version>) -> Report {
+        let Beside { news, revisions, work } = beside;
         let identity = Identity {
             name: self.plan.name.clone(),
             description: self.plan.description.clone(),
@@ -103,15 +117,7 @@ impl Work<'_> {
             as_of: self.view.as_of(),
             definition: self.plan.text.clone(),
         };
-        Ok(Report {
-            identity,
-            news,
-            revisions: self.revisions()?,
-            work: facts::Work::of(self.view)?,
-            stages: Vec::new(),
-            notes: Vec::new(),
-            facts,
-        })
+        Report { identity, news, revisions, work, stages: Vec::new(), notes: Vec::new(), facts }
     }
 
     /// What the vendor did to its past; none where one run alone has observations, and so nothing can have changed.
