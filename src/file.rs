@@ -153,21 +153,29 @@ pub fn open(path: &Path) -> Result<File> {
 /// When it cannot be read, or ends before.
 pub fn read_at(file: &File, from: u64, length: usize) -> io::Result<Vec<u8>> {
     let mut bytes = vec![0; length];
-    #[cfg(unix)]
-    std::os::unix::fs::FileExt::read_exact_at(file, &mut bytes, from)?;
-    #[cfg(windows)]
-    {
-        let mut at = 0;
-        while at < length {
-            match std::os::windows::fs::FileExt::seek_read(file, &mut bytes[at..], from + at as u64) {
-                Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
-                Ok(count) => at += count,
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(error) => return Err(error),
+    fill(&mut bytes, file, from)?;
+    Ok(bytes)
+}
+
+#[cfg(unix)]
+fn fill(bytes: &mut [u8], file: &File, from: u64) -> io::Result<()> {
+    std::os::unix::fs::FileExt::read_exact_at(file, bytes, from)
+}
+
+#[cfg(windows)]
+fn fill(mut bytes: &mut [u8], file: &File, mut from: u64) -> io::Result<()> {
+    while !bytes.is_empty() {
+        match std::os::windows::fs::FileExt::seek_read(file, bytes, from) {
+            Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
+            Ok(count) => {
+                bytes = &mut bytes[count..];
+                from += count as u64;
             }
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
         }
     }
-    Ok(bytes)
+    Ok(())
 }
 
 /// Makes what was written to a file durable.

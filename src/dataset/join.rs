@@ -26,15 +26,16 @@ pub(super) struct Joined {
 pub(super) fn joined(signals: Signals, features: &Features, plan: &DatasetPlan) -> Result<Joined> {
     let (order, places) = match blocks(&signals, &plan.sort) {
         Some(blocks) => {
-            let rows = blocks::dates(&blocks);
-            let places = places(rows.map(|(row, count)| (signals.cells[row], count)), features)?;
-            (blocks::order(&blocks), places)
+            let dates = || blocks::dates(&blocks);
+            let places = places(dates().map(|(row, _)| signals.cells[row]), features)?;
+            let places = places.into_iter().zip(dates()).map(|(place, (_, count))| (place as usize, count));
+            (blocks::order(&blocks), places.collect())
         }
         None => {
-            let of_rows = places(signals.cells.iter().map(|&cell| (cell, 1)), features)?;
+            let of_rows = places(signals.cells.iter().copied(), features)?;
             let order = order(&signals, &of_rows, plan);
             let mut places: Vec<(usize, usize)> = Vec::new();
-            for place in order.iter().map(|&row| of_rows[row as usize].0) {
+            for place in order.iter().map(|&row| of_rows[row as usize] as usize) {
                 match places.last_mut() {
                     Some((last, count)) if *last == place => *count += 1,
                     _ => places.push((place, 1)),
@@ -50,11 +51,11 @@ pub(super) fn joined(signals: Signals, features: &Features, plan: &DatasetPlan) 
     Ok(Joined { own, places })
 }
 
-/// Which of the features signals have, those of their cell, of which there is exactly one: a place for so many of them.
-fn places(cells: impl Iterator<Item = (i64, usize)>, features: &Features) -> Result<Vec<(usize, usize)>> {
+/// Which of the features the signals of some cells have: those of their cell, of which there is exactly one.
+fn places(cells: impl Iterator<Item = i64>, features: &Features) -> Result<Vec<u32>> {
     let keys = &features.keys;
     let mut place = 0;
-    let of_cell = |(wanted, count): (i64, usize)| {
+    let of_cell = |wanted: i64| {
         // A series goes forward in time, and so do the keys; where the next series begins, they are searched.
         if keys.get(place).is_none_or(|&key| cell(key) > wanted) {
             place = keys.partition_point(|&key| cell(key) < wanted);
@@ -63,13 +64,13 @@ fn places(cells: impl Iterator<Item = (i64, usize)>, features: &Features) -> Res
             place += 1;
         }
         let is_found = keys.get(place).is_some_and(|&key| cell(key) == wanted);
-        is_found.then_some((place, count)).ok_or_else(|| Error::Join { source: "a signal has no features".into() })
+        is_found.then_some(place as u32).ok_or_else(|| Error::Join { source: "a signal has no features".into() })
     };
     cells.map(of_cell).collect()
 }
 
 /// The rows in the order of the plan.
-fn order(signals: &Signals, places: &[(usize, usize)], plan: &DatasetPlan) -> Vec<u32> {
+fn order(signals: &Signals, places: &[u32], plan: &DatasetPlan) -> Vec<u32> {
     let mut order = Order::of(signals.dates.len());
     let codes = |codes: &[i32]| codes.iter().map(|&code| code as u64).collect::<Vec<_>>();
     let mut columns = plan.sort.iter().rev().peekable();
@@ -81,7 +82,7 @@ fn order(signals: &Signals, places: &[(usize, usize)], plan: &DatasetPlan) -> Ve
                 order.before(signals.dates.iter().map(|&date| date.rem_euclid(MICROS_PER_DAY) as u64));
                 // The cells of tickers and days are in order already, so their places are that of both, in few numbers.
                 match columns.next_if_eq(&&Column::Ticker) {
-                    Some(_) => order.before(places.iter().map(|&(place, _)| place as u64)),
+                    Some(_) => order.before(places.iter().map(|&place| u64::from(place))),
                     None => order.before(signals.cells.iter().map(|&cell| cell as u32 as u64)),
                 }
             }

@@ -12,8 +12,8 @@
 //! that the interface does not know is counted. A body that is not of its operation's shape fails as a whole, at a
 //! byte. Nothing is guessed, and nothing of a body goes unmentioned.
 //!
-//! `scan` finds the pieces, by `skip` and `block` where each ends, `batch` holds them within bounds, `stream` makes batches of a body. `history`, `latest`,
-//! `articles`, `summary` and `listing` are the forms of answers. `entry`, `form` and `number` are fast ways of
+//! `scan` finds the pieces, by `skip` and `block` where each ends, `batch` holds them within bounds, `stream` makes
+//! batches of a body. `history`, `latest`, `articles`, `summary` and `listing` are the forms of answers. `entry`, `form` and `number` are fast ways of
 //! what `record` does exactly; `harness` proves that they agree.
 
 mod articles;

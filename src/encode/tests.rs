@@ -180,6 +180,17 @@ fn the_bytes_do_not_depend_on_the_number_of_threads() {
     assert!(bytes(1) == bytes(4));
 }
 
+/// The bytes of a row group that comes in pieces, given where each ends.
+fn in_pieces(rows: &RecordBatch, ends: &[usize]) -> Vec<u8> {
+    let starts = std::iter::once(&0).chain(ends);
+    let pieces: Vec<Rows> = starts.zip(ends).map(|(&from, &to)| rows.slice(from, to - from).into()).collect();
+    let layout = Layout { compression: Compression::UNCOMPRESSED, sorted_by: vec![0], metadata: Vec::new() };
+    let mut writer = Writer::create(Vec::new(), rows.schema(), layout).unwrap();
+    writer.write(&pieces).unwrap();
+    writer.finish().unwrap();
+    writer.out().clone()
+}
+
 #[test]
 fn whether_a_column_is_written_in_runs_does_not_depend_on_the_pieces() {
     // As many runs as are looked for at most, and a few more or less; a piece that begins within one seems to begin another.
@@ -188,16 +199,8 @@ fn whether_a_column_is_written_in_runs_does_not_depend_on_the_pieces() {
             .map(|row| if runs == 501 && row == 999 { -1 } else { (row / 2).min(runs - 1) })
             .collect::<Int32Array>();
         let rows = RecordBatch::try_from_iter([("number", Arc::new(numbers) as ArrayRef)]).unwrap();
-        let of_pieces = |cut: usize| {
-            let pieces = [rows.slice(0, cut).into(), rows.slice(cut, 1000 - cut).into()];
-            let layout = Layout { compression: Compression::UNCOMPRESSED, sorted_by: vec![0], metadata: Vec::new() };
-            let mut writer = Writer::create(Vec::new(), rows.schema(), layout).unwrap();
-            writer.write(&pieces).unwrap();
-            writer.finish().unwrap();
-            writer.out().clone()
-        };
         let expected = written(std::slice::from_ref(&rows), Compression::UNCOMPRESSED);
-        assert!(of_pieces(500) == expected && of_pieces(501) == expected, "{runs}");
+        assert!([500, 501].iter().all(|&cut| in_pieces(&rows, &[cut, 1000]) == expected), "{runs}");
         assert_eq!(read(expected).0, rows);
     }
 }
@@ -206,18 +209,9 @@ fn whether_a_column_is_written_in_runs_does_not_depend_on_the_pieces() {
 fn the_bytes_do_not_depend_on_the_pieces_in_which_a_row_group_comes() {
     for longest in [1, 12, 9000] {
         let rows = rows(150_000, longest, 9);
-        let of_pieces = |ends: &[usize]| {
-            let starts = std::iter::once(&0).chain(ends);
-            let pieces: Vec<Rows> = starts.zip(ends).map(|(&from, &to)| rows.slice(from, to - from).into()).collect();
-            let layout = Layout { compression: Compression::UNCOMPRESSED, sorted_by: vec![0], metadata: Vec::new() };
-            let mut writer = Writer::create(Vec::new(), rows.schema(), layout).unwrap();
-            writer.write(&pieces).unwrap();
-            writer.finish().unwrap();
-            writer.out().clone()
-        };
         let expected = written(std::slice::from_ref(&rows), Compression::UNCOMPRESSED);
         for ends in [&[150_000][..], &[1, 2, 65_536, 65_537, 150_000], &[63, 64, 70_000, 149_999, 150_000]] {
-            assert!(of_pieces(ends) == expected, "{longest} {ends:?}");
+            assert!(in_pieces(&rows, ends) == expected, "{longest} {ends:?}");
         }
     }
 }

@@ -1,4 +1,7 @@
 //! Dates and instants as text: `2026-11-20T00:00:00`, with as much of a second as there is.
+//!
+//! A dataset may have several in each row, so the date of a day is computed here, in a few multiplications, and not asked
+//! of a calendar that knows more.
 
 use std::io::Write;
 

@@ -33,14 +33,14 @@ const MAX_EVIDENCE: u64 = 64 << 20;
 /// An answer whose body is still to come.
 pub(super) struct Stream<'a> {
     response: reqwest::Response,
-    told: Told,
+    known: Known,
     packing: Packing,
     gauge: &'a Gauge,
 }
 
 /// What is known of a body before it comes.
 #[derive(Clone, Copy, Debug)]
-struct Told {
+struct Known {
     status: u16,
     attempts: u32,
     clock: Clock,
@@ -68,8 +68,8 @@ impl<'a> Stream<'a> {
             Some(b"zstd") => Packing::Zstd,
             Some(_) => return Err(Failure::Refused("its content encoding is none that was asked for".to_owned())),
         };
-        let told = Told { status: response.status().as_u16(), attempts, clock };
-        Ok(Self { response, told, packing, gauge })
+        let known = Known { status: response.status().as_u16(), attempts, clock };
+        Ok(Self { response, known, packing, gauge })
     }
 
     /// Gives the body to a reader while it arrives.
@@ -79,9 +79,9 @@ impl<'a> Stream<'a> {
         F: FnOnce(&mut Body) -> Result<T, ReadFault> + Send + 'static,
     {
         let (sender, chunks) = chunks::channel();
-        let (told, packing) = (self.told, self.packing);
+        let (known, packing) = (self.known, self.packing);
         let reader = spawn_blocking(move || {
-            let mut body = Body::new(chunks, told, packing, &key, evidence.as_deref())?;
+            let mut body = Body::new(chunks, known, packing, &key, evidence.as_deref())?;
             read(&mut body).map_err(|fault| {
                 body.keep_the_rest();
                 Failure::from(fault)
@@ -94,7 +94,7 @@ impl<'a> Stream<'a> {
 
 /// A body, to be read on a thread that may block.
 pub struct Body {
-    told: Told,
+    known: Known,
     inner: Masked<Unpacked>,
     packed: Arc<AtomicU64>,
     digest: Digest,
@@ -106,7 +106,7 @@ pub struct Body {
 impl Body {
     fn new(
         chunks: Chunks,
-        told: Told,
+        known: Known,
         packing: Packing,
         key: &ApiKey,
         evidence: Option<&Path>,
@@ -126,7 +126,7 @@ impl Body {
             File::create(path).map_err(failed)
         };
         Ok(Self {
-            told,
+            known,
             inner: Masked::new(unpacked, key),
             packed,
             digest: Digest::default(),
@@ -137,7 +137,7 @@ impl Body {
 
     /// What there is to know of it, once it was read to its end.
     pub fn seen(&self) -> Seen {
-        let Told { status, attempts, clock } = self.told;
+        let Known { status, attempts, clock } = self.known;
         let (bytes, digest) = (self.digest.count(), hex(&self.digest.hash()));
         Seen { status, attempts, bytes, digest, observed_at: clock.now() }
     }
