@@ -14,7 +14,7 @@ use super::cells::Cells;
 use super::index::{Archive, SealedRun};
 use super::listings::{self, LISTINGS, Listing};
 use super::merged::Merged;
-use super::remembered::{self, Extent, Name, Remembered, SERIES};
+use super::remembered::{self, Extent, Name, Remembered, Runs, SERIES};
 use super::rowfile::Rowfile;
 use super::seal::{Counts, LAYOUT, Seal, sealed_path};
 use super::{FOLDER_OF_UNFINISHED, REJECTS, REQUESTS};
@@ -123,7 +123,7 @@ fn fingerprints(
 ) -> Result<FileRecord> {
     let mut remembered = Remembered::open(archive, &archive.heads_of(old))?;
     let mut out = Rowfile::create(&folder.join(SERIES), remembered::schema(), 5)?;
-    let run = Name::from(name);
+    let run = Runs::new(BTreeSet::from([Name::from(name)]));
     let mut tickers: Vec<&Ticker> = listings.iter().map(|listing| &listing.key.ticker).collect();
     tickers.dedup();
     let ends = tickers.chunks(TICKERS_AT_ONCE).map(|some| some.last().copied()).chain([None]);
@@ -131,7 +131,7 @@ fn fingerprints(
         let mut memories = remembered.until(end)?;
         for bucket in memories.values_mut().flat_map(|memory| memory.buckets.values_mut()) {
             if !bucket.runs.is_empty() {
-                bucket.runs = BTreeSet::from([Name::clone(&run)]);
+                bucket.runs = Runs::clone(&run);
             }
         }
         out.write(remembered::batch(memories.iter(), Extent::Whole))?;

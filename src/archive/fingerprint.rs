@@ -10,6 +10,9 @@ use arrow::datatypes::{
 
 use crate::time::MICROS_PER_DAY;
 
+/// Room for the bytes of a quarter of signals.
+const ROOM: usize = 1 << 10;
+
 /// The first 16 bytes of a BLAKE3.
 pub(super) type Digest = [u8; 16];
 
@@ -51,7 +54,7 @@ impl<'a> Fingerprints<'a> {
             nulls: column.nulls().filter(|nulls| nulls.null_count() > 0),
             values: Values::of(column),
         };
-        Self { columns: fields.zip(rows.columns()).map(column).collect(), bytes: Vec::new() }
+        Self { columns: fields.zip(rows.columns()).map(column).collect(), bytes: Vec::with_capacity(ROOM) }
     }
 
     /// The fingerprint of some of the rows.
@@ -104,11 +107,18 @@ impl<'a> Values<'a> {
         let rows = || stretches.iter().cloned().flatten();
         match self {
             Self::Timestamps(all) => {
-                let is_whole = rows().all(|row| all[row] % MICROS_PER_DAY == 0);
-                bytes.push(u8::from(is_whole));
-                if is_whole {
-                    rows().for_each(|row| bytes.extend_from_slice(&((all[row] / MICROS_PER_DAY) as i32).to_le_bytes()));
-                } else {
+                let start = bytes.len();
+                bytes.push(1);
+                let mut is_whole = true;
+                for row in rows() {
+                    let day = all[row] / MICROS_PER_DAY;
+                    is_whole &= day * MICROS_PER_DAY == all[row];
+                    bytes.extend_from_slice(&(day as i32).to_le_bytes());
+                }
+                // Instants are rare: that they are some is found out on the way.
+                if !is_whole {
+                    bytes.truncate(start);
+                    bytes.push(0);
                     rows().for_each(|row| bytes.extend_from_slice(&all[row].to_le_bytes()));
                 }
             }

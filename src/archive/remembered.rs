@@ -28,6 +28,9 @@ pub(super) const SERIES: &str = "series.parquet";
 /// The name of a run or of a request, which very many series share.
 pub(super) type Name = Arc<str>;
 
+/// The runs that hold observations of some rows: the same ones for most, which share them.
+pub(super) type Runs = Arc<BTreeSet<Name>>;
+
 /// What is remembered of the rows of one quarter of a series, or of those without a date.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Bucket {
@@ -36,7 +39,7 @@ pub(super) struct Bucket {
     /// The fingerprint of their latest values; none when runs that were made at once disagree.
     pub(super) digest: Option<Digest>,
     /// The runs that hold observations of them.
-    pub(super) runs: BTreeSet<Name>,
+    pub(super) runs: Runs,
     /// Whether it differs from what the run says whose fingerprints are gone on from.
     pub(super) is_changed: bool,
 }
@@ -200,10 +203,7 @@ impl Layer {
     ) -> Result<(Option<Quarter>, Bucket, BTreeSet<Name>)> {
         let quarters = rows.column(4).as_primitive::<Date32Type>();
         let digests = rows.column(6).as_fixed_size_binary();
-        let mut runs = BTreeSet::new();
-        for name in texts(rows, 7, row) {
-            runs.insert(names.of_run(name)?);
-        }
+        let runs = names.of_runs(texts(rows, 7, row))?;
         let requests = texts(rows, 8, row).map(|name| names.name(name)).collect();
         let digest =
             digests.is_valid(row).then(|| *digests.value(row).first_chunk().expect("the column is 16 bytes wide"));
@@ -214,7 +214,7 @@ impl Layer {
 }
 
 /// The texts of a list in a row; none where there is no list.
-fn texts(rows: &RecordBatch, column: usize, row: usize) -> impl Iterator<Item = &str> {
+fn texts(rows: &RecordBatch, column: usize, row: usize) -> impl Iterator<Item = &str> + Clone {
     let lists = rows.column(column).as_list::<i32>();
     let (texts, ends) = (lists.values().as_string::<i32>(), lists.value_offsets());
     let places = if lists.is_valid(row) { ends[row]..ends[row + 1] } else { 0..0 };
@@ -225,25 +225,24 @@ fn texts(rows: &RecordBatch, column: usize, row: usize) -> impl Iterator<Item = 
 pub(super) struct Names<'a> {
     archive: &'a Archive,
     known: BTreeSet<Name>,
-    /// The run that was named last, and the one that its rows are in now: those of the next row, mostly.
-    last: Option<(String, Name)>,
+    /// The runs that were named last, and those that their rows are in now: those of the next row, mostly.
+    last: (Vec<String>, Runs),
 }
 
 impl<'a> Names<'a> {
     pub(super) fn of(archive: &'a Archive) -> Self {
-        Self { archive, known: BTreeSet::new(), last: None }
+        Self { archive, known: BTreeSet::new(), last: <_>::default() }
     }
 
-    /// The run that the rows of a run are in now: one that was compacted is in another one.
-    fn of_run(&mut self, name: &str) -> Result<Name> {
-        if let Some((last, now)) = &self.last
-            && last == name
-        {
-            return Ok(Arc::clone(now));
+    /// The runs that the rows of some runs are in now: one that was compacted is in another one.
+    fn of_runs<'n>(&mut self, names: impl Iterator<Item = &'n str> + Clone) -> Result<Runs> {
+        if !names.clone().eq(&self.last.0) {
+            let archive = self.archive;
+            let now = |name| Ok(self.name(archive.runs()[archive.place(name)?].name()));
+            let now = names.clone().map(now).collect::<Result<BTreeSet<_>>>()?;
+            self.last = (names.map(str::to_owned).collect(), Runs::new(now));
         }
-        let now = self.name(self.archive.runs()[self.archive.place(name)?].name());
-        self.last = Some((name.to_owned(), Arc::clone(&now)));
-        Ok(now)
+        Ok(Arc::clone(&self.last.1))
     }
 
     fn name(&mut self, name: &str) -> Name {
@@ -273,10 +272,10 @@ impl Memory {
         self.requests.extend(other.requests);
         for (quarter, bucket) in other.buckets {
             match self.buckets.get_mut(&quarter) {
-                Some(own) if own.digest == bucket.digest && own.rows == bucket.rows => own.runs.extend(bucket.runs),
+                Some(own) if own.digest == bucket.digest && own.rows == bucket.rows => own.held_by_too(&bucket.runs),
                 Some(own) => {
                     own.digest = None;
-                    own.runs.extend(bucket.runs);
+                    own.held_by_too(&bucket.runs);
                 }
                 None => {
                     self.buckets.insert(quarter, bucket);

@@ -19,7 +19,7 @@ use chrono::{DateTime, Utc};
 use super::cells::{Cells, changes, rows_of};
 use super::fingerprint::{Fingerprints, fingerprint};
 use super::quarter::{Quarter, Stretch, stretches};
-use super::remembered::{Bucket, Memory, Name};
+use super::remembered::{Bucket, Memory, Name, Runs};
 use crate::tables::{Change, Changes, SeriesKey, Table};
 
 /// What an answer says of a series.
@@ -59,12 +59,13 @@ impl Said {
         let (mut fresh, mut doubtful) = (Vec::new(), BTreeMap::new());
         let stretches = stretches(&self.rows);
         let mut fingerprints = Fingerprints::of(&self.rows);
+        let own = Runs::new(BTreeSet::from([Arc::clone(&self.run)]));
         for (quarter, range) in &stretches {
             let mut digest = |rows: Range<usize>| Some(fingerprints.of_stretch(rows));
             let Some(bucket) = memory.buckets.get_mut(quarter).filter(|bucket| bucket.rows > 0) else {
                 fresh.push((*quarter, range.clone()));
-                let runs = BTreeSet::from([Arc::clone(&self.run)]);
-                let bucket = Bucket { rows: range.len() as u64, digest: digest(range.clone()), runs, is_changed: true };
+                let (rows, digest) = (range.len() as u64, digest(range.clone()));
+                let bucket = Bucket { rows, digest, runs: Arc::clone(&own), is_changed: true };
                 memory.buckets.insert(*quarter, bucket);
                 continue;
             };
@@ -78,7 +79,7 @@ impl Said {
             {
                 fresh.push((*quarter, range.start + known..range.end));
                 (bucket.rows, bucket.digest, bucket.is_changed) = (range.len() as u64, digest(range.clone()), true);
-                bucket.runs.insert(Arc::clone(&self.run));
+                bucket.held_by_too(&own);
                 continue;
             }
             doubtful.insert(*quarter, range.clone());
@@ -160,7 +161,7 @@ impl Compared {
             let changed = one(difference.kinds(), difference.rows(*table, &old.latest, &said)?);
             let (now, runs) = old.with(*table, run, &changed)?;
             bucket.refresh(&now);
-            bucket.runs = runs;
+            bucket.runs = Runs::new(runs);
             pieces.push((*quarter, changed));
         }
         pieces.sort_by_key(|(quarter, _)| *quarter);
@@ -170,7 +171,14 @@ impl Compared {
 
 impl Bucket {
     fn empty() -> Self {
-        Self { rows: 0, digest: Some(NOTHING), runs: BTreeSet::new(), is_changed: true }
+        Self { rows: 0, digest: Some(NOTHING), runs: Runs::default(), is_changed: true }
+    }
+
+    /// Some runs hold observations of the rows, too.
+    pub(super) fn held_by_too(&mut self, runs: &Runs) {
+        if !runs.is_subset(&self.runs) {
+            Arc::make_mut(&mut self.runs).extend(runs.iter().map(Arc::clone));
+        }
     }
 
     /// What the rows are is known again.
