@@ -20,8 +20,32 @@ pub(super) struct Block {
 /// The columns that the rows of blocks are ordered by; those that come after them decide nothing.
 const ORDER: [Column; 4] = [Column::Ticker, Column::Date, Column::Period, Column::Regime];
 
+/// How the rows of signals stand.
+#[derive(Debug)]
+pub(super) enum Arrangement {
+    /// In blocks, and wanted in their order.
+    Blocks(Vec<Block>),
+    /// In some other way.
+    Any,
+}
+
+impl Arrangement {
+    /// That of signals which are wanted in an order.
+    pub(super) fn of(signals: &Signals, sort: &[Column]) -> Self {
+        blocks(signals, sort).map_or(Self::Any, Self::Blocks)
+    }
+
+    /// The cells whose features are asked for: of blocks one for each date, else that of each row.
+    pub(super) fn cells(&self, signals: &Signals) -> Vec<i64> {
+        match self {
+            Self::Blocks(blocks) => dates(blocks).map(|(row, _)| signals.cell(row)).collect(),
+            Self::Any => (0..signals.dates.len()).map(|row| signals.cell(row)).collect(),
+        }
+    }
+}
+
 /// The signals as blocks, where all are in blocks and wanted in their order.
-pub(super) fn blocks(signals: &Signals, sort: &[Column]) -> Option<Vec<Block>> {
+fn blocks(signals: &Signals, sort: &[Column]) -> Option<Vec<Block>> {
     if !sort.starts_with(&ORDER) {
         return None;
     }
@@ -94,7 +118,6 @@ mod tests {
             signals: vec![0; rows.len()],
             confidences: vec![0.0; rows.len()],
             lineage: Vec::new(),
-            cells: Vec::new(),
         }
     }
 

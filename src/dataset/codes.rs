@@ -99,8 +99,6 @@ pub(super) struct Signals {
     pub(super) confidences: Vec<f64>,
     /// Where each one comes from, as far as that is asked for.
     pub(super) lineage: Vec<(Column, Numbers)>,
-    /// The ticker and day of each, in one number.
-    pub(super) cells: Vec<i64>,
 }
 
 /// A column of numbers.
@@ -124,7 +122,6 @@ impl Signals {
             signals: ranks::<Signal>(column(batch, "signal")),
             confidences: column(batch, "confidence").as_primitive::<Float64Type>().values().to_vec(),
             lineage: lineage.collect(),
-            cells: Vec::new(),
         };
         if plan.dates != NaiveRule::Utc && offsets.null_count() < offsets.len() {
             signals.drop_repeated();
@@ -135,9 +132,12 @@ impl Signals {
             let is_taken = |date: i64| from.is_none_or(|from| date >= from) && to.is_none_or(|to| date < to);
             signals.keep(&signals.dates.iter().map(|&date| is_taken(date)).collect::<Vec<_>>());
         }
-        let places = signals.tickers.iter().zip(&signals.dates);
-        signals.cells = places.map(|(&ticker, &date)| cell((ticker, day(date)))).collect();
         signals
+    }
+
+    /// The ticker and day of a row, in one number.
+    pub(super) fn cell(&self, row: usize) -> i64 {
+        cell((self.tickers[row], day(self.dates[row])))
     }
 
     /// Two instants may be one date of a clock, as when clocks are put back: of these the first is taken.
@@ -166,35 +166,35 @@ impl Signals {
             }
         }
     }
+}
 
-    /// Every ticker and day that has a signal, once, in order.
-    pub(super) fn keys(&self) -> Vec<(i32, Day)> {
-        let mut keys: Vec<i64> = Vec::new();
-        let (mut place, mut missing) = (0, Vec::new());
-        let mut last = i64::MIN;
-        for &cell in &self.cells {
-            // A series goes forward in time. Most have the days of the one before them.
-            if cell < last {
-                if !missing.is_empty() {
-                    keys.append(&mut missing);
-                    keys.sort();
-                    keys.dedup();
-                }
-                place = keys.partition_point(|&key| key < cell);
+/// The ticker and day of every cell, once, in order.
+pub(super) fn keys(cells: &[i64]) -> Vec<(i32, Day)> {
+    let mut keys: Vec<i64> = Vec::new();
+    let (mut place, mut missing) = (0, Vec::new());
+    let mut last = i64::MIN;
+    for &cell in cells {
+        // A series goes forward in time. Most have the days of the one before them.
+        if cell < last {
+            if !missing.is_empty() {
+                keys.append(&mut missing);
+                keys.sort();
+                keys.dedup();
             }
-            last = cell;
-            while keys.get(place).is_some_and(|&key| key < cell) {
-                place += 1;
-            }
-            if keys.get(place) != Some(&cell) {
-                missing.push(cell);
-            }
+            place = keys.partition_point(|&key| key < cell);
         }
-        keys.append(&mut missing);
-        keys.sort();
-        keys.dedup();
-        keys.into_iter().map(|cell| ((cell >> 32) as i32, cell as u32 as i32 ^ i32::MIN)).collect()
+        last = cell;
+        while keys.get(place).is_some_and(|&key| key < cell) {
+            place += 1;
+        }
+        if keys.get(place) != Some(&cell) {
+            missing.push(cell);
+        }
     }
+    keys.append(&mut missing);
+    keys.sort();
+    keys.dedup();
+    keys.into_iter().map(|cell| ((cell >> 32) as i32, cell as u32 as i32 ^ i32::MIN)).collect()
 }
 
 /// A column that says where each signal comes from, as numbers; none for the others.
@@ -228,13 +228,8 @@ pub(super) fn decoded<K: ArrowDictionaryKeyType>(column: &ArrayRef, mut code: im
     let dictionary = column.as_dictionary::<K>();
     let names = dictionary.values().as_string::<i32>();
     let keys = dictionary.keys().values();
-    let mut codes: Vec<Option<i32>> = vec![None; names.len()];
-    for place in keys.iter().map(|key| key.as_usize()) {
-        if codes[place].is_none() {
-            codes[place] = Some(code(names.value(place)));
-        }
-    }
     // Entries that no row has may mean nothing: a reader may put some there.
-    let codes: Vec<i32> = codes.into_iter().map(Option::unwrap_or_default).collect();
-    keys.iter().map(|key| codes[key.as_usize()]).collect()
+    let mut codes: Vec<Option<i32>> = vec![None; names.len()];
+    let mut of_key = |place: usize| *codes[place].get_or_insert_with(|| code(names.value(place)));
+    keys.iter().map(|key| of_key(key.as_usize())).collect()
 }

@@ -5,7 +5,7 @@ use polars::prelude::{
     PolarsResult,
 };
 
-use super::blocks::{self, blocks};
+use super::blocks::{self, Arrangement};
 use super::codes::{Numbers, Signals, cell};
 use super::failed;
 use super::features::Features;
@@ -23,19 +23,24 @@ pub(super) struct Joined {
 }
 
 /// Finds the features of the rows of a slab, and orders them.
-pub(super) fn joined(signals: Signals, features: &Features, plan: &DatasetPlan) -> Result<Joined> {
-    let (order, places) = match blocks(&signals, &plan.sort) {
-        Some(blocks) => {
-            let dates = || blocks::dates(&blocks);
-            let places = places(dates().map(|(row, _)| signals.cells[row]), features)?;
-            let places = places.into_iter().zip(dates()).map(|(place, (_, count))| (place as usize, count));
-            (blocks::order(&blocks), places.collect())
+pub(super) fn joined(
+    signals: Signals,
+    arrangement: &Arrangement,
+    cells: &[i64],
+    features: &Features,
+    plan: &DatasetPlan,
+) -> Result<Joined> {
+    let of_cells = places(cells, features)?;
+    let (order, places) = match arrangement {
+        Arrangement::Blocks(blocks) => {
+            let counts = blocks::dates(blocks).map(|(_, count)| count);
+            let places = of_cells.into_iter().map(|place| place as usize).zip(counts);
+            (blocks::order(blocks), places.collect())
         }
-        None => {
-            let of_rows = places(signals.cells.iter().copied(), features)?;
-            let order = order(&signals, &of_rows, plan);
+        Arrangement::Any => {
+            let order = order(&signals, cells, &of_cells, plan);
             let mut places: Vec<(usize, usize)> = Vec::new();
-            for place in order.iter().map(|&row| of_rows[row as usize] as usize) {
+            for place in order.iter().map(|&row| of_cells[row as usize] as usize) {
                 match places.last_mut() {
                     Some((last, count)) if *last == place => *count += 1,
                     _ => places.push((place, 1)),
@@ -52,10 +57,10 @@ pub(super) fn joined(signals: Signals, features: &Features, plan: &DatasetPlan) 
 }
 
 /// Which of the features the signals of some cells have: those of their cell, of which there is exactly one.
-fn places(cells: impl Iterator<Item = i64>, features: &Features) -> Result<Vec<u32>> {
+fn places(cells: &[i64], features: &Features) -> Result<Vec<u32>> {
     let keys = &features.keys;
     let mut place = 0;
-    let of_cell = |wanted: i64| {
+    let of_cell = |&wanted: &i64| {
         // A series goes forward in time, and so do the keys; where the next series begins, they are searched.
         if keys.get(place).is_none_or(|&key| cell(key) > wanted) {
             place = keys.partition_point(|&key| cell(key) < wanted);
@@ -66,11 +71,11 @@ fn places(cells: impl Iterator<Item = i64>, features: &Features) -> Result<Vec<u
         let is_found = keys.get(place).is_some_and(|&key| cell(key) == wanted);
         is_found.then_some(place as u32).ok_or_else(|| Error::Join { source: "a signal has no features".into() })
     };
-    cells.map(of_cell).collect()
+    cells.iter().map(of_cell).collect()
 }
 
-/// The rows in the order of the plan.
-fn order(signals: &Signals, places: &[u32], plan: &DatasetPlan) -> Vec<u32> {
+/// The rows in the order of the plan, given the cell of each and the place of its features.
+fn order(signals: &Signals, cells: &[i64], places: &[u32], plan: &DatasetPlan) -> Vec<u32> {
     let mut order = Order::of(signals.dates.len());
     let codes = |codes: &[i32]| codes.iter().map(|&code| code as u64).collect::<Vec<_>>();
     let mut columns = plan.sort.iter().rev().peekable();
@@ -83,7 +88,7 @@ fn order(signals: &Signals, places: &[u32], plan: &DatasetPlan) -> Vec<u32> {
                 // The cells of tickers and days are in order already, so their places are that of both, in few numbers.
                 match columns.next_if_eq(&&Column::Ticker) {
                     Some(_) => order.before(places.iter().map(|&place| u64::from(place))),
-                    None => order.before(signals.cells.iter().map(|&cell| cell as u32 as u64)),
+                    None => order.before(cells.iter().map(|&cell| cell as u32 as u64)),
                 }
             }
             Column::Period => order.before(signals.periods.iter().map(|&code| code as u64)),

@@ -35,6 +35,7 @@ use crate::plan::{Column, DatasetPlan, Lag};
 use crate::tables::{Rows, Slab};
 use crate::trace::work;
 
+use blocks::Arrangement;
 use calendar::Calendar;
 use codes::{Signals, Tickers};
 use news::News;
@@ -120,8 +121,10 @@ fn of_slab(slab: &Slab, plan: &DatasetPlan, calendar: &Calendar) -> Result<Rows>
     let mut tickers = Tickers::default();
     let signals = Signals::of(&slab.signals, plan, &mut tickers);
     let news = News::of(slab, plan, &mut tickers);
-    let features = features::of(signals.keys(), &news, plan, calendar);
-    let joined = join::joined(signals, &features, plan)?;
+    let arrangement = Arrangement::of(&signals, &plan.sort);
+    let cells = arrangement.cells(&signals);
+    let features = features::of(codes::keys(&cells), &news, plan, calendar);
+    let joined = join::joined(signals, &arrangement, &cells, &features, plan)?;
     shape::rows(joined, &features, plan, &tickers).map(Rows::from)
 }
 

@@ -1,7 +1,6 @@
 //! The joined rows in the declared columns: numbers become names again, and types are what the plan says.
 
 use std::collections::HashMap;
-use std::iter::repeat_n;
 use std::sync::Arc;
 
 use arrow::array::{
@@ -47,6 +46,10 @@ pub(super) fn rows(joined: Joined, features: &Features, plan: &DatasetPlan, tick
 
 /// The values of a column at some places, each so many times.
 fn repeated(values: &ArrayRef, places: &[(usize, usize)]) -> ArrayRef {
+    // Where a date has one signal, the values stand as they shall.
+    if places.iter().copied().eq((0..values.len()).map(|place| (place, 1))) {
+        return Arc::clone(values);
+    }
     match values.data_type() {
         DataType::Int32 => Arc::new(repeated_numbers::<Int32Type>(values, places)),
         DataType::Float64 => Arc::new(repeated_numbers::<Float64Type>(values, places)),
@@ -55,10 +58,18 @@ fn repeated(values: &ArrayRef, places: &[(usize, usize)]) -> ArrayRef {
 }
 
 fn repeated_numbers<T: ArrowPrimitiveType>(values: &ArrayRef, places: &[(usize, usize)]) -> PrimitiveArray<T> {
+    /// The values that are written at once.
+    const STRIDE: usize = 8;
     let values = values.as_primitive::<T>();
     let rows = places.iter().map(|(_, count)| count).sum();
-    let mut numbers = Vec::with_capacity(rows);
-    places.iter().for_each(|&(place, count)| numbers.extend(repeat_n(values.value(place), count)));
+    // A few too many are quicker to write than as many as there are.
+    let mut numbers = Vec::with_capacity(rows + STRIDE);
+    for &(place, count) in places {
+        let end = numbers.len() + count;
+        let few = [values.value(place); STRIDE];
+        (0..count.div_ceil(STRIDE)).for_each(|_| numbers.extend_from_slice(&few));
+        numbers.truncate(end);
+    }
     let mut nulls = NullBufferBuilder::new(rows);
     if values.null_count() > 0 {
         for &(place, count) in places {
