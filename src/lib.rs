@@ -32,7 +32,7 @@
 //! | [`cli`] | the commands |
 //!
 //! The leaves import none of these: [`error`], [`problem`], [`secret`], [`time`], [`file`](mod@file), [`meter`] and
-//! [`trace`], the spelling of numbers, where columns turn, the Parquet encoder, and [`tables`], the columns that travel
+//! [`trace`], the spelling of numbers, the bits of a word, where columns turn, the Parquet encoder, and [`tables`], the columns that travel
 //! between the stages.
 //!
 //! ```
@@ -55,6 +55,7 @@
 
 pub mod archive;
 pub mod audit;
+mod bits;
 pub mod cli;
 pub mod dataset;
 pub mod decode;

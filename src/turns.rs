@@ -6,11 +6,14 @@
 //! clear surely holds what the one before it does, null for null. The converse is true of numbers and of texts, while a
 //! dictionary may have one text under two keys. Of types that are rare here nothing is known: every row may turn.
 
+use std::array;
 use std::ops::BitOr;
 
 use arrow::array::{Array, AsArray};
 use arrow::buffer::{BooleanBuffer, NullBuffer};
 use arrow::datatypes::DataType;
+
+use crate::bits;
 
 /// The rows whose bits stand in one word.
 const ROWS: usize = u64::BITS as usize;
@@ -93,6 +96,9 @@ impl BitOr for &Turns {
 
 fn bits(array: &dyn Array) -> BooleanBuffer {
     let (rows, nulls) = (array.len(), array.nulls());
+    if array.null_count() == rows {
+        return BooleanBuffer::new_unset(rows);
+    }
     let data = array.to_data();
     let width = match array.data_type() {
         DataType::Utf8 => {
@@ -153,8 +159,15 @@ fn of_numbers<T: Copy + PartialEq>(values: &[T], nulls: Option<&NullBuffer>) -> 
     })
 }
 
-/// Which of these numbers are not their neighbours. Eight at a time: no step waits for the one before it.
+/// Which of these numbers are not their neighbours.
 fn numbers_apart<T: Copy + PartialEq>(these: &[T; ROWS], next: &[T; ROWS]) -> u64 {
+    if these == next {
+        return 0;
+    }
+    if size_of::<T>() < size_of::<u64>() {
+        return bits::gathered(array::from_fn(|at| these[at] != next[at]));
+    }
+    // Long ones are not compared several at once everywhere. Eight at a time: no step waits for the one before it.
     let eights = these.as_chunks::<8>().0.iter().zip(next.as_chunks::<8>().0);
     let eight =
         |(these, next): (&[T; 8], &[T; 8])| (0..8).fold(0, |bits, at| bits | (bit(these[at] != next[at]) << at));

@@ -1,5 +1,7 @@
 //! Blocks of a text: what matters of 64 bytes, found for all of them together, one bit of a word for each.
 
+use crate::bits::gathered;
+
 /// The bytes of a block.
 pub(super) const BLOCK: usize = 64;
 
@@ -22,9 +24,9 @@ impl Marks {
     #[inline]
     pub(super) fn of(block: &[u8; BLOCK]) -> Self {
         Self {
-            quotes: bits(block.map(|byte| byte == b'"')),
-            opens: bits(block.map(|byte| byte | CURLY == b'{')),
-            closes: bits(block.map(|byte| byte | CURLY == b'}')),
+            quotes: gathered(block.map(|byte| byte == b'"')),
+            opens: gathered(block.map(|byte| byte | CURLY == b'{')),
+            closes: gathered(block.map(|byte| byte | CURLY == b'}')),
             // Not `contains`, which stops at the first and so cannot look at many at once.
             has_backslash: block.iter().fold(false, |found, &byte| found | (byte == b'\\')),
         }
@@ -60,17 +62,6 @@ fn loaded(bytes: &[u8; 32]) -> std::arch::x86_64::__m256i {
     let (words, _) = bytes.as_chunks::<8>();
     let word = |place: usize| i64::from_le_bytes(words[place]);
     std::arch::x86_64::_mm256_set_epi64x(word(3), word(2), word(1), word(0))
-}
-
-/// The bits of a word, the first flag in the lowest.
-#[inline]
-fn bits(flags: [bool; BLOCK]) -> u64 {
-    /// Multiplied by this, eight bytes that are 0 or 1 gather in the highest byte, the first in its lowest bit.
-    const GATHER: u64 = 0x0102_0408_1020_4080;
-    let bytes = flags.map(u8::from);
-    let (words, _) = bytes.as_chunks::<8>();
-    let gathered = words.iter().map(|&word| u64::from_le_bytes(word).wrapping_mul(GATHER) >> 56);
-    gathered.zip((0..).step_by(8)).fold(0, |bits, (byte, place)| bits | byte << place)
 }
 
 #[cfg(test)]

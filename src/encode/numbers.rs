@@ -10,19 +10,22 @@ pub(super) struct Numbers {
     slots: Vec<u32>,
     keys: Vec<u64>,
     most: usize,
+    /// How far a scattered number is shifted to be a slot.
+    shift: u32,
 }
 
 impl Numbers {
     /// Room for so many.
     pub(super) fn with_most(most: usize) -> Self {
-        Self { slots: vec![0; 1 << 10], keys: Vec::new(), most }
+        const SLOTS: u32 = 10;
+        Self { slots: vec![0; 1 << SLOTS], keys: Vec::new(), most, shift: u64::BITS - SLOTS }
     }
 
     /// The place of a number; none where there are too many.
     #[inline]
     pub(super) fn code(&mut self, key: u64) -> Option<u32> {
         let mask = self.slots.len() - 1;
-        let mut slot = scattered(key) & mask;
+        let mut slot = self.first_slot(key);
         loop {
             match self.slots[slot] {
                 0 => return self.add(key, slot),
@@ -35,6 +38,13 @@ impl Numbers {
     /// The numbers in their order.
     pub(super) fn into_keys(self) -> Vec<u64> {
         self.keys
+    }
+
+    /// Where a number is looked for first: numbers that follow each other at some distance, as days and decimals do, are
+    /// spread evenly by the golden ratio.
+    #[inline]
+    fn first_slot(&self, key: u64) -> usize {
+        (key.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> self.shift) as usize
     }
 
     #[cold]
@@ -53,20 +63,15 @@ impl Numbers {
     fn grow(&mut self) {
         let mask = self.slots.len() * 4 - 1;
         self.slots = vec![0; mask + 1];
+        self.shift -= 2;
         for (place, &key) in self.keys.iter().enumerate() {
-            let mut slot = scattered(key) & mask;
+            let mut slot = self.first_slot(key);
             while self.slots[slot] != 0 {
                 slot = (slot + 1) & mask;
             }
             self.slots[slot] = place as u32 + 1;
         }
     }
-}
-
-/// Spreads numbers that differ in few bits, such as the floats of short decimals, which end in zeros.
-fn scattered(key: u64) -> usize {
-    let product = u128::from(key ^ 0x9e37_79b9_7f4a_7c15) * 0xd6e8_feb8_6659_fd93;
-    ((product >> 64) ^ product) as usize
 }
 
 #[cfg(test)]

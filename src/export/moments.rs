@@ -29,16 +29,24 @@ pub(super) fn write(out: &mut [u8; MOMENT], micros: i64) -> usize {
         return write_far(out, micros);
     }
     let (year, month, day) = date(days as i32);
-    let (seconds, rest) = ((since_midnight / 1_000_000) as u32, since_midnight % 1_000_000);
-    let text = out.first_chunk_mut().expect("there is room for more");
+    let text: &mut [u8; 19] = out.first_chunk_mut().expect("there is room for more");
     *text = *b"0000-00-00T00:00:00";
-    let clock = [(11, seconds / 3600), (14, seconds / 60 % 60), (17, seconds % 60)];
-    for (place, number) in [(0, year / 100), (2, year % 100), (5, month), (8, day)].into_iter().chain(clock) {
+    write_pairs(text, [(0, year / 100), (2, year % 100), (5, month), (8, day)]);
+    let length = text.len();
+    if since_midnight == 0 {
+        return length;
+    }
+    let (seconds, rest) = ((since_midnight / 1_000_000) as u32, since_midnight % 1_000_000);
+    write_pairs(text, [(11, seconds / 3600), (14, seconds / 60 % 60), (17, seconds % 60)]);
+    if rest == 0 { length } else { length + written(&mut out[length..], format_args!(".{rest:06}")) }
+}
+
+/// Writes numbers of two digits, each at its place.
+fn write_pairs<const COUNT: usize>(text: &mut [u8], numbers: [(usize, u32); COUNT]) {
+    for (place, number) in numbers {
         text[place] = b'0' + (number / 10) as u8;
         text[place + 1] = b'0' + (number % 10) as u8;
     }
-    let length = text.len();
-    if rest == 0 { length } else { length + written(&mut out[length..], format_args!(".{rest:06}")) }
 }
 
 /// Writes a moment that no year of four digits has.
@@ -58,18 +66,26 @@ fn written(out: &mut [u8], text: std::fmt::Arguments<'_>) -> usize {
 }
 
 /// The year, the month and the day of a day, counted from 1970, of a year from 0 to 9999.
+///
+/// By Neri and Schneider, "Euclidean affine functions and their application to calendar algorithms" (2022): a day counted
+/// in quarters is of the century, and one of a century in quarters of the year, that a division gives, and what is left
+/// over says how far it is into it; a month's first day is a line, rounded down. Divisions are by products and shifts
+/// that are exact for so few days.
 fn date(days: i32) -> (u32, u32, u32) {
     /// Those of four hundred years.
     const DAYS_OF_ERA: u32 = 146_097;
     // Years that begin in March end with the day that not all of them have. One era more, so that none is negative.
     let day = (days + 719_468 + DAYS_OF_ERA as i32) as u32;
-    let (era, day) = (day / DAYS_OF_ERA, day % DAYS_OF_ERA);
-    let year = (day - day / 1_460 + day / 36_524 - day / 146_096) / 365;
-    let day = day - (365 * year + year / 4 - year / 100);
-    let month = (5 * day + 2) / 153;
-    let day = day - (153 * month + 2) / 5 + 1;
-    let is_next = month >= 10;
-    (era * 400 + year + u32::from(is_next) - 400, if is_next { month - 9 } else { month + 3 }, day)
+    let quarters = 4 * day + 3;
+    let (century, day) = (quarters / DAYS_OF_ERA, quarters % DAYS_OF_ERA / 4);
+    // Divided by the 1461 days of four years.
+    let scaled = u64::from(4 * day + 3) * 2_939_745;
+    let (year, day) = ((scaled >> 32) as u32, scaled as u32 / 2_939_745 / 4);
+    let line = 2_141 * day + 197_913;
+    let (month, day) = (line >> 16, (line & 0xffff) / 2_141 + 1);
+    // January and February, which come last.
+    let is_next = month > 12;
+    (100 * century + year + u32::from(is_next) - 400, if is_next { month - 12 } else { month }, day)
 }
 
 /// Whether a naive timestamp is the beginning of a day.
