@@ -6,9 +6,10 @@ use std::sync::Arc;
 
 use arrow::array::{ArrayRef, Float64Builder, Int32Builder, RecordBatch, StringBuilder, TimestampMicrosecondBuilder};
 
+use super::article;
 use super::batch::Piece;
 use super::notes::{Notes, Place};
-use super::record::{self, Field};
+use super::record::Fields;
 use super::{Answer, Decoded, Part};
 use crate::tables::{Series, Table};
 
@@ -36,20 +37,19 @@ struct Rows {
 
 impl Rows {
     fn read(&mut self, answer: &Answer<'_>, notes: &mut Notes<'_>, piece: &Piece<'_>) -> Result<(), String> {
-        let (fields, unknown) = record::read(piece.text()?, ["date", "title", "score", "link"])?;
-        let [date, title, score, link] = fields;
-        let date = date.date()?;
-        let title = title.string()?;
-        let score = score.if_given().map(Field::score).transpose()?;
-        let link = link.string()?;
+        let text = piece.text()?;
+        let (article, unknown) = match article::read_plain(text) {
+            Some(article) => (article, Fields::new()),
+            None => article::read_any(text)?,
+        };
         let position = piece.position()?;
         notes.typed();
         notes.unknown("/*", &unknown);
         self.positions.append_value(position);
-        self.dates.append_value(date.micros);
-        self.titles.append_value(title);
-        self.scores.append_option(score);
-        self.links.append_value(link);
+        self.dates.append_value(article.date.micros);
+        self.titles.append_value(article.title);
+        self.scores.append_option(article.score);
+        self.links.append_value(article.link);
         self.extras.append_option(answer.rules.extra(&unknown));
         Ok(())
     }

@@ -54,8 +54,9 @@ pub(super) fn read_plain(cursor: &mut Cursor<'_>) -> Option<Entry> {
     }
 }
 
+/// Goes on over the colon behind a name.
 #[inline]
-fn enter_value(cursor: &mut Cursor<'_>) -> Option<()> {
+pub(super) fn enter_value(cursor: &mut Cursor<'_>) -> Option<()> {
     cursor.skip_white();
     let comes = cursor.eat(b":");
     cursor.skip_white();
@@ -73,14 +74,15 @@ fn plain_signal(cursor: &mut Cursor<'_>) -> Option<Signal> {
     }
 }
 
+/// A date in quotes.
 #[inline]
-fn plain_date(cursor: &mut Cursor<'_>) -> Option<Date> {
-    /// The lengths of the forms that are common: with a time, a calendar date alone, with `Z`, with an offset.
-    const LENGTHS: [usize; 4] = [19, 10, 20, 25];
+pub(super) fn plain_date(cursor: &mut Cursor<'_>) -> Option<Date> {
+    /// The lengths of the forms that are common: a calendar date alone, with a time, with `Z`, with an offset.
+    const LENGTHS: [usize; 4] = [10, 19, 20, 25];
     if !cursor.eat(b"\"") {
         return None;
     }
-    // A quote further to the left than the one that is found makes no date, so the one found is the closing one.
+    // From the shortest on, for behind the closing quote there may be others.
     let rest = cursor.rest();
     let ends = |length: &usize| rest.get(*length) == Some(&b'"');
     let length = LENGTHS.into_iter().find(ends).or_else(|| memchr::memchr(b'"', rest))?;
@@ -131,6 +133,7 @@ mod tests {
         for text in [
             r#"{"date":"2026-11-20T00:00:00","signal":"buy","confidence":0.75}"#,
             r#"{"confidence": 1e-1, "date": "2026-11-20", "signal": "sell"}"#,
+            r#"{"date":"2026-11-20","signal":"buy","confidence":0.5}"#,
             "{\n\t\"date\" : \"2026-11-20T00:00:00Z\" ,\r\n\"signal\" :\"sell\" , \"confidence\": -3 }",
             r#"{"date":"2026-11-20T00:00:00-05:00","signal":"buy","confidence":1}"#,
             r#"{"date":"2026-11-20T00:00:00.123456+00:00","signal":"buy","confidence":1}"#,

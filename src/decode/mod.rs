@@ -16,6 +16,7 @@
 //! batches of a body. `history`, `latest`, `articles`, `summary` and `listing` are the forms of answers. `entry`, `form` and `number` are fast ways of
 //! what `record` does exactly; `harness` proves that they agree.
 
+mod article;
 mod articles;
 mod batch;
 mod block;

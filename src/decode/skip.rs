@@ -102,7 +102,7 @@ impl Enclosed {
 
     #[inline(always)]
     fn advance_by(&mut self, bytes: &[u8], marks: impl Fn(&[u8; BLOCK]) -> Marks) -> Option<usize> {
-        let mut at = 0;
+        let mut at = self.enter(bytes);
         while let Some(block) = bytes[at..].first_chunk::<BLOCK>() {
             let marks = marks(block);
             // Blocks without escapes are most of them. A string that is the value itself is found faster byte by byte.
@@ -114,6 +114,16 @@ impl Enclosed {
             at += BLOCK;
         }
         self.bytewise(&bytes[at..]).map(|length| at + length)
+    }
+
+    /// Goes into the value, where it is an array or an object that begins here: how many bytes that takes.
+    #[inline(always)]
+    fn enter(&mut self, bytes: &[u8]) -> usize {
+        let opens = self.depth == 0 && matches!(self.text, Text::Outside) && matches!(bytes, [b'[' | b'{', ..]);
+        if opens {
+            (self.depth, self.deepest) = (1, self.deepest.max(1));
+        }
+        usize::from(opens)
     }
 
     /// Goes on with a block that has no escapes. Quotes then come in pairs, and which bytes stand between the two of a

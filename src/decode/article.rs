@@ -1,0 +1,157 @@
+//! One article, in two ways that agree.
+//!
+//! [`read_plain`] reads what the service writes, straight from its bytes: four fields in any order, once each, without
+//! escapes. It says no more than yes or no. Whatever it does not know is read again by [`read_any`], the exact way,
+//! which tells a good article that is merely unusual from a bad one, and why that is bad.
+
+use std::borrow::Cow;
+
+use super::cursor::Cursor;
+use super::date::Date;
+use super::entry::{enter_value, plain_date};
+use super::number;
+use super::record::{self, Field, Fields};
+use super::skip::plain_length;
+use crate::interface::Score;
+
+/// What an article says.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Article<'a> {
+    pub(super) date: Date,
+    pub(super) title: Cow<'a, str>,
+    /// None where it is null or missing.
+    pub(super) score: Option<f64>,
+    pub(super) link: Cow<'a, str>,
+}
+
+/// Reads an article if it is of the plain form.
+pub(super) fn read_plain(text: &str) -> Option<Article<'_>> {
+    let (mut date, mut title, mut score, mut link) = (None, None, None, None);
+    let mut cursor = Cursor::new(text);
+    if !cursor.eat(b"{") {
+        return None;
+    }
+    loop {
+        cursor.skip_white();
+        let is_repeated = if cursor.eat(b"\"date\"") {
+            enter_value(&mut cursor)?;
+            date.replace(plain_date(&mut cursor)?).is_some()
+        } else if cursor.eat(b"\"title\"") {
+            enter_value(&mut cursor)?;
+            title.replace(plain_text(&mut cursor)?).is_some()
+        } else if cursor.eat(b"\"score\"") {
+            enter_value(&mut cursor)?;
+            score.replace(plain_score(&mut cursor)?).is_some()
+        } else if cursor.eat(b"\"link\"") {
+            enter_value(&mut cursor)?;
+            link.replace(plain_text(&mut cursor)?).is_some()
+        } else {
+            return None;
+        };
+        if is_repeated {
+            return None;
+        }
+        cursor.skip_white();
+        if cursor.eat(b"}") {
+            cursor.end().ok()?;
+            let (title, link) = (title?.into(), link?.into());
+            return Some(Article { date: date?, title, score: score.flatten(), link });
+        }
+        if !cursor.eat(b",") {
+            return None;
+        }
+    }
+}
+
+/// A string without escapes.
+#[inline]
+fn plain_text<'a>(cursor: &mut Cursor<'a>) -> Option<&'a str> {
+    if !cursor.eat(b"\"") {
+        return None;
+    }
+    let start = cursor.at();
+    cursor.go_on(plain_length(cursor.rest()));
+    let text = cursor.since(start);
+    cursor.eat(b"\"").then_some(text)
+}
+
+/// A number, or a string that holds one in decimal, or null.
+#[inline]
+fn plain_score(cursor: &mut Cursor<'_>) -> Option<Option<f64>> {
+    if let Some((value, length)) = number::read_first(cursor.rest()) {
+        cursor.go_on(length);
+        return Some(Some(value));
+    }
+    if cursor.eat(b"null") {
+        return Some(None);
+    }
+    let text = plain_text(cursor)?;
+    Score::Text(text.into()).value().map(Some)
+}
+
+/// Reads an article from its text, with the fields that the interface does not know.
+pub(super) fn read_any(text: &str) -> Result<(Article<'_>, Fields<'_>), String> {
+    let (fields, unknown) = record::read(text, ["date", "title", "score", "link"])?;
+    let [date, title, score, link] = fields;
+    let article = Article {
+        date: date.date()?,
+        title: title.string()?,
+        score: score.if_given().map(Field::score).transpose()?,
+        link: link.string()?,
+    };
+    Ok((article, unknown))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{read_any, read_plain};
+
+    #[test]
+    fn the_forms_of_the_service_are_plain() {
+        for text in [
+            r#"{"date":"2026-11-20","title":"a","score":0.5,"link":"https://a.example/1"}"#,
+            r#"{ "link" : "" , "score" : "-0.25" , "title" : "größer" , "date" : "2026-11-20T09:30:00Z" } "#,
+            "{\"date\":\"2026-11-20\",\"title\":\"\",\"score\":\tnull,\n\"link\":\"b\"}",
+            r#"{"title":"a","link":"b","date":"2026-11-20T09:30:00.5-05:00"}"#,
+            r#"{"date":"2026-11-20","title":"a","score":1e-3,"link":"b"}"#,
+        ] {
+            let (exact, unknown) = read_any(text).unwrap();
+            assert_eq!(read_plain(text), Some(exact), "{text}");
+            assert!(unknown.is_empty());
+        }
+    }
+
+    #[test]
+    fn what_is_not_plain_may_still_be_an_article() {
+        for text in [
+            r#"{"date":"2026-11-20","title":"a \"b\"","score":0.5,"link":"c"}"#,
+            r#"{"date":"2026-11-20","title":"a","score":0.5,"link":"c","id":1}"#,
+            r#"{"d\u0061te":"2026-11-20","title":"a","score":0.5,"link":"c"}"#,
+        ] {
+            assert_eq!(read_plain(text), None, "{text}");
+            assert!(read_any(text).is_ok(), "{text}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_article_is_not_plain() {
+        for text in [
+            "null",
+            "{}",
+            r#"{"date":"2026-11-20","title":"a","score":0.5}"#,
+            r#"{"date":"2026-11-20","title":"a","score":0.5,"link":null}"#,
+            r#"{"date":"2026-11-20","title":"a","score":"n/a","link":"b"}"#,
+            r#"{"date":"2026-11-20","title":"a","score":01,"link":"b"}"#,
+            r#"{"date":"2026-11-20","title":"a","score":nullx,"link":"b"}"#,
+            r#"{"date":"2026-13-20","title":"a","score":0.5,"link":"b"}"#,
+            r#"{"date":"2026-11-20","title":"a","score":0.5,"link":"b",}"#,
+            r#"{"date":"2026-11-20","title":"a","title":"a","score":0.5,"link":"b"}"#,
+            r#"{"date":"2026-11-20","title":"a","score":0.5,"link":"b"} x"#,
+            "{\"date\":\"2026-11-20\",\"title\":\"a\nb\",\"score\":0.5,\"link\":\"b\"}",
+            r#"{"date":"2026-11-20","title":"a","score":0.5,"link":"b"#,
+        ] {
+            assert_eq!(read_plain(text), None, "{text}");
+            assert!(read_any(text).is_err(), "{text}");
+        }
+    }
+}
