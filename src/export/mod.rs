@@ -52,7 +52,7 @@ pub use reading::Reading;
 pub use sheet::{Form, Goal, Sheet};
 pub use staged::{Dataset, Staged};
 pub use stream::Stream;
-pub use takeover::{Taken, Takeover, take_over};
+pub use takeover::{Latest, Taken, Takeover};
 
 use crate::encode;
 use crate::error::Reason;

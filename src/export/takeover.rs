@@ -28,10 +28,16 @@ use crate::plan::Plan;
 use crate::time::unique_name;
 use crate::trace::work;
 
-/// What came of the latest version.
+/// The latest version of a dataset, where it was made of what the next one shall be made of.
+pub struct Latest {
+    folder: PathBuf,
+    before: PathBuf,
+    known: Known,
+    facts: Vec<u8>,
+}
+
+/// What came of a version that was to be taken over.
 pub enum Takeover {
-    /// There is none, or it has another basis.
-    Nothing,
     /// A file of it is not as it was written.
     Damaged(PathBuf),
     /// A version was made out of it.
@@ -46,8 +52,6 @@ pub struct Taken {
     pub from: String,
     /// Its rows; of a wide dataset those of all its matrices.
     pub rows: u64,
-    /// What was counted of them.
-    pub facts: Vec<u8>,
 }
 
 /// What the record of the latest version says, as far as it is needed.
@@ -63,52 +67,67 @@ struct Known {
     facts: String,
 }
 
-/// Makes a version of a dataset out of the latest one, where that has the same basis and is whole.
-///
-/// # Errors
-///
-/// When the folder cannot be written, or something stands where a version or `latest` would.
-pub fn take_over(datasets: &Path, plan: &Plan, provenance: &Provenance) -> Result<Takeover> {
-    let folder = datasets.join(&plan.name);
-    link::check(&folder)?;
-    // The folder itself, and not the link: that may move meanwhile.
-    let Ok(before) = fs::canonicalize(folder.join(LATEST)) else { return Ok(Takeover::Nothing) };
-    let Some(known) = known(&before).filter(|known| known.basis == provenance.basis) else {
-        return Ok(Takeover::Nothing);
-    };
-    let _work = work!("take over files");
-    let damaged = |name: &str| Ok(Takeover::Damaged(before.join(name)));
-    let facts = fs::read(before.join(FACTS)).unwrap_or_default();
-    if digest::of(&facts) != known.facts {
-        return damaged(FACTS);
+impl Latest {
+    /// The latest version of a dataset below a folder of datasets; none where there is none of this basis.
+    ///
+    /// # Errors
+    ///
+    /// When something stands where a version or `latest` would.
+    pub fn of_basis(datasets: &Path, plan: &Plan, basis: &str) -> Result<Option<Self>> {
+        let folder = datasets.join(&plan.name);
+        link::check(&folder)?;
+        // The folder itself, and not the link: that may move meanwhile.
+        let Ok(before) = fs::canonicalize(folder.join(LATEST)) else { return Ok(None) };
+        let Some(known) = known(&before).filter(|known| known.basis == basis) else { return Ok(None) };
+        let facts = fs::read(before.join(FACTS)).unwrap_or_default();
+        Ok(Some(Self { folder, before, known, facts }))
     }
-    let version = unique_name(provenance.built_at);
-    let staging = Staging::create(&folder, &version)?;
-    let labels = labels(&metadata(provenance));
-    let taken = known.files.par_iter().map(|file| Ok((file, taken(file, &before, &staging, &labels)?)));
-    let mut files = Vec::with_capacity(known.files.len());
-    for (file, taken) in taken.collect::<Result<Vec<_>>>()? {
-        match taken {
-            Some(taken) => files.push(taken),
-            None => return damaged(&file.name),
+
+    /// What was counted of its rows; whether that is as it was written is seen when it is taken over.
+    pub fn facts(&self) -> &[u8] {
+        &self.facts
+    }
+
+    /// Makes a version out of it, where it is whole.
+    ///
+    /// # Errors
+    ///
+    /// When the folder cannot be written.
+    pub fn take_over(self, plan: &Plan, provenance: &Provenance) -> Result<Takeover> {
+        let _work = work!("take over files");
+        let Self { folder, before, known, facts } = self;
+        let damaged = |name: &str| Ok(Takeover::Damaged(before.join(name)));
+        if digest::of(&facts) != known.facts {
+            return damaged(FACTS);
         }
+        let version = unique_name(provenance.built_at);
+        let staging = Staging::create(&folder, &version)?;
+        let labels = labels(&metadata(provenance));
+        let taken = known.files.par_iter().map(|file| Ok((file, taken(file, &before, &staging, &labels)?)));
+        let mut files = Vec::with_capacity(known.files.len());
+        for (file, taken) in taken.collect::<Result<Vec<_>>>()? {
+            match taken {
+                Some(taken) => files.push(taken),
+                None => return damaged(&file.name),
+            }
+        }
+        let files = settled(&staging.file(""), vec![Finished(files)])?;
+        file::write_bytes(&staging.file(FACTS), &facts)?;
+        let Known { version: from, columns, rows, content, facts: digest, .. } = known;
+        let written = Written {
+            version: &version,
+            provenance,
+            taken_over_from: Some(&from),
+            columns: &columns,
+            rows,
+            content: &content,
+            files: &files,
+            facts: &digest,
+        };
+        file::write_json(&staging.file(RECORD), &Record::of(plan, written))?;
+        let staged = Staged { folder, version, staging, files, content, keep: plan.files.keep };
+        Ok(Takeover::Taken(Taken { staged, from, rows }))
     }
-    let files = settled(&staging.file(""), vec![Finished(files)])?;
-    file::write_bytes(&staging.file(FACTS), &facts)?;
-    let Known { version: from, columns, rows, content, facts: digest, .. } = known;
-    let written = Written {
-        version: &version,
-        provenance,
-        taken_over_from: Some(&from),
-        columns: &columns,
-        rows,
-        content: &content,
-        files: &files,
-        facts: &digest,
-    };
-    file::write_json(&staging.file(RECORD), &Record::of(plan, written))?;
-    let staged = Staged { folder, version, staging, files, content, keep: plan.files.keep };
-    Ok(Takeover::Taken(Taken { staged, from, rows, facts }))
 }
 
 /// What the record in a folder says; none where it is of another form, or names files that are not in the folder.

@@ -16,7 +16,7 @@ use crate::archive::{Archive, Asked, Scope, Seal, View};
 use crate::dataset::{self, Wide};
 use crate::digest;
 use crate::error::{Error, Result};
-use crate::export::{Provenance, Publication, Staged, Stream, Taken, Takeover, take_over};
+use crate::export::{Latest, Provenance, Publication, Staged, Stream, Taken, Takeover};
 use crate::file;
 use crate::plan::{DatasetPlan, Format, Plan, Shape};
 use crate::report::facts::{Facts, Tally};
@@ -157,22 +157,26 @@ impl Work<'_> {
 
     /// The latest version once more, where it has the same basis; else a new one.
     fn made(&self, output: &Path, provenance: Provenance, stage: &Stage) -> Result<Made> {
-        let mut note = None;
-        match take_over(&output.join("datasets"), self.plan, &provenance)? {
-            Takeover::Taken(Taken { staged, from, rows, facts }) => {
-                // Facts that cannot be read are those of a program that counted other things.
-                if let Ok(facts) = Facts::from_json(&facts) {
+        let Some(latest) = Latest::of_basis(&output.join("datasets"), self.plan, &provenance.basis)? else {
+            return self.written(output, provenance, stage);
+        };
+        // Facts that cannot be read are damaged, or those of a program that counted other things.
+        let facts = Facts::from_json(latest.facts()).ok();
+        let beside = || facts.as_ref().map(|facts| self.beside(facts)).transpose();
+        let (taken, beside) = rayon::join(|| latest.take_over(self.plan, &provenance), beside);
+        let note = match taken? {
+            Takeover::Taken(Taken { staged, from, rows }) => {
+                if let (Some(facts), Some(beside)) = (facts, beside?) {
                     stage.advance(rows);
                     let note = Some(format!("nothing has changed since version {from}: its files were taken over"));
-                    let beside = self.beside(&facts)?;
                     return Ok(Made { staged, facts, beside, note });
                 }
+                None
             }
             Takeover::Damaged(path) => {
-                note = Some(format!("`{}` is not as it was written: the dataset was built anew", path.display()));
+                Some(format!("`{}` is not as it was written: the dataset was built anew", path.display()))
             }
-            Takeover::Nothing => {}
-        }
+        };
         Ok(Made { note, ..self.written(output, provenance, stage)? })
     }
 

@@ -1,7 +1,7 @@
 //! Counts the articles about the tickers of a dataset.
 
 use std::cmp::Ordering;
-use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use arrow::array::{Array, AsArray, RecordBatch};
 use arrow::datatypes::{Float64Type, Int32Type, TimestampMicrosecondType};
@@ -75,21 +75,23 @@ impl News {
         let dates = column("date").as_primitive::<TimestampMicrosecondType>().values();
         let scores = column("score").as_primitive::<Float64Type>();
         let (titles, links) = (column("title").as_string::<i32>(), column("link").as_string::<i32>());
-        let mut last = None;
+        // Articles come ticker by ticker.
+        let (mut last, mut is_asked, mut is_known) = (None, false, false);
+        let mut of_days: HashMap<NaiveDate, u64> = HashMap::new();
         for row in 0..articles.num_rows() {
             let key = symbols.keys().value(row) as usize;
-            let date = DateTime::from_timestamp_micros(dates[row]).map(|date| date.date_naive());
-            let Some(date) = date.filter(|date| days.contains(date)) else { continue };
             let name = names.value(key);
-            if !tickers.contains(name) {
-                continue;
+            if last.replace(key) != Some(key) {
+                (is_asked, is_known) = (tickers.contains(name), self.tickers.contains(name));
             }
-            // Articles come ticker by ticker.
-            if last.replace(key) != Some(key) && !self.tickers.contains(name) {
+            let date = DateTime::from_timestamp_micros(dates[row]).map(|date| date.date_naive());
+            let Some(date) = date.filter(|date| is_asked && days.contains(date)) else { continue };
+            if !is_known {
                 self.tickers.insert(name.to_owned());
+                is_known = true;
             }
             self.articles += 1;
-            *self.days.entry(date).or_default() += 1;
+            *of_days.entry(date).or_default() += 1;
             if scores.is_null(row) {
                 self.unscored += 1;
                 continue;
@@ -106,6 +108,7 @@ impl News {
             tell(&mut self.lowest, score, Ordering::Less, headline);
             tell(&mut self.highest, score, Ordering::Greater, headline);
         }
+        of_days.into_iter().for_each(|(date, count)| *self.days.entry(date).or_default() += count);
     }
 }
 
