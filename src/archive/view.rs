@@ -302,9 +302,10 @@ fn backfilled(
     live_within: TimeDelta,
 ) -> BooleanArray {
     let tolerance = live_within.num_microseconds().unwrap_or(i64::MAX);
-    let is_late = |row: usize| first.value(row) > dates.value(row).saturating_add(tolerance);
-    let late = BooleanBuffer::collect_bool(dates.len(), is_late);
-    BooleanArray::new(late, NullBuffer::union(dates.nulls(), first.nulls()))
+    let nulls = NullBuffer::union(dates.nulls(), first.nulls());
+    let (dates, first) = (&dates.values()[..], &first.values()[..dates.len()]);
+    let late = BooleanBuffer::collect_bool(dates.len(), |row| first[row] > dates[row].saturating_add(tolerance));
+    BooleanArray::new(late, nulls)
 }
 
 /// The signals of some series that have a date.

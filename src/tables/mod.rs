@@ -11,7 +11,7 @@ mod table;
 
 use std::sync::Arc;
 
-use arrow::array::{ArrayRef, DictionaryArray, Int8Array, Int32Array, StringArray};
+use arrow::array::{ArrayRef, DictionaryArray, Int8Array, StringArray, StringDictionaryBuilder};
 use arrow::datatypes::{DataType, Int8Type, Int32Type, TimeUnit};
 
 pub use records::{Drift, Reject, RequestRecord};
@@ -49,18 +49,42 @@ pub(crate) fn choices(codes: Int8Array, spellings: impl IntoIterator<Item = &'st
 }
 
 /// A column of [`symbol`]s that says the same in every row of a stretch: each name with the length of its stretch.
-pub(crate) fn stretches<'a>(names: impl IntoIterator<Item = (&'a str, usize)>) -> ArrayRef {
-    let mut spellings: Vec<&str> = Vec::new();
-    let mut codes = Vec::new();
-    for (name, length) in names {
-        if spellings.last() != Some(&name) {
-            spellings.push(name);
-        }
-        codes.extend(std::iter::repeat_n(spellings.len() as i32 - 1, length));
+pub(crate) fn stretches<'a>(names: impl Iterator<Item = (&'a str, usize)>) -> ArrayRef {
+    let mut column = StringDictionaryBuilder::<Int32Type>::new();
+    for (name, length) in joined_stretches(names) {
+        column.append_n(name, length).expect("there are fewer names than rows");
     }
-    let column = DictionaryArray::<Int32Type>::try_new(
-        Int32Array::from(codes),
-        Arc::new(StringArray::from_iter_values(spellings)),
-    );
-    Arc::new(column.expect("every code is the place of a name"))
+    Arc::new(column.finish())
+}
+
+/// A column of [`choice`]s that says the same in every row of a stretch: each spelling, or none, with the length of its
+/// stretch.
+pub(crate) fn choice_stretches(
+    spellings: impl IntoIterator<Item = &'static str>,
+    stretches: impl Iterator<Item = (Option<&'static str>, usize)>,
+) -> ArrayRef {
+    let spellings = StringArray::from_iter_values(spellings);
+    let stretches = joined_stretches(stretches);
+    let rows = stretches.iter().map(|(_, length)| length).sum();
+    let column = StringDictionaryBuilder::<Int8Type>::new_with_dictionary(rows, &spellings);
+    let mut column = column.expect("a closed set has few spellings");
+    for (spelling, length) in stretches {
+        match spelling {
+            Some(spelling) => _ = column.append_n(spelling, length).expect("it is one of the set"),
+            None => column.append_nulls(length),
+        }
+    }
+    Arc::new(column.finish())
+}
+
+/// Stretches, those that say the same as the one before joined to it.
+fn joined_stretches<T: PartialEq>(stretches: impl Iterator<Item = (T, usize)>) -> Vec<(T, usize)> {
+    let mut joined: Vec<(T, usize)> = Vec::new();
+    for (said, length) in stretches {
+        match joined.last_mut() {
+            Some((last, known)) if *last == said => *known += length,
+            _ => joined.push((said, length)),
+        }
+    }
+    joined
 }

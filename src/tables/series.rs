@@ -4,9 +4,8 @@ use std::collections::HashMap;
 use std::iter::repeat_n;
 use std::sync::Arc;
 
-use arrow::array::builder::NullBufferBuilder;
 use arrow::array::{
-    Array, ArrayRef, AsArray, Int8Array, Int32Array, RecordBatch, StringArray, TimestampMicrosecondArray, UInt32Array,
+    Array, ArrayRef, AsArray, Int32Array, RecordBatch, StringArray, TimestampMicrosecondArray, UInt32Array,
     new_null_array,
 };
 use arrow::compute::{concat, take_record_batch};
@@ -15,7 +14,7 @@ use arrow::error::ArrowError;
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 
-use super::{Table, choices, stretches};
+use super::{Table, choice_stretches, stretches};
 use crate::interface::{Endpoint, Period, Regime, Ticker};
 
 /// What names a series.
@@ -73,16 +72,22 @@ fn articles(rows: &RecordBatch) -> Result<RecordBatch, ArrowError> {
     let dates = sorted.column(1).as_primitive::<TimestampMicrosecondType>().values();
     let (titles, links) = (sorted.column(2).as_string::<i32>(), sorted.column(4).as_string::<i32>());
     let (mut places, mut copies) = (Vec::with_capacity(dates.len()), Vec::with_capacity(dates.len()));
-    let (mut first, mut seen) = (0, HashMap::new());
-    for (row, date) in dates.iter().enumerate() {
-        if dates[first] != *date {
-            first = row;
-            seen.clear();
+    let mut end = 0;
+    for of_date in dates.chunk_by(|date, next| date == next) {
+        let first = end;
+        end += of_date.len();
+        places.extend(0..of_date.len() as i32);
+        // Most dates have one.
+        if of_date.len() == 1 {
+            copies.push(0);
+            continue;
         }
-        let same: &mut i32 = seen.entry((titles.value(row), links.value(row))).or_default();
-        copies.push(*same);
-        places.push((row - first) as i32);
-        *same += 1;
+        let mut seen: HashMap<_, i32> = HashMap::new();
+        for row in first..end {
+            let same = seen.entry((titles.value(row), links.value(row))).or_default();
+            copies.push(*same);
+            *same += 1;
+        }
     }
     let column = |index: usize| Arc::clone(sorted.column(index));
     let (copies, places): (ArrayRef, ArrayRef) =
@@ -162,12 +167,13 @@ impl Table {
             columns.push(joined(changes.iter().map(|one| Arc::clone(one.rows.column(place))).collect())?);
         }
         let count = changes.iter().map(|one| one.kinds.len()).sum();
-        let (mut kinds, mut seen) = (Vec::with_capacity(count), Vec::with_capacity(count));
+        let mut seen = Vec::with_capacity(count);
         for one in changes {
-            kinds.extend(one.kinds.iter().map(|kind| *kind as i8));
             seen.extend(repeat_n(one.observed_at.timestamp_micros(), one.kinds.len()));
         }
-        columns.push(choices(kinds.into(), Change::ALL.map(Change::as_str)));
+        let kinds = changes.iter().flat_map(|one| one.kinds.chunk_by(|kind, next| kind == next));
+        let kinds = kinds.map(|alike| (Some(alike[0].as_str()), alike.len()));
+        columns.push(choice_stretches(Change::ALL.map(Change::as_str), kinds));
         columns.push(Arc::new(TimestampMicrosecondArray::from(seen).with_timezone("UTC")));
         RecordBatch::try_new(self.schema(), columns)
     }
@@ -193,22 +199,14 @@ pub(crate) fn joined(mut pieces: Vec<ArrayRef>) -> Result<ArrayRef, ArrowError> 
 
 /// The columns that name the series of each row, from stretches of rows of one series: ticker, period, regime, source.
 pub(crate) fn key_columns<'a>(keys: impl Iterator<Item = (&'a SeriesKey, usize)> + Clone) -> [ArrayRef; 4] {
-    let codes = |code: fn(&SeriesKey) -> Option<i8>| -> Int8Array {
-        let (mut codes, mut nulls) = (Vec::new(), NullBufferBuilder::new(0));
-        for (key, length) in keys.clone() {
-            let code = code(key);
-            codes.extend(repeat_n(code.unwrap_or_default(), length));
-            if code.is_some() { nulls.append_n_non_nulls(length) } else { nulls.append_n_nulls(length) }
-        }
-        Int8Array::new(codes.into(), nulls.finish())
+    let spelled = |spelling: fn(&SeriesKey) -> Option<&'static str>| {
+        keys.clone().map(move |(key, length)| (spelling(key), length))
     };
-    let periods = codes(|key| key.period.map(|period| period.index() as i8));
-    let regimes = codes(|key| key.regime.map(|regime| regime as i8));
     [
         stretches(keys.clone().map(|(key, length)| (key.ticker.as_str(), length))),
-        choices(periods, Period::all().map(Period::as_str)),
-        choices(regimes, Regime::ALL.map(Regime::as_str)),
-        choices(codes(|key| Some(key.source as i8)), Endpoint::ALL.map(Endpoint::as_str)),
+        choice_stretches(Period::all().map(Period::as_str), spelled(|key| key.period.map(Period::as_str))),
+        choice_stretches(Regime::ALL.map(Regime::as_str), spelled(|key| key.regime.map(Regime::as_str))),
+        choice_stretches(Endpoint::ALL.map(Endpoint::as_str), spelled(|key| Some(key.source.as_str()))),
     ]
 }
 
