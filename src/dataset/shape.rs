@@ -5,10 +5,9 @@ use std::sync::Arc;
 
 use arrow::array::{
     Array, ArrayRef, ArrowPrimitiveType, AsArray, BooleanArray, Int8Array, Int32Array, NullBufferBuilder,
-    PrimitiveArray, RecordBatch, StringArray,
+    PrimitiveArray, RecordBatch, StringBuilder,
 };
 use arrow::buffer::{BooleanBuffer, Buffer, NullBuffer};
-use arrow::compute::take;
 use arrow::datatypes::{ArrowNativeType, DataType, Float64Type, Int32Type, TimestampMicrosecondType};
 use polars::prelude::{
     ChunkedArray, Column as Joint, Float64Type as Reals, Int32Type as Integers, Int64Type as Longs, PolarsError,
@@ -82,9 +81,13 @@ fn repeated_numbers<T: ArrowPrimitiveType>(values: &ArrayRef, places: &[(usize, 
 fn own_column(values: Series, column: Column, tickers: &Tickers) -> Result<ArrayRef> {
     match column {
         Column::Ticker => {
-            let names = StringArray::from_iter_values(tickers.names());
             let codes: Int32Array = numbers::<Integers, Int32Type>(values)?;
-            take(&names, &codes, None).map_err(|error| Error::Join { source: error.into() })
+            // Rows of one ticker mostly stand together.
+            let mut names = StringBuilder::with_capacity(codes.len(), 4 * codes.len());
+            for alike in codes.values().chunk_by(|code, next| code == next) {
+                names.append_value_n(&tickers.names()[alike[0] as usize], alike.len());
+            }
+            Ok(Arc::new(names.finish()))
         }
         Column::Date => Ok(Arc::new(numbers::<Longs, TimestampMicrosecondType>(values)?)),
         Column::Period => spelled::<Period>(values),

@@ -23,6 +23,7 @@ use crate::report::facts::{Facts, Tally};
 use crate::report::{self, Report, Version};
 use crate::tables::Rows;
 use crate::time::{Clock, unique_name};
+use crate::trace::work;
 
 /// How a dataset is built from the archive.
 #[derive(Clone, Debug)]
@@ -141,7 +142,11 @@ impl Work<'_> {
         let stages = [("archive", self.archived_in), ("dataset", Some(begun.elapsed()))];
         let stages = stages.into_iter().filter_map(|(name, time)| Some((name, time?))).collect();
         let report = Report { stages, notes: notes.clone(), ..self.report(facts, beside, Some(version)) };
-        staged.lay_beside(report::FILE, report.page().as_bytes())?;
+        {
+            let _work = work!("draw page");
+            staged.lay_beside(report::FILE, report.page().as_bytes())?;
+        }
+        let _work = work!("publish");
         Ok(Published { facts: report.facts, dataset: staged.publish()?, as_of: self.view.as_of(), notes })
     }
 

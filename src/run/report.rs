@@ -21,6 +21,7 @@ use crate::report::facts::{self, Facts, News, Tally};
 use crate::report::{Identity, Report, Version};
 use crate::tables::Table;
 use crate::time::Clock;
+use crate::trace::work;
 
 /// Which dataset is told of, and how it was known.
 #[derive(Clone, Debug)]
@@ -100,6 +101,7 @@ impl Work<'_> {
 
     /// What is to be told of the dataset, beside what was counted of its rows.
     pub(super) fn beside(&self, facts: &Facts) -> Result<Beside> {
+        let _work = work!("look beside");
         let news = match self.plan.of_each_ticker.contains(&Endpoint::NewsArticles) {
             true => Some(News::of(self.view, facts)?),
             false => None,

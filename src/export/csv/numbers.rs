@@ -2,6 +2,8 @@
 
 use std::io::Write;
 
+use super::tape::put;
+
 /// Up to here a number of eight decimals has at most fifteen digits, and no two such decimals are one number.
 const MOST: f64 = 1e7;
 
@@ -30,10 +32,12 @@ pub(super) fn write_real(out: &mut [u8; REAL], number: f64) -> usize {
 
 /// Writes the shortest digits, in the form that most programs write: with an exponent below 0.00001 and from 1e16 on.
 fn write_shortest(out: &mut [u8; REAL], number: f64) -> usize {
+    // Of larger ones two texts are often equally near, and this takes the other one.
+    if (1e-5..MOST).contains(&number.abs()) {
+        return put(out, 0, zmij::Buffer::new().format_finite(number).as_bytes());
+    }
     let mut rest = &mut out[..];
-    let is_short = (1e-5..1e-4).contains(&number.abs());
-    let written = if is_short { write!(rest, "{number}") } else { write!(rest, "{number:?}") };
-    written.expect("no number has more than 17 digits, a sign, a point and an exponent");
+    write!(rest, "{number:?}").expect("no number has more than 17 digits, a sign, a point and an exponent");
     REAL - rest.len()
 }
 
@@ -136,8 +140,8 @@ mod tests {
         }
         for number in numbers.into_iter().flat_map(|number| [number, -number]).filter(|number| number.is_finite()) {
             let written = text(number);
-            let is_short = !(1e-5..1e-4).contains(&number.abs());
-            assert_eq!(written, if is_short { format!("{number:?}") } else { format!("{number}") });
+            let has_zeros = (1e-5..1e-4).contains(&number.abs());
+            assert_eq!(written, if has_zeros { format!("{number}") } else { format!("{number:?}") });
             assert_eq!(written.parse::<f64>().unwrap().to_bits(), number.to_bits(), "{written}");
         }
     }
