@@ -109,12 +109,13 @@ fn settle<'a>(
     spool: Spool<'a>,
 ) -> Result<(Vec<FileRecord>, Counts, Vec<Repeated>)> {
     let answered: Answered = spool.answered().collect();
-    let mut settling = Settling { remembered: Remembered::open(archive, heads)?, past: Past::of(archive), spool };
+    let remembered = Remembered::open(archive, heads)?;
+    let mut settling = Settling { past: Past::of(archive), spool };
     let mut writing = Writing::begin(folder, extent, &answered)?;
     thread::scope(|scope| {
         let (ready, groups) = mpsc::sync_channel(GROUPS_AHEAD);
         // Nobody receives any more once a group could not be written.
-        scope.spawn(move || settling.settle(|group| ready.send(group).is_ok()));
+        scope.spawn(move || settling.settle(remembered, |group| ready.send(group).is_ok()));
         groups.into_iter().try_for_each(|group| writing.write(group?))
     })?;
     writing.finish()
@@ -141,33 +142,33 @@ enum Heard {
 
 /// Works out what the answers of a run changed.
 struct Settling<'a> {
-    remembered: Remembered<'a>,
     past: Past<'a>,
     spool: Spool<'a>,
 }
 
 impl Settling<'_> {
-    /// Hands out the series of all tickers, until somebody has had enough or a group fails.
-    fn settle(&mut self, mut send: impl FnMut(Result<Group>) -> bool) {
+    /// Hands out the series of all tickers, until somebody has had enough or a group fails. What is remembered of the
+    /// next tickers is read while these are settled.
+    fn settle(&mut self, mut remembered: Remembered<'_>, mut send: impl FnMut(Result<Group>) -> bool) {
         let told = self.spool.told();
         let mut rest = &told[..];
+        let mut known = remembered.until(last_ticker(rest));
         while !rest.is_empty() {
             let (some, others) = rest.split_at(whole_tickers(rest));
-            let group = self.group(some);
+            let group = || known.and_then(|known| self.group(some, known));
+            let (group, next) = rayon::join(group, || remembered.until(last_ticker(others)));
             let is_whole = group.is_ok();
             if !send(group) || !is_whole {
                 return;
             }
-            rest = others;
+            (rest, known) = (others, next);
         }
-        let known = self.remembered.until(None);
         send(known.map(|known| Group { series: unheard(known).collect(), ..Group::default() }));
     }
 
     /// Settles the series of some tickers, those that were answered and those that are only remembered.
-    fn group(&mut self, told: &[Told]) -> Result<Group> {
+    fn group(&mut self, told: &[Told], mut known: BTreeMap<SeriesKey, Memory>) -> Result<Group> {
         let _work = work!("settle tickers");
-        let mut known = self.remembered.until(told.last().map(|last| &last.key.ticker))?;
         let memories = told.iter().map(|one| known.remove(&one.key).unwrap_or_else(Memory::empty)).collect();
         let mut group = Group::default();
         let mut compared = Vec::with_capacity(told.len());
@@ -349,11 +350,17 @@ impl Memory {
     }
 }
 
+/// The last of the next tickers that are settled at once; none at the end.
+fn last_ticker(told: &[Told]) -> Option<&Ticker> {
+    let last = whole_tickers(told).checked_sub(1)?;
+    Some(&told[last].key.ticker)
+}
+
 /// How many of the next series are those of whole tickers, and enough.
 fn whole_tickers(told: &[Told]) -> usize {
-    let least = SERIES_AT_ONCE.min(told.len());
-    let last = &told[least - 1].key.ticker;
-    least + told[least..].iter().take_while(|series| series.key.ticker == *last).count()
+    let (first, others) = told.split_at(SERIES_AT_ONCE.min(told.len()));
+    let Some(last) = first.last() else { return 0 };
+    first.len() + others.iter().take_while(|series| series.key.ticker == last.key.ticker).count()
 }
 
 fn counted(kinds: &[Change]) -> Counts {
