@@ -8,7 +8,7 @@ use std::borrow::Cow;
 
 use super::cursor::Cursor;
 use super::date::Date;
-use super::entry::{enter_value, plain_date};
+use super::entry::{enter_value, has_next_field, plain_date};
 use super::number;
 use super::record::{self, Field, Fields};
 use super::skip::plain_length;
@@ -51,14 +51,10 @@ pub(super) fn read_plain(text: &str) -> Option<Article<'_>> {
         if is_repeated {
             return None;
         }
-        cursor.skip_white();
-        if cursor.eat(b"}") {
+        if !has_next_field(&mut cursor)? {
             cursor.end().ok()?;
             let (title, link) = (title?.into(), link?.into());
             return Some(Article { date: date?, title, score: score.flatten(), link });
-        }
-        if !cursor.eat(b",") {
-            return None;
         }
     }
 }

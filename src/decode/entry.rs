@@ -44,14 +44,20 @@ pub(super) fn read_plain(cursor: &mut Cursor<'_>) -> Option<Entry> {
         if is_repeated {
             return None;
         }
-        cursor.skip_white();
-        if cursor.eat(b"}") {
+        if !has_next_field(cursor)? {
             return Some(Entry { date: date?, signal: signal?, confidence: confidence? });
         }
-        if !cursor.eat(b",") {
-            return None;
-        }
     }
+}
+
+/// Whether another field comes behind a value, or the end of the record; none where neither does.
+#[inline]
+pub(super) fn has_next_field(cursor: &mut Cursor<'_>) -> Option<bool> {
+    cursor.skip_white();
+    if cursor.eat(b",") {
+        return Some(true);
+    }
+    cursor.eat(b"}").then_some(false)
 }
 
 /// Goes on over the colon behind a name.
