@@ -31,6 +31,13 @@ impl Turns {
         Self { bits: bits(array) }
     }
 
+    /// Turns at some of so many rows.
+    pub(crate) fn at(turns: impl Iterator<Item = usize>, rows: usize) -> Self {
+        let mut words = vec![0_u64; rows.div_ceil(ROWS)];
+        turns.for_each(|row| words[row / ROWS] |= 1 << (row % ROWS));
+        Self { bits: BooleanBuffer::new(words.into(), 0, rows) }
+    }
+
     /// Those of so many rows, from one on.
     pub(crate) fn slice(&self, from: usize, count: usize) -> Self {
         Self { bits: self.bits.slice(from, count) }

@@ -109,6 +109,7 @@ impl Work<'_> {
             self.plan,
             self.scratch.join("sort"),
             |rows| {
+                let rows = rows.flat().map_err(|error| Error::Join { source: error.into() })?;
                 let micros = dates(&rows).values().iter();
                 days.extend(micros.filter_map(|&micros| Some(DateTime::from_timestamp_micros(micros)?.date_naive())));
                 days.sort_unstable();
@@ -185,9 +186,10 @@ impl Work<'_> {
         let converter = RowConverter::new(fields.collect()).map_err(failed)?;
         let (mut count, mut hasher) = (0, Hasher::new());
         dataset::build(slabs, self.plan, self.scratch.join("sort"), |rows| {
+            let rows = rows.flat().map_err(failed)?;
             let rows = match day {
                 Some(day) => dated_before(&rows, dates(&rows), day).map_err(failed)?,
-                None => RecordBatch::clone(&rows),
+                None => rows,
             };
             count += rows.num_rows() as u64;
             for row in &converter.convert_columns(rows.columns()).map_err(failed)? {

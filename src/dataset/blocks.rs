@@ -3,6 +3,8 @@
 //! Their rows need no sorting: by date, period and regime the first row of each series comes first, then the second of
 //! each, and so on. And the features of a date are those of so many rows as there are series.
 
+use std::ops::Range;
+
 use super::codes::Signals;
 use crate::plan::Column;
 
@@ -64,11 +66,9 @@ fn blocks(signals: &Signals, sort: &[Column]) -> Option<Vec<Block>> {
             None => 1 + (row + 1..).take_while(|&next| key(next) == Some(first)).count(),
         };
         let end = row + dates;
-        let is_all =
-            |codes: &[i32], code: i32| codes.get(row..end).is_some_and(|some| some.iter().all(|&one| one == code));
-        if !(is_all(&signals.tickers, first.0)
-            && is_all(&signals.periods, first.1)
-            && is_all(&signals.regimes, first.2))
+        if !(are_all(&signals.tickers, row..end, first.0)
+            && are_all(&signals.periods, row..end, first.1)
+            && are_all(&signals.regimes, row..end, first.2))
         {
             return None;
         }
@@ -85,17 +85,24 @@ fn blocks(signals: &Signals, sort: &[Column]) -> Option<Vec<Block>> {
     Some(blocks)
 }
 
-/// The rows in order.
-pub(super) fn order(blocks: &[Block]) -> Vec<u32> {
-    let rows = blocks.iter().map(|block| block.dates * block.series).sum();
-    let mut order = vec![0; rows];
+/// Whether there are so many rows, of one code.
+fn are_all<T: Copy + PartialEq>(codes: &[T], rows: Range<usize>, code: T) -> bool {
+    codes.get(rows).is_some_and(|codes| codes.iter().all(|&one| one == code))
+}
+
+/// What the rows have in a column, in order.
+pub(super) fn ordered<T: Copy>(values: Vec<T>, blocks: &[Block]) -> Vec<T> {
+    if blocks.iter().all(|block| block.series == 1) {
+        return values;
+    }
+    let mut ordered = Vec::with_capacity(values.len());
     for &Block { start, dates, series } in blocks {
-        let of_dates = order[start..][..dates * series].chunks_exact_mut(series);
-        for (first, of_date) in (start..).zip(of_dates) {
-            of_date.iter_mut().zip((first..).step_by(dates)).for_each(|(place, row)| *place = row as u32);
+        let of_series: Vec<&[T]> = values[start..][..dates * series].chunks_exact(dates).collect();
+        for date in 0..dates {
+            ordered.extend(of_series.iter().map(|values| values[date]));
         }
     }
-    order
+    ordered
 }
 
 /// For each date of each ticker one of its rows, and how many there are.
@@ -105,11 +112,11 @@ pub(super) fn dates(blocks: &[Block]) -> impl Iterator<Item = (usize, usize)> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Block, ORDER, blocks, dates, order};
+    use super::{Block, ORDER, blocks, dates, ordered};
     use crate::dataset::codes::Signals;
     use crate::plan::Column;
 
-    fn signals(rows: &[(i32, i32, i32, i64)]) -> Signals {
+    fn signals(rows: &[(i32, i8, i8, i64)]) -> Signals {
         Signals {
             tickers: rows.iter().map(|row| row.0).collect(),
             dates: rows.iter().map(|row| row.3).collect(),
@@ -136,7 +143,7 @@ mod tests {
             let (ticker, period, regime, date) = rows[row as usize];
             (ticker, date, period, regime)
         });
-        assert_eq!(order(&blocks), expected);
+        assert_eq!(ordered((0..rows.len() as u32).collect(), &blocks), expected);
         let found: Vec<_> = dates(&blocks).map(|(row, count)| (rows[row].0, rows[row].3, count)).collect();
         assert_eq!(found.len(), 8);
         assert_eq!((found[0], found[3], found[7]), ((0, 3, 3), (2, 1, 3), (3, 9, 3)));

@@ -93,9 +93,9 @@ fn ranked(spellings: impl IntoIterator<Item = &'static str>) -> Vec<&'static str
 pub(super) struct Signals {
     pub(super) tickers: Vec<i32>,
     pub(super) dates: Vec<i64>,
-    pub(super) periods: Vec<i32>,
-    pub(super) regimes: Vec<i32>,
-    pub(super) signals: Vec<i32>,
+    pub(super) periods: Vec<i8>,
+    pub(super) regimes: Vec<i8>,
+    pub(super) signals: Vec<i8>,
     pub(super) confidences: Vec<f64>,
     /// Where each one comes from, as far as that is asked for.
     pub(super) lineage: Vec<(Column, Numbers)>,
@@ -104,8 +104,10 @@ pub(super) struct Signals {
 /// A column of numbers.
 #[derive(Clone, Debug)]
 pub(super) enum Numbers {
+    Bytes(Vec<i8>),
     Short(Vec<i32>),
     Long(Vec<i64>),
+    Real(Vec<f64>),
 }
 
 impl Signals {
@@ -115,7 +117,7 @@ impl Signals {
         let offsets = column(batch, "utc_offset_minutes").as_primitive::<Int16Type>();
         let lineage = plan.columns.iter().filter_map(|&column| Some((column, lineage(batch, column)?)));
         let mut signals = Self {
-            tickers: decoded::<Int32Type>(column(batch, "ticker"), |name| tickers.code(name)),
+            tickers: decoded::<Int32Type, _>(column(batch, "ticker"), |name| tickers.code(name)),
             dates: naive::dates(dates, offsets, plan.dates),
             periods: ranks::<Period>(column(batch, "period")),
             regimes: ranks::<Regime>(column(batch, "regime")),
@@ -154,15 +156,18 @@ impl Signals {
             let mut kept = is_kept.iter();
             values.retain(|_| *kept.next().expect("there is one for each row"));
         }
-        for values in [&mut self.tickers, &mut self.periods, &mut self.regimes, &mut self.signals] {
+        for values in [&mut self.periods, &mut self.regimes, &mut self.signals] {
             retain(values, is_kept);
         }
+        retain(&mut self.tickers, is_kept);
         retain(&mut self.dates, is_kept);
         retain(&mut self.confidences, is_kept);
         for (_, numbers) in &mut self.lineage {
             match numbers {
+                Numbers::Bytes(values) => retain(values, is_kept),
                 Numbers::Short(values) => retain(values, is_kept),
                 Numbers::Long(values) => retain(values, is_kept),
+                Numbers::Real(values) => retain(values, is_kept),
             }
         }
     }
@@ -205,9 +210,9 @@ fn lineage(batch: &RecordBatch, asked: Column) -> Option<Numbers> {
         Column::FirstObservedAt | Column::ObservedAt => Some(Numbers::Long(instants(values?))),
         Column::Revisions => Some(Numbers::Short(values?.as_primitive::<Int32Type>().values().to_vec())),
         Column::Backfilled => {
-            Some(Numbers::Short(values?.as_boolean().iter().map(|it| i32::from(it == Some(true))).collect()))
+            Some(Numbers::Bytes(values?.as_boolean().iter().map(|it| i8::from(it == Some(true))).collect()))
         }
-        Column::Source => Some(Numbers::Short(ranks::<Endpoint>(values?))),
+        Column::Source => Some(Numbers::Bytes(ranks::<Endpoint>(values?))),
         Column::Ticker | Column::Date | Column::Period | Column::Regime | Column::Signal | Column::Confidence => None,
     }
 }
@@ -216,20 +221,23 @@ pub(super) fn column<'a>(batch: &'a RecordBatch, name: &str) -> &'a ArrayRef {
     batch.column_by_name(name).expect("a slab has the columns that it declares")
 }
 
-fn ranks<T: Ranked>(column: &ArrayRef) -> Vec<i32> {
+fn ranks<T: Ranked>(column: &ArrayRef) -> Vec<i8> {
     let spellings = T::spellings();
-    decoded::<Int8Type>(column, |name| {
-        spellings.binary_search(&name).expect("the archive holds known spellings only") as i32
+    decoded::<Int8Type, _>(column, |name| {
+        spellings.binary_search(&name).expect("the archive holds known spellings only") as i8
     })
 }
 
 /// Each row's code, found once for each entry of the dictionary, in the order in which the rows have them.
-pub(super) fn decoded<K: ArrowDictionaryKeyType>(column: &ArrayRef, mut code: impl FnMut(&str) -> i32) -> Vec<i32> {
+pub(super) fn decoded<K: ArrowDictionaryKeyType, C: Copy>(
+    column: &ArrayRef,
+    mut code: impl FnMut(&str) -> C,
+) -> Vec<C> {
     let dictionary = column.as_dictionary::<K>();
     let names = dictionary.values().as_string::<i32>();
     let keys = dictionary.keys().values();
     // Entries that no row has may mean nothing: a reader may put some there.
-    let mut codes: Vec<Option<i32>> = vec![None; names.len()];
+    let mut codes: Vec<Option<C>> = vec![None; names.len()];
     let mut of_key = |place: usize| *codes[place].get_or_insert_with(|| code(names.value(place)));
     keys.iter().map(|key| of_key(key.as_usize())).collect()
 }

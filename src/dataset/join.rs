@@ -1,8 +1,7 @@
 //! Finds the features of every signal, those of its ticker and day, and orders the rows. This is where Polars works.
 
 use polars::prelude::{
-    ChunkedArray, Column as Series, DataFrame, Float64Type, IdxCa, Int32Type, Int64Type, IntoColumn, PolarsNumericType,
-    PolarsResult,
+    ChunkTake, ChunkedArray, Float64Type, IdxCa, Int32Type, Int64Type, PolarsNumericType, PolarsResult,
 };
 
 use super::blocks::{self, Arrangement};
@@ -16,10 +15,21 @@ use crate::time::MICROS_PER_DAY;
 
 /// The rows of a slab, in the order of the plan.
 pub(super) struct Joined {
-    /// What they say themselves.
-    pub(super) own: DataFrame,
-    /// Which of the features they have: a place for so many rows one after another.
-    pub(super) places: Vec<(usize, usize)>,
+    /// The rows, as far as they share what they say.
+    pub(super) stretches: Vec<Stretch>,
+    /// What each row says itself.
+    pub(super) own: Vec<(Column, Numbers)>,
+}
+
+/// Rows of one ticker and date, one after another.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Stretch {
+    pub(super) ticker: i32,
+    pub(super) date: i64,
+    /// Which of the features they have.
+    pub(super) place: u32,
+    /// How many they are.
+    pub(super) rows: usize,
 }
 
 /// Finds the features of the rows of a slab, and orders them.
@@ -31,29 +41,34 @@ pub(super) fn joined(
     plan: &DatasetPlan,
 ) -> Result<Joined> {
     let of_cells = places(cells, features)?;
-    let (order, places) = match arrangement {
+    let stretch = |row: usize, place: u32, rows: usize| {
+        let (ticker, date) = (signals.tickers[row], signals.dates[row]);
+        Stretch { ticker, date, place, rows }
+    };
+    Ok(match arrangement {
         Arrangement::Blocks(blocks) => {
-            let counts = blocks::dates(blocks).map(|(_, count)| count);
-            let places = of_cells.into_iter().map(|place| place as usize).zip(counts);
-            (blocks::order(blocks), places.collect())
+            let dates = blocks::dates(blocks).zip(&of_cells);
+            let stretches = dates.map(|((row, rows), &place)| stretch(row, place, rows)).collect();
+            let ordered = |(column, values)| (column, in_order(values, blocks));
+            Joined { stretches, own: columns(signals).into_iter().map(ordered).collect() }
         }
         Arrangement::Any => {
             let order = order(&signals, cells, &of_cells, plan);
-            let mut places: Vec<(usize, usize)> = Vec::new();
-            for place in order.iter().map(|&row| of_cells[row as usize] as usize) {
-                match places.last_mut() {
-                    Some((last, count)) if *last == place => *count += 1,
-                    _ => places.push((place, 1)),
+            let mut stretches: Vec<Stretch> = Vec::new();
+            for row in order.iter().map(|&row| row as usize) {
+                let next = stretch(row, of_cells[row], 1);
+                match stretches.last_mut() {
+                    Some(last) if (last.ticker, last.date) == (next.ticker, next.date) => last.rows += 1,
+                    _ => stretches.push(next),
                 }
             }
-            (order, places)
+            let order = IdxCa::from_vec("row".into(), order);
+            // A column after the other: other slabs are joined beside this one.
+            let taken = |(column, values)| Ok((column, taken(values, &order)?));
+            let own: PolarsResult<_> = columns(signals).into_iter().map(taken).collect();
+            Joined { stretches, own: own.map_err(failed)? }
         }
-    };
-    let taken = IdxCa::from_vec("row".into(), order);
-    // A column after the other: other slabs are joined beside this one.
-    let columns = columns(signals).into_iter().map(|column| column.take(&taken)).collect::<PolarsResult<_>>();
-    let own = columns.and_then(DataFrame::new_infer_height).map_err(failed)?;
-    Ok(Joined { own, places })
+    })
 }
 
 /// Which of the features the signals of some cells have: those of their cell, of which there is exactly one.
@@ -77,7 +92,6 @@ fn places(cells: &[i64], features: &Features) -> Result<Vec<u32>> {
 /// The rows in the order of the plan, given the cell of each and the place of its features.
 fn order(signals: &Signals, cells: &[i64], places: &[u32], plan: &DatasetPlan) -> Vec<u32> {
     let mut order = Order::of(signals.dates.len());
-    let codes = |codes: &[i32]| codes.iter().map(|&code| code as u64).collect::<Vec<_>>();
     let mut columns = plan.sort.iter().rev().peekable();
     while let Some(column) = columns.next() {
         match column {
@@ -98,8 +112,10 @@ fn order(signals: &Signals, cells: &[i64], places: &[u32], plan: &DatasetPlan) -
             Column::FirstObservedAt | Column::ObservedAt | Column::Revisions | Column::Backfilled | Column::Source => {
                 let known = signals.lineage.iter().find(|(known, _)| known == column);
                 match known.map(|(_, numbers)| numbers) {
-                    Some(Numbers::Short(values)) => order.before(codes(values).into_iter()),
+                    Some(Numbers::Bytes(values)) => order.before(values.iter().map(|&value| value as u64)),
+                    Some(Numbers::Short(values)) => order.before(values.iter().map(|&value| value as u64)),
                     Some(Numbers::Long(values)) => order.before(values.iter().map(|&value| signed(value))),
+                    Some(Numbers::Real(values)) => order.before(values.iter().map(|&value| real(value))),
                     None => {}
                 }
             }
@@ -108,26 +124,49 @@ fn order(signals: &Signals, cells: &[i64], places: &[u32], plan: &DatasetPlan) -
     order.rows()
 }
 
-fn columns(signals: Signals) -> Vec<Series> {
+/// The columns that tell the signals of a ticker and a date apart.
+fn columns(signals: Signals) -> Vec<(Column, Numbers)> {
     let mut columns = vec![
-        series::<Int32Type>(Column::Ticker, signals.tickers),
-        series::<Int64Type>(Column::Date, signals.dates),
-        series::<Int32Type>(Column::Period, signals.periods),
-        series::<Int32Type>(Column::Regime, signals.regimes),
-        series::<Int32Type>(Column::Signal, signals.signals),
-        series::<Float64Type>(Column::Confidence, signals.confidences),
+        (Column::Period, Numbers::Bytes(signals.periods)),
+        (Column::Regime, Numbers::Bytes(signals.regimes)),
+        (Column::Signal, Numbers::Bytes(signals.signals)),
+        (Column::Confidence, Numbers::Real(signals.confidences)),
     ];
-    columns.extend(signals.lineage.into_iter().map(|(column, values)| match values {
-        Numbers::Short(values) => series::<Int32Type>(column, values),
-        Numbers::Long(values) => series::<Int64Type>(column, values),
-    }));
+    columns.extend(signals.lineage);
     columns
 }
 
-/// A column of numbers, which are not copied.
-fn series<T: PolarsNumericType>(column: Column, values: Vec<T::Native>) -> Series
-where
-    ChunkedArray<T>: IntoColumn,
-{
-    ChunkedArray::<T>::from_vec(column.name().into(), values).into_column()
+/// What the rows of blocks have in a column, in order.
+fn in_order(values: Numbers, blocks: &[blocks::Block]) -> Numbers {
+    match values {
+        Numbers::Bytes(values) => Numbers::Bytes(blocks::ordered(values, blocks)),
+        Numbers::Short(values) => Numbers::Short(blocks::ordered(values, blocks)),
+        Numbers::Long(values) => Numbers::Long(blocks::ordered(values, blocks)),
+        Numbers::Real(values) => Numbers::Real(blocks::ordered(values, blocks)),
+    }
+}
+
+/// What some rows have in a column, one after another.
+fn taken(values: Numbers, rows: &IdxCa) -> PolarsResult<Numbers> {
+    Ok(match values {
+        Numbers::Bytes(values) => {
+            let values = values.into_iter().map(i32::from).collect();
+            Numbers::Bytes(numbers::<Int32Type>(values, rows)?.into_iter().map(|value| value as i8).collect())
+        }
+        Numbers::Short(values) => Numbers::Short(numbers::<Int32Type>(values, rows)?),
+        Numbers::Long(values) => Numbers::Long(numbers::<Int64Type>(values, rows)?),
+        Numbers::Real(values) => Numbers::Real(numbers::<Float64Type>(values, rows)?),
+    })
+}
+
+/// Numbers at some rows. They are not copied once more, and were none of them null.
+fn numbers<T: PolarsNumericType>(values: Vec<T::Native>, rows: &IdxCa) -> PolarsResult<Vec<T::Native>> {
+    let taken = ChunkedArray::<T>::from_vec("values".into(), values).take(rows)?;
+    let mut pieces = taken.downcast_into_iter().map(|piece| {
+        let (_, values, _) = piece.into_inner();
+        values.into_mut().right_or_else(|shared| shared.to_vec())
+    });
+    let mut first = pieces.next().unwrap_or_default();
+    pieces.for_each(|piece| first.extend(piece));
+    Ok(first)
 }

@@ -27,7 +27,6 @@ use std::path::PathBuf;
 use std::sync::mpsc;
 use std::thread;
 
-use arrow::array::RecordBatch;
 use polars::prelude::PolarsError;
 
 use crate::error::{Error, Result};
@@ -84,7 +83,7 @@ pub fn build<S: Iterator<Item = Result<Slab>>>(
                 let _work = work!("deliver rows");
                 deliver(rows)?;
             } else {
-                sorting.add(RecordBatch::clone(&rows))?;
+                sorting.add(rows.flat().map_err(|error| Error::Join { source: error.into() })?)?;
             }
         }
         Ok(())
@@ -125,7 +124,7 @@ fn of_slab(slab: &Slab, plan: &DatasetPlan, calendar: &Calendar) -> Result<Rows>
     let cells = arrangement.cells(&signals);
     let features = features::of(codes::keys(&cells), &news, plan, calendar);
     let joined = join::joined(signals, &arrangement, &cells, &features, plan)?;
-    shape::rows(joined, &features, plan, &tickers).map(Rows::from)
+    shape::rows(joined, &features, plan, &tickers).map_err(|error| Error::Join { source: error.into() })
 }
 
 fn failed(error: PolarsError) -> Error {

@@ -114,7 +114,7 @@ impl<'a> Seen<'a> {
 }
 
 fn read_articles(rows: &RecordBatch, availability: Availability, tickers: &mut Tickers) -> Vec<Article> {
-    let codes = decoded::<Int32Type>(column(rows, "ticker"), |name| tickers.code(name));
+    let codes = decoded::<Int32Type, _>(column(rows, "ticker"), |name| tickers.code(name));
     let dates = column(rows, "date").as_primitive::<TimestampMicrosecondType>();
     let places = column(rows, "place").as_primitive::<Int32Type>();
     let scores = column(rows, "score").as_primitive::<Float64Type>();
@@ -136,7 +136,7 @@ fn read_articles(rows: &RecordBatch, availability: Availability, tickers: &mut T
 
 /// Summaries count from the day on which they were seen: their own dates are those of three articles.
 fn read_summaries(rows: &RecordBatch, tickers: &mut Tickers) -> Vec<Statement> {
-    let codes = decoded::<Int32Type>(column(rows, "ticker"), |name| tickers.code(name));
+    let codes = decoded::<Int32Type, _>(column(rows, "ticker"), |name| tickers.code(name));
     let scores = Reference::ALL
         .map(|reference| column(rows, &format!("{}_score", reference.as_str())).as_primitive::<Float64Type>());
     let seen = Seen::of(rows);
@@ -157,7 +157,7 @@ fn read_records(
     availability: Availability,
     tickers: &mut Tickers,
 ) -> Vec<Statement> {
-    let codes = decoded::<Int32Type>(column(rows, "ticker"), |name| tickers.code(name));
+    let codes = decoded::<Int32Type, _>(column(rows, "ticker"), |name| tickers.code(name));
     let texts = column(rows, "record").as_string::<i32>();
     let seen = Seen::of(rows);
     let of_row = |(row, ticker): (usize, i32)| {

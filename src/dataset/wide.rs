@@ -13,7 +13,7 @@ use arrow::error::ArrowError;
 use crate::error::{Error, Result};
 use crate::interface::{Period, Regime, Signal};
 use crate::plan::Column;
-use crate::tables;
+use crate::tables::{self, Rows};
 
 /// Matrices that are being filled. Rows come ticker by ticker.
 #[derive(Debug)]
@@ -44,8 +44,8 @@ impl Wide {
     /// # Errors
     ///
     /// Never in practice: the columns are those that the plan names.
-    pub fn add(&mut self, rows: &RecordBatch) -> Result<()> {
-        self.add_rows(rows).map_err(failed)
+    pub fn add(&mut self, rows: &Rows) -> Result<()> {
+        rows.flat().and_then(|rows| self.add_rows(&rows)).map_err(failed)
     }
 
     fn add_rows(&mut self, rows: &RecordBatch) -> Result<(), ArrowError> {

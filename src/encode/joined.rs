@@ -11,7 +11,7 @@ use crate::tables::{self, Rows};
 /// Some rows as one batch.
 pub(crate) fn joined(schema: &SchemaRef, pieces: &[Rows]) -> Result<RecordBatch, ArrowError> {
     if let [piece] = pieces {
-        return Ok(RecordBatch::clone(piece));
+        return piece.flat();
     }
     let columns =
         (0..schema.fields().len()).map(|place| joined_column(pieces, place)).collect::<Result<Vec<_>, _>>()?;
@@ -21,7 +21,8 @@ pub(crate) fn joined(schema: &SchemaRef, pieces: &[Rows]) -> Result<RecordBatch,
 
 /// One column of several pieces.
 pub(super) fn joined_column(pieces: &[Rows], place: usize) -> Result<ArrayRef, ArrowError> {
-    tables::joined(pieces.iter().map(|piece| Arc::clone(piece.column(place))).collect())
+    let flat = pieces.iter().map(|piece| piece.columns()[place].flat());
+    tables::joined(flat.collect::<Result<_, _>>()?)
 }
 
 #[cfg(test)]

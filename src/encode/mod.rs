@@ -93,7 +93,7 @@ impl<W: Write + Send> Writer<W> {
     pub(crate) fn write(&mut self, pieces: &[Rows]) -> Result<(), ParquetError> {
         let runs = |place: usize| {
             let _work = work!("find runs");
-            Runs::of(&pieces.iter().map(|piece| piece.turning(place)).collect::<Vec<_>>())
+            Runs::of(&pieces.iter().map(|piece| &piece.columns()[place]).collect::<Vec<_>>())
         };
         let runs: Vec<Option<Runs>> = (0..self.schema.fields().len()).into_par_iter().map(runs).collect();
         // These keep a compressor each: they are made for the row groups that have use for them.

@@ -1,10 +1,10 @@
 //! Rows cut into blocks of one length, wherever the batches ended in which they came. A block is given as the pieces that
 //! it came in: putting them together would copy every value.
 
-use arrow::array::{Array, ArrayRef, AsArray};
+use arrow::array::AsArray;
 use arrow::datatypes::DataType;
 
-use crate::tables::Rows;
+use crate::tables::{Column, Rows};
 
 /// What an array costs beside its values, about.
 const ARRAY_BYTES: usize = 256;
@@ -55,16 +55,18 @@ impl Pieces {
 
     /// The same with what their pieces take, which is more than the rows where they came one by one.
     pub(crate) fn bytes_in_pieces(&self) -> usize {
-        let arrays: usize = self.waiting.iter().map(|piece| piece.num_columns()).sum();
+        let arrays: usize = self.waiting.iter().map(|piece| piece.columns().len()).sum();
         self.bytes + arrays * ARRAY_BYTES
     }
 }
 
-fn weight(column: &ArrayRef) -> usize {
+/// What the values of all rows weigh, though neighbours may share them.
+fn weight(column: &Column) -> usize {
     match column.data_type() {
         DataType::Utf8 => {
-            let offsets = column.as_string::<i32>().value_offsets();
-            column.len() * 4 + (offsets[column.len()] - offsets[0]) as usize
+            let texts = column.values().as_string::<i32>();
+            column.len() * 4
+                + column.runs().map(|(place, rows)| rows * texts.value_length(place) as usize).sum::<usize>()
         }
         DataType::Dictionary(key, _) => column.len() * key.primitive_width().unwrap_or(1),
         other => column.len() * other.primitive_width().unwrap_or(1),

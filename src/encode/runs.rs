@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use arrow::array::{Array, ArrayRef, ArrowPrimitiveType, AsArray, BooleanBufferBuilder, PrimitiveArray};
+use arrow::array::{Array, ArrowPrimitiveType, AsArray, BooleanBufferBuilder, PrimitiveArray};
 use arrow::buffer::BooleanBuffer;
 use arrow::datatypes::{
     ArrowNativeType, DataType, Float64Type, Int8Type, Int16Type, Int32Type, Int64Type, TimeUnit,
@@ -12,6 +12,7 @@ use parquet::data_type::ByteArray;
 use parquet::file::statistics::Statistics;
 
 use super::numbers::Numbers;
+use crate::tables::Column;
 use crate::turns::Turns;
 
 /// The bytes that a dictionary may take: what others write at most, and readers keep at hand.
@@ -19,9 +20,6 @@ const MOST_BYTES: usize = 1 << 20;
 
 /// Stands for null, where a place in the dictionary is expected: none has so many values.
 pub(super) const NULL: u32 = u32::MAX;
-
-/// Some rows of a column, and where they turn.
-type Piece<'a> = (&'a ArrayRef, &'a Turns);
 
 /// For each value of a column its place in the dictionary, or [`NULL`].
 #[derive(Debug)]
@@ -64,8 +62,8 @@ pub(super) struct Runs {
 impl Runs {
     /// The runs of a column that came in pieces; none where its values are too many, or of a type that is left to
     /// others.
-    pub(super) fn of(pieces: &[Piece<'_>]) -> Option<Self> {
-        match pieces.first()?.0.data_type() {
+    pub(super) fn of(pieces: &[&Column]) -> Option<Self> {
+        match pieces.first()?.data_type() {
             DataType::Int8 => of_integers::<Int8Type>(pieces, i32::from),
             DataType::Int16 => of_integers::<Int16Type>(pieces, i32::from),
             DataType::Int32 => of_integers::<Int32Type>(pieces, |value| value),
@@ -86,7 +84,7 @@ impl Runs {
     }
 }
 
-fn of_integers<T: ArrowPrimitiveType>(pieces: &[Piece<'_>], widened: fn(T::Native) -> i32) -> Option<Runs> {
+fn of_integers<T: ArrowPrimitiveType>(pieces: &[&Column], widened: fn(T::Native) -> i32) -> Option<Runs> {
     let distinct = |value: T::Native| widened(value) as u32 as u64;
     let (gathered, keys) = coded::<T>(pieces, distinct, size_of::<i32>())?;
     let value = |key: &u64| *key as u32 as i32;
@@ -95,14 +93,14 @@ fn of_integers<T: ArrowPrimitiveType>(pieces: &[Piece<'_>], widened: fn(T::Nativ
     Some(gathered.finish(keys.iter().flat_map(|key| value(key).to_le_bytes()).collect(), keys.len(), statistics))
 }
 
-fn of_longs<T: ArrowPrimitiveType<Native = i64>>(pieces: &[Piece<'_>]) -> Option<Runs> {
+fn of_longs<T: ArrowPrimitiveType<Native = i64>>(pieces: &[&Column]) -> Option<Runs> {
     let (gathered, keys) = coded::<T>(pieces, |value| value as u64, size_of::<i64>())?;
     let values = || keys.iter().map(|key| *key as i64);
     let statistics = Statistics::int64(values().min(), values().max(), None, Some(gathered.nulls), false);
     Some(gathered.finish(keys.iter().flat_map(|key| key.to_le_bytes()).collect(), keys.len(), statistics))
 }
 
-fn of_floats(pieces: &[Piece<'_>]) -> Option<Runs> {
+fn of_floats(pieces: &[&Column]) -> Option<Runs> {
     let (gathered, keys) = coded::<Float64Type>(pieces, f64::to_bits, size_of::<f64>())?;
     let values = || keys.iter().map(|key| f64::from_bits(*key)).filter(|value| !value.is_nan());
     // The two zeros are equal and stand in any order: the bounds hold both.
@@ -114,35 +112,35 @@ fn of_floats(pieces: &[Piece<'_>]) -> Option<Runs> {
 
 /// Runs of numbers, and the distinct ones, as bits.
 fn coded<T: ArrowPrimitiveType>(
-    pieces: &[Piece<'_>],
+    pieces: &[&Column],
     distinct: impl Fn(T::Native) -> u64,
     width: usize,
 ) -> Option<(Gathered, Vec<u64>)> {
     let mut numbers = Numbers::with_most(MOST_BYTES / width);
     let mut gathered = Gathered::with_rows_of(pieces);
-    for (piece, turns) in pieces {
-        let values: &PrimitiveArray<T> = piece.as_primitive();
+    for piece in pieces {
+        let values: &PrimitiveArray<T> = piece.values().as_primitive();
         let values = values.values();
-        gathered.push(piece, turns, |row| numbers.code(distinct(values[row])))?;
+        gathered.push(piece, |place| numbers.code(distinct(values[place])))?;
     }
     Some((gathered, numbers.into_keys()))
 }
 
-fn of_texts(pieces: &[Piece<'_>]) -> Option<Runs> {
+fn of_texts(pieces: &[&Column]) -> Option<Runs> {
     let mut texts = Texts::default();
     let mut gathered = Gathered::with_rows_of(pieces);
-    for (piece, turns) in pieces {
-        let values = piece.as_string::<i32>();
-        gathered.push(piece, turns, |row| texts.code(values.value(row)))?;
+    for piece in pieces {
+        let values = piece.values().as_string::<i32>();
+        gathered.push(piece, |place| texts.code(values.value(place)))?;
     }
     Some(texts.finish(gathered))
 }
 
-fn of_dictionaries(pieces: &[Piece<'_>]) -> Option<Runs> {
+fn of_dictionaries(pieces: &[&Column]) -> Option<Runs> {
     let mut texts = Texts::default();
     let mut gathered = Gathered::with_rows_of(pieces);
-    for (piece, turns) in pieces {
-        let array = piece.as_any_dictionary();
+    for piece in pieces {
+        let array = piece.values().as_any_dictionary();
         if array.logical_null_count() != array.null_count() {
             return None;
         }
@@ -157,15 +155,15 @@ fn of_dictionaries(pieces: &[Piece<'_>]) -> Option<Runs> {
         match array.keys().data_type() {
             DataType::Int8 => {
                 let keys = array.keys().as_primitive::<Int8Type>().values();
-                gathered.push(piece, turns, |row| code(keys[row].as_usize()))
+                gathered.push(piece, |place| code(keys[place].as_usize()))
             }
             DataType::Int16 => {
                 let keys = array.keys().as_primitive::<Int16Type>().values();
-                gathered.push(piece, turns, |row| code(keys[row].as_usize()))
+                gathered.push(piece, |place| code(keys[place].as_usize()))
             }
             DataType::Int32 => {
                 let keys = array.keys().as_primitive::<Int32Type>().values();
-                gathered.push(piece, turns, |row| code(keys[row].as_usize()))
+                gathered.push(piece, |place| code(keys[place].as_usize()))
             }
             _ => None,
         }?;
@@ -183,10 +181,10 @@ struct Gathered {
 }
 
 impl Gathered {
-    fn with_rows_of(pieces: &[Piece<'_>]) -> Self {
-        let rows = pieces.iter().map(|(piece, _)| piece.len()).sum();
+    fn with_rows_of(pieces: &[&Column]) -> Self {
+        let rows = pieces.iter().map(|piece| piece.len()).sum();
         // There are no more runs than that, and fewer where pieces begin in the middle of one.
-        let turns = 1 + pieces.iter().map(|(_, turns)| turns.count()).sum::<usize>();
+        let turns = 1 + pieces.iter().map(|piece| piece.turns().count()).sum::<usize>();
         if is_of_rows(turns, rows) {
             return Self { turns: None, codes: Vec::with_capacity(rows), nulls: 0 };
         }
@@ -194,15 +192,16 @@ impl Gathered {
         Self { turns: Some(BooleanBufferBuilder::new(rows)), codes, nulls: 0 }
     }
 
-    /// Adds a piece of the column, by the places of its values; none where one of them has none.
-    fn push(&mut self, piece: &dyn Array, turns: &Turns, mut code: impl FnMut(usize) -> Option<u32>) -> Option<()> {
-        let nulls = piece.nulls().filter(|nulls| nulls.null_count() > 0);
-        let mut code = |row: usize| if nulls.is_some_and(|nulls| nulls.is_null(row)) { Some(NULL) } else { code(row) };
+    /// Adds a piece of the column, by the codes of its values; none where one of them has none.
+    fn push(&mut self, piece: &Column, mut code: impl FnMut(usize) -> Option<u32>) -> Option<()> {
+        let nulls = piece.values().nulls().filter(|nulls| nulls.null_count() > 0);
+        let is_null = |place: usize| nulls.is_some_and(|nulls| nulls.is_null(place));
         self.nulls += piece.null_count() as u64;
+        let mut code = |place: usize| if is_null(place) { Some(NULL) } else { code(place) };
         let Some(known) = &mut self.turns else {
             let mut are_few = true;
             self.codes.extend((0..piece.len()).map(|row| {
-                code(row).unwrap_or_else(|| {
+                code(piece.place(row)).unwrap_or_else(|| {
                     are_few = false;
                     NULL
                 })
@@ -210,10 +209,10 @@ impl Gathered {
             return are_few.then_some(());
         };
         let from = known.len();
-        known.append_buffer(turns.bits());
+        known.append_buffer(piece.turns().bits());
         let mut last = self.codes.last().copied();
-        for row in turns.starts() {
-            let code = code(row)?;
+        for row in piece.turns().starts() {
+            let code = code(piece.place(row))?;
             // A piece may go on with the run before it, and a dictionary may hold a text twice.
             let is_new = last != Some(code);
             if is_new {

@@ -31,7 +31,7 @@
 use std::collections::{HashMap, HashSet};
 use std::mem;
 
-use arrow::array::{AnyDictionaryArray, Array, ArrayRef, AsArray};
+use arrow::array::{AnyDictionaryArray, Array, AsArray};
 use arrow::compute::cast;
 use arrow::datatypes::{ArrowDictionaryKeyType, ArrowNativeType, DataType, Field, Int8Type, Int32Type, Schema};
 use arrow::error::ArrowError;
@@ -40,8 +40,7 @@ use rayon::prelude::*;
 
 use crate::digest::Digest;
 use crate::plan::describe;
-use crate::tables::Rows;
-use crate::turns::Turns;
+use crate::tables::{self, Rows};
 
 const _: () = assert!(cfg!(target_endian = "little"), "numbers are hashed as they stand in memory");
 
@@ -63,11 +62,16 @@ struct Column {
 #[derive(Debug, Default)]
 struct Runs {
     digest: Digest,
-    /// The rows of the run that may go on, whether it is of a value, and the bytes of that.
-    rows: u64,
-    is_value: bool,
-    value: Vec<u8>,
+    /// The run that may go on.
+    open: Option<Run>,
     texts: Texts,
+}
+
+/// Rows that hold one value, by its bytes, or null.
+#[derive(Debug)]
+struct Run {
+    rows: u64,
+    value: Option<Vec<u8>>,
 }
 
 /// The texts of a column, by their numbers.
@@ -104,11 +108,8 @@ impl Content {
     }
 
     pub(super) fn update(&mut self, rows: &Rows) -> Result<(), ArrowError> {
-        let update = |(place, column): (usize, &mut Column)| {
-            let (array, turns) = rows.turning(place);
-            column.runs.update(array, turns)
-        };
-        self.columns.par_iter_mut().enumerate().try_for_each(update)
+        let columns = self.columns.par_iter_mut().zip(rows.columns());
+        columns.try_for_each(|(column, rows)| column.runs.update(rows))
     }
 
     pub(super) fn digest(self) -> Hash {
@@ -145,108 +146,90 @@ pub(super) fn type_in_words(field: &Field) -> String {
 }
 
 impl Runs {
-    fn update(&mut self, array: &ArrayRef, turns: &Turns) -> Result<(), ArrowError> {
-        match array.data_type() {
+    fn update(&mut self, column: &tables::Column) -> Result<(), ArrowError> {
+        let values = column.values();
+        match values.data_type() {
             DataType::Utf8 => {
-                let (values, mut texts) = (array.as_string::<i32>(), mem::take(&mut self.texts));
-                self.add(array, turns, |row, out| push_number(out, texts.number(values.value(row))));
+                let (values, mut texts) = (values.as_string::<i32>(), mem::take(&mut self.texts));
+                self.add(column, |place| Number::of(texts.number(values.value(place))));
                 self.texts = texts;
             }
-            DataType::Dictionary(key, _) if is_of_distinct_texts(array.as_any_dictionary()) => match **key {
-                DataType::Int8 => self.add_texts::<Int8Type>(array, turns),
-                DataType::Int32 => self.add_texts::<Int32Type>(array, turns),
-                _ => self.update_texts(array)?,
+            DataType::Dictionary(key, _) if is_of_distinct_texts(values.as_any_dictionary()) => match **key {
+                DataType::Int8 => self.add_texts::<Int8Type>(column),
+                DataType::Int32 => self.add_texts::<Int32Type>(column),
+                _ => self.update_texts(column)?,
             },
             DataType::Boolean => {
-                let flags = array.as_boolean();
-                self.add(array, turns, |row, out| out.push(u8::from(flags.value(row))));
+                let flags = values.as_boolean();
+                self.add(column, |place| [u8::from(flags.value(place))]);
             }
             other => match other.primitive_width() {
-                Some(4) => self.add_numbers::<4>(array, turns),
-                Some(8) => self.add_numbers::<8>(array, turns),
-                _ => self.update_texts(array)?,
+                Some(4) => self.add_numbers::<4>(column),
+                Some(8) => self.add_numbers::<8>(column),
+                _ => self.update_texts(column)?,
             },
         }
         Ok(())
     }
 
     /// Adds values of a type that is rare here, as texts.
-    fn update_texts(&mut self, array: &ArrayRef) -> Result<(), ArrowError> {
-        let texts = cast(array, &DataType::Utf8)?;
-        self.update(&texts, &Turns::of(&texts))
+    fn update_texts(&mut self, column: &tables::Column) -> Result<(), ArrowError> {
+        self.update(&cast(&column.flat()?, &DataType::Utf8)?.into())
     }
 
     /// Adds texts by the keys of a dictionary, whose texts are looked up once each.
-    fn add_texts<K: ArrowDictionaryKeyType>(&mut self, array: &ArrayRef, turns: &Turns) {
-        let dictionary = array.as_dictionary::<K>();
+    fn add_texts<K: ArrowDictionaryKeyType>(&mut self, column: &tables::Column) {
+        let dictionary = column.values().as_dictionary::<K>();
         let (values, keys) = (dictionary.values().as_string::<i32>(), dictionary.keys().values());
         let mut texts = mem::take(&mut self.texts);
-        let mut numbers: Vec<Option<u64>> = vec![None; values.len()];
-        self.add(array, turns, |row, out| {
-            let key = keys[row].as_usize();
-            push_number(out, *numbers[key].get_or_insert_with(|| texts.number(values.value(key))));
+        let mut numbers: Vec<Option<Number>> = vec![None; values.len()];
+        self.add(column, |place| {
+            let key = keys[place].as_usize();
+            *numbers[key].get_or_insert_with(|| Number::of(texts.number(values.value(key))))
         });
         self.texts = texts;
     }
 
     /// Adds numbers of so many bytes.
-    fn add_numbers<const WIDTH: usize>(&mut self, array: &ArrayRef, turns: &Turns) {
-        let data = array.to_data();
+    fn add_numbers<const WIDTH: usize>(&mut self, column: &tables::Column) {
+        let data = column.values().to_data();
         let bytes = &data.buffers()[0].as_slice()[data.offset() * WIDTH..];
         let (values, _) = bytes.as_chunks::<WIDTH>();
-        self.add(array, turns, |row, out| out.extend_from_slice(&values[row]));
+        self.add(column, |place| values[place]);
     }
 
-    /// Adds rows whose turns are exact, by what writes the value of one.
-    fn add(&mut self, array: &dyn Array, turns: &Turns, mut write: impl FnMut(usize, &mut Vec<u8>)) {
-        let (rows, nulls) = (array.len(), array.nulls());
-        let is_value = |row: usize| nulls.is_none_or(|nulls| nulls.is_valid(row));
-        let mut runs = turns.runs();
-        let Some((_, end)) = runs.next() else { return };
-        let value_of = |row: usize, write: &mut dyn FnMut(usize, &mut Vec<u8>)| {
-            let mut value = Vec::new();
-            if is_value(row) {
-                write(row, &mut value);
+    /// Adds rows whose turns are exact, by the bytes of the value at a place.
+    fn add<V: AsRef<[u8]>>(&mut self, column: &tables::Column, mut value: impl FnMut(usize) -> V) {
+        let nulls = column.values().nulls();
+        let mut value = |place| nulls.is_none_or(|nulls| nulls.is_valid(place)).then(|| value(place));
+        let mut runs = column.runs();
+        let Some((place, rows)) = runs.next() else { return };
+        let first = Run::of(rows as u64, value(place));
+        // It may go on with the run that is open.
+        match &mut self.open {
+            Some(open) if open.value == first.value => open.rows += first.rows,
+            _ => {
+                self.close();
+                self.open = Some(first);
             }
-            value
-        };
-        // The first of these runs may go on with the one that is open.
-        let value = value_of(0, &mut write);
-        if self.rows == 0 || (self.is_value, &self.value) != (is_value(0), &value) {
-            self.close();
-            (self.is_value, self.value) = (is_value(0), value);
         }
-        self.rows += end as u64;
-        if end == rows {
-            return;
-        }
+        let Some(mut last) = runs.next() else { return };
         self.close();
-        let mut last = end;
         self.digest.append(|out| {
-            for (start, end) in runs {
-                last = start;
-                if end == rows {
-                    break;
-                }
-                push_head(out, (end - start) as u64, is_value(start));
-                if is_value(start) {
-                    write(start, out);
-                }
+            // The last one is open then.
+            for next in runs {
+                let (place, rows) = mem::replace(&mut last, next);
+                push_run(out, rows as u64, value(place));
             }
         });
-        // The last run is open then.
-        (self.rows, self.is_value) = ((rows - last) as u64, is_value(last));
-        self.value = value_of(last, &mut write);
+        let (place, rows) = last;
+        self.open = Some(Run::of(rows as u64, value(place)));
     }
 
     /// Writes down the run that does not go on.
     fn close(&mut self) {
-        if self.rows > 0 {
-            self.digest.append(|out| {
-                push_head(out, self.rows, self.is_value);
-                out.extend_from_slice(&self.value);
-            });
-            self.rows = 0;
+        if let Some(Run { rows, value }) = self.open.take() {
+            self.digest.append(|out| push_run(out, rows, value));
         }
     }
 
@@ -260,18 +243,58 @@ impl Runs {
     }
 }
 
-/// Appends what says how many rows a run has, and whether it is of a value.
-fn push_head(out: &mut Vec<u8>, rows: u64, is_value: bool) {
-    push_number(out, rows * 2 + u64::from(is_value));
+impl Run {
+    fn of(rows: u64, value: Option<impl AsRef<[u8]>>) -> Self {
+        Self { rows, value: value.map(|value| value.as_ref().to_vec()) }
+    }
 }
 
-/// Appends a number in LEB128.
-fn push_number(out: &mut Vec<u8>, mut number: u64) {
-    while number >= 0x80 {
-        out.push(number as u8 | 0x80);
-        number >>= 7;
+/// Appends a run of a value, or of null.
+#[inline]
+fn push_run(out: &mut Vec<u8>, rows: u64, value: Option<impl AsRef<[u8]>>) {
+    let head = Number::of(rows * 2 + u64::from(value.is_some()));
+    let Some(value) = value else { return out.extend_from_slice(head.as_ref()) };
+    let value = value.as_ref();
+    match (head.as_ref(), value.len()) {
+        // Both at once are quicker to append than one after the other, and most runs are that short.
+        ([head], length @ ..=8) => {
+            let mut run = [*head; 9];
+            run[1..=length].copy_from_slice(value);
+            out.extend_from_slice(&run[..=length]);
+        }
+        (head, _) => {
+            out.extend_from_slice(head);
+            out.extend_from_slice(value);
+        }
     }
-    out.push(number as u8);
+}
+
+/// A number in LEB128.
+#[derive(Clone, Copy, Debug)]
+struct Number {
+    bytes: [u8; 10],
+    length: usize,
+}
+
+impl Number {
+    #[inline]
+    fn of(mut number: u64) -> Self {
+        let mut leb = Self { bytes: [0; 10], length: 1 };
+        while number >= 0x80 {
+            leb.bytes[leb.length - 1] = number as u8 | 0x80;
+            leb.length += 1;
+            number >>= 7;
+        }
+        leb.bytes[leb.length - 1] = number as u8;
+        leb
+    }
+}
+
+impl AsRef<[u8]> for Number {
+    #[inline]
+    fn as_ref(&self) -> &[u8] {
+        &self.bytes[..self.length]
+    }
 }
 
 /// Whether no two keys stand for one value, and none for null: rows are the same then when their keys are.

@@ -90,7 +90,7 @@ impl<W: Write + Send> Writer<W> {
         match self {
             Self::Parquet(writer) => writer.write(group)?,
             Self::Csv(writer) => writer.write(group)?,
-            Self::Arrow(writer) => writer.write(&encode::joined(group[0].schema_ref(), group)?)?,
+            Self::Arrow(writer) => writer.write(&encode::joined(group[0].schema(), group)?)?,
         }
         Ok(())
     }

@@ -19,7 +19,6 @@ use super::table::{Finished, MOST_BYTES, Shelf, Table};
 use crate::error::{Error, Result};
 use crate::file;
 use crate::plan::Column;
-use crate::tables::Rows;
 
 /// What may be under way at once.
 #[derive(Clone, Copy, Debug)]
@@ -90,7 +89,7 @@ impl Partitions {
         }
     }
 
-    pub(super) fn push(&mut self, rows: &Rows) -> Result<()> {
+    pub(super) fn push(&mut self, rows: &RecordBatch) -> Result<()> {
         let groups = self.groups(rows).map_err(|error| file::encoding_failed(&self.shelf.root, error.into()))?;
         for Group { folders, rows } in groups {
             let leading: Vec<String> = self.leading.iter().map(|&place| folders[place].clone()).collect();

@@ -137,13 +137,13 @@ impl Publication {
         let rows = &Rows::from(rows.clone());
         let hashed = || content.update(rows).map_err(|error| file::encoding_failed(&self.folder, error.into()));
         let written = || {
-            let mut table = Table::create(&self.shelf, &stem, rows.schema_ref())?;
+            let mut table = Table::create(&self.shelf, &stem, rows.schema())?;
             table.push(rows)?;
             table.finish()
         };
         let (hashed, finished) = rayon::join(hashed, written);
         hashed?;
-        let fields = rows.schema_ref().fields().iter();
+        let fields = rows.schema().fields().iter();
         let columns = ["date", value].iter().zip(fields).map(|(name, field)| ColumnRecord::new(name, field)).collect();
         matrices.push(Matrix { stem, content: content.digest(), columns, finished: finished? });
         Ok(())
@@ -250,9 +250,7 @@ fn deliver(block: &[Rows], content: &mut Content, files: &mut Files, folder: &Pa
             table.relieve()
         }
         // The pieces of each folder are counted.
-        Files::Folders(partitions) => {
-            partitions.push(&encode::joined(block[0].schema_ref(), block).map_err(failed)?.into())
-        }
+        Files::Folders(partitions) => partitions.push(&encode::joined(block[0].schema(), block).map_err(failed)?),
     };
     let hash = || {
         let _work = work!("hash content");

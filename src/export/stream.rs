@@ -84,9 +84,9 @@ impl<W: Write + Send> Kind<W> {
                 waiting.push(rows).iter().try_for_each(|group| writer.write(group))?;
             }
             Self::Csv(writer) => writer.write(slice::from_ref(rows))?,
-            Self::Json(writer) => writer.write(rows)?,
+            Self::Json(writer) => writer.write(&rows.flat()?)?,
             Self::Arrow(writer) => {
-                writer.write(rows)?;
+                writer.write(&rows.flat()?)?;
                 writer.flush()?;
             }
         }

@@ -3,6 +3,7 @@
 //! Their schemas are declared here once. Three rules make them readable everywhere: timestamps are in microseconds,
 //! a closed set is a dictionary of its spellings, and nothing is unsigned.
 
+mod column;
 mod records;
 mod rows;
 mod series;
@@ -14,6 +15,7 @@ use std::sync::Arc;
 use arrow::array::{ArrayRef, DictionaryArray, Int8Array, StringArray, StringDictionaryBuilder};
 use arrow::datatypes::{DataType, Int8Type, Int32Type, TimeUnit};
 
+pub(crate) use column::{Column, Stretches};
 pub use records::{Drift, Reject, RequestRecord};
 pub use rows::Rows;
 pub use series::{Change, Changes, Series, SeriesKey};

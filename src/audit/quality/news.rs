@@ -49,10 +49,11 @@ pub fn windows(view: &View, scope: &Scope, plan: &DatasetPlan, scratch: PathBuf)
         |rows| {
             for window in &mut windows {
                 let name = crate::plan::Feature::Count(window.days).to_string();
-                let counts = rows.column_by_name(&name).expect("the plan has a count for each window");
-                let counts = counts.as_primitive::<Int32Type>();
-                window.signals += counts.len() as u64;
-                window.with_news += counts.values().iter().filter(|&&count| count > 0).count() as u64;
+                let column = rows.column(&name).expect("the plan has a count for each window");
+                let counts = column.values().as_primitive::<Int32Type>().values();
+                window.signals += column.len() as u64;
+                let with_news = column.runs().filter(|(place, _)| counts[*place] > 0);
+                window.with_news += with_news.map(|(_, rows)| rows as u64).sum::<u64>();
             }
             Ok(())
         },

@@ -9,12 +9,19 @@ use super::numbers::{self, REAL, WHOLE};
 use super::tape::{Tape, ahead, put};
 use crate::export::moments::{self, MOMENT};
 use crate::plan::Guard;
+use crate::tables::Column;
 
 /// The most that columns of closed sets may be able to say together, to be one.
 const MOST_CHOICES: usize = 1 << 10;
 
 /// The cells of a column.
-pub(super) enum Cells<'a> {
+pub(super) struct Cells<'a> {
+    column: &'a Column,
+    values: Values<'a>,
+}
+
+/// The values of a column.
+enum Values<'a> {
     Texts(StringArray, Guard),
     /// Which of some texts each is, and the texts as they are written; the last of them stands for null.
     Choices(Vec<usize>, Vec<Tape>),
@@ -24,8 +31,8 @@ pub(super) enum Cells<'a> {
     Integers(&'a Int32Array),
 }
 
-impl<'a> Cells<'a> {
-    pub(super) fn of(column: &'a ArrayRef, guard: Guard) -> Result<Self, ArrowError> {
+impl<'a> Values<'a> {
+    fn of(column: &'a ArrayRef, guard: Guard) -> Result<Self, ArrowError> {
         match column.data_type() {
             DataType::Dictionary(_, _) if column.logical_null_count() == column.null_count() => {
                 let choices = column.as_any_dictionary();
@@ -59,15 +66,61 @@ impl<'a> Cells<'a> {
         Ok(Self::Texts(cast(column, &DataType::Utf8)?.as_string::<i32>().clone(), guard))
     }
 
+    /// The most bytes that one of them takes.
+    fn most(&self) -> usize {
+        match self {
+            Self::Texts(texts, _) => room(texts.offsets().lengths().max().unwrap_or_default()),
+            Self::Choices(_, texts) => texts.iter().map(Tape::room).max().unwrap_or_default(),
+            Self::Moments(_, after) => MOMENT + after.len(),
+            Self::Reals(_) => REAL,
+            Self::Integers(_) => WHOLE,
+        }
+    }
+
+    /// Writes a value behind what ends there, and says where it ends.
+    #[inline(always)]
+    fn write(&self, out: &mut [u8], end: usize, place: usize) -> usize {
+        match self {
+            Self::Texts(texts, guard) if texts.is_valid(place) => write_text(out, end, texts.value(place), *guard),
+            Self::Choices(places, texts) => texts[places[place]].copy(out, end),
+            Self::Moments(moments, after) if moments.is_valid(place) => {
+                let end = end + moments::write(ahead(out, end), moments.value(place));
+                put(out, end, after.as_bytes())
+            }
+            Self::Reals(reals) if reals.is_valid(place) => {
+                end + numbers::write_real(ahead(out, end), reals.value(place))
+            }
+            Self::Integers(integers) if integers.is_valid(place) => {
+                end + numbers::write_whole(ahead(out, end), integers.value(place))
+            }
+            Self::Texts(..) | Self::Moments(..) | Self::Reals(_) | Self::Integers(_) => end,
+        }
+    }
+}
+
+impl<'a> Cells<'a> {
+    pub(super) fn of(column: &'a Column, guard: Guard) -> Result<Self, ArrowError> {
+        Ok(Self { column, values: Values::of(column.values(), guard)? })
+    }
+
     /// Whether these cells and those of the next column are choices that can say little together.
     pub(super) fn goes_with(&self, next: &Self) -> bool {
-        let (Self::Choices(places, texts), Self::Choices(_, next_texts)) = (self, next) else { return false };
-        texts.len() * next_texts.len() <= MOST_CHOICES.min(places.len())
+        let (Values::Choices(places, texts), Values::Choices(_, next_texts)) = (&self.values, &next.values) else {
+            return false;
+        };
+        // What neighbours share is written rarely.
+        !self.column.is_shared()
+            && !next.column.is_shared()
+            && texts.len() * next_texts.len() <= MOST_CHOICES.min(places.len())
     }
 
     /// Takes the cells of the next column, where these [go with](Self::goes_with) them.
     pub(super) fn join(&mut self, next: Self) {
-        let (Self::Choices(places, texts), Self::Choices(next_places, next_texts)) = (self, next) else { return };
+        let (Values::Choices(places, texts), Values::Choices(next_places, next_texts)) =
+            (&mut self.values, next.values)
+        else {
+            return;
+        };
         let count = next_texts.len();
         let mut is_said = vec![false; texts.len() * count];
         for (place, next) in places.iter_mut().zip(next_places) {
@@ -91,31 +144,13 @@ impl<'a> Cells<'a> {
 
     /// The most bytes that one of them takes.
     pub(super) fn most(&self) -> usize {
-        match self {
-            Self::Texts(texts, _) => room(texts.offsets().lengths().max().unwrap_or_default()),
-            Self::Choices(_, texts) => texts.iter().map(Tape::room).max().unwrap_or_default(),
-            Self::Moments(_, after) => MOMENT + after.len(),
-            Self::Reals(_) => REAL,
-            Self::Integers(_) => WHOLE,
-        }
+        self.values.most()
     }
 
     /// Writes a cell behind what ends there, and says where it ends.
     #[inline(always)]
     pub(super) fn write(&self, out: &mut [u8], end: usize, row: usize) -> usize {
-        match self {
-            Self::Texts(texts, guard) if texts.is_valid(row) => write_text(out, end, texts.value(row), *guard),
-            Self::Choices(places, texts) => texts[places[row]].copy(out, end),
-            Self::Moments(moments, after) if moments.is_valid(row) => {
-                let end = end + moments::write(ahead(out, end), moments.value(row));
-                put(out, end, after.as_bytes())
-            }
-            Self::Reals(reals) if reals.is_valid(row) => end + numbers::write_real(ahead(out, end), reals.value(row)),
-            Self::Integers(integers) if integers.is_valid(row) => {
-                end + numbers::write_whole(ahead(out, end), integers.value(row))
-            }
-            Self::Texts(..) | Self::Moments(..) | Self::Reals(_) | Self::Integers(_) => end,
-        }
+        self.values.write(out, end, self.column.place(row))
     }
 }
 

@@ -18,9 +18,8 @@ const COPIES: usize = 8;
 /// Appends the lines of some rows.
 pub(super) fn push(out: &mut Tape, rows: &Rows, guard: Guard) -> Result<(), ArrowError> {
     let mut columns: Vec<(Cells<'_>, Turns)> = Vec::new();
-    for place in 0..rows.num_columns() {
-        let (column, turns) = rows.turning(place);
-        let cells = Cells::of(column, guard)?;
+    for column in rows.columns() {
+        let (cells, turns) = (Cells::of(column, guard)?, column.turns());
         match columns.last_mut() {
             Some((last, last_turns)) if last.goes_with(&cells) => {
                 last.join(cells);

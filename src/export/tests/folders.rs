@@ -75,7 +75,7 @@ fn too_many_folders_are_refused_with_their_column_and_a_remedy() {
     let by_date = [Column::Date, Column::Ticker, Column::Period, Column::Regime];
     let mut partitions =
         partitions(&place, &[Column::Period, Column::Ticker], &by_date, Limits { folders: 5, bytes: 1 << 20 });
-    let error = partitions.push(&rows(&signals(&["A", "B", "C"], 1)).into()).unwrap_err();
+    let error = partitions.push(&rows(&signals(&["A", "B", "C"], 1))).unwrap_err();
     assert!(matches!(error, Error::TooManyFolders { column: "ticker", most: 5 }), "{error}");
     assert_eq!(error.hint().unwrap(), "sort by `ticker` first, or take it out of `partition_by`");
 }
@@ -126,7 +126,7 @@ fn more_folders_than_a_process_may_have_files_open_are_written() {
     let place = tempdir().unwrap();
     let limits = Limits { folders: 4096, bytes: 1 << 20 };
     let mut partitions = partitions(&place, &[Column::Date], &Column::KEY, limits);
-    partitions.push(&rows(&signals(&["A", "B"], 2000)).into()).unwrap();
+    partitions.push(&rows(&signals(&["A", "B"], 2000))).unwrap();
     let open = fs::read_dir("/proc/self/fd").unwrap().count();
     assert!(open < 200, "{open} files are open");
     let finished = partitions.finish().unwrap();

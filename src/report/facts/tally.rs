@@ -1,6 +1,6 @@
 //! Counts the rows of a dataset while they pass by.
 
-use arrow::array::{ArrayRef, AsArray, RecordBatch};
+use arrow::array::AsArray;
 use arrow::datatypes::{ArrowNativeType, Float64Type, Int8Type, Int32Type, TimestampMicrosecondType};
 
 use super::calendar::{Calendar, Place};
@@ -9,7 +9,7 @@ use super::tickers::Tickers;
 use super::{Facts, InWindow, OfPair, OfTicker, Said};
 use crate::interface::{Period, Regime, Signal};
 use crate::plan::{DatasetPlan, Feature};
-use crate::tables::Rows;
+use crate::tables::{Column, Rows};
 
 /// How many pairs of period and regime there may be; a bit for each fits into 128.
 const PAIRS: usize = Period::COUNT * Regime::ALL.len();
@@ -59,21 +59,23 @@ impl Tally {
     pub fn count(&mut self, rows: &Rows) {
         self.rows += rows.num_rows() as u64;
         for window in &mut self.windows {
-            let counts = column(rows, &window.column).as_primitive::<Int32Type>().values();
-            window.with_news += counts.iter().map(|count| u64::from(*count > 0)).sum::<u64>();
+            let column = column(rows, &window.column);
+            let counts = column.values().as_primitive::<Int32Type>().values();
+            let with_news = column.runs().filter(|(place, _)| counts[*place] > 0);
+            window.with_news += with_news.map(|(_, rows)| rows as u64).sum::<u64>();
         }
-        let tickers = column(rows, "ticker").as_string::<i32>();
-        let dates = column(rows, "date").as_primitive::<TimestampMicrosecondType>();
+        let (tickers, dates) = (column(rows, "ticker"), column(rows, "date"));
+        let names = tickers.values().as_string::<i32>();
+        let moments = dates.values().as_primitive::<TimestampMicrosecondType>().values();
         let signals = Signals::of(rows);
         // Most rows are of the ticker and the date of the row before.
-        let turns = |name: &str| rows.turns_of(name).expect("the rows of a dataset have its columns");
-        for (start, end) in (turns("ticker") | turns("date")).runs() {
-            let ticker = self.tickers.place(tickers.value(start));
+        for (start, end) in (tickers.turns() | dates.turns()).runs() {
+            let ticker = self.tickers.place(names.value(tickers.place(start)));
             if ticker == self.of_tickers.len() {
                 self.of_tickers.push((Vec::new(), 0));
             }
             let (months, pairs) = &mut self.of_tickers[ticker];
-            let place = self.calendar.place(dates.value(start));
+            let place = self.calendar.place(moments[dates.place(start)]);
             match place {
                 Some(Place { month, .. }) => *at(months, month) += (end - start) as u32,
                 None => self.undrawn += (end - start) as u64,
@@ -134,11 +136,12 @@ struct Signals<'a> {
     periods: Choices<'a>,
     regimes: Choices<'a>,
     signals: Choices<'a>,
-    confidences: &'a [f64],
+    confidences: (&'a Column, &'a [f64]),
 }
 
 impl<'a> Signals<'a> {
-    fn of(rows: &'a RecordBatch) -> Self {
+    fn of(rows: &'a Rows) -> Self {
+        let confidences = column(rows, "confidence");
         Self {
             periods: Choices::of(column(rows, "period"), |text| {
                 text.parse().map_or(0, Period::index) * Regime::ALL.len()
@@ -149,31 +152,33 @@ impl<'a> Signals<'a> {
             signals: Choices::of(column(rows, "signal"), |text| {
                 text.parse().map_or(0, |signal: Signal| signal as usize)
             }),
-            confidences: column(rows, "confidence").as_primitive::<Float64Type>().values(),
+            confidences: (confidences, confidences.values().as_primitive::<Float64Type>().values()),
         }
     }
 
     /// The pair of period and regime, the signal and the confidence of a row.
     fn at(&self, row: usize) -> (usize, usize, f64) {
-        (self.periods.at(row) + self.regimes.at(row), self.signals.at(row), self.confidences[row])
+        let (column, confidences) = self.confidences;
+        (self.periods.at(row) + self.regimes.at(row), self.signals.at(row), confidences[column.place(row)])
     }
 }
 
 /// A column of a closed set, and the number of each spelling in its dictionary.
 struct Choices<'a> {
+    column: &'a Column,
     keys: &'a [i8],
     numbers: Vec<usize>,
 }
 
 impl<'a> Choices<'a> {
-    fn of(column: &'a ArrayRef, number: impl Fn(&str) -> usize) -> Self {
-        let dictionary = column.as_dictionary::<Int8Type>();
+    fn of(column: &'a Column, number: impl Fn(&str) -> usize) -> Self {
+        let dictionary = column.values().as_dictionary::<Int8Type>();
         let numbers = dictionary.values().as_string::<i32>().iter().flatten().map(number).collect();
-        Self { keys: dictionary.keys().values(), numbers }
+        Self { column, keys: dictionary.keys().values(), numbers }
     }
 
     fn at(&self, row: usize) -> usize {
-        self.numbers[self.keys[row].as_usize()]
+        self.numbers[self.keys[self.column.place(row)].as_usize()]
     }
 }
 
@@ -185,6 +190,6 @@ fn at<T: Clone + Default>(list: &mut Vec<T>, place: usize) -> &mut T {
     &mut list[place]
 }
 
-fn column<'a>(rows: &'a RecordBatch, name: &str) -> &'a ArrayRef {
-    rows.column_by_name(name).expect("the rows of a dataset have its columns")
+fn column<'a>(rows: &'a Rows, name: &str) -> &'a Column {
+    rows.column(name).expect("the rows of a dataset have its columns")
 }
