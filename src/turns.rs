@@ -6,8 +6,8 @@
 //! clear surely holds what the one before it does, null for null. The converse is true of numbers and of texts, while a
 //! dictionary may have one text under two keys. Of types that are rare here nothing is known: every row may turn.
 
-use std::array;
 use std::ops::BitOr;
+use std::{array, mem};
 
 use arrow::array::{Array, AsArray};
 use arrow::buffer::{BooleanBuffer, NullBuffer};
@@ -66,18 +66,9 @@ impl Turns {
 
     /// The stretches from each turn to the next, the last one to the end.
     pub(crate) fn runs(&self) -> impl Iterator<Item = (usize, usize)> {
-        let mut turns = self.bits.set_indices();
-        let mut start = (self.len() > 0).then_some(0);
-        let mut next = turns.next();
-        if next == start {
-            next = turns.next();
-        }
-        std::iter::from_fn(move || {
-            let from = start?;
-            start = next;
-            next = turns.next();
-            Some((from, start.unwrap_or(self.len())))
-        })
+        let words = self.bits.bit_chunks();
+        let words = words.iter().chain([words.remainder_bits()]);
+        Runs { words, word: 0, next: 0, start: 0, end: self.len() }
     }
 
     /// A bit for each row; that of the first says nothing.
@@ -89,6 +80,77 @@ impl Turns {
 impl From<BooleanBuffer> for Turns {
     fn from(bits: BooleanBuffer) -> Self {
         Self { bits }
+    }
+}
+
+/// The stretches from each turn to the next. All of them at once are quicker to have than one after the other.
+struct Runs<W> {
+    words: W,
+    /// The turns that are left of the last word, and the row of the first bit of the next one.
+    word: u64,
+    next: usize,
+    /// Where the next stretch begins.
+    start: usize,
+    end: usize,
+}
+
+impl<W: Iterator<Item = u64>> Runs<W> {
+    /// Takes the turns of the next rows.
+    #[inline(always)]
+    fn hold(&mut self, word: u64) {
+        // The first row begins the first stretch whatever its bit says.
+        self.word = if self.next == 0 { word & !1 } else { word };
+        self.next += ROWS;
+    }
+
+    /// The stretch that ends at the next turn of those that are left.
+    #[inline(always)]
+    fn to_turn(&mut self) -> (usize, usize) {
+        let turn = self.next - ROWS + self.word.trailing_zeros() as usize;
+        self.word &= self.word - 1;
+        self.to(turn)
+    }
+
+    #[inline(always)]
+    fn to(&mut self, end: usize) -> (usize, usize) {
+        (mem::replace(&mut self.start, end), end)
+    }
+}
+
+impl<W: Iterator<Item = u64>> Iterator for Runs<W> {
+    type Item = (usize, usize);
+
+    #[inline]
+    fn next(&mut self) -> Option<(usize, usize)> {
+        while self.word == 0 {
+            match self.words.next() {
+                Some(word) => self.hold(word),
+                None => return (self.start < self.end).then(|| self.to(self.end)),
+            }
+        }
+        Some(self.to_turn())
+    }
+
+    #[inline]
+    fn fold<B, F: FnMut(B, (usize, usize)) -> B>(mut self, init: B, mut add: F) -> B {
+        let mut folded = init;
+        loop {
+            while self.word != 0 {
+                folded = add(folded, self.to_turn());
+            }
+            match self.words.next() {
+                // Columns that turn at every row do so for long.
+                Some(u64::MAX) if self.next > 0 => {
+                    for row in self.next..self.next + ROWS {
+                        folded = add(folded, self.to(row));
+                    }
+                    self.next += ROWS;
+                }
+                Some(word) => self.hold(word),
+                None if self.start < self.end => return add(folded, self.to(self.end)),
+                None => return folded,
+            }
+        }
     }
 }
 
@@ -305,5 +367,19 @@ mod tests {
         assert_eq!(turns.slice(1, 3).runs().collect::<Vec<_>>(), [(0, 1), (1, 2), (2, 3)]);
         assert_eq!(turns.slice(3, 3).runs().collect::<Vec<_>>(), [(0, 3)]);
         assert_eq!(turns.slice(3, 0).runs().count(), 0);
+        // One after the other, and all at once.
+        for longest in [1, 2, 90] {
+            let column = columns(700, longest, 3).swap_remove(4);
+            for (from, count) in [(0, 700), (1, 640), (0, 64), (64, 128), (63, 1)] {
+                let turns = Turns::of(&column).slice(from, count);
+                let starts: Vec<usize> = (0..count).filter(|&row| turns.is_at(row)).collect();
+                let expected: Vec<_> = starts.iter().copied().zip(starts[1..].iter().copied().chain([count])).collect();
+                let mut runs = turns.runs();
+                assert!(expected.iter().all(|run| runs.next() == Some(*run)) && runs.next().is_none());
+                let mut all = Vec::new();
+                turns.runs().for_each(|run| all.push(run));
+                assert_eq!(all, expected);
+            }
+        }
     }
 }

@@ -91,7 +91,11 @@ fn pages_of(runs: &Runs, may_be_null: bool) -> Box<dyn Iterator<Item = (Vec<u8>,
     match &runs.places {
         Places::OfRows(codes) => Box::new(codes.chunks(PAGE_ROWS).map(move |codes| {
             let mut page = page();
-            codes.chunk_by(|one, next| (*one == NULL) == (*next == NULL)).for_each(|codes| page.extend(codes));
+            if runs.nulls == 0 {
+                page.extend(codes);
+            } else {
+                codes.chunk_by(|one, next| (*one == NULL) == (*next == NULL)).for_each(|codes| page.extend(codes));
+            }
             page.finish()
         })),
         Places::OfRuns(codes, turns) => {

@@ -56,6 +56,8 @@ pub(super) struct Runs {
     pub(super) dictionary: Vec<u8>,
     /// How many they are.
     pub(super) values: u32,
+    /// How many rows are null.
+    pub(super) nulls: u64,
     pub(super) statistics: Statistics,
 }
 
@@ -211,8 +213,12 @@ impl Gathered {
         let from = known.len();
         known.append_buffer(piece.turns().bits());
         let mut last = self.codes.last().copied();
-        for row in piece.turns().starts() {
-            let code = code(piece.place(row))?;
+        let mut are_few = true;
+        piece.turns().starts().for_each(|row| {
+            let Some(code) = code(piece.place(row)) else {
+                are_few = false;
+                return;
+            };
             // A piece may go on with the run before it, and a dictionary may hold a text twice.
             let is_new = last != Some(code);
             if is_new {
@@ -222,8 +228,8 @@ impl Gathered {
             if row == 0 || !is_new {
                 known.set_bit(from + row, is_new);
             }
-        }
-        Some(())
+        });
+        are_few.then_some(())
     }
 
     fn finish(self, dictionary: Vec<u8>, values: usize, statistics: Statistics) -> Runs {
@@ -231,7 +237,7 @@ impl Gathered {
             Some(mut turns) => Places::OfRuns(self.codes, turns.finish().into()),
             None => Places::of_rows(self.codes),
         };
-        Runs { places, dictionary, values: values as u32, statistics }
+        Runs { places, dictionary, values: values as u32, nulls: self.nulls, statistics }
     }
 }
 

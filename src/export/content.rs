@@ -151,7 +151,7 @@ impl Runs {
         match values.data_type() {
             DataType::Utf8 => {
                 let (values, mut texts) = (values.as_string::<i32>(), mem::take(&mut self.texts));
-                self.add(column, |place| Number::of(texts.number(values.value(place))));
+                self.add(column, |place| Number(texts.number(values.value(place))));
                 self.texts = texts;
             }
             DataType::Dictionary(key, _) if is_of_distinct_texts(values.as_any_dictionary()) => match **key {
@@ -185,7 +185,7 @@ impl Runs {
         let mut numbers: Vec<Option<Number>> = vec![None; values.len()];
         self.add(column, |place| {
             let key = keys[place].as_usize();
-            *numbers[key].get_or_insert_with(|| Number::of(texts.number(values.value(key))))
+            *numbers[key].get_or_insert_with(|| Number(texts.number(values.value(key))))
         });
         self.texts = texts;
     }
@@ -199,7 +199,7 @@ impl Runs {
     }
 
     /// Adds rows whose turns are exact, by the bytes of the value at a place.
-    fn add<V: AsRef<[u8]>>(&mut self, column: &tables::Column, mut value: impl FnMut(usize) -> V) {
+    fn add<V: Value>(&mut self, column: &tables::Column, mut value: impl FnMut(usize) -> V) {
         let nulls = column.values().nulls();
         let mut value = |place| nulls.is_none_or(|nulls| nulls.is_valid(place)).then(|| value(place));
         let mut runs = column.runs();
@@ -217,10 +217,10 @@ impl Runs {
         self.close();
         self.digest.append(|out| {
             // The last one is open then.
-            for next in runs {
+            runs.for_each(|next| {
                 let (place, rows) = mem::replace(&mut last, next);
                 push_run(out, rows as u64, value(place));
-            }
+            });
         });
         let (place, rows) = last;
         self.open = Some(Run::of(rows as u64, value(place)));
@@ -229,7 +229,10 @@ impl Runs {
     /// Writes down the run that does not go on.
     fn close(&mut self) {
         if let Some(Run { rows, value }) = self.open.take() {
-            self.digest.append(|out| push_run(out, rows, value));
+            self.digest.append(|out| {
+                push_number(out, head(rows, value.is_some()));
+                out.extend_from_slice(&value.unwrap_or_default());
+            });
         }
     }
 
@@ -244,57 +247,87 @@ impl Runs {
 }
 
 impl Run {
-    fn of(rows: u64, value: Option<impl AsRef<[u8]>>) -> Self {
-        Self { rows, value: value.map(|value| value.as_ref().to_vec()) }
+    fn of(rows: u64, value: Option<impl Value>) -> Self {
+        let bytes = |value| {
+            let mut bytes = Vec::new();
+            Value::push(value, &mut bytes);
+            bytes
+        };
+        Self { rows, value: value.map(bytes) }
+    }
+}
+
+/// A value as it is hashed.
+trait Value: Copy {
+    /// Appends its bytes.
+    fn push(self, out: &mut Vec<u8>);
+
+    /// Appends a byte, then its own.
+    fn push_behind(self, byte: u8, out: &mut Vec<u8>);
+}
+
+impl<const WIDTH: usize> Value for [u8; WIDTH] {
+    #[inline(always)]
+    fn push(self, out: &mut Vec<u8>) {
+        out.extend_from_slice(&self);
+    }
+
+    #[inline(always)]
+    fn push_behind(self, byte: u8, out: &mut Vec<u8>) {
+        // All at once are quicker to append than one after the other.
+        let mut bytes = [byte; 9];
+        bytes[1..=WIDTH].copy_from_slice(&self);
+        out.extend_from_slice(&bytes[..=WIDTH]);
+    }
+}
+
+/// The number of a text.
+#[derive(Clone, Copy, Debug)]
+struct Number(u64);
+
+impl Value for Number {
+    #[inline(always)]
+    fn push(self, out: &mut Vec<u8>) {
+        push_number(out, self.0);
+    }
+
+    #[inline(always)]
+    fn push_behind(self, byte: u8, out: &mut Vec<u8>) {
+        if self.0 < 0x80 {
+            return out.extend_from_slice(&[byte, self.0 as u8]);
+        }
+        out.push(byte);
+        push_number(out, self.0);
     }
 }
 
 /// Appends a run of a value, or of null.
-#[inline]
-fn push_run(out: &mut Vec<u8>, rows: u64, value: Option<impl AsRef<[u8]>>) {
-    let head = Number::of(rows * 2 + u64::from(value.is_some()));
-    let Some(value) = value else { return out.extend_from_slice(head.as_ref()) };
-    let value = value.as_ref();
-    match (head.as_ref(), value.len()) {
-        // Both at once are quicker to append than one after the other, and most runs are that short.
-        ([head], length @ ..=8) => {
-            let mut run = [*head; 9];
-            run[1..=length].copy_from_slice(value);
-            out.extend_from_slice(&run[..=length]);
-        }
-        (head, _) => {
-            out.extend_from_slice(head);
-            out.extend_from_slice(value);
+#[inline(always)]
+fn push_run(out: &mut Vec<u8>, rows: u64, value: Option<impl Value>) {
+    let head = head(rows, value.is_some());
+    match value {
+        None => push_number(out, head),
+        // Most runs are that short.
+        Some(value) if head < 0x80 => value.push_behind(head as u8, out),
+        Some(value) => {
+            push_number(out, head);
+            value.push(out);
         }
     }
 }
 
-/// A number in LEB128.
-#[derive(Clone, Copy, Debug)]
-struct Number {
-    bytes: [u8; 10],
-    length: usize,
+/// What says how many rows a run has, and whether it is of a value.
+fn head(rows: u64, is_value: bool) -> u64 {
+    rows * 2 + u64::from(is_value)
 }
 
-impl Number {
-    #[inline]
-    fn of(mut number: u64) -> Self {
-        let mut leb = Self { bytes: [0; 10], length: 1 };
-        while number >= 0x80 {
-            leb.bytes[leb.length - 1] = number as u8 | 0x80;
-            leb.length += 1;
-            number >>= 7;
-        }
-        leb.bytes[leb.length - 1] = number as u8;
-        leb
+/// Appends a number in LEB128.
+fn push_number(out: &mut Vec<u8>, mut number: u64) {
+    while number >= 0x80 {
+        out.push(number as u8 | 0x80);
+        number >>= 7;
     }
-}
-
-impl AsRef<[u8]> for Number {
-    #[inline]
-    fn as_ref(&self) -> &[u8] {
-        &self.bytes[..self.length]
-    }
+    out.push(number as u8);
 }
 
 /// Whether no two keys stand for one value, and none for null: rows are the same then when their keys are.

@@ -23,7 +23,7 @@ pub struct Tally {
     tickers: Tickers,
     calendar: Calendar,
     undrawn: u64,
-    /// By pair and day, what the signals say.
+    /// By day and pair, what the signals say.
     said: Vec<Vec<Said>>,
     /// By ticker and month, the rows; and by ticker the pairs, a bit for each.
     of_tickers: Vec<(Vec<u32>, u128)>,
@@ -43,7 +43,7 @@ impl Tally {
             tickers: Tickers::default(),
             calendar: Calendar::default(),
             undrawn: 0,
-            said: vec![Vec::new(); PAIRS],
+            said: Vec::new(),
             of_tickers: Vec::new(),
             confidences: [Histogram::default(), Histogram::default()],
             windows: windows.collect(),
@@ -75,17 +75,22 @@ impl Tally {
                 self.of_tickers.push((Vec::new(), 0));
             }
             let (months, pairs) = &mut self.of_tickers[ticker];
-            let place = self.calendar.place(moments[dates.place(start)]);
-            match place {
-                Some(Place { month, .. }) => *at(months, month) += (end - start) as u32,
-                None => self.undrawn += (end - start) as u64,
-            }
+            let mut said = match self.calendar.place(moments[dates.place(start)]) {
+                Some(Place { day, month }) => {
+                    *at(months, month) += (end - start) as u32;
+                    Some(at(&mut self.said, day))
+                }
+                None => {
+                    self.undrawn += (end - start) as u64;
+                    None
+                }
+            };
             for row in start..end {
                 let (pair, signal, confidence) = signals.at(row);
                 *pairs |= 1 << pair;
                 self.confidences[signal].add(confidence);
-                if let Some(Place { day, .. }) = place {
-                    let said = at(&mut self.said[pair], day);
+                if let Some(said) = &mut said {
+                    let said = at(said, pair);
                     said.rows += 1;
                     said.buys += u64::from(signal == Signal::Buy as usize);
                     said.confidence += confidence;
@@ -99,11 +104,14 @@ impl Tally {
         let days: Vec<_> = self.calendar.days().collect();
         let mut order: Vec<usize> = (0..days.len()).collect();
         order.sort_unstable_by_key(|place| days[*place]);
-        let pairs = self.said.into_iter().enumerate().filter(|(_, said)| !said.is_empty()).map(|(pair, said)| OfPair {
-            period: Period::all().nth(pair / Regime::ALL.len()).expect("a pair has a period"),
-            regime: Regime::ALL[pair % Regime::ALL.len()],
-            days: order.iter().map(|place| said.get(*place).copied().unwrap_or_default()).collect(),
-        });
+        let of_pair = |pair: usize| {
+            let days = order.iter().map(|&day| self.said.get(day)?.get(pair).copied());
+            let days: Vec<Said> = days.map(Option::unwrap_or_default).collect();
+            let period = Period::all().nth(pair / Regime::ALL.len()).expect("a pair has a period");
+            let regime = Regime::ALL[pair % Regime::ALL.len()];
+            days.iter().any(|said| said.rows > 0).then_some(OfPair { period, regime, days })
+        };
+        let pairs = (0..PAIRS).filter_map(of_pair).collect();
         let names = self.tickers.into_names();
         let of_ticker = |(name, (months, pairs)): (String, (Vec<u32>, u128))| OfTicker {
             name,
@@ -122,7 +130,7 @@ impl Tally {
             dates: self.calendar.bounds(),
             undrawn: self.undrawn,
             tickers,
-            pairs: pairs.collect(),
+            pairs,
             days: order.iter().map(|place| days[*place]).collect(),
             confidences: self.confidences,
             windows: self.windows,
