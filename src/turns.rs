@@ -32,9 +32,9 @@ impl Turns {
     }
 
     /// Turns at some of so many rows.
-    pub(crate) fn at(turns: impl Iterator<Item = usize>, rows: usize) -> Self {
+    pub(crate) fn at(turns: impl IntoIterator<Item = usize>, rows: usize) -> Self {
         let mut words = vec![0_u64; rows.div_ceil(ROWS)];
-        turns.for_each(|row| words[row / ROWS] |= 1 << (row % ROWS));
+        turns.into_iter().for_each(|row| words[row / ROWS] |= 1 << (row % ROWS));
         Self { bits: BooleanBuffer::new(words.into(), 0, rows) }
     }
 

@@ -1,12 +1,13 @@
 //! The cells of a column as text.
 
 use arrow::array::{Array, ArrayRef, AsArray, Float64Array, Int32Array, StringArray, TimestampMicrosecondArray};
+use arrow::buffer::NullBuffer;
 use arrow::compute::cast;
 use arrow::datatypes::{DataType, Float64Type, Int32Type, TimeUnit, TimestampMicrosecondType};
 use arrow::error::ArrowError;
 
 use super::numbers::{self, REAL, WHOLE};
-use super::tape::{Tape, ahead, put};
+use super::tape::{self, Tape, ahead, put};
 use crate::export::moments::{self, MOMENT};
 use crate::plan::Guard;
 use crate::tables::Column;
@@ -23,12 +24,19 @@ pub(super) struct Cells<'a> {
 /// The values of a column.
 enum Values<'a> {
     Texts(StringArray, Guard),
-    /// Which of some texts each is, and the texts as they are written; the last of them stands for null.
-    Choices(Vec<usize>, Vec<Tape>),
+    Choices(Choices),
     /// With what follows each.
     Moments(&'a TimestampMicrosecondArray, &'static str),
     Reals(&'a Float64Array),
     Integers(&'a Int32Array),
+}
+
+/// Cells that say one of a few texts each.
+pub(super) struct Choices {
+    /// Which of the texts each is.
+    places: Vec<usize>,
+    /// The texts with the comma behind them; the last of them stands for null.
+    texts: Vec<Tape>,
 }
 
 impl<'a> Values<'a> {
@@ -39,7 +47,10 @@ impl<'a> Values<'a> {
                 let texts = cast(choices.values(), &DataType::Utf8)?;
                 let written = |text: Option<&str>| {
                     let text = text.unwrap_or_default();
-                    Tape::of(room(text.len()), |out| write_text(out, 0, text, guard))
+                    Tape::of(room(text.len()) + 1, |out| {
+                        let end = write_text(out, 0, text, guard);
+                        put(out, end, b",")
+                    })
                 };
                 let mut texts: Vec<Tape> = texts.as_string::<i32>().iter().map(written).collect();
                 let mut places = choices.normalized_keys();
@@ -47,8 +58,8 @@ impl<'a> Values<'a> {
                     let no_text = texts.len();
                     places.iter_mut().zip(nulls).filter(|(_, valid)| !valid).for_each(|(place, _)| *place = no_text);
                 }
-                texts.push(Tape::default());
-                Ok(Self::Choices(places, texts))
+                texts.push(Tape::of(1, |out| put(out, 0, b",")));
+                Ok(Self::Choices(Choices { places, texts }))
             }
             DataType::Timestamp(TimeUnit::Microsecond, zone) => {
                 let after = if zone.is_some() { "Z" } else { "" };
@@ -66,34 +77,14 @@ impl<'a> Values<'a> {
         Ok(Self::Texts(cast(column, &DataType::Utf8)?.as_string::<i32>().clone(), guard))
     }
 
-    /// The most bytes that one of them takes.
+    /// The most bytes that one of them takes, with the comma.
     fn most(&self) -> usize {
-        match self {
+        1 + match self {
             Self::Texts(texts, _) => room(texts.offsets().lengths().max().unwrap_or_default()),
-            Self::Choices(_, texts) => texts.iter().map(Tape::room).max().unwrap_or_default(),
+            Self::Choices(choices) => choices.most(),
             Self::Moments(_, after) => MOMENT + after.len(),
             Self::Reals(_) => REAL,
             Self::Integers(_) => WHOLE,
-        }
-    }
-
-    /// Writes a value behind what ends there, and says where it ends.
-    #[inline(always)]
-    fn write(&self, out: &mut [u8], end: usize, place: usize) -> usize {
-        match self {
-            Self::Texts(texts, guard) if texts.is_valid(place) => write_text(out, end, texts.value(place), *guard),
-            Self::Choices(places, texts) => texts[places[place]].copy(out, end),
-            Self::Moments(moments, after) if moments.is_valid(place) => {
-                let end = end + moments::write(ahead(out, end), moments.value(place));
-                put(out, end, after.as_bytes())
-            }
-            Self::Reals(reals) if reals.is_valid(place) => {
-                end + numbers::write_real(ahead(out, end), reals.value(place))
-            }
-            Self::Integers(integers) if integers.is_valid(place) => {
-                end + numbers::write_whole(ahead(out, end), integers.value(place))
-            }
-            Self::Texts(..) | Self::Moments(..) | Self::Reals(_) | Self::Integers(_) => end,
         }
     }
 }
@@ -105,25 +96,66 @@ impl<'a> Cells<'a> {
 
     /// Whether these cells and those of the next column are choices that can say little together.
     pub(super) fn goes_with(&self, next: &Self) -> bool {
-        let (Values::Choices(places, texts), Values::Choices(_, next_texts)) = (&self.values, &next.values) else {
-            return false;
-        };
-        // What neighbours share is written rarely.
-        !self.column.is_shared()
-            && !next.column.is_shared()
-            && texts.len() * next_texts.len() <= MOST_CHOICES.min(places.len())
+        let are_each_rows = !self.column.is_shared() && !next.column.is_shared();
+        match (&self.values, &next.values) {
+            (Values::Choices(one), Values::Choices(next)) => {
+                are_each_rows && one.texts.len() * next.texts.len() <= MOST_CHOICES.min(one.places.len())
+            }
+            _ => false,
+        }
     }
 
     /// Takes the cells of the next column, where these [go with](Self::goes_with) them.
     pub(super) fn join(&mut self, next: Self) {
-        let (Values::Choices(places, texts), Values::Choices(next_places, next_texts)) =
-            (&mut self.values, next.values)
-        else {
-            return;
-        };
-        let count = next_texts.len();
+        if let (Values::Choices(one), Values::Choices(next)) = (&mut self.values, next.values) {
+            one.join(&next);
+        }
+    }
+
+    /// The most bytes that one of them takes, with the comma.
+    pub(super) fn most(&self) -> usize {
+        self.values.most()
+    }
+
+    /// Writes the cell of a row and a comma behind what ends there, and says where they end.
+    pub(super) fn write(&self, out: &mut [u8], end: usize, row: usize) -> usize {
+        let place = self.column.place(row);
+        match &self.values {
+            Values::Texts(texts, guard) => write_cell(texts.nulls(), out, end, place, text_of(texts, *guard)),
+            Values::Choices(choices) => choices.copy(out, end, place),
+            Values::Moments(moments, after) => write_cell(moments.nulls(), out, end, place, moment_of(moments, after)),
+            Values::Reals(reals) => write_cell(reals.nulls(), out, end, place, real_of(reals)),
+            Values::Integers(integers) => write_cell(integers.nulls(), out, end, place, integer_of(integers)),
+        }
+    }
+
+    /// The cells of all rows.
+    pub(super) fn written(self) -> Written {
+        let (column, most) = (self.column, self.most());
+        match self.values {
+            Values::Texts(texts, guard) => written(column, texts.nulls(), most, text_of(&texts, guard)),
+            Values::Choices(choices) if !column.is_shared() => Written::Choices(choices),
+            Values::Choices(choices) => {
+                lined_up(column.len(), most, |out, row| choices.copy(out, 0, column.place(row)))
+            }
+            Values::Moments(moments, after) => written(column, moments.nulls(), most, moment_of(moments, after)),
+            Values::Reals(reals) => written(column, reals.nulls(), most, real_of(reals)),
+            Values::Integers(integers) => written(column, integers.nulls(), most, integer_of(integers)),
+        }
+    }
+}
+
+impl Choices {
+    /// The most bytes that one of them takes.
+    fn most(&self) -> usize {
+        self.texts.iter().map(Tape::room).max().unwrap_or_default()
+    }
+
+    fn join(&mut self, next: &Self) {
+        let Self { places, texts } = self;
+        let count = next.texts.len();
         let mut is_said = vec![false; texts.len() * count];
-        for (place, next) in places.iter_mut().zip(next_places) {
+        for (place, next) in places.iter_mut().zip(&next.places) {
             *place = *place * count + next;
             is_said[*place] = true;
         }
@@ -132,26 +164,106 @@ impl<'a> Cells<'a> {
             if !is_said[place] {
                 return Tape::default();
             }
-            let (one, next) = (&texts[place / count], &next_texts[place % count]);
-            Tape::of(one.room() + 1 + next.room(), |out| {
+            let (one, next) = (&texts[place / count], &next.texts[place % count]);
+            Tape::of(one.room() + next.room(), |out| {
                 let end = one.copy(out, 0);
-                let end = put(out, end, b",");
                 next.copy(out, end)
             })
         };
         *texts = (0..is_said.len()).map(text).collect();
     }
 
-    /// The most bytes that one of them takes.
+    #[inline(always)]
+    fn copy(&self, out: &mut [u8], end: usize, place: usize) -> usize {
+        self.texts[self.places[place]].copy(out, end)
+    }
+}
+
+/// The cells of all rows, with their commas.
+pub(super) enum Written {
+    Choices(Choices),
+    /// One behind the other, and where each ends.
+    Each(Tape, Vec<usize>),
+}
+
+impl Written {
+    /// The most bytes that a copy of one needs room for.
     pub(super) fn most(&self) -> usize {
-        self.values.most()
+        match self {
+            Self::Choices(choices) => choices.most(),
+            Self::Each(_, ends) => {
+                let starts = std::iter::once(&0).chain(ends);
+                starts.zip(ends).map(|(start, end)| tape::room(end - start)).max().unwrap_or_default()
+            }
+        }
     }
 
-    /// Writes a cell behind what ends there, and says where it ends.
+    /// Copies the cell of a row behind what ends there, and says where it ends.
     #[inline(always)]
-    pub(super) fn write(&self, out: &mut [u8], end: usize, row: usize) -> usize {
-        self.values.write(out, end, self.column.place(row))
+    pub(super) fn copy(&self, out: &mut [u8], end: usize, row: usize) -> usize {
+        match self {
+            Self::Choices(choices) => choices.copy(out, end, row),
+            Self::Each(text, ends) => {
+                let start = if row == 0 { 0 } else { ends[row - 1] };
+                text.copy_part(start..ends[row], out, end)
+            }
+        }
     }
+}
+
+/// The cells of a column, by what writes a value that is none of its nulls.
+#[inline(always)]
+fn written(
+    column: &Column,
+    nulls: Option<&NullBuffer>,
+    most: usize,
+    write: impl Fn(&mut [u8], usize, usize) -> usize,
+) -> Written {
+    lined_up(column.len(), most, |out, row| write_cell(nulls, out, 0, column.place(row), &write))
+}
+
+#[inline(always)]
+fn lined_up(rows: usize, most: usize, mut write: impl FnMut(&mut [u8], usize) -> usize) -> Written {
+    let (mut text, mut ends) = (Tape::default(), Vec::with_capacity(rows));
+    for row in 0..rows {
+        text.append(most, |out| write(out, row));
+        ends.push(text.as_bytes().len());
+    }
+    Written::Each(text, ends)
+}
+
+/// Writes a cell and a comma, by what writes a value.
+#[inline(always)]
+fn write_cell(
+    nulls: Option<&NullBuffer>,
+    out: &mut [u8],
+    end: usize,
+    place: usize,
+    write: impl Fn(&mut [u8], usize, usize) -> usize,
+) -> usize {
+    let is_valid = nulls.is_none_or(|nulls| nulls.is_valid(place));
+    let end = if is_valid { write(out, end, place) } else { end };
+    out[end] = b',';
+    end + 1
+}
+
+fn text_of(texts: &StringArray, guard: Guard) -> impl Fn(&mut [u8], usize, usize) -> usize {
+    move |out, end, place| write_text(out, end, texts.value(place), guard)
+}
+
+fn moment_of(moments: &TimestampMicrosecondArray, after: &'static str) -> impl Fn(&mut [u8], usize, usize) -> usize {
+    move |out, end, place| {
+        let end = end + moments::write(ahead(out, end), moments.value(place));
+        put(out, end, after.as_bytes())
+    }
+}
+
+fn real_of(reals: &Float64Array) -> impl Fn(&mut [u8], usize, usize) -> usize {
+    move |out, end, place| end + numbers::write_real(ahead(out, end), reals.value(place))
+}
+
+fn integer_of(integers: &Int32Array) -> impl Fn(&mut [u8], usize, usize) -> usize {
+    move |out, end, place| end + numbers::write_whole(ahead(out, end), integers.value(place))
 }
 
 /// The most bytes that a text of some length takes: each may be a quote, and is doubled then.

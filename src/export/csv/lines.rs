@@ -2,12 +2,13 @@
 //!
 //! Neighbouring columns of closed sets, such as period, regime and signal, are one column of all that they can say
 //! together. The features of a date are those of all its signals, so neighbouring columns mostly turn together: their
-//! cells are a span, whose text is kept and copied until one of them turns.
+//! cells are a span, whose text is kept and copied until one of them turns. The cells of the other columns are written
+//! column by column, so that putting lines together is copying alone.
 
 use arrow::error::ArrowError;
 
-use super::cells::Cells;
-use super::tape::Tape;
+use super::cells::{Cells, Written};
+use super::tape::{self, Tape};
 use crate::plan::Guard;
 use crate::tables::Rows;
 use crate::turns::Turns;
@@ -39,15 +40,19 @@ pub(super) fn push(out: &mut Tape, rows: &Rows, guard: Guard) -> Result<(), Arro
             _ => spans.push(span),
         }
     }
-    let mut spans: Vec<Writing<'_>> = spans.into_iter().map(Writing::of).collect();
-    let most = spans.iter().map(|span| span.most).sum();
-    for row in 0..rows.num_rows() {
-        out.append(most, |out| {
-            let end = spans.iter_mut().fold(0, |end, span| span.write(out, end, row));
-            // Each cell has something after it, the last one the line's end.
-            out[end - 1] = b'\n';
-            end
-        });
+    let mut parts: Vec<Part<'_>> = spans.into_iter().flat_map(Part::of).collect();
+    let most = parts.iter().map(Part::most).sum();
+    let turns = parts.iter().filter_map(Part::turns).fold(Turns::at([], rows.num_rows()), |all, turns| &all | turns);
+    for (start, end) in turns.runs() {
+        parts.iter_mut().for_each(|part| part.turn(start));
+        for row in start..end {
+            out.append(most, |out| {
+                let end = parts.iter().fold(0, |end, part| part.copy(out, end, row));
+                // Each cell has something after it, the last one the line's end.
+                out[end - 1] = b'\n';
+                end
+            });
+        }
     }
     Ok(())
 }
@@ -78,53 +83,61 @@ impl Span<'_> {
     }
 }
 
-/// Columns that are being written.
-struct Writing<'a> {
+/// A part of each line, as text.
+enum Part<'a> {
+    Kept(Kept<'a>),
+    Written(Written),
+}
+
+/// Columns that turn rarely: their text is kept until one of them does.
+struct Kept<'a> {
     cells: Vec<Cells<'a>>,
     /// The most bytes that a row of them takes.
     most: usize,
-    kept: Option<Kept>,
-}
-
-/// What need not be written again at each row.
-struct Kept {
     turns: Turns,
-    /// The cells of the row that turned last.
     text: Tape,
 }
 
-impl<'a> Writing<'a> {
-    fn of(span: Span<'a>) -> Self {
-        let most = span.cells.iter().map(|cells| cells.most() + 1).sum();
-        let kept = span.is_kept().then(|| Kept { turns: span.turns, text: Tape::default() });
-        Self { cells: span.cells, most, kept }
-    }
-
-    /// Writes the cells of a row behind what ends there, and says where they end.
-    #[inline(always)]
-    fn write(&mut self, out: &mut [u8], end: usize, row: usize) -> usize {
-        let Self { cells, most, kept } = self;
-        let Some(Kept { turns, text }) = kept else { return write_cells(out, end, cells, row) };
-        if turns.is_at(row) {
-            rewrite(text, *most, cells, row);
+impl<'a> Part<'a> {
+    fn of(span: Span<'a>) -> Vec<Self> {
+        if !span.is_kept() {
+            return span.cells.into_iter().map(|cells| Self::Written(cells.written())).collect();
         }
-        text.copy(out, end)
+        let most = span.cells.iter().map(Cells::most).sum();
+        vec![Self::Kept(Kept { cells: span.cells, most, turns: span.turns, text: Tape::default() })]
     }
-}
 
-// It is rare, and makes what goes on without it slower where it stands among it.
-#[inline(never)]
-fn rewrite(text: &mut Tape, most: usize, cells: &[Cells<'_>], row: usize) {
-    text.clear();
-    text.append(most, |out| write_cells(out, 0, cells, row));
-}
+    /// The most bytes that a copy of it needs room for.
+    fn most(&self) -> usize {
+        match self {
+            Self::Kept(kept) => tape::room(kept.most),
+            Self::Written(written) => written.most(),
+        }
+    }
 
-/// Writes the cells of a row, each with a comma after it.
-#[inline(always)]
-fn write_cells(out: &mut [u8], end: usize, cells: &[Cells<'_>], row: usize) -> usize {
-    cells.iter().fold(end, |end, cells| {
-        let end = cells.write(out, end, row);
-        out[end] = b',';
-        end + 1
-    })
+    fn turns(&self) -> Option<&Turns> {
+        match self {
+            Self::Kept(kept) => Some(&kept.turns),
+            Self::Written(_) => None,
+        }
+    }
+
+    /// Makes it ready for a row and those that follow until it turns.
+    fn turn(&mut self, row: usize) {
+        if let Self::Kept(Kept { cells, most, turns, text }) = self
+            && turns.is_at(row)
+        {
+            text.clear();
+            text.append(*most, |out| cells.iter().fold(0, |end, cells| cells.write(out, end, row)));
+        }
+    }
+
+    /// Copies the part of a row behind what ends there, and says where it ends.
+    #[inline(always)]
+    fn copy(&self, out: &mut [u8], end: usize, row: usize) -> usize {
+        match self {
+            Self::Kept(kept) => kept.text.copy(out, end),
+            Self::Written(written) => written.copy(out, end, row),
+        }
+    }
 }

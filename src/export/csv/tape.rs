@@ -3,6 +3,8 @@
 //! Whoever writes is told where the text ends, and says where it ends then: a number that never leaves the processor,
 //! while what a `Vec` knows of its length is stored and loaded again with each of a line's parts.
 
+use std::ops::Range;
+
 /// The bytes that are copied at once.
 const STRIDE: usize = 32;
 
@@ -27,7 +29,7 @@ impl Tape {
 
     /// The bytes that a copy of it needs room for.
     pub(super) fn room(&self) -> usize {
-        self.end.next_multiple_of(STRIDE)
+        room(self.end)
     }
 
     pub(super) fn clear(&mut self) {
@@ -45,16 +47,29 @@ impl Tape {
         self.end += write(&mut self.room[self.end..]);
     }
 
-    /// Writes it once more, in strides whose length is known when the program is compiled.
+    /// Writes it once more.
     #[inline(always)]
     pub(super) fn copy(&self, out: &mut [u8], end: usize) -> usize {
-        let mut at = end;
-        for stride in self.room[..self.room()].as_chunks::<STRIDE>().0 {
-            *ahead(out, at) = *stride;
+        self.copy_part(0..self.end, out, end)
+    }
+
+    /// Writes a part of it once more, in strides whose length is known when the program is compiled.
+    #[inline(always)]
+    pub(super) fn copy_part(&self, part: Range<usize>, out: &mut [u8], end: usize) -> usize {
+        let mut at = 0;
+        while at < part.len() {
+            // Behind each text there is room for a stride.
+            let stride = self.room[part.start + at..].first_chunk::<STRIDE>();
+            *ahead(out, end + at) = *stride.expect("a tape has room behind its text");
             at += STRIDE;
         }
-        end + self.end
+        end + part.len()
     }
+}
+
+/// The bytes that a copy of so many needs room for.
+pub(super) fn room(length: usize) -> usize {
+    length.next_multiple_of(STRIDE)
 }
 
 #[cold]
