@@ -154,20 +154,23 @@ impl Publication {
         self.rows
     }
 
-    /// Completes the files and what is written of them, with what was counted of the rows.
+    /// Completes the files and what is written of them, with what there is to tell of the rows.
     ///
     /// # Errors
     ///
-    /// When the disk does not take it.
-    pub fn complete(self, plan: &Plan, facts: &[u8]) -> Result<Staged> {
+    /// When the disk does not take it, and whatever `facts` returns.
+    pub fn complete(self, plan: &Plan, facts: impl FnOnce() -> Result<Vec<u8>> + Send) -> Result<Staged> {
         let Self { folder, version, provenance, staging, shelf, rows, kind } = self;
-        let Completed { finished, columns, content } = kind.complete(plan, &folder)?;
-        let content = digest::hex(&content);
-        let files = {
+        let complete = || -> Result<_> {
+            let Completed { finished, columns, content } = kind.complete(plan, &folder)?;
             let _work = work!("make durable");
-            settled(&shelf.root, finished)?
+            Ok((settled(&shelf.root, finished)?, columns, digest::hex(&content)))
         };
-        file::write_bytes(&staging.file(FACTS), facts)?;
+        // The disk takes its time for the last of the files.
+        let (completed, facts) = rayon::join(complete, facts);
+        let (files, columns, content) = completed?;
+        let facts = facts?;
+        file::write_bytes(&staging.file(FACTS), &facts)?;
         let written = Written {
             version: &version,
             provenance: &provenance,
@@ -176,7 +179,7 @@ impl Publication {
             rows,
             content: &content,
             files: &files,
-            facts: &digest::of(facts),
+            facts: &digest::of(&facts),
         };
         file::write_json(&staging.file(RECORD), &Record::of(plan, written))?;
         Ok(Staged { folder, version, staging, files, content, keep: plan.files.keep })

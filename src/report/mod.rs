@@ -25,7 +25,7 @@ use std::time::Duration;
 use chrono::{DateTime, Utc};
 
 use crate::audit::revisions::Revisions;
-use facts::{Facts, News, Work};
+use facts::{Facts, Work};
 
 /// The name of a report's file in the folder of a dataset's version.
 pub const FILE: &str = "report.html";
@@ -35,10 +35,8 @@ pub const FILE: &str = "report.html";
 pub struct Report {
     /// What it is.
     pub identity: Identity,
-    /// What its rows say.
+    /// What its rows say, and the news about its tickers.
     pub facts: Facts,
-    /// The articles about its tickers; none where it takes no news.
-    pub news: Option<News>,
     /// What the vendor did to the past of its signals and news; none where one run is all that there is, before whose
     /// end nothing can have changed.
     pub revisions: Option<Revisions>,

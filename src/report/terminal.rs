@@ -96,7 +96,7 @@ impl Report {
     }
 
     fn news_in_lines(&self, lines: &mut Lines) {
-        let Some(news) = &self.news else {
+        let Some(news) = &self.facts.news else {
             return lines.heading("This dataset takes no news");
         };
         lines.heading(self.facts.reach().unwrap_or_else(|| counted(news.articles, "article", "articles")));

@@ -46,15 +46,7 @@ fn rows(tickers: std::ops::Range<usize>, days: &[NaiveDate], pairs: usize) -> Re
 fn report(facts: Facts) -> Report {
     let as_of = DateTime::from_timestamp_micros(1_795_210_200_000_000).unwrap();
     let identity = Identity { name: "it".into(), description: None, version: None, as_of, definition: String::new() };
-    Report {
-        identity,
-        facts,
-        news: None,
-        revisions: None,
-        work: Work::default(),
-        stages: Vec::new(),
-        notes: Vec::new(),
-    }
+    Report { identity, facts, revisions: None, work: Work::default(), stages: Vec::new(), notes: Vec::new() }
 }
 
 fn months(count: u32) -> Vec<NaiveDate> {

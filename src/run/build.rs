@@ -167,14 +167,13 @@ impl Work<'_> {
         };
         // Facts that cannot be read are damaged, or those of a program that counted other things.
         let facts = Facts::from_json(latest.facts()).ok();
-        let beside = || facts.as_ref().map(|facts| self.beside(facts)).transpose();
-        let (taken, beside) = rayon::join(|| latest.take_over(self.plan, &provenance), beside);
+        let (taken, beside) = rayon::join(|| latest.take_over(self.plan, &provenance), || self.beside());
         let note = match taken? {
             Takeover::Taken(Taken { staged, from, rows }) => {
-                if let (Some(facts), Some(beside)) = (facts, beside?) {
+                if let Some(facts) = facts {
                     stage.advance(rows);
                     let note = Some(format!("nothing has changed since version {from}: its files were taken over"));
-                    return Ok(Made { staged, facts, beside, note });
+                    return Ok(Made { staged, facts, beside: beside?, note });
                 }
                 None
             }
@@ -208,10 +207,12 @@ impl Work<'_> {
         if let Some(wide) = wide {
             wide.finish(|period, regime, value, rows| publication.write_matrix(period, regime, value, rows))?;
         }
-        let facts = tally.finish();
-        // The disk takes its time for the last of the files.
-        let complete = || publication.complete(self.plan, &facts.to_json());
-        let (staged, beside) = rayon::join(complete, || self.beside(&facts));
+        let mut facts = tally.finish();
+        let told = || {
+            facts.news = self.news(&facts)?;
+            Ok(facts.to_json())
+        };
+        let (staged, beside) = rayon::join(|| publication.complete(self.plan, told), || self.beside());
         Ok(Made { staged: staged?, beside: beside?, facts, note: None })
     }
 

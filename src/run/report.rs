@@ -65,7 +65,7 @@ pub async fn report(options: ReportOptions) -> Result<Report> {
         if facts.rows == 0 {
             return Err(Error::Empty { name: plan.name });
         }
-        let beside = work.beside(&facts)?;
+        let beside = work.beside()?;
         match options.as_of {
             Some(_) => Ok(work.report(facts, beside, None)),
             None => {
@@ -81,7 +81,6 @@ pub async fn report(options: ReportOptions) -> Result<Report> {
 
 /// What is told of a dataset and does not come from its rows.
 pub(super) struct Beside {
-    news: Option<News>,
     revisions: Option<Revisions>,
     work: facts::Work,
 }
@@ -96,22 +95,27 @@ impl Work<'_> {
             tally.count(&rows);
             Ok(())
         })?;
-        Ok(tally.finish())
+        let mut facts = tally.finish();
+        facts.news = self.news(&facts)?;
+        Ok(facts)
+    }
+
+    /// The articles about the tickers of some rows; none where the dataset takes no news.
+    pub(super) fn news(&self, facts: &Facts) -> Result<Option<News>> {
+        let _work = work!("count news");
+        let takes_news = self.plan.of_each_ticker.contains(&Endpoint::NewsArticles);
+        takes_news.then(|| News::of(self.view, facts)).transpose()
     }
 
     /// What is to be told of the dataset, beside what was counted of its rows.
-    pub(super) fn beside(&self, facts: &Facts) -> Result<Beside> {
+    pub(super) fn beside(&self) -> Result<Beside> {
         let _work = work!("look beside");
-        let news = match self.plan.of_each_ticker.contains(&Endpoint::NewsArticles) {
-            true => Some(News::of(self.view, facts)?),
-            false => None,
-        };
-        Ok(Beside { news, revisions: self.revisions()?, work: facts::Work::of(self.view)? })
+        Ok(Beside { revisions: self.revisions()?, work: facts::Work::of(self.view)? })
     }
 
     /// All that is to be told of the dataset.
     pub(super) fn report(&self, facts: Facts, beside: Beside, version: Option<Version>) -> Report {
-        let Beside { news, revisions, work } = beside;
+        let Beside { revisions, work } = beside;
         let identity = Identity {
             name: self.plan.name.clone(),
             description: self.plan.description.clone(),
@@ -119,7 +123,7 @@ impl Work<'_> {
             as_of: self.view.as_of(),
             definition: self.plan.text.clone(),
         };
-        Report { identity, news, revisions, work, stages: Vec::new(), notes: Vec::new(), facts }
+        Report { identity, revisions, work, stages: Vec::new(), notes: Vec::new(), facts }
     }
 
     /// What the vendor did to its past; none where one run alone has observations, and so nothing can have changed.

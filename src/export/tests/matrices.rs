@@ -39,7 +39,7 @@ fn build(regimes: &[Regime], days: i64) -> (tempfile::TempDir, Dataset) {
         }
     }
     assert_eq!(publication.rows(), regimes.len() as u64 * 2 * days as u64);
-    let dataset = publication.complete(&plan, b"{}").unwrap().publish().unwrap();
+    let dataset = publication.complete(&plan, || Ok(b"{}".to_vec())).unwrap().publish().unwrap();
     (place, dataset)
 }
 
@@ -94,7 +94,7 @@ fn a_matrix_of_many_tickers_is_written() {
     let rows = matrix(&tickers.iter().map(String::as_str).collect::<Vec<_>>(), 20);
     let mut publication = Publication::begin(place.path(), &plan, provenance()).unwrap();
     publication.write_matrix(Period::default(), Regime::Bull, "confidence", &rows).unwrap();
-    let dataset = publication.complete(&plan, b"{}").unwrap().publish().unwrap();
+    let dataset = publication.complete(&plan, || Ok(b"{}".to_vec())).unwrap().publish().unwrap();
     assert_eq!(parquet_rows(&dataset.path.join("15d-bull/confidence.parquet")), rows);
 }
 

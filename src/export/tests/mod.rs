@@ -130,7 +130,7 @@ fn publish_as(folder: &Path, plan: &Plan, provenance: Provenance, batches: &[Rec
         publication.write(&batch.clone().into())?;
     }
     assert_eq!(publication.rows(), batches.iter().map(|batch| batch.num_rows() as u64).sum::<u64>());
-    publication.complete(plan, b"{}")?.publish()
+    publication.complete(plan, || Ok(b"{}".to_vec()))?.publish()
 }
 
 fn publish(folder: &Path, plan: &Plan, batches: &[RecordBatch]) -> Result<Dataset> {

@@ -1,8 +1,8 @@
 //! What there is to know of a dataset, as numbers.
 //!
 //! Each number of a report is computed here, once. [`Tally`] counts the rows of a long dataset while they pass by on their
-//! way to the files, before they are put into matrices and in whatever order; [`Facts`] is what came of it. [`News`] counts the
-//! articles about the tickers of a dataset, and [`Work`] what the runs did that it is built from.
+//! way to the files, before they are put into matrices and in whatever order; [`Facts`] is what came of it, with [`News`],
+//! which counts the articles about the tickers of a dataset. [`Work`] is what the runs did that it is built from.
 //!
 //! Memory follows days by pairs of period and regime, and tickers by months; never rows.
 
@@ -26,7 +26,7 @@ pub use work::{Answers, Reason, RunRecord, Work};
 use crate::interface::{Period, Regime};
 use crate::plan::Days;
 
-/// What the rows of a dataset say.
+/// What the rows of a dataset say, and the news about its tickers.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Facts {
     /// How many rows there are.
@@ -46,6 +46,8 @@ pub struct Facts {
     pub confidences: [Histogram; 2],
     /// The windows of news.
     pub windows: Vec<InWindow>,
+    /// The articles about the tickers; none where the dataset takes no news, or nobody has counted them yet.
+    pub news: Option<News>,
 }
 
 /// What there is of a ticker.

@@ -6,8 +6,9 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use arrow::array::{Array, AsArray, RecordBatch};
 use arrow::datatypes::{Float64Type, Int32Type, TimestampMicrosecondType};
 use chrono::{DateTime, NaiveDate, TimeDelta};
+use serde::{Deserialize, Serialize};
 
-use super::{Facts, Histogram};
+use super::{Facts, Histogram, record};
 use crate::archive::{Asked, View};
 use crate::error::Result;
 use crate::plan::Vintage;
@@ -17,7 +18,7 @@ use crate::tables::Table;
 const TOLD: usize = 4;
 
 /// The articles about the tickers of a dataset that are dated within its days, as they were known last.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct News {
     /// How many there are.
     pub articles: u64,
@@ -26,6 +27,7 @@ pub struct News {
     /// The tickers that they are about.
     pub tickers: BTreeSet<String>,
     /// How many there are of each day that has any.
+    #[serde(with = "record::count_by_day")]
     pub days: BTreeMap<NaiveDate, u64>,
     /// Their scores.
     pub scores: Histogram,
@@ -36,13 +38,14 @@ pub struct News {
 }
 
 /// An article.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Headline {
     /// Its score.
     pub score: f64,
     /// The ticker that it is about.
     pub ticker: String,
     /// Its date.
+    #[serde(with = "record::day")]
     pub date: NaiveDate,
     /// Its title, as the vendor wrote it.
     pub title: String,

@@ -63,3 +63,36 @@ pub(super) mod rows_by_day {
         texts.iter().map(|(day, rows)| Ok((day.parse().map_err(de::Error::custom)?, *rows))).collect()
     }
 }
+
+/// A day.
+pub(super) mod day {
+    use chrono::NaiveDate;
+    use serde::{Deserialize, Deserializer, Serializer, de};
+
+    pub(crate) fn serialize<S: Serializer>(day: &NaiveDate, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(day)
+    }
+
+    pub(crate) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<NaiveDate, D::Error> {
+        String::deserialize(deserializer)?.parse().map_err(de::Error::custom)
+    }
+}
+
+/// How many there are of each day.
+pub(super) mod count_by_day {
+    use std::collections::BTreeMap;
+
+    use chrono::NaiveDate;
+    use serde::{Deserialize, Deserializer, Serializer, de};
+
+    pub(crate) fn serialize<S: Serializer>(days: &BTreeMap<NaiveDate, u64>, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_seq(days.iter().map(|(day, count)| (day.to_string(), count)))
+    }
+
+    pub(crate) fn deserialize<'de, D: Deserializer<'de>>(
+        deserializer: D,
+    ) -> Result<BTreeMap<NaiveDate, u64>, D::Error> {
+        let texts = Vec::<(String, u64)>::deserialize(deserializer)?;
+        texts.iter().map(|(day, count)| Ok((day.parse().map_err(de::Error::custom)?, *count))).collect()
+    }
+}

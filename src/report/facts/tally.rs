@@ -134,6 +134,7 @@ impl Tally {
             days: order.iter().map(|place| days[*place]).collect(),
             confidences: self.confidences,
             windows: self.windows,
+            news: None,
         }
     }
 }

@@ -53,7 +53,7 @@ impl Report {
             figure(html, "tickers", &count(facts.tickers.len()), &["tickers"]);
             figure(html, "days", &count(facts.days.len()), &["days,", &from, &to]);
             figure(html, "pairs", &count(facts.pairs.len()), &["pairs of period", "and regime"]);
-            if let Some(news) = &self.news {
+            if let Some(news) = &facts.news {
                 figure(html, "articles", &grouped(news.articles), &["articles", "about them"]);
             }
         });

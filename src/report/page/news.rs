@@ -12,7 +12,7 @@ const COLUMNS: usize = 300;
 
 impl Report {
     pub(super) fn articles(&self, html: &mut Html) {
-        let Some(news) = &self.news else {
+        let Some(news) = &self.facts.news else {
             let finding = "This dataset takes no news".to_owned();
             return section(html, &Topic { id: "news", heading: "News", finding, asides: &[] }, |_| ());
         };
