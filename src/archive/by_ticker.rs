@@ -10,6 +10,7 @@ use arrow::compute::concat_batches;
 use arrow::datatypes::{Int32Type, SchemaRef};
 use arrow::error::ArrowError;
 use bytes::Bytes;
+use parquet::arrow::ProjectionMask;
 use parquet::arrow::arrow_reader::{
     ArrowReaderMetadata, ArrowReaderOptions, ParquetRecordBatchReader, ParquetRecordBatchReaderBuilder,
 };
@@ -29,7 +30,9 @@ pub(super) struct ByTicker {
     path: PathBuf,
     file: Source,
     metadata: ArrowReaderMetadata,
+    /// The columns that are read.
     schema: SchemaRef,
+    mask: ProjectionMask,
     /// The row group that is read next.
     group: usize,
     batches: Option<ParquetRecordBatchReader>,
@@ -50,7 +53,31 @@ impl ByTicker {
         let metadata = ArrowReaderMetadata::load(&file, options).map_err(|error| damaged(error.into()))?;
         let left = usize::try_from(metadata.metadata().file_metadata().num_rows()).unwrap_or(0);
         let schema = schema.clone();
-        Ok(Self { path, file, metadata, schema, group: 0, batches: None, pending: Vec::new(), left })
+        let mask = ProjectionMask::all();
+        Ok(Self { path, file, metadata, schema, mask, group: 0, batches: None, pending: Vec::new(), left })
+    }
+
+    /// Reads no more than some of its columns; the first is read anyhow.
+    pub(super) fn narrowed(self, is_read: impl Fn(&str) -> bool) -> Self {
+        let fields = self.schema.fields().iter().enumerate();
+        let places: Vec<usize> =
+            fields.filter(|(place, field)| *place == 0 || is_read(field.name())).map(|(place, _)| place).collect();
+        let schema = Arc::new(self.schema.project(&places).expect("these are places of its columns"));
+        let mask = ProjectionMask::roots(self.metadata.parquet_schema(), places);
+        Self { schema, mask, ..self }
+    }
+
+    /// Whether a column says one thing alone, as far as the end of the file tells.
+    pub(super) fn says_only(&self, column: &str, text: &str) -> bool {
+        let Ok(place) = self.schema.index_of(column) else { return false };
+        self.metadata.metadata().row_groups().iter().all(|group| match group.column(place).statistics() {
+            Some(Statistics::ByteArray(told)) => {
+                let bounds = [told.min_opt(), told.max_opt()];
+                bounds.iter().all(|bound| bound.is_some_and(|bound| bound.data() == text.as_bytes()))
+                    && told.null_count_opt() == Some(0)
+            }
+            _ => false,
+        })
     }
 
     /// How many rows were not handed out yet.
@@ -148,6 +175,7 @@ impl ByTicker {
                 None if self.group < self.metadata.metadata().num_row_groups() => {
                     let (file, metadata) = (self.file.clone(), self.metadata.clone());
                     let reader = ParquetRecordBatchReaderBuilder::new_with_metadata(file, metadata)
+                        .with_projection(self.mask.clone())
                         .with_row_groups(vec![self.group])
                         .with_batch_size(BATCH_ROWS)
                         .build()

@@ -5,7 +5,7 @@ use arrow::array::RecordBatch;
 use super::by_ticker::{ByTicker, ticker};
 use super::index::SealedRun;
 use crate::error::Result;
-use crate::tables::Table;
+use crate::tables::{Change, Table};
 
 /// How many rows are read of the longest file at a time, at least, but for the last.
 const ROWS_AT_ONCE: usize = 1 << 16;
@@ -28,6 +28,16 @@ impl Merged {
         let has_rows = |run: &&SealedRun| run.seal().rows(&table.file()) > 0;
         let open = |run: &SealedRun| ByTicker::open(run, &table.file(), &table.schema());
         Ok(Self { files: runs.filter(has_rows).map(open).collect::<Result<_>>()? })
+    }
+
+    /// Reads no more than some of the columns.
+    pub(super) fn narrowed(self, is_read: impl Fn(&str) -> bool) -> Self {
+        Self { files: self.files.into_iter().map(|file| file.narrowed(&is_read)).collect() }
+    }
+
+    /// Whether every row added its cell, as far as the ends of the files tell.
+    pub(super) fn are_added(&self) -> bool {
+        self.files.iter().all(|file| file.says_only("change", Change::Added.as_str()))
     }
 
     /// The next tickers; none at the end.

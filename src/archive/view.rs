@@ -11,7 +11,7 @@ use arrow::array::{
     new_null_array,
 };
 use arrow::buffer::{BooleanBuffer, NullBuffer};
-use arrow::compute::{concat_batches, filter_record_batch, take, take_record_batch};
+use arrow::compute::{concat_batches, filter_record_batch, take, take_arrays, take_record_batch};
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef, TimestampMicrosecondType};
 use arrow::error::ArrowError;
 use chrono::{DateTime, TimeDelta, Utc};
@@ -193,7 +193,7 @@ impl View {
     pub fn slabs(&self, scope: &Scope, asked: Asked) -> Result<impl Iterator<Item = Result<Slab>>> {
         let members = members(&self.archive, self.as_of, scope)?;
         let mut signals = self.merged(Table::Signals)?;
-        let mut tables = Slab::NEWS.into_iter().map(|table| self.merged(table)).collect::<Result<Vec<_>>>()?;
+        let mut tables = Slab::NEWS.into_iter().map(|table| self.news(table)).collect::<Result<Vec<_>>>()?;
         let view = self.clone();
         let mut slab = move || -> Result<Option<Slab>> {
             let _work = work!("read slab");
@@ -211,6 +211,18 @@ impl View {
 
     pub(super) fn merged(&self, table: Table) -> Result<Merged> {
         Merged::open(table, self.begun())
+    }
+
+    /// A table of news, as far as a slab has use for it.
+    fn news(&self, table: Table) -> Result<Merged> {
+        let merged = self.merged(table)?;
+        // Texts tell one cell from another, and most of the bytes are theirs. Where each row is a cell of its own, nothing
+        // has to be told from another.
+        if !self.is_of_one_run(table) || !merged.are_added() {
+            return Ok(merged);
+        }
+        let told = Slab::news_schema(table);
+        Ok(merged.narrowed(|name| ["change", "observed_at"].contains(&name) || told.index_of(name).is_ok()))
     }
 
     /// The cells that some runs observed.
@@ -231,29 +243,40 @@ impl View {
     /// Whether some rows, which are all that a table has of their tickers, are the first and only observations of their
     /// cells: a run observes a cell once, but for one that was put together of others.
     fn is_plain(&self, table: Table, rows: &RecordBatch) -> bool {
+        self.is_of_one_run(table) && are_added(rows)
+    }
+
+    /// Whether one run alone has rows of a table, which was not put together of others.
+    fn is_of_one_run(&self, table: Table) -> bool {
         let has_rows = |run: &&SealedRun| run.seal().rows(&table.file()) > 0;
         let mut runs = self.begun().filter(has_rows);
         let (Some(run), None) = (runs.next(), runs.next()) else { return false };
-        run.seal().sealed_at <= self.as_of && run.seal().replaces.is_empty() && are_added(rows)
+        run.seal().sealed_at <= self.as_of && run.seal().replaces.is_empty()
     }
 
     /// What some runs said of cells, and from when to when.
     fn told(&self, table: Table, observed: &[RecordBatch]) -> Result<RecordBatch> {
+        let schema = Slab::news_schema(table);
+        // Those of them that a file has.
+        let said = |rows: &RecordBatch| -> Vec<ArrayRef> {
+            schema.fields().iter().filter_map(|field| rows.column_by_name(field.name()).cloned()).collect()
+        };
         let told = || {
             if let [only] = observed
                 && self.is_plain(table, only)
             {
-                let (said, rest) = only.columns().split_at(only.num_columns() - 2);
-                let until = new_null_array(&instant(), only.num_rows());
-                return RecordBatch::try_new(Slab::news_schema(table), [said, &[Arc::clone(&rest[1]), until]].concat());
+                let mut columns = said(only);
+                columns.push(Arc::clone(only.column(only.num_columns() - 1)));
+                columns.push(new_null_array(&instant(), only.num_rows()));
+                return RecordBatch::try_new(Arc::clone(&schema), columns);
             }
             let cells = Cells::of(table, observed)?;
             let (rows, from, until) = cells.told(self.as_of.timestamp_micros());
-            let taken = take_record_batch(&cells.rows, &UInt32Array::from(rows))?;
-            let mut columns: Vec<ArrayRef> = taken.columns()[..taken.num_columns() - 2].to_vec();
+            let rows = UInt32Array::from(rows);
+            let mut columns = take_arrays(&said(&cells.rows), &rows, None)?;
             columns.push(Arc::new(TimestampMicrosecondArray::from(from).with_timezone("UTC")));
             columns.push(Arc::new(TimestampMicrosecondArray::from(until).with_timezone("UTC")));
-            RecordBatch::try_new(Slab::news_schema(table), columns)
+            RecordBatch::try_new(Arc::clone(&schema), columns)
         };
         told().map_err(|error: ArrowError| Error::Settle { source: error.into() })
     }

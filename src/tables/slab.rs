@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use arrow::array::RecordBatch;
-use arrow::datatypes::{Field, Schema, SchemaRef};
+use arrow::datatypes::{DataType, Field, FieldRef, Schema, SchemaRef};
 
 use super::{Table, instant};
 
@@ -24,12 +24,13 @@ impl Slab {
     /// The tables of news, in their order in a slab.
     pub const NEWS: [Table; 3] = [Table::Articles, Table::Summaries, Table::SentimentHistory];
 
-    /// The columns of a table of news: those of its file that name a cell and say what it is, and from when to when the
-    /// service was known to say so; a null end says that it still does.
+    /// The columns of a table of news: those of its file that name a cell and say what it is, but for texts that no
+    /// feature is made of, and from when to when the service was known to say so; a null end says that it still does.
     pub fn news_schema(table: Table) -> SchemaRef {
         let all = table.schema();
-        let said = all.fields().len() - 2;
-        let mut fields: Vec<Field> = all.fields()[..said].iter().map(|field| field.as_ref().clone()).collect();
+        let said = &all.fields()[..all.fields().len() - 2];
+        let is_of_use = |field: &&FieldRef| *field.data_type() != DataType::Utf8 || field.name() == "record";
+        let mut fields: Vec<Field> = said.iter().filter(is_of_use).map(|field| field.as_ref().clone()).collect();
         fields.push(Field::new("seen_from", instant(), false));
         fields.push(Field::new("seen_until", instant(), true));
         Arc::new(Schema::new(fields))
