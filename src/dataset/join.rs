@@ -1,4 +1,5 @@
-//! Finds the features of every signal, those of its ticker and day, and orders the rows. This is where Polars works.
+//! Finds the features of every signal, those of its ticker and day, and orders the rows: those of blocks by where they
+//! stand, all others by Polars.
 
 use polars::prelude::{
     ChunkTake, ChunkedArray, Float64Type, IdxCa, Int32Type, Int64Type, PolarsNumericType, PolarsResult,
@@ -159,7 +160,7 @@ fn taken(values: Numbers, rows: &IdxCa) -> PolarsResult<Numbers> {
     })
 }
 
-/// Numbers at some rows. They are not copied once more, and were none of them null.
+/// Numbers at some rows.
 fn numbers<T: PolarsNumericType>(values: Vec<T::Native>, rows: &IdxCa) -> PolarsResult<Vec<T::Native>> {
     let taken = ChunkedArray::<T>::from_vec("values".into(), values).take(rows)?;
     let mut pieces = taken.downcast_into_iter().map(|piece| {

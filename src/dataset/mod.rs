@@ -2,9 +2,10 @@
 //!
 //! A slab of whole tickers goes through four steps, each in a file of its own: `codes` turns its names into numbers and
 //! its dates into naive ones (by `naive`), `features` computes what is known of the news on each date that has signals,
-//! `join` finds the features of every signal and puts the rows in order (Polars), by `blocks` of series that have the same
-//! dates or else by sorting (`order`), `shape` makes the declared columns of the result. Slabs are read in order and joined
-//! several at once, each on one thread, while those before them are delivered.
+//! `join` finds the features of every signal and puts the rows in order, by `blocks` of series that have the same dates or
+//! else by sorting (`order`, and Polars), `shape` makes the declared columns of the result: what the signals of a ticker
+//! and a date share stands there once. Slabs are read in order and joined several at once, each on one thread, while those
+//! before them are delivered.
 //!
 //! A signal of date D is served by articles dated D minus the lag and earlier, never by later ones: there is no nearest
 //! and no forward search. A window's numbers come from the articles in the window alone, added in the order of their

@@ -16,7 +16,7 @@ use crate::interface::{Endpoint, Period, Regime, Signal};
 use crate::plan::{Column, DatasetPlan};
 use crate::tables::{self, Rows, Stretches, choices};
 
-/// The rows of a frame and their features, in the plan's schema.
+/// The joined rows and their features, in the plan's schema.
 pub(super) fn rows(
     joined: Joined,
     features: &Features,
