@@ -105,14 +105,14 @@ impl<W: Iterator<Item = u64>> Runs<W> {
 
     /// The stretch that ends at the next turn of those that are left.
     #[inline(always)]
-    fn to_turn(&mut self) -> (usize, usize) {
+    fn until_turn(&mut self) -> (usize, usize) {
         let turn = self.next - ROWS + self.word.trailing_zeros() as usize;
         self.word &= self.word - 1;
-        self.to(turn)
+        self.until(turn)
     }
 
     #[inline(always)]
-    fn to(&mut self, end: usize) -> (usize, usize) {
+    fn until(&mut self, end: usize) -> (usize, usize) {
         (mem::replace(&mut self.start, end), end)
     }
 }
@@ -125,10 +125,10 @@ impl<W: Iterator<Item = u64>> Iterator for Runs<W> {
         while self.word == 0 {
             match self.words.next() {
                 Some(word) => self.hold(word),
-                None => return (self.start < self.end).then(|| self.to(self.end)),
+                None => return (self.start < self.end).then(|| self.until(self.end)),
             }
         }
-        Some(self.to_turn())
+        Some(self.until_turn())
     }
 
     #[inline]
@@ -136,18 +136,18 @@ impl<W: Iterator<Item = u64>> Iterator for Runs<W> {
         let mut folded = init;
         loop {
             while self.word != 0 {
-                folded = add(folded, self.to_turn());
+                folded = add(folded, self.until_turn());
             }
             match self.words.next() {
                 // Columns that turn at every row do so for long.
                 Some(u64::MAX) if self.next > 0 => {
                     for row in self.next..self.next + ROWS {
-                        folded = add(folded, self.to(row));
+                        folded = add(folded, self.until(row));
                     }
                     self.next += ROWS;
                 }
                 Some(word) => self.hold(word),
-                None if self.start < self.end => return add(folded, self.to(self.end)),
+                None if self.start < self.end => return add(folded, self.until(self.end)),
                 None => return folded,
             }
         }

@@ -68,7 +68,7 @@ mod tests {
     #[test]
     fn a_dictionary_that_all_pieces_share_stays_as_it_is() {
         let pieces: Vec<Rows> = (0..200).map(|from| batch(from, from + 1).into()).collect();
-        let block = joined(&pieces[0].schema(), &pieces).unwrap();
+        let block = joined(pieces[0].schema(), &pieces).unwrap();
         let values = block.column(1).as_any_dictionary().values().as_string::<i32>();
         assert_eq!(values.iter().flatten().collect::<Vec<_>>(), ["bear", "bull", "neutral"]);
     }

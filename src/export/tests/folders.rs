@@ -60,9 +60,9 @@ fn a_ticker_is_complete_when_the_next_appears() {
         partitions(&place, &[Column::Date, Column::Ticker], &Column::KEY, Limits { folders: 3, bytes: 1 << 20 });
     // Three days of each of five tickers: fifteen folders, never more than three at once.
     let batch = rows(&signals(&["A", "B", "C", "D", "E"], 3));
-    partitions.push(&batch.slice(0, 17).into()).unwrap();
+    partitions.push(&batch.slice(0, 17)).unwrap();
     assert!(fs::metadata(place.path().join("date=2026-11-20/ticker=A/demo.parquet")).unwrap().len() > 100);
-    partitions.push(&batch.slice(17, 43).into()).unwrap();
+    partitions.push(&batch.slice(17, 43)).unwrap();
     let finished = partitions.finish().unwrap();
     assert_eq!(finished.len(), 15);
     assert_eq!(finished[1].0[0].name, "date=2026-11-20/ticker=B/demo.parquet");
@@ -87,7 +87,7 @@ fn rows_that_are_too_many_for_the_memory_are_written_early_and_none_is_lost() {
     let mut partitions = partitions(&place, &[Column::Period], &Column::KEY, limits);
     let batch = rows(&signals(&["A", "B", "C", "D"], 300));
     for from in (0..batch.num_rows()).step_by(400) {
-        partitions.push(&batch.slice(from, 400).into()).unwrap();
+        partitions.push(&batch.slice(from, 400)).unwrap();
     }
     let finished = partitions.finish().unwrap();
     let read: Vec<RecordBatch> =
