@@ -49,10 +49,13 @@ impl Column {
         match (&self.places, self.values.nulls()) {
             (None, _) => self.values.null_count(),
             (Some(_), None) => 0,
-            (Some(_), Some(nulls)) => {
-                self.runs().filter(|(place, _)| nulls.is_null(*place)).map(|(_, rows)| rows).sum()
-            }
+            (Some(_), Some(nulls)) => self.rows_where(|place| nulls.is_null(place)),
         }
+    }
+
+    /// How many of the rows have a value of some kind, by its place.
+    pub(crate) fn rows_where(&self, is_meant: impl Fn(usize) -> bool) -> usize {
+        self.runs().filter(|(place, _)| is_meant(*place)).map(|(_, rows)| rows).sum()
     }
 
     /// Whether neighbours may share a value.

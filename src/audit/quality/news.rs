@@ -52,8 +52,7 @@ pub fn windows(view: &View, scope: &Scope, plan: &DatasetPlan, scratch: PathBuf)
                 let column = rows.column(&name).expect("the plan has a count for each window");
                 let counts = column.values().as_primitive::<Int32Type>().values();
                 window.signals += column.len() as u64;
-                let with_news = column.runs().filter(|(place, _)| counts[*place] > 0);
-                window.with_news += with_news.map(|(_, rows)| rows as u64).sum::<u64>();
+                window.with_news += column.rows_where(|place| counts[place] > 0) as u64;
             }
             Ok(())
         },

@@ -61,8 +61,7 @@ impl Tally {
         for window in &mut self.windows {
             let column = column(rows, &window.column);
             let counts = column.values().as_primitive::<Int32Type>().values();
-            let with_news = column.runs().filter(|(place, _)| counts[*place] > 0);
-            window.with_news += with_news.map(|(_, rows)| rows as u64).sum::<u64>();
+            window.with_news += column.rows_where(|place| counts[place] > 0) as u64;
         }
         let (tickers, dates) = (column(rows, "ticker"), column(rows, "date"));
         let names = tickers.values().as_string::<i32>();
