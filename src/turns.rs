@@ -68,7 +68,7 @@ impl Turns {
     pub(crate) fn runs(&self) -> impl Iterator<Item = (usize, usize)> {
         let words = self.bits.bit_chunks();
         let words = words.iter().chain([words.remainder_bits()]);
-        Runs { words, word: 0, next: 0, start: 0, end: self.len() }
+        Runs { words, next: 0, start: 0, ends: [0; ROWS], found: 0, given: 0, rows: self.len() }
     }
 
     /// A bit for each row; that of the first says nothing.
@@ -83,37 +83,48 @@ impl From<BooleanBuffer> for Turns {
     }
 }
 
-/// The stretches from each turn to the next. All of them at once are quicker to have than one after the other.
+/// The stretches from each turn to the next. Those that end in a word are found at once: who goes through them has one
+/// short loop to do so.
 struct Runs<W> {
     words: W,
-    /// The turns that are left of the last word, and the row of the first bit of the next one.
-    word: u64,
+    /// The row of the first bit of the next word.
     next: usize,
     /// Where the next stretch begins.
     start: usize,
-    end: usize,
+    /// Where those end that were found last, how many they are, and how many of them were given.
+    ends: [usize; ROWS],
+    found: usize,
+    given: usize,
+    rows: usize,
 }
 
 impl<W: Iterator<Item = u64>> Runs<W> {
-    /// Takes the turns of the next rows.
-    #[inline(always)]
-    fn hold(&mut self, word: u64) {
-        // The first row begins the first stretch whatever its bit says.
-        self.word = if self.next == 0 { word & !1 } else { word };
-        self.next += ROWS;
-    }
-
-    /// The stretch that ends at the next turn of those that are left.
-    #[inline(always)]
-    fn until_turn(&mut self) -> (usize, usize) {
-        let turn = self.next - ROWS + self.word.trailing_zeros() as usize;
-        self.word &= self.word - 1;
-        self.until(turn)
-    }
-
-    #[inline(always)]
-    fn until(&mut self, end: usize) -> (usize, usize) {
-        (mem::replace(&mut self.start, end), end)
+    /// Finds the next stretches, if there are any.
+    #[inline(never)]
+    fn find(&mut self) {
+        (self.found, self.given) = (0, 0);
+        while self.found == 0 {
+            let Some(word) = self.words.next() else {
+                // The last one ends where the rows do.
+                self.ends[0] = self.rows;
+                self.found = usize::from(self.start < self.rows);
+                return;
+            };
+            // The first row ends no stretch, whatever its bit says.
+            let mut word = if self.next == 0 { word & !1 } else { word };
+            if word == u64::MAX {
+                // Columns that turn at every row do so for long.
+                self.ends = array::from_fn(|at| self.next + at);
+                self.found = ROWS;
+            } else {
+                self.found = word.count_ones() as usize;
+                for end in &mut self.ends[..self.found] {
+                    *end = self.next + word.trailing_zeros() as usize;
+                    word &= word - 1;
+                }
+            }
+            self.next += ROWS;
+        }
     }
 }
 
@@ -122,33 +133,28 @@ impl<W: Iterator<Item = u64>> Iterator for Runs<W> {
 
     #[inline]
     fn next(&mut self) -> Option<(usize, usize)> {
-        while self.word == 0 {
-            match self.words.next() {
-                Some(word) => self.hold(word),
-                None => return (self.start < self.end).then(|| self.until(self.end)),
-            }
+        if self.given == self.found {
+            self.find();
         }
-        Some(self.until_turn())
+        let end = *self.ends[..self.found].get(self.given)?;
+        self.given += 1;
+        Some((mem::replace(&mut self.start, end), end))
     }
 
     #[inline]
     fn fold<B, F: FnMut(B, (usize, usize)) -> B>(mut self, init: B, mut add: F) -> B {
         let mut folded = init;
         loop {
-            while self.word != 0 {
-                folded = add(folded, self.until_turn());
+            // A number that need not be stored where it stands.
+            let mut start = self.start;
+            for &end in &self.ends[self.given..self.found] {
+                folded = add(folded, (start, end));
+                start = end;
             }
-            match self.words.next() {
-                // Columns that turn at every row do so for long.
-                Some(u64::MAX) if self.next > 0 => {
-                    for row in self.next..self.next + ROWS {
-                        folded = add(folded, self.until(row));
-                    }
-                    self.next += ROWS;
-                }
-                Some(word) => self.hold(word),
-                None if self.start < self.end => return add(folded, self.until(self.end)),
-                None => return folded,
+            self.start = start;
+            self.find();
+            if self.found == 0 {
+                return folded;
             }
         }
     }
