@@ -3,7 +3,10 @@
 use arrow::array::{Array, ArrayRef, AsArray, Float64Array, Int32Array, StringArray, TimestampMicrosecondArray};
 use arrow::buffer::NullBuffer;
 use arrow::compute::cast;
-use arrow::datatypes::{DataType, Float64Type, Int32Type, TimeUnit, TimestampMicrosecondType};
+use arrow::datatypes::{
+    ArrowDictionaryKeyType, ArrowNativeType, DataType, Float64Type, Int8Type, Int32Type, TimeUnit,
+    TimestampMicrosecondType,
+};
 use arrow::error::ArrowError;
 
 use super::numbers::{self, REAL, WHOLE};
@@ -34,7 +37,7 @@ enum Values<'a> {
 /// Cells that say one of a few texts each.
 pub(super) struct Choices {
     /// Which of the texts each is.
-    places: Vec<usize>,
+    places: Vec<u32>,
     /// The texts with the comma behind them; the last of them stands for null.
     texts: Vec<Tape>,
 }
@@ -42,25 +45,11 @@ pub(super) struct Choices {
 impl<'a> Values<'a> {
     fn of(column: &'a ArrayRef, guard: Guard) -> Result<Self, ArrowError> {
         match column.data_type() {
-            DataType::Dictionary(_, _) if column.logical_null_count() == column.null_count() => {
-                let choices = column.as_any_dictionary();
-                let texts = cast(choices.values(), &DataType::Utf8)?;
-                let written = |text: Option<&str>| {
-                    let text = text.unwrap_or_default();
-                    Tape::of(room(text.len()) + 1, |out| {
-                        let end = write_text(out, 0, text, guard);
-                        put(out, end, b",")
-                    })
-                };
-                let mut texts: Vec<Tape> = texts.as_string::<i32>().iter().map(written).collect();
-                let mut places = choices.normalized_keys();
-                if let Some(nulls) = column.nulls() {
-                    let no_text = texts.len();
-                    places.iter_mut().zip(nulls).filter(|(_, valid)| !valid).for_each(|(place, _)| *place = no_text);
-                }
-                texts.push(Tape::of(1, |out| put(out, 0, b",")));
-                Ok(Self::Choices(Choices { places, texts }))
-            }
+            DataType::Dictionary(key, _) if column.logical_null_count() == column.null_count() => match **key {
+                DataType::Int8 => Ok(Self::Choices(Choices::of::<Int8Type>(column, guard)?)),
+                DataType::Int32 => Ok(Self::Choices(Choices::of::<Int32Type>(column, guard)?)),
+                _ => Self::texts(column, guard),
+            },
             DataType::Timestamp(TimeUnit::Microsecond, zone) => {
                 let after = if zone.is_some() { "Z" } else { "" };
                 Ok(Self::Moments(column.as_primitive::<TimestampMicrosecondType>(), after))
@@ -146,6 +135,26 @@ impl<'a> Cells<'a> {
 }
 
 impl Choices {
+    fn of<K: ArrowDictionaryKeyType>(column: &ArrayRef, guard: Guard) -> Result<Self, ArrowError> {
+        let choices = column.as_dictionary::<K>();
+        let written = |text: Option<&str>| {
+            let text = text.unwrap_or_default();
+            Tape::of(room(text.len()) + 1, |out| {
+                let end = write_text(out, 0, text, guard);
+                put(out, end, b",")
+            })
+        };
+        let texts = cast(choices.values(), &DataType::Utf8)?;
+        let mut texts: Vec<Tape> = texts.as_string::<i32>().iter().map(written).collect();
+        let mut places: Vec<u32> = choices.keys().values().iter().map(|key| key.as_usize() as u32).collect();
+        if let Some(nulls) = column.nulls() {
+            let no_text = texts.len() as u32;
+            places.iter_mut().zip(nulls).filter(|(_, valid)| !valid).for_each(|(place, _)| *place = no_text);
+        }
+        texts.push(Tape::of(1, |out| put(out, 0, b",")));
+        Ok(Self { places, texts })
+    }
+
     /// The most bytes that one of them takes.
     fn most(&self) -> usize {
         self.texts.iter().map(Tape::room).max().unwrap_or_default()
@@ -156,8 +165,8 @@ impl Choices {
         let count = next.texts.len();
         let mut is_said = vec![false; texts.len() * count];
         for (place, next) in places.iter_mut().zip(&next.places) {
-            *place = *place * count + next;
-            is_said[*place] = true;
+            *place = *place * count as u32 + next;
+            is_said[*place as usize] = true;
         }
         // Most of what they could say together they do not.
         let text = |place: usize| {
@@ -175,7 +184,7 @@ impl Choices {
 
     #[inline(always)]
     fn copy(&self, out: &mut [u8], end: usize, place: usize) -> usize {
-        self.texts[self.places[place]].copy(out, end)
+        self.texts[self.places[place] as usize].copy(out, end)
     }
 }
 
