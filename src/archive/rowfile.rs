@@ -49,14 +49,13 @@ impl Rowfile {
         groups.iter().try_for_each(|group| self.writer.write(group)).map_err(|error| self.failed(error))
     }
 
+    /// Completes the file. It is not durable yet: it is when there is a seal that names it.
     pub(super) fn finish(mut self) -> Result<FileRecord> {
         let rest = self.waiting.rest();
         rest.map_or(Ok(()), |rows| self.writer.write(&rows)).map_err(|error| self.failed(error))?;
         self.writer.finish().map_err(|error| self.failed(error))?;
-        let written = self.writer.out();
-        file::sync(written.inner(), &self.path)?;
         let name = self.path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
-        Ok(written.record(&name, self.rows))
+        Ok(self.writer.out().record(&name, self.rows))
     }
 
     fn failed(&self, error: impl Into<Reason>) -> Error {

@@ -110,8 +110,9 @@ impl Seal {
         NO_DIGEST.to_owned()
     }
 
-    /// Writes the seal, digest and all, into the run's folder.
+    /// Writes the seal, digest and all, into the run's folder, once the files that it names are durable.
     pub(super) fn write(&mut self, folder: &Path) -> Result<()> {
+        file::sync_all(&self.files.iter().map(|file| folder.join(&file.name)).collect::<Vec<_>>())?;
         let file = folder.join(SEAL);
         let encode = |error: serde_json::Error| Error::Encode { path: file.clone(), source: error.into() };
         self.seal = digest::of(serde_json::to_string_pretty(self).map_err(encode)?.as_bytes());

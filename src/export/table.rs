@@ -111,10 +111,6 @@ pub(super) fn settled(root: &Path, finished: Vec<Finished>) -> Result<Vec<FileRe
     let files: Vec<FileRecord> = finished.into_iter().flat_map(|Finished(files)| files).collect();
     let paths = || files.iter().map(|file| Path::new(&file.name));
     let folders: BTreeSet<&Path> = paths().flat_map(|path| path.ancestors().skip(1)).collect();
-    let all: Vec<&Path> = paths().chain(folders).collect();
-    all.par_iter().try_for_each(|path| {
-        let path = root.join(path);
-        file::sync(&file::open(&path)?, &path)
-    })?;
+    file::sync_all(&paths().chain(folders).map(|path| root.join(path)).collect::<Vec<_>>())?;
     Ok(files)
 }
