@@ -4,6 +4,7 @@
 //! different types on purpose. Nobody but this leaf asks the system what time it is.
 
 use std::hash::{BuildHasher, RandomState};
+use std::iter;
 
 use chrono::{DateTime, SubsecRound, Utc};
 
@@ -36,6 +37,14 @@ pub fn unique_name(instant: DateTime<Utc>) -> String {
     format!("{}-{salt:04x}", instant.format("%Y%m%dT%H%M%SZ"))
 }
 
+/// A unique name that is free where it is wanted: those of one second are told apart by four digits only.
+pub(crate) fn free_name(instant: DateTime<Utc>, is_free: impl Fn(&str) -> bool) -> String {
+    /// Where so many in a row are taken, something else is wrong.
+    const TRIES: usize = 8;
+    let mut names = iter::repeat_with(|| unique_name(instant)).take(TRIES);
+    names.find(|name| is_free(name)).unwrap_or_else(|| unique_name(instant))
+}
+
 /// A number that nobody can foresee, from the seeds that the standard library takes from the system.
 pub(crate) fn random() -> u64 {
     RandomState::new().hash_one(0_u8)
@@ -66,12 +75,21 @@ pub(crate) mod as_record {
 mod tests {
     use chrono::DateTime;
 
-    use super::{to_record, unique_name};
+    use super::{free_name, to_record, unique_name};
 
     #[test]
     fn a_name_tells_the_second_and_a_record_the_microsecond() {
         let instant = DateTime::from_timestamp_micros(1_795_210_200_000_001).unwrap();
         assert!(unique_name(instant).starts_with("20261120T213000Z-"), "{}", unique_name(instant));
         assert_eq!(to_record(instant), "2026-11-20T21:30:00.000001Z");
+    }
+
+    #[test]
+    fn a_name_that_is_taken_is_not_given() {
+        let instant = DateTime::UNIX_EPOCH;
+        let is_even = |name: &str| name.ends_with(['0', '2', '4', '6', '8', 'a', 'c', 'e']);
+        let odd = (0..32).filter(|_| !is_even(&free_name(instant, is_even))).count();
+        assert!(odd < 8, "{odd} of 32 are taken, where it should be one in 512");
+        assert!(free_name(instant, |_| false).starts_with("19700101T000000Z-"));
     }
 }

@@ -22,7 +22,7 @@ use crate::error::{Error, Result};
 use crate::file::{self, FileRecord};
 use crate::interface::Ticker;
 use crate::tables::{Reject, RequestRecord, Table};
-use crate::time::unique_name;
+use crate::time::free_name;
 
 /// How many tickers' fingerprints are held at a time.
 const TICKERS_AT_ONCE: usize = 64;
@@ -49,7 +49,7 @@ pub fn compact(folder: &Path, keep: usize, now: DateTime<Utc>) -> Result<Option<
     if old.len() < 2 {
         return Ok(None);
     }
-    let name = unique_name(now);
+    let name = free_name(now, |name| !sealed_path(folder, name).exists());
     let work = Work::begin(folder, &name)?;
     let sealed = work.folder.join("sealed");
     fs::create_dir(&sealed).map_err(|source| Error::Write { path: sealed.clone(), source })?;

@@ -19,7 +19,7 @@ use crate::digest;
 use crate::error::{Error, Result};
 use crate::file;
 use crate::tables::RequestRecord;
-use crate::time::unique_name;
+use crate::time::free_name;
 
 pub(super) const RECORD: &str = "unfinished.json";
 const JOURNAL: &str = "answers.jsonl";
@@ -94,7 +94,8 @@ impl Unfinished {
     }
 
     fn create(archive: &Path, folder: &Path, beginning: Beginning<'_>, definition_digest: String) -> Result<Self> {
-        let run = unique_name(beginning.now);
+        let is_free = |name: &str| !folder.join(name).exists() && !sealed_path(archive, name).exists();
+        let run = free_name(beginning.now, is_free);
         let path = folder.join(&run);
         fs::create_dir_all(&path).map_err(|source| Error::Write { path: path.clone(), source })?;
         let definition = beginning.definition.to_owned();

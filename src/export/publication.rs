@@ -22,7 +22,7 @@ use crate::file::{self, Staging};
 use crate::interface::{Period, Regime};
 use crate::plan::{Plan, Shape};
 use crate::tables::Rows;
-use crate::time::unique_name;
+use crate::time::free_name;
 use crate::trace::work;
 
 /// The rows that are hashed and handed on at once.
@@ -91,7 +91,7 @@ impl Publication {
     pub fn begin(datasets: &Path, plan: &Plan, provenance: Provenance) -> Result<Self> {
         let folder = datasets.join(&plan.name);
         link::check(&folder)?;
-        let version = unique_name(provenance.built_at);
+        let version = free_name(provenance.built_at, |name| !folder.join(name).exists());
         let staging = Staging::create(&folder, &version)?;
         let encoding = Encoding {
             codec: plan.files.codec,

@@ -25,7 +25,7 @@ use crate::encode::relabel;
 use crate::error::{Error, Result};
 use crate::file::{self, Described, FileRecord, Staging};
 use crate::plan::Plan;
-use crate::time::unique_name;
+use crate::time::free_name;
 use crate::trace::work;
 
 /// The latest version of a dataset, where it was made of what the next one shall be made of.
@@ -100,7 +100,7 @@ impl Latest {
         if digest::of(&facts) != known.facts {
             return damaged(FACTS);
         }
-        let version = unique_name(provenance.built_at);
+        let version = free_name(provenance.built_at, |name| !folder.join(name).exists());
         let staging = Staging::create(&folder, &version)?;
         let labels = labels(&metadata(provenance));
         let taken = known.files.par_iter().map(|file| Ok((file, taken(file, &before, &staging, &labels)?)));
