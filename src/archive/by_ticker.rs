@@ -36,6 +36,8 @@ pub(super) struct ByTicker {
     /// The row group that is read next.
     group: usize,
     batches: Option<ParquetRecordBatchReader>,
+    /// How many rows these still have.
+    left_in_batches: usize,
     /// Rows that were read and not yet handed out.
     pending: Vec<RecordBatch>,
     /// Rows that were not read yet.
@@ -54,7 +56,18 @@ impl ByTicker {
         let left = usize::try_from(metadata.metadata().file_metadata().num_rows()).unwrap_or(0);
         let schema = schema.clone();
         let mask = ProjectionMask::all();
-        Ok(Self { path, file, metadata, schema, mask, group: 0, batches: None, pending: Vec::new(), left })
+        Ok(Self {
+            path,
+            file,
+            metadata,
+            schema,
+            mask,
+            group: 0,
+            batches: None,
+            left_in_batches: 0,
+            pending: Vec::new(),
+            left,
+        })
     }
 
     /// Reads no more than some of its columns; the first is read anyhow.
@@ -167,6 +180,12 @@ impl ByTicker {
                     Ok(Some(batch)) if batch.num_rows() == 0 => {}
                     Ok(Some(batch)) => {
                         self.left = self.left.saturating_sub(batch.num_rows());
+                        self.left_in_batches = self.left_in_batches.saturating_sub(batch.num_rows());
+                        if self.left_in_batches == 0 {
+                            // Many files may wait for their next tickers, and what unpacks columns is larger than most
+                            // of these are.
+                            self.batches = None;
+                        }
                         return Ok(Some(batch));
                     }
                     Ok(None) => self.batches = None,
@@ -174,10 +193,12 @@ impl ByTicker {
                 },
                 None if self.group < self.metadata.metadata().num_row_groups() => {
                     let (file, metadata) = (self.file.clone(), self.metadata.clone());
+                    let rows = metadata.metadata().row_group(self.group).num_rows();
+                    self.left_in_batches = usize::try_from(rows).unwrap_or(0);
                     let reader = ParquetRecordBatchReaderBuilder::new_with_metadata(file, metadata)
                         .with_projection(self.mask.clone())
                         .with_row_groups(vec![self.group])
-                        .with_batch_size(BATCH_ROWS)
+                        .with_batch_size(self.left_in_batches.clamp(1, BATCH_ROWS))
                         .build()
                         .map_err(|error| self.damaged(error))?;
                     self.batches = Some(reader);
