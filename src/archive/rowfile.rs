@@ -16,6 +16,10 @@ use crate::tables::Rows;
 /// Rows of a row group: few enough to skip the tickers that are not wanted, enough to compress.
 const ROW_GROUP_ROWS: usize = 1 << 17;
 
+/// The bytes of a column that is not worth compressing. A run that says little has few others, and many such runs are read
+/// at once.
+const PLAIN_BYTES: usize = 1 << 12;
+
 /// A Parquet file that is being written.
 pub(super) struct Rowfile {
     path: PathBuf,
@@ -29,6 +33,7 @@ impl Rowfile {
     pub(super) fn create(path: &Path, schema: SchemaRef, ordered_by: usize) -> Result<Self> {
         let layout = Layout {
             compression: Compression::ZSTD(ZstdLevel::default()),
+            plain_below: PLAIN_BYTES,
             sorted_by: (0..ordered_by).collect(),
             metadata: Vec::new(),
         };

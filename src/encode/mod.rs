@@ -47,6 +47,8 @@ use runs::Runs;
 pub(crate) struct Layout {
     /// How pages are compressed.
     pub(crate) compression: Compression,
+    /// Columns of fewer bytes in a row group are left as they are: a reader sooner reads them than it is ready to unpack.
+    pub(crate) plain_below: usize,
     /// The places of the columns that order the rows, first the first.
     pub(crate) sorted_by: Vec<usize>,
     /// What the file says of itself.
@@ -57,6 +59,7 @@ pub(crate) struct Layout {
 pub(crate) struct Writer<W: Write + Send> {
     schema: SchemaRef,
     compression: Compression,
+    plain_below: usize,
     inner: SerializedFileWriter<W>,
     /// What writes the columns that do not stand in runs.
     others: ArrowRowGroupWriterFactory,
@@ -71,7 +74,7 @@ enum Column {
 impl<W: Write + Send> Writer<W> {
     /// Begins a file.
     pub(crate) fn create(out: W, schema: SchemaRef, layout: Layout) -> Result<Self, ParquetError> {
-        let Layout { compression, sorted_by, metadata } = layout;
+        let Layout { compression, plain_below, sorted_by, metadata } = layout;
         let sorting: Vec<SortingColumn> = sorted_by
             .into_iter()
             .map(|place| SortingColumn { column_idx: place as i32, descending: false, nulls_first: false })
@@ -86,7 +89,7 @@ impl<W: Write + Send> Writer<W> {
             .build();
         let writer = ArrowWriter::try_new(out, SchemaRef::clone(&schema), Some(properties))?;
         let (inner, others) = writer.into_serialized_writer()?;
-        Ok(Self { schema, compression, inner, others })
+        Ok(Self { schema, compression, plain_below, inner, others })
     }
 
     /// Writes a row group that came in pieces, one at least.
@@ -104,11 +107,14 @@ impl<W: Write + Send> Writer<W> {
             self.others.create_column_writers(group)?.into_iter().map(Some).collect()
         };
         let leaves = self.inner.schema_descr().columns();
-        let (schema, compression) = (&self.schema, self.compression);
+        let (schema, compression, plain_below) = (&self.schema, self.compression, self.plain_below);
         let encoded = |(place, (runs, other)): (usize, (Option<Runs>, &mut Option<ArrowColumnWriter>))| {
             let _work = work!("encode column");
             match runs {
                 // Each column has one leaf: none is nested.
+                Some(runs) if runs.bytes() < plain_below => {
+                    Chunk::of(&runs, &leaves[place], Compression::UNCOMPRESSED).map(Column::Ours)
+                }
                 Some(runs) => Chunk::of(&runs, &leaves[place], compression).map(Column::Ours),
                 None => {
                     let mut writer = other.take().expect("a column without runs has a writer");

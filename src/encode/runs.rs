@@ -11,6 +11,7 @@ use arrow::datatypes::{
 use parquet::data_type::ByteArray;
 use parquet::file::statistics::Statistics;
 
+use super::hybrid::bits;
 use super::numbers::Numbers;
 use crate::tables::Column;
 use crate::turns::Turns;
@@ -76,6 +77,11 @@ impl Runs {
             DataType::Dictionary(_, values) if **values == DataType::Utf8 => of_dictionaries(pieces),
             _ => None,
         }
+    }
+
+    /// The bytes that its dictionary and its places take, at most.
+    pub(super) fn bytes(&self) -> usize {
+        self.dictionary.len() + (self.rows() * bits(self.values.saturating_sub(1)) as usize).div_ceil(8)
     }
 
     pub(super) fn rows(&self) -> usize {

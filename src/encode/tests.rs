@@ -18,7 +18,10 @@ use super::{Layout, Writer};
 use crate::tables::Rows;
 
 fn written(groups: &[RecordBatch], compression: Compression) -> Vec<u8> {
-    let layout = Layout { compression, sorted_by: vec![0], metadata: Vec::new() };
+    laid_out(groups, Layout { compression, plain_below: 0, sorted_by: vec![0], metadata: Vec::new() })
+}
+
+fn laid_out(groups: &[RecordBatch], layout: Layout) -> Vec<u8> {
     let mut writer = Writer::create(Vec::new(), groups[0].schema(), layout).unwrap();
     groups.iter().for_each(|group| writer.write(&[group.clone().into()]).unwrap());
     writer.finish().unwrap();
@@ -114,6 +117,16 @@ fn every_type_is_read_back_in_every_codec() {
 }
 
 #[test]
+fn a_column_of_few_bytes_is_left_as_it_is() {
+    let (rows, compression) = (rows(2000, 3, 5), Compression::ZSTD(ZstdLevel::default()));
+    let layout = Layout { compression, plain_below: 1000, sorted_by: Vec::new(), metadata: Vec::new() };
+    let (found, metadata) = read(laid_out(std::slice::from_ref(&rows), layout));
+    assert_eq!(plain(&found), plain(&rows));
+    let codec = |name: &str| metadata.row_group(0).column(rows.schema().index_of(name).unwrap()).compression();
+    assert_eq!((codec("count"), codec("confidence")), (Compression::UNCOMPRESSED, compression));
+}
+
+#[test]
 fn the_files_end_tells_the_bounds_of_each_column_and_its_nulls() {
     let rows = rows(5000, 20, 3);
     let (_, metadata) = read(written(std::slice::from_ref(&rows), Compression::UNCOMPRESSED));
@@ -184,7 +197,8 @@ fn the_bytes_do_not_depend_on_the_number_of_threads() {
 fn in_pieces(rows: &RecordBatch, ends: &[usize]) -> Vec<u8> {
     let starts = std::iter::once(&0).chain(ends);
     let pieces: Vec<Rows> = starts.zip(ends).map(|(&from, &to)| rows.slice(from, to - from).into()).collect();
-    let layout = Layout { compression: Compression::UNCOMPRESSED, sorted_by: vec![0], metadata: Vec::new() };
+    let layout =
+        Layout { compression: Compression::UNCOMPRESSED, plain_below: 0, sorted_by: vec![0], metadata: Vec::new() };
     let mut writer = Writer::create(Vec::new(), rows.schema(), layout).unwrap();
     writer.write(&pieces).unwrap();
     writer.finish().unwrap();

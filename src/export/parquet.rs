@@ -19,6 +19,7 @@ pub(super) fn create<W: Write + Send>(
 ) -> Result<Writer<W>, ParquetError> {
     let layout = Layout {
         compression: compression(encoding.codec),
+        plain_below: 0,
         sorted_by: encoding.sort.iter().filter_map(|name| schema.index_of(name).ok()).collect(),
         metadata: labels(&encoding.metadata),
     };
