@@ -1,6 +1,6 @@
 //! Observations put together by what they are about: the cell, and when each observation of it was made.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::BTreeSet;
 use std::ops::Range;
 
 use arrow::array::{
@@ -10,21 +10,23 @@ use arrow::array::{
 use arrow::compute::{SortOptions, concat_batches, take_record_batch};
 use arrow::datatypes::{ArrowDictionaryKeyType, ArrowNativeType, Int8Type, Int32Type, TimestampMicrosecondType};
 use arrow::error::ArrowError;
-use arrow::row::{RowConverter, SortField};
 
-use crate::interface::{Endpoint, Period, Regime};
+use super::order::Order;
 use crate::tables::{Change, Table};
 
 /// Observations of the cells of some series, in the columns of [`Table::schema`].
 pub(super) struct Cells {
     pub(super) table: Table,
+    /// By series, by cell, and then by when they were observed.
     pub(super) rows: RecordBatch,
-    /// Where each batch begins.
+    /// Where each row stood in the batches.
+    stood: Vec<u32>,
+    /// Where each batch began.
     starts: Vec<u32>,
-    /// The rows, by cell and then by when they were observed.
-    order: Vec<u32>,
-    /// Where each cell's rows begin and end in the order.
+    /// The rows of each cell.
     bounds: Vec<Range<usize>>,
+    /// When each row was observed, and whether it withdrew its cell.
+    seen: TimestampMicrosecondArray,
     withdrawn: Vec<bool>,
     is_same_value: Vec<DynComparator>,
 }
@@ -40,9 +42,6 @@ pub(super) struct Known {
     pub(super) revisions: u32,
 }
 
-/// What rows are sorted by: the series, the date, the rest of the cell's identity, and when it was observed.
-type Place = (u64, i64, u32, i64, u32);
-
 impl Cells {
     /// Puts observations together. Of those of one instant the earlier batch comes first.
     pub(super) fn of<'a>(
@@ -56,34 +55,28 @@ impl Cells {
             start += batch.num_rows() as u32;
         }
         let rows = concat_batches(&table.schema(), batches)?;
-        let places = sorted_places(table, &rows)?;
-        let order: Vec<u32> = places.iter().map(|place| place.4).collect();
-        let mut bounds: Vec<Range<usize>> = Vec::with_capacity(order.len());
-        for (at, place) in places.iter().enumerate() {
-            match bounds.last_mut() {
-                Some(cell) if cell_of(&places[cell.start]) == cell_of(place) => cell.end = at + 1,
-                _ => bounds.push(at..at + 1),
-            }
-        }
+        let order = Order::of(table, &rows, &starts)?;
+        let is_given = order.is_given();
+        let Order { rows: stood, cells: bounds } = order;
+        let stood = UInt32Array::from(stood);
+        let rows = if is_given { rows } else { take_record_batch(&rows, &stood)? };
         let withdrawn = changes(&rows).into_iter().map(|change| change == Change::Withdrawn).collect();
         let is_value = |name: &&str| *name != "extra" || table.has_extra();
         let names = table.values().iter().copied().chain(["extra"]).filter(is_value);
         let columns = names.filter_map(|name| rows.column_by_name(name));
         let is_same_value =
             columns.map(|column| make_comparator(column, column, SortOptions::default())).collect::<Result<_, _>>()?;
-        Ok(Self { table, rows, starts, order, bounds, withdrawn, is_same_value })
+        let (seen, stood) = (observed(&rows).clone(), stood.values().to_vec());
+        Ok(Self { table, rows, stood, starts, bounds, seen, withdrawn, is_same_value })
     }
 
     /// What is known of each cell by an instant, in the order of the cells; cells that are not known are left out.
     pub(super) fn known(&self, as_of_micros: i64) -> impl Iterator<Item = Known> {
-        let seen = observed(&self.rows);
         self.bounds.iter().filter_map(move |cell| {
-            let rows = self.order[cell.clone()].iter().copied();
             let mut known: Option<Known> = None;
-            for row in rows.take_while(|&row| seen.value(row as usize) <= as_of_micros) {
-                let said = (!self.withdrawn[row as usize]).then_some(row);
+            for (row, said) in self.said(cell, as_of_micros) {
                 match (&mut known, said) {
-                    (None, Some(row)) => known = Some(Known { first: row, latest: Some(row), revisions: 0 }),
+                    (None, Some(_)) => known = Some(Known { first: row, latest: said, revisions: 0 }),
                     (None, None) => {}
                     (Some(known), said) if self.is_same(known.latest, said) => {}
                     (Some(known), said) => {
@@ -96,9 +89,15 @@ impl Cells {
         })
     }
 
+    /// The rows of a cell up to an instant, each with itself where it says something.
+    fn said(&self, cell: &Range<usize>, as_of_micros: i64) -> impl Iterator<Item = (u32, Option<u32>)> {
+        let rows = cell.clone().take_while(move |&row| self.seen.value(row) <= as_of_micros);
+        rows.map(|row| (row as u32, (!self.withdrawn[row]).then_some(row as u32)))
+    }
+
     /// The batches that hold the last observation of a cell.
     pub(super) fn last_words(&self) -> BTreeSet<usize> {
-        let last = self.bounds.iter().map(|cell| self.order[cell.end - 1]);
+        let last = self.bounds.iter().map(|cell| self.stood[cell.end - 1]);
         last.map(|row| self.starts.partition_point(|&start| start <= row) - 1).collect()
     }
 
@@ -116,17 +115,14 @@ impl Cells {
     /// Every row that says something of its cell which was not said just before, up to an instant; from when on it was
     /// said, and until when, where that is over.
     pub(super) fn told(&self, as_of_micros: i64) -> (Vec<u32>, Vec<i64>, Vec<Option<i64>>) {
-        let seen = observed(&self.rows);
         let (mut told, mut from, mut until) = (Vec::new(), Vec::new(), Vec::new());
         for cell in &self.bounds {
             let mut last: Option<u32> = None;
-            let rows = self.order[cell.clone()].iter().copied();
-            for row in rows.take_while(|&row| seen.value(row as usize) <= as_of_micros) {
-                let said = (!self.withdrawn[row as usize]).then_some(row);
+            for (row, said) in self.said(cell, as_of_micros) {
                 if self.is_same(last, said) {
                     continue;
                 }
-                let instant = seen.value(row as usize);
+                let instant = self.seen.value(row as usize);
                 if last.is_some() {
                     *until.last_mut().expect("the row before was told") = Some(instant);
                 }
@@ -144,14 +140,11 @@ impl Cells {
     /// The rows that say something else of their cell than the row before, up to an instant, and where those of each cell
     /// begin and end among them.
     pub(super) fn turns(&self, as_of_micros: i64) -> (Vec<u32>, Vec<Range<usize>>) {
-        let seen = observed(&self.rows);
-        let (mut turns, mut bounds) = (Vec::with_capacity(self.order.len()), Vec::with_capacity(self.bounds.len()));
+        let (mut turns, mut bounds) = (Vec::with_capacity(self.rows.num_rows()), Vec::with_capacity(self.bounds.len()));
         for cell in &self.bounds {
             let start = turns.len();
             let mut last: Option<u32> = None;
-            let rows = self.order[cell.clone()].iter().copied();
-            for row in rows.take_while(|&row| seen.value(row as usize) <= as_of_micros) {
-                let said = (!self.withdrawn[row as usize]).then_some(row);
+            for (row, said) in self.said(cell, as_of_micros) {
                 if !self.is_same(last, said) {
                     turns.push(row);
                     last = said;
@@ -179,17 +172,17 @@ impl Cells {
 
     /// All observations, by cell and then by when they were made; those that are there twice once.
     pub(super) fn all(&self) -> Result<RecordBatch, ArrowError> {
-        let seen = observed(&self.rows).values();
-        let mut rows: Vec<u32> = Vec::with_capacity(self.order.len());
+        let seen = self.seen.values();
+        let mut rows: Vec<u32> = Vec::with_capacity(self.rows.num_rows());
         for cell in &self.bounds {
-            let start = rows.len();
-            for &row in &self.order[cell.clone()] {
-                let said = |row: u32| (!self.withdrawn[row as usize]).then_some(row);
-                let is_repeated = rows[start..].last().is_some_and(|&last| {
-                    seen[last as usize] == seen[row as usize] && self.is_same(said(last), said(row))
+            let mut last: Option<(u32, Option<u32>)> = None;
+            for (row, said) in self.said(cell, i64::MAX) {
+                let is_repeated = last.is_some_and(|(before, said_before)| {
+                    seen[before as usize] == seen[row as usize] && self.is_same(said_before, said)
                 });
                 if !is_repeated {
                     rows.push(row);
+                    last = Some((row, said));
                 }
             }
         }
@@ -228,70 +221,6 @@ pub(super) fn are_added(rows: &RecordBatch) -> bool {
     let is_added = |text: Option<&str>| text == Some(Change::Added.as_str());
     let are_added: Vec<bool> = column.values().as_string::<i32>().iter().map(is_added).collect();
     column.null_count() == 0 && column.keys().values().iter().all(|key| are_added[key.as_usize()])
-}
-
-fn cell_of(place: &Place) -> (u64, i64, u32) {
-    (place.0, place.1, place.2)
-}
-
-fn sorted_places(table: Table, rows: &RecordBatch) -> Result<Vec<Place>, ArrowError> {
-    let series = series_codes(rows);
-    let rank = identity_ranks(table, rows)?;
-    let dates = rows.column_by_name("date").filter(|_| table.is_dated());
-    let dates = dates.map(|column| column.as_primitive::<TimestampMicrosecondType>());
-    let seen = observed(rows).values();
-    let date = |row: usize| dates.map_or(0, |dates| if dates.is_valid(row) { dates.value(row) } else { i64::MIN });
-    let place = |row: usize| {
-        let rank = rank.as_ref().map_or(0, |rank| rank[row]);
-        (series[row], date(row), rank, seen[row], row as u32)
-    };
-    let mut places: Vec<Place> = (0..rows.num_rows()).map(place).collect();
-    // Each batch is in order: what is left to do is a merge, which this sort finds out.
-    places.sort();
-    Ok(places)
-}
-
-/// A number for each row that orders by ticker, period, regime and source.
-fn series_codes(rows: &RecordBatch) -> Vec<u64> {
-    let column = |name: &str| rows.column_by_name(name);
-    let tickers = column("ticker").expect("every table has the column").as_dictionary::<Int32Type>();
-    let mut names: Vec<&str> = tickers.values().as_string::<i32>().iter().flatten().collect();
-    names.sort_unstable();
-    names.dedup();
-    let ranks: HashMap<&str, u64> = names.into_iter().zip(0..).collect();
-    let tickers = coded::<Int32Type, _>(column("ticker").expect("it is there"), |name| ranks.get(name).copied());
-    let periods = column("period").map(|column| coded::<Int8Type, _>(column, |text| text.parse::<Period>().ok()));
-    let regimes = column("regime").map(|column| coded::<Int8Type, _>(column, |text| text.parse::<Regime>().ok()));
-    let sources = column("source").expect("every table has the column");
-    let sources = coded::<Int8Type, _>(sources, |text| text.parse::<Endpoint>().ok());
-    let code = |row: usize| {
-        let period = periods.as_ref().and_then(|periods| periods[row]).map_or(0, |period| period.index() as u64);
-        let regime = regimes.as_ref().and_then(|regimes| regimes[row]).map_or(0, |regime| regime as u64);
-        let source = sources[row].map_or(0, |source| source as u64);
-        (tickers[row].unwrap_or(0) << 24) | (period << 16) | (regime << 8) | source
-    };
-    (0..rows.num_rows()).map(code).collect()
-}
-
-/// The rank of what, beside its date, tells a row's cell from others; none where the date is all.
-fn identity_ranks(table: Table, rows: &RecordBatch) -> Result<Option<Vec<u32>>, ArrowError> {
-    let names = table.identity().iter().filter(|name| **name != "date");
-    let columns: Vec<ArrayRef> = names.filter_map(|name| rows.column_by_name(name).cloned()).collect();
-    if columns.is_empty() {
-        return Ok(None);
-    }
-    let fields = columns.iter().map(|column| SortField::new(column.data_type().clone())).collect();
-    let identities = RowConverter::new(fields)?.convert_columns(&columns)?;
-    let mut order: Vec<u32> = (0..rows.num_rows() as u32).collect();
-    order.sort_unstable_by(|&one, &other| identities.row(one as usize).cmp(&identities.row(other as usize)));
-    let mut ranks = vec![0; order.len()];
-    let mut rank = 0;
-    for pair in 0..order.len() {
-        let is_next = pair > 0 && identities.row(order[pair] as usize) != identities.row(order[pair - 1] as usize);
-        rank += u32::from(is_next);
-        ranks[order[pair] as usize] = rank;
-    }
-    Ok(Some(ranks))
 }
 
 /// What each row of a column of spellings means, found once for each spelling.

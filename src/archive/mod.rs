@@ -113,6 +113,7 @@ mod listings;
 mod logbook;
 mod members;
 mod merged;
+mod order;
 mod packed;
 mod past;
 mod quarter;
