@@ -8,6 +8,7 @@ use arrow::error::ArrowError;
 
 use super::cells::{Cells, changes};
 use super::keys;
+use super::merged::Tickers;
 use super::view::View;
 use crate::error::{Error, Result};
 use crate::tables::{Change, SeriesKey, Table};
@@ -15,6 +16,8 @@ use crate::tables::{Change, SeriesKey, Table};
 /// The observations of some whole tickers, as far as each says something else than the one before.
 #[derive(Clone, Debug)]
 pub struct Histories {
+    /// What is observed.
+    pub table: Table,
     /// In the columns of [`Table::schema`]; by series, by cell, and then by when they were made.
     pub rows: RecordBatch,
     /// What became of the cell of each row.
@@ -43,22 +46,28 @@ impl View {
         let as_of = self.as_of().timestamp_micros();
         Ok(std::iter::from_fn(move || {
             let tickers = merged.next().transpose()?;
-            Some(tickers.and_then(|tickers| histories(table, &tickers.batches, as_of)))
+            let put_together = |tickers: Tickers| Histories::of(&Cells::of(table, &tickers.batches)?, as_of);
+            Some(
+                tickers
+                    .and_then(|tickers| put_together(tickers).map_err(|error| Error::Settle { source: error.into() })),
+            )
         }))
     }
 }
 
-fn histories(table: Table, observed: &[RecordBatch], as_of_micros: i64) -> Result<Histories> {
-    let failed = |error: ArrowError| Error::Settle { source: error.into() };
-    let cells = Cells::of(table, observed).map_err(failed)?;
-    let (order, bounds) = cells.turns(as_of_micros);
-    let rows = take_record_batch(&cells.rows, &UInt32Array::from(order)).map_err(failed)?;
-    let ranges = keys::ranges(&rows).map_err(|source| Error::Settle { source })?;
-    let mut bounds = bounds.into_iter().peekable();
-    let mut of_series = |(key, range): (SeriesKey, Range<usize>)| {
-        let cells = std::iter::from_fn(|| bounds.next_if(|cell| cell.end <= range.end)).collect();
-        History { key, cells }
-    };
-    let series = ranges.into_iter().map(&mut of_series).collect();
-    Ok(Histories { changes: changes(&rows), rows, series })
+impl Histories {
+    /// What became of some cells up to an instant.
+    pub(super) fn of(cells: &Cells, as_of_micros: i64) -> Result<Self, ArrowError> {
+        let (turns, bounds) = cells.turns(as_of_micros);
+        let is_all = turns.len() == cells.rows.num_rows();
+        let rows = if is_all { cells.rows.clone() } else { take_record_batch(&cells.rows, &UInt32Array::from(turns))? };
+        let ranges = keys::ranges(&rows).map_err(ArrowError::from_external_error)?;
+        let mut bounds = bounds.into_iter().peekable();
+        let mut of_series = |(key, range): (SeriesKey, Range<usize>)| {
+            let cells = std::iter::from_fn(|| bounds.next_if(|cell| cell.end <= range.end)).collect();
+            History { key, cells }
+        };
+        let series = ranges.into_iter().map(&mut of_series).collect();
+        Ok(Self { table: cells.table, changes: changes(&rows), rows, series })
+    }
 }

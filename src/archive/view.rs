@@ -18,6 +18,7 @@ use chrono::{DateTime, TimeDelta, Utc};
 
 use super::REJECTS;
 use super::cells::{Cells, Known, are_added, observed};
+use super::histories::Histories;
 use super::index::{Archive, SealedRun};
 use super::keys;
 use super::listings::LISTINGS;
@@ -181,7 +182,10 @@ impl View {
         let view = self.clone();
         Ok(std::iter::from_fn(move || {
             let tickers = merged.next().transpose()?;
-            Some(tickers.and_then(|tickers| view.folded(table, &tickers.batches, asked)))
+            Some(tickers.and_then(|tickers| {
+                let observed = view.put_together(table, &tickers.batches, None::<&mut fn(&Histories)>)?;
+                view.folded(table, &observed, asked)
+            }))
         }))
     }
 
@@ -191,18 +195,43 @@ impl View {
     ///
     /// When a file cannot be opened.
     pub fn slabs(&self, scope: &Scope, asked: Asked) -> Result<impl Iterator<Item = Result<Slab>>> {
+        self.slabs_watched(scope, asked, None::<fn(&Histories)>)
+    }
+
+    /// As [`View::slabs`]; and shows what became of signals and articles, of all that have any, to somebody who watches.
+    ///
+    /// # Errors
+    ///
+    /// When a file cannot be opened.
+    pub fn slabs_watched<W: FnMut(&Histories)>(
+        &self,
+        scope: &Scope,
+        asked: Asked,
+        mut watch: Option<W>,
+    ) -> Result<impl Iterator<Item = Result<Slab>> + use<W>> {
         let members = members(&self.archive, self.as_of, scope)?;
         let mut signals = self.merged(Table::Signals)?;
-        let mut tables = Slab::NEWS.into_iter().map(|table| self.news(table)).collect::<Result<Vec<_>>>()?;
+        let news = |table| if watch.is_some() { self.merged(table) } else { self.news(table) };
+        let mut tables = Slab::NEWS.into_iter().map(news).collect::<Result<Vec<_>>>()?;
         let view = self.clone();
         let mut slab = move || -> Result<Option<Slab>> {
             let _work = work!("read slab");
-            let Some(tickers) = signals.next()? else { return Ok(None) };
+            let Some(tickers) = signals.next()? else {
+                // Nobody else looks at articles of tickers that have no signals.
+                if let (Some(watch), Some(articles)) = (&mut watch, tables.first_mut()) {
+                    while let Some(tickers) = articles.next()? {
+                        view.put_together(Table::Articles, &tickers.batches, Some(watch))?;
+                    }
+                }
+                return Ok(None);
+            };
+            let observed = view.put_together(Table::Signals, &tickers.batches, watch.as_mut())?;
+            let signals = view.folded(Table::Signals, &observed, asked)?;
             let mut news = Vec::with_capacity(tables.len());
             for (table, merged) in Slab::NEWS.into_iter().zip(&mut tables) {
-                news.push(view.told(table, &merged.until(&tickers.last)?)?);
+                let watch = watch.as_mut().filter(|_| table == Table::Articles);
+                news.push(view.told(table, &view.put_together(table, &merged.until(&tickers.last)?, watch)?)?);
             }
-            let signals = view.folded(Table::Signals, &tickers.batches, asked)?;
             let news = news.try_into().expect("there are as many as there are tables of news");
             Ok(Some(Slab { signals: usable(&signals, &members)?, news }))
         };
@@ -225,19 +254,41 @@ impl View {
         Ok(merged.narrowed(|name| ["change", "observed_at"].contains(&name) || told.index_of(name).is_ok()))
     }
 
-    /// The cells that some runs observed.
-    fn folded(&self, table: Table, observed: &[RecordBatch], asked: Asked) -> Result<RecordBatch> {
-        let failed = |error: ArrowError| Error::Settle { source: error.into() };
-        if let [only] = observed
-            && self.is_plain(table, only)
-        {
-            let revisions = Arc::new(Int32Array::from(vec![0; only.num_rows()]));
-            return cells_of(table, only, Arc::clone(only.column(only.num_columns() - 1)), revisions, asked)
-                .map_err(failed);
-        }
-        let cells = Cells::of(table, observed).map_err(failed)?;
-        let known = cells.known(self.as_of.timestamp_micros()).collect();
-        shown(table, &cells.rows, known, asked).map_err(failed)
+    /// What some runs observed, by cell; shown to somebody who watches.
+    fn put_together<W: FnMut(&Histories)>(
+        &self,
+        table: Table,
+        observed: &[RecordBatch],
+        watch: Option<&mut W>,
+    ) -> Result<Observed> {
+        let put_together = || {
+            if watch.is_none()
+                && let [only] = observed
+                && self.is_plain(table, only)
+            {
+                return Ok(Observed::Plain(only.clone()));
+            }
+            let cells = Cells::of(table, observed)?;
+            if let Some(watch) = watch {
+                watch(&Histories::of(&cells, self.as_of.timestamp_micros())?);
+            }
+            Ok(Observed::Cells(Box::new(cells)))
+        };
+        put_together().map_err(|error: ArrowError| Error::Settle { source: error.into() })
+    }
+
+    /// The cells that were observed.
+    fn folded(&self, table: Table, observed: &Observed, asked: Asked) -> Result<RecordBatch> {
+        let folded = match observed {
+            Observed::Plain(rows) => {
+                let revisions = Arc::new(Int32Array::from(vec![0; rows.num_rows()]));
+                cells_of(table, rows, Arc::clone(rows.column(rows.num_columns() - 1)), revisions, asked)
+            }
+            Observed::Cells(cells) => {
+                shown(table, &cells.rows, cells.known(self.as_of.timestamp_micros()).collect(), asked)
+            }
+        };
+        folded.map_err(|error| Error::Settle { source: error.into() })
     }
 
     /// Whether some rows, which are all that a table has of their tickers, are the first and only observations of their
@@ -254,32 +305,40 @@ impl View {
         run.seal().sealed_at <= self.as_of && run.seal().replaces.is_empty()
     }
 
-    /// What some runs said of cells, and from when to when.
-    fn told(&self, table: Table, observed: &[RecordBatch]) -> Result<RecordBatch> {
+    /// What was said of cells, and from when to when.
+    fn told(&self, table: Table, observed: &Observed) -> Result<RecordBatch> {
         let schema = Slab::news_schema(table);
         // Those of them that a file has.
         let said = |rows: &RecordBatch| -> Vec<ArrayRef> {
             schema.fields().iter().filter_map(|field| rows.column_by_name(field.name()).cloned()).collect()
         };
         let told = || {
-            if let [only] = observed
-                && self.is_plain(table, only)
-            {
-                let mut columns = said(only);
-                columns.push(Arc::clone(only.column(only.num_columns() - 1)));
-                columns.push(new_null_array(&instant(), only.num_rows()));
-                return RecordBatch::try_new(Arc::clone(&schema), columns);
-            }
-            let cells = Cells::of(table, observed)?;
-            let (rows, from, until) = cells.told(self.as_of.timestamp_micros());
-            let rows = UInt32Array::from(rows);
-            let mut columns = take_arrays(&said(&cells.rows), &rows, None)?;
-            columns.push(Arc::new(TimestampMicrosecondArray::from(from).with_timezone("UTC")));
-            columns.push(Arc::new(TimestampMicrosecondArray::from(until).with_timezone("UTC")));
+            let columns = match observed {
+                Observed::Plain(rows) => {
+                    let mut columns = said(rows);
+                    columns.push(Arc::clone(rows.column(rows.num_columns() - 1)));
+                    columns.push(new_null_array(&instant(), rows.num_rows()));
+                    columns
+                }
+                Observed::Cells(cells) => {
+                    let (rows, from, until) = cells.told(self.as_of.timestamp_micros());
+                    let mut columns = take_arrays(&said(&cells.rows), &UInt32Array::from(rows), None)?;
+                    columns.push(Arc::new(TimestampMicrosecondArray::from(from).with_timezone("UTC")));
+                    columns.push(Arc::new(TimestampMicrosecondArray::from(until).with_timezone("UTC")));
+                    columns
+                }
+            };
             RecordBatch::try_new(Arc::clone(&schema), columns)
         };
         told().map_err(|error: ArrowError| Error::Settle { source: error.into() })
     }
+}
+
+/// Observations of some whole tickers.
+enum Observed {
+    /// The first and only ones of their cells, as they stand.
+    Plain(RecordBatch),
+    Cells(Box<Cells>),
 }
 
 /// Rows of observations as cells.

@@ -1,7 +1,7 @@
 //! Observations by their columns, as questions look at them.
 
 use arrow::array::{
-    Array, ArrayRef, AsArray, Float64Array, Int16Array, RecordBatch, StringArray, TimestampMicrosecondArray,
+    Array, ArrayRef, AsArray, Float64Array, Int8Array, Int16Array, RecordBatch, StringArray, TimestampMicrosecondArray,
 };
 use arrow::datatypes::{Float64Type, Int8Type, Int16Type, TimestampMicrosecondType};
 
@@ -27,7 +27,7 @@ pub(super) struct Observed<'a> {
     pub(super) texts: Option<[&'a StringArray; 2]>,
     offsets: Option<&'a Int16Array>,
     changes: &'a [Change],
-    signals: Option<Vec<Option<Signal>>>,
+    signals: Option<Signals<'a>>,
     numbers: &'a Float64Array,
 }
 
@@ -43,14 +43,14 @@ impl<'a> Observed<'a> {
             texts: (!is_of_signals).then(|| ["title", "link"].map(|name| column(rows, name).as_string::<i32>())),
             offsets: is_of_signals.then(|| column(rows, "utc_offset_minutes").as_primitive::<Int16Type>()),
             changes: &histories.changes,
-            signals: is_of_signals.then(|| signals(column(rows, "signal"))),
+            signals: is_of_signals.then(|| Signals::of(column(rows, "signal"))),
             numbers: column(rows, number).as_primitive::<Float64Type>(),
         }
     }
 
     pub(super) fn value(&self, row: usize) -> Value {
         let number = self.numbers.is_valid(row).then(|| self.numbers.value(row));
-        Value { signal: self.signals.as_ref().and_then(|signals| signals[row]), number }
+        Value { signal: self.signals.as_ref().and_then(|signals| signals.get(row)), number }
     }
 
     /// The date of a row as the service wrote it: on the clock of its offset, where it wrote one.
@@ -84,9 +84,20 @@ pub(super) fn column<'a>(rows: &'a RecordBatch, name: &str) -> &'a ArrayRef {
     rows.column_by_name(name).expect("a table has the columns that it declares")
 }
 
-fn signals(column: &ArrayRef) -> Vec<Option<Signal>> {
-    let column = column.as_dictionary::<Int8Type>();
-    let spelled: Vec<Option<Signal>> =
-        column.values().as_string::<i32>().iter().map(|text| text?.parse().ok()).collect();
-    column.keys().iter().map(|code| spelled[usize::try_from(code?).ok()?]).collect()
+/// A column of signals, by what is spelled in it.
+struct Signals<'a> {
+    codes: &'a Int8Array,
+    spelled: Vec<Option<Signal>>,
+}
+
+impl<'a> Signals<'a> {
+    fn of(column: &'a ArrayRef) -> Self {
+        let column = column.as_dictionary::<Int8Type>();
+        let spelled = column.values().as_string::<i32>().iter().map(|text| text?.parse().ok()).collect();
+        Self { codes: column.keys(), spelled }
+    }
+
+    fn get(&self, row: usize) -> Option<Signal> {
+        self.codes.is_valid(row).then(|| self.spelled[self.codes.value(row) as usize])?
+    }
 }

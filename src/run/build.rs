@@ -1,7 +1,7 @@
 //! The second half of a run, which needs no service: a dataset out of the archive.
 
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use chrono::{DateTime, TimeDelta, Utc};
@@ -12,7 +12,9 @@ use super::report::Beside;
 use super::scope::archived;
 use super::summary::{Published, Summary};
 use super::{blocking, progress::Stage};
-use crate::archive::{Archive, Asked, Scope, Seal, View};
+use crate::archive::{Archive, Asked, Histories, Scope, Seal, View};
+use crate::audit::Subject;
+use crate::audit::revisions::{Counting, Revisions};
 use crate::dataset::{self, Wide};
 use crate::digest;
 use crate::error::{Error, Result};
@@ -167,7 +169,8 @@ impl Work<'_> {
         };
         // Facts that cannot be read are damaged, or those of a program that counted other things.
         let facts = Facts::from_json(latest.facts()).ok();
-        let (taken, beside) = rayon::join(|| latest.take_over(self.plan, &provenance), || self.beside());
+        let (taken, beside) =
+            rayon::join(|| latest.take_over(self.plan, &provenance), || self.beside(self.revisions()?));
         let note = match taken? {
             Takeover::Taken(Taken { staged, from, rows }) => {
                 if let Some(facts) = facts {
@@ -193,7 +196,8 @@ impl Work<'_> {
             Shape::Long => None,
             Shape::Wide(values) => Some(Wide::new(values)),
         };
-        self.rows(&self.plan.dataset, scratch, |rows| {
+        let subject = self.with_a_past()?;
+        let revisions = self.rows(&self.plan.dataset, scratch, subject.as_ref(), |rows| {
             stage.advance(rows.num_rows() as u64);
             let write = || match &mut wide {
                 Some(wide) => wide.add(&rows),
@@ -212,7 +216,7 @@ impl Work<'_> {
             facts.news = self.news(&facts)?;
             Ok(facts.to_json())
         };
-        let (staged, beside) = rayon::join(|| publication.complete(self.plan, told), || self.beside());
+        let (staged, beside) = rayon::join(|| publication.complete(self.plan, told), || self.beside(revisions));
         Ok(Made { staged: staged?, beside: beside?, facts, note: None })
     }
 
@@ -221,7 +225,7 @@ impl Work<'_> {
         let schema = Arc::clone(&self.plan.dataset.schema);
         let mut stream = Stream::begin(format, schema, self.plan.files.guard, std::io::stdout())?;
         let mut rows = 0;
-        self.rows(&self.plan.dataset, scratch(clock), |batch| {
+        self.rows(&self.plan.dataset, scratch(clock), None, |batch| {
             rows += batch.num_rows();
             stream.write(&batch)
         })?;
@@ -231,26 +235,32 @@ impl Work<'_> {
         stream.finish()
     }
 
-    /// Builds the rows, in order, until it is told to stop.
+    /// Builds the rows, in order, until it is told to stop. What the vendor did to the past of a subject is counted on
+    /// the way: all that tells it is read anyhow.
     pub(super) fn rows(
         &self,
         dataset: &DatasetPlan,
         scratch: PathBuf,
+        subject: Option<&Subject>,
         mut deliver: impl FnMut(Rows) -> Result<()>,
-    ) -> Result<()> {
+    ) -> Result<Option<Revisions>> {
         let live_within = TimeDelta::days(i64::from(dataset.live_within.count()));
         let asked = Asked { vintage: dataset.vintage, live_within };
-        dataset::build(
-            || self.view.slabs(self.scope, asked),
-            dataset,
-            scratch,
-            |rows| {
-                if self.stop.is_cancelled() {
-                    return Err(Error::Interrupted);
-                }
-                deliver(rows)
-            },
-        )
+        let counting = Mutex::new(None);
+        let lock = || counting.lock().unwrap_or_else(PoisonError::into_inner);
+        let slabs = || {
+            // The archive may be read twice; each time everything is counted.
+            *lock() = subject.map(|subject| Counting::of(subject, None));
+            let watch = |histories: &Histories| lock().iter_mut().for_each(|counting| counting.count(histories));
+            self.view.slabs_watched(self.scope, asked, subject.map(|_| watch))
+        };
+        dataset::build(slabs, dataset, scratch, |rows| {
+            if self.stop.is_cancelled() {
+                return Err(Error::Interrupted);
+            }
+            deliver(rows)
+        })?;
+        Ok(lock().take().map(Counting::finish))
     }
 }
 

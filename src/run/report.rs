@@ -61,11 +61,10 @@ pub async fn report(options: ReportOptions) -> Result<Report> {
         let view = view(&options.archive, Some(options.as_of.unwrap_or(recorded.as_of)))?;
         let scope = archived(&plan, &view)?;
         let work = Work { plan: &plan, view: &view, scope: &scope, stop: &options.stop, archived_in: None };
-        let facts = work.count(options.clock)?;
+        let (facts, beside) = work.count(options.clock)?;
         if facts.rows == 0 {
             return Err(Error::Empty { name: plan.name });
         }
-        let beside = work.beside()?;
         match options.as_of {
             Some(_) => Ok(work.report(facts, beside, None)),
             None => {
@@ -87,17 +86,18 @@ pub(super) struct Beside {
 
 impl Work<'_> {
     /// Counts the rows of the dataset, and writes them nowhere.
-    pub(super) fn count(&self, clock: Clock) -> Result<Facts> {
+    pub(super) fn count(&self, clock: Clock) -> Result<(Facts, Beside)> {
         // In the order in which they come, so that nothing has to be laid aside.
         let dataset = DatasetPlan { sort: Column::KEY.to_vec(), ..self.plan.dataset.clone() };
         let mut tally = Tally::new(&dataset);
-        self.rows(&dataset, scratch(clock), |rows| {
+        let subject = self.with_a_past()?;
+        let revisions = self.rows(&dataset, scratch(clock), subject.as_ref(), |rows| {
             tally.count(&rows);
             Ok(())
         })?;
         let mut facts = tally.finish();
         facts.news = self.news(&facts)?;
-        Ok(facts)
+        Ok((facts, self.beside(revisions)?))
     }
 
     /// The articles about the tickers of some rows; none where the dataset takes no news.
@@ -108,9 +108,15 @@ impl Work<'_> {
     }
 
     /// What is to be told of the dataset, beside what was counted of its rows.
-    pub(super) fn beside(&self) -> Result<Beside> {
+    pub(super) fn beside(&self, revisions: Option<Revisions>) -> Result<Beside> {
         let _work = work!("look beside");
-        Ok(Beside { revisions: self.revisions()?, work: facts::Work::of(self.view)? })
+        Ok(Beside { revisions, work: facts::Work::of(self.view)? })
+    }
+
+    /// What the vendor did to the past of what the dataset is of, counted by itself.
+    pub(super) fn revisions(&self) -> Result<Option<Revisions>> {
+        let _work = work!("count revisions");
+        self.with_a_past()?.map(|subject| revisions(&subject, None, |_| Ok(()))).transpose()
     }
 
     /// All that is to be told of the dataset.
@@ -126,8 +132,9 @@ impl Work<'_> {
         Report { identity, revisions, work, stages: Vec::new(), notes: Vec::new(), facts }
     }
 
-    /// What the vendor did to its past; none where one run alone has observations, and so nothing can have changed.
-    fn revisions(&self) -> Result<Option<Revisions>> {
+    /// What the dataset is of, where the vendor may have changed the past of it; none where one run alone has observations,
+    /// and so nothing can have changed.
+    pub(super) fn with_a_past(&self) -> Result<Option<Subject>> {
         let has_rows =
             |run: &&SealedRun| [Table::Signals, Table::Articles].iter().any(|table| run.seal().rows(&table.file()) > 0);
         let begun = |run: &&SealedRun| run.seal().started_at <= self.view.as_of();
@@ -137,8 +144,7 @@ impl Work<'_> {
         {
             return Ok(None);
         }
-        let subject = Subject::part(self.view.clone(), self.scope.clone())?;
-        revisions(&subject, None, |_| Ok(())).map(Some)
+        Subject::part(self.view.clone(), self.scope.clone()).map(Some)
     }
 }
 

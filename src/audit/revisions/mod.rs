@@ -27,10 +27,10 @@ pub use tally::{Age, Month, Revisions, Rewrites, Tally};
 use super::gathered::Gathered;
 use super::observed::Observed;
 use super::subject::Subject;
-use crate::archive::Histories;
+use crate::archive::{Histories, History};
 use crate::error::Result;
 use crate::tables::{SeriesKey, Table};
-use walk::{SeriesTally, Span, Walk};
+use walk::{Rewrite, SeriesTally, Span, Walk};
 
 /// What became of a cell of the past.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -65,37 +65,70 @@ pub fn revisions(
     from: Option<DateTime<Utc>>,
     mut deliver: impl FnMut(&RecordBatch) -> Result<()>,
 ) -> Result<Revisions> {
-    let until = subject.view().as_of();
-    let span = Span { from: from.map(|from| from.timestamp_micros()), until: until.timestamp_micros() };
+    let mut counting = Counting::of(subject, from);
     let mut rows = Gathered::new(schema());
-    let mut of_table = |table| -> Result<Rewrites> {
-        let mut rewrites = Rewrites::default();
+    for table in [Table::Signals, Table::Articles] {
         for histories in subject.view().histories(table)? {
-            rewrites.count(subject, span, &histories?, &mut rows);
+            counting.count_and_tell(&histories?, |told| rows::push(&mut rows, told));
             rows.relieve(&mut deliver)?;
         }
-        Ok(rewrites)
-    };
-    let (signals, articles) = (of_table(Table::Signals)?, of_table(Table::Articles)?);
+    }
     rows.flush(deliver)?;
-    Ok(Revisions { from, until, signals, articles })
+    Ok(counting.finish())
 }
 
-impl Rewrites {
-    fn count(&mut self, subject: &Subject, span: Span, histories: &Histories, rows: &mut Gathered) {
+/// Counts what changed while histories pass by, which somebody reads.
+#[derive(Debug)]
+pub struct Counting<'a> {
+    subject: &'a Subject,
+    found: Revisions,
+}
+
+impl<'a> Counting<'a> {
+    /// Begins to count what changed after an instant, or at all, up to the one that the subject is seen from.
+    pub fn of(subject: &'a Subject, from: Option<DateTime<Utc>>) -> Self {
+        let [signals, articles] = [Rewrites::default(), Rewrites::default()];
+        Self { subject, found: Revisions { from, until: subject.view().as_of(), signals, articles } }
+    }
+
+    /// Counts histories of signals or of articles, which come in order; others are not looked at.
+    pub fn count(&mut self, histories: &Histories) {
+        self.count_and_tell(histories, |_| {});
+    }
+
+    fn count_and_tell(&mut self, histories: &Histories, mut tell: impl FnMut(Told<'_>)) {
+        let Self { subject, found } = self;
+        let span = Span { from: found.from.map(|from| from.timestamp_micros()), until: found.until.timestamp_micros() };
+        let rewrites = match histories.table {
+            Table::Signals => &mut found.signals,
+            Table::Articles => &mut found.articles,
+            Table::Summaries | Table::SentimentHistory => return,
+        };
         let observed = Observed::of(histories);
         let walk = Walk { observed: &observed, span };
-        for history in histories.series.iter().filter(|history| subject.has(&history.key)) {
-            let sector = subject.sector(&history.key.ticker);
-            let tally = walk.series(
-                history,
-                |date| subject.has_date(date),
-                |rewrite| rows::push(rows, &history.key, sector, &observed, &rewrite),
-            );
-            self.add(&history.key, sector, tally);
+        for History { key, cells } in histories.series.iter().filter(|history| subject.has(&history.key)) {
+            let sector = subject.sector(&key.ticker);
+            let tell = |rewrite| tell(Told { key, sector, observed: &observed, rewrite });
+            let tally = walk.series(cells, |date| subject.has_date(date), tell);
+            rewrites.add(key, sector, tally);
         }
     }
 
+    /// What was found.
+    pub fn finish(self) -> Revisions {
+        self.found
+    }
+}
+
+/// A change of a cell of some series.
+struct Told<'a> {
+    key: &'a SeriesKey,
+    sector: &'a str,
+    observed: &'a Observed<'a>,
+    rewrite: Rewrite,
+}
+
+impl Rewrites {
     fn add(&mut self, key: &SeriesKey, sector: &str, tally: SeriesTally) {
         let SeriesTally { total, by_age, by_month } = tally;
         if total.known == 0 {

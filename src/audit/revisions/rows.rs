@@ -4,11 +4,11 @@ use std::sync::{Arc, LazyLock};
 
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 
-use super::walk::Rewrite;
+use super::Told;
 use crate::audit::gathered::{Cell, Gathered};
-use crate::audit::observed::{Observed, Value};
+use crate::audit::observed::Value;
 use crate::interface::{Period, Regime, Signal};
-use crate::tables::{SeriesKey, date, instant};
+use crate::tables::{date, instant};
 
 /// The columns of the changed cells, a row for each change.
 pub fn schema() -> SchemaRef {
@@ -41,7 +41,7 @@ pub fn schema() -> SchemaRef {
 }
 
 /// A change as a row.
-pub(super) fn push(rows: &mut Gathered, key: &SeriesKey, sector: &str, observed: &Observed<'_>, rewrite: &Rewrite) {
+pub(super) fn push(rows: &mut Gathered, Told { key, sector, observed, rewrite }: Told<'_>) {
     let row = rewrite.row;
     let value = |row: Option<usize>| row.map(|row| observed.value(row)).unwrap_or_default();
     let (old, new) = (value(rewrite.before), value(Some(row)));

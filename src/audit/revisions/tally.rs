@@ -4,9 +4,10 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::ops::AddAssign;
 
-use chrono::{DateTime, Datelike, NaiveDate, Utc};
+use chrono::{DateTime, Datelike, Months, NaiveDate, NaiveTime, Utc};
 
 use crate::interface::{Period, Regime, Ticker};
+use crate::time::MICROS_PER_DAY;
 
 /// How the past of a vendor's answers changed between two instants.
 #[derive(Clone, Debug, PartialEq)]
@@ -127,6 +128,24 @@ impl Age {
     /// Every age, youngest first.
     pub const ALL: [Self; 6] = [Self::Fresh, Self::Week, Self::Month, Self::Quarter, Self::Year, Self::Older];
 
+    /// How old something of a date is at an instant, both in microseconds.
+    pub(super) fn between(date: i64, instant: i64) -> Self {
+        Self::of((instant - date).div_euclid(MICROS_PER_DAY))
+    }
+
+    /// The first date, in microseconds, of which things are younger than this at an instant.
+    pub(super) fn end(self, instant: i64) -> i64 {
+        let least = match self {
+            Self::Fresh => return i64::MAX,
+            Self::Week => 2,
+            Self::Month => 8,
+            Self::Quarter => 31,
+            Self::Year => 91,
+            Self::Older => 366,
+        };
+        instant - least * MICROS_PER_DAY + 1
+    }
+
     /// The age of so many days.
     pub fn of(days: i64) -> Self {
         match days {
@@ -172,6 +191,12 @@ impl Month {
         Self { year: day.year(), month: day.month() }
     }
 
+    /// When the next one begins, in microseconds; the first instant that there is, where nobody can tell.
+    pub(super) fn end(self) -> i64 {
+        let next = self.start().checked_add_months(Months::new(1));
+        next.map_or(i64::MIN, |next| next.and_time(NaiveTime::MIN).and_utc().timestamp_micros())
+    }
+
     /// Its first day.
     pub fn start(self) -> NaiveDate {
         NaiveDate::from_ymd_opt(self.year, self.month, 1).expect("a month has a first day")
@@ -182,5 +207,39 @@ impl Month {
 impl fmt::Display for Month {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.pad(&format!("{:04}-{:02}", self.year, self.month))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use chrono::NaiveDate;
+
+    use super::{Age, MICROS_PER_DAY, Month};
+
+    fn micros(year: i32, month: u32, day: u32) -> i64 {
+        NaiveDate::from_ymd_opt(year, month, day).unwrap().and_hms_opt(0, 0, 0).unwrap().and_utc().timestamp_micros()
+    }
+
+    #[test]
+    fn an_age_ends_with_the_first_date_that_is_younger() {
+        let instant = micros(2026, 11, 20) + 77_700_000_001;
+        for days in 0..400 {
+            for date in [0, 1, MICROS_PER_DAY - 1].map(|more| instant - days * MICROS_PER_DAY + more) {
+                let age = Age::between(date, instant);
+                let end = age.end(instant);
+                assert!(end > date, "{date}");
+                assert_eq!(Age::between(end - 1, instant), age);
+                assert!(age == Age::Fresh || Age::between(end, instant) < age);
+            }
+        }
+    }
+
+    #[test]
+    fn a_month_ends_where_the_next_one_begins() {
+        for (date, next) in
+            [(micros(2024, 2, 29), micros(2024, 3, 1)), (micros(2026, 12, 31) + MICROS_PER_DAY - 1, micros(2027, 1, 1))]
+        {
+            assert_eq!(Month::of(date).end(), next);
+        }
     }
 }

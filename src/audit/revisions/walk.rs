@@ -1,13 +1,12 @@
 //! Goes through the cells of a series and finds those that changed in a span.
 
 use std::collections::BTreeMap;
-use std::ops::Range;
+use std::ops::{Range, RangeInclusive};
 
 use arrow::array::Array;
 
 use super::Kind;
 use super::tally::{Age, Month, Tally};
-use crate::archive::History;
 use crate::audit::observed::Observed;
 use crate::time::MICROS_PER_DAY;
 
@@ -49,14 +48,30 @@ struct Covered {
 }
 
 impl Coverage {
-    fn of(history: &History, observed: &Observed<'_>) -> Self {
+    fn of(cells: &[Range<usize>], observed: &Observed<'_>) -> Self {
         let mut said: BTreeMap<i64, (i64, i64)> = BTreeMap::new();
-        for row in history.cells.iter().cloned().flatten().filter(|&row| !observed.is_withdrawn(row)) {
-            if observed.dates.is_valid(row) {
-                let date = observed.dates.value(row);
-                let (oldest, newest) = said.entry(observed.seen.value(row)).or_insert((date, date));
-                (*oldest, *newest) = ((*oldest).min(date), (*newest).max(date));
+        let mut add = |seen: i64, from: i64, to: i64| {
+            let (oldest, newest) = said.entry(seen).or_insert((from, to));
+            (*oldest, *newest) = ((*oldest).min(from), (*newest).max(to));
+        };
+        // What one answer said stands together, oldest date first, as a rule.
+        let mut last: Option<(i64, i64, i64)> = None;
+        for row in cells.iter().cloned().flatten() {
+            if observed.is_withdrawn(row) || observed.dates.is_null(row) {
+                continue;
             }
+            let (date, seen) = (observed.dates.value(row), observed.seen.value(row));
+            match &mut last {
+                Some((known, from, to)) if *known == seen => (*from, *to) = ((*from).min(date), (*to).max(date)),
+                _ => {
+                    if let Some((seen, from, to)) = last.replace((seen, date, date)) {
+                        add(seen, from, to);
+                    }
+                }
+            }
+        }
+        if let Some((seen, from, to)) = last {
+            add(seen, from, to);
         }
         let mut all: Vec<Covered> = Vec::with_capacity(said.len());
         for (seen, (oldest, newest)) in said {
@@ -68,6 +83,11 @@ impl Coverage {
             all.push(covered);
         }
         Self(all)
+    }
+
+    /// Whether no answer before an instant covered anything.
+    fn begins(&self, seen: i64) -> bool {
+        self.0.first().is_none_or(|first| first.seen >= seen)
     }
 
     /// Whether an answer before an instant covered a date: it said something of an earlier date and of a later one, or of
@@ -90,6 +110,19 @@ pub(super) struct SeriesTally {
     pub(super) by_month: Vec<(Month, Tally)>,
 }
 
+/// Cells that were said once and never changed: nearly all are. Those that count alike stand together.
+struct Calm {
+    /// When they were said.
+    seen: i64,
+    /// The date from which on cells count otherwise.
+    end: i64,
+    month: Month,
+    ages: RangeInclusive<Age>,
+    /// What each of them counts.
+    each: Tally,
+    cells: u64,
+}
+
 /// One walk over the cells of a series.
 pub(super) struct Walk<'a> {
     pub(super) observed: &'a Observed<'a>,
@@ -110,26 +143,59 @@ impl Walk<'_> {
     /// Counts the cells of a series that are asked for, and tells each change.
     pub(super) fn series(
         &self,
-        history: &History,
+        cells: &[Range<usize>],
         is_asked: impl Fn(i64) -> bool,
         mut tell: impl FnMut(Rewrite),
     ) -> SeriesTally {
-        let coverage = Coverage::of(history, self.observed);
+        let coverage = Coverage::of(cells, self.observed);
         let mut tally = SeriesTally::default();
         let mut rewrites: Vec<Rewrite> = Vec::new();
-        for rows in &history.cells {
+        let mut calm: Option<Calm> = None;
+        for rows in cells {
             // A latest signal without a date says nothing of the past.
             let dates = self.observed.dates;
             let Some(date) = dates.is_valid(rows.start).then(|| dates.value(rows.start)).filter(|&it| is_asked(it))
             else {
                 continue;
             };
+            if rows.len() == 1 && !self.observed.is_withdrawn(rows.start) {
+                let seen = self.observed.seen.value(rows.start);
+                if let Some(calm) = calm.as_mut().filter(|calm| calm.seen == seen && date < calm.end) {
+                    calm.cells += 1;
+                    continue;
+                }
+                if !coverage.covers(date, seen) {
+                    tally.count_calm(calm.replace(self.calm(date, seen, &coverage)));
+                    continue;
+                }
+            }
             rewrites.clear();
             let cell = self.cell(rows, date, &coverage, &mut rewrites);
             tally.count(self, cell, date, &rewrites);
             rewrites.iter().copied().for_each(&mut tell);
         }
+        tally.count_calm(calm);
         tally
+    }
+
+    /// A cell that was said once.
+    fn calm(&self, date: i64, seen: i64, coverage: &Coverage) -> Calm {
+        let Span { from, until } = self.span;
+        let month = Month::of(date);
+        let instants = [from.map_or(seen, |from| from.max(seen)), until];
+        let [youngest, oldest] = instants.map(|instant| Age::between(date, instant));
+        // What the first answer said is nowhere late.
+        let end = if coverage.begins(seen) { i64::MAX } else { date };
+        let ends = [end, month.end(), youngest.end(instants[0]), oldest.end(instants[1])];
+        let is_known_before = from.is_none() || self.span.is_before(seen);
+        Calm {
+            seen,
+            end: ends.into_iter().min().unwrap_or(date),
+            month,
+            ages: youngest..=oldest,
+            each: Tally { known: 1, known_before: is_known_before.into(), ..Tally::default() },
+            cells: 1,
+        }
     }
 
     /// What became of a cell in the span.
@@ -194,6 +260,23 @@ impl Walk<'_> {
 }
 
 impl SeriesTally {
+    fn count_calm(&mut self, calm: Option<Calm>) {
+        let Some(Calm { month, ages, each, cells, .. }) = calm else { return };
+        let all = Tally { known: each.known * cells, known_before: each.known_before * cells, ..each };
+        self.total += all;
+        self.add_to_month(month, all);
+        for at in Age::ALL.into_iter().filter(|at| ages.contains(at)) {
+            self.by_age[at as usize] += all;
+        }
+    }
+
+    fn add_to_month(&mut self, month: Month, tally: Tally) {
+        match self.by_month.last_mut() {
+            Some((known, sum)) if *known == month => *sum += tally,
+            _ => self.by_month.push((month, tally)),
+        }
+    }
+
     fn count(&mut self, walk: &Walk<'_>, cell: Cell, date: i64, rewrites: &[Rewrite]) {
         let Some(known_from) = cell.known_from else { return };
         let Span { from, until } = walk.span;
@@ -202,14 +285,9 @@ impl SeriesTally {
         }
         let of_cell = walk.tally(cell, rewrites);
         self.total += of_cell;
-        let month = Month::of(date);
-        match self.by_month.last_mut() {
-            Some((known, tally)) if *known == month => *tally += of_cell,
-            _ => self.by_month.push((month, of_cell)),
-        }
-        let age = |seen: i64| Age::of((seen - date).div_euclid(MICROS_PER_DAY));
-        let youngest = age(from.map_or(known_from, |from| from.max(known_from)));
-        let oldest = age(cell.known_until.unwrap_or(until));
+        self.add_to_month(Month::of(date), of_cell);
+        let youngest = Age::between(date, from.map_or(known_from, |from| from.max(known_from)));
+        let oldest = Age::between(date, cell.known_until.unwrap_or(until));
         for at in Age::ALL {
             let own: Vec<Rewrite> = rewrites.iter().copied().filter(|one| Age::of(one.age_days) == at).collect();
             if !own.is_empty() || (youngest..=oldest).contains(&at) {
