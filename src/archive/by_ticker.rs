@@ -304,7 +304,7 @@ pub(super) fn ticker(batch: &RecordBatch, row: usize) -> &str {
 }
 
 /// The first row whose ticker is as wanted; rows are ordered, and those that are wanted come last.
-fn first_row_where(batch: &RecordBatch, is_wanted: impl Fn(&str) -> bool) -> usize {
+pub(super) fn first_row_where(batch: &RecordBatch, is_wanted: impl Fn(&str) -> bool) -> usize {
     let (mut low, mut high) = (0, batch.num_rows());
     while low < high {
         let middle = low + (high - low) / 2;
