@@ -1,10 +1,11 @@
 //! The series of rows: read from the columns that name them.
 
+use std::collections::{BTreeSet, HashMap};
 use std::ops::Range;
 use std::str::FromStr;
 
 use arrow::array::{Array, AsArray, DictionaryArray, RecordBatch};
-use arrow::datatypes::Int8Type;
+use arrow::datatypes::{Int8Type, Int32Type};
 
 use super::by_ticker::ticker;
 use crate::error::Reason;
@@ -17,11 +18,8 @@ pub(super) fn ranges(rows: &RecordBatch) -> Result<Vec<(SeriesKey, Range<usize>)
     let periods = Spelled::<Period>::of(rows, "period");
     let regimes = Spelled::<Regime>::of(rows, "regime");
     let sources = Spelled::<Endpoint>::of(rows, "source");
-    let named = ["ticker", "period", "regime", "source"].into_iter().filter_map(|name| rows.column_by_name(name));
-    let turns = named.map(|column| Turns::of(column)).reduce(|one, other| &one | &other);
-    let turns = turns.ok_or("the rows name no series")?;
     let mut ranges: Vec<(SeriesKey, Range<usize>)> = Vec::new();
-    for (start, end) in turns.runs() {
+    for (start, end) in turns(rows)?.runs() {
         let (period, regime) = (periods.get(start)?, regimes.get(start)?);
         let source = sources.get(start)?.ok_or("a row has no source")?;
         let symbol = ticker(rows, start);
@@ -38,6 +36,36 @@ pub(super) fn ranges(rows: &RecordBatch) -> Result<Vec<(SeriesKey, Range<usize>)
         ranges.push((SeriesKey { ticker, period, regime, source }, start..end));
     }
     Ok(ranges)
+}
+
+/// Where rows turn to another series.
+pub(super) fn turns(rows: &RecordBatch) -> Result<Turns, Reason> {
+    let named = ["ticker", "period", "regime", "source"].into_iter().filter_map(|name| rows.column_by_name(name));
+    let turns = named.map(|column| Turns::of(column)).reduce(|one, other| &one | &other);
+    turns.ok_or_else(|| "the rows name no series".into())
+}
+
+/// The places of the series of some rows among all that there can be: by ticker, period, regime and source. What a row
+/// does not name, and what nobody knows, comes first.
+pub(super) fn ranks(rows: &RecordBatch, of: &[usize]) -> Vec<u64> {
+    let tickers = rows.column(0).as_dictionary::<Int32Type>();
+    let names = tickers.values().as_string::<i32>();
+    let code = |row: usize| tickers.keys().value(row) as usize;
+    // There may be many more names than these rows have, and one may stand under several codes.
+    let codes: BTreeSet<usize> = of.iter().map(|&row| code(row)).collect();
+    let sorted: BTreeSet<&str> = codes.iter().map(|&code| names.value(code)).collect();
+    let by_name: HashMap<&str, u64> = sorted.into_iter().zip(0..).collect();
+    let by_code: HashMap<usize, u64> = codes.into_iter().map(|code| (code, by_name[names.value(code)])).collect();
+    let periods = Spelled::<Period>::of(rows, "period");
+    let regimes = Spelled::<Regime>::of(rows, "regime");
+    let sources = Spelled::<Endpoint>::of(rows, "source");
+    let rank = |row: usize| {
+        let period = periods.get(row).ok().flatten().map_or(0, |period| period.index() as u64);
+        let regime = regimes.get(row).ok().flatten().map_or(0, |regime| regime as u64);
+        let source = sources.get(row).ok().flatten().map_or(0, |source| source as u64);
+        (by_code[&code(row)] << 24) | (period << 16) | (regime << 8) | source
+    };
+    of.iter().map(|&row| rank(row)).collect()
 }
 
 /// A column of spellings, by what they spell. A column that is not there says nothing in every row.

@@ -5,17 +5,18 @@
 //! many, of which whole stretches stay together; that takes a fraction of sorting them all.
 
 use std::borrow::Cow;
-use std::collections::BTreeMap;
+use std::cmp::Ordering;
 use std::ops::Range;
 
-use arrow::array::{Array, ArrayRef, AsArray, RecordBatch, TimestampMicrosecondArray};
+use arrow::array::{Array, AsArray, DynComparator, RecordBatch, TimestampMicrosecondArray, make_comparator};
+use arrow::compute::SortOptions;
 use arrow::datatypes::TimestampMicrosecondType;
 use arrow::error::ArrowError;
-use arrow::row::{RowConverter, SortField};
 
 use super::cells::observed;
 use super::keys;
-use crate::tables::{SeriesKey, Table};
+use crate::tables::Table;
+use crate::turns::Turns;
 
 /// The order of some observations.
 #[derive(Default)]
@@ -30,22 +31,19 @@ impl Order {
     /// Puts the rows of some batches, which begin at some of them, in order. Of those of one instant the earlier row
     /// comes first.
     pub(super) fn of(table: Table, rows: &RecordBatch, starts: &[u32]) -> Result<Self, ArrowError> {
-        let mut series: BTreeMap<SeriesKey, Vec<Range<u32>>> = BTreeMap::new();
-        for (key, range) in keys::ranges(rows).map_err(ArrowError::from_external_error)? {
-            let (start, end) = (range.start as u32, range.end as u32);
-            let inner = starts.partition_point(|&cut| cut <= start)..starts.partition_point(|&cut| cut < end);
-            let cuts = starts[inner].iter().copied();
-            let pieces = series.entry(key).or_default();
-            let last = cuts.fold(start, |start, cut| {
-                pieces.push(start..cut);
-                cut
-            });
-            pieces.push(last..end);
-        }
-        let places = Places::of(table, rows)?;
         let count = rows.num_rows();
+        let turns = keys::turns(rows).map_err(ArrowError::from_external_error)?;
+        let cuts = starts.iter().map(|&start| start as usize).filter(|&start| start < count);
+        let turns = &turns | &Turns::at(cuts, count);
+        let ranks = keys::ranks(rows, &turns.starts().collect::<Vec<_>>());
+        let piece = |(series, (start, end))| Piece { series, start: start as u32, end: end as u32 };
+        let mut pieces: Vec<Piece> = ranks.into_iter().zip(turns.runs()).map(piece).collect();
+        // Each batch is in order by series.
+        pieces.sort();
+        let places = Places::of(table, rows)?;
         let mut order = Self { rows: Vec::with_capacity(count), cells: Vec::with_capacity(count) };
-        series.values().for_each(|pieces| order.add_series(pieces, &places));
+        let of_series = pieces.chunk_by(|one, other| one.series == other.series);
+        of_series.for_each(|pieces| order.add_series(pieces, &places));
         Ok(order)
     }
 
@@ -55,18 +53,18 @@ impl Order {
     }
 
     /// Adds the rows of a series, which stand in some pieces.
-    fn add_series(&mut self, pieces: &[Range<u32>], places: &Places<'_>) {
-        let longest = pieces.iter().max_by_key(|piece| piece.len()).filter(|piece| places.ascend(piece));
-        let others = pieces.iter().filter(|piece| longest != Some(piece));
-        let mut few: Vec<Place> = others.cloned().flatten().map(|row| places.place(row)).collect();
+    fn add_series(&mut self, pieces: &[Piece], places: &Places<'_>) {
+        let longest = pieces.iter().max_by_key(|piece| piece.end - piece.start);
+        let mut many = longest.map(Piece::rows).filter(|rows| places.ascend(rows)).unwrap_or_default();
+        let others = pieces.iter().map(Piece::rows).filter(|rows| *rows != many);
+        let mut few: Vec<u32> = others.flatten().collect();
         // Each piece is in order, as a rule: what is left to do is a merge, which this sort finds out.
-        few.sort();
+        few.sort_by(|&row, &other| places.order(row, other));
         let start = self.rows.len();
-        let mut many = longest.cloned().unwrap_or_default();
-        for place in few {
-            let before = first_row_where(&many, |row| places.place(row) > place);
+        for row in few {
+            let before = first_row_where(&many, |one| places.order(one, row).is_gt());
             self.add_cells(many.start..before, start, places);
-            self.add(place.3, start, places);
+            self.add(row, start, places);
             many.start = before;
         }
         self.add_cells(many, start, places);
@@ -86,11 +84,27 @@ impl Order {
     fn add(&mut self, row: u32, start: usize, places: &Places<'_>) {
         let at = self.rows.len();
         let before = self.rows[start..].last();
-        match self.cells.last_mut().filter(|_| before.is_some_and(|&before| places.cell(before) == places.cell(row))) {
+        match self.cells.last_mut().filter(|_| before.is_some_and(|&before| places.order_of_cells(before, row).is_eq()))
+        {
             Some(cell) => cell.end = at + 1,
             None => self.cells.push(at..at + 1),
         }
         self.rows.push(row);
+    }
+}
+
+/// Rows of one series that follow each other in one batch.
+#[derive(PartialEq, Eq, PartialOrd, Ord)]
+struct Piece {
+    /// The series, by its place among all.
+    series: u64,
+    start: u32,
+    end: u32,
+}
+
+impl Piece {
+    fn rows(&self) -> Range<u32> {
+        self.start..self.end
     }
 }
 
@@ -109,13 +123,11 @@ fn first_row_where(rows: &Range<u32>, holds: impl Fn(u32) -> bool) -> u32 {
 }
 
 /// What the rows of a series are ordered by: the date, the rest of the cell's identity, when it was observed, and the row.
-type Place = (i64, u32, i64, u32);
-
 struct Places<'a> {
     /// The date of each row; none where no cell has one.
     dates: Option<Cow<'a, [i64]>>,
-    /// The rank of what, beside its date, tells a row's cell from others; none where the date is all.
-    ranks: Option<Vec<u32>>,
+    /// What, beside its date, tells a row's cell from others.
+    others: Vec<DynComparator>,
     seen: &'a [i64],
 }
 
@@ -123,24 +135,30 @@ impl<'a> Places<'a> {
     fn of(table: Table, rows: &'a RecordBatch) -> Result<Self, ArrowError> {
         let dates = rows.column_by_name("date").filter(|_| table.is_dated());
         let dates = dates.map(|column| known_dates(column.as_primitive::<TimestampMicrosecondType>()));
-        Ok(Self { dates, ranks: ranks(table, rows)?, seen: observed(rows).values() })
+        let others = table.identity().iter().filter(|name| **name != "date");
+        let others = others.filter_map(|name| rows.column_by_name(name));
+        let others = others.map(|column| make_comparator(column, column, SortOptions::default()));
+        Ok(Self { dates, others: others.collect::<Result<_, _>>()?, seen: observed(rows).values() })
     }
 
-    fn cell(&self, row: u32) -> (i64, u32) {
-        let row = row as usize;
-        (self.dates.as_ref().map_or(0, |dates| dates[row]), self.ranks.as_ref().map_or(0, |ranks| ranks[row]))
+    fn order_of_cells(&self, row: u32, other: u32) -> Ordering {
+        let (row, other) = (row as usize, other as usize);
+        let by_date = self.dates.as_ref().map_or(Ordering::Equal, |dates| dates[row].cmp(&dates[other]));
+        self.others.iter().fold(by_date, |order, compare| order.then_with(|| compare(row, other)))
     }
 
-    fn place(&self, row: u32) -> Place {
-        let (date, rank) = self.cell(row);
-        (date, rank, self.seen[row as usize], row)
+    fn order(&self, row: u32, other: u32) -> Ordering {
+        let seen = |row: u32| self.seen[row as usize];
+        self.order_of_cells(row, other).then_with(|| (seen(row), row).cmp(&(seen(other), other)))
     }
 
     /// Whether some rows are each of a later cell than the one before.
     fn ascend(&self, rows: &Range<u32>) -> bool {
-        match (&self.dates, &self.ranks) {
-            (Some(dates), None) => dates[rows.start as usize..rows.end as usize].is_sorted_by(|date, next| date < next),
-            _ => rows.clone().is_sorted_by(|&row, &next| self.cell(row) < self.cell(next)),
+        match &self.dates {
+            Some(dates) if self.others.is_empty() => {
+                dates[rows.start as usize..rows.end as usize].is_sorted_by(|date, next| date < next)
+            }
+            _ => rows.clone().is_sorted_by(|&row, &next| self.order_of_cells(row, next).is_lt()),
         }
     }
 }
@@ -151,26 +169,6 @@ fn known_dates(dates: &TimestampMicrosecondArray) -> Cow<'_, [i64]> {
         0 => Cow::Borrowed(dates.values()),
         _ => dates.iter().map(|date| date.unwrap_or(i64::MIN)).collect(),
     }
-}
-
-fn ranks(table: Table, rows: &RecordBatch) -> Result<Option<Vec<u32>>, ArrowError> {
-    let names = table.identity().iter().filter(|name| **name != "date");
-    let columns: Vec<ArrayRef> = names.filter_map(|name| rows.column_by_name(name).cloned()).collect();
-    if columns.is_empty() {
-        return Ok(None);
-    }
-    let fields = columns.iter().map(|column| SortField::new(column.data_type().clone())).collect();
-    let identities = RowConverter::new(fields)?.convert_columns(&columns)?;
-    let mut order: Vec<u32> = (0..rows.num_rows() as u32).collect();
-    order.sort_unstable_by(|&one, &other| identities.row(one as usize).cmp(&identities.row(other as usize)));
-    let mut ranks = vec![0; order.len()];
-    let mut rank = 0;
-    for pair in 0..order.len() {
-        let is_next = pair > 0 && identities.row(order[pair] as usize) != identities.row(order[pair - 1] as usize);
-        rank += u32::from(is_next);
-        ranks[order[pair] as usize] = rank;
-    }
-    Ok(Some(ranks))
 }
 
 #[cfg(test)]
@@ -237,7 +235,8 @@ mod tests {
             let mut all: Vec<Vec<Row>> = Vec::new();
             for place in 0..=random(5) {
                 let (series, dates) = (random(12) + 1, random(40) + 1);
-                let mut rows: Vec<Row> = (0..random(300))
+                let count = if random(4) > 0 { random(300) } else { 0 };
+                let mut rows: Vec<Row> = (0..count)
                     .map(|_| {
                         let date = (table == Table::Articles || random(50) > 0).then(|| random(dates) as i64);
                         let title = if table == Table::Articles { random(3) as usize } else { 0 };
