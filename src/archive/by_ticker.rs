@@ -1,5 +1,6 @@
 //! Reads a file of rows that are ordered by ticker, in pieces that end where a ticker ends.
 
+use std::collections::VecDeque;
 use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -38,8 +39,10 @@ pub(super) struct ByTicker {
     batches: Option<ParquetRecordBatchReader>,
     /// How many rows these still have.
     left_in_batches: usize,
-    /// Rows that were read and not yet handed out.
-    pending: Vec<RecordBatch>,
+    /// Rows that were read and not yet all handed out.
+    pending: VecDeque<RecordBatch>,
+    /// How many of the first of these were.
+    given: usize,
     /// Rows that were not read yet.
     left: usize,
 }
@@ -65,7 +68,8 @@ impl ByTicker {
             group: 0,
             batches: None,
             left_in_batches: 0,
-            pending: Vec::new(),
+            pending: VecDeque::new(),
+            given: 0,
             left,
         })
     }
@@ -95,20 +99,24 @@ impl ByTicker {
 
     /// How many rows were not handed out yet.
     pub(super) fn rows_left(&self) -> usize {
-        self.left + self.pending.iter().map(RecordBatch::num_rows).sum::<usize>()
+        self.left + self.rows_pending()
+    }
+
+    fn rows_pending(&self) -> usize {
+        self.pending.iter().map(RecordBatch::num_rows).sum::<usize>() - self.given
     }
 
     /// At least so many rows, and on to the end of the ticker; none at the end of the file.
     pub(super) fn take_rows(&mut self, least: usize) -> Result<Option<RecordBatch>> {
         loop {
-            let rows: usize = self.pending.iter().map(RecordBatch::num_rows).sum();
+            let rows = self.rows_pending();
             if rows >= least
                 && let Some(cut) = self.start_of_last_ticker()
             {
                 return self.hand_out(cut).map(Some);
             }
             match self.read()? {
-                Some(batch) => self.pending.push(batch),
+                Some(batch) => self.pending.push_back(batch),
                 None if rows == 0 => return Ok(None),
                 None => return self.hand_out(rows).map(Some),
             }
@@ -117,42 +125,37 @@ impl ByTicker {
 
     /// The rows of all tickers up to one, with it; tickers without rows are fine.
     pub(super) fn take_until(&mut self, last: &str) -> Result<RecordBatch> {
-        loop {
-            let is_beyond = self.pending.last().is_some_and(|batch| ticker(batch, batch.num_rows() - 1) > last);
-            if !is_beyond && let Some(batch) = self.read()? {
-                self.pending.push(batch);
-                continue;
+        while self.pending.back().is_none_or(|batch| ticker(batch, batch.num_rows() - 1) <= last) {
+            match self.read()? {
+                Some(batch) => self.pending.push_back(batch),
+                None => break,
             }
-            let of_these = |batch: &RecordBatch| first_row_where(batch, |symbol| symbol > last);
-            let cut = self.pending.iter().map(of_these).sum();
-            return self.hand_out(cut);
         }
+        self.hand_out(self.rows_before(|symbol| symbol > last))
     }
 
     /// All that is left.
     pub(super) fn take_rest(&mut self) -> Result<RecordBatch> {
         while let Some(batch) = self.read()? {
-            self.pending.push(batch);
+            self.pending.push_back(batch);
         }
         self.hand_out(usize::MAX)
     }
 
     /// The rows of one ticker. Those of the tickers before it are passed over, most of them unread.
     pub(super) fn take_only(&mut self, wanted: &str) -> Result<RecordBatch> {
-        let is_before = |batch: &RecordBatch| ticker(batch, batch.num_rows() - 1) < wanted;
-        while self.pending.last().is_none_or(is_before) {
-            self.pending.clear();
+        while self.pending.back().is_none_or(|batch| ticker(batch, batch.num_rows() - 1) < wanted) {
+            (self.pending, self.given) = (VecDeque::new(), 0);
             if self.batches.is_none() {
                 self.skip_groups(wanted);
             }
             match self.read()? {
-                Some(batch) => self.pending.push(batch),
+                Some(batch) => self.pending.push_back(batch),
                 None => return Ok(RecordBatch::new_empty(self.schema.clone())),
             }
         }
-        let all = self.take_until(wanted)?;
-        let start = first_row_where(&all, |symbol| symbol >= wanted);
-        Ok(all.slice(start, all.num_rows() - start))
+        self.pass_over(self.rows_before(|symbol| symbol >= wanted), |_, _, _| {});
+        self.take_until(wanted)
     }
 
     /// Passes over the row groups that end before a ticker.
@@ -213,37 +216,44 @@ impl ByTicker {
         Error::Damaged { path: self.path.clone(), source: error.into() }
     }
 
-    /// Where the last ticker of the pending rows begins; none when they are all of one ticker.
-    fn start_of_last_ticker(&self) -> Option<usize> {
-        let last = ticker(self.pending.last()?, self.pending.last()?.num_rows() - 1);
-        let mut start = 0;
-        for batch in &self.pending {
-            let before = first_row_where(batch, |symbol| symbol >= last);
-            start += before;
-            if before < batch.num_rows() {
-                break;
-            }
-        }
-        (start > 0).then_some(start)
+    /// How many pending rows come before the first whose ticker is as wanted; those that are wanted come last.
+    fn rows_before(&self, is_wanted: impl Fn(&str) -> bool) -> usize {
+        let before: usize = self.pending.iter().map(|batch| first_row_where(batch, &is_wanted)).sum();
+        before.saturating_sub(self.given)
     }
 
-    /// The first rows of what is pending. Only these are put together; the others stay where they are.
+    /// Where the last ticker of the pending rows begins; none when they are all of one ticker.
+    fn start_of_last_ticker(&self) -> Option<usize> {
+        let batch = self.pending.back()?;
+        let last = ticker(batch, batch.num_rows() - 1);
+        Some(self.rows_before(|symbol| symbol >= last)).filter(|start| *start > 0)
+    }
+
+    /// The first rows of what is pending.
     fn hand_out(&mut self, rows: usize) -> Result<RecordBatch> {
-        let mut left = rows;
         let mut first = Vec::new();
-        for batch in std::mem::take(&mut self.pending) {
-            let (count, taken) = (batch.num_rows(), left.min(batch.num_rows()));
-            left -= taken;
-            if taken > 0 {
-                first.push(batch.slice(0, taken));
-            }
-            if taken < count {
-                self.pending.push(batch.slice(taken, count - taken));
-            }
-        }
+        self.pass_over(rows, |batch, from, count| first.push(batch.slice(from, count)));
         match &first[..] {
+            [] => Ok(RecordBatch::new_empty(self.schema.clone())),
             [only] => Ok(only.clone()),
             first => concat_batches(&self.schema, first).map_err(|error: ArrowError| self.damaged(error)),
+        }
+    }
+
+    /// Goes on behind the first rows of what is pending, piece by piece. What stays is not touched.
+    fn pass_over(&mut self, rows: usize, mut each: impl FnMut(&RecordBatch, usize, usize)) {
+        let mut left = rows;
+        while left > 0
+            && let Some(batch) = self.pending.front()
+        {
+            let taken = left.min(batch.num_rows() - self.given);
+            each(batch, self.given, taken);
+            left -= taken;
+            self.given += taken;
+            if self.given == batch.num_rows() {
+                self.pending.pop_front();
+                self.given = 0;
+            }
         }
     }
 }

@@ -44,7 +44,7 @@ impl Merged {
             [run] => Ok(Source::File(Box::new(open(run)?))),
             runs => {
                 let batches = runs.iter().map(|run| open(run)?.take_rest()).collect::<Result<Vec<_>>>()?;
-                let held = put_together(table, &batches).map_err(|error| Error::Settle { source: error.into() })?;
+                let held = put_together(table, batches).map_err(|error| Error::Settle { source: error.into() })?;
                 Ok(Source::Held(held))
             }
         };
@@ -139,12 +139,13 @@ impl Source {
 }
 
 /// The rows of some runs in one order, those of an instant in the order of the runs.
-fn put_together(table: Table, batches: &[RecordBatch]) -> Result<RecordBatch, ArrowError> {
-    let rows = concat_batches(&table.schema(), batches)?;
-    let ends = batches.iter().scan(0, |end, batch| {
+fn put_together(table: Table, batches: Vec<RecordBatch>) -> Result<RecordBatch, ArrowError> {
+    let rows = concat_batches(&table.schema(), &batches)?;
+    let end_of = |end: &mut u32, batch: RecordBatch| {
         *end += batch.num_rows() as u32;
         Some(*end)
-    });
-    let order = Order::of(table, &rows, &ends.collect::<Vec<_>>())?;
+    };
+    let ends: Vec<u32> = batches.into_iter().scan(0, end_of).collect();
+    let order = Order::of(table, &rows, &ends)?;
     take_record_batch(&rows, &UInt32Array::from(order.rows))
 }
