@@ -100,6 +100,17 @@ fn a_dataset_is_built_again_when_anything_that_it_follows_from_is_another() {
     assert!(!taken_over());
     build(&place, &[]);
     assert!(!taken_over() && latest(&place).1 != early);
+
+    // What was rewritten is counted while the rows are read, and by itself where they are not.
+    let rewrites = || {
+        let page = fs::read_to_string(place.file("output/datasets/it/latest/report.html")).expect("a report");
+        let section = page.split_once("id=\"rewrites\"").expect("a section of rewrites").1;
+        section.split_once("</section>").expect("it ends").0.to_owned()
+    };
+    let counted = rewrites();
+    assert!(counted.contains("revisions"), "{counted}");
+    build(&place, &[]);
+    assert!(taken_over() && rewrites() == counted);
 }
 
 #[test]
