@@ -1,6 +1,5 @@
 //! The series of rows: read from the columns that name them.
 
-use std::collections::{BTreeSet, HashMap};
 use std::ops::Range;
 use std::str::FromStr;
 
@@ -52,10 +51,16 @@ pub(super) fn ranks(rows: &RecordBatch, of: &[usize]) -> Vec<u64> {
     let names = tickers.values().as_string::<i32>();
     let code = |row: usize| tickers.keys().value(row) as usize;
     // There may be many more names than these rows have, and one may stand under several codes.
-    let codes: BTreeSet<usize> = of.iter().map(|&row| code(row)).collect();
-    let sorted: BTreeSet<&str> = codes.iter().map(|&code| names.value(code)).collect();
-    let by_name: HashMap<&str, u64> = sorted.into_iter().zip(0..).collect();
-    let by_code: HashMap<usize, u64> = codes.into_iter().map(|code| (code, by_name[names.value(code)])).collect();
+    let (mut codes, mut ticker_ranks) = (Vec::new(), vec![None; names.len()]);
+    for &row in of {
+        if ticker_ranks[code(row)].replace(0).is_none() {
+            codes.push(code(row));
+        }
+    }
+    codes.sort_unstable_by_key(|&code| names.value(code));
+    for (rank, alike) in (0_u64..).zip(codes.chunk_by(|&one, &other| names.value(one) == names.value(other))) {
+        alike.iter().for_each(|&code| ticker_ranks[code] = Some(rank));
+    }
     let periods = Spelled::<Period>::of(rows, "period");
     let regimes = Spelled::<Regime>::of(rows, "regime");
     let sources = Spelled::<Endpoint>::of(rows, "source");
@@ -63,7 +68,7 @@ pub(super) fn ranks(rows: &RecordBatch, of: &[usize]) -> Vec<u64> {
         let period = periods.get(row).ok().flatten().map_or(0, |period| period.index() as u64);
         let regime = regimes.get(row).ok().flatten().map_or(0, |regime| regime as u64);
         let source = sources.get(row).ok().flatten().map_or(0, |source| source as u64);
-        (by_code[&code(row)] << 24) | (period << 16) | (regime << 8) | source
+        (ticker_ranks[code(row)].unwrap_or_default() << 24) | (period << 16) | (regime << 8) | source
     };
     of.iter().map(|&row| rank(row)).collect()
 }
