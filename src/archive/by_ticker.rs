@@ -20,6 +20,7 @@ use parquet::file::reader::{ChunkReader, Length};
 use parquet::file::statistics::Statistics;
 
 use super::index::SealedRun;
+use super::order::first_where;
 use crate::error::{Error, Reason, Result};
 use crate::file;
 
@@ -315,14 +316,5 @@ pub(super) fn ticker(batch: &RecordBatch, row: usize) -> &str {
 
 /// The first row whose ticker is as wanted; rows are ordered, and those that are wanted come last.
 pub(super) fn first_row_where(batch: &RecordBatch, is_wanted: impl Fn(&str) -> bool) -> usize {
-    let (mut low, mut high) = (0, batch.num_rows());
-    while low < high {
-        let middle = low + (high - low) / 2;
-        if is_wanted(ticker(batch, middle)) {
-            high = middle;
-        } else {
-            low = middle + 1;
-        }
-    }
-    low
+    first_where(0..batch.num_rows(), |row| is_wanted(ticker(batch, row)))
 }

@@ -62,7 +62,8 @@ impl Order {
         few.sort_by(|&row, &other| places.order(row, other));
         let start = self.rows.len();
         for row in few {
-            let before = first_row_where(&many, |one| places.order(one, row).is_gt());
+            let (from, to) = (many.start as usize, many.end as usize);
+            let before = first_where(from..to, |one| places.order(one as u32, row).is_gt()) as u32;
             self.add_cells(many.start..before, start, places);
             self.add(row, start, places);
             many.start = before;
@@ -109,8 +110,8 @@ impl Piece {
 }
 
 /// The first row of a range for which something holds that holds for all rows after it.
-fn first_row_where(rows: &Range<u32>, holds: impl Fn(u32) -> bool) -> u32 {
-    let (mut low, mut high) = (rows.start, rows.end);
+pub(super) fn first_where(rows: Range<usize>, holds: impl Fn(usize) -> bool) -> usize {
+    let Range { start: mut low, end: mut high } = rows;
     while low < high {
         let middle = low + (high - low) / 2;
         if holds(middle) {
