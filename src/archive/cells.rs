@@ -20,7 +20,7 @@ pub(super) struct Cells {
     /// By series, by cell, and then by when they were observed.
     pub(super) rows: RecordBatch,
     /// Where each row stood in the batches.
-    stood: Vec<u32>,
+    stood: UInt32Array,
     /// Where each batch began.
     starts: Vec<u32>,
     /// The rows of each cell.
@@ -66,7 +66,7 @@ impl Cells {
         let columns = names.filter_map(|name| rows.column_by_name(name));
         let is_same_value =
             columns.map(|column| make_comparator(column, column, SortOptions::default())).collect::<Result<_, _>>()?;
-        let (seen, stood) = (observed(&rows).clone(), stood.values().to_vec());
+        let seen = observed(&rows).clone();
         Ok(Self { table, rows, stood, starts, bounds, seen, withdrawn, is_same_value })
     }
 
@@ -97,7 +97,7 @@ impl Cells {
 
     /// The batches that hold the last observation of a cell.
     pub(super) fn last_words(&self) -> BTreeSet<usize> {
-        let last = self.bounds.iter().map(|cell| self.stood[cell.end - 1]);
+        let last = self.bounds.iter().map(|cell| self.stood.value(cell.end - 1));
         last.map(|row| self.starts.partition_point(|&start| start <= row) - 1).collect()
     }
 

@@ -51,7 +51,7 @@ impl Merged {
         Ok(Self { sources: runs.chunk_by(have_few).map(source).collect::<Result<_>>()? })
     }
 
-    /// Reads no more than some of the columns.
+    /// Reads no more than some of the columns of what was not read yet.
     pub(super) fn narrowed(self, is_read: impl Fn(&str) -> bool) -> Self {
         Self { sources: self.sources.into_iter().map(|source| source.narrowed(&is_read)).collect() }
     }
@@ -96,12 +96,8 @@ impl Source {
     fn narrowed(self, is_read: impl Fn(&str) -> bool) -> Self {
         match self {
             Self::File(file) => Self::File(Box::new(file.narrowed(is_read))),
-            Self::Held(rows) => {
-                let schema = rows.schema();
-                let fields = schema.fields().iter().enumerate();
-                let read = fields.filter(|(place, field)| *place == 0 || is_read(field.name())).map(|(place, _)| place);
-                Self::Held(rows.project(&read.collect::<Vec<_>>()).expect("these are places of its columns"))
-            }
+            // They were read already.
+            Self::Held(rows) => Self::Held(rows),
         }
     }
 

@@ -19,7 +19,6 @@ use crate::tables::Table;
 use crate::turns::Turns;
 
 /// The order of some observations.
-#[derive(Default)]
 pub(super) struct Order {
     /// The rows, in order.
     pub(super) rows: Vec<u32>,

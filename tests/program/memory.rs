@@ -7,11 +7,7 @@ use std::process::Stdio;
 use std::thread;
 use std::time::Duration;
 
-use bellwether::archive::Archive;
-use bellwether::time::to_record;
-use chrono::NaiveDate;
-
-use crate::support::program::{DemoService, Outcome, Place};
+use crate::support::program::Place;
 
 /// The history of one ticker in a batch, as text, with a hole for the symbol.
 fn history() -> (String, String) {
@@ -70,26 +66,4 @@ fn a_body_of_many_times_the_memory_is_decoded_and_written_within_a_bound() {
     let large = peak(320 << 20);
     assert!(large < 250, "320 MB of answer took {large} MB of memory");
     assert!(large < small + 150, "8 MB took {small} MB, 320 MB took {large} MB");
-}
-
-#[test]
-fn many_runs_take_no_more_memory_than_a_few() {
-    let place = Place::new();
-    let first = NaiveDate::from_ymd_opt(2026, 9, 1).expect("a date");
-    for day in first.iter_days().take(30) {
-        let service = DemoService::start(&place, &["--today", &day.to_string()]);
-        let rest = "[signals]\nsectors = [\"utilities\"]\nperiods = [\"5d\", \"1m\"]\n";
-        place.define("it", &format!("[source]\n{}{rest}", service.source));
-        Outcome::of(place.command(["run", "it", "-q"]).env("BELLWETHER_API_KEY", "demo")).succeeded();
-    }
-    let archive = Archive::open(&place.file("output/archive")).expect("an archive");
-    let peak = |runs: usize| -> u64 {
-        let as_of = to_record(archive.runs()[runs - 1].seal().sealed_at);
-        let told = place.run(["build", "it", "--timings", "--as-of", &as_of]).succeeded();
-        let line = told.stderr.lines().chain(told.stdout.lines()).find_map(|line| line.strip_prefix("memory "));
-        let megabytes = line.and_then(|line| line.trim().strip_suffix(" MB")).expect("the memory is told");
-        megabytes.parse().expect("a number")
-    };
-    let (few, many) = (peak(3), peak(30));
-    assert!(many < few + few / 4, "three runs took {few} MB, thirty took {many} MB");
 }
