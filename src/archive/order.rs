@@ -54,7 +54,7 @@ impl Order {
     /// Adds the rows of a series, which stand in some pieces.
     fn add_series(&mut self, pieces: &[Piece], places: &Places<'_>) {
         let longest = pieces.iter().max_by_key(|piece| piece.end - piece.start);
-        let mut many = longest.map(Piece::rows).filter(|rows| places.ascend(rows)).unwrap_or_default();
+        let mut many = longest.map(Piece::rows).filter(|rows| places.are_ordered(rows)).unwrap_or_default();
         let others = pieces.iter().map(Piece::rows).filter(|rows| *rows != many);
         let mut few: Vec<u32> = others.flatten().collect();
         // Each piece is in order, as a rule: what is left to do is a merge, which this sort finds out.
@@ -63,33 +63,19 @@ impl Order {
         for row in few {
             let (from, to) = (many.start as usize, many.end as usize);
             let before = first_where(from..to, |one| places.order(one as u32, row).is_gt()) as u32;
-            self.add_cells(many.start..before, start, places);
-            self.add(row, start, places);
+            self.rows.extend(many.start..before);
+            self.rows.push(row);
             many.start = before;
         }
-        self.add_cells(many, start, places);
-    }
-
-    /// Adds rows that are each of another cell; the first may be of the cell of the row before it.
-    fn add_cells(&mut self, mut rows: Range<u32>, start: usize, places: &Places<'_>) {
-        if let Some(first) = rows.next() {
-            self.add(first, start, places);
-            let at = self.rows.len();
-            self.cells.extend((at..at + rows.len()).map(|at| at..at + 1));
-            self.rows.extend(rows);
+        self.rows.extend(many);
+        let mut start = start;
+        for at in start + 1..self.rows.len() {
+            if places.order_of_cells(self.rows[at - 1], self.rows[at]).is_ne() {
+                self.cells.push(start..at);
+                start = at;
+            }
         }
-    }
-
-    /// Adds a row of the series that begins at a place.
-    fn add(&mut self, row: u32, start: usize, places: &Places<'_>) {
-        let at = self.rows.len();
-        let before = self.rows[start..].last();
-        match self.cells.last_mut().filter(|_| before.is_some_and(|&before| places.order_of_cells(before, row).is_eq()))
-        {
-            Some(cell) => cell.end = at + 1,
-            None => self.cells.push(at..at + 1),
-        }
-        self.rows.push(row);
+        self.cells.push(start..self.rows.len());
     }
 }
 
@@ -152,14 +138,9 @@ impl<'a> Places<'a> {
         self.order_of_cells(row, other).then_with(|| (seen(row), row).cmp(&(seen(other), other)))
     }
 
-    /// Whether some rows are each of a later cell than the one before.
-    fn ascend(&self, rows: &Range<u32>) -> bool {
-        match &self.dates {
-            Some(dates) if self.others.is_empty() => {
-                dates[rows.start as usize..rows.end as usize].is_sorted_by(|date, next| date < next)
-            }
-            _ => rows.clone().is_sorted_by(|&row, &next| self.order_of_cells(row, next).is_lt()),
-        }
+    /// Whether some rows stand in order.
+    fn are_ordered(&self, rows: &Range<u32>) -> bool {
+        rows.clone().is_sorted_by(|&row, &next| self.order(row, next).is_le())
     }
 }
 
