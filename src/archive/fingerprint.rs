@@ -13,6 +13,9 @@ use crate::time::MICROS_PER_DAY;
 /// Room for the bytes of a quarter of signals.
 const ROOM: usize = 1 << 10;
 
+/// What a short real number counts.
+const PARTS: f64 = 10_000.0;
+
 /// The first 16 bytes of a BLAKE3.
 pub(super) type Digest = [u8; 16];
 
@@ -23,7 +26,8 @@ pub(super) fn fingerprint(rows: &RecordBatch) -> Digest {
 
 /// The fingerprints of stretches of some rows, in the columns of a table's rows.
 ///
-/// What is hashed is said in the text on the archive. It is short: a quarter of signals is less than a kilobyte.
+/// What is hashed is said in the text on the archive. It is short, for hashing is what takes the time: days of a quarter
+/// and numbers of four decimals take a byte and two.
 pub(super) struct Fingerprints<'a> {
     columns: Vec<Column<'a>>,
     /// The bytes of one stretch; a quarter has few, and there are very many quarters.
@@ -39,7 +43,8 @@ struct Column<'a> {
 
 enum Values<'a> {
     Timestamps(&'a [i64]),
-    /// The bytes of numbers, so many each.
+    Reals(&'a [f64]),
+    /// The bytes of integers, so many each.
     Numbers(&'a [u8], usize),
     Texts(&'a StringArray),
     /// Places in a list of texts.
@@ -90,7 +95,7 @@ impl<'a> Values<'a> {
     fn of(column: &'a ArrayRef) -> Self {
         match column.data_type() {
             DataType::Timestamp(..) => Self::Timestamps(column.as_primitive::<TimestampMicrosecondType>().values()),
-            DataType::Float64 => numbers(column.as_primitive::<Float64Type>()),
+            DataType::Float64 => Self::Reals(column.as_primitive::<Float64Type>().values()),
             DataType::Int16 => numbers(column.as_primitive::<Int16Type>()),
             DataType::Int32 => numbers(column.as_primitive::<Int32Type>()),
             DataType::Utf8 => Self::Texts(column.as_string()),
@@ -107,19 +112,14 @@ impl<'a> Values<'a> {
         let rows = || stretches.iter().cloned().flatten();
         match self {
             Self::Timestamps(all) => {
-                let start = bytes.len();
-                bytes.push(1);
-                let mut is_whole = true;
-                for row in rows() {
-                    let day = all[row] / MICROS_PER_DAY;
-                    is_whole &= day * MICROS_PER_DAY == all[row];
-                    bytes.extend_from_slice(&(day as i32).to_le_bytes());
-                }
-                // Instants are rare: that they are some is found out on the way.
-                if !is_whole {
-                    bytes.truncate(start);
-                    bytes.push(0);
+                if !shortened(bytes, |bytes| add_days(all, stretches, bytes)) {
                     rows().for_each(|row| bytes.extend_from_slice(&all[row].to_le_bytes()));
+                }
+            }
+            Self::Reals(all) => {
+                let all = |rows: &Range<usize>| &all[rows.clone()];
+                if !shortened(bytes, |bytes| stretches.iter().all(|rows| add_parts(all(rows), bytes))) {
+                    stretches.iter().flat_map(all).for_each(|value| bytes.extend_from_slice(&value.to_le_bytes()));
                 }
             }
             Self::Numbers(all, width) => {
@@ -130,6 +130,50 @@ impl<'a> Values<'a> {
             Self::Choices(codes, spellings) => choices(rows().map(|row| codes[row]), spellings, bytes),
         }
     }
+}
+
+/// Adds a 1 and a short form of values, or a 0 where they have none: that is found out on the way.
+fn shortened(bytes: &mut Vec<u8>, add: impl FnOnce(&mut Vec<u8>) -> bool) -> bool {
+    let start = bytes.len();
+    bytes.push(1);
+    let is_short = add(bytes);
+    if !is_short {
+        bytes.truncate(start);
+        bytes.push(0);
+    }
+    is_short
+}
+
+/// Adds the day of the first timestamp, and how many days after it each one is; not all, where one is no such day.
+fn add_days(all: &[i64], stretches: &[Range<usize>], bytes: &mut Vec<u8>) -> bool {
+    let Some(first) = stretches.iter().flat_map(Clone::clone).next().map(|row| all[row]) else { return true };
+    let mut are_days = first % MICROS_PER_DAY == 0;
+    bytes.extend_from_slice(&((first / MICROS_PER_DAY) as i32).to_le_bytes());
+    for rows in stretches {
+        bytes.extend(all[rows.clone()].iter().map(|at| {
+            let days = (at.wrapping_sub(first) / MICROS_PER_DAY) as u8;
+            are_days &= first.wrapping_add(i64::from(days) * MICROS_PER_DAY) == *at;
+            days
+        }));
+    }
+    are_days
+}
+
+/// Adds real numbers by how many ten-thousandths they are; not all, where one is none of these.
+fn add_parts(values: &[f64], bytes: &mut Vec<u8>) -> bool {
+    // Added and taken away again, it leaves the nearest whole number.
+    const ROUND: f64 = (3_u64 << 51) as f64;
+    let start = bytes.len();
+    bytes.resize(start + 2 * values.len(), 0);
+    let mut are_parts = true;
+    for (out, value) in bytes[start..].as_chunks_mut().0.iter_mut().zip(values) {
+        let rounded = value * PARTS + ROUND;
+        let parts = rounded.to_bits() as i16;
+        // By the bits: there are two zeros.
+        are_parts &= (f64::from(parts) / PARTS).to_bits() == value.to_bits();
+        *out = parts.to_le_bytes();
+    }
+    are_parts
 }
 
 fn numbers<T: ArrowPrimitiveType>(column: &PrimitiveArray<T>) -> Values<'_> {
@@ -164,8 +208,9 @@ fn choices(codes: impl Iterator<Item = i8> + Clone, spellings: &StringArray, byt
 mod tests {
     use std::sync::Arc;
 
-    use super::{Fingerprints, fingerprint};
+    use super::{Fingerprints, add_days, add_parts, fingerprint};
     use crate::tables::{Table, choices};
+    use crate::time::MICROS_PER_DAY;
     use arrow::array::{
         ArrayRef, Float64Array, Int8Array, Int16Array, RecordBatch, StringArray, TimestampMicrosecondArray,
     };
@@ -177,14 +222,15 @@ mod tests {
             Arc::new(Int16Array::from(vec![None, Some(-300)])),
             // The codes are another writer's: only the spelling counts.
             choices(Int8Array::from(vec![1, 0]), ["sell", "buy"]),
-            Arc::new(Float64Array::from(vec![0.5, 0.25])),
+            // Two to the fifteenth is no matter of ten-thousandths.
+            Arc::new(Float64Array::from(vec![0.5, 1.0 / 32_768.0])),
             Arc::new(StringArray::from(vec![None, Some("é")])),
         ];
         let rows = RecordBatch::try_new(Table::Signals.row_schema(), columns).unwrap();
         let mut bytes: Vec<u8> = vec![1, 0, 1, 0, 0, 0, 0, 0, 0, 0, 2, 0, 0, 0, 0, 0, 0, 0];
         bytes.extend([2, 0, 1, 0xd4, 0xfe]);
         bytes.extend(b"\x02\x03\0\0\0buy\x04\0\0\0sell\0\x01");
-        bytes.extend([0, 0, 0, 0, 0, 0, 0xe0, 0x3f, 0, 0, 0, 0, 0, 0, 0xd0, 0x3f]);
+        bytes.extend([0, 0, 0, 0, 0, 0, 0, 0xe0, 0x3f, 0, 0, 0, 0, 0, 0, 0, 0x3f]);
         bytes.extend(b"\x02\0\x01\x02\0\0\0\xc3\xa9");
         assert_eq!(fingerprint(&rows), blake3::hash(&bytes).as_bytes()[..16]);
         // A slice is its rows alone.
@@ -196,20 +242,46 @@ mod tests {
     }
 
     #[test]
-    fn days_and_what_is_everywhere_or_nowhere_take_few_bytes() {
+    fn days_decimals_and_what_is_everywhere_or_nowhere_take_few_bytes() {
         let columns: Vec<ArrayRef> = vec![
             Arc::new(TimestampMicrosecondArray::from(vec![-86_400_000_000, 86_400_000_000])),
             Arc::new(Int16Array::from(vec![None, None])),
             choices(Int8Array::from(vec![1, 2]), ["sell", "buy", "buy"]),
-            Arc::new(Float64Array::from(vec![0.5, 0.25])),
+            Arc::new(Float64Array::from(vec![0.5, -0.0003])),
             Arc::new(StringArray::from(vec!["", "é"])),
         ];
         let rows = RecordBatch::try_new(Table::Signals.row_schema(), columns).unwrap();
-        let mut bytes: Vec<u8> = vec![1, 1, 0xff, 0xff, 0xff, 0xff, 1, 0, 0, 0, 0];
+        let mut bytes: Vec<u8> = vec![1, 1, 0xff, 0xff, 0xff, 0xff, 0, 2, 0];
         bytes.extend(b"\x01\x03\0\0\0buy\0\0");
-        bytes.extend([0, 0, 0, 0, 0, 0, 0xe0, 0x3f, 0, 0, 0, 0, 0, 0, 0xd0, 0x3f]);
+        bytes.extend([1, 0x88, 0x13, 0xfd, 0xff]);
         bytes.extend(b"\x01\0\0\0\0\x02\0\0\0\xc3\xa9");
         assert_eq!(fingerprint(&rows), blake3::hash(&bytes).as_bytes()[..16]);
+    }
+
+    #[test]
+    fn a_short_form_says_which_numbers_and_which_days_they_are() {
+        let mut bytes = Vec::new();
+        for parts in i16::MIN..=i16::MAX {
+            let text = format!("{parts}e-4");
+            let is_short = add_parts(&[text.parse().unwrap()], &mut bytes);
+            assert_eq!((is_short, bytes.split_off(0)), (true, parts.to_le_bytes().to_vec()), "{text}");
+        }
+        let large = [1e9, f64::MAX, f64::INFINITY, f64::NEG_INFINITY, f64::NAN];
+        for value in [-0.0, 3.2768, -3.2769, 6.5536, 0.12345, 0.1 + 0.2, 1e-300].into_iter().chain(large) {
+            assert!(!add_parts(&[0.5, value, 0.5], &mut bytes), "{value}");
+        }
+        let day = |days: i64| days * MICROS_PER_DAY;
+        for (days, is_short) in [
+            (vec![day(-3), day(-3), day(0), day(252)], true),
+            (vec![day(-3), day(253)], false),
+            (vec![day(1), day(0)], false),
+            (vec![day(1) + 1, day(2) + 1], false),
+            (vec![day(1), day(2) + 1], false),
+            (vec![0, i64::MAX], false),
+            (vec![i64::MIN, i64::MAX], false),
+        ] {
+            assert_eq!(add_days(&days, std::slice::from_ref(&(0..days.len())), &mut bytes), is_short, "{days:?}");
+        }
     }
 
     #[test]

@@ -26,7 +26,7 @@
 //! answered, each series is held against the fingerprints that the runs before it left, and what changed is written down.
 //! The seal is written last, and the folder is renamed to its place. Names that begin with a dot are nobody's business.
 //!
-//! # Observations (layout 4)
+//! # Observations (layout 5)
 //!
 //! A *series* is what one operation says of one ticker, and of one period and regime where it is of signals. A *cell* is
 //! one thing that it says something of. A row of the four tables is an observation: what became of a cell, and when.
@@ -75,11 +75,14 @@
 //! where each row has one; else a 2, and a byte for each row, 1 where there is a value. Then the values that there are,
 //! numbers with their lowest bytes first:
 //!
-//! - timestamps: a byte, 1 where each is the beginning of a day, and the days since 1970 of each in four bytes; else a 0,
-//!   and the eight bytes of each;
+//! - timestamps: a byte, 1 where each is the beginning of a day and none is before the first or more than 255 days after
+//!   it, then the days since 1970 of the first in four bytes, and the days from it to each in a byte; else a 0, and the
+//!   eight bytes of each;
+//! - real numbers: a byte, 1 where each is the number nearest to so many ten-thousandths, from -32768 to 32767, and these
+//!   in two bytes each; else a 0, and the eight bytes of each;
 //! - `signal`: how many different ones there are in a byte, these as texts in the order in which they first stand, and
 //!   the place of each row's among them in a byte;
-//! - a number: its bytes;
+//! - an integer: its bytes;
 //! - a text: the number of its bytes in four bytes, and its bytes in UTF-8.
 //!
 //! Those that may be null are `date` of signals, `utc_offset_minutes`, `score`, `extra`, and all of a summary. Where there
