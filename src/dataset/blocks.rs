@@ -1,4 +1,4 @@
-//! Tickers whose series all have the same dates, one series after another, as answers mostly have them.
+//! Tickers whose series all have the same dates, as answers mostly have them.
 //!
 //! Their rows need no sorting: by date, period and regime the first row of each series comes first, then the second of
 //! each, and so on. And the features of a date are those of so many rows as there are series.
@@ -9,14 +9,12 @@ use super::codes::Signals;
 use crate::plan::Column;
 
 /// The signals of one ticker.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Block {
-    /// Their first row.
-    start: usize,
+    /// The first row of each series, by period and regime.
+    series: Vec<usize>,
     /// How many dates there are.
     dates: usize,
-    /// How many series there are.
-    series: usize,
 }
 
 /// The columns that the rows of blocks are ordered by; those that come after them decide nothing.
@@ -51,54 +49,56 @@ fn blocks(signals: &Signals, sort: &[Column]) -> Option<Vec<Block>> {
     if !sort.starts_with(&ORDER) {
         return None;
     }
-    let key = |row: usize| Some((*signals.tickers.get(row)?, signals.periods[row], signals.regimes[row]));
-    let mut blocks: Vec<Block> = Vec::new();
+    let mut blocks = Vec::new();
     let (mut row, mut before) = (0, None);
-    while let Some(first) = key(row) {
-        // The series comes after those before it, and is its own: two of one key would be mixed.
-        if before >= Some(first) {
+    while let Some(&ticker) = signals.tickers.get(row) {
+        // Two stretches of one ticker would be mixed.
+        if before >= Some(ticker) {
             return None;
         }
-        before = Some(first);
-        let known = blocks.last().filter(|block| signals.tickers[block.start] == first.0).copied();
-        let dates = match known {
-            Some(block) => block.dates,
-            None => 1 + (row + 1..).take_while(|&next| key(next) == Some(first)).count(),
-        };
-        let end = row + dates;
-        if !(are_all(&signals.tickers, row..end, first.0)
-            && are_all(&signals.periods, row..end, first.1)
-            && are_all(&signals.regimes, row..end, first.2))
-        {
-            return None;
-        }
-        let own = &signals.dates[row..end];
-        match known {
-            Some(block) if signals.dates[block.start..][..dates] == *own => {
-                blocks.last_mut().expect("it is the one that is known").series += 1;
-            }
-            None if own.is_sorted_by(|one, next| one < next) => blocks.push(Block { start: row, dates, series: 1 }),
-            _ => return None,
-        }
-        row = end;
+        before = Some(ticker);
+        let rows = signals.tickers[row..].iter().take_while(|&&other| other == ticker).count();
+        blocks.push(block(signals, row..row + rows)?);
+        row += rows;
     }
     Some(blocks)
 }
 
-/// Whether there are so many rows, of one code.
-fn are_all<T: Copy + PartialEq>(codes: &[T], rows: Range<usize>, code: T) -> bool {
-    codes.get(rows).is_some_and(|codes| codes.iter().all(|&one| one == code))
+/// Some rows, which are those of one ticker, as a block.
+fn block(signals: &Signals, rows: Range<usize>) -> Option<Block> {
+    let key = |row: usize| (signals.periods[row], signals.regimes[row]);
+    let first = key(rows.start);
+    let dates = rows.clone().take_while(|&row| key(row) == first).count();
+    let wanted = &signals.dates[rows.start..][..dates];
+    if rows.len() % dates > 0 || !wanted.is_sorted_by(|one, next| one < next) {
+        return None;
+    }
+    let mut series: Vec<usize> = rows.step_by(dates).collect();
+    let is_alike = |&start: &usize| {
+        let (period, regime) = key(start);
+        signals.dates[start..][..dates] == *wanted
+            && are_all(&signals.periods[start..][..dates], period)
+            && are_all(&signals.regimes[start..][..dates], regime)
+    };
+    // The archive knows another order of periods than texts have.
+    series.sort_by_key(|&start| key(start));
+    let are_apart = series.is_sorted_by(|&one, &next| key(one) < key(next));
+    (are_apart && series.iter().all(is_alike)).then_some(Block { series, dates })
+}
+
+fn are_all<T: Copy + PartialEq>(codes: &[T], code: T) -> bool {
+    codes.iter().all(|&one| one == code)
 }
 
 /// What the rows have in a column, in order.
 pub(super) fn ordered<T: Copy>(values: Vec<T>, blocks: &[Block]) -> Vec<T> {
-    if blocks.iter().all(|block| block.series == 1) {
+    if blocks.iter().all(|block| block.series.len() == 1) {
         return values;
     }
     let mut ordered = Vec::with_capacity(values.len());
-    for &Block { start, dates, series } in blocks {
-        let of_series: Vec<&[T]> = values[start..][..dates * series].chunks_exact(dates).collect();
-        for date in 0..dates {
+    for Block { series, dates } in blocks {
+        let of_series: Vec<&[T]> = series.iter().map(|&start| &values[start..][..*dates]).collect();
+        for date in 0..*dates {
             ordered.extend(of_series.iter().map(|values| values[date]));
         }
     }
@@ -107,7 +107,11 @@ pub(super) fn ordered<T: Copy>(values: Vec<T>, blocks: &[Block]) -> Vec<T> {
 
 /// For each date of each ticker one of its rows, and how many there are.
 pub(super) fn dates(blocks: &[Block]) -> impl Iterator<Item = (usize, usize)> {
-    blocks.iter().flat_map(|&Block { start, dates, series }| (start..start + dates).map(move |row| (row, series)))
+    let of_block = |block: &Block| {
+        let (first, count) = (block.series[0], block.series.len());
+        (first..first + block.dates).map(move |row| (row, count))
+    };
+    blocks.iter().flat_map(of_block)
 }
 
 #[cfg(test)]
@@ -132,12 +136,12 @@ mod tests {
     fn rows_of_blocks_are_ordered_as_sorting_orders_them() {
         let mut rows = Vec::new();
         for (ticker, dates) in [(0, &[3, 5, 8][..]), (2, &[1]), (3, &[-4, -2, 0, 9])] {
-            for (period, regime) in [(1, 0), (1, 2), (4, 0)] {
+            for (period, regime) in [(4, 0), (1, 2), (1, 0)] {
                 rows.extend(dates.iter().map(|&date| (ticker, period, regime, date)));
             }
         }
         let blocks = blocks(&signals(&rows), &ORDER).unwrap();
-        assert_eq!(blocks[1], Block { start: 9, dates: 1, series: 3 });
+        assert_eq!(blocks[1], Block { series: vec![11, 10, 9], dates: 1 });
         let mut expected: Vec<u32> = (0..rows.len() as u32).collect();
         expected.sort_by_key(|&row| {
             let (ticker, period, regime, date) = rows[row as usize];
@@ -155,8 +159,8 @@ mod tests {
         assert!(blocks(&signals(&whole), &ORDER).is_some());
         assert!(blocks(&signals(&whole), &[Column::Date, Column::Ticker]).is_none());
         assert_eq!(blocks(&signals(&[]), &ORDER), Some(Vec::new()));
-        // A date is missing at the end or within, the dates are others, they go backwards or stand still, series come
-        // in another order or twice, or tickers do.
+        // A date is missing at the end or within, the dates are others, they go backwards or stand still, a series comes
+        // twice or in two parts, or tickers come in another order or twice.
         for rows in [
             &whole[..3],
             &[whole[0], whole[1], whole[3]],
@@ -164,10 +168,10 @@ mod tests {
             &[whole[0], whole[1], (0, 1, 0, 1), (0, 1, 0, 3)],
             &[whole[1], whole[0]],
             &[whole[0], whole[0]],
-            &[whole[2], whole[3], whole[0], whole[1]],
             &[whole[0], whole[1], whole[0], whole[1]],
+            &[whole[0], whole[2], whole[3], whole[1]],
             &[(1, 0, 0, 1), (0, 0, 0, 1)],
-            &[(1, 0, 0, 1), (0, 0, 0, 1), (1, 1, 0, 1)],
+            &[(0, 0, 0, 1), (1, 0, 0, 1), (0, 1, 0, 1)],
         ] {
             assert_eq!(blocks(&signals(rows), &ORDER), None, "{rows:?}");
         }
