@@ -14,6 +14,30 @@ use crate::tables::{Column, Rows};
 /// How many pairs of period and regime there may be; a bit for each fits into 128.
 const PAIRS: usize = Period::COUNT * Regime::ALL.len();
 
+/// No number yet.
+const NEW: u8 = u8::MAX;
+
+/// The pairs of period and regime that have been met, each with a number: mostly few of them have rows, and what is counted
+/// of these stands together.
+#[derive(Debug)]
+struct Pairs {
+    places: [u8; PAIRS],
+    count: u8,
+}
+
+impl Pairs {
+    /// The number of a pair; a new one's is the count of those before it.
+    #[inline]
+    fn place(&mut self, pair: usize) -> usize {
+        let place = &mut self.places[pair];
+        if *place == NEW {
+            *place = self.count;
+            self.count += 1;
+        }
+        usize::from(*place)
+    }
+}
+
 /// What is counted of the rows so far.
 ///
 /// Rows may come in any order. It is quick where those of one ticker follow one another, and those of one date.
@@ -23,6 +47,7 @@ pub struct Tally {
     tickers: Tickers,
     calendar: Calendar,
     undrawn: u64,
+    pairs: Pairs,
     /// By day and pair, what the signals say.
     said: Vec<Vec<Said>>,
     /// By ticker and month, the rows; and by ticker the pairs, a bit for each.
@@ -43,6 +68,7 @@ impl Tally {
             tickers: Tickers::default(),
             calendar: Calendar::default(),
             undrawn: 0,
+            pairs: Pairs { places: [NEW; PAIRS], count: 0 },
             said: Vec::new(),
             of_tickers: Vec::new(),
             confidences: [Histogram::default(), Histogram::default()],
@@ -86,6 +112,7 @@ impl Tally {
             };
             for row in start..end {
                 let (pair, signal, confidence) = signals.at(row);
+                let pair = self.pairs.place(pair);
                 *pairs |= 1 << pair;
                 self.confidences[signal].add(confidence);
                 if let Some(said) = &mut said {
@@ -104,7 +131,8 @@ impl Tally {
         let mut order: Vec<usize> = (0..days.len()).collect();
         order.sort_unstable_by_key(|place| days[*place]);
         let of_pair = |pair: usize| {
-            let days = order.iter().map(|&day| self.said.get(day)?.get(pair).copied());
+            let place = usize::from(self.pairs.places[pair]);
+            let days = order.iter().map(|&day| self.said.get(day)?.get(place).copied());
             let days: Vec<Said> = days.map(Option::unwrap_or_default).collect();
             let period = Period::all().nth(pair / Regime::ALL.len()).expect("a pair has a period");
             let regime = Regime::ALL[pair % Regime::ALL.len()];
