@@ -138,17 +138,17 @@ impl View {
         sectors(&self.archive, self.as_of)
     }
 
-    /// When one of some requests, in words, was last answered; none when none of them ever was.
+    /// When one of some requests, in words, was last answered after an instant; none when none of them was.
     ///
     /// # Errors
     ///
     /// When a run cannot be read.
-    pub fn last_answered(&self, requests: &BTreeSet<String>) -> Result<Option<DateTime<Utc>>> {
-        let runs: Vec<&SealedRun> = self.begun().collect();
+    pub fn last_answered(&self, requests: &BTreeSet<String>, after: DateTime<Utc>) -> Result<Option<DateTime<Utc>>> {
+        let runs: Vec<&SealedRun> = self.begun().filter(|run| run.seal().sealed_at > after).collect();
         for run in runs.into_iter().rev() {
-            let answered = requests_of(run)?.into_iter();
-            let answered = answered.filter(|(request, seen)| *seen <= self.as_of && requests.contains(request));
-            if let Some(last) = answered.map(|(_, seen)| seen).max() {
+            let answered = requests_of(run)?.into_iter().filter(|(request, _)| requests.contains(request));
+            if let Some(last) = answered.map(|(_, seen)| seen).filter(|&seen| seen > after && seen <= self.as_of).max()
+            {
                 return Ok(Some(last));
             }
         }

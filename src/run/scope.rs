@@ -2,6 +2,8 @@
 
 use std::collections::BTreeSet;
 
+use chrono::{DateTime, Utc};
+
 use crate::archive::{Scope, View};
 use crate::error::{Error, Result};
 use crate::interface::{Endpoint, Ticker};
@@ -9,16 +11,15 @@ use crate::plan::{Asked, Plan, Request, Tickers, Way};
 
 /// The series of the way that was taken last.
 pub(super) fn archived(plan: &Plan, view: &View) -> Result<Scope> {
-    let mut latest = None;
+    let (mut latest, mut taken) = (DateTime::<Utc>::MIN_UTC, None);
     for way in &plan.ways {
         let requests: BTreeSet<String> = requests(way, view)?.iter().map(Request::to_string).collect();
-        let answered_at = view.last_answered(&requests)?;
-        if answered_at > latest.as_ref().and_then(|(answered_at, _)| *answered_at) {
-            latest = Some((answered_at, Scope { source: way.endpoint, requests, filter: plan.dataset.filter.clone() }));
+        if let Some(answered_at) = view.last_answered(&requests, latest)? {
+            latest = answered_at;
+            taken = Some(Scope { source: way.endpoint, requests, filter: plan.dataset.filter.clone() });
         }
     }
-    let nothing = || Error::NothingArchived { name: plan.name.clone() };
-    latest.map(|(_, scope)| scope).ok_or_else(nothing)
+    taken.ok_or_else(|| Error::NothingArchived { name: plan.name.clone() })
 }
 
 /// The requests of a way, for the tickers that the archive knows of.
