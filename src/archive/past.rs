@@ -19,19 +19,24 @@ pub(super) struct Past<'a> {
     files: HashMap<(Name, Table), ByTicker>,
 }
 
-/// The old rows of one ticker: what each run observed of each of its series.
-pub(super) type OfTicker = HashMap<SeriesKey, Vec<(Name, RecordBatch)>>;
+/// What each run observed of some series.
+pub(super) type Observed = HashMap<SeriesKey, Vec<(Name, RecordBatch)>>;
 
 impl<'a> Past<'a> {
     pub(super) fn of(archive: &'a Archive) -> Self {
         Self { archive, files: HashMap::new() }
     }
 
-    /// What some runs observed of a ticker.
-    pub(super) fn rows(&mut self, table: Table, ticker: &Ticker, runs: &BTreeSet<Name>) -> Result<OfTicker> {
-        let mut found = OfTicker::new();
+    /// Adds what was observed of some series of a ticker, each in the runs that are needed of it.
+    pub(super) fn read(
+        &mut self,
+        (table, ticker): (Table, &Ticker),
+        needed: &HashMap<&SeriesKey, BTreeSet<Name>>,
+        observed: &mut Observed,
+    ) -> Result<()> {
         // In the order in which they were sealed, which is that of their observations unless runs were made at once.
-        let places = runs.iter().map(|run| Ok((self.archive.place(run)?, run))).collect::<Result<BTreeSet<_>>>()?;
+        let runs: BTreeSet<&Name> = needed.values().flatten().collect();
+        let places = runs.iter().map(|run| Ok((self.archive.place(run)?, *run))).collect::<Result<BTreeSet<_>>>()?;
         for (place, run) in places {
             let name = (Arc::clone(run), table);
             if !self.files.contains_key(&name) {
@@ -41,9 +46,11 @@ impl<'a> Past<'a> {
             let file = self.files.get_mut(&name).expect("it was put there");
             let rows = file.take_only(ticker.as_str())?;
             for (key, range) in keys::ranges(&rows).map_err(|error| file.damaged(error))? {
-                found.entry(key).or_default().push((Arc::clone(run), rows.slice(range.start, range.len())));
+                if needed.get(&key).is_some_and(|runs| runs.contains(run)) {
+                    observed.entry(key).or_default().push((Arc::clone(run), rows.slice(range.start, range.len())));
+                }
             }
         }
-        Ok(found)
+        Ok(())
     }
 }

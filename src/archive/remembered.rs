@@ -203,12 +203,12 @@ impl Layer {
     ) -> Result<(Option<Quarter>, Bucket, BTreeSet<Name>)> {
         let quarters = rows.column(4).as_primitive::<Date32Type>();
         let digests = rows.column(6).as_fixed_size_binary();
-        let runs = names.of_runs(texts(rows, 7, row))?;
+        let quarter = quarters.is_valid(row).then(|| Quarter::of_days(quarters.value(row)));
+        let runs = names.of_runs(quarter, texts(rows, 7, row))?;
         let requests = texts(rows, 8, row).map(|name| names.name(name)).collect();
         let digest =
             digests.is_valid(row).then(|| *digests.value(row).first_chunk().expect("the column is 16 bytes wide"));
         let count = rows.column(5).as_primitive::<Int64Type>().value(row) as u64;
-        let quarter = quarters.is_valid(row).then(|| Quarter::of_days(quarters.value(row)));
         Ok((quarter, Bucket { rows: count, digest, runs, is_changed: self.is_changed }, requests))
     }
 }
@@ -225,24 +225,28 @@ fn texts(rows: &RecordBatch, column: usize, row: usize) -> impl Iterator<Item = 
 pub(super) struct Names<'a> {
     archive: &'a Archive,
     known: BTreeSet<Name>,
-    /// The runs that were named last, and those that their rows are in now: those of the next row, mostly.
-    last: (Vec<String>, Runs),
+    /// By quarter, the runs that were named last, and those that their rows are in now: mostly those of the next series,
+    /// too.
+    last: BTreeMap<Option<Quarter>, (Vec<String>, Runs)>,
 }
 
 impl<'a> Names<'a> {
     pub(super) fn of(archive: &'a Archive) -> Self {
-        Self { archive, known: BTreeSet::new(), last: <_>::default() }
+        Self { archive, known: BTreeSet::new(), last: BTreeMap::new() }
     }
 
-    /// The runs that the rows of some runs are in now: one that was compacted is in another one.
-    fn of_runs<'n>(&mut self, names: impl Iterator<Item = &'n str> + Clone) -> Result<Runs> {
-        if !names.clone().eq(&self.last.0) {
-            let archive = self.archive;
-            let now = |name| Ok(self.name(archive.runs()[archive.place(name)?].name()));
-            let now = names.clone().map(now).collect::<Result<BTreeSet<_>>>()?;
-            self.last = (names.map(str::to_owned).collect(), Runs::new(now));
+    /// The runs that the rows of some runs are in now, of a quarter: one that was compacted is in another one.
+    fn of_runs<'n>(&mut self, quarter: Option<Quarter>, names: impl Iterator<Item = &'n str> + Clone) -> Result<Runs> {
+        if let Some((last, runs)) = self.last.get(&quarter)
+            && names.clone().eq(last)
+        {
+            return Ok(Arc::clone(runs));
         }
-        Ok(Arc::clone(&self.last.1))
+        let archive = self.archive;
+        let now = |name| Ok(self.name(archive.runs()[archive.place(name)?].name()));
+        let now = Runs::new(names.clone().map(now).collect::<Result<_>>()?);
+        self.last.insert(quarter, (names.map(str::to_owned).collect(), Arc::clone(&now)));
+        Ok(now)
     }
 
     fn name(&mut self, name: &str) -> Name {

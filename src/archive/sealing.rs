@@ -17,7 +17,7 @@ use super::answer::{Answer, Batches, Rows};
 use super::index::{Archive, SealedRun};
 use super::lanes::Files;
 use super::listings::{self, LISTINGS, Listing};
-use super::past::{OfTicker, Past};
+use super::past::{Observed, Past};
 use super::remembered::{self, Extent, Memory, Name, Remembered, SERIES};
 use super::rowfile::Rowfile;
 use super::seal::{Counts, Definition, LAYOUT, Origin, Seal, sealed_path};
@@ -184,8 +184,7 @@ impl Settling<'_> {
         }
         let past = self.past(compared.iter().map(|(_, series)| series))?;
         let settle = |(listing, compared): (BTreeSet<Name>, Compared)| {
-            let observed = past.get(&(compared.table(), compared.key().ticker.clone()));
-            let observed = observed.and_then(|series| series.get(compared.key())).map_or(&[][..], Vec::as_slice);
+            let observed = past.get(compared.key()).map_or(&[][..], Vec::as_slice);
             (listing, compared.key().clone(), compared.settle(observed))
         };
         let settled = {
@@ -219,20 +218,20 @@ impl Settling<'_> {
         told.par_iter().zip(memories).map(heard).collect()
     }
 
-    /// The old rows that are needed, by table and ticker.
-    fn past<'c>(&mut self, compared: impl Iterator<Item = &'c Compared>) -> Result<HashMap<(Table, Ticker), OfTicker>> {
-        let mut needed: BTreeMap<(Table, Ticker), BTreeSet<Name>> = BTreeMap::new();
-        for series in compared {
-            let runs = series.needed();
+    /// The old rows that are needed.
+    fn past<'c>(&mut self, compared: impl Iterator<Item = &'c Compared>) -> Result<Observed> {
+        let mut needed: BTreeMap<(Table, &Ticker), HashMap<&SeriesKey, BTreeSet<Name>>> = BTreeMap::new();
+        for one in compared {
+            let runs = one.needed();
             if !runs.is_empty() {
-                needed.entry((series.table(), series.key().ticker.clone())).or_default().extend(runs);
+                needed.entry((one.table(), &one.key().ticker)).or_default().insert(one.key(), runs);
             }
         }
-        let read = |((table, ticker), runs)| {
-            let rows = self.past.rows(table, &ticker, &runs)?;
-            Ok(((table, ticker), rows))
-        };
-        needed.into_iter().map(read).collect()
+        let mut observed = Observed::new();
+        for (of, needed) in needed {
+            self.past.read(of, &needed, &mut observed)?;
+        }
+        Ok(observed)
     }
 }
 

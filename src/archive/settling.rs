@@ -148,7 +148,9 @@ impl Compared {
             let of_run = |(run, rows): &(Name, RecordBatch)| Ok((Arc::clone(run), of_quarter(rows, *quarter)?));
             // Of the runs that were read for other quarters, some may say what later ones of this quarter took back.
             let own = past.iter().filter(|(run, _)| bucket.runs.contains(run));
-            let old = Old::of(*table, own.map(of_run).collect::<Result<_, ArrowError>>()?)?;
+            let mut own = own.map(of_run).collect::<Result<Vec<_>, ArrowError>>()?;
+            own.retain(|(_, rows)| rows.num_rows() > 0);
+            let old = Old::of(*table, own)?;
             let said = rows.slice(range.start, range.len());
             let said = if range.start == 0 { aligned(*table, said, &old.latest)? } else { said };
             let difference = Difference::of(*table, &old.latest, &said, covered_from)?;
@@ -207,10 +209,9 @@ struct Old {
 
 impl Old {
     fn of(table: Table, observations: Vec<(Name, RecordBatch)>) -> Result<Self, ArrowError> {
-        let mut given = observations.iter().map(|(_, rows)| rows).filter(|rows| rows.num_rows() > 0);
-        let latest = match (given.next(), given.next()) {
+        let latest = match &observations[..] {
             // One run, and nothing but first observations: they are what is known, as they stand.
-            (Some(only), None) if table == Table::Signals && is_all_added(only) => rows_of(table, only)?,
+            [(_, only)] if table == Table::Signals && is_all_added(only) => rows_of(table, only)?,
             _ => Cells::of(table, observations.iter().map(|(_, rows)| rows))?.latest()?,
         };
         Ok(Self { observations, latest })

@@ -1,10 +1,9 @@
 //! Is everything what was written, and does it say what it should? Checksums and counts of every file, and every
 //! fingerprint, computed anew from the observations of the runs that it names.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::BTreeSet;
 use std::path::Path;
 
-use arrow::array::RecordBatch;
 use arrow::error::ArrowError;
 use parquet::file::reader::{FileReader, SerializedFileReader};
 
@@ -14,6 +13,7 @@ use super::fingerprint::fingerprint;
 use super::index::{Archive, SealedRun};
 use super::keys;
 use super::listings;
+use super::past::Observed;
 use super::quarter::Quarter;
 use super::remembered::{Bucket, Layer, Name, Names, SERIES};
 use super::settling::of_quarter;
@@ -82,7 +82,7 @@ fn is_right(
     key: &SeriesKey,
     quarter: Option<Quarter>,
     bucket: &Bucket,
-    observed: &HashMap<SeriesKey, Vec<(Name, RecordBatch)>>,
+    observed: &Observed,
 ) -> Result<bool, ArrowError> {
     let Some(table) = Table::of(key.source) else { return Ok(false) };
     let rows = observed.get(key).map_or(&[][..], Vec::as_slice);
@@ -122,8 +122,8 @@ impl Observations {
     }
 
     /// What each run observed of the series of a ticker.
-    fn of(&mut self, ticker: &Ticker) -> Result<HashMap<SeriesKey, Vec<(Name, RecordBatch)>>> {
-        let mut observed: HashMap<SeriesKey, Vec<(Name, RecordBatch)>> = HashMap::new();
+    fn of(&mut self, ticker: &Ticker) -> Result<Observed> {
+        let mut observed = Observed::new();
         for (name, file) in &mut self.files {
             let rows = file.take_only(ticker.as_str())?;
             for (key, range) in keys::ranges(&rows).map_err(|error| file.damaged(error))? {
