@@ -37,8 +37,8 @@ impl Order {
         let ranks = keys::ranks(rows, &turns.starts().collect::<Vec<_>>());
         let piece = |(series, (start, end))| Piece { series, start: start as u32, end: end as u32 };
         let mut pieces: Vec<Piece> = ranks.into_iter().zip(turns.runs()).map(piece).collect();
-        // Each batch is in order by series.
-        pieces.sort();
+        // Each batch is in order by series, and those of a series stay in the order of the batches.
+        pieces.sort_by_key(|piece| piece.series);
         let places = Places::of(table, rows)?;
         let mut order = Self { rows: Vec::with_capacity(count), cells: Vec::with_capacity(count) };
         let of_series = pieces.chunk_by(|one, other| one.series == other.series);
@@ -80,7 +80,6 @@ impl Order {
 }
 
 /// Rows of one series that follow each other in one batch.
-#[derive(PartialEq, Eq, PartialOrd, Ord)]
 struct Piece {
     /// The series, by its place among all.
     series: u64,
