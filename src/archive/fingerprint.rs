@@ -222,7 +222,7 @@ mod tests {
             Arc::new(Int16Array::from(vec![None, Some(-300)])),
             // The codes are another writer's: only the spelling counts.
             choices(Int8Array::from(vec![1, 0]), ["sell", "buy"]),
-            // Two to the fifteenth is no matter of ten-thousandths.
+            // No number of ten-thousandths.
             Arc::new(Float64Array::from(vec![0.5, 1.0 / 32_768.0])),
             Arc::new(StringArray::from(vec![None, Some("é")])),
         ];

@@ -70,7 +70,7 @@ fn block(signals: &Signals, rows: Range<usize>) -> Option<Block> {
     let first = key(rows.start);
     let dates = rows.clone().take_while(|&row| key(row) == first).count();
     let wanted = &signals.dates[rows.start..][..dates];
-    if rows.len() % dates > 0 || !wanted.is_sorted_by(|one, next| one < next) {
+    if !rows.len().is_multiple_of(dates) || !wanted.is_sorted_by(|one, next| one < next) {
         return None;
     }
     let mut series: Vec<usize> = rows.step_by(dates).collect();
