@@ -44,6 +44,13 @@ pub(super) struct Bucket {
     pub(super) is_changed: bool,
 }
 
+impl Bucket {
+    /// Whether another one says the same of the rows.
+    pub(super) fn says(&self, other: &Self) -> bool {
+        (self.rows, self.digest, &self.runs) == (other.rows, other.digest, &other.runs)
+    }
+}
+
 /// What is remembered of a series.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Memory {

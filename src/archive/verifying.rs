@@ -1,11 +1,13 @@
 //! Is everything what was written, and does it say what it should? Checksums and counts of every file, and every
 //! fingerprint, computed anew from the observations of the runs that it names.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
+use arrow::array::RecordBatch;
 use arrow::error::ArrowError;
 use parquet::file::reader::{FileReader, SerializedFileReader};
+use rayon::prelude::*;
 
 use super::by_ticker::ByTicker;
 use super::cells::Cells;
@@ -27,7 +29,7 @@ use crate::tables::{SeriesKey, Table};
 pub struct Verified {
     /// The files whose size, checksum and rows were compared.
     pub files: usize,
-    /// The fingerprints that were computed anew.
+    /// The fingerprints that were held against what was observed.
     pub fingerprints: usize,
     /// What is not as it should be, a line each.
     pub faults: Vec<String>,
@@ -50,6 +52,9 @@ pub fn verify(archive: &Archive) -> Result<Verified> {
     Ok(verified)
 }
 
+/// What runs tell of a quarter of a series.
+type Told<'a> = Vec<(&'a SealedRun, Bucket)>;
+
 /// Computes every fingerprint of every run anew.
 fn fingerprints(archive: &Archive, verified: &mut Verified) -> Result<()> {
     let mut tickers: BTreeSet<Ticker> = BTreeSet::new();
@@ -61,38 +66,61 @@ fn fingerprints(archive: &Archive, verified: &mut Verified) -> Result<()> {
     let mut observations = Observations::open(archive)?;
     for ticker in &tickers {
         let observed = observations.of(ticker)?;
+        let mut told: BTreeMap<(SeriesKey, Option<Quarter>), Told<'_>> = BTreeMap::new();
         for (run, layer) in archive.runs().iter().zip(&mut layers) {
             for (key, memory) in layer.until(Some(ticker), &mut names)? {
-                let buckets = memory.buckets.iter().filter(|(_, bucket)| bucket.rows > 0 && bucket.digest.is_some());
-                for (quarter, bucket) in buckets {
-                    verified.fingerprints += 1;
-                    let is_right = is_right(&key, *quarter, bucket, &observed);
-                    if !is_right.map_err(|error| Error::Settle { source: error.into() })? {
-                        verified.faults.push(told(run, &key, *quarter));
+                for (quarter, bucket) in memory.buckets {
+                    if bucket.rows > 0 && bucket.digest.is_some() {
+                        told.entry((key.clone(), quarter)).or_default().push((run, bucket));
                     }
                 }
             }
         }
+        verified.fingerprints += told.values().map(Vec::len).sum::<usize>();
+        let faults = |((key, quarter), told): (&(SeriesKey, Option<Quarter>), &Told<'_>)| {
+            faults(key, *quarter, told, observed.get(key).map_or(&[], Vec::as_slice))
+        };
+        let faults: Result<Vec<Vec<String>>, ArrowError> = told.par_iter().map(faults).collect();
+        verified.faults.extend(faults.map_err(|error| Error::Settle { source: error.into() })?.concat());
     }
     Ok(())
 }
 
-/// Whether the observations of the runs that a fingerprint names make what it says.
-fn is_right(
+/// The faults in what runs tell of a quarter of a series, given all that was observed of the series.
+fn faults(
     key: &SeriesKey,
     quarter: Option<Quarter>,
-    bucket: &Bucket,
-    observed: &Observed,
-) -> Result<bool, ArrowError> {
+    told: &Told<'_>,
+    observed: &[(Name, RecordBatch)],
+) -> Result<Vec<String>, ArrowError> {
+    let of_run = |(run, rows): &(Name, RecordBatch)| Ok((Name::clone(run), of_quarter(rows, quarter)?));
+    let mut observed = observed.iter().map(of_run).collect::<Result<Vec<_>, ArrowError>>()?;
+    observed.retain(|(_, rows)| rows.num_rows() > 0);
+    let mut faults = Vec::new();
+    let mut right: Option<&Bucket> = None;
+    for (run, bucket) in told {
+        // Runs repeat what the one before them told, as long as it holds.
+        if right.is_some_and(|right| right.says(bucket)) {
+            continue;
+        }
+        if is_right(key, bucket, &observed)? {
+            right = Some(bucket);
+        } else {
+            faults.push(fault_of(run, key, quarter));
+        }
+    }
+    Ok(faults)
+}
+
+/// Whether the observations of the runs that a fingerprint names make what it says.
+fn is_right(key: &SeriesKey, bucket: &Bucket, observed: &[(Name, RecordBatch)]) -> Result<bool, ArrowError> {
     let Some(table) = Table::of(key.source) else { return Ok(false) };
-    let rows = observed.get(key).map_or(&[][..], Vec::as_slice);
-    let rows = rows.iter().filter(|(run, _)| bucket.runs.contains(run));
-    let rows = rows.map(|(_, rows)| of_quarter(rows, quarter)).collect::<Result<Vec<_>, _>>()?;
-    let latest = Cells::of(table, &rows)?.latest()?;
+    let rows = observed.iter().filter(|(run, _)| bucket.runs.contains(run)).map(|(_, rows)| rows);
+    let latest = Cells::of(table, rows)?.latest()?;
     Ok(latest.num_rows() as u64 == bucket.rows && Some(fingerprint(&latest)) == bucket.digest)
 }
 
-fn told(run: &SealedRun, key: &SeriesKey, quarter: Option<Quarter>) -> String {
+fn fault_of(run: &SealedRun, key: &SeriesKey, quarter: Option<Quarter>) -> String {
     let SeriesKey { ticker, period, regime, source } = key;
     let period = period.map_or_else(String::new, |period| format!(" {period}"));
     let regime = regime.map_or_else(String::new, |regime| format!(" {regime}"));
@@ -158,4 +186,100 @@ fn rows_of(path: &Path) -> Option<u64> {
     let file = is_parquet.then(|| file::open(path).ok())??;
     let rows = SerializedFileReader::new(file).ok()?.metadata().file_metadata().num_rows();
     u64::try_from(rows).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use arrow::array::{
+        ArrayRef, Float64Array, Int8Array, RecordBatch, StringArray, TimestampMicrosecondArray, new_null_array,
+    };
+    use chrono::{DateTime, Utc};
+
+    use super::*;
+    use crate::archive::remembered::Runs;
+    use crate::archive::seal::{Counts, LAYOUT, Seal};
+    use crate::interface::{Endpoint, Period, Regime};
+    use crate::tables::{Change, Changes, choices};
+
+    fn run(name: &str) -> SealedRun {
+        let seal = Seal {
+            layout: LAYOUT,
+            run: name.to_owned(),
+            bellwether: String::new(),
+            definition: None,
+            started_at: DateTime::<Utc>::default(),
+            sealed_at: DateTime::<Utc>::default(),
+            after: Vec::new(),
+            since: None,
+            replaces: Vec::new(),
+            changes: Counts::default(),
+            drift: Vec::new(),
+            files: Vec::new(),
+            seal: Seal::undigested(),
+        };
+        SealedRun::new(name.into(), seal)
+    }
+
+    /// What a run observed at a second: days, and how sure it was of them.
+    fn observed(key: &SeriesKey, second: i64, change: Change, said: &[(i64, f64)]) -> RecordBatch {
+        let schema = Table::Signals.row_schema();
+        let columns: Vec<ArrayRef> = vec![
+            Arc::new(TimestampMicrosecondArray::from_iter_values(said.iter().map(|(day, _)| day * 86_400_000_000))),
+            new_null_array(schema.field(1).data_type(), said.len()),
+            choices(Int8Array::from(vec![0; said.len()]), ["buy"]),
+            Arc::new(Float64Array::from_iter_values(said.iter().map(|(_, confidence)| *confidence))),
+            Arc::new(StringArray::new_null(said.len())),
+        ];
+        let rows = RecordBatch::try_new(schema, columns).unwrap();
+        let observed_at = DateTime::from_timestamp(second, 0).unwrap();
+        let changes = Changes { key: key.clone(), observed_at, kinds: vec![change; said.len()], rows };
+        Table::Signals.batch(&[changes]).unwrap()
+    }
+
+    #[test]
+    fn each_fingerprint_is_that_of_the_rows_of_the_runs_that_it_names() {
+        let key = SeriesKey {
+            ticker: "A".parse().unwrap(),
+            period: Period::all().next(),
+            regime: Some(Regime::Neutral),
+            source: Endpoint::SignalsHistoryAll,
+        };
+        let (first, second) = (run("first"), run("second"));
+        let rows = [
+            ("first".into(), observed(&key, 1, Change::Added, &[(0, 0.5), (1, 0.75), (100, 0.25)])),
+            ("second".into(), observed(&key, 2, Change::Revised, &[(1, 0.125)])),
+        ];
+        let digest = |said: &[(i64, f64)]| {
+            let rows = observed(&key, 3, Change::Added, said);
+            Some(fingerprint(&Cells::of(Table::Signals, [&rows]).unwrap().latest().unwrap()))
+        };
+        let bucket = |runs: &[&str], rows: u64, said: &[(i64, f64)]| Bucket {
+            rows,
+            digest: digest(said),
+            runs: Runs::new(runs.iter().map(|run| Name::from(*run)).collect()),
+            is_changed: true,
+        };
+        let quarter = Some(Quarter::of_days(0));
+        let before = bucket(&["first"], 2, &[(0, 0.5), (1, 0.75)]);
+        let after = bucket(&["first", "second"], 2, &[(0, 0.5), (1, 0.125)]);
+        let told = vec![(&first, before.clone()), (&second, before.clone()), (&second, after.clone())];
+        assert_eq!(faults(&key, quarter, &told, &rows).unwrap(), [""; 0]);
+        let others = [
+            // Of other rows, so many of them, or without the run that changed them.
+            Bucket { digest: digest(&[(0, 0.5), (1, 0.5)]), ..after.clone() },
+            Bucket { rows: 3, ..after.clone() },
+            bucket(&["first"], 2, &[(0, 0.5), (1, 0.125)]),
+        ];
+        for wrong in others {
+            let told = vec![(&first, before.clone()), (&second, wrong), (&second, after.clone())];
+            let faults = faults(&key, quarter, &told, &rows).unwrap();
+            assert_eq!(faults.len(), 1, "{faults:?}");
+            assert!(faults[0].starts_with("`second/series.parquet`: the fingerprint of "), "{faults:?}");
+            assert!(faults[0].ends_with("in the quarter from 1970-01-01 is not that of its rows"), "{faults:?}");
+        }
+        let told = vec![(&first, bucket(&["first"], 1, &[(100, 0.25)]))];
+        assert_eq!(faults(&key, Some(Quarter::of_days(100)), &told, &rows).unwrap(), [""; 0]);
+    }
 }
