@@ -145,12 +145,9 @@ impl Compared {
         let covered_from = oldest(rows);
         for (quarter, range) in &self.doubtful {
             let bucket = self.memory.buckets.get_mut(quarter).expect("a doubtful quarter is one that is remembered");
-            let of_run = |(run, rows): &(Name, RecordBatch)| Ok((Arc::clone(run), of_quarter(rows, *quarter)?));
             // Of the runs that were read for other quarters, some may say what later ones of this quarter took back.
             let own = past.iter().filter(|(run, _)| bucket.runs.contains(run));
-            let mut own = own.map(of_run).collect::<Result<Vec<_>, ArrowError>>()?;
-            own.retain(|(_, rows)| rows.num_rows() > 0);
-            let old = Old::of(*table, own)?;
+            let old = Old::of(*table, in_quarter(own, *quarter)?)?;
             let said = rows.slice(range.start, range.len());
             let said = if range.start == 0 { aligned(*table, said, &old.latest)? } else { said };
             let difference = Difference::of(*table, &old.latest, &said, covered_from)?;
@@ -240,8 +237,19 @@ fn oldest(rows: &RecordBatch) -> Option<i64> {
     dates.iter().flatten().next()
 }
 
+/// What some runs observed of a quarter, those that did.
+pub(super) fn in_quarter<'a>(
+    observed: impl Iterator<Item = &'a (Name, RecordBatch)>,
+    quarter: Option<Quarter>,
+) -> Result<Vec<(Name, RecordBatch)>, ArrowError> {
+    let of_run = |(run, rows): &(Name, RecordBatch)| Ok((Arc::clone(run), of_quarter(rows, quarter)?));
+    let mut observed = observed.map(of_run).collect::<Result<Vec<_>, ArrowError>>()?;
+    observed.retain(|(_, rows)| rows.num_rows() > 0);
+    Ok(observed)
+}
+
 /// The rows of a quarter, or those without a date.
-pub(super) fn of_quarter(rows: &RecordBatch, quarter: Option<Quarter>) -> Result<RecordBatch, ArrowError> {
+fn of_quarter(rows: &RecordBatch, quarter: Option<Quarter>) -> Result<RecordBatch, ArrowError> {
     let Some(dates) = rows.column_by_name("date") else { return Ok(rows.clone()) };
     let dates = dates.as_primitive::<TimestampMicrosecondType>();
     let is_wanted = |date: Option<i64>| match (quarter, date) {

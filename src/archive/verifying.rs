@@ -18,7 +18,7 @@ use super::listings;
 use super::past::Observed;
 use super::quarter::Quarter;
 use super::remembered::{Bucket, Layer, Name, Names, SERIES};
-use super::settling::of_quarter;
+use super::settling::in_quarter;
 use crate::error::{Error, Result};
 use crate::file::{self, FileRecord};
 use crate::interface::Ticker;
@@ -55,7 +55,7 @@ pub fn verify(archive: &Archive) -> Result<Verified> {
 /// What runs tell of a quarter of a series.
 type Told<'a> = Vec<(&'a SealedRun, Bucket)>;
 
-/// Computes every fingerprint of every run anew.
+/// Holds every fingerprint of every run against what was observed.
 fn fingerprints(archive: &Archive, verified: &mut Verified) -> Result<()> {
     let mut tickers: BTreeSet<Ticker> = BTreeSet::new();
     for run in archive.runs() {
@@ -77,11 +77,11 @@ fn fingerprints(archive: &Archive, verified: &mut Verified) -> Result<()> {
             }
         }
         verified.fingerprints += told.values().map(Vec::len).sum::<usize>();
-        let faults = |((key, quarter), told): (&(SeriesKey, Option<Quarter>), &Told<'_>)| {
+        let of_one = |((key, quarter), told): (&(SeriesKey, Option<Quarter>), &Told<'_>)| {
             faults(key, *quarter, told, observed.get(key).map_or(&[], Vec::as_slice))
         };
-        let faults: Result<Vec<Vec<String>>, ArrowError> = told.par_iter().map(faults).collect();
-        verified.faults.extend(faults.map_err(|error| Error::Settle { source: error.into() })?.concat());
+        let found: Result<Vec<Vec<String>>, ArrowError> = told.par_iter().map(of_one).collect();
+        verified.faults.extend(found.map_err(|error| Error::Settle { source: error.into() })?.concat());
     }
     Ok(())
 }
@@ -93,9 +93,7 @@ fn faults(
     told: &Told<'_>,
     observed: &[(Name, RecordBatch)],
 ) -> Result<Vec<String>, ArrowError> {
-    let of_run = |(run, rows): &(Name, RecordBatch)| Ok((Name::clone(run), of_quarter(rows, quarter)?));
-    let mut observed = observed.iter().map(of_run).collect::<Result<Vec<_>, ArrowError>>()?;
-    observed.retain(|(_, rows)| rows.num_rows() > 0);
+    let observed = in_quarter(observed.iter(), quarter)?;
     let mut faults = Vec::new();
     let mut right: Option<&Bucket> = None;
     for (run, bucket) in told {
