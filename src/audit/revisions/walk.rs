@@ -1,6 +1,5 @@
 //! Goes through the cells of a series and finds those that changed in a span.
 
-use std::collections::BTreeMap;
 use std::ops::{Range, RangeInclusive};
 
 use arrow::array::Array;
@@ -49,32 +48,28 @@ struct Covered {
 
 impl Coverage {
     fn of(cells: &[Range<usize>], observed: &Observed<'_>) -> Self {
-        let mut said: BTreeMap<i64, (i64, i64)> = BTreeMap::new();
-        let mut add = |seen: i64, from: i64, to: i64| {
-            let (oldest, newest) = said.entry(seen).or_insert((from, to));
-            (*oldest, *newest) = ((*oldest).min(from), (*newest).max(to));
-        };
-        // What one answer said stands together, oldest date first, as a rule.
-        let mut last: Option<(i64, i64, i64)> = None;
+        let mut said: Vec<(i64, i64, i64)> = Vec::new();
         for row in cells.iter().cloned().flatten() {
             if observed.is_withdrawn(row) || observed.dates.is_null(row) {
                 continue;
             }
             let (date, seen) = (observed.dates.value(row), observed.seen.value(row));
-            match &mut last {
+            match said.last_mut() {
+                // What one answer said stands together, oldest date first, as a rule.
                 Some((known, from, to)) if *known == seen => (*from, *to) = ((*from).min(date), (*to).max(date)),
-                _ => {
-                    if let Some((seen, from, to)) = last.replace((seen, date, date)) {
-                        add(seen, from, to);
-                    }
-                }
+                _ => said.push((seen, date, date)),
             }
         }
-        if let Some((seen, from, to)) = last {
-            add(seen, from, to);
-        }
+        said.sort_unstable();
+        said.dedup_by(|next, last| {
+            let is_same = next.0 == last.0;
+            if is_same {
+                (last.1, last.2) = (last.1.min(next.1), last.2.max(next.2));
+            }
+            is_same
+        });
         let mut all: Vec<Covered> = Vec::with_capacity(said.len());
-        for (seen, (oldest, newest)) in said {
+        for (seen, oldest, newest) in said {
             let covered = match all.last() {
                 Some(last) if last.newest >= newest => Covered { seen, oldest: last.oldest.min(oldest), ..*last },
                 Some(last) => Covered { seen, oldest: last.oldest.min(oldest), newest, newest_seen: seen },
@@ -112,15 +107,27 @@ pub(super) struct SeriesTally {
 
 /// Cells that were said once and never changed: nearly all are. Those that count alike stand together.
 struct Calm {
-    /// When they were said.
+    /// When the last of them was said.
     seen: i64,
-    /// The date from which on cells count otherwise.
+    /// The date from which on cells that were said then count otherwise.
     end: i64,
     month: Month,
+    month_end: i64,
     ages: RangeInclusive<Age>,
     /// What each of them counts.
     each: Tally,
     cells: u64,
+}
+
+impl Calm {
+    /// Takes cells that come after these with them, if they count alike; gives them back if not.
+    fn join(&mut self, next: Self) -> Option<Self> {
+        if (self.month, &self.ages, self.each) != (next.month, &next.ages, next.each) {
+            return Some(next);
+        }
+        (self.seen, self.end, self.cells) = (next.seen, next.end, self.cells + next.cells);
+        None
+    }
 }
 
 /// One walk over the cells of a series.
@@ -165,7 +172,14 @@ impl Walk<'_> {
                     continue;
                 }
                 if !coverage.covers(date, seen) {
-                    tally.count_calm(calm.replace(self.calm(date, seen, &coverage)));
+                    let next = self.calm(date, seen, &coverage, calm.as_ref());
+                    let next = match &mut calm {
+                        Some(calm) => calm.join(next),
+                        None => Some(next),
+                    };
+                    if next.is_some() {
+                        tally.count_calm(std::mem::replace(&mut calm, next));
+                    }
                     continue;
                 }
             }
@@ -178,20 +192,25 @@ impl Walk<'_> {
         tally
     }
 
-    /// A cell that was said once.
-    fn calm(&self, date: i64, seen: i64, coverage: &Coverage) -> Calm {
+    /// A cell that was said once, and comes after others that were.
+    fn calm(&self, date: i64, seen: i64, coverage: &Coverage, before: Option<&Calm>) -> Calm {
         let Span { from, until } = self.span;
-        let month = Month::of(date);
+        // Cells are in the order of their dates.
+        let (month, month_end) = match before {
+            Some(before) if date < before.month_end => (before.month, before.month_end),
+            _ => (Month::of(date), Month::of(date).end()),
+        };
         let instants = [from.map_or(seen, |from| from.max(seen)), until];
         let [youngest, oldest] = instants.map(|instant| Age::between(date, instant));
         // What the first answer said is nowhere late.
         let end = if coverage.begins(seen) { i64::MAX } else { date };
-        let ends = [end, month.end(), youngest.end(instants[0]), oldest.end(instants[1])];
+        let ends = [end, month_end, youngest.end(instants[0]), oldest.end(instants[1])];
         let is_known_before = from.is_none() || self.span.is_before(seen);
         Calm {
             seen,
             end: ends.into_iter().min().unwrap_or(date),
             month,
+            month_end,
             ages: youngest..=oldest,
             each: Tally { known: 1, known_before: is_known_before.into(), ..Tally::default() },
             cells: 1,
