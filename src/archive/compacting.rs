@@ -10,10 +10,9 @@ use std::path::Path;
 
 use chrono::{DateTime, Utc};
 
-use super::cells::Cells;
+use super::bundle;
 use super::index::{Archive, SealedRun};
 use super::listings::{self, LISTINGS, Listing};
-use super::merged::Merged;
 use super::remembered::{self, Extent, Name, Remembered, Runs, SERIES};
 use super::rowfile::Rowfile;
 use super::seal::{Counts, LAYOUT, Seal, sealed_path};
@@ -55,7 +54,7 @@ pub fn compact(folder: &Path, keep: usize, now: DateTime<Utc>) -> Result<Option<
     fs::create_dir(&sealed).map_err(|source| Error::Write { path: sealed.clone(), source })?;
     let mut files = Vec::new();
     for table in Table::ALL {
-        files.push(observations(&old, table, &sealed)?);
+        files.push(bundle::write_all(&old, table, &sealed.join(table.file()))?);
     }
     let listings = listings(&old)?;
     let mut out = Rowfile::create(&sealed.join(LISTINGS), listings::schema(), 4)?;
@@ -86,17 +85,6 @@ fn old(archive: &Archive, keep: usize) -> Vec<&SealedRun> {
         }
         old = closed;
     }
-}
-
-/// Every observation of a table.
-fn observations(old: &[&SealedRun], table: Table, folder: &Path) -> Result<FileRecord> {
-    let mut out = Rowfile::create(&folder.join(table.file()), table.schema(), table.key_columns())?;
-    let mut merged = Merged::open(table, old.iter().copied())?;
-    while let Some(tickers) = merged.next()? {
-        let cells = Cells::of(table, &tickers.batches).map_err(|error| Error::Settle { source: error.into() })?;
-        out.write(cells.all())?;
-    }
-    out.finish()
 }
 
 /// Every listing, in order.
@@ -169,6 +157,7 @@ fn seal(old: &[&SealedRun], run: String, files: Vec<FileRecord>) -> Seal {
         after: Vec::new(),
         since: None,
         replaces: replaces.into_iter().collect(),
+        bundles: Vec::new(),
         changes,
         drift,
         files,

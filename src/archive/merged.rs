@@ -8,6 +8,7 @@ use arrow::array::{RecordBatch, UInt32Array};
 use arrow::compute::{concat_batches, take_record_batch};
 use arrow::error::ArrowError;
 
+use super::bundle::{self, FEW_ROWS, Part};
 use super::by_ticker::{ByTicker, first_row_where, ticker};
 use super::cells::are_added;
 use super::index::SealedRun;
@@ -17,9 +18,6 @@ use crate::tables::{Change, Table};
 
 /// How many rows are read of the longest file at a time, at least, but for the last.
 const ROWS_AT_ONCE: usize = 1 << 16;
-
-/// How many rows are few: they are decoded at once anyhow.
-const FEW_ROWS: u64 = 1 << 14;
 
 /// One table of many runs.
 pub(super) struct Merged {
@@ -35,20 +33,18 @@ pub(super) struct Tickers {
 
 impl Merged {
     /// Opens a table of some runs; runs that have no rows of it are passed over.
-    pub(super) fn open<'a>(table: Table, runs: impl Iterator<Item = &'a SealedRun>) -> Result<Self> {
-        let rows = |run: &SealedRun| run.seal().rows(&table.file());
-        let runs: Vec<&SealedRun> = runs.filter(|run| rows(run) > 0).collect();
-        let have_few = |run: &&SealedRun, next: &&SealedRun| rows(run).max(rows(next)) <= FEW_ROWS;
-        let open = |run: &SealedRun| ByTicker::open(run, &table.file(), &table.schema());
-        let source = |runs: &[&SealedRun]| match runs {
-            [run] => Ok(Source::File(Box::new(open(run)?))),
-            runs => {
-                let batches = runs.iter().map(|run| open(run)?.take_rest()).collect::<Result<Vec<_>>>()?;
+    pub(super) fn open(table: Table, runs: &[&SealedRun]) -> Result<Self> {
+        let have_few = |part: &Part<'_>, next: &Part<'_>| part.rows.max(next.rows) <= FEW_ROWS;
+        let open = |part: &Part<'_>| ByTicker::open(part.run, &part.file, &table.schema());
+        let source = |parts: &[Part<'_>]| match parts {
+            [part] => Ok(Source::File(Box::new(open(part)?))),
+            parts => {
+                let batches = parts.iter().map(|part| open(part)?.take_rest()).collect::<Result<Vec<_>>>()?;
                 let held = put_together(table, batches).map_err(|error| Error::Settle { source: error.into() })?;
                 Ok(Source::Held(held))
             }
         };
-        Ok(Self { sources: runs.chunk_by(have_few).map(source).collect::<Result<_>>()? })
+        Ok(Self { sources: bundle::parts(runs, table).chunk_by(have_few).map(source).collect::<Result<_>>()? })
     }
 
     /// Reads no more than some of the columns of what was not read yet.

@@ -11,6 +11,7 @@
 //!         series.parquet       the fingerprints of each series as this run left it
 //!         rejects.parquet      what could not be typed, with reason, place and raw text
 //!         requests.parquet     a row for each request that was answered
+//!         bundle-*.parquet     of a few runs: what it and the runs right before it changed, once more
 //!         run.json             the seal: versions, the definition's hash, every file with rows, bytes and checksum
 //!     .partial/
 //!         20261121T213000Z-01c2/
@@ -26,7 +27,7 @@
 //! answered, each series is held against the fingerprints that the runs before it left, and what changed is written down.
 //! The seal is written last, and the folder is renamed to its place. Names that begin with a dot are nobody's business.
 //!
-//! # Observations (layout 5)
+//! # Observations (layout 6)
 //!
 //! A *series* is what one operation says of one ticker, and of one period and regime where it is of signals. A *cell* is
 //! one thing that it says something of. A row of the four tables is an observation: what became of a cell, and when.
@@ -94,15 +95,25 @@
 //! that a quarter is as it was; a quarter that begins as it was has new rows; any other is read back, from the runs that
 //! its row names.
 //!
+//! # Bundles
+//!
+//! A daily run finds little, and a year has hundreds of them. A run that comes after 32 that found little, and that are in
+//! no bundle yet, bundles them: `bundle-signals.parquet` has the rows of their `signals.parquet` and of its own in one
+//! order, and so for each table. Readers that want all of these runs may read the bundle in their stead, and do here. So
+//! the files that are read follow the rows that there are, and not the number of runs. From the next run on, `runs` of
+//! `series.parquet` names the bundling run where rows of any run in its bundle are meant.
+//!
 //! # The seal
 //!
 //! `run.json` names in `files` every other file with its rows, bytes and BLAKE3, in `after` the runs that came before it,
-//! and in `replaces` those whose place it takes, which nobody reads any more. `seal` is the BLAKE3 of the file's own text
-//! with 64 zeros in its place. A file that is not as its seal says is never read.
+//! in `replaces` those whose place it takes, which nobody reads any more, and in `bundles` the runs that are in its bundle,
+//! itself among them. `seal` is the BLAKE3 of the file's own text with 64 zeros in its place. A file that is not as its
+//! seal says is never read.
 //!
 //! Runs may be made at once, by one machine or many. None waits for another: the next run goes on from both.
 
 mod answer;
+mod bundle;
 mod by_ticker;
 mod cells;
 mod compacting;

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use arrow::array::RecordBatch;
 
+use super::bundle::Part;
 use super::by_ticker::ByTicker;
 use super::index::Archive;
 use super::keys;
@@ -40,8 +41,8 @@ impl<'a> Past<'a> {
         for (place, run) in places {
             let name = (Arc::clone(run), table);
             if !self.files.contains_key(&name) {
-                let file = ByTicker::open(&self.archive.runs()[place], &table.file(), &table.schema())?;
-                self.files.insert(name.clone(), file);
+                let Part { run, file, .. } = Part::all(&self.archive.runs()[place], table);
+                self.files.insert(name.clone(), ByTicker::open(run, &file, &table.schema())?);
             }
             let file = self.files.get_mut(&name).expect("it was put there");
             let rows = file.take_only(ticker.as_str())?;

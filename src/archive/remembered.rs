@@ -4,7 +4,7 @@
 //! names. So the fingerprints are read from two files, however many runs there are, and a run writes little more of them
 //! than it changed.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::{Arc, LazyLock};
 
 use arrow::array::{
@@ -13,6 +13,7 @@ use arrow::array::{
 use arrow::datatypes::{DataType, Date32Type, Field, Int64Type, Schema, SchemaRef};
 use arrow::error::ArrowError;
 
+use super::bundle;
 use super::by_ticker::ByTicker;
 use super::fingerprint::Digest;
 use super::index::{Archive, SealedRun};
@@ -144,7 +145,7 @@ impl<'a> Remembered<'a> {
             base.chain([Ok(*head)]).map(|run: Result<&SealedRun>| Layer::open(run?)).collect::<Result<Vec<_>>>()
         };
         let heads = heads.iter().map(layers).collect::<Result<_>>()?;
-        Ok(Self { heads, names: Names::of(archive) })
+        Ok(Self { heads, names: Names::to_read(archive) })
     }
 
     /// What is remembered of the tickers up to one, with it; of all that are left where none is named.
@@ -231,6 +232,8 @@ fn texts(rows: &RecordBatch, column: usize, row: usize) -> impl Iterator<Item = 
 /// Names, each of which is kept once.
 pub(super) struct Names<'a> {
     archive: &'a Archive,
+    /// Runs that are read out of the bundle of another one.
+    bundled: HashMap<&'a str, &'a str>,
     known: BTreeSet<Name>,
     /// By quarter, the runs that were named last, and those that their rows are in now: mostly those of the next series,
     /// too.
@@ -239,7 +242,13 @@ pub(super) struct Names<'a> {
 
 impl<'a> Names<'a> {
     pub(super) fn of(archive: &'a Archive) -> Self {
-        Self { archive, known: BTreeSet::new(), last: BTreeMap::new() }
+        Self { archive, bundled: HashMap::new(), known: BTreeSet::new(), last: BTreeMap::new() }
+    }
+
+    /// Names the runs from which all rows that an archive has are read: that of a bundle in the place of those in it.
+    pub(super) fn to_read(archive: &'a Archive) -> Self {
+        let bundled = bundle::bundled(&archive.runs().iter().collect::<Vec<_>>());
+        Self { bundled, ..Self::of(archive) }
     }
 
     /// The runs that the rows of some runs are in now, of a quarter: one that was compacted is in another one.
@@ -250,7 +259,10 @@ impl<'a> Names<'a> {
             return Ok(Arc::clone(runs));
         }
         let archive = self.archive;
-        let now = |name| Ok(self.name(archive.runs()[archive.place(name)?].name()));
+        let now = |name| {
+            let now = archive.runs()[archive.place(name)?].name();
+            Ok(self.name(self.bundled.get(now).copied().unwrap_or(now)))
+        };
         let now = Runs::new(names.clone().map(now).collect::<Result<_>>()?);
         self.last.insert(quarter, (names.map(str::to_owned).collect(), Arc::clone(&now)));
         Ok(now)

@@ -13,7 +13,7 @@ use crate::tables::Drift;
 use crate::time::as_record;
 
 /// The version of the layout; readers refuse every other one.
-pub const LAYOUT: u32 = 5;
+pub const LAYOUT: u32 = 6;
 
 /// The name of the seal's file.
 pub(super) const SEAL: &str = "run.json";
@@ -57,6 +57,8 @@ pub struct Seal {
     pub since: Option<String>,
     /// The runs whose place it takes.
     pub replaces: Vec<String>,
+    /// The runs whose observations its bundle repeats, with itself among them; none when it has no bundle.
+    pub bundles: Vec<String>,
     /// What it changed.
     pub changes: Counts,
     /// Fields of the answers that the interface does not know.

@@ -14,6 +14,7 @@ use chrono::{DateTime, Utc};
 use rayon::prelude::*;
 
 use super::answer::{Answer, Batches, Rows};
+use super::bundle;
 use super::index::{Archive, SealedRun};
 use super::lanes::Files;
 use super::listings::{self, LISTINGS, Listing};
@@ -75,11 +76,18 @@ pub(super) fn seal(
         after: heads.iter().map(|run| run.name().to_owned()).collect(),
         since: base,
         replaces: Vec::new(),
+        bundles: Vec::new(),
         changes,
         drift,
         files,
         seal: Seal::undigested(),
     };
+    let run = SealedRun::new(folder.clone(), seal.clone());
+    let due = bundle::due(before.runs(), &run);
+    if !due.is_empty() {
+        seal.files.extend(bundle::write(&due, &folder)?);
+        seal.bundles = due.iter().map(|run| run.name().to_owned()).collect();
+    }
     seal.write(&folder)?;
     let path = sealed_path(archive, &origin.run);
     file::rename_durably(&folder, &path)?;

@@ -1,14 +1,15 @@
-//! Is everything what was written, and does it say what it should? Checksums and counts of every file, and every
-//! fingerprint, computed anew from the observations of the runs that it names.
+//! Is everything what was written, and does it say what it should? Checksums and counts of every file, bundles held
+//! against their runs, and every fingerprint, computed anew from the observations of the runs that it names.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use arrow::array::RecordBatch;
 use arrow::error::ArrowError;
 use parquet::file::reader::{FileReader, SerializedFileReader};
 use rayon::prelude::*;
 
+use super::bundle::{self, Part};
 use super::by_ticker::ByTicker;
 use super::cells::Cells;
 use super::fingerprint::fingerprint;
@@ -47,6 +48,10 @@ pub fn verify(archive: &Archive) -> Result<Verified> {
         verified.faults.extend(run.seal().files.iter().filter_map(|file| fault(&run.path().join(&file.name), file)));
     }
     if verified.faults.is_empty() {
+        for run in archive.runs() {
+            let of_file = |path: PathBuf| format!("`{}` is not what the runs of the bundle say", path.display());
+            verified.faults.extend(bundle::faults(archive, run)?.into_iter().map(of_file));
+        }
         fingerprints(archive, &mut verified)?;
     }
     Ok(verified)
@@ -140,8 +145,11 @@ impl Observations {
         let mut files = Vec::new();
         for run in archive.runs() {
             let name = Name::from(run.name());
-            for table in Table::ALL.into_iter().filter(|table| run.seal().rows(&table.file()) > 0) {
-                files.push((Name::clone(&name), ByTicker::open(run, &table.file(), &table.schema())?));
+            for table in Table::ALL {
+                let Part { file, rows, .. } = Part::all(run, table);
+                if rows > 0 {
+                    files.push((Name::clone(&name), ByTicker::open(run, &file, &table.schema())?));
+                }
             }
         }
         Ok(Self { files })
@@ -212,6 +220,7 @@ mod tests {
             after: Vec::new(),
             since: None,
             replaces: Vec::new(),
+            bundles: Vec::new(),
             changes: Counts::default(),
             drift: Vec::new(),
             files: Vec::new(),

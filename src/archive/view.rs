@@ -239,7 +239,7 @@ impl View {
     }
 
     pub(super) fn merged(&self, table: Table) -> Result<Merged> {
-        Merged::open(table, self.begun())
+        Merged::open(table, &self.begun().collect::<Vec<_>>())
     }
 
     /// A table of news, as far as a slab has use for it.
