@@ -4,11 +4,10 @@ use std::collections::BTreeSet;
 use std::ops::Range;
 
 use arrow::array::{
-    Array, ArrayRef, AsArray, DynComparator, RecordBatch, StringArray, TimestampMicrosecondArray, UInt32Array,
-    make_comparator,
+    Array, ArrayRef, AsArray, DynComparator, RecordBatch, TimestampMicrosecondArray, UInt32Array, make_comparator,
 };
 use arrow::compute::{SortOptions, concat_batches, take_record_batch};
-use arrow::datatypes::{ArrowDictionaryKeyType, ArrowNativeType, Int8Type, Int32Type, TimestampMicrosecondType};
+use arrow::datatypes::{ArrowNativeType, Int8Type, Int32Type, TimestampMicrosecondType};
 use arrow::error::ArrowError;
 
 use super::order::Order;
@@ -25,9 +24,9 @@ pub(super) struct Cells {
     starts: Vec<u32>,
     /// The rows of each cell.
     bounds: Vec<Range<usize>>,
-    /// When each row was observed, and whether it withdrew its cell.
+    /// When each row was observed, and what became of its cell.
     seen: TimestampMicrosecondArray,
-    withdrawn: Vec<bool>,
+    pub(super) changes: Vec<Change>,
     is_same_value: Vec<DynComparator>,
 }
 
@@ -60,19 +59,25 @@ impl Cells {
         let Order { rows: stood, cells: bounds } = order;
         let stood = UInt32Array::from(stood);
         let rows = if is_given { rows } else { take_record_batch(&rows, &stood)? };
-        let withdrawn = changes(&rows).into_iter().map(|change| change == Change::Withdrawn).collect();
+        let changes = changes(&rows);
         let is_value = |name: &&str| *name != "extra" || table.has_extra();
         let names = table.values().iter().copied().chain(["extra"]).filter(is_value);
         let columns = names.filter_map(|name| rows.column_by_name(name));
         let is_same_value =
             columns.map(|column| make_comparator(column, column, SortOptions::default())).collect::<Result<_, _>>()?;
         let seen = observed(&rows).clone();
-        Ok(Self { table, rows, stood, starts, bounds, seen, withdrawn, is_same_value })
+        Ok(Self { table, rows, stood, starts, bounds, seen, changes, is_same_value })
     }
 
     /// What is known of each cell by an instant, in the order of the cells; cells that are not known are left out.
-    pub(super) fn known(&self, as_of_micros: i64) -> impl Iterator<Item = Known> {
-        self.bounds.iter().filter_map(move |cell| {
+    pub(super) fn known(&self, as_of_micros: i64) -> Vec<Known> {
+        let mut all = Vec::with_capacity(self.bounds.len());
+        for cell in &self.bounds {
+            if let Some(row) = only(cell) {
+                let known = Known { first: row, latest: Some(row), revisions: 0 };
+                all.extend(self.is_said(row, as_of_micros).then_some(known));
+                continue;
+            }
             let mut known: Option<Known> = None;
             for (row, said) in self.said(cell, as_of_micros) {
                 match (&mut known, said) {
@@ -85,14 +90,20 @@ impl Cells {
                     }
                 }
             }
-            known
-        })
+            all.extend(known);
+        }
+        all
+    }
+
+    /// Whether a row says something, and that by an instant.
+    fn is_said(&self, row: u32, as_of_micros: i64) -> bool {
+        self.seen.values()[row as usize] <= as_of_micros && self.changes[row as usize] != Change::Withdrawn
     }
 
     /// The rows of a cell up to an instant, each with itself where it says something.
     fn said(&self, cell: &Range<usize>, as_of_micros: i64) -> impl Iterator<Item = (u32, Option<u32>)> {
         let rows = cell.clone().take_while(move |&row| self.seen.value(row) <= as_of_micros);
-        rows.map(|row| (row as u32, (!self.withdrawn[row]).then_some(row as u32)))
+        rows.map(|row| (row as u32, (self.changes[row] != Change::Withdrawn).then_some(row as u32)))
     }
 
     /// The batches that hold the last observation of a cell.
@@ -143,6 +154,13 @@ impl Cells {
         let (mut turns, mut bounds) = (Vec::with_capacity(self.rows.num_rows()), Vec::with_capacity(self.bounds.len()));
         for cell in &self.bounds {
             let start = turns.len();
+            if let Some(row) = only(cell) {
+                if self.is_said(row, as_of_micros) {
+                    turns.push(row);
+                    bounds.push(start..start + 1);
+                }
+                continue;
+            }
             let mut last: Option<u32> = None;
             for (row, said) in self.said(cell, as_of_micros) {
                 if !self.is_same(last, said) {
@@ -159,7 +177,7 @@ impl Cells {
 
     /// The latest values of all cells that were not withdrawn, in the columns and the order of the table's rows.
     pub(super) fn latest(&self) -> Result<RecordBatch, ArrowError> {
-        let mut rows: Vec<u32> = self.known(i64::MAX).filter_map(|known| known.latest).collect();
+        let mut rows: Vec<u32> = self.known(i64::MAX).into_iter().filter_map(|known| known.latest).collect();
         if self.table == Table::Articles {
             let dates = self.rows.column_by_name("date").expect("articles have dates");
             let places = self.rows.column_by_name("place").expect("articles have places");
@@ -190,6 +208,11 @@ impl Cells {
     }
 }
 
+/// The row of a cell of which something was said once, as of nearly all.
+fn only(cell: &Range<usize>) -> Option<u32> {
+    (cell.len() == 1).then_some(cell.start as u32)
+}
+
 /// The columns of a table's rows, out of those of its file, of cells of which something is said.
 pub(super) fn rows_of(table: Table, rows: &RecordBatch) -> Result<RecordBatch, ArrowError> {
     let schema = table.row_schema();
@@ -209,10 +232,11 @@ pub(super) fn observed(rows: &RecordBatch) -> &TimestampMicrosecondArray {
 /// What became of the cell of each row.
 pub(super) fn changes(rows: &RecordBatch) -> Vec<Change> {
     let column = rows.column_by_name("change").expect("every table has the column");
-    coded::<Int8Type, _>(column, |text| Change::ALL.into_iter().find(|change| change.as_str() == text))
-        .into_iter()
-        .map(|change| change.unwrap_or(Change::Added))
-        .collect()
+    let column = column.as_dictionary::<Int8Type>();
+    let meaning = |text: Option<&str>| Change::ALL.into_iter().find(|change| Some(change.as_str()) == text);
+    let meanings = column.values().as_string::<i32>().iter().map(|text| meaning(text).unwrap_or(Change::Added));
+    let meanings: Vec<Change> = meanings.collect();
+    column.keys().values().iter().map(|key| meanings.get(key.as_usize()).copied().unwrap_or(Change::Added)).collect()
 }
 
 /// Whether every row added its cell.
@@ -221,12 +245,4 @@ pub(super) fn are_added(rows: &RecordBatch) -> bool {
     let is_added = |text: Option<&str>| text == Some(Change::Added.as_str());
     let are_added: Vec<bool> = column.values().as_string::<i32>().iter().map(is_added).collect();
     column.null_count() == 0 && column.keys().values().iter().all(|key| are_added[key.as_usize()])
-}
-
-/// What each row of a column of spellings means, found once for each spelling.
-fn coded<K: ArrowDictionaryKeyType, T: Copy>(column: &ArrayRef, meaning: impl Fn(&str) -> Option<T>) -> Vec<Option<T>> {
-    let dictionary = column.as_dictionary::<K>();
-    let spellings: &StringArray = dictionary.values().as_string::<i32>();
-    let meanings: Vec<Option<T>> = spellings.iter().map(|text| meaning(text?)).collect();
-    dictionary.keys().iter().map(|key| key.and_then(|key| meanings[key.as_usize()])).collect()
 }

@@ -6,7 +6,7 @@ use arrow::array::{RecordBatch, UInt32Array};
 use arrow::compute::take_record_batch;
 use arrow::error::ArrowError;
 
-use super::cells::{Cells, changes};
+use super::cells::Cells;
 use super::keys;
 use super::merged::Tickers;
 use super::view::View;
@@ -59,15 +59,20 @@ impl Histories {
     /// What became of some cells up to an instant.
     pub(super) fn of(cells: &Cells, as_of_micros: i64) -> Result<Self, ArrowError> {
         let (turns, bounds) = cells.turns(as_of_micros);
-        let is_all = turns.len() == cells.rows.num_rows();
-        let rows = if is_all { cells.rows.clone() } else { take_record_batch(&cells.rows, &UInt32Array::from(turns))? };
-        let ranges = keys::ranges(&rows).map_err(ArrowError::from_external_error)?;
-        let mut bounds = bounds.into_iter().peekable();
-        let mut of_series = |(key, range): (SeriesKey, Range<usize>)| {
-            let cells = std::iter::from_fn(|| bounds.next_if(|cell| cell.end <= range.end)).collect();
-            History { key, cells }
+        let (rows, changes) = if turns.len() == cells.rows.num_rows() {
+            (cells.rows.clone(), cells.changes.clone())
+        } else {
+            let changes = turns.iter().map(|&row| cells.changes[row as usize]).collect();
+            (take_record_batch(&cells.rows, &UInt32Array::from(turns))?, changes)
         };
-        let series = ranges.into_iter().map(&mut of_series).collect();
-        Ok(Self { table: cells.table, changes: changes(&rows), rows, series })
+        let ranges = keys::ranges(&rows).map_err(ArrowError::from_external_error)?;
+        let mut rest = &bounds[..];
+        let of_series = |(key, range): (SeriesKey, Range<usize>)| {
+            let (of_series, others) = rest.split_at(rest.partition_point(|cell| cell.end <= range.end));
+            rest = others;
+            History { key, cells: of_series.to_vec() }
+        };
+        let series = ranges.into_iter().map(of_series).collect();
+        Ok(Self { table: cells.table, rows, changes, series })
     }
 }

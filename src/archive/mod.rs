@@ -62,7 +62,7 @@
 //! `withdrawn` that it no longer has it.
 //!
 //! Rows are ordered by ticker, period (shortest first), regime and source (each in the order of its dictionary), then by
-//! cell and instant. Row groups are small and have statistics, so one ticker is read without the others.
+//! cell and instant; articles of one date may also stand in the order of their answer. Row groups are small and have statistics, so one ticker is read without the others.
 //!
 //! # Fingerprints
 //!

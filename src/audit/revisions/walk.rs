@@ -198,7 +198,10 @@ impl Walk<'_> {
         // Cells are in the order of their dates.
         let (month, month_end) = match before {
             Some(before) if date < before.month_end => (before.month, before.month_end),
-            _ => (Month::of(date), Month::of(date).end()),
+            _ => {
+                let month = Month::of(date);
+                (month, month.end())
+            }
         };
         let instants = [from.map_or(seen, |from| from.max(seen)), until];
         let [youngest, oldest] = instants.map(|instant| Age::between(date, instant));
