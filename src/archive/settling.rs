@@ -242,15 +242,17 @@ pub(super) fn in_quarter<'a>(
     observed: impl Iterator<Item = &'a (Name, RecordBatch)>,
     quarter: Option<Quarter>,
 ) -> Result<Vec<(Name, RecordBatch)>, ArrowError> {
-    let of_run = |(run, rows): &(Name, RecordBatch)| Ok((Arc::clone(run), of_quarter(rows, quarter)?));
-    let mut observed = observed.map(of_run).collect::<Result<Vec<_>, ArrowError>>()?;
-    observed.retain(|(_, rows)| rows.num_rows() > 0);
-    Ok(observed)
+    let of_run = |(run, rows): &'a (Name, RecordBatch)| match of_quarter(rows, quarter) {
+        Ok(rows) => rows.map(|rows| Ok((Arc::clone(run), rows))),
+        Err(error) => Some(Err(error)),
+    };
+    observed.filter_map(of_run).collect()
 }
 
-/// The rows of a quarter, or those without a date.
-fn of_quarter(rows: &RecordBatch, quarter: Option<Quarter>) -> Result<RecordBatch, ArrowError> {
-    let Some(dates) = rows.column_by_name("date") else { return Ok(rows.clone()) };
+/// The rows of a quarter, or those without a date; none where there are none, as in most runs.
+fn of_quarter(rows: &RecordBatch, quarter: Option<Quarter>) -> Result<Option<RecordBatch>, ArrowError> {
+    let some = |rows: RecordBatch| (rows.num_rows() > 0).then_some(rows);
+    let Some(dates) = rows.column_by_name("date") else { return Ok(some(rows.clone())) };
     let dates = dates.as_primitive::<TimestampMicrosecondType>();
     let is_wanted = |date: Option<i64>| match (quarter, date) {
         (Some(quarter), Some(date)) => quarter.micros().contains(&date),
@@ -264,9 +266,9 @@ fn of_quarter(rows: &RecordBatch, quarter: Option<Quarter>) -> Result<RecordBatc
         let micros = quarter.micros();
         let start = dates.values().partition_point(|&date| date < micros.start);
         let end = dates.values().partition_point(|&date| date < micros.end);
-        return Ok(rows.slice(start, end - start));
+        return Ok((start < end).then(|| rows.slice(start, end - start)));
     }
-    filter_record_batch(rows, &dates.iter().map(|date| Some(is_wanted(date))).collect())
+    filter_record_batch(rows, &dates.iter().map(|date| Some(is_wanted(date))).collect()).map(some)
 }
 
 /// The first articles of a list, their places going on from where they were: it may begin in the middle of a date.
