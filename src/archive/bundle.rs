@@ -12,12 +12,11 @@ use std::path::{Path, PathBuf};
 
 use arrow::array::RecordBatch;
 use arrow::compute::concat_batches;
-use arrow::error::ArrowError;
 
 use super::by_ticker::ByTicker;
 use super::cells::Cells;
 use super::index::{Archive, SealedRun};
-use super::merged::Merged;
+use super::merged::{Merged, Tickers};
 use super::rowfile::Rowfile;
 use super::seal::Seal;
 use crate::error::{Error, Result};
@@ -33,7 +32,6 @@ const ENOUGH_RUNS: usize = 32;
 pub(super) const FEW_ROWS: u64 = 1 << 15;
 
 /// A file with observations of a table.
-#[derive(Clone, Debug)]
 pub(super) struct Part<'a> {
     pub(super) run: &'a SealedRun,
     pub(super) file: String,
@@ -122,13 +120,10 @@ pub(super) fn write_all(runs: &[&SealedRun], table: Table, path: &Path) -> Resul
 /// Every observation of a table that some runs made, some whole tickers at a time.
 fn observations(runs: &[&SealedRun], table: Table) -> Result<impl Iterator<Item = Result<RecordBatch>>> {
     let mut merged = Merged::open(table, runs)?;
-    let failed = |error: ArrowError| Error::Settle { source: error.into() };
     Ok(std::iter::from_fn(move || {
         let tickers = merged.next().transpose()?;
-        Some(
-            tickers
-                .and_then(|tickers| Cells::of(table, &tickers.batches).and_then(|cells| cells.all()).map_err(failed)),
-        )
+        let all = |tickers: Tickers| Cells::of(table, &tickers.batches)?.all();
+        Some(tickers.and_then(|tickers| all(tickers).map_err(|error| Error::Settle { source: error.into() })))
     }))
 }
 
@@ -161,36 +156,19 @@ pub(super) fn faults(archive: &Archive, run: &SealedRun) -> Result<Vec<PathBuf>>
 #[cfg(test)]
 mod tests {
     use std::fs;
-    use std::sync::Arc;
 
-    use arrow::array::{ArrayRef, Float64Array, Int8Array, StringArray, TimestampMicrosecondArray, new_null_array};
-    use chrono::DateTime;
     use tempfile::tempdir;
 
     use super::*;
-    use crate::archive::seal::{Counts, LAYOUT, sealed_path};
-    use crate::interface::{Endpoint, Period, Regime};
-    use crate::tables::{Change, Changes, SeriesKey, choices};
+    use crate::archive::samples::{key, observed, seal};
+    use crate::archive::seal::sealed_path;
+    use crate::tables::Change;
 
     fn run(name: &str, bundles: &[&str], files: &[(&str, u64)]) -> SealedRun {
         let record =
             |&(name, rows): &(&str, u64)| FileRecord { name: name.to_owned(), rows, bytes: 0, blake3: String::new() };
-        let seal = Seal {
-            layout: LAYOUT,
-            run: name.to_owned(),
-            bellwether: String::new(),
-            definition: None,
-            started_at: DateTime::default(),
-            sealed_at: DateTime::default(),
-            after: Vec::new(),
-            since: None,
-            replaces: Vec::new(),
-            bundles: bundles.iter().map(|name| (*name).to_owned()).collect(),
-            changes: Counts::default(),
-            drift: Vec::new(),
-            files: files.iter().map(record).collect(),
-            seal: Seal::undigested(),
-        };
+        let bundles = bundles.iter().map(|name| (*name).to_owned()).collect();
+        let seal = Seal { bundles, files: files.iter().map(record).collect(), ..seal(name) };
         SealedRun::new(name.into(), seal)
     }
 
@@ -240,27 +218,6 @@ mod tests {
         assert_eq!(names(due(&mixed(52), &little[52]))[0], "20");
     }
 
-    /// What a run observed of a day.
-    fn observed(second: i64, change: Change, day: i64, confidence: f64) -> RecordBatch {
-        let key = SeriesKey {
-            ticker: "A".parse().unwrap(),
-            period: Period::all().next(),
-            regime: Some(Regime::Neutral),
-            source: Endpoint::SignalsHistoryAll,
-        };
-        let schema = Table::Signals.row_schema();
-        let columns: Vec<ArrayRef> = vec![
-            Arc::new(TimestampMicrosecondArray::from(vec![day * 86_400_000_000])),
-            new_null_array(schema.field(1).data_type(), 1),
-            choices(Int8Array::from(vec![0]), ["buy"]),
-            Arc::new(Float64Array::from(vec![confidence])),
-            Arc::new(StringArray::new_null(1)),
-        ];
-        let rows = RecordBatch::try_new(schema, columns).unwrap();
-        let observed_at = DateTime::from_timestamp(second, 0).unwrap();
-        Table::Signals.batch(&[Changes { key, observed_at, kinds: vec![change], rows }]).unwrap()
-    }
-
     #[test]
     fn a_bundle_that_says_something_else_than_its_runs_is_told() {
         let place = tempdir().unwrap();
@@ -269,7 +226,7 @@ mod tests {
             fs::create_dir(&folder).unwrap();
             let mut out = Rowfile::create(&folder.join("signals.parquet"), Table::Signals.schema(), 4).unwrap();
             out.write(Ok(rows)).unwrap();
-            let mut seal = run(name, &[], &[]).seal().clone();
+            let mut seal = seal(name);
             seal.files.push(out.finish().unwrap());
             let alone = SealedRun::new(folder.clone(), seal.clone());
             if !of.is_empty() {
@@ -279,9 +236,9 @@ mod tests {
             seal.write(&folder).unwrap();
             SealedRun::new(folder, seal)
         };
-        let first = sealed("a", observed(1, Change::Added, 0, 0.5), &[]);
-        let second = sealed("b", observed(2, Change::Revised, 0, 0.25), &[]);
-        let bundle = sealed("c", observed(3, Change::Added, 1, 0.75), &[&first, &second]);
+        let first = sealed("a", observed(&key(), 1, Change::Added, &[(0, 0.5)]), &[]);
+        let second = sealed("b", observed(&key(), 2, Change::Revised, &[(0, 0.25)]), &[]);
+        let bundle = sealed("c", observed(&key(), 3, Change::Added, &[(1, 0.75)]), &[&first, &second]);
         let rows = Part::bundle(&bundle, Table::Signals).rows;
         let archive = Archive::open(place.path()).unwrap();
         assert_eq!((rows, faults(&archive, &bundle).unwrap()), (3, Vec::new()));

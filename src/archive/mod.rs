@@ -133,6 +133,8 @@ mod past;
 mod quarter;
 mod remembered;
 mod rowfile;
+#[cfg(test)]
+mod samples;
 mod seal;
 mod sealing;
 mod settling;

@@ -196,63 +196,18 @@ fn rows_of(path: &Path) -> Option<u64> {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-
-    use arrow::array::{
-        ArrayRef, Float64Array, Int8Array, RecordBatch, StringArray, TimestampMicrosecondArray, new_null_array,
-    };
-    use chrono::{DateTime, Utc};
-
     use super::*;
     use crate::archive::remembered::Runs;
-    use crate::archive::seal::{Counts, LAYOUT, Seal};
-    use crate::interface::{Endpoint, Period, Regime};
-    use crate::tables::{Change, Changes, choices};
+    use crate::archive::samples::{key, observed, seal};
+    use crate::tables::Change;
 
     fn run(name: &str) -> SealedRun {
-        let seal = Seal {
-            layout: LAYOUT,
-            run: name.to_owned(),
-            bellwether: String::new(),
-            definition: None,
-            started_at: DateTime::<Utc>::default(),
-            sealed_at: DateTime::<Utc>::default(),
-            after: Vec::new(),
-            since: None,
-            replaces: Vec::new(),
-            bundles: Vec::new(),
-            changes: Counts::default(),
-            drift: Vec::new(),
-            files: Vec::new(),
-            seal: Seal::undigested(),
-        };
-        SealedRun::new(name.into(), seal)
-    }
-
-    /// What a run observed at a second: days, and how sure it was of them.
-    fn observed(key: &SeriesKey, second: i64, change: Change, said: &[(i64, f64)]) -> RecordBatch {
-        let schema = Table::Signals.row_schema();
-        let columns: Vec<ArrayRef> = vec![
-            Arc::new(TimestampMicrosecondArray::from_iter_values(said.iter().map(|(day, _)| day * 86_400_000_000))),
-            new_null_array(schema.field(1).data_type(), said.len()),
-            choices(Int8Array::from(vec![0; said.len()]), ["buy"]),
-            Arc::new(Float64Array::from_iter_values(said.iter().map(|(_, confidence)| *confidence))),
-            Arc::new(StringArray::new_null(said.len())),
-        ];
-        let rows = RecordBatch::try_new(schema, columns).unwrap();
-        let observed_at = DateTime::from_timestamp(second, 0).unwrap();
-        let changes = Changes { key: key.clone(), observed_at, kinds: vec![change; said.len()], rows };
-        Table::Signals.batch(&[changes]).unwrap()
+        SealedRun::new(name.into(), seal(name))
     }
 
     #[test]
     fn each_fingerprint_is_that_of_the_rows_of_the_runs_that_it_names() {
-        let key = SeriesKey {
-            ticker: "A".parse().unwrap(),
-            period: Period::all().next(),
-            regime: Some(Regime::Neutral),
-            source: Endpoint::SignalsHistoryAll,
-        };
+        let key = key();
         let (first, second) = (run("first"), run("second"));
         let rows = [
             ("first".into(), observed(&key, 1, Change::Added, &[(0, 0.5), (1, 0.75), (100, 0.25)])),
