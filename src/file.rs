@@ -179,6 +179,18 @@ fn fill(mut bytes: &mut [u8], file: &File, mut from: u64) -> io::Result<()> {
     Ok(())
 }
 
+/// Sets room on the disk aside for what a file will grow by, and says whether the system did. Its length stays as it is.
+#[cfg(target_os = "linux")]
+pub fn reserve(file: &File, from: u64, bytes: u64) -> bool {
+    rustix::fs::fallocate(file, rustix::fs::FallocateFlags::KEEP_SIZE, from, bytes).is_ok()
+}
+
+/// Sets room on the disk aside for what a file will grow by, and says whether the system did. Its length stays as it is.
+#[cfg(not(target_os = "linux"))]
+pub fn reserve(_file: &File, _from: u64, _bytes: u64) -> bool {
+    false
+}
+
 /// Makes what was written to a file durable.
 ///
 /// # Errors

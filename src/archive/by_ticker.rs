@@ -1,28 +1,23 @@
 //! Reads a file of rows that are ordered by ticker, in pieces that end where a ticker ends.
 
 use std::collections::VecDeque;
-use std::fs::File;
-use std::io::Read;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use arrow::array::{AsArray, RecordBatch};
 use arrow::compute::concat_batches;
 use arrow::datatypes::{Int32Type, SchemaRef};
 use arrow::error::ArrowError;
-use bytes::Bytes;
 use parquet::arrow::ProjectionMask;
 use parquet::arrow::arrow_reader::{
     ArrowReaderMetadata, ArrowReaderOptions, ParquetRecordBatchReader, ParquetRecordBatchReaderBuilder,
 };
-use parquet::errors::ParquetError;
-use parquet::file::reader::{ChunkReader, Length};
 use parquet::file::statistics::Statistics;
 
 use super::index::SealedRun;
 use super::order::first_where;
+use super::source::Source;
 use crate::error::{Error, Reason, Result};
-use crate::file;
 
 /// How many rows are decoded at a time: many, where few files are open at once.
 const BATCH_ROWS: usize = 1 << 14;
@@ -56,7 +51,7 @@ impl ByTicker {
         let damaged = |source: Reason| Error::Damaged { path: path.clone(), source };
         // The types are the layout's, whatever a writer thought of them.
         let options = ArrowReaderOptions::new().with_schema(schema.clone());
-        let metadata = ArrowReaderMetadata::load(&file, options).map_err(|error| damaged(error.into()))?;
+        let metadata = file.metadata(options).map_err(|error| damaged(error.into()))?;
         let left = usize::try_from(metadata.metadata().file_metadata().num_rows()).unwrap_or(0);
         let schema = schema.clone();
         let mask = ProjectionMask::all();
@@ -196,10 +191,11 @@ impl ByTicker {
                     Err(error) => return Err(self.damaged(error)),
                 },
                 None if self.group < self.metadata.metadata().num_row_groups() => {
-                    let (file, metadata) = (self.file.clone(), self.metadata.clone());
-                    let rows = metadata.metadata().row_group(self.group).num_rows();
-                    self.left_in_batches = usize::try_from(rows).unwrap_or(0);
-                    let reader = ParquetRecordBatchReaderBuilder::new_with_metadata(file, metadata)
+                    let metadata = self.metadata.clone();
+                    let group = metadata.metadata().row_group(self.group);
+                    let columns = self.file.columns(group, &self.mask).map_err(|error| self.damaged(error))?;
+                    self.left_in_batches = usize::try_from(group.num_rows()).unwrap_or(0);
+                    let reader = ParquetRecordBatchReaderBuilder::new_with_metadata(columns, metadata)
                         .with_projection(self.mask.clone())
                         .with_row_groups(vec![self.group])
                         .with_batch_size(self.left_in_batches.clamp(1, BATCH_ROWS))
@@ -255,54 +251,6 @@ impl ByTicker {
                 self.pending.pop_front();
                 self.given = 0;
             }
-        }
-    }
-}
-
-/// The bytes of a file. Many runs are read at once, and most of their files are small: these are not kept open.
-#[derive(Clone)]
-enum Source {
-    Held(Bytes),
-    Open(Arc<File>),
-}
-
-/// How large a file may be that is held.
-const HELD_BYTES: u64 = 1 << 20;
-
-impl Source {
-    fn open(path: &Path) -> Result<Self> {
-        let failed = |source| Error::Read { path: path.to_owned(), source };
-        let file = file::open(path)?;
-        if file.metadata().map_err(failed)?.len() > HELD_BYTES {
-            return Ok(Self::Open(Arc::new(file)));
-        }
-        Ok(Self::Held(std::fs::read(path).map_err(failed)?.into()))
-    }
-}
-
-impl Length for Source {
-    fn len(&self) -> u64 {
-        match self {
-            Self::Held(bytes) => Length::len(bytes),
-            Self::Open(file) => Length::len(file.as_ref()),
-        }
-    }
-}
-
-impl ChunkReader for Source {
-    type T = Box<dyn Read + Send>;
-
-    fn get_read(&self, start: u64) -> Result<Self::T, ParquetError> {
-        match self {
-            Self::Held(bytes) => Ok(Box::new(bytes.get_read(start)?)),
-            Self::Open(file) => Ok(Box::new(file.get_read(start)?)),
-        }
-    }
-
-    fn get_bytes(&self, start: u64, length: usize) -> Result<Bytes, ParquetError> {
-        match self {
-            Self::Held(bytes) => bytes.get_bytes(start, length),
-            Self::Open(file) => file.get_bytes(start, length),
         }
     }
 }

@@ -138,6 +138,7 @@ mod samples;
 mod seal;
 mod sealing;
 mod settling;
+mod source;
 mod spool;
 mod survey;
 mod tables;

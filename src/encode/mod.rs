@@ -11,6 +11,7 @@
 //! held for a file, so thousands may be under way.
 
 mod chunk;
+mod gathering;
 mod hybrid;
 mod joined;
 mod numbers;
@@ -39,6 +40,7 @@ pub(crate) use relabel::relabel;
 use crate::tables::Rows;
 use crate::trace::work;
 use chunk::Chunk;
+use gathering::Gathering;
 use joined::joined_column;
 use runs::Runs;
 
@@ -60,7 +62,7 @@ pub(crate) struct Writer<W: Write + Send> {
     schema: SchemaRef,
     compression: Compression,
     plain_below: usize,
-    inner: SerializedFileWriter<W>,
+    inner: SerializedFileWriter<Gathering<W>>,
     /// What writes the columns that do not stand in runs.
     others: ArrowRowGroupWriterFactory,
 }
@@ -87,7 +89,7 @@ impl<W: Write + Send> Writer<W> {
             .set_sorting_columns((!sorting.is_empty()).then_some(sorting))
             .set_key_value_metadata((!metadata.is_empty()).then_some(metadata))
             .build();
-        let writer = ArrowWriter::try_new(out, SchemaRef::clone(&schema), Some(properties))?;
+        let writer = ArrowWriter::try_new(Gathering::new(out), SchemaRef::clone(&schema), Some(properties))?;
         let (inner, others) = writer.into_serialized_writer()?;
         Ok(Self { schema, compression, plain_below, inner, others })
     }
@@ -136,17 +138,17 @@ impl<W: Write + Send> Writer<W> {
             }
         }
         group.close()?;
-        Ok(())
+        Ok(self.inner.flush()?)
     }
 
     /// Completes the file.
     pub(crate) fn finish(&mut self) -> Result<(), ParquetError> {
         self.inner.finish()?;
-        Ok(self.inner.inner_mut().flush()?)
+        Ok(self.inner.inner_mut().out_mut().flush()?)
     }
 
     /// What it is written to.
     pub(crate) fn out(&self) -> &W {
-        self.inner.inner()
+        self.inner.inner().out()
     }
 }

@@ -2,6 +2,9 @@
 //!
 //! A system keeps what is written in memory for half a minute, and when a file must be durable all of it goes to the disk
 //! while nobody has anything to do. So a long file is made durable piece by piece, beside the work on the next piece.
+//!
+//! A system also looks for room on the disk block by block, as a file grows, which takes it as long as the writing does. So
+//! a long file has room set aside for it ahead of what is written, and gives back what it did not take.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
@@ -14,11 +17,23 @@ use crate::file;
 /// The bytes of a piece that is worth a thread.
 const PIECE_BYTES: u64 = 64 << 20;
 
+/// A file of fewer bytes takes its room as it comes.
+const LONG_BYTES: u64 = 8 << 20;
+
+/// How much of its length a file has set aside at once, and the most bytes: many may be under way on a disk that has
+/// little room.
+const SHARE_AHEAD: u64 = 8;
+const MOST_AHEAD: u64 = 16 << 20;
+
 /// A new file that is open only while something is written to it: a dataset may have more of them under way than a
 /// process may have files open. Whoever writes to it gathers.
 #[derive(Debug)]
 pub(super) struct Outlet {
     path: PathBuf,
+    /// What was written.
+    length: u64,
+    /// How far room is set aside for it; none where the system does no such thing, or has no more.
+    reserved: Option<u64>,
     /// What was written since the last piece went to the disk.
     unsettled: u64,
     /// What makes that piece durable.
@@ -28,14 +43,32 @@ pub(super) struct Outlet {
 impl Outlet {
     pub(super) fn create(path: &Path) -> Result<Self> {
         file::create(path)?;
-        Ok(Self { path: path.to_owned(), unsettled: 0, settling: None })
+        Ok(Self { path: path.to_owned(), length: 0, reserved: Some(0), unsettled: 0, settling: None })
     }
 
     fn open(&self) -> io::Result<File> {
         OpenOptions::new().append(true).open(&self.path)
     }
 
+    /// Sets room aside for bytes that are about to be written, and for some of those that may follow.
+    fn reserve(&mut self, file: &File, bytes: usize) {
+        let Some(reserved) = self.reserved else { return };
+        let end = self.length + bytes as u64;
+        if self.length < LONG_BYTES || end <= reserved {
+            return;
+        }
+        let (from, to) = (reserved.max(self.length), end + (self.length / SHARE_AHEAD).min(MOST_AHEAD));
+        self.reserved = file::reserve(file, from, to - from).then_some(to);
+    }
+
+    /// Gives back the room that it did not take.
+    fn give_back(&mut self) -> io::Result<()> {
+        let is_left = self.reserved.take().is_some_and(|reserved| reserved > self.length);
+        if is_left { self.open()?.set_len(self.length) } else { Ok(()) }
+    }
+
     fn written(&mut self, file: File, bytes: usize) -> io::Result<()> {
+        self.length += bytes as u64;
         self.unsettled += bytes as u64;
         let is_busy = self.settling.as_ref().is_some_and(|settling| !settling.is_finished());
         if self.unsettled >= PIECE_BYTES && !is_busy {
@@ -56,6 +89,7 @@ impl Outlet {
 impl Write for Outlet {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let mut file = self.open()?;
+        self.reserve(&file, bytes.len());
         let count = file.write(bytes)?;
         self.written(file, count)?;
         Ok(count)
@@ -63,11 +97,13 @@ impl Write for Outlet {
 
     fn write_all(&mut self, bytes: &[u8]) -> io::Result<()> {
         let mut file = self.open()?;
+        self.reserve(&file, bytes.len());
         file.write_all(bytes)?;
         self.written(file, bytes.len())
     }
 
     fn flush(&mut self) -> io::Result<()> {
-        self.settled()
+        self.settled()?;
+        self.give_back()
     }
 }
