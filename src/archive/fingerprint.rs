@@ -13,6 +13,9 @@ use crate::time::MICROS_PER_DAY;
 /// Room for the bytes of a quarter of signals.
 const ROOM: usize = 1 << 10;
 
+/// How many days a timestamp may be after the first, to have a bit.
+const DAYS: i64 = 128;
+
 /// What a short real number counts.
 const PARTS: f64 = 10_000.0;
 
@@ -26,8 +29,8 @@ pub(super) fn fingerprint(rows: &RecordBatch) -> Digest {
 
 /// The fingerprints of stretches of some rows, in the columns of a table's rows.
 ///
-/// What is hashed is said in the text on the archive. It is short, for hashing is what takes the time: days of a quarter
-/// and numbers of four decimals take a byte and two.
+/// What is hashed is said in the text on the archive. It is short, for hashing is what takes the time: a day of a quarter
+/// and one signal of two take a bit each, a number of four decimals two bytes.
 pub(super) struct Fingerprints<'a> {
     columns: Vec<Column<'a>>,
     /// The bytes of one stretch; a quarter has few, and there are very many quarters.
@@ -74,8 +77,12 @@ impl<'a> Fingerprints<'a> {
 
 impl Column<'_> {
     fn add(&self, rows: &Range<usize>, bytes: &mut Vec<u8>) {
+        if rows.is_empty() {
+            bytes.extend(self.may_be_null.then_some(0));
+            return;
+        }
         let Some(nulls) = self.nulls.map(|nulls| nulls.slice(rows.start, rows.len())) else {
-            bytes.extend(self.may_be_null.then_some(u8::from(!rows.is_empty())));
+            bytes.extend(self.may_be_null.then_some(1));
             return self.values.add(std::slice::from_ref(rows), bytes);
         };
         let values = nulls.len() - nulls.null_count();
@@ -122,10 +129,7 @@ impl<'a> Values<'a> {
                     stretches.iter().flat_map(all).for_each(|value| bytes.extend_from_slice(&value.to_le_bytes()));
                 }
             }
-            Self::Numbers(all, width) => {
-                let add = |rows: &Range<usize>| bytes.extend_from_slice(&all[rows.start * width..rows.end * width]);
-                stretches.iter().for_each(add);
-            }
+            Self::Numbers(all, width) => add_numbers(all, *width, stretches, bytes),
             Self::Texts(texts) => rows().for_each(|row| add_text(texts.value(row), bytes)),
             Self::Choices(codes, spellings) => choices(rows().map(|row| codes[row]), spellings, bytes),
         }
@@ -144,19 +148,39 @@ fn shortened(bytes: &mut Vec<u8>, add: impl FnOnce(&mut Vec<u8>) -> bool) -> boo
     is_short
 }
 
-/// Adds the day of the first timestamp, and how many days after it each one is; not all, where one is no such day.
+/// Adds the day of the first timestamp, and a bit for each day from it on; not all, where one is no such day, or not
+/// after the one before it.
 fn add_days(all: &[i64], stretches: &[Range<usize>], bytes: &mut Vec<u8>) -> bool {
-    let Some(first) = stretches.iter().flat_map(Clone::clone).next().map(|row| all[row]) else { return true };
-    let mut are_days = first % MICROS_PER_DAY == 0;
-    bytes.extend_from_slice(&((first / MICROS_PER_DAY) as i32).to_le_bytes());
-    for rows in stretches {
-        bytes.extend(all[rows.clone()].iter().map(|at| {
-            let days = (at.wrapping_sub(first) / MICROS_PER_DAY) as u8;
-            are_days &= first.wrapping_add(i64::from(days) * MICROS_PER_DAY) == *at;
-            days
-        }));
+    let first = stretches.first().map_or(0, |rows| all[rows.start]);
+    let (mut are_days, mut last) = (first % MICROS_PER_DAY == 0, -1);
+    // Two words, and no place in memory that each day would wait for.
+    let (mut low, mut high) = (0_u64, 0_u64);
+    for at in stretches.iter().flat_map(|rows| &all[rows.clone()]) {
+        let days = at.wrapping_sub(first) / MICROS_PER_DAY;
+        are_days &= days > last && days < DAYS && first.wrapping_add(days.wrapping_mul(MICROS_PER_DAY)) == *at;
+        last = days;
+        let bit = 1 << (days & 63);
+        low |= if days < 64 { bit } else { 0 };
+        high |= if days < 64 { 0 } else { bit };
     }
+    bytes.extend_from_slice(&((first / MICROS_PER_DAY) as i32).to_le_bytes());
+    bytes.extend_from_slice(&low.to_le_bytes());
+    bytes.extend_from_slice(&high.to_le_bytes());
     are_days
+}
+
+/// Adds a 1 and the integer that all are, or a 0 and each.
+fn add_numbers(all: &[u8], width: usize, stretches: &[Range<usize>], bytes: &mut Vec<u8>) {
+    let mut pieces = stretches.iter().map(|rows| &all[rows.start * width..rows.end * width]);
+    let first = stretches.first().map_or(&[][..], |rows| &all[rows.start * width..][..width]);
+    // Where each is the one after it, all are the first.
+    if pieces.all(|piece| piece.starts_with(first) && piece[first.len()..] == piece[..piece.len() - first.len()]) {
+        bytes.push(1);
+        bytes.extend_from_slice(first);
+    } else {
+        bytes.push(0);
+        stretches.iter().for_each(|rows| bytes.extend_from_slice(&all[rows.start * width..rows.end * width]));
+    }
 }
 
 /// Adds real numbers by how many ten-thousandths they are; not all, where one is none of these.
@@ -201,7 +225,14 @@ fn choices(codes: impl Iterator<Item = i8> + Clone, spellings: &StringArray, byt
     }
     bytes.push(met.len() as u8);
     met.iter().for_each(|text| add_text(text, bytes));
-    bytes.extend(codes.map(|code| places[code as usize]));
+    let mut places = codes.map(|code| places[code as usize]);
+    if met.len() > 2 {
+        return bytes.extend(places);
+    }
+    while let Some(first) = places.next() {
+        let bits = places.by_ref().take(7).zip(1..).fold(first, |bits, (place, at)| bits | (place << at));
+        bytes.push(bits);
+    }
 }
 
 #[cfg(test)]
@@ -228,8 +259,8 @@ mod tests {
         ];
         let rows = RecordBatch::try_new(Table::Signals.row_schema(), columns).unwrap();
         let mut bytes: Vec<u8> = vec![1, 0, 1, 0, 0, 0, 0, 0, 0, 0, 2, 0, 0, 0, 0, 0, 0, 0];
-        bytes.extend([2, 0, 1, 0xd4, 0xfe]);
-        bytes.extend(b"\x02\x03\0\0\0buy\x04\0\0\0sell\0\x01");
+        bytes.extend([2, 0, 1, 1, 0xd4, 0xfe]);
+        bytes.extend(b"\x02\x03\0\0\0buy\x04\0\0\0sell\x02");
         bytes.extend([0, 0, 0, 0, 0, 0, 0, 0xe0, 0x3f, 0, 0, 0, 0, 0, 0, 0, 0x3f]);
         bytes.extend(b"\x02\0\x01\x02\0\0\0\xc3\xa9");
         assert_eq!(fingerprint(&rows), blake3::hash(&bytes).as_bytes()[..16]);
@@ -251,8 +282,9 @@ mod tests {
             Arc::new(StringArray::from(vec!["", "é"])),
         ];
         let rows = RecordBatch::try_new(Table::Signals.row_schema(), columns).unwrap();
-        let mut bytes: Vec<u8> = vec![1, 1, 0xff, 0xff, 0xff, 0xff, 0, 2, 0];
-        bytes.extend(b"\x01\x03\0\0\0buy\0\0");
+        let mut bytes: Vec<u8> = vec![1, 1, 0xff, 0xff, 0xff, 0xff, 0b101];
+        bytes.extend([0; 16]);
+        bytes.extend(b"\x01\x03\0\0\0buy\0");
         bytes.extend([1, 0x88, 0x13, 0xfd, 0xff]);
         bytes.extend(b"\x01\0\0\0\0\x02\0\0\0\xc3\xa9");
         assert_eq!(fingerprint(&rows), blake3::hash(&bytes).as_bytes()[..16]);
@@ -272,9 +304,11 @@ mod tests {
         }
         let day = |days: i64| days * MICROS_PER_DAY;
         for (days, is_short) in [
-            (vec![day(-3), day(-3), day(0), day(252)], true),
-            (vec![day(-3), day(253)], false),
+            (vec![day(-3), day(-2), day(60), day(61), day(124)], true),
+            (vec![day(-3), day(125)], false),
+            (vec![day(1), day(1)], false),
             (vec![day(1), day(0)], false),
+            (vec![day(1), day(3), day(2)], false),
             (vec![day(1) + 1, day(2) + 1], false),
             (vec![day(1), day(2) + 1], false),
             (vec![0, i64::MAX], false),

@@ -27,7 +27,7 @@
 //! answered, each series is held against the fingerprints that the runs before it left, and what changed is written down.
 //! The seal is written last, and the folder is renamed to its place. Names that begin with a dot are nobody's business.
 //!
-//! # Observations (layout 6)
+//! # Observations (layout 7)
 //!
 //! A *series* is what one operation says of one ticker, and of one period and regime where it is of signals. A *cell* is
 //! one thing that it says something of. A row of the four tables is an observation: what became of a cell, and when.
@@ -76,14 +76,15 @@
 //! where each row has one; else a 2, and a byte for each row, 1 where there is a value. Then the values that there are,
 //! numbers with their lowest bytes first:
 //!
-//! - timestamps: a byte, 1 where each is the beginning of a day and none is before the first or more than 255 days after
-//!   it, then the days since 1970 of the first in four bytes, and the days from it to each in a byte; else a 0, and the
-//!   eight bytes of each;
+//! - timestamps: a byte, 1 where each is the beginning of a day after the one before it and within 128 days from the
+//!   first, then the days since 1970 of the first in four bytes, and the days that there are in 16: bit `n` of the number
+//!   is set where day `n` from the first is one; else a 0, and the eight bytes of each;
 //! - real numbers: a byte, 1 where each is the number nearest to so many ten-thousandths, from -32768 to 32767, and these
 //!   in two bytes each; else a 0, and the eight bytes of each;
 //! - `signal`: how many different ones there are in a byte, these as texts in the order in which they first stand, and
-//!   the place of each row's among them in a byte;
-//! - an integer: its bytes;
+//!   the place of each row's among them: in a bit where there are two at most, eight in a byte, the first in its lowest
+//!   bit; else in a byte;
+//! - integers: a byte, 1 where all are the same, and the bytes of one; else a 0, and the bytes of each;
 //! - a text: the number of its bytes in four bytes, and its bytes in UTF-8.
 //!
 //! Those that may be null are `date` of signals, `utc_offset_minutes`, `score`, `extra`, and all of a summary. Where there
