@@ -10,6 +10,7 @@ use arrow::datatypes::{
 use arrow::error::ArrowError;
 
 use super::numbers::{self, REAL, WHOLE};
+use super::shares::{self, Shares};
 use super::tape::{self, Tape, ahead, put};
 use crate::export::moments::{self, MOMENT};
 use crate::plan::Guard;
@@ -128,7 +129,10 @@ impl<'a> Cells<'a> {
                 lined_up(column.len(), most, |out, row| choices.copy(out, 0, column.place(row)))
             }
             Values::Moments(moments, after) => written(column, moments.nulls(), most, moment_of(moments, after)),
-            Values::Reals(reals) => written(column, reals.nulls(), most, real_of(reals)),
+            Values::Reals(reals) => match shares(column, reals) {
+                Some(shares) => Written::Shares(shares),
+                None => written(column, reals.nulls(), most, real_of(reals)),
+            },
             Values::Integers(integers) => written(column, integers.nulls(), most, integer_of(integers)),
         }
     }
@@ -191,6 +195,7 @@ impl Choices {
 /// The cells of all rows, with their commas.
 pub(super) enum Written {
     Choices(Choices),
+    Shares(Shares),
     /// One behind the other, and where each ends.
     Each(Tape, Vec<usize>),
 }
@@ -200,6 +205,7 @@ impl Written {
     pub(super) fn most(&self) -> usize {
         match self {
             Self::Choices(choices) => choices.most(),
+            Self::Shares(_) => shares::MOST,
             Self::Each(_, ends) => {
                 let starts = std::iter::once(&0).chain(ends);
                 starts.zip(ends).map(|(start, end)| tape::room(end - start)).max().unwrap_or_default()
@@ -212,12 +218,18 @@ impl Written {
     pub(super) fn copy(&self, out: &mut [u8], end: usize, row: usize) -> usize {
         match self {
             Self::Choices(choices) => choices.copy(out, end, row),
+            Self::Shares(shares) => shares.copy(out, end, row),
             Self::Each(text, ends) => {
                 let start = if row == 0 { 0 } else { ends[row - 1] };
                 text.copy_part(start..ends[row], out, end)
             }
         }
     }
+}
+
+/// The cells of a column of real numbers, where each row has one of its own and that is a share.
+fn shares(column: &Column, reals: &Float64Array) -> Option<Shares> {
+    (!column.is_shared() && reals.null_count() == 0).then(|| Shares::of(reals.values())).flatten()
 }
 
 /// The cells of a column, by what writes a value that is none of its nulls.

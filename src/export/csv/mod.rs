@@ -4,11 +4,12 @@
 //! With [`Guard::Formulas`] a text that a spreadsheet would take for a formula gets a `'` before it, names of columns
 //! too. Numbers are left alone: `-0.5` is one.
 //!
-//! `lines` puts together what `cells` say, real numbers by `numbers`, on a `tape`.
+//! `lines` puts together what `cells` say, real numbers by `numbers` and `shares`, on a `tape`.
 
 mod cells;
 mod lines;
 mod numbers;
+mod shares;
 mod tape;
 
 use std::io::{self, Write};
