@@ -87,11 +87,27 @@ impl Histogram {
     /// Counts a value.
     #[inline]
     pub fn add(&mut self, value: f64) {
-        let Some(scale) = SCALES.iter().position(|scale| value.abs() <= *scale) else {
-            self.beyond += 1;
-            return;
-        };
-        let place = floor(value / SCALES[scale] * HALF as f64) + HALF as isize;
+        // Nearly all values are of the first scale, where there is nothing to divide by.
+        const { assert!(SCALES[0] == 1.0) };
+        if value.abs() <= SCALES[0] {
+            self.count_in(0, value);
+        } else {
+            self.add_large(value);
+        }
+    }
+
+    #[inline(never)]
+    fn add_large(&mut self, value: f64) {
+        match SCALES.iter().position(|scale| value.abs() <= *scale) {
+            Some(scale) => self.count_in(scale, value / SCALES[scale]),
+            None => self.beyond += 1,
+        }
+    }
+
+    /// Counts a part of a scale.
+    #[inline(always)]
+    fn count_in(&mut self, scale: usize, part: f64) {
+        let place = floor(part * HALF as f64) + HALF as isize;
         self.scales[scale][place.clamp(0, 2 * HALF as isize - 1) as usize] += 1;
     }
 

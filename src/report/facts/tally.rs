@@ -1,6 +1,9 @@
 //! Counts the rows of a dataset while they pass by.
 
-use arrow::array::AsArray;
+use std::ops::Range;
+
+use arrow::array::{ArrayRef, AsArray};
+use arrow::buffer::ScalarBuffer;
 use arrow::datatypes::{ArrowNativeType, Float64Type, Int8Type, Int32Type, TimestampMicrosecondType};
 
 use super::calendar::{Calendar, Place};
@@ -17,6 +20,17 @@ const PAIRS: usize = Period::COUNT * Regime::ALL.len();
 /// No number yet.
 const NEW: u8 = u8::MAX;
 
+/// The bit of each pair.
+const PAIR: [u128; PAIRS] = {
+    let mut bits = [1; PAIRS];
+    let mut pair = 1;
+    while pair < PAIRS {
+        bits[pair] = bits[pair - 1] << 1;
+        pair += 1;
+    }
+    bits
+};
+
 /// The pairs of period and regime that have been met, each with a number: mostly few of them have rows, and what is counted
 /// of these stands together.
 #[derive(Debug)]
@@ -27,14 +41,13 @@ struct Pairs {
 
 impl Pairs {
     /// The number of a pair; a new one's is the count of those before it.
-    #[inline]
-    fn place(&mut self, pair: usize) -> usize {
+    fn place(&mut self, pair: usize) -> u8 {
         let place = &mut self.places[pair];
         if *place == NEW {
             *place = self.count;
             self.count += 1;
         }
-        usize::from(*place)
+        *place
     }
 }
 
@@ -92,7 +105,9 @@ impl Tally {
         let (tickers, dates) = (column(rows, "ticker"), column(rows, "date"));
         let names = tickers.values().as_string::<i32>();
         let moments = dates.values().as_primitive::<TimestampMicrosecondType>().values();
-        let signals = Signals::of(rows);
+        let signals = Signals::of(rows, &mut self.pairs);
+        // What is said of dates that are not drawn is counted, and forgotten.
+        let mut undrawn = vec![Said::default(); self.pairs.count.into()];
         // Most rows are of the ticker and the date of the row before.
         for (start, end) in (tickers.turns() | dates.turns()).runs() {
             let ticker = self.tickers.place(names.value(tickers.place(start)));
@@ -100,27 +115,27 @@ impl Tally {
                 self.of_tickers.push((Vec::new(), 0));
             }
             let (months, pairs) = &mut self.of_tickers[ticker];
-            let mut said = match self.calendar.place(moments[dates.place(start)]) {
+            let said = match self.calendar.place(moments[dates.place(start)]) {
                 Some(Place { day, month }) => {
                     *at(months, month) += (end - start) as u32;
-                    Some(at(&mut self.said, day))
+                    let said = at(&mut self.said, day);
+                    if said.len() < usize::from(self.pairs.count) {
+                        said.resize(self.pairs.count.into(), Said::default());
+                    }
+                    said
                 }
                 None => {
                     self.undrawn += (end - start) as u64;
-                    None
+                    &mut undrawn
                 }
             };
-            for row in start..end {
-                let (pair, signal, confidence) = signals.at(row);
-                let pair = self.pairs.place(pair);
-                *pairs |= 1 << pair;
-                self.confidences[signal].add(confidence);
-                if let Some(said) = &mut said {
-                    let said = at(said, pair);
-                    said.rows += 1;
-                    said.buys += u64::from(signal == Signal::Buy as usize);
-                    said.confidence += confidence;
-                }
+            for (pair, signal, confidence) in signals.of_rows(start..end) {
+                *pairs |= PAIR[usize::from(pair)];
+                self.confidences[usize::from(signal)].add(confidence);
+                let said = &mut said[usize::from(pair)];
+                said.rows += 1;
+                said.buys += u64::from(signal == Signal::Buy as u8);
+                said.confidence += confidence;
             }
         }
     }
@@ -166,56 +181,62 @@ impl Tally {
     }
 }
 
-/// The columns that differ from signal to signal of a ticker and a date.
-struct Signals<'a> {
-    /// A period's number times the count of regimes.
-    periods: Choices<'a>,
-    regimes: Choices<'a>,
-    signals: Choices<'a>,
-    confidences: (&'a Column, &'a [f64]),
+/// What differs from signal to signal of a ticker and a date, row by row.
+struct Signals {
+    /// The places of their pairs.
+    pairs: Vec<u8>,
+    signals: Vec<u8>,
+    confidences: ScalarBuffer<f64>,
 }
 
-impl<'a> Signals<'a> {
-    fn of(rows: &'a Rows) -> Self {
-        let confidences = column(rows, "confidence");
+impl Signals {
+    fn of(rows: &Rows, pairs: &mut Pairs) -> Self {
+        let periods = Choices::of(rows, "period", |text| text.parse().map_or(0, Period::index));
+        let regimes = Choices::of(rows, "regime", |text| text.parse().map_or(0, |regime: Regime| regime as usize));
+        let signals = Choices::of(rows, "signal", |text| text.parse().map_or(0, |signal: Signal| signal as usize));
+        // For each period and each regime that may be said, the place of their pair.
+        let mut places = vec![NEW; periods.numbers.len() * regimes.numbers.len()];
+        let place = |(period, regime): (&i8, &i8)| {
+            let (period, regime) = (period.as_usize(), regime.as_usize());
+            let place = &mut places[period * regimes.numbers.len() + regime];
+            if *place == NEW {
+                *place = pairs.place(periods.numbers[period] * Regime::ALL.len() + regimes.numbers[regime]);
+            }
+            *place
+        };
+        let confidences = flat(rows, "confidence");
         Self {
-            periods: Choices::of(column(rows, "period"), |text| {
-                text.parse().map_or(0, Period::index) * Regime::ALL.len()
-            }),
-            regimes: Choices::of(column(rows, "regime"), |text| {
-                text.parse().map_or(0, |regime: Regime| regime as usize)
-            }),
-            signals: Choices::of(column(rows, "signal"), |text| {
-                text.parse().map_or(0, |signal: Signal| signal as usize)
-            }),
-            confidences: (confidences, confidences.values().as_primitive::<Float64Type>().values()),
+            pairs: periods.keys.iter().zip(&*regimes.keys).map(place).collect(),
+            signals: signals.keys.iter().map(|key| signals.numbers[key.as_usize()] as u8).collect(),
+            confidences: confidences.as_primitive::<Float64Type>().values().clone(),
         }
     }
 
-    /// The pair of period and regime, the signal and the confidence of a row.
-    fn at(&self, row: usize) -> (usize, usize, f64) {
-        let (column, confidences) = self.confidences;
-        (self.periods.at(row) + self.regimes.at(row), self.signals.at(row), confidences[column.place(row)])
+    /// The place of the pair, the signal and the confidence of each of some rows.
+    fn of_rows(&self, rows: Range<usize>) -> impl Iterator<Item = (u8, u8, f64)> {
+        let pairs = self.pairs[rows.clone()].iter().zip(&self.signals[rows.clone()]);
+        pairs.zip(&self.confidences[rows]).map(|((pair, signal), confidence)| (*pair, *signal, *confidence))
     }
 }
 
 /// A column of a closed set, and the number of each spelling in its dictionary.
-struct Choices<'a> {
-    column: &'a Column,
-    keys: &'a [i8],
+struct Choices {
+    keys: ScalarBuffer<i8>,
     numbers: Vec<usize>,
 }
 
-impl<'a> Choices<'a> {
-    fn of(column: &'a Column, number: impl Fn(&str) -> usize) -> Self {
-        let dictionary = column.values().as_dictionary::<Int8Type>();
+impl Choices {
+    fn of(rows: &Rows, name: &str, number: impl Fn(&str) -> usize) -> Self {
+        let column = flat(rows, name);
+        let dictionary = column.as_dictionary::<Int8Type>();
         let numbers = dictionary.values().as_string::<i32>().iter().flatten().map(number).collect();
-        Self { column, keys: dictionary.keys().values(), numbers }
+        Self { keys: dictionary.keys().values().clone(), numbers }
     }
+}
 
-    fn at(&self, row: usize) -> usize {
-        self.numbers[self.keys[self.column.place(row)].as_usize()]
-    }
+/// What each row has in a column.
+fn flat(rows: &Rows, name: &str) -> ArrayRef {
+    column(rows, name).flat().expect("each row has one of the values")
 }
 
 /// The entry at a place of a list, which is made longer where it is too short.
