@@ -131,7 +131,7 @@ impl<'a> Values<'a> {
             }
             Self::Numbers(all, width) => add_numbers(all, *width, stretches, bytes),
             Self::Texts(texts) => rows().for_each(|row| add_text(texts.value(row), bytes)),
-            Self::Choices(codes, spellings) => choices(rows().map(|row| codes[row]), spellings, bytes),
+            Self::Choices(codes, spellings) => add_choices(rows().map(|row| codes[row]), spellings, bytes),
         }
     }
 }
@@ -209,7 +209,7 @@ fn add_text(text: &str, bytes: &mut Vec<u8>) {
     bytes.extend_from_slice(text.as_bytes());
 }
 
-fn choices(codes: impl Iterator<Item = i8> + Clone, spellings: &StringArray, bytes: &mut Vec<u8>) {
+fn add_choices(codes: impl Iterator<Item = i8> + Clone, spellings: &StringArray, bytes: &mut Vec<u8>) {
     const NEW: u8 = u8::MAX;
     let (mut places, mut met) = ([NEW; 1 << 7], Vec::new());
     for code in codes.clone() {
@@ -239,7 +239,7 @@ fn choices(codes: impl Iterator<Item = i8> + Clone, spellings: &StringArray, byt
 mod tests {
     use std::sync::Arc;
 
-    use super::{Fingerprints, add_days, add_parts, fingerprint};
+    use super::{Fingerprints, add_choices, add_days, add_numbers, add_parts, fingerprint};
     use crate::tables::{Table, choices};
     use crate::time::MICROS_PER_DAY;
     use arrow::array::{
@@ -288,6 +288,25 @@ mod tests {
         bytes.extend([1, 0x88, 0x13, 0xfd, 0xff]);
         bytes.extend(b"\x01\0\0\0\0\x02\0\0\0\xc3\xa9");
         assert_eq!(fingerprint(&rows), blake3::hash(&bytes).as_bytes()[..16]);
+    }
+
+    #[test]
+    fn what_is_said_again_and_again_takes_few_bytes() {
+        let mut bytes = Vec::new();
+        let numbers: Vec<u8> = [5_i16, 5, 5, 261].into_iter().flat_map(i16::to_le_bytes).collect();
+        add_numbers(&numbers, 2, std::slice::from_ref(&(0..3)), &mut bytes);
+        assert_eq!(bytes.split_off(0), [1, 5, 0]);
+        add_numbers(&numbers, 2, &[0..1, 2..3], &mut bytes);
+        assert_eq!(bytes.split_off(0), [1, 5, 0]);
+        for stretches in [&[0..4][..], &[0..2, 2..3, 3..4]] {
+            add_numbers(&numbers, 2, stretches, &mut bytes);
+            assert_eq!(bytes.split_off(0), [0, 5, 0, 5, 0, 5, 0, 5, 1], "{stretches:?}");
+        }
+        let spellings = StringArray::from(vec!["s", "b", "?"]);
+        add_choices([1, 0, 0, 1, 1, 1, 1, 1, 0, 1, 0].into_iter(), &spellings, &mut bytes);
+        assert_eq!(bytes.split_off(0), *b"\x02\x01\0\0\0b\x01\0\0\0s\x06\x05");
+        add_choices([1, 0, 2, 2].into_iter(), &spellings, &mut bytes);
+        assert_eq!(bytes, *b"\x03\x01\0\0\0b\x01\0\0\0s\x01\0\0\0?\x00\x01\x02\x02");
     }
 
     #[test]

@@ -32,8 +32,8 @@ pub(super) struct Outlet {
     path: PathBuf,
     /// What was written.
     length: u64,
-    /// How far room is set aside for it; none where the system does no such thing, or has no more.
-    reserved: Option<u64>,
+    /// How far room is set aside for it; as far as can be where the system did not, or not all of it.
+    reserved: u64,
     /// What was written since the last piece went to the disk.
     unsettled: u64,
     /// What makes that piece durable.
@@ -43,7 +43,7 @@ pub(super) struct Outlet {
 impl Outlet {
     pub(super) fn create(path: &Path) -> Result<Self> {
         file::create(path)?;
-        Ok(Self { path: path.to_owned(), length: 0, reserved: Some(0), unsettled: 0, settling: None })
+        Ok(Self { path: path.to_owned(), length: 0, reserved: 0, unsettled: 0, settling: None })
     }
 
     fn open(&self) -> io::Result<File> {
@@ -52,19 +52,21 @@ impl Outlet {
 
     /// Sets room aside for bytes that are about to be written, and for some of those that may follow.
     fn reserve(&mut self, file: &File, bytes: usize) {
-        let Some(reserved) = self.reserved else { return };
         let end = self.length + bytes as u64;
-        if self.length < LONG_BYTES || end <= reserved {
+        if self.length < LONG_BYTES || end <= self.reserved {
             return;
         }
-        let (from, to) = (reserved.max(self.length), end + (self.length / SHARE_AHEAD).min(MOST_AHEAD));
-        self.reserved = file::reserve(file, from, to - from).then_some(to);
+        let (from, to) = (self.reserved.max(self.length), end + (self.length / SHARE_AHEAD).min(MOST_AHEAD));
+        self.reserved = if file::reserve(file, from, to - from) { to } else { u64::MAX };
     }
 
     /// Gives back the room that it did not take.
     fn give_back(&mut self) -> io::Result<()> {
-        let is_left = self.reserved.take().is_some_and(|reserved| reserved > self.length);
-        if is_left { self.open()?.set_len(self.length) } else { Ok(()) }
+        if self.reserved > self.length {
+            self.open()?.set_len(self.length)?;
+        }
+        self.reserved = 0;
+        Ok(())
     }
 
     fn written(&mut self, file: File, bytes: usize) -> io::Result<()> {
@@ -105,5 +107,34 @@ impl Write for Outlet {
     fn flush(&mut self) -> io::Result<()> {
         self.settled()?;
         self.give_back()
+    }
+}
+
+#[cfg(all(test, unix))]
+mod tests {
+    use std::fs;
+    use std::io::Write;
+    use std::os::unix::fs::MetadataExt;
+
+    use super::{LONG_BYTES, MOST_AHEAD, Outlet};
+
+    #[test]
+    fn a_long_file_is_what_was_written_and_takes_no_more_room() {
+        let place = tempfile::tempdir().unwrap();
+        let path = place.path().join("long");
+        let mut outlet = Outlet::create(&path).unwrap();
+        let piece: Vec<u8> = (0..999_983_u32).map(|at| (at % 251) as u8).collect();
+        let mut written = 0;
+        while written < LONG_BYTES * 5 {
+            outlet.write_all(&piece).unwrap();
+            written += piece.len() as u64;
+            let told = fs::metadata(&path).unwrap();
+            assert_eq!(told.len(), written, "what is set aside is nobody's yet");
+            assert!(told.blocks() * 512 < written + MOST_AHEAD + (1 << 20));
+        }
+        outlet.flush().unwrap();
+        let told = fs::metadata(&path).unwrap();
+        assert!(told.blocks() * 512 < written + (1 << 16), "{} for {written}", told.blocks() * 512);
+        assert!(fs::read(&path).unwrap().chunks(piece.len()).all(|part| part == piece));
     }
 }
