@@ -3,7 +3,7 @@
 //! A system keeps what is written in memory for half a minute, and when a file must be durable all of it goes to the disk
 //! while nobody has anything to do. So a long file is made durable piece by piece, beside the work on the next piece.
 //!
-//! A system also looks for room on the disk block by block, as a file grows, which takes it as long as the writing does. So
+//! A system also looks for room on the disk block by block, as a file grows, which takes it as long as to copy the bytes. So
 //! a long file has room set aside for it ahead of what is written, and gives back what it did not take.
 
 use std::fs::{File, OpenOptions};
@@ -63,7 +63,8 @@ impl Outlet {
     /// Gives back the room that it did not take.
     fn give_back(&mut self) -> io::Result<()> {
         if self.reserved > self.length {
-            self.open()?.set_len(self.length)?;
+            // Where files are opened to append, some systems cut none.
+            OpenOptions::new().write(true).open(&self.path)?.set_len(self.length)?;
         }
         self.reserved = 0;
         Ok(())
