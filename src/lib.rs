@@ -32,7 +32,7 @@
 //! | [`cli`] | the commands |
 //!
 //! The leaves import none of these: [`error`], [`problem`], [`secret`], [`time`], [`file`](mod@file), [`meter`] and
-//! [`trace`], the spelling of numbers, the bits of a word, where columns turn, the Parquet encoder, and [`tables`], the
+//! [`trace`], the spelling of numbers, their ten-thousandths, the bits of a word, where columns turn, the Parquet encoder, and [`tables`], the
 //! columns that travel between the stages.
 //!
 //! ```
@@ -69,6 +69,7 @@ pub mod file;
 pub mod interface;
 pub mod meter;
 mod numbers;
+mod parts;
 pub mod plan;
 pub mod problem;
 pub mod report;

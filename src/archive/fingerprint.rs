@@ -8,6 +8,7 @@ use arrow::datatypes::{
     ArrowPrimitiveType, DataType, Float64Type, Int8Type, Int16Type, Int32Type, TimestampMicrosecondType,
 };
 
+use crate::parts;
 use crate::time::MICROS_PER_DAY;
 
 /// Room for the bytes of a quarter of signals.
@@ -15,9 +16,6 @@ const ROOM: usize = 1 << 10;
 
 /// How many days a timestamp may be after the first, to have a bit.
 const DAYS: i64 = 128;
-
-/// What a short real number counts.
-const PARTS: f64 = 10_000.0;
 
 /// The first 16 bytes of a BLAKE3.
 pub(super) type Digest = [u8; 16];
@@ -185,16 +183,12 @@ fn add_numbers(all: &[u8], width: usize, stretches: &[Range<usize>], bytes: &mut
 
 /// Adds real numbers by how many ten-thousandths they are; not all, where one is none of these.
 fn add_parts(values: &[f64], bytes: &mut Vec<u8>) -> bool {
-    // Added and taken away again, it leaves the nearest whole number.
-    const ROUND: f64 = (3_u64 << 51) as f64;
     let start = bytes.len();
     bytes.resize(start + 2 * values.len(), 0);
     let mut are_parts = true;
     for (out, value) in bytes[start..].as_chunks_mut().0.iter_mut().zip(values) {
-        let rounded = value * PARTS + ROUND;
-        let parts = rounded.to_bits() as i16;
-        // By the bits: there are two zeros.
-        are_parts &= (f64::from(parts) / PARTS).to_bits() == value.to_bits();
+        let (parts, is_all) = parts::of(*value);
+        are_parts &= is_all;
         *out = parts.to_le_bytes();
     }
     are_parts

@@ -58,12 +58,12 @@ impl Source {
             Self::Held(bytes) => bytes.len() as u64,
             Self::Open(_, length) => *length,
         };
-        match (usize::try_from(length), from.checked_add(length)) {
-            (Ok(length), Some(end)) if end <= whole => match self {
-                Self::Held(bytes) => bytes.get_bytes(from, length),
-                Self::Open(file, _) => Ok(file::read_at(file, from, length)?.into()),
-            },
-            _ => Err(ParquetError::EOF(format!("a column of {length} bytes at {from} does not end in it"))),
+        if from.checked_add(length).is_none_or(|end| end > whole) {
+            return Err(ParquetError::EOF(format!("a column of {length} bytes at {from} does not end in it")));
+        }
+        match self {
+            Self::Held(bytes) => bytes.get_bytes(from, length as usize),
+            Self::Open(file, _) => Ok(file::read_at(file, from, length as usize)?.into()),
         }
     }
 }

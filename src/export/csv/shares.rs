@@ -6,9 +6,10 @@ use std::sync::LazyLock;
 
 use super::numbers;
 use super::tape::{ahead, put};
+use crate::parts::{self, PARTS};
 
-/// The parts that one has.
-const PARTS: u16 = 10_000;
+/// The parts of one.
+const ONE: u16 = PARTS as u16;
 
 /// The most bytes that a copy needs room for.
 pub(super) const MOST: usize = 8;
@@ -16,7 +17,7 @@ pub(super) const MOST: usize = 8;
 /// The text of so many parts with the comma behind it, and how long it is in the last byte.
 type Text = [u8; MOST];
 
-static TEXTS: LazyLock<Vec<Text>> = LazyLock::new(|| (0..=PARTS).map(text).collect());
+static TEXTS: LazyLock<Vec<Text>> = LazyLock::new(|| (0..=ONE).map(text).collect());
 
 /// Shares of one by how many parts they are.
 pub(super) struct Shares {
@@ -27,16 +28,14 @@ pub(super) struct Shares {
 impl Shares {
     /// Some numbers, if each is such a share.
     pub(super) fn of(numbers: &[f64]) -> Option<Self> {
-        // Added, it leaves the nearest whole number in the lowest bits.
-        const ROUND: f64 = (3_u64 << 51) as f64;
-        let mut parts = vec![0; numbers.len()];
+        let mut shares = vec![0; numbers.len()];
         let mut are_shares = true;
-        for (parts, number) in parts.iter_mut().zip(numbers) {
-            *parts = (number * f64::from(PARTS) + ROUND).to_bits() as u16;
-            // By the bits: there are two zeros.
-            are_shares &= *parts <= PARTS && (f64::from(*parts) / f64::from(PARTS)).to_bits() == number.to_bits();
+        for (share, number) in shares.iter_mut().zip(numbers) {
+            let (parts, is_all) = parts::of(*number);
+            *share = parts as u16;
+            are_shares &= is_all && *share <= ONE;
         }
-        are_shares.then(|| Self { parts, texts: &TEXTS })
+        are_shares.then(|| Self { parts: shares, texts: &TEXTS })
     }
 
     /// Copies that of a row behind what ends there, with the comma, and says where it ends.
@@ -50,7 +49,7 @@ impl Shares {
 
 fn text(parts: u16) -> Text {
     let mut out = [0; numbers::REAL];
-    let end = numbers::write_real(&mut out, f64::from(parts) / f64::from(PARTS));
+    let end = numbers::write_real(&mut out, f64::from(parts) / PARTS);
     let end = put(&mut out, end, b",");
     array::from_fn(|at| if at == MOST - 1 { end as u8 } else { out[at] })
 }

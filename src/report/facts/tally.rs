@@ -20,17 +20,6 @@ const PAIRS: usize = Period::COUNT * Regime::ALL.len();
 /// No number yet.
 const NEW: u8 = u8::MAX;
 
-/// The bit of each pair.
-const PAIR: [u128; PAIRS] = {
-    let mut bits = [1; PAIRS];
-    let mut pair = 1;
-    while pair < PAIRS {
-        bits[pair] = bits[pair - 1] << 1;
-        pair += 1;
-    }
-    bits
-};
-
 /// The pairs of period and regime that have been met, each with a number: mostly few of them have rows, and what is counted
 /// of these stands together.
 #[derive(Debug)]
@@ -130,7 +119,7 @@ impl Tally {
                 }
             };
             for (pair, signal, confidence) in signals.of_rows(start..end) {
-                *pairs |= PAIR[usize::from(pair)];
+                *pairs |= 1 << pair;
                 self.confidences[usize::from(signal)].add(confidence);
                 let said = &mut said[usize::from(pair)];
                 said.rows += 1;
