@@ -16,6 +16,9 @@ use crate::tables::Rows;
 /// Rows of a row group: few enough to skip the tickers that are not wanted, enough to compress.
 const ROW_GROUP_ROWS: usize = 1 << 17;
 
+/// The bytes of rows, about, that are enough for a row group too: those of articles are long, and wait in memory.
+const ROW_GROUP_BYTES: usize = 6 << 20;
+
 /// The bytes of a column that is not worth compressing. A run that says little has few others, and many such runs are read
 /// at once.
 const PLAIN_BYTES: usize = 1 << 12;
@@ -50,7 +53,10 @@ impl Rowfile {
     /// Writes rows whose turns are known.
     pub(super) fn add(&mut self, rows: &Rows) -> Result<()> {
         self.rows += rows.num_rows() as u64;
-        let groups = self.waiting.push(rows);
+        let mut groups = self.waiting.push(rows);
+        if self.waiting.bytes() >= ROW_GROUP_BYTES {
+            groups.extend(self.waiting.rest());
+        }
         groups.iter().try_for_each(|group| self.writer.write(group)).map_err(|error| self.failed(error))
     }
 
@@ -65,5 +71,31 @@ impl Rowfile {
 
     fn failed(&self, error: impl Into<Reason>) -> Error {
         file::encoding_failed(&self.path, error.into())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use arrow::array::{Array, RecordBatch, StringArray};
+    use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
+
+    use super::{ROW_GROUP_BYTES, Rowfile};
+    use crate::file;
+
+    #[test]
+    fn rows_that_are_long_do_not_wait_for_many() {
+        let place = tempfile::tempdir().unwrap();
+        let path = place.path().join("long.parquet");
+        let texts = Arc::new(StringArray::from_iter_values((0..100).map(|row| format!("{row:09999}"))));
+        let batch = RecordBatch::try_from_iter([("text", texts as Arc<dyn Array>)]).unwrap();
+        let mut out = Rowfile::create(&path, batch.schema(), 1).unwrap();
+        (0..20).for_each(|_| out.write(Ok(batch.clone())).unwrap());
+        assert_eq!(out.finish().unwrap().rows, 2_000);
+        let read = ParquetRecordBatchReaderBuilder::try_new(file::open(&path).unwrap()).unwrap();
+        let groups: Vec<i64> = read.metadata().row_groups().iter().map(|group| group.num_rows()).collect();
+        assert_eq!(groups, [700, 700, 600]);
+        assert!(groups.iter().all(|rows| rows * 10_003 < (ROW_GROUP_BYTES + 1_000_300) as i64));
     }
 }

@@ -69,6 +69,16 @@ fn weight(column: &Column) -> usize {
                 + column.runs().map(|(place, rows)| rows * texts.value_length(place) as usize).sum::<usize>()
         }
         DataType::Dictionary(key, _) => column.len() * key.primitive_width().unwrap_or(1),
+        DataType::FixedSizeBinary(width) => column.len() * *width as usize,
+        // Lists are of texts here.
+        DataType::List(_) => {
+            let lists = column.values().as_list::<i32>();
+            let (lists, texts) = (lists.value_offsets(), lists.values().as_string::<i32>().value_offsets());
+            let length = |place: usize| (texts[lists[place + 1] as usize] - texts[lists[place] as usize]) as usize;
+            let texts = |place: usize| (lists[place + 1] - lists[place]) as usize;
+            column.len() * 4
+                + column.runs().map(|(place, rows)| rows * (texts(place) * 4 + length(place))).sum::<usize>()
+        }
         other => column.len() * other.primitive_width().unwrap_or(1),
     }
 }
@@ -77,7 +87,9 @@ fn weight(column: &Column) -> usize {
 mod tests {
     use std::sync::Arc;
 
-    use arrow::array::{Array, Int32Array, RecordBatch, StringArray};
+    use arrow::array::{Array, FixedSizeBinaryArray, Int32Array, ListArray, RecordBatch, StringArray};
+    use arrow::buffer::OffsetBuffer;
+    use arrow::datatypes::{DataType, Field};
 
     use super::Pieces;
     use crate::tables::Rows;
@@ -86,7 +98,20 @@ mod tests {
     fn what_rows_weigh_does_not_depend_on_how_they_came() {
         let texts = Arc::new(StringArray::from(vec!["a", "", "bcd", "ef"])) as Arc<dyn Array>;
         let numbers = Arc::new(Int32Array::from(vec![1, 2, 3, 4])) as Arc<dyn Array>;
-        let rows = Rows::from(RecordBatch::try_from_iter([("text", texts), ("number", numbers)]).unwrap());
+        let lists = ListArray::new(
+            Arc::new(Field::new_list_field(DataType::Utf8, false)),
+            OffsetBuffer::from_lengths([2, 0, 1, 1]),
+            Arc::clone(&texts),
+            None,
+        );
+        let digests = [[0_u8; 16]; 4].into_iter();
+        let columns = [
+            ("text", texts),
+            ("number", numbers),
+            ("list", Arc::new(lists) as Arc<dyn Array>),
+            ("digest", Arc::new(FixedSizeBinaryArray::try_from_iter(digests).unwrap())),
+        ];
+        let rows = Rows::from(RecordBatch::try_from_iter(columns).unwrap());
         let weights = |ends: &[usize]| {
             let mut pieces = Pieces::new(100);
             let starts = std::iter::once(&0).chain(ends);
@@ -95,8 +120,8 @@ mod tests {
             }
             (pieces.bytes(), pieces.bytes_in_pieces())
         };
-        assert_eq!(weights(&[4]), (38, 38 + 2 * 256));
-        assert_eq!(weights(&[1, 2, 3, 4]), (38, 38 + 8 * 256));
+        assert_eq!(weights(&[4]), (140, 140 + 4 * 256));
+        assert_eq!(weights(&[1, 2, 3, 4]), (140, 140 + 16 * 256));
     }
 
     #[test]
