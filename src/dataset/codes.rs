@@ -4,6 +4,7 @@
 //! Numbers sort as their spellings do, and are what the join is quick with.
 
 use std::collections::{HashMap, HashSet};
+use std::iter::repeat_n;
 
 use arrow::array::{Array, ArrayRef, AsArray, RecordBatch};
 use arrow::datatypes::{
@@ -233,11 +234,51 @@ pub(super) fn decoded<K: ArrowDictionaryKeyType, C: Copy>(
     column: &ArrayRef,
     mut code: impl FnMut(&str) -> C,
 ) -> Vec<C> {
+    /// The rows that are compared at once: those of a series mostly have one key.
+    const STRIDE: usize = 64;
     let dictionary = column.as_dictionary::<K>();
     let names = dictionary.values().as_string::<i32>();
     let keys = dictionary.keys().values();
     // Entries that no row has may mean nothing: a reader may put some there.
     let mut codes: Vec<Option<C>> = vec![None; names.len()];
     let mut of_key = |place: usize| *codes[place].get_or_insert_with(|| code(names.value(place)));
-    keys.iter().map(|key| of_key(key.as_usize())).collect()
+    let mut decoded = Vec::with_capacity(keys.len());
+    for keys in keys.chunks(STRIDE) {
+        if keys[1..] == keys[..keys.len() - 1] {
+            decoded.extend(repeat_n(of_key(keys[0].as_usize()), keys.len()));
+        } else {
+            decoded.extend(keys.iter().map(|key| of_key(key.as_usize())));
+        }
+    }
+    decoded
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use arrow::array::{ArrayRef, DictionaryArray, Int8Array, StringArray};
+    use arrow::datatypes::Int8Type;
+
+    use super::decoded;
+
+    #[test]
+    fn each_row_has_the_code_of_its_name_wherever_names_turn() {
+        let names = ["bear", "never", "bull", "neutral"];
+        // Names turn within a stride, at its end, and from row to row.
+        let lengths = [(0, 70), (2, 58), (3, 64), (0, 1), (3, 1), (0, 1), (2, 200)];
+        let keys: Vec<i8> = lengths.into_iter().flat_map(|(key, rows)| std::iter::repeat_n(key, rows)).collect();
+        for rows in [0, 1, 63, 64, 65, 128, keys.len()] {
+            let array = DictionaryArray::new(
+                Int8Array::from(keys[..rows].to_vec()),
+                Arc::new(StringArray::from(names.to_vec())) as ArrayRef,
+            );
+            let codes = decoded::<Int8Type, _>(&(Arc::new(array) as ArrayRef), |name| {
+                assert_ne!(name, "never", "no row has it");
+                name.len()
+            });
+            let expected: Vec<usize> = keys[..rows].iter().map(|&key| names[key as usize].len()).collect();
+            assert_eq!(codes, expected, "{rows}");
+        }
+    }
 }
