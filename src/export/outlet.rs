@@ -15,7 +15,7 @@ use crate::error::Result;
 use crate::file;
 
 /// The bytes of a piece that is worth a thread.
-const PIECE_BYTES: u64 = 64 << 20;
+const PIECE_BYTES: u64 = 16 << 20;
 
 /// A file of fewer bytes takes its room as it comes.
 const LONG_BYTES: u64 = 8 << 20;
