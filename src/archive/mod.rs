@@ -27,7 +27,7 @@
 //! answered, each series is held against the fingerprints that the runs before it left, and what changed is written down.
 //! The seal is written last, and the folder is renamed to its place. Names that begin with a dot are nobody's business.
 //!
-//! # Observations (layout 7)
+//! # Observations (layout 8)
 //!
 //! A *series* is what one operation says of one ticker, and of one period and regime where it is of signals. A *cell* is
 //! one thing that it says something of. A row of the four tables is an observation: what became of a cell, and when.
@@ -91,10 +91,11 @@
 //! are no rows the digest is zeros, and it is null where runs that were made at once disagree, until a later run has
 //! looked.
 //!
-//! A file lists all series, or those rows alone that were touched since the run which the seal names in `since`; so two
-//! files say all that is remembered, however many runs there are. Equal digests prove, without reading an observation,
-//! that a quarter is as it was; a quarter that begins as it was has new rows; any other is read back, from the runs that
-//! its row names.
+//! A file lists all series, or those rows alone that were touched since the run which the seal names in `since`; and so
+//! may that run's file, since a run before it. As a rule it has half the rows of that one at most: a few files say
+//! all that is remembered, however many runs there are. Of a row that several list the newest counts. Equal digests
+//! prove, without reading an observation, that a quarter is as it was; a quarter that begins as it was has new rows; any
+//! other is read back, from the runs that its row names.
 //!
 //! # Bundles
 //!
@@ -124,6 +125,7 @@ mod histories;
 mod index;
 mod keys;
 mod lanes;
+mod levels;
 mod listings;
 mod logbook;
 mod members;

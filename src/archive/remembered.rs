@@ -1,8 +1,7 @@
 //! What a run leaves to the next one: the fingerprints of each series, quarter by quarter, and who lists it.
 //!
-//! `series.parquet` of a run lists all fingerprints, or those that are not as an earlier run left them, which its seal
-//! names. So the fingerprints are read from two files, however many runs there are, and a run writes little more of them
-//! than it changed.
+//! `series.parquet` of a run lists all fingerprints, or those that are not as an earlier run left them: the fingerprints are
+//! read from a few files, one for each of the `levels`, however many runs there are.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::{Arc, LazyLock};
@@ -18,6 +17,7 @@ use super::by_ticker::ByTicker;
 use super::fingerprint::Digest;
 use super::index::{Archive, SealedRun};
 use super::keys;
+use super::levels::levels;
 use super::quarter::Quarter;
 use crate::error::Result;
 use crate::interface::Ticker;
@@ -28,6 +28,9 @@ pub(super) const SERIES: &str = "series.parquet";
 
 /// The name of a run or of a request, which very many series share.
 pub(super) type Name = Arc<str>;
+
+/// The level that is being written.
+pub(super) const NEW: usize = usize::MAX;
 
 /// The runs that hold observations of some rows: the same ones for most, which share them.
 pub(super) type Runs = Arc<BTreeSet<Name>>;
@@ -41,8 +44,8 @@ pub(super) struct Bucket {
     pub(super) digest: Option<Digest>,
     /// The runs that hold observations of them.
     pub(super) runs: Runs,
-    /// Whether it differs from what the run says whose fingerprints are gone on from.
-    pub(super) is_changed: bool,
+    /// The number of the highest level that lists it; [`NEW`] where that is the one that is being written.
+    pub(super) level: usize,
 }
 
 impl Bucket {
@@ -80,12 +83,15 @@ pub(super) fn schema() -> SchemaRef {
     Arc::clone(&SCHEMA)
 }
 
-/// Memories as rows of the file. Of `Whole` all buckets, else those that are changed.
+/// Memories as rows of the file.
 pub(super) fn batch<'a>(
     memories: impl Iterator<Item = (&'a SeriesKey, &'a Memory)>,
     extent: Extent,
 ) -> Result<RecordBatch, ArrowError> {
-    let is_written = |bucket: &Bucket| extent == Extent::Whole || bucket.is_changed;
+    let is_written = |bucket: &Bucket| match extent {
+        Extent::Whole => true,
+        Extent::Above(level) => bucket.level > level,
+    };
     let rows: Vec<(&SeriesKey, &Memory, Option<Quarter>, &Bucket)> = memories
         .flat_map(|(key, memory)| memory.buckets.iter().map(move |(quarter, bucket)| (key, memory, *quarter, bucket)))
         .filter(|(.., bucket)| is_written(bucket))
@@ -126,25 +132,25 @@ pub(super) fn batch<'a>(
 pub(super) enum Extent {
     /// All.
     Whole,
-    /// What is not as an earlier run left it.
-    Changed,
+    /// What is not as a level has it.
+    Above(usize),
 }
 
 /// What the newest runs of an archive remember, ticker by ticker.
 pub(super) struct Remembered<'a> {
-    /// For each of the newest runs the files that make up what it remembers, what counts less first.
-    heads: Vec<Vec<Layer>>,
+    /// For each of the newest runs the files that make up what it remembers, the lowest level first.
+    heads: Vec<Vec<Level>>,
     names: Names<'a>,
 }
 
 impl<'a> Remembered<'a> {
     /// Opens what is remembered by some runs that were made at once, which is almost always one.
     pub(super) fn open(archive: &'a Archive, heads: &[&SealedRun]) -> Result<Self> {
-        let layers = |head: &&SealedRun| {
-            let base = head.seal().since.iter().map(|base| Ok(&archive.runs()[archive.place(base)?]));
-            base.chain([Ok(*head)]).map(|run: Result<&SealedRun>| Layer::open(run?)).collect::<Result<Vec<_>>>()
+        let opened = |head: &&SealedRun| {
+            let levels = levels(archive, head)?.into_iter().enumerate();
+            levels.map(|(number, run)| Level::open(run, number)).collect::<Result<Vec<_>>>()
         };
-        let heads = heads.iter().map(layers).collect::<Result<_>>()?;
+        let heads = heads.iter().map(opened).collect::<Result<_>>()?;
         Ok(Self { heads, names: Names::to_read(archive) })
     }
 
@@ -153,8 +159,8 @@ impl<'a> Remembered<'a> {
         let mut merged: BTreeMap<SeriesKey, Memory> = BTreeMap::new();
         for head in &mut self.heads {
             let mut own: BTreeMap<SeriesKey, Memory> = BTreeMap::new();
-            for layer in head {
-                for (key, memory) in layer.until(last, &mut self.names)? {
+            for level in head {
+                for (key, memory) in level.until(last, &mut self.names)? {
                     own.entry(key).or_default().overlay(memory);
                 }
             }
@@ -170,15 +176,14 @@ impl<'a> Remembered<'a> {
 }
 
 /// One file of fingerprints.
-pub(super) struct Layer {
+pub(super) struct Level {
     file: ByTicker,
-    /// Whether it lists what is not as an earlier run left it, and that alone.
-    is_changed: bool,
+    number: usize,
 }
 
-impl Layer {
-    pub(super) fn open(run: &SealedRun) -> Result<Self> {
-        Ok(Self { file: ByTicker::open(run, SERIES, &schema())?, is_changed: run.seal().since.is_some() })
+impl Level {
+    pub(super) fn open(run: &SealedRun, number: usize) -> Result<Self> {
+        Ok(Self { file: ByTicker::open(run, SERIES, &schema())?, number })
     }
 
     /// What it lists of the tickers up to one, with it; of all that are left where none is named.
@@ -217,7 +222,7 @@ impl Layer {
         let digest =
             digests.is_valid(row).then(|| *digests.value(row).first_chunk().expect("the column is 16 bytes wide"));
         let count = rows.column(5).as_primitive::<Int64Type>().value(row) as u64;
-        Ok((quarter, Bucket { rows: count, digest, runs, is_changed: self.is_changed }, requests))
+        Ok((quarter, Bucket { rows: count, digest, runs, level: self.number }, requests))
     }
 }
 

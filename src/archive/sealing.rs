@@ -17,9 +17,10 @@ use super::answer::{Answer, Batches, Rows};
 use super::bundle;
 use super::index::{Archive, SealedRun};
 use super::lanes::Files;
+use super::levels;
 use super::listings::{self, LISTINGS, Listing};
 use super::past::{Observed, Past};
-use super::remembered::{self, Extent, Memory, Name, Remembered, SERIES};
+use super::remembered::{self, Extent, Memory, NEW, Name, Remembered, SERIES};
 use super::rowfile::Rowfile;
 use super::seal::{Counts, Definition, LAYOUT, Origin, Seal, sealed_path};
 use super::settling::{Compared, Settled};
@@ -57,9 +58,8 @@ pub(super) fn seal(
     // Only now, and not when the run began: another run may have been sealed in between.
     let before = Archive::open(archive)?;
     let heads = before.heads();
-    let base = base(&before, &heads)?;
+    let (extent, since) = levels::extent(&before, &heads)?;
     let spool = Spool::of(answers, origin.run.as_str().into());
-    let extent = if base.is_some() { Extent::Changed } else { Extent::Whole };
     let (mut files, changes, repeated) = settle(&before, &heads, &folder, extent, spool)?;
     files.push(write_rejects(&folder.join(REJECTS), answers, &repeated)?);
     files.push(write_requests(&folder.join(REQUESTS), answers)?);
@@ -74,7 +74,7 @@ pub(super) fn seal(
         started_at: origin.started_at,
         sealed_at,
         after: heads.iter().map(|run| run.name().to_owned()).collect(),
-        since: base,
+        since,
         replaces: Vec::new(),
         bundles: Vec::new(),
         changes,
@@ -92,16 +92,6 @@ pub(super) fn seal(
     let path = sealed_path(archive, &origin.run);
     file::rename_durably(&folder, &path)?;
     Ok(SealedRun::new(path, seal))
-}
-
-/// The run whose fingerprints need not be written again. They are, when runs were made at once, and when what changed
-/// since then has become much.
-fn base(archive: &Archive, heads: &[&SealedRun]) -> Result<Option<String>> {
-    let [head] = heads else { return Ok(None) };
-    let Some(since) = &head.seal().since else { return Ok(Some(head.name().to_owned())) };
-    let since = &archive.runs()[archive.place(since)?];
-    let is_little = head.seal().rows(SERIES) < since.seal().rows(SERIES) / 2;
-    Ok(is_little.then(|| since.name().to_owned()))
 }
 
 /// The requests that were answered, and when.
@@ -351,7 +341,7 @@ impl Memory {
         if !changes.is_empty() {
             self.requests.retain(|request| !answered.contains_key(request));
             self.requests.extend(listing);
-            self.buckets.get_mut(&None).expect("every series has the bucket of what has no date").is_changed = true;
+            self.buckets.get_mut(&None).expect("every series has the bucket of what has no date").level = NEW;
         }
         changes
     }

@@ -19,7 +19,7 @@ use chrono::{DateTime, Utc};
 use super::cells::{Cells, changes, rows_of};
 use super::fingerprint::{Fingerprints, fingerprint};
 use super::quarter::{Quarter, Stretch, stretches};
-use super::remembered::{Bucket, Memory, Name, Runs};
+use super::remembered::{Bucket, Memory, NEW, Name, Runs};
 use crate::tables::{Change, Changes, SeriesKey, Table};
 
 /// What an answer says of a series.
@@ -65,7 +65,7 @@ impl Said {
             let Some(bucket) = memory.buckets.get_mut(quarter).filter(|bucket| bucket.rows > 0) else {
                 fresh.push((*quarter, range.clone()));
                 let (rows, digest) = (range.len() as u64, digest(range.clone()));
-                let bucket = Bucket { rows, digest, runs: Arc::clone(&own), is_changed: true };
+                let bucket = Bucket { rows, digest, runs: Arc::clone(&own), level: NEW };
                 memory.buckets.insert(*quarter, bucket);
                 continue;
             };
@@ -78,7 +78,7 @@ impl Said {
                 && bucket.digest == digest(range.start..range.start + known)
             {
                 fresh.push((*quarter, range.start + known..range.end));
-                (bucket.rows, bucket.digest, bucket.is_changed) = (range.len() as u64, digest(range.clone()), true);
+                (bucket.rows, bucket.digest, bucket.level) = (range.len() as u64, digest(range.clone()), NEW);
                 bucket.held_by_too(&own);
                 continue;
             }
@@ -170,7 +170,7 @@ impl Compared {
 
 impl Bucket {
     fn empty() -> Self {
-        Self { rows: 0, digest: Some(NOTHING), runs: Runs::default(), is_changed: true }
+        Self { rows: 0, digest: Some(NOTHING), runs: Runs::default(), level: NEW }
     }
 
     /// Some runs hold observations of the rows, too.
@@ -183,7 +183,7 @@ impl Bucket {
     /// What the rows are is known again.
     fn refresh(&mut self, rows: &RecordBatch) {
         let digest = if rows.num_rows() == 0 { NOTHING } else { fingerprint(rows) };
-        (self.rows, self.digest, self.is_changed) = (rows.num_rows() as u64, Some(digest), true);
+        (self.rows, self.digest, self.level) = (rows.num_rows() as u64, Some(digest), NEW);
     }
 }
 

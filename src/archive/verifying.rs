@@ -18,7 +18,7 @@ use super::keys;
 use super::listings;
 use super::past::Observed;
 use super::quarter::Quarter;
-use super::remembered::{Bucket, Layer, Name, Names, SERIES};
+use super::remembered::{Bucket, Level, Name, Names, SERIES};
 use super::settling::in_quarter;
 use crate::error::{Error, Result};
 use crate::file::{self, FileRecord};
@@ -66,14 +66,14 @@ fn fingerprints(archive: &Archive, verified: &mut Verified) -> Result<()> {
     for run in archive.runs() {
         tickers.extend(listings::read(run)?.into_iter().map(|listing| listing.key.ticker));
     }
-    let mut layers = archive.runs().iter().map(Layer::open).collect::<Result<Vec<_>>>()?;
+    let mut levels = archive.runs().iter().map(|run| Level::open(run, 0)).collect::<Result<Vec<_>>>()?;
     let mut names = Names::of(archive);
     let mut observations = Observations::open(archive)?;
     for ticker in &tickers {
         let observed = observations.of(ticker)?;
         let mut told: BTreeMap<(SeriesKey, Option<Quarter>), Told<'_>> = BTreeMap::new();
-        for (run, layer) in archive.runs().iter().zip(&mut layers) {
-            for (key, memory) in layer.until(Some(ticker), &mut names)? {
+        for (run, level) in archive.runs().iter().zip(&mut levels) {
+            for (key, memory) in level.until(Some(ticker), &mut names)? {
                 for (quarter, bucket) in memory.buckets {
                     if bucket.rows > 0 && bucket.digest.is_some() {
                         told.entry((key.clone(), quarter)).or_default().push((run, bucket));
@@ -221,7 +221,7 @@ mod tests {
             rows,
             digest: digest(said),
             runs: Runs::new(runs.iter().map(|run| Name::from(*run)).collect()),
-            is_changed: true,
+            level: 0,
         };
         let quarter = Some(Quarter::of_days(0));
         let before = bucket(&["first"], 2, &[(0, 0.5), (1, 0.75)]);

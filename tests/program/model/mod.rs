@@ -280,6 +280,13 @@ fn texts(cells: &RecordBatch, name: &str) -> Vec<String> {
     texts.as_string::<i32>().iter().map(|text| text.unwrap_or("null").to_owned()).collect()
 }
 
+/// How many files of fingerprints stand on one another, at most.
+fn levels(archive: &Archive) -> usize {
+    let seals: BTreeMap<&str, &Seal> = archive.runs().iter().map(|run| (run.name(), run.seal())).collect();
+    let below = |seal: &&Seal| seal.since.as_deref().map(|since| seals[since]);
+    seals.values().map(|seal| std::iter::successors(Some(*seal), below).count()).max().unwrap_or_default()
+}
+
 fn sequences(usually: u64) -> Range<u64> {
     let Ok(text) = std::env::var("BELLWETHER_MODEL_SEQUENCES") else { return 0..usually };
     let number =
@@ -302,7 +309,7 @@ fn what_is_known_at_every_instant_is_what_a_replay_of_all_answers_says() {
     thread::scope(|scope| (0..4).for_each(|_| drop(scope.spawn(play))));
 }
 
-/// Runs that found little are read out of bundles.
+/// Runs that found little are read out of bundles, and fingerprints out of the files of several runs.
 #[test]
 fn what_is_known_does_not_depend_on_how_many_runs_it_took_or_what_became_of_them() {
     let play = |seed: u64| {
@@ -311,6 +318,7 @@ fn what_is_known_does_not_depend_on_how_many_runs_it_took_or_what_became_of_them
         (0..pulls).for_each(|pull| world.go_on(pull));
         let bundles = world.archive().runs().iter().filter(|run| !run.seal().bundles.is_empty()).count();
         assert_eq!(bundles, 2, "{}", world.story);
+        assert!(levels(&world.archive()) > 1, "{}", world.story);
         world.check_views();
         world.verify();
         // Some runs of a bundle may be merged into another one, and others not.
