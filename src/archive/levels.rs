@@ -1,9 +1,10 @@
 //! Which fingerprints a run lists, and from which run's it goes on.
 //!
-//! To list all of them would cost each run as much as the first, and to list none but those that it changed would leave
-//! the next run a file of each run to read. So the files stand in levels: the lowest lists all, and each other one what is
-//! not as the one below left it, which is half as much at most. A daily run changes much the same fingerprints as the one
-//! before it, those of the newest quarter; it goes on from the same level then, and takes the place of that run.
+//! To list all of them would cost each run as much as the first, and to list none but those that it changed would leave the
+//! next run a file of each run to read. So the files stand in levels: the lowest lists all, and each other one what is not
+//! as the one below has it, half as much at most but for what a run changes at once. A daily run changes much the same
+//! fingerprints as the one before it, those of the newest quarter: it takes the place of that run then, and goes on from
+//! the level below.
 
 use super::index::{Archive, SealedRun};
 use super::remembered::{Extent, SERIES};
