@@ -32,8 +32,8 @@
 //! | [`cli`] | the commands |
 //!
 //! The leaves import none of these: [`error`], [`problem`], [`secret`], [`time`], [`file`](mod@file), [`meter`] and
-//! [`trace`], the spelling of numbers, their ten-thousandths, the bits of a word, where columns turn, the Parquet encoder, and [`tables`], the
-//! columns that travel between the stages.
+//! [`trace`], the spelling of numbers, their ten-thousandths, the bits of a word, where columns turn, the Parquet
+//! encoder, and [`tables`], the columns that travel between the stages.
 //!
 //! ```
 //! use bellwether::definition::Found;

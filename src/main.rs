@@ -12,9 +12,9 @@ fn main() -> ExitCode {
 /// Lets the threads share what they free, and keep it for the columns to come.
 ///
 /// By default the C library keeps up to eight heaps for each processor, and what the threads of one stage freed is of no
-/// use to those of the next: a third more memory at the peak of a run than with one heap for each processor, where threads
-/// hardly wait for one another. And it gives large pieces back to the system, from which the next column gets the same
-/// pages again, each by a fault and filled with zeros: a tenth of the time.
+/// use to those of the next: half as much memory again at the peak of a run as with one heap for each, where threads hardly
+/// wait for one another. And it gives large pieces back to the system, from which the next column gets the same pages
+/// again, each by a fault and filled with zeros: a tenth of the time.
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
 fn keep_memory() {
     const MEBIBYTE: libc::c_int = 1 << 20;

@@ -73,11 +73,12 @@ fn weight(column: &Column) -> usize {
         // Lists are of texts here.
         DataType::List(_) => {
             let lists = column.values().as_list::<i32>();
-            let (lists, texts) = (lists.value_offsets(), lists.values().as_string::<i32>().value_offsets());
-            let length = |place: usize| (texts[lists[place + 1] as usize] - texts[lists[place] as usize]) as usize;
-            let texts = |place: usize| (lists[place + 1] - lists[place]) as usize;
-            column.len() * 4
-                + column.runs().map(|(place, rows)| rows * (texts(place) * 4 + length(place))).sum::<usize>()
+            let (ends, ends_of_texts) = (lists.value_offsets(), lists.values().as_string::<i32>().value_offsets());
+            let texts = |place: usize| {
+                let (from, to) = (ends[place] as usize, ends[place + 1] as usize);
+                (to - from) * 4 + (ends_of_texts[to] - ends_of_texts[from]) as usize
+            };
+            column.len() * 4 + column.runs().map(|(place, rows)| rows * texts(place)).sum::<usize>()
         }
         other => column.len() * other.primitive_width().unwrap_or(1),
     }
