@@ -1,7 +1,7 @@
 //! A body while it arrives: from the network to a reader on another thread, unpacked, bounded, masked and digested.
 
 use std::fs::File;
-use std::io::{self, BufRead, BufReader, Read, Write};
+use std::io::{self, BufRead, Read, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -14,13 +14,12 @@ use super::chunks::{self, Chunks};
 use super::failure::{Failure, ReadFault, Refusal};
 use super::gauge::Gauge;
 use super::mask::Masked;
+use super::unpack::{Corrupt, Packing, Unpacked};
 use crate::digest::{Digest, hex};
 use crate::error::Error;
 use crate::secret::ApiKey;
 use crate::time::Clock;
 
-/// How much is unpacked at once.
-const PORTION: usize = 1 << 17;
 /// The largest body, unpacked.
 const MAX_BYTES: u64 = 32 << 30;
 /// How many times a body may grow when it is unpacked. Histories shrink to a thirtieth; a bomb to a thousandth.
@@ -46,14 +45,6 @@ struct Known {
     clock: Clock,
 }
 
-#[derive(Clone, Copy)]
-enum Packing {
-    None,
-    Gzip,
-    Brotli,
-    Zstd,
-}
-
 impl<'a> Stream<'a> {
     pub(super) fn of(
         response: reqwest::Response,
@@ -61,12 +52,9 @@ impl<'a> Stream<'a> {
         clock: Clock,
         gauge: &'a Gauge,
     ) -> Result<Self, Failure> {
-        let packing = match response.headers().get(CONTENT_ENCODING).map(|value| value.as_bytes()) {
-            None | Some(b"" | b"identity") => Packing::None,
-            Some(b"gzip" | b"x-gzip") => Packing::Gzip,
-            Some(b"br") => Packing::Brotli,
-            Some(b"zstd") => Packing::Zstd,
-            Some(_) => return Err(Failure::Refused("its content encoding is none that was asked for".to_owned())),
+        let encoding = response.headers().get(CONTENT_ENCODING).map(|value| value.as_bytes());
+        let Some(packing) = Packing::of(encoding) else {
+            return Err(Failure::Refused("its content encoding is none that was asked for".to_owned()));
         };
         let known = Known { status: response.status().as_u16(), attempts, clock };
         Ok(Self { response, known, packing, gauge })
@@ -95,7 +83,7 @@ impl<'a> Stream<'a> {
 /// A body, to be read on a thread that may block.
 pub struct Body {
     known: Known,
-    inner: Masked<Unpacked>,
+    inner: Masked<Unpacked<Chunks>>,
     packed: Arc<AtomicU64>,
     digest: Digest,
     /// How much of what lies ready is counted and digested.
@@ -112,15 +100,7 @@ impl Body {
         evidence: Option<&Path>,
     ) -> Result<Self, Failure> {
         let packed = chunks.taken();
-        let unpacked = match packing {
-            Packing::None => Unpacked::Plain(chunks),
-            Packing::Gzip => Unpacked::Gzip(buffered(flate2::bufread::MultiGzDecoder::new(chunks))),
-            Packing::Brotli => Unpacked::Brotli(buffered(brotli_decompressor::Decompressor::new(chunks, 1 << 16))),
-            Packing::Zstd => {
-                let decoder = zstd::Decoder::with_buffer(chunks).map_err(Failure::Broken)?;
-                Unpacked::Zstd(buffered(decoder))
-            }
-        };
+        let unpacked = Unpacked::of(chunks, packing).map_err(Failure::Broken)?;
         let create = |path: &Path| {
             let failed = |source| Failure::Stop(Error::Write { path: path.to_owned(), source });
             File::create(path).map_err(failed)
@@ -155,9 +135,9 @@ impl Body {
 
 impl BufRead for Body {
     fn fill_buf(&mut self) -> io::Result<&[u8]> {
-        let ready = self.inner.ready()?;
+        let before = self.digest.count();
+        let ready = self.inner.ready().map_err(|error| Corrupt::located(error, before))?;
         if self.counted == 0 {
-            let before = self.digest.count();
             self.digest.update(ready);
             if let Some(file) = &mut self.evidence {
                 let room = usize::try_from(MAX_EVIDENCE.saturating_sub(before)).unwrap_or(usize::MAX);
@@ -198,44 +178,4 @@ pub(super) fn read_ready(source: &mut impl BufRead, buffer: &mut [u8]) -> io::Re
     let count = source.fill_buf()?.read(buffer)?;
     source.consume(count);
     Ok(count)
-}
-
-/// The bytes as they were before they were packed.
-enum Unpacked {
-    Plain(Chunks),
-    Gzip(Buffered<flate2::bufread::MultiGzDecoder<Chunks>>),
-    Brotli(Buffered<brotli_decompressor::Decompressor<Chunks>>),
-    Zstd(Buffered<zstd::Decoder<'static, Chunks>>),
-}
-
-type Buffered<D> = Box<BufReader<D>>;
-
-fn buffered<D: Read>(decoder: D) -> Buffered<D> {
-    Box::new(BufReader::with_capacity(PORTION, decoder))
-}
-
-impl BufRead for Unpacked {
-    fn fill_buf(&mut self) -> io::Result<&[u8]> {
-        match self {
-            Self::Plain(chunks) => chunks.fill_buf(),
-            Self::Gzip(decoder) => decoder.fill_buf(),
-            Self::Brotli(decoder) => decoder.fill_buf(),
-            Self::Zstd(decoder) => decoder.fill_buf(),
-        }
-    }
-
-    fn consume(&mut self, count: usize) {
-        match self {
-            Self::Plain(chunks) => chunks.consume(count),
-            Self::Gzip(decoder) => decoder.consume(count),
-            Self::Brotli(decoder) => decoder.consume(count),
-            Self::Zstd(decoder) => decoder.consume(count),
-        }
-    }
-}
-
-impl Read for Unpacked {
-    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        read_ready(self, buffer)
-    }
 }

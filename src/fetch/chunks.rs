@@ -46,7 +46,8 @@ pub(super) async fn pump(mut response: reqwest::Response, sender: mpsc::Sender<H
                 }
                 Ok(None) => is_over = true,
                 Err(error) => {
-                    handful.push(Err(io::Error::other(innermost(&error.without_url()))));
+                    let reason = innermost(&error.without_url());
+                    handful.push(Err(io::Error::new(io::ErrorKind::ConnectionAborted, reason)));
                     is_over = true;
                 }
             }

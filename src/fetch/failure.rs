@@ -9,6 +9,7 @@ use reqwest::header::RETRY_AFTER;
 
 use super::Told;
 use super::evidence::Evidence;
+use super::unpack::Corrupt;
 use crate::error::{Error, Reason};
 use crate::interface::{Location, ValidationFault};
 use crate::secret::ApiKey;
@@ -63,10 +64,16 @@ pub(super) struct Refusal(pub(super) &'static str);
 impl From<ReadFault> for Failure {
     fn from(fault: ReadFault) -> Self {
         match fault {
-            ReadFault::Broken(error) => match error.get_ref().and_then(|inner| inner.downcast_ref::<Refusal>()) {
-                Some(refusal) => Self::Refused(refusal.to_string()),
-                None => Self::Broken(error),
-            },
+            ReadFault::Broken(error) => {
+                let inner = error.get_ref();
+                if let Some(refusal) = inner.and_then(|inner| inner.downcast_ref::<Refusal>()) {
+                    return Self::Refused(refusal.to_string());
+                }
+                if let Some(Corrupt { reason, offset }) = inner.and_then(|inner| inner.downcast_ref::<Corrupt>()) {
+                    return Self::Malformed { offset: *offset, reason: reason.clone() };
+                }
+                Self::Broken(error)
+            }
             ReadFault::Malformed { offset, reason } => Self::Malformed { offset, reason },
             ReadFault::Stop(error) => Self::Stop(error),
         }

@@ -12,6 +12,7 @@ mod gauge;
 mod mask;
 mod pace;
 mod retry;
+mod unpack;
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
