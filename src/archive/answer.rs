@@ -12,7 +12,7 @@ use super::lanes::{Files, Section, Stretch};
 use super::packed::unpack;
 use crate::error::{Error, Reason, Result};
 use crate::interface::Ticker;
-use crate::tables::{Drift, Reject, RequestRecord, SeriesKey, Table};
+use crate::tables::{Drift, Leniencies, Oversized, Reject, RequestRecord, SeriesKey, Table};
 
 /// What an answer said, but for its rows.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -24,10 +24,35 @@ pub struct AnswerRecord {
     pub series: Vec<SeriesKey>,
     /// Where its rows stand, those that could be typed and those that could not.
     pub rows: BTreeMap<Rows, Pieces>,
+    /// What was noticed beside its rows.
+    #[serde(flatten)]
+    pub oddities: Oddities,
+}
+
+/// What was noticed in answers beside their rows.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct Oddities {
     /// Fields that the interface does not know.
     pub drift: Vec<Drift>,
     /// Confidences outside 0 to 1.
     pub unusual: u64,
+    /// Values that were accepted although the interface spells them otherwise.
+    #[serde(default)]
+    pub lenient: Leniencies,
+    /// What was rejected for its size alone; the first of it.
+    #[serde(default)]
+    pub oversized: Vec<Oversized>,
+}
+
+impl Oddities {
+    /// Adds those of another answer, or of more of this one.
+    pub fn add(&mut self, other: Self) {
+        other.drift.into_iter().for_each(|field| field.add_to(&mut self.drift));
+        self.unusual += other.unusual;
+        self.lenient += other.lenient;
+        self.oversized.extend(other.oversized);
+        self.oversized.truncate(Oversized::MAX_LISTED);
+    }
 }
 
 impl AnswerRecord {

@@ -6,12 +6,12 @@ use std::sync::Arc;
 
 use arrow::array::RecordBatch;
 
-use super::answer::{AnswerRecord, Pieces, Rows};
+use super::answer::{AnswerRecord, Oddities, Pieces, Rows};
 use super::lanes::{Lane, Lanes};
 use super::packed::pack;
 use crate::error::{Error, Result};
 use crate::interface::{Endpoint, Ticker};
-use crate::tables::{Drift, Reject, RequestRecord, Series, SeriesKey};
+use crate::tables::{Reject, RequestRecord, Series, SeriesKey};
 
 /// What one answer says, on its way to the disk. Dropped before it is committed, it leaves nothing.
 pub struct Draft {
@@ -19,8 +19,7 @@ pub struct Draft {
     /// What its rows are written to, and the bytes of each piece.
     writing: BTreeMap<Rows, (Lane, Vec<u64>)>,
     series: Vec<SeriesKey>,
-    drift: Vec<Drift>,
-    unusual: u64,
+    oddities: Oddities,
     rows: u64,
     rejects: u64,
 }
@@ -31,8 +30,7 @@ impl Draft {
             lanes: Arc::clone(lanes),
             writing: BTreeMap::new(),
             series: Vec::new(),
-            drift: Vec::new(),
-            unusual: 0,
+            oddities: Oddities::default(),
             rows: 0,
             rejects: 0,
         }
@@ -70,10 +68,9 @@ impl Draft {
         self.write(Rows::Rejects, &batch.expect("rejects are texts and numbers"))
     }
 
-    /// Adds fields that nobody knows, and the number of confidences outside 0 to 1.
-    pub fn add_oddities(&mut self, drift: Vec<Drift>, unusual: u64) {
-        self.unusual += unusual;
-        drift.into_iter().for_each(|field| field.add_to(&mut self.drift));
+    /// Adds what was noticed beside the rows.
+    pub fn add_oddities(&mut self, oddities: Oddities) {
+        self.oddities.add(oddities);
     }
 
     /// The rows and the rejects that were added.
@@ -92,7 +89,7 @@ impl Draft {
             let stretch = lane.keep().map_err(|source| Error::Write { path, source })?;
             rows.insert(kind, Pieces { stretch, lengths });
         }
-        Ok(AnswerRecord { request, series: self.series, rows, drift: self.drift, unusual: self.unusual })
+        Ok(AnswerRecord { request, series: self.series, rows, oddities: self.oddities })
     }
 
     fn write(&mut self, rows: Rows, batch: &RecordBatch) -> Result<()> {

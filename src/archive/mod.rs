@@ -149,7 +149,7 @@ mod unfinished;
 mod verifying;
 mod view;
 
-pub use answer::AnswerRecord;
+pub use answer::{AnswerRecord, Oddities};
 pub use compacting::{compact, prune};
 pub use draft::Draft;
 pub use histories::{Histories, History};

@@ -64,7 +64,7 @@ pub(super) fn seal(
     files.push(write_rejects(&folder.join(REJECTS), answers, &repeated)?);
     files.push(write_requests(&folder.join(REQUESTS), answers)?);
     let mut drift = Vec::new();
-    answers.iter().flat_map(|answer| answer.record.drift.clone()).for_each(|field| field.add_to(&mut drift));
+    answers.iter().flat_map(|answer| answer.record.oddities.drift.clone()).for_each(|field| field.add_to(&mut drift));
     let definition = Definition { name: origin.definition.clone(), digest: origin.definition_digest.clone() };
     let mut seal = Seal {
         layout: LAYOUT,

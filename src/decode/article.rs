@@ -13,6 +13,7 @@ use super::number;
 use super::record::{self, Field, Fields};
 use super::skip::plain_length;
 use crate::interface::Score;
+use crate::tables::Leniencies;
 
 /// What an article says.
 #[derive(Clone, Debug, PartialEq)]
@@ -85,22 +86,24 @@ fn plain_score(cursor: &mut Cursor<'_>) -> Option<Option<f64>> {
     Score::Text(text.into()).value().map(Some)
 }
 
-/// Reads an article from its text, with the fields that the interface does not know.
-pub(super) fn read_any(text: &str) -> Result<(Article<'_>, Fields<'_>), String> {
+/// Reads an article from its text, with the fields that the interface does not know and what was spelled otherwise.
+pub(super) fn read_any(text: &str) -> Result<(Article<'_>, Fields<'_>, Leniencies), String> {
     let (fields, unknown) = record::read(text, ["date", "title", "score", "link"])?;
     let [date, title, score, link] = fields;
+    let mut lenient = Leniencies::default();
     let article = Article {
-        date: date.date()?,
+        date: date.date(&mut lenient)?,
         title: title.string()?,
         score: score.if_given().map(Field::score).transpose()?,
         link: link.string()?,
     };
-    Ok((article, unknown))
+    Ok((article, unknown, lenient))
 }
 
 #[cfg(test)]
 mod tests {
     use super::{read_any, read_plain};
+    use crate::tables::Leniencies;
 
     #[test]
     fn the_forms_of_the_service_are_plain() {
@@ -111,9 +114,10 @@ mod tests {
             r#"{"title":"a","link":"b","date":"2026-11-20T09:30:00.5-05:00"}"#,
             r#"{"date":"2026-11-20","title":"a","score":1e-3,"link":"b"}"#,
         ] {
-            let (exact, unknown) = read_any(text).unwrap();
+            let (exact, unknown, lenient) = read_any(text).unwrap();
             assert_eq!(read_plain(text), Some(exact), "{text}");
             assert!(unknown.is_empty());
+            assert_eq!(lenient, Leniencies::default(), "{text}");
         }
     }
 
@@ -123,6 +127,7 @@ mod tests {
             r#"{"date":"2026-11-20","title":"a \"b\"","score":0.5,"link":"c"}"#,
             r#"{"date":"2026-11-20","title":"a","score":0.5,"link":"c","id":1}"#,
             r#"{"d\u0061te":"2026-11-20","title":"a","score":0.5,"link":"c"}"#,
+            r#"{"date":"2026-11-20t00:00:00z","title":"a","score":0.5,"link":"c"}"#,
         ] {
             assert_eq!(read_plain(text), None, "{text}");
             assert!(read_any(text).is_ok(), "{text}");

@@ -8,10 +8,10 @@ use arrow::array::{ArrayRef, Float64Builder, Int32Builder, RecordBatch, StringBu
 
 use super::article;
 use super::batch::Piece;
-use super::notes::{Notes, Place};
+use super::notes::Notes;
 use super::record::Fields;
 use super::{Answer, Decoded, Part};
-use crate::tables::{Series, Table};
+use crate::tables::{Leniencies, Series, Table};
 
 /// Decodes elements of a list of articles.
 pub(super) fn decode(answer: &Answer<'_>, pieces: &[Piece<'_>]) -> Decoded {
@@ -19,7 +19,7 @@ pub(super) fn decode(answer: &Answer<'_>, pieces: &[Piece<'_>]) -> Decoded {
     let mut rows = Rows::default();
     for piece in pieces {
         if let Err(reason) = rows.read(answer, &mut notes, piece) {
-            notes.set_aside(|| Place::of(answer, piece), reason, piece.raw());
+            notes.reject_piece(answer, piece, reason);
         }
     }
     notes.with(vec![Part::Series(Series { key: answer.asked_key(), rows: rows.finish() })])
@@ -38,12 +38,13 @@ struct Rows {
 impl Rows {
     fn read(&mut self, answer: &Answer<'_>, notes: &mut Notes<'_>, piece: &Piece<'_>) -> Result<(), String> {
         let text = piece.text()?;
-        let (article, unknown) = match article::read_plain(text) {
-            Some(article) => (article, Fields::new()),
+        let (article, unknown, lenient) = match article::read_plain(text) {
+            Some(article) => (article, Fields::new(), Leniencies::default()),
             None => article::read_any(text)?,
         };
         let position = piece.position()?;
         notes.typed();
+        notes.accepted_leniently(lenient);
         notes.unknown("/*", &unknown);
         self.positions.append_value(position);
         self.dates.append_value(article.date.micros);

@@ -7,6 +7,7 @@ use std::borrow::Cow;
 use std::ops::Range;
 
 use super::clip;
+use crate::numbers;
 
 /// How much of a body is held.
 #[derive(Clone, Copy, Debug)]
@@ -43,7 +44,8 @@ const KEPT: usize = clip::RAW + 4;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Flaw {
     LongKey,
-    LongValue,
+    /// Of so many bytes.
+    LongValue(u64),
     Deep,
 }
 
@@ -157,7 +159,7 @@ impl Batch {
         let flaw = if self.has_long_key() {
             Some(Flaw::LongKey)
         } else if value_length > self.bounds.piece as u64 {
-            Some(Flaw::LongValue)
+            Some(Flaw::LongValue(value_length))
         } else {
             (deepest > self.bounds.depth).then_some(Flaw::Deep)
         };
@@ -215,7 +217,10 @@ impl<'a> Piece<'a> {
             Some(Flaw::LongKey) => {
                 Err(format!("the key is longer than {key} bytes; its value begins at byte {offset}"))
             }
-            Some(Flaw::LongValue) => Err(format!("the value is longer than {piece} bytes; it begins at byte {offset}")),
+            Some(Flaw::LongValue(length)) => {
+                let (length, limit) = (numbers::bytes(length), numbers::bytes(piece as u64));
+                Err(format!("{length} are over the limit of {limit} for one record; it begins at byte {offset}"))
+            }
             Some(Flaw::Deep) => Err(format!("nested more than {depth} levels deep")),
             None => simdutf8::compat::from_utf8(self.value).map_err(|fault| {
                 let byte = self.value.get(fault.valid_up_to()).copied().unwrap_or_default();
@@ -239,6 +244,11 @@ impl<'a> Piece<'a> {
     /// The longest key, in bytes.
     pub(super) fn longest_key(&self) -> usize {
         self.bounds.key
+    }
+
+    /// Whether it is longer than any that is decoded.
+    pub(super) fn is_too_long(&self) -> bool {
+        matches!(self.flaw, Some(Flaw::LongValue(_)))
     }
 
     /// What is shown of it when it is set aside.

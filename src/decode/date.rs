@@ -3,6 +3,7 @@
 use chrono::DateTime;
 
 use super::clip;
+use crate::tables::Leniencies;
 
 /// A date that was read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -13,20 +14,64 @@ pub(super) struct Date {
     pub(super) offset_minutes: Option<i16>,
 }
 
+impl Date {
+    /// The first instant of year 1, and of year 10000: what most calendars and file formats can hold lies between.
+    const RANGE: std::ops::Range<i64> = -62_135_596_800 * SECOND..253_402_300_800 * SECOND;
+
+    #[inline]
+    fn is_in_range(&self) -> bool {
+        Self::RANGE.contains(&self.micros)
+    }
+}
+
+/// The length of `2026-11-20`.
+const DATE_LENGTH: usize = 10;
+
 /// Lengths of time in microseconds.
 const SECOND: i64 = 1_000_000;
 const MINUTE: i64 = 60 * SECOND;
 const HOUR: i64 = 60 * MINUTE;
 const DAY: i64 = 24 * HOUR;
 
-/// Reads a date: `2026-11-20`, `2026-11-20T00:00:00`, with a fraction, with `Z` or an offset.
-pub(super) fn read(text: &str) -> Result<Date, String> {
-    read_bytes(text.as_bytes()).ok_or_else(|| format!("`{}` is not a date of the interface", clip::shown(text)))
+/// Reads a date: `2026-11-20`, `2026-11-20T00:00:00`, with a fraction, with `Z` or an offset. RFC 3339 allows `t` and
+/// `z` in lower case; they are accepted and counted.
+pub(super) fn read(text: &str, lenient: &mut Leniencies) -> Result<Date, String> {
+    let date = parse(text.as_bytes()).or_else(|| {
+        let date = parse(&with_capitals(text.as_bytes())?)?;
+        lenient.dates += 1;
+        Some(date)
+    });
+    match date {
+        Some(date) if date.is_in_range() => Ok(date),
+        Some(_) => Err(format!("`{}` is not between the years 1 and 9999 (in UTC)", clip::shown(text))),
+        None => Err(format!("`{}` is not a date of the interface", clip::shown(text))),
+    }
 }
 
-/// Reads a date; none where there is none.
+/// Reads a date as the interface spells it; none where there is none.
 #[inline]
 pub(super) fn read_bytes(text: &[u8]) -> Option<Date> {
+    parse(text).filter(Date::is_in_range)
+}
+
+/// The text with the letters in upper case that a date may have; none when that changes nothing.
+fn with_capitals(text: &[u8]) -> Option<Vec<u8>> {
+    /// Longer than any date.
+    const LONGEST: usize = 40;
+    let mut text = Some(text).filter(|text| text.len() <= LONGEST)?.to_vec();
+    let before = text.clone();
+    if let Some(separator @ b't') = text.get_mut(DATE_LENGTH) {
+        *separator = b'T';
+    }
+    if let Some(zone @ b'z') = text.last_mut() {
+        *zone = b'Z';
+    }
+    (text != before).then_some(text)
+}
+
+/// Reads a date of any year that four digits can spell.
+#[inline]
+fn parse(text: &[u8]) -> Option<Date> {
     let (date, rest) = text.split_first_chunk()?;
     let midnight = parse_date(date)?;
     let [b'T' | b' ', rest @ ..] = rest else {
@@ -75,6 +120,13 @@ impl Month {
             _ => return None,
         };
         Some(Self { text, before: days_since_1970(year, month, 0) * DAY, days })
+    }
+
+    /// Whether every instant of it is in range, whatever the offset.
+    pub(super) fn is_within_range(&self) -> bool {
+        /// More days than a month and an offset have.
+        const MARGIN: i64 = 33 * DAY;
+        (Date::RANGE.start + MARGIN..Date::RANGE.end - MARGIN).contains(&self.before)
     }
 
     /// Whether a text is this month.
@@ -152,9 +204,11 @@ mod tests {
     use chrono::{NaiveDate, NaiveTime};
 
     use super::{Date, read, show};
+    use crate::tables::Leniencies;
 
     fn shown(text: &str) -> Option<(String, Option<i16>)> {
-        read(text).ok().map(|Date { micros, offset_minutes }| (show(micros), offset_minutes))
+        let date = read(text, &mut Leniencies::default());
+        date.ok().map(|Date { micros, offset_minutes }| (show(micros), offset_minutes))
     }
 
     fn is(text: &str, expected: &str, offset: Option<i16>) {
@@ -177,14 +231,57 @@ mod tests {
 
     #[test]
     fn every_day_of_the_calendar_is_where_chrono_has_it() {
-        for year in 0..=9999 {
+        for year in 1..=9999 {
             for (month, day) in (1..=13).flat_map(|month| (0..=32).map(move |day| (month, day))) {
                 let expected = NaiveDate::from_ymd_opt(year, month, day);
                 let expected = expected.map(|date| date.and_time(NaiveTime::MIN).and_utc().timestamp_micros());
                 let text = format!("{year:04}-{month:02}-{day:02}");
-                assert_eq!(read(&text).ok().map(|date| date.micros), expected, "{text}");
+                let date = read(&text, &mut Leniencies::default());
+                assert_eq!(date.ok().map(|date| date.micros), expected, "{text}");
             }
         }
+    }
+
+    #[test]
+    fn lower_case_letters_of_rfc_3339_are_accepted_and_counted() {
+        let mut lenient = Leniencies::default();
+        for (count, (text, spelled)) in [
+            ("2026-11-20t09:30:00", "2026-11-20T09:30:00"),
+            ("2026-11-20T09:30:00z", "2026-11-20T09:30:00Z"),
+            ("2026-11-20t09:30:00.25z", "2026-11-20T09:30:00.25Z"),
+            ("2026-11-20t09:30:00-05:00", "2026-11-20T09:30:00-05:00"),
+            ("2026-11-20 09:30:00z", "2026-11-20 09:30:00Z"),
+        ]
+        .into_iter()
+        .enumerate()
+        {
+            let strict = read(spelled, &mut Leniencies::default());
+            assert_eq!(read(text, &mut lenient), strict, "{text}");
+            assert_eq!(lenient, Leniencies { signals: 0, dates: count as u64 + 1 }, "{text}");
+        }
+        for text in ["2026-11-20t", "2026-11-20z", "2026-11-20T09:30:00zz", "t", "z", "2026-11-20x09:30:00z"] {
+            assert!(read(text, &mut lenient).is_err(), "{text}");
+        }
+        assert_eq!(lenient.dates, 5, "what is rejected is not counted");
+    }
+
+    #[test]
+    fn dates_are_between_the_years_1_and_9999_in_utc() {
+        let outside = |text: &str| format!("`{text}` is not between the years 1 and 9999 (in UTC)");
+        for text in [
+            "0000-12-31",
+            "0000-01-01T00:00:00Z",
+            "0000-12-31t23:59:59z",
+            "0001-01-01T00:00:00+00:01",
+            "9999-12-31T23:59:00-00:01",
+            "9999-12-31T12:00:00-23:59",
+        ] {
+            assert_eq!(read(text, &mut Leniencies::default()), Err(outside(text)));
+        }
+        is("0001-01-01", "0001-01-01 00:00:00", None);
+        is("0001-01-01T00:01:00+00:01", "0001-01-01 00:00:00", Some(1));
+        is("9999-12-31T23:59:59.999999", "9999-12-31 23:59:59.999999", None);
+        is("9999-12-31T23:58:00-00:01", "9999-12-31 23:59:00", Some(-1));
     }
 
     #[test]

@@ -9,6 +9,7 @@ use super::date::{self, Date};
 use super::number;
 use super::record::{self, Fields};
 use crate::interface::Signal;
+use crate::tables::Leniencies;
 
 /// What an entry says.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -122,17 +123,23 @@ fn enter_field(cursor: &mut Cursor<'_>, before: &[u8], name: &[u8]) -> Option<()
     if comes && cursor.eat(name) { enter_value(cursor) } else { None }
 }
 
-/// Reads an entry from its text, with the fields that the interface does not know.
-pub(super) fn read_any(text: &str) -> Result<(Entry, Fields<'_>), String> {
+/// Reads an entry from its text, with the fields that the interface does not know and what was spelled otherwise.
+pub(super) fn read_any(text: &str) -> Result<(Entry, Fields<'_>, Leniencies), String> {
     let ([date, signal, confidence], unknown) = record::read(text, ["date", "signal", "confidence"])?;
-    let (date, signal, confidence) = (date.date()?, signal.one_of()?, confidence.number()?);
-    Ok((Entry { date, signal, confidence }, unknown))
+    let mut lenient = Leniencies::default();
+    let entry = Entry {
+        date: date.date(&mut lenient)?,
+        signal: signal.signal(&mut lenient)?,
+        confidence: confidence.number()?,
+    };
+    Ok((entry, unknown, lenient))
 }
 
 #[cfg(test)]
 mod tests {
     use super::super::cursor::Cursor;
     use super::{read_any, read_plain};
+    use crate::tables::Leniencies;
 
     #[test]
     fn the_forms_of_the_service_are_plain() {
@@ -145,9 +152,10 @@ mod tests {
             r#"{"date":"2026-11-20T00:00:00.123456+00:00","signal":"buy","confidence":1}"#,
         ] {
             let plain = read_plain(&mut Cursor::new(text));
-            let (exact, unknown) = read_any(text).unwrap();
+            let (exact, unknown, lenient) = read_any(text).unwrap();
             assert_eq!(plain, Some(exact), "{text}");
             assert!(unknown.is_empty());
+            assert_eq!(lenient, Leniencies::default(), "{text}");
         }
     }
 
@@ -156,6 +164,8 @@ mod tests {
         for text in [
             r#"{"date":"2026-11-20T00:00:00","signal":"buy","confidence":0.75,"model":1}"#,
             r#"{"\u0064ate":"2026-11-20T00:00:00","signal":"\u0062uy","confidence":0.75}"#,
+            r#"{"date":"2026-11-20T00:00:00","signal":"BUY","confidence":0.75}"#,
+            r#"{"date":"2026-11-20t00:00:00z","signal":"buy","confidence":0.75}"#,
         ] {
             assert_eq!(read_plain(&mut Cursor::new(text)), None, "{text}");
             assert!(read_any(text).is_ok(), "{text}");

@@ -38,7 +38,7 @@ impl Form {
         let mut cursor = Cursor::new(text);
         cursor.go_to(separator);
         let day = entry::enter_date(&mut cursor)?;
-        let month = Month::of(*text.as_bytes()[day..].first_chunk()?)?;
+        let month = Month::of(*text.as_bytes()[day..].first_chunk()?).filter(Month::is_within_range)?;
         let midnight = month.midnight(*text.as_bytes()[day + Month::LENGTH..].first_chunk()?)?;
         cursor.go_to(day + DAY);
         cursor.go_on(memchr::memchr(b'"', cursor.rest())? + 1);
@@ -81,7 +81,7 @@ impl Form {
     fn midnight(&mut self, day: &[u8; DAY]) -> Option<i64> {
         let (month, day) = day.split_first_chunk()?;
         if !self.month.is(month) {
-            self.month = Month::of(*month)?;
+            self.month = Month::of(*month).filter(Month::is_within_range)?;
         }
         self.month.midnight(*day.first_chunk()?)
     }

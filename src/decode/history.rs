@@ -50,7 +50,7 @@ fn decode<'a>(
                 parts.push(Part::Series(series));
                 notes.absorb(noticed);
             }
-            Err(reason) => notes.set_aside(|| Place::of(answer, piece), reason, piece.raw()),
+            Err(reason) => notes.reject_piece(answer, piece, reason),
         }
     }
     notes.with(parts)
@@ -198,8 +198,9 @@ impl<'a, 'p> Reader<'a, 'p> {
         let start = self.cursor.at();
         let text = self.cursor.value()?;
         match entry::read_any(text) {
-            Ok((entry, unknown)) => {
+            Ok((entry, unknown, lenient)) => {
                 self.push(entry, position, start);
+                self.notes.accepted_leniently(lenient);
                 if !unknown.is_empty() {
                     self.notes.unknown(&format!("{}/{name}/*", self.pattern), &unknown);
                 }
@@ -227,6 +228,9 @@ impl<'a, 'p> Reader<'a, 'p> {
             cursor.go_to(later.start as usize);
             // It has been read once, so it can be cut out again.
             let text = cursor.value().unwrap_or_default();
+            if let Ok((_, _, lenient)) = entry::read_any(text) {
+                notes.rejected_after_all(lenient);
+            }
             notes.twice(|| place.below(format_args!("{name}/{}", later.position)), reason, text.as_bytes());
         });
         rows.list().iter().for_each(|row| notes.confidence(row.entry.confidence));

@@ -4,10 +4,10 @@
 //! names `ei` and `ci` are read.
 
 use super::batch::Piece;
-use super::notes::{Notes, Place};
+use super::notes::Notes;
 use super::record::{self, Field};
 use super::{Answer, Decoded, Part, rows};
-use crate::tables::{Series, SeriesKey};
+use crate::tables::{Leniencies, Series, SeriesKey};
 
 /// Decodes a body that is one latest signal.
 pub(super) fn decode(answer: &Answer<'_>, pieces: &[Piece<'_>]) -> Decoded {
@@ -16,7 +16,7 @@ pub(super) fn decode(answer: &Answer<'_>, pieces: &[Piece<'_>]) -> Decoded {
     for piece in pieces {
         match piece.text().and_then(|text| read(answer, &mut notes, text)) {
             Ok(series) => parts.push(Part::Series(series)),
-            Err(reason) => notes.set_aside(|| Place::of(answer, piece), reason, piece.raw()),
+            Err(reason) => notes.reject_piece(answer, piece, reason),
         }
     }
     notes.with(parts)
@@ -36,9 +36,11 @@ fn read(answer: &Answer<'_>, notes: &mut Notes<'_>, text: &str) -> Result<Series
         source: answer.request.endpoint,
     };
     answer.check(answer.asked_ticker().as_str(), &key)?;
-    let (signal, confidence) = (signal.one_of()?, confidence.number()?);
-    let date = date.if_given().map(Field::date).transpose()?;
+    let mut lenient = Leniencies::default();
+    let (signal, confidence) = (signal.signal(&mut lenient)?, confidence.number()?);
+    let date = date.if_given().map(|date| date.date(&mut lenient)).transpose()?;
     notes.typed();
+    notes.accepted_leniently(lenient);
     notes.confidence(confidence);
     notes.unknown("", &unknown);
     let rows = rows::single(date, signal, confidence, answer.rules.extra(&unknown));

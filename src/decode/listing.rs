@@ -5,7 +5,7 @@ use std::sync::Arc;
 use arrow::array::{Int32Builder, RecordBatch, StringBuilder};
 
 use super::batch::Piece;
-use super::notes::{Notes, Place};
+use super::notes::Notes;
 use super::record::{self, Field};
 use super::{Answer, Decoded, Part};
 use crate::interface::Ticker;
@@ -21,7 +21,7 @@ pub(super) fn tickers(answer: &Answer<'_>, pieces: &[Piece<'_>]) -> Decoded {
                 notes.typed();
                 tickers.push(ticker);
             }
-            Err(reason) => notes.set_aside(|| Place::of(answer, piece), reason, piece.raw()),
+            Err(reason) => notes.reject_piece(answer, piece, reason),
         }
     }
     notes.with(vec![Part::Tickers(tickers)])
@@ -39,7 +39,7 @@ pub(super) fn records(answer: &Answer<'_>, pieces: &[Piece<'_>]) -> Decoded {
                 positions.append_value(position);
                 records.append_value(json);
             }
-            Err(reason) => notes.set_aside(|| Place::of(answer, piece), reason, piece.raw()),
+            Err(reason) => notes.reject_piece(answer, piece, reason),
         }
     }
     let schema = Table::SentimentHistory.listed_schema();

@@ -49,7 +49,7 @@ use rayon::prelude::*;
 
 use crate::interface::{Endpoint, Ticker};
 use crate::plan::Request;
-use crate::tables::{Drift, Reject, Series, SeriesKey};
+use crate::tables::{Drift, Leniencies, Oversized, Reject, Series, SeriesKey};
 use batch::{Batch, Bounds, Piece};
 use scan::Shape;
 use stream::Batches;
@@ -93,6 +93,10 @@ pub struct Decoded {
     pub drift: Vec<Drift>,
     /// How many confidences are not between 0 and 1.
     pub unusual: u64,
+    /// How many values were accepted that are not spelled as the interface spells them.
+    pub lenient: Leniencies,
+    /// What was rejected for its size alone; the first of it.
+    pub oversized: Vec<Oversized>,
     /// How many records there were: entries, articles, tickers; a history that is set aside whole counts as one.
     pub records: u64,
     /// How many of them were set aside.
@@ -231,6 +235,8 @@ impl Decoded {
         self.rejects.extend(next.rejects);
         next.drift.into_iter().for_each(|drift| drift.add_to(&mut self.drift));
         self.unusual += next.unusual;
+        self.lenient += next.lenient;
+        self.oversized.extend(next.oversized);
         self.records += next.records;
         self.rejected += next.rejected;
         self

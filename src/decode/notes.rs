@@ -8,7 +8,7 @@ use std::borrow::Cow;
 use super::batch::{Piece, Site};
 use super::{Answer, Decoded, Part, clip};
 use crate::plan::Request;
-use crate::tables::{Drift, Reject};
+use crate::tables::{Drift, Leniencies, Oversized, Reject};
 
 /// How much of an unknown field's value, or of its name, is shown; in bytes.
 const EXAMPLE_BYTES: usize = 200;
@@ -61,6 +61,8 @@ pub(super) struct Notes<'a> {
     over: Option<(Reject, u64)>,
     drift: Vec<Drift>,
     unusual: u64,
+    lenient: Leniencies,
+    oversized: Vec<Oversized>,
     records: u64,
     rejected: u64,
 }
@@ -75,6 +77,8 @@ impl<'a> Notes<'a> {
             over: None,
             drift: Vec::new(),
             unusual: 0,
+            lenient: Leniencies::default(),
+            oversized: Vec::new(),
             records: 0,
             rejected: 0,
         }
@@ -93,6 +97,26 @@ impl<'a> Notes<'a> {
     /// Counts a confidence when it is not between 0 and 1: the interface gives no bounds, so it is kept.
     pub(super) fn confidence(&mut self, confidence: f64) {
         self.unusual += u64::from(!(0.0..=1.0).contains(&confidence));
+    }
+
+    /// Counts values of a typed record that are not spelled as the interface spells them.
+    pub(super) fn accepted_leniently(&mut self, lenient: Leniencies) {
+        self.lenient += lenient;
+    }
+
+    /// Takes back what was counted of a record that is rejected although it was typed.
+    pub(super) fn rejected_after_all(&mut self, lenient: Leniencies) {
+        self.lenient.signals -= lenient.signals;
+        self.lenient.dates -= lenient.dates;
+    }
+
+    /// Rejects a piece; one that is rejected for its size alone is also named by itself, as much is lost with it.
+    pub(super) fn reject_piece(&mut self, answer: &Answer<'_>, piece: &Piece<'_>, reason: String) {
+        let place = Place::of(answer, piece);
+        if piece.is_too_long() && self.oversized.len() < Oversized::MAX_LISTED {
+            self.oversized.push(Oversized { ticker: place.ticker.clone(), reason: reason.clone() });
+        }
+        self.set_aside(|| place, reason, piece.raw());
     }
 
     /// Sets a record aside.
@@ -144,15 +168,17 @@ impl<'a> Notes<'a> {
         self.rejects.extend(other.over.map(closing));
         other.drift.into_iter().for_each(|drift| drift.add_to(&mut self.drift));
         self.unusual += other.unusual;
+        self.lenient += other.lenient;
+        self.oversized.extend(other.oversized);
         self.records += other.records;
         self.rejected += other.rejected;
     }
 
     /// The notes, with the parts that they stand beside.
     pub(super) fn with(self, parts: Vec<Part>) -> Decoded {
-        let Self { mut rejects, over, drift, unusual, records, rejected, .. } = self;
+        let Self { mut rejects, over, drift, unusual, lenient, oversized, records, rejected, .. } = self;
         rejects.extend(over.map(closing));
-        Decoded { parts, rejects, drift, unusual, records, rejected }
+        Decoded { parts, rejects, drift, unusual, lenient, oversized, records, rejected }
     }
 }
 

@@ -14,7 +14,8 @@ use super::cursor::{Cursor, kind_of, unescaped};
 use super::date::{self, Date};
 use super::number;
 use super::skip::plain_length;
-use crate::interface::{Score, Unknown};
+use crate::interface::{Score, Signal, Unknown};
+use crate::tables::Leniencies;
 
 /// Fields that the interface does not know, by their names and in their order.
 pub(super) type Fields<'a> = Vec<(Cow<'a, str>, &'a str)>;
@@ -92,9 +93,21 @@ impl<'a> Field<'a> {
         })
     }
 
+    /// A signal, in any letter case.
+    pub(super) fn signal(self, lenient: &mut Leniencies) -> Result<Signal, String> {
+        let text = self.string()?;
+        match Signal::ALL.into_iter().find(|signal| signal.as_str().eq_ignore_ascii_case(&text)) {
+            Some(signal) => {
+                lenient.signals += u64::from(signal.as_str() != text);
+                Ok(signal)
+            }
+            None => self.one_of(),
+        }
+    }
+
     /// A date.
-    pub(super) fn date(self) -> Result<Date, String> {
-        date::read(&self.string()?).map_err(|reason| self.at_fault(&reason))
+    pub(super) fn date(self, lenient: &mut Leniencies) -> Result<Date, String> {
+        date::read(&self.string()?, lenient).map_err(|reason| self.at_fault(&reason))
     }
 
     /// A finite number.

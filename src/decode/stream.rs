@@ -167,7 +167,10 @@ mod tests {
         let batch = batches.next::<Infallible>().unwrap().unwrap();
         let found: Vec<_> = batch.pieces().iter().map(|piece| (piece.text(), piece.raw())).collect();
         let expected: [(Result<&str, &str>, &[u8]); 4] = [
-            (Err("the value is longer than 70000 bytes; it begins at byte 6"), &long.as_bytes()[..clip::RAW + 4]),
+            (
+                Err("70.0 kB are over the limit of 70.0 kB for one record; it begins at byte 6"),
+                &long.as_bytes()[..clip::RAW + 4],
+            ),
             (Err("the key is longer than 4 bytes; its value begins at byte 70019"), b"BBBBB"),
             (Err("nested more than 2 levels deep"), b"[[[4]]]"),
             (Ok("[5]"), b"[5]"),

@@ -11,10 +11,10 @@ use std::sync::Arc;
 use arrow::array::{ArrayRef, Float64Array, RecordBatch, StringArray, TimestampMicrosecondArray};
 
 use super::batch::Piece;
-use super::notes::{self, Notes, Place};
+use super::notes::{self, Notes};
 use super::record::{self, Field, Fields};
 use super::{Answer, Decoded, Part};
-use crate::tables::{Series, Table};
+use crate::tables::{Leniencies, Series, Table};
 
 const REFERENCES: [&str; 3] = ["low_article", "high_article", "avg_article"];
 
@@ -38,7 +38,7 @@ pub(super) fn decode(answer: &Answer<'_>, pieces: &[Piece<'_>]) -> Decoded {
     for piece in pieces {
         match piece.text().and_then(|text| read(answer, &mut notes, text)) {
             Ok(rows) => parts.push(Part::Series(Series { key: answer.asked_key(), rows })),
-            Err(reason) => notes.set_aside(|| Place::of(answer, piece), reason, piece.raw()),
+            Err(reason) => notes.reject_piece(answer, piece, reason),
         }
     }
     notes.with(parts)
@@ -78,7 +78,10 @@ fn read_newer<'p>(answer: &Answer<'_>, notes: &mut Notes<'_>, text: &'p str) -> 
     let ([ticker, debtor, low, high, avg], unknown) = record::read(text, ["ticker", "debtor", low, high, avg])?;
     answer.check_ticker(answer.asked_ticker().as_str(), &ticker.one_of()?)?;
     let debtor = debtor.string()?;
+    let mut lenient = Leniencies::default();
+    let mut reference = |field| reference(field, &mut lenient);
     let [low, high, avg] = [reference(low)?, reference(high)?, reference(avg)?];
+    notes.accepted_leniently(lenient);
     notes.unknown("", &unknown);
     let mut extra = kept(answer, unknown);
     for (name, (_, unknown)) in REFERENCES.iter().zip([&low, &high, &avg]) {
@@ -89,12 +92,12 @@ fn read_newer<'p>(answer: &Answer<'_>, notes: &mut Notes<'_>, text: &'p str) -> 
 }
 
 /// The article of a reference, and the fields of the reference that are unknown.
-fn reference(field: Field<'_>) -> Result<(Article, Fields<'_>), String> {
+fn reference<'p>(field: Field<'p>, lenient: &mut Leniencies) -> Result<(Article, Fields<'p>), String> {
     let json = field.json()?;
-    let read = || {
+    let mut read = || {
         let ([date, score, link], unknown) = record::read(json, ["date", "score", "link"])?;
         let article = Article {
-            date: Some(date.date()?.micros),
+            date: Some(date.date(lenient)?.micros),
             score: score.score()?,
             link: link.string()?.into_owned(),
             summary: None,

@@ -12,7 +12,7 @@ use std::path::PathBuf;
 use chrono::{DateTime, Utc};
 
 use crate::interface::ValidationFault;
-use crate::numbers::percent;
+use crate::numbers::{self, percent};
 use crate::problem::Problems;
 use crate::time::to_record;
 
@@ -55,6 +55,15 @@ pub enum Error {
     DefinitionName {
         /// The file.
         path: PathBuf,
+    },
+
+    /// A definition that is longer than any that is read.
+    #[error("definition `{}` is larger than {}", path.display(), numbers::bytes(*limit))]
+    LongDefinition {
+        /// The file.
+        path: PathBuf,
+        /// The most bytes that it may have.
+        limit: u64,
     },
 
     /// A file or folder that cannot be read.
@@ -342,6 +351,8 @@ pub enum Error {
         max_share: f64,
         /// Where those that were set aside are.
         kept: PathBuf,
+        /// What was rejected for its size alone, if anything was.
+        source: Option<Reason>,
     },
 
     /// A request that the service finds invalid.

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::archive::{AnswerRecord, Draft, Unfinished};
+use crate::archive::{AnswerRecord, Draft, Oddities, Unfinished};
 use crate::decode::{Answer, Decoded, Fault, Part, Rules};
 use crate::error::{Error, Result};
 use crate::fetch::{Answered, Body, Client, ReadFault, Seen};
@@ -59,7 +59,8 @@ fn write(draft: &mut Draft, source: Endpoint, decoded: Decoded) -> Result<(), Er
         }
     }
     draft.add_rejects(&decoded.rejects, decoded.rejected)?;
-    draft.add_oddities(decoded.drift, decoded.unusual);
+    let Decoded { drift, unusual, lenient, oversized, .. } = decoded;
+    draft.add_oddities(Oddities { drift, unusual, lenient, oversized });
     Ok(())
 }
 

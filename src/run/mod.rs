@@ -119,7 +119,9 @@ async fn finish(plan: Arc<Plan>, options: Options, gathered: Gathered, begun: In
         let max_share = plan.max_reject_share;
         if fetched.rejects as f64 > fetched.records as f64 * max_share {
             let kept = unfinished.give_up(&options.evidence())?;
-            return Err(Error::TooManyRejects { rejects: fetched.rejects, records: fetched.records, max_share, kept });
+            let source = fetched.oddities.oversized.first().map(|oversized| oversized.to_string().into());
+            let (rejects, records) = (fetched.rejects, fetched.records);
+            return Err(Error::TooManyRejects { rejects, records, max_share, kept, source });
         }
         let stage = options.progress.stage("archive", 0);
         let archiving = Instant::now();

@@ -8,11 +8,11 @@ use chrono::{DateTime, Utc};
 use serde_json::json;
 
 use super::progress::Timing;
-use crate::archive::{AnswerRecord, Counts};
+use crate::archive::{AnswerRecord, Counts, Oddities};
 use crate::export::Dataset;
 use crate::file::FileRecord;
 use crate::meter;
-use crate::numbers::grouped;
+use crate::numbers::{counted, grouped};
 use crate::plan::{Format, Plan};
 use crate::report::facts::Facts;
 use crate::tables::Drift;
@@ -60,10 +60,8 @@ pub struct Fetched {
     pub records: u64,
     /// The records that were set aside.
     pub rejects: u64,
-    /// Confidences outside 0 to 1.
-    pub unusual: u64,
-    /// Fields that the interface does not know.
-    pub drift: Vec<Drift>,
+    /// What was noticed beside the rows.
+    pub oddities: Oddities,
     /// What became of the cells of the archive.
     pub changes: Counts,
     /// The folder of the sealed run.
@@ -77,8 +75,7 @@ impl Fetched {
         for answer in answers {
             fetched.records += answer.request.rows + answer.request.rejects;
             fetched.rejects += answer.request.rejects;
-            fetched.unusual += answer.unusual;
-            answer.drift.iter().cloned().for_each(|field| field.add_to(&mut fetched.drift));
+            fetched.oddities.add(answer.oddities.clone());
         }
         fetched
     }
@@ -140,8 +137,10 @@ impl Summary {
             json["requests"] = fetched.requests.into();
             json["retries"] = fetched.retries.into();
             json["rejects"] = fetched.rejects.into();
-            json["unusual"] = fetched.unusual.into();
-            json["drift"] = fetched.drift.iter().map(drift).collect();
+            json["unusual"] = fetched.oddities.unusual.into();
+            json["lenient"] = json!(fetched.oddities.lenient);
+            json["oversized"] = json!(fetched.oddities.oversized);
+            json["drift"] = fetched.oddities.drift.iter().map(drift).collect();
             json["changes"] = json!(fetched.changes);
             json["archive"] = json!(fetched.run);
         }
@@ -218,10 +217,22 @@ impl fmt::Display for Fetched {
             writeln!(formatter, "gone      {} series are no longer listed", grouped(delisted))?;
         }
         writeln!(formatter, "rejects   {}", grouped(self.rejects))?;
-        if self.unusual > 0 {
-            writeln!(formatter, "unusual   {} confidences outside 0 to 1", grouped(self.unusual))?;
+        let Oddities { drift, unusual, lenient, oversized } = &self.oddities;
+        for oversized in oversized {
+            writeln!(formatter, "rejected  {oversized}")?;
         }
-        for Drift { endpoint, field, count, example } in &self.drift {
+        if *unusual > 0 {
+            writeln!(formatter, "unusual   {} confidences outside 0 to 1", grouped(*unusual))?;
+        }
+        if lenient.signals > 0 {
+            let signals = counted(lenient.signals, "signal", "signals");
+            writeln!(formatter, "lenient   accepted {signals} in other letter case, such as `BUY`")?;
+        }
+        if lenient.dates > 0 {
+            let dates = counted(lenient.dates, "date", "dates");
+            writeln!(formatter, "lenient   accepted {dates} with a lower-case `t` or `z`")?;
+        }
+        for Drift { endpoint, field, count, example } in drift {
             writeln!(formatter, "unknown   {field} of {endpoint}, {} times, such as {example}", grouped(*count))?;
         }
         Ok(())

@@ -16,7 +16,7 @@ use arrow::array::{ArrayRef, DictionaryArray, Int8Array, StringArray, StringDict
 use arrow::datatypes::{DataType, Int8Type, Int32Type, TimeUnit};
 
 pub(crate) use column::{Column, Stretches};
-pub use records::{Drift, Reject, RequestRecord};
+pub use records::{Drift, Leniencies, Oversized, Reject, RequestRecord};
 pub use rows::Rows;
 pub use series::{Change, Changes, Series, SeriesKey};
 pub(crate) use series::{joined, key_columns};

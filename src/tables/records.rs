@@ -1,5 +1,7 @@
 //! What a run remembers of its work: the requests it made and the records it set aside.
 
+use std::fmt;
+use std::ops::AddAssign;
 use std::sync::Arc;
 
 use arrow::array::{ArrayRef, Int32Array, Int64Array, RecordBatch, StringArray, TimestampMicrosecondArray};
@@ -101,6 +103,45 @@ impl Drift {
         match place(list, &self) {
             Some(known) => list[known].count += self.count,
             None => list.push(self),
+        }
+    }
+}
+
+/// How many values were accepted that are not spelled as the interface spells them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Leniencies {
+    /// Signals in other letter case, such as `BUY`.
+    pub signals: u64,
+    /// Dates with a lower-case `t` or `z`.
+    pub dates: u64,
+}
+
+impl AddAssign for Leniencies {
+    fn add_assign(&mut self, other: Self) {
+        self.signals += other.signals;
+        self.dates += other.dates;
+    }
+}
+
+/// A record that was rejected because it is larger than any that is decoded.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Oversized {
+    /// The ticker that it belongs to, where that is known.
+    pub ticker: Option<String>,
+    /// Its size, and the limit.
+    pub reason: String,
+}
+
+impl Oversized {
+    /// How many are listed. Each takes at least the limit of the service's bytes, so more are a flood.
+    pub const MAX_LISTED: usize = 8;
+}
+
+impl fmt::Display for Oversized {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.ticker {
+            Some(ticker) => write!(formatter, "all of `{ticker}` was rejected: {}", self.reason),
+            None => write!(formatter, "a record was rejected: {}", self.reason),
         }
     }
 }

@@ -229,6 +229,26 @@ fn packed_answers_are_unpacked() {
 }
 
 #[test]
+fn a_packed_answer_that_other_bytes_follow_is_malformed() {
+    let packed: [(&str, &str, Vec<u8>); 3] = [
+        ("gzip", "gzip", gzip(GOOD.as_bytes())),
+        ("br", "Brotli", brotli(GOOD.as_bytes())),
+        ("zstd", "zstd", zstd::encode_all(GOOD.as_bytes(), 3).unwrap()),
+    ];
+    for (encoding, name, body) in packed {
+        let place = Place::new();
+        let headers = format!("Content-Encoding: {encoding}\r\n");
+        let body = [&body[..], b"}, and more"].concat();
+        let service = Scripted::of_histories(move |_| reply("200 OK", &headers, &body));
+        let shown = run(&place, &service, "", "").failed_with(1).stderr;
+        let expected = format!(" cannot be read: the {name} stream is corrupt or followed by other bytes at byte ");
+        assert!(shown.contains(&expected), "{shown}");
+        assert_eq!(service.histories(), 2, "a body that is malformed twice is not asked for again");
+        assert!(!place.file("output/datasets/it").exists());
+    }
+}
+
+#[test]
 fn a_bomb_is_refused_and_not_asked_for_again() {
     let place = Place::new();
     let bomb = gzip(&vec![b' '; 20 << 20]);
@@ -346,6 +366,63 @@ fn fields_that_nobody_knows_are_reported_once_and_kept_on_request() {
         let extra = texts(&read(&sealed_run(&place).join("signals.parquet")), "extra");
         assert_eq!(extra, [expected.clone(), expected]);
     }
+}
+
+#[test]
+fn other_letter_case_of_signals_and_dates_is_accepted_and_counted() {
+    let place = Place::new();
+    let body =
+        GOOD.replace("\"buy\"", "\"BUY\"").replace("\"sell\"", "\"Sell\"").replacen("T00:00:00+00:00", "t00:00:00z", 1);
+    let service = Scripted::of_histories(move |_| json("200 OK", &body));
+    let outcome = run(&place, &service, "", "").succeeded();
+    for line in [
+        "rejects   0\n",
+        "lenient   accepted 2 signals in other letter case, such as `BUY`\n",
+        "lenient   accepted 1 date with a lower-case `t` or `z`\n",
+    ] {
+        assert!(outcome.stdout.contains(line), "{}", outcome.stdout);
+    }
+    let dataset = read(&place.file("output/datasets/it/latest/it.parquet"));
+    let strict = Place::new();
+    let service = Scripted::of_histories(|_| json("200 OK", GOOD));
+    let outcome = run(&strict, &service, "", "").succeeded();
+    assert!(!outcome.stdout.contains("lenient"), "{}", outcome.stdout);
+    let expected = read(&strict.file("output/datasets/it/latest/it.parquet"));
+    for column in ["date", "signal", "confidence"] {
+        assert_eq!(texts(&dataset, column), texts(&expected, column), "{column}");
+    }
+}
+
+#[test]
+fn dates_outside_the_years_1_to_9999_are_rejected_with_a_reason() {
+    let place = Place::new();
+    let entries = ["0000-12-31T00:00:00", "0001-01-01T00:00:00+00:30", "9999-12-31T23:45:00-00:30", "9999-12-31"]
+        .map(|date| format!("{{\"date\":\"{date}\",\"signal\":\"buy\",\"confidence\":0.5}}"));
+    let history = format!(
+        "{{\"ticker\":\"AAPL\",\"regime\":\"neutral\",\"period\":\"15d\",\"predictions\":[{}]}}",
+        entries.join(",")
+    );
+    let service =
+        Scripted::of_histories(move |_| reply("200 OK", "", &beside(format!("\"AAPL\": {history}").as_bytes())));
+    let outcome = run(&place, &service, "", "[rejects]\nmax_share = 0.9\n").succeeded();
+    assert_eq!(rows(&outcome), "rows      3", "two of the other ticker, and the last day that there is");
+    let rejects = read(&sealed_run(&place).join("rejects.parquet"));
+    let reasons: Vec<String> = texts(&rejects, "reason").into_iter().flatten().collect();
+    assert_eq!(reasons.len(), 3, "{reasons:?}");
+    assert!(reasons.iter().all(|reason| reason.contains("is not between the years 1 and 9999")), "{reasons:?}");
+}
+
+#[test]
+fn a_history_that_is_rejected_for_its_size_is_named_with_its_size_and_the_limit() {
+    let long = format!("\"LONG\": \"{}\"", "x".repeat(40_000_000));
+    let told = "all of `LONG` was rejected: 40.0 MB are over the limit of 33.6 MB for one record; it begins at byte ";
+    let body = beside(long.as_bytes());
+    let place = Place::new();
+    let service = Scripted::of_histories(move |_| reply("200 OK", "", &body));
+    let outcome = run(&place, &service, "", "[rejects]\nmax_share = 0.9\n").succeeded();
+    assert!(outcome.stdout.contains(&format!("rejected  {told}")), "{}", outcome.stdout);
+    let shown = run(&Place::new(), &service, "", "").failed_with(1).stderr;
+    assert!(shown.contains(&format!("  because: {told}")), "{shown}");
 }
 
 #[test]

@@ -11,8 +11,8 @@ use serde_json::value::RawValue;
 
 use super::super::{Answer, date};
 use super::TICKER;
-use crate::interface::{Endpoint, Period, Regime, SentimentSummary, Signal, Ticker, TrailingSummary};
-use crate::tables::SeriesKey;
+use crate::interface::{Endpoint, Period, Regime, SentimentSummary, Ticker, TrailingSummary};
+use crate::tables::{Leniencies, SeriesKey};
 
 /// An object as its names and values, in order, with those that stand twice.
 pub(super) struct Pairs<'a>(pub(super) Vec<(String, &'a RawValue)>);
@@ -89,6 +89,7 @@ pub(super) struct Expected {
     pub(super) pointers: Vec<String>,
     pub(super) drift: BTreeMap<String, u64>,
     pub(super) unusual: u64,
+    pub(super) lenient: Leniencies,
     pub(super) typed: u64,
 }
 
@@ -146,11 +147,30 @@ fn score(json: &RawValue) -> Option<f64> {
     })
 }
 
+/// The interface's spelling of a signal in any letter case.
+fn spelled(text: &str) -> Option<&'static str> {
+    match text.to_ascii_lowercase().as_str() {
+        "buy" => Some("buy"),
+        "sell" => Some("sell"),
+        _ => None,
+    }
+}
+
+fn day(text: &str) -> Option<date::Date> {
+    date::read(text, &mut Leniencies::default()).ok()
+}
+
+/// Of the letters that a date may have these alone are in lower case.
+fn is_lenient(date: &str) -> u64 {
+    u64::from(date.contains(['t', 'z']))
+}
+
 #[derive(Deserialize)]
 struct Entry<'a> {
     #[serde(borrow)]
     date: Cow<'a, str>,
-    signal: Signal,
+    #[serde(borrow)]
+    signal: Cow<'a, str>,
     #[serde(borrow)]
     confidence: &'a RawValue,
 }
@@ -162,8 +182,8 @@ struct Latest<'a> {
     date: Option<Cow<'a, str>>,
     period: Period,
     regime: Regime,
-    #[serde(alias = "ei")]
-    signal: Signal,
+    #[serde(borrow, alias = "ei")]
+    signal: Cow<'a, str>,
     #[serde(borrow, alias = "ci")]
     confidence: &'a RawValue,
 }
@@ -232,8 +252,8 @@ impl Expected {
         let mut rows: BTreeMap<i64, (date::Date, Entry<'_>, Extra)> = BTreeMap::new();
         for (position, json) in entries.iter().enumerate() {
             let entry = record::<Entry<'_>>(json.get());
-            let read = entry.and_then(|entry| Some((date::read(&entry.date).ok()?, entry)));
-            match read.filter(|(_, entry)| finite(entry.confidence).is_some()) {
+            let read = entry.and_then(|entry| Some((day(&entry.date)?, entry)));
+            match read.filter(|(_, entry)| finite(entry.confidence).is_some() && spelled(&entry.signal).is_some()) {
                 Some((date, entry)) => {
                     let extra =
                         self.unknown(&format!("{pattern}/{name}/*"), json.get(), &["date", "signal", "confidence"]);
@@ -252,11 +272,14 @@ impl Expected {
     fn row(&mut self, answer: &Answer<'_>, date: Option<date::Date>, entry: &Entry<'_>, extra: Extra) {
         let confidence = finite(entry.confidence);
         self.typed += 1;
+        let name = spelled(&entry.signal).expect("it has been typed");
+        self.lenient.signals += u64::from(name != entry.signal);
+        self.lenient.dates += is_lenient(&entry.date);
         self.unusual += u64::from(confidence.is_some_and(|confidence| !(0.0..=1.0).contains(&confidence)));
         self.said.push(Said::Row {
             date: date.map(|date| date.micros),
             offset: date.and_then(|date| date.offset_minutes),
-            signal: entry.signal.to_string(),
+            signal: name.to_owned(),
             confidence: confidence.map(f64::to_bits),
             extra: if answer.rules.keep_extra { extra } else { Extra::new() },
         });
@@ -287,9 +310,11 @@ impl Expected {
             regime: Some(latest.regime),
             source: answer.request.endpoint,
         };
-        let date = latest.date.map(|text| date::read(&text)).transpose().ok()?;
-        let entry = Entry { date: "".into(), signal: latest.signal, confidence: latest.confidence };
-        if !Self::is_asked(answer, TICKER, &key) || finite(entry.confidence).is_none() {
+        let date = latest.date.as_deref().map(|text| day(text).ok_or(())).transpose().ok()?;
+        let written = latest.date.unwrap_or_default();
+        let entry = Entry { date: written, signal: latest.signal, confidence: latest.confidence };
+        let is_typed = finite(entry.confidence).is_some() && spelled(&entry.signal).is_some();
+        if !Self::is_asked(answer, TICKER, &key) || !is_typed {
             return None;
         }
         let extra = self.unknown("", json, &["ticker", "date", "period", "regime", signal, confidence]);
@@ -300,10 +325,11 @@ impl Expected {
 
     fn article(&mut self, answer: &Answer<'_>, position: usize, json: &str) -> Option<()> {
         let article: Article<'_> = record(json)?;
-        let date = date::read(&article.date).ok()?;
+        let date = day(&article.date)?;
         let score = article.score.map(|json| score(json).ok_or(())).transpose().ok()?;
         let extra = self.unknown("/*", json, &["date", "title", "score", "link"]);
         self.typed += 1;
+        self.lenient.dates += is_lenient(&article.date);
         self.said.push(Said::Article {
             position: position as i32,
             date: Some(date.micros),
@@ -327,6 +353,7 @@ impl Expected {
         let is_newer = forms[..3].iter().any(|name| field(name).is_some());
         let is_older = !is_newer && forms[3..].iter().any(|name| field(name).is_some());
         let (debtor, ticker, dates, scores, links, summaries);
+        let mut lenient = 0;
         if is_older {
             let older: TrailingSummary<'_> = record(json)?;
             forms.drain(..3);
@@ -339,9 +366,10 @@ impl Expected {
             let newer: SentimentSummary<'_> = record(json)?;
             forms.truncate(3);
             let references = [newer.low_article, newer.high_article, newer.avg_article];
-            let read = |text: &str| date::read(text).ok().map(|date| date.micros);
+            let read = |text: &str| day(text).map(|date| date.micros);
             (debtor, ticker) = (newer.debtor.into_owned(), newer.ticker);
             dates = references.each_ref().map(|reference| read(&reference.date));
+            lenient = references.iter().map(|reference| is_lenient(&reference.date)).sum();
             scores = of("article").map(|name| {
                 let Pairs(reference) = record(field(&name)?.get())?;
                 reference.iter().find(|(known, _)| known == "score").and_then(|(_, json)| score(json))
@@ -354,6 +382,7 @@ impl Expected {
             return None;
         }
         self.typed += 1;
+        self.lenient.dates += lenient;
         let known: Vec<&str> = forms.iter().map(String::as_str).chain(["ticker", "debtor"]).collect();
         self.unknown("", json, &known);
         for name in of("article").iter().filter(|_| !is_older) {

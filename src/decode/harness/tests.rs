@@ -9,6 +9,7 @@ fn corpus() -> Vec<(Vec<Endpoint>, String)> {
         r#"{"date":"2026-11-19","signal":"sell","confidence":-1.5e3,"model":{"name":"a/b~c","v":[1,2]}}"#,
         r#"{ "confidence" : 0.123456789012345678, "signal" : "sell", "date" : "2026-11-18T09:30:00.25-05:00" }"#,
         r#"{"date":"2026-11-20T00:00:00Z","signal":"b\u0075y","confidence":1,"model":0}"#,
+        r#"{"date":"2026-11-17t00:00:00z","signal":"SELL","confidence":1}"#,
     ]
     .join(",");
     let history = |ticker: &str, name: &str| {
@@ -78,7 +79,7 @@ fn corpus() -> Vec<(Vec<Endpoint>, String)> {
 }
 
 /// What mutations write: what JSON is made of, and what breaks it.
-const TOKENS: [&str; 45] = [
+const TOKENS: [&str; 49] = [
     "{",
     "}",
     "[",
@@ -111,6 +112,10 @@ const TOKENS: [&str; 45] = [
     "\"2026-11-20\"",
     "\"2026-11-20T00:00:00\"",
     "\"2026-02-30\"",
+    "\"2026-11-20t00:00:00z\"",
+    "\"0000-01-01\"",
+    "\"BUY\"",
+    "\"Sell\"",
     "\"AAPL\"",
     "\"bear\"",
     "\"1m\"",
@@ -227,8 +232,11 @@ fn dates_are_read_as_chrono_reads_them() {
         "2026-11-20T09:30:00.123456Z",
         "2024-02-29 23:59:59-05:00",
         "2026-11-20T00:00:00+0530",
+        "2026-11-20t09:30:00z",
+        "0001-01-01T00:00:00+05:30",
+        "9999-12-31T23:59:00-05:00",
     ];
-    let letters = b"0123456789-:TZ+. /\xc3";
+    let letters = b"0000123456789-:TZtz+. /\xc3";
     let mut choices = Choices(3);
     for _ in 0..30_000 {
         let mut text = known[choices.below(known.len())].as_bytes().to_vec();
