@@ -1,11 +1,18 @@
 //! What is wrong with a file that a person wrote, shown at its place.
 //!
-//! Problems are gathered, never thrown at the first: a person who fixes a file wants all of them in one go.
+//! Problems are gathered, never thrown at the first: a person who fixes a file wants all of them in one go. What is
+//! printed is bounded all the same: the first twenty, a long line around the place alone, a long message as far as it
+//! can be read.
 
 use std::borrow::Cow;
 use std::fmt;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
+
+use crate::numbers::counted;
+
+/// How many problems are shown: whoever mends these reads the next ones.
+pub const SHOWN: usize = 20;
 
 /// One thing that is wrong, and what to do about it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -55,15 +62,15 @@ impl Problems {
 
     fn write_one(&self, formatter: &mut fmt::Formatter<'_>, problem: &Problem) -> fmt::Result {
         let place = Place::of(&self.text, &problem.span);
-        let line = without_secrets(place.line);
+        let Excerpt { line, indent, carets } = Excerpt::of(&without_secrets(place.line), &place.span);
         let margin = " ".repeat(place.line_number.to_string().len());
-        writeln!(formatter, "error: {}", problem.message)?;
+        writeln!(formatter, "error: {}", clipped(&problem.message))?;
         writeln!(formatter, "{margin}--> {}:{}:{}", self.path.display(), place.line_number, place.column)?;
         writeln!(formatter, "{margin} |")?;
         writeln!(formatter, "{} | {line}", place.line_number)?;
-        write!(formatter, "{margin} | {}{}", place.indent, "^".repeat(place.width.min(line.chars().count()).max(1)))?;
+        write!(formatter, "{margin} | {indent}{}", "^".repeat(carets))?;
         match &problem.hint {
-            Some(hint) => write!(formatter, "\nhint: {hint}"),
+            Some(hint) => write!(formatter, "\nhint: {}", clipped(hint)),
             None => Ok(()),
         }
     }
@@ -71,13 +78,16 @@ impl Problems {
 
 impl fmt::Display for Problems {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for (position, problem) in self.list.iter().enumerate() {
+        for (position, problem) in self.list.iter().take(SHOWN).enumerate() {
             if position > 0 {
                 formatter.write_str("\n\n")?;
             }
             self.write_one(formatter, problem)?;
         }
-        Ok(())
+        match self.list.len().saturating_sub(SHOWN) {
+            0 => Ok(()),
+            more => write!(formatter, "\n\nand {}", counted(more as u64, "more problem", "more problems")),
+        }
     }
 }
 
@@ -105,9 +115,8 @@ struct Place<'a> {
     line_number: usize,
     column: usize,
     line: &'a str,
-    /// White space as wide as the text before the span, tabs kept so that the carets stand below it.
-    indent: String,
-    width: usize,
+    /// The bytes of the line that it is about.
+    span: Range<usize>,
 }
 
 impl<'a> Place<'a> {
@@ -122,9 +131,72 @@ impl<'a> Place<'a> {
             line_number: text[..line_start].matches('\n').count() + 1,
             column: before.chars().count() + 1,
             line,
-            indent: before.chars().map(|letter| if letter == '\t' { '\t' } else { ' ' }).collect(),
-            width: text[start.min(end)..end].chars().count().max(1),
+            span: before.len()..end - line_start,
         }
+    }
+}
+
+/// As much of a line as is shown, and what stands below it.
+#[derive(Debug, PartialEq, Eq)]
+struct Excerpt {
+    line: String,
+    /// White space as wide as the text before the span, tabs kept so that the carets stand below it.
+    indent: String,
+    /// How many there are.
+    carets: usize,
+}
+
+impl Excerpt {
+    /// The widest excerpt, in the columns of a terminal.
+    const COLUMNS: usize = 100;
+
+    /// How much of a long line is shown before the place.
+    const BEFORE: usize = 30;
+
+    /// A line around a place, which may lie behind its end: what stood there may not be shown.
+    fn of(line: &str, span: &Range<usize>) -> Self {
+        let place = floor_char_boundary(line, span.start);
+        let from = if fits(line) { 0 } else { place - reach(line[..place].chars().rev(), Self::BEFORE) };
+        let to = from + reach(line[from..].chars(), Self::COLUMNS);
+        let end = floor_char_boundary(line, span.end).clamp(place, to.max(place));
+        let ellipsis = |is_cut: bool| if is_cut { "…" } else { "" };
+        let blank = |letter: char| if letter == '\t' { "\t".to_owned() } else { " ".repeat(columns(letter)) };
+        Self {
+            line: format!("{}{}{}", ellipsis(from > 0), &line[from..to], ellipsis(to < line.len())),
+            indent: ellipsis(from > 0).chars().chain(line[from..place].chars()).map(blank).collect(),
+            carets: line[place..end].chars().map(columns).sum::<usize>().max(1),
+        }
+    }
+}
+
+/// Whether a line is shown whole.
+fn fits(line: &str) -> bool {
+    reach(line.chars(), Excerpt::COLUMNS) == line.len()
+}
+
+/// The bytes of as many letters as stand within some columns. One that takes no column counts as if it took one, for
+/// there may be any number of them.
+fn reach(letters: impl Iterator<Item = char>, most: usize) -> usize {
+    let mut taken = 0;
+    let within = |letter: &char| {
+        taken += columns(*letter).max(1);
+        taken <= most
+    };
+    letters.take_while(within).map(char::len_utf8).sum()
+}
+
+/// The columns of a terminal that a letter takes.
+fn columns(letter: char) -> usize {
+    console::measure_text_width(letter.encode_utf8(&mut [0; 4]))
+}
+
+/// A message or a hint, which may repeat what somebody typed, as far as it can be read.
+fn clipped(text: &str) -> Cow<'_, str> {
+    /// In characters.
+    const LONGEST: usize = 400;
+    match text.char_indices().nth(LONGEST) {
+        Some((end, _)) => format!("{}…", &text[..end]).into(),
+        None => text.into(),
     }
 }
 
@@ -138,6 +210,11 @@ fn floor_char_boundary(text: &str, index: usize) -> usize {
 
 /// The candidate that somebody who typed `given` most likely meant.
 pub fn nearest<'a>(given: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    /// Longer than any candidate by so much that none is near; comparing costs the product of both lengths.
+    const LONGEST: usize = 100;
+    if given.len() > LONGEST {
+        return None;
+    }
     let given = given.to_lowercase();
     candidates
         .into_iter()
@@ -151,7 +228,7 @@ pub fn nearest<'a>(given: &str, candidates: impl IntoIterator<Item = &'a str>) -
 mod tests {
     use std::path::Path;
 
-    use super::{Problem, Problems, nearest};
+    use super::{Excerpt, Problem, Problems, SHOWN, columns, nearest};
 
     #[test]
     fn a_problem_is_shown_below_its_line_with_a_caret_for_each_character() {
@@ -195,6 +272,61 @@ hint: periods are 1d to 30d";
         }
         let empty = Problems::new(Path::new("a"), "", vec![Problem::new("x", 0..0)]).to_string();
         assert!(empty.contains("a:1:1"), "{empty}");
+    }
+
+    #[test]
+    fn carets_stand_below_letters_of_any_width() {
+        let excerpt = |line: &str, what: &str| {
+            let start = line.find(what).unwrap();
+            Excerpt::of(line, &(start..start + what.len()))
+        };
+        let expected = |line: &str, indent: usize, carets: usize| Excerpt {
+            line: line.to_owned(),
+            indent: " ".repeat(indent),
+            carets,
+        };
+        assert_eq!(excerpt("a = \"株式\" # x", "x"), expected("a = \"株式\" # x", 13, 1), "two columns a letter");
+        assert_eq!(excerpt("a = \"株式\"", "株式"), expected("a = \"株式\"", 5, 4));
+        assert_eq!(excerpt("e\u{301}x", "x"), expected("e\u{301}x", 1, 1), "an accent takes no column");
+        let tabbed = excerpt("\ta\tb", "b");
+        assert_eq!((tabbed.indent.as_str(), tabbed.carets), ("\t \t", 1));
+    }
+
+    #[test]
+    fn a_long_line_is_shown_around_the_place_and_never_cut_within_a_letter() {
+        for letter in ["x", "é", "株", "😀", "\u{301}", "\t"] {
+            let line = format!("{}HERE{}", letter.repeat(50_000), letter.repeat(50_000));
+            let start = line.find("HERE").unwrap();
+            for start in [0, 1, 40, start, line.len() - 2, line.len(), line.len() + 9] {
+                let Excerpt { line: shown, indent, carets } = Excerpt::of(&line, &(start..start + 4));
+                assert!(shown.chars().count() <= Excerpt::COLUMNS + 2, "{letter:?}: {shown}");
+                assert!(shown.chars().map(columns).sum::<usize>() <= Excerpt::COLUMNS + 2, "{letter:?}: {shown}");
+                assert!(
+                    indent.chars().count() <= Excerpt::BEFORE + 1 && carets <= 8,
+                    "{letter:?}: {indent:?} {carets}"
+                );
+            }
+            let Excerpt { line: shown, indent, carets } = Excerpt::of(&line, &(start..start + 4));
+            let before: usize = shown[..shown.find("HERE").unwrap()].chars().map(columns).sum();
+            assert_eq!((indent.chars().map(columns).sum::<usize>(), carets), (before, 4), "{letter:?}: {shown}");
+        }
+    }
+
+    #[test]
+    fn twenty_problems_are_shown_at_most_and_how_many_more_there_are() {
+        let text = format!("x = [{}]", "1, ".repeat(400_000));
+        for count in [1, SHOWN, SHOWN + 1, 5_000] {
+            let problem = |at: usize| Problem::new(format!("{at} {}", "y".repeat(9_000)), 5 + at * 3..6 + at * 3);
+            let shown = Problems::new(Path::new("a"), &text, (0..count).rev().map(problem).collect()).to_string();
+            assert_eq!(shown.matches("error: ").count(), count.min(SHOWN));
+            assert!(shown.len() < SHOWN * 1_000, "{} bytes", shown.len());
+            let more = match count - count.min(SHOWN) {
+                0 => "^",
+                1 => "\n\nand 1 more problem",
+                _ => "\n\nand 4,980 more problems",
+            };
+            assert!(shown.ends_with(more), "{shown}");
+        }
     }
 
     #[test]

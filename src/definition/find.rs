@@ -1,7 +1,7 @@
 //! Finds a definition by its path, or by its name in `pipelines/`.
 
-use std::fs;
-use std::io;
+use std::fs::{self, File};
+use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
 use super::Reading;
@@ -12,6 +12,9 @@ use crate::problem::nearest;
 pub const FOLDER: &str = "pipelines";
 
 const EXTENSION: &str = "toml";
+
+/// The largest definition that is read. A long one has some thousand tickers, which are ten kilobytes.
+const MAX_BYTES: u64 = 1 << 20;
 
 /// A definition as it was found: its name, its file, and what could be read of it.
 #[derive(Clone, Debug)]
@@ -47,11 +50,22 @@ impl Found {
 /// When there is none, with the nearest names; when it cannot be read.
 pub fn find(name_or_path: &str) -> Result<Found, Error> {
     let path = path_of(name_or_path);
-    match fs::read_to_string(&path) {
-        Ok(text) => Found::new(path, text),
+    match read(&path) {
+        Ok(Some(text)) => Found::new(path, text),
+        Ok(None) => Err(Error::LongDefinition { path, limit: MAX_BYTES }),
         Err(source) if source.kind() == io::ErrorKind::NotFound => Err(missing(name_or_path, path)),
         Err(source) => Err(Error::Read { path, source }),
     }
+}
+
+/// The text of a file; none when it is too long.
+fn read(path: &Path) -> io::Result<Option<String>> {
+    let mut bytes = Vec::new();
+    File::open(path)?.take(MAX_BYTES + 1).read_to_end(&mut bytes)?;
+    if bytes.len() as u64 > MAX_BYTES {
+        return Ok(None);
+    }
+    io::read_to_string(&bytes[..]).map(Some)
 }
 
 fn path_of(name_or_path: &str) -> PathBuf {

@@ -14,7 +14,7 @@ use toml::Spanned;
 use toml::de::{DeArray, DeString, DeTable, DeValue};
 
 use super::Definition;
-use crate::problem::{Problem, nearest};
+use crate::problem::{Problem, SHOWN, nearest};
 
 type Key<'i> = Spanned<DeString<'i>>;
 type Value<'i> = Spanned<DeValue<'i>>;
@@ -41,7 +41,10 @@ impl Reading {
             reading.flawed.extend(names(Definition::json_schema().as_value()).into_iter().map(str::to_owned));
             return reading;
         }
-        let table = reading.prune(document.into_inner());
+        let schema = Definition::json_schema();
+        let mut unknown = Vec::new();
+        let table = reading.prune(document.into_inner(), &schema, &mut unknown);
+        reading.problems.extend(unknown_keys(unknown));
         let whole = Spanned::new(0..text.len(), table);
         match Definition::deserialize(whole.into_deserializer()) {
             Ok(definition) => reading.definition = definition,
@@ -51,46 +54,85 @@ impl Reading {
     }
 
     /// Takes out of a definition what is not known or not right.
-    fn prune<'i>(&mut self, document: DeTable<'i>) -> DeTable<'i> {
-        let schema = Definition::json_schema();
+    fn prune<'i, 's>(
+        &mut self,
+        document: DeTable<'i>,
+        schema: &'s Schema,
+        unknown: &mut Vec<UnknownKey<'i, 's>>,
+    ) -> DeTable<'i> {
         let mut kept = DeTable::new();
         for (key, value) in document {
-            let Some(section) = property(schema.as_value(), key.get_ref()) else {
-                self.problems.push(unknown_key(&key, None, &names(schema.as_value())));
+            let Some(known) = property(schema.as_value(), key.get_ref()) else {
+                unknown.push(UnknownKey { key, section: None, schema: schema.as_value() });
                 continue;
             };
-            let before = self.problems.len();
-            let section = resolve(&schema, section);
+            let before = self.problems.len() + unknown.len();
+            let section = Section { key: &key, schema: resolve(schema, known) };
             match value.get_ref() {
-                DeValue::Table(_) if !names(section).is_empty() => {
-                    let value = prune_section(&key, value, section, &mut self.problems);
+                DeValue::Table(_) if !names(section.schema).is_empty() => {
+                    let value = self.prune_section(section, value, unknown);
                     kept.insert(key.clone(), value);
                 }
                 _ => kept.extend(prune_list(&[], &key, value, &mut self.problems).map(|value| (key.clone(), value))),
             }
-            if self.problems.len() > before {
+            if self.problems.len() + unknown.len() > before {
                 self.flawed.insert(key.get_ref().to_string());
             }
         }
         kept
     }
+
+    /// Takes out of a section what is not known or not right.
+    fn prune_section<'i, 's>(
+        &mut self,
+        section: Section<'_, 'i, 's>,
+        value: Value<'i>,
+        unknown: &mut Vec<UnknownKey<'i, 's>>,
+    ) -> Value<'i> {
+        let Section { key: name, schema } = section;
+        let span = value.span();
+        let mut kept = DeTable::new();
+        if let DeValue::Table(entries) = value.into_inner() {
+            for (key, value) in entries {
+                if property(schema, key.get_ref()).is_none() {
+                    unknown.push(UnknownKey { key, section: Some(name.get_ref().to_string()), schema });
+                    continue;
+                }
+                let value = prune_list(std::slice::from_ref(name), &key, value, &mut self.problems);
+                kept.extend(value.map(|value| (key, value)));
+            }
+        }
+        Spanned::new(span, DeValue::Table(kept))
+    }
 }
 
-/// Takes out of a section what is not known or not right.
-fn prune_section<'i>(section: &Key<'i>, value: Value<'i>, schema: &Json, problems: &mut Vec<Problem>) -> Value<'i> {
-    let span = value.span();
-    let mut kept = DeTable::new();
-    if let DeValue::Table(entries) = value.into_inner() {
-        for (key, value) in entries {
-            if property(schema, key.get_ref()).is_none() {
-                problems.push(unknown_key(&key, Some(section.get_ref()), &names(schema)));
-                continue;
-            }
-            let value = prune_list(std::slice::from_ref(section), &key, value, problems);
-            kept.extend(value.map(|value| (key, value)));
+/// A section, and what may stand in it.
+struct Section<'k, 'i, 's> {
+    key: &'k Key<'i>,
+    schema: &'s Json,
+}
+
+/// A key that stands where nothing of its name may.
+struct UnknownKey<'i, 's> {
+    key: Key<'i>,
+    /// The section that it stands in.
+    section: Option<String>,
+    /// What may stand there.
+    schema: &'s Json,
+}
+
+/// Unknown keys as problems. Those that are shown have a hint: what was meant takes longer to find than all the rest.
+fn unknown_keys(mut unknown: Vec<UnknownKey<'_, '_>>) -> impl Iterator<Item = Problem> {
+    unknown.sort_by_key(|unknown| unknown.key.span().start);
+    unknown.into_iter().enumerate().map(|(position, UnknownKey { key, section, schema })| {
+        let given: &str = key.get_ref();
+        let place = section.as_ref().map_or_else(String::new, |section| format!(" in `[{section}]`"));
+        let problem = Problem::new(format!("unknown key `{given}`{place}"), key.span());
+        if position >= SHOWN {
+            return problem;
         }
-    }
-    Spanned::new(span, DeValue::Table(kept))
+        problem.with_hint(hint_for_key(given, section.as_deref(), &names(schema)))
+    })
 }
 
 /// A value without what is not right in it: a list keeps its right elements, anything else is right or goes.
@@ -147,19 +189,15 @@ fn problem_of(fault: &toml::de::Error, otherwise: std::ops::Range<usize>) -> Pro
     }
 }
 
-fn unknown_key(key: &Key<'_>, section: Option<&str>, known: &[&str]) -> Problem {
-    let given: &str = key.get_ref();
-    let place = section.map_or_else(String::new, |section| format!(" in `[{section}]`"));
-    let problem = Problem::new(format!("unknown key `{given}`{place}"), key.span());
+fn hint_for_key(given: &str, section: Option<&str>, known: &[&str]) -> String {
     if section == Some("source") && matches!(given, "api_key" | "key" | "apikey" | "token") {
-        return problem.with_hint(
-            "a key does not belong in a file that is shared: take it out, make a new one, and give it in \
-             `BELLWETHER_API_KEY`, or name an `api_key_file` or an `api_key_command`",
-        );
+        return "a key does not belong in a file that is shared: take it out, make a new one, and give it in \
+                `BELLWETHER_API_KEY`, or name an `api_key_file` or an `api_key_command`"
+            .to_owned();
     }
     match nearest(given, known.iter().copied()) {
-        Some(meant) => problem.with_hint(format!("did you mean `{meant}`?")),
-        None => problem.with_hint(format!("known here: {}", known.join(", "))),
+        Some(meant) => format!("did you mean `{meant}`?"),
+        None => format!("known here: {}", known.join(", ")),
     }
 }
 

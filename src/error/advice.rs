@@ -11,6 +11,7 @@ impl Error {
         let hint: &dyn fmt::Display = match self {
             Self::NoDefinition { hint, .. } => hint,
             Self::DefinitionName { .. } => &"name the file with letters, digits, `-` and `_`, at most 64 of them",
+            Self::LongDefinition { .. } => &"split it into several definitions, or ask for `tickers = \"available\"`",
             Self::NoKey { .. } => &KEY_PLACES,
             Self::KeyRefused { .. } => &"check the key in `BELLWETHER_API_KEY`, `api_key_file` or `api_key_command`",
             Self::KeySource { .. } => &"the key is the first line of the file, or of what the command prints",
@@ -74,9 +75,11 @@ impl Error {
     pub fn exit_code(&self) -> u8 {
         match self {
             Self::BrokenPipe => 0,
-            Self::Definition(_) | Self::NoDefinition { .. } | Self::DefinitionName { .. } | Self::Usage { .. } => {
-                EXIT_USAGE
-            }
+            Self::Definition(_)
+            | Self::NoDefinition { .. }
+            | Self::DefinitionName { .. }
+            | Self::LongDefinition { .. }
+            | Self::Usage { .. } => EXIT_USAGE,
             Self::Told { code } => *code,
             Self::Later { .. } => EXIT_LATER,
             Self::Rewritten { .. } => EXIT_FOUND,

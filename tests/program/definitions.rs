@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::path::Path;
+use std::time::{Duration, Instant};
 
 use crate::support::program::Place;
 use crate::support::python;
@@ -151,4 +152,45 @@ sorted by: date, ticker, period, regime
 written as: csv, arrow
 ";
     assert_eq!(place.run(["plan", "small"]).succeeded().stdout, expected);
+}
+
+#[test]
+fn a_definition_of_nothing_but_mistakes_is_judged_in_seconds_and_shown_in_a_page() {
+    const MOST: usize = 1 << 20;
+    let many = |head: &str, unit: &dyn Fn(usize) -> String, tail: &str| {
+        let mut text = head.to_owned();
+        for number in 0.. {
+            let next = unit(number);
+            if text.len() + next.len() + tail.len() > MOST {
+                break;
+            }
+            text.push_str(&next);
+        }
+        text + tail
+    };
+    let place = Place::new();
+    for (text, expected) in [
+        (many("", &|key| format!("k{key} = 1\n"), ""), "error: unknown key `k0`\n"),
+        (many("[signals]\nperiods = [", &|_| "\"45d\",".to_owned(), "]\n"), "error: unknown period `45d`\n"),
+        (many("[signals]\nregimes = [", &|_| "\"株式\",".to_owned(), "]\n"), "error: unknown regime `株式`\n"),
+        (many("", &|_| "!\n".to_owned(), ""), "error: invalid unquoted key"),
+        (many("x = \"", &|_| "\\q".to_owned(), "\"\n"), "error: missing escaped value"),
+    ] {
+        place.define("long", &text);
+        let begun = Instant::now();
+        let shown = place.run(["check", "long"]).failed_with(2).stderr;
+        assert!(shown.contains(expected), "{shown}");
+        assert_eq!(shown.matches("error: ").count(), 20, "{shown}");
+        assert!(shown.trim_end().ends_with(" more problems"), "{shown}");
+        assert!(shown.len() < 20_000 && shown.lines().all(|line| line.chars().count() < 450), "{shown}");
+        assert!(begun.elapsed() < Duration::from_secs(20), "{:?}", begun.elapsed());
+    }
+    place.define("long", &"#".repeat(MOST + 1));
+    let shown = place.run(["check", "long"]).failed_with(2).stderr;
+    assert!(shown.starts_with("error: definition `pipelines/long.toml` is larger than 1.0 MB\nhint: "), "{shown}");
+    place.define(
+        "long",
+        &format!("{}\n[source]\nservice = \"demo\"\n[signals]\nsectors = [\"energy\"]\n", "#".repeat(MOST - 100)),
+    );
+    place.run(["check", "long"]).succeeded();
 }
