@@ -3,6 +3,7 @@
 //! Each function takes arbitrary bytes and panics when a promise is broken. The oracle is `serde_json` with types of
 //! its own, and shares no code with what it judges but the reading of dates, which has its own harness here.
 
+mod conservation;
 mod oracle;
 #[cfg(test)]
 mod tests;
@@ -22,6 +23,7 @@ use super::{Answer, Decoded, Fault, Part, Rules, date as dates, number};
 use crate::interface::Endpoint;
 use crate::plan::Request;
 use crate::tables::{Leniencies, Series, SeriesKey, Table};
+pub use conservation::conserve;
 use oracle::{Pairs, Said, expected};
 
 /// The ticker that operations of one ticker are asked with.

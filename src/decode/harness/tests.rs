@@ -225,6 +225,16 @@ fn bodies_are_cut_as_the_oracle_cuts_them() {
 }
 
 #[test]
+fn every_entry_of_a_body_is_one_row_or_in_one_rejected_record() {
+    let mut choices = Choices(5);
+    for round in 0..20_000 {
+        let length = choices.below(round % 600 + 1);
+        let data: Vec<u8> = (0..length).map(|_| choices.below(256) as u8).collect();
+        super::conserve(&data);
+    }
+}
+
+#[test]
 fn dates_are_read_as_chrono_reads_them() {
     let known = [
         "2026-11-20",

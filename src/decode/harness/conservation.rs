@@ -1,0 +1,242 @@
+//! What goes into a body comes out of it or is accounted for, whatever the body looks like.
+//!
+//! The bytes choose how a body of several tickers is written: which tickers, the fields of each history, well or badly,
+//! and its entries in many spellings. Each entry has a number of its own as its confidence, by which it is found again:
+//! in a row of its ticker that says what was written, or in the text of one rejected record. Once in all, and nothing
+//! else comes out.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::convert::Infallible;
+use std::io::BufReader;
+
+use arrow::array::AsArray;
+use arrow::datatypes::{Float64Type, Int8Type, TimestampMicrosecondType};
+use chrono::NaiveDateTime;
+
+use super::super::{Answer, Fault, Part, Rules};
+use crate::interface::Endpoint;
+use crate::plan::Request;
+use crate::tables::Reject;
+
+/// Keys as they are written, and the tickers that they name.
+const KEYS: [(&str, &str); 4] = [("AAPL", "AAPL"), ("BRK.B", "BRK.B"), ("A\\u0041", "AA"), ("T1", "T1")];
+
+/// Dates as they are written, and the instants that they are; none where they cannot be typed.
+const DATES: [(&str, Option<&str>); 12] = [
+    ("\"2026-11-20\"", Some("2026-11-20T00:00:00")),
+    ("\"2026-11-20T00:00:00\"", Some("2026-11-20T00:00:00")),
+    ("\"2026-11-19T00:00:00Z\"", Some("2026-11-19T00:00:00")),
+    ("\"2026-11-19t00:00:00z\"", Some("2026-11-19T00:00:00")),
+    ("\"2026-11-18T19:00:00-05:00\"", Some("2026-11-19T00:00:00")),
+    ("\"2026-11-17 09:30:00.25\"", Some("2026-11-17T09:30:00.25")),
+    ("\"0001-01-01\"", Some("0001-01-01T00:00:00")),
+    ("\"9999-12-31\"", Some("9999-12-31T00:00:00")),
+    ("\"0000-01-01\"", None),
+    ("\"2026-02-30\"", None),
+    ("null", None),
+    ("20261120", None),
+];
+
+const SIGNALS: [(&str, Option<&str>); 6] = [
+    ("\"buy\"", Some("buy")),
+    ("\"sell\"", Some("sell")),
+    ("\"SELL\"", Some("sell")),
+    ("\"b\\u0075y\"", Some("buy")),
+    ("\"hold\"", None),
+    ("true", None),
+];
+
+/// Members beside the known ones, and whether the entry can be typed with them.
+const BESIDE: [(&str, bool); 5] = [
+    ("", true),
+    ("\"model\":{\"name\":\"a/b~c\"},", true),
+    ("\"x\\\"]}\":\"]}[{\\\\\",", true),
+    ("\"signal\":\"buy\",", false),
+    ("\"x\":nul,", false),
+];
+
+/// What is wrong with a history around its entries, as members that replace the good ones.
+const FLAWS: [&str; 6] = [
+    "\"period\":\"15d\",\"regime\":\"bear\"",
+    "\"period\":\"45d\",\"regime\":\"bull\"",
+    "\"regime\":\"bull\"",
+    "\"period\":\"15d\",\"period\":\"15d\",\"regime\":\"bull\"",
+    "\"period\":\"15d\",\"regime\":\"bull\",\"note\":nul",
+    "\"period\":\"15d\",\"regime\":null",
+];
+
+/// Bytes as choices; when they are used up the first is chosen.
+struct Choices<'a>(&'a [u8]);
+
+impl Choices<'_> {
+    fn below(&mut self, bound: usize) -> usize {
+        let Some((&first, rest)) = self.0.split_first() else { return 0 };
+        self.0 = rest;
+        usize::from(first) % bound
+    }
+
+    fn of<T: Copy>(&mut self, list: &[T]) -> T {
+        list[self.below(list.len())]
+    }
+}
+
+/// An entry that was written into a body.
+#[derive(Debug)]
+struct Entry {
+    ticker: &'static str,
+    /// What its row says, if it can be typed.
+    says: Option<(i64, &'static str)>,
+    /// Whether nothing but the entry itself can keep it from being a row.
+    is_alone: bool,
+}
+
+/// A body while it is written.
+struct Writing<'a> {
+    choices: Choices<'a>,
+    /// Every entry by its number.
+    entries: BTreeMap<u32, Entry>,
+}
+
+impl Writing<'_> {
+    /// Numbers have as many digits each, so none is part of another.
+    const FIRST: u32 = 7_000_000;
+
+    fn history(&mut self) -> String {
+        let (key, ticker) = self.choices.of(&KEYS);
+        let (name, other) = self.choices.of(&[("predictions", "items"), ("items", "predictions")]);
+        let flaw = self.choices.below(3 * FLAWS.len());
+        let members = FLAWS.get(flaw).copied().unwrap_or("\"period\":\"15d\",\"regime\":\"bull\"");
+        let layout = self.choices.below(4);
+        // What is not JSON in a list that stands beside keeps the whole history from being read.
+        let entries = self.list(ticker, flaw >= FLAWS.len() && layout != 2);
+        let head = format!("\"ticker\":\"{ticker}\",{members}");
+        let list = format!("\"{name}\":[{entries}]");
+        let value = match layout {
+            0 => format!("{{{list},{head}}}"),
+            1 => format!("{{ {head} ,\n {list} }}"),
+            // The list that is named second is rejected, with all that stands in it.
+            2 => format!("{{{head},{list},\"{other}\":[{}]}}", self.list(ticker, false)),
+            _ => format!("{{{head},{list}}}"),
+        };
+        format!("\"{key}\":{value}")
+    }
+
+    /// Entries of one list; they are alone where no other of the list is of the same instant.
+    fn list(&mut self, ticker: &'static str, is_good: bool) -> String {
+        let first = self.entries.len();
+        let count = self.choices.below(12);
+        let texts: Vec<String> = (0..count).map(|_| self.entry(ticker)).collect();
+        let instants: Vec<i64> = self.entries.values().skip(first).filter_map(|one| Some(one.says?.0)).collect();
+        for entry in self.entries.values_mut().skip(first) {
+            let is_once = |instant| instants.iter().filter(|other| **other == instant).count() == 1;
+            entry.is_alone = is_good && entry.says.is_some_and(|(instant, _)| is_once(instant));
+        }
+        texts.join(self.choices.of(&[",", ", ", " ,\n"]))
+    }
+
+    fn entry(&mut self, ticker: &'static str) -> String {
+        let number = Self::FIRST + self.entries.len() as u32;
+        let (date, instant) = self.choices.of(&DATES);
+        let (signal, is) = self.choices.of(&SIGNALS);
+        let (beside, is_typed) = if self.choices.below(3) > 0 { BESIDE[0] } else { self.choices.of(&BESIDE) };
+        let (confidence, is_number) = match self.choices.below(12) {
+            0 => (format!("\"{number}\""), false),
+            1 => (format!("0{number}"), false),
+            2 => (format!("{number}.0"), true),
+            3 => (format!("{number}e0"), true),
+            _ => (number.to_string(), true),
+        };
+        let micros = |text: &str| text.parse::<NaiveDateTime>().expect("an instant").and_utc().timestamp_micros();
+        let says = instant.map(micros).zip(is).filter(|_| is_typed && is_number);
+        self.entries.insert(number, Entry { ticker, says, is_alone: false });
+        match self.choices.below(6) {
+            0 => format!("{{{beside}\"confidence\":{confidence},\"signal\":{signal},\"date\":{date}}}"),
+            1 => format!("{{ \"date\" : {date} , {beside}\n\"signal\": {signal}, \"confidence\": {confidence} }}"),
+            _ => format!("{{\"date\":{date},\"signal\":{signal},{beside}\"confidence\":{confidence}}}"),
+        }
+    }
+}
+
+/// Every entry of a body is in one row or in one rejected record; and no body that is cut off is taken for whole.
+pub fn conserve(data: &[u8]) {
+    let mut writing = Writing { choices: Choices(data), entries: BTreeMap::new() };
+    let endpoint = writing.choices.of(&[
+        Endpoint::SignalsHistoryAll,
+        Endpoint::SignalsHistoryBatchedAll,
+        Endpoint::SignalsHistoryBatched,
+        Endpoint::LegacyHistoryAll,
+        Endpoint::LegacyHistoryBatched,
+    ]);
+    let (portion, cut) = (writing.choices.below(256) + 1, writing.choices.below(256));
+    let count = writing.choices.below(7);
+    let histories: Vec<String> = (0..count).map(|_| writing.history()).collect();
+    let body = format!("{{{}}}", histories.join(","));
+    let request = Request {
+        endpoint,
+        ticker: None,
+        sector: None,
+        period: "15d".parse().ok(),
+        regime: "bull".parse().ok(),
+    };
+    let answer = Answer { request: &request, rules: Rules { keep_extra: portion % 2 == 0 } };
+    let cut = cut * body.len() / 256;
+    assert!(read(&answer, &body.as_bytes()[..cut], portion).is_err(), "cut at byte {cut}: {body}");
+    let found = read(&answer, body.as_bytes(), portion).unwrap_or_else(|fault| panic!("{fault}: {body}"));
+    found.accounts_for(&writing.entries, &body);
+}
+
+/// What came out of a body.
+#[derive(Debug, Default)]
+struct Found {
+    /// Ticker, number, instant and signal of each row.
+    rows: Vec<(String, u32, i64, String)>,
+    rejects: Vec<Reject>,
+    records: u64,
+    rejected: u64,
+}
+
+fn read(answer: &Answer<'_>, body: &[u8], portion: usize) -> Result<Found, String> {
+    let mut found = Found::default();
+    let decoded = answer.decode(BufReader::with_capacity(portion, body), |decoded| {
+        for part in decoded.parts {
+            let Part::Series(series) = part else { panic!("histories list no tickers") };
+            let dates = series.rows.column(0).as_primitive::<TimestampMicrosecondType>();
+            let signals = series.rows.column(2).as_dictionary::<Int8Type>();
+            let confidences = series.rows.column(3).as_primitive::<Float64Type>();
+            for row in 0..series.rows.num_rows() {
+                let signal = signals.values().as_string::<i32>().value(signals.keys().value(row) as usize);
+                let number = confidences.value(row) as u32;
+                found.rows.push((series.key.ticker.to_string(), number, dates.value(row), signal.to_owned()));
+            }
+        }
+        found.rejects.extend(decoded.rejects);
+        found.records += decoded.records;
+        found.rejected += decoded.rejected;
+        Ok::<(), Infallible>(())
+    });
+    match decoded {
+        Ok(()) => Ok(found),
+        Err(Fault::Malformed { offset, reason }) => Err(format!("{reason} at byte {offset}")),
+        Err(fault) => panic!("a slice cannot break off: {fault:?}"),
+    }
+}
+
+impl Found {
+    fn accounts_for(&self, entries: &BTreeMap<u32, Entry>, body: &str) {
+        assert_eq!(self.rejected, self.rejects.len() as u64, "each is listed: {body}");
+        assert_eq!(self.records, self.rows.len() as u64 + self.rejected, "{body}");
+        let numbers: BTreeSet<u32> = self.rows.iter().map(|(_, number, ..)| *number).collect();
+        assert_eq!(numbers.len(), self.rows.len(), "twice in rows: {self:?}: {body}");
+        for (ticker, number, instant, signal) in &self.rows {
+            let entry = entries.get(number).unwrap_or_else(|| panic!("{number} was never written: {body}"));
+            assert_eq!((entry.ticker, entry.says), (ticker.as_str(), Some((*instant, signal.as_str()))), "{body}");
+        }
+        for (number, entry) in entries {
+            let text = number.to_string();
+            let rejected = self.rejects.iter().filter(|reject| reject.raw.contains(&text)).count();
+            let is_row = numbers.contains(number);
+            assert_eq!(usize::from(is_row) + rejected, 1, "{number} is lost or stands twice: {self:?}: {body}");
+            assert!(is_row || !entry.is_alone, "{number} is rejected without a reason: {self:?}: {body}");
+        }
+    }
+}
