@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
@@ -86,7 +87,8 @@ pub struct Pieces {
 pub(super) struct Answer {
     /// Where the files are.
     pub(super) folder: PathBuf,
-    pub(super) record: AnswerRecord,
+    /// Shared, for an answer may name every ticker that there is.
+    pub(super) record: Arc<AnswerRecord>,
 }
 
 impl Answer {
@@ -97,7 +99,7 @@ impl Answer {
             .rows
             .values()
             .all(|rows| rows.stretch.check(folder).is_ok())
-            .then(|| Self { folder: folder.to_owned(), record })
+            .then(|| Self { folder: folder.to_owned(), record: Arc::new(record) })
     }
 }
 

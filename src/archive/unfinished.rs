@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File, OpenOptions, TryLockError};
-use std::io::Write;
+use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -149,8 +149,8 @@ impl Unfinished {
     }
 
     /// What a request was answered, if it was.
-    pub fn answered(&self, request: &str) -> Option<AnswerRecord> {
-        self.lock().by_request.get(request).map(|answer| answer.record.clone())
+    pub fn answered(&self, request: &str) -> Option<Arc<AnswerRecord>> {
+        self.lock().by_request.get(request).map(|answer| Arc::clone(&answer.record))
     }
 
     /// How many requests were answered.
@@ -164,8 +164,8 @@ impl Unfinished {
     }
 
     /// Every answer's record, by request.
-    pub fn records(&self) -> Vec<AnswerRecord> {
-        self.lock().by_request.values().map(|answer| answer.record.clone()).collect()
+    pub fn records(&self) -> Vec<Arc<AnswerRecord>> {
+        self.lock().by_request.values().map(|answer| Arc::clone(&answer.record)).collect()
     }
 
     /// Begins to write down an answer.
@@ -178,13 +178,11 @@ impl Unfinished {
     /// # Errors
     ///
     /// When the disk does not take it.
-    pub fn commit(&self, draft: Draft, request: RequestRecord) -> Result<AnswerRecord> {
-        let record = draft.complete(request)?;
-        let mut line = serde_json::to_vec(&record).expect("a record is text and numbers");
-        line.push(b'\n');
+    pub fn commit(&self, draft: Draft, request: RequestRecord) -> Result<Arc<AnswerRecord>> {
+        let record = Arc::new(draft.complete(request)?);
         let mut answers = self.lock();
-        answers.journal.write_all(&line).map_err(|source| Error::Write { path: self.path.join(JOURNAL), source })?;
-        let answer = Answer { folder: self.path.clone(), record: record.clone() };
+        append(&answers.journal, &record).map_err(|source| Error::Write { path: self.path.join(JOURNAL), source })?;
+        let answer = Answer { folder: self.path.clone(), record: Arc::clone(&record) };
         answers.by_request.insert(record.request.request.clone(), answer);
         Ok(record)
     }
@@ -228,6 +226,14 @@ impl Drop for Unfinished {
             let _ = fs::remove_dir_all(&self.path);
         }
     }
+}
+
+/// Appends a line, some of it at a time: one that names every ticker that there is takes many megabytes.
+fn append(journal: &File, record: &AnswerRecord) -> io::Result<()> {
+    let mut line = BufWriter::with_capacity(1 << 16, journal);
+    serde_json::to_writer(&mut line, record)?;
+    line.write_all(b"\n")?;
+    line.flush()
 }
 
 fn read(text: &[u8]) -> Option<Origin> {

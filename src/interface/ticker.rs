@@ -14,8 +14,11 @@ use super::parameter::{Unknown, spelled};
 /// The interface does not list the valid tickers, so any plausible symbol is taken: letters, digits, `.`, `-`, `^` and `=`,
 /// at most 16 of them, the first a letter, a digit or `^`. What it keeps out is text that would be
 /// something else where a ticker is used: `../../x`, an empty name, a line break.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct Ticker(String);
+///
+/// It holds its letters itself: there may be hundreds of thousands of them, and a text elsewhere takes three times as much.
+/// Zeros follow the letters, so the order of tickers is that of their symbols.
+#[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Ticker([u8; Ticker::MAX_LEN]);
 
 impl Ticker {
     /// The longest symbol taken, in bytes.
@@ -23,7 +26,14 @@ impl Ticker {
 
     /// The symbol.
     pub fn as_str(&self) -> &str {
-        &self.0
+        let length = self.0.iter().position(|byte| *byte == 0).unwrap_or(Self::MAX_LEN);
+        std::str::from_utf8(&self.0[..length]).expect("its letters are of ASCII")
+    }
+}
+
+impl fmt::Debug for Ticker {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.debug_tuple("Ticker").field(&self.as_str()).finish()
     }
 }
 
@@ -38,7 +48,9 @@ impl FromStr for Ticker {
             Some((&first, rest))
                 if bytes.len() <= Self::MAX_LEN && opens(first) && rest.iter().all(|&byte| goes_on(byte)) =>
             {
-                Ok(Self(text.to_owned()))
+                let mut letters = [0; Self::MAX_LEN];
+                letters[..bytes.len()].copy_from_slice(bytes);
+                Ok(Self(letters))
             }
             _ => Err(Unknown {
                 kind: "ticker",
@@ -64,6 +76,15 @@ impl JsonSchema for Ticker {
 #[cfg(test)]
 mod tests {
     use super::Ticker;
+
+    #[test]
+    fn tickers_are_ordered_as_their_symbols_and_say_them_again() {
+        let mut symbols = ["A", "AA", "A.B", "AB", "B", "^GSPC", "7203", "ES=F", "ABCDEFGHIJKLMNOP", "ABCDEFGHIJKLMNO"];
+        let mut tickers = symbols.map(|symbol| symbol.parse::<Ticker>().unwrap());
+        tickers.sort();
+        symbols.sort_unstable();
+        assert_eq!(tickers.each_ref().map(Ticker::as_str), symbols);
+    }
 
     #[test]
     fn symbols_are_taken_and_paths_are_not() {

@@ -18,7 +18,7 @@ pub(super) async fn answer(
     run: &Arc<Unfinished>,
     request: Request,
     rules: Rules,
-) -> Result<Option<AnswerRecord>> {
+) -> Result<Option<Arc<AnswerRecord>>> {
     if let Some(record) = run.answered(&request.to_string()) {
         return Ok(Some(record));
     }

@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 use chrono::{DateTime, Utc};
@@ -70,7 +71,7 @@ pub struct Fetched {
 
 impl Fetched {
     /// What the answers of a run say of themselves.
-    pub(super) fn of(answers: &[AnswerRecord]) -> Self {
+    pub(super) fn of(answers: &[Arc<AnswerRecord>]) -> Self {
         let mut fetched = Self { requests: answers.len(), ..Self::default() };
         for answer in answers {
             fetched.records += answer.request.rows + answer.request.rejects;

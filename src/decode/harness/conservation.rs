@@ -171,13 +171,8 @@ pub fn conserve(data: &[u8]) {
     let count = writing.choices.below(7);
     let histories: Vec<String> = (0..count).map(|_| writing.history()).collect();
     let body = format!("{{{}}}", histories.join(","));
-    let request = Request {
-        endpoint,
-        ticker: None,
-        sector: None,
-        period: "15d".parse().ok(),
-        regime: "bull".parse().ok(),
-    };
+    let request =
+        Request { endpoint, ticker: None, sector: None, period: "15d".parse().ok(), regime: "bull".parse().ok() };
     let answer = Answer { request: &request, rules: Rules { keep_extra: portion % 2 == 0 } };
     let cut = cut * body.len() / 256;
     assert!(read(&answer, &body.as_bytes()[..cut], portion).is_err(), "cut at byte {cut}: {body}");

@@ -227,7 +227,7 @@ fn bodies_are_cut_as_the_oracle_cuts_them() {
 #[test]
 fn every_entry_of_a_body_is_one_row_or_in_one_rejected_record() {
     let mut choices = Choices(5);
-    for round in 0..20_000 {
+    for round in 0..6_000 {
         let length = choices.below(round % 600 + 1);
         let data: Vec<u8> = (0..length).map(|_| choices.below(256) as u8).collect();
         super::conserve(&data);
