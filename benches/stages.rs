@@ -85,7 +85,18 @@ fn sealed(archive: &Path, now: DateTime<Utc>) -> SealedRun {
         let (rows, rejects) = draft.counts();
         let (endpoint, request) = (request.endpoint, request.to_string());
         let (status, attempts, bytes, digest, observed_at) = (200, 1, 0, String::new(), now);
-        let record = RequestRecord { endpoint, request, status, attempts, bytes, digest, rows, rejects, observed_at };
+        let record = RequestRecord {
+            endpoint,
+            request,
+            status,
+            attempts,
+            bytes,
+            digest,
+            rows,
+            rejects,
+            unknown_fields: Vec::new(),
+            observed_at,
+        };
         run.commit(draft, record).expect("room on the disk");
     }
     run.seal(now).expect("a sealed run")

@@ -1,6 +1,6 @@
 //! What a run did: the requests that were answered, and what was set aside of their answers.
 
-use arrow::array::{ArrayRef, AsArray, RecordBatch};
+use arrow::array::{Array, ArrayRef, AsArray, RecordBatch};
 use arrow::datatypes::{Int32Type, Int64Type, TimestampMicrosecondType};
 use chrono::DateTime;
 
@@ -52,6 +52,11 @@ fn requests_of(rows: &RecordBatch) -> Result<Vec<RequestRecord>, Reason> {
     let (endpoints, requests, digests) = (texts("endpoint")?, texts("request")?, texts("digest")?);
     let (statuses, attempts) = (numbers(column("status")?), numbers(column("attempts")?));
     let (bytes, typed, rejects) = (counts("bytes")?, counts("rows")?, counts("rejects")?);
+    let unknown = texts("unknown_fields")?;
+    let unknown_fields = |row: usize| match unknown.is_valid(row) {
+        true => serde_json::from_str(unknown.value(row)),
+        false => Ok(Vec::new()),
+    };
     let seen = column("observed_at")?.as_primitive::<TimestampMicrosecondType>().values();
     let of_row = |row: usize| {
         Ok(RequestRecord {
@@ -63,6 +68,7 @@ fn requests_of(rows: &RecordBatch) -> Result<Vec<RequestRecord>, Reason> {
             digest: digests.value(row).to_owned(),
             rows: typed[row] as u64,
             rejects: rejects[row] as u64,
+            unknown_fields: unknown_fields(row)?,
             observed_at: DateTime::from_timestamp_micros(seen[row]).unwrap_or_default(),
         })
     };

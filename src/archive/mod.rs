@@ -10,7 +10,7 @@
 //!         listings.parquet     which request was answered with which series, and since when
 //!         series.parquet       the fingerprints of each series as this run left it
 //!         rejects.parquet      what could not be typed, with reason, place and raw text
-//!         requests.parquet     a row for each request that was answered
+//!         requests.parquet     a row for each request that was answered, with the fields that nobody knows
 //!         bundle-*.parquet     of a few runs: what it and the runs right before it changed, once more
 //!         run.json             the seal: versions, the definition's hash, every file with rows, bytes and checksum
 //!     .partial/
@@ -27,7 +27,7 @@
 //! answered, each series is held against the fingerprints that the runs before it left, and what changed is written down.
 //! The seal is written last, and the folder is renamed to its place. Names that begin with a dot are nobody's business.
 //!
-//! # Observations (layout 8)
+//! # Observations (layout 9)
 //!
 //! A *series* is what one operation says of one ticker, and of one period and regime where it is of signals. A *cell* is
 //! one thing that it says something of. A row of the four tables is an observation: what became of a cell, and when.

@@ -13,7 +13,7 @@ use crate::tables::Drift;
 use crate::time::as_record;
 
 /// The version of the layout; readers refuse every other one.
-pub const LAYOUT: u32 = 8;
+pub const LAYOUT: u32 = 9;
 
 /// The name of the seal's file.
 pub(super) const SEAL: &str = "run.json";

@@ -13,7 +13,7 @@ use arrow::error::ArrowError;
 use chrono::{DateTime, Utc};
 use rayon::prelude::*;
 
-use super::answer::{Answer, Batches, Rows};
+use super::answer::{Answer, AnswerRecord, Batches, Rows};
 use super::bundle;
 use super::index::{Archive, SealedRun};
 use super::lanes::Files;
@@ -394,7 +394,11 @@ fn seen(rows: &RecordBatch, observed_at: DateTime<Utc>) -> Result<RecordBatch, A
 }
 
 fn write_requests(path: &Path, answers: &[Answer]) -> Result<FileRecord> {
-    let records: Vec<RequestRecord> = answers.iter().map(|answer| answer.record.request.clone()).collect();
+    let record = |AnswerRecord { request, oddities, .. }: &AnswerRecord| RequestRecord {
+        unknown_fields: oddities.drift.clone(),
+        ..request.clone()
+    };
+    let records: Vec<RequestRecord> = answers.iter().map(|answer| record(&answer.record)).collect();
     let mut out = Rowfile::create(path, RequestRecord::schema(), 0)?;
     out.write(RequestRecord::batch(&records))?;
     out.finish()

@@ -284,6 +284,7 @@ fn seal_canaries<'a>(
             digest: String::new(),
             rows,
             rejects,
+            unknown_fields: Vec::new(),
             observed_at,
         };
         unfinished.commit(draft, record)?;

@@ -68,5 +68,6 @@ fn recorded(request: &Request, seen: Seen, draft: &Draft) -> RequestRecord {
     let Seen { status, attempts, bytes, digest, observed_at } = seen;
     let (rows, rejects) = draft.counts();
     let (endpoint, request) = (request.endpoint, request.to_string());
-    RequestRecord { endpoint, request, status, attempts, bytes, digest, rows, rejects, observed_at }
+    let unknown_fields = Vec::new();
+    RequestRecord { endpoint, request, status, attempts, bytes, digest, rows, rejects, unknown_fields, observed_at }
 }

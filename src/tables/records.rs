@@ -163,8 +163,12 @@ pub struct RequestRecord {
     pub digest: String,
     /// The rows that it gave.
     pub rows: u64,
-    /// The records that were set aside.
+    /// The records that were rejected.
     pub rejects: u64,
+    /// Fields of the answer that the interface does not know. They come in when the run is sealed: until then an answer
+    /// keeps them with what else was noticed in it.
+    #[serde(skip)]
+    pub unknown_fields: Vec<Drift>,
     /// When the body was complete.
     #[serde(with = "crate::time::as_record")]
     pub observed_at: DateTime<Utc>,
@@ -181,6 +185,10 @@ impl RequestRecord {
             Arc::new(Int64Array::from_iter_values(records.iter().map(|record| field(record) as i64)))
         };
         let seen = records.iter().map(|record| record.observed_at.timestamp_micros());
+        let unknown_fields = records.iter().map(|record| {
+            let fields = Some(&record.unknown_fields).filter(|fields| !fields.is_empty());
+            fields.map(|fields| serde_json::to_string(fields).expect("fields are texts and numbers"))
+        });
         let columns: Vec<ArrayRef> = vec![
             Arc::new(StringArray::from_iter_values(records.iter().map(|record| record.endpoint.as_str()))),
             Arc::new(StringArray::from_iter_values(records.iter().map(|record| record.request.as_str()))),
@@ -190,6 +198,7 @@ impl RequestRecord {
             Arc::new(StringArray::from_iter_values(records.iter().map(|record| record.digest.as_str()))),
             count(|record| record.rows),
             count(|record| record.rejects),
+            Arc::new(unknown_fields.collect::<StringArray>()),
             Arc::new(TimestampMicrosecondArray::from_iter_values(seen).with_timezone("UTC")),
         ];
         RecordBatch::try_new(Self::schema(), columns)
@@ -206,6 +215,8 @@ impl RequestRecord {
             Field::new("digest", DataType::Utf8, false),
             Field::new("rows", DataType::Int64, false),
             Field::new("rejects", DataType::Int64, false),
+            // A JSON list of [`Drift`]; null where every field is known.
+            Field::new("unknown_fields", DataType::Utf8, true),
             Field::new("observed_at", instant(), false),
         ]))
     }

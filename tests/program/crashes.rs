@@ -41,7 +41,7 @@ fn runs_are_listed_and_a_file_that_is_not_what_was_written_is_named() {
     assert!(outcome.stderr.starts_with("error: 3 files are not what was written\n"), "{}", outcome.stderr);
 
     let seal = fs::read_to_string(folder.join("run.json")).unwrap();
-    fs::write(folder.join("run.json"), seal.replace("\"layout\": 8", "\"layout\": 9")).unwrap();
+    fs::write(folder.join("run.json"), seal.replace("\"layout\": 9", "\"layout\": 10")).unwrap();
     let later = place.run(["runs"]).failed_with(1).stderr;
-    assert!(later.contains("has layout 9; this version reads layout 8\nhint: use the version"), "{later}");
+    assert!(later.contains("has layout 10; this version reads layout 9\nhint: use the version"), "{later}");
 }
