@@ -4,9 +4,9 @@ use std::collections::VecDeque;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use arrow::array::{AsArray, RecordBatch};
+use arrow::array::{Array, AsArray, RecordBatch};
 use arrow::compute::concat_batches;
-use arrow::datatypes::{Int32Type, SchemaRef};
+use arrow::datatypes::{Float64Type, Int32Type, SchemaRef};
 use arrow::error::ArrowError;
 use parquet::arrow::ProjectionMask;
 use parquet::arrow::arrow_reader::{
@@ -178,6 +178,9 @@ impl ByTicker {
                 Some(batches) => match batches.next().transpose() {
                     Ok(Some(batch)) if batch.num_rows() == 0 => {}
                     Ok(Some(batch)) => {
+                        if let Some(flaw) = flaw(&batch) {
+                            return Err(self.damaged(flaw));
+                        }
                         self.left = self.left.saturating_sub(batch.num_rows());
                         self.left_in_batches = self.left_in_batches.saturating_sub(batch.num_rows());
                         if self.left_in_batches == 0 {
@@ -253,6 +256,21 @@ impl ByTicker {
             }
         }
     }
+}
+
+/// Why rows cannot be ours: JSON has no number that is not finite, so no confidence and no score is one.
+fn flaw(batch: &RecordBatch) -> Option<String> {
+    let schema = batch.schema_ref();
+    schema.fields().iter().zip(batch.columns()).find_map(|(field, column)| {
+        let numbers = column.as_primitive_opt::<Float64Type>()?;
+        let is_flaw = |row: &usize| numbers.is_valid(*row) && !numbers.value(*row).is_finite();
+        if numbers.values().iter().all(|number| number.is_finite()) {
+            return None;
+        }
+        let row = (0..numbers.len()).find(is_flaw)?;
+        let (name, number, ticker) = (field.name(), numbers.value(row), ticker(batch, row));
+        Some(format!("`{name}` of `{ticker}` is {number}: JSON has no such number"))
+    })
 }
 
 /// The ticker of a row; it is the first column of every file.

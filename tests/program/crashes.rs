@@ -1,6 +1,17 @@
 //! What is on the disk, listed and held against what was written.
 
+use std::convert::Infallible;
 use std::fs;
+use std::path::Path;
+use std::sync::Arc;
+
+use arrow::array::{Float64Array, RecordBatch};
+use bellwether::archive::{Beginning, Interrupted, Unfinished};
+use bellwether::decode::{Answer, Part, Rules};
+use bellwether::interface::{Period, Regime};
+use bellwether::plan::Request;
+use bellwether::tables::{RequestRecord, Series};
+use bellwether::time::Clock;
 
 use crate::support::program::{DemoService, Outcome, Place};
 use crate::support::rows::sealed_run;
@@ -44,4 +55,69 @@ fn runs_are_listed_and_a_file_that_is_not_what_was_written_is_named() {
     fs::write(folder.join("run.json"), seal.replace("\"layout\": 9", "\"layout\": 10")).unwrap();
     let later = place.run(["runs"]).failed_with(1).stderr;
     assert!(later.contains("has layout 10; this version reads layout 9\nhint: use the version"), "{later}");
+}
+
+/// Seals a run whose only signals have a confidence that no answer can give.
+fn seal_signals_of(archive: &Path, confidence: f64) {
+    let request = Request::of_sector("energy".parse().unwrap(), Period::default(), Regime::default());
+    let entry = r#"{"date":"2026-01-05T00:00:00","signal":"buy","confidence":0.5}"#;
+    let body = format!(r#"{{"AA":{{"ticker":"AA","regime":"neutral","period":"15d","predictions":[{entry}]}}}}"#);
+    let mut series = Vec::new();
+    let answer = Answer { request: &request, rules: Rules { keep_extra: false } };
+    let read = answer.decode(body.as_bytes(), |decoded| {
+        series.extend(decoded.parts);
+        Ok::<(), Infallible>(())
+    });
+    assert!(read.is_ok(), "{read:?}");
+    let now = Clock::System.now();
+    let beginning = Beginning { definition: "it", text: "", now, interrupted: Interrupted::Left };
+    let run = Unfinished::begin(archive, beginning).unwrap();
+    let mut draft = run.draft();
+    for part in series {
+        let Part::Series(Series { key, rows }) = part else { continue };
+        let place = rows.schema().index_of("confidence").unwrap();
+        let mut columns = rows.columns().to_vec();
+        columns[place] = Arc::new(Float64Array::from(vec![confidence]));
+        let rows = RecordBatch::try_new(rows.schema(), columns).unwrap();
+        draft.add_series(Series { key, rows }).unwrap();
+    }
+    let (rows, rejects) = draft.counts();
+    let record = RequestRecord {
+        endpoint: request.endpoint,
+        request: request.to_string(),
+        status: 200,
+        attempts: 1,
+        bytes: body.len() as u64,
+        digest: String::new(),
+        rows,
+        rejects,
+        unknown_fields: Vec::new(),
+        observed_at: now,
+    };
+    run.commit(draft, record).unwrap();
+    run.seal(now).unwrap();
+}
+
+#[test]
+fn an_archive_with_a_number_that_no_answer_can_give_is_refused_and_not_published() {
+    for number in [f64::NAN, f64::INFINITY, f64::NEG_INFINITY] {
+        let place = Place::new();
+        let rest = "[signals]\nsectors = [\"energy\"]\nperiods = [\"15d\"]\n[sentiment]\narticles = false\n";
+        place.define("it", &format!("[source]\nservice = \"demo\"\n{rest}"));
+        seal_signals_of(&place.file("output/archive"), number);
+        for command in [&["build", "it"][..], &["audit", "quality", "it"], &["audit", "revisions"], &["verify"]] {
+            let stderr = place.run(command).failed_with(1).stderr;
+            let reason = format!("`confidence` of `AA` is {number}: JSON has no such number");
+            assert!(stderr.contains("signals.parquet") && stderr.contains(&reason), "{command:?}: {stderr}");
+        }
+        assert!(!place.file("output/datasets/it/latest").exists());
+    }
+    // The same archive with a number that an answer can give.
+    let place = Place::new();
+    place.define(
+        "it",
+        "[source]\nservice = \"demo\"\n[signals]\nsectors = [\"energy\"]\n[sentiment]\narticles = false\n",
+    );
+    seal_signals_of(&place.file("output/archive"), 0.75);
+    place.run(["build", "it"]).succeeded();
 }
