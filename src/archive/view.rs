@@ -16,7 +16,6 @@ use arrow::datatypes::{DataType, Field, Schema, SchemaRef, TimestampMicrosecondT
 use arrow::error::ArrowError;
 use chrono::{DateTime, TimeDelta, Utc};
 
-use super::REJECTS;
 use super::cells::{Cells, Known, are_added, observed};
 use super::histories::Histories;
 use super::index::{Archive, SealedRun};
@@ -116,17 +115,6 @@ impl View {
     /// When a run cannot be read.
     pub fn members(&self, scope: &Scope) -> Result<HashSet<SeriesKey>> {
         members(&self.archive, self.as_of, scope)
-    }
-
-    /// What could not be typed, in the columns of [`Reject::schema`](crate::tables::Reject::schema): all that the runs set aside that had begun by then.
-    pub fn rejects(&self) -> impl Iterator<Item = Result<RecordBatch>> {
-        self.begun().flat_map(|run| {
-            let (rows, error) = match run.rows(REJECTS) {
-                Ok(rows) => (Some(rows), None),
-                Err(error) => (None, Some(Err(error))),
-            };
-            rows.into_iter().flatten().chain(error)
-        })
     }
 
     /// The sector of each ticker that the histories of a sector list, or listed last.

@@ -51,11 +51,6 @@ impl Subject {
         &self.view
     }
 
-    /// The signals that a part is of.
-    pub(super) fn scope(&self) -> Option<&Scope> {
-        self.part.as_ref().map(|part| &part.scope)
-    }
-
     /// Whether a series is of it.
     pub(super) fn has(&self, key: &SeriesKey) -> bool {
         self.part.as_ref().is_none_or(|part| match Table::of(key.source) {
@@ -71,11 +66,6 @@ impl Subject {
             Some(Table::Signals) => part.series.contains(&peer(part.scope.source)),
             _ => part.tickers.contains(&key.ticker),
         })
-    }
-
-    /// Whether anything of a ticker is of it.
-    pub(super) fn has_ticker(&self, ticker: &str) -> bool {
-        self.part.as_ref().is_none_or(|part| part.tickers.iter().any(|known| known.as_str() == ticker))
     }
 
     /// Whether a date is of it, in microseconds.

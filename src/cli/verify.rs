@@ -5,6 +5,7 @@ use super::say;
 use crate::archive::{Archive, Verified, fault, verify};
 use crate::error::{Error, Result};
 use crate::export::versions;
+use crate::numbers::counted;
 
 /// Recompute the size, the checksum and the row count of every file of the archive and of the datasets, and every
 /// fingerprint.
@@ -25,7 +26,11 @@ impl Verify {
             say(&format!("{fault}\n"))?;
         }
         match faults.len() {
-            0 => say(&format!("{files} files and {fingerprints} fingerprints are what was written\n")),
+            0 => say(&format!(
+                "verified {} and {}\n",
+                counted(files as u64, "file", "files"),
+                counted(fingerprints as u64, "fingerprint", "fingerprints")
+            )),
             count => Err(Error::Unverified { count }),
         }
     }

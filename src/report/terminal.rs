@@ -3,9 +3,11 @@
 use std::fmt::{Display, Write};
 
 use super::Report;
-use super::facts::{Axis, Bins, Histogram, OfPair, Step};
+use super::facts::{Axis, Bins, Histogram, OfPair, Step, Work};
+use crate::audit::answers::Reason;
 use crate::audit::revisions::Revisions;
 use crate::numbers::{counted, grouped, percent, portion, took};
+use crate::tables::Drift;
 
 /// The narrowest and the widest that lines are made for.
 const NARROWEST: usize = 50;
@@ -15,7 +17,7 @@ const WIDEST: usize = 120;
 const NAME: usize = 20;
 const VALUE: usize = 18;
 
-/// How many tickers are named.
+/// How many tickers, reasons and fields are named.
 const TICKERS: usize = 5;
 
 /// Lines, and how wide they may be.
@@ -47,20 +49,21 @@ impl Report {
         lines.blank();
         lines.fact("signals", grouped(facts.rows));
         lines.fact("tickers", count(facts.tickers.len()));
-        lines.fact("days", format_args!("{}, {}", count(facts.days.len()), facts.range()));
+        lines.fact("days", format_args!("{}, {}", grouped(facts.day_count()), facts.range()));
         lines.fact("pairs", count(facts.pairs.len()));
         lines.fact("as of", identity.as_of.format("%Y-%m-%d %H:%M:%S UTC"));
         if let Some(version) = &identity.version {
             lines.fact("version", &version.name);
             lines.fact("content", &version.content);
         }
-        lines.fact("from", counted(self.work.runs.len() as u64, "run", "runs"));
+        lines.fact("from", counted(self.work.run_count(), "run", "runs"));
         self.notes.iter().for_each(|note| lines.wrapped("note: ", note));
     }
 
     fn coverage_in_lines(&self, lines: &mut Lines) {
         let coverage = self.facts.coverage(lines.middle());
         lines.heading(coverage.finding());
+        self.facts.beyond_the_plots().iter().for_each(|text| lines.wrapped("", text));
         if coverage.axis.is_empty() {
             return;
         }
@@ -72,8 +75,8 @@ impl Report {
         );
         let lacking = coverage.rows.iter().take(TICKERS).filter(|covered| covered.total().0 < covered.total().1);
         for covered in lacking {
-            let (rows, full) = covered.total();
-            lines.bar(&covered.ticker, rows as f64 / full.max(1) as f64, portion(rows, full));
+            let (days, full) = covered.total();
+            lines.bar(&covered.ticker, days as f64 / full.max(1) as f64, portion(days, full));
         }
     }
 
@@ -87,7 +90,7 @@ impl Report {
         }
         lines.heading(match all.mean_confidence() {
             Some(mean) => format!("Confidence is {mean:.3} on average"),
-            None => "No signal has a place in time".to_owned(),
+            None => "There are no signals".to_owned(),
         });
         let [buys, sells] = &facts.confidences;
         let [of_buys, of_sells] = Histogram::bins([buys, sells]);
@@ -111,6 +114,7 @@ impl Report {
         let counts = axis.sums(news.days.iter().map(|(day, count)| (*day, *count)));
         let most = counts.iter().max().copied().unwrap_or_default();
         lines.spark(&format!("articles by {}", axis.step.as_str()), &counts, format!("{} at most", grouped(most)));
+        news.beyond(&counts).iter().for_each(|text| lines.wrapped("", text));
         let [bins] = Histogram::bins([&news.scores]);
         lines.bins("scores", &bins);
         lines.wrapped("", &news.scope(&self.facts));
@@ -118,26 +122,37 @@ impl Report {
 
     fn rewrites_in_lines(&self, lines: &mut Lines) {
         lines.heading(self.rewritten());
-        let Some(Revisions { signals, .. }) = self.changes() else { return };
-        let most = signals.ages().map(|(_, rate)| rate).fold(f64::MIN_POSITIVE, f64::max);
-        for (age, rate) in signals.ages() {
-            lines.bar(&format!("aged {age}"), rate / most, percent(rate));
-        }
-        let tickers = signals.most();
-        let most = tickers.first().map_or(1, |(_, changed, _)| *changed);
-        for (ticker, changed, _) in tickers.into_iter().take(TICKERS) {
-            lines.bar(ticker.as_str(), changed as f64 / most as f64, grouped(changed));
+        let Some(Revisions { signals, articles, .. }) = self.changes() else { return };
+        for (rewrites, what) in [(signals, "signals"), (articles, "articles")] {
+            if rewrites.total.known > 0 {
+                lines.wrapped("", &rewrites.tally(what));
+            }
+            if rewrites.total.changed == 0 {
+                continue;
+            }
+            let most = rewrites.ages().map(|(_, rate)| rate).fold(f64::MIN_POSITIVE, f64::max);
+            for (age, rate) in rewrites.ages() {
+                lines.bar(&format!("aged {age}"), rate / most, percent(rate));
+            }
+            let tickers = rewrites.most();
+            let most = tickers.first().map_or(1, |(_, changed, _)| *changed);
+            for (ticker, changed, _) in tickers.into_iter().take(TICKERS) {
+                lines.bar(ticker.as_str(), changed as f64 / most as f64, grouped(changed));
+            }
         }
     }
 
     fn work_in_lines(&self, lines: &mut Lines) {
-        lines.heading(self.work.set_aside());
-        for reason in self.work.rejects.iter().take(TICKERS) {
-            lines.wrapped(&format!("{} ", grouped(reason.count)), &reason.reason);
+        let Work { rejects, unknown, .. } = &self.work;
+        lines.heading(self.work.unusable());
+        for Reason { reason, records, .. } in rejects.reasons.iter().take(TICKERS) {
+            lines.wrapped(&format!("{} ", counted(*records, "record", "records")), reason);
         }
-        for drift in self.work.drift.iter().take(TICKERS) {
-            lines.wrapped(&format!("{} ", grouped(drift.count)), &format!("{} of {}", drift.field, drift.endpoint));
+        lines.more(rejects.reasons.len(), "reason", "reasons");
+        for Drift { field, endpoint, count, .. } in unknown.fields.iter().take(TICKERS) {
+            lines.wrapped(&format!("{} ", counted(*count, "time", "times")), &format!("{field} of {endpoint}"));
         }
+        lines.more(unknown.fields.len(), "field", "fields");
         lines.heading(self.fetched());
         let stages = self.timed();
         let most = stages.iter().map(|(_, time)| time.as_secs_f64()).fold(1e-9, f64::max);
@@ -161,6 +176,16 @@ impl Lines {
     fn heading(&mut self, text: impl Display) {
         self.blank();
         self.wrapped("", &text.to_string());
+    }
+
+    /// Says how many of a list were left out.
+    fn more(&mut self, all: usize, one: &str, many: &str) {
+        if all > TICKERS {
+            self.line(format_args!(
+                "and {}",
+                counted((all - TICKERS) as u64, &format!("more {one}"), &format!("more {many}"))
+            ));
+        }
     }
 
     fn fact(&mut self, name: &str, value: impl Display) {

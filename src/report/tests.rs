@@ -2,8 +2,9 @@
 
 use std::sync::Arc;
 
-use arrow::array::{ArrayRef, Float64Array, Int8Array, RecordBatch, StringArray, TimestampMicrosecondArray};
+use arrow::array::{ArrayRef, AsArray, Float64Array, Int8Array, RecordBatch, StringArray, TimestampMicrosecondArray};
 use arrow::compute::take_record_batch;
+use arrow::datatypes::TimestampMicrosecondType;
 use chrono::{DateTime, NaiveDate};
 
 use super::facts::{Facts, Tally, Work};
@@ -73,7 +74,8 @@ fn a_page_of_thousands_of_tickers_in_every_pair_is_small_and_says_what_it_leaves
 
 #[test]
 fn what_is_counted_does_not_depend_on_the_order_of_the_rows() {
-    let days = months(30);
+    let mut days = months(30);
+    days.push("1850-03-04".parse().unwrap());
     let rows = rows(0..7, &days, 9);
     let mut places: Vec<u64> = (0..rows.num_rows() as u64).collect();
     places.sort_by_key(|place| place.wrapping_mul(0x9e37_79b9_7f4a_7c15));
@@ -86,7 +88,35 @@ fn what_is_counted_does_not_depend_on_the_order_of_the_rows() {
         tally.finish()
     };
     let (one, other) = (facts(&rows), facts(&shuffled));
-    assert_eq!((one.rows, one.tickers.len(), one.days.len(), one.pairs.len()), (7 * 30 * 9, 7, 30, 9));
+    assert_eq!((one.rows, one.tickers.len(), one.days.len(), one.pairs.len()), (7 * 31 * 9, 7, 30, 9));
+    assert_eq!((one.undrawn, one.undrawn_days, one.day_count(), one.said().rows), (7 * 9, 1, 31, 7 * 31 * 9));
     assert_eq!((one.rows, one.dates, &one.days), (other.rows, other.dates, &other.days));
     assert_eq!(report(one).page(), report(other).page());
+}
+
+#[test]
+fn a_day_with_several_signals_counts_once_in_whatever_order_they_come() {
+    let days = months(12);
+    // The later tickers lack days, and have a second signal on those that they have.
+    let (all, some) = (rows(0..3, &days, 4), rows(3..6, &days[2..9], 4));
+    let later = {
+        let dates = some.column_by_name("date").unwrap().as_primitive::<TimestampMicrosecondType>();
+        let mut columns = some.columns().to_vec();
+        columns[some.schema().index_of("date").unwrap()] =
+            Arc::new(dates.unary::<_, TimestampMicrosecondType>(|micros| micros + 3_600_000_000));
+        RecordBatch::try_new(some.schema(), columns).unwrap()
+    };
+    let coverage = |batches: &[&RecordBatch]| {
+        let mut tally = Tally::new(&plan());
+        batches.iter().for_each(|rows| tally.count(&(*rows).clone().into()));
+        let covered = tally.finish().coverage(72).rows.into_iter();
+        covered.map(|covered| (covered.ticker.clone(), covered.total())).collect::<Vec<_>>()
+    };
+    let once = coverage(&[&all, &some]);
+    assert_eq!(once[0], ("T0003".to_owned(), (7 * 4, 12 * 4)));
+    assert_eq!(once[5], ("T0002".to_owned(), (12 * 4, 12 * 4)));
+    assert_eq!(coverage(&[&all, &some, &later]), once);
+    let singly: Vec<RecordBatch> =
+        (0..some.num_rows()).flat_map(|row| [later.slice(row, 1), some.slice(row, 1)]).collect();
+    assert_eq!(coverage(&singly.iter().rev().chain([&all]).collect::<Vec<_>>()), once);
 }

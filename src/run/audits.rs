@@ -6,8 +6,9 @@ use arrow::array::RecordBatch;
 use chrono::{DateTime, Utc};
 
 use super::build::{first, view};
-use super::scope::archived;
+use super::scope::{archived, asked};
 use crate::archive::Archive;
+use crate::audit::answers::answers;
 use crate::audit::quality::{Quality, quality, windows};
 use crate::audit::revisions::{Revisions, revisions};
 use crate::audit::sources::{Sources, sources};
@@ -86,13 +87,16 @@ pub fn audit_sources(about: About<'_>, deliver: impl FnMut(&RecordBatch) -> Resu
 ///
 /// When the archive cannot be read, and what `deliver` fails with.
 pub fn audit_quality(about: About<'_>, deliver: impl FnMut(&RecordBatch) -> Result<()>) -> Result<Quality> {
-    let windows = match about.plan {
+    let view = view(about.archive, about.as_of)?;
+    let (answers, windows) = match about.plan {
         Some(plan) => {
-            let view = view(about.archive, about.as_of)?;
+            let scope = archived(plan, &view)?;
+            let requests = asked(plan, &view, &scope)?;
             let scratch = std::env::temp_dir().join(format!(".bellwether-{}", unique_name(Clock::System.now())));
-            windows(&view, &archived(plan, &view)?, &plan.dataset, scratch)?
+            let windows = windows(&view, &scope, &plan.dataset, scratch)?;
+            (answers(&view, |request| requests.contains(request))?, windows)
         }
-        None => Vec::new(),
+        None => (answers(&view, |_| true)?, Vec::new()),
     };
-    quality(&about.subject()?, windows, deliver)
+    quality(&about.subject()?, answers, windows, deliver)
 }

@@ -149,7 +149,8 @@ impl Work<'_> {
             staged.lay_beside(report::FILE, report.page().as_bytes())?;
         }
         let _work = work!("publish");
-        Ok(Published { facts: report.facts, dataset: staged.publish()?, as_of: self.view.as_of(), notes })
+        let new_rejects = report.work.rejects.new;
+        Ok(Published { facts: report.facts, dataset: staged.publish()?, as_of: self.view.as_of(), new_rejects, notes })
     }
 
     /// The digest of everything that the rows follow from: the definition, what was asked beside it, and the files of the

@@ -137,7 +137,8 @@ async fn finish(plan: Arc<Plan>, options: Options, gathered: Gathered, begun: In
         let work = Work { plan: &plan, view: &view, scope: &scope, stop: &options.stop, archived_in };
         let published = work.publish(&options.output, options.clock, &stage)?;
         timings.push(stage.done());
-        let fetched = Fetched { run: run.path().to_owned(), changes: run.seal().changes, ..fetched };
+        let new_rejects = published.new_rejects;
+        let fetched = Fetched { run: run.path().to_owned(), changes: run.seal().changes, new_rejects, ..fetched };
         let mut summary = Summary::of(&plan, published, timings, begun.elapsed());
         summary.fetched = Some(fetched);
         summary.notes.splice(0..0, notes);

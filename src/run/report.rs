@@ -7,9 +7,10 @@ use tokio_util::sync::CancellationToken;
 
 use super::blocking;
 use super::build::{Work, scratch, view};
-use super::scope::archived;
+use super::scope::{archived, asked};
 use crate::archive::SealedRun;
 use crate::audit::Subject;
+use crate::audit::answers::answers;
 use crate::audit::revisions::{Revisions, revisions};
 use crate::definition::Found;
 use crate::error::{Error, Result};
@@ -110,7 +111,8 @@ impl Work<'_> {
     /// What is to be told of the dataset, beside what was counted of its rows.
     pub(super) fn beside(&self, revisions: Option<Revisions>) -> Result<Beside> {
         let _work = work!("look beside");
-        Ok(Beside { revisions, work: facts::Work::of(self.view)? })
+        let requests = asked(self.plan, self.view, self.scope)?;
+        Ok(Beside { revisions, work: answers(self.view, |request| requests.contains(request))?.into() })
     }
 
     /// What the vendor did to the past of what the dataset is of, counted by itself.

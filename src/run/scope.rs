@@ -22,15 +22,53 @@ pub(super) fn archived(plan: &Plan, view: &View) -> Result<Scope> {
     taken.ok_or_else(|| Error::NothingArchived { name: plan.name.clone() })
 }
 
+/// Every request, in words, that a plan makes, when it takes its signals from a scope: these, the lists of tickers that
+/// name them, and what is asked for each ticker.
+pub(super) fn asked(plan: &Plan, view: &View, scope: &Scope) -> Result<BTreeSet<String>> {
+    let mut asked = scope.requests.clone();
+    let ways = plan.ways.iter().filter(|way| way.endpoint == scope.source);
+    let lists = ways.filter_map(|way| match &way.asked {
+        Asked::EachTicker(list, _) => Some(list),
+        Asked::Listed(_) => None,
+    });
+    let add = |asked: &mut BTreeSet<String>, requests: &[Request]| {
+        asked.extend(requests.iter().map(Request::to_string));
+    };
+    lists.for_each(|list| add(&mut asked, &listing(list)));
+    if !plan.of_each_ticker.is_empty() {
+        add(&mut asked, &listing(&plan.news_tickers));
+        let tickers = match &plan.news_tickers {
+            Tickers::Signals => view.listed(&scope.requests)?.into_iter().collect(),
+            list => tickers(list, view)?,
+        };
+        for &endpoint in &plan.of_each_ticker {
+            asked.extend(tickers.iter().map(|ticker| Request::of_ticker(endpoint, ticker.clone()).to_string()));
+        }
+    }
+    Ok(asked)
+}
+
 /// The requests of a way, for the tickers that the archive knows of.
 fn requests(way: &Way, view: &View) -> Result<Vec<Request>> {
-    let Asked::EachTicker(list, _) = &way.asked else { return Ok(way.requests(&[])) };
-    let listing = match list {
-        Tickers::Written(tickers) => return Ok(way.requests(tickers)),
+    match &way.asked {
+        Asked::Listed(_) => Ok(way.requests(&[])),
+        Asked::EachTicker(list, _) => Ok(way.requests(&tickers(list, view)?)),
+    }
+}
+
+/// The tickers of a list, as far as the archive knows them.
+fn tickers(list: &Tickers, view: &View) -> Result<Vec<Ticker>> {
+    match list {
+        Tickers::Written(tickers) => Ok(tickers.clone()),
+        list => Ok(view.listed(&listing(list).iter().map(Request::to_string).collect())?.into_iter().collect()),
+    }
+}
+
+/// The requests whose answers name the tickers of a list; none where no answer does, or those of the signals do.
+fn listing(list: &Tickers) -> Vec<Request> {
+    match list {
+        Tickers::Written(_) | Tickers::Signals => Vec::new(),
         Tickers::Available => vec![Request::bare(Endpoint::TickersAvailable)],
         Tickers::NamedBy(requests) => requests.clone(),
-        Tickers::Signals => unreachable!("signals are asked for before they can name a ticker"),
-    };
-    let tickers: Vec<Ticker> = view.listed(&listing.iter().map(Request::to_string).collect())?.into_iter().collect();
-    Ok(way.requests(&tickers))
+    }
 }

@@ -57,10 +57,12 @@ pub struct Fetched {
     pub requests: usize,
     /// How often something was asked again.
     pub retries: u64,
-    /// The records that were typed or set aside.
+    /// The records that were typed or rejected.
     pub records: u64,
-    /// The records that were set aside.
+    /// The records that were rejected.
     pub rejects: u64,
+    /// How many of them the answers before did not have; none where nothing was answered before.
+    pub new_rejects: Option<u64>,
     /// What was noticed beside the rows.
     pub oddities: Oddities,
     /// What became of the cells of the archive.
@@ -87,13 +89,15 @@ pub(super) struct Published {
     pub(super) facts: Facts,
     pub(super) dataset: Dataset,
     pub(super) as_of: DateTime<Utc>,
+    /// How many rejected records are new; none where nothing was answered before.
+    pub(super) new_rejects: Option<u64>,
     /// What else a person should know of it.
     pub(super) notes: Vec<String>,
 }
 
 impl Summary {
     pub(super) fn of(plan: &Plan, published: Published, timings: Vec<Timing>, elapsed: Duration) -> Self {
-        let Published { facts, dataset, as_of, notes } = published;
+        let Published { facts, dataset, as_of, notes, .. } = published;
         Self {
             rows: facts.rows,
             tickers: facts.tickers.len(),
@@ -138,6 +142,7 @@ impl Summary {
             json["requests"] = fetched.requests.into();
             json["retries"] = fetched.retries.into();
             json["rejects"] = fetched.rejects.into();
+            json["new_rejects"] = fetched.new_rejects.into();
             json["unusual"] = fetched.oddities.unusual.into();
             json["lenient"] = json!(fetched.oddities.lenient);
             json["oversized"] = json!(fetched.oddities.oversized);
@@ -215,15 +220,18 @@ impl fmt::Display for Fetched {
         let [added, revised, withdrawn] = [added, revised, withdrawn].map(grouped);
         writeln!(formatter, "changes   {added} added, {revised} revised, {withdrawn} withdrawn")?;
         if delisted > 0 {
-            writeln!(formatter, "gone      {} series are no longer listed", grouped(delisted))?;
+            writeln!(formatter, "gone      {} series no longer listed", grouped(delisted))?;
         }
-        writeln!(formatter, "rejects   {}", grouped(self.rejects))?;
+        let new = self.new_rejects.filter(|_| self.rejects > 0);
+        let new = new.map_or_else(String::new, |new| format!(", {} new", grouped(new)));
+        writeln!(formatter, "rejected  {}{new}", counted(self.rejects, "record", "records"))?;
         let Oddities { drift, unusual, lenient, oversized } = &self.oddities;
         for oversized in oversized {
             writeln!(formatter, "rejected  {oversized}")?;
         }
         if *unusual > 0 {
-            writeln!(formatter, "unusual   {} confidences outside 0 to 1", grouped(*unusual))?;
+            let unusual = counted(*unusual, "confidence", "confidences");
+            writeln!(formatter, "unusual   {unusual} outside 0 to 1")?;
         }
         if lenient.signals > 0 {
             let signals = counted(lenient.signals, "signal", "signals");
@@ -234,7 +242,8 @@ impl fmt::Display for Fetched {
             writeln!(formatter, "lenient   accepted {dates} with a lower-case `t` or `z`")?;
         }
         for Drift { endpoint, field, count, example } in drift {
-            writeln!(formatter, "unknown   {field} of {endpoint}, {} times, such as {example}", grouped(*count))?;
+            let times = counted(*count, "time", "times");
+            writeln!(formatter, "unknown   {field} of {endpoint}, {times}, such as {example}")?;
         }
         Ok(())
     }

@@ -312,7 +312,7 @@ fn a_history_that_cannot_be_read_is_set_aside_and_its_neighbours_live() {
         let service = Scripted::of_histories(move |_| reply("200 OK", "", &body));
         let outcome = run(&place, &service, "", "[rejects]\nmax_share = 0.5\n").succeeded();
         assert_eq!(rows(&outcome), "rows      2", "{name}");
-        assert!(outcome.stdout.contains("rejects   1\n"), "{name}: {}", outcome.stdout);
+        assert!(outcome.stdout.contains("rejected  1 record\n"), "{name}: {}", outcome.stdout);
         let rejects = read(&sealed_run(&place).join("rejects.parquet"));
         assert!(texts(&rejects, "raw")[0].as_ref().unwrap().len() <= 70_000, "{name}");
         assert!(!texts(&rejects, "reason")[0].as_ref().unwrap().is_empty(), "{name}");
@@ -376,7 +376,7 @@ fn other_letter_case_of_signals_and_dates_is_accepted_and_counted() {
     let service = Scripted::of_histories(move |_| json("200 OK", &body));
     let outcome = run(&place, &service, "", "").succeeded();
     for line in [
-        "rejects   0\n",
+        "rejected  0 records\n",
         "lenient   accepted 2 signals in other letter case, such as `BUY`\n",
         "lenient   accepted 1 date with a lower-case `t` or `z`\n",
     ] {

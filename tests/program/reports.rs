@@ -7,7 +7,7 @@ use bellwether::time::to_record;
 
 use crate::support::program::{DemoService, Outcome, Place};
 use crate::support::python;
-use crate::support::scripted::{Scripted, json};
+use crate::support::scripted::{Asked, Scripted, json};
 
 const KEY: (&str, &str) = ("BELLWETHER_API_KEY", "demo");
 
@@ -23,13 +23,179 @@ fn run_on<const N: usize>(days: [&str; N]) -> Place {
     place
 }
 
+/// Computes every number of a dataset's report and of its summary anew; the summary.
+fn check(place: &Place, name: &str) -> String {
+    let summary = place.run(["summary", name, "--width", "100"]).succeeded().stdout;
+    assert!(summary.lines().all(|line| line.chars().count() <= 100), "{summary}");
+    fs::write(place.file("summary.txt"), &summary).expect("a file");
+    python::check("check_report.py", [place.path().as_os_str(), name.as_ref()]);
+    summary
+}
+
+/// A history of each of some tickers, as a sector's answer, with entries in JSON.
+fn histories(tickers: &[(&str, String)]) -> String {
+    let history = |(ticker, entries): &(&str, String)| {
+        format!(r#""{ticker}":{{"ticker":"{ticker}","regime":"neutral","period":"5d","predictions":[{entries}]}}"#)
+    };
+    format!("{{{}}}", tickers.iter().map(history).collect::<Vec<_>>().join(","))
+}
+
+/// Entries of a history, from the rest of a date in January 2026, a signal, and a confidence each.
+fn entries(entries: &[(&str, &str, f64)]) -> String {
+    let entry = |(date, signal, confidence): &(&str, &str, f64)| {
+        let date = if date.len() > 11 { (*date).to_owned() } else { format!("2026-01-{date}") };
+        format!(r#"{{"date":"{date}","signal":"{signal}","confidence":{confidence}}}"#)
+    };
+    entries.iter().map(entry).collect::<Vec<_>>().join(",")
+}
+
+/// Three articles about a ticker, the second of which has another score from the second answer on.
+fn three_articles(asked: &Asked) -> String {
+    let score = if asked.before > 0 { 0.25 } else { 0.125 };
+    let article = |(day, score): (&str, f64)| {
+        format!(r#"{{"date":"2026-01-{day}","title":"of {day}","score":{score},"link":"https://news.example/{day}"}}"#)
+    };
+    format!("[{}]", [("05", -0.5), ("06", score), ("08", 0.75)].map(article).join(","))
+}
+
+fn run(place: &Place, name: &str) -> Outcome {
+    Outcome::of(place.command(["run", name]).envs([KEY])).succeeded()
+}
+
+/// A definition of one sector.
+fn define(place: &Place, service: &Scripted, name: &str) {
+    let rest = "periods = [\"5d\"]\n[rejects]\nmax_share = 0.9\n";
+    place.define(name, &format!("[source]\n{}[signals]\nsectors = [\"{name}\"]\n{rest}", service.source()));
+}
+
+#[test]
+fn a_report_counts_the_latest_answers_to_its_own_requests_and_nothing_of_other_definitions() {
+    // Each answer repeats the records of the answers before that cannot be typed. The third has one more, as its first.
+    let service = Scripted::start(|asked| {
+        let target = asked.target.as_str();
+        let body = match target {
+            _ if target.contains("/news_articles/") => three_articles(asked),
+            _ => {
+                let more = if asked.before == 2 { "keep" } else { "buy" };
+                let days = [("02", "hold", 0.5), ("05", "buy", 0.25), ("06", "sell", 0.5), ("07", "buy", 0.75)];
+                let text = entries(&[&[("03", more, 0.5)], &days[..]].concat());
+                let text = text.replacen(r#""confidence":0.75"#, r#""model":7,"confidence":0.75"#, 1);
+                let tickers = if target.contains("energy") { ["AA", "BB"] } else { ["CC", "DD"] };
+                histories(&tickers.map(|ticker| (ticker, text.clone())))
+            }
+        };
+        json("200 OK", &body)
+    });
+    let place = Place::new();
+    define(&place, &service, "energy");
+    define(&place, &service, "utilities");
+    assert!(run(&place, "energy").stdout.contains("rejected  2 records\n"));
+    assert!(run(&place, "energy").stdout.contains("rejected  2 records, 0 new\n"));
+    assert!(check(&place, "energy").contains("2 rejected records (none new), 1 unknown field (none new)\n"));
+    assert!(run(&place, "energy").stdout.contains("rejected  4 records, 2 new\n"));
+    run(&place, "utilities");
+    let of_energy = check(&place, "energy");
+    assert!(of_energy.contains("4 rejected records (2 new), 1 unknown field (none new)\n"), "{of_energy}");
+    let of_utilities = check(&place, "utilities");
+    assert!(of_utilities.contains("2 rejected records, 1 unknown field\n"), "{of_utilities}");
+    assert!(of_utilities.contains("from      1 run\n"), "{of_utilities}");
+
+    let quality = |arguments: &[&str]| {
+        let text = place.run([&["audit", "quality"], arguments].concat()).succeeded().stdout;
+        let rows = text.lines().filter(|line| line.starts_with("signals-history-all"));
+        let last_words = |line: &str| line.split_whitespace().rev().take(2).collect::<Vec<_>>().join(" of ");
+        (text.lines().next().unwrap_or_default().to_owned(), rows.map(last_words).collect::<Vec<_>>())
+    };
+    // The records of each reason that are new, of all; and how often the unknown field came, with its example.
+    let own = quality(&["energy"]);
+    assert_eq!(
+        own,
+        ("of      definition `energy`".to_owned(), ["0 of 2", "2 of 2", "2 of 7"].map(str::to_owned).into())
+    );
+    let whole = quality(&[]);
+    assert_eq!(whole.0, "of      the whole archive, all definitions");
+    assert_eq!(whole.1, ["2 of 4", "2 of 2", "4 of 7"]);
+
+    // The same after all runs have become one.
+    place.run(["archive", "compact"]).succeeded();
+    for is_pruned in [false, true] {
+        if is_pruned {
+            place.run(["archive", "prune"]).succeeded();
+        }
+        place.run(["build", "energy", "-q"]).succeeded();
+        let compacted = check(&place, "energy");
+        assert!(compacted.contains("4 rejected records (2 new), 1 unknown field (none new)\n"), "{compacted}");
+        assert!(compacted.contains("from      3 runs\n") && compacted.contains("compacted with others"), "{compacted}");
+        assert_eq!(quality(&["energy"]), own);
+    }
+}
+
+#[test]
+fn every_share_and_mean_counts_all_dates_and_what_no_plot_shows_is_said() {
+    let days = [
+        ("1850-03-04T00:00:00", "sell", 0.875),
+        ("05", "buy", 0.5),
+        ("06", "buy", 0.5),
+        ("2150-07-08T00:00:00", "sell", 0.875),
+    ];
+    let far = r#"{"date":"2150-01-01","title":"far","score":0.5,"link":"https://news.example/far"}"#;
+    let service = Scripted::start(move |asked| {
+        let is_of_news = asked.target.contains("/news_articles/");
+        let news = || three_articles(asked).replacen('[', &format!("[{far},"), 1);
+        json("200 OK", &if is_of_news { news() } else { histories(&[("AA", entries(&days))]) })
+    });
+    let place = Place::new();
+    define(&place, &service, "energy");
+    run(&place, "energy");
+    let summary = check(&place, "energy");
+    assert!(summary.contains("50.0 % of the signals say buy") && summary.contains("0.688 on average"), "{summary}");
+    assert!(summary.contains("2 signals are dated before 1900 or after 2099, on 2 days."), "{summary}");
+    python::check("check_page.py", [place.file("output/datasets/energy/latest/report.html")]);
+}
+
+#[test]
+fn several_signals_of_a_day_do_not_stand_for_a_day_that_is_missing() {
+    let service = Scripted::start(|asked| {
+        let twice = [("05T09:00:00", "buy", 0.5), ("05T15:00:00", "sell", 0.5), ("07T09:00:00", "buy", 0.5)];
+        let once = [("05T09:00:00", "buy", 0.5), ("06T09:00:00", "sell", 0.5), ("07T09:00:00", "buy", 0.5)];
+        let all = histories(&[("AA", entries(&twice)), ("BB", entries(&once))]);
+        json("200 OK", &if asked.target.contains("/news_articles/") { three_articles(asked) } else { all })
+    });
+    let place = Place::new();
+    define(&place, &service, "energy");
+    // The hours are kept, so that both signals of the 5th are rows.
+    run(&place, "energy");
+    let summary = check(&place, "energy");
+    assert!(summary.contains("signals   6\n") && summary.contains("1 of 2 tickers has gaps\n"), "{summary}");
+    let quality = place.run(["audit", "quality", "energy"]).succeeded().stdout;
+    let all = quality.lines().find(|line| line.starts_with("all ")).expect("a line of totals");
+    // Of six trading days of the two series five have a signal.
+    assert_eq!(all.split_whitespace().take(5).collect::<Vec<_>>(), ["all", "6", "83.33", "%", "1"]);
+}
+
+#[test]
+fn where_only_articles_were_rewritten_the_report_says_so() {
+    let service = Scripted::start(|asked| {
+        let days = ["05", "06", "07"].map(|day| (day, "buy", 0.5));
+        let all = histories(&[("AA", entries(&days)), ("BB", entries(&days))]);
+        json("200 OK", &if asked.target.contains("/news_articles/") { three_articles(asked) } else { all })
+    });
+    let place = Place::new();
+    define(&place, &service, "energy");
+    run(&place, "energy");
+    assert!(check(&place, "energy").contains("There is one run: nothing can have changed yet\n"));
+    run(&place, "energy");
+    let summary = check(&place, "energy");
+    let sentence = "None of the signals and 33.33 % of the articles changed after they were first seen\n";
+    assert!(summary.contains(sentence), "{summary}");
+    assert!(summary.contains("Of 6 articles: 2 revisions, 0 added late, 0 withdrawn.\n"), "{summary}");
+    python::check("check_page.py", [place.file("output/datasets/energy/latest/report.html")]);
+}
+
 #[test]
 fn a_report_says_what_the_archive_and_the_dataset_say() {
     let place = run_on(["2026-08-03", "2026-11-18", "2026-11-20"]);
-    let summary = place.run(["summary", "it", "--width", "100"]).succeeded().stdout;
-    assert!(summary.lines().all(|line| line.chars().count() <= 100), "{summary}");
-    fs::write(place.file("summary.txt"), &summary).expect("a file");
-    python::check("check_report.py", [place.path().as_os_str(), "it".as_ref()]);
+    check(&place, "it");
     python::check("check_page.py", [place.file("output/datasets/it/latest/report.html")]);
     let narrow = place.run(["summary", "--width", "20"]).succeeded().stdout;
     assert!(narrow.lines().all(|line| line.chars().count() <= 50), "{narrow}");

@@ -29,7 +29,7 @@ fn the_demo_runs_without_a_key_or_a_network_and_is_what_the_raw_answers_say() {
     fs::create_dir(place.file("pipelines")).unwrap();
     fs::copy(&shipped, place.file("pipelines/demo.toml")).unwrap();
     let outcome = place.run(["run", "demo"]).succeeded();
-    for word in ["rows  ", "tickers  ", "dates  ", "rejects   0\n", "bytes  ", "polars.read_parquet("] {
+    for word in ["rows  ", "tickers  ", "dates  ", "rejected  0 records\n", "bytes  ", "polars.read_parquet("] {
         assert!(outcome.stdout.contains(word), "{}", outcome.stdout);
     }
     for stage in ["signals: 27 requests, ", "articles: 155 requests, ", "archive: ", "dataset: "] {
@@ -110,7 +110,7 @@ fn records_that_cannot_be_typed_are_set_aside_and_their_neighbours_live() {
     let rest = "[rejects]\nmax_share = 0.5\n[join]\nwindows = [\"1d\", \"2d\"]\n[output]\nformat = \"csv\"\n";
     place.define("some", &small(&service.source(), rest));
     let outcome = Outcome::of(place.command(["run", "some"]).envs([KEY])).succeeded();
-    assert!(outcome.stdout.contains("rejects   5\n"), "{}", outcome.stdout);
+    assert!(outcome.stdout.contains("rejected  5 records\n"), "{}", outcome.stdout);
     let rows = fs::read_to_string(place.file("output/datasets/some/latest/some.csv")).unwrap();
     // Of the two entries for the 19th, one with an offset, the first listed counts. An article without a score counts
     // as an article and has no part in the mean.

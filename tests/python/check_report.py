@@ -3,10 +3,13 @@
     check_report.py FOLDER NAME
 
 The folder has output/archive, output/datasets/NAME/latest with its report, and summary.txt, what the terminal was told.
+The archive may be shared with other definitions, and may be compacted: the definition says which requests are its own.
 """
 
+import json
 import re
 import sys
+import tomllib
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -15,44 +18,80 @@ import duckdb
 folder, name = Path(sys.argv[1]), sys.argv[2]
 version = folder / "output/datasets" / name / "latest"
 archive = folder / "output/archive"
+
+# The runs whose place no other one took, oldest first.
+seals = [json.loads((run / "run.json").read_text()) for run in archive.glob("run=*")]
+replaced = {run for seal in seals for run in seal["replaces"]}
+seals = sorted((seal for seal in seals if seal["run"] not in replaced), key=lambda seal: (seal["sealed_at"], seal["run"]))
+for table in ("signals", "articles", "requests", "rejects"):
+    files = [str(archive / f"run={seal['run']}" / f"{table}.parquet") for seal in seals]
+    duckdb.sql(f"create table {table}_of_all as select *, regexp_extract(filename, 'run=([^/]+)', 1) as run from read_parquet({files}, filename = true, hive_partitioning = false)")
+
 duckdb.sql(f"create table rows as select * from read_parquet('{version}/{name}.parquet')")
-duckdb.sql(f"create table signals as select * from read_parquet('{archive}/run=*/signals.parquet')")
-duckdb.sql(f"""
+# Plots over time go from 1900 to 2099.
+duckdb.sql("create view drawn as select * from rows where year(date) between 1900 and 2099")
+duckdb.sql("create view signals as select * from signals_of_all where (ticker, period, regime) in (select distinct (ticker, period, regime) from rows)")
+duckdb.sql("create view article_cells as select * from articles_of_all where ticker in (select ticker from rows)")
+duckdb.sql("""
     create table articles as
-    select * from (
-        select *, row_number() over (partition by ticker, source, date, title, link, copy order by observed_at desc) as nth
-        from read_parquet('{archive}/run=*/articles.parquet')
-    ) where nth = 1 and change <> 'withdrawn' and ticker in (select ticker from rows)
-        and date::date between (select min(date)::date from rows) and (select max(date)::date from rows)
+    select * from article_cells
+    qualify row_number() over (partition by ticker, source, date, title, link, copy order by observed_at desc) = 1
+    and change <> 'withdrawn' and date::date between (select min(date)::date from rows) and (select max(date)::date from rows)
 """)
+
+# The requests that the definition makes: the histories of its sectors, and the news of each ticker in them.
+asked = tomllib.loads(json.loads((version / "dataset.json").read_text())["definition"])["signals"]
+own = [
+    f"signals-history-all sector={sector} period={period} regime={regime}"
+    for sector in asked["sectors"] for period in asked["periods"] for regime in asked.get("regimes", ["neutral"])
+]
+own += [f"news_articles/{ticker}" for (ticker,) in duckdb.sql("select distinct ticker from rows").fetchall()]
+duckdb.sql(f"create view requests as select *, dense_rank() over (partition by request order by observed_at desc) as back from requests_of_all where request in {tuple(own)}")
 
 
 class Page(HTMLParser):
-    """The values of the marks of each plot, and the texts of elements with an id."""
+    """The values of the marks of each plot, the texts of elements with an id, the findings, and the rows of tables."""
 
     def __init__(self, text):
         super().__init__()
-        self.plots, self.texts, self.plot, self.within = {}, {}, None, None
+        self.plots, self.texts, self.findings, self.rows = {}, {}, {}, []
+        self.plot, self.within, self.section, self.is_cell = None, None, None, False
         self.feed(text)
 
     def handle_starttag(self, tag, attributes):
         attributes = dict(attributes)
-        if "plot" in attributes.get("class", "").split():
+        kind = attributes.get("class", "").split()
+        if tag == "section":
+            self.section = attributes["id"]
+        elif "plot" in kind:
             self.plot = self.plots.setdefault(attributes["id"], [])
         elif "id" in attributes:
-            self.within = attributes["id"]
+            self.within = (self.texts, attributes["id"])
+        elif "finding" in kind:
+            self.within = (self.findings, self.section)
+        elif tag == "tr":
+            self.rows.append([self.section])
+        elif tag == "td":
+            self.rows[-1].append("")
+            self.is_cell = True
         if "data-v" in attributes:
             self.plot.append(attributes["data-v"])
 
     handle_startendtag = handle_starttag
 
+    def handle_endtag(self, tag):
+        self.is_cell = self.is_cell and tag != "td"
+
     def handle_data(self, text):
         if self.within:
-            self.texts.setdefault(self.within, text)
+            texts, place = self.within
+            texts.setdefault(place, text)
             self.within = None
+        elif self.is_cell:
+            self.rows[-1][-1] += text.strip()
 
 
-def asked(question):
+def ask(question):
     return duckdb.sql(question).fetchall()
 
 
@@ -74,22 +113,35 @@ def rate(some, whole):
     return f"{percent:.2f} %" if percent >= 1 or some == 0 else f"{percent:.4f} %"
 
 
+def some(count, one, many):
+    return f"{count:,} {one if count == 1 else many}"
+
+
 page = Page((version / "report.html").read_text())
 summary = (folder / "summary.txt").read_text()
-rows, tickers, days, pairs = asked("select count(*), count(distinct ticker), count(distinct date::date), count(distinct (period, regime)) from rows")[0]
-article_count = asked("select count(*) from articles")[0][0]
+told = " ".join(summary.split())
+rows, tickers, days, pairs = ask("select count(*), count(distinct ticker), count(distinct date::date), count(distinct (period, regime)) from rows")[0]
+article_count = ask("select count(*) from articles")[0][0]
 for figure, expected in (("rows", rows), ("tickers", tickers), ("days", days), ("pairs", pairs), ("articles", article_count)):
     assert number(page.texts[f"figure-{figure}"]) == expected, (figure, expected)
 assert re.search(rf"^signals +{rows:,}$", summary, re.M) and re.search(rf"^tickers +{tickers:,}$", summary, re.M), summary
+first, last = ask("select min(date)::date, max(date)::date from rows")[0]
+assert re.search(rf"^days +{days:,}, {first} to {last}$", summary, re.M), summary
 
-# Coverage, by month.
-expected = asked("select strftime(date, '%Y-%m'), count(distinct ticker), count(distinct date::date) from rows group by all order by 1")
+# What the plots over time leave out is said beside them, and in the terminal.
+undrawn, undrawn_days = ask("select count(*), count(distinct date::date) from rows where year(date) not between 1900 and 2099")[0]
+for text in ((version / "report.html").read_text(), told):
+    sentence = f"{some(undrawn, 'signal is', 'signals are')} dated before 1900 or after 2099, on {some(undrawn_days, 'day', 'days')}."
+    assert (sentence in text) == (undrawn > 0), sentence
+
+# Coverage, by month. A day counts once, however many signals it has.
+expected = ask("select strftime(date, '%Y-%m'), count(distinct ticker), count(distinct date::date) from drawn group by all order by 1")
 found = [re.fullmatch(r"(\S+)\n([\d,]+) tickers?, ([\d,]+) days? with signals", value).groups() for value in page.plots["plot-tickers"]]
-assert [(month, number(count), number(dates)) for month, count, dates in found] == expected
-cells = {(ticker, month): (said, could) for ticker, month, said, could in asked("""
-    with full_months as (select strftime(date, '%Y-%m') as month, count(distinct date::date) as days from rows group by all),
+assert [(month, number(count), number(dates)) for month, count, dates in found] == expected, (found, expected)
+cells = {(ticker, month): (said, could) for ticker, month, said, could in ask("""
+    with full_months as (select strftime(date, '%Y-%m') as month, count(distinct date::date) as days from drawn group by all),
     of_tickers as (select ticker, count(distinct (period, regime)) as pairs from rows group by all),
-    said as (select ticker, strftime(date, '%Y-%m') as month, count(*) as said from rows group by all)
+    said as (select ticker, strftime(date, '%Y-%m') as month, count(distinct (date::date, period, regime)) as said from drawn group by all)
     select ticker, month, coalesce(said, 0), days * pairs from full_months cross join of_tickers left join said using (ticker, month)
 """)}
 found = [re.fullmatch(r"(\S+), (\S+)\n([\d,]+) of ([\d,]+)", value).groups() for value in page.plots["plot-coverage"]]
@@ -99,72 +151,142 @@ lacking = {ticker for (ticker, _), (said, could) in cells.items() if said < coul
 assert len({ticker for ticker, _ in drawn}) == min(tickers, max(20, min(48, len(lacking))))
 if len(lacking) <= 48:
     assert lacking <= {ticker for ticker, _ in drawn}
+finding = f"No gaps in {some(tickers, 'ticker', 'tickers')}"
+if lacking:
+    finding = f"{len(lacking):,} of {some(tickers, 'ticker', 'tickers')} {'has' if len(lacking) == 1 else 'have'} gaps"
+assert page.findings["coverage"] == finding and finding in told, (page.findings, finding)
 
-# Buys, sells and confidence, by pair and month.
-for period, regime in asked("select distinct period, regime from rows"):
-    expected = asked(f"""
-        select strftime(date, '%Y-%m'), count(*) filter (signal = 'buy'), count(*), avg(confidence) from rows
-        where period = '{period}' and regime = '{regime}' group by all order by 1
-    """)
+# Buys, sells and confidence, by pair, of all dates; and by stretch of time, of those that are drawn.
+for period, regime in ask("select distinct period, regime from rows"):
+    of_pair = f"period = '{period}' and regime = '{regime}'"
+    buys, all, mean = ask(f"select count(*) filter (signal = 'buy'), count(*), avg(confidence) from rows where {of_pair}")[0]
+    assert re.search(rf"^  {period} {regime} .* {re.escape(share(buys, all))} buy, {mean:.3f}$", summary, re.M), (period, regime, buys, all, mean)
+    stretches = {value.split("\n")[0] for value in page.plots[f"plot-signals-{period}-{regime}"]}
+    form = "'week of ' || strftime(date_trunc('week', date), '%Y-%m-%d')" if any("week" in it for it in stretches) else "strftime(date, '%Y-%m')"
+    expected = ask(f"select {form}, count(*) filter (signal = 'buy'), count(*), avg(confidence) from drawn where {of_pair} group by all order by 1")
     found = [value.split("\n") for value in page.plots[f"plot-signals-{period}-{regime}"]]
     assert [(month, buys) for month, buys, _ in found] == [(month, f"{share(buys, all)} of {all:,} buy") for month, buys, all, _ in expected]
-    for (_, _, told), (_, _, _, mean) in zip(found, expected):
-        assert abs(float(told.removeprefix("confidence ")) - mean) <= 0.0005 + 1e-9
-buys = asked("select count(*) filter (signal = 'buy') from rows")[0][0]
-assert f"{share(buys, rows)} of the signals say buy" in summary
+    for (_, _, shown), (_, _, _, mean) in zip(found, expected):
+        assert abs(float(shown.removeprefix("confidence ")) - mean) <= 0.0005 + 1e-9
+buys, mean = ask("select count(*) filter (signal = 'buy'), avg(confidence) from rows")[0]
+assert page.findings["signals"] == f"{share(buys, rows)} of the signals say buy" and page.findings["signals"] in told
+assert page.findings["confidence"] == f"Confidence is {mean:.3f} on average" and page.findings["confidence"] in told
+
 
 # How confidences and scores are distributed.
 def bins(table, value, condition, first):
-    counts = dict(asked(f"select least(floor({value} * 50), 49)::int, count(*) from {table} where {condition} group by all"))
+    counts = dict(ask(f"select least(floor({value} * 50), 49)::int, count(*) from {table} where {condition} group by all"))
     return [counts.get(bin, 0) for bin in range(first, 50)]
 
 
-told = [number(value.split("\n")[1].split(" ")[0]) for value in page.plots["plot-confidence"]]
-assert told == bins("rows", "confidence", "signal = 'buy'", 0) + bins("rows", "confidence", "signal = 'sell'", 0)
-told = [number(value.split("\n")[1].split(" ")[0]) for value in page.plots["plot-scores"]]
-assert told == bins("articles", "score", "score is not null", -50)
+shown = [number(value.split("\n")[1].split(" ")[0]) for value in page.plots["plot-confidence"]]
+assert shown == bins("rows", "confidence", "signal = 'buy'", 0) + bins("rows", "confidence", "signal = 'sell'", 0)
+shown = [number(value.split("\n")[1].split(" ")[0]) for value in page.plots["plot-scores"]]
+assert shown == bins("articles", "score", "score is not null", -50)
 
 # News: by week, and how many signals it reaches.
-first, last = asked("select date_trunc('week', min(date))::date, date_trunc('week', max(date))::date from rows")[0]
-expected = asked(f"""
+first, last = ask("select date_trunc('week', min(date))::date, date_trunc('week', max(date))::date from drawn")[0]
+expected = ask(f"""
     select strftime(week, '%Y-%m-%d'), count(articles.date) from unnest(generate_series(date '{first}', date '{last}', interval 7 days)) as weeks(week)
     left join articles on date_trunc('week', articles.date) = week group by all order by 1
 """)
 found = [re.fullmatch(r"week of (\S+)\n([\d,]+) articles?", value).groups() for value in page.plots["plot-news"]]
 assert [(week, number(count)) for week, count in found] == expected
-reached = asked("select count(distinct ticker) from articles")[0][0]
-assert f"{article_count:,} articles about {reached:,} of {tickers:,} tickers" in " ".join(summary.split())
-windows = [column for column, *_ in asked("describe rows") if column.startswith("news_count_")]
+beyond = article_count - sum(count for _, count in expected)
+assert (f"{some(beyond, 'article is', 'articles are')} dated beyond the plot." in told) == (beyond > 0), beyond
+reached = ask("select count(distinct ticker) from articles")[0][0]
+assert f"{some(article_count, 'article', 'articles')} about {reached:,} of {some(tickers, 'ticker', 'tickers')}" in told
+windows = [column for column, *_ in ask("describe rows") if column.startswith("news_count_")]
 assert windows
 for column in windows:
     days_of_window = column.removeprefix("news_count_")
-    with_news = asked(f"select count(*) filter ({column} > 0) from rows")[0][0]
-    (told,) = page.plots[f"plot-window-{days_of_window}"]
-    assert told.endswith(f": {share(with_news, rows)}"), (told, with_news)
+    with_news = ask(f"select count(*) filter ({column} > 0) from rows")[0][0]
+    (value,) = page.plots[f"plot-window-{days_of_window}"]
+    assert value.endswith(f": {share(with_news, rows)}"), (value, with_news)
 
-# What was rewritten. The demo service revises and does nothing else to its past.
-member = "(ticker, period, regime) in (select distinct (ticker, period, regime) from rows)"
-assert not asked(f"select * from signals where change = 'withdrawn' and {member}")
-expected = asked(f"""
-    with cells as (select ticker, period, regime, date, bool_or(change = 'revised') as changed from signals where {member} group by all)
-    select strftime(date, '%Y-%m'), count(*) filter (changed), count(*) from cells group by all order by 1
-""")
-changed, known = sum(row[1] for row in expected), sum(row[2] for row in expected)
-assert changed > 0
-found = [re.fullmatch(r"(\S+)\n([\d,]+) of ([\d,]+) changed, (.+)", value).groups() for value in page.plots["plot-rewrites"]]
-assert [(month, number(some), number(of)) for month, some, of, _ in found] == expected
-assert all(told == rate(some, of) for (_, _, _, told), (_, some, of) in zip(found, expected))
-assert f"{rate(changed, known)} of the signals changed" in summary
-by_ticker = dict(asked(f"select ticker, count(distinct (period, regime, date)) from signals where change = 'revised' and {member} group by all"))
-told = [page.plots[plot][0] for plot in page.plots if plot.startswith("plot-rewritten-")]
-named = {ticker: number(count) for ticker, count in (re.match(r"(\S+): ([\d,]+),", value).groups() for value in told)}
-assert named.items() <= by_ticker.items() and len(named) == min(10, len(by_ticker))
-assert sorted(named.values(), reverse=True) == sorted(by_ticker.values(), reverse=True)[: len(named)]
+# What was rewritten, of signals and of articles: what was revised to another value, and what was withdrawn. The services of
+# these tests add nothing late.
+own_runs = ask("select max(times) from (select count(*) as times from requests group by request)")[0][0]
+tables = {
+    "signals": ("signals", "ticker, period, regime, source, date", "(signal, confidence)"),
+    "articles": ("article_cells", "ticker, source, date, title, link, copy", "(score,)"),
+}
+sentences, any_changed = [], 0
+for what, (table, key, value) in tables.items():
+    value = value.replace(",)", ")")
+    duckdb.sql(f"""
+        create table {what}_changes as
+        with told as (select *, row({value.strip('()')}) as now, lag(row({value.strip('()')})) over (partition by {key} order by observed_at) as before from {table})
+        select {key}, count(*) filter (change = 'revised' and now is distinct from before) as revised, count(*) filter (change = 'withdrawn') as withdrawn
+        from told group by all
+    """)
+    known, changed, revised, withdrawn = ask(f"select count(*), count(*) filter (revised + withdrawn > 0), sum(revised)::bigint, sum(withdrawn)::bigint from {what}_changes")[0]
+    if known == 0:
+        continue
+    any_changed += changed
+    sentences.append(f"{rate(changed, known)} of the {what}" if changed else f"none of the {what}")
+    # Between buy and sell nothing is turned here but by chance: that part of the sentence is optional.
+    tally = rf"Of {known:,} {what}: {some(revised, 'revision', 'revisions')}( \([\d,]+ between buy and sell\))?, 0 added late, {withdrawn:,} withdrawn\."
+    if changed == 0:
+        assert f"plot-rewrites-{what}" not in page.plots
+        continue
+    assert re.search(tally, told), (tally, told)
+    expected = ask(f"select strftime(date, '%Y-%m'), count(*) filter (revised + withdrawn > 0), count(*) from {what}_changes group by all order by 1")
+    found = [re.fullmatch(r"(\S+)\n([\d,]+) of ([\d,]+) changed, (.+)", value).groups() for value in page.plots[f"plot-rewrites-{what}"]]
+    found = [(month, number(changed), number(of), shown) for month, changed, of, shown in found if of != "0"]
+    assert found == [(month, changed, of, rate(changed, of)) for month, changed, of in expected], (what, found, expected)
+    by_ticker = dict(ask(f"select ticker, count(*) from {what}_changes where revised + withdrawn > 0 group by all"))
+    shown = [page.plots[plot][0] for plot in page.plots if plot.startswith(f"plot-rewritten-{what}-")]
+    named = {ticker: number(count) for ticker, count in (re.match(r"(\S+): ([\d,]+),", value).groups() for value in shown)}
+    assert named.items() <= by_ticker.items() and len(named) == min(10, len(by_ticker))
+    assert sorted(named.values(), reverse=True) == sorted(by_ticker.values(), reverse=True)[: len(named)]
+finding = " and ".join(sentences)
+finding = f"{finding[0].upper()}{finding[1:]} changed after they were first seen"
+if any_changed == 0:
+    finding = "There is one run: nothing can have changed yet" if own_runs == 1 else "Nothing was rewritten"
+assert page.findings["rewrites"] == finding and finding in told, (page.findings["rewrites"], finding)
 
-# Requests: as many marks' answers as were answered in the newest run.
-newest = sorted(archive.glob("run=*"))[-1]
-for count, endpoint in asked(f"select count(*), endpoint from read_parquet('{newest}/requests.parquet') group by all"):
-    heads = [values for plot, values in page.plots.items() if plot.startswith("plot-answers-")]
-    totals = [sum(number(value.split("\n")[1].split(" ")[0]) for value in values) for values in heads]
-    assert count in totals, (endpoint, count, totals)
+# Rejected records and unknown fields: those of the latest answer to each of the dataset's requests, and those of them that
+# the answer before did not have.
+rejects = "select request, ticker, raw from rejects_of_all join requests using (request, observed_at)"
+duckdb.sql(f"create table rejected as {rejects} where back = 1")
+duckdb.sql(f"create table rejected_before as {rejects} where back = 2")
+rejected = ask("select count(*) from rejected")[0][0]
+new = ask("select count(*) from (from rejected except all from rejected_before)")[0][0]
+duckdb.sql("create table unknown_of_answers as select back, unnest(from_json(unknown_fields, '[{\"endpoint\": \"VARCHAR\", \"field\": \"VARCHAR\", \"count\": \"BIGINT\"}]'), recursive := true) from requests where unknown_fields is not null")
+unknown = ask("select endpoint, field, sum(count)::bigint from unknown_of_answers where back = 1 group by all")
+before = set(ask("select distinct endpoint, field from unknown_of_answers where back = 2"))
+of_which = lambda new: "" if own_runs == 1 else f" ({new or 'none'} new)"
+finding = f"{some(rejected, 'rejected record', 'rejected records')}{of_which(new)}, " if rejected else "No rejected records, "
+finding += some(len(unknown), "unknown field", "unknown fields") + of_which(len({it[:2] for it in unknown} - before)) if unknown else "no unknown fields"
+assert page.findings["rejects"] == finding and finding in told, (page.findings["rejects"], finding)
+of_section = lambda section: [row[1:] for row in page.rows if row[0] == section and len(row) > 1]
+fields = [row for row in of_section("rejects") if (row[1], row[0]) in {it[:2] for it in unknown}]
+assert len(fields) == min(12, len(unknown)) and {(row[1], row[0], number(row[3])) for row in fields} <= set(unknown)
+reasons = [row for row in of_section("rejects") if row not in fields]
+assert len(reasons) == 12 or sum(number(row[2]) for row in reasons) == rejected, reasons
+if own_runs > 1:
+    assert len(reasons) == 12 or sum(number(row[3]) for row in reasons) == new, reasons
+
+# The runs that answered one of the dataset's requests, newest first, and nothing of the others.
+expected = ask("select run, count(*), sum(rejects)::bigint from requests group by all")
+expected = {run: (count, rejects) for run, count, rejects in expected}
+shown = [(row[0], number(row[3]), number(row[7])) for row in of_section("timings")]
+order = [seal["run"] for seal in reversed(seals) if seal["run"] in expected][:12]
+assert shown == [(run, *expected[run]) for run in order], (shown, expected)
+assert re.search(rf"^from +{some(own_runs, 'run', 'runs')}$", summary, re.M), (own_runs, summary)
+
+# How long the newest run took is known, unless it was compacted: as many answers are drawn as there were.
+newest = next(seal for seal in seals if seal["run"] == order[0])
+drawn_answers = [sum(number(value.split("\n")[1].split(" ")[0]) for value in page.plots[plot]) for plot in page.plots if plot.startswith("plot-answers-")]
+if newest["replaces"]:
+    assert page.findings["timings"] == "The newest run was compacted with others: how long it took is no longer known"
+    assert not drawn_answers and "plot-stage-fetch" not in page.plots
+else:
+    assert sorted(drawn_answers) == sorted(count for count, _ in ask(f"select count(*), endpoint from requests where run = '{newest['run']}' group by endpoint"))
+    fetched = ask(f"select epoch(max(observed_at) - timestamptz '{newest['started_at']}') from requests where run = '{newest['run']}'")[0][0]
+    value, unit = re.fullmatch(r"The newest run was fetched in ([\d.]+) (ms|s)", page.findings["timings"]).groups()
+    seconds = float(value) / (1000 if unit == "ms" else 1)
+    assert abs(seconds - fetched) <= (0.001 if unit == "ms" else 0.051), (seconds, fetched)
+assert page.findings["timings"] in told
 print("the report says what the archive and the dataset say")

@@ -97,14 +97,22 @@ impl Presence {
 }
 
 impl Calendar {
+    /// The trading days from the first to the last of some days.
+    fn between(&self, days: &[Day]) -> &[Day] {
+        let (Some(first), Some(last)) = (days.first(), days.last()) else { return &[] };
+        &self.0[self.0.partition_point(|day| day < first)..self.0.partition_point(|day| day <= last)]
+    }
+
+    /// How many trading days there are from the first to the last of some days.
+    pub(super) fn within(&self, days: &[Day]) -> u64 {
+        self.between(days).len() as u64
+    }
+
     /// The trading days between the first and the last of some days that are not among them.
     pub(super) fn gaps(&self, days: &[Day]) -> Vec<Stretch> {
-        let (Some(first), Some(last)) = (days.first(), days.last()) else { return Vec::new() };
-        let start = self.0.partition_point(|day| day < first);
-        let end = self.0.partition_point(|day| day <= last);
         let mut gaps: Vec<Stretch> = Vec::new();
         let mut is_open = false;
-        for day in &self.0[start..end] {
+        for day in self.between(days) {
             let is_missing = days.binary_search(day).is_err();
             match gaps.last_mut() {
                 Some(gap) if is_missing && is_open => {

@@ -1,13 +1,13 @@
 //! How good is what the vendor gives?
 //!
-//! What is known last is looked at, and what the runs noted down:
+//! The latest known signals and articles are looked at, and the latest answer to each request:
 //!
 //! - *gaps*: trading days on which a series has no signal, between its first and its last. A trading day of an operation
 //!   is one on which at least half of its series have a signal, of those that have begun and not ended by then.
 //! - *stale*: series whose last day is before the newest trading day of their operation.
 //! - *duplicates*: articles that are listed more than once with the same date, title and link.
 //! - *unusual*: confidences outside 0 to 1 and scores outside -1 to 1. The interface shows no bounds; these are the usual.
-//! - *rejects*: what could not be typed, by its reason; and *drift*: fields that the interface does not know.
+//! - *rejects*: records that could not be typed, by their reason; and *drift*: fields that the interface does not know.
 //! - *windows*: how many signals have news in each window of a definition, where the question is about one.
 //!
 //! Signals are gone through twice, some whole tickers at a time: what a trading day is depends on all of them.
@@ -15,7 +15,6 @@
 mod calendar;
 mod findings;
 mod news;
-mod notes;
 
 use std::collections::BTreeMap;
 
@@ -23,8 +22,8 @@ use arrow::array::RecordBatch;
 
 pub use findings::schema;
 pub use news::{Window, windows};
-pub use notes::Unread;
 
+use super::answers::{Answers, Reason, Rejects, UnknownFields};
 use super::gathered::Gathered;
 use super::observed::Observed;
 use super::subject::Subject;
@@ -45,10 +44,10 @@ pub struct Quality {
     pub total: OfTicker,
     /// By ticker.
     pub tickers: BTreeMap<Ticker, OfTicker>,
-    /// What could not be typed, by operation and reason.
-    pub rejects: BTreeMap<Unread, u64>,
-    /// Fields that the interface does not know, with how often they came in all runs.
-    pub drift: Vec<Drift>,
+    /// The records that the latest answers have and that were rejected.
+    pub rejects: Rejects,
+    /// The fields of the latest answers that the interface does not know.
+    pub unknown: UnknownFields,
     /// How many signals have news, by window.
     pub windows: Vec<Window>,
 }
@@ -58,6 +57,8 @@ pub struct Quality {
 pub struct OfTicker {
     /// Its signals.
     pub signals: u64,
+    /// Trading days between the first and the last day of a series.
+    pub trading_days: u64,
     /// Trading days on which a series has none, between its first and its last.
     pub missing: u64,
     /// Stretches of such days.
@@ -77,12 +78,13 @@ pub struct OfTicker {
 impl OfTicker {
     /// The share of the trading days between the first and the last of a series that have a signal.
     pub fn coverage(&self) -> Option<f64> {
-        let all = self.signals + self.missing;
-        (all > 0).then(|| self.signals as f64 / all as f64)
+        let present = self.trading_days - self.missing;
+        (self.trading_days > 0).then(|| present as f64 / self.trading_days as f64)
     }
 
     fn add(&mut self, other: Self) {
         self.signals += other.signals;
+        self.trading_days += other.trading_days;
         self.missing += other.missing;
         self.gaps += other.gaps;
         self.stale += other.stale;
@@ -93,18 +95,22 @@ impl OfTicker {
     }
 }
 
-/// Looks at the quality of a subject, and delivers a row for each finding in the columns of [`schema`]. The windows of a
-/// definition, as [`windows`] counts them, come with them.
+/// Looks at the quality of a subject, and delivers a row for each finding in the columns of [`schema`]. What the answers
+/// to its requests have that could not be used, and the windows of a definition, as [`windows`] counts them, come with
+/// them.
 ///
 /// # Errors
 ///
 /// When a run cannot be read, and what `deliver` fails with.
 pub fn quality(
     subject: &Subject,
+    answers: Answers,
     windows: Vec<Window>,
     mut deliver: impl FnMut(&RecordBatch) -> Result<()>,
 ) -> Result<Quality> {
-    let mut looking = Looking { found: Quality { windows, ..Quality::default() }, rows: Gathered::new(schema()) };
+    let Answers { rejects, unknown, .. } = answers;
+    let found = Quality { rejects, unknown, windows, ..Quality::default() };
+    let mut looking = Looking { found, rows: Gathered::new(schema()) };
     let calendars = Calendars::of(subject)?;
     for histories in subject.view().histories(Table::Signals)? {
         let histories = histories?;
@@ -122,9 +128,7 @@ pub fn quality(
         }
         looking.rows.relieve(&mut deliver)?;
     }
-    looking.found.rejects = notes::rejects(subject)?;
-    looking.found.drift = notes::drift(subject);
-    looking.tell_notes();
+    looking.tell_answers();
     looking.rows.flush(deliver)?;
     Ok(looking.found)
 }
@@ -153,6 +157,7 @@ impl Looking {
             }
         }
         let calendar = calendars.get(history.key.source);
+        counted.trading_days = calendar.within(&days);
         for gap in calendar.gaps(&days) {
             counted.gaps += 1;
             counted.missing += gap.days;
@@ -201,14 +206,14 @@ impl Looking {
         self.found.tickers.entry(ticker.clone()).or_default().add(counted);
     }
 
-    /// What is not of a series: rejects, drift and windows.
-    fn tell_notes(&mut self) {
-        for (Unread { source, reason }, count) in &self.found.rejects {
-            let source = Some(source.as_str());
-            let finding = Finding { source, count: Some(*count), what: Some(reason), ..Finding::of(Kind::Reject) };
+    /// What is not of a series: rejects, unknown fields and windows.
+    fn tell_answers(&mut self) {
+        for Reason { operation: source, reason, records, .. } in &self.found.rejects.reasons {
+            let (source, count) = (Some(*source), Some(*records));
+            let finding = Finding { source, count, what: Some(reason), ..Finding::of(Kind::Reject) };
             findings::push(&mut self.rows, &finding);
         }
-        for Drift { endpoint, field, count, .. } in &self.found.drift {
+        for Drift { endpoint, field, count, .. } in &self.found.unknown.fields {
             let source = Some(endpoint.as_str());
             let finding = Finding { source, count: Some(*count), what: Some(field), ..Finding::of(Kind::Drift) };
             findings::push(&mut self.rows, &finding);

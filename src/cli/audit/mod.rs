@@ -11,6 +11,14 @@ use super::rows;
 use super::say;
 use super::typed;
 use crate::error::Result;
+use crate::plan::Plan;
+
+/// Says what is looked at.
+fn about(plan: Option<&Plan>) -> String {
+    let what = plan
+        .map_or_else(|| "the whole archive, all definitions".to_owned(), |plan| format!("definition `{}`", plan.name));
+    format!("of      {what}\n")
+}
 
 /// Ask questions of the archive.
 #[derive(Debug, clap::Args)]

@@ -1,24 +1,28 @@
 //! `bellwether audit quality`: is anything missing, stale, repeated, unusual or unreadable?
 
+use super::about;
 use super::aligned::{Aligned, Shown};
 use super::folders::ArchiveFolder;
 use super::rows::RowsTo;
 use super::say;
-use crate::audit::quality::{self, OfTicker, Unread};
+use crate::audit::answers::Reason;
+use crate::audit::quality::{self, OfTicker};
 use crate::error::Result;
 use crate::numbers::{grouped, percent};
 use crate::plan::Plan;
 use crate::run::{About, audit_quality};
 use crate::tables::Drift;
 
-/// Look for gaps, stale series, repeated articles, unusual values, rejects and unknown fields.
+/// Look for gaps, stale series, repeated articles, unusual values, rejected records and unknown fields.
 ///
 /// A trading day is one on which at least half of the series of an operation have a signal. Confidences are expected in
-/// 0 to 1 and scores in -1 to 1, though the interface shows no bounds.
+/// 0 to 1 and scores in -1 to 1, though the interface shows no bounds. Rejected records and unknown fields are those of the
+/// latest answer to each request; those are new that the answer before did not have.
 #[derive(Debug, clap::Args)]
 pub(super) struct Quality {
-    /// A definition, its name in `pipelines/` or a path: only what its dataset takes, and how many of its signals have
-    /// news in each window. The whole archive if it is not given.
+    /// A definition, its name in `pipelines/` or a path: only what its dataset takes and the answers to its requests, and
+    /// how many of its signals have news in each window. The whole archive, with the requests of all definitions, if it is
+    /// not given.
     definition: Option<String>,
 
     /// Show long lists whole.
@@ -35,9 +39,9 @@ pub(super) struct Quality {
 impl Quality {
     pub(super) fn ask(self) -> Result<()> {
         let plan = self.definition.as_deref().map(Plan::find).transpose()?;
-        let about = About { archive: &self.archive.path, plan: plan.as_ref(), as_of: None };
-        let found = self.rows.filled(quality::schema(), |deliver| audit_quality(about, deliver))?;
-        if self.rows.is_stdout() { Ok(()) } else { say(&told(&found, Shown::of(self.all))) }
+        let of = About { archive: &self.archive.path, plan: plan.as_ref(), as_of: None };
+        let found = self.rows.filled(quality::schema(), |deliver| audit_quality(of, deliver))?;
+        if self.rows.is_stdout() { Ok(()) } else { say(&(about(plan.as_ref()) + &told(&found, Shown::of(self.all)))) }
     }
 }
 
@@ -51,21 +55,24 @@ fn told(found: &quality::Quality, shown: Shown) -> String {
         }
         text.push(table);
     }
-    if !found.rejects.is_empty() {
-        let mut rejects: Vec<_> = found.rejects.iter().collect();
-        rejects.sort_by_key(|(_, count)| std::cmp::Reverse(**count));
-        let mut table = Aligned::new(2, ["rejects of", "reason", "records"]);
-        let row =
-            |(Unread { source, reason }, count): (&Unread, &u64)| vec![source.clone(), reason.clone(), grouped(*count)];
-        table.rest(rejects.into_iter().map(row), shown);
+    if found.rejects.records > 0 {
+        let mut table = Aligned::new(2, ["rejected records of", "reason", "records", "new"]);
+        let is_told = |new: u64| if found.rejects.new.is_some() { grouped(new) } else { "-".to_owned() };
+        let row = |Reason { operation, reason, records, new, .. }: &Reason| {
+            vec![(*operation).to_owned(), reason.clone(), grouped(*records), is_told(*new)]
+        };
+        table.rest(found.rejects.reasons.iter().map(row), shown);
+        if found.rejects.unlisted > 0 {
+            table.row([format!("{} more are counted and not listed", grouped(found.rejects.unlisted))]);
+        }
         text.push(table);
     }
-    if !found.drift.is_empty() {
+    if !found.unknown.fields.is_empty() {
         let mut table = Aligned::new(3, ["unknown field of", "field", "such as", "times"]);
         let row = |drift: &Drift| {
             vec![drift.endpoint.to_string(), drift.field.clone(), drift.example.clone(), grouped(drift.count)]
         };
-        table.rest(found.drift.iter().map(row), shown);
+        table.rest(found.unknown.fields.iter().map(row), shown);
         text.push(table);
     }
     let text: Vec<String> = text.iter().map(Aligned::to_string).collect();

@@ -5,6 +5,7 @@ use std::fmt::Display;
 
 use chrono::{DateTime, Utc};
 
+use super::about;
 use super::aligned::{Aligned, Shown};
 use super::folders::ArchiveFolder;
 use super::rows::RowsTo;
@@ -64,10 +65,10 @@ impl Revisions {
             return Err(usage(&what, "put `--to` after `--from`"));
         }
         let plan = self.definition.as_deref().map(Plan::find).transpose()?;
-        let about = About { archive: &self.archive.path, plan: plan.as_ref(), as_of: self.to };
-        let found = self.rows.filled(revisions::schema(), |deliver| audit_revisions(about, self.from, deliver))?;
+        let of = About { archive: &self.archive.path, plan: plan.as_ref(), as_of: self.to };
+        let found = self.rows.filled(revisions::schema(), |deliver| audit_revisions(of, self.from, deliver))?;
         if !self.rows.is_stdout() {
-            say(&told(&found, Shown::of(self.all)))?;
+            say(&(about(plan.as_ref()) + &told(&found, Shown::of(self.all))))?;
         }
         let worst = [&found.signals, &found.articles].into_iter().filter_map(|table| table.total.rewritten_share());
         let worst = worst.fold(0.0, f64::max);

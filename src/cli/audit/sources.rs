@@ -1,5 +1,6 @@
 //! `bellwether audit sources`: do the vendor's operations agree?
 
+use super::about;
 use super::aligned::{Aligned, Shown};
 use super::folders::ArchiveFolder;
 use super::rows::RowsTo;
@@ -11,7 +12,8 @@ use crate::plan::Plan;
 use crate::run::{self, audit_sources};
 use crate::time::to_record;
 
-/// Compare what different operations say of the same: histories, latest signals, and the articles of summaries.
+/// Compare what different operations say of the same signals and articles: histories, latest signals, and the articles of
+/// summaries.
 #[derive(Debug, clap::Args)]
 pub(super) struct Sources {
     /// A definition, its name in `pipelines/` or a path: only the tickers, periods and regimes of its dataset. The whole
@@ -32,15 +34,15 @@ pub(super) struct Sources {
 impl Sources {
     pub(super) fn ask(self) -> Result<()> {
         let plan = self.definition.as_deref().map(Plan::find).transpose()?;
-        let about = run::About { archive: &self.archive.path, plan: plan.as_ref(), as_of: None };
-        let found = self.rows.filled(sources::schema(), |deliver| audit_sources(about, deliver))?;
-        if self.rows.is_stdout() { Ok(()) } else { say(&told(&found, Shown::of(self.all))) }
+        let of = run::About { archive: &self.archive.path, plan: plan.as_ref(), as_of: None };
+        let found = self.rows.filled(sources::schema(), |deliver| audit_sources(of, deliver))?;
+        if self.rows.is_stdout() { Ok(()) } else { say(&(about(plan.as_ref()) + &told(&found, Shown::of(self.all)))) }
     }
 }
 
 fn told(found: &sources::Sources, shown: Shown) -> String {
     if found.pairs.is_empty() {
-        return "nothing overlaps: no two operations speak of the same\n".to_owned();
+        return "no two operations gave the same signal or article\n".to_owned();
     }
     let mut text = Aligned::new(1, ["operations", "cells", "disagreements", "rate"]);
     text.row(cells("all", found.total()));
@@ -50,7 +52,7 @@ fn told(found: &sources::Sources, shown: Shown) -> String {
     let mut tickers: Vec<_> = found.tickers.iter().filter(|(_, compared)| compared.disagreements > 0).collect();
     tickers.sort_by_key(|(_, compared)| std::cmp::Reverse(compared.disagreements));
     if tickers.is_empty() {
-        return format!("{text}\nwherever two operations speak of the same, they agree\n");
+        return format!("{text}\nthe operations agree on everything that two of them gave\n");
     }
     text.list("by ticker", tickers.into_iter().map(|(ticker, compared)| cells(ticker.as_str(), *compared)), shown);
     format!("{text}\n{}", first(found))

@@ -9,39 +9,36 @@ use crate::time::MICROS_PER_DAY;
 const FIRST_DAY: i64 = -25_567;
 const LAST_DAY: i64 = 47_481;
 
+/// Whether a day has a place in a plot.
+pub(super) fn is_drawn(day: NaiveDate) -> bool {
+    (FIRST_DAY..=LAST_DAY).contains(&i64::from(day.to_epoch_days()))
+}
+
 /// No number yet.
 const NEW: u32 = u32::MAX;
 
-/// Which days have been met, and their months, each with a number.
+/// Which days have been met, each with a number.
 #[derive(Debug)]
 pub(super) struct Calendar {
     places: Vec<u32>,
-    days: Vec<(NaiveDate, usize)>,
-    months: Vec<NaiveDate>,
+    days: Vec<NaiveDate>,
     /// The first date and the last, with their times.
     bounds: Option<(i64, i64)>,
     /// The date that was looked up last.
-    last: Option<(i64, Option<Place>)>,
-}
-
-/// The numbers of a day and of its month.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Place {
-    pub(super) day: usize,
-    pub(super) month: usize,
+    last: Option<(i64, Option<usize>)>,
 }
 
 impl Default for Calendar {
     fn default() -> Self {
         let places = vec![NEW; (LAST_DAY - FIRST_DAY + 1) as usize];
-        Self { places, days: Vec::new(), months: Vec::new(), bounds: None, last: None }
+        Self { places, days: Vec::new(), bounds: None, last: None }
     }
 }
 
 impl Calendar {
-    /// The numbers of the day and month of a naive timestamp; none where it has no place in a plot.
+    /// The number of the day of a naive timestamp; none where it has no place in a plot.
     #[inline]
-    pub(super) fn place(&mut self, micros: i64) -> Option<Place> {
+    pub(super) fn place(&mut self, micros: i64) -> Option<usize> {
         match self.last {
             Some((last, place)) if last == micros => place,
             _ => {
@@ -54,30 +51,18 @@ impl Calendar {
         }
     }
 
-    fn found(&mut self, day: i64) -> Option<Place> {
-        let place = self.places.get_mut(usize::try_from(day - FIRST_DAY).ok()?)?;
+    fn found(&mut self, day: i64) -> Option<usize> {
+        let place = self.places.get_mut(usize::try_from(day.checked_sub(FIRST_DAY)?).ok()?)?;
         if *place == NEW {
-            let date = NaiveDate::from_epoch_days(day as i32)?;
-            let start = Step::Month.start(date);
-            let month = self.months.iter().position(|month| *month == start).unwrap_or_else(|| {
-                self.months.push(start);
-                self.months.len() - 1
-            });
             *place = self.days.len() as u32;
-            self.days.push((date, month));
+            self.days.push(NaiveDate::from_epoch_days(day as i32)?);
         }
-        let day = *place as usize;
-        Some(Place { day, month: self.days[day].1 })
+        Some(*place as usize)
     }
 
     /// The days that were met, by number.
     pub(super) fn days(&self) -> impl ExactSizeIterator<Item = NaiveDate> {
-        self.days.iter().map(|(day, _)| *day)
-    }
-
-    /// The first days of the months that were met, by number.
-    pub(super) fn months(&self) -> &[NaiveDate] {
-        &self.months
+        self.days.iter().copied()
     }
 
     /// The first date and the last that were met, drawn or not, in microseconds of the naive clock.
@@ -232,10 +217,9 @@ mod tests {
         let mut calendar = Calendar::default();
         let micros = |text: &str| day(text).and_hms_opt(23, 59, 59).unwrap().and_utc().timestamp_micros();
         let places = ["2026-01-02", "1900-01-01", "1899-12-31", "2026-01-02", "2099-12-31", "2100-01-01", "0001-01-01"];
-        let places = places.map(|text| calendar.place(micros(text)).map(|place| (place.day, place.month)));
-        assert_eq!(places, [Some((0, 0)), Some((1, 1)), None, Some((0, 0)), Some((2, 2)), None, None]);
+        let places = places.map(|text| calendar.place(micros(text)));
+        assert_eq!(places, [Some(0), Some(1), None, Some(0), Some(2), None, None]);
         assert_eq!(calendar.days().collect::<Vec<_>>(), [day("2026-01-02"), day("1900-01-01"), day("2099-12-31")]);
-        assert_eq!(calendar.months(), [day("2026-01-01"), day("1900-01-01"), day("2099-12-01")]);
         assert_eq!(calendar.bounds(), Some((micros("0001-01-01"), micros("2100-01-01"))));
     }
 }

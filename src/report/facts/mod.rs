@@ -4,7 +4,7 @@
 //! way to the files, before they are put into matrices and in whatever order; [`Facts`] is what came of it, with [`News`],
 //! which counts the articles about the tickers of a dataset. [`Work`] is what the runs did that it is built from.
 //!
-//! Memory follows days by pairs of period and regime, and tickers by months; never rows.
+//! Memory follows days by pairs of period and regime, and tickers by days, with four bytes for each; never rows.
 
 mod calendar;
 mod histogram;
@@ -14,14 +14,14 @@ mod tally;
 mod tickers;
 mod work;
 
-use chrono::NaiveDate;
+use chrono::{DateTime, NaiveDate};
 use serde::{Deserialize, Serialize};
 
 pub use calendar::{Axis, Step};
 pub use histogram::{Bins, Histogram};
 pub use news::{Headline, News};
 pub use tally::Tally;
-pub use work::{Answers, Reason, RunRecord, Work};
+pub use work::{Answers, Work};
 
 use crate::interface::{Period, Regime};
 use crate::plan::Days;
@@ -33,13 +33,15 @@ pub struct Facts {
     pub rows: u64,
     /// The first date and the last, in microseconds of the naive clock.
     pub dates: Option<(i64, i64)>,
-    /// The rows whose dates are not of 1900 to 2099, and so have no place in a plot over time.
+    /// The rows whose dates are not of 1900 to 2099, and so have no place in a plot over time. They count everywhere else.
     pub undrawn: u64,
+    /// The days of these.
+    pub undrawn_days: u64,
     /// The tickers, by name.
     pub tickers: Vec<OfTicker>,
     /// The pairs of period and regime, shortest period first.
     pub pairs: Vec<OfPair>,
-    /// The days that have rows, in order.
+    /// The days of 1900 to 2099 that have rows, in order.
     #[serde(with = "record::days")]
     pub days: Vec<NaiveDate>,
     /// The confidences of the signals that say buy, and of those that say sell.
@@ -57,7 +59,8 @@ pub struct OfTicker {
     pub name: String,
     /// How many pairs of period and regime it has.
     pub pairs: u32,
-    /// How many rows it has, by the first day of each month that has any.
+    /// How many of its pairs have a signal, added up over days, by the first day of each month that has any. Of several
+    /// signals of a pair on a day one counts.
     #[serde(with = "record::rows_by_day")]
     pub months: Vec<(NaiveDate, u32)>,
 }
@@ -71,6 +74,8 @@ pub struct OfPair {
     pub regime: Regime,
     /// What its signals say on each of [`Facts::days`].
     pub days: Vec<Said>,
+    /// What those of other days say.
+    pub undrawn: Said,
 }
 
 /// What some signals say.
@@ -114,16 +119,16 @@ pub struct Coverage {
 pub struct Covered {
     /// Its symbol.
     pub ticker: String,
-    /// By stretch, its rows.
-    pub rows: Vec<u64>,
-    /// By stretch, the rows of a ticker that has one for each of its pairs on every day that any ticker has rows.
+    /// By stretch, the days on which each of its pairs has a signal, added up.
+    pub days: Vec<u64>,
+    /// By stretch, what they would be if each of its pairs had a signal on every day on which any ticker has one.
     pub full: Vec<u64>,
 }
 
 impl Covered {
-    /// Its rows, and what they would be were none missing.
+    /// Its days, and what they would be if none were missing.
     pub fn total(&self) -> (u64, u64) {
-        (self.rows.iter().sum(), self.full.iter().sum())
+        (self.days.iter().sum(), self.full.iter().sum())
     }
 }
 
@@ -135,16 +140,28 @@ impl Coverage {
 }
 
 impl Facts {
+    /// The first day and the last, drawn or not.
+    pub fn bounds(&self) -> Option<(NaiveDate, NaiveDate)> {
+        let day = |micros: i64| DateTime::from_timestamp_micros(micros).map(|moment| moment.date_naive());
+        let (first, last) = self.dates?;
+        Some((day(first)?, day(last)?))
+    }
+
+    /// How many days have rows, drawn or not.
+    pub fn day_count(&self) -> u64 {
+        self.days.len() as u64 + self.undrawn_days
+    }
+
     /// What is covered, in no more than so many stretches of a month or longer.
     pub fn coverage(&self, most: usize) -> Coverage {
         let axis = Axis::of(&self.days, Step::Month, most);
         let days = axis.sums(self.days.iter().map(|day| (*day, 1)));
         let mut tickers = vec![0; axis.len()];
         let covered = |ticker: &OfTicker| {
-            let rows = axis.sums(ticker.months.iter().map(|(month, rows)| (*month, u64::from(*rows))));
-            tickers.iter_mut().zip(&rows).for_each(|(tickers, rows)| *tickers += u64::from(*rows > 0));
+            let own = axis.sums(ticker.months.iter().map(|(month, days)| (*month, u64::from(*days))));
+            tickers.iter_mut().zip(&own).for_each(|(tickers, days)| *tickers += u64::from(*days > 0));
             let full = days.iter().map(|days| days * u64::from(ticker.pairs)).collect();
-            Covered { ticker: ticker.name.clone(), rows, full }
+            Covered { ticker: ticker.name.clone(), days: own, full }
         };
         let mut rows: Vec<Covered> = self.tickers.iter().map(covered).collect();
         // By how much of all is missing, as whole numbers: the order is the same everywhere. Ties stay by name.
@@ -157,9 +174,9 @@ impl Facts {
         Coverage { axis, days, tickers, rows }
     }
 
-    /// What the signals of all pairs say, by day.
+    /// What all signals say, whatever their dates.
     pub fn said(&self) -> Said {
-        self.pairs.iter().flat_map(|pair| &pair.days).fold(Said::default(), |sum, said| sum + *said)
+        self.pairs.iter().fold(Said::default(), |sum, pair| sum + pair.total())
     }
 }
 
@@ -175,9 +192,9 @@ impl OfPair {
         sums
     }
 
-    /// What all its signals say.
+    /// What all its signals say, whatever their dates.
     pub fn total(&self) -> Said {
-        self.days.iter().fold(Said::default(), |sum, said| sum + *said)
+        self.days.iter().fold(self.undrawn, |sum, said| sum + *said)
     }
 }
 

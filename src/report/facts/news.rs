@@ -8,6 +8,7 @@ use arrow::datatypes::{Float64Type, Int32Type, TimestampMicrosecondType};
 use chrono::{DateTime, NaiveDate, TimeDelta};
 use serde::{Deserialize, Serialize};
 
+use super::calendar::is_drawn;
 use super::{Facts, Histogram, record};
 use crate::archive::{Asked, View};
 use crate::error::Result;
@@ -17,7 +18,7 @@ use crate::tables::Table;
 /// How many of the highest and of the lowest scores are told with their headlines.
 const TOLD: usize = 4;
 
-/// The articles about the tickers of a dataset that are dated within its days, as they were known last.
+/// The articles about the tickers of a dataset that are dated from its first day to its last, as they were known last.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct News {
     /// How many there are.
@@ -26,7 +27,7 @@ pub struct News {
     pub unscored: u64,
     /// The tickers that they are about.
     pub tickers: BTreeSet<String>,
-    /// How many there are of each day that has any.
+    /// How many there are of each day of 1900 to 2099 that has any.
     #[serde(with = "record::count_by_day")]
     pub days: BTreeMap<NaiveDate, u64>,
     /// Their scores.
@@ -61,7 +62,7 @@ impl News {
     /// When the archive cannot be read.
     pub fn of(view: &View, facts: &Facts) -> Result<Self> {
         let mut news = Self::default();
-        let (Some(&first), Some(&last)) = (facts.days.first(), facts.days.last()) else { return Ok(news) };
+        let Some((first, last)) = facts.bounds() else { return Ok(news) };
         let tickers: HashSet<&str> = facts.tickers.iter().map(|ticker| ticker.name.as_str()).collect();
         // When a cell was first seen makes no difference here.
         let asked = Asked { vintage: Vintage::Latest, live_within: TimeDelta::zero() };
@@ -94,7 +95,9 @@ impl News {
                 is_known = true;
             }
             self.articles += 1;
-            *of_days.entry(date).or_default() += 1;
+            if is_drawn(date) {
+                *of_days.entry(date).or_default() += 1;
+            }
             if scores.is_null(row) {
                 self.unscored += 1;
                 continue;

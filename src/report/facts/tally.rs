@@ -1,18 +1,21 @@
 //! Counts the rows of a dataset while they pass by.
 
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::ops::Range;
 
 use arrow::array::{ArrayRef, AsArray};
 use arrow::buffer::ScalarBuffer;
 use arrow::datatypes::{ArrowNativeType, Float64Type, Int8Type, Int32Type, TimestampMicrosecondType};
+use chrono::NaiveDate;
 
-use super::calendar::{Calendar, Place};
+use super::calendar::{Calendar, Step};
 use super::histogram::Histogram;
 use super::tickers::Tickers;
 use super::{Facts, InWindow, OfPair, OfTicker, Said};
 use crate::interface::{Period, Regime, Signal};
 use crate::plan::{DatasetPlan, Feature};
 use crate::tables::{Column, Rows};
+use crate::time::MICROS_PER_DAY;
 
 /// How many pairs of period and regime there may be; a bit for each fits into 128.
 const PAIRS: usize = Period::COUNT * Regime::ALL.len();
@@ -40,6 +43,42 @@ impl Pairs {
     }
 }
 
+/// Sets of pairs, each with a number: the tickers of a dataset have few different ones.
+#[derive(Debug)]
+struct PairSets {
+    /// A bit for each pair. The first has none.
+    sets: Vec<u128>,
+    places: HashMap<u128, u32>,
+    /// The set that was looked up last.
+    last: (u128, u32),
+}
+
+impl Default for PairSets {
+    fn default() -> Self {
+        Self { sets: vec![0], places: HashMap::from([(0, 0)]), last: (0, 0) }
+    }
+}
+
+impl PairSets {
+    /// The number of the set that has the pairs of a numbered one and some more.
+    #[inline]
+    fn with(&mut self, number: u32, more: u128) -> u32 {
+        let set = self.sets[number as usize] | more;
+        if self.last.0 != set {
+            let place = *self.places.entry(set).or_insert_with(|| {
+                self.sets.push(set);
+                (self.sets.len() - 1) as u32
+            });
+            self.last = (set, place);
+        }
+        self.last.1
+    }
+
+    fn get(&self, number: u32) -> u128 {
+        self.sets[number as usize]
+    }
+}
+
 /// What is counted of the rows so far.
 ///
 /// Rows may come in any order. It is quick where those of one ticker follow one another, and those of one date.
@@ -48,14 +87,32 @@ pub struct Tally {
     rows: u64,
     tickers: Tickers,
     calendar: Calendar,
-    undrawn: u64,
+    undrawn: Undrawn,
     pairs: Pairs,
+    pair_sets: PairSets,
     /// By day and pair, what the signals say.
     said: Vec<Vec<Said>>,
-    /// By ticker and month, the rows; and by ticker the pairs, a bit for each.
-    of_tickers: Vec<(Vec<u32>, u128)>,
+    of_tickers: Vec<TickerTally>,
     confidences: [Histogram; 2],
     windows: Vec<InWindow>,
+}
+
+/// What is counted of a ticker.
+#[derive(Debug, Default)]
+struct TickerTally {
+    /// By day, the number of the set of the pairs that have a signal: however often a day, it is one.
+    days: Vec<u32>,
+    /// Its pairs, a bit for each.
+    pairs: u128,
+}
+
+/// What is counted of the rows whose dates have no place in a plot.
+#[derive(Debug, Default)]
+struct Undrawn {
+    rows: u64,
+    days: HashSet<i64>,
+    /// By pair, what the signals say.
+    said: Vec<Said>,
 }
 
 impl Tally {
@@ -69,8 +126,9 @@ impl Tally {
             rows: 0,
             tickers: Tickers::default(),
             calendar: Calendar::default(),
-            undrawn: 0,
+            undrawn: Undrawn::default(),
             pairs: Pairs { places: [NEW; PAIRS], count: 0 },
+            pair_sets: PairSets::default(),
             said: Vec::new(),
             of_tickers: Vec::new(),
             confidences: [Histogram::default(), Histogram::default()],
@@ -95,36 +153,39 @@ impl Tally {
         let names = tickers.values().as_string::<i32>();
         let moments = dates.values().as_primitive::<TimestampMicrosecondType>().values();
         let signals = Signals::of(rows, &mut self.pairs);
-        // What is said of dates that are not drawn is counted, and forgotten.
-        let mut undrawn = vec![Said::default(); self.pairs.count.into()];
         // Most rows are of the ticker and the date of the row before.
         for (start, end) in (tickers.turns() | dates.turns()).runs() {
             let ticker = self.tickers.place(names.value(tickers.place(start)));
             if ticker == self.of_tickers.len() {
-                self.of_tickers.push((Vec::new(), 0));
+                self.of_tickers.push(TickerTally::default());
             }
-            let (months, pairs) = &mut self.of_tickers[ticker];
-            let said = match self.calendar.place(moments[dates.place(start)]) {
-                Some(Place { day, month }) => {
-                    *at(months, month) += (end - start) as u32;
-                    let said = at(&mut self.said, day);
-                    if said.len() < usize::from(self.pairs.count) {
-                        said.resize(self.pairs.count.into(), Said::default());
-                    }
-                    said
-                }
+            let moment = moments[dates.place(start)];
+            let day = self.calendar.place(moment);
+            let said = match day {
+                Some(day) => at(&mut self.said, day),
                 None => {
-                    self.undrawn += (end - start) as u64;
-                    &mut undrawn
+                    self.undrawn.rows += (end - start) as u64;
+                    self.undrawn.days.insert(moment.div_euclid(MICROS_PER_DAY));
+                    &mut self.undrawn.said
                 }
             };
+            if said.len() < usize::from(self.pairs.count) {
+                said.resize(self.pairs.count.into(), Said::default());
+            }
+            let mut pairs = 0;
             for (pair, signal, confidence) in signals.of_rows(start..end) {
-                *pairs |= 1 << pair;
+                pairs |= 1 << pair;
                 self.confidences[usize::from(signal)].add(confidence);
                 let said = &mut said[usize::from(pair)];
                 said.rows += 1;
                 said.buys += u64::from(signal == Signal::Buy as u8);
                 said.confidence += confidence;
+            }
+            let of_ticker = &mut self.of_tickers[ticker];
+            of_ticker.pairs |= pairs;
+            if let Some(day) = day {
+                let known = at(&mut of_ticker.days, day);
+                *known = self.pair_sets.with(*known, pairs);
             }
         }
     }
@@ -138,28 +199,28 @@ impl Tally {
             let place = usize::from(self.pairs.places[pair]);
             let days = order.iter().map(|&day| self.said.get(day)?.get(place).copied());
             let days: Vec<Said> = days.map(Option::unwrap_or_default).collect();
+            let undrawn = self.undrawn.said.get(place).copied().unwrap_or_default();
             let period = Period::all().nth(pair / Regime::ALL.len()).expect("a pair has a period");
             let regime = Regime::ALL[pair % Regime::ALL.len()];
-            days.iter().any(|said| said.rows > 0).then_some(OfPair { period, regime, days })
+            let pair = OfPair { period, regime, days, undrawn };
+            (pair.total().rows > 0).then_some(pair)
         };
         let pairs = (0..PAIRS).filter_map(of_pair).collect();
         let names = self.tickers.into_names();
-        let of_ticker = |(name, (months, pairs)): (String, (Vec<u32>, u128))| OfTicker {
-            name,
-            pairs: pairs.count_ones(),
-            months: months
-                .into_iter()
-                .enumerate()
-                .filter(|(_, rows)| *rows > 0)
-                .map(|(month, rows)| (self.calendar.months()[month], rows))
-                .collect(),
+        let of_ticker = |(name, TickerTally { days: sets, pairs }): (String, TickerTally)| {
+            let mut months: BTreeMap<NaiveDate, u32> = BTreeMap::new();
+            for (day, set) in days.iter().zip(sets).filter(|(_, set)| *set > 0) {
+                *months.entry(Step::Month.start(*day)).or_default() += self.pair_sets.get(set).count_ones();
+            }
+            OfTicker { name, pairs: pairs.count_ones(), months: months.into_iter().collect() }
         };
         let mut tickers: Vec<OfTicker> = names.into_iter().zip(self.of_tickers).map(of_ticker).collect();
         tickers.sort_unstable_by(|one, other| one.name.cmp(&other.name));
         Facts {
             rows: self.rows,
             dates: self.calendar.bounds(),
-            undrawn: self.undrawn,
+            undrawn: self.undrawn.rows,
+            undrawn_days: self.undrawn.days.len() as u64,
             tickers,
             pairs,
             days: order.iter().map(|place| days[*place]).collect(),

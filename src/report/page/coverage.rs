@@ -24,10 +24,7 @@ impl Report {
              ticker has one."
                 .to_owned(),
         ];
-        if self.facts.undrawn > 0 {
-            let count = counted(self.facts.undrawn, "signal is", "signals are");
-            asides.push(format!("{count} dated before 1900 or after 2099, and not drawn."));
-        }
+        asides.extend(self.facts.beyond_the_plots());
         let finding = coverage.finding();
         section(html, &Topic { id: "coverage", heading: "Coverage", finding, asides: &asides }, |html| {
             if !coverage.axis.is_empty() {
@@ -43,7 +40,9 @@ impl Coverage {
     pub(in crate::report) fn finding(&self) -> String {
         let all = self.rows.len() as u64;
         match self.incomplete() as u64 {
+            _ if self.axis.is_empty() => "No signal is dated from 1900 to 2099".to_owned(),
             0 => format!("No gaps in {}", counted(all, "ticker", "tickers")),
+            1 => format!("1 of {} has gaps", counted(all, "ticker", "tickers")),
             some => format!("{} of {} have gaps", grouped(some), counted(all, "ticker", "tickers")),
         }
     }
@@ -78,9 +77,9 @@ fn map(html: &mut Html, coverage: &Coverage) {
         html.element("figcaption", &[], |html| {
             html.leaf("b", &[], &title);
             html.element("span", &[("class", &"keys")], |html| {
-                html.text("Those that lack most first. There is: ");
+                html.text("Those with the most gaps first. There is: ");
                 let keys =
-                    [("q0", "nothing"), ("q1", "under half"), ("q2", "more"), ("q3", "over 90 %"), ("q4", "all")];
+                    [("q0", "nothing"), ("q1", "under half"), ("q2", "over half"), ("q3", "over 90 %"), ("q4", "all")];
                 keys.into_iter().for_each(|(class, text)| key(html, class, text));
             });
         });
@@ -89,15 +88,15 @@ fn map(html: &mut Html, coverage: &Coverage) {
             html.element("div", &[], |html| cells(html, coverage, shown, &title));
             html.element("ol", &[], |html| {
                 for covered in shown {
-                    let (rows, full) = covered.total();
-                    html.leaf("li", &[], portion(rows.min(full), full));
+                    let (days, full) = covered.total();
+                    html.leaf("li", &[], portion(days, full));
                 }
             });
         });
         if let Some(next) = coverage.rows.get(shown.len()) {
-            let (rows, full) = next.total();
+            let (days, full) = next.total();
             let others = counted((coverage.rows.len() - shown.len()) as u64, "ticker that has", "tickers that have");
-            let least = if rows >= full { "all".to_owned() } else { format!("at least {}", portion(rows, full)) };
+            let least = if days >= full { "all".to_owned() } else { format!("at least {}", portion(days, full)) };
             let (shown, all) = (shown.len(), grouped(coverage.rows.len() as u64));
             cut(
                 html,
@@ -123,11 +122,11 @@ fn cells(html: &mut Html, coverage: &Coverage, shown: &[Covered], title: &str) {
     Plot { id: &"plot-coverage", label: &title, height: bottom + 22.0, columns: axis.len() }.draw(html, |canvas| {
         for (row, covered) in shown.iter().enumerate() {
             let top = row as f64 * ROW_HEIGHT;
-            for (place, (rows, full)) in covered.rows.iter().zip(&covered.full).enumerate() {
+            for (place, (days, full)) in covered.days.iter().zip(&covered.full).enumerate() {
                 let area = Area::column(place, axis.len()).between(top + 1.5, top + ROW_HEIGHT - 1.5);
                 let (ticker, when) = (&covered.ticker, axis.in_words(place));
-                let (said, could) = (grouped(*rows), grouped(*full));
-                canvas.mark(shade(*rows, *full), area, format_args!("{ticker}, {when}\n{said} of {could}"));
+                let (said, could) = (grouped(*days), grouped(*full));
+                canvas.mark(shade(*days, *full), area, format_args!("{ticker}, {when}\n{said} of {could}"));
             }
         }
         canvas.times(axis, bottom + 18.0, 6);
@@ -135,8 +134,8 @@ fn cells(html: &mut Html, coverage: &Coverage, shown: &[Covered], title: &str) {
 }
 
 /// The class of a cell.
-fn shade(rows: u64, full: u64) -> &'static str {
-    match rows as f64 / full.max(1) as f64 {
+fn shade(days: u64, full: u64) -> &'static str {
+    match days as f64 / full.max(1) as f64 {
         0.0 => "q0",
         ..0.5 => "q1",
         ..0.9 => "q2",

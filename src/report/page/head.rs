@@ -44,14 +44,12 @@ impl Report {
         };
         let facts = &self.facts;
         let count = |count: usize| grouped(count as u64);
-        let [from, to] = match (facts.days.first(), facts.days.last()) {
-            (Some(first), Some(last)) => [first.to_string(), format!("to {last}")],
-            _ => Default::default(),
-        };
+        let [from, to] =
+            facts.bounds().map_or_else(Default::default, |(first, last)| [first.to_string(), format!("to {last}")]);
         html.element("dl", &[("class", &"figures")], |html| {
             figure(html, "rows", &grouped(facts.rows), &["signals"]);
             figure(html, "tickers", &count(facts.tickers.len()), &["tickers"]);
-            figure(html, "days", &count(facts.days.len()), &["days,", &from, &to]);
+            figure(html, "days", &grouped(facts.day_count()), &["days,", &from, &to]);
             figure(html, "pairs", &count(facts.pairs.len()), &["pairs of period", "and regime"]);
             if let Some(news) = &facts.news {
                 figure(html, "articles", &grouped(news.articles), &["articles", "about them"]);
@@ -73,7 +71,7 @@ impl Report {
                 line(html, "Built", "", &instant(version.built_at));
                 line(html, "Version", "code", &version.name);
             }
-            line(html, "From", "", &counted(self.work.runs.len() as u64, "run", "runs"));
+            line(html, "From", "", &counted(self.work.run_count(), "run", "runs"));
             if let Some(version) = &self.identity.version {
                 line(html, "Content", "code", &format_args!("blake3:{}", version.content));
             }
@@ -98,10 +96,22 @@ impl Report {
 impl Facts {
     /// The first day and the last, in words.
     pub(in crate::report) fn range(&self) -> String {
-        match (self.days.first(), self.days.last()) {
-            (Some(first), Some(last)) if first != last => format!("{first} to {last}"),
-            (Some(only), _) => only.to_string(),
-            _ => "none of them in 1900 to 2099".to_owned(),
+        match self.bounds() {
+            Some((first, last)) if first != last => format!("{first} to {last}"),
+            Some((only, _)) => only.to_string(),
+            None => "never".to_owned(),
         }
+    }
+
+    /// Says how many signals no plot over time shows, where there are any.
+    pub(in crate::report) fn beyond_the_plots(&self) -> Option<String> {
+        (self.undrawn > 0).then(|| {
+            let signals = counted(self.undrawn, "signal is", "signals are");
+            let days = counted(self.undrawn_days, "day", "days");
+            format!(
+                "{signals} dated before 1900 or after 2099, on {days}. They count in every share and mean; charts over time and \
+                 the search for gaps leave them out."
+            )
+        })
     }
 }

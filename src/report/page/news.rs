@@ -51,6 +51,12 @@ impl InWindow {
 }
 
 impl News {
+    /// Says how many articles a plot of these counts does not show, where there are any.
+    pub(in crate::report) fn beyond(&self, drawn: &[u64]) -> Option<String> {
+        let beyond = self.articles - drawn.iter().sum::<u64>();
+        (beyond > 0).then(|| format!("{} dated beyond the plot.", counted(beyond, "article is", "articles are")))
+    }
+
     /// What is counted, in a line.
     pub(in crate::report) fn scope(&self, facts: &Facts) -> String {
         let unscored = match self.unscored {
@@ -60,7 +66,7 @@ impl News {
         let (tickers, all) =
             (grouped(self.tickers.len() as u64), counted(facts.tickers.len() as u64, "ticker", "tickers"));
         format!(
-            "{} about {tickers} of {all}{unscored}, dated {}, as they were known last.",
+            "{} about {tickers} of {all}{unscored}, dated {}, with their latest known scores.",
             counted(self.articles, "article", "articles"),
             facts.range()
         )
@@ -92,7 +98,8 @@ fn over_time(html: &mut Html, news: &News, facts: &Facts) {
     let counts = axis.sums(news.days.iter().map(|(day, count)| (*day, *count)));
     let most = counts.iter().copied().max().unwrap_or_default().max(1);
     let title = format!("Articles by {}", axis.step.as_str());
-    let note = format!("At most {} in a {}.", grouped(most), axis.step.as_str());
+    let beyond = news.beyond(&counts).map_or_else(String::new, |beyond| format!(" {beyond}"));
+    let note = format!("At most {} in a {}.{beyond}", grouped(most), axis.step.as_str());
     figure(html, &title, note, |html| {
         Plot { id: &"plot-news", label: &title, height: 116.0, columns: axis.len() }.draw(html, |canvas| {
             for (place, count) in counts.iter().enumerate() {

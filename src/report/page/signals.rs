@@ -31,8 +31,9 @@ impl Report {
                 let said = pair.total();
                 format!("{} {}, {}", pair.period, pair.regime, portion(said.buys, said.rows))
             };
-            asides.push(format!("Fewest do in {}; most in {}.", told(least), told(most)));
+            asides.push(format!("The fewest in {}; the most in {}.", told(least), told(most)));
         }
+        asides.extend(facts.beyond_the_plots());
         let most_columns = if facts.pairs.len() > MANY { COLUMNS_OF_MANY } else { COLUMNS };
         let axis = Axis::of(&facts.days, Step::Week, most_columns);
         section(html, &Topic { id: "signals", heading: "Buy and sell", finding, asides: &asides }, |html| {
@@ -67,7 +68,7 @@ impl Report {
     pub(super) fn confidence(&self, html: &mut Html) {
         let finding = match self.facts.said().mean_confidence() {
             Some(mean) => format!("Confidence is {mean:.3} on average"),
-            None => "No signal has a place in time".to_owned(),
+            None => "There are no signals".to_owned(),
         };
         let [buys, sells] = &self.facts.confidences;
         let [of_buys, of_sells] = Histogram::bins([buys, sells]);

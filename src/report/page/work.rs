@@ -1,12 +1,14 @@
-//! What was set aside, what nobody knows, and how long everything took.
+//! Rejected records, unknown fields, and how long everything took.
 
 use std::time::Duration;
 
 use super::{Column, Html, Level, Topic, cut, figure, level, section, table};
+use crate::audit::answers::{Reason, Rejects, RunRecord};
 use crate::numbers::{bytes, counted, grouped, took};
 use crate::report::Report;
 use crate::report::facts::{Answers, Work};
 use crate::report::svg::{Area, Plot};
+use crate::tables::Drift;
 
 /// How many rows of a table there is room for.
 const ROWS: usize = 12;
@@ -16,44 +18,23 @@ const STRETCHES: usize = 80;
 
 impl Report {
     pub(super) fn rejects(&self, html: &mut Html) {
-        let Work { rejects, drift, .. } = &self.work;
-        let topic = Topic { id: "rejects", heading: "Set aside", finding: self.work.set_aside(), asides: &[] };
+        let Work { rejects, unknown, .. } = &self.work;
+        let asides = if rejects.records > 0 || !unknown.fields.is_empty() {
+            vec![
+                "Counted in the latest answer to each request of this dataset. New is what the answer before did not have."
+                    .to_owned(),
+            ]
+        } else {
+            Vec::new()
+        };
+        let topic =
+            Topic { id: "rejects", heading: "Rejected records", finding: self.work.unusable(), asides: &asides };
         section(html, &topic, |html| {
-            if !rejects.is_empty() {
-                let columns = [Column::Text("reason"), Column::Text("such as"), Column::Number("records")];
-                figure(
-                    html,
-                    "Why records were set aside",
-                    "They are in the archive, with their place and their text.",
-                    |html| {
-                        table(html, &columns, rejects.len().min(ROWS), |html, row, column| match column {
-                            0 => html.foreign(&rejects[row].reason),
-                            1 => {
-                                let (request, pointer) = &rejects[row].example;
-                                html.foreign(&format!("{pointer} of {request}"));
-                            }
-                            _ => html.text(grouped(rejects[row].count)),
-                        });
-                        cut_at_rows(html, rejects.len(), "reasons");
-                    },
-                );
+            if !rejects.reasons.is_empty() {
+                reasons(html, rejects);
             }
-            if !drift.is_empty() {
-                let columns = [
-                    Column::Text("field"),
-                    Column::Text("operation"),
-                    Column::Text("such as"),
-                    Column::Number("times"),
-                ];
-                figure(html, "Fields that the interface does not know", "", |html| {
-                    table(html, &columns, drift.len().min(ROWS), |html, row, column| match column {
-                        0 => html.foreign(&drift[row].field),
-                        1 => html.text(drift[row].endpoint),
-                        2 => html.foreign(&drift[row].example),
-                        _ => html.text(grouped(drift[row].count)),
-                    });
-                    cut_at_rows(html, drift.len(), "fields");
-                });
+            if !unknown.fields.is_empty() {
+                unknown_fields(html, &unknown.fields);
             }
         });
     }
@@ -63,14 +44,16 @@ impl Report {
         let finding = self.fetched();
         section(html, &Topic { id: "timings", heading: "Time", finding, asides: &[] }, |html| {
             let most = stages.iter().map(|(_, time)| *time).max().unwrap_or_default().as_secs_f64().max(1e-9);
-            figure(html, "By stage", "The fetching of the newest run, and what followed.", |html| {
-                html.element("div", &[("class", &"rows")], |html| {
-                    for (name, time) in &stages {
-                        let (id, share) = (format!("plot-stage-{name}"), time.as_secs_f64() / most);
-                        level(html, &Level { id: &id, name, class: "bar", share, value: &took(*time) });
-                    }
+            if !stages.is_empty() {
+                figure(html, "By stage", "Fetching of the newest run, and what followed.", |html| {
+                    html.element("div", &[("class", &"rows")], |html| {
+                        for (name, time) in &stages {
+                            let (id, share) = (format!("plot-stage-{name}"), time.as_secs_f64() / most);
+                            level(html, &Level { id: &id, name, class: "bar", share, value: &took(*time) });
+                        }
+                    });
                 });
-            });
+            }
             if !self.work.answers.is_empty() {
                 answers(html, &self.work.answers);
             }
@@ -87,25 +70,35 @@ impl Report {
     /// How long the newest run took, in a line.
     pub(in crate::report) fn fetched(&self) -> String {
         match self.work.runs.first() {
-            Some(run) => format!("The newest run was fetched in {}", took(run.elapsed())),
+            Some(RunRecord { fetched_in: Some(time), definition, .. }) => {
+                let other = definition.as_ref().filter(|definition| **definition != self.identity.name);
+                let of = other.map_or_else(String::new, |definition| format!(", of definition `{definition}`,"));
+                format!("The newest run{of} was fetched in {}", took(*time))
+            }
+            Some(_) => "The newest run was compacted with others: how long it took is no longer known".to_owned(),
             None => "There was no run".to_owned(),
         }
     }
 }
 
 impl Work {
-    /// What was set aside, in a line.
-    pub(in crate::report) fn set_aside(&self) -> String {
-        let rejected = self.rejected();
-        let unknown = self.drift.len() as u64;
-        let set_aside = match rejected {
-            0 => "Nothing was set aside".to_owned(),
-            count => format!("{} set aside", counted(count, "record was", "records were")),
+    /// How many records were rejected and how many fields are unknown, in a line.
+    pub(in crate::report) fn unusable(&self) -> String {
+        let of_which = |new: Option<u64>| match new {
+            None => String::new(),
+            Some(0) => " (none new)".to_owned(),
+            Some(new) => format!(" ({} new)", grouped(new)),
         };
-        match unknown {
-            0 => format!("{set_aside}, and every field is known"),
-            count => format!("{set_aside}, and {} unknown", counted(count, "field is", "fields are")),
-        }
+        let Self { rejects, unknown, .. } = self;
+        let rejected = match rejects.records {
+            0 => "No rejected records".to_owned(),
+            some => counted(some, "rejected record", "rejected records") + &of_which(rejects.new),
+        };
+        let unknown = match unknown.fields.len() as u64 {
+            0 => "no unknown fields".to_owned(),
+            some => counted(some, "unknown field", "unknown fields") + &of_which(unknown.new),
+        };
+        format!("{rejected}, {unknown}")
     }
 }
 
@@ -116,14 +109,49 @@ fn cut_at_rows(html: &mut Html, all: usize, what: &str) {
     }
 }
 
+fn reasons(html: &mut Html, rejects: &Rejects) {
+    let Rejects { reasons, unlisted, .. } = rejects;
+    let columns = [Column::Text("reason"), Column::Text("such as"), Column::Number("records"), Column::Number("new")];
+    let unlisted = match unlisted {
+        0 => String::new(),
+        count => format!(" {} more are counted and not listed.", grouped(*count)),
+    };
+    let note = format!("Each is kept in the archive, with its place and its text.{unlisted}");
+    figure(html, "Why records were rejected", note, |html| {
+        table(html, &columns, reasons.len().min(ROWS), |html, row, column| {
+            let Reason { reason, example: (request, pointer), records, new, .. } = &reasons[row];
+            match column {
+                0 => html.foreign(reason),
+                1 => html.foreign(&format!("{pointer} of {request}")),
+                2 => html.text(grouped(*records)),
+                _ => html.text(if rejects.new.is_some() { grouped(*new) } else { "-".to_owned() }),
+            }
+        });
+        cut_at_rows(html, reasons.len(), "reasons");
+    });
+}
+
+fn unknown_fields(html: &mut Html, fields: &[Drift]) {
+    let columns = [Column::Text("field"), Column::Text("operation"), Column::Text("such as"), Column::Number("times")];
+    figure(html, "Fields that the interface does not know", "", |html| {
+        table(html, &columns, fields.len().min(ROWS), |html, row, column| match column {
+            0 => html.foreign(&fields[row].field),
+            1 => html.text(fields[row].endpoint),
+            2 => html.foreign(&fields[row].example),
+            _ => html.text(grouped(fields[row].count)),
+        });
+        cut_at_rows(html, fields.len(), "fields");
+    });
+}
+
 fn answers(html: &mut Html, all: &[Answers]) {
     let end = all.iter().filter_map(|answers| answers.complete.last()).max().copied().unwrap_or_default();
     let end = end.as_secs_f64().max(1e-3);
     for (place, answers) in all.iter().enumerate() {
         let Answers { endpoint, again, rows, bytes: size, complete } = answers;
         let title = format!("{}: {endpoint}", counted(complete.len() as u64, "answer", "answers"));
-        let again = if *again > 0 { format!(", {} asked again", grouped(*again)) } else { String::new() };
-        let note = format!("{} rows, {}{again}.", grouped(*rows), bytes(*size));
+        let again = if *again > 0 { format!(", {} retried", grouped(*again)) } else { String::new() };
+        let note = format!("{}, {}{again}.", counted(*rows, "row", "rows"), bytes(*size));
         let mut stretches = vec![0_u64; STRETCHES];
         for time in complete {
             let stretch = (time.as_secs_f64() / end * STRETCHES as f64) as usize;
@@ -153,20 +181,25 @@ fn runs(html: &mut Html, work: &Work) {
     let columns = [
         Column::Text("run"),
         Column::Text("definition"),
-        Column::Number("took"),
+        Column::Number("fetched in"),
         Column::Number("requests"),
         Column::Number("added"),
         Column::Number("revised"),
         Column::Number("withdrawn"),
-        Column::Number("set aside"),
+        Column::Number("rejected"),
     ];
-    figure(html, "Runs", "The newest first.", |html| {
+    let note = "Those that answered a request of this dataset, the newest first. Changes are those of everything that a run \
+                asked for.";
+    figure(html, "Runs", note, |html| {
         table(html, &columns, work.runs.len().min(ROWS), |html, row, column| {
             let run = &work.runs[row];
             match column {
                 0 => html.leaf("code", &[], &run.name),
-                1 => html.text(run.definition.as_deref().unwrap_or("compacted")),
-                2 => html.text(took(run.elapsed())),
+                1 => match &run.definition {
+                    Some(definition) => html.text(definition),
+                    None => html.text(format_args!("{}, compacted", counted(run.runs, "run", "runs"))),
+                },
+                2 => html.text(run.fetched_in.map_or_else(|| "-".to_owned(), took)),
                 3 => html.text(grouped(run.requests)),
                 4 => html.text(grouped(run.changes.added)),
                 5 => html.text(grouped(run.changes.revised)),
