@@ -15,29 +15,29 @@ pub(crate) fn grouped(number: u64) -> String {
     text
 }
 
-/// A share in percent, with as many digits as tell a small one from nothing.
+/// A share in percent: `33.3 %`, `0.71 %`, `99.9967 %`. Closer to nothing or to all it has more decimals, and only nothing
+/// is `0 %` and only all is `100 %`.
 pub(crate) fn percent(share: f64) -> String {
     let percent = share * 100.0;
-    let digits = if percent >= 1.0 || percent == 0.0 { 2 } else { 4 };
-    format!("{percent:.digits$} %")
+    match percent.min(100.0 - percent) {
+        _ if share == 0.0 || share == 1.0 => format!("{percent:.0} %"),
+        ..0.0 => format!("{percent:.1} %"),
+        ..0.0001 if share < 0.5 => "<0.0001 %".to_owned(),
+        ..0.0001 => ">99.9999 %".to_owned(),
+        ..0.1 => format!("{percent:.4} %"),
+        ..10.0 => format!("{percent:.2} %"),
+        _ => format!("{percent:.1} %"),
+    }
+}
+
+/// How much of a whole some of it is, in percent as [`percent`] writes it; `0 %` of nothing.
+pub(crate) fn portion(some: u64, all: u64) -> String {
+    percent(if all == 0 { 0.0 } else { some as f64 / all as f64 })
 }
 
 /// A number with the word for what it counts: `1 run`, `2 runs`.
 pub(crate) fn counted(number: u64, one: &str, many: &str) -> String {
     format!("{} {}", grouped(number), if number == 1 { one } else { many })
-}
-
-/// A share in percent. It says `0` and `100` of nothing and of all alone: `<0.1 %`, `>99.9 %`.
-pub(crate) fn portion(some: u64, all: u64) -> String {
-    let share = if all == 0 { 0.0 } else { some as f64 / all as f64 * 100.0 };
-    match share {
-        _ if some == 0 => "0 %".to_owned(),
-        _ if some == all => "100 %".to_owned(),
-        ..0.1 => "<0.1 %".to_owned(),
-        ..99.9 => format!("{share:.1} %"),
-        ..100.0 => ">99.9 %".to_owned(),
-        _ => format!("{share:.1} %"),
-    }
 }
 
 /// A size: `812 B`, `39.1 kB`, `126.9 MB`.
@@ -81,23 +81,37 @@ mod tests {
     }
 
     #[test]
-    fn a_small_share_is_told_from_none() {
-        for (share, text) in [(0.0, "0.00 %"), (0.000_012, "0.0012 %"), (0.0071, "0.7100 %"), (0.5, "50.00 %")] {
-            assert_eq!(percent(share), text);
-        }
-    }
-
-    #[test]
     fn a_share_is_nothing_or_all_only_where_it_is() {
         for (some, all, text) in [
             (0, 0, "0 %"),
             (0, 9, "0 %"),
-            (1, 1_000_000, "<0.1 %"),
+            (1, 10_000_000, "<0.0001 %"),
+            (12, 1_000_000, "0.0012 %"),
+            (71, 10_000, "0.71 %"),
             (1, 3, "33.3 %"),
-            (999_999, 1_000_000, ">99.9 %"),
+            (1, 2, "50.0 %"),
+            (973, 1000, "97.30 %"),
+            (29_999, 30_000, "99.9967 %"),
+            (9_999_999, 10_000_000, ">99.9999 %"),
             (7, 7, "100 %"),
         ] {
-            assert_eq!(portion(some, all), text);
+            assert_eq!(portion(some, all), text, "{some} of {all}");
+        }
+        assert_eq!(percent(1.5), "150.0 %", "more was added than there was");
+    }
+
+    #[test]
+    fn a_share_of_something_reads_as_neither_nothing_nor_all() {
+        // Every size of a whole, and shares close to both ends of it and in between.
+        for all in (1..50).map(|bits| (1_u64 << bits) + 1) {
+            let middle = [all / 1000, all / 3, all / 2, all - all / 7].map(|some| some.max(1));
+            for some in [1, 2, all - 2, all - 1].into_iter().chain(middle).filter(|some| (1..all).contains(some)) {
+                let text = portion(some, all);
+                let number: f64 = text.trim_matches(|c| "<> %".contains(c)).parse().unwrap();
+                let share = some as f64 / all as f64 * 100.0;
+                assert!(number > 0.0 && number < 100.0, "{some} of {all}: {text}");
+                assert!((number - share).abs() <= 0.0501, "{some} of {all}: {text}");
+            }
         }
     }
 

@@ -8,7 +8,7 @@ use super::say;
 use crate::audit::diff::{self, Difference};
 use crate::error::{EXIT_FOUND, Error, Result};
 use crate::export::Reading;
-use crate::numbers::{grouped, percent};
+use crate::numbers::{counted, grouped, portion};
 
 /// Compare two versions of a dataset, row by row.
 ///
@@ -60,25 +60,21 @@ fn told(before: &Reading, after: &Reading, found: &Difference) -> String {
         versions.row([place.to_owned(), version.name(), rows, as_of]);
     }
     if found.is_none() {
-        return format!("{versions}\nthey say the same\n");
+        return format!("{versions}\nno differences\n");
     }
+    let both = found.before - found.removed;
+    let share =
+        |count: u64, all: u64, of: &str| format!("{} of {} {of}", portion(count, all), counted(all, "row", "rows"));
     let mut rows = Aligned::new(1, ["rows", "count", "share"]);
-    let share = |count: u64, all: u64| if all > 0 { percent(count as f64 / all as f64) } else { "-".to_owned() };
-    let counts = [
-        ("added", found.added, found.after),
-        ("removed", found.removed, found.before),
-        ("changed", found.changed, found.before),
-    ];
-    for (what, count, all) in counts {
-        rows.row([what.to_owned(), grouped(count), share(count, all)]);
+    rows.row(["added".to_owned(), grouped(found.added), share(found.added, found.after, "after")]);
+    rows.row(["removed".to_owned(), grouped(found.removed), share(found.removed, found.before, "before")]);
+    rows.row(["changed".to_owned(), grouped(found.changed), share(found.changed, both, "in both")]);
+    let mut columns = Aligned::new(1, ["column", "rows changed", "share"]);
+    for (name, count) in found.columns.iter().filter(|(_, count)| *count > 0) {
+        columns.row([name.clone(), grouped(*count), share(*count, both, "in both")]);
     }
-    let changed = found.columns.iter().filter(|(_, count)| *count > 0);
-    if found.changed > 0 {
-        let mut columns = Aligned::new(1, ["column", "rows changed", "share"]);
-        for (name, count) in changed {
-            columns.row([name.clone(), grouped(*count), share(*count, found.before)]);
-        }
-        return format!("{versions}\n{rows}\n{columns}");
+    match found.changed {
+        0 => format!("{versions}\n{rows}"),
+        _ => format!("{versions}\n{rows}\n{columns}"),
     }
-    format!("{versions}\n{rows}")
 }

@@ -100,17 +100,14 @@ def number(text):
 
 
 def share(some, whole):
-    """A share as the report writes it."""
+    """A share as the report writes it: with more decimals close to nothing and to all, and rounded to neither."""
     percent = 100 * some / whole if whole else 0
+    rest = min(percent, 100 - percent)
     if some in (0, whole):
         return "0 %" if some == 0 else "100 %"
-    return "<0.1 %" if percent < 0.1 else ">99.9 %" if percent >= 99.9 else f"{percent:.1f} %"
-
-
-def rate(some, whole):
-    """A rate of rewriting as the report writes it, a small one with more digits."""
-    percent = 100 * some / whole
-    return f"{percent:.2f} %" if percent >= 1 or some == 0 else f"{percent:.4f} %"
+    if rest < 0.0001:
+        return "<0.0001 %" if percent < 50 else ">99.9999 %"
+    return f"{percent:.{4 if rest < 0.1 else 2 if rest < 10 else 1}f} %"
 
 
 def some(count, one, many):
@@ -224,7 +221,7 @@ for what, (table, key, value) in tables.items():
     if known == 0:
         continue
     any_changed += changed
-    sentences.append(f"{rate(changed, known)} of the {what}" if changed else f"none of the {what}")
+    sentences.append(f"{share(changed, known)} of the {what}" if changed else f"none of the {what}")
     # Between buy and sell nothing is turned here but by chance: that part of the sentence is optional.
     tally = rf"Of {known:,} {what}: {some(revised, 'revision', 'revisions')}( \([\d,]+ between buy and sell\))?, 0 added late, {withdrawn:,} withdrawn\."
     if changed == 0:
@@ -234,7 +231,7 @@ for what, (table, key, value) in tables.items():
     expected = ask(f"select strftime(date, '%Y-%m'), count(*) filter (revised + withdrawn > 0), count(*) from {what}_changes group by all order by 1")
     found = [re.fullmatch(r"(\S+)\n([\d,]+) of ([\d,]+) changed, (.+)", value).groups() for value in page.plots[f"plot-rewrites-{what}"]]
     found = [(month, number(changed), number(of), shown) for month, changed, of, shown in found if of != "0"]
-    assert found == [(month, changed, of, rate(changed, of)) for month, changed, of in expected], (what, found, expected)
+    assert found == [(month, changed, of, share(changed, of)) for month, changed, of in expected], (what, found, expected)
     by_ticker = dict(ask(f"select ticker, count(*) from {what}_changes where revised + withdrawn > 0 group by all"))
     shown = [page.plots[plot][0] for plot in page.plots if plot.startswith(f"plot-rewritten-{what}-")]
     named = {ticker: number(count) for ticker, count in (re.match(r"(\S+): ([\d,]+),", value).groups() for value in shown)}

@@ -249,7 +249,7 @@ fn what_is_added_late_revised_and_withdrawn_is_told_apart() {
     ];
     assert_eq!(found, expected);
     // Seven cells were known, three changed: 3 / 7; once flipped, moved by 0.25 and by 0.5.
-    let expected = ["all", "7", "3", "42.86", "%", "2", "2", "1", "1", "0.3750", "0.5000"];
+    let expected = ["all", "7", "3", "42.9", "%", "2", "2", "1", "1", "0.3750", "0.5000"];
     assert_eq!(totals(&stdout), expected);
     python::check("check_revisions.py", [place.file("output/archive"), place.file("changes.parquet")]);
 }
