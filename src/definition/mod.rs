@@ -94,9 +94,9 @@ pub struct SignalsSection {
     pub sectors: Option<Placed<Vec<Placed<Sector>>>>,
     /// The tickers, for `history = "ticker"` and `"latest"`: a list, or `"available"`. Default: those of the sectors.
     pub tickers: Option<Placed<Tickers>>,
-    /// The horizons. Default: `["15d"]`.
+    /// The horizons. Default: `["15d"]`; with `history = "batched"`, all that the batch has.
     pub periods: Option<Placed<Vec<Placed<Period>>>>,
-    /// The market regimes. Default: `["neutral"]`.
+    /// The market regimes. Default: `["neutral"]`; with `history = "batched"`, all that the batch has.
     pub regimes: Option<Placed<Vec<Placed<Regime>>>>,
 }
 

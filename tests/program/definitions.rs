@@ -85,7 +85,7 @@ fn combinations_that_make_no_sense_are_refused() {
         ("[source]\nbase_url = \"https://a.example/?api_key=S3CRET\"\n", "an address with a query"),
         ("[source]\nbase_url = \"https://me:S3CRET@a.example/\"\n", "an address with a user name or password"),
         ("[source]\napi_key_file = \"k\"\napi_key_command = [\"k\"]\n", "two places for the key"),
-        ("[sentiment]\narticles = false\n[join]\nlag = \"1d\"\n", "a join without news"),
+        ("[sentiment]\narticles = false\n[join]\nlag = \"1d\"\n", "`lag` has no effect without articles"),
         ("[signals]\nperiods = []\n", "an empty list: at least one period is needed"),
         ("[schedule]\ntimezone = \"UTC\"\n", "a schedule without `cron`"),
         ("[source]\nservice = \"demo\"\napi_key = \"S3CRET\"\n", "unknown key `api_key` in `[source]`"),
@@ -96,6 +96,87 @@ fn combinations_that_make_no_sense_are_refused() {
         let shown = place.run(["check", "odd"]).failed_with(2).stderr;
         assert!(shown.contains(&format!("error: {expected}\n")), "{text}\n{shown}");
         assert!(!shown.contains("S3CRET"), "{shown}");
+    }
+}
+
+#[test]
+fn what_would_have_no_effect_is_refused_where_it_stands() {
+    let place = Place::new();
+    let summary = "[sentiment]\nsummary = true\n[join]\nsources = [\"summary\"]\n";
+    let of_tickers = "history = \"ticker\"\ntickers = [\"XOM\"]\n[filter]\n";
+    let cases = [
+        (
+            format!("sectors = [\"energy\"]\n{summary}windows = [\"7d\"]\n"),
+            "`windows` has no effect without articles",
+            "windows",
+            "",
+        ),
+        (
+            format!("sectors = [\"energy\"]\n{summary}stats = [\"mean\"]\n"),
+            "`stats` has no effect without articles",
+            "stats",
+            "",
+        ),
+        (
+            "sectors = [\"energy\"]\n[sentiment]\narticles = false\n[join]\nwindows = [\"7d\"]\n".to_owned(),
+            "`windows` has no effect without articles",
+            "windows",
+            "hint: set `articles = true` in `[sentiment]`, or take `windows` out",
+        ),
+        (
+            "sectors = [\"energy\"]\n[sentiment]\narticles = false\n[join]\nhistorical = [\"score\"]\n".to_owned(),
+            "fields of a source that is not taken",
+            "historical",
+            "",
+        ),
+        (
+            "sectors = [\"energy\"]\nperiods = [\"5d\"]\n[filter]\nperiods = [\"5d\", \"1m\"]\n".to_owned(),
+            "`[signals]` does not ask for period `1m`",
+            "periods = [\"5d\", \"1m\"]",
+            "hint: add it to `periods` in `[signals]`, or take it out of `[filter]`",
+        ),
+        (
+            "sectors = [\"energy\"]\n[filter]\nregimes = [\"bull\"]\n".to_owned(),
+            "`[signals]` does not ask for regime `bull`",
+            "regimes",
+            "hint: add it to `regimes` in `[signals]`",
+        ),
+        (
+            "sectors = [\"energy\"]\n[filter]\nsectors = [\"utilities\"]\n".to_owned(),
+            "`[signals]` does not ask for sector `utilities`",
+            "sectors = [\"utilities\"]",
+            "hint: add it to `sectors` in `[signals]`",
+        ),
+        (
+            format!("{of_tickers}tickers = [\"CVX\"]\n"),
+            "`[signals]` does not ask for ticker `CVX`",
+            "tickers = [\"CVX\"]",
+            "hint: add it to `tickers` in `[signals]`",
+        ),
+        (
+            "history = \"batched\"\nperiods = [\"5d\"]\n[filter]\nperiods = [\"1m\"]\n".to_owned(),
+            "`[signals]` does not ask for period `1m`",
+            "periods = [\"1m\"]",
+            "",
+        ),
+    ];
+    for (text, expected, line, hint) in cases {
+        let text = format!("[source]\nservice = \"demo\"\n[signals]\n{text}");
+        place.define("odd", &text);
+        let shown = place.run(["check", "odd"]).failed_with(2).stderr;
+        assert!(shown.starts_with(&format!("error: {expected}\n")) && shown.contains(hint), "{text}\n{shown}");
+        let number = text.lines().position(|each| each.starts_with(line)).expect("the line that it is about") + 1;
+        assert!(shown.contains(&format!("odd.toml:{number}:")), "line {number}\n{shown}");
+        assert_eq!(shown.matches("error: ").count(), 1, "{shown}");
+    }
+    let fine = [
+        "sectors = [\"energy\"]\nperiods = [\"5d\", \"1m\"]\n[filter]\nperiods = [\"1m\"]\nregimes = [\"neutral\"]\n",
+        "history = \"batched\"\n[filter]\nperiods = [\"1m\"]\nregimes = [\"bull\"]\n",
+        "sectors = [\"energy\"]\n[sentiment]\nsummary = true\n[join]\nsources = [\"summary\"]\nlag = \"2d\"\n",
+    ];
+    for text in fine {
+        place.define("fine", &format!("[source]\nservice = \"demo\"\n[signals]\n{text}"));
+        place.run(["check", "fine"]).succeeded();
     }
 }
 

@@ -1,6 +1,7 @@
 //! Every operation of the service from a definition, at the points of the change record where it is there, and what takes
 //! its place where it is not.
 
+use std::collections::BTreeMap;
 use std::fs;
 
 use crate::support::program::{DemoService, Outcome, Place};
@@ -42,6 +43,41 @@ fn the_batch_of_all_is_one_answer_for_every_ticker() {
     let archived = read(&sealed_run(&place).join("signals.parquet"));
     assert_eq!(distinct(&archived, "source"), ["signals-history-batched-all"]);
     assert!(texts(&archived, "utc_offset_minutes").iter().all(Option::is_none), "batched dates have no offset");
+}
+
+#[test]
+fn of_a_batch_only_the_periods_and_regimes_that_are_named_are_taken() {
+    let place = Place::new();
+    let service = at(&place, "all");
+    let rest = "[signals]\nhistory = \"batched\"\n[sentiment]\narticles = false\n";
+    run(&place, &service, &service, rest).succeeded();
+    let all = dataset(&place);
+    let pairs = |rows: &arrow::array::RecordBatch| -> BTreeMap<(String, String), usize> {
+        let (periods, regimes) = (texts(rows, "period"), texts(rows, "regime"));
+        let mut pairs = BTreeMap::new();
+        for pair in periods.into_iter().flatten().zip(regimes.into_iter().flatten()) {
+            *pairs.entry(pair).or_default() += 1;
+        }
+        pairs
+    };
+    let whole = pairs(&all);
+    // What stands alone filters alone, and the definition's own filter goes on top.
+    let cases: [(&str, &[&str], &[&str]); 4] = [
+        ("periods = [\"5d\", \"1m\"]\n", &["5d", "1m"], &["bear", "bull", "neutral"]),
+        ("regimes = [\"bull\"]\n", &[], &["bull"]),
+        ("periods = [\"5d\", \"1m\"]\nregimes = [\"bear\", \"neutral\"]\n", &["5d", "1m"], &["bear", "neutral"]),
+        ("periods = [\"5d\", \"1m\"]\n[filter]\nperiods = [\"5d\"]\n", &["5d"], &["bear", "bull", "neutral"]),
+    ];
+    for (named, periods, regimes) in cases {
+        let rest = format!("[signals]\nhistory = \"batched\"\n{named}[sentiment]\narticles = false\n");
+        run(&place, &service, &service, &rest).succeeded();
+        let mut expected = whole.clone();
+        expected.retain(|(period, regime), _| {
+            (periods.is_empty() || periods.contains(&period.as_str())) && regimes.contains(&regime.as_str())
+        });
+        assert_eq!(pairs(&dataset(&place)), expected, "{named}");
+        assert!(!expected.is_empty() && expected.len() < whole.len());
+    }
 }
 
 #[test]

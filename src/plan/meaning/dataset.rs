@@ -1,14 +1,12 @@
 //! What the dataset is made of: its signals, their features, its columns and their order.
 
-use std::collections::BTreeSet;
-
 use super::{Judge, repeated};
 use crate::definition::{
-    Availability, Days, Definition, FilterSection, JoinSection, Lag, Layout, NaiveRule, NewsSource, OutputSection,
-    Placed, SentimentSection, Statistic, Vintage,
+    Availability, Days, Definition, JoinSection, Lag, Layout, NaiveRule, NewsSource, OutputSection, Placed,
+    SentimentSection, Statistic, Vintage,
 };
 use crate::plan::columns::{self, Column, Feature, Reference};
-use crate::plan::{DatasetPlan, Filter, Shape};
+use crate::plan::{DatasetPlan, Shape};
 use crate::problem::{Problem, nearest};
 
 const DEFAULT_LAG: Lag = Lag::Calendar(Days::new(1));
@@ -32,7 +30,7 @@ impl Judge {
             dates: definition.dates.naive.as_deref().copied().unwrap_or(NaiveRule::Utc),
             lag: lag.as_deref().copied().unwrap_or(DEFAULT_LAG),
             availability: availability.as_deref().copied().unwrap_or(Availability::Dated),
-            filter: self.filter(&definition.filter),
+            filter: self.filter(&definition.filter, &definition.signals),
             vintage: definition.output.vintage.as_deref().copied().unwrap_or(Vintage::Latest),
             live_within: definition.output.live_within.as_deref().copied().unwrap_or(DEFAULT_LIVE_WITHIN),
             sort: self.sort(&definition.output),
@@ -43,24 +41,6 @@ impl Judge {
         }
     }
 
-    fn filter(&mut self, section: &FilterSection) -> Filter {
-        let FilterSection { tickers, sectors, periods, regimes, from, to } = section;
-        if let (Some(from), Some(to)) = (from, to)
-            && **from >= **to
-        {
-            let problem = Problem::new(format!("no dates from {} to before {}", **from, **to), to.span());
-            self.object(problem.with_hint("`to` is the first day that is left out: put it after `from`"));
-        }
-        Filter {
-            tickers: self.distinct("ticker", tickers.as_ref()).map(BTreeSet::from_iter),
-            sectors: self.distinct("sector", sectors.as_ref()).map(BTreeSet::from_iter),
-            periods: self.distinct("period", periods.as_ref()).map(BTreeSet::from_iter),
-            regimes: self.distinct("regime", regimes.as_ref()).map(BTreeSet::from_iter),
-            from: from.as_deref().map(|day| day.0),
-            to: to.as_deref().map(|day| day.0),
-        }
-    }
-
     fn features(&mut self, section: &Placed<JoinSection>, sentiment: &SentimentSection) -> Vec<Feature> {
         let JoinSection { lag, availability, sources, windows, stats, historical } = &**section;
         let is_fetched = |source: NewsSource| match source {
@@ -68,13 +48,24 @@ impl Judge {
             NewsSource::Summary => sentiment.summary.as_deref().copied().unwrap_or(false),
             NewsSource::Historical => sentiment.historical.as_deref().copied().unwrap_or(false),
         };
-        let is_typed = lag.is_some() || availability.is_some() || windows.is_some() || stats.is_some();
-        if sources.is_none() && !is_fetched(NewsSource::Articles) {
-            if is_typed {
-                let problem = Problem::new("a join without news", section.span());
-                self.object(problem.with_hint("take out `[join]`, or set `articles = true` in `[sentiment]`"));
-            }
-            return Vec::new();
+        let is_source = |source| match sources {
+            Some(sources) => sources.iter().any(|other| **other == source),
+            None => source == NewsSource::Articles && is_fetched(NewsSource::Articles),
+        };
+        let (of_articles, of_any) = (is_source(NewsSource::Articles), NewsSource::ALL.iter().copied().any(is_source));
+        let keys = [
+            ("windows", windows.as_ref().map(Placed::span), of_articles),
+            ("stats", stats.as_ref().map(Placed::span), of_articles),
+            ("lag", lag.as_ref().map(Placed::span), of_any),
+            ("availability", availability.as_ref().map(Placed::span), of_any),
+        ];
+        for (key, span) in keys.into_iter().filter_map(|(key, span, is_used)| Some((key, span.filter(|_| !is_used)?))) {
+            let problem = Problem::new(format!("`{key}` has no effect without articles"), span);
+            let remedy = match sources {
+                Some(_) => "add `\"articles\"` to `sources`",
+                None => "set `articles = true` in `[sentiment]`",
+            };
+            self.object(problem.with_hint(format!("{remedy}, or take `{key}` out")));
         }
         for source in sources.iter().flat_map(|sources| sources.iter()).filter(|source| !is_fetched(***source)) {
             let key = match **source {
@@ -91,13 +82,8 @@ impl Judge {
         }
         let windows = self.distinct("window", windows.as_ref()).unwrap_or_else(|| DEFAULT_WINDOWS.to_vec());
         let statistics = self.distinct("statistic", stats.as_ref()).unwrap_or_else(|| DEFAULT_STATISTICS.to_vec());
-        let is_source = |source| match sources {
-            Some(sources) => sources.iter().any(|other| **other == source),
-            None => source == NewsSource::Articles,
-        };
         self.distinct("source", sources.as_ref());
-        let mut features =
-            if is_source(NewsSource::Articles) { Feature::of_articles(&windows, &statistics) } else { Vec::new() };
+        let mut features = if of_articles { Feature::of_articles(&windows, &statistics) } else { Vec::new() };
         if is_source(NewsSource::Summary) {
             features.extend(Reference::ALL.map(Feature::Summary));
             features.push(Feature::SummaryDaysSince);

@@ -2,6 +2,7 @@
 
 mod dataset;
 mod files;
+mod filter;
 mod signals;
 mod source;
 

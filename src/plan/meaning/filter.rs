@@ -1,0 +1,87 @@
+//! Which of the archived signals a dataset takes: what `[filter]` says, and nothing that `[signals]` does not ask for.
+
+use std::collections::BTreeSet;
+use std::fmt::Display;
+
+use super::Judge;
+use crate::definition::{FilterSection, HistoryForm, Placed, SignalsSection, Tickers};
+use crate::interface::{Period, Regime};
+use crate::plan::Filter;
+use crate::problem::Problem;
+
+/// The values of a list; none where it was not typed.
+type Typed<T> = Option<Placed<Vec<Placed<T>>>>;
+
+impl Judge {
+    /// The filter of a definition.
+    pub(super) fn filter(&mut self, section: &FilterSection, signals: &SignalsSection) -> Filter {
+        let FilterSection { tickers, sectors, periods, regimes, from, to } = section;
+        if let (Some(from), Some(to)) = (from, to)
+            && **from >= **to
+        {
+            let problem = Problem::new(format!("no dates from {} to before {}", **from, **to), to.span());
+            self.object(problem.with_hint("`to` is the first day that is left out: put it after `from`"));
+        }
+        // What is not asked for may be among what could not be read.
+        if !self.flawed.contains("signals") {
+            self.outside(section, signals);
+        }
+        let filter = Filter {
+            tickers: self.distinct("ticker", tickers.as_ref()).map(BTreeSet::from_iter),
+            sectors: self.distinct("sector", sectors.as_ref()).map(BTreeSet::from_iter),
+            periods: self.distinct("period", periods.as_ref()).map(BTreeSet::from_iter),
+            regimes: self.distinct("regime", regimes.as_ref()).map(BTreeSet::from_iter),
+            from: from.as_deref().map(|day| day.0),
+            to: to.as_deref().map(|day| day.0),
+        };
+        filter.and(of_batch(signals))
+    }
+
+    /// Objects to filters for what the signals are not asked for: nothing could ever pass them.
+    fn outside(&mut self, section: &FilterSection, signals: &SignalsSection) {
+        let FilterSection { tickers, sectors, periods, regimes, .. } = section;
+        let form = form(signals);
+        let default = (form != HistoryForm::Batched).then_some(());
+        let asked = values(&signals.periods).or(default.map(|()| BTreeSet::from([Period::default()])));
+        self.each_asked("periods", "period", periods, asked.as_ref());
+        let asked = values(&signals.regimes).or(default.map(|()| BTreeSet::from([Regime::default()])));
+        self.each_asked("regimes", "regime", regimes, asked.as_ref());
+        let is_by_ticker = matches!(form, HistoryForm::Ticker | HistoryForm::Latest);
+        match signals.tickers.as_deref() {
+            Some(Tickers::Written(asked)) if is_by_ticker => {
+                self.each_asked("tickers", "ticker", tickers, Some(&asked.iter().cloned().collect()));
+            }
+            None if form != HistoryForm::Batched => {
+                self.each_asked("sectors", "sector", sectors, values(&signals.sectors).as_ref());
+            }
+            _ => {}
+        }
+    }
+
+    fn each_asked<T: Ord + Display>(&mut self, key: &str, what: &str, typed: &Typed<T>, asked: Option<&BTreeSet<T>>) {
+        let Some(asked) = asked else { return };
+        for value in typed.iter().flat_map(|typed| typed.iter()).filter(|value| !asked.contains(&***value)) {
+            let problem = Problem::new(format!("`[signals]` does not ask for {what} `{}`", **value), value.span());
+            self.object(problem.with_hint(format!("add it to `{key}` in `[signals]`, or take it out of `[filter]`")));
+        }
+    }
+}
+
+/// What a definition takes of a batch, which has whatever the service put there: the periods and regimes that it names,
+/// all where it names none.
+fn of_batch(signals: &SignalsSection) -> Filter {
+    match form(signals) {
+        HistoryForm::Batched => {
+            Filter { periods: values(&signals.periods), regimes: values(&signals.regimes), ..Filter::default() }
+        }
+        HistoryForm::Sector | HistoryForm::Ticker | HistoryForm::Latest => Filter::default(),
+    }
+}
+
+fn form(signals: &SignalsSection) -> HistoryForm {
+    signals.history.as_deref().copied().unwrap_or(HistoryForm::Sector)
+}
+
+fn values<T: Ord + Clone>(typed: &Typed<T>) -> Option<BTreeSet<T>> {
+    typed.as_ref().map(|typed| typed.iter().map(|value| (**value).clone()).collect())
+}
