@@ -199,7 +199,8 @@ impl Reading {
             Format::Arrow => Box::new(FileReaderBuilder::new().build(file).map_err(|error| damaged(error.into()))?),
             Format::Csv => {
                 let is_in_file = |field: &&Arc<Field>| !self.record.partition_by.contains(field.name());
-                let fields: Vec<Arc<Field>> = self.schema.fields().iter().filter(is_in_file).cloned().collect();
+                let fields = self.schema.fields().iter().filter(is_in_file).map(|field| as_text(field));
+                let fields: Vec<Field> = fields.collect();
                 let reader = ReaderBuilder::new(Arc::new(Schema::new(fields))).with_header(true);
                 let reader = reader.with_batch_size(BATCH_ROWS).build(file).map_err(|error| damaged(error.into()))?;
                 Box::new(reader)
@@ -227,6 +228,16 @@ impl Reading {
 
 fn is_in(format: Format, file: &FileRecord) -> bool {
     Path::new(&file.name).extension().is_some_and(|ending| ending == extension(format))
+}
+
+/// A field as the reader of CSV takes it: it knows the zone of an instant, which is always UTC, by its offset alone.
+fn as_text(field: &Field) -> Field {
+    match field.data_type() {
+        DataType::Timestamp(unit, Some(_)) => {
+            field.clone().with_data_type(DataType::Timestamp(*unit, Some("+00:00".into())))
+        }
+        _ => field.clone(),
+    }
 }
 
 /// The type that some words describe.
