@@ -12,11 +12,14 @@ use super::typed::{instant, known, usage, worded};
 use super::{interruptible, log, say};
 use crate::error::Result;
 use crate::interface::{Period, Regime, Sector, Ticker};
-use crate::plan::{Filter, Format, Plan, Shape, Vintage};
+use crate::plan::{AdHoc, Filter, Format, Plan, Shape, Vintage};
 use crate::run::{BuildOptions, Progress, Target, build};
 use crate::time::Clock;
 
 /// Build the dataset of a definition from the archive alone, with no network.
+///
+/// With `--as-of`, `--vintage`, `--format` or a filter the build is ad hoc: it goes to `builds` in the folder of the dataset,
+/// does not move `latest`, and is not counted by `keep`. It stays until you remove it.
 #[derive(Debug, clap::Args)]
 pub(super) struct Build {
     /// A definition: its name in `pipelines/`, or a path.
@@ -72,11 +75,12 @@ pub(super) struct Build {
 
 impl Build {
     pub(super) fn execute(self) -> Result<()> {
-        let mut plan = Plan::find(&self.definition)?;
+        let plan = Plan::find(&self.definition)?;
         let is_piped = self.folders.is_stdout();
         let archive = self.folders.archive();
-        self.change(&mut plan)?;
-        let target = match (is_piped, &plan.files.formats[..]) {
+        let ad_hoc = self.ad_hoc(&plan)?;
+        let formats = if ad_hoc.formats.is_empty() { &plan.files.formats } else { &ad_hoc.formats };
+        let target = match (is_piped, &formats[..]) {
             (false, _) => Target::Published(self.folders.output.clone()),
             (true, [_]) if plan.dataset.shape != Shape::Long => {
                 return Err(usage(
@@ -92,11 +96,10 @@ impl Build {
             true => Progress::bars(),
             false => Progress::Lines,
         };
-        let as_of = self.as_of;
         let recording = self.timings.begin()?;
         log::begin(LogForm::Text, LogLevel::Off, recording.as_ref().map(|recording| recording.trace.clone()));
         let summary = interruptible(async |stop| {
-            build(plan, BuildOptions { archive, target, clock: Clock::System, as_of, progress, stop }).await
+            build(plan, BuildOptions { archive, target, clock: Clock::System, ad_hoc, progress, stop }).await
         })?;
         self.timings.tell(summary.as_ref(), recording)?;
         match summary {
@@ -105,8 +108,8 @@ impl Build {
         }
     }
 
-    /// Lets what was typed here narrow or replace what the definition says.
-    fn change(&self, plan: &mut Plan) -> Result<()> {
+    /// What was typed here beside the definition.
+    fn ad_hoc(&self, plan: &Plan) -> Result<AdHoc> {
         fn set<T: Ord + Clone>(values: &[T]) -> Option<BTreeSet<T>> {
             (!values.is_empty()).then(|| values.iter().cloned().collect())
         }
@@ -118,21 +121,17 @@ impl Build {
             from: self.from,
             to: self.to,
         };
-        plan.dataset.filter = std::mem::take(&mut plan.dataset.filter).and(filter);
-        if let Filter { from: Some(from), to: Some(to), .. } = plan.dataset.filter
+        if let Filter { from: Some(from), to: Some(to), .. } = plan.dataset.filter.clone().and(filter.clone())
             && from >= to
         {
             return Err(usage(&format!("no dates from {from} to before {to}"), "put `--to` after `--from`"));
         }
-        plan.dataset.vintage = self.vintage.unwrap_or(plan.dataset.vintage);
-        if !self.formats.is_empty() {
-            plan.files.formats.clear();
-            for &format in &self.formats {
-                if !plan.files.formats.contains(&format) {
-                    plan.files.formats.push(format);
-                }
+        let mut formats = Vec::new();
+        for &format in &self.formats {
+            if !formats.contains(&format) {
+                formats.push(format);
             }
         }
-        Ok(())
+        Ok(AdHoc { as_of: self.as_of, vintage: self.vintage, filter, formats })
     }
 }

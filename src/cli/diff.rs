@@ -19,7 +19,7 @@ use crate::numbers::{counted, grouped, portion};
     after_help = "Exit codes: 0 done, 3 they differ and `--exit-code` is given, 1 failed, 2 the arguments are not right."
 )]
 pub(super) struct Diff {
-    /// The version before: `NAME` for the latest, `NAME/VERSION`, or the folder of a version.
+    /// The version before: `NAME` for the latest, `NAME/VERSION`, `NAME/builds/VERSION`, or the folder of a version.
     before: String,
 
     /// The version after.

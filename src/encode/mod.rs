@@ -16,7 +16,6 @@ mod hybrid;
 mod joined;
 mod numbers;
 mod pieces;
-mod relabel;
 mod runs;
 #[cfg(test)]
 mod tests;
@@ -35,7 +34,6 @@ use rayon::prelude::*;
 
 pub(crate) use joined::joined;
 pub(crate) use pieces::Pieces;
-pub(crate) use relabel::relabel;
 
 use crate::tables::Rows;
 use crate::trace::work;

@@ -7,9 +7,11 @@
 //!         period=15d/regime=bear/demo.parquet            the same by folders
 //!         15d-neutral/confidence.parquet                 a wide one
 //!     latest -> 20261120T213000Z-7f3a
+//!     builds/
+//!         20261121T090000Z-01c5-ticker-XOM/              an ad hoc build, which `latest` never points to
 //! ```
 //!
-//! A version that would hold what the latest one holds takes its files over, see `takeover`.
+//! A version that would hold what the latest one holds takes its files over, see `reuse`.
 //!
 //! A dataset is written under a hidden name, made durable, given its name, and only then does `latest` move. Whoever
 //! reads `latest` reads one version or the other, never a mixture; what was published before stays as it was.
@@ -17,12 +19,13 @@
 //! Rows are cut into blocks of a fixed length, a `table` gathers a row group for the files of a folder, and a writer
 //! makes its bytes, a column or a stretch of lines on each thread. Where
 //! rows are cut depends on their number alone, so files are the same bytes however the rows arrived and however many
-//! threads there are. When they were built is in `dataset.json` and in no other file.
+//! threads there are. When they were built, and from which runs, is in `dataset.json`, in no other file of a dataset.
 
 mod arrow_ipc;
 mod content;
 mod csv;
 mod folder_names;
+mod home;
 mod json;
 mod link;
 mod moments;
@@ -34,11 +37,11 @@ mod published;
 mod reading;
 mod record;
 mod retention;
+mod reuse;
 mod sheet;
 mod staged;
 mod stream;
 mod table;
-mod takeover;
 #[cfg(test)]
 mod tests;
 
@@ -49,10 +52,10 @@ use ::arrow::datatypes::SchemaRef;
 pub use publication::{Provenance, Publication};
 pub use published::{Recorded, Version, latest, versions};
 pub use reading::Reading;
+pub use reuse::{Latest, Taken, Takeover, built_before};
 pub use sheet::{Form, Goal, Sheet};
 pub use staged::{Dataset, Staged};
 pub use stream::Stream;
-pub use takeover::{Latest, Taken, Takeover};
 
 use crate::encode;
 use crate::error::Reason;

@@ -21,14 +21,13 @@ pub(super) fn create<W: Write + Send>(
         compression: compression(encoding.codec),
         plain_below: 0,
         sorted_by: encoding.sort.iter().filter_map(|name| schema.index_of(name).ok()).collect(),
-        metadata: labels(&encoding.metadata),
+        metadata: encoding
+            .metadata
+            .iter()
+            .map(|(key, value)| KeyValue::new((*key).to_owned(), value.clone()))
+            .collect(),
     };
     Writer::create(out, schema, layout)
-}
-
-/// What a file says of itself, as Parquet has it.
-pub(super) fn labels(metadata: &[(&'static str, String)]) -> Vec<KeyValue> {
-    metadata.iter().map(|(key, value)| KeyValue::new((*key).to_owned(), value.clone())).collect()
 }
 
 fn compression(codec: Codec) -> Compression {

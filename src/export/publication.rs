@@ -1,6 +1,6 @@
 //! A dataset on its way from a hidden folder to a published version.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use arrow::array::RecordBatch;
 use arrow::error::ArrowError;
@@ -10,7 +10,7 @@ use chrono::{DateTime, Utc};
 use super::Encoding;
 use super::content::{self, Content};
 use super::folder_names::escaped;
-use super::link;
+use super::home::Home;
 use super::partitions::{Limits, Partitions};
 use super::record::{ColumnRecord, FACTS, RECORD, Record, Written, metadata, sort};
 use super::staged::Staged;
@@ -20,9 +20,8 @@ use crate::encode::{self, Pieces};
 use crate::error::{Error, Reason, Result};
 use crate::file::{self, Staging};
 use crate::interface::{Period, Regime};
-use crate::plan::{Plan, Shape};
+use crate::plan::{AdHoc, Plan, Shape};
 use crate::tables::Rows;
-use crate::time::free_name;
 use crate::trace::work;
 
 /// The rows that are hashed and handed on at once.
@@ -35,7 +34,9 @@ pub struct Provenance {
     pub name: String,
     /// The text of its definition.
     pub definition: String,
-    /// The digest of everything that its rows follow from: of two datasets with one basis all rows are equal.
+    /// The options of the build that are not in the definition.
+    pub ad_hoc: AdHoc,
+    /// The digest of everything that its files follow from: two datasets with one basis have the same files.
     pub basis: String,
     /// The runs whose observations it was built from.
     pub runs: Vec<String>,
@@ -47,7 +48,7 @@ pub struct Provenance {
 
 /// A dataset that is being written.
 pub struct Publication {
-    folder: PathBuf,
+    home: Home,
     version: String,
     provenance: Provenance,
     staging: Staging,
@@ -83,16 +84,14 @@ struct Matrix {
 }
 
 impl Publication {
-    /// Begins a version of a dataset below a folder of datasets.
+    /// Begins a version of a dataset below a folder of datasets; an ad hoc build has a place of its own there.
     ///
     /// # Errors
     ///
     /// When the folder cannot be written, or something stands where a version or `latest` would.
     pub fn begin(datasets: &Path, plan: &Plan, provenance: Provenance) -> Result<Self> {
-        let folder = datasets.join(&plan.name);
-        link::check(&folder)?;
-        let version = free_name(provenance.built_at, |name| !folder.join(name).exists());
-        let staging = Staging::create(&folder, &version)?;
+        let home = Home::of(datasets, &plan.name, &provenance.ad_hoc)?;
+        let (version, staging) = home.stage(provenance.built_at)?;
         let encoding = Encoding {
             codec: plan.files.codec,
             guard: plan.files.guard,
@@ -105,7 +104,7 @@ impl Publication {
             Shape::Wide(_) => Kind::Wide { matrices: Vec::new() },
             Shape::Long => Kind::long(plan, &shelf)?,
         };
-        Ok(Self { folder, version, provenance, staging, shelf, rows: 0, kind })
+        Ok(Self { home, version, provenance, staging, shelf, rows: 0, kind })
     }
 
     /// Adds rows to every file of a long dataset, in its order.
@@ -115,11 +114,11 @@ impl Publication {
     /// When a file cannot be written, or there would be too many folders.
     pub fn write(&mut self, rows: &Rows) -> Result<()> {
         let Kind::Long(long) = &mut self.kind else {
-            return Err(defect(&self.folder, "a wide dataset has matrices"));
+            return Err(defect(&self.home.folder, "a wide dataset has matrices"));
         };
         let Long { blocks, content, files } = &mut **long;
         self.rows += rows.num_rows() as u64;
-        blocks.push(rows).iter().try_for_each(|block| deliver(block, content, files, &self.folder))
+        blocks.push(rows).iter().try_for_each(|block| deliver(block, content, files, &self.home.folder))
     }
 
     /// Adds a matrix to a wide dataset: dates, then a column for each ticker.
@@ -129,13 +128,13 @@ impl Publication {
     /// When a file cannot be written.
     pub fn write_matrix(&mut self, period: Period, regime: Regime, value: &str, rows: &RecordBatch) -> Result<()> {
         let Kind::Wide { matrices } = &mut self.kind else {
-            return Err(defect(&self.folder, "a long dataset has no matrices"));
+            return Err(defect(&self.home.folder, "a long dataset has no matrices"));
         };
         self.rows += rows.num_rows() as u64;
         let stem = format!("{}-{}/{}", period.as_str(), regime.as_str(), escaped(value));
         let mut content = Content::new(rows.schema_ref());
         let rows = &Rows::from(rows.clone());
-        let hashed = || content.update(rows).map_err(|error| file::encoding_failed(&self.folder, error.into()));
+        let hashed = || content.update(rows).map_err(|error| file::encoding_failed(&self.home.folder, error.into()));
         let written = || {
             let mut table = Table::create(&self.shelf, &stem, rows.schema())?;
             table.push(rows)?;
@@ -160,9 +159,9 @@ impl Publication {
     ///
     /// When the disk does not take it, and whatever `facts` returns.
     pub fn complete(self, plan: &Plan, facts: impl FnOnce() -> Result<Vec<u8>> + Send) -> Result<Staged> {
-        let Self { folder, version, provenance, staging, shelf, rows, kind } = self;
+        let Self { home, version, provenance, staging, shelf, rows, kind } = self;
         let complete = || -> Result<_> {
-            let Completed { finished, columns, content } = kind.complete(plan, &folder)?;
+            let Completed { finished, columns, content } = kind.complete(plan, &home.folder)?;
             let _work = work!("make durable");
             Ok((settled(&shelf.root, finished)?, columns, digest::hex(&content)))
         };
@@ -182,7 +181,7 @@ impl Publication {
             facts: &digest::of(&facts),
         };
         file::write_json(&staging.file(RECORD), &Record::of(plan, written))?;
-        Ok(Staged { folder, version, staging, files, content, keep: plan.files.keep })
+        Ok(Staged { home, version, staging, rows, files, content, keep: plan.files.keep })
     }
 }
 

@@ -7,6 +7,7 @@ use chrono::{DateTime, Utc};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
+use super::home::BUILDS;
 use super::link::LATEST;
 use super::record::{LAYOUT, RECORD};
 use crate::error::{Error, Result};
@@ -44,8 +45,6 @@ pub struct Recorded {
     pub built_at: DateTime<Utc>,
     /// The text of its definition.
     pub definition: String,
-    /// Its rows; of a wide dataset those of all its matrices.
-    pub rows: u64,
     /// The digest of what it says.
     pub content: String,
 }
@@ -74,7 +73,7 @@ pub fn latest(datasets: &Path, name: Option<&str>) -> Result<Option<Recorded>> {
     Ok(latest)
 }
 
-/// Every published version of every dataset below a folder, in the order of their names.
+/// Every published version and ad hoc build of every dataset below a folder, in the order of their names.
 ///
 /// # Errors
 ///
@@ -82,7 +81,8 @@ pub fn latest(datasets: &Path, name: Option<&str>) -> Result<Option<Recorded>> {
 pub fn versions(datasets: &Path) -> Result<Vec<Version>> {
     let mut versions = Vec::new();
     for dataset in folders(datasets)? {
-        for path in folders(&dataset)?.into_iter().filter(|path| path.join(RECORD).exists()) {
+        let paths = folders(&dataset)?.into_iter().chain(folders(&dataset.join(BUILDS))?);
+        for path in paths.filter(|path| path.join(RECORD).exists()) {
             let Record { layout, files } = read(&path)?;
             if layout > u64::from(LAYOUT) {
                 return Err(Error::Layout { path: path.join(RECORD), layout, known: LAYOUT });
@@ -101,7 +101,7 @@ pub(super) fn read<T: DeserializeOwned>(folder: &Path) -> Result<T> {
 }
 
 /// The folders in a folder; links and hidden ones are none.
-fn folders(folder: &Path) -> Result<Vec<PathBuf>> {
+pub(super) fn folders(folder: &Path) -> Result<Vec<PathBuf>> {
     let is_folder = |path: &PathBuf| path.is_dir() && !path.is_symlink() && !file::is_hidden(path);
     Ok(file::entries(folder)?.into_iter().filter(is_folder).collect())
 }

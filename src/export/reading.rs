@@ -20,7 +20,9 @@ use serde::Deserialize;
 
 use super::extension;
 use super::folder_names::{self, unescaped};
-use super::record::{LAYOUT, RECORD};
+use super::home::BUILDS;
+use super::link::LATEST;
+use super::record::{LAYOUT, Options, RECORD};
 use crate::error::{Error, Reason, Result};
 use crate::file::{self, FileRecord};
 use crate::plan::{Format, describe};
@@ -42,6 +44,8 @@ pub struct Reading {
 struct Record {
     name: String,
     version: String,
+    #[serde(default)]
+    ad_hoc: Option<Options>,
     as_of: String,
     shape: String,
     sort: Vec<String>,
@@ -59,7 +63,7 @@ struct Column {
 }
 
 impl Reading {
-    /// Finds a version: `NAME` for the latest, `NAME/VERSION`, or the path of its folder.
+    /// Finds a version: `NAME` for the latest, `NAME/VERSION`, `NAME/builds/VERSION`, or the path of its folder.
     ///
     /// # Errors
     ///
@@ -110,9 +114,11 @@ impl Reading {
         &self.folder
     }
 
-    /// Its name: that of the dataset, and of the version.
+    /// Its name: that of the dataset, and of the version or ad hoc build.
     pub fn name(&self) -> String {
-        format!("{}/{}", self.record.name, self.record.version)
+        let Record { name, version, ad_hoc, .. } = &self.record;
+        let builds = if ad_hoc.is_some() { format!("{BUILDS}/") } else { String::new() };
+        format!("{name}/{builds}{version}")
     }
 
     /// The instant as of which it was built, as it is written.
@@ -253,9 +259,12 @@ fn known(datasets: &Path, given: &str) -> Vec<String> {
         let visible = file::entries(folder).unwrap_or_default().into_iter().filter(|path| !file::is_hidden(path));
         visible.filter_map(|path| Some(path.file_name()?.to_str()?.to_owned())).collect::<Vec<String>>()
     };
-    let versions = names(&datasets.join(name));
+    let folder = datasets.join(name);
+    let mut versions = names(&folder);
     if name.is_empty() || versions.is_empty() {
         return names(datasets);
     }
-    versions.into_iter().filter(|version| version != "latest").map(|version| format!("{name}/{version}")).collect()
+    versions.retain(|version| version != LATEST && version != BUILDS);
+    versions.extend(names(&folder.join(BUILDS)).into_iter().map(|build| format!("{BUILDS}/{build}")));
+    versions.into_iter().map(|version| format!("{name}/{version}")).collect()
 }

@@ -1,12 +1,14 @@
 //! `dataset.json`: what a version of a dataset is, where it comes from, and its files.
 
+use std::collections::BTreeMap;
+
 use arrow::datatypes::Field;
 use serde::{Deserialize, Serialize};
 
 use super::Provenance;
 use super::content::type_in_words;
 use crate::file::FileRecord;
-use crate::plan::{Plan, Shape};
+use crate::plan::{AdHoc, Plan, Shape};
 use crate::time::to_record;
 
 /// The file's name.
@@ -30,7 +32,9 @@ pub(super) struct Record<'a> {
     built_at: String,
     runs: &'a [String],
     definition: &'a str,
-    /// The digest of everything that the rows follow from.
+    /// The options of an ad hoc build, by name; null for the definition's own dataset.
+    ad_hoc: Option<Options>,
+    /// The digest of everything that the files follow from.
     basis: &'a str,
     /// The version whose files were taken over, if they were not written anew.
     taken_over_from: Option<&'a str>,
@@ -89,6 +93,7 @@ impl<'a> Record<'a> {
             built_at: to_record(provenance.built_at),
             runs: &provenance.runs,
             definition: &provenance.definition,
+            ad_hoc: options(&provenance.ad_hoc),
             basis: &provenance.basis,
             taken_over_from,
             shape: match plan.dataset.shape {
@@ -106,6 +111,16 @@ impl<'a> Record<'a> {
     }
 }
 
+/// The values of each option of an ad hoc build.
+pub(super) type Options = BTreeMap<String, Vec<String>>;
+
+/// The options of an ad hoc build, by name.
+pub(super) fn options(ad_hoc: &AdHoc) -> Option<Options> {
+    let mut options = Options::new();
+    ad_hoc.options().into_iter().for_each(|(name, value)| options.entry(name.to_owned()).or_default().push(value));
+    (!options.is_empty()).then_some(options)
+}
+
 /// The columns that order the rows of a file.
 pub(super) fn sort(plan: &Plan) -> Vec<&'static str> {
     match plan.dataset.shape {
@@ -114,13 +129,12 @@ pub(super) fn sort(plan: &Plan) -> Vec<&'static str> {
     }
 }
 
-/// What a Parquet file says of where it comes from. It says nothing of when it was built.
+/// What a Parquet file says of where it comes from. It says nothing of when it was built, as of when, or from which runs:
+/// the same rows have the same bytes, also after the runs were compacted. That is in `dataset.json`.
 pub(super) fn metadata(provenance: &Provenance) -> Vec<(&'static str, String)> {
     vec![
         ("bellwether.version", env!("CARGO_PKG_VERSION").to_owned()),
         ("bellwether.dataset", provenance.name.clone()),
         ("bellwether.definition", provenance.definition.clone()),
-        ("bellwether.as_of", to_record(provenance.as_of)),
-        ("bellwether.runs", provenance.runs.join(",")),
     ]
 }

@@ -25,12 +25,17 @@ use crate::time::as_record;
 const LEFT_OVERS: [&str; 3] = [".partial-", ".removed-", ".latest-"];
 
 /// Removes the versions beyond the newest `keep`, unless they are pinned or not older than the one just published, and
-/// what killed publications left.
+/// what killed publications left. Where no number is given, every version is kept.
 ///
 /// # Errors
 ///
 /// When the folder cannot be read.
-pub(super) fn tidy(folder: &Path, published: &str, keep: usize) -> Result<()> {
+pub(super) fn tidy(folder: &Path, published: &str, keep: Option<usize>) -> Result<()> {
+    keep.map_or(Ok(()), |keep| remove_surplus(folder, published, keep))?;
+    remove_left_overs(folder, published)
+}
+
+fn remove_surplus(folder: &Path, published: &str, keep: usize) -> Result<()> {
     // Versions before links: of a version that is seen here, the link was made before it.
     let mut versions: Vec<Version> = file::entries(folder)?.iter().filter_map(|path| version(path)).collect();
     versions.sort_unstable();
@@ -42,6 +47,10 @@ pub(super) fn tidy(folder: &Path, published: &str, keep: usize) -> Result<()> {
         let result = fs::rename(folder.join(version), &removed).and_then(|()| fs::remove_dir_all(&removed));
         warn(&folder.join(version), result);
     }
+    Ok(())
+}
+
+fn remove_left_overs(folder: &Path, published: &str) -> Result<()> {
     // The file system's own clock, which need not be ours.
     let now = fs::metadata(folder.join(published).join(RECORD)).and_then(|record| record.modified());
     if let Ok(now) = now {

@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use super::home::Home;
 use super::link::Link;
 use super::retention;
 use crate::error::Result;
@@ -9,9 +10,10 @@ use crate::file::{self, FileRecord, Staging};
 
 /// A version of a dataset under its hidden name, with all its files and its record.
 pub struct Staged {
-    pub(super) folder: PathBuf,
+    pub(super) home: Home,
     pub(super) version: String,
     pub(super) staging: Staging,
+    pub(super) rows: u64,
     pub(super) files: Vec<FileRecord>,
     pub(super) content: String,
     pub(super) keep: usize,
@@ -22,8 +24,10 @@ pub struct Staged {
 pub struct Dataset {
     /// The folder of this version.
     pub path: PathBuf,
-    /// The link that now points at it.
-    pub latest: PathBuf,
+    /// The link that now points at it; none for an ad hoc build.
+    pub latest: Option<PathBuf>,
+    /// Its rows; of a wide dataset those of all its matrices.
+    pub rows: u64,
     /// Its files.
     pub files: Vec<FileRecord>,
     /// The digest of what it says, whatever its files are.
@@ -50,20 +54,28 @@ impl Staged {
         file::write_bytes(&self.staging.file(name), bytes)
     }
 
-    /// Gives the folder its name, moves `latest` to it, and removes versions that are too many.
+    /// Gives the folder its name. If it is the definition's own, also moves `latest` to it and removes versions that are
+    /// too many; an ad hoc build touches neither.
     ///
     /// # Errors
     ///
     /// When the disk does not take it. The version before is then still the latest.
     pub fn publish(self) -> Result<Dataset> {
-        let Self { folder, version, staging, files, content, keep } = self;
+        let Self { home, version, staging, rows, files, content, keep } = self;
+        let folder = &home.folder;
         let path = folder.join(&version);
-        let link = Link::prepare(&folder, &version)?;
-        staging.publish(&path)?;
-        let latest = link.show()?;
-        if let Err(error) = retention::tidy(&folder, &version, keep) {
+        let latest = if home.is_own() {
+            let link = Link::prepare(folder, &version)?;
+            staging.publish(&path)?;
+            Some(link.show()?)
+        } else {
+            staging.publish(&path)?;
+            None
+        };
+        let keep = latest.is_some().then_some(keep);
+        if let Err(error) = retention::tidy(folder, &version, keep) {
             tracing::warn!(folder = %folder.display(), %error, "cannot look for old versions of a dataset");
         }
-        Ok(Dataset { path, latest, files, content })
+        Ok(Dataset { path, latest, rows, files, content })
     }
 }

@@ -4,7 +4,9 @@
 //! was typed. It says which requests are made, how dates become naive, which features each signal is given, and the
 //! exact columns of the dataset that comes out, before anything is fetched.
 
+mod ad_hoc;
 mod columns;
+mod fingerprint;
 mod meaning;
 mod request;
 
@@ -17,6 +19,7 @@ use chrono::NaiveDate;
 use url::Url;
 
 pub use crate::definition::{Availability, Cron, Days, Format, Lag, NaiveRule, Statistic, Vintage, Zone};
+pub use ad_hoc::AdHoc;
 pub use columns::{Column, Feature, Reference, describe};
 pub use request::Request;
 

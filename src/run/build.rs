@@ -18,9 +18,9 @@ use crate::audit::revisions::{Counting, Revisions};
 use crate::dataset::{self, Wide};
 use crate::digest;
 use crate::error::{Error, Result};
-use crate::export::{Latest, Provenance, Publication, Staged, Stream, Taken, Takeover};
+use crate::export::{Latest, Provenance, Publication, Staged, Stream, Taken, Takeover, built_before};
 use crate::file;
-use crate::plan::{DatasetPlan, Format, Plan, Shape};
+use crate::plan::{AdHoc, DatasetPlan, Format, Plan, Shape};
 use crate::report::facts::{Facts, Tally};
 use crate::report::{self, Report, Version};
 use crate::tables::Rows;
@@ -36,8 +36,8 @@ pub struct BuildOptions {
     pub target: Target,
     /// Where the time comes from.
     pub clock: Clock,
-    /// The instant as of which it is built; none for the latest that the archive knows.
-    pub as_of: Option<DateTime<Utc>>,
+    /// What is asked for beside the definition; nothing for the definition's own dataset.
+    pub ad_hoc: AdHoc,
     /// How the build shows what it does.
     pub progress: Progress,
     /// What tells it to stop.
@@ -62,17 +62,18 @@ pub enum Target {
 /// # Cancel safety
 ///
 /// Not cancel safe: use [`BuildOptions::stop`].
-pub async fn build(plan: Plan, options: BuildOptions) -> Result<Option<Summary>> {
+pub async fn build(mut plan: Plan, options: BuildOptions) -> Result<Option<Summary>> {
     let begun = Instant::now();
     blocking(move || {
-        let view = view(&options.archive, options.as_of)?;
+        options.ad_hoc.apply(&mut plan);
+        let view = view(&options.archive, options.ad_hoc.as_of)?;
         let scope = archived(&plan, &view)?;
         let work = Work { plan: &plan, view: &view, scope: &scope, stop: &options.stop, archived_in: None };
         match &options.target {
             Target::Stdout(format) => work.stream(*format, options.clock).map(|()| None),
             Target::Published(output) => {
                 let stage = options.progress.stage("dataset", 0);
-                let published = work.publish(output, options.clock, &stage)?;
+                let published = work.publish(output, options.clock, options.ad_hoc.clone(), &stage)?;
                 let timings = vec![stage.done()];
                 Ok(Some(Summary::of(&plan, published, timings, begun.elapsed())))
             }
@@ -112,7 +113,13 @@ struct Made {
     facts: Facts,
     beside: Beside,
     /// What a person should know of it.
-    note: Option<String>,
+    notes: Vec<String>,
+}
+
+/// What a person should know of a build with some options.
+fn note(ad_hoc: &AdHoc) -> Option<String> {
+    let options: Vec<String> = ad_hoc.options().iter().map(|(name, value)| format!("--{name} {value}")).collect();
+    (!ad_hoc.is_none()).then(|| format!("ad hoc build with `{}`: `latest` stays where it is", options.join(" ")))
 }
 
 /// What a dataset is built of.
@@ -127,19 +134,34 @@ pub(super) struct Work<'a> {
 
 impl Work<'_> {
     /// Publishes the dataset below a folder of outputs.
-    pub(super) fn publish(&self, output: &Path, clock: Clock, stage: &Stage) -> Result<Published> {
+    pub(super) fn publish(&self, output: &Path, clock: Clock, ad_hoc: AdHoc, stage: &Stage) -> Result<Published> {
         let begun = Instant::now();
+        let as_of = self.view.as_of();
         let provenance = Provenance {
             name: self.plan.name.clone(),
             definition: self.plan.text.clone(),
+            ad_hoc,
             basis: self.basis(),
             runs: self.view.runs().map(str::to_owned).collect(),
-            as_of: self.view.as_of(),
+            as_of,
             built_at: clock.now(),
         };
         let built_at = provenance.built_at;
-        let Made { staged, facts, beside, note } = self.made(output, provenance, stage)?;
-        let notes: Vec<String> = note.into_iter().collect();
+        let mut notes: Vec<String> = note(&provenance.ad_hoc).into_iter().collect();
+        let made = if provenance.ad_hoc.is_none() {
+            self.made(output, provenance, stage)?
+        } else {
+            if let Some((dataset, facts)) = built_before(&output.join("datasets"), &provenance)?
+                && let Ok(facts) = Facts::from_json(&facts)
+            {
+                stage.advance(facts.rows);
+                notes.push("it was built before, and nothing has changed since".to_owned());
+                return Ok(Published { facts, dataset, as_of, new_rejects: None, notes });
+            }
+            self.written(output, provenance, stage)?
+        };
+        let Made { staged, facts, beside, notes: more } = made;
+        notes.extend(more);
         let version = Version { name: staged.version().to_owned(), built_at, content: staged.content().to_owned() };
         let stages = [("archive", self.archived_in), ("dataset", Some(begun.elapsed()))];
         let stages = stages.into_iter().filter_map(|(name, time)| Some((name, time?))).collect();
@@ -150,42 +172,41 @@ impl Work<'_> {
         }
         let _work = work!("publish");
         let new_rejects = report.work.rejects.new;
-        Ok(Published { facts: report.facts, dataset: staged.publish()?, as_of: self.view.as_of(), new_rejects, notes })
+        Ok(Published { facts: report.facts, dataset: staged.publish()?, as_of, new_rejects, notes })
     }
 
-    /// The digest of everything that the rows follow from: the definition, what was asked beside it, and the files of the
-    /// archive.
+    /// The digest of everything that the files follow from: the plan, the series, and the files of the archive.
     fn basis(&self) -> String {
-        let Scope { source, requests, filter } = self.scope;
-        let vintage = self.plan.dataset.vintage;
-        let asked = format!("{source} {requests:?} {filter:?} {vintage:?}");
-        let parts = [env!("CARGO_PKG_VERSION"), &self.plan.text, &asked, &self.view.drawn_from().join("\n")];
+        // What of them is taken is in the plan.
+        let Scope { source, requests, filter: _ } = self.scope;
+        let series = format!("{source} {requests:?}");
+        let parts = [self.plan.fingerprint(), series, self.view.drawn_from().join("\n")];
         digest::of(&serde_json::to_vec(&parts).expect("texts are texts"))
     }
 
     /// The latest version once more, where it has the same basis; else a new one.
     fn made(&self, output: &Path, provenance: Provenance, stage: &Stage) -> Result<Made> {
-        let Some(latest) = Latest::of_basis(&output.join("datasets"), self.plan, &provenance.basis)? else {
+        let Some(latest) = Latest::of_basis(&output.join("datasets"), &provenance)? else {
             return self.written(output, provenance, stage);
         };
         // Facts that cannot be read are damaged, or those of a program that counted other things.
         let facts = Facts::from_json(latest.facts()).ok();
         let (taken, beside) =
             rayon::join(|| latest.take_over(self.plan, &provenance), || self.beside(self.revisions()?));
-        let note = match taken? {
-            Takeover::Taken(Taken { staged, from, rows }) => {
+        let notes = match taken? {
+            Takeover::Taken(Taken { staged, from }) => {
                 if let Some(facts) = facts {
-                    stage.advance(rows);
-                    let note = Some(format!("nothing has changed since version {from}: its files were taken over"));
-                    return Ok(Made { staged, facts, beside: beside?, note });
+                    stage.advance(facts.rows);
+                    let note = format!("nothing has changed since version {from}: its files were taken over");
+                    return Ok(Made { staged, facts, beside: beside?, notes: vec![note] });
                 }
-                None
+                Vec::new()
             }
             Takeover::Damaged(path) => {
-                Some(format!("`{}` is not as it was written: the dataset was built anew", path.display()))
+                vec![format!("`{}` is not as it was written: the dataset was built again", path.display())]
             }
         };
-        Ok(Made { note, ..self.written(output, provenance, stage)? })
+        Ok(Made { notes, ..self.written(output, provenance, stage)? })
     }
 
     /// A version whose rows are built and written.
@@ -218,7 +239,7 @@ impl Work<'_> {
             Ok(facts.to_json())
         };
         let (staged, beside) = rayon::join(|| publication.complete(self.plan, told), || self.beside(revisions));
-        Ok(Made { staged: staged?, beside: beside?, facts, note: None })
+        Ok(Made { staged: staged?, beside: beside?, facts, notes: Vec::new() })
     }
 
     /// Writes the dataset to standard output.

@@ -32,7 +32,7 @@ pub use crate::archive::Interrupted;
 use crate::archive::{Archive, Beginning, Unfinished, View};
 use crate::error::{Error, Result};
 use crate::fetch::{Addresses, Client, host_of};
-use crate::plan::{Plan, Remote, Source};
+use crate::plan::{AdHoc, Plan, Remote, Source};
 use crate::time::Clock;
 
 use build::{Work, newest};
@@ -135,7 +135,7 @@ async fn finish(plan: Arc<Plan>, options: Options, gathered: Gathered, begun: In
         let as_of = newest(&archive);
         let view = View::of(archive, as_of);
         let work = Work { plan: &plan, view: &view, scope: &scope, stop: &options.stop, archived_in };
-        let published = work.publish(&options.output, options.clock, &stage)?;
+        let published = work.publish(&options.output, options.clock, AdHoc::default(), &stage)?;
         timings.push(stage.done());
         let new_rejects = published.new_rejects;
         let fetched = Fetched { run: run.path().to_owned(), changes: run.seal().changes, new_rejects, ..fetched };

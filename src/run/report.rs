@@ -16,8 +16,7 @@ use crate::definition::Found;
 use crate::error::{Error, Result};
 use crate::export::{Recorded, latest};
 use crate::interface::Endpoint;
-use crate::numbers::grouped;
-use crate::plan::{Column, DatasetPlan, Plan, Shape};
+use crate::plan::{Column, DatasetPlan, Plan};
 use crate::report::facts::{self, Facts, News, Tally};
 use crate::report::{Identity, Report, Version};
 use crate::tables::Table;
@@ -69,10 +68,8 @@ pub async fn report(options: ReportOptions) -> Result<Report> {
         match options.as_of {
             Some(_) => Ok(work.report(facts, beside, None)),
             None => {
-                let notes = note(&recorded, facts.rows, &plan.dataset.shape);
                 let Recorded { version: name, built_at, content, .. } = recorded;
-                let report = work.report(facts, beside, Some(Version { name, built_at, content }));
-                Ok(Report { notes: notes.into_iter().collect(), ..report })
+                Ok(work.report(facts, beside, Some(Version { name, built_at, content })))
             }
         }
     })
@@ -148,16 +145,4 @@ impl Work<'_> {
         }
         Subject::part(self.view.clone(), self.scope.clone()).map(Some)
     }
-}
-
-/// Says that a version was narrowed when it was built, as far as its rows tell.
-fn note(recorded: &Recorded, rows: u64, shape: &Shape) -> Option<String> {
-    (*shape == Shape::Long && recorded.rows != rows).then(|| {
-        format!(
-            "The version has {} rows and this report counts {}: the version was built with filters or a vintage that its \
-             definition does not have. Its own report stands beside it.",
-            grouped(recorded.rows),
-            grouped(rows)
-        )
-    })
 }

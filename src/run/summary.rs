@@ -14,7 +14,7 @@ use crate::export::Dataset;
 use crate::file::FileRecord;
 use crate::meter;
 use crate::numbers::{counted, grouped};
-use crate::plan::{Format, Plan};
+use crate::plan::{Plan, Shape};
 use crate::report::facts::Facts;
 use crate::tables::Drift;
 use crate::time::to_record;
@@ -22,8 +22,12 @@ use crate::time::to_record;
 /// What a run or a build made.
 #[derive(Clone, Debug)]
 pub struct Summary {
-    /// The rows of the dataset.
+    /// The rows of its files, each format counted once; those of all matrices of a wide dataset.
     pub rows: u64,
+    /// The signals in it; of a long dataset each is a row.
+    pub signals: u64,
+    /// The matrices of a wide dataset.
+    pub matrices: Option<usize>,
     /// The tickers in it.
     pub tickers: usize,
     /// Its first and last date, in microseconds of the naive clock.
@@ -40,14 +44,12 @@ pub struct Summary {
     pub timings: Vec<Timing>,
     /// The folder of the dataset.
     pub dataset: PathBuf,
-    /// The link to the latest version.
-    pub latest: PathBuf,
+    /// The link to the latest version, which this is; none of an ad hoc build.
+    pub latest: Option<PathBuf>,
     /// The dataset's files.
     pub files: Vec<FileRecord>,
     /// The hash of its content.
     pub content: String,
-    /// The format of the first file.
-    pub format: Format,
 }
 
 /// What a run fetched and archived.
@@ -99,7 +101,12 @@ impl Summary {
     pub(super) fn of(plan: &Plan, published: Published, timings: Vec<Timing>, elapsed: Duration) -> Self {
         let Published { facts, dataset, as_of, notes, .. } = published;
         Self {
-            rows: facts.rows,
+            rows: dataset.rows,
+            signals: facts.rows,
+            matrices: match plan.dataset.shape {
+                Shape::Wide(_) => Some(dataset.files.len() / plan.files.formats.len()),
+                Shape::Long => None,
+            },
             tickers: facts.tickers.len(),
             dates: facts.dates,
             as_of,
@@ -111,7 +118,6 @@ impl Summary {
             latest: dataset.latest,
             files: dataset.files,
             content: dataset.content,
-            format: plan.files.formats.first().copied().unwrap_or(Format::Parquet),
         }
     }
 
@@ -125,6 +131,8 @@ impl Summary {
         let mut json = json!({
             "event": "summary",
             "rows": self.rows,
+            "signals": self.signals,
+            "matrices": self.matrices,
             "tickers": self.tickers,
             "first_date": self.dates.map(|(first, _)| day(first)),
             "last_date": self.dates.map(|(_, last)| day(last)),
@@ -170,16 +178,15 @@ impl Summary {
         text
     }
 
-    /// The line of Python that reads the dataset.
+    /// The line of Python that reads the dataset, or the first of its files.
     fn python(&self) -> String {
         let file = self.files.first().map_or("", |file| &file.name);
-        let path = self.latest.join(file);
-        let read = match self.format {
-            Format::Parquet => "read_parquet",
-            Format::Csv => "read_csv",
-            Format::Arrow => "read_ipc",
+        let path = self.latest.as_ref().unwrap_or(&self.dataset).join(file);
+        let (read, options) = match path.extension().and_then(|ending| ending.to_str()) {
+            Some("csv") => ("read_csv", ", try_parse_dates=True"),
+            Some("arrow") => ("read_ipc", ""),
+            _ => ("read_parquet", ""),
         };
-        let options = if self.format == Format::Csv { ", try_parse_dates=True" } else { "" };
         format!("import polars; frame = polars.{read}(\"{}\"{options})", path.display())
     }
 }
@@ -187,7 +194,14 @@ impl Summary {
 impl fmt::Display for Summary {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let bytes: u64 = self.files.iter().map(|file| file.bytes).sum();
-        writeln!(formatter, "rows      {}", grouped(self.rows))?;
+        match self.matrices {
+            None => writeln!(formatter, "rows      {}", grouped(self.rows))?,
+            Some(matrices) => {
+                let matrices = counted(matrices as u64, "matrix", "matrices");
+                writeln!(formatter, "rows      {} in {matrices}", grouped(self.rows))?;
+                writeln!(formatter, "signals   {}", grouped(self.signals))?;
+            }
+        }
         writeln!(formatter, "tickers   {}", grouped(self.tickers as u64))?;
         if let Some((first, last)) = self.dates {
             writeln!(formatter, "dates     {} to {}", day(first), day(last))?;

@@ -7,7 +7,7 @@ use bellwether::archive::Archive;
 use bellwether::time::to_record;
 use chrono::{NaiveDate, Utc};
 
-use crate::support::program::{DemoService, Outcome, Place};
+use crate::support::program::{DemoService, Outcome, Place, only_build};
 use crate::support::python;
 use crate::support::rows::{distinct, read, texts};
 
@@ -65,7 +65,7 @@ fn a_dataset_is_built_without_a_network_and_twice_the_same_whatever_the_number_o
     // As it was known after the first day, and before.
     let sealed = archived.sealed();
     archived.build("it", "", &["-q", "--as-of", &sealed[0]]).succeeded();
-    let rows = read(&latest("it").join("it.parquet"));
+    let rows = read(&only_build(&archived.place, "it").join("it.parquet"));
     assert_eq!(texts(&rows, "date").into_iter().flatten().max().unwrap(), "2026-11-18T00:00:00");
     let early = archived.build("it", "", &["--as-of", "2020-01-01"]).failed_with(1).stderr;
     assert!(early.starts_with("error: nothing was known as of 2020-01-01T23:59:59.999999Z: the first run"), "{early}");
@@ -74,7 +74,7 @@ fn a_dataset_is_built_without_a_network_and_twice_the_same_whatever_the_number_o
         archived.build("it", "", &["-q"]).succeeded();
     }
     let versions = fs::read_dir(archived.place.file("output/datasets/it")).unwrap().count();
-    assert_eq!(versions, 5 + 1, "five versions and `latest`");
+    assert_eq!(versions, 5 + 2, "five versions, `latest` and `builds`");
     archived.place.run(["verify"]).succeeded();
 }
 
@@ -90,7 +90,7 @@ fn filters_vintage_lineage_and_sources_do_what_they_say() {
          columns = [\"first_observed_at\", \"observed_at\", \"revisions\", \"backfilled\", \"source\"]\n"
     );
     archived.build("some", &more, &["-q", "--sector", "energy", "--to", "2026-11-20"]).succeeded();
-    let rows = read(&archived.place.file("output/datasets/some/latest/some.parquet"));
+    let rows = read(&only_build(&archived.place, "some").join("some.parquet"));
     assert_eq!(distinct(&rows, "period"), ["5d"]);
     assert_eq!(distinct(&rows, "ticker").len(), 22);
     let dates: Vec<String> = texts(&rows, "date").into_iter().flatten().collect();

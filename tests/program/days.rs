@@ -115,7 +115,7 @@ fn each_day_records_what_was_rewritten_and_what_is_new_and_no_more() {
     assert!(of_window.eq(&told), "what is known is what the service says");
     let news = scores(&known(&archive, Table::Articles, evening(today)));
     assert!(listed.iter().all(|(article, score)| news[article] == *score), "what is known is what the service says");
-    check_dataset(&read(&summary.latest.join("days.parquet")), &all, &news);
+    check_dataset(&read(&summary.dataset.join("days.parquet")), &all, &news);
 }
 
 /// The published rows are what is known: each signal with the news of the seven days before it.

@@ -1,6 +1,7 @@
 //! The program as its users meet it: started as a process, over real HTTP on loopback, with files that other people's
 //! tools read back.
 
+mod ad_hoc;
 mod audits;
 mod builds;
 mod crashes;

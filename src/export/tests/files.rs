@@ -31,8 +31,8 @@ fn a_parquet_file_says_what_it_is_how_it_is_ordered_and_where_it_comes_from() {
     assert_eq!(value("bellwether.version"), Some(env!("CARGO_PKG_VERSION")));
     assert_eq!(value("bellwether.dataset"), Some("demo"));
     assert_eq!(value("bellwether.definition"), Some("the = \"definition\"\n"));
-    assert_eq!(value("bellwether.as_of"), Some("2026-11-20T21:30:00.000000Z"));
-    assert_eq!(value("bellwether.runs"), Some("one,two"));
+    // What depends on when it was built, and on how the runs are packed, is in `dataset.json` alone.
+    assert_eq!((value("bellwether.as_of"), value("bellwether.runs")), (None, None));
     let group = metadata.row_group(0);
     let sorting: Vec<i32> = group.sorting_columns().unwrap().iter().map(|column| column.column_idx).collect();
     assert_eq!(sorting, [0, 1, 2, 3]);
@@ -140,7 +140,7 @@ fn the_record_tells_what_the_files_are() {
     for file in &files {
         assert_eq!(&FileRecord::of(&dataset.path.join(&file.name), &file.name, 20).unwrap(), file);
     }
-    assert_eq!(fs::read_link(dataset.latest).unwrap(), Path::new(dataset.path.file_name().unwrap()));
+    assert_eq!(fs::read_link(dataset.latest.unwrap()).unwrap(), Path::new(dataset.path.file_name().unwrap()));
 }
 
 #[test]

@@ -6,8 +6,8 @@ mod files;
 mod folders;
 mod matrices;
 mod retention;
+mod reuse;
 mod streams;
-mod takeover;
 
 use std::fs::File;
 use std::path::Path;
@@ -26,7 +26,7 @@ use super::{Dataset, Provenance, Publication};
 use crate::definition::Found;
 use crate::error::Result;
 use crate::interface::{Period, Regime};
-use crate::plan::{Column, Format, Plan};
+use crate::plan::{AdHoc, Column, Format, Plan};
 use crate::tables::{choice, choices, date, instant};
 
 /// 2026-11-20T00:00:00.
@@ -117,6 +117,7 @@ fn provenance() -> Provenance {
     Provenance {
         name: "demo".to_owned(),
         definition: "the = \"definition\"\n".to_owned(),
+        ad_hoc: AdHoc::default(),
         basis: "the basis".to_owned(),
         runs: vec!["one".to_owned(), "two".to_owned()],
         as_of: moment("2026-11-20T21:30:00Z"),

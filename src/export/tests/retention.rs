@@ -29,7 +29,10 @@ fn the_newest_versions_are_kept() {
     let place = tempdir().unwrap();
     for hour in 1..=5 {
         let dataset = publish(place.path(), hour, 3).unwrap();
-        assert_eq!(fs::canonicalize(&dataset.latest).unwrap(), fs::canonicalize(&dataset.path).unwrap());
+        assert_eq!(
+            fs::canonicalize(dataset.latest.as_ref().unwrap()).unwrap(),
+            fs::canonicalize(&dataset.path).unwrap()
+        );
     }
     assert_eq!(hours(place.path()), [3, 4, 5]);
     publish(place.path(), 6, 1).unwrap();
@@ -92,7 +95,7 @@ fn a_newer_version_and_what_is_none_of_ours_are_kept() {
     fs::create_dir(place.path().join("demo/20201120T000000Z-7f3a")).unwrap();
     // Its clock is behind.
     let dataset = publish(place.path(), 8, 1).unwrap();
-    assert_eq!(fs::canonicalize(&dataset.latest).unwrap(), fs::canonicalize(&dataset.path).unwrap());
+    assert_eq!(fs::canonicalize(dataset.latest.as_ref().unwrap()).unwrap(), fs::canonicalize(&dataset.path).unwrap());
     assert!(copy.exists() && place.path().join("demo/20201120T000000Z-7f3a").exists());
     assert_eq!(versions(place.path()).unwrap().len(), 3);
 }
@@ -129,14 +132,14 @@ fn what_stands_in_the_way_is_told_before_anything_is_built() {
         Err(error @ Error::Occupied { .. }) => (error.to_string(), error.hint().unwrap()),
         other => panic!("{other:?}"),
     };
-    let before = publish(place.path(), 1, 9).unwrap();
-    fs::remove_file(&before.latest).unwrap();
-    fs::write(&before.latest, "mine").unwrap();
+    let before = publish(place.path(), 1, 9).unwrap().latest.unwrap();
+    fs::remove_file(&before).unwrap();
+    fs::write(&before, "mine").unwrap();
     let (message, hint) = occupied(publish(place.path(), 2, 9));
     assert!(message.ends_with("demo/latest` is a file, where a link to the newest version should be"), "{message}");
     assert!(hint.starts_with("move it away"), "{hint}");
-    fs::remove_file(&before.latest).unwrap();
-    fs::create_dir(&before.latest).unwrap();
+    fs::remove_file(&before).unwrap();
+    fs::create_dir(&before).unwrap();
     assert!(occupied(publish(place.path(), 2, 9)).0.contains("is a folder, where a link"));
     assert_eq!(hours(place.path()), [1]);
 

@@ -2,8 +2,9 @@
 
 use std::fs;
 
-use crate::support::program::{DemoService, Outcome, Place};
+use crate::support::program::{DemoService, Outcome, Place, builds};
 use crate::support::python;
+use crate::support::rows::read;
 
 const KEY: (&str, &str) = ("BELLWETHER_API_KEY", "demo");
 
@@ -66,4 +67,68 @@ fn what_changed_between_two_versions_is_found_in_every_form() {
     let damaged = place.file(&format!("output/datasets/it/{after}/it.parquet"));
     fs::write(&damaged, "no rows").expect("a file");
     refused(&earlier, &later, &format!("cannot read the rows of `{}`", fs::canonicalize(&damaged).unwrap().display()));
+}
+
+#[test]
+fn every_type_of_column_reads_the_same_from_every_format() {
+    let place = Place::new();
+    let columns = "columns = [\"first_observed_at\", \"observed_at\", \"revisions\", \"backfilled\", \"source\"]\n";
+    let formats = ["parquet", "csv", "arrow"];
+    for today in ["2026-10-01", "2026-11-20"] {
+        let service = DemoService::start(&place, &["--today", today]);
+        let signals =
+            "[signals]\nsectors = [\"utilities\"]\n[join]\nstats = [\"count\", \"mean\", \"last\", \"days_since\"]\n";
+        for format in formats {
+            let output = format!("[output]\nformat = \"{format}\"\n{columns}");
+            place.define(format, &format!("[source]\n{}{signals}{output}", service.source));
+        }
+        Outcome::of(place.command(["run", "parquet", "-q"]).envs([KEY])).succeeded();
+        place.run(["build", "csv", "-q"]).succeeded();
+        place.run(["build", "arrow", "-q"]).succeeded();
+    }
+    let folders = formats.map(|format| (format, versions(&place, format)));
+    let mut answers = Vec::new();
+    for (before, earlier) in &folders {
+        for (after, later) in &folders {
+            let [earlier, later] = [format!("{before}/{}", earlier[0]), format!("{after}/{}", later[1])];
+            let rows = format!("{before}-{after}.csv");
+            let stdout = place.run(["diff", &earlier, &later, "--output", &rows]).succeeded().stdout;
+            let tables = stdout.split_once("\n\n").expect("tables").1.to_owned();
+            answers.push((tables, fs::read(place.file(&rows)).expect("rows")));
+            let same = place.run(["diff", &format!("{before}/{}", folders[0].1[1]), &later]);
+            assert!(before != &"parquet" || same.succeeded().stdout.ends_with("\nno differences\n"));
+        }
+    }
+    assert!(answers.iter().all(|answer| *answer == answers[0]), "{}", answers[0].0);
+    assert!(answers[0].0.contains("observed_at"), "{}", answers[0].0);
+}
+
+#[test]
+fn a_share_says_of_what_it_is() {
+    let place = Place::new();
+    let service = DemoService::start(&place, &["--today", "2026-11-20"]);
+    let signals = "[signals]\nsectors = [\"utilities\"]\n";
+    place.define("it", &format!("[source]\n{}{signals}", service.source));
+    Outcome::of(place.command(["run", "it", "-q"]).envs([KEY])).succeeded();
+    for part in [["--from", "2026-02-01"], ["--to", "2026-08-01"]] {
+        place.run(["build", "it", "-q"].iter().chain(&part)).succeeded();
+    }
+    let name = |path: std::path::PathBuf| format!("it/builds/{}", path.file_name().unwrap().to_str().unwrap());
+    let [late, early] = &builds(&place, "it").into_iter().map(name).collect::<Vec<_>>()[..] else {
+        panic!("two builds")
+    };
+    let count = |name: &str| read(&place.file(&format!("output/datasets/{name}/it.parquet"))).num_rows();
+    let (all, before, after) = (count("it/latest"), count(late), count(early));
+    let both = before + after - all;
+    let told = place.run(["diff", late, early]).succeeded().stdout;
+    for (what, count, of) in [
+        ("added", after - both, (after, "after")),
+        ("removed", before - both, (before, "before")),
+        ("changed", 0, (both, "in both")),
+    ] {
+        let line = told.lines().find(|line| line.starts_with(what)).expect("a line");
+        let share = if count == 0 { "0 %".to_owned() } else { format!("{:.1} %", count as f64 / of.0 as f64 * 100.0) };
+        let words = line.split_whitespace().collect::<Vec<_>>().join(" ").replace(',', "");
+        assert_eq!(words, format!("{what} {count} {share} of {} rows {}", of.0, of.1), "{told}");
+    }
 }

@@ -91,6 +91,22 @@ impl Outcome {
     }
 }
 
+/// The ad hoc builds of a dataset, oldest first.
+pub(crate) fn builds(place: &Place, name: &str) -> Vec<PathBuf> {
+    let entries = fs::read_dir(place.file(&format!("output/datasets/{name}/builds"))).into_iter().flatten();
+    let mut builds: Vec<PathBuf> = entries.map(|entry| entry.expect("an entry").path()).collect();
+    builds.sort();
+    builds
+}
+
+/// The only ad hoc build of a dataset.
+#[track_caller]
+pub(crate) fn only_build(place: &Place, name: &str) -> PathBuf {
+    let builds = builds(place, name);
+    let [only] = &builds[..] else { panic!("one ad hoc build: {builds:?}") };
+    only.clone()
+}
+
 /// `bellwether serve --demo` as a process, with the addresses that it printed.
 pub(crate) struct DemoService {
     process: Child,

@@ -1,0 +1,85 @@
+//! Where the versions of a dataset are: the definition's own in its folder, ad hoc builds in `builds` below it.
+//!
+//! An ad hoc build is called by its instant and its options, `20261120T213000Z-7f3a-ticker-XOM`, and `latest` never points
+//! to it. Nothing removes one but the person who asked for it.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use chrono::{DateTime, Utc};
+
+use super::link;
+use crate::error::{Error, Result};
+use crate::file::Staging;
+use crate::plan::AdHoc;
+use crate::time::free_name;
+
+/// The folder of ad hoc builds in the folder of a dataset.
+pub(super) const BUILDS: &str = "builds";
+
+/// The longest part of a name that tells of options; `dataset.json` has all of them.
+const LABEL_BYTES: usize = 64;
+
+/// Where a version goes.
+#[derive(Clone, Debug)]
+pub(super) struct Home {
+    /// The folder that it appears in.
+    pub(super) folder: PathBuf,
+    /// What its name says of its options; none for a definition's own.
+    label: Option<String>,
+}
+
+impl Home {
+    /// Where a build with some options goes.
+    pub(super) fn of(datasets: &Path, name: &str, ad_hoc: &AdHoc) -> Result<Self> {
+        let folder = datasets.join(name);
+        link::check(&folder)?;
+        if ad_hoc.is_none() {
+            return Ok(Self { folder, label: None });
+        }
+        let builds = folder.join(BUILDS);
+        match fs::symlink_metadata(&builds) {
+            Ok(found) if !found.is_dir() => {
+                let found = if found.is_symlink() { "a link" } else { "a file" };
+                Err(Error::Occupied { path: builds, found, wanted: "a folder" })
+            }
+            _ => Ok(Self { folder: builds, label: Some(label(ad_hoc)) }),
+        }
+    }
+
+    /// Whether it is of a definition's own versions.
+    pub(super) fn is_own(&self) -> bool {
+        self.label.is_none()
+    }
+
+    /// Begins a version: its name, and the hidden folder that it is written in.
+    pub(super) fn stage(&self, built_at: DateTime<Utc>) -> Result<(String, Staging)> {
+        let name = |version: &str| match &self.label {
+            Some(label) => format!("{version}-{label}"),
+            None => version.to_owned(),
+        };
+        let version = free_name(built_at, |version| !self.folder.join(name(version)).exists());
+        let staging = Staging::create(&self.folder, &version)?;
+        Ok((name(&version), staging))
+    }
+}
+
+/// Options as part of a name: `ticker-XOM-from-2026-01-01`.
+fn label(ad_hoc: &AdHoc) -> String {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '_');
+    let mut label = String::new();
+    let mut last = "";
+    for (name, value) in ad_hoc.options() {
+        let part = if name == last { value } else { format!("{name}-{value}") };
+        let gap = if label.is_empty() { "" } else { "-" };
+        if label.len() + gap.len() + part.len() > LABEL_BYTES {
+            label.push_str(gap);
+            label.push_str("etc");
+            break;
+        }
+        label.push_str(gap);
+        label.extend(part.chars().map(|c| if is_plain(c) { c } else { '-' }));
+        last = name;
+    }
+    label
+}

@@ -1,0 +1,185 @@
+//! What was built before, where nothing has changed that it follows from.
+//!
+//! A dataset follows from its plan and from the files of the archive that its view is drawn from; the digest of both is its
+//! *basis*. Where the latest version has the same basis, its files are what building them again would write, byte for byte:
+//! the next version links them, so that they take their room once. An ad hoc build of the same basis, instant, runs and
+//! options is the whole answer, and nothing is written.
+//!
+//! The two never share files: what an ad hoc build wrote is its owner's, who may open it in a spreadsheet and save it.
+//!
+//! Every file is read through first. What is not as its record says is not used, and the dataset is built.
+
+use std::fs;
+use std::path::{Component, Path, PathBuf};
+
+use rayon::prelude::*;
+use serde::Deserialize;
+
+use super::home::Home;
+use super::link::LATEST;
+use super::publication::Provenance;
+use super::published;
+use super::record::{ColumnRecord, FACTS, LAYOUT, Options, RECORD, Record, Written, options};
+use super::staged::{Dataset, Staged};
+use super::table::{Finished, settled};
+use crate::digest;
+use crate::error::{Error, Result};
+use crate::file::{self, FileRecord};
+use crate::plan::Plan;
+use crate::time::to_record;
+use crate::trace::work;
+
+/// The latest version of a dataset, where it has the files that the next one is to have.
+pub struct Latest {
+    home: Home,
+    before: Before,
+}
+
+/// What came of a version that was to be taken over.
+pub enum Takeover {
+    /// A file of it is not as it was written.
+    Damaged(PathBuf),
+    /// A version was made out of it.
+    Taken(Taken),
+}
+
+/// A version that took over the files of another one.
+pub struct Taken {
+    /// The version.
+    pub staged: Staged,
+    /// The name of the one before.
+    pub from: String,
+}
+
+/// A published version that is read back.
+struct Before {
+    path: PathBuf,
+    known: Known,
+    facts: Vec<u8>,
+}
+
+/// What the record of a version says, as far as it is needed.
+#[derive(Deserialize)]
+struct Known {
+    layout: u32,
+    version: String,
+    as_of: String,
+    runs: Vec<String>,
+    ad_hoc: Option<Options>,
+    basis: String,
+    columns: Vec<ColumnRecord>,
+    rows: u64,
+    content: String,
+    files: Vec<FileRecord>,
+    facts: String,
+}
+
+impl Latest {
+    /// The latest version of a dataset below a folder of datasets; none where there is none of this basis.
+    ///
+    /// # Errors
+    ///
+    /// When something stands where a version or `latest` would.
+    pub fn of_basis(datasets: &Path, provenance: &Provenance) -> Result<Option<Self>> {
+        let home = Home::of(datasets, &provenance.name, &provenance.ad_hoc)?;
+        // The folder itself, and not the link: that may move meanwhile.
+        let Ok(path) = fs::canonicalize(home.folder.join(LATEST)) else { return Ok(None) };
+        let before = Before::read(path).filter(|before| before.known.basis == provenance.basis);
+        Ok(before.map(|before| Self { home, before }))
+    }
+
+    /// What was counted of its rows; whether that is as it was written is seen when it is taken over.
+    pub fn facts(&self) -> &[u8] {
+        &self.before.facts
+    }
+
+    /// Makes a version out of it, where it is whole.
+    ///
+    /// # Errors
+    ///
+    /// When the folder cannot be written.
+    pub fn take_over(self, plan: &Plan, provenance: &Provenance) -> Result<Takeover> {
+        let _work = work!("take over files");
+        let Self { home, before } = self;
+        if let Some(damaged) = before.damaged() {
+            return Ok(Takeover::Damaged(damaged));
+        }
+        let Before { path, known, facts } = before;
+        let Known { version: from, columns, rows, content, files, facts: digest, .. } = known;
+        let (version, staging) = home.stage(provenance.built_at)?;
+        files.par_iter().try_for_each(|file| link(&path.join(&file.name), &staging.file(&file.name)))?;
+        let files = settled(&staging.file(""), vec![Finished(files)])?;
+        file::write_bytes(&staging.file(FACTS), &facts)?;
+        let written = Written {
+            version: &version,
+            provenance,
+            taken_over_from: Some(&from),
+            columns: &columns,
+            rows,
+            content: &content,
+            files: &files,
+            facts: &digest,
+        };
+        file::write_json(&staging.file(RECORD), &Record::of(plan, written))?;
+        let staged = Staged { home, version, staging, rows, files, content, keep: plan.files.keep };
+        Ok(Takeover::Taken(Taken { staged, from }))
+    }
+}
+
+/// The ad hoc build whose record would say the same but for when it was built, if there is one and it is as it was
+/// written; with what was counted of its rows.
+///
+/// # Errors
+///
+/// When something stands where an ad hoc build would, or a folder cannot be read.
+pub fn built_before(datasets: &Path, provenance: &Provenance) -> Result<Option<(Dataset, Vec<u8>)>> {
+    let home = Home::of(datasets, &provenance.name, &provenance.ad_hoc)?;
+    let asked = options(&provenance.ad_hoc);
+    let is_same = |Before { known, .. }: &Before| {
+        known.basis == provenance.basis
+            && known.ad_hoc == asked
+            && known.as_of == to_record(provenance.as_of)
+            && known.runs == provenance.runs
+    };
+    let newest_first = published::folders(&home.folder)?.into_iter().rev();
+    let same = newest_first.filter_map(Before::read).find(|before| is_same(before) && before.damaged().is_none());
+    Ok(same.map(|Before { path, known: Known { rows, content, files, .. }, facts }| {
+        (Dataset { path, latest: None, rows, files, content }, facts)
+    }))
+}
+
+impl Before {
+    /// A version; none where its record is of another form, or names files that are not in the folder.
+    fn read(path: PathBuf) -> Option<Self> {
+        let known: Known = published::read(&path).ok()?;
+        let is_inside = |file: &FileRecord| {
+            Path::new(&file.name).components().all(|component| matches!(component, Component::Normal(_)))
+        };
+        let is_known = known.layout == LAYOUT && known.files.iter().all(is_inside);
+        is_known.then(|| Self { facts: fs::read(path.join(FACTS)).unwrap_or_default(), path, known })
+    }
+
+    /// A file that is not as the record says.
+    fn damaged(&self) -> Option<PathBuf> {
+        let Self { path, known, facts } = self;
+        if digest::of(facts) != known.facts {
+            return Some(path.join(FACTS));
+        }
+        let is_damaged = |file: &&FileRecord| {
+            FileRecord::of(&path.join(&file.name), &file.name, file.rows).ok().as_ref() != Some(*file)
+        };
+        known.files.par_iter().find_first(is_damaged).map(|file| path.join(&file.name))
+    }
+}
+
+/// A file of the version before as one of the new version.
+fn link(from: &Path, to: &Path) -> Result<()> {
+    if let Some(folder) = to.parent() {
+        fs::create_dir_all(folder).map_err(|source| Error::Write { path: folder.to_owned(), source })?;
+    }
+    // Not every file system has links, and none has any number of them.
+    if fs::hard_link(from, to).is_err() {
+        fs::copy(from, to).map_err(|source| Error::Write { path: to.to_owned(), source })?;
+    }
+    Ok(())
+}

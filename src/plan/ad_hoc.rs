@@ -1,0 +1,127 @@
+//! An ad hoc build: a dataset narrowed or changed by options of the command line.
+//!
+//! A definition's own dataset is what its file says, as of all that the archive knows. Anything else is an exploration,
+//! which nobody else should read by accident: it has a place of its own, and its record says how it was asked for.
+
+use chrono::{DateTime, Utc};
+
+use super::{Filter, Format, Plan, Vintage};
+use crate::time::to_record;
+
+/// The options of a build that its definition does not have; without any, the build is the definition's own.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct AdHoc {
+    /// Only what had been observed by this instant.
+    pub as_of: Option<DateTime<Utc>>,
+    /// Another vintage.
+    pub vintage: Option<Vintage>,
+    /// Only these of the signals that the definition takes.
+    pub filter: Filter,
+    /// Other formats; none for those of the definition.
+    pub formats: Vec<Format>,
+}
+
+impl AdHoc {
+    /// Whether there is no option at all.
+    pub fn is_none(&self) -> bool {
+        self.options().is_empty()
+    }
+
+    /// The options, as `build` takes them: their names without `--`, and a value each.
+    pub fn options(&self) -> Vec<(&'static str, String)> {
+        let Self { as_of, vintage, filter, formats } = self;
+        let Filter { tickers, sectors, periods, regimes, from, to } = filter;
+        let mut options: Vec<(&'static str, String)> = Vec::new();
+        fn each<T: ToString>(name: &'static str, values: impl IntoIterator<Item = T>) -> Vec<(&'static str, String)> {
+            values.into_iter().map(|value| (name, value.to_string())).collect()
+        }
+        options.extend(each("as-of", as_of.map(to_record)));
+        options.extend(each("vintage", *vintage));
+        options.extend(each("ticker", tickers.iter().flatten()));
+        options.extend(each("sector", sectors.iter().flatten()));
+        options.extend(each("period", periods.iter().flatten()));
+        options.extend(each("regime", regimes.iter().flatten()));
+        options.extend(each("from", *from));
+        options.extend(each("to", *to));
+        options.extend(each("format", formats));
+        options
+    }
+
+    /// Narrows and changes a plan; filters take only what the definition takes too.
+    pub fn apply(&self, plan: &mut Plan) {
+        plan.dataset.filter = std::mem::take(&mut plan.dataset.filter).and(self.filter.clone());
+        plan.dataset.vintage = self.vintage.unwrap_or(plan.dataset.vintage);
+        if !self.formats.is_empty() {
+            plan.files.formats.clone_from(&self.formats);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::AdHoc;
+    use crate::definition::Found;
+    use crate::plan::{Filter, Format, Plan, Vintage};
+
+    #[test]
+    fn every_option_is_named_and_without_one_a_build_is_the_definitions_own() {
+        assert!(AdHoc::default().is_none());
+        let filter = Filter {
+            tickers: Some(BTreeSet::from(["XOM", "CVX"].map(|ticker| ticker.parse().unwrap()))),
+            sectors: Some(BTreeSet::from(["energy".parse().unwrap()])),
+            periods: Some(BTreeSet::from(["5d".parse().unwrap()])),
+            regimes: Some(BTreeSet::from(["bull".parse().unwrap()])),
+            from: "2026-01-01".parse().ok(),
+            to: "2026-02-01".parse().ok(),
+        };
+        let all = AdHoc {
+            as_of: "2026-03-31T23:59:59.999999Z".parse().ok(),
+            vintage: Some(Vintage::First),
+            filter,
+            formats: vec![Format::Csv, Format::Arrow],
+        };
+        let typed: Vec<String> = all.options().iter().map(|(name, value)| format!("{name} {value}")).collect();
+        let expected = [
+            "as-of 2026-03-31T23:59:59.999999Z",
+            "vintage first",
+            "ticker CVX",
+            "ticker XOM",
+            "sector energy",
+            "period 5d",
+            "regime bull",
+            "from 2026-01-01",
+            "to 2026-02-01",
+            "format csv",
+            "format arrow",
+        ];
+        assert_eq!(typed, expected);
+    }
+
+    #[test]
+    fn whatever_an_option_changes_the_fingerprint_of_the_plan_changes_too() {
+        let text = "source.service = \"demo\"\nsignals.sectors = [\"energy\"]\n";
+        let plan = Plan::of(Found::new("demo.toml".into(), text.into()).unwrap()).unwrap();
+        let filtered = |filter: Filter| AdHoc { filter, ..AdHoc::default() };
+        let formats = |formats: &[Format]| AdHoc { formats: formats.to_vec(), ..AdHoc::default() };
+        let options = [
+            AdHoc::default(),
+            AdHoc { vintage: Some(Vintage::First), ..AdHoc::default() },
+            filtered(Filter { tickers: Some(BTreeSet::from(["XOM".parse().unwrap()])), ..Filter::default() }),
+            filtered(Filter { from: "2026-01-01".parse().ok(), ..Filter::default() }),
+            filtered(Filter { to: "2026-01-01".parse().ok(), ..Filter::default() }),
+            formats(&[Format::Csv]),
+            formats(&[Format::Csv, Format::Parquet]),
+            formats(&[Format::Parquet, Format::Csv]),
+        ];
+        let fingerprint = |ad_hoc: &AdHoc| {
+            let mut plan = plan.clone();
+            ad_hoc.apply(&mut plan);
+            plan.fingerprint()
+        };
+        let fingerprints: BTreeSet<String> = options.iter().map(fingerprint).collect();
+        assert_eq!(fingerprints.len(), options.len());
+        assert_eq!(fingerprint(&formats(&[Format::Parquet])), plan.fingerprint(), "what it writes anyhow");
+    }
+}
