@@ -36,7 +36,7 @@ fn the_batch_of_all_is_one_answer_for_every_ticker() {
     let service = at(&place, "all");
     let rest = "[signals]\nhistory = \"batched\"\n[sentiment]\narticles = false\n";
     let outcome = run(&place, &service, &service, rest).succeeded();
-    assert!(outcome.stderr.starts_with("signals: 1 requests, "), "{}", outcome.stderr);
+    assert!(outcome.stderr.contains("signals: 1 request"), "{}", outcome.stderr);
     let rows = dataset(&place);
     assert_eq!(distinct(&rows, "ticker").len(), 500);
     assert!(distinct(&rows, "period").len() > 20, "each ticker has a period of its own");
