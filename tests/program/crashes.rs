@@ -59,7 +59,7 @@ fn runs_are_listed_and_a_file_that_is_not_what_was_written_is_named() {
 
 /// Seals a run whose only signals have a confidence that no answer can give.
 fn seal_signals_of(archive: &Path, confidence: f64) {
-    let request = Request::of_sector("energy".parse().unwrap(), Period::default(), Regime::default());
+    let request = Request::of_sector("energy".parse().expect("a sector"), Period::default(), Regime::default());
     let entry = r#"{"date":"2026-01-05T00:00:00","signal":"buy","confidence":0.5}"#;
     let body = format!(r#"{{"AA":{{"ticker":"AA","regime":"neutral","period":"15d","predictions":[{entry}]}}}}"#);
     let mut series = Vec::new();
@@ -71,15 +71,15 @@ fn seal_signals_of(archive: &Path, confidence: f64) {
     assert!(read.is_ok(), "{read:?}");
     let now = Clock::System.now();
     let beginning = Beginning { definition: "it", text: "", now, interrupted: Interrupted::Left };
-    let run = Unfinished::begin(archive, beginning).unwrap();
+    let run = Unfinished::begin(archive, beginning).expect("a run");
     let mut draft = run.draft();
     for part in series {
         let Part::Series(Series { key, rows }) = part else { continue };
-        let place = rows.schema().index_of("confidence").unwrap();
+        let place = rows.schema().index_of("confidence").expect("signals have one");
         let mut columns = rows.columns().to_vec();
         columns[place] = Arc::new(Float64Array::from(vec![confidence]));
-        let rows = RecordBatch::try_new(rows.schema(), columns).unwrap();
-        draft.add_series(Series { key, rows }).unwrap();
+        let rows = RecordBatch::try_new(rows.schema(), columns).expect("the same columns");
+        draft.add_series(Series { key, rows }).expect("room on the disk");
     }
     let (rows, rejects) = draft.counts();
     let record = RequestRecord {
@@ -94,8 +94,8 @@ fn seal_signals_of(archive: &Path, confidence: f64) {
         unknown_fields: Vec::new(),
         observed_at: now,
     };
-    run.commit(draft, record).unwrap();
-    run.seal(now).unwrap();
+    run.commit(draft, record).expect("room on the disk");
+    run.seal(now).expect("a sealed run");
 }
 
 #[test]
