@@ -1,69 +1,152 @@
-//! Memory does not follow the size of an answer.
+//! Memory follows neither the size of an answer nor the number of its tickers and articles.
 
 use std::fs;
-use std::io::{Read, Write};
-use std::net::TcpListener;
+use std::io::{self, BufRead, BufReader, BufWriter, Write};
+use std::net::{TcpListener, TcpStream};
 use std::process::Stdio;
+use std::sync::{Arc, mpsc};
 use std::thread;
 use std::time::Duration;
 
 use crate::support::program::Place;
 
 /// The history of one ticker in a batch, as text, with a hole for the symbol.
-fn history() -> (String, String) {
+fn history(days: usize) -> (String, String) {
     let entry = |day: usize| {
         let (month, day) = (1 + day / 28 % 12, 1 + day % 28);
         let signal = if day % 3 == 0 { "buy" } else { "sell" };
         format!("{{\"date\":\"2025-{month:02}-{day:02}T00:00:00\",\"signal\":\"{signal}\",\"confidence\":0.7{day}}}")
     };
-    let entries: Vec<String> = (0..336).map(entry).collect();
+    let entries: Vec<String> = (0..days).map(entry).collect();
     let head = format!("{{\"items\":[{}],\"period\":\"15d\",\"regime\":\"neutral\",\"ticker\":\"", entries.join(","));
     (head, "\"}".to_owned())
 }
 
-/// A service with one answer, made while it is sent, of about so many bytes.
-fn serve(bytes: usize) -> String {
+/// Writes the histories of so many tickers, each of so many days.
+fn histories(tickers: usize, days: usize, out: &mut impl Write) -> io::Result<()> {
+    let (head, tail) = history(days);
+    out.write_all(b"{")?;
+    for ticker in 0..tickers {
+        let comma = if ticker == 0 { "" } else { "," };
+        write!(out, "{comma}\"T{ticker}\":{head}T{ticker}{tail}")?;
+    }
+    out.write_all(b"}")
+}
+
+/// Writes so many articles, the newest first.
+fn articles(count: usize, out: &mut impl Write) -> io::Result<()> {
+    out.write_all(b"[")?;
+    for article in 0..count {
+        let comma = if article == 0 { "" } else { "," };
+        let day = 28 - article * 28 / count;
+        write!(
+            out,
+            "{comma}{{\"date\":\"2025-01-{day:02}\",\"title\":\"headline {article}\",\"score\":0.{},\
+             \"link\":\"https://a.example/{article}\"}}",
+            article % 1000
+        )?;
+    }
+    out.write_all(b"]")
+}
+
+/// What a service answers: histories of so many tickers, each of so many days, and so many articles of each ticker.
+#[derive(Clone, Copy)]
+struct Answers {
+    tickers: usize,
+    days: usize,
+    articles: usize,
+}
+
+/// A service that makes its answers while they are sent.
+fn serve(answers: Answers) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
     let address = listener.local_addr().expect("an address");
-    thread::spawn(move || {
-        let (mut stream, _) = listener.accept().expect("a request");
-        let mut asked = [0; 4096];
-        let _ = stream.read(&mut asked).expect("a request");
-        stream.write_all(b"HTTP/1.1 200 OK\r\nConnection: close\r\n\r\n{").expect("it is taken");
-        let (head, tail) = history();
-        for ticker in 0..bytes / head.len() {
-            let comma = if ticker == 0 { "" } else { "," };
-            let piece = format!("{comma}\"T{ticker}\":{head}T{ticker}{tail}");
-            stream.write_all(piece.as_bytes()).expect("it is taken");
+    let answer = Arc::new(move |stream: TcpStream| -> io::Result<()> {
+        let mut asked = BufReader::new(stream.try_clone()?);
+        let (mut first, mut line) = (String::new(), String::new());
+        asked.read_line(&mut first)?;
+        while asked.read_line(&mut line)? > 2 {
+            line.clear();
         }
-        stream.write_all(b"}").expect("it is taken");
+        let mut out = BufWriter::new(stream);
+        out.write_all(b"HTTP/1.1 200 OK\r\nConnection: close\r\n\r\n")?;
+        match first.contains("/news_articles/") {
+            true => articles(answers.articles, &mut out)?,
+            false => histories(answers.tickers, answers.days, &mut out)?,
+        }
+        out.flush()
+    });
+    thread::spawn(move || {
+        for stream in listener.incoming().take(4).flatten() {
+            let answer = Arc::clone(&answer);
+            // The program closes when it has what it wants.
+            thread::spawn(move || drop(answer(stream)));
+        }
     });
     format!("[source]\nbase_url = \"http://{address}/a\"\nsentiment_base_url = \"http://{address}/b\"\n")
 }
 
-/// The most memory that a run of one answer of so many bytes ever held.
-fn peak(bytes: usize) -> u64 {
+/// The most memory that a run ever held until it said something that begins so, or to its end; in MiB.
+fn peak_until(answers: Answers, said: Option<&str>) -> u64 {
     let place = Place::new();
-    place.define("it", &format!("{}[signals]\nhistory = \"batched\"\n[sentiment]\narticles = false\n", serve(bytes)));
-    let mut command = place.command(["run", "it", "-q"]);
-    let mut child = command.env("BELLWETHER_API_KEY", "demo").stderr(Stdio::inherit()).spawn().expect("it starts");
+    let sentiment = format!("[sentiment]\narticles = {}\n", answers.articles > 0);
+    place.define("it", &format!("{}[signals]\nhistory = \"batched\"\n{sentiment}", serve(answers)));
+    let mut command = place.command(["run", "it"]);
+    command.env("BELLWETHER_API_KEY", "demo").stdout(Stdio::null()).stderr(Stdio::piped());
+    let mut child = command.spawn().expect("it starts");
     let status = format!("/proc/{}/status", child.id());
-    let mut peak = 0;
-    while child.try_wait().expect("it can be asked").is_none() {
+    let sampled = move || {
         let text = fs::read_to_string(&status).unwrap_or_default();
         let line = text.lines().find_map(|line| line.strip_prefix("VmHWM:"));
-        let kilobytes = line.and_then(|line| line.trim().trim_end_matches(" kB").parse().ok());
-        peak = kilobytes.unwrap_or(peak).max(peak);
-        thread::sleep(Duration::from_millis(10));
-    }
+        line.and_then(|line| line.trim().trim_end_matches(" kB").parse::<u64>().ok()).unwrap_or(0)
+    };
+    let (ended, is_over) = mpsc::channel::<()>();
+    let sampling = thread::spawn(move || {
+        let mut peak = 0;
+        while let Err(mpsc::RecvTimeoutError::Timeout) = is_over.recv_timeout(Duration::from_millis(5)) {
+            peak = sampled().max(peak);
+        }
+        sampled().max(peak) / 1024
+    });
+    let mut lines = BufReader::new(child.stderr.take().expect("it is piped")).lines().map_while(Result::ok);
+    let is_said = lines.any(|line| said.is_some_and(|said| line.starts_with(said)));
+    drop(ended);
+    let peak = sampling.join().expect("nothing panics");
+    assert_eq!(is_said, said.is_some());
+    thread::spawn(move || lines.for_each(drop));
     assert!(child.wait().expect("it ended").success());
-    peak / 1024
+    peak
+}
+
+/// The most memory that a run of one answer ever held, in MiB.
+fn peak(tickers: usize, days: usize) -> u64 {
+    peak_until(Answers { tickers, days, articles: 0 }, None)
+}
+
+/// How many tickers with 336 days each make so many bytes.
+fn tickers_of(bytes: usize) -> usize {
+    bytes / history(336).0.len()
 }
 
 #[test]
 fn a_body_of_many_times_the_memory_is_decoded_and_written_within_a_bound() {
-    let small = peak(8 << 20);
-    let large = peak(320 << 20);
+    let small = peak(tickers_of(8 << 20), 336);
+    let large = peak(tickers_of(320 << 20), 336);
     assert!(large < 250, "320 MB of answer took {large} MB of memory");
     assert!(large < small + 150, "8 MB took {small} MB, 320 MB took {large} MB");
+}
+
+#[test]
+fn many_tickers_of_few_days_take_few_bytes_each() {
+    let small = peak(2_000, 2);
+    let large = peak(60_000, 2);
+    let each = (large.saturating_sub(small) << 20) / 58_000;
+    assert!(each < 2_000, "{each} bytes for each ticker: 2,000 took {small} MB, 60,000 took {large} MB");
+}
+
+#[test]
+fn articles_without_end_are_received_and_decoded_within_a_bound() {
+    let of = |articles| peak_until(Answers { tickers: 1, days: 20, articles }, Some("articles: 1 requests"));
+    let (small, large) = (of(2_000), of(400_000));
+    assert!(large < small + 100, "2,000 articles took {small} MB, 400,000 took {large} MB");
 }
