@@ -110,8 +110,12 @@ pub struct Coverage {
     pub days: Vec<u64>,
     /// By stretch, how many tickers have rows.
     pub tickers: Vec<u64>,
-    /// The tickers, those that lack most first.
+    /// The tickers with the most gaps first, as many as any page has room for.
     pub rows: Vec<Covered>,
+    /// How many tickers there are.
+    pub all: usize,
+    /// How many of them lack something.
+    pub incomplete: usize,
 }
 
 /// How much of what could be there is there, for one ticker.
@@ -133,10 +137,8 @@ impl Covered {
 }
 
 impl Coverage {
-    /// How many tickers lack something.
-    pub fn incomplete(&self) -> usize {
-        self.rows.iter().filter(|covered| covered.total().0 < covered.total().1).count()
-    }
+    /// How many tickers are listed; what is said of one takes a kilobyte.
+    pub const LISTED: usize = 64;
 }
 
 impl Facts {
@@ -156,22 +158,28 @@ impl Facts {
     pub fn coverage(&self, most: usize) -> Coverage {
         let axis = Axis::of(&self.days, Step::Month, most);
         let days = axis.sums(self.days.iter().map(|day| (*day, 1)));
-        let mut tickers = vec![0; axis.len()];
         let covered = |ticker: &OfTicker| {
             let own = axis.sums(ticker.months.iter().map(|(month, days)| (*month, u64::from(*days))));
-            tickers.iter_mut().zip(&own).for_each(|(tickers, days)| *tickers += u64::from(*days > 0));
             let full = days.iter().map(|days| days * u64::from(ticker.pairs)).collect();
             Covered { ticker: ticker.name.clone(), days: own, full }
         };
-        let mut rows: Vec<Covered> = self.tickers.iter().map(covered).collect();
+        let mut tickers = vec![0; axis.len()];
+        let missing = |ticker: &OfTicker| {
+            let covered = covered(ticker);
+            tickers.iter_mut().zip(&covered.days).for_each(|(tickers, days)| *tickers += u64::from(*days > 0));
+            let (days, full) = covered.total();
+            (full - days.min(full), full)
+        };
+        let missing: Vec<(u64, u64)> = self.tickers.iter().map(missing).collect();
+        let mut order: Vec<usize> = (0..missing.len()).collect();
         // By how much of all is missing, as whole numbers: the order is the same everywhere. Ties stay by name.
-        rows.sort_by(|one, other| {
-            let missing =
-                |covered: &Covered| (covered.total().1 - covered.total().0.min(covered.total().1), covered.total().1);
-            let ((lacks, of), (other_lacks, of_other)) = (missing(one), missing(other));
+        order.sort_by(|one, other| {
+            let ((lacks, of), (other_lacks, of_other)) = (missing[*one], missing[*other]);
             (u128::from(other_lacks) * u128::from(of)).cmp(&(u128::from(lacks) * u128::from(of_other)))
         });
-        Coverage { axis, days, tickers, rows }
+        let rows = order.iter().take(Coverage::LISTED).map(|place| covered(&self.tickers[*place])).collect();
+        let incomplete = missing.iter().filter(|(lacks, _)| *lacks > 0).count();
+        Coverage { rows, all: missing.len(), incomplete, tickers, days, axis }
     }
 
     /// What all signals say, whatever their dates.

@@ -38,8 +38,8 @@ impl Report {
 impl Coverage {
     /// What is to be said of it, in a line.
     pub(in crate::report) fn finding(&self) -> String {
-        let all = self.rows.len() as u64;
-        match self.incomplete() as u64 {
+        let all = self.all as u64;
+        match self.incomplete as u64 {
             _ if self.axis.is_empty() => "No signal is dated from 1900 to 2099".to_owned(),
             0 => format!("No gaps in {}", counted(all, "ticker", "tickers")),
             1 => format!("1 of {} has gaps", counted(all, "ticker", "tickers")),
@@ -71,7 +71,7 @@ fn tickers(html: &mut Html, coverage: &Coverage) {
 /// What each ticker has of what it could have.
 fn map(html: &mut Html, coverage: &Coverage) {
     let axis = &coverage.axis;
-    let shown = &coverage.rows[..coverage.rows.len().min(coverage.incomplete().clamp(ROWS, ROWS_WITH_GAPS))];
+    let shown = &coverage.rows[..coverage.rows.len().min(coverage.incomplete.clamp(ROWS, ROWS_WITH_GAPS))];
     let title = format!("Signals of each ticker, by {}", axis.step.as_str());
     html.element("figure", &[], |html| {
         html.element("figcaption", &[], |html| {
@@ -95,9 +95,9 @@ fn map(html: &mut Html, coverage: &Coverage) {
         });
         if let Some(next) = coverage.rows.get(shown.len()) {
             let (days, full) = next.total();
-            let others = counted((coverage.rows.len() - shown.len()) as u64, "ticker that has", "tickers that have");
+            let others = counted((coverage.all - shown.len()) as u64, "ticker that has", "tickers that have");
             let least = if days >= full { "all".to_owned() } else { format!("at least {}", portion(days, full)) };
-            let (shown, all) = (shown.len(), grouped(coverage.rows.len() as u64));
+            let (shown, all) = (shown.len(), grouped(coverage.all as u64));
             cut(
                 html,
                 format_args!("{shown} of {all} tickers are drawn. Left out: {others} {least} of what could be there."),
@@ -143,3 +143,6 @@ fn shade(days: u64, full: u64) -> &'static str {
         _ => "q4",
     }
 }
+
+// What is drawn, and the one after it that says what is left out, are among those that are listed.
+const _: () = assert!(ROWS_WITH_GAPS < Coverage::LISTED && ROWS <= ROWS_WITH_GAPS);
