@@ -170,7 +170,7 @@ fn several_signals_of_a_day_do_not_stand_for_a_day_that_is_missing() {
     let quality = place.run(["audit", "quality", "energy"]).succeeded().stdout;
     let all = quality.lines().find(|line| line.starts_with("all ")).expect("a line of totals");
     // Of six trading days of the two series five have a signal.
-    assert_eq!(all.split_whitespace().take(5).collect::<Vec<_>>(), ["all", "6", "83.33", "%", "1"]);
+    assert_eq!(all.split_whitespace().take(5).collect::<Vec<_>>(), ["all", "6", "83.3", "%", "1"]);
 }
 
 #[test]
@@ -186,7 +186,7 @@ fn where_only_articles_were_rewritten_the_report_says_so() {
     assert!(check(&place, "energy").contains("There is one run: nothing can have changed yet\n"));
     run(&place, "energy");
     let summary = check(&place, "energy");
-    let sentence = "None of the signals and 33.33 % of the articles changed after they were first seen\n";
+    let sentence = "None of the signals and 33.3 % of the articles changed after they were first seen\n";
     assert!(summary.contains(sentence), "{summary}");
     assert!(summary.contains("Of 6 articles: 2 revisions, 0 added late, 0 withdrawn.\n"), "{summary}");
     python::check("check_page.py", [place.file("output/datasets/energy/latest/report.html")]);
