@@ -66,6 +66,12 @@ enum Holder {
     Nothing,
 }
 
+/// The longest value that is skipped so that those behind it can be read, in bytes. It is rejected long before.
+const LONGEST_VALUE: u64 = 256 << 20;
+
+/// The longest key that is skipped, and the most blanks between two values.
+const LONGEST_REST: u64 = 1 << 20;
+
 /// The byte order mark of UTF-8.
 const MARK: [u8; 3] = [0xef, 0xbb, 0xbf];
 
@@ -77,13 +83,15 @@ pub(super) struct Scanner {
     state: State,
     /// How many bytes have been seen.
     offset: u64,
+    /// The byte at which the key or the value began that the scanner is in, or the blanks between two of them.
+    since: u64,
     /// How many elements of an array have been begun.
     elements: u64,
 }
 
 impl Scanner {
     pub(super) fn new(shape: Shape) -> Self {
-        Self { shape, holder: Holder::Nothing, state: State::Mark(0), offset: 0, elements: 0 }
+        Self { shape, holder: Holder::Nothing, state: State::Mark(0), offset: 0, since: 0, elements: 0 }
     }
 
     /// Goes on with the bytes that came next, until they are used up or the batch is full. Says how many it used.
@@ -93,8 +101,22 @@ impl Scanner {
             let step = self.step(&bytes[used..], batch)?;
             used += step;
             self.offset += step as u64;
+            self.check_length()?;
         }
         Ok(used)
+    }
+
+    /// Makes sure that a body that brings nothing new ends long before the largest body does.
+    fn check_length(&self) -> Result<(), Malformed> {
+        let (what, longest) = match self.state {
+            State::Piece(_) => ("a value goes on for", LONGEST_VALUE),
+            State::Key(_) => ("a key goes on for", LONGEST_REST),
+            _ => ("blanks go on for", LONGEST_REST),
+        };
+        if self.offset - self.since <= longest {
+            return Ok(());
+        }
+        Err(Malformed { offset: self.since, reason: format!("{what} more than {} MiB", longest >> 20) })
     }
 
     /// Ends the body.
@@ -103,7 +125,7 @@ impl Scanner {
             State::End => Ok(()),
             // Nothing but the end of the body can show where a bare number ends.
             State::Piece(Skip::Scalar) if self.holder == Holder::Nothing => {
-                self.close(0, batch);
+                self.close(0, 0, batch);
                 Ok(())
             }
             State::Mark(seen @ 1..) => Err(self.unexpected(Some(MARK[0]), self.offset - seen as u64)),
@@ -149,14 +171,15 @@ impl Scanner {
             }
             Some(length) => {
                 batch.value(&bytes[..length]);
-                self.close(skip.deepest(), batch);
+                self.close(skip.deepest(), length, batch);
                 length
             }
         }
     }
 
-    fn close(&mut self, deepest: u64, batch: &mut Batch) {
+    fn close(&mut self, deepest: u64, length: usize, batch: &mut Batch) {
         batch.close(deepest);
+        self.since = self.offset + length as u64;
         self.state = if self.holder == Holder::Nothing { State::End } else { State::Comma };
     }
 
@@ -173,6 +196,7 @@ impl Scanner {
         if bytes[length] == b'"' {
             batch.key(&bytes[..length]);
             self.state = State::Colon;
+            self.since = self.offset + length as u64 + 1;
         } else {
             batch.key(&bytes[..=length]);
             self.state = State::Key(Escape::Pending);
@@ -205,6 +229,8 @@ impl Scanner {
             (State::Comma, b']') if self.holder == Holder::Array => State::End,
             _ => return Err(self.unexpected(Some(byte), offset)),
         };
+        // A key and a value begin with this byte, blanks behind it.
+        self.since = offset + u64::from(!matches!(self.state, State::Key(_) | State::Piece(_)));
         Ok(())
     }
 
@@ -309,6 +335,29 @@ mod tests {
         assert_eq!(values(Shape::Record, " {\"a\": [1]} "), ["{\"a\": [1]}"]);
         assert_eq!(values(Shape::Elements, "[]"), [""; 0]);
         assert_eq!(values(Shape::Fields, "{ }"), [""; 0]);
+    }
+
+    #[test]
+    fn what_goes_on_without_end_is_bounded() {
+        let after = |begin: &str, more: u8| {
+            let (mut scanner, mut batch) = (Scanner::new(Shape::Fields), Batch::new(Bounds::ANSWER));
+            let more = vec![more; 1 << 20];
+            let portions = std::iter::once(begin.as_bytes()).chain(std::iter::repeat_n(&more[..], 260));
+            let mut fed = 0;
+            for portion in portions {
+                match scanner.feed(portion, &mut batch) {
+                    Ok(used) => fed += used as u64,
+                    Err(malformed) => return (fed >> 20, malformed.offset, malformed.reason),
+                }
+            }
+            panic!("it has no end");
+        };
+        let blanks = || "blanks go on for more than 1 MiB".to_owned();
+        assert_eq!(after("{", b' '), (1, 1, blanks()));
+        assert_eq!(after("{\"A\": [1],", b'\n'), (1, 10, blanks()));
+        assert_eq!(after("{}", b' '), (1, 2, blanks()));
+        assert_eq!(after("{\"", b'x'), (0, 1, "a key goes on for more than 1 MiB".to_owned()));
+        assert_eq!(after("{\"A\": [[[{\"b\":", b' '), (255, 6, "a value goes on for more than 256 MiB".to_owned()));
     }
 
     #[test]
