@@ -31,7 +31,8 @@
 //! | [`run`] | wires the stages |
 //! | [`cli`] | the commands |
 //!
-//! The leaves import none of these: [`error`], [`problem`], [`secret`], [`time`], [`file`](mod@file), [`meter`] and
+//! The leaves import none of these: [`error`], [`problem`], [`address`], [`secret`] and where a text repeats it, the only
+//! way by which text leaves the program, [`time`], [`file`](mod@file), [`meter`] and
 //! [`trace`], the spelling of numbers, their ten-thousandths, the bits of a word, where columns turn, the Parquet
 //! encoder, and [`tables`], the columns that travel between the stages.
 //!
@@ -53,6 +54,7 @@
 //! # Ok::<(), bellwether::error::Error>(())
 //! ```
 
+pub mod address;
 pub mod archive;
 pub mod audit;
 mod bits;
@@ -61,6 +63,7 @@ pub mod dataset;
 pub mod decode;
 pub mod definition;
 mod digest;
+mod echo;
 mod encode;
 pub mod error;
 pub mod export;
@@ -77,6 +80,7 @@ pub mod run;
 pub mod secret;
 pub mod serve;
 pub mod tables;
+mod talk;
 pub mod time;
 pub mod trace;
 mod turns;

@@ -10,6 +10,7 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use crate::numbers::counted;
+use crate::talk::escaped;
 
 /// How many problems are shown: whoever mends these reads the next ones.
 pub const SHOWN: usize = 20;
@@ -64,13 +65,14 @@ impl Problems {
         let place = Place::of(&self.text, &problem.span);
         let Excerpt { line, indent, carets } = Excerpt::of(&without_secrets(place.line), &place.span);
         let margin = " ".repeat(place.line_number.to_string().len());
-        writeln!(formatter, "error: {}", clipped(&problem.message))?;
-        writeln!(formatter, "{margin}--> {}:{}:{}", self.path.display(), place.line_number, place.column)?;
+        writeln!(formatter, "error: {}", escaped(&clipped(&problem.message)))?;
+        let path = self.path.to_string_lossy();
+        writeln!(formatter, "{margin}--> {}:{}:{}", escaped(&path), place.line_number, place.column)?;
         writeln!(formatter, "{margin} |")?;
         writeln!(formatter, "{} | {line}", place.line_number)?;
         write!(formatter, "{margin} | {indent}{}", "^".repeat(carets))?;
         match &problem.hint {
-            Some(hint) => write!(formatter, "\nhint: {}", clipped(hint)),
+            Some(hint) => write!(formatter, "\nhint: {}", escaped(&clipped(hint))),
             None => Ok(()),
         }
     }
@@ -140,7 +142,7 @@ impl<'a> Place<'a> {
 #[derive(Debug, PartialEq, Eq)]
 struct Excerpt {
     line: String,
-    /// White space as wide as the text before the span, tabs kept so that the carets stand below it.
+    /// Blanks as wide as the text before the span.
     indent: String,
     /// How many there are.
     carets: usize,
@@ -160,10 +162,10 @@ impl Excerpt {
         let to = from + reach(line[from..].chars(), Self::COLUMNS);
         let end = floor_char_boundary(line, span.end).clamp(place, to.max(place));
         let ellipsis = |is_cut: bool| if is_cut { "…" } else { "" };
-        let blank = |letter: char| if letter == '\t' { "\t".to_owned() } else { " ".repeat(columns(letter)) };
+        let before = ellipsis(from > 0).chars().chain(line[from..place].chars()).map(columns).sum();
         Self {
-            line: format!("{}{}{}", ellipsis(from > 0), &line[from..to], ellipsis(to < line.len())),
-            indent: ellipsis(from > 0).chars().chain(line[from..place].chars()).map(blank).collect(),
+            line: format!("{}{}{}", ellipsis(from > 0), shown(&line[from..to]), ellipsis(to < line.len())),
+            indent: " ".repeat(before),
             carets: line[place..end].chars().map(columns).sum::<usize>().max(1),
         }
     }
@@ -185,9 +187,14 @@ fn reach(letters: impl Iterator<Item = char>, most: usize) -> usize {
     letters.take_while(within).map(char::len_utf8).sum()
 }
 
+/// A line as it is shown: a tab is four blanks.
+fn shown(line: &str) -> String {
+    escaped(&line.replace('\t', "    ")).into_owned()
+}
+
 /// The columns of a terminal that a letter takes.
 fn columns(letter: char) -> usize {
-    console::measure_text_width(letter.encode_utf8(&mut [0; 4]))
+    console::measure_text_width(&shown(letter.encode_utf8(&mut [0; 4])))
 }
 
 /// A message or a hint, which may repeat what somebody typed, as far as it can be read.
@@ -289,7 +296,7 @@ hint: periods are 1d to 30d";
         assert_eq!(excerpt("a = \"株式\"", "株式"), expected("a = \"株式\"", 5, 4));
         assert_eq!(excerpt("e\u{301}x", "x"), expected("e\u{301}x", 1, 1), "an accent takes no column");
         let tabbed = excerpt("\ta\tb", "b");
-        assert_eq!((tabbed.indent.as_str(), tabbed.carets), ("\t \t", 1));
+        assert_eq!(tabbed, expected("    a    b", 9, 1), "a tab is four blanks");
     }
 
     #[test]
@@ -302,7 +309,7 @@ hint: periods are 1d to 30d";
                 assert!(shown.chars().count() <= Excerpt::COLUMNS + 2, "{letter:?}: {shown}");
                 assert!(shown.chars().map(columns).sum::<usize>() <= Excerpt::COLUMNS + 2, "{letter:?}: {shown}");
                 assert!(
-                    indent.chars().count() <= Excerpt::BEFORE + 1 && carets <= 8,
+                    indent.chars().count() <= Excerpt::BEFORE + 1 && carets <= 16,
                     "{letter:?}: {indent:?} {carets}"
                 );
             }

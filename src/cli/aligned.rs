@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use crate::talk::escaped;
+
 /// Rows under a head. The first columns are text, the others numbers.
 #[derive(Clone, Debug)]
 pub(super) struct Aligned {
@@ -58,12 +60,13 @@ impl Aligned {
 
 impl fmt::Display for Aligned {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let columns = self.rows.first().map_or(0, Vec::len);
+        let rows: Vec<Vec<_>> = self.rows.iter().map(|row| row.iter().map(|cell| escaped(cell)).collect()).collect();
+        let columns = rows.first().map_or(0, Vec::len);
         // A row of one cell is a line of its own.
-        let whole = || self.rows.iter().filter(|row| row.len() == columns);
+        let whole = || rows.iter().filter(|row| row.len() == columns);
         let width = |column: usize| whole().map(|row| row[column].chars().count()).max().unwrap_or(0);
         let widths: Vec<usize> = (0..columns).map(width).collect();
-        for row in &self.rows {
+        for row in &rows {
             let mut line = String::new();
             for (column, cell) in row.iter().enumerate() {
                 let (gap, width) = (if column > 0 { "  " } else { "" }, widths[column]);

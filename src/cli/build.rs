@@ -1,7 +1,6 @@
 //! `bellwether build`: a dataset out of the archive, as it was known at an instant.
 
 use std::collections::BTreeSet;
-use std::io::{self, IsTerminal};
 
 use chrono::{DateTime, NaiveDate, Utc};
 
@@ -91,7 +90,7 @@ impl Build {
             (true, [format]) => Target::Stdout(*format),
             (true, _) => return Err(usage("several formats to one output", "name one: `--format arrow`")),
         };
-        let progress = match io::stderr().is_terminal() {
+        let progress = match crate::talk::is_terminal() {
             _ if self.quiet || is_piped => Progress::Quiet,
             true => Progress::bars(),
             false => Progress::Lines,

@@ -3,6 +3,7 @@
 use super::{complain, say};
 use crate::error::{Error, Result};
 use crate::plan::Plan;
+use crate::talk::escaped;
 
 /// Say whether definitions are right.
 #[derive(Debug, clap::Args)]
@@ -17,7 +18,7 @@ impl Check {
         let mut last: Option<Error> = None;
         for definition in &self.definitions {
             match Plan::find(definition) {
-                Ok(plan) => say(&format!("{}: right\n", plan.path.display()))?,
+                Ok(plan) => say(&format!("{}: right\n", escaped(&plan.path.to_string_lossy())))?,
                 Err(error) => {
                     if let Some(earlier) = last.replace(error) {
                         complain(&earlier);

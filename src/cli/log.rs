@@ -14,7 +14,7 @@ use tracing_subscriber::util::SubscriberInitExt;
 use tracing_subscriber::{Layer, fmt, registry};
 
 use crate::error::Error;
-use crate::secret::without_keys;
+use crate::talk::{escaped, note};
 use crate::trace::{Trace, WORK};
 
 /// The form of events.
@@ -91,18 +91,18 @@ fn without_queries(text: &str) -> String {
     kept
 }
 
-/// Standard error without keys. Each event is written as one piece.
+/// Standard error, without the queries of addresses. Each event is written as one piece.
 struct Masking;
 
 impl Write for Masking {
     fn write(&mut self, piece: &[u8]) -> io::Result<usize> {
         let text = String::from_utf8_lossy(piece);
-        io::stderr().write_all(without_queries(&without_keys(&text)).as_bytes())?;
+        note(&escaped(&without_queries(text.trim_end())));
         Ok(piece.len())
     }
 
     fn flush(&mut self) -> io::Result<()> {
-        io::stderr().flush()
+        Ok(())
     }
 }
 

@@ -23,7 +23,6 @@ mod typed;
 mod verify;
 
 use std::error::Error as _;
-use std::io::{self, Write};
 use std::process::ExitCode;
 
 use clap::builder::styling::{AnsiColor, Styles};
@@ -31,7 +30,7 @@ use clap::{Parser, Subcommand};
 use tokio_util::sync::CancellationToken;
 
 use crate::error::{Error, Result};
-use crate::secret::without_keys;
+use crate::talk::{escaped, note, say};
 
 const STYLES: Styles = Styles::styled()
     .header(AnsiColor::Green.on_default().bold())
@@ -66,7 +65,7 @@ enum Command {
 
 /// Parses the arguments, does what they say, and tells how it went.
 pub fn main() -> ExitCode {
-    let result = match Cli::parse().command {
+    let result = match parsed().command {
         Command::Run(command) => command.execute(),
         Command::Build(command) => command.execute(),
         Command::Report(command) => command.execute(),
@@ -90,18 +89,12 @@ pub fn main() -> ExitCode {
     }
 }
 
-/// Writes data to standard output.
-fn say(text: &str) -> Result<()> {
-    let mut out = io::stdout().lock();
-    out.write_all(text.as_bytes()).and_then(|()| out.flush()).map_err(|source| match source.kind() {
-        io::ErrorKind::BrokenPipe => Error::BrokenPipe,
-        _ => Error::Stdout { source },
+/// The command line. What is wrong with it is told of its escaped words, for the message repeats them.
+fn parsed() -> Cli {
+    Cli::try_parse().unwrap_or_else(|error| {
+        let words = std::env::args_os().map(|word| escaped(&word.to_string_lossy()).into_owned());
+        Cli::try_parse_from(words).err().unwrap_or(error).exit()
     })
-}
-
-/// Writes talk to standard error; where nobody listens, nobody is told.
-fn note(text: &str) {
-    let _ = writeln!(io::stderr(), "{}", without_keys(text));
 }
 
 /// Tells what failed, why, and what can be done about it.
@@ -110,15 +103,15 @@ fn complain(error: &Error) {
         Error::BrokenPipe | Error::Told { .. } => return,
         // The problems of a file carry their own heads and hints.
         Error::Definition(problems) => return note(&problems.to_string()),
-        _ => note(&format!("error: {error}")),
+        _ => note(&format!("error: {}", escaped(&error.to_string()))),
     }
     let mut reason = error.source();
     while let Some(source) = reason {
-        note(&format!("  because: {source}"));
+        note(&format!("  because: {}", escaped(&source.to_string())));
         reason = source.source();
     }
     if let Some(hint) = error.hint() {
-        note(&format!("hint: {hint}"));
+        note(&format!("hint: {}", escaped(&hint)));
     }
 }
 

@@ -6,6 +6,7 @@ use super::say;
 use crate::error::Result;
 use crate::interface::Endpoint;
 use crate::plan::{self, Asked, Request, Source, Tickers, Way, describe};
+use crate::talk::escaped;
 
 /// Print the requests of a definition and the columns of its dataset.
 #[derive(Debug, clap::Args)]
@@ -22,7 +23,7 @@ impl Plan {
 
 fn told(plan: &plan::Plan) -> String {
     let mut text = String::new();
-    let described = plan.description.as_ref().map_or_else(String::new, |it| format!(": {it}"));
+    let described = plan.description.as_ref().map_or_else(String::new, |it| format!(": {}", escaped(it)));
     line(&mut text, format_args!("{}{described}\n", plan.name));
     match &plan.source {
         Source::Demo => line(&mut text, format_args!("service: demo, built in")),

@@ -7,8 +7,8 @@ use super::{interruptible, log, note, say};
 use crate::error::Result;
 use crate::plan::{Plan, Source};
 use crate::run::{self, Interrupted, Options, Progress};
+use crate::talk;
 use crate::time::Clock;
-use std::io::{self, IsTerminal};
 
 /// Fetch what a definition asks for and publish its dataset.
 #[derive(Debug, clap::Args)]
@@ -54,7 +54,7 @@ impl Run {
 
     fn warn(&self, warning: &str) {
         match self.log {
-            LogForm::Text => note(&format!("warning: {warning}")),
+            LogForm::Text => note(&format!("warning: {}", talk::escaped(warning))),
             LogForm::Json => note(&serde_json::json!({ "event": "warning", "message": warning }).to_string()),
         }
     }
@@ -69,7 +69,7 @@ impl Run {
         let progress = match self.log {
             _ if self.quiet => Progress::Quiet,
             LogForm::Json => Progress::Json,
-            LogForm::Text if io::stderr().is_terminal() => Progress::bars(),
+            LogForm::Text if talk::is_terminal() => Progress::bars(),
             LogForm::Text => Progress::Lines,
         };
         let interrupted = if self.fresh { Interrupted::Left } else { Interrupted::TakenUp };

@@ -5,6 +5,7 @@ use super::say;
 use crate::archive::{Archive, Seal, SealedRun, unfinished_runs};
 use crate::error::{Error, Result};
 use crate::numbers::grouped;
+use crate::talk::escaped;
 use crate::time::to_record;
 use std::fmt::Write;
 
@@ -128,5 +129,5 @@ fn shown(run: &SealedRun) -> String {
 }
 
 fn line(text: &mut String, content: std::fmt::Arguments<'_>) {
-    writeln!(text, "{content}").expect("a string takes any text");
+    writeln!(text, "{}", escaped(&content.to_string())).expect("a string takes any text");
 }

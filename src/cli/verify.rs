@@ -6,6 +6,7 @@ use crate::archive::{Archive, Verified, fault, verify};
 use crate::error::{Error, Result};
 use crate::export::versions;
 use crate::numbers::counted;
+use crate::talk::escaped;
 
 /// Recompute the size, the checksum and the row count of every file of the archive and of the datasets, and every
 /// fingerprint.
@@ -23,7 +24,7 @@ impl Verify {
             faults.extend(version.files.iter().filter_map(|file| fault(&version.path.join(&file.name), file)));
         }
         for fault in &faults {
-            say(&format!("{fault}\n"))?;
+            say(&format!("{}\n", escaped(&fault.to_string())))?;
         }
         match faults.len() {
             0 => say(&format!(

@@ -51,7 +51,7 @@ impl Sheet {
     /// When the goal is there already or cannot be written.
     pub fn begin(form: Form, goal: Goal, schema: SchemaRef) -> Result<Self> {
         let (out, hidden): (Box<dyn Write + Send>, Hidden) = match &goal {
-            Goal::Stdout => (Box::new(std::io::stdout()), Hidden(None)),
+            Goal::Stdout => (Box::new(crate::talk::data()), Hidden(None)),
             Goal::File(path) => {
                 absent(path)?;
                 let hidden = hidden(path);

@@ -8,6 +8,8 @@ use std::fmt::{self, Display, Write};
 
 use url::Url;
 
+use crate::talk::{is_hidden, push_escaped};
+
 /// The attributes of an element.
 pub(super) type Attributes<'a> = &'a [(&'static str, &'a dyn Display)];
 
@@ -127,8 +129,8 @@ impl Write for Escaping<'_> {
                 '"' => self.0.push_str("&quot;"),
                 '\'' => self.0.push_str("&#39;"),
                 '\n' | '\t' => self.0.push(character),
-                // No page may hold these.
-                control if control.is_control() => self.0.push(char::REPLACEMENT_CHARACTER),
+                // No page may hold some of these, and nobody would see the others.
+                hidden if is_hidden(hidden) => push_escaped(self.0, hidden),
                 other => self.0.push(other),
             }
         }
@@ -149,7 +151,7 @@ mod tests {
     #[test]
     fn a_text_stays_a_text_wherever_it_stands() {
         let hostile = "</td><script>alert(1)</script>\" onmouseover='x' & \u{0}";
-        let escaped = "&lt;/td&gt;&lt;script&gt;alert(1)&lt;/script&gt;&quot; onmouseover=&#39;x&#39; &amp; \u{fffd}";
+        let escaped = "&lt;/td&gt;&lt;script&gt;alert(1)&lt;/script&gt;&quot; onmouseover=&#39;x&#39; &amp; \\u0000";
         assert_eq!(written(|html| html.leaf("td", &[], hostile)), format!("<td>{escaped}</td>"));
         assert_eq!(
             written(|html| html.shape("rect", &[("data-v", &hostile)])),

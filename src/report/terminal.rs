@@ -8,6 +8,7 @@ use crate::audit::answers::Reason;
 use crate::audit::revisions::Revisions;
 use crate::numbers::{counted, grouped, percent, portion, took};
 use crate::tables::Drift;
+use crate::talk::escaped;
 
 /// The narrowest and the widest that lines are made for.
 const NARROWEST: usize = 50;
@@ -164,9 +165,8 @@ impl Report {
 
 impl Lines {
     fn line(&mut self, text: impl Display) {
-        // What a vendor wrote may hold what moves the cursor or colours the screen.
-        let text = text.to_string().replace(char::is_control, "\u{fffd}");
-        writeln!(self.text, "{}", text.trim_end()).expect("a string takes any text");
+        let text = text.to_string();
+        writeln!(self.text, "{}", escaped(text.trim_end())).expect("a string takes any text");
     }
 
     fn blank(&mut self) {

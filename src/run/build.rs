@@ -245,7 +245,7 @@ impl Work<'_> {
     /// Writes the dataset to standard output.
     fn stream(&self, format: Format, clock: Clock) -> Result<()> {
         let schema = Arc::clone(&self.plan.dataset.schema);
-        let mut stream = Stream::begin(format, schema, self.plan.files.guard, std::io::stdout())?;
+        let mut stream = Stream::begin(format, schema, self.plan.files.guard, crate::talk::data())?;
         let mut rows = 0;
         self.rows(&self.plan.dataset, scratch(clock), None, |batch| {
             rows += batch.num_rows();

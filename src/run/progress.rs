@@ -1,7 +1,6 @@
 //! What a run shows of itself on standard error: bars on a terminal, a line every few seconds elsewhere, JSON on request,
 //! or nothing.
 
-use std::io::{self, Write};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
@@ -11,6 +10,7 @@ use serde_json::{Value, json};
 use crate::fetch::Gauge;
 use crate::meter;
 use crate::numbers::grouped;
+use crate::talk::{escaped, note};
 
 /// How a run shows what it does.
 #[derive(Clone, Debug)]
@@ -126,7 +126,7 @@ impl Stage {
     /// Shows how it goes, and what is waited for.
     pub(super) fn tell(&self, gauge: &Gauge) {
         let waiting = gauge.waiting();
-        let because = waiting.as_ref().map(|(count, reason)| format!("{count} to be asked again: {reason}"));
+        let because = waiting.as_ref().map(|(count, reason)| format!("{count} to be asked again: {}", escaped(reason)));
         match &self.view {
             View::Bar(bar) => {
                 let received = format!("{:.1} MB received", gauge.bytes() as f64 / 1e6);
@@ -141,7 +141,7 @@ impl Stage {
                 event["received"] = gauge.bytes().into();
                 event["retries"] = gauge.retries().into();
                 event["waiting"] = because.into();
-                write(&event.to_string());
+                note(&event.to_string());
             }
             View::Nothing => {}
         }
@@ -158,14 +158,14 @@ impl Stage {
                 let steps = if self.requests > 0 { format!("{} requests", self.requests) } else { String::new() };
                 self.line([steps, self.told(), format!("{seconds:.1} s")]);
             }
-            View::Json => write(&self.event("stage").to_string()),
+            View::Json => note(&self.event("stage").to_string()),
             View::Nothing => {}
         }
         Timing { stage: self.name, wall, processor }
     }
 
     fn line<const N: usize>(&self, parts: [String; N]) {
-        write(&format!("{}: {}", self.name, joined(parts)));
+        note(&format!("{}: {}", self.name, joined(parts)));
     }
 
     fn steps(&self) -> String {
@@ -207,9 +207,4 @@ impl Stage {
 /// The parts that there are.
 fn joined<const N: usize>(parts: [String; N]) -> String {
     parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(", ")
-}
-
-fn write(line: &str) {
-    // Whoever closed standard error does not want to be told.
-    let _ = writeln!(io::stderr(), "{line}");
 }

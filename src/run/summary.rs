@@ -17,6 +17,7 @@ use crate::numbers::{counted, grouped};
 use crate::plan::{Plan, Shape};
 use crate::report::facts::Facts;
 use crate::tables::Drift;
+use crate::talk::escaped;
 use crate::time::to_record;
 
 /// What a run or a build made.
@@ -212,7 +213,7 @@ impl fmt::Display for Summary {
             writeln!(formatter, "as of     {}", to_record(self.as_of))?;
         }
         for note in &self.notes {
-            writeln!(formatter, "note      {note}")?;
+            writeln!(formatter, "note      {}", escaped(note))?;
         }
         writeln!(formatter, "bytes     {}", grouped(bytes))?;
         writeln!(formatter, "time      {:.1} s", self.elapsed.as_secs_f64())?;
@@ -241,7 +242,7 @@ impl fmt::Display for Fetched {
         writeln!(formatter, "rejected  {}{new}", counted(self.rejects, "record", "records"))?;
         let Oddities { drift, unusual, lenient, oversized } = &self.oddities;
         for oversized in oversized {
-            writeln!(formatter, "rejected  {oversized}")?;
+            writeln!(formatter, "rejected  {}", escaped(&oversized.to_string()))?;
         }
         if *unusual > 0 {
             let unusual = counted(*unusual, "confidence", "confidences");
@@ -256,7 +257,7 @@ impl fmt::Display for Fetched {
             writeln!(formatter, "lenient   accepted {dates} with a lower-case `t` or `z`")?;
         }
         for Drift { endpoint, field, count, example } in drift {
-            let times = counted(*count, "time", "times");
+            let (field, times, example) = (escaped(field), counted(*count, "time", "times"), escaped(example));
             writeln!(formatter, "unknown   {field} of {endpoint}, {times}, such as {example}")?;
         }
         Ok(())

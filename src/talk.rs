@@ -1,0 +1,143 @@
+//! The only way by which text leaves the program.
+//!
+//! Much of what is shown was written by others: a service's messages and field names, definitions, names of files. A terminal
+//! obeys some characters instead of showing them: they move the cursor, colour the screen, or turn the order of letters
+//! round, so that a line reads as something else. Such characters are shown as JSON writes them, `\u001b`: escaped JSON is
+//! the same JSON, and both people and programs can tell what was there. Line breaks are ours where a text is laid out, and
+//! escaped within a value: see [`escaped`]. Nothing of ours needs colour. Keys are masked in all that goes to standard error.
+//!
+//! Datasets and rows on standard output are data, not talk: they go as they are, through [`data`].
+
+use std::borrow::Cow;
+use std::fmt::Write as _;
+use std::io::{self, IsTerminal, Write};
+
+use crate::error::{Error, Result};
+use crate::secret::without_keys;
+
+/// Writes a text, which ends its own lines, to standard output.
+pub(crate) fn say(text: &str) -> Result<()> {
+    let mut out = data().lock();
+    out.write_all(laid_out(text).as_bytes()).and_then(|()| out.flush()).map_err(|source| match source.kind() {
+        io::ErrorKind::BrokenPipe => Error::BrokenPipe,
+        _ => Error::Stdout { source },
+    })
+}
+
+/// Writes a text as a line of its own to standard error.
+pub(crate) fn note(text: &str) {
+    let mut line = laid_out(&without_keys(text)).into_owned();
+    line.push('\n');
+    // Whoever closed standard error does not want to be told.
+    let _ = stderr().write_all(line.as_bytes());
+}
+
+/// Standard output, for data.
+#[expect(clippy::disallowed_methods, reason = "this is the place that the lint points to")]
+pub(crate) fn data() -> io::Stdout {
+    io::stdout()
+}
+
+/// Whether people read what is written to standard error.
+pub(crate) fn is_terminal() -> bool {
+    stderr().is_terminal()
+}
+
+#[expect(clippy::disallowed_methods, reason = "this is the place that the lint points to")]
+fn stderr() -> io::Stderr {
+    io::stderr()
+}
+
+/// A value of others as a piece of one line.
+pub(crate) fn escaped(text: &str) -> Cow<'_, str> {
+    escape(text, is_hidden)
+}
+
+/// A text whose line breaks are ours.
+fn laid_out(text: &str) -> Cow<'_, str> {
+    escape(text, |letter| letter != '\n' && is_hidden(letter))
+}
+
+fn escape(text: &str, is_escaped: impl Fn(char) -> bool) -> Cow<'_, str> {
+    let Some(first) = text.find(&is_escaped) else { return text.into() };
+    let mut shown = text[..first].to_owned();
+    for letter in text[first..].chars() {
+        if is_escaped(letter) { push_escaped(&mut shown, letter) } else { shown.push(letter) }
+    }
+    shown.into()
+}
+
+/// Adds a character as JSON escapes it.
+pub(crate) fn push_escaped(text: &mut String, letter: char) {
+    match letter {
+        '\n' => text.push_str("\\n"),
+        '\r' => text.push_str("\\r"),
+        '\t' => text.push_str("\\t"),
+        other => {
+            for unit in other.encode_utf16(&mut [0; 2]) {
+                write!(text, "\\u{unit:04x}").expect("a string takes any text");
+            }
+        }
+    }
+}
+
+/// Whether a character is obeyed or passed over instead of shown: controls, marks of direction, invisible characters of
+/// format and separators of lines, as Unicode 17 has them.
+pub(crate) fn is_hidden(letter: char) -> bool {
+    letter.is_control()
+        || matches!(letter,
+            '\u{ad}'
+            | '\u{600}'..='\u{605}'
+            | '\u{61c}'
+            | '\u{6dd}'
+            | '\u{70f}'
+            | '\u{890}'..='\u{891}'
+            | '\u{8e2}'
+            | '\u{115f}'..='\u{1160}'
+            | '\u{17b4}'..='\u{17b5}'
+            | '\u{180b}'..='\u{180f}'
+            | '\u{200b}'..='\u{200f}'
+            | '\u{2028}'..='\u{202e}'
+            | '\u{2060}'..='\u{206f}'
+            | '\u{3164}'
+            | '\u{feff}'
+            | '\u{ffa0}'
+            | '\u{fff0}'..='\u{fffb}'
+            | '\u{110bd}'
+            | '\u{110cd}'
+            | '\u{13430}'..='\u{1343f}'
+            | '\u{1bca0}'..='\u{1bca3}'
+            | '\u{1d173}'..='\u{1d17a}'
+            | '\u{e0000}'..='\u{e0fff}')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{escaped, laid_out};
+
+    #[test]
+    fn what_a_terminal_would_obey_is_shown_and_all_else_is_left() {
+        for (text, shown) in [
+            ("größer, 東京, שלום, 👍", "größer, 東京, שלום, 👍"),
+            ("\u{1b}[31mred\u{1b}[0m", "\\u001b[31mred\\u001b[0m"),
+            ("a\nb\r\tc\u{7f}\u{0}", "a\\nb\\r\\tc\\u007f\\u0000"),
+            ("\u{9b}31m", "\\u009b31m"),
+            ("\u{202e}txt.exe\u{2066}", "\\u202etxt.exe\\u2066"),
+            ("a\u{2028}b\u{200b}c\u{feff}", "a\\u2028b\\u200bc\\ufeff"),
+            ("\u{e0041}", "\\udb40\\udc41"),
+        ] {
+            assert_eq!(escaped(text), shown);
+        }
+        assert_eq!(laid_out("a\n\u{1b}b\n"), "a\n\\u001bb\n");
+    }
+
+    #[test]
+    fn json_stays_the_same_json() {
+        let value = serde_json::json!({ "\u{202e}\u{9b}": ["\u{1b}\n\t\u{7f}", "\u{e0041}\u{2029}\"\\"] });
+        for text in [value.to_string(), format!("{value:#}\n")] {
+            let shown = laid_out(&text);
+            assert!(shown.chars().all(|letter| letter == '\n' || !super::is_hidden(letter)), "{shown}");
+            assert_eq!(serde_json::from_str::<serde_json::Value>(&shown).unwrap(), value);
+        }
+    }
+}

@@ -1,0 +1,107 @@
+//! What others wrote is shown to people, and their terminals do not obey it.
+
+use crate::support::program::{Outcome, Place};
+use crate::support::scripted::{Scripted, json};
+
+/// Colours, a title for the window, a control of eight bits, letters turned round, an invisible one, and lines of its own.
+const HOSTILE: &str = "\u{1b}[31m\u{1b}]0;x\u{7}\u{9b}1m\u{202e}evil\u{2066}\u{200b}\u{2028}\u{7f}\r\nerror: forged";
+
+const SHOWN: &str = "\\u001b[31m\\u001b]0;x\\u0007\\u009b1m\\u202eevil\\u2066\\u200b\\u2028\\u007f\\r\\nerror: forged";
+
+/// Everything that was printed is there to be seen.
+#[track_caller]
+fn is_plain(outcome: &Outcome) {
+    for text in [&outcome.stdout, &outcome.stderr] {
+        let hidden = |letter: &char| match letter {
+            '\n' => false,
+            '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => true,
+            other => other.is_control(),
+        };
+        assert_eq!(text.chars().find(hidden), None, "{text:?}");
+        assert!(!text.contains("\nerror: forged"), "{text}");
+    }
+}
+
+fn defined(service: &Scripted, rest: &str) -> Place {
+    let place = Place::new();
+    let source = service.source();
+    place.define("it", &format!("[source]\n{source}[signals]\nsectors = [\"energy\"]\n{rest}"));
+    place
+}
+
+fn run(place: &Place, arguments: &[&str]) -> Outcome {
+    let outcome = Outcome::of(place.command(["run", "it"]).args(arguments).env("BELLWETHER_API_KEY", "S3CRET-canary"));
+    is_plain(&outcome);
+    outcome
+}
+
+#[test]
+fn a_refusal_of_the_service_is_shown_escaped_and_as_json_it_is_the_same_text() {
+    let quoted = serde_json::json!(HOSTILE);
+    let body = format!("{{\"detail\":[{{\"loc\":[\"query\",{quoted}],\"msg\":{quoted},\"type\":\"x\"}}]}}");
+    let service = Scripted::start(move |_| json("422 Unprocessable Entity", &body));
+    let shown = run(&defined(&service, ""), &[]).failed_with(1).stderr;
+    assert!(shown.contains(&format!("`query.{SHOWN}`: {SHOWN}\n")), "{shown}");
+    let shown = run(&defined(&service, ""), &["--log", "json"]).failed_with(1).stderr;
+    let event: serde_json::Value = serde_json::from_str(shown.lines().last().unwrap()).unwrap();
+    assert!(event["message"].as_str().unwrap().ends_with(&format!("`query.{HOSTILE}`: {HOSTILE}")), "{event}");
+}
+
+#[test]
+fn names_and_values_of_a_service_are_shown_escaped_by_every_command() {
+    let name = serde_json::json!(HOSTILE).to_string();
+    let entry = format!("{{\"date\":\"2026-11-20T00:00:00Z\",\"signal\":\"buy\",\"confidence\":0.5,{name}:{name}}}");
+    let odd = format!("{{\"date\":\"2026-11-19T00:00:00Z\",\"signal\":{name},\"confidence\":0.5}}");
+    let body = format!(
+        "{{\"XOM\":{{\"ticker\":\"XOM\",\"regime\":\"neutral\",\"period\":\"15d\",\"predictions\":[{entry},{odd}]}},{name}:{{}}}}"
+    );
+    let article = format!("[{{\"date\":\"2026-11-19\",\"title\":{name},\"score\":0.5,\"link\":{name}}}]");
+    let service = Scripted::start(move |asked| match asked.target.starts_with("/a/") {
+        true => json("200 OK", &body),
+        false => json("200 OK", &article),
+    });
+    let place = defined(&service, "[rejects]\nmax_share = 0.9\n");
+    let outcome = run(&place, &[]).succeeded();
+    assert!(outcome.stdout.contains(&format!("unknown   /*/predictions/*/{SHOWN}")), "{}", outcome.stdout);
+    let runs = place.run(["runs"]).succeeded().stdout;
+    let sealed = runs.lines().nth(1).unwrap().split(' ').next().unwrap();
+    let commands: [&[&str]; 9] = [
+        &["runs"],
+        &["runs", "show", sealed],
+        &["summary", "it"],
+        &["report", "it"],
+        &["audit", "quality"],
+        &["audit", "sources"],
+        &["audit", "revisions"],
+        &["verify"],
+        &["plan", "it"],
+    ];
+    for command in commands {
+        let outcome = place.run(command).succeeded();
+        is_plain(&outcome);
+        let names_it = matches!(command, ["runs", "show", _] | ["audit", "quality"]);
+        assert_eq!(outcome.stdout.contains(SHOWN), names_it, "{command:?}: {}", outcome.stdout);
+    }
+}
+
+#[test]
+fn what_stands_in_a_definition_is_shown_escaped_and_marked_where_it_is() {
+    let place = Place::new();
+    // TOML takes no raw controls but the tab, and all of the others.
+    place.define("it", "source.service = \"demo\"\n\t\"\u{202e}\u{9b}\\u001B[31m\\n\" = \"\u{2028}\"\n");
+    let outcome = place.run(["check", "it"]).failed_with(2);
+    is_plain(&outcome);
+    let line = "2 |     \"\\u202e\\u009b\\u001B[31m\\n\" = \"\\u2028\"\n";
+    let (_, below) = outcome.stderr.split_once(line).unwrap_or_else(|| panic!("{}", outcome.stderr));
+    assert!(below.starts_with("  |     ^"), "{below}");
+}
+
+#[test]
+fn a_word_of_the_command_line_is_shown_escaped() {
+    let place = Place::new();
+    for (arguments, code) in [(vec!["run", HOSTILE], 2), (vec!["report", HOSTILE], 1), (vec!["runs", HOSTILE], 2)] {
+        let outcome = place.run(&arguments).failed_with(code);
+        is_plain(&outcome);
+        assert!(outcome.stderr.contains("\\u001b[31m"), "{}", outcome.stderr);
+    }
+}
