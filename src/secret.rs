@@ -4,10 +4,9 @@ use std::fmt;
 use std::fs;
 use std::path::PathBuf;
 use std::process::Command;
-use std::sync::{PoisonError, RwLock};
+use std::sync::{Arc, PoisonError, RwLock};
 
-use url::form_urlencoded::byte_serialize;
-
+use crate::echo::Echo;
 use crate::error::{Error, Result};
 
 /// The environment variable that holds the key.
@@ -15,51 +14,51 @@ pub const VARIABLE: &str = "BELLWETHER_API_KEY";
 
 /// A caller's key. It has no `Display`, and its `Debug` says nothing.
 #[derive(Clone)]
-pub struct ApiKey(String);
+pub struct ApiKey {
+    text: String,
+    echo: Arc<Echo>,
+}
 
 impl ApiKey {
+    fn of(text: &str) -> Self {
+        Self { text: text.to_owned(), echo: Arc::new(Echo::of(text)) }
+    }
+
     /// The key of the built-in service, which is no secret.
     pub fn of_the_demo() -> Self {
-        Self("demo".to_owned())
+        Self::of("demo")
     }
 
     /// A key from text; none when the text is blank.
     pub fn new(text: &str) -> Option<Self> {
         let text = text.lines().next().unwrap_or_default().trim();
         (!text.is_empty()).then(|| {
-            let key = Self(text.to_owned());
-            KNOWN.write().unwrap_or_else(PoisonError::into_inner).push(key.clone());
+            let key = Self::of(text);
+            KNOWN.write().unwrap_or_else(PoisonError::into_inner).push(Arc::clone(&key.echo));
             key
         })
     }
 
-    /// The ways in which the key may be written where it was part of an address, the longest first.
-    pub fn spellings(&self) -> Vec<String> {
-        let escaped: String = byte_serialize(self.0.as_bytes()).collect();
-        let mut spellings = vec![escaped.replace('+', "%20"), escaped, self.0.clone()];
-        spellings.sort_by_key(|spelling| std::cmp::Reverse(spelling.len()));
-        spellings.dedup();
-        spellings
-    }
-
-    /// A text without the key in it.
-    pub fn masked(&self, text: &str) -> String {
-        self.spellings().iter().fold(text.to_owned(), |text, spelling| text.replace(spelling.as_str(), "***"))
+    /// What finds the key in what a service says, unless the key is too short to be told from ordinary text.
+    pub(crate) fn echo(&self) -> Option<&Arc<Echo>> {
+        /// Shorter keys are words that a headline may hold: masking them would change data.
+        const SHORTEST: usize = 8;
+        (self.text.len() >= SHORTEST).then_some(&self.echo)
     }
 
     /// The key itself, for the request and for nothing else.
     pub fn expose(&self) -> &str {
-        &self.0
+        &self.text
     }
 }
 
-/// Every key of this process, so that none of them is logged.
-static KNOWN: RwLock<Vec<ApiKey>> = RwLock::new(Vec::new());
+/// Every key of this process, so that none of them is shown.
+static KNOWN: RwLock<Vec<Arc<Echo>>> = RwLock::new(Vec::new());
 
 /// A text that may have come from anywhere, without any key of this process in it.
 pub fn without_keys(text: &str) -> String {
     let known = KNOWN.read().unwrap_or_else(PoisonError::into_inner);
-    known.iter().fold(text.to_owned(), |text, key| key.masked(&text))
+    known.iter().fold(text.to_owned(), |text, echo| echo.masked(&text).into_owned())
 }
 
 impl fmt::Debug for ApiKey {

@@ -31,7 +31,7 @@ pub use one_or_more::OneOrMore;
 pub use placed::Placed;
 pub use reader::Reading;
 pub use tickers::Tickers;
-pub use values::{BaseUrl, CalendarDay, Days, Lag, NaiveRule, Span, Zone, is_loopback};
+pub use values::{BaseUrl, CalendarDay, Days, Lag, NaiveRule, Span, Zone};
 
 /// A pipeline of Bellwether: what to ask the service for, and the dataset to make of it.
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
@@ -78,7 +78,7 @@ pub struct SourceSection {
     pub connections: Option<Placed<u8>>,
     /// How many requests a host is sent in a second, at most. Default: 25, and no limit on this machine.
     pub requests_per_second: Option<Placed<u16>>,
-    /// How long the service may be silent in the middle of an answer. Default: `30s`.
+    /// How long an answer may stand still; one that takes longer must bring 1 KiB a second. Default: `30s`.
     pub stall: Option<Placed<Span>>,
     /// How long a run goes on asking again before it leaves the rest for later. Default: `15m`.
     pub patience: Option<Placed<Span>>,

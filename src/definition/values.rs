@@ -11,8 +11,9 @@ use chrono::NaiveDate;
 use chrono_tz::Tz;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
-use url::{Host, Url};
+use url::Url;
 
+use crate::address::is_loopback;
 use crate::problem::nearest;
 
 /// Why a value was refused: the message, and a hint on a second line.
@@ -198,16 +199,6 @@ impl FromStr for BaseUrl {
             "http" => Err("plain http would send the key in the clear\nuse `https://`".to_owned()),
             scheme => Err(format!("`{scheme}` is not a scheme of the service\nuse `https://`")),
         }
-    }
-}
-
-/// Whether an address is of this machine.
-pub fn is_loopback(url: &Url) -> bool {
-    match url.host() {
-        Some(Host::Ipv4(address)) => address.is_loopback(),
-        Some(Host::Ipv6(address)) => address.is_loopback(),
-        Some(Host::Domain(name)) => name == "localhost",
-        None => false,
     }
 }
 

@@ -15,6 +15,16 @@ impl Error {
             Self::NoKey { .. } => &KEY_PLACES,
             Self::KeyRefused { .. } => &"check the key in `BELLWETHER_API_KEY`, `api_key_file` or `api_key_command`",
             Self::KeySource { .. } => &"the key is the first line of the file, or of what the command prints",
+            Self::Proxy { .. } => &"use `https://` and an HTTP proxy, or name the host in `NO_PROXY`",
+            Self::Certificate { .. } => {
+                &"if its issuer is your own or your proxy's, name a file with the issuer's certificate in `SSL_CERT_FILE`"
+            }
+            Self::Client { .. } => {
+                &"https needs CA certificates: install `ca-certificates`, or name a file of them in `SSL_CERT_FILE`"
+            }
+            Self::Address { lacking, .. } => {
+                return Some(format!("check the address; if it is right, the service no longer offers {lacking}"));
+            }
             Self::Later { .. } => &"what was fetched is kept: run it again later, and it goes on from there",
             Self::Malformed { evidence: Some(path), .. } => {
                 return Some(format!("the body is kept in `{}`, to be shown to the vendor", path.display()));

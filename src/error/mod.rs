@@ -320,6 +320,39 @@ pub enum Error {
         source: Reason,
     },
 
+    /// A proxy that cannot be used.
+    #[error("cannot ask {host} through the proxy `{proxy}`")]
+    Proxy {
+        /// Host and port of the service.
+        host: String,
+        /// Host and port of the proxy, without its credentials.
+        proxy: String,
+        /// Why.
+        source: Reason,
+    },
+
+    /// A service that could not prove who it is.
+    #[error("cannot trust the certificate of {host}")]
+    Certificate {
+        /// Host and port.
+        host: String,
+        /// Why.
+        source: Reason,
+    },
+
+    /// A base address at which nothing of the service is found.
+    #[error("`GET {address}` answered {status}: is `{setting}` right?")]
+    Address {
+        /// What was asked for, without the query.
+        address: String,
+        /// The HTTP status.
+        status: u16,
+        /// The setting that holds the base address.
+        setting: &'static str,
+        /// What it was asked for.
+        lacking: String,
+    },
+
     /// An answer that would do harm.
     #[error("the answer of {host} to `{request}` is refused")]
     Refused {
@@ -332,7 +365,7 @@ pub enum Error {
     },
 
     /// A service that has none of the operations that could be asked.
-    #[error("the service has no operation for what `{name}` asks: it lacks {lacking}")]
+    #[error("the service no longer offers what `{name}` asks for: {lacking}")]
     NoOperation {
         /// The definition.
         name: String,

@@ -5,6 +5,7 @@ use std::io::{self, BufRead, Read, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 use reqwest::header::CONTENT_ENCODING;
 use tokio::task::spawn_blocking;
@@ -14,6 +15,7 @@ use super::chunks::{self, Chunks};
 use super::failure::{Failure, ReadFault, Refusal};
 use super::gauge::Gauge;
 use super::mask::Masked;
+use super::tempo::Tempo;
 use super::unpack::{Corrupt, Packing, Unpacked};
 use crate::digest::{Digest, hex};
 use crate::error::Error;
@@ -30,11 +32,21 @@ const GROWTH_FREE: u64 = 8 << 20;
 const MAX_EVIDENCE: u64 = 64 << 20;
 
 /// An answer whose body is still to come.
-pub(super) struct Stream<'a> {
+pub(super) struct Stream {
     response: reqwest::Response,
     known: Known,
     packing: Packing,
-    gauge: &'a Gauge,
+}
+
+/// How a body is taken.
+pub(super) struct Taking<'a> {
+    /// The key that is not to be seen in it.
+    pub(super) key: ApiKey,
+    /// Where it is kept as well.
+    pub(super) evidence: Option<PathBuf>,
+    /// How long the service may fall silent.
+    pub(super) stall: Duration,
+    pub(super) gauge: &'a Gauge,
 }
 
 /// What is known of a body before it comes.
@@ -45,29 +57,25 @@ struct Known {
     clock: Clock,
 }
 
-impl<'a> Stream<'a> {
-    pub(super) fn of(
-        response: reqwest::Response,
-        attempts: u32,
-        clock: Clock,
-        gauge: &'a Gauge,
-    ) -> Result<Self, Failure> {
+impl Stream {
+    pub(super) fn of(response: reqwest::Response, attempts: u32, clock: Clock) -> Result<Self, Failure> {
         let encoding = response.headers().get(CONTENT_ENCODING).map(|value| value.as_bytes());
         let Some(packing) = Packing::of(encoding) else {
             return Err(Failure::Refused("its content encoding is none that was asked for".to_owned()));
         };
         let known = Known { status: response.status().as_u16(), attempts, clock };
-        Ok(Self { response, known, packing, gauge })
+        Ok(Self { response, known, packing })
     }
 
     /// Gives the body to a reader while it arrives.
-    pub(super) async fn read<T, F>(self, read: F, key: ApiKey, evidence: Option<PathBuf>) -> Result<T, Failure>
+    pub(super) async fn read<T, F>(self, read: F, taking: Taking<'_>) -> Result<T, Failure>
     where
         T: Send + 'static,
         F: FnOnce(&mut Body) -> Result<T, ReadFault> + Send + 'static,
     {
         let (sender, chunks) = chunks::channel();
         let (known, packing) = (self.known, self.packing);
+        let Taking { key, evidence, stall, gauge } = taking;
         let reader = spawn_blocking(move || {
             let mut body = Body::new(chunks, known, packing, &key, evidence.as_deref())?;
             read(&mut body).map_err(|fault| {
@@ -75,7 +83,7 @@ impl<'a> Stream<'a> {
                 Failure::from(fault)
             })
         });
-        let ((), read) = tokio::join!(chunks::pump(self.response, sender, self.gauge), reader);
+        let ((), read) = tokio::join!(chunks::pump(Tempo::new(self.response, stall), sender, gauge), reader);
         read.unwrap_or_else(|panic| Err(Failure::Stop(Error::Worker { source: panic.into() })))
     }
 }

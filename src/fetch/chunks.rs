@@ -9,12 +9,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::vec;
 
 use bytes::{Buf, Bytes};
-use futures_util::FutureExt;
 use tokio::sync::mpsc;
 
 use super::body::read_ready;
-use super::failure::innermost;
 use super::gauge::Gauge;
+use super::tempo::Tempo;
 
 /// How many handfuls may lie between the network and the reader.
 const AHEAD: usize = 8;
@@ -32,11 +31,11 @@ pub(super) fn channel() -> (mpsc::Sender<Handful>, Chunks) {
 }
 
 /// Moves chunks from the network to the reader, until the body ends or the reader has seen enough.
-pub(super) async fn pump(mut response: reqwest::Response, sender: mpsc::Sender<Handful>, gauge: &Gauge) {
+pub(super) async fn pump(mut body: Tempo, sender: mpsc::Sender<Handful>, gauge: &Gauge) {
     let mut is_over = false;
     while !is_over {
         let (mut handful, mut bytes) = (Handful::new(), 0);
-        let mut next = Some(response.chunk().await);
+        let mut next = Some(body.next().await);
         while let Some(chunk) = next {
             match chunk {
                 Ok(Some(chunk)) => {
@@ -46,13 +45,12 @@ pub(super) async fn pump(mut response: reqwest::Response, sender: mpsc::Sender<H
                 }
                 Ok(None) => is_over = true,
                 Err(error) => {
-                    let reason = innermost(&error.without_url());
-                    handful.push(Err(io::Error::new(io::ErrorKind::ConnectionAborted, reason)));
+                    handful.push(Err(error));
                     is_over = true;
                 }
             }
             let is_enough = is_over || bytes >= HANDFUL;
-            next = if is_enough { None } else { response.chunk().now_or_never() };
+            next = if is_enough { None } else { body.ready() };
         }
         if sender.send(handful).await.is_err() {
             return;

@@ -6,16 +6,19 @@ use std::time::Duration;
 
 use chrono::{DateTime, Utc};
 use reqwest::header::RETRY_AFTER;
+use tokio::time::timeout;
 
 use super::Told;
 use super::evidence::Evidence;
 use super::unpack::Corrupt;
 use crate::error::{Error, Reason};
-use crate::interface::{Location, ValidationFault};
+use crate::interface::ValidationFault;
 use crate::secret::ApiKey;
 
 /// The longest body of a refusal that is read.
 const MAX_FAULT_BYTES: usize = 64 * 1024;
+/// The longest that it is waited for.
+const MAX_FAULT_TIME: Duration = Duration::from_secs(5);
 
 /// Why a reader stopped before the end of a body.
 #[derive(Debug)]
@@ -87,40 +90,44 @@ impl Failure {
     }
 
     /// A failure from an answer.
-    pub(super) async fn of_status(mut response: reqwest::Response, now: DateTime<Utc>) -> Self {
+    pub(super) async fn of_status(response: reqwest::Response, now: DateTime<Utc>, key: &ApiKey) -> Self {
         let status = response.status().as_u16();
         let retry_after = response.headers().get(RETRY_AFTER).and_then(|value| wait_of(value.to_str().ok()?, now));
-        let mut body = Vec::new();
-        if status == 422 {
+        let fault = match status {
             // A fault that cannot be read whole is as good as none: the status alone says enough.
-            while let Ok(Some(chunk)) = response.chunk().await {
-                if body.len() + chunk.len() > MAX_FAULT_BYTES {
-                    break;
-                }
-                body.extend_from_slice(&chunk);
-            }
-        }
-        Self::Status { status, retry_after, fault: serde_json::from_slice(&body).ok() }
+            422 => timeout(MAX_FAULT_TIME, fault_in(response, key)).await.unwrap_or_default(),
+            _ => None,
+        };
+        Self::Status { status, retry_after, fault }
+    }
+
+    /// Whether the service could not prove who it is. Asking again does not help.
+    pub(super) fn is_certificate(&self) -> bool {
+        matches!(self, Self::Transport(error) if reasons(error).any(is_certificate))
     }
 
     /// The failure as people are told of it.
-    pub(super) fn into_error(self, told: Told, attempts: u32, key: &ApiKey, evidence: Option<Evidence>) -> Error {
-        let Told { host, request } = told;
-        let source: Reason = self.to_string().into();
+    pub(super) fn into_error(self, told: Told, attempts: u32, evidence: Option<Evidence>) -> Error {
+        let Told { host, request, proxy } = told;
+        let source: Reason = match proxy {
+            Some(proxy) => format!("through the proxy `{proxy}`: {self}").into(),
+            None => self.to_string().into(),
+        };
         match self {
+            failure if failure.is_certificate() => Error::Certificate { host, source },
             Self::Transport(_) | Self::Broken(_) | Self::Status { status: 408 | 429 | 500..=599, .. } => {
                 Error::Later { host, request, attempts, source }
             }
             Self::Malformed { offset, reason } => {
                 let evidence = evidence.map(Evidence::keep);
-                Error::Malformed { request, reason: key.masked(&reason), offset, evidence }
+                Error::Malformed { request, reason, offset, evidence }
             }
             Self::Status { status: status @ (401 | 403), .. } => Error::KeyRefused { host, status },
             Self::Status { status: 422, fault: Some(fault), .. } => {
                 if fault.detail.iter().any(|problem| problem.parameter() == Some("api_key")) {
                     return Error::KeyRefused { host, status: 422 };
                 }
-                Error::Invalid { host, request, fault: without_key(fault, key) }
+                Error::Invalid { host, request, fault }
             }
             Self::Status { status, .. } => Error::Status { host, request, status },
             Self::Refused(_) => Error::Refused { host, request, source },
@@ -143,17 +150,19 @@ impl fmt::Display for Failure {
     }
 }
 
-/// A service may repeat what it was asked with.
-fn without_key(mut fault: ValidationFault, key: &ApiKey) -> ValidationFault {
-    for problem in &mut fault.detail {
-        problem.msg = key.masked(&problem.msg);
-        for step in &mut problem.loc {
-            if let Location::Name(name) = step {
-                *name = key.masked(name);
-            }
+/// What the body of a refusal says, without the key, which it may repeat.
+async fn fault_in(mut response: reqwest::Response, key: &ApiKey) -> Option<ValidationFault> {
+    let mut body = Vec::new();
+    while let Some(chunk) = response.chunk().await.ok()? {
+        if body.len() + chunk.len() > MAX_FAULT_BYTES {
+            return None;
         }
+        body.extend_from_slice(&chunk);
     }
-    fault
+    if let Some(echo) = key.echo() {
+        echo.overwrite(&mut body);
+    }
+    serde_json::from_slice(&body).ok()
 }
 
 /// How long a `Retry-After` asks to wait: seconds, or a date. What is over already asks for nothing.
@@ -170,11 +179,22 @@ fn wait_of(text: &str, now: DateTime<Utc>) -> Option<Duration> {
 
 /// What the operating system or the protocol said, without the layers that it came through.
 pub(super) fn innermost(error: &reqwest::Error) -> String {
-    let mut reason: &(dyn std::error::Error + 'static) = error;
-    while let Some(source) = reason.source() {
-        reason = source;
+    reasons(error).last().map_or_else(String::new, ToString::to_string)
+}
+
+type Layer<'a> = &'a (dyn std::error::Error + 'static);
+
+/// An error and the reasons below it.
+fn reasons(error: &reqwest::Error) -> impl Iterator<Item = Layer<'_>> {
+    std::iter::successors(Some(error as Layer<'_>), |reason| reason.source())
+}
+
+fn is_certificate(reason: Layer<'_>) -> bool {
+    match reason.downcast_ref::<io::Error>() {
+        // What an I/O error was made of is not among its sources.
+        Some(error) => error.get_ref().is_some_and(|inner| is_certificate(inner)),
+        None => matches!(reason.downcast_ref(), Some(rustls::Error::InvalidCertificate(_))),
     }
-    reason.to_string()
 }
 
 #[cfg(test)]

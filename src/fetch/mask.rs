@@ -1,25 +1,24 @@
 //! A body that repeats the key, as a page that shows its own address does, with the key made unreadable.
 //!
-//! What is masked keeps its length, so that places in the body stay what they are. A key too short to be told from
-//! ordinary text is not looked for: masking it would change data.
+//! The bytes are masked before anything reads them: whatever is decoded, kept as evidence or told later comes from masked
+//! bytes. So a key is masked in every spelling that a reader could undo, and not only where it stands as itself. What is
+//! masked keeps its length, so that places in the body stay what they are. A key too short to be told from ordinary text
+//! is not looked for: masking it would change data.
 
 use std::io::{self, BufRead};
+use std::sync::Arc;
 
-use memchr::memmem::Finder;
-
+use crate::echo::Echo;
 use crate::secret::ApiKey;
 
-/// Shorter keys are words that a headline may hold.
-const MIN_KEY: usize = 8;
 /// How much is looked through at once.
 const PORTION: usize = 1 << 17;
 
 /// Bytes without the key in them.
 pub(super) struct Masked<R> {
     inner: R,
-    finders: Vec<Finder<'static>>,
-    /// The longest spelling of the key.
-    longest: usize,
+    /// None where nothing is masked.
+    echo: Option<Arc<Echo>>,
     buffer: Vec<u8>,
     /// The bytes of the buffer that were looked through and not handed out.
     clean: std::ops::Range<usize>,
@@ -28,50 +27,38 @@ pub(super) struct Masked<R> {
 
 impl<R: BufRead> Masked<R> {
     pub(super) fn new(inner: R, key: &ApiKey) -> Self {
-        let spellings = key.spellings().into_iter().filter(|spelling| spelling.len() >= MIN_KEY);
-        let finders: Vec<_> = spellings.map(|spelling| Finder::new(spelling.as_bytes()).into_owned()).collect();
-        let longest = finders.iter().map(|finder| finder.needle().len()).max().unwrap_or_default();
-        Self { inner, finders, longest, buffer: Vec::new(), clean: 0..0, is_at_end: false }
+        Self { inner, echo: key.echo().cloned(), buffer: Vec::new(), clean: 0..0, is_at_end: false }
     }
 
-    /// Reads on until something can be handed out. The end of what was read may be the start of a key: it waits.
-    fn fill(&mut self) -> io::Result<()> {
-        self.buffer.drain(..self.clean.end);
-        self.clean = 0..0;
-        while !self.is_at_end && self.buffer.len() < self.longest {
-            let ready = self.inner.fill_buf()?;
-            let count = ready.len().min(PORTION);
-            self.buffer.extend_from_slice(&ready[..count]);
-            self.inner.consume(count);
-            self.is_at_end = count == 0;
-        }
-        for finder in &self.finders {
-            let found: Vec<usize> = finder.find_iter(&self.buffer).collect();
-            for start in found {
-                self.buffer[start..start + finder.needle().len()].fill(b'*');
-            }
-        }
-        let waiting = if self.is_at_end { 0 } else { self.longest - 1 };
-        self.clean = 0..self.buffer.len() - waiting;
-        Ok(())
-    }
-}
-
-impl<R: BufRead> Masked<R> {
     /// What can be handed out, where it lies; nothing at the end. It stays until it is consumed.
     pub(super) fn ready(&mut self) -> io::Result<&[u8]> {
-        if self.finders.is_empty() {
-            return self.inner.fill_buf();
-        }
+        let Some(echo) = self.echo.clone() else { return self.inner.fill_buf() };
         if self.clean.is_empty() {
-            self.fill()?;
+            self.fill(&echo)?;
         }
         Ok(&self.buffer[self.clean.clone()])
     }
 
     /// Takes so much of what was handed out for used.
     pub(super) fn consume(&mut self, count: usize) {
-        if self.finders.is_empty() { self.inner.consume(count) } else { self.clean.start += count }
+        if self.echo.is_none() { self.inner.consume(count) } else { self.clean.start += count }
+    }
+
+    /// Reads on until something can be handed out. The end of what was read may be the start of a key: it waits.
+    fn fill(&mut self, echo: &Echo) -> io::Result<()> {
+        self.buffer.drain(..self.clean.end);
+        self.clean = 0..0;
+        while !self.is_at_end && self.buffer.len() < echo.longest() {
+            let ready = self.inner.fill_buf()?;
+            let count = ready.len().min(PORTION);
+            self.buffer.extend_from_slice(&ready[..count]);
+            self.inner.consume(count);
+            self.is_at_end = count == 0;
+        }
+        echo.overwrite(&mut self.buffer);
+        let waiting = if self.is_at_end { 0 } else { echo.longest() - 1 };
+        self.clean = 0..self.buffer.len() - waiting;
+        Ok(())
     }
 }
 
@@ -101,8 +88,8 @@ mod tests {
     #[test]
     fn the_key_is_masked_wherever_the_chunks_are_cut_and_nothing_else_changes() {
         let key = ApiKey::new("S3CRET/key").expect("a key");
-        let text = "S3CRET/key a S3CRET/kez b S3CRET%2Fkey, S3CRET/keyS3CRET/key S3CRET/ke";
-        let expected = "********** a S3CRET/kez b ************, ******************** S3CRET/ke";
+        let text = "S3CRET/key a S3CRET/kez b S3CRET%2fkey, S3CRET\\/keyS3CRET/key \\u0053\\u0033CRET/key S3CRET/ke";
+        let expected = "********** a S3CRET/kez b ************, ********************* ******************** S3CRET/ke";
         for step in 1..text.len() {
             assert_eq!(masked(text, step, &key), expected, "{step} at a time");
         }

@@ -1,8 +1,9 @@
 //! Asks the service, politely and stubbornly, and hands out bodies as they arrive.
 //!
 //! The key is added to a request at the last moment and never leaves it: errors name host, port and request, no redirect
-//! is followed, and a body that repeats the key is masked. Requests under way, requests a second, attempts and the time
-//! for asking again are all bounded. What a body means is not known here.
+//! is followed, a proxy sees TLS alone, and a body that repeats the key is masked. Requests under way, requests a second,
+//! attempts, the time for asking again and the time that a body may take are all bounded. What a body means is not known
+//! here.
 
 mod body;
 mod chunks;
@@ -12,6 +13,8 @@ mod gauge;
 mod mask;
 mod pace;
 mod retry;
+mod route;
+mod tempo;
 mod unpack;
 
 use std::collections::BTreeMap;
@@ -28,17 +31,19 @@ pub use body::Body;
 pub use failure::ReadFault;
 pub use gauge::Gauge;
 
+use crate::address::host_of;
 use crate::error::{Error, Result};
-use crate::interface::Base;
+use crate::interface::{Base, Endpoint};
 use crate::plan::{Manners, Request};
 use crate::secret::ApiKey;
 use crate::time::Clock;
 
-use body::Stream;
+use body::{Stream, Taking};
 use evidence::Evidence;
 use failure::Failure;
 use pace::Pace;
 use retry::{Schedule, Verdict};
+use route::Route;
 
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
@@ -56,8 +61,11 @@ pub struct Addresses {
 pub enum Answered<T> {
     /// What its reader made of the answer.
     Taken(T),
-    /// The service does not have the operation, or the operation not the ticker: 404 or 405.
-    Missing,
+    /// The service does not have the operation, or the operation not the ticker.
+    Missing {
+        /// The HTTP status: 404 or 405.
+        status: u16,
+    },
 }
 
 /// What there is to know of a body that was read to its end.
@@ -80,12 +88,15 @@ pub struct Seen {
 pub struct Client {
     http: reqwest::Client,
     addresses: Addresses,
+    /// Of signals and of sentiment.
+    routes: [Route; 2],
     key: ApiKey,
     clock: Clock,
     free: Semaphore,
     /// One a host: the two addresses may share one.
     paces: BTreeMap<String, Pace>,
     patience: retry::Patience,
+    stall: Duration,
     evidence: PathBuf,
     gauge: Gauge,
 }
@@ -95,31 +106,37 @@ impl Client {
     ///
     /// # Errors
     ///
-    /// When the system's certificates or its resolver cannot be set up.
+    /// When the environment names a proxy that cannot be used, or TLS cannot be set up: it needs the system's certificates.
     pub fn new(addresses: Addresses, key: ApiKey, manners: Manners, clock: Clock, evidence: PathBuf) -> Result<Self> {
         let headers = HeaderMap::from_iter([
             (ACCEPT, HeaderValue::from_static("application/json")),
             (ACCEPT_ENCODING, HeaderValue::from_static("zstd, gzip, br")),
         ]);
-        let http = reqwest::Client::builder()
+        let routes = [Route::to(&addresses.signals)?, Route::to(&addresses.sentiment)?];
+        let client = reqwest::Client::builder()
+            .no_proxy()
             .user_agent(concat!("bellwether/", env!("CARGO_PKG_VERSION")))
             .default_headers(headers)
             .redirect(redirect::Policy::none())
             .referer(false)
             .connect_timeout(CONNECT_TIMEOUT)
-            .read_timeout(manners.stall)
-            .build()
-            .map_err(|error| Error::Client { source: error.without_url().into() })?;
-        let hosts = [host_of(&addresses.signals), host_of(&addresses.sentiment)];
-        let paces = hosts.into_iter().map(|host| (host, Pace::new(manners.per_second))).collect();
+            .read_timeout(manners.stall);
+        let client = routes.iter().fold(client, |client, route| route.add_to(client));
+        let is_plain = [&addresses.signals, &addresses.sentiment].into_iter().all(|address| address.scheme() == "http");
+        // Plain http needs no certificates, and a system that has none is no reason to fail.
+        let client = if is_plain { client.tls_certs_only([]) } else { client };
+        let http = client.build().map_err(|error| Error::Client { source: error.without_url().into() })?;
+        let paces = routes.iter().map(|route| (route.host.clone(), Pace::new(manners.per_second))).collect();
         Ok(Self {
             http,
             addresses,
+            routes,
             key,
             clock,
             free: Semaphore::new(manners.connections),
             paces,
             patience: retry::Patience::new(manners.patience),
+            stall: manners.stall,
             evidence,
             gauge: Gauge::default(),
         })
@@ -148,16 +165,16 @@ impl Client {
         F: Fn(&mut Body) -> Result<T, ReadFault> + Clone + Send + 'static,
     {
         let _permit = self.free.acquire().await.expect("the semaphore is never closed");
-        let host = host_of(self.base(request));
+        let route = self.route(request);
         let mut schedule = Schedule::new();
         let mut malformed_before = false;
         loop {
-            self.paces[&host].wait().await;
+            self.paces[&route.host].wait().await;
             let evidence = malformed_before.then(|| Evidence::begin(&self.evidence, self.clock)).transpose()?;
             let attempts = schedule.attempts() + 1;
             let failure = match self.attempt(request, attempts, read.clone(), evidence.as_ref()).await {
                 Ok(value) => return Ok(Answered::Taken(value)),
-                Err(Failure::Status { status: 404 | 405, .. }) => return Ok(Answered::Missing),
+                Err(Failure::Status { status: status @ (404 | 405), .. }) => return Ok(Answered::Missing { status }),
                 Err(failure) => failure,
             };
             let verdict = retry::verdict(&failure, malformed_before);
@@ -167,8 +184,8 @@ impl Client {
                 Verdict::AskAgain { hint } => schedule.next(hint, &self.patience),
             };
             let Some(wait) = wait else {
-                let told = Told { host, request: request.to_string() };
-                return Err(failure.into_error(told, schedule.attempts(), &self.key, evidence));
+                let told = Told { host: route.host.clone(), request: request.to_string(), proxy: route.proxy() };
+                return Err(failure.into_error(told, schedule.attempts(), evidence));
             };
             self.gauge.waits(&failure.to_string());
             tokio::time::sleep(wait).await;
@@ -190,25 +207,41 @@ impl Client {
         let response = self.http.get(self.url(request)).send().await.map_err(Failure::transport)?;
         let status = response.status();
         if !status.is_success() {
-            return Err(Failure::of_status(response, self.clock.now()).await);
+            return Err(Failure::of_status(response, self.clock.now(), &self.key).await);
         }
-        let stream = Stream::of(response, attempts, self.clock, &self.gauge)?;
-        stream.read(read, self.key.clone(), evidence.map(|evidence| evidence.path().to_owned())).await
+        let evidence = evidence.map(|evidence| evidence.path().to_owned());
+        let taking = Taking { key: self.key.clone(), evidence, stall: self.stall, gauge: &self.gauge };
+        Stream::of(response, attempts, self.clock)?.read(read, taking).await
     }
 
     /// The address of a request, with the key: to be given to the HTTP client and to nobody else.
     fn url(&self, request: &Request) -> Url {
-        let mut url = self.base(request).clone();
-        let path = format!("{}/{}", url.path().trim_end_matches('/'), request.path());
-        url.set_path(&path);
+        let mut url = self.below(request.endpoint.base(), &request.path());
         url.query_pairs_mut().extend_pairs(request.query()).append_pair("api_key", self.key.expose());
         url
     }
 
-    fn base(&self, request: &Request) -> &Url {
-        match request.endpoint.base() {
+    /// The address of an operation, without a query and without the key: as far as a message may show it.
+    pub fn address(&self, endpoint: Endpoint) -> String {
+        let url = self.below(endpoint.base(), "");
+        format!("{}://{}{}{}", url.scheme(), host_of(&url), url.path(), endpoint.path())
+    }
+
+    fn below(&self, base: Base, path: &str) -> Url {
+        let base = match base {
             Base::Signals => &self.addresses.signals,
             Base::Sentiment => &self.addresses.sentiment,
+        };
+        let mut url = base.clone();
+        url.set_path(&format!("{}/{path}", url.path().trim_end_matches('/')));
+        url
+    }
+
+    fn route(&self, request: &Request) -> &Route {
+        let [signals, sentiment] = &self.routes;
+        match request.endpoint.base() {
+            Base::Signals => signals,
+            Base::Sentiment => sentiment,
         }
     }
 }
@@ -218,13 +251,6 @@ impl Client {
 struct Told {
     host: String,
     request: String,
-}
-
-/// Host and port of an address: all of it that an error may show.
-pub fn host_of(url: &Url) -> String {
-    let host = url.host_str().unwrap_or("?");
-    match url.port_or_known_default() {
-        Some(port) => format!("{host}:{port}"),
-        None => host.to_owned(),
-    }
+    /// The proxy on the way.
+    proxy: Option<String>,
 }

@@ -24,6 +24,11 @@ impl Base {
             Self::Sentiment => "{sentiment_base_url}",
         }
     }
+
+    /// The setting of a definition that holds it.
+    pub fn setting(self) -> &'static str {
+        self.placeholder().trim_matches(['{', '}'])
+    }
 }
 
 /// One operation of the service.

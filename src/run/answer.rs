@@ -11,16 +11,15 @@ use crate::plan::Request;
 use crate::tables::RequestRecord;
 use crate::trace::work;
 
-/// The record of a request's answer: from the archive, where it was answered before, or else from the service. None when
-/// the service has no answer to it.
+/// The record of a request's answer: from the archive, where it was answered before, or else from the service.
 pub(super) async fn answer(
     client: &Client,
     run: &Arc<Unfinished>,
     request: Request,
     rules: Rules,
-) -> Result<Option<Arc<AnswerRecord>>> {
+) -> Result<Answered<Arc<AnswerRecord>>> {
     if let Some(record) = run.answered(&request.to_string()) {
-        return Ok(Some(record));
+        return Ok(Answered::Taken(record));
     }
     let asked = Arc::new(request);
     let read = {
@@ -32,10 +31,7 @@ pub(super) async fn answer(
             run.commit(draft, record).map_err(ReadFault::Stop)
         }
     };
-    Ok(match client.get(&asked, read).await? {
-        Answered::Missing => None,
-        Answered::Taken(record) => Some(record),
-    })
+    client.get(&asked, read).await
 }
 
 /// Decodes a body into a draft while it arrives.

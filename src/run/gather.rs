@@ -14,8 +14,8 @@ use super::progress::{Stage, Timing};
 use crate::archive::{AnswerRecord, Scope, Unfinished};
 use crate::decode::Rules;
 use crate::error::{Error, Result};
-use crate::fetch::Client;
-use crate::interface::{Endpoint, Ticker};
+use crate::fetch::{Answered, Client};
+use crate::interface::{Base, Endpoint, Ticker};
 use crate::plan::{Asked, Plan, Request, Tickers, Way};
 
 /// How many tickers must be unknown to an operation, and none known, before it is taken for gone.
@@ -35,9 +35,30 @@ pub(super) struct Gathered {
 /// What came of some requests of one operation.
 enum Wave {
     /// The operation is gone.
-    Gone,
+    Gone {
+        /// The HTTP status of the last request.
+        status: u16,
+    },
     /// The tickers that the answers name.
     Named(BTreeSet<Ticker>),
+}
+
+/// The tickers of a list, or why there are none.
+enum Listed {
+    Tickers(Vec<Ticker>),
+    Gone(Gone),
+}
+
+/// An operation that the service does not have.
+#[derive(Clone, Copy)]
+struct Gone {
+    endpoint: Endpoint,
+    /// What it answers: 404 or 405.
+    status: u16,
+}
+
+fn names(gone: &[Gone], between: &str) -> String {
+    gone.iter().map(|gone| gone.endpoint.as_str()).collect::<Vec<_>>().join(between)
 }
 
 pub(super) struct Gathering<'a> {
@@ -65,7 +86,10 @@ impl<'a> Gathering<'a> {
         if !self.plan.of_each_ticker.is_empty() {
             let tickers = match &self.plan.news_tickers {
                 Tickers::Signals => named.into_iter().collect(),
-                list => self.list(list).await?.ok_or_else(|| self.lacking(Endpoint::TickersAvailable.as_str()))?,
+                list => match self.list(list).await? {
+                    Listed::Tickers(tickers) => tickers,
+                    Listed::Gone(gone) => return Err(self.lacking(&[gone])),
+                },
             };
             for &endpoint in &self.plan.of_each_ticker {
                 self.news(endpoint, &tickers).await?;
@@ -78,15 +102,15 @@ impl<'a> Gathering<'a> {
     /// Takes the first way that the service still has.
     async fn signals(&mut self) -> Result<(Scope, BTreeSet<Ticker>)> {
         let plan = self.plan;
-        let mut lacking: Vec<&str> = Vec::new();
+        let mut lacking: Vec<Gone> = Vec::new();
         for way in &plan.ways {
             let Way { endpoint, asked } = way;
             let tickers = match asked {
                 Asked::Listed(_) => Vec::new(),
                 Asked::EachTicker(list, _) => match self.list(list).await? {
-                    Some(tickers) => tickers,
-                    None => {
-                        lacking.push(Endpoint::TickersAvailable.as_str());
+                    Listed::Tickers(tickers) => tickers,
+                    Listed::Gone(gone) => {
+                        lacking.push(gone);
                         continue;
                     }
                 },
@@ -96,16 +120,16 @@ impl<'a> Gathering<'a> {
             let scope =
                 Scope { source: *endpoint, requests: requests.iter().map(Request::to_string).collect(), filter };
             match self.wave("signals", requests).await? {
-                Wave::Gone => lacking.push(endpoint.as_str()),
+                Wave::Gone { status } => lacking.push(Gone { endpoint: *endpoint, status }),
                 Wave::Named(named) => {
                     if !lacking.is_empty() {
-                        self.notes.push(format!("the service has no {}: took {endpoint}", lacking.join(", no ")));
+                        self.notes.push(format!("the service has no {}: took {endpoint}", names(&lacking, ", no ")));
                     }
                     return Ok((scope, named));
                 }
             }
         }
-        Err(self.lacking(&lacking.join(", ")))
+        Err(self.lacking(&lacking))
     }
 
     async fn news(&mut self, endpoint: Endpoint, tickers: &[Ticker]) -> Result<()> {
@@ -113,28 +137,32 @@ impl<'a> Gathering<'a> {
         match self.wave(stage_of(endpoint), requests).await? {
             Wave::Named(_) => Ok(()),
             // A count of no articles would say that there was no news. Nobody knows that.
-            Wave::Gone if endpoint == Endpoint::NewsArticles && !self.plan.dataset.features.is_empty() => {
-                Err(self.lacking(endpoint.as_str()))
+            Wave::Gone { status } if endpoint == Endpoint::NewsArticles && !self.plan.dataset.features.is_empty() => {
+                Err(self.lacking(&[Gone { endpoint, status }]))
             }
-            Wave::Gone => {
-                self.notes.push(format!("the service has no {endpoint}: nothing of it was archived"));
+            Wave::Gone { .. } => {
+                let base = endpoint.base();
+                let doubt =
+                    if self.is_known(base) { String::new() } else { format!("; is `{}` right?", base.setting()) };
+                self.notes.push(format!("the service has no {endpoint}: nothing of it was archived{doubt}"));
                 Ok(())
             }
         }
     }
 
-    /// The tickers of a list; none when the service has no such list.
-    async fn list(&mut self, list: &Tickers) -> Result<Option<Vec<Ticker>>> {
+    /// The tickers of a list, as far as the service has it.
+    async fn list(&mut self, list: &Tickers) -> Result<Listed> {
         let requests = match list {
-            Tickers::Written(tickers) => return Ok(Some(tickers.clone())),
+            Tickers::Written(tickers) => return Ok(Listed::Tickers(tickers.clone())),
             Tickers::Signals => unreachable!("signals are asked for before they can name a ticker"),
             Tickers::Available => vec![Request::bare(Endpoint::TickersAvailable)],
             Tickers::NamedBy(requests) => requests.clone(),
         };
-        match self.wave("tickers", requests).await? {
-            Wave::Gone => Ok(None),
-            Wave::Named(named) => Ok(Some(named.into_iter().collect())),
-        }
+        let endpoint = requests.first().map_or(Endpoint::TickersAvailable, |request| request.endpoint);
+        Ok(match self.wave("tickers", requests).await? {
+            Wave::Gone { status } => Listed::Gone(Gone { endpoint, status }),
+            Wave::Named(named) => Listed::Tickers(named.into_iter().collect()),
+        })
     }
 
     /// Asks for everything in a list of requests of one operation, a few at a time.
@@ -154,15 +182,17 @@ impl<'a> Gathering<'a> {
         let (mut named, mut answered, mut missing) = (BTreeSet::new(), 0_usize, Vec::new());
         while let Some((request, answer)) = next(&mut answers, &stage, self.options, client).await? {
             match answer? {
-                Some(record) => {
+                Answered::Taken(record) => {
                     answered += 1;
                     advance(&stage, &record);
                     named.extend(record.named().cloned());
                 }
-                None => missing.push(request),
-            }
-            if answered == 0 && missing.len() >= enough {
-                return Ok(Wave::Gone);
+                Answered::Missing { status } => {
+                    missing.push(request);
+                    if answered == 0 && missing.len() >= enough {
+                        return Ok(Wave::Gone { status });
+                    }
+                }
             }
         }
         drop(answers);
@@ -174,8 +204,22 @@ impl<'a> Gathering<'a> {
         Ok(Wave::Named(named))
     }
 
-    fn lacking(&self, lacking: &str) -> Error {
-        Error::NoOperation { name: self.plan.name.clone(), lacking: lacking.to_owned() }
+    /// The failure of a service that has none of these operations. One that has nothing else at that address either is
+    /// more likely asked at a wrong one.
+    fn lacking(&self, lacking: &[Gone]) -> Error {
+        let (first, lacking) = (lacking.first(), names(lacking, ", "));
+        match first {
+            Some(&Gone { endpoint, status }) if !self.is_known(endpoint.base()) => {
+                let (address, setting) = (self.client.address(endpoint), endpoint.base().setting());
+                Error::Address { address, status, setting, lacking }
+            }
+            _ => Error::NoOperation { name: self.plan.name.clone(), lacking },
+        }
+    }
+
+    /// Whether anything was answered at a base address.
+    fn is_known(&self, base: Base) -> bool {
+        self.unfinished.records().iter().any(|record| record.request.endpoint.base() == base)
     }
 }
 

@@ -28,10 +28,11 @@ pub use progress::{Progress, Timing};
 pub use report::{ReportOptions, report};
 pub use summary::Summary;
 
+use crate::address::host_of;
 pub use crate::archive::Interrupted;
 use crate::archive::{Archive, Beginning, Unfinished, View};
 use crate::error::{Error, Result};
-use crate::fetch::{Addresses, Client, host_of};
+use crate::fetch::{Addresses, Client};
 use crate::plan::{AdHoc, Plan, Remote, Source};
 use crate::time::Clock;
 

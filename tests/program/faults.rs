@@ -158,6 +158,40 @@ fn a_service_that_falls_silent_is_not_waited_for() {
 }
 
 #[test]
+fn a_body_that_never_stops_coming_is_not_waited_for_either() {
+    let drops = Step::Repeat(b" ".to_vec(), 200, Duration::from_millis(200));
+    let head = |status: &str| Step::Send(format!("HTTP/1.1 {status}\r\nContent-Length: 100000\r\n\r\n{{").into_bytes());
+    for (status, code, said) in
+        [("200 OK", 75, "because: the answer broke off: "), ("422 Unprocessable Entity", 1, "with status 422\n")]
+    {
+        let place = Place::new();
+        let steps = vec![head(status), drops.clone()];
+        let service = Scripted::of_histories(move |_| steps.clone());
+        let begun = Instant::now();
+        let shown = run(&place, &service, "stall = \"1s\"\npatience = \"1s\"\n", "").failed_with(code).stderr;
+        assert!(begun.elapsed() < Duration::from_secs(20), "{status}");
+        assert!(shown.contains(said), "{shown}");
+        assert_eq!(shown.contains(" s, less than 1 KiB a second\n"), code == 75, "{shown}");
+    }
+}
+
+#[test]
+fn blanks_without_end_are_bounded() {
+    for begin in ["", "{", "{\"XOM\":", "{}"] {
+        let place = Place::new();
+        let head = format!("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n{:x}\r\n{begin}\r\n", begin.len());
+        let head =
+            if begin.is_empty() { "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n".to_owned() } else { head };
+        let blanks = format!("10000\r\n{}\r\n", " ".repeat(1 << 16)).into_bytes();
+        let steps = vec![Step::Send(head.into_bytes()), Step::Repeat(blanks, 100_000, Duration::ZERO)];
+        let service = Scripted::of_histories(move |_| steps.clone());
+        let shown = run(&place, &service, "", "").failed_with(1).stderr;
+        let expected = format!("blanks go on for more than 1 MiB at byte {}\n", begin.len());
+        assert!(shown.contains(&expected), "{begin}: {shown}");
+    }
+}
+
+#[test]
 fn a_slow_drip_is_an_answer_like_any_other() {
     let place = Place::new();
     let service = Scripted::of_histories(|_| {
@@ -251,7 +285,7 @@ fn a_packed_answer_that_other_bytes_follow_is_malformed() {
 #[test]
 fn a_bomb_is_refused_and_not_asked_for_again() {
     let place = Place::new();
-    let bomb = gzip(&vec![b' '; 20 << 20]);
+    let bomb = gzip(&[b"{\"XOM\":\"".to_vec(), vec![b'x'; 20 << 20]].concat());
     assert!(bomb.len() < 50_000);
     let service = Scripted::of_histories(move |_| reply("200 OK", "Content-Encoding: gzip\r\n", &bomb));
     let shown = run(&place, &service, "", "").failed_with(1).stderr;

@@ -6,6 +6,7 @@ use std::fs;
 
 use crate::support::program::{DemoService, Outcome, Place};
 use crate::support::rows::{distinct, read, sealed_run, texts};
+use crate::support::scripted::{Scripted, json};
 
 const TODAY: [&str; 2] = ["--today", "2026-11-20"];
 
@@ -106,17 +107,39 @@ fn what_the_service_lacks_is_replaced_in_order_and_said_once() {
 }
 
 #[test]
-fn a_service_that_has_nothing_of_what_is_asked_is_said_to_lack_it() {
+fn where_nothing_is_found_at_an_address_the_address_is_asked_about() {
     let place = Place::new();
     let service = at(&place, "D");
     let shown = run(&place, &service, &service, "[signals]\nsectors = [\"energy\"]\n").failed_with(1).stderr;
-    let expected =
-        "error: the service has no operation for what `it` asks: it lacks signals-history-all, tickers/available\n";
-    assert!(shown.contains(expected), "{shown}");
+    let expected = format!(
+        "error: `GET {}/signals-history-all` answered 404: is `base_url` right?\n\
+         hint: check the address; if it is right, the service no longer offers signals-history-all, tickers/available\n",
+        service.address("base_url")
+    );
+    assert!(shown.ends_with(&expected), "{shown}");
     // Without articles there is no saying how many there were: a join with them is no dataset.
     let rest = "[signals]\nhistory = \"ticker\"\ntickers = [\"XOM\"]\n";
     let shown = run(&place, &service, &service, rest).failed_with(1).stderr;
-    assert!(shown.contains("it lacks news_articles\n"), "{shown}");
+    let expected = format!(
+        "error: `GET {}/news_articles/{{ticker}}` answered 404: is `sentiment_base_url` right?\n",
+        service.address("sentiment_base_url")
+    );
+    assert!(shown.contains(&expected), "{shown}");
+}
+
+#[test]
+fn where_something_else_is_found_at_an_address_the_service_is_said_not_to_offer_what_is_asked() {
+    let place = Place::new();
+    let service = Scripted::start(|asked| match asked.target.starts_with("/a/tickers/available") {
+        true => json("200 OK", "[\"XOM\"]"),
+        false => json("404 Not Found", "{}"),
+    });
+    place.define(
+        "it",
+        &format!("[source]\n{}[signals]\nhistory = \"ticker\"\ntickers = \"available\"\n", service.source()),
+    );
+    let shown = Outcome::of(place.command(["run", "it"]).env("BELLWETHER_API_KEY", "demo")).failed_with(1).stderr;
+    assert!(shown.contains("error: the service no longer offers what `it` asks for: "), "{shown}");
 }
 
 #[test]

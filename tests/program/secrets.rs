@@ -2,7 +2,15 @@
 
 use std::fs;
 
+use std::path::{Path, PathBuf};
+
+use arrow::array::AsArray;
+use arrow::compute::cast;
+use arrow::datatypes::DataType;
+
 use crate::support::program::{Outcome, Place};
+use crate::support::random::Random;
+use crate::support::rows::{read, sealed_run};
 use crate::support::scripted::{Scripted, Step, json, reply};
 
 /// With what an address escapes in two ways.
@@ -69,5 +77,110 @@ fn a_canary_key_is_in_nothing_that_a_failing_run_prints_or_writes_at_the_finest_
                 }
             }
         }
+    }
+}
+
+/// A key that begins and ends with words that nothing else has, with letters between them that are escaped in some way.
+fn key_of(random: &mut Random) -> String {
+    let letters: Vec<char> = "/\"\\'<>&%+=: -_ünéß✓🔑2Fu0".chars().collect();
+    let middle: String = (0..random.between(1, 12)).map(|_| random.pick(&letters)).collect();
+    format!("S3CRET{middle}canary")
+}
+
+/// The inside of a JSON string that holds a text, each letter escaped or not.
+fn json_of(random: &mut Random, text: &str) -> String {
+    let mut written = String::new();
+    for letter in text.chars() {
+        let units = letter.encode_utf16(&mut [0; 2]).to_vec();
+        match random.below(6) {
+            0 => units.iter().for_each(|unit| written += &format!("\\u{unit:04x}")),
+            1 => units.iter().for_each(|unit| written += &format!("\\u{unit:04X}")),
+            _ if matches!(letter, '"' | '\\') || (letter == '/' && random.one_in(2)) => {
+                written.extend(['\\', letter]);
+            }
+            _ => written.push(letter),
+        }
+    }
+    written
+}
+
+/// A text as a part of an address, in either case, a blank in either way.
+fn percents_of(random: &mut Random, text: &str) -> String {
+    let mut written = String::new();
+    for byte in text.bytes() {
+        match byte {
+            b' ' if random.one_in(2) => written.push('+'),
+            _ if byte.is_ascii_alphanumeric() && !random.one_in(6) => written.push(char::from(byte)),
+            _ if random.one_in(2) => written += &format!("%{byte:02x}"),
+            _ => written += &format!("%{byte:02X}"),
+        }
+    }
+    written
+}
+
+/// The inside of a JSON string in which a service says a key back.
+fn echo_of(random: &mut Random, key: &str) -> String {
+    let said = match random.below(3) {
+        0 => key.to_owned(),
+        1 => percents_of(random, key),
+        _ => format!("https://host/a?api_key={}&x=1", percents_of(random, key)),
+    };
+    json_of(random, &said)
+}
+
+/// All text in a file: the values of a Parquet file's columns, or its bytes.
+fn text_in(path: &Path) -> String {
+    if path.extension().is_none_or(|ending| ending != "parquet") {
+        return String::from_utf8_lossy(&fs::read(path).expect("a file that can be read")).into_owned();
+    }
+    let rows = read(path);
+    let texts = rows.columns().iter().filter_map(|column| cast(column, &DataType::Utf8).ok());
+    texts.flat_map(|texts| texts.as_string::<i32>().iter().flatten().map(str::to_owned).collect::<Vec<_>>()).collect()
+}
+
+#[test]
+fn a_key_that_a_good_answer_says_back_is_in_nothing_that_is_kept_however_it_is_spelled() {
+    for seed in 0..8 {
+        let mut random = Random::of(seed);
+        let key = key_of(&mut random);
+        let mut echo = || echo_of(&mut random, &key);
+        let entry = format!(r#"{{"date":"2026-11-20","signal":"buy","confidence":0.5,"{}":"{}"}}"#, echo(), echo());
+        let odd = format!(r#"{{"date":"2026-11-19","signal":"{}","confidence":0.5}}"#, echo());
+        let of_echo = format!(r#""{}":{{"ticker":"{}"}}"#, echo(), echo());
+        let head = r#""XOM":{"ticker":"XOM","regime":"neutral","period":"15d""#;
+        let histories = format!(r#"{{{head},"predictions":[{entry},{odd}]}},{of_echo}}}"#);
+        let article = format!(
+            r#"{{"date":"2026-11-19","title":"a {} b","score":0.5,"link":"{}","{}":"{}"}}"#,
+            echo(),
+            echo(),
+            echo(),
+            echo()
+        );
+        let articles =
+            format!(r#"[{article},{{"date":"{}","title":"{}"}},{}]"#, echo(), echo(), "\"{}\"".replace("{}", &echo()));
+        let service = Scripted::start(move |asked| match asked.target.starts_with("/a/") {
+            true => json("200 OK", &histories),
+            false => json("200 OK", &articles),
+        });
+        let place = Place::new();
+        let rest = "[signals]\nsectors = [\"energy\"]\n[rejects]\nmax_share = 0.9\nkeep_extra = true\n";
+        place.define("it", &format!("[source]\n{}{rest}", service.source()));
+        let outcome = Outcome::of(place.command(["run", "it"]).env("BELLWETHER_API_KEY", &key)).succeeded();
+        let shown = place.run(["audit", "quality", "--all"]).succeeded();
+        let printed = [outcome.stdout, outcome.stderr, shown.stdout].map(|text| ("what is printed".to_owned(), text));
+        let is_ours = |file: &PathBuf| !file.starts_with("pipelines") && !place.path().join(file).is_symlink();
+        let files = place.files().into_iter().filter(is_ours);
+        let written = files.map(|file| (file.display().to_string(), text_in(&place.path().join(&file))));
+        for (source, text) in printed.into_iter().chain(written) {
+            let lower = text.to_lowercase();
+            // Words of the key, and the first letter of each word escaped.
+            for part in ["s3cret", "canary", "\\u0053", "\\u0063", "%53", "%63"] {
+                assert!(!lower.contains(part), "{key}: `{part}` is in {source}: {text}");
+            }
+        }
+        let titles = read(&sealed_run(&place).join("articles.parquet"));
+        let title = titles.column_by_name("title").expect("a title").as_string::<i32>().value(0).to_owned();
+        let is_title = title.starts_with("a ") && title.contains("********") && title.ends_with(" b");
+        assert!(is_title, "only the key is masked: {title}");
     }
 }

@@ -21,6 +21,7 @@ pub(in crate::fetch) fn verdict(failure: &Failure, malformed_before: bool) -> Ve
     match failure {
         // Nothing that is wrong with the request itself reaches the transport.
         Failure::Transport(error) if error.is_builder() => Verdict::GiveUp,
+        Failure::Transport(_) if failure.is_certificate() => Verdict::GiveUp,
         Failure::Transport(_) | Failure::Broken(_) => Verdict::AskAgain { hint: None },
         Failure::Malformed { .. } if malformed_before => Verdict::GiveUp,
         Failure::Malformed { .. } => Verdict::AskAgain { hint: None },

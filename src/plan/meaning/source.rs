@@ -4,7 +4,8 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use super::Judge;
-use crate::definition::{BaseUrl, Placed, Service, SourceSection, is_loopback};
+use crate::address::is_loopback;
+use crate::definition::{BaseUrl, Placed, Service, SourceSection};
 use crate::plan::{Manners, Remote, Source};
 use crate::problem::Problem;
 use crate::secret::KeySource;

@@ -2,8 +2,10 @@
 
 pub(crate) mod days;
 pub(crate) mod program;
+pub(crate) mod proxy;
 pub(crate) mod python;
 pub(crate) mod random;
 pub(crate) mod rows;
 pub(crate) mod scripted;
 pub(crate) mod service;
+pub(crate) mod tls;

@@ -11,6 +11,8 @@ use std::time::Duration;
 pub(crate) enum Step {
     /// Send these bytes.
     Send(Vec<u8>),
+    /// Send these bytes so many times, with a while between them.
+    Repeat(Vec<u8>, usize, Duration),
     /// Do nothing for a while.
     Wait(Duration),
     /// Break the connection off, so that the other side is told of a reset.
@@ -108,6 +110,14 @@ fn converse(stream: TcpStream, script: &dyn Fn(&Asked) -> Vec<Step>, seen: &Mute
             Step::Send(bytes) => {
                 if reader.get_mut().write_all(&bytes).is_err() {
                     return;
+                }
+            }
+            Step::Repeat(bytes, times, wait) => {
+                for _ in 0..times {
+                    if reader.get_mut().write_all(&bytes).is_err() {
+                        return;
+                    }
+                    thread::sleep(wait);
                 }
             }
             Step::Wait(time) => thread::sleep(time),

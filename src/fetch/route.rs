@@ -1,0 +1,135 @@
+//! The way to a service: straight, or through the proxy that the environment names for it.
+//!
+//! `HTTPS_PROXY`, `ALL_PROXY` and `NO_PROXY` (or their lower-case names) mean what they mean to curl. A service on this
+//! machine is always asked straight, and a proxy only ever sees TLS: plain http would show it the key.
+
+use http::Uri;
+use hyper_util::client::proxy::matcher::{Intercept, Matcher};
+use reqwest::{ClientBuilder, Proxy};
+use url::Url;
+
+use crate::address::{host_of, is_loopback};
+use crate::error::{Error, Result};
+
+/// The way to one base address.
+#[derive(Clone, Debug)]
+pub(super) struct Route {
+    /// Host and port of the service.
+    pub(super) host: String,
+    proxy: Option<Intercept>,
+}
+
+impl Route {
+    /// The way to an address in this environment.
+    pub(super) fn to(address: &Url) -> Result<Self> {
+        Self::by(&Matcher::from_env(), address)
+    }
+
+    fn by(proxies: &Matcher, address: &Url) -> Result<Self> {
+        let host = host_of(address);
+        let found = if is_loopback(address) {
+            None
+        } else {
+            address.as_str().parse::<Uri>().ok().and_then(|uri| proxies.intercept(&uri))
+        };
+        let route = Self { host, proxy: found };
+        let Some((proxy, name)) = route.proxy.as_ref().zip(route.proxy()) else { return Ok(route) };
+        let reason = match (proxy.uri().scheme_str(), address.scheme()) {
+            (Some("http" | "https"), "https") => return Ok(route),
+            (Some("http" | "https"), _) => "plain http would show it the API key",
+            _ => "only proxies with an `http://` or `https://` address are supported",
+        };
+        Err(Error::Proxy { host: route.host.clone(), proxy: name, source: reason.into() })
+    }
+
+    /// Host and port of the proxy, without its credentials; none where there is no proxy.
+    pub(super) fn proxy(&self) -> Option<String> {
+        let uri = self.proxy.as_ref()?.uri();
+        let host = uri.host().unwrap_or("?");
+        Some(match uri.port_u16() {
+            Some(port) => format!("{host}:{port}"),
+            None => host.to_owned(),
+        })
+    }
+
+    /// Lets a client take this way to the service.
+    pub(super) fn add_to(&self, client: ClientBuilder) -> ClientBuilder {
+        let Some(proxy) = &self.proxy else { return client };
+        let (host, uri) = (self.host.clone(), proxy.uri().to_string());
+        let route = Proxy::custom(move |url| (host_of(url) == host).then(|| uri.clone()));
+        client.proxy(match proxy.basic_auth() {
+            Some(credentials) => route.custom_http_auth(credentials.clone()),
+            None => route,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::error::Error as _;
+
+    use hyper_util::client::proxy::matcher::Matcher;
+    use url::Url;
+
+    use super::Route;
+
+    fn route(proxy: &str, no: &str, address: &str) -> Result<Option<String>, String> {
+        let proxies = Matcher::builder().all(proxy).no(no).build();
+        let route = Route::by(&proxies, &Url::parse(address).expect("an address"));
+        route.map(|route| route.proxy()).map_err(|error| format!("{error}: {}", error.source().expect("a reason")))
+    }
+
+    #[test]
+    fn a_service_of_this_machine_is_never_asked_through_a_proxy() {
+        for address in ["http://127.0.0.1:8000/a", "https://127.8.9.1", "http://[::1]:1/", "http://localhost:1/a"] {
+            assert_eq!(route("http://proxy:3128", "", address), Ok(None), "{address}");
+        }
+        for address in ["https://localhost.example/a", "https://10.0.0.1/a", "https://[::2]/"] {
+            assert_eq!(route("http://proxy:3128", "", address), Ok(Some("proxy:3128".to_owned())), "{address}");
+        }
+    }
+
+    #[test]
+    fn a_host_that_no_proxy_names_is_asked_straight() {
+        let proxy = Ok(Some("proxy:3128".to_owned()));
+        for (no, address, expected) in [
+            ("api.example.com", "https://api.example.com/v1", &Ok(None)),
+            ("API.example.com", "https://api.example.com/v1", &Ok(None)),
+            ("example.com", "https://api.example.com/v1", &Ok(None)),
+            (".example.com", "https://api.example.com/v1", &Ok(None)),
+            (" other.com , example.com ", "https://api.example.com/v1", &Ok(None)),
+            ("*", "https://api.example.com/v1", &Ok(None)),
+            ("10.1.0.0/16", "https://10.1.2.3/v1", &Ok(None)),
+            ("10.1.2.3", "https://10.1.2.3/v1", &Ok(None)),
+            ("fd00::/8", "https://[fd12::1]/v1", &Ok(None)),
+            ("ample.com", "https://api.example.com/v1", &proxy),
+            ("api.example.com", "https://example.com/v1", &proxy),
+            ("10.1.0.0/16", "https://10.2.2.3/v1", &proxy),
+            ("", "https://api.example.com/v1", &proxy),
+        ] {
+            assert_eq!(&route("http://proxy:3128", no, address), expected, "{no}: {address}");
+        }
+    }
+
+    #[test]
+    fn a_proxy_is_named_without_its_credentials() {
+        for proxy in ["http://me:S3CRET@proxy:3128", "me:S3CRET@proxy:3128", "https://me:S3CRET@proxy:3128/x"] {
+            assert_eq!(route(proxy, "", "https://api.example.com"), Ok(Some("proxy:3128".to_owned())), "{proxy}");
+        }
+    }
+
+    #[test]
+    fn a_proxy_that_would_see_the_key_or_is_of_another_kind_is_refused() {
+        assert_eq!(
+            route("http://me:S3CRET@proxy:3128", "", "http://api.example.com/v1"),
+            Err("cannot ask api.example.com:80 through the proxy `proxy:3128`: plain http would show it the API key"
+                .to_owned())
+        );
+        assert_eq!(
+            route("socks5://proxy", "", "https://api.example.com/v1"),
+            Err("cannot ask api.example.com:443 through the proxy `proxy`: \
+                 only proxies with an `http://` or `https://` address are supported"
+                .to_owned())
+        );
+    }
+}

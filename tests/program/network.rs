@@ -1,0 +1,145 @@
+//! The way to the service: proxies, which see no key, and certificates, without which nobody is trusted.
+
+use std::net::SocketAddr;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use crate::support::program::{Outcome, Place};
+use crate::support::proxy::Proxy;
+use crate::support::scripted::{Scripted, json};
+use crate::support::tls::{Secure, certificate, other_certificate};
+
+const KEY: &str = "S3CRET-canary";
+
+const HISTORY: &str = r#"{"XOM":{"ticker":"XOM","regime":"neutral","period":"15d","predictions":[
+    {"date":"2026-11-20T00:00:00+00:00","signal":"buy","confidence":0.5}]}}"#;
+
+const PROXIES: [&str; 6] = ["HTTP_PROXY", "http_proxy", "HTTPS_PROXY", "https_proxy", "ALL_PROXY", "all_proxy"];
+
+fn answer(target: &str) -> &'static str {
+    if target.starts_with("/a/") { HISTORY } else { "[]" }
+}
+
+/// Defines a dataset of one sector from a service behind TLS.
+fn define(place: &Place, host: &str, more: &str) {
+    let addresses = format!("base_url = \"https://{host}/a\"\nsentiment_base_url = \"https://{host}/b\"\n");
+    place.define("it", &format!("[source]\n{addresses}{more}[signals]\nsectors = [\"energy\"]\n"));
+}
+
+/// Runs it with some variables beside the key, with the finest log; neither the key nor the proxy's password is shown.
+fn run<'a>(place: &Place, variables: impl IntoIterator<Item = (&'a str, String)>) -> Outcome {
+    let mut command = place.command(["run", "it", "--log-level", "trace"]);
+    let outcome = Outcome::of(command.env("BELLWETHER_API_KEY", KEY).envs(variables));
+    for secret in [KEY, "S3CRET-password"] {
+        assert!(!outcome.stdout.contains(secret), "{}", outcome.stdout);
+        assert!(!outcome.stderr.contains(secret), "{}", outcome.stderr);
+    }
+    outcome
+}
+
+fn through(proxy: SocketAddr) -> String {
+    format!("http://me:S3CRET-password@{proxy}")
+}
+
+fn trusting(file: impl AsRef<Path>) -> (&'static str, String) {
+    ("SSL_CERT_FILE", file.as_ref().display().to_string())
+}
+
+#[test]
+fn a_service_of_this_machine_is_asked_straight_whatever_proxy_is_named() {
+    let proxy = Proxy::start(None);
+    let variables = || PROXIES.map(|name| (name, through(proxy.address)));
+    let place = Place::new();
+    place.define("it", "source.service = \"demo\"\nsignals.sectors = [\"energy\"]\n");
+    run(&place, variables()).succeeded();
+    let place = Place::new();
+    let service = Scripted::start(|asked| json("200 OK", answer(&asked.target)));
+    place.define("it", &format!("[source]\n{}[signals]\nsectors = [\"energy\"]\n", service.source()));
+    run(&place, variables()).succeeded();
+    assert!(proxy.heads().is_empty(), "{:?}", proxy.heads());
+}
+
+#[test]
+fn a_proxy_is_asked_for_a_tunnel_and_sees_nothing_of_what_goes_through_it() {
+    let place = Place::new();
+    let service = Secure::start(answer);
+    let proxy = Proxy::start(Some(service.address));
+    define(&place, "vendor.example", "");
+    for variable in ["HTTPS_PROXY", "all_proxy"] {
+        let outcome = run(&place, [(variable, through(proxy.address)), trusting(certificate())]).succeeded();
+        assert!(outcome.stdout.starts_with("rows      1\n"), "{}", outcome.stdout);
+    }
+    assert!(!proxy.heads().is_empty());
+    for head in proxy.heads() {
+        assert!(head.starts_with("CONNECT vendor.example:443 HTTP/1.1\r\n"), "{head}");
+        // `me:S3CRET-password` in base64.
+        assert!(head.contains("\r\nproxy-authorization: Basic bWU6UzNDUkVULXBhc3N3b3Jk\r\n"), "{head}");
+        assert!(!head.contains(KEY), "{head}");
+    }
+}
+
+#[test]
+fn a_proxy_that_fails_is_named() {
+    let gone = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let refusing = Proxy::start(None);
+    for (proxy, reason) in
+        [(refusing.address, "tunnel error: unsuccessful"), (gone, "Connection refused (os error 111)")]
+    {
+        let place = Place::new();
+        define(&place, "vendor.example", "patience = \"1s\"\n");
+        let variables = [("HTTPS_PROXY", through(proxy)), trusting(certificate())];
+        let shown = run(&place, variables).failed_with(75).stderr;
+        assert!(shown.contains(&format!("\n  because: through the proxy `{proxy}`: {reason}\n")), "{shown}");
+    }
+}
+
+#[test]
+fn a_proxy_of_another_kind_is_refused_before_anything_is_asked() {
+    let place = Place::new();
+    let proxy = Proxy::start(None);
+    define(&place, "vendor.example", "");
+    let variables =
+        [("HTTPS_PROXY", format!("socks5://me:S3CRET-password@{}", proxy.address)), trusting(certificate())];
+    let shown = run(&place, variables).failed_with(1).stderr;
+    let expected =
+        format!("error: cannot ask vendor.example:443 through the proxy `{}`\n  because: only", proxy.address);
+    assert!(shown.contains(&expected), "{shown}");
+    assert!(proxy.heads().is_empty());
+}
+
+#[test]
+fn plain_http_needs_no_certificates_and_https_says_that_it_does() {
+    let none = || [trusting("/nonexistent"), ("SSL_CERT_DIR", "/nonexistent".to_owned())];
+    let place = Place::new();
+    place.define("it", "source.service = \"demo\"\nsignals.sectors = [\"energy\"]\n");
+    run(&place, none()).succeeded();
+    let service = Secure::start(answer);
+    let place = Place::new();
+    define(&place, &service.address.to_string(), "");
+    let shown = run(&place, none()).failed_with(1).stderr;
+    assert!(shown.contains("error: cannot set up the HTTP client\n"), "{shown}");
+    assert!(shown.contains("No CA certificates were loaded from the system\n"), "{shown}");
+    assert!(shown.contains("\nhint: https needs CA certificates: "), "{shown}");
+    assert!(shown.ends_with("in `SSL_CERT_FILE`\n"), "{shown}");
+}
+
+#[test]
+fn a_certificate_that_cannot_be_trusted_ends_the_run_at_once_and_one_that_can_is_named_in_a_file() {
+    let service = Secure::start(answer);
+    let place = Place::new();
+    let port = service.address.port();
+    for (host, file) in [("127.0.0.1", other_certificate()), ("localhost", other_certificate())] {
+        define(&place, &format!("{host}:{port}"), "");
+        let (before, begun) = (service.connections(), Instant::now());
+        let shown = run(&place, [trusting(file)]).failed_with(1).stderr;
+        let expected =
+            format!("error: cannot trust the certificate of {host}:{port}\n  because: invalid peer certificate");
+        assert!(shown.contains(&expected), "{shown}");
+        assert!(shown.ends_with("in `SSL_CERT_FILE`\n"), "{shown}");
+        assert_eq!(service.connections(), before + 1, "it is asked once");
+        assert!(begun.elapsed() < Duration::from_secs(30));
+    }
+    define(&place, &service.address.to_string(), "");
+    let outcome = run(&place, [trusting(certificate())]).succeeded();
+    assert!(outcome.stdout.starts_with("rows      1\n"), "{}", outcome.stdout);
+}
