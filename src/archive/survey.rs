@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use super::FOLDER_OF_UNFINISHED;
-use super::seal::Origin;
+use super::sealed::seal::Origin;
 use super::unfinished;
 use crate::error::Result;
 use crate::file;

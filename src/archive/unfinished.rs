@@ -9,12 +9,13 @@ use std::sync::{Arc, Mutex, PoisonError};
 use chrono::{DateTime, TimeDelta, Utc};
 
 use super::FOLDER_OF_UNFINISHED;
-use super::answer::{Answer, AnswerRecord};
-use super::draft::Draft;
-use super::index::SealedRun;
-use super::lanes::Lanes;
-use super::seal::{LAYOUT, Origin, sealed_path};
-use super::sealing;
+use super::answers::answer::{Answer, AnswerRecord};
+use super::answers::draft::Draft;
+use super::answers::lanes::Lanes;
+use super::sealed::catalog::SealedRun;
+use super::sealed::seal::{LAYOUT, Origin};
+use super::settle;
+use super::upkeep;
 use crate::digest;
 use crate::error::{Error, Result};
 use crate::file;
@@ -94,7 +95,7 @@ impl Unfinished {
     }
 
     fn create(archive: &Path, folder: &Path, beginning: Beginning<'_>, definition_digest: String) -> Result<Self> {
-        let is_free = |name: &str| !folder.join(name).exists() && !sealed_path(archive, name).exists();
+        let is_free = |name: &str| !folder.join(name).exists() && !is_sealed(archive, name);
         let run = free_name(beginning.now, is_free);
         let path = folder.join(&run);
         fs::create_dir_all(&path).map_err(|source| Error::Write { path: path.clone(), source })?;
@@ -123,7 +124,7 @@ impl Unfinished {
                 Err(TryLockError::WouldBlock | TryLockError::Error(_)) => continue,
             }
             let Some(origin) = fs::read(path.join(RECORD)).ok().and_then(|text| read(&text)) else { continue };
-            if sealed_path(archive, &origin.run).exists() {
+            if is_sealed(archive, &origin.run) {
                 // It was sealed, and killed before it could clear away what it was sealed from.
                 let _ = fs::remove_dir_all(&path);
                 continue;
@@ -194,7 +195,11 @@ impl Unfinished {
     /// When a file cannot be read or written. What was answered is then still there.
     pub fn seal(&self, sealed_at: DateTime<Utc>) -> Result<SealedRun> {
         let answers: Vec<Answer> = self.lock().by_request.values().cloned().collect();
-        let run = sealing::seal(&self.archive, &self.path, &self.origin, &answers, sealed_at)?;
+        let run = settle::seal(&self.archive, &self.path, &self.origin, &answers, sealed_at)?;
+        if let Err(error) = upkeep::pack_small(&self.archive) {
+            // The run is sealed, and reads take a little longer until the next one packs it.
+            tracing::warn!(%error, "cannot pack runs");
+        }
         // The answers are in the sealed run now. If they cannot be removed they are old answers of no run.
         let _ = fs::remove_dir_all(&self.path);
         Ok(run)
@@ -209,7 +214,7 @@ impl Unfinished {
         fs::create_dir_all(evidence).map_err(|source| Error::Write { path: evidence.to_owned(), source })?;
         let path = evidence.join(format!("{}.rejects.parquet", self.origin.run));
         let answers: Vec<Answer> = self.lock().by_request.values().cloned().collect();
-        sealing::write_rejects(&path, &answers, &[])?;
+        settle::write_rejects(&path, &answers, &[])?;
         let _ = fs::remove_dir_all(&self.path);
         Ok(path)
     }
@@ -234,6 +239,11 @@ fn append(journal: &File, record: &AnswerRecord) -> io::Result<()> {
     serde_json::to_writer(&mut line, record)?;
     line.write_all(b"\n")?;
     line.flush()
+}
+
+/// Whether a run is sealed: no other one takes its name.
+fn is_sealed(archive: &Path, run: &str) -> bool {
+    archive.join(format!("run={run}")).exists()
 }
 
 fn read(text: &[u8]) -> Option<Origin> {

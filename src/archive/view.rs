@@ -4,7 +4,7 @@
 //! cell. It goes through the archive some whole tickers at a time.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
-use std::sync::{Arc, LazyLock};
+use std::sync::{Arc, LazyLock, OnceLock};
 
 use arrow::array::{
     Array, ArrayRef, AsArray, BooleanArray, Int32Array, RecordBatch, TimestampMicrosecondArray, UInt32Array,
@@ -16,16 +16,18 @@ use arrow::datatypes::{DataType, Field, Schema, SchemaRef, TimestampMicrosecondT
 use arrow::error::ArrowError;
 use chrono::{DateTime, TimeDelta, Utc};
 
-use super::cells::{Cells, Known, are_added, observed};
-use super::histories::Histories;
-use super::index::{Archive, SealedRun};
-use super::keys;
-use super::listings::LISTINGS;
-use super::members::{listed, members, requests_of, sectors};
-use super::merged::Merged;
+use super::fold::cells::{Cells, Known};
+use super::fold::histories::Histories;
+use super::fold::merged::{Merged, Tickers};
+use super::scope::{Scope, listed, sectors};
+use super::sealed::catalog::{Archive, SealedRun};
+use super::sealed::folder::Folder;
+use super::sealed::keys;
+use super::sealed::listings::{LISTINGS, Listings};
+use super::sealed::rows::{are_added, observed};
 use crate::error::{Error, Result};
-use crate::interface::{Endpoint, Sector, Ticker};
-use crate::plan::{Filter, Vintage};
+use crate::interface::{Sector, Ticker};
+use crate::plan::Vintage;
 use crate::tables::{SeriesKey, Slab, Table, instant};
 use crate::time::to_record;
 use crate::trace::work;
@@ -39,28 +41,19 @@ pub struct Asked {
     pub live_within: TimeDelta,
 }
 
-/// Which series of signals are looked at.
-#[derive(Clone, Debug)]
-pub struct Scope {
-    /// The operation that gave them.
-    pub source: Endpoint,
-    /// The requests, in words, whose answers listed them last.
-    pub requests: BTreeSet<String>,
-    /// Which of these are taken.
-    pub filter: Filter,
-}
-
 /// An archive as it was known at an instant.
 #[derive(Clone, Debug)]
 pub struct View {
     archive: Archive,
     as_of: DateTime<Utc>,
+    /// Read once, when they are first asked for.
+    listings: Arc<OnceLock<Listings>>,
 }
 
 impl View {
     /// An archive as of an instant.
     pub fn of(archive: Archive, as_of: DateTime<Utc>) -> Self {
-        Self { archive, as_of }
+        Self { archive, as_of, listings: Arc::default() }
     }
 
     /// The instant.
@@ -74,29 +67,39 @@ impl View {
     }
 
     /// The runs that had begun by then, in the order in which they were sealed.
-    pub fn runs(&self) -> impl Iterator<Item = &str> {
-        self.begun().map(SealedRun::name)
-    }
-
-    fn begun(&self) -> impl Iterator<Item = &SealedRun> {
+    pub fn runs(&self) -> impl DoubleEndedIterator<Item = &SealedRun> {
         self.archive.runs().iter().filter(|run| run.seal().started_at <= self.as_of)
     }
 
-    /// What the view is drawn from: the files with observations and listings, each with its run and its digest, and the
-    /// instant, where it cuts through them. Two views that are drawn from the same know the same.
+    /// The folders that have observations made by then.
+    fn folders(&self) -> Vec<&Arc<Folder>> {
+        self.archive.read().iter().filter(|folder| folder.seal().started_at <= self.as_of).collect()
+    }
+
+    /// What the view is drawn from: the observations and listings of each run, by their digests, and the instant, where it
+    /// cuts through them. Two views that are drawn from the same know the same, however the runs are packed.
     pub fn drawn_from(&self) -> Vec<String> {
         let files = || Table::ALL.into_iter().map(Table::file).chain([LISTINGS.to_owned()]);
         let mut drawn_from = Vec::new();
         let mut is_cut = false;
-        for run in self.begun() {
-            let said = files().filter_map(|name| run.seal().file(&name)).filter(|file| file.rows > 0);
-            let said = said.map(|file| format!("{} {} {}", run.name(), file.name, file.blake3));
+        for run in self.runs() {
+            let changed = files().filter_map(|name| run.seal().file(&name)).filter(|file| file.rows > 0);
+            let changed = changed.map(|file| format!("{} {} {}", run.name(), file.name, file.blake3));
             let before = drawn_from.len();
-            drawn_from.extend(said);
+            drawn_from.extend(changed);
             is_cut |= drawn_from.len() > before && run.seal().sealed_at > self.as_of;
         }
         drawn_from.extend(is_cut.then(|| to_record(self.as_of)));
         drawn_from
+    }
+
+    /// The listings, as they were known.
+    fn listings(&self) -> Result<&Listings> {
+        if let Some(listings) = self.listings.get() {
+            return Ok(listings);
+        }
+        let listings = Listings::of(self.archive.read(), self.as_of)?;
+        Ok(self.listings.get_or_init(|| listings))
     }
 
     /// The tickers that some requests, in words, listed last.
@@ -105,7 +108,7 @@ impl View {
     ///
     /// When a run cannot be read.
     pub fn listed(&self, requests: &BTreeSet<String>) -> Result<BTreeSet<Ticker>> {
-        listed(&self.archive, self.as_of, requests)
+        Ok(listed(self.listings()?, requests))
     }
 
     /// The series of signals that a scope takes.
@@ -114,7 +117,7 @@ impl View {
     ///
     /// When a run cannot be read.
     pub fn members(&self, scope: &Scope) -> Result<HashSet<SeriesKey>> {
-        members(&self.archive, self.as_of, scope)
+        Ok(scope.members(self.listings()?))
     }
 
     /// The sector of each ticker that the histories of a sector list, or listed last.
@@ -123,7 +126,7 @@ impl View {
     ///
     /// When a run cannot be read.
     pub fn sectors(&self) -> Result<HashMap<Ticker, Sector>> {
-        sectors(&self.archive, self.as_of)
+        Ok(sectors(self.listings()?))
     }
 
     /// When one of some requests, in words, was last answered after an instant; none when none of them was.
@@ -132,11 +135,10 @@ impl View {
     ///
     /// When a run cannot be read.
     pub fn last_answered(&self, requests: &BTreeSet<String>, after: DateTime<Utc>) -> Result<Option<DateTime<Utc>>> {
-        let runs: Vec<&SealedRun> = self.begun().filter(|run| run.seal().sealed_at > after).collect();
-        for run in runs.into_iter().rev() {
-            let answered = requests_of(run)?.into_iter().filter(|(request, _)| requests.contains(request));
-            if let Some(last) = answered.map(|(_, seen)| seen).filter(|&seen| seen > after && seen <= self.as_of).max()
-            {
+        for run in self.runs().rev().take_while(|run| run.seal().sealed_at > after) {
+            let answered = run.requests()?.into_iter().filter(|record| requests.contains(&record.request));
+            let instants = answered.map(|record| record.observed_at);
+            if let Some(last) = instants.filter(|&seen| seen > after && seen <= self.as_of).max() {
                 return Ok(Some(last));
             }
         }
@@ -158,6 +160,22 @@ impl View {
             })
         });
         Arc::clone(&SCHEMAS[table as usize])
+    }
+
+    /// What became of the cells of a table, some whole tickers at a time, up to the view's instant.
+    ///
+    /// # Errors
+    ///
+    /// When a file cannot be opened.
+    pub fn histories(&self, table: Table) -> Result<impl Iterator<Item = Result<Histories>>> {
+        let mut merged = self.merged(table)?;
+        let as_of = self.as_of.timestamp_micros();
+        Ok(std::iter::from_fn(move || {
+            let tickers = merged.next().transpose()?;
+            let put_together = |tickers: Tickers| Histories::of(&Cells::of(table, &tickers.batches)?, as_of);
+            let settled = |error: ArrowError| Error::Settle { source: error.into() };
+            Some(tickers.and_then(|tickers| put_together(tickers).map_err(settled)))
+        }))
     }
 
     /// The cells of a table that were known, some whole tickers at a time, in the columns of [`View::schema`].
@@ -197,7 +215,7 @@ impl View {
         asked: Asked,
         mut watch: Option<W>,
     ) -> Result<impl Iterator<Item = Result<Slab>> + use<W>> {
-        let members = members(&self.archive, self.as_of, scope)?;
+        let members = self.members(scope)?;
         let mut signals = self.merged(Table::Signals)?;
         let news = |table| if watch.is_some() { self.merged(table) } else { self.news(table) };
         let mut tables = Slab::NEWS.into_iter().map(news).collect::<Result<Vec<_>>>()?;
@@ -226,8 +244,8 @@ impl View {
         Ok(std::iter::from_fn(move || slab().transpose()))
     }
 
-    pub(super) fn merged(&self, table: Table) -> Result<Merged> {
-        Merged::open(table, &self.begun().collect::<Vec<_>>())
+    fn merged(&self, table: Table) -> Result<Merged> {
+        Merged::open(table, &self.folders())
     }
 
     /// A table of news, as far as a slab has use for it.
@@ -278,17 +296,16 @@ impl View {
     }
 
     /// Whether some rows, which are all that a table has of their tickers, are the first and only observations of their
-    /// cells: a run observes a cell once, but for one that was put together of others.
+    /// cells: a run observes a cell once.
     fn is_plain(&self, table: Table, rows: &RecordBatch) -> bool {
         self.is_of_one_run(table) && are_added(rows)
     }
 
-    /// Whether one run alone has rows of a table, which was not put together of others.
+    /// Whether one run alone has rows of a table.
     fn is_of_one_run(&self, table: Table) -> bool {
-        let has_rows = |run: &&SealedRun| run.seal().rows(&table.file()) > 0;
-        let mut runs = self.begun().filter(has_rows);
-        let (Some(run), None) = (runs.next(), runs.next()) else { return false };
-        run.seal().sealed_at <= self.as_of && run.seal().replaces.is_empty()
+        let mut folders = self.folders().into_iter().filter(|folder| folder.seal().rows(&table.file()) > 0);
+        let (Some(folder), None) = (folders.next(), folders.next()) else { return false };
+        folder.seal().sealed_at <= self.as_of && !folder.seal().is_pack()
     }
 
     /// What was said of cells, and from when to when.

@@ -30,7 +30,7 @@ const OTHER_REASONS: &str = "other reasons";
 pub struct Answers {
     /// The runs that answered any of them, the newest first.
     pub runs: Vec<RunRecord>,
-    /// What the newest of these runs was answered; nothing where it was compacted with others.
+    /// What the newest of these runs was answered.
     pub newest: Vec<RequestRecord>,
     /// The records of the latest answers that were rejected.
     pub rejects: Rejects,
@@ -43,14 +43,12 @@ pub struct Answers {
 pub struct RunRecord {
     /// Its name.
     pub name: String,
-    /// The definition that it ran; none of a run that was compacted out of others.
-    pub definition: Option<String>,
-    /// How many runs it stands for: more than one where it was compacted out of others.
-    pub runs: u64,
+    /// The definition that it ran.
+    pub definition: String,
     /// When it began.
     pub started_at: DateTime<Utc>,
-    /// How long after that its last answer was complete; not known of a run that was compacted out of others.
-    pub fetched_in: Option<Duration>,
+    /// How long after that its last answer was complete.
+    pub fetched_in: Duration,
     /// The requests that were answered.
     pub requests: u64,
     /// The records that were rejected.
@@ -116,7 +114,7 @@ pub fn answers(view: &View, is_asked: impl Fn(&str) -> bool) -> Result<Answers> 
         for record in &answered {
             requests.entry(record.request.clone()).or_default().add(Given::of(run, record));
         }
-        found.newest = if sealed.seal().replaces.is_empty() { answered } else { Vec::new() };
+        found.newest = answered;
     }
     found.runs.reverse();
     found.unknown = UnknownFields::of(&requests);
@@ -194,17 +192,13 @@ enum When {
 impl RunRecord {
     fn of(run: &SealedRun, answered: &[RequestRecord]) -> Self {
         let seal = run.seal();
-        let mut times: HashMap<&str, u64> = HashMap::new();
-        answered.iter().for_each(|record| *times.entry(&record.request).or_default() += 1);
         let last = answered.iter().map(|record| record.observed_at).max().unwrap_or(seal.started_at);
         let fetched_in = (last - seal.started_at).to_std().unwrap_or_default();
         Self {
             name: seal.run.clone(),
-            definition: seal.definition.as_ref().map(|definition| definition.name.clone()),
-            // A run asks each request once.
-            runs: times.into_values().max().unwrap_or_default(),
+            definition: seal.definition.as_ref().map(|definition| definition.name.clone()).unwrap_or_default(),
             started_at: seal.started_at,
-            fetched_in: seal.replaces.is_empty().then_some(fetched_in),
+            fetched_in,
             requests: answered.len() as u64,
             rejects: answered.iter().map(|record| record.rejects).sum(),
             changes: seal.changes,

@@ -24,7 +24,7 @@ use arrow::row::{RowConverter, SortField};
 use blake3::Hasher;
 use chrono::{DateTime, NaiveDate, NaiveTime, TimeDelta, Utc};
 
-use crate::archive::{Archive, Asked, Beginning, Interrupted, Scope, SealedRun, Unfinished, View};
+use crate::archive::{Archive, Asked, Beginning, Interrupted, Scope, SealedRun, Unfinished, View, copy};
 use crate::dataset;
 use crate::error::{Error, Result};
 use crate::interface::{Endpoint, Ticker};
@@ -88,7 +88,7 @@ impl Work<'_> {
             leak.add(format!("dates: nothing dated {day} or later, rows before {day}"), whole, cut);
         }
         for instant in instants(archive) {
-            let copy = self.copy(archive, |run| run.seal().sealed_at <= instant)?;
+            let Some(copy) = self.copy(archive, |run| run.seal().sealed_at <= instant)? else { continue };
             let (whole, cut) = (View::of(archive.clone(), instant), View::of(copy, instant));
             let (whole, cut) = (self.rows(|| self.slabs(&whole), None)?, self.rows(|| self.slabs(&cut), None)?);
             leak.add(format!("instants: without the runs after {instant}, as of then"), whole, cut);
@@ -124,7 +124,7 @@ impl Work<'_> {
     }
 
     fn plant(&self, archive: &Archive, view: &View, day: NaiveDate, leak: &mut Leak) -> Result<()> {
-        let copy = self.copy(archive, |_| true)?;
+        let copy = self.copy(archive, |_| true)?.expect("all runs are copied");
         let seen = view.as_of() + TimeDelta::seconds(1);
         let tickers = view.listed(&self.scope.requests)?;
         seal_canaries(copy.path(), tickers.iter(), day, seen)?;
@@ -147,27 +147,13 @@ impl Work<'_> {
         Ok(())
     }
 
-    /// A copy of an archive with some of its runs. Sealed files never change, so they are linked and not copied.
-    fn copy(&self, archive: &Archive, is_wanted: impl Fn(&SealedRun) -> bool) -> Result<Archive> {
+    /// A copy of an archive with some of its runs; none where these cannot be told from others.
+    fn copy(&self, archive: &Archive, is_wanted: impl Fn(&SealedRun) -> bool) -> Result<Option<Archive>> {
         let folder = self.scratch.join("archive");
-        let write = |path: &Path| {
-            let path = path.to_owned();
-            move |source| Error::Write { path, source }
-        };
         if folder.exists() {
-            fs::remove_dir_all(&folder).map_err(write(&folder))?;
+            fs::remove_dir_all(&folder).map_err(|source| Error::Write { path: folder.clone(), source })?;
         }
-        for run in archive.runs().iter().filter(|run| is_wanted(run)) {
-            let target = folder.join(format!("run={}", run.name()));
-            fs::create_dir_all(&target).map_err(write(&target))?;
-            let names = run.seal().files.iter().map(|file| file.name.as_str());
-            for name in names.chain(["run.json"]) {
-                let (from, to) = (run.path().join(name), target.join(name));
-                // Another file system has no links to this one.
-                fs::hard_link(&from, &to).or_else(|_| fs::copy(&from, &to).map(drop)).map_err(write(&to))?;
-            }
-        }
-        Archive::open(&folder)
+        copy(archive, &folder, is_wanted)
     }
 
     fn slabs(&self, view: &View) -> Result<impl Iterator<Item = Result<Slab>>> {

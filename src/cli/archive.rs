@@ -2,12 +2,11 @@
 
 use super::folders::Folders;
 use super::say;
-use crate::archive::{compact, prune};
+use crate::archive::{Plan, Removal, compact, prune};
 use crate::error::Result;
-use crate::numbers::grouped;
-use crate::time::Clock;
+use crate::numbers::{bytes, grouped};
 
-/// Keep the archive small: merge old runs, and remove those that were merged.
+/// Keep the archive small: pack its runs, and remove the folders of those that are packed.
 #[derive(Debug, clap::Args)]
 pub(super) struct Archive {
     #[command(subcommand)]
@@ -19,33 +18,54 @@ pub(super) struct Archive {
 
 #[derive(Debug, clap::Subcommand)]
 enum What {
-    /// Merge old runs into one that says all that they say. They stay where they are until they are pruned.
+    /// Pack runs into one folder that says all that they say. Their own folders stay until they are pruned.
     Compact {
-        /// How many of the newest runs are left as they are.
+        /// Leave so many of the newest runs as they are.
         #[arg(long, default_value_t = 0, value_name = "RUNS")]
         keep: usize,
     },
-    /// Remove the runs whose place a compacted run has taken, and nothing else.
-    Prune,
+    /// Remove the folders that a pack stands for, and nothing else.
+    Prune {
+        /// Print what would be removed, and remove nothing.
+        #[arg(long)]
+        dry_run: bool,
+    },
 }
 
 impl Archive {
     pub(super) fn execute(self) -> Result<()> {
         let archive = self.folders.archive();
         match self.what {
-            What::Compact { keep } => match compact(&archive, keep, Clock::System.now())? {
-                Some(run) => {
-                    let seal = run.seal();
-                    let (count, bytes) = (grouped(seal.replaces.len() as u64), grouped(seal.bytes()));
-                    say(&format!("{} replaces {count} runs, {bytes} bytes\n", run.path().display()))
+            What::Compact { keep } => match compact(&archive, keep)? {
+                Some(pack) => {
+                    let (runs, size) = (grouped(pack.members.len() as u64), bytes(pack.bytes()));
+                    say(&format!("packed {runs} runs into `pack={}`, {size}\n", pack.run))
                 }
-                None => say("there are no two runs to be merged\n"),
+                None => say("nothing to pack\n"),
             },
-            What::Prune => {
-                let removed = prune(&archive)?;
-                let names: String = removed.iter().map(|run| format!("removed {run}\n")).collect();
-                say(if names.is_empty() { "no run is replaced by another one\n" } else { &names })
+            What::Prune { dry_run } => {
+                let plan = Plan::of(&archive)?;
+                if !dry_run {
+                    prune(&plan)?;
+                }
+                say(&pruned(&plan.removals, if dry_run { "would remove" } else { "removed" }))
             }
         }
     }
+}
+
+/// A line for each folder that is removed, and one for all.
+fn pruned(removals: &[Removal], verb: &str) -> String {
+    let line = |removal: &Removal| {
+        let Removal { folder, pack, bytes: size } = removal;
+        format!("{verb} `{folder}`, {}, which is in `{pack}`\n", bytes(*size))
+    };
+    let mut text: String = removals.iter().map(line).collect();
+    let size = bytes(removals.iter().map(|removal| removal.bytes).sum());
+    text.push_str(&match removals.len() {
+        0 => "nothing to prune\n".to_owned(),
+        1 => format!("{verb} 1 folder, {size}\n"),
+        count => format!("{verb} {} folders, {size}\n", grouped(count as u64)),
+    });
+    text
 }

@@ -35,8 +35,7 @@ impl Runs {
         match &self.what {
             None => say(&listed(&archive)?),
             Some(What::Show { run }) => {
-                let mut all = archive.runs().iter().chain(archive.replaced());
-                let found = all.find(|sealed| sealed.name().starts_with(run.as_str()));
+                let found = archive.runs().iter().find(|sealed| sealed.name().starts_with(run.as_str()));
                 let found = found.ok_or_else(|| Error::NoRun { run: run.clone(), archive: folder })?;
                 say(&shown(found))
             }
@@ -73,18 +72,19 @@ fn listed(archive: &Archive) -> Result<String> {
         let (name, definition, answers) = (&run.run, &run.definition, grouped(run.answers as u64));
         line(&mut text, format_args!("{name:24} {definition:20} {answers:>9} not finished"));
     }
-    if !archive.replaced().is_empty() {
-        let count = grouped(archive.replaced().len() as u64);
-        line(&mut text, format_args!("{count} more are replaced by these; `bellwether archive prune` removes them"));
+    match archive.superseded_count() {
+        0 => {}
+        1 => line(&mut text, format_args!("1 folder is in a pack; `bellwether archive prune` removes it")),
+        count => {
+            let count = grouped(count as u64);
+            line(&mut text, format_args!("{count} folders are in packs; `bellwether archive prune` removes them"));
+        }
     }
     Ok(text)
 }
 
 fn whose(seal: &Seal) -> String {
-    match &seal.definition {
-        Some(definition) => definition.name.clone(),
-        None => format!("({} compacted)", seal.replaces.len()),
-    }
+    seal.definition.as_ref().map_or_else(String::new, |definition| definition.name.clone())
 }
 
 fn shown(run: &SealedRun) -> String {
@@ -92,11 +92,8 @@ fn shown(run: &SealedRun) -> String {
     let mut text = String::new();
     line(&mut text, format_args!("run         {}", seal.run));
     line(&mut text, format_args!("folder      {}", run.path().display()));
-    match &seal.definition {
-        Some(definition) => {
-            line(&mut text, format_args!("definition  {}, BLAKE3 {}", definition.name, definition.digest));
-        }
-        None => line(&mut text, format_args!("replaces    {}", seal.replaces.join(" "))),
+    if let Some(definition) = &seal.definition {
+        line(&mut text, format_args!("definition  {}, BLAKE3 {}", definition.name, definition.digest));
     }
     line(&mut text, format_args!("started     {}", to_record(seal.started_at)));
     line(&mut text, format_args!("sealed      {}", to_record(seal.sealed_at)));
@@ -106,9 +103,6 @@ fn shown(run: &SealedRun) -> String {
     line(&mut text, format_args!("cells       {added} added, {revised} revised, {withdrawn} withdrawn"));
     let [listed, delisted] = [changes.listed, changes.delisted].map(grouped);
     line(&mut text, format_args!("series      {listed} listed, {delisted} no longer listed"));
-    if !seal.after.is_empty() {
-        line(&mut text, format_args!("after       {}", seal.after.join(" ")));
-    }
     for file in &seal.files {
         let (rows, bytes) = (grouped(file.rows), grouped(file.bytes));
         line(&mut text, format_args!("file        {:26} {rows:>13} rows {bytes:>13} bytes", file.name));

@@ -57,7 +57,7 @@ impl Report {
             lines.fact("version", &version.name);
             lines.fact("content", &version.content);
         }
-        lines.fact("from", counted(self.work.run_count(), "run", "runs"));
+        lines.fact("from", counted(self.work.runs.len() as u64, "run", "runs"));
         self.notes.iter().for_each(|note| lines.wrapped("note: ", note));
     }
 

@@ -12,7 +12,7 @@ use super::report::Beside;
 use super::scope::archived;
 use super::summary::{Published, Summary};
 use super::{blocking, progress::Stage};
-use crate::archive::{Archive, Asked, Histories, Scope, Seal, View};
+use crate::archive::{Archive, Asked, Histories, Scope, View};
 use crate::audit::Subject;
 use crate::audit::revisions::{Counting, Revisions};
 use crate::dataset::{self, Wide};
@@ -95,11 +95,9 @@ pub(super) fn view(archive: &Path, as_of: Option<DateTime<Utc>>) -> Result<View>
     Ok(View::of(archive, as_of))
 }
 
-/// When the first run was sealed. A compacted run knows what the first of those that it replaces did, and when that
-/// began.
+/// When the first run was sealed.
 pub(super) fn first(archive: &Archive) -> Option<DateTime<Utc>> {
-    let known = |seal: &Seal| if seal.replaces.is_empty() { seal.sealed_at } else { seal.started_at };
-    archive.runs().iter().map(|run| known(run.seal())).min()
+    archive.runs().iter().map(|run| run.seal().sealed_at).min()
 }
 
 /// The instant from which on nothing is known yet: two builds without a run in between are as of the same instant.
@@ -142,7 +140,7 @@ impl Work<'_> {
             definition: self.plan.text.clone(),
             ad_hoc,
             basis: self.basis(),
-            runs: self.view.runs().map(str::to_owned).collect(),
+            runs: self.view.runs().map(|run| run.name().to_owned()).collect(),
             as_of,
             built_at: clock.now(),
         };

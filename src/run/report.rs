@@ -137,10 +137,7 @@ impl Work<'_> {
         let has_rows =
             |run: &&SealedRun| [Table::Signals, Table::Articles].iter().any(|table| run.seal().rows(&table.file()) > 0);
         let begun = |run: &&SealedRun| run.seal().started_at <= self.view.as_of();
-        let mut runs = self.view.archive().runs().iter().filter(begun).filter(has_rows);
-        if let (Some(first), None) = (runs.next(), runs.next())
-            && first.seal().replaces.is_empty()
-        {
+        if self.view.archive().runs().iter().filter(begun).filter(has_rows).nth(1).is_none() {
             return Ok(None);
         }
         Subject::part(self.view.clone(), self.scope.clone()).map(Some)

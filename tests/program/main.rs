@@ -9,6 +9,7 @@ mod days;
 mod definitions;
 mod disks;
 mod faults;
+mod hostile;
 mod joins;
 mod kills;
 mod memory;

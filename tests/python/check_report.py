@@ -3,7 +3,7 @@
     check_report.py FOLDER NAME
 
 The folder has output/archive, output/datasets/NAME/latest with its report, and summary.txt, what the terminal was told.
-The archive may be shared with other definitions, and may be compacted: the definition says which requests are its own.
+The archive may be shared with other definitions, and may be packed: the definition says which requests are its own.
 """
 
 import json
@@ -19,13 +19,14 @@ folder, name = Path(sys.argv[1]), sys.argv[2]
 version = folder / "output/datasets" / name / "latest"
 archive = folder / "output/archive"
 
-# The runs whose place no other one took, oldest first.
-seals = [json.loads((run / "run.json").read_text()) for run in archive.glob("run=*")]
-replaced = {run for seal in seals for run in seal["replaces"]}
-seals = sorted((seal for seal in seals if seal["run"] not in replaced), key=lambda seal: (seal["sealed_at"], seal["run"]))
+# Every run, oldest first: those with a folder of their own, and the members of packs, which repeat their rows.
+sealed = [json.loads(path.read_text()) for path in archive.glob("*=*/run.json")]
+seals = {run["run"]: run for seal in sealed for run in seal.get("members", [seal])}
+seals = sorted(seals.values(), key=lambda seal: (seal["sealed_at"], seal["run"]))
 for table in ("signals", "articles", "requests", "rejects"):
-    files = [str(archive / f"run={seal['run']}" / f"{table}.parquet") for seal in seals]
-    duckdb.sql(f"create table {table}_of_all as select *, regexp_extract(filename, 'run=([^/]+)', 1) as run from read_parquet({files}, filename = true, hive_partitioning = false)")
+    duckdb.sql(f"create table {table}_of_all as select distinct * from read_parquet('{archive}/*=*/{table}.parquet', hive_partitioning = false)")
+spans = ", ".join(f"('{seal['run']}', timestamptz '{seal['started_at']}', timestamptz '{seal['sealed_at']}')" for seal in seals)
+duckdb.sql(f"create table spans as select * from (values {spans}) as spans(run, started_at, sealed_at)")
 
 duckdb.sql(f"create table rows as select * from read_parquet('{version}/{name}.parquet')")
 # Plots over time go from 1900 to 2099.
@@ -46,7 +47,7 @@ own = [
     for sector in asked["sectors"] for period in asked["periods"] for regime in asked.get("regimes", ["neutral"])
 ]
 own += [f"news_articles/{ticker}" for (ticker,) in duckdb.sql("select distinct ticker from rows").fetchall()]
-duckdb.sql(f"create view requests as select *, dense_rank() over (partition by request order by observed_at desc) as back from requests_of_all where request in {tuple(own)}")
+duckdb.sql(f"create view requests as select *, dense_rank() over (partition by request order by observed_at desc) as back from requests_of_all join spans on observed_at between started_at and sealed_at where request in {tuple(own)}")
 
 
 class Page(HTMLParser):
@@ -273,17 +274,13 @@ order = [seal["run"] for seal in reversed(seals) if seal["run"] in expected][:12
 assert shown == [(run, *expected[run]) for run in order], (shown, expected)
 assert re.search(rf"^from +{some(own_runs, 'run', 'runs')}$", summary, re.M), (own_runs, summary)
 
-# How long the newest run took is known, unless it was compacted: as many answers are drawn as there were.
+# How long the newest run took: as many answers are drawn as there were.
 newest = next(seal for seal in seals if seal["run"] == order[0])
 drawn_answers = [sum(number(value.split("\n")[1].split(" ")[0]) for value in page.plots[plot]) for plot in page.plots if plot.startswith("plot-answers-")]
-if newest["replaces"]:
-    assert page.findings["timings"] == "The newest run was compacted with others: how long it took is no longer known"
-    assert not drawn_answers and "plot-stage-fetch" not in page.plots
-else:
-    assert sorted(drawn_answers) == sorted(count for count, _ in ask(f"select count(*), endpoint from requests where run = '{newest['run']}' group by endpoint"))
-    fetched = ask(f"select epoch(max(observed_at) - timestamptz '{newest['started_at']}') from requests where run = '{newest['run']}'")[0][0]
-    value, unit = re.fullmatch(r"The newest run was fetched in ([\d.]+) (ms|s)", page.findings["timings"]).groups()
-    seconds = float(value) / (1000 if unit == "ms" else 1)
-    assert abs(seconds - fetched) <= (0.001 if unit == "ms" else 0.051), (seconds, fetched)
+assert sorted(drawn_answers) == sorted(count for count, _ in ask(f"select count(*), endpoint from requests where run = '{newest['run']}' group by endpoint"))
+fetched = ask(f"select epoch(max(observed_at) - timestamptz '{newest['started_at']}') from requests where run = '{newest['run']}'")[0][0]
+value, unit = re.fullmatch(r"The newest run was fetched in ([\d.]+) (ms|s)", page.findings["timings"]).groups()
+seconds = float(value) / (1000 if unit == "ms" else 1)
+assert abs(seconds - fetched) <= (0.001 if unit == "ms" else 0.051), (seconds, fetched)
 assert page.findings["timings"] in told
 print("the report says what the archive and the dataset say")

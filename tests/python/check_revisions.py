@@ -14,7 +14,7 @@ def query(table, identity, values):
     olds = ", ".join(f"lag({value}) over w as old_{value}" for value in values)
     differs = " or ".join(f"{value} is distinct from old_{value}" for value in values)
     told = f"select *, row_number() over w as turn, lag(change) over w as before, lag(observed_at) over w as seen, {olds} " \
-        f"from read_parquet('{archive}/run=*/{table}.parquet', hive_partitioning = false) where date is not null " \
+        f"from (select distinct * from read_parquet('{archive}/*=*/{table}.parquet', hive_partitioning = false)) where date is not null " \
         f"window w as (partition by {cell} order by observed_at)"
 
     def same(one, other):

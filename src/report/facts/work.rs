@@ -45,13 +45,6 @@ impl From<answers::Answers> for Work {
     }
 }
 
-impl Work {
-    /// How many runs there were, before some of them were compacted.
-    pub fn run_count(&self) -> u64 {
-        self.runs.iter().map(|run| run.runs).sum()
-    }
-}
-
 fn by_endpoint(requests: &[RequestRecord], started_at: DateTime<Utc>) -> Vec<Answers> {
     let mut of_endpoints: BTreeMap<Endpoint, Answers> = BTreeMap::new();
     for request in requests {

@@ -71,7 +71,7 @@ impl Report {
                 line(html, "Built", "", &instant(version.built_at));
                 line(html, "Version", "code", &version.name);
             }
-            line(html, "From", "", &counted(self.work.run_count(), "run", "runs"));
+            line(html, "From", "", &counted(self.work.runs.len() as u64, "run", "runs"));
             if let Some(version) = &self.identity.version {
                 line(html, "Content", "code", &format_args!("blake3:{}", version.content));
             }

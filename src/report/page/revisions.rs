@@ -22,7 +22,7 @@ impl Report {
                 let tables = tables.into_iter().filter(|(rewrites, _)| rewrites.total.known > 0);
                 tables.map(|(rewrites, what)| rewrites.tally(what)).collect()
             }
-            (None, _) if self.work.run_count() == 1 => {
+            (None, _) if self.work.runs.len() == 1 => {
                 vec!["What a vendor does to its past shows from the second run on.".to_owned()]
             }
             (None, _) => Vec::new(),
@@ -57,7 +57,7 @@ impl Report {
                 let (first, rest) = shares.split_at(1);
                 format!("{}{rest} changed after they were first seen", first.to_uppercase())
             }
-            (None, _) if self.work.run_count() == 1 => "There is one run: nothing can have changed yet".to_owned(),
+            (None, _) if self.work.runs.len() == 1 => "There is one run: nothing can have changed yet".to_owned(),
             (None, _) => "Nothing was rewritten".to_owned(),
         }
     }

@@ -70,12 +70,11 @@ impl Report {
     /// How long the newest run took, in a line.
     pub(in crate::report) fn fetched(&self) -> String {
         match self.work.runs.first() {
-            Some(RunRecord { fetched_in: Some(time), definition, .. }) => {
-                let other = definition.as_ref().filter(|definition| **definition != self.identity.name);
-                let of = other.map_or_else(String::new, |definition| format!(", of definition `{definition}`,"));
-                format!("The newest run{of} was fetched in {}", took(*time))
+            Some(RunRecord { fetched_in, definition, .. }) => {
+                let is_other = *definition != self.identity.name;
+                let of = if is_other { format!(", of definition `{definition}`,") } else { String::new() };
+                format!("The newest run{of} was fetched in {}", took(*fetched_in))
             }
-            Some(_) => "The newest run was compacted with others: how long it took is no longer known".to_owned(),
             None => "There was no run".to_owned(),
         }
     }
@@ -195,11 +194,8 @@ fn runs(html: &mut Html, work: &Work) {
             let run = &work.runs[row];
             match column {
                 0 => html.leaf("code", &[], &run.name),
-                1 => match &run.definition {
-                    Some(definition) => html.text(definition),
-                    None => html.text(format_args!("{}, compacted", counted(run.runs, "run", "runs"))),
-                },
-                2 => html.text(run.fetched_in.map_or_else(|| "-".to_owned(), took)),
+                1 => html.text(&run.definition),
+                2 => html.text(took(run.fetched_in)),
                 3 => html.text(grouped(run.requests)),
                 4 => html.text(grouped(run.changes.added)),
                 5 => html.text(grouped(run.changes.revised)),

@@ -1,0 +1,104 @@
+//! An answer while it is being written down.
+
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
+use std::sync::Arc;
+
+use arrow::array::RecordBatch;
+
+use super::answer::{AnswerRecord, Oddities, Pieces, Rows};
+use super::lanes::{Lane, Lanes};
+use super::packed::pack;
+use crate::error::{Error, Result};
+use crate::interface::{Endpoint, Ticker};
+use crate::tables::{Reject, RequestRecord, Series, SeriesKey};
+
+/// What one answer says, on its way to the disk. Dropped before it is committed, it leaves nothing.
+pub struct Draft {
+    lanes: Arc<Lanes>,
+    /// What its rows are written to, and the bytes of each piece.
+    writing: BTreeMap<Rows, (Lane, Vec<u64>)>,
+    series: Vec<SeriesKey>,
+    oddities: Oddities,
+    rows: u64,
+    rejects: u64,
+}
+
+impl Draft {
+    pub(in crate::archive) fn on(lanes: &Arc<Lanes>) -> Self {
+        Self {
+            lanes: Arc::clone(lanes),
+            writing: BTreeMap::new(),
+            series: Vec::new(),
+            oddities: Oddities::default(),
+            rows: 0,
+            rejects: 0,
+        }
+    }
+
+    /// Adds a series, or a piece of a long one.
+    ///
+    /// # Errors
+    ///
+    /// When it cannot be written.
+    pub fn add_series(&mut self, series: Series) -> Result<()> {
+        self.rows += series.rows.num_rows() as u64;
+        self.write(Rows::Typed, &series.rows)?;
+        self.series.push(series.key);
+        Ok(())
+    }
+
+    /// Adds tickers that it lists.
+    pub fn add_tickers(&mut self, source: Endpoint, tickers: Vec<Ticker>) {
+        self.rows += tickers.len() as u64;
+        self.series.extend(tickers.into_iter().map(|ticker| SeriesKey::of_ticker(source, ticker)));
+    }
+
+    /// Adds records that were set aside: `count` of them, of which very many may be told as one.
+    ///
+    /// # Errors
+    ///
+    /// When they cannot be written.
+    pub fn add_rejects(&mut self, rejects: &[Reject], count: u64) -> Result<()> {
+        self.rejects += count;
+        if rejects.is_empty() {
+            return Ok(());
+        }
+        let batch = Reject::batch(rejects);
+        self.write(Rows::Rejects, &batch.expect("rejects are texts and numbers"))
+    }
+
+    /// Adds what was noticed beside the rows.
+    pub fn add_oddities(&mut self, oddities: Oddities) {
+        self.oddities.add(oddities);
+    }
+
+    /// The rows and the rejects that were added.
+    pub fn counts(&self) -> (u64, u64) {
+        (self.rows, self.rejects)
+    }
+
+    /// Completes the rows.
+    ///
+    /// Nothing waits for the disk here: what a machine lost that lost its power is told by the checksums, and asked
+    /// for again. The sealed run is what must be durable.
+    pub(in crate::archive) fn complete(self, request: RequestRecord) -> Result<AnswerRecord> {
+        let mut rows = BTreeMap::new();
+        for (kind, (lane, lengths)) in self.writing {
+            let path = lane.path();
+            let stretch = lane.keep().map_err(|source| Error::Write { path, source })?;
+            rows.insert(kind, Pieces { stretch, lengths });
+        }
+        Ok(AnswerRecord { request, series: self.series, rows, oddities: self.oddities })
+    }
+
+    fn write(&mut self, rows: Rows, batch: &RecordBatch) -> Result<()> {
+        let (lane, lengths) = match self.writing.entry(rows) {
+            Entry::Occupied(known) => known.into_mut(),
+            Entry::Vacant(new) => new.insert((Lanes::take(&self.lanes)?, Vec::new())),
+        };
+        let length = lane.append(|out| pack(batch, out));
+        lengths.push(length.map_err(|source| Error::Write { path: lane.path(), source })?);
+        Ok(())
+    }
+}

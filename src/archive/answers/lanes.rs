@@ -1,0 +1,268 @@
+//! The files that answers are written to until their run is sealed: a few, one answer after another in each.
+//!
+//! A file for each answer would be thousands to make and to remove. An answer has a lane for itself while it is written
+//! down, and then the next one has it. What was not kept is cut off.
+//!
+//! A checksum tells what a machine lost that lost its power. It need not be a strong one: nobody but this house writes
+//! here, and what is read after all is sealed with digests.
+
+use std::collections::HashMap;
+use std::fs::{File, OpenOptions};
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use crc32fast::Hasher;
+use serde::{Deserialize, Serialize};
+
+use crate::error::{Error, Result};
+use crate::file;
+
+/// How much is written at once: what is handed over series by series is many times as many small pieces.
+const PORTION: usize = 128 << 10;
+
+/// The lanes of a run.
+#[derive(Debug)]
+pub(in crate::archive) struct Lanes {
+    folder: PathBuf,
+    state: Mutex<State>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    /// How many names were tried.
+    tried: usize,
+    free: Vec<Open>,
+}
+
+/// A file that lanes are in.
+#[derive(Debug)]
+struct Open {
+    name: String,
+    file: File,
+    end: u64,
+    /// What is not written yet; kept for the next answer.
+    waiting: Vec<u8>,
+}
+
+/// A lane that is written to. It is free again when the value goes.
+#[derive(Debug)]
+pub(in crate::archive) struct Lane {
+    lanes: Arc<Lanes>,
+    /// Always there, until the value goes.
+    open: Option<Open>,
+    from: u64,
+    checksum: Hasher,
+    is_kept: bool,
+}
+
+/// Where something stands, and what it is.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(in crate::archive) struct Stretch {
+    /// The file's name.
+    file: String,
+    /// Where it begins.
+    from: u64,
+    /// Its length.
+    bytes: u64,
+    /// Its CRC-32.
+    crc32: u32,
+}
+
+impl Lanes {
+    /// Lanes in a folder, beside those that are there.
+    pub(in crate::archive) fn of(folder: PathBuf) -> Self {
+        Self { folder, state: Mutex::default() }
+    }
+
+    /// A lane that nobody else writes to.
+    pub(in crate::archive) fn take(lanes: &Arc<Self>) -> Result<Lane> {
+        let mut state = lanes.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let open = match state.free.pop() {
+            Some(open) => open,
+            None => lanes.create(&mut state.tried)?,
+        };
+        let (lanes, from, checksum) = (Arc::clone(lanes), open.end, Hasher::new());
+        Ok(Lane { lanes, from, open: Some(open), checksum, is_kept: false })
+    }
+
+    /// A file under the next name that is free: a run that is gone on with has some already.
+    fn create(&self, tried: &mut usize) -> Result<Open> {
+        loop {
+            let name = format!("{tried}.answers");
+            *tried += 1;
+            let path = self.folder.join(&name);
+            match OpenOptions::new().append(true).create_new(true).open(&path) {
+                Ok(file) => return Ok(Open { name, file, end: 0, waiting: Vec::with_capacity(PORTION) }),
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+                Err(source) => return Err(Error::Write { path, source }),
+            }
+        }
+    }
+}
+
+impl Lane {
+    /// The path of the file.
+    pub(in crate::archive) fn path(&self) -> PathBuf {
+        self.lanes.folder.join(self.open.as_ref().map_or("", |open| &open.name))
+    }
+
+    /// Appends what is written into the bytes that wait; how many it was is returned.
+    pub(in crate::archive) fn append(&mut self, write: impl FnOnce(&mut Vec<u8>)) -> io::Result<u64> {
+        let open = self.open.as_mut().expect("it is there until the value goes");
+        let before = open.waiting.len();
+        write(&mut open.waiting);
+        let bytes = &open.waiting[before..];
+        self.checksum.update(bytes);
+        let count = bytes.len() as u64;
+        if open.waiting.len() >= PORTION {
+            open.write_waiting()?;
+        }
+        Ok(count)
+    }
+
+    /// Keeps what was written.
+    ///
+    /// # Errors
+    ///
+    /// When the last of it cannot be written.
+    pub(in crate::archive) fn keep(mut self) -> io::Result<Stretch> {
+        let open = self.open.as_mut().expect("it is there until the value goes");
+        open.write_waiting()?;
+        self.is_kept = true;
+        let (file, end) = (open.name.clone(), open.end);
+        Ok(Stretch { file, from: self.from, bytes: end - self.from, crc32: self.checksum.clone().finalize() })
+    }
+}
+
+impl Open {
+    fn write_waiting(&mut self) -> io::Result<()> {
+        self.file.write_all(&self.waiting)?;
+        self.end += self.waiting.len() as u64;
+        // One long answer should not take the room for ever.
+        self.waiting.clear();
+        self.waiting.shrink_to(2 * PORTION);
+        Ok(())
+    }
+}
+
+impl Drop for Lane {
+    fn drop(&mut self) {
+        let Some(mut open) = self.open.take() else { return };
+        if !self.is_kept {
+            // Where it cannot be cut off nobody writes behind it: what follows would not stand where it is looked for.
+            if open.file.set_len(self.from).is_err() {
+                return;
+            }
+            open.waiting.clear();
+            open.end = self.from;
+        }
+        self.lanes.state.lock().unwrap_or_else(PoisonError::into_inner).free.push(open);
+    }
+}
+
+impl Stretch {
+    /// Its file in a folder.
+    pub(in crate::archive) fn path(&self, folder: &Path) -> PathBuf {
+        folder.join(&self.file)
+    }
+
+    /// Opens it.
+    pub(in crate::archive) fn open(&self, folder: &Path, files: &mut Files) -> Result<Section> {
+        Ok(Section { file: files.open(&self.path(folder))?, from: self.from, bytes: self.bytes })
+    }
+
+    /// Makes sure that it is what was written.
+    pub(in crate::archive) fn check(&self, folder: &Path) -> Result<()> {
+        let failed = |source| Error::Read { path: self.path(folder), source };
+        let section = self.open(folder, &mut Files::default())?;
+        let mut checksum = Hasher::new();
+        for at in (0..self.bytes).step_by(PORTION) {
+            checksum.update(&section.read(at, self.bytes.min(at + PORTION as u64) - at).map_err(failed)?);
+        }
+        if checksum.finalize() == self.crc32 {
+            return Ok(());
+        }
+        Err(Error::Damaged { path: self.path(folder), source: "it is not what was written".into() })
+    }
+}
+
+/// The files of lanes, each opened once, however many stretches of it are read.
+#[derive(Debug, Default)]
+pub(in crate::archive) struct Files(HashMap<PathBuf, Arc<File>>);
+
+impl Files {
+    fn open(&mut self, path: &Path) -> Result<Arc<File>> {
+        if let Some(file) = self.0.get(path) {
+            return Ok(Arc::clone(file));
+        }
+        let file = Arc::new(file::open(path)?);
+        self.0.insert(path.to_owned(), Arc::clone(&file));
+        Ok(file)
+    }
+}
+
+/// A stretch of a file that many may read at once.
+#[derive(Debug)]
+pub(in crate::archive) struct Section {
+    file: Arc<File>,
+    from: u64,
+    /// Its length.
+    pub(in crate::archive) bytes: u64,
+}
+
+impl Section {
+    /// So many of its bytes, from one on.
+    pub(in crate::archive) fn read(&self, at: u64, length: u64) -> io::Result<Vec<u8>> {
+        let is_within = at.checked_add(length).is_some_and(|end| end <= self.bytes);
+        let length = usize::try_from(length).ok().filter(|_| is_within).ok_or(io::ErrorKind::UnexpectedEof)?;
+        file::read_at(&self.file, self.from + at, length)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io;
+    use std::sync::Arc;
+
+    use tempfile::tempdir;
+
+    use super::{Files, Lanes, PORTION};
+
+    #[test]
+    fn answers_share_a_file_and_what_is_not_kept_is_cut_off() {
+        let folder = tempdir().unwrap();
+        let lanes = Arc::new(Lanes::of(folder.path().to_owned()));
+        let write = |text: &str| {
+            let mut lane = Lanes::take(&lanes).unwrap();
+            lane.append(|out| out.extend_from_slice(text.as_bytes())).unwrap();
+            lane
+        };
+        let first = write("first").keep().unwrap();
+        drop(write("given up"));
+        let (second, third) = (write("second"), write("third"));
+        let (second, third) = (second.keep().unwrap(), third.keep().unwrap());
+        assert_eq!(std::fs::read(folder.path().join("0.answers")).unwrap(), b"firstsecond");
+        assert_eq!(std::fs::read(folder.path().join("1.answers")).unwrap(), b"third");
+        first.check(folder.path()).unwrap();
+        second.check(folder.path()).unwrap();
+        std::fs::write(folder.path().join("1.answers"), b"thirt").unwrap();
+        assert!(third.check(folder.path()).unwrap_err().to_string().contains("1.answers"));
+        let section = second.open(folder.path(), &mut Files::default()).unwrap();
+        assert_eq!((section.read(3, 3).unwrap(), section.read(0, 2).unwrap()), (b"ond".to_vec(), b"se".to_vec()));
+        assert_eq!(section.read(3, 4).unwrap_err().kind(), io::ErrorKind::UnexpectedEof);
+
+        // What waits to be written belongs to the answer that is given up, and goes with it.
+        let long = "long".repeat(PORTION);
+        drop(write(&long[..PORTION + 1]));
+        let long = write(&long).keep().unwrap();
+        long.check(folder.path()).unwrap();
+
+        // Another process goes on in files of its own.
+        let lanes = Arc::new(Lanes::of(folder.path().to_owned()));
+        let mut lane = Lanes::take(&lanes).unwrap();
+        lane.append(|out| out.extend_from_slice(b"later")).unwrap();
+        lane.keep().unwrap();
+        assert!(folder.path().join("2.answers").exists());
+    }
+}

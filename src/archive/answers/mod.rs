@@ -1,0 +1,6 @@
+//! What the answers of a run said, on disk until the run is sealed.
+
+pub(super) mod answer;
+pub(super) mod draft;
+pub(super) mod lanes;
+mod packed;

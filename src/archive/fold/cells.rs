@@ -1,0 +1,196 @@
+//! Observations put together by what they are about: the cell, and when each observation of it was made.
+
+use std::ops::Range;
+
+use arrow::array::{
+    ArrayRef, AsArray, DynComparator, RecordBatch, TimestampMicrosecondArray, UInt32Array, make_comparator,
+};
+use arrow::compute::{SortOptions, concat_batches, take_record_batch};
+use arrow::datatypes::{Int32Type, TimestampMicrosecondType};
+use arrow::error::ArrowError;
+
+use super::order::Order;
+use crate::archive::sealed::rows::{changes, observed};
+use crate::tables::{Change, Table};
+
+/// Observations of the cells of some series, in the columns of [`Table::schema`].
+pub(in crate::archive) struct Cells {
+    pub(in crate::archive) table: Table,
+    /// By series, by cell, and then by when they were observed.
+    pub(in crate::archive) rows: RecordBatch,
+    /// The rows of each cell.
+    bounds: Vec<Range<usize>>,
+    /// When each row was observed, and what became of its cell.
+    seen: TimestampMicrosecondArray,
+    pub(in crate::archive) changes: Vec<Change>,
+    is_same_value: Vec<DynComparator>,
+}
+
+/// What is known of a cell.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::archive) struct Known {
+    /// The row that it was first told in.
+    pub(in crate::archive) first: u32,
+    /// The row that was told last; none when it was withdrawn.
+    pub(in crate::archive) latest: Option<u32>,
+    /// How often something else was said after the first time: it was revised, withdrawn or came back.
+    pub(in crate::archive) revisions: u32,
+}
+
+impl Cells {
+    /// Puts observations together.
+    pub(in crate::archive) fn of<'a>(
+        table: Table,
+        batches: impl IntoIterator<Item = &'a RecordBatch> + Clone,
+    ) -> Result<Self, ArrowError> {
+        let mut starts = Vec::new();
+        let mut start = 0;
+        for batch in batches.clone() {
+            starts.push(start);
+            start += batch.num_rows() as u32;
+        }
+        let rows = concat_batches(&table.schema(), batches)?;
+        let order = Order::of(table, &rows, &starts)?;
+        let is_given = order.is_given();
+        let Order { rows: ordered, cells: bounds } = order;
+        let rows = if is_given { rows } else { take_record_batch(&rows, &UInt32Array::from(ordered))? };
+        let changes = changes(&rows);
+        let is_value = |name: &&str| *name != "extra" || table.has_extra();
+        let names = table.values().iter().copied().chain(["extra"]).filter(is_value);
+        let columns = names.filter_map(|name| rows.column_by_name(name));
+        let is_same_value =
+            columns.map(|column| make_comparator(column, column, SortOptions::default())).collect::<Result<_, _>>()?;
+        let seen = observed(&rows).clone();
+        Ok(Self { table, rows, bounds, seen, changes, is_same_value })
+    }
+
+    /// What is known of each cell by an instant, in the order of the cells; cells that are not known are left out.
+    pub(in crate::archive) fn known(&self, as_of_micros: i64) -> Vec<Known> {
+        let mut all = Vec::with_capacity(self.bounds.len());
+        for cell in &self.bounds {
+            if let Some(row) = only(cell) {
+                let known = Known { first: row, latest: Some(row), revisions: 0 };
+                all.extend(self.is_said(row, as_of_micros).then_some(known));
+                continue;
+            }
+            let mut known: Option<Known> = None;
+            for (row, said) in self.said(cell, as_of_micros) {
+                match (&mut known, said) {
+                    (None, Some(_)) => known = Some(Known { first: row, latest: said, revisions: 0 }),
+                    (None, None) => {}
+                    (Some(known), said) if self.is_same(known.latest, said) => {}
+                    (Some(known), said) => {
+                        known.latest = said;
+                        known.revisions += 1;
+                    }
+                }
+            }
+            all.extend(known);
+        }
+        all
+    }
+
+    /// Whether a row says something, and that by an instant.
+    fn is_said(&self, row: u32, as_of_micros: i64) -> bool {
+        self.seen.values()[row as usize] <= as_of_micros && self.changes[row as usize] != Change::Withdrawn
+    }
+
+    /// The rows of a cell up to an instant, each with itself where it says something.
+    fn said(&self, cell: &Range<usize>, as_of_micros: i64) -> impl Iterator<Item = (u32, Option<u32>)> {
+        let rows = cell.clone().take_while(move |&row| self.seen.value(row) <= as_of_micros);
+        rows.map(|row| (row as u32, (self.changes[row] != Change::Withdrawn).then_some(row as u32)))
+    }
+
+    /// Whether two observations say the same.
+    fn is_same(&self, one: Option<u32>, other: Option<u32>) -> bool {
+        match (one, other) {
+            (None, None) => true,
+            (Some(one), Some(other)) => {
+                self.is_same_value.iter().all(|compare| compare(one as usize, other as usize).is_eq())
+            }
+            _ => false,
+        }
+    }
+
+    /// Every row that says something of its cell which was not said just before, up to an instant; from when on it was
+    /// said, and until when, where that is over.
+    pub(in crate::archive) fn told(&self, as_of_micros: i64) -> (Vec<u32>, Vec<i64>, Vec<Option<i64>>) {
+        let (mut told, mut from, mut until) = (Vec::new(), Vec::new(), Vec::new());
+        for cell in &self.bounds {
+            let mut last: Option<u32> = None;
+            for (row, said) in self.said(cell, as_of_micros) {
+                if self.is_same(last, said) {
+                    continue;
+                }
+                let instant = self.seen.value(row as usize);
+                if last.is_some() {
+                    *until.last_mut().expect("the row before was told") = Some(instant);
+                }
+                if let Some(row) = said {
+                    told.push(row);
+                    from.push(instant);
+                    until.push(None);
+                }
+                last = said;
+            }
+        }
+        (told, from, until)
+    }
+
+    /// The rows that say something else of their cell than the row before, up to an instant, and where those of each cell
+    /// begin and end among them.
+    pub(in crate::archive) fn turns(&self, as_of_micros: i64) -> (Vec<u32>, Vec<Range<usize>>) {
+        let (mut turns, mut bounds) = (Vec::with_capacity(self.rows.num_rows()), Vec::with_capacity(self.bounds.len()));
+        for cell in &self.bounds {
+            let start = turns.len();
+            if let Some(row) = only(cell) {
+                if self.is_said(row, as_of_micros) {
+                    turns.push(row);
+                    bounds.push(start..start + 1);
+                }
+                continue;
+            }
+            let mut last: Option<u32> = None;
+            for (row, said) in self.said(cell, as_of_micros) {
+                if !self.is_same(last, said) {
+                    turns.push(row);
+                    last = said;
+                }
+            }
+            if turns.len() > start {
+                bounds.push(start..turns.len());
+            }
+        }
+        (turns, bounds)
+    }
+
+    /// The values of all cells that were known at an instant and not withdrawn, in the columns and the order of the
+    /// table's rows.
+    pub(in crate::archive) fn values(&self, as_of_micros: i64) -> Result<RecordBatch, ArrowError> {
+        let mut rows: Vec<u32> = self.known(as_of_micros).into_iter().filter_map(|known| known.latest).collect();
+        if self.table == Table::Articles {
+            let dates = self.rows.column_by_name("date").expect("articles have dates");
+            let places = self.rows.column_by_name("place").expect("articles have places");
+            let dates = dates.as_primitive::<TimestampMicrosecondType>().values();
+            let places = places.as_primitive::<Int32Type>().values();
+            rows.sort_by_key(|&row| (dates[row as usize], places[row as usize]));
+        }
+        rows_of(self.table, &take_record_batch(&self.rows, &UInt32Array::from(rows))?)
+    }
+}
+
+/// The row of a cell of which something was said once, as of nearly all.
+fn only(cell: &Range<usize>) -> Option<u32> {
+    (cell.len() == 1).then_some(cell.start as u32)
+}
+
+/// The columns of a table's rows, out of those of its file, of cells of which something is said.
+pub(in crate::archive) fn rows_of(table: Table, rows: &RecordBatch) -> Result<RecordBatch, ArrowError> {
+    let schema = table.row_schema();
+    let column = |field: &std::sync::Arc<arrow::datatypes::Field>| {
+        let column = rows.column_by_name(field.name());
+        column.cloned().ok_or_else(|| ArrowError::SchemaError(format!("no column `{}`", field.name())))
+    };
+    let columns = schema.fields().iter().map(column).collect::<Result<Vec<ArrayRef>, _>>()?;
+    RecordBatch::try_new(schema, columns)
+}

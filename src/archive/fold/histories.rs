@@ -1,0 +1,55 @@
+//! What became of each cell of a table, from the first that was said of it to the last.
+
+use std::ops::Range;
+
+use arrow::array::{RecordBatch, UInt32Array};
+use arrow::compute::take_record_batch;
+use arrow::error::ArrowError;
+
+use super::cells::Cells;
+use crate::archive::sealed::keys;
+use crate::tables::{Change, SeriesKey, Table};
+
+/// The observations of some whole tickers, as far as each says something else than the one before.
+#[derive(Clone, Debug)]
+pub struct Histories {
+    /// What is observed.
+    pub table: Table,
+    /// In the columns of [`Table::schema`]; by series, by cell, and then by when they were made.
+    pub rows: RecordBatch,
+    /// What became of the cell of each row.
+    pub changes: Vec<Change>,
+    /// The series, in their order.
+    pub series: Vec<History>,
+}
+
+/// The cells of one series.
+#[derive(Clone, Debug)]
+pub struct History {
+    /// The series.
+    pub key: SeriesKey,
+    /// The rows of each cell, in the order of the cells.
+    pub cells: Vec<Range<usize>>,
+}
+
+impl Histories {
+    /// What became of some cells up to an instant.
+    pub(in crate::archive) fn of(cells: &Cells, as_of_micros: i64) -> Result<Self, ArrowError> {
+        let (turns, bounds) = cells.turns(as_of_micros);
+        let (rows, changes) = if turns.len() == cells.rows.num_rows() {
+            (cells.rows.clone(), cells.changes.clone())
+        } else {
+            let changes = turns.iter().map(|&row| cells.changes[row as usize]).collect();
+            (take_record_batch(&cells.rows, &UInt32Array::from(turns))?, changes)
+        };
+        let ranges = keys::ranges(&rows).map_err(ArrowError::from_external_error)?;
+        let mut rest = &bounds[..];
+        let of_series = |(key, range): (SeriesKey, Range<usize>)| {
+            let (of_series, others) = rest.split_at(rest.partition_point(|cell| cell.end <= range.end));
+            rest = others;
+            History { key, cells: of_series.to_vec() }
+        };
+        let series = ranges.into_iter().map(of_series).collect();
+        Ok(Self { table: cells.table, rows, changes, series })
+    }
+}

@@ -1,0 +1,6 @@
+//! The fold: observations of many folders, put in order by cell, and what is known of each cell from them.
+
+pub(super) mod cells;
+pub(super) mod histories;
+pub(super) mod merged;
+pub(super) mod order;

@@ -1,0 +1,255 @@
+//! The order of observations: by series, then by cell, and those of a cell by when they were made. Of two observations of
+//! one instant, the change and the values decide: the order never depends on the folder that an observation is read from.
+//!
+//! Each run has the rows of a series in one piece, nearly always in this order. Where there are many runs, most of the
+//! rows stand in one of them, and the others have a few each. So a series is put in order by laying the few between the
+//! many, of which whole stretches stay together; that takes a fraction of sorting them all.
+
+use std::borrow::Cow;
+use std::cmp::Ordering;
+use std::ops::Range;
+
+use arrow::array::{Array, AsArray, DynComparator, RecordBatch, TimestampMicrosecondArray, make_comparator};
+use arrow::compute::SortOptions;
+use arrow::datatypes::TimestampMicrosecondType;
+use arrow::error::ArrowError;
+
+use crate::archive::sealed::keys;
+use crate::archive::sealed::rows::{first_where, observed};
+use crate::tables::Table;
+use crate::turns::Turns;
+
+/// The order of some observations.
+pub(in crate::archive) struct Order {
+    /// The rows, in order.
+    pub(in crate::archive) rows: Vec<u32>,
+    /// Where those of each cell begin and end among them.
+    pub(in crate::archive) cells: Vec<Range<usize>>,
+}
+
+impl Order {
+    /// Puts the rows of some batches, which begin at some of them, in order.
+    pub(in crate::archive) fn of(table: Table, rows: &RecordBatch, starts: &[u32]) -> Result<Self, ArrowError> {
+        let count = rows.num_rows();
+        let turns = keys::turns(rows).map_err(ArrowError::from_external_error)?;
+        let cuts = starts.iter().map(|&start| start as usize).filter(|&start| start < count);
+        let turns = &turns | &Turns::at(cuts, count);
+        let ranks = keys::ranks(rows, &turns.starts().collect::<Vec<_>>());
+        let piece = |(series, (start, end))| Piece { series, start: start as u32, end: end as u32 };
+        let mut pieces: Vec<Piece> = ranks.into_iter().zip(turns.runs()).map(piece).collect();
+        // Each batch is in order by series, and those of a series stay in the order of the batches.
+        pieces.sort_by_key(|piece| piece.series);
+        let places = Places::of(table, rows)?;
+        let mut order = Self { rows: Vec::with_capacity(count), cells: Vec::with_capacity(count) };
+        let of_series = pieces.chunk_by(|one, other| one.series == other.series);
+        of_series.for_each(|pieces| order.add_series(pieces, &places));
+        Ok(order)
+    }
+
+    /// Whether the rows stood in order before.
+    pub(in crate::archive) fn is_given(&self) -> bool {
+        self.rows.is_sorted()
+    }
+
+    /// Adds the rows of a series, which stand in some pieces.
+    fn add_series(&mut self, pieces: &[Piece], places: &Places<'_>) {
+        let longest = pieces.iter().max_by_key(|piece| piece.end - piece.start);
+        let mut many = longest.map(Piece::rows).filter(|rows| places.are_ordered(rows)).unwrap_or_default();
+        let others = pieces.iter().map(Piece::rows).filter(|rows| *rows != many);
+        let mut few: Vec<u32> = others.flatten().collect();
+        // Each piece is in order, as a rule: what is left to do is a merge, which this sort finds out.
+        few.sort_by(|&row, &other| places.order(row, other));
+        let start = self.rows.len();
+        for row in few {
+            let (from, to) = (many.start as usize, many.end as usize);
+            let before = first_where(from..to, |one| places.order(one as u32, row).is_gt()) as u32;
+            self.rows.extend(many.start..before);
+            self.rows.push(row);
+            many.start = before;
+        }
+        self.rows.extend(many);
+        let mut start = start;
+        for at in start + 1..self.rows.len() {
+            if places.order_of_cells(self.rows[at - 1], self.rows[at]).is_ne() {
+                self.cells.push(start..at);
+                start = at;
+            }
+        }
+        self.cells.push(start..self.rows.len());
+    }
+}
+
+/// Rows of one series that follow each other in one batch.
+struct Piece {
+    /// The series, by its place among all.
+    series: u64,
+    start: u32,
+    end: u32,
+}
+
+impl Piece {
+    fn rows(&self) -> Range<u32> {
+        self.start..self.end
+    }
+}
+
+/// What the rows of a series are ordered by: the date, the rest of the cell's identity, when it was observed, and then
+/// what is said of it.
+struct Places<'a> {
+    /// The date of each row; none where no cell has one.
+    dates: Option<Cow<'a, [i64]>>,
+    /// What, beside its date, tells a row's cell from others.
+    others: Vec<DynComparator>,
+    seen: &'a [i64],
+    /// What tells observations of one instant apart.
+    ties: Vec<DynComparator>,
+}
+
+impl<'a> Places<'a> {
+    fn of(table: Table, rows: &'a RecordBatch) -> Result<Self, ArrowError> {
+        let dates = rows.column_by_name("date").filter(|_| table.is_dated());
+        let dates = dates.map(|column| known_dates(column.as_primitive::<TimestampMicrosecondType>()));
+        let compared = |names: &mut dyn Iterator<Item = &str>| {
+            let columns = names.filter_map(|name| rows.column_by_name(name));
+            columns.map(|column| make_comparator(column, column, SortOptions::default())).collect::<Result<_, _>>()
+        };
+        let others = compared(&mut table.identity().iter().copied().filter(|name| *name != "date"))?;
+        let ties = compared(&mut ["change"].into_iter().chain(table.values().iter().copied()).chain(["extra"]))?;
+        Ok(Self { dates, others, seen: observed(rows).values(), ties })
+    }
+
+    fn order_of_cells(&self, row: u32, other: u32) -> Ordering {
+        let (row, other) = (row as usize, other as usize);
+        let by_date = self.dates.as_ref().map_or(Ordering::Equal, |dates| dates[row].cmp(&dates[other]));
+        self.others.iter().fold(by_date, |order, compare| order.then_with(|| compare(row, other)))
+    }
+
+    fn order(&self, row: u32, other: u32) -> Ordering {
+        let (one, two) = (row as usize, other as usize);
+        let order = self.order_of_cells(row, other).then_with(|| self.seen[one].cmp(&self.seen[two]));
+        let order = self.ties.iter().fold(order, |order, compare| order.then_with(|| compare(one, two)));
+        order.then(row.cmp(&other))
+    }
+
+    /// Whether some rows stand in order.
+    fn are_ordered(&self, rows: &Range<u32>) -> bool {
+        rows.clone().is_sorted_by(|&row, &next| self.order(row, next).is_le())
+    }
+}
+
+/// Dates; those that are not known come first.
+fn known_dates(dates: &TimestampMicrosecondArray) -> Cow<'_, [i64]> {
+    match dates.null_count() {
+        0 => Cow::Borrowed(dates.values()),
+        _ => dates.iter().map(|date| date.unwrap_or(i64::MIN)).collect(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use arrow::array::{ArrayRef, Int32Array, RecordBatch, StringArray, TimestampMicrosecondArray, new_null_array};
+    use arrow::compute::concat_batches;
+    use chrono::DateTime;
+
+    use super::Order;
+    use crate::interface::{Endpoint, Period, Regime};
+    use crate::tables::{Change, Changes, SeriesKey, Table};
+
+    /// A series, a date, a title, and when it was observed.
+    type Row = (usize, Option<i64>, usize, i64);
+
+    const TITLES: [&str; 3] = ["", "a", "a longer one"];
+
+    fn key(table: Table, series: usize) -> SeriesKey {
+        let ticker = ["A", "BRK.B", "Z"][series / 4].parse().unwrap();
+        match table {
+            Table::Signals => SeriesKey {
+                ticker,
+                period: Period::all().nth(series / 2 % 2 * 30),
+                regime: Some(Regime::ALL[series % 2]),
+                source: Endpoint::SignalsHistoryAll,
+            },
+            _ => SeriesKey::of_ticker(Endpoint::NewsArticles, ticker),
+        }
+    }
+
+    fn batch(table: Table, rows: &[Row]) -> RecordBatch {
+        let of_row = |&(series, date, title, seen): &Row| {
+            let schema = table.open_row_schema();
+            let column = |name: &str| -> ArrayRef {
+                match name {
+                    "date" => Arc::new(TimestampMicrosecondArray::from(vec![date])),
+                    "title" => Arc::new(StringArray::from(vec![TITLES[title]])),
+                    "link" => Arc::new(StringArray::from(vec!["link"])),
+                    "copy" => Arc::new(Int32Array::from(vec![0])),
+                    name => new_null_array(schema.field_with_name(name).unwrap().data_type(), 1),
+                }
+            };
+            let columns = schema.fields().iter().map(|field| column(field.name())).collect();
+            Changes {
+                key: key(table, series),
+                observed_at: DateTime::from_timestamp_micros(seen).unwrap(),
+                kinds: vec![Change::Added],
+                rows: RecordBatch::try_new(Arc::clone(&schema), columns).unwrap(),
+            }
+        };
+        table.batch(&rows.iter().map(of_row).collect::<Vec<_>>()).unwrap()
+    }
+
+    #[test]
+    fn rows_of_many_batches_are_put_in_the_order_that_sorting_puts_them_in() {
+        let mut state = 7_u64;
+        let mut random = |below: u64| {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            (state >> 33) % below
+        };
+        for (round, table) in [Table::Signals, Table::Articles].into_iter().cycle().take(120).enumerate() {
+            let mut all: Vec<Vec<Row>> = Vec::new();
+            for place in 0..=random(5) {
+                let (series, dates) = (random(12) + 1, random(40) + 1);
+                let count = if random(4) > 0 { random(300) } else { 0 };
+                let mut rows: Vec<Row> = (0..count)
+                    .map(|_| {
+                        let date = (table == Table::Articles || random(50) > 0).then(|| random(dates) as i64);
+                        let title = if table == Table::Articles { random(3) as usize } else { 0 };
+                        (random(series) as usize, date, title, (place + random(3)) as i64)
+                    })
+                    .collect();
+                // In order by series at least, as files are; most of them by cell, and most have a cell once.
+                if random(4) > 0 {
+                    rows.sort();
+                } else {
+                    rows.sort_by_key(|row| key(table, row.0));
+                }
+                if random(3) > 0 {
+                    rows.dedup_by_key(|row| (key(table, row.0), row.1, row.2));
+                }
+                all.push(rows);
+            }
+            let batches: Vec<RecordBatch> = all.iter().map(|rows| batch(table, rows)).collect();
+            let mut starts = Vec::new();
+            let rows: Vec<Row> = all.into_iter().fold(Vec::new(), |mut before, rows| {
+                starts.push(before.len() as u32);
+                before.extend(rows);
+                before
+            });
+            let cell = |row: u32| {
+                let (series, date, title, _) = rows[row as usize];
+                (key(table, series), date, TITLES[title])
+            };
+            let mut expected: Vec<u32> = (0..rows.len() as u32).collect();
+            expected.sort_by_key(|&row| (cell(row), rows[row as usize].3, row));
+            let order = Order::of(table, &concat_batches(&table.schema(), &batches).unwrap(), &starts).unwrap();
+            assert_eq!(order.rows, expected, "round {round}");
+            let mut at = 0;
+            for of_cell in expected.chunk_by(|&one, &other| cell(one) == cell(other)) {
+                let found = order.cells.iter().find(|found| found.start == at);
+                assert_eq!(found.map(|found| found.end), Some(at + of_cell.len()), "round {round}");
+                at += of_cell.len();
+            }
+            assert_eq!(order.is_given(), order.rows.iter().copied().eq(0..rows.len() as u32));
+        }
+    }
+}

@@ -1,0 +1,87 @@
+//! Which series a dataset is of: those that its requests listed last.
+
+use std::collections::{BTreeSet, HashMap, HashSet};
+
+use chrono::{DateTime, Utc};
+
+use super::sealed::listings::{Listing, Listings};
+use crate::interface::{Endpoint, Sector, Ticker};
+use crate::plan::{Filter, Request};
+use crate::tables::{Change, SeriesKey};
+
+/// Which series of signals are looked at.
+#[derive(Clone, Debug)]
+pub struct Scope {
+    /// The operation that gave them.
+    pub source: Endpoint,
+    /// The requests, in words, whose answers listed them last.
+    pub requests: BTreeSet<String>,
+    /// Which of these are taken.
+    pub filter: Filter,
+}
+
+impl Scope {
+    /// The series of the scope: those that its requests listed last, also when they list them no longer, as far as they
+    /// are not filtered out.
+    pub(super) fn members(&self, listings: &Listings) -> HashSet<SeriesKey> {
+        let tickers = self.filter.sectors.as_ref().map(|sectors| {
+            let is_of_sector = |request: &str| {
+                let sector = Request::sector_of(request);
+                sector.is_some_and(|sector| sectors.iter().any(|wanted| wanted.as_str() == sector))
+            };
+            let of_sectors = listings.series().filter(|(_, events)| listed_last_by(events, is_of_sector));
+            of_sectors.map(|(key, _)| &key.ticker).collect::<BTreeSet<&Ticker>>()
+        });
+        let is_member = |(key, events): &(&SeriesKey, &[Listing])| {
+            key.source == self.source
+                && takes(&self.filter, key)
+                && tickers.as_ref().is_none_or(|tickers| tickers.contains(&key.ticker))
+                && listed_last_by(events, |request| self.requests.contains(request))
+        };
+        listings.series().filter(is_member).map(|(key, _)| key.clone()).collect()
+    }
+}
+
+/// The tickers that some requests, in words, listed last.
+pub(super) fn listed(listings: &Listings, requests: &BTreeSet<String>) -> BTreeSet<Ticker> {
+    let is_listed = |events: &[Listing]| listed_last_by(events, |request| requests.contains(request));
+    listings.series().filter(|(_, events)| is_listed(events)).map(|(key, _)| key.ticker.clone()).collect()
+}
+
+/// The sector of each ticker that the histories of a sector list, or listed last; the first by name where several do.
+pub(super) fn sectors(listings: &Listings) -> HashMap<Ticker, Sector> {
+    let mut found: HashMap<&Ticker, (bool, DateTime<Utc>, Sector)> = HashMap::new();
+    for Listing { key, request, change, observed_at } in listings.series().flat_map(|(_, events)| events) {
+        let Some(sector) = Request::sector_of(request).and_then(|name| name.parse::<Sector>().ok()) else {
+            continue;
+        };
+        let is_listed = *change == Change::Added;
+        let is_better = |(listed, last, known): &(bool, DateTime<Utc>, Sector)| match (is_listed, *listed) {
+            (true, true) => sector < *known,
+            (false, false) => (observed_at, known) > (last, &sector),
+            (is_listed, _) => is_listed,
+        };
+        if found.get(&key.ticker).is_none_or(is_better) {
+            found.insert(&key.ticker, (is_listed, *observed_at, sector));
+        }
+    }
+    found.into_iter().map(|(ticker, (_, _, sector))| (ticker.clone(), sector)).collect()
+}
+
+/// Whether a request of some kind lists the series; or listed it last, when none does any longer.
+fn listed_last_by(events: &[Listing], is_wanted: impl Fn(&str) -> bool) -> bool {
+    let is_listed = events.iter().any(|event| event.change == Change::Added);
+    let latest = events.iter().map(|event| event.observed_at).max();
+    let is_last = |event: &&Listing| {
+        if is_listed { event.change == Change::Added } else { Some(event.observed_at) == latest }
+    };
+    events.iter().filter(is_last).any(|event| is_wanted(&event.request))
+}
+
+/// Whether a filter takes a series, its sector aside.
+fn takes(filter: &Filter, key: &SeriesKey) -> bool {
+    let Filter { tickers, periods, regimes, .. } = filter;
+    tickers.as_ref().is_none_or(|tickers| tickers.contains(&key.ticker))
+        && periods.as_ref().is_none_or(|periods| key.period.is_some_and(|period| periods.contains(&period)))
+        && regimes.as_ref().is_none_or(|regimes| key.regime.is_some_and(|regime| regimes.contains(&regime)))
+}

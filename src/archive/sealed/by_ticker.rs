@@ -1,0 +1,294 @@
+//! Reads a file of rows that are ordered by ticker, in pieces that end where a ticker ends.
+
+use std::collections::VecDeque;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use arrow::array::RecordBatch;
+use arrow::compute::concat_batches;
+use arrow::datatypes::SchemaRef;
+use arrow::error::ArrowError;
+use parquet::arrow::ProjectionMask;
+use parquet::arrow::arrow_reader::{ArrowReaderMetadata, ParquetRecordBatchReader, ParquetRecordBatchReaderBuilder};
+use parquet::file::statistics::Statistics;
+
+use super::folder::Folder;
+use super::rows::{check, first_row_where, ticker};
+use super::source::Source;
+use crate::error::{Error, Reason, Result};
+
+/// How many rows are decoded at a time: many, where few files are open at once.
+const BATCH_ROWS: usize = 1 << 14;
+
+/// A file of rows ordered by ticker. Pieces are taken from its beginning to its end.
+pub(in crate::archive) struct ByTicker {
+    path: PathBuf,
+    file: Source,
+    metadata: ArrowReaderMetadata,
+    /// The columns that are read.
+    schema: SchemaRef,
+    mask: ProjectionMask,
+    /// The row group that is read next.
+    group: usize,
+    batches: Option<ParquetRecordBatchReader>,
+    /// How many rows these still have.
+    left_in_batches: usize,
+    /// Rows that were read and not yet all handed out.
+    pending: VecDeque<RecordBatch>,
+    /// How many of the first of these were.
+    given: usize,
+    /// Rows that were not read yet.
+    left: usize,
+}
+
+impl ByTicker {
+    /// Opens a file that has the columns of a schema.
+    pub(in crate::archive) fn open(folder: &Folder, name: &str, schema: &SchemaRef) -> Result<Self> {
+        let (path, file, metadata) = folder.open(name, schema)?;
+        let left = usize::try_from(metadata.metadata().file_metadata().num_rows()).unwrap_or(0);
+        let schema = schema.clone();
+        let mask = ProjectionMask::all();
+        Ok(Self {
+            path,
+            file,
+            metadata,
+            schema,
+            mask,
+            group: 0,
+            batches: None,
+            left_in_batches: 0,
+            pending: VecDeque::new(),
+            given: 0,
+            left,
+        })
+    }
+
+    /// Reads no more than some of its columns; the first is read anyhow.
+    pub(in crate::archive) fn narrowed(self, is_read: impl Fn(&str) -> bool) -> Self {
+        let fields = self.schema.fields().iter().enumerate();
+        let places: Vec<usize> =
+            fields.filter(|(place, field)| *place == 0 || is_read(field.name())).map(|(place, _)| place).collect();
+        let schema = Arc::new(self.schema.project(&places).expect("these are places of its columns"));
+        let mask = ProjectionMask::roots(self.metadata.parquet_schema(), places);
+        Self { schema, mask, ..self }
+    }
+
+    /// Whether a column says one thing alone, as far as the end of the file tells.
+    pub(in crate::archive) fn says_only(&self, column: &str, text: &str) -> bool {
+        let Ok(place) = self.schema.index_of(column) else { return false };
+        self.metadata.metadata().row_groups().iter().all(|group| match group.column(place).statistics() {
+            Some(Statistics::ByteArray(told)) => {
+                let bounds = [told.min_opt(), told.max_opt()];
+                bounds.iter().all(|bound| bound.is_some_and(|bound| bound.data() == text.as_bytes()))
+                    && told.null_count_opt() == Some(0)
+            }
+            _ => false,
+        })
+    }
+
+    /// How many rows were not handed out yet.
+    pub(in crate::archive) fn rows_left(&self) -> usize {
+        self.left + self.rows_pending()
+    }
+
+    fn rows_pending(&self) -> usize {
+        self.pending.iter().map(RecordBatch::num_rows).sum::<usize>() - self.given
+    }
+
+    /// At least so many rows, and on to the end of the ticker; none at the end of the file.
+    pub(in crate::archive) fn take_rows(&mut self, least: usize) -> Result<Option<RecordBatch>> {
+        loop {
+            let rows = self.rows_pending();
+            if rows >= least
+                && let Some(cut) = self.start_of_last_ticker()
+            {
+                return self.hand_out(cut).map(Some);
+            }
+            match self.read()? {
+                Some(batch) => self.pending.push_back(batch),
+                None if rows == 0 => return Ok(None),
+                None => return self.hand_out(rows).map(Some),
+            }
+        }
+    }
+
+    /// The rows of all tickers up to one, with it; tickers without rows are fine.
+    pub(in crate::archive) fn take_until(&mut self, last: &str) -> Result<RecordBatch> {
+        self.read_until(last)?;
+        self.hand_out(self.rows_before(|symbol| symbol > last))
+    }
+
+    /// Reads on until a row of a later ticker is pending, or there is none.
+    fn read_until(&mut self, last: &str) -> Result<()> {
+        while self.pending.back().is_none_or(|batch| ticker(batch, batch.num_rows() - 1) <= last) {
+            match self.read()? {
+                Some(batch) => self.pending.push_back(batch),
+                None => break,
+            }
+        }
+        Ok(())
+    }
+
+    /// All that is left.
+    pub(in crate::archive) fn take_rest(&mut self) -> Result<RecordBatch> {
+        while let Some(batch) = self.read()? {
+            self.pending.push_back(batch);
+        }
+        self.hand_out(usize::MAX)
+    }
+
+    /// The rows of some tickers, which are in order. Those of other tickers are passed over, most of them unread.
+    pub(in crate::archive) fn take_tickers<'t>(
+        &mut self,
+        wanted: impl Iterator<Item = &'t str>,
+    ) -> Result<Vec<RecordBatch>> {
+        let mut taken = Vec::new();
+        // The rows of tickers that follow one another are handed out together.
+        let mut ready = 0;
+        for wanted in wanted {
+            let is_behind = |batch: &RecordBatch| ticker(batch, batch.num_rows() - 1) < wanted;
+            if self.pending.back().is_none_or(is_behind) {
+                taken.extend(self.hand_out_some(ready)?);
+                ready = 0;
+                while self.pending.back().is_none_or(is_behind) {
+                    (self.pending, self.given) = (VecDeque::new(), 0);
+                    if self.batches.is_none() {
+                        self.skip_groups(wanted);
+                    }
+                    match self.read()? {
+                        Some(batch) => self.pending.push_back(batch),
+                        None => return Ok(taken),
+                    }
+                }
+            }
+            self.read_until(wanted)?;
+            let (start, end) =
+                (self.rows_before(|symbol| symbol >= wanted), self.rows_before(|symbol| symbol > wanted));
+            if start > ready {
+                taken.extend(self.hand_out_some(ready)?);
+                self.pass_over(start - ready, |_, _, _| {});
+                ready = end - start;
+            } else {
+                ready = end;
+            }
+        }
+        taken.extend(self.hand_out_some(ready)?);
+        Ok(taken)
+    }
+
+    fn hand_out_some(&mut self, rows: usize) -> Result<Option<RecordBatch>> {
+        if rows > 0 { self.hand_out(rows).map(Some) } else { Ok(None) }
+    }
+
+    /// Passes over the row groups that end before a ticker.
+    fn skip_groups(&mut self, wanted: &str) {
+        let groups = self.metadata.metadata().row_groups();
+        while let Some(group) = groups.get(self.group) {
+            let ends_before = match group.column(0).statistics() {
+                Some(Statistics::ByteArray(statistics)) => {
+                    statistics.max_opt().is_some_and(|last| last.data() < wanted.as_bytes())
+                }
+                _ => false,
+            };
+            if !ends_before {
+                return;
+            }
+            self.left = self.left.saturating_sub(usize::try_from(group.num_rows()).unwrap_or(0));
+            self.group += 1;
+        }
+    }
+
+    fn read(&mut self) -> Result<Option<RecordBatch>> {
+        loop {
+            match &mut self.batches {
+                Some(batches) => match batches.next().transpose() {
+                    Ok(Some(batch)) if batch.num_rows() == 0 => {}
+                    Ok(Some(batch)) => {
+                        self.check(&batch)?;
+                        self.left = self.left.saturating_sub(batch.num_rows());
+                        self.left_in_batches = self.left_in_batches.saturating_sub(batch.num_rows());
+                        if self.left_in_batches == 0 {
+                            // Many files may wait for their next tickers, and what unpacks columns is larger than most
+                            // of these are.
+                            self.batches = None;
+                        }
+                        return Ok(Some(batch));
+                    }
+                    Ok(None) => self.batches = None,
+                    Err(error) => return Err(self.damaged(error)),
+                },
+                None if self.group < self.metadata.metadata().num_row_groups() => {
+                    let metadata = self.metadata.clone();
+                    let group = metadata.metadata().row_group(self.group);
+                    let columns = self.file.columns(group, &self.mask).map_err(|error| self.damaged(error))?;
+                    self.left_in_batches = usize::try_from(group.num_rows()).unwrap_or(0);
+                    let reader = ParquetRecordBatchReaderBuilder::new_with_metadata(columns, metadata)
+                        .with_projection(self.mask.clone())
+                        .with_row_groups(vec![self.group])
+                        .with_batch_size(self.left_in_batches.clamp(1, BATCH_ROWS))
+                        .build()
+                        .map_err(|error| self.damaged(error))?;
+                    self.batches = Some(reader);
+                    self.group += 1;
+                }
+                None => return Ok(None),
+            }
+        }
+    }
+
+    /// Checks rows that were read, which come after those that are pending.
+    fn check(&self, batch: &RecordBatch) -> Result<()> {
+        check(batch).map_err(|reason| self.damaged(reason))?;
+        match self.pending.back() {
+            Some(last) if ticker(last, last.num_rows() - 1) > ticker(batch, 0) => {
+                Err(self.damaged("its rows are not in the order of their tickers"))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    pub(in crate::archive) fn damaged(&self, error: impl Into<Reason>) -> Error {
+        Error::Damaged { path: self.path.clone(), source: error.into() }
+    }
+
+    /// How many pending rows come before the first whose ticker is as wanted; those that are wanted come last.
+    fn rows_before(&self, is_wanted: impl Fn(&str) -> bool) -> usize {
+        let before: usize = self.pending.iter().map(|batch| first_row_where(batch, &is_wanted)).sum();
+        before.saturating_sub(self.given)
+    }
+
+    /// Where the last ticker of the pending rows begins; none when they are all of one ticker.
+    fn start_of_last_ticker(&self) -> Option<usize> {
+        let batch = self.pending.back()?;
+        let last = ticker(batch, batch.num_rows() - 1);
+        Some(self.rows_before(|symbol| symbol >= last)).filter(|start| *start > 0)
+    }
+
+    /// The first rows of what is pending.
+    fn hand_out(&mut self, rows: usize) -> Result<RecordBatch> {
+        let mut first = Vec::new();
+        self.pass_over(rows, |batch, from, count| first.push(batch.slice(from, count)));
+        match &first[..] {
+            [] => Ok(RecordBatch::new_empty(self.schema.clone())),
+            [only] => Ok(only.clone()),
+            first => concat_batches(&self.schema, first).map_err(|error: ArrowError| self.damaged(error)),
+        }
+    }
+
+    /// Goes on behind the first rows of what is pending, piece by piece. What stays is not touched.
+    fn pass_over(&mut self, rows: usize, mut each: impl FnMut(&RecordBatch, usize, usize)) {
+        let mut left = rows;
+        while left > 0
+            && let Some(batch) = self.pending.front()
+        {
+            let taken = left.min(batch.num_rows() - self.given);
+            each(batch, self.given, taken);
+            left -= taken;
+            self.given += taken;
+            if self.given == batch.num_rows() {
+                self.pending.pop_front();
+                self.given = 0;
+            }
+        }
+    }
+}

@@ -1,0 +1,225 @@
+//! What an archive is made of: the runs that it knows, and the folders that their rows are read from.
+//!
+//! A pack stands for its members: their rows are read from it, whether or not the members' own folders are still there.
+
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, HashSet};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use arrow::array::RecordBatch;
+
+use super::folder::Folder;
+use super::requests::{REJECTS, REQUESTS, records};
+use super::seal::{SEAL, Seal};
+use crate::error::{Error, Result};
+use crate::file;
+use crate::tables::{Reject, RequestRecord};
+
+/// A run that is complete and will never change.
+#[derive(Clone, Debug)]
+pub struct SealedRun {
+    seal: Seal,
+    /// Its own folder, or that of a pack.
+    folder: Arc<Folder>,
+}
+
+impl SealedRun {
+    /// The run of a seal, whose rows are in a folder.
+    pub(in crate::archive) fn of(seal: Seal, folder: Arc<Folder>) -> Self {
+        Self { seal, folder }
+    }
+
+    /// The folder that holds its rows: its own, or that of a pack.
+    pub fn path(&self) -> &Path {
+        self.folder.path()
+    }
+
+    /// What it says of itself.
+    pub fn seal(&self) -> &Seal {
+        &self.seal
+    }
+
+    /// Its name.
+    pub fn name(&self) -> &str {
+        &self.seal.run
+    }
+
+    /// The pack that holds its rows, where its own folder is gone.
+    pub fn pack(&self) -> Option<&Seal> {
+        Some(self.folder.seal()).filter(|seal| seal.is_pack())
+    }
+
+    /// How many requests were answered.
+    pub fn request_count(&self) -> u64 {
+        self.seal.rows(REQUESTS)
+    }
+
+    /// How many records were rejected.
+    pub fn reject_count(&self) -> u64 {
+        self.seal.rows(REJECTS)
+    }
+
+    /// The requests that were answered.
+    ///
+    /// # Errors
+    ///
+    /// When they cannot be read.
+    pub fn requests(&self) -> Result<Vec<RequestRecord>> {
+        let mut requests = Vec::new();
+        for rows in self.folder.rows(REQUESTS, &RequestRecord::schema(), self.place(REQUESTS))? {
+            let failed = |source| Error::Damaged { path: self.path().join(REQUESTS), source };
+            requests.extend(records(&rows?).map_err(failed)?);
+        }
+        Ok(requests)
+    }
+
+    /// The rejected records, batch by batch, in the columns of [`Reject::schema`].
+    ///
+    /// # Errors
+    ///
+    /// When they cannot be read.
+    pub fn rejects(&self) -> Result<impl Iterator<Item = Result<RecordBatch>> + use<>> {
+        self.folder.rows(REJECTS, &Reject::schema(), self.place(REJECTS))
+    }
+
+    /// Which rows of a file that has those of one run after the other are its own: how many come before them, and how
+    /// many they are.
+    fn place(&self, name: &str) -> (u64, u64) {
+        let before = self.folder.seal().runs().iter().take_while(|run| run.run != self.seal.run);
+        (before.map(|run| run.rows(name)).sum(), self.seal.rows(name))
+    }
+}
+
+/// The sealed runs of an archive, as they were when it was opened. Runs that are sealed later are not in it.
+#[derive(Clone, Debug)]
+pub struct Archive {
+    path: PathBuf,
+    /// In the order in which they were sealed.
+    runs: Vec<SealedRun>,
+    /// Every sealed folder.
+    folders: Vec<Arc<Folder>>,
+    /// The folders that rows are read from.
+    read: Vec<Arc<Folder>>,
+}
+
+impl Archive {
+    /// Opens an archive. A folder without a seal is no run, and a folder that is not there is an archive without runs.
+    ///
+    /// # Errors
+    ///
+    /// When the folder or a seal cannot be read, when a seal is of another layout, and when a pack contradicts a run.
+    pub fn open(path: &Path) -> Result<Self> {
+        let mut folders = Vec::new();
+        for folder in sealed_folders(path)? {
+            let seal = Seal::read(&folder)?;
+            folders.push(Arc::new(Folder::new(folder, seal)));
+        }
+        let runs = runs(&folders)?;
+        let read = cover(&folders);
+        Ok(Self { path: path.to_owned(), runs, folders, read })
+    }
+
+    /// Its folder.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// The runs, in the order in which they were sealed.
+    pub fn runs(&self) -> &[SealedRun] {
+        &self.runs
+    }
+
+    /// Every sealed folder: runs and packs.
+    pub(in crate::archive) fn folders(&self) -> &[Arc<Folder>] {
+        &self.folders
+    }
+
+    /// The folders that rows are read from: together they hold every run. A run may be in two of them where packs
+    /// overlap; what is known of a cell does not depend on how often an observation is read.
+    pub(in crate::archive) fn read(&self) -> &[Arc<Folder>] {
+        &self.read
+    }
+
+    /// The folders whose runs are all in one of the packs that are read.
+    pub(in crate::archive) fn superseded(&self) -> Vec<&Arc<Folder>> {
+        let is_read = |folder: &Arc<Folder>| self.read.iter().any(|read| Arc::ptr_eq(read, folder));
+        self.folders.iter().filter(|folder| !is_read(folder)).collect()
+    }
+
+    /// How many folders `archive prune` would remove.
+    pub fn superseded_count(&self) -> usize {
+        self.superseded().len()
+    }
+}
+
+/// The folders of an archive that are sealed, in the order of their names.
+fn sealed_folders(archive: &Path) -> Result<Vec<PathBuf>> {
+    let mut sealed = Vec::new();
+    for path in file::entries(archive)? {
+        let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+        if !name.starts_with("run=") && !name.starts_with("pack=") {
+            continue;
+        }
+        let found = fs::symlink_metadata(&path).map_err(|source| Error::Read { path: path.clone(), source })?;
+        if found.is_symlink() {
+            return Err(Error::Damaged { path, source: "it is a link, and not a folder of the archive".into() });
+        }
+        if found.is_dir() && fs::symlink_metadata(path.join(SEAL)).is_ok() {
+            sealed.push(path);
+        }
+    }
+    Ok(sealed)
+}
+
+/// Every run that has a folder of its own or is a member of a pack.
+fn runs(folders: &[Arc<Folder>]) -> Result<Vec<SealedRun>> {
+    let mut runs: BTreeMap<&str, SealedRun> = BTreeMap::new();
+    // Where a run has a folder of its own, that is where its requests are looked up.
+    let (packs, alone): (Vec<_>, Vec<_>) = folders.iter().partition(|folder| folder.seal().is_pack());
+    for folder in alone.into_iter().chain(packs) {
+        for seal in folder.seal().runs() {
+            match runs.get(seal.run.as_str()) {
+                Some(known) if known.seal.seal == seal.seal => {}
+                Some(known) => {
+                    let reason =
+                        format!("it says something else of run `{}` than `{}`", seal.run, known.path().display());
+                    return Err(Error::Damaged { path: folder.path().join(SEAL), source: reason.into() });
+                }
+                None => {
+                    runs.insert(&seal.run, SealedRun { seal: seal.clone(), folder: Arc::clone(folder) });
+                }
+            }
+        }
+    }
+    let mut runs: Vec<SealedRun> = runs.into_values().collect();
+    runs.sort_by(|one, other| (one.seal.sealed_at, one.name()).cmp(&(other.seal.sealed_at, other.name())));
+    Ok(runs)
+}
+
+/// As few folders as hold every run: the packs of most members, and what these leave out.
+fn cover(folders: &[Arc<Folder>]) -> Vec<Arc<Folder>> {
+    let names =
+        |folder: &Arc<Folder>| -> Vec<String> { folder.seal().runs().iter().map(|run| run.run.clone()).collect() };
+    let mut by_size: Vec<&Arc<Folder>> = folders.iter().collect();
+    by_size.sort_by_key(|folder| (Reverse(folder.seal().runs().len()), folder.path()));
+    let mut covered: HashSet<String> = HashSet::new();
+    let is_disjoint = |folder: &&Arc<Folder>| {
+        let is_disjoint = names(folder).iter().all(|name| !covered.contains(name));
+        if is_disjoint {
+            covered.extend(names(folder));
+        }
+        is_disjoint
+    };
+    let (mut read, overlapping): (Vec<&Arc<Folder>>, Vec<_>) = by_size.into_iter().partition(is_disjoint);
+    // Packs overlap where two machines packed at once. One is read beside the other where it alone has a run.
+    for folder in overlapping {
+        if names(folder).iter().any(|name| !covered.contains(name)) {
+            covered.extend(names(folder));
+            read.push(folder);
+        }
+    }
+    read.sort_by_key(|folder| (folder.seal().sealed_at, &folder.seal().run));
+    read.into_iter().map(Arc::clone).collect()
+}

@@ -1,0 +1,140 @@
+//! A sealed folder, and the files in it. No byte of a file is believed before the file was found to be what its seal says:
+//! a regular file of the sealed length and digest, with the columns of the layout, in row groups of a bounded size.
+
+use std::collections::HashSet;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::{LazyLock, Mutex, PoisonError};
+use std::time::SystemTime;
+
+use arrow::array::RecordBatch;
+use arrow::datatypes::SchemaRef;
+use parquet::arrow::arrow_reader::{ArrowReaderMetadata, ArrowReaderOptions, ParquetRecordBatchReaderBuilder};
+
+use super::seal::{SEAL, Seal};
+use super::source::Source;
+use crate::error::{Error, Reason, Result};
+use crate::file::{self, FileRecord};
+
+/// The most rows of a row group; those that are written here have an eighth of them.
+const MAX_GROUP_ROWS: i64 = 1 << 20;
+
+/// The most bytes of a row group once it is decompressed.
+const MAX_GROUP_BYTES: i64 = 256 << 20;
+
+/// A sealed folder: a run, or a pack that stands for several runs.
+#[derive(Clone, Debug)]
+pub(in crate::archive) struct Folder {
+    path: PathBuf,
+    seal: Seal,
+}
+
+/// A file that was found to be what its seal says: its path, digest, length and time of last change.
+type Found = (PathBuf, String, u64, Option<SystemTime>);
+
+/// The files that this process has read through, and need not read through again.
+static CHECKED: LazyLock<Mutex<HashSet<Found>>> = LazyLock::new(Mutex::default);
+
+impl Folder {
+    pub(in crate::archive) fn new(path: PathBuf, seal: Seal) -> Self {
+        Self { path, seal }
+    }
+
+    pub(in crate::archive) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    pub(in crate::archive) fn seal(&self) -> &Seal {
+        &self.seal
+    }
+
+    /// The path of one of its files, once the file was found to be what the seal says.
+    pub(in crate::archive) fn checked(&self, name: &str) -> Result<PathBuf> {
+        let (path, record) = (self.path.join(name), self.record(name)?);
+        let damaged = |reason: String| Error::Damaged { path: path.clone(), source: reason.into() };
+        let found = found(&path, record)?.map_err(damaged)?;
+        if CHECKED.lock().unwrap_or_else(PoisonError::into_inner).contains(&found) {
+            return Ok(path);
+        }
+        let read = FileRecord::of(&path, name, record.rows)?;
+        if read != *record {
+            return Err(damaged(format!("its BLAKE3 is {} and should be {}", read.blake3, record.blake3)));
+        }
+        CHECKED.lock().unwrap_or_else(PoisonError::into_inner).insert(found);
+        Ok(path)
+    }
+
+    fn record(&self, name: &str) -> Result<&FileRecord> {
+        let missing = || Error::Damaged { path: self.path.join(SEAL), source: format!("it names no `{name}`").into() };
+        self.seal.file(name).ok_or_else(missing)
+    }
+
+    /// One of its files, ready to be read in the columns of a schema.
+    pub(in crate::archive) fn open(
+        &self,
+        name: &str,
+        schema: &SchemaRef,
+    ) -> Result<(PathBuf, Source, ArrowReaderMetadata)> {
+        let path = self.checked(name)?;
+        let rows = self.record(name)?.rows;
+        let file = Source::open(&path)?;
+        // The types are the layout's, whatever a writer thought of them.
+        let options = ArrowReaderOptions::new().with_schema(SchemaRef::clone(schema));
+        let metadata = file.metadata(options).map_err(Reason::from).and_then(|metadata| {
+            bounded(&metadata, rows)?;
+            Ok(metadata)
+        });
+        match metadata {
+            Ok(metadata) => Ok((path, file, metadata)),
+            Err(source) => Err(Error::Damaged { path, source }),
+        }
+    }
+
+    /// Some rows of one of its files, batch by batch: `count` of them after the first `skipped`.
+    pub(in crate::archive) fn rows(
+        &self,
+        name: &str,
+        schema: &SchemaRef,
+        (skipped, count): (u64, u64),
+    ) -> Result<impl Iterator<Item = Result<RecordBatch>> + use<>> {
+        let (path, _, metadata) = self.open(name, schema)?;
+        let damaged = |path: &Path, source: Reason| Error::Damaged { path: path.to_owned(), source };
+        let limit = |count: u64| usize::try_from(count).unwrap_or(usize::MAX);
+        let rows = ParquetRecordBatchReaderBuilder::new_with_metadata(file::open(&path)?, metadata)
+            .with_offset(limit(skipped))
+            .with_limit(limit(count))
+            .build()
+            .map_err(|error| damaged(&path, error.into()))?;
+        Ok(rows.map(move |rows| rows.map_err(|error| damaged(&path, error.into()))))
+    }
+}
+
+/// What a file looks like from outside; why it cannot be the one that a record describes, where it cannot.
+fn found(path: &Path, record: &FileRecord) -> Result<Result<Found, String>> {
+    let failed = |source: io::Error| Error::Read { path: path.to_owned(), source };
+    let metadata = fs::symlink_metadata(path).map_err(failed)?;
+    if !metadata.is_file() {
+        return Ok(Err("it is not a regular file".to_owned()));
+    }
+    if metadata.len() != record.bytes {
+        return Ok(Err(format!("it has {} bytes and should have {}", metadata.len(), record.bytes)));
+    }
+    Ok(Ok((path.to_owned(), record.blake3.clone(), record.bytes, metadata.modified().ok())))
+}
+
+/// Checks how many rows a file says that it has, and how much memory its row groups may take, before any is decoded.
+fn bounded(metadata: &ArrowReaderMetadata, rows: u64) -> Result<(), Reason> {
+    let metadata = metadata.metadata();
+    let counted: i64 = metadata.row_groups().iter().map(|group| group.num_rows().max(0)).fold(0, i64::saturating_add);
+    if u64::try_from(metadata.file_metadata().num_rows()) != Ok(rows) || u64::try_from(counted) != Ok(rows) {
+        return Err(format!("it says that it has {counted} rows, and its seal says {rows}").into());
+    }
+    for group in metadata.row_groups() {
+        let bytes = group.columns().iter().map(|column| column.uncompressed_size().max(0)).fold(0, i64::saturating_add);
+        if group.num_rows() > MAX_GROUP_ROWS || bytes > MAX_GROUP_BYTES {
+            return Err(format!("a row group has {} rows and {bytes} bytes", group.num_rows()).into());
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,14 @@
+//! Sealed folders: what is in them, how they are written, and how they are read back.
+//!
+//! Whatever a folder says is checked before it is used; see `folder` for files and `seal` for the seal.
+
+pub(super) mod by_ticker;
+pub(super) mod catalog;
+pub(super) mod folder;
+pub(super) mod keys;
+pub(super) mod listings;
+pub(super) mod requests;
+pub(super) mod rowfile;
+pub(super) mod rows;
+pub(super) mod seal;
+mod source;

@@ -1,0 +1,46 @@
+//! The requests of a run as records.
+
+use arrow::array::{Array, ArrayRef, AsArray, RecordBatch};
+use arrow::datatypes::{Int32Type, Int64Type, TimestampMicrosecondType};
+use chrono::DateTime;
+
+use crate::error::Reason;
+use crate::tables::RequestRecord;
+
+/// The file of the rejected records.
+pub(in crate::archive) const REJECTS: &str = "rejects.parquet";
+
+/// The file of the requests that were answered.
+pub(in crate::archive) const REQUESTS: &str = "requests.parquet";
+
+/// Rows of the file of requests, which have the columns of its schema.
+pub(super) fn records(rows: &RecordBatch) -> Result<Vec<RequestRecord>, Reason> {
+    let column = |name: &str| rows.column_by_name(name).expect("the rows were read in the columns of the schema");
+    let texts = |name: &str| column(name).as_string::<i32>();
+    let numbers = |column: &ArrayRef| column.as_primitive::<Int32Type>().values().clone();
+    let counts = |name: &str| column(name).as_primitive::<Int64Type>().values();
+    let (endpoints, requests, digests) = (texts("endpoint"), texts("request"), texts("digest"));
+    let (statuses, attempts) = (numbers(column("status")), numbers(column("attempts")));
+    let (bytes, typed, rejects) = (counts("bytes"), counts("rows"), counts("rejects"));
+    let unknown = texts("unknown_fields");
+    let unknown_fields = |row: usize| match unknown.is_valid(row) {
+        true => serde_json::from_str(unknown.value(row)),
+        false => Ok(Vec::new()),
+    };
+    let seen = column("observed_at").as_primitive::<TimestampMicrosecondType>().values();
+    let of_row = |row: usize| {
+        Ok(RequestRecord {
+            endpoint: endpoints.value(row).parse()?,
+            request: requests.value(row).to_owned(),
+            status: statuses[row] as u16,
+            attempts: attempts[row] as u32,
+            bytes: bytes[row] as u64,
+            digest: digests.value(row).to_owned(),
+            rows: typed[row] as u64,
+            rejects: rejects[row] as u64,
+            unknown_fields: unknown_fields(row)?,
+            observed_at: DateTime::from_timestamp_micros(seen[row]).ok_or("an instant is out of range")?,
+        })
+    };
+    (0..rows.num_rows()).map(of_row).collect()
+}

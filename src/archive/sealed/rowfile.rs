@@ -1,0 +1,101 @@
+//! Writes a Parquet file of a run.
+
+use std::fs::File;
+use std::path::{Path, PathBuf};
+
+use arrow::array::RecordBatch;
+use arrow::datatypes::SchemaRef;
+use arrow::error::ArrowError;
+use parquet::basic::{Compression, ZstdLevel};
+
+use crate::encode::{Layout, Pieces, Writer};
+use crate::error::{Error, Reason, Result};
+use crate::file::{self, Described, FileRecord};
+use crate::tables::Rows;
+
+/// Rows of a row group: few enough to skip the tickers that are not wanted, enough to compress.
+const ROW_GROUP_ROWS: usize = 1 << 17;
+
+/// The bytes of rows, about, that are enough for a row group too: those of articles are long, and wait in memory.
+const ROW_GROUP_BYTES: usize = 6 << 20;
+
+/// The bytes of a column that is not worth compressing. A run that says little has few others, and many such runs are read
+/// at once.
+const PLAIN_BYTES: usize = 1 << 12;
+
+/// A Parquet file that is being written.
+pub(in crate::archive) struct Rowfile {
+    path: PathBuf,
+    writer: Writer<Described<File>>,
+    waiting: Pieces,
+    rows: u64,
+}
+
+impl Rowfile {
+    /// Begins a file whose rows are ordered by its first columns, as many as are said.
+    pub(in crate::archive) fn create(path: &Path, schema: SchemaRef, ordered_by: usize) -> Result<Self> {
+        let layout = Layout {
+            compression: Compression::ZSTD(ZstdLevel::default()),
+            plain_below: PLAIN_BYTES,
+            sorted_by: (0..ordered_by).collect(),
+            metadata: Vec::new(),
+        };
+        let writer = Writer::create(Described::new(file::create(path)?), SchemaRef::clone(&schema), layout)
+            .map_err(|error| file::encoding_failed(path, error.into()))?;
+        Ok(Self { path: path.to_owned(), writer, waiting: Pieces::new(ROW_GROUP_ROWS), rows: 0 })
+    }
+
+    pub(in crate::archive) fn write(&mut self, batch: Result<RecordBatch, ArrowError>) -> Result<()> {
+        let batch = batch.map_err(|error| Error::Encode { path: self.path.clone(), source: error.into() })?;
+        self.add(&batch.into())
+    }
+
+    /// Writes rows whose turns are known.
+    pub(in crate::archive) fn add(&mut self, rows: &Rows) -> Result<()> {
+        self.rows += rows.num_rows() as u64;
+        let mut groups = self.waiting.push(rows);
+        if self.waiting.bytes() >= ROW_GROUP_BYTES {
+            groups.extend(self.waiting.rest());
+        }
+        groups.iter().try_for_each(|group| self.writer.write(group)).map_err(|error| self.failed(error))
+    }
+
+    /// Completes the file. It is not durable yet: it is when there is a seal that names it.
+    pub(in crate::archive) fn finish(mut self) -> Result<FileRecord> {
+        let rest = self.waiting.rest();
+        rest.map_or(Ok(()), |rows| self.writer.write(&rows)).map_err(|error| self.failed(error))?;
+        self.writer.finish().map_err(|error| self.failed(error))?;
+        let name = self.path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+        Ok(self.writer.out().record(&name, self.rows))
+    }
+
+    fn failed(&self, error: impl Into<Reason>) -> Error {
+        file::encoding_failed(&self.path, error.into())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use arrow::array::{Array, RecordBatch, StringArray};
+    use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
+
+    use super::{ROW_GROUP_BYTES, Rowfile};
+    use crate::file;
+
+    #[test]
+    fn rows_that_are_long_do_not_wait_for_many() {
+        let place = tempfile::tempdir().unwrap();
+        let path = place.path().join("long.parquet");
+        let texts = Arc::new(StringArray::from_iter_values((0..100).map(|row| format!("{row:09999}"))));
+        let batch = RecordBatch::try_from_iter([("text", texts as Arc<dyn Array>)]).unwrap();
+        let mut out = Rowfile::create(&path, batch.schema(), 1).unwrap();
+        (0..20).for_each(|_| out.write(Ok(batch.clone())).unwrap());
+        assert_eq!(out.finish().unwrap().rows, 2_000);
+        let read = ParquetRecordBatchReaderBuilder::try_new(file::open(&path).unwrap()).unwrap();
+        let groups: Vec<i64> = read.metadata().row_groups().iter().map(|group| group.num_rows()).collect();
+        assert_eq!(groups, [700, 700, 600]);
+        assert!(groups.iter().all(|rows| rows * 10_003 < (ROW_GROUP_BYTES + 1_000_300) as i64));
+    }
+}

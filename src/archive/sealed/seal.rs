@@ -1,0 +1,242 @@
+//! The seal of a sealed folder: what it is, and what every file of it must be.
+
+use std::collections::BTreeSet;
+use std::fs::{self, File};
+use std::io::Read;
+use std::path::Path;
+
+use chrono::{DateTime, Utc};
+use serde::{Deserialize, Serialize};
+
+use super::listings::LISTINGS;
+use super::requests::{REJECTS, REQUESTS};
+use crate::digest;
+use crate::error::{Error, Reason, Result};
+use crate::file::{self, FileRecord};
+use crate::tables::{Drift, Table};
+use crate::time::{as_record, is_name};
+
+/// The version of the layout; readers refuse every other one.
+pub const LAYOUT: u32 = 9;
+
+/// The name of the seal's file.
+pub(in crate::archive) const SEAL: &str = "run.json";
+
+/// The largest seal that is read. A pack of ten years of daily runs takes a tenth of it.
+const MAX_BYTES: u64 = 64 << 20;
+
+/// What stands for the seal's own digest while it is computed.
+const NO_DIGEST: &str = "0000000000000000000000000000000000000000000000000000000000000000";
+
+/// The names of the files that a sealed folder holds beside its seal.
+pub(in crate::archive) fn file_names() -> impl Iterator<Item = String> {
+    Table::ALL.into_iter().map(Table::file).chain([LISTINGS, REJECTS, REQUESTS].map(str::to_owned))
+}
+
+/// What `run.json` says: of a run, or of a pack, which stands for several runs.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Seal {
+    /// The version of the layout.
+    pub layout: u32,
+    /// The name of the run or of the pack.
+    pub run: String,
+    /// The version of the program that wrote it.
+    pub bellwether: String,
+    /// The definition that was run; none of a pack.
+    pub definition: Option<Definition>,
+    /// When the run began; of a pack, when the first of its members did.
+    #[serde(with = "as_record")]
+    pub started_at: DateTime<Utc>,
+    /// When the run was sealed; of a pack, when the last of its members was.
+    #[serde(with = "as_record")]
+    pub sealed_at: DateTime<Utc>,
+    /// What it changed; of a pack, what its members changed in all.
+    pub changes: Counts,
+    /// Fields of the answers that the interface does not know.
+    pub drift: Vec<Drift>,
+    /// Every file of the folder.
+    pub files: Vec<FileRecord>,
+    /// The seals of the runs that a pack stands for, in the order in which they were sealed; none of a run.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub members: Vec<Self>,
+    /// The BLAKE3 of the seal's own text, with 64 zeros in the place of this.
+    pub seal: String,
+}
+
+/// A definition, as far as a run remembers it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Definition {
+    /// Its name.
+    pub name: String,
+    /// The BLAKE3 of its text.
+    pub digest: String,
+}
+
+/// How many cells, of all tables, and how many series came and went.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Counts {
+    /// Cells that were not there before.
+    pub added: u64,
+    /// Cells whose values changed.
+    pub revised: u64,
+    /// Cells that were no longer there.
+    pub withdrawn: u64,
+    /// Series that an answer listed for the first time, or again.
+    pub listed: u64,
+    /// Series that an answer to the same request no longer listed.
+    pub delisted: u64,
+}
+
+impl std::ops::AddAssign for Counts {
+    fn add_assign(&mut self, other: Self) {
+        self.added += other.added;
+        self.revised += other.revised;
+        self.withdrawn += other.withdrawn;
+        self.listed += other.listed;
+        self.delisted += other.delisted;
+    }
+}
+
+impl Seal {
+    /// Whether the folder stands for several runs.
+    pub fn is_pack(&self) -> bool {
+        !self.members.is_empty()
+    }
+
+    /// The runs that the folder holds: the members of a pack, or the run itself.
+    pub(in crate::archive) fn runs(&self) -> &[Self] {
+        if self.is_pack() { &self.members } else { std::slice::from_ref(self) }
+    }
+
+    /// The name of the folder.
+    pub(in crate::archive) fn folder_name(&self) -> String {
+        format!("{}={}", if self.is_pack() { "pack" } else { "run" }, self.run)
+    }
+
+    /// The record of one of its files.
+    pub fn file(&self, name: &str) -> Option<&FileRecord> {
+        self.files.iter().find(|file| file.name == name)
+    }
+
+    /// The rows of one of its files; none where it has no such file.
+    pub fn rows(&self, name: &str) -> u64 {
+        self.file(name).map_or(0, |file| file.rows)
+    }
+
+    /// The size of all its files.
+    pub fn bytes(&self) -> u64 {
+        self.files.iter().map(|file| file.bytes).sum()
+    }
+
+    /// The observations of all its tables.
+    pub(in crate::archive) fn observations(&self) -> u64 {
+        Table::ALL.iter().map(|table| self.rows(&table.file())).sum()
+    }
+
+    /// Seals a folder: digests the seal and writes it, once the files that it names are durable.
+    pub(in crate::archive) fn write(&mut self, folder: &Path) -> Result<()> {
+        file::sync_all(&self.files.iter().map(|file| folder.join(&file.name)).collect::<Vec<_>>())?;
+        self.seal = self.digest();
+        file::write_bytes(&folder.join(SEAL), self.text().as_bytes())
+    }
+
+    fn text(&self) -> String {
+        serde_json::to_string_pretty(self).expect("a seal is text and numbers")
+    }
+
+    /// The digest of the seal's text.
+    fn digest(&self) -> String {
+        digest::of(Self { seal: NO_DIGEST.to_owned(), ..self.clone() }.text().as_bytes())
+    }
+
+    /// Reads the seal of a folder and checks that it is consistent: a pack holds what its members held.
+    pub(in crate::archive) fn read(folder: &Path) -> Result<Self> {
+        let path = folder.join(SEAL);
+        let damaged = |source: Reason| Error::Damaged { path: path.clone(), source };
+        let text = read_bounded(&path)?;
+        let value: serde_json::Value = serde_json::from_str(&text).map_err(|error| damaged(error.into()))?;
+        // Another layout may have another seal: its version is all that can be relied on.
+        match value["layout"].as_u64() {
+            Some(layout) if layout == u64::from(LAYOUT) => {}
+            Some(layout) => return Err(Error::Layout { path: folder.to_owned(), layout, known: LAYOUT }),
+            None => return Err(damaged("it has no `layout`".into())),
+        }
+        let seal: Self = serde_json::from_value(value).map_err(|error| damaged(error.into()))?;
+        seal.check().map_err(damaged)?;
+        if folder.file_name().is_none_or(|name| name != seal.folder_name().as_str()) {
+            return Err(damaged(format!("it is the seal of `{}`", seal.folder_name()).into()));
+        }
+        Ok(seal)
+    }
+
+    /// Checks a seal as far as that can be done without looking at the files.
+    fn check(&self) -> Result<(), Reason> {
+        if self.digest() != self.seal {
+            return Err(format!("its BLAKE3 is {} and should be {}", self.digest(), self.seal).into());
+        }
+        if !is_name(&self.run) {
+            return Err(format!("`{}` is not the name of a run", self.run).into());
+        }
+        let names: BTreeSet<&str> = self.files.iter().map(|file| file.name.as_str()).collect();
+        if names.len() != self.files.len() || !file_names().collect::<BTreeSet<_>>().iter().eq(names.iter()) {
+            return Err("it does not name the files of its layout".into());
+        }
+        if self.is_pack() { self.check_members() } else { Ok(()) }
+    }
+
+    /// Checks that a pack has the rows of its members, each of them once and in order.
+    fn check_members(&self) -> Result<(), Reason> {
+        for member in &self.members {
+            if member.is_pack() {
+                return Err(format!("its member `{}` is a pack", member.run).into());
+            }
+            if member.layout != self.layout {
+                return Err(format!("its member `{}` has layout {}", member.run, member.layout).into());
+            }
+            member.check().map_err(|reason| format!("member `{}`: {reason}", member.run))?;
+        }
+        let in_order = |one: &Self, next: &Self| (one.sealed_at, &one.run) < (next.sealed_at, &next.run);
+        if !self.members.is_sorted_by(in_order) {
+            return Err("its members are not in the order in which they were sealed".into());
+        }
+        for file in &self.files {
+            let rows: u64 = self.members.iter().map(|member| member.rows(&file.name)).sum();
+            if rows != file.rows {
+                return Err(format!("`{}` has {} rows and its members have {rows}", file.name, file.rows).into());
+            }
+        }
+        let span = |seal: &Self| (seal.started_at, seal.sealed_at);
+        let started_at = self.members.iter().map(|member| member.started_at).min();
+        let sealed_at = self.members.last().map(|member| member.sealed_at);
+        if (started_at, sealed_at) != (Some(span(self).0), Some(span(self).1)) {
+            return Err("it does not span its members".into());
+        }
+        Ok(())
+    }
+}
+
+/// The text of a seal, which is a regular file of bounded size.
+fn read_bounded(path: &Path) -> Result<String> {
+    let failed = |source| Error::Read { path: path.to_owned(), source };
+    let found = fs::symlink_metadata(path).map_err(failed)?;
+    if !found.is_file() {
+        return Err(Error::Damaged { path: path.to_owned(), source: "it is not a regular file".into() });
+    }
+    let mut text = String::new();
+    File::open(path).and_then(|file| file.take(MAX_BYTES + 1).read_to_string(&mut text)).map_err(failed)?;
+    if text.len() as u64 > MAX_BYTES {
+        return Err(Error::Damaged { path: path.to_owned(), source: "it is larger than 64 MiB".into() });
+    }
+    Ok(text)
+}
+
+/// Whose a run is, and since when: what `unfinished.json` says.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(in crate::archive) struct Origin {
+    pub(in crate::archive) layout: u32,
+    pub(in crate::archive) run: String,
+    pub(in crate::archive) definition: String,
+    pub(in crate::archive) definition_digest: String,
+    #[serde(with = "as_record")]
+    pub(in crate::archive) started_at: DateTime<Utc>,
+}

@@ -1,0 +1,117 @@
+//! The bytes of a Parquet file of a run, as far as they are read.
+
+use std::fs::File;
+use std::path::Path;
+
+use bytes::buf::Reader;
+use bytes::{Buf, Bytes};
+use parquet::arrow::ProjectionMask;
+use parquet::arrow::arrow_reader::{ArrowReaderMetadata, ArrowReaderOptions};
+use parquet::errors::ParquetError;
+use parquet::file::metadata::{ColumnChunkMetaData, RowGroupMetaData};
+use parquet::file::reader::{ChunkReader, Length};
+
+use crate::error::{Error, Result};
+use crate::file;
+
+/// The bytes of a file. Many runs are read at once, and most of their files are small: these are not kept open.
+pub(in crate::archive) enum Source {
+    Held(Bytes),
+    Open(File, u64),
+}
+
+/// How large a file may be that is held.
+const HELD_BYTES: u64 = 1 << 20;
+
+impl Source {
+    /// Opens a file.
+    pub(in crate::archive) fn open(path: &Path) -> Result<Self> {
+        let failed = |source| Error::Read { path: path.to_owned(), source };
+        let file = file::open(path)?;
+        let length = file.metadata().map_err(failed)?.len();
+        if length > HELD_BYTES {
+            return Ok(Self::Open(file, length));
+        }
+        Ok(Self::Held(std::fs::read(path).map_err(failed)?.into()))
+    }
+
+    /// What its end says of it.
+    pub(in crate::archive) fn metadata(
+        &self,
+        options: ArrowReaderOptions,
+    ) -> Result<ArrowReaderMetadata, ParquetError> {
+        match self {
+            Self::Held(bytes) => ArrowReaderMetadata::load(bytes, options),
+            Self::Open(file, _) => ArrowReaderMetadata::load(file, options),
+        }
+    }
+
+    /// The columns of a row group that are read.
+    pub(in crate::archive) fn columns(
+        &self,
+        group: &RowGroupMetaData,
+        mask: &ProjectionMask,
+    ) -> Result<Columns, ParquetError> {
+        let columns = group.columns().iter().enumerate().filter(|(place, _)| mask.leaf_included(*place));
+        let bytes = |(_, column): (usize, &ColumnChunkMetaData)| {
+            let (from, length) = column.byte_range();
+            Ok((from, self.bytes(from, length)?))
+        };
+        columns.map(bytes).collect::<Result<Vec<_>, ParquetError>>().map(Columns)
+    }
+
+    fn bytes(&self, from: u64, length: u64) -> Result<Bytes, ParquetError> {
+        let whole = match self {
+            Self::Held(bytes) => bytes.len() as u64,
+            Self::Open(_, length) => *length,
+        };
+        if from.checked_add(length).is_none_or(|end| end > whole) {
+            return Err(ParquetError::EOF(format!("a column of {length} bytes at {from} does not end in it")));
+        }
+        match self {
+            Self::Held(bytes) => bytes.get_bytes(from, length as usize),
+            Self::Open(file, _) => Ok(file::read_at(file, from, length as usize)?.into()),
+        }
+    }
+}
+
+/// The columns of a row group, by where they begin in their file. A page is a part of one: reading the file page by page
+/// would ask the system several times for each.
+pub(in crate::archive) struct Columns(Vec<(u64, Bytes)>);
+
+impl Columns {
+    /// The rest of the column that has bytes at a place.
+    fn from(&self, place: u64) -> Result<Bytes, ParquetError> {
+        let found = self.0.iter().find_map(|(from, bytes)| {
+            let start = usize::try_from(place.checked_sub(*from)?).ok()?;
+            (start < bytes.len()).then(|| bytes.slice(start..))
+        });
+        found.ok_or_else(|| ParquetError::EOF(format!("no column that is read has a page at {place}")))
+    }
+}
+
+impl Length for Columns {
+    fn len(&self) -> u64 {
+        self.0.iter().map(|(from, bytes)| from + bytes.len() as u64).max().unwrap_or(0)
+    }
+}
+
+impl ChunkReader for Columns {
+    type T = Reader<Bytes>;
+
+    fn get_read(&self, start: u64) -> Result<Self::T, ParquetError> {
+        Ok(self.from(start)?.reader())
+    }
+
+    fn get_bytes(&self, start: u64, length: usize) -> Result<Bytes, ParquetError> {
+        if length == 0 {
+            return Ok(Bytes::new());
+        }
+        let mut bytes = self.from(start)?;
+        if length > bytes.len() {
+            return Err(ParquetError::EOF(format!("a page of {length} bytes at {start} does not end in its column")));
+        }
+        bytes.truncate(length);
+        Ok(bytes)
+    }
+}

@@ -1,0 +1,241 @@
+//! What an answer changes in a series: its rows compared with what was known of it.
+//!
+//! An answer covers everything from its oldest date on. Most often it has what was known, and a few rows after that: then
+//! columns are compared and no row is looked at. Otherwise both are merged by cell.
+
+use std::cmp::Ordering;
+use std::sync::Arc;
+
+use arrow::array::{
+    Array, ArrayRef, AsArray, DynComparator, Int32Array, RecordBatch, RecordBatchOptions, UInt32Array, make_comparator,
+    new_null_array,
+};
+use arrow::compute::{SortOptions, concat_batches, take_record_batch};
+use arrow::datatypes::{Field, Int32Type, TimestampMicrosecondType};
+use arrow::error::ArrowError;
+
+use crate::tables::{Change, Table};
+
+/// What became of some cells of a series, and their rows, in the order of the cells.
+pub(super) type Difference = (Vec<Change>, RecordBatch);
+
+/// The difference between what was known of a series and what an answer says, both in the columns and the order of the
+/// table's rows; none where nothing changed.
+pub(super) fn difference(
+    table: Table,
+    known: &RecordBatch,
+    said: &RecordBatch,
+) -> Result<Option<Difference>, ArrowError> {
+    // An empty history covers nothing.
+    if said.num_rows() == 0 {
+        return Ok(None);
+    }
+    let said = &aligned(table, said.clone(), known)?;
+    let first_covered = first_covered(table, known, said);
+    let rest = known.slice(first_covered, known.num_rows() - first_covered);
+    let count = rest.num_rows();
+    if count <= said.num_rows() && has_dates(table, said) && is_same(&rest, &said.slice(0, count)) {
+        let added = said.slice(count, said.num_rows() - count);
+        return Ok((added.num_rows() > 0).then(|| (vec![Change::Added; added.num_rows()], added)));
+    }
+    Merge::of(table, known, said)?.difference()
+}
+
+/// The first known row that the answer would have if it still were; those before it are older than what is said.
+fn first_covered(table: Table, known: &RecordBatch, said: &RecordBatch) -> usize {
+    match oldest(said).filter(|_| table.is_dated()) {
+        Some(oldest) => dates(known).iter().position(|date| date.is_some_and(|date| date >= oldest)),
+        None => Some(0),
+    }
+    .unwrap_or(known.num_rows())
+}
+
+/// Whether every row has a date, where rows of the table can have one.
+fn has_dates(table: Table, rows: &RecordBatch) -> bool {
+    !table.is_dated() || dates(rows).null_count() == 0
+}
+
+fn dates(rows: &RecordBatch) -> &arrow::array::TimestampMicrosecondArray {
+    rows.column(0).as_primitive::<TimestampMicrosecondType>()
+}
+
+/// The oldest date that is said.
+fn oldest(rows: &RecordBatch) -> Option<i64> {
+    rows.column_by_name("date").and_then(|_| dates(rows).iter().flatten().next())
+}
+
+/// Whether rows are equal, column by column.
+fn is_same(one: &RecordBatch, other: &RecordBatch) -> bool {
+    one.columns().iter().zip(other.columns()).all(|(one, other)| {
+        match (one.as_any_dictionary_opt(), other.as_any_dictionary_opt()) {
+            // Comparing the spellings of each row takes longer than everything else.
+            (Some(one), Some(two)) if one.values().as_ref() == two.values().as_ref() => one.keys() == two.keys(),
+            _ => one == other,
+        }
+    })
+}
+
+/// The first articles of a list, their places going on from where they were: it may begin in the middle of a date.
+fn aligned(table: Table, said: RecordBatch, old: &RecordBatch) -> Result<RecordBatch, ArrowError> {
+    if table != Table::Articles || said.num_rows() == 0 || old.num_rows() == 0 {
+        return Ok(said);
+    }
+    let text =
+        |rows: &RecordBatch, column: usize, row: usize| rows.column(column).as_string::<i32>().value(row).to_owned();
+    let date = |rows: &RecordBatch, row: usize| rows.column(0).as_primitive::<TimestampMicrosecondType>().value(row);
+    let copies = old.column(3).as_primitive::<Int32Type>();
+    let is_first = |row: &usize| {
+        copies.value(*row) == 0
+            && date(old, *row) == date(&said, 0)
+            && (1..=2).all(|column| text(old, column, *row) == text(&said, column, 0))
+    };
+    let places = |rows: &RecordBatch| rows.column(4).as_primitive::<Int32Type>().values().to_vec();
+    let shift = (0..old.num_rows()).find(is_first).map_or(0, |row| places(old)[row]);
+    if shift == 0 {
+        return Ok(said);
+    }
+    let of_row = |(row, place): (usize, i32)| if date(&said, row) == date(&said, 0) { place + shift } else { place };
+    let places: ArrayRef = Arc::new(places(&said).into_iter().enumerate().map(of_row).collect::<Int32Array>());
+    let mut columns = said.columns().to_vec();
+    columns[4] = places;
+    RecordBatch::try_new(said.schema(), columns)
+}
+
+/// Both sides, row by row.
+struct Merge<'a> {
+    table: Table,
+    known: &'a RecordBatch,
+    said: &'a RecordBatch,
+    /// Compare a known row with one that is said, by what tells cells apart.
+    identity: Vec<DynComparator>,
+    /// Compare what is said of a cell.
+    values: Vec<DynComparator>,
+}
+
+/// A row of either side, and what became of its cell.
+enum Changed {
+    Said(u32, Change),
+    Gone(u32),
+}
+
+impl<'a> Merge<'a> {
+    fn of(table: Table, known: &'a RecordBatch, said: &'a RecordBatch) -> Result<Self, ArrowError> {
+        let compared = |names: &[&str]| -> Result<Vec<DynComparator>, ArrowError> {
+            let columns =
+                names.iter().filter_map(|name| Some((known.column_by_name(name)?, said.column_by_name(name)?)));
+            columns.map(|(known, said)| make_comparator(known, said, SortOptions::default())).collect()
+        };
+        Ok(Self { table, known, said, identity: compared(table.identity())?, values: compared(table.values())? })
+    }
+
+    fn difference(&self) -> Result<Option<Difference>, ArrowError> {
+        let (known, said) = (by_cell(self.table, self.known)?, by_cell(self.table, self.said)?);
+        let covered_from = oldest(self.said);
+        let mut changed = Vec::new();
+        let (mut known, mut said) = (known.into_iter().peekable(), said.into_iter().peekable());
+        loop {
+            let order = match (known.peek(), said.peek()) {
+                (Some(&known), Some(&said)) => compare(&self.identity, known, said),
+                (Some(_), None) => Ordering::Less,
+                (None, Some(_)) => Ordering::Greater,
+                (None, None) => break,
+            };
+            let before = if order.is_le() { known.next() } else { None };
+            let now = if order.is_ge() { said.next() } else { None };
+            match (before, now) {
+                (Some(before), Some(now)) if !self.is_same_value(before, now) => {
+                    changed.push(Changed::Said(now, Change::Revised));
+                }
+                (None, Some(now)) => changed.push(Changed::Said(now, Change::Added)),
+                (Some(before), None) if is_covered(self.table, self.known, before as usize, covered_from) => {
+                    changed.push(Changed::Gone(before));
+                }
+                _ => {}
+            }
+        }
+        if changed.is_empty() { Ok(None) } else { self.rows(&changed).map(Some) }
+    }
+
+    fn is_same_value(&self, known: u32, said: u32) -> bool {
+        if compare(&self.values, known, said).is_ne() {
+            return false;
+        }
+        let (before, now) = (self.known.column_by_name("extra"), self.said.column_by_name("extra"));
+        let (Some(before), Some(now)) = (before, now) else { return true };
+        let (before, now) = (before.as_string::<i32>(), now.as_string::<i32>());
+        let (known, said) = (known as usize, said as usize);
+        // An answer whose unknown fields were not kept says nothing of them.
+        now.is_null(said) || (before.is_valid(known) && before.value(known) == now.value(said))
+    }
+
+    /// The rows that changed; of those that are gone only what tells them apart.
+    fn rows(&self, changed: &[Changed]) -> Result<Difference, ArrowError> {
+        let (mut said, mut gone, mut order, mut kinds) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+        let count = changed.iter().filter(|changed| matches!(changed, Changed::Said(..))).count();
+        for changed in changed {
+            match changed {
+                Changed::Said(row, change) => {
+                    order.push(said.len() as u32);
+                    said.push(*row);
+                    kinds.push(*change);
+                }
+                Changed::Gone(row) => {
+                    order.push((count + gone.len()) as u32);
+                    gone.push(*row);
+                    kinds.push(Change::Withdrawn);
+                }
+            }
+        }
+        let schema = self.table.open_row_schema();
+        let said = take_record_batch(self.said, &UInt32Array::from(said))?.with_schema(schema.clone())?;
+        if gone.is_empty() {
+            return Ok((kinds, said));
+        }
+        let gone = take_record_batch(self.known, &UInt32Array::from(gone))?;
+        let column = |(place, field): (usize, &Arc<Field>)| {
+            if self.table.identity().contains(&field.name().as_str()) {
+                Arc::clone(gone.column(place))
+            } else {
+                new_null_array(field.data_type(), gone.num_rows())
+            }
+        };
+        let columns: Vec<ArrayRef> = schema.fields().iter().enumerate().map(column).collect();
+        let options = RecordBatchOptions::new().with_row_count(Some(gone.num_rows()));
+        let gone = RecordBatch::try_new_with_options(schema.clone(), columns, &options)?;
+        let both = concat_batches(&schema, [&said, &gone])?;
+        Ok((kinds, take_record_batch(&both, &UInt32Array::from(order))?))
+    }
+}
+
+fn compare(columns: &[DynComparator], one: u32, other: u32) -> Ordering {
+    let (one, other) = (one as usize, other as usize);
+    columns.iter().fold(Ordering::Equal, |order, compare| order.then_with(|| compare(one, other)))
+}
+
+/// Rows in the order of their cells. Articles stand in the order in which they were known.
+fn by_cell(table: Table, rows: &RecordBatch) -> Result<Vec<u32>, ArrowError> {
+    let mut order: Vec<u32> = (0..rows.num_rows() as u32).collect();
+    if table == Table::Articles {
+        let columns = table.identity().iter().filter_map(|name| rows.column_by_name(name));
+        let columns = columns.map(|column| make_comparator(column, column, SortOptions::default()));
+        let columns = columns.collect::<Result<Vec<_>, _>>()?;
+        order.sort_by(|&one, &other| compare(&columns, one, other));
+    }
+    Ok(order)
+}
+
+/// Whether an answer would have a cell if it still were: from its oldest date on it has all. Of articles the oldest date
+/// may be there in part, where their number is limited.
+fn is_covered(table: Table, rows: &RecordBatch, row: usize, covered_from: Option<i64>) -> bool {
+    if !table.is_dated() {
+        return true;
+    }
+    let dates = rows.column(0).as_primitive::<TimestampMicrosecondType>();
+    match (covered_from, dates.is_valid(row)) {
+        (Some(from), true) if table == Table::Articles => dates.value(row) > from,
+        (Some(from), true) => dates.value(row) >= from,
+        // What has no date is heard of only in answers that have it.
+        (_, false) => false,
+        (None, true) => false,
+    }
+}

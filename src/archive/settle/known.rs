@@ -1,0 +1,103 @@
+//! What the archive knows of the series that were answered, some whole tickers at a time.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use arrow::array::RecordBatch;
+use arrow::error::ArrowError;
+use chrono::{DateTime, Utc};
+
+use super::spool::Told;
+use crate::archive::fold::cells::{Cells, rows_of};
+use crate::archive::fold::merged::Merged;
+use crate::archive::sealed::catalog::Archive;
+use crate::archive::sealed::folder::Folder;
+use crate::archive::sealed::keys;
+use crate::archive::sealed::rows::{are_added, observed};
+use crate::error::{Error, Result};
+use crate::tables::{SeriesKey, Table};
+
+/// The observations of an archive. Tickers are asked for in their order, so that each file is read once at most.
+pub(super) struct Known {
+    tables: Vec<(Table, Merged, Origin)>,
+}
+
+/// Where the observations of a table come from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Origin {
+    /// From one run, which observes a cell once.
+    OneRun,
+    /// From several runs.
+    Several,
+}
+
+/// The observations of some series.
+#[derive(Default)]
+pub(super) struct Observations {
+    by_series: HashMap<SeriesKey, Vec<RecordBatch>>,
+    of_one_run: Vec<Table>,
+}
+
+impl Known {
+    pub(super) fn open(archive: &Archive) -> Result<Self> {
+        let folders: Vec<&Arc<Folder>> = archive.read().iter().collect();
+        let mut tables = Vec::new();
+        for table in Table::ALL {
+            let with_rows: Vec<_> = folders.iter().filter(|folder| folder.seal().rows(&table.file()) > 0).collect();
+            let origin = match &with_rows[..] {
+                [] => continue,
+                [only] if !only.seal().is_pack() => Origin::OneRun,
+                _ => Origin::Several,
+            };
+            tables.push((table, Merged::open(table, &folders)?, origin));
+        }
+        Ok(Self { tables })
+    }
+
+    /// What was observed of some series, which are those of whole tickers and in order.
+    pub(super) fn of(&mut self, told: &[Told]) -> Result<Observations> {
+        let mut observations = Observations::default();
+        for (table, merged, origin) in &mut self.tables {
+            let mut tickers: Vec<&str> = told
+                .iter()
+                .filter(|told| Table::of(told.key.source) == Some(*table))
+                .map(|told| told.key.ticker.as_str())
+                .collect();
+            tickers.dedup();
+            if *origin == Origin::OneRun {
+                observations.of_one_run.push(*table);
+            }
+            for rows in merged.of_tickers(tickers.iter().copied())? {
+                for (key, range) in keys::ranges(&rows).map_err(|source| Error::Settle { source })? {
+                    let rows = rows.slice(range.start, range.len());
+                    observations.by_series.entry(key).or_default().push(rows);
+                }
+            }
+        }
+        Ok(observations)
+    }
+}
+
+impl Observations {
+    /// The values of a series that were known at an instant, in the columns and the order of the table's rows.
+    pub(super) fn values(
+        &self,
+        table: Table,
+        key: &SeriesKey,
+        as_of: DateTime<Utc>,
+    ) -> std::result::Result<RecordBatch, ArrowError> {
+        let as_of = as_of.timestamp_micros();
+        match self.by_series.get(key).map_or(&[][..], Vec::as_slice) {
+            [] => Ok(RecordBatch::new_empty(table.row_schema())),
+            // The first and only observations of their cells are what is known, as they stand.
+            [only]
+                if self.of_one_run.contains(&table)
+                    && are_added(only)
+                    && observed(only).values().iter().all(|&seen| seen <= as_of) =>
+            {
+                rows_of(table, only)
+            }
+            batches => Cells::of(table, batches)?.values(as_of),
+        }
+    }
+}

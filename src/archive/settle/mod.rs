@@ -1,0 +1,293 @@
+//! Seals a run: works out what its answers changed, writes it in order, and renames the folder to its place.
+//!
+//! The answers are merged with what the archive knew, in the order of the tickers and some tickers at a time, so that
+//! memory follows the size of these and not that of the run. Only the series that were answered are read.
+
+mod difference;
+mod known;
+mod spool;
+mod tables;
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::fs;
+use std::path::Path;
+use std::sync::{Arc, mpsc};
+use std::thread;
+
+use arrow::array::{ArrayRef, RecordBatch, TimestampMicrosecondArray};
+use arrow::error::ArrowError;
+use chrono::{DateTime, Utc};
+use rayon::prelude::*;
+
+use self::difference::difference;
+use self::known::{Known, Observations};
+use self::spool::{Repeated, Spool, Told};
+use self::tables::Tables;
+use super::answers::answer::{Answer, AnswerRecord, Batches, Rows};
+use super::answers::lanes::Files;
+use super::sealed::catalog::{Archive, SealedRun};
+use super::sealed::folder::Folder;
+use super::sealed::listings::{self, LISTINGS, Listing, Listings, Name};
+use super::sealed::requests::{REJECTS, REQUESTS};
+use super::sealed::rowfile::Rowfile;
+use super::sealed::seal::{Counts, Definition, LAYOUT, Origin, Seal};
+use crate::error::{Error, Result};
+use crate::file::{self, FileRecord};
+use crate::tables::{Change, Changes, Reject, RequestRecord, SeriesKey, Table};
+use crate::trace::work;
+
+/// How many series are settled at a time, at least, but for the last.
+const SERIES_AT_ONCE: usize = 64;
+
+/// The rows that are put together at once.
+const PIECE_ROWS: usize = 1 << 15;
+
+/// How many groups may be ready while another is written.
+const GROUPS_AHEAD: usize = 2;
+
+/// Seals a run: writes its files into a folder of the unfinished run, and renames the folder.
+pub(super) fn seal(
+    archive: &Path,
+    unfinished: &Path,
+    origin: &Origin,
+    answers: &[Answer],
+    sealed_at: DateTime<Utc>,
+) -> Result<SealedRun> {
+    let folder = unfinished.join("sealed");
+    if folder.exists() {
+        fs::remove_dir_all(&folder).map_err(|source| Error::Write { path: folder.clone(), source })?;
+    }
+    fs::create_dir(&folder).map_err(|source| Error::Write { path: folder.clone(), source })?;
+    // Only now, and not when the run began: another run may have been sealed in between.
+    let before = Archive::open(archive)?;
+    let mut spool = Spool::of(answers);
+    let told = spool.told();
+    let listings = listed(&before, &spool, &told)?;
+    let mut out = Rowfile::create(&folder.join(LISTINGS), listings::schema(), 4)?;
+    out.write(listings::batch(&listings))?;
+    let listing_file = out.finish()?;
+    let Written { mut files, mut counts, repeated } = settle(&before, &folder, &mut spool, &told)?;
+    files.push(listing_file);
+    for listing in &listings {
+        match listing.change {
+            Change::Withdrawn => counts.delisted += 1,
+            Change::Added | Change::Revised => counts.listed += 1,
+        }
+    }
+    files.push(write_rejects(&folder.join(REJECTS), answers, &repeated)?);
+    files.push(write_requests(&folder.join(REQUESTS), answers)?);
+    let mut drift = Vec::new();
+    answers.iter().flat_map(|answer| answer.record.oddities.drift.clone()).for_each(|field| field.add_to(&mut drift));
+    let definition = Definition { name: origin.definition.clone(), digest: origin.definition_digest.clone() };
+    let mut seal = Seal {
+        layout: LAYOUT,
+        run: origin.run.clone(),
+        bellwether: env!("CARGO_PKG_VERSION").to_owned(),
+        definition: Some(definition),
+        started_at: origin.started_at,
+        sealed_at,
+        changes: counts,
+        drift,
+        files,
+        members: Vec::new(),
+        seal: String::new(),
+    };
+    seal.write(&folder)?;
+    let path = archive.join(seal.folder_name());
+    file::rename_durably(&folder, &path)?;
+    Ok(SealedRun::of(seal.clone(), Arc::new(Folder::new(path, seal))))
+}
+
+/// The series that answers began or ceased to list, in order.
+fn listed(archive: &Archive, spool: &Spool<'_>, told: &[Told]) -> Result<Vec<Listing>> {
+    let answered: HashMap<Name, DateTime<Utc>> = spool.answered().collect();
+    let known = Listings::of(archive.read(), DateTime::<Utc>::MAX_UTC)?;
+    let mut known = known.series().peekable();
+    let mut changed = Vec::new();
+    let mut compare = |key: &SeriesKey, before: &[Listing], now: BTreeSet<Name>| {
+        let is_listed = |listing: &&Listing| listing.change == Change::Added;
+        let before: BTreeSet<&Name> = before.iter().filter(is_listed).map(|listing| &listing.request).collect();
+        let gone = before.iter().filter(|request| answered.contains_key(**request) && !now.contains(**request));
+        let gone = gone.map(|request| (Name::clone(request), Change::Withdrawn));
+        let new = now.iter().filter(|request| !before.contains(request));
+        let new = new.map(|request| (Name::clone(request), Change::Added));
+        changed.extend(gone.chain(new).map(|(request, change)| {
+            let observed_at = answered[&request];
+            Listing { key: key.clone(), request, change, observed_at }
+        }));
+    };
+    for told in told {
+        while let Some((key, before)) = known.next_if(|(key, _)| **key < told.key) {
+            compare(key, before, BTreeSet::new());
+        }
+        let before = known.next_if(|(key, _)| **key == told.key).map_or(&[][..], |(_, before)| before);
+        compare(&told.key, before, spool.listing(told));
+    }
+    known.for_each(|(key, before)| compare(key, before, BTreeSet::new()));
+    Ok(changed)
+}
+
+/// Settles every series, and writes what changed to the files of a folder. The next tickers are read and compared while
+/// the last are written.
+fn settle(archive: &Archive, folder: &Path, spool: &mut Spool<'_>, told: &[Told]) -> Result<Written> {
+    let mut known = Known::open(archive)?;
+    let mut writing = Writing { tables: Tables::create(folder)?, counts: Counts::default(), repeated: Vec::new() };
+    thread::scope(|scope| {
+        let (ready, groups) = mpsc::sync_channel(GROUPS_AHEAD);
+        // Nobody receives any more once a group could not be written.
+        scope.spawn(move || settle_all(&mut known, spool, told, |group| ready.send(group).is_ok()));
+        groups.into_iter().try_for_each(|group| writing.write(group?))
+    })?;
+    writing.finish()
+}
+
+/// Hands out the changes of all tickers, until somebody has had enough or a group fails. What is known of the next
+/// tickers is read while these are settled.
+fn settle_all(known: &mut Known, spool: &mut Spool<'_>, told: &[Told], mut send: impl FnMut(Result<Group>) -> bool) {
+    let mut rest = told;
+    let mut observations = known.of(&rest[..whole_tickers(rest)]);
+    while !rest.is_empty() {
+        let (some, others) = rest.split_at(whole_tickers(rest));
+        let group = || observations.and_then(|observations| settle_group(spool, some, &observations));
+        let (group, next) = rayon::join(group, || known.of(&others[..whole_tickers(others)]));
+        let is_whole = group.is_ok();
+        if !send(group) || !is_whole {
+            return;
+        }
+        (rest, observations) = (others, next);
+    }
+}
+
+/// Settles the series of some tickers.
+fn settle_group(spool: &mut Spool<'_>, told: &[Told], observations: &Observations) -> Result<Group> {
+    let _work = work!("settle tickers");
+    spool.open(told)?;
+    let spool = &*spool;
+    let settle = |told: &Told| {
+        let _work = work!("settle series");
+        let Some((said, repeated)) = spool.said(told)? else { return Ok((None, Vec::new())) };
+        let changes = || -> Result<Option<Changes>, ArrowError> {
+            let known = observations.values(said.table, &told.key, said.observed_at)?;
+            let found = difference(said.table, &known, &said.rows)?;
+            Ok(found.map(|(kinds, rows)| Changes { key: told.key.clone(), observed_at: said.observed_at, kinds, rows }))
+        };
+        Ok((changes().map_err(|error| Error::Settle { source: error.into() })?, repeated))
+    };
+    let settled = told.par_iter().map(settle).collect::<Result<Vec<_>>>()?;
+    let (changes, repeated): (Vec<Option<Changes>>, Vec<Vec<Repeated>>) = settled.into_iter().unzip();
+    let changes: Vec<Changes> = changes.into_iter().flatten().collect();
+    let mut counts = Counts::default();
+    changes.iter().for_each(|changes| counts += counted(&changes.kinds));
+    let rows = written(changes).map_err(|error| Error::Settle { source: error.into() })?;
+    Ok(Group { rows, counts, repeated: repeated.concat() })
+}
+
+/// Some whole tickers whose series are settled.
+struct Group {
+    /// What became of their cells, by table and in order.
+    rows: Vec<(Table, crate::tables::Rows)>,
+    counts: Counts,
+    repeated: Vec<Repeated>,
+}
+
+/// The files of observations of a run that is being sealed.
+struct Writing {
+    tables: Tables,
+    counts: Counts,
+    repeated: Vec<Repeated>,
+}
+
+/// The files of observations, and what was found on the way.
+struct Written {
+    files: Vec<FileRecord>,
+    counts: Counts,
+    repeated: Vec<Repeated>,
+}
+
+impl Writing {
+    fn write(&mut self, group: Group) -> Result<()> {
+        let _work = work!("write changes");
+        self.repeated.extend(group.repeated);
+        self.counts += group.counts;
+        group.rows.into_iter().try_for_each(|(table, rows)| self.tables.write(table, &rows))
+    }
+
+    fn finish(self) -> Result<Written> {
+        Ok(Written { files: self.tables.finish()?, counts: self.counts, repeated: self.repeated })
+    }
+}
+
+/// Changes as rows of their tables, each table's in the order in which they are given.
+fn written(changes: Vec<Changes>) -> Result<Vec<(Table, crate::tables::Rows)>, ArrowError> {
+    let mut by_table: BTreeMap<Table, Vec<Changes>> = BTreeMap::new();
+    for changes in changes {
+        if let Some(table) = Table::of(changes.key.source) {
+            by_table.entry(table).or_default().push(changes);
+        }
+    }
+    let mut pieces: Vec<(Table, Vec<Changes>)> = Vec::new();
+    for (table, changes) in by_table {
+        let mut rows = PIECE_ROWS;
+        for changes in changes {
+            if rows >= PIECE_ROWS {
+                pieces.push((table, Vec::new()));
+                rows = 0;
+            }
+            rows += changes.kinds.len();
+            pieces.last_mut().expect("the first changes begin a piece").1.push(changes);
+        }
+    }
+    let rows = |(table, changes): (Table, Vec<Changes>)| Ok((table, table.batch(&changes)?.into()));
+    pieces.into_par_iter().map(rows).collect()
+}
+
+/// How many of the next series are those of whole tickers, and enough.
+fn whole_tickers(told: &[Told]) -> usize {
+    let (first, others) = told.split_at(SERIES_AT_ONCE.min(told.len()));
+    let Some(last) = first.last() else { return 0 };
+    first.len() + others.iter().take_while(|series| series.key.ticker == last.key.ticker).count()
+}
+
+fn counted(kinds: &[Change]) -> Counts {
+    let count = |kind: Change| kinds.iter().filter(|other| **other == kind).count() as u64;
+    Counts {
+        added: count(Change::Added),
+        revised: count(Change::Revised),
+        withdrawn: count(Change::Withdrawn),
+        ..Counts::default()
+    }
+}
+
+/// Writes the rejects of some answers, and some more.
+pub(super) fn write_rejects(path: &Path, answers: &[Answer], more: &[(Reject, DateTime<Utc>)]) -> Result<FileRecord> {
+    let mut out = Rowfile::create(path, Reject::schema(), 0)?;
+    for answer in answers.iter().filter(|answer| answer.record.request.rejects > 0) {
+        let Some(batches) = Batches::open(answer, Rows::Rejects, &mut Files::default())? else { continue };
+        for index in 0..batches.count() {
+            out.write(seen(&batches.get(index)?, answer.record.request.observed_at))?;
+        }
+    }
+    for (reject, observed_at) in more {
+        out.write(Reject::batch(std::slice::from_ref(reject)).and_then(|rows| seen(&rows, *observed_at)))?;
+    }
+    out.finish()
+}
+
+/// Rows with the instant at which they were seen.
+fn seen(rows: &RecordBatch, observed_at: DateTime<Utc>) -> Result<RecordBatch, ArrowError> {
+    let seen = std::iter::repeat_n(observed_at.timestamp_micros(), rows.num_rows());
+    let mut columns: Vec<ArrayRef> = rows.columns().to_vec();
+    columns.push(Arc::new(TimestampMicrosecondArray::from_iter_values(seen).with_timezone("UTC")));
+    RecordBatch::try_new(Reject::schema(), columns)
+}
+
+fn write_requests(path: &Path, answers: &[Answer]) -> Result<FileRecord> {
+    let record = |AnswerRecord { request, oddities, .. }: &AnswerRecord| RequestRecord {
+        unknown_fields: oddities.drift.clone(),
+        ..request.clone()
+    };
+    let records: Vec<RequestRecord> = answers.iter().map(|answer| record(&answer.record)).collect();
+    let mut out = Rowfile::create(path, RequestRecord::schema(), 0)?;
+    out.write(RequestRecord::batch(&records))?;
+    out.finish()
+}

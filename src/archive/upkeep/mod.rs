@@ -1,0 +1,12 @@
+//! Upkeep: packing runs, removing what a pack stands for, and verifying what is there.
+
+mod copy;
+mod pack;
+mod prune;
+mod verify;
+
+pub use copy::copy;
+pub use pack::compact;
+pub(super) use pack::pack_small;
+pub use prune::{Plan, Removal, prune};
+pub use verify::{Verified, fault, verify};

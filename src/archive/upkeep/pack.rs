@@ -1,0 +1,200 @@
+//! Packs: one folder that stands for several runs.
+//!
+//! A daily run changes little, and a year has hundreds of them. So what a run costs would follow the number of runs that
+//! came before it, if small runs were not packed: when enough of them have come together, a pack of them is sealed, and
+//! of packs that have grown alike another one. A pack has every row of its members and their seals, so it says what they
+//! say; the members' own folders are not read any more, and stay until they are pruned. Compacting packs all on request.
+//!
+//! Packing is never needed: whatever goes wrong with it, the runs are still there.
+
+use std::cmp::Reverse;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use arrow::array::RecordBatch;
+use chrono::{DateTime, Utc};
+
+use crate::archive::FOLDER_OF_UNFINISHED;
+use crate::archive::fold::cells::Cells;
+use crate::archive::fold::merged::{Merged, Tickers};
+use crate::archive::sealed::catalog::{Archive, SealedRun};
+use crate::archive::sealed::folder::Folder;
+use crate::archive::sealed::listings::{self, LISTINGS};
+use crate::archive::sealed::requests::{REJECTS, REQUESTS};
+use crate::archive::sealed::rowfile::Rowfile;
+use crate::archive::sealed::seal::{Counts, LAYOUT, Seal};
+use crate::digest;
+use crate::error::{Error, Result};
+use crate::file::{self, FileRecord};
+use crate::tables::{Reject, RequestRecord, Table};
+use crate::time::name_of;
+use crate::trace::work;
+
+/// How many folders are worth a pack.
+const ENOUGH_FOLDERS: usize = 16;
+
+/// An older folder is packed with newer ones where it has at most so many times their rows: each row is then copied a few
+/// times at most, and the number of folders follows the logarithm of the number of runs.
+const GROWTH: u64 = 4;
+
+/// Folders of so few rows are packed whatever the newer ones have.
+const FEW_ROWS: u64 = 1 << 15;
+
+/// Packs the newest runs of an archive where enough small ones have come together.
+pub(in crate::archive) fn pack_small(archive: &Path) -> Result<Option<Seal>> {
+    let archive = Archive::open(archive)?;
+    let due = due(archive.read());
+    if due.is_empty() { Ok(None) } else { pack(&archive, &due) }
+}
+
+/// Packs the runs of an archive, but for the newest ones; none where there are fewer than two folders to be packed.
+///
+/// # Errors
+///
+/// When a run cannot be read or is not what was written, and when the folder cannot be written.
+pub fn compact(folder: &Path, keep: usize) -> Result<Option<Seal>> {
+    let archive = Archive::open(folder)?;
+    let kept: Vec<&str> = archive.runs().iter().rev().take(keep).map(SealedRun::name).collect();
+    let is_old = |folder: &&Arc<Folder>| folder.seal().runs().iter().all(|run| !kept.contains(&run.run.as_str()));
+    let old: Vec<Arc<Folder>> = archive.read().iter().filter(is_old).cloned().collect();
+    if old.len() < 2 { Ok(None) } else { pack(&archive, &old) }
+}
+
+/// The newest folders of an archive that are worth a pack, in their order; none where they are too few.
+fn due(read: &[Arc<Folder>]) -> Vec<Arc<Folder>> {
+    let mut newest: Vec<&Arc<Folder>> = read.iter().collect();
+    newest.sort_by_key(|folder| Reverse((folder.seal().sealed_at, &folder.seal().run)));
+    let mut rows = 0;
+    let is_due = |folder: &&&Arc<Folder>| {
+        let own = folder.seal().observations();
+        let is_due = own <= FEW_ROWS.max(GROWTH * rows);
+        rows += own;
+        is_due
+    };
+    let mut due: Vec<Arc<Folder>> = newest.iter().take_while(is_due).map(|folder| Arc::clone(folder)).collect();
+    due.reverse();
+    if due.len() < ENOUGH_FOLDERS { Vec::new() } else { due }
+}
+
+/// Seals a pack of some folders. Where another process has just done the same, its pack is the one.
+fn pack(archive: &Archive, folders: &[Arc<Folder>]) -> Result<Option<Seal>> {
+    let _work = work!("pack runs");
+    let mut members: Vec<Seal> = folders.iter().flat_map(|folder| folder.seal().runs().to_vec()).collect();
+    members.sort_by(|one, other| (one.sealed_at, &one.run).cmp(&(other.sealed_at, &other.run)));
+    if members.windows(2).any(|pair| pair[0].run == pair[1].run) {
+        // Packs that overlap: each row would have to be told from its copy.
+        return Ok(None);
+    }
+    let name = name(&members);
+    let path = archive.path().join(format!("pack={name}"));
+    if path.exists() {
+        return Ok(None);
+    }
+    let work = Work::begin(archive.path(), &name)?;
+    let files = write(folders, &members, archive, &work.path)?;
+    let mut seal = seal(members, name, files);
+    seal.write(&work.path)?;
+    match file::rename_durably(&work.path, &path) {
+        Ok(()) => Ok(Some(seal)),
+        Err(_) if path.exists() => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+/// The name of a pack: when the last of its members was sealed, and a digest of all their names.
+fn name(members: &[Seal]) -> String {
+    let names: Vec<&str> = members.iter().map(|member| member.run.as_str()).collect();
+    let digest = digest::of(names.join("\n").as_bytes());
+    let salt = u16::from_str_radix(&digest[..4], 16).expect("a digest is written in hexadecimal digits");
+    name_of(members.last().map_or(DateTime::<Utc>::UNIX_EPOCH, |last| last.sealed_at), salt)
+}
+
+/// Writes the files of a pack.
+fn write(folders: &[Arc<Folder>], members: &[Seal], archive: &Archive, folder: &Path) -> Result<Vec<FileRecord>> {
+    let mut files = Vec::new();
+    let sources: Vec<&Arc<Folder>> = folders.iter().collect();
+    for table in Table::ALL {
+        let mut out = Rowfile::create(&folder.join(table.file()), table.schema(), table.key_columns())?;
+        for rows in observations(&sources, table)? {
+            out.write(Ok(rows?))?;
+        }
+        files.push(out.finish()?);
+    }
+    let mut out = Rowfile::create(&folder.join(LISTINGS), listings::schema(), 4)?;
+    out.write(listings::batch(&listings::read(folders)?))?;
+    files.push(out.finish()?);
+    let is_member = |run: &&SealedRun| members.iter().any(|member| member.run == run.name());
+    let runs: Vec<&SealedRun> = archive.runs().iter().filter(is_member).collect();
+    let mut out = Rowfile::create(&folder.join(REJECTS), Reject::schema(), 0)?;
+    for run in &runs {
+        run.rejects()?.try_for_each(|rows| out.write(Ok(rows?)))?;
+    }
+    files.push(out.finish()?);
+    let mut out = Rowfile::create(&folder.join(REQUESTS), RequestRecord::schema(), 0)?;
+    for run in &runs {
+        out.write(RequestRecord::batch(&run.requests()?))?;
+    }
+    files.push(out.finish()?);
+    Ok(files)
+}
+
+/// Every observation of a table that some folders have, in order and some whole tickers at a time.
+pub(super) fn observations(
+    folders: &[&Arc<Folder>],
+    table: Table,
+) -> Result<impl Iterator<Item = Result<RecordBatch>> + use<>> {
+    let mut merged = Merged::open(table, folders)?;
+    Ok(std::iter::from_fn(move || {
+        let tickers = merged.next().transpose()?;
+        let in_order = |tickers: Tickers| match Cells::of(table, &tickers.batches) {
+            Ok(cells) => Ok(cells.rows),
+            Err(error) => Err(Error::Settle { source: error.into() }),
+        };
+        Some(tickers.and_then(in_order))
+    }))
+}
+
+fn seal(members: Vec<Seal>, run: String, files: Vec<FileRecord>) -> Seal {
+    let mut changes = Counts::default();
+    let mut drift = Vec::new();
+    for member in &members {
+        changes += member.changes;
+        member.drift.iter().cloned().for_each(|field| field.add_to(&mut drift));
+    }
+    Seal {
+        layout: LAYOUT,
+        run,
+        bellwether: env!("CARGO_PKG_VERSION").to_owned(),
+        definition: None,
+        started_at: members.iter().map(|member| member.started_at).min().unwrap_or_default(),
+        sealed_at: members.last().map(|member| member.sealed_at).unwrap_or_default(),
+        changes,
+        drift,
+        files,
+        members,
+        seal: String::new(),
+    }
+}
+
+/// The hidden folder that a pack is written in.
+struct Work {
+    path: PathBuf,
+}
+
+impl Work {
+    fn begin(archive: &Path, name: &str) -> Result<Self> {
+        let hidden = archive.join(FOLDER_OF_UNFINISHED);
+        fs::create_dir_all(&hidden).map_err(|source| Error::Write { path: hidden.clone(), source })?;
+        let path = hidden.join(format!(".packing-{name}-{:08x}", crate::time::random() as u32));
+        fs::create_dir(&path).map_err(|source| Error::Write { path: path.clone(), source })?;
+        Ok(Self { path })
+    }
+}
+
+impl Drop for Work {
+    fn drop(&mut self) {
+        // Best effort: it is hidden, and no reader takes it for anything. Where it was renamed there is nothing left.
+        let _ = fs::remove_dir_all(&self.path);
+    }
+}

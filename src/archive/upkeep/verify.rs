@@ -1,0 +1,194 @@
+//! Is everything what was written, and does it say what it should? Checksums, rows and counts of every file, and packs
+//! held against the members that are still there.
+
+use std::fs;
+use std::path::Path;
+use std::sync::Arc;
+
+use arrow::array::RecordBatch;
+use parquet::file::reader::{FileReader, SerializedFileReader};
+
+use super::pack::observations;
+use crate::archive::sealed::by_ticker::ByTicker;
+use crate::archive::sealed::catalog::{Archive, SealedRun};
+use crate::archive::sealed::folder::Folder;
+use crate::archive::sealed::listings;
+use crate::archive::sealed::requests::{REJECTS, REQUESTS};
+use crate::archive::sealed::rows::changes;
+use crate::archive::sealed::seal::Counts;
+use crate::error::{Error, Result};
+use crate::file::{self, FileRecord};
+use crate::tables::{Change, Reject, RequestRecord, Table};
+
+/// What was looked at, and what is wrong.
+#[derive(Clone, Debug, Default)]
+pub struct Verified {
+    /// The files whose size, checksum and rows were compared.
+    pub files: usize,
+    /// What is not as it should be, a line each.
+    pub faults: Vec<String>,
+}
+
+/// Verifies all folders of an archive. Rows are looked at when the files are what was written.
+///
+/// # Errors
+///
+/// When the archive cannot be opened.
+pub fn verify(archive: &Archive) -> Result<Verified> {
+    let mut verified = Verified::default();
+    for folder in archive.folders() {
+        let files = &folder.seal().files;
+        verified.files += files.len();
+        verified.faults.extend(files.iter().filter_map(|file| fault(&folder.path().join(&file.name), file)));
+    }
+    if verified.faults.is_empty() {
+        for folder in archive.folders() {
+            let faults =
+                if folder.seal().is_pack() { says_what_its_members_say(archive, folder) } else { Ok(Vec::new()) };
+            let faults = faults.and_then(|faults| Ok([faults, counts_what_it_has(folder)?].concat()));
+            match faults {
+                Ok(faults) => {
+                    let told = |fault: String| format!("`{}`: {fault}", folder.path().display());
+                    verified.faults.extend(faults.into_iter().map(told));
+                }
+                Err(error @ Error::Damaged { .. }) => verified.faults.push(told(&error)),
+                Err(error) => return Err(error),
+            }
+        }
+    }
+    Ok(verified)
+}
+
+fn told(error: &Error) -> String {
+    match std::error::Error::source(error) {
+        Some(reason) => format!("{error}: {reason}"),
+        None => error.to_string(),
+    }
+}
+
+/// Reads all rows of a folder, and holds the changes that its seal counts against those that the rows record.
+fn counts_what_it_has(folder: &Folder) -> Result<Vec<String>> {
+    let mut counted = Counts::default();
+    for table in Table::ALL.into_iter().filter(|table| folder.seal().rows(&table.file()) > 0) {
+        let mut file = ByTicker::open(folder, &table.file(), &table.schema())?;
+        while let Some(rows) = file.take_rows(1)? {
+            for change in changes(&rows) {
+                match change {
+                    Change::Added => counted.added += 1,
+                    Change::Revised => counted.revised += 1,
+                    Change::Withdrawn => counted.withdrawn += 1,
+                }
+            }
+        }
+    }
+    for listing in listings::read(&[Arc::new(folder.clone())])? {
+        match listing.change {
+            Change::Added | Change::Revised => counted.listed += 1,
+            Change::Withdrawn => counted.delisted += 1,
+        }
+    }
+    for run in folder.seal().runs() {
+        let run = SealedRun::of(run.clone(), Arc::new(folder.clone()));
+        run.requests()?;
+        run.rejects()?.try_for_each(|rows| rows.map(drop))?;
+    }
+    let fault = || "its seal does not count the changes that its rows record".to_owned();
+    Ok((counted != folder.seal().changes).then(fault).into_iter().collect())
+}
+
+/// The files of a pack that do not say what its members say, as far as those have folders of their own.
+pub(super) fn says_what_its_members_say(archive: &Archive, pack: &Folder) -> Result<Vec<String>> {
+    let is_member = |folder: &&Arc<Folder>| {
+        !folder.seal().is_pack() && pack.seal().members.iter().any(|member| member.seal == folder.seal().seal)
+    };
+    let mut members: Vec<&Arc<Folder>> = archive.folders().iter().filter(is_member).collect();
+    members.sort_by_key(|folder| (folder.seal().sealed_at, folder.seal().run.clone()));
+    if members.len() < pack.seal().members.len() {
+        // The rows of those that are gone cannot be told from those of the others.
+        return Ok(Vec::new());
+    }
+    let mut faults = Vec::new();
+    let fault = |file: &str| format!("`{file}` does not say what the members of the pack say");
+    let own = Arc::new(pack.clone());
+    for table in Table::ALL {
+        if !same_rows(observations(&[&own], table)?, observations(&members, table)?)? {
+            faults.push(fault(&table.file()));
+        }
+    }
+    let members: Vec<Arc<Folder>> = members.into_iter().cloned().collect();
+    if listings::read(&[own])? != listings::read(&members)? {
+        faults.push(fault(listings::LISTINGS));
+    }
+    for (name, schema) in [(REJECTS, Reject::schema()), (REQUESTS, RequestRecord::schema())] {
+        let all = (0, u64::MAX);
+        let of_members = members.iter().map(|member| member.rows(name, &schema, all)).collect::<Result<Vec<_>>>()?;
+        if !same_rows(pack.rows(name, &schema, all)?, of_members.into_iter().flatten())? {
+            faults.push(fault(name));
+        }
+    }
+    Ok(faults)
+}
+
+/// Whether two sequences of batches have the same rows, however they are cut.
+fn same_rows(
+    mut one: impl Iterator<Item = Result<RecordBatch>>,
+    mut other: impl Iterator<Item = Result<RecordBatch>>,
+) -> Result<bool> {
+    let next = |side: &mut dyn Iterator<Item = Result<RecordBatch>>, rest: Option<RecordBatch>| {
+        let mut rest = rest.filter(|rows| rows.num_rows() > 0);
+        while rest.as_ref().is_none_or(|rows| rows.num_rows() == 0) {
+            match side.next().transpose()? {
+                Some(rows) => rest = Some(rows),
+                None => return Ok::<_, Error>(None),
+            }
+        }
+        Ok(rest)
+    };
+    let (mut left, mut right) = (None, None);
+    loop {
+        (left, right) = (next(&mut one, left)?, next(&mut other, right)?);
+        match (&left, &right) {
+            (None, None) => return Ok(true),
+            (Some(one), Some(two)) => {
+                let count = one.num_rows().min(two.num_rows());
+                if one.slice(0, count).columns() != two.slice(0, count).columns() {
+                    return Ok(false);
+                }
+                let rest = |rows: &RecordBatch| Some(rows.slice(count, rows.num_rows() - count));
+                (left, right) = (rest(one), rest(two));
+            }
+            _ => return Ok(false),
+        }
+    }
+}
+
+/// In what a file differs from its record.
+pub fn fault(path: &Path, record: &FileRecord) -> Option<String> {
+    let shown = path.display();
+    match fs::symlink_metadata(path) {
+        Err(error) => return Some(format!("`{shown}` cannot be read: {error}")),
+        Ok(found) if !found.is_file() => return Some(format!("`{shown}` is not a regular file")),
+        Ok(found) if found.len() != record.bytes => {
+            return Some(format!("`{shown}` has {} bytes and should have {}", found.len(), record.bytes));
+        }
+        Ok(_) => {}
+    }
+    let found = match FileRecord::of(path, &record.name, record.rows) {
+        Ok(found) => found,
+        Err(Error::Read { source, .. }) => return Some(format!("`{shown}` cannot be read: {source}")),
+        Err(error) => return Some(error.to_string()),
+    };
+    if found.blake3 != record.blake3 {
+        return Some(format!("`{shown}` is not what was written: its BLAKE3 is {}", found.blake3));
+    }
+    let rows = rows_of(path)?;
+    (rows != record.rows).then(|| format!("`{shown}` has {rows} rows and should have {}", record.rows))
+}
+
+/// The rows of a Parquet file; of another file nobody can tell without reading it.
+fn rows_of(path: &Path) -> Option<u64> {
+    let is_parquet = path.extension().is_some_and(|extension| extension == "parquet");
+    let file = is_parquet.then(|| file::open(path).ok())??;
+    let rows = SerializedFileReader::new(file).ok()?.metadata().file_metadata().num_rows();
+    u64::try_from(rows).ok()
+}

@@ -1,0 +1,140 @@
+//! Makes archives that are sealed as well as ours are, and say what ours never would.
+
+use std::fs::{self, File};
+use std::path::Path;
+use std::process::Command;
+use std::sync::Arc;
+
+use arrow::array::{AsArray, Float64Array, RecordBatch};
+use arrow::compute::concat_batches;
+use arrow::datatypes::{Float64Type, Schema};
+use bellwether::archive::{Seal, compact};
+use parquet::arrow::ArrowWriter;
+use parquet::file::properties::WriterProperties;
+
+use crate::support::program::Place;
+use crate::support::rows::read;
+
+/// What is made of the rows of a file.
+pub(super) type Forgery = fn(&RecordBatch) -> RecordBatch;
+
+/// A place with the definitions and the archive of another one, whatever is in them.
+pub(super) fn copy_of(sound: &Place) -> Place {
+    let place = Place::new();
+    fs::create_dir(place.file("output")).expect("a folder");
+    for name in ["pipelines", "output/archive", "decoy"] {
+        if fs::symlink_metadata(sound.file(name)).is_ok() {
+            let copied = Command::new("cp").arg("-a").args([sound.file(name), place.file(name)]).status();
+            assert!(copied.expect("cp starts").success(), "{name}");
+        }
+    }
+    place
+}
+
+/// The folders of an archive, oldest first.
+pub(super) fn names(archive: &Path) -> Vec<String> {
+    let entries = fs::read_dir(archive).expect("an archive");
+    let names = entries.map(|entry| entry.expect("an entry").file_name().to_string_lossy().into_owned());
+    let mut names: Vec<String> = names.filter(|name| name.contains('=')).collect();
+    names.sort();
+    names
+}
+
+pub(super) fn seal_of(folder: &Path) -> Seal {
+    serde_json::from_slice(&fs::read(folder.join("run.json")).expect("a seal")).expect("a seal")
+}
+
+/// Seals a folder as the layout says: the digest is that of the text with zeros in its place.
+pub(super) fn reseal(folder: &Path, seal: &mut Seal) {
+    digest(seal);
+    fs::write(folder.join("run.json"), text(seal)).expect("a seal");
+}
+
+fn text(seal: &Seal) -> String {
+    serde_json::to_string_pretty(seal).expect("a seal")
+}
+
+fn digest(seal: &mut Seal) {
+    seal.seal = "0".repeat(64);
+    seal.seal = blake3::hash(text(seal).as_bytes()).to_hex().to_string();
+}
+
+/// Takes the files of a folder as they are now for those that are sealed.
+fn record(folder: &Path, seal: &mut Seal, name: &str, rows: u64) {
+    let bytes = fs::read(folder.join(name)).expect("a file");
+    let file = seal.files.iter_mut().find(|file| file.name == name).expect("it is sealed");
+    (file.rows, file.bytes, file.blake3) = (rows, bytes.len() as u64, blake3::hash(&bytes).to_hex().to_string());
+}
+
+/// Writes other rows into a file of a run, and seals it.
+pub(super) fn rewrite(folder: &Path, name: &str, forgery: Forgery) {
+    let mut seal = seal_of(folder);
+    write(folder, &mut seal, name, &forgery(&read(&folder.join(name))));
+    reseal(folder, &mut seal);
+}
+
+fn write(folder: &Path, seal: &mut Seal, name: &str, rows: &RecordBatch) {
+    let path = folder.join(name);
+    let mut out = ArrowWriter::try_new(File::create(&path).expect("a file"), rows.schema(), None).expect("a writer");
+    out.write(rows).expect("rows");
+    out.close().expect("a file");
+    record(folder, seal, name, rows.num_rows() as u64);
+}
+
+/// A file of a few kilobytes that has more rows in one row group than any of ours.
+pub(super) fn many_rows(folder: &Path) {
+    const BATCH: usize = 1 << 16;
+    let mut seal = seal_of(folder);
+    let rows = read(&folder.join("signals.parquet"));
+    let one = rows.slice(0, 1);
+    let many = arrow::array::UInt32Array::from(vec![0; BATCH]);
+    let batch = arrow::compute::take_record_batch(&one, &many).expect("the same row");
+    let path = folder.join("signals.parquet");
+    let properties = WriterProperties::builder().set_max_row_group_row_count(Some(usize::MAX)).build();
+    let mut out =
+        ArrowWriter::try_new(File::create(&path).expect("a file"), batch.schema(), Some(properties)).expect("a writer");
+    // Rows enough to be beyond every bound, and few enough to be written by a test.
+    let batches = (2 << 20) / BATCH;
+    for _ in 0..batches {
+        out.write(&batch).expect("rows");
+    }
+    out.close().expect("a file");
+    record(folder, &mut seal, "signals.parquet", (batches * BATCH) as u64);
+    reseal(folder, &mut seal);
+}
+
+/// Packs an archive, changes the pack, and seals it again.
+pub(super) fn pack(archive: &Path, change: impl Fn(&mut Seal, &Path)) {
+    let mut pack = compact(archive, 0).expect("it packs").expect("there are two runs");
+    let folder = archive.join(format!("pack={}", pack.run));
+    change(&mut pack, &folder);
+    // Members are sealed too: where one was changed, its digest is made to fit.
+    for member in &mut pack.members {
+        digest(member);
+    }
+    reseal(&folder, &mut pack);
+}
+
+/// Takes all rows out of a pack, and says that its members never had any.
+pub(super) fn emptied(pack: &mut Seal, folder: &Path) {
+    let names: Vec<String> = pack.files.iter().map(|file| file.name.clone()).collect();
+    for name in names {
+        let rows = read(&folder.join(&name)).slice(0, 0);
+        write(folder, pack, &name, &rows);
+    }
+    for file in pack.members.iter_mut().flat_map(|member| &mut member.files) {
+        file.rows = 0;
+    }
+}
+
+/// Changes the confidences of a pack, and nothing else.
+pub(super) fn falsified(pack: &mut Seal, folder: &Path) {
+    let rows = read(&folder.join("signals.parquet"));
+    let place = rows.schema().index_of("confidence").expect("signals have it");
+    let confidences = rows.column(place).as_primitive::<Float64Type>();
+    let mut columns = rows.columns().to_vec();
+    columns[place] = Arc::new(confidences.iter().map(|it| it.map(|it| 1.0 - it)).collect::<Float64Array>());
+    let schema = Arc::new(Schema::clone(&rows.schema()));
+    let rows = RecordBatch::try_new(Arc::clone(&schema), columns).expect("the same columns");
+    write(folder, pack, "signals.parquet", &concat_batches(&schema, [&rows]).expect("rows"));
+}

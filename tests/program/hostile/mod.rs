@@ -1,0 +1,287 @@
+//! Archives from strangers: sealed as well as ours are, and meant to do harm. Every command refuses them with an error
+//! that names the place, in bounded time and memory, and touches nothing outside the archive.
+
+mod forge;
+
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::OnceLock;
+use std::time::{Duration, Instant};
+
+use arrow::array::{AsArray, DictionaryArray, Int8Array, RecordBatch, StringArray};
+use arrow::datatypes::Int32Type;
+use bellwether::archive::Seal;
+
+use self::forge::{Forgery, copy_of, names, reseal, rewrite, seal_of};
+use crate::support::program::{DemoService, Outcome, Place};
+
+const KEY: (&str, &str) = ("BELLWETHER_API_KEY", "demo");
+
+/// The memory that a command may take, in KiB: the program's own, and what a sound archive of this size needs.
+const MEMORY_KIB: u64 = 2 << 20;
+
+/// The time that a command may take, on a machine that is busy with other tests.
+const TIME: Duration = Duration::from_secs(60);
+
+/// Commands that read seals, and change the archive.
+const OF_SEALS: [&[&str]; 6] =
+    [&["verify"], &["runs"], &["build", "it"], &["archive", "compact"], &["archive", "prune"], &["run", "it", "-q"]];
+
+/// Commands that read rows.
+const OF_ROWS: [&[&str]; 10] = [
+    &["verify"],
+    &["build", "it"],
+    &["build", "it", "--format", "csv", "--output", "-"],
+    &["summary", "it"],
+    &["audit", "leak", "it"],
+    &["audit", "quality", "it"],
+    &["audit", "revisions", "it"],
+    &["audit", "sources", "it"],
+    &["archive", "compact"],
+    &["run", "it", "-q"],
+];
+
+fn definition(service: &DemoService) -> String {
+    format!("[source]\n{}[signals]\nsectors = [\"energy\"]\nperiods = [\"5d\"]\n", service.source)
+}
+
+/// A sound archive of two runs, and the definition that made it.
+fn sound() -> &'static Place {
+    static SOUND: OnceLock<Place> = OnceLock::new();
+    SOUND.get_or_init(|| {
+        let place = Place::new();
+        for today in ["2026-11-19", "2026-11-20"] {
+            let service = DemoService::start(&place, &["--today", today]);
+            place.define("it", &definition(&service));
+            Outcome::of(place.command(["run", "it", "-q"]).envs([KEY])).succeeded();
+        }
+        place
+    })
+}
+
+/// A command on an archive, with bounds on its memory and its time.
+fn bounded(place: &Place, arguments: &[&str]) -> Outcome {
+    let service = (arguments[0] == "run").then(|| DemoService::start(place, &["--today", "2026-11-20"]));
+    if let Some(service) = &service {
+        place.define("it", &definition(service));
+    }
+    let program = place.command(arguments.iter().copied());
+    let mut command = Command::new("timeout");
+    let limit = format!("ulimit -v {MEMORY_KIB}; exec \"$0\" \"$@\"");
+    command.arg(TIME.as_secs().to_string()).args(["bash", "-c", &limit]).arg(program.get_program());
+    command.args(program.get_args()).current_dir(place.path()).env_clear().envs([KEY]);
+    command.env("PATH", std::env::var_os("PATH").unwrap_or_default());
+    Outcome::of(&mut command)
+}
+
+/// Tries a forged archive on some commands; how each of them ended.
+fn tried<'c>(what: &str, commands: &[&'c [&'c str]], forge: impl Fn(&Path)) -> Vec<(&'c [&'c str], Outcome)> {
+    let forged = copy_of(sound());
+    fs::write(forged.file("decoy"), "precious").expect("a decoy");
+    forge(&forged.file("output/archive"));
+    let outcome = |arguments: &&'c [&'c str]| {
+        let place = copy_of(&forged);
+        let begun = Instant::now();
+        let outcome = bounded(&place, arguments);
+        let told = format!("{what}, `{}`: {outcome:?}", arguments.join(" "));
+        assert!(begun.elapsed() < TIME, "{told}");
+        assert_eq!(fs::read_to_string(place.file("decoy")).expect("a decoy"), "precious", "{told}");
+        assert!(!outcome.stderr.contains("defect") && !outcome.stderr.contains("panicked"), "{told}");
+        assert!(matches!(outcome.code, Some(0 | 1)), "{told}");
+        (*arguments, outcome)
+    };
+    commands.iter().map(outcome).collect()
+}
+
+/// Every command refuses the archive.
+#[track_caller]
+fn refused(what: &str, forge: impl Fn(&Path)) {
+    for (arguments, outcome) in tried(what, &OF_SEALS, forge) {
+        let is_refused = outcome.code == Some(1) && outcome.stderr.starts_with("error: ");
+        assert!(is_refused, "{what}, `{}`: {outcome:?}", arguments.join(" "));
+    }
+}
+
+/// `verify` finds what is wrong, and no other command comes to harm, whether or not it reads that file.
+#[track_caller]
+fn found(what: &str, forge: impl Fn(&Path)) {
+    for (arguments, outcome) in tried(what, &OF_ROWS, forge) {
+        assert!(arguments != ["verify"] || outcome.code == Some(1), "{what}: {outcome:?}");
+    }
+}
+
+/// The folder of the first run of an archive.
+fn first(archive: &Path) -> PathBuf {
+    names(archive).first().map(|name| archive.join(name)).expect("a run")
+}
+
+#[test]
+fn a_seal_that_names_other_files_than_its_own_is_refused() {
+    for name in ["/etc/hostname", "../../../decoy", "x/y.parquet", "", ".", "signals.parquet\0", "other.parquet"] {
+        refused(&format!("a file named {name:?}"), |archive| {
+            let mut seal = seal_of(&first(archive));
+            seal.files[0].name = name.to_owned();
+            reseal(&first(archive), &mut seal);
+        });
+    }
+    refused("a file that is named twice", |archive| {
+        let mut seal = seal_of(&first(archive));
+        let again = seal.files[0].clone();
+        seal.files.push(again);
+        reseal(&first(archive), &mut seal);
+    });
+}
+
+#[test]
+fn a_seal_that_is_not_what_it_should_be_is_refused() {
+    type Change = fn(&mut Seal);
+    let changes: [(&str, Change); 4] = [
+        ("an empty digest", |seal| seal.seal = String::new()),
+        ("a digest of one letter", |seal| seal.seal = "a".to_owned()),
+        ("another run's name", |seal| seal.run = "20200101T000000Z-0000".to_owned()),
+        ("a name that leaves the folder", |seal| seal.run = "../../decoy".to_owned()),
+    ];
+    for (what, change) in changes {
+        refused(what, |archive| {
+            let mut seal = seal_of(&first(archive));
+            change(&mut seal);
+            let digest = seal.seal.clone();
+            reseal(&first(archive), &mut seal);
+            if digest.len() < 64 {
+                let path = first(archive).join("run.json");
+                let text = fs::read_to_string(&path).expect("a seal").replace(&seal.seal, &digest);
+                fs::write(path, text).expect("a seal");
+            }
+        });
+    }
+    found("rows that are not there", |archive| {
+        let mut seal = seal_of(&first(archive));
+        seal.files[0].rows += 1;
+        reseal(&first(archive), &mut seal);
+    });
+    refused("a seal of a hundred megabytes", |archive| {
+        let file = fs::File::create(first(archive).join("run.json")).expect("a seal");
+        file.set_len(100 << 20).expect("a hole");
+    });
+    refused("a seal that is nested deeply", |archive| {
+        fs::write(first(archive).join("run.json"), "[".repeat(1 << 20)).expect("a seal");
+    });
+}
+
+#[test]
+fn what_is_no_regular_file_is_refused_before_it_is_read() {
+    let replace = |archive: &Path, name: &str, with: &dyn Fn(&Path)| {
+        let path = first(archive).join(name);
+        fs::remove_file(&path).expect("a file of the test");
+        with(&path);
+    };
+    for name in ["signals.parquet", "requests.parquet", "run.json"] {
+        let harmless = |what: &str, forge: &dyn Fn(&Path)| match name {
+            "run.json" => refused(what, forge),
+            _ => found(what, forge),
+        };
+        harmless(&format!("a pipe for {name}"), &|archive| {
+            replace(archive, name, &|path| {
+                assert!(Command::new("mkfifo").arg(path).status().expect("mkfifo").success());
+            });
+        });
+        harmless(&format!("a link for {name}"), &|archive| {
+            replace(archive, name, &|path| symlink("/dev/zero", path).expect("a link"));
+        });
+        harmless(&format!("a folder for {name}"), &|archive| {
+            replace(archive, name, &|path| fs::create_dir(path).expect("a folder"));
+        });
+    }
+    refused("a link to a run", |archive| {
+        let run = first(archive);
+        let moved = archive.join("moved");
+        fs::rename(&run, &moved).expect("it moves");
+        symlink(&moved, &run).expect("a link");
+    });
+}
+
+#[test]
+fn rows_of_another_form_are_refused() {
+    let forgeries: [(&str, &str, Forgery); 8] = [
+        ("no column", "requests.parquet", |rows| rows.project(&(1..rows.num_columns()).collect::<Vec<_>>()).unwrap()),
+        ("no column", "signals.parquet", |rows| {
+            rows.project(&(0..rows.num_columns() - 1).collect::<Vec<_>>()).unwrap()
+        }),
+        ("columns in another order", "articles.parquet", |rows| {
+            rows.project(&(0..rows.num_columns()).rev().collect::<Vec<_>>()).unwrap()
+        }),
+        ("an unknown signal", "signals.parquet", |rows| respelled(rows, "signal", "hold")),
+        ("an unknown change", "signals.parquet", |rows| respelled(rows, "change", "forgotten")),
+        ("an unknown source", "listings.parquet", |rows| respelled(rows, "source", "oracle")),
+        ("tickers out of order", "signals.parquet", |rows| {
+            let last = arrow::array::UInt32Array::from_iter_values((0..rows.num_rows() as u32).rev());
+            arrow::compute::take_record_batch(rows, &last).unwrap()
+        }),
+        ("a ticker that is a path", "signals.parquet", |rows| {
+            let column = rows.column(0).as_dictionary::<Int32Type>();
+            let names = StringArray::from_iter_values(column.values().as_string::<i32>().iter().map(|_| "../decoy"));
+            let mut columns = rows.columns().to_vec();
+            columns[0] = std::sync::Arc::new(column.with_values(std::sync::Arc::new(names)));
+            RecordBatch::try_new(rows.schema(), columns).unwrap()
+        }),
+    ];
+    for (what, file, forgery) in forgeries {
+        found(&format!("{what} in {file}"), |archive| rewrite(&first(archive), file, forgery));
+    }
+}
+
+/// Rows in whose column every spelling is another.
+fn respelled(rows: &RecordBatch, column: &str, spelling: &str) -> RecordBatch {
+    let place = rows.schema().index_of(column).expect("it has the column");
+    let codes = Int8Array::from(vec![0; rows.num_rows()]);
+    let values = std::sync::Arc::new(StringArray::from(vec![spelling]));
+    let mut columns = rows.columns().to_vec();
+    columns[place] = std::sync::Arc::new(DictionaryArray::new(codes, values));
+    RecordBatch::try_new(rows.schema(), columns).expect("the same columns")
+}
+
+#[test]
+fn a_few_bytes_that_are_many_rows_are_refused() {
+    found("two million equal rows", |archive| forge::many_rows(&first(archive)));
+}
+
+#[test]
+fn a_pack_that_claims_what_it_does_not_hold_is_refused() {
+    refused("an empty pack of all runs", |archive| {
+        forge::pack(archive, |pack, folder| {
+            forge::emptied(pack, folder);
+        })
+    });
+    refused("a pack of itself", |archive| {
+        forge::pack(archive, |pack, _| {
+            let itself = pack.clone();
+            pack.members[0] = itself;
+        })
+    });
+    refused("a pack that names a run twice", |archive| {
+        forge::pack(archive, |pack, _| {
+            let again = pack.members[0].clone();
+            pack.members.push(again);
+        })
+    });
+    refused("a pack that says something else of a run", |archive| {
+        forge::pack(archive, |pack, _| {
+            pack.members[0].changes.added += 1;
+        })
+    });
+}
+
+/// Its seals agree with the runs, its rows do not: only looking at them tells, which verifying and pruning do.
+#[test]
+fn a_pack_of_other_rows_is_found_by_verify_and_prunes_nothing() {
+    let place = copy_of(sound());
+    let archive = place.file("output/archive");
+    let runs = names(&archive);
+    forge::pack(&archive, |pack, folder| forge::falsified(pack, folder));
+    let verified = bounded(&place, &["verify"]).failed_with(1);
+    assert!(verified.stdout.contains("does not say what the members of the pack say"), "{verified:?}");
+    bounded(&place, &["archive", "prune"]).failed_with(1);
+    assert!(runs.iter().all(|run| archive.join(run).join("run.json").exists()));
+}

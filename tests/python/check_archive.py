@@ -1,0 +1,36 @@
+"""What was known as of an instant, by the query of the documentation and DuckDB alone, is what the program knows.
+
+Takes the archive, the query as it is documented for signals, an instant, and a folder with a file for each table that has
+what the program says was known then.
+"""
+
+import sys
+from pathlib import Path
+
+import duckdb
+
+archive, query, as_of, known = sys.argv[1:5]
+
+TABLES = {
+    "signals": ["ticker", "period", "regime", "source", "date"],
+    "articles": ["ticker", "source", "date", "title", "link", "copy"],
+    "summaries": ["ticker", "source"],
+    "sentiment_history": ["ticker", "source", "record", "copy"],
+}
+SIGNALS = ", ".join(TABLES["signals"])
+
+duckdb.sql("set timezone = 'UTC'")
+assert SIGNALS in query and "output/archive/" in query and "2026-03-31T23:59:59Z" in query, query
+total = 0
+for table, identity in TABLES.items():
+    told = query.replace(SIGNALS, ", ".join(identity)).replace("signals.parquet", f"{table}.parquet")
+    told = told.replace("output/archive/", f"{archive}/").replace("2026-03-31T23:59:59Z", as_of)
+    names = [column[0] for column in duckdb.sql(told).description]
+    columns = ", ".join(f"{name}::varchar as {name}" for name in names)
+    expected = f"select {columns} from read_parquet('{Path(known) / table}.parquet')"
+    found = f"select {columns} from ({told})"
+    for one, other in [(found, expected), (expected, found)]:
+        rows = duckdb.sql(f"({one}) except all ({other}) limit 3").fetchall()
+        assert not rows, f"{table} as of {as_of}: {rows}"
+    total += len(duckdb.sql(expected).fetchall())
+assert total > 0, "nothing was compared"
