@@ -106,9 +106,10 @@ fn an_archive_with_a_number_that_no_answer_can_give_is_refused_and_not_published
         place.define("it", &format!("[source]\nservice = \"demo\"\n{rest}"));
         seal_signals_of(&place.file("output/archive"), number);
         for command in [&["build", "it"][..], &["audit", "quality", "it"], &["audit", "revisions"], &["verify"]] {
-            let stderr = place.run(command).failed_with(1).stderr;
+            let outcome = place.run(command).failed_with(1);
+            let told = outcome.stdout + &outcome.stderr;
             let reason = format!("`confidence` of `AA` is {number}: JSON has no such number");
-            assert!(stderr.contains("signals.parquet") && stderr.contains(&reason), "{command:?}: {stderr}");
+            assert!(told.contains("signals.parquet") && told.contains(&reason), "{command:?}: {told}");
         }
         assert!(!place.file("output/datasets/it/latest").exists());
     }

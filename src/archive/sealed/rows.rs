@@ -7,7 +7,7 @@ use arrow::array::{Array, AsArray, RecordBatch, TimestampMicrosecondArray};
 use arrow::datatypes::{ArrowNativeType, Float64Type, Int8Type, Int32Type};
 
 use crate::error::Reason;
-use crate::interface::{Endpoint, Period, Regime, Signal};
+use crate::interface::{Endpoint, Period, Regime, Signal, Ticker};
 use crate::tables::Change;
 
 /// The ticker of a row; it is the first column of every file.
@@ -59,7 +59,8 @@ pub(in crate::archive) fn are_added(rows: &RecordBatch) -> bool {
     column.null_count() == 0 && column.keys().values().iter().all(|key| are_added[key.as_usize()])
 }
 
-/// Checks that columns of closed sets spell nothing else, that numbers are finite, and that the tickers are in order.
+/// Checks that columns of closed sets spell nothing else, that numbers are finite, and that
+/// tickers are tickers, in order.
 pub(in crate::archive) fn check(rows: &RecordBatch) -> Result<(), Reason> {
     fn is<T: FromStr>(text: &str) -> bool {
         text.parse::<T>().is_ok()
@@ -86,11 +87,25 @@ pub(in crate::archive) fn check(rows: &RecordBatch) -> Result<(), Reason> {
         }
     }
     check_numbers(rows)?;
+    check_tickers(rows)
+}
+
+/// Checks that the tickers are tickers, and in order.
+fn check_tickers(rows: &RecordBatch) -> Result<(), Reason> {
     let tickers = rows.column(0).as_dictionary::<Int32Type>();
     let names = tickers.values().as_string::<i32>();
-    let name = |key: &i32| names.value(key.as_usize());
-    let is_ordered = tickers.keys().values().is_sorted_by(|one, next| one == next || name(one) <= name(next));
-    if is_ordered { Ok(()) } else { Err("its rows are not in the order of their tickers".into()) }
+    let mut last = "";
+    for alike in tickers.keys().values().chunk_by(|one, next| one == next) {
+        let name = names.value(alike[0].as_usize());
+        if name < last {
+            return Err("its rows are not in the order of their tickers".into());
+        }
+        if name != last && name.parse::<Ticker>().is_err() {
+            return Err(format!("`{name}` is not a ticker").into());
+        }
+        last = name;
+    }
+    Ok(())
 }
 
 /// Checks that every number is one that JSON can say: no confidence and no score of an answer is any other.
