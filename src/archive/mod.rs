@@ -9,9 +9,9 @@
 //!         listings.parquet     which request listed which series, and since when
 //!         requests.parquet     a row for each request that was answered, with its unknown fields
 //!         rejects.parquet      what could not be typed, with reason, place and raw text
-//!         run.json             the seal: what the run was, and every file with rows, bytes and checksum
+//!         run.json             the seal: what the run was, and every file with rows, bytes and BLAKE3
 //!     pack=20261120T213000Z-01c2/
-//!         …                    the same files, with the rows of several runs; their seals are in `run.json`
+//!         …                    the same files with the rows of several runs, whose seals are in its `run.json`
 //!     .partial/                runs and packs that are under way, or were interrupted
 //! ```
 //!
@@ -27,21 +27,17 @@
 //! | `summaries` | the series itself | everything else, `extra` |
 //! | `sentiment_history` | `record` (JSON text), `copy` | that it is there |
 //!
-//! Before these stand the columns that name the series: `ticker`, `period` and `regime` (of signals), and `source`, which is
-//! the operation. After them stand `change` (`added`, `revised` or `withdrawn`; a withdrawn cell has no values) and
-//! `observed_at`, when the response was complete (UTC). Dates are microseconds without a zone: the instant in UTC where the
-//! service wrote an offset, which `utc_offset_minutes` keeps, and as written where it wrote none. `place` counts the
-//! articles of a date that were known before this one; `copy` counts cells that are otherwise equal; `extra` holds fields
-//! that the interface does not know, as JSON. In `listings.parquet` a cell is a series and a `request`.
-//!
-//! Rows are ordered by ticker, period (shortest first), regime and source, then by cell and instant, in row groups of at
-//! most 2^17 rows. Requests and rejects of a pack follow the order of its members.
+//! The series comes first: `ticker`, `period` and `regime` (of signals), `source` (the operation); last come `change` (`added`,
+//! `revised`, or `withdrawn`, without values) and `observed_at`, when the response was complete. Dates are naive microseconds:
+//! in UTC where the service wrote an offset, which `utc_offset_minutes` keeps. `place` counts the articles of a date that were
+//! known before, `copy` cells that are otherwise equal; `extra` has unknown fields as JSON. A listing's cell is a `request`.
+//! Rows are ordered by series (periods by length) and cell; requests and rejects of a pack follow the order of its members.
 //!
 //! # What is known
 //!
-//! Only changes are stored. What is known of a cell as of an instant is its row with the greatest `observed_at` that is not
-//! later, unless that row is `withdrawn`; of rows of one instant the greatest by `change`, then by value. A pack repeats the
-//! rows of its members, so a row counts once however many folders hold it. Any tool can ask:
+//! What is known of a cell as of an instant is its row with the greatest `observed_at` that is not later, unless that is
+//! `withdrawn`; of rows of one instant, the greatest by `change`, then by value. A pack repeats the rows of its members, so a
+//! row counts once however many folders hold it. Any tool can ask, at any moment:
 //!
 //! ```sql
 //! select * exclude (change, newest) from (
@@ -52,21 +48,14 @@
 //! ) where newest = 1 and change <> 'withdrawn'
 //! ```
 //!
-//! An answer covers everything from its oldest date on: a cell of that span which it does not have is withdrawn, and a
-//! window that slides forward withdraws nothing. Of articles, whose lists may be cut off at a number, the oldest date itself
-//! is not covered. An empty history covers nothing. A series that is missing altogether loses no cell: its listing is
-//! withdrawn.
+//! An answer covers everything from its oldest date on (of articles, whose lists may be cut off, from the day after): a cell
+//! of that span which it lacks is withdrawn. A window that slides, an empty history and a missing series withdraw no cell.
 //!
 //! # Writing, reading, removing
 //!
-//! - A run is written under `.partial`, its seal last, and then renamed to its place. What was answered before an
-//!   interruption is not asked for again. Sealing merges the answers with what was known when they were complete, ticker by
-//!   ticker: equal columns change nothing. Runs may be made at once, by one machine or many, and none waits for another.
-//! - Readers take no lock and write nothing. A file is believed once its length and BLAKE3 are those of its seal.
-//! - A pack stands for the runs whose seals it holds; readers read it in their place. Small runs are packed as they come,
-//!   and all by `archive compact`. `archive prune` removes folders whose runs are all in a pack, once the pack was found to
-//!   say what they say. Names that begin with a dot are not part of the archive.
-//! - `seal` in `run.json` is the BLAKE3 of its own text with 64 zeros in the place of the digest.
+//! A run is written under `.partial`, its seal last, and renamed to its place. Readers take no lock and write nothing; a file is
+//! read once its length and BLAKE3 are those of its seal. Small runs are packed as they come, all by `archive compact`; readers
+//! read a pack in the place of its members, which `archive prune` removes once the pack was found to say what they say.
 
 mod answers;
 mod fold;
