@@ -1,6 +1,6 @@
 //! The archive: a folder of sealed runs, each with what it changed in all that is known.
 //!
-//! It is the only state. A run without a seal does not exist, a sealed run never changes, and runs never touch one another.
+//! It is the only state. A run without a seal does not exist; a sealed run never changes and refers to no other.
 //!
 //! ```text
 //! output/archive/
@@ -11,33 +11,33 @@
 //!         rejects.parquet      what could not be typed, with reason, place and raw text
 //!         run.json             the seal: what the run was, and every file with rows, bytes and BLAKE3
 //!     pack=20261120T213000Z-01c2/
-//!         …                    the same files with the rows of several runs, whose seals are in its `run.json`
+//!         …                    the same files with the rows of several runs, whose seals are in `run.json`
 //!     .partial/                runs and packs that are under way, or were interrupted
 //! ```
 //!
 //! # Rows (layout 9)
 //!
-//! A *series* is what one operation says of one ticker, and of one period and regime where it is of signals. A *cell* is
-//! one thing that it says something of. A row of the four tables is an observation: what became of a cell, and when.
+//! A *series* is what one operation says of a ticker, and for signals of a period and a regime. A *cell* is one thing that
+//! it says something about. A row of the four tables is an observation: what became of a cell, and when.
 //!
-//! | table | a cell of a series is | what is said of it |
+//! | table | a cell of a series is | its values |
 //! |---|---|---|
 //! | `signals` | `date` | `utc_offset_minutes`, `signal`, `confidence`, `extra` |
 //! | `articles` | `date`, `title`, `link`, `copy` | `place`, `score`, `extra` |
 //! | `summaries` | the series itself | everything else, `extra` |
-//! | `sentiment_history` | `record` (JSON text), `copy` | that it is there |
+//! | `sentiment_history` | `record` (JSON text), `copy` | none |
 //!
-//! The series comes first: `ticker`, `period` and `regime` (of signals), `source` (the operation); last come `change` (`added`,
-//! `revised`, or `withdrawn`, without values) and `observed_at`, when the response was complete. Dates are naive microseconds:
-//! in UTC where the service wrote an offset, which `utc_offset_minutes` keeps. `place` counts the articles of a date that were
-//! known before, `copy` cells that are otherwise equal; `extra` has unknown fields as JSON. A listing's cell is a `request`.
-//! Rows are ordered by series (periods by length) and cell; requests and rejects of a pack follow the order of its members.
+//! A row begins with its series (`ticker`, for signals `period` and `regime`, `source`: the operation) and ends with
+//! `change` (`added`, `revised`, or `withdrawn`, without values) and `observed_at`, when the response was complete. Dates
+//! are naive microseconds, in UTC where the service wrote an offset, which `utc_offset_minutes` keeps. `place` counts the
+//! articles of a date that were known before, `copy` cells that are otherwise equal; `extra` is JSON with the unknown
+//! fields. A listing's cell is a `request`. Rows are sorted by series (periods by length), then by cell.
 //!
 //! # What is known
 //!
 //! What is known of a cell as of an instant is its row with the greatest `observed_at` that is not later, unless that is
-//! `withdrawn`; of rows of one instant, the greatest by `change`, then by value. A pack repeats the rows of its members, so a
-//! row counts once however many folders hold it. Any tool can ask, at any moment:
+//! `withdrawn`; of rows of one instant, the greatest by `change`, then by value. A pack repeats the rows of its members,
+//! so a row counts once however many folders hold it. Any tool can ask, at any moment:
 //!
 //! ```sql
 //! select * exclude (change, newest) from (
@@ -48,14 +48,11 @@
 //! ) where newest = 1 and change <> 'withdrawn'
 //! ```
 //!
-//! An answer covers everything from its oldest date on (of articles, whose lists may be cut off, from the day after): a cell
-//! of that span which it lacks is withdrawn. A window that slides, an empty history and a missing series withdraw no cell.
-//!
-//! # Writing, reading, removing
-//!
-//! A run is written under `.partial`, its seal last, and renamed to its place. Readers take no lock and write nothing; a file is
-//! read once its length and BLAKE3 are those of its seal. Small runs are packed as they come, all by `archive compact`; readers
-//! read a pack in the place of its members, which `archive prune` removes once the pack was found to say what they say.
+//! An answer covers everything from its oldest date on (for articles, whose lists may be cut off, from the day after): it
+//! withdraws each cell of that span that it lacks. What is older than the span, an empty history and a missing series
+//! withdraw nothing. A run is written under `.partial`, its seal last, and renamed to its place. Readers take no lock and
+//! write nothing; a file is read once its length and BLAKE3 are those of its seal. Small runs are packed as they come, all
+//! by `archive compact`; `archive prune` removes the members of a pack once it was found to say what they say.
 
 mod answers;
 mod fold;

@@ -206,7 +206,6 @@ const FILES: [&[&str]; 2] = [
         "summaries.parquet",
         "sentiment_history.parquet",
         "listings.parquet",
-        "series.parquet",
         "rejects.parquet",
         "requests.parquet",
         "run.json",
