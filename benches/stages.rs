@@ -115,7 +115,7 @@ fn archive_the_first_run(bencher: Bencher<'_, '_>) {
     });
 }
 
-/// Nothing has changed: fingerprints are compared.
+/// Nothing has changed: what is answered is merged with what is known.
 #[divan::bench(sample_count = 10)]
 fn archive_the_same_again(bencher: Bencher<'_, '_>) {
     let place = TempDir::new().expect("a folder");

@@ -68,9 +68,6 @@ impl Error {
             }
             Self::NoDataset { .. } => &"publish it first: `bellwether run NAME`; or name the folder with `--output`",
             Self::TooEarly { .. } => &"`bellwether runs` says which instants there are",
-            Self::MissingRun { .. } => {
-                &"put it back from a copy: later runs hold only what changed since; or move the archive away"
-            }
             Self::NoRun { .. } => &"`bellwether runs` lists those that are there",
             Self::Unverified { .. } => &"put them back from a copy, or move the run or version that holds them away",
             Self::Damaged { .. } => {

@@ -140,15 +140,6 @@ pub enum Error {
         known: u32,
     },
 
-    /// A run of an archive that others came after, and that is gone.
-    #[error("run `{run}` is missing in `{}`", archive.display())]
-    MissingRun {
-        /// Its name.
-        run: String,
-        /// The archive.
-        archive: PathBuf,
-    },
-
     /// Arguments that do not go together.
     #[error("{what}")]
     Usage {

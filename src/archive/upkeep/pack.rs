@@ -65,11 +65,12 @@ pub fn compact(folder: &Path, keep: usize) -> Result<Option<Seal>> {
 fn due(read: &[Arc<Folder>]) -> Vec<Arc<Folder>> {
     let mut newest: Vec<&Arc<Folder>> = read.iter().collect();
     newest.sort_by_key(|folder| Reverse((folder.seal().sealed_at, &folder.seal().run)));
-    let mut rows = 0;
+    // The newest always is. Whether an older one is depends on the rows of those after it.
+    let mut newer = None;
     let is_due = |folder: &&&Arc<Folder>| {
         let own = folder.seal().observations();
-        let is_due = own <= FEW_ROWS.max(GROWTH * rows);
-        rows += own;
+        let is_due = newer.is_none_or(|newer| own <= FEW_ROWS.max(GROWTH * newer));
+        newer = Some(newer.unwrap_or(0) + own);
         is_due
     };
     let mut due: Vec<Arc<Folder>> = newest.iter().take_while(is_due).map(|folder| Arc::clone(folder)).collect();
@@ -196,5 +197,50 @@ impl Drop for Work {
     fn drop(&mut self) {
         // Best effort: it is hidden, and no reader takes it for anything. Where it was renamed there is nothing left.
         let _ = fs::remove_dir_all(&self.path);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use chrono::TimeDelta;
+
+    /// A folder of a run that was sealed on a day.
+    fn folder(day: u32, rows: u64) -> Arc<Folder> {
+        let sealed_at = DateTime::<Utc>::UNIX_EPOCH + TimeDelta::days(day.into());
+        let file = FileRecord { name: Table::Signals.file(), rows, bytes: 0, blake3: String::new() };
+        let mut seal = seal(Vec::new(), name_of(sealed_at, 0), vec![file]);
+        seal.sealed_at = sealed_at;
+        Arc::new(Folder::new(PathBuf::new(), seal))
+    }
+
+    /// The folder of a pack of some folders.
+    fn packed(folders: &[Arc<Folder>]) -> Arc<Folder> {
+        let members: Vec<Seal> = folders.iter().flat_map(|folder| folder.seal().runs().to_vec()).collect();
+        let rows = folders.iter().map(|folder| folder.seal().observations()).sum();
+        let file = FileRecord { name: Table::Signals.file(), rows, bytes: 0, blake3: String::new() };
+        let name = name(&members);
+        Arc::new(Folder::new(PathBuf::new(), seal(members, name, vec![file])))
+    }
+
+    #[test]
+    fn folders_stay_few_and_rows_are_copied_a_few_times_however_many_runs_there_are() {
+        for (first, each) in [(0, 0), (5_000_000, 0), (5_000_000, 9_000), (100, 70_000), (20_000_000, 1_000_000)] {
+            let (mut folders, mut copied, mut most) = (vec![folder(0, first)], 0, 0);
+            for day in 1..2_000 {
+                folders.push(folder(day, each));
+                let due = due(&folders);
+                if !due.is_empty() {
+                    copied += due.iter().map(|folder| folder.seal().observations()).sum::<u64>();
+                    folders.truncate(folders.len() - due.len());
+                    folders.push(packed(&due));
+                }
+                most = most.max(folders.len());
+            }
+            let all: u64 = folders.iter().map(|folder| folder.seal().observations()).sum();
+            assert_eq!(all, first + 1_999 * each, "no row is lost");
+            assert!(most <= ENOUGH_FOLDERS + 4, "{most} folders, of {each} rows a day");
+            assert!(copied <= 16 * all.max(1), "{copied} rows copied of {all}, of {each} rows a day");
+        }
     }
 }
