@@ -252,24 +252,24 @@ fn a_pack_that_claims_what_it_does_not_hold_is_refused() {
     refused("an empty pack of all runs", |archive| {
         forge::pack(archive, |pack, folder| {
             forge::emptied(pack, folder);
-        })
+        });
     });
     refused("a pack of itself", |archive| {
         forge::pack(archive, |pack, _| {
             let itself = pack.clone();
             pack.members[0] = itself;
-        })
+        });
     });
     refused("a pack that names a run twice", |archive| {
         forge::pack(archive, |pack, _| {
             let again = pack.members[0].clone();
             pack.members.push(again);
-        })
+        });
     });
     refused("a pack that says something else of a run", |archive| {
         forge::pack(archive, |pack, _| {
             pack.members[0].changes.added += 1;
-        })
+        });
     });
 }
 
@@ -279,7 +279,7 @@ fn a_pack_of_other_rows_is_found_by_verify_and_prunes_nothing() {
     let place = copy_of(sound());
     let archive = place.file("output/archive");
     let runs = names(&archive);
-    forge::pack(&archive, |pack, folder| forge::falsified(pack, folder));
+    forge::pack(&archive, forge::falsified);
     let verified = bounded(&place, &["verify"]).failed_with(1);
     assert!(verified.stdout.contains("does not say what the members of the pack say"), "{verified:?}");
     bounded(&place, &["archive", "prune"]).failed_with(1);
