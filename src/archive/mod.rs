@@ -31,7 +31,8 @@
 //! `change` (`added`, `revised`, or `withdrawn`, without values) and `observed_at`, when the response was complete. Dates
 //! are naive microseconds, in UTC where the service wrote an offset, which `utc_offset_minutes` keeps. `place` counts the
 //! articles of a date that were known before, `copy` cells that are otherwise equal; `extra` is JSON with the unknown
-//! fields. A listing's cell is a `request`. Rows are sorted by series (periods by length), then by cell.
+//! fields. A listing's cell is a `request`; a history without signals is not listed. Rows are sorted by series (periods by
+//! length), then by cell.
 //!
 //! # What is known
 //!

@@ -1,6 +1,6 @@
 //! Which series a dataset is of: those that its requests listed last.
 
-use std::collections::{BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use chrono::{DateTime, Utc};
 
@@ -46,6 +46,18 @@ impl Scope {
 pub(super) fn listed(listings: &Listings, requests: &BTreeSet<String>) -> BTreeSet<Ticker> {
     let is_listed = |events: &[Listing]| listed_last_by(events, |request| requests.contains(request));
     listings.series().filter(|(_, events)| is_listed(events)).map(|(key, _)| key.ticker.clone()).collect()
+}
+
+/// The series that the last answer to each of some requests, in words, listed; a request that listed none has no entry.
+pub(super) fn listing(listings: &Listings, requests: &BTreeSet<String>) -> BTreeMap<String, BTreeSet<SeriesKey>> {
+    let mut found: BTreeMap<String, BTreeSet<SeriesKey>> = BTreeMap::new();
+    for (key, events) in listings.series() {
+        let is_listed = |event: &&Listing| event.change == Change::Added && requests.contains(&*event.request);
+        for event in events.iter().filter(is_listed) {
+            found.entry(event.request.to_string()).or_default().insert(key.clone());
+        }
+    }
+    found
 }
 
 /// The sector of each ticker that the histories of a sector list, or listed last; the first by name where several do.

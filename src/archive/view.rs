@@ -3,7 +3,7 @@
 //! It is a filter over the sealed runs, `observed_at` at or before the instant, and a fold over the observations of each
 //! cell. It goes through the archive some whole tickers at a time.
 
-use std::collections::{BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::{Arc, LazyLock, OnceLock};
 
 use arrow::array::{
@@ -19,7 +19,7 @@ use chrono::{DateTime, TimeDelta, Utc};
 use super::fold::cells::{Cells, Known};
 use super::fold::histories::Histories;
 use super::fold::merged::{Merged, Tickers};
-use super::scope::{Scope, listed, sectors};
+use super::scope::{Scope, listed, listing, sectors};
 use super::sealed::catalog::{Archive, SealedRun};
 use super::sealed::folder::Folder;
 use super::sealed::keys;
@@ -109,6 +109,15 @@ impl View {
     /// When a run cannot be read.
     pub fn listed(&self, requests: &BTreeSet<String>) -> Result<BTreeSet<Ticker>> {
         Ok(listed(self.listings()?, requests))
+    }
+
+    /// The series that the last answer to each of some requests, in words, listed.
+    ///
+    /// # Errors
+    ///
+    /// When a run cannot be read.
+    pub fn listing(&self, requests: &BTreeSet<String>) -> Result<BTreeMap<String, BTreeSet<SeriesKey>>> {
+        Ok(listing(self.listings()?, requests))
     }
 
     /// The series of signals that a scope takes.

@@ -4,9 +4,11 @@
 //! [`Bounds`] say, whatever arrives: of a piece that is too long only the beginning is kept, and the piece is marked.
 
 use std::borrow::Cow;
+use std::collections::HashSet;
 use std::ops::Range;
 
 use super::clip;
+use crate::interface::Ticker;
 use crate::numbers;
 
 /// How much of a body is held.
@@ -69,6 +71,8 @@ struct Span {
     offset: u64,
     site: Site,
     flaw: Option<Flaw>,
+    /// The objects in what was not kept of the value.
+    objects: u64,
 }
 
 /// The piece that is still arriving.
@@ -80,6 +84,8 @@ struct Arriving {
     key_length: u64,
     value_start: usize,
     value_length: u64,
+    /// The objects in what is not kept of the value.
+    objects: u64,
 }
 
 /// Some pieces of a body, in its order.
@@ -142,6 +148,7 @@ impl Batch {
     pub(super) fn value(&mut self, bytes: &[u8]) {
         self.arriving.value_length += bytes.len() as u64;
         if self.has_long_key() {
+            self.arriving.objects += objects(bytes);
             return;
         }
         if self.arriving.value_length <= self.bounds.piece as u64 {
@@ -149,13 +156,15 @@ impl Batch {
             return;
         }
         let end = self.arriving.value_start + KEPT;
-        self.bytes.extend_from_slice(&bytes[..bytes.len().min(end.saturating_sub(self.bytes.len()))]);
+        let (kept, rest) = bytes.split_at(bytes.len().min(end.saturating_sub(self.bytes.len())));
+        self.bytes.extend_from_slice(kept);
+        self.arriving.objects += objects(rest) + self.bytes.get(end..).map_or(0, objects);
         self.bytes.truncate(end);
     }
 
     /// Ends the piece, whose brackets went so deep.
     pub(super) fn close(&mut self, deepest: u64) {
-        let Arriving { site, offset, key_start, value_start, value_length, .. } = self.arriving;
+        let Arriving { site, offset, key_start, value_start, value_length, objects, .. } = self.arriving;
         let flaw = if self.has_long_key() {
             Some(Flaw::LongKey)
         } else if value_length > self.bounds.piece as u64 {
@@ -164,7 +173,7 @@ impl Batch {
             (deepest > self.bounds.depth).then_some(Flaw::Deep)
         };
         let (key, value) = (key_start..value_start, value_start..self.bytes.len());
-        self.spans.push(Span { key, value, offset, site, flaw });
+        self.spans.push(Span { key, value, offset, site, flaw, objects });
     }
 
     fn has_long_key(&self) -> bool {
@@ -179,6 +188,8 @@ impl Batch {
             offset: span.offset,
             site: span.site,
             flaw: span.flaw,
+            objects: span.objects,
+            is_repeated: false,
             bounds: self.bounds,
         };
         self.spans.iter().map(piece).collect()
@@ -193,6 +204,25 @@ impl Batch {
     }
 }
 
+/// The objects in some JSON, as far as opening brackets tell: those within strings are counted, too.
+pub(super) fn objects(bytes: &[u8]) -> u64 {
+    memchr::memchr_iter(b'{', bytes).count() as u64
+}
+
+/// The tickers that stood in a body so far. What is no ticker is rejected in any case, and need not be remembered.
+#[derive(Debug, Default)]
+pub(super) struct Met(HashSet<Ticker>);
+
+impl Met {
+    /// Marks the pieces whose ticker stood in the body before.
+    pub(super) fn mark(&mut self, pieces: &mut [Piece<'_>]) {
+        for piece in pieces.iter_mut().filter(|piece| piece.site == Site::Key) {
+            let ticker = piece.name().ok().and_then(|name| name.parse().ok());
+            piece.is_repeated = ticker.is_some_and(|ticker| !self.0.insert(ticker));
+        }
+    }
+}
+
 /// A key and its value, an element, or a whole body.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Piece<'a> {
@@ -204,7 +234,11 @@ pub(super) struct Piece<'a> {
     pub(super) offset: u64,
     /// What it is of the body.
     pub(super) site: Site,
+    /// Whether its key is a ticker that stood in the body before.
+    pub(super) is_repeated: bool,
     flaw: Option<Flaw>,
+    /// The objects in what was not kept of the value.
+    objects: u64,
     bounds: Bounds,
 }
 
@@ -251,7 +285,12 @@ impl<'a> Piece<'a> {
         matches!(self.flaw, Some(Flaw::LongValue(_)))
     }
 
-    /// What is shown of it when it is set aside.
+    /// The objects in the value, as far as opening brackets tell.
+    pub(super) fn objects(&self) -> u64 {
+        objects(self.value) + self.objects
+    }
+
+    /// What is shown of it when it is rejected.
     pub(super) fn raw(&self) -> &'a [u8] {
         if self.flaw == Some(Flaw::LongKey) { self.key } else { self.value }
     }

@@ -1,14 +1,15 @@
 //! The history of one ticker, to a series.
 //!
 //! Its four fields may come in any order. Its entries stand under `predictions` or `items`, whichever the service
-//! writes; where both stand, the first listed holds the entries and the other is set aside. A history is set aside
-//! whole when it is not well-formed around its entries, when a field of its own is at fault, or when it is not the
-//! history that was asked for. Fields of a history that the interface does not know are reported as drift, and not kept
-//! with a row: no row owns them, and whichever had them would look revised when the history grows.
+//! writes; where both stand, the first listed holds the entries and the other is rejected. A history is rejected whole
+//! when it is not well-formed around its entries, when a field of its own is at fault, when it is not the history that
+//! was asked for, or when its ticker stood in the answer before; it then weighs as many records as it had. Fields of a
+//! history that the interface does not know are reported as drift, and not kept with a row: no row owns them, and whichever
+//! had them would look revised when the history grows.
 
 use std::borrow::Cow;
 
-use super::batch::Piece;
+use super::batch::{self, Piece};
 use super::cursor::{Cursor, Members};
 use super::entry::{self, Entry};
 use super::form::Form;
@@ -26,6 +27,12 @@ const ENTRIES: [&str; 2] = ["predictions", "items"];
 pub(super) fn decode_many(answer: &Answer<'_>, pieces: &[Piece<'_>]) -> Decoded {
     decode(answer, pieces, |piece| {
         let (text, key) = (piece.text()?, piece.name()?);
+        if piece.is_repeated {
+            let offset = piece.offset;
+            return Err(format!(
+                "ticker `{key}` stands twice: its other history begins at byte {offset}; the first is kept"
+            ));
+        }
         Reader::new(answer, &Place::of(answer, piece), "/*", text).read(&key)
     })
 }
@@ -47,13 +54,48 @@ fn decode<'a>(
     for piece in pieces {
         match read(piece) {
             Ok((series, noticed)) => {
+                notes.absorb_history(series.rows.num_rows(), noticed);
                 parts.push(Part::Series(series));
-                notes.absorb(noticed);
             }
-            Err(reason) => notes.reject_piece(answer, piece, reason),
+            Err(reason) => notes.reject_history(answer, piece, weight(piece), reason),
         }
     }
     notes.with(parts)
+}
+
+/// How many records a history had that is rejected whole: its entries, where its form lets them be counted, or else the
+/// objects in it; at least one.
+fn weight(piece: &Piece<'_>) -> u64 {
+    let counted = piece.text().ok().and_then(entries_of);
+    counted.unwrap_or_else(|| piece.objects().saturating_sub(1)).max(1)
+}
+
+/// The entries of a history under either of their names; none where that is no history that can be read through.
+fn entries_of(text: &str) -> Option<u64> {
+    let mut cursor = Cursor::new(text);
+    let mut fields = cursor.enter(b'{').ok()?;
+    let mut entries = 0;
+    while cursor.has_next(&mut fields).ok()? {
+        let name = cursor.key().ok()?;
+        let json = cursor.value().ok()?;
+        if ENTRIES.contains(&&*name) {
+            entries += elements_of(json);
+        }
+    }
+    Some(entries)
+}
+
+/// The elements of an array, or the objects in it where it cannot be read through; none where it is no array.
+fn elements_of(json: &str) -> u64 {
+    let mut cursor = Cursor::new(json);
+    let Ok(mut elements) = cursor.enter(b'[') else { return 0 };
+    let mut read = || {
+        while cursor.has_next(&mut elements)? {
+            cursor.value()?;
+        }
+        Ok::<_, String>(elements.count() as u64)
+    };
+    read().unwrap_or_else(|_| batch::objects(json.as_bytes()))
 }
 
 /// The fields of a history as they are found.
@@ -152,7 +194,8 @@ impl<'a, 'p> Reader<'a, 'p> {
         self.found.has_both = true;
         let json = well_formed(self.cursor.value()?)?;
         let reason = format!("`{name}` stands beside `{first}`, which is taken");
-        self.notes.set_aside(|| self.place.below(format_args!("{name}")), reason, json.as_bytes());
+        let records = elements_of(json).max(1);
+        self.notes.reject(records, || self.place.below(format_args!("{name}")), reason, json.as_bytes());
         Ok(())
     }
 
@@ -219,7 +262,7 @@ impl<'a, 'p> Reader<'a, 'p> {
         self.notes.typed();
     }
 
-    /// Orders the rows and sets those aside whose date stands twice.
+    /// Orders the rows and rejects those whose date stands twice.
     fn order(&mut self, name: &str) {
         let Self { cursor, place, rows, notes, .. } = self;
         rows.order(|later, kept| {

@@ -8,9 +8,10 @@
 //! [`Table::listed_schema`](crate::tables::Table::listed_schema). A date is the instant in UTC where an offset was
 //! written, and as written where there was none; which naive date a dataset makes of it is decided later.
 //!
-//! A record that cannot be typed is set aside with its place, its text and the reason; its neighbours live. A field
-//! that the interface does not know is counted. A body that is not of its operation's shape fails as a whole, at a
-//! byte. Nothing is guessed, and nothing of a body goes unmentioned.
+//! A record that cannot be typed is rejected with its place, its text and the reason; its neighbours live. Where a ticker
+//! stands twice in an answer its first history is kept and every other one is rejected. A field that the interface does
+//! not know is counted. A body that is not of its operation's shape fails as a whole, at a byte. Nothing is guessed, and
+//! nothing of a body goes unmentioned.
 //!
 //! `scan` finds the pieces, by `skip` and `block` where each ends, `batch` holds them within bounds, `stream` makes
 //! batches of a body. `history`, `latest`, `articles`, `summary` and `listing` are the forms of answers. `entry`, `form` and `number` are fast ways of
@@ -50,7 +51,7 @@ use rayon::prelude::*;
 use crate::interface::{Endpoint, Ticker};
 use crate::plan::Request;
 use crate::tables::{Drift, Leniencies, Oversized, Reject, Series, SeriesKey};
-use batch::{Batch, Bounds, Piece};
+use batch::{Batch, Bounds, Met, Piece};
 use scan::Shape;
 use stream::Batches;
 use under_way::UnderWay;
@@ -97,10 +98,14 @@ pub struct Decoded {
     pub lenient: Leniencies,
     /// What was rejected for its size alone; the first of it.
     pub oversized: Vec<Oversized>,
-    /// How many records there were: entries, articles, tickers; a history that is set aside whole counts as one.
+    /// How many records there were: entries, articles, tickers.
     pub records: u64,
-    /// How many of them were set aside.
+    /// How many of them were rejected. A history that is rejected whole weighs as many as it had, and at least one.
     pub rejected: u64,
+    /// How many histories of signals there were.
+    pub histories: u64,
+    /// How many of them had records and kept none.
+    pub lost: u64,
 }
 
 /// Why an answer could not be decoded to its end.
@@ -139,15 +144,17 @@ impl Answer<'_> {
     ) -> Result<(), Fault<E>> {
         let under_way = UnderWay::begin();
         let mut batches = Batches::new(body, self.shape(), Bounds::ANSWER);
+        let mut met = Met::default();
         loop {
             batches.aim_at(under_way.batch_bytes());
             let Some(batch) = batches.next()? else { return Ok(()) };
-            deliver(self.batch(batch)).map_err(Fault::Deliver)?;
+            deliver(self.batch(batch, &mut met)).map_err(Fault::Deliver)?;
         }
     }
 
-    fn batch(&self, batch: &Batch) -> Decoded {
-        let pieces = batch.pieces();
+    fn batch(&self, batch: &Batch, met: &mut Met) -> Decoded {
+        let mut pieces = batch.pieces();
+        met.mark(&mut pieces);
         match stream::groups(&pieces)[..] {
             // Most answers are small, and are not worth waking a thread for.
             [only] => self.group(only),
@@ -239,6 +246,8 @@ impl Decoded {
         self.oversized.extend(next.oversized);
         self.records += next.records;
         self.rejected += next.rejected;
+        self.histories += next.histories;
+        self.lost += next.lost;
         self
     }
 }

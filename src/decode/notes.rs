@@ -1,7 +1,9 @@
-//! What is noticed beside the rows: records set aside, unknown fields, unusual values.
+//! What is noticed beside the rows: rejected records, unknown fields, unusual values.
 //!
 //! Notes are bounded, for a body may hold nothing but faults: past its room, faults of a piece are counted in the last
 //! reject instead of listed, and so many unknown fields are counted together as [`Drift::add_to`] says.
+//!
+//! A reject weighs as many records as it lost: one, or all the entries of a history that is rejected whole.
 
 use std::borrow::Cow;
 
@@ -65,6 +67,8 @@ pub(super) struct Notes<'a> {
     oversized: Vec<Oversized>,
     records: u64,
     rejected: u64,
+    histories: u64,
+    lost: u64,
 }
 
 impl<'a> Notes<'a> {
@@ -81,6 +85,8 @@ impl<'a> Notes<'a> {
             oversized: Vec::new(),
             records: 0,
             rejected: 0,
+            histories: 0,
+            lost: 0,
         }
     }
 
@@ -110,21 +116,45 @@ impl<'a> Notes<'a> {
         self.lenient.dates -= lenient.dates;
     }
 
-    /// Rejects a piece; one that is rejected for its size alone is also named by itself, as much is lost with it.
+    /// Rejects a piece that is a record.
     pub(super) fn reject_piece(&mut self, answer: &Answer<'_>, piece: &Piece<'_>, reason: String) {
+        self.reject_whole(answer, piece, 1, reason);
+    }
+
+    /// Rejects a piece that is a history of so many records.
+    pub(super) fn reject_history(&mut self, answer: &Answer<'_>, piece: &Piece<'_>, records: u64, reason: String) {
+        self.histories += 1;
+        self.lost += 1;
+        self.reject_whole(answer, piece, records, reason);
+    }
+
+    /// Rejects a piece; one that is rejected for its size alone is also named by itself, as much is lost with it.
+    fn reject_whole(&mut self, answer: &Answer<'_>, piece: &Piece<'_>, records: u64, reason: String) {
         let place = Place::of(answer, piece);
         if piece.is_too_long() && self.oversized.len() < Oversized::MAX_LISTED {
             self.oversized.push(Oversized { ticker: place.ticker.clone(), reason: reason.clone() });
         }
-        self.set_aside(|| place, reason, piece.raw());
+        self.reject(records, || place, reason, piece.raw());
     }
 
-    /// Sets a record aside.
+    /// Rejects a record.
     pub(super) fn set_aside(&mut self, place: impl FnOnce() -> Place, reason: String, raw: &[u8]) {
-        self.records += 1;
-        self.rejected += 1;
+        self.reject(1, place, reason, raw);
+    }
+
+    /// Takes up the notes on a history that kept so many rows.
+    pub(super) fn absorb_history(&mut self, rows: usize, notes: Self) {
+        self.histories += 1;
+        self.lost += u64::from(rows == 0 && notes.rejected > 0);
+        self.absorb(notes);
+    }
+
+    /// Rejects so many records that stand in one place.
+    pub(super) fn reject(&mut self, records: u64, place: impl FnOnce() -> Place, reason: String, raw: &[u8]) {
+        self.records += records;
+        self.rejected += records;
         if let Some((_, more)) = &mut self.over {
-            *more += 1;
+            *more += records;
             return;
         }
         let Place { ticker, pointer } = place();
@@ -138,7 +168,7 @@ impl<'a> Notes<'a> {
         }
     }
 
-    /// Sets a record aside that was typed, and so is counted already.
+    /// Rejects a record that was typed, and so is counted already.
     pub(super) fn twice(&mut self, place: impl FnOnce() -> Place, reason: String, raw: &[u8]) {
         self.records -= 1;
         self.set_aside(place, reason, raw);
@@ -172,13 +202,16 @@ impl<'a> Notes<'a> {
         self.oversized.extend(other.oversized);
         self.records += other.records;
         self.rejected += other.rejected;
+        self.histories += other.histories;
+        self.lost += other.lost;
     }
 
     /// The notes, with the parts that they stand beside.
     pub(super) fn with(self, parts: Vec<Part>) -> Decoded {
-        let Self { mut rejects, over, drift, unusual, lenient, oversized, records, rejected, .. } = self;
+        let Self { mut rejects, over, drift, unusual, lenient, oversized, .. } = self;
+        let Self { records, rejected, histories, lost, .. } = self;
         rejects.extend(over.map(closing));
-        Decoded { parts, rejects, drift, unusual, lenient, oversized, records, rejected }
+        Decoded { parts, rejects, drift, unusual, lenient, oversized, records, rejected, histories, lost }
     }
 }
 

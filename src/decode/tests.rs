@@ -108,7 +108,8 @@ fn a_history_that_was_not_asked_for_is_set_aside_whole() {
         let found = decoded(&sector(), format!("{{\"A\":{piece},\"C\":{}}}", history("C", "")));
         assert_eq!(aside(&found), [("/A", reason)], "{piece}");
         assert_eq!(found.parts.len(), 1, "its neighbour lives: {piece}");
-        assert_eq!((found.records, found.rejected), (1, 1));
+        let entries = if piece.contains("[{},,{") { 2 } else { 1 };
+        assert_eq!((found.records, found.rejected, found.lost), (entries, entries, 1), "{piece}");
         assert!(found.drift.is_empty(), "what is set aside has not drifted: {piece}");
     }
 }
@@ -131,11 +132,55 @@ fn entries_may_stand_under_either_name_and_under_both_the_first_is_taken() {
 }
 
 #[test]
-fn a_key_that_stands_twice_is_delivered_twice_and_an_empty_history_once() {
-    let one = history("A", r#"{"date":"2026-11-20","signal":"buy","confidence":1}"#);
-    let found = decoded(&sector(), format!("{{\"A\":{one},\"\\u0041\":{}}}", history("A", "")));
-    assert_eq!(found.parts.iter().map(|part| rows(part).len()).collect::<Vec<_>>(), [1, 0]);
-    assert!(found.rejects.is_empty());
+fn the_second_history_of_a_ticker_is_rejected_with_all_its_records_and_its_place() {
+    let entry = r#"{"date":"2026-11-20","signal":"buy","confidence":1}"#;
+    let one = history("A", entry);
+    for (other, lost) in [(history("A", ""), 1), (one.clone(), 1), (history("A", &[entry; 3].join(",")), 3)] {
+        let body = format!("{{\"A\":{one},\"B\":{},\"\\u0041\":{other}}}", history("B", ""));
+        let found = decoded(&sector(), &body);
+        assert_eq!(found.parts.iter().map(|part| rows(part).len()).collect::<Vec<_>>(), [1, 0]);
+        let offset = body.rfind(&other).unwrap();
+        let reason = format!("ticker `A` stands twice: its other history begins at byte {offset}; the first is kept");
+        assert_eq!(aside(&found), [("/A", reason.as_str())]);
+        assert_eq!((found.records, found.rejected, found.lost), (1 + lost, lost, 1));
+        assert_eq!(found.rejects[0].raw, other);
+    }
+}
+
+#[test]
+fn a_ticker_is_known_again_in_a_later_batch() {
+    let entry = r#"{"date":"2026-11-20","signal":"buy","confidence":1}"#;
+    let others: Vec<String> = (0..5_000).map(|at| format!("\"T{at}\":{}", history(&format!("T{at}"), ""))).collect();
+    let a = history("A", entry);
+    let body = format!("{{\"A\":{a},{},\"A\":{a}}}", others.join(","));
+    let (found, times) = delivered(&sector(), body.as_bytes()).unwrap();
+    assert!(times > 1);
+    assert_eq!((found.parts.len(), found.records, found.rejected), (5_001, 2, 1));
+}
+
+#[test]
+fn a_history_that_is_rejected_whole_weighs_as_many_records_as_it_had() {
+    let entry = r#"{"date":"2026-11-20","signal":"buy","confidence":1}"#;
+    let entries = [entry; 40].join(",");
+    let good = history("A", &entries);
+    let long = format!("{{\"predictions\":[{}]}}", vec![entry; 700_000].join(","));
+    assert!(long.len() > 32 << 20);
+    for (name, broken, records) in [
+        ("a field at fault behind the entries", good.replace("]}", "],\"ticker\":5}"), 40),
+        ("a field at fault before the entries", good.replace("\"15d\"", "\"45d\""), 40),
+        ("the older name", good.replace("\"15d\"", "\"45d\"").replace("predictions", "items"), 40),
+        ("entries that are not objects", history("A", "1,2,3").replace("15d", "45d"), 3),
+        ("no object around the entries", format!("[{entries}]"), 39),
+        ("entries that break off", good.replace("]}", ",,]}"), 40),
+        ("longer than is read", long, 700_000),
+    ] {
+        let found = decoded(&sector(), format!("{{\"A\":{broken},\"C\":{}}}", history("C", entry)));
+        assert_eq!((found.records, found.rejected, found.lost), (records + 1, records, 1), "{name}");
+        assert_eq!(found.rejects.len(), 1, "{name}");
+    }
+    let nothing_left = good.replace("buy", "hold");
+    let found = decoded(&sector(), format!("{{\"A\":{nothing_left}}}"));
+    assert_eq!((found.records, found.rejected, found.lost), (40, 40, 1), "no entry could be typed");
 }
 
 #[test]

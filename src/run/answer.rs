@@ -55,6 +55,7 @@ fn write(draft: &mut Draft, source: Endpoint, decoded: Decoded) -> Result<(), Er
         }
     }
     draft.add_rejects(&decoded.rejects, decoded.rejected)?;
+    draft.add_histories(decoded.histories, decoded.lost);
     let Decoded { drift, unusual, lenient, oversized, .. } = decoded;
     draft.add_oddities(Oddities { drift, unusual, lenient, oversized });
     Ok(())

@@ -1,6 +1,6 @@
 //! What is kept of one answer until its run is sealed.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -23,8 +23,14 @@ pub struct AnswerRecord {
     /// The key of each series, in the order of their rows. A long one may come in pieces, and a ticker that is only
     /// listed has none.
     pub series: Vec<SeriesKey>,
+    /// The histories of signals without rows: they list no series.
+    pub empty: Vec<SeriesKey>,
     /// Where its rows stand, those that could be typed and those that could not.
     pub rows: BTreeMap<Rows, Pieces>,
+    /// Histories of signals.
+    pub histories: u64,
+    /// Those of them that had records and kept none.
+    pub lost: u64,
     /// What was noticed beside its rows.
     #[serde(flatten)]
     pub oddities: Oddities,
@@ -57,9 +63,15 @@ impl Oddities {
 }
 
 impl AnswerRecord {
-    /// The tickers that it speaks of.
+    /// The series that it lists.
+    pub fn listed(&self) -> impl Iterator<Item = &SeriesKey> {
+        let empty: HashSet<&SeriesKey> = self.empty.iter().collect();
+        self.series.iter().filter(move |key| !empty.contains(key))
+    }
+
+    /// The tickers of the series that it lists.
     pub fn named(&self) -> impl Iterator<Item = &Ticker> {
-        self.series.iter().map(|key| &key.ticker)
+        self.listed().map(|key| &key.ticker)
     }
 }
 

@@ -11,7 +11,7 @@ use super::lanes::{Lane, Lanes};
 use super::packed::pack;
 use crate::error::{Error, Result};
 use crate::interface::{Endpoint, Ticker};
-use crate::tables::{Reject, RequestRecord, Series, SeriesKey};
+use crate::tables::{Reject, RequestRecord, Series, SeriesKey, Table};
 
 /// What one answer says, on its way to the disk. Dropped before it is committed, it leaves nothing.
 pub struct Draft {
@@ -19,6 +19,9 @@ pub struct Draft {
     /// What its rows are written to, and the bytes of each piece.
     writing: BTreeMap<Rows, (Lane, Vec<u64>)>,
     series: Vec<SeriesKey>,
+    empty: Vec<SeriesKey>,
+    histories: u64,
+    lost: u64,
     oddities: Oddities,
     rows: u64,
     rejects: u64,
@@ -30,6 +33,9 @@ impl Draft {
             lanes: Arc::clone(lanes),
             writing: BTreeMap::new(),
             series: Vec::new(),
+            empty: Vec::new(),
+            histories: 0,
+            lost: 0,
             oddities: Oddities::default(),
             rows: 0,
             rejects: 0,
@@ -44,6 +50,9 @@ impl Draft {
     pub fn add_series(&mut self, series: Series) -> Result<()> {
         self.rows += series.rows.num_rows() as u64;
         self.write(Rows::Typed, &series.rows)?;
+        if series.rows.num_rows() == 0 && Table::of(series.key.source) == Some(Table::Signals) {
+            self.empty.push(series.key.clone());
+        }
         self.series.push(series.key);
         Ok(())
     }
@@ -54,7 +63,13 @@ impl Draft {
         self.series.extend(tickers.into_iter().map(|ticker| SeriesKey::of_ticker(source, ticker)));
     }
 
-    /// Adds records that were set aside: `count` of them, of which very many may be told as one.
+    /// Adds to the number of histories that there were, and of those that had records and kept none.
+    pub fn add_histories(&mut self, histories: u64, lost: u64) {
+        self.histories += histories;
+        self.lost += lost;
+    }
+
+    /// Adds rejected records: `count` of them, of which many may be told as one.
     ///
     /// # Errors
     ///
@@ -89,7 +104,8 @@ impl Draft {
             let stretch = lane.keep().map_err(|source| Error::Write { path, source })?;
             rows.insert(kind, Pieces { stretch, lengths });
         }
-        Ok(AnswerRecord { request, series: self.series, rows, oddities: self.oddities })
+        let Self { series, empty, histories, lost, oddities, .. } = self;
+        Ok(AnswerRecord { request, series, empty, rows, histories, lost, oddities })
     }
 
     fn write(&mut self, rows: Rows, batch: &RecordBatch) -> Result<()> {

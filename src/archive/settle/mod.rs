@@ -75,7 +75,7 @@ pub(super) fn seal(
         }
     }
     files.push(write_rejects(&folder.join(REJECTS), answers, &repeated)?);
-    files.push(write_requests(&folder.join(REQUESTS), answers)?);
+    files.push(write_requests(&folder.join(REQUESTS), answers, &repeated)?);
     let mut drift = Vec::new();
     answers.iter().flat_map(|answer| answer.record.oddities.drift.clone()).for_each(|field| field.add_to(&mut drift));
     let definition = Definition { name: origin.definition.clone(), digest: origin.definition_digest.clone() };
@@ -258,8 +258,8 @@ fn counted(kinds: &[Change]) -> Counts {
     }
 }
 
-/// Writes the rejects of some answers, and some more.
-pub(super) fn write_rejects(path: &Path, answers: &[Answer], more: &[(Reject, DateTime<Utc>)]) -> Result<FileRecord> {
+/// Writes the rejects of some answers, and the series that they repeat.
+pub(super) fn write_rejects(path: &Path, answers: &[Answer], repeated: &[Repeated]) -> Result<FileRecord> {
     let mut out = Rowfile::create(path, Reject::schema(), 0)?;
     for answer in answers.iter().filter(|answer| answer.record.request.rejects > 0) {
         let Some(batches) = Batches::open(answer, Rows::Rejects, &mut Files::default())? else { continue };
@@ -267,7 +267,7 @@ pub(super) fn write_rejects(path: &Path, answers: &[Answer], more: &[(Reject, Da
             out.write(seen(&batches.get(index)?, answer.record.request.observed_at))?;
         }
     }
-    for (reject, observed_at) in more {
+    for Repeated { reject, observed_at, .. } in repeated {
         out.write(Reject::batch(std::slice::from_ref(reject)).and_then(|rows| seen(&rows, *observed_at)))?;
     }
     out.finish()
@@ -281,10 +281,20 @@ fn seen(rows: &RecordBatch, observed_at: DateTime<Utc>) -> Result<RecordBatch, A
     RecordBatch::try_new(Reject::schema(), columns)
 }
 
-fn write_requests(path: &Path, answers: &[Answer]) -> Result<FileRecord> {
-    let record = |AnswerRecord { request, oddities, .. }: &AnswerRecord| RequestRecord {
-        unknown_fields: oddities.drift.clone(),
-        ..request.clone()
+/// Writes the requests. What an answer repeats with other values is rejected there.
+fn write_requests(path: &Path, answers: &[Answer], repeated: &[Repeated]) -> Result<FileRecord> {
+    let mut repeating: HashMap<&str, u64> = HashMap::new();
+    for Repeated { reject, records, .. } in repeated {
+        *repeating.entry(&reject.request).or_default() += records;
+    }
+    let record = |AnswerRecord { request, oddities, .. }: &AnswerRecord| {
+        let repeated = repeating.get(request.request.as_str()).copied().unwrap_or_default();
+        RequestRecord {
+            rows: request.rows.saturating_sub(repeated),
+            rejects: request.rejects + repeated,
+            unknown_fields: oddities.drift.clone(),
+            ..request.clone()
+        }
     };
     let records: Vec<RequestRecord> = answers.iter().map(|answer| record(&answer.record)).collect();
     let mut out = Rowfile::create(path, RequestRecord::schema(), 0)?;

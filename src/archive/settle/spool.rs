@@ -1,7 +1,7 @@
 //! The rows of a run's answers, series by series, in order.
 
 use std::collections::hash_map::Entry;
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
 use arrow::array::RecordBatch;
@@ -39,6 +39,8 @@ pub(super) struct Spool<'a> {
     files: Files,
     /// The requests, which many series share.
     requests: Vec<Name>,
+    /// Histories without signals, with their answers.
+    empty: HashSet<(usize, &'a SeriesKey)>,
 }
 
 /// What an answer says of a series.
@@ -51,14 +53,23 @@ pub(super) struct Said {
     pub(super) rows: RecordBatch,
 }
 
-/// What an answer repeats with other values, and when it was seen.
-pub(super) type Repeated = (Reject, DateTime<Utc>);
+/// A series that an answer repeats with other values.
+#[derive(Clone, Debug)]
+pub(in crate::archive) struct Repeated {
+    pub(super) reject: Reject,
+    /// When the answer was complete.
+    pub(super) observed_at: DateTime<Utc>,
+    /// How many records it has there.
+    pub(super) records: u64,
+}
 
 impl<'a> Spool<'a> {
     /// The answers of a run, in the order of their requests.
     pub(super) fn of(answers: &'a [Answer]) -> Self {
         let requests = answers.iter().map(|answer| Name::from(answer.record.request.request.as_str())).collect();
-        Self { answers, open: HashMap::new(), files: Files::default(), requests }
+        let of_answer = |(answer, it): (usize, &'a Answer)| it.record.empty.iter().map(move |key| (answer, key));
+        let empty = answers.iter().enumerate().flat_map(of_answer).collect();
+        Self { answers, open: HashMap::new(), files: Files::default(), requests, empty }
     }
 
     /// Every series that was answered, in order.
@@ -85,9 +96,10 @@ impl<'a> Spool<'a> {
         self.requests.iter().map(Arc::clone).zip(seen)
     }
 
-    /// The requests whose answers listed a series.
+    /// The requests whose answers listed a series. A history without signals lists none.
     pub(super) fn listing(&self, told: &Told) -> BTreeSet<Name> {
-        told.places.iter().map(|place| Arc::clone(&self.requests[place.answer])).collect()
+        let listing = told.places.iter().filter(|place| !self.empty.contains(&(place.answer, &told.key)));
+        listing.map(|place| Arc::clone(&self.requests[place.answer])).collect()
     }
 
     /// Opens the answers that have the rows of some series.
@@ -120,9 +132,11 @@ impl<'a> Spool<'a> {
         let rows = self.rows(table, first)?;
         let mut repeated = Vec::new();
         for other in tellings {
-            if self.rows(table, other)? != rows {
+            let others = self.rows(table, other)?;
+            if others != rows {
                 let answer = &self.answers[other[0].answer];
-                repeated.push((repetition(&told.key, answer), answer.record.request.observed_at));
+                let (reject, observed_at) = (repetition(&told.key, answer), answer.record.request.observed_at);
+                repeated.push(Repeated { reject, observed_at, records: others.num_rows() as u64 });
             }
         }
         let observed_at = self.answers[first[0].answer].record.request.observed_at;

@@ -151,13 +151,16 @@ struct Outcome {
     lenient: Leniencies,
     records: u64,
     rejected: u64,
+    lost: u64,
 }
 
 fn outcome_of(answer: &Answer<'_>, body: impl BufRead) -> Result<Outcome, (u64, String)> {
     let mut outcome = Outcome::default();
     let decoded = answer.decode(body, |decoded| {
-        let Decoded { parts, rejects, drift, unusual, lenient, oversized, records, rejected } = decoded;
+        let Decoded { parts, rejects, drift, unusual, lenient, oversized, records, rejected, histories, lost } =
+            decoded;
         assert!(oversized.is_empty(), "no body here is that long");
+        assert!(histories >= lost);
         outcome.said.extend(parts.into_iter().flat_map(|part| said(answer, part)));
         for reject in rejects {
             outcome.pointers.push(reject.pointer);
@@ -168,6 +171,7 @@ fn outcome_of(answer: &Answer<'_>, body: impl BufRead) -> Result<Outcome, (u64, 
         outcome.lenient += lenient;
         outcome.records += records;
         outcome.rejected += rejected;
+        outcome.lost += lost;
         Ok::<(), Infallible>(())
     });
     match decoded {
@@ -182,7 +186,7 @@ impl Outcome {
         assert_eq!(self.said, expected.said);
         assert_eq!(self.unusual, expected.unusual);
         assert_eq!(self.lenient, expected.lenient);
-        assert_eq!(self.rejected, expected.pointers.len() as u64);
+        assert_eq!((self.rejected, self.lost), (expected.rejected, expected.lost));
         assert_eq!(self.records, expected.typed + self.rejected);
         let mut pointers = expected.pointers;
         for pointer in &self.pointers {

@@ -1,8 +1,8 @@
 //! What an answer says, by `serde_json` and the plainest code that says it.
 
 use std::borrow::Cow;
-use std::collections::BTreeMap;
 use std::collections::btree_map::Entry as Place;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 use serde::Deserialize;
@@ -85,8 +85,12 @@ pub(super) enum Said {
 #[derive(Debug, Default)]
 pub(super) struct Expected {
     pub(super) said: Vec<Said>,
-    /// The places of what is set aside.
+    /// The places of what is rejected.
     pub(super) pointers: Vec<String>,
+    /// How many records that is.
+    pub(super) rejected: u64,
+    /// How many histories had records and kept none.
+    pub(super) lost: u64,
     pub(super) drift: BTreeMap<String, u64>,
     pub(super) unusual: u64,
     pub(super) lenient: Leniencies,
@@ -96,6 +100,7 @@ pub(super) struct Expected {
 /// What an answer says whose body is cut into these pieces; none when it is not JSON.
 pub(super) fn expected(answer: &Answer<'_>, pieces: Option<Vec<(String, String)>>) -> Option<Expected> {
     let mut expected = Expected::default();
+    let mut met = BTreeSet::new();
     for (position, (key, json)) in pieces?.iter().enumerate() {
         let pointer = format!("/{}", key.replace('~', "~0").replace('/', "~1"));
         let element = format!("/{position}");
@@ -113,9 +118,21 @@ pub(super) fn expected(answer: &Answer<'_>, pieces: Option<Vec<(String, String)>
                 expected.said.push(Said::Ticker(ticker));
                 expected.typed += 1;
             }),
+            _ if key.parse::<Ticker>().is_ok() && !met.insert(key) => None,
             _ => expected.history(answer, key, [&pointer, "/*"], json),
         };
         if read.is_none() {
+            let is_history = !matches!(
+                answer.request.endpoint,
+                Endpoint::Signals
+                    | Endpoint::LegacySignals
+                    | Endpoint::SocialSentiment
+                    | Endpoint::NewsArticles
+                    | Endpoint::HistoricalSentiment
+                    | Endpoint::TickersAvailable
+            );
+            expected.rejected += if is_history { weight(json) } else { 1 };
+            expected.lost += u64::from(is_history);
             expected.pointers.push(match answer.request.endpoint {
                 endpoint if !endpoint.is_of_one_ticker() && endpoint != Endpoint::TickersAvailable => pointer,
                 Endpoint::NewsArticles | Endpoint::TickersAvailable => element,
@@ -124,6 +141,20 @@ pub(super) fn expected(answer: &Answer<'_>, pieces: Option<Vec<(String, String)>
         }
     }
     Some(expected)
+}
+
+/// How many records a history has that cannot be typed.
+fn weight(json: &str) -> u64 {
+    let Ok(Pairs(pairs)) = serde_json::from_str(json) else {
+        // What is no object has the objects in it, and one of them is the history itself.
+        return (json.matches('{').count() as u64).saturating_sub(1).max(1);
+    };
+    let entries = pairs.iter().filter(|(name, _)| ["predictions", "items"].contains(&name.as_str()));
+    entries.map(|(_, json)| elements(json.get())).sum::<u64>().max(1)
+}
+
+fn elements(json: &str) -> u64 {
+    serde_json::from_str::<Vec<&RawValue>>(json).map_or(0, |elements| elements.len() as u64)
 }
 
 fn typed<T: DeserializeOwned>(json: &str) -> Option<T> {
@@ -246,7 +277,10 @@ impl Expected {
         if !Self::is_asked(answer, asked, &key) {
             return None;
         }
-        self.pointers.extend(beside.map(|beside| format!("{pointer}/{beside}")));
+        if let Some(beside) = beside {
+            self.pointers.push(format!("{pointer}/{beside}"));
+            self.rejected += elements(only(beside)?).max(1);
+        }
         self.unknown(pattern, json, &["ticker", "period", "regime", "predictions", "items"]);
         self.said.push(Said::Series(key));
         let mut rows: BTreeMap<i64, (date::Date, Entry<'_>, Extra)> = BTreeMap::new();
@@ -265,6 +299,9 @@ impl Expected {
                 None => self.pointers.push(format!("{pointer}/{name}/{position}")),
             }
         }
+        let rejected = (entries.len() - rows.len()) as u64;
+        self.rejected += rejected;
+        self.lost += u64::from(rows.is_empty() && (rejected > 0 || beside.is_some()));
         rows.into_values().for_each(|(date, entry, extra)| self.row(answer, Some(date), &entry, extra));
         Some(())
     }

@@ -177,7 +177,10 @@ impl Vendor {
                 "\"{ticker}\":{{\"ticker\":\"{ticker}\",\"regime\":\"neutral\",\"period\":\"{period}\",\"predictions\":[{}]}}",
                 entries.join(",")
             ));
-            tellings.push((Key { ticker, period: Some(period), source }, Said::Signals(said)));
+            // A history without signals is as if it were not there.
+            if !said.is_empty() {
+                tellings.push((Key { ticker, period: Some(period), source }, Said::Signals(said)));
+            }
         }
         random.shuffle(&mut pieces);
         let target = format!("/a/{source}?sector=energy&period={period}&regime=neutral");
