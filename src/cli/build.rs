@@ -1,6 +1,7 @@
 //! `bellwether build`: a dataset out of the archive, as it was known at an instant.
 
 use std::collections::BTreeSet;
+use std::fmt::Display;
 
 use chrono::{DateTime, NaiveDate, Utc};
 
@@ -109,14 +110,12 @@ impl Build {
 
     /// What was typed here beside the definition.
     fn ad_hoc(&self, plan: &Plan) -> Result<AdHoc> {
-        fn set<T: Ord + Clone>(values: &[T]) -> Option<BTreeSet<T>> {
-            (!values.is_empty()).then(|| values.iter().cloned().collect())
-        }
+        let own = &plan.dataset.filter;
         let filter = Filter {
-            tickers: set(&self.tickers),
-            sectors: set(&self.sectors),
-            periods: set(&self.periods),
-            regimes: set(&self.regimes),
+            tickers: narrowed("ticker", &self.tickers, own.tickers.as_ref())?,
+            sectors: narrowed("sector", &self.sectors, own.sectors.as_ref())?,
+            periods: narrowed("period", &self.periods, own.periods.as_ref())?,
+            regimes: narrowed("regime", &self.regimes, own.regimes.as_ref())?,
             from: self.from,
             to: self.to,
         };
@@ -133,4 +132,17 @@ impl Build {
         }
         Ok(AdHoc { as_of: self.as_of, vintage: self.vintage, filter, formats })
     }
+}
+
+/// The values that were typed here, all of which the definition must take.
+fn narrowed<T: Ord + Clone + Display>(
+    what: &str,
+    typed: &[T],
+    own: Option<&BTreeSet<T>>,
+) -> Result<Option<BTreeSet<T>>> {
+    if let Some(other) = typed.iter().find(|value| own.is_some_and(|own| !own.contains(value))) {
+        let refusal = format!("the definition does not take {what} `{other}`");
+        return Err(usage(&refusal, "leave it out, or add it to `[filter]` in the definition"));
+    }
+    Ok((!typed.is_empty()).then(|| typed.iter().cloned().collect()))
 }

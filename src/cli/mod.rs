@@ -29,7 +29,7 @@ use clap::builder::styling::{AnsiColor, Styles};
 use clap::{Parser, Subcommand};
 use tokio_util::sync::CancellationToken;
 
-use crate::error::{Error, Result};
+use crate::error::{EXIT_CODES, Error, Result};
 use crate::talk::{escaped, note, say};
 
 const STYLES: Styles = Styles::styled()
@@ -40,7 +40,7 @@ const STYLES: Styles = Styles::styled()
 
 /// Turns a vendor's trading signals and news scores into research data that can be trusted.
 #[derive(Debug, Parser)]
-#[command(name = "bellwether", version, styles = STYLES, arg_required_else_help = true)]
+#[command(name = "bellwether", version, styles = STYLES, arg_required_else_help = true, after_help = exit_codes())]
 struct Cli {
     #[command(subcommand)]
     command: Command,
@@ -61,6 +61,11 @@ enum Command {
     Plan(plan::Plan),
     Schema(schema::Schema),
     Serve(serve::Serve),
+}
+
+fn exit_codes() -> String {
+    let lines = EXIT_CODES.iter().map(|(code, meaning)| format!("  {code:>3}  {meaning}\n"));
+    format!("Exit codes:\n{}", lines.collect::<String>().trim_end())
 }
 
 /// Parses the arguments, does what they say, and tells how it went.

@@ -60,8 +60,12 @@ fn tell_requests(text: &mut String, plan: &plan::Plan) {
     }
     for Way { endpoint, asked } in others {
         line(text, format_args!("  or, where the service lacks that, {}", address(*endpoint)));
-        if let Asked::EachTicker(tickers, _) = asked {
-            line(text, format_args!("    for {}", listed(tickers)));
+        match asked {
+            Asked::EachTicker(tickers @ Tickers::Written(_), _) => {
+                line(text, format_args!("    for {}", listed(tickers)));
+            }
+            Asked::EachTicker(..) => line(text, format_args!("    for the same tickers, as known from the archive")),
+            Asked::Listed(_) => {}
         }
     }
 }

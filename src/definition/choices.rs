@@ -96,6 +96,15 @@ choice! {
 }
 
 choice! {
+    /// What to do if data is missing.
+    OnMissing, "action for missing data":
+    /// The run fails and publishes nothing.
+    Fail = "fail",
+    /// The version is published without it, with a note.
+    Warn = "warn",
+}
+
+choice! {
     /// A file format.
     Format, "format":
     /// Apache Parquet, zstd.

@@ -22,8 +22,8 @@ use serde::Deserialize;
 use crate::interface::{Period, Regime, Sector, Ticker};
 
 pub use choices::{
-    Availability, Compression, Format, HistoryForm, Layout, Lineage, NewsSource, Service, Statistic, TickerList,
-    Vintage,
+    Availability, Compression, Format, HistoryForm, Layout, Lineage, NewsSource, OnMissing, Service, Statistic,
+    TickerList, Vintage,
 };
 pub use cron::Cron;
 pub use find::{FOLDER, Found, find};
@@ -52,6 +52,8 @@ pub struct Definition {
     pub dates: Placed<DatesSection>,
     /// Which features of the news each signal is given.
     pub join: Placed<JoinSection>,
+    /// What must hold before a version is published.
+    pub checks: Placed<ChecksSection>,
     /// Which of the signals in the archive go into the dataset. Default: all that the definition asks for.
     pub filter: Placed<FilterSection>,
     /// The files to write.
@@ -118,7 +120,8 @@ pub struct SentimentSection {
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields, expecting = "a table")]
 pub struct RejectsSection {
-    /// The share of records that may be set aside before the run fails, 0 to 1. Default: 0.01.
+    /// The share of the records, and of the series, of an operation that may be rejected before the run fails, 0 to 1.
+    /// Default: 0.01.
     pub max_share: Option<Placed<f64>>,
     /// Whether fields that the interface does not know are kept, as JSON. Default: false; they are counted in any case.
     pub keep_extra: Option<Placed<bool>>,
@@ -148,6 +151,19 @@ pub struct JoinSection {
     pub stats: Option<Placed<Vec<Placed<Statistic>>>>,
     /// The numeric fields of historical sentiment to take, for the source `historical`.
     pub historical: Option<Placed<Vec<Placed<String>>>>,
+}
+
+/// What must hold before a version is published. If a check fails nothing is published, `latest` is unchanged, the archive
+/// keeps what was fetched, and the exit code is 4.
+#[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields, expecting = "a table")]
+pub struct ChecksSection {
+    /// What to do if a sector, ticker or operation that the definition names has no data: `fail`, or `warn` and publish
+    /// without it. Default: `fail`.
+    pub missing: Option<Placed<OnMissing>>,
+    /// The share of tickers, and of series, that may disappear or appear since the version before, 0 to 1; 1 allows all. A
+    /// history without signals counts as gone. Not checked if that version asked for other signals. Default: 0.2.
+    pub universe: Option<Placed<f64>>,
 }
 
 /// Which of the signals in the archive go into the dataset.

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::io;
 
-use super::{EXIT_FOUND, EXIT_LATER, EXIT_USAGE, Error};
+use super::{EXIT_CHECKS, EXIT_FOUND, EXIT_INTERRUPTED, EXIT_LATER, EXIT_USAGE, Error};
 
 impl Error {
     /// What a person can do about it.
@@ -33,6 +33,10 @@ impl Error {
             Self::TooManyRejects { kept, .. } => {
                 return Some(format!("look at `{}`; `max_share` in `[rejects]` allows for more", kept.display()));
             }
+            Self::Checks { hint, .. } => {
+                return Some(format!("the archive keeps what was fetched, and `latest` is unchanged; {hint}"));
+            }
+            Self::OtherTickers { .. } => &"if that is expected, name the operation with `history` in `[signals]`",
             Self::Empty { .. } => &"check the sectors, periods and regimes, and the filters",
             Self::Write { source, .. } if source.kind() == io::ErrorKind::PermissionDenied => {
                 &"choose a folder that you may write to with `--output`"
@@ -90,7 +94,8 @@ impl Error {
             Self::Told { code } => *code,
             Self::Later { .. } => EXIT_LATER,
             Self::Rewritten { .. } => EXIT_FOUND,
-            Self::Interrupted => 130,
+            Self::Checks { .. } | Self::OtherTickers { .. } | Self::TooManyRejects { .. } => EXIT_CHECKS,
+            Self::Interrupted => EXIT_INTERRUPTED,
             _ => 1,
         }
     }

@@ -1,18 +1,20 @@
 //! What can go wrong, as one type.
 //!
 //! A variant names an operation with its coordinates. `Display` says what failed and `source()` says why, never both.
-//! [`Error::hint`] is the action that a person can take, and [`Error::exit_code`] what a scheduler acts on. No variant
-//! holds a key, nor an address with its query.
+//! [`Error::hint`] is the action that a person can take, and [`Error::exit_code`] what a scheduler acts on: 0 means that
+//! exactly what was asked for is there, and [`EXIT_CODES`] says what every other one means. No variant holds a key, nor an
+//! address with its query.
 
 mod advice;
 
+use std::fmt;
 use std::io;
 use std::path::PathBuf;
 
 use chrono::{DateTime, Utc};
 
 use crate::interface::ValidationFault;
-use crate::numbers::{self, percent};
+use crate::numbers::{self, counted, grouped, percent};
 use crate::problem::Problems;
 use crate::time::to_record;
 
@@ -22,14 +24,87 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 /// The exit code for what a person typed: arguments and definitions.
 pub const EXIT_USAGE: u8 = 2;
 
-/// The exit code for a service that does not answer now: the same command goes on later.
-pub const EXIT_LATER: u8 = 75;
-
 /// The exit code for an answer that was asked to be a failure: more was rewritten than may be, or versions differ.
 pub const EXIT_FOUND: u8 = 3;
 
+/// The exit code for data that is not what was asked for.
+pub const EXIT_CHECKS: u8 = 4;
+
+/// The exit code for what does not work now: the same command goes on later.
+pub const EXIT_LATER: u8 = 75;
+
+/// The exit code of a run that was asked to stop.
+pub const EXIT_INTERRUPTED: u8 = 130;
+
+/// What each exit code means, as `--help` says it.
+pub const EXIT_CODES: [(u8, &str); 7] = [
+    (0, "exactly what was asked for is there"),
+    (1, "it failed; the message says why"),
+    (EXIT_USAGE, "the arguments or the definition are wrong"),
+    (EXIT_FOUND, "found what it was asked to look for: versions differ, or too much was rewritten"),
+    (EXIT_CHECKS, "the data is not what was asked for: a check failed, and nothing was published"),
+    (EXIT_LATER, "not now: the same command resumes later"),
+    (EXIT_INTERRUPTED, "interrupted: the same command resumes"),
+];
+
 /// A reason of another crate, kept for `source()`.
 pub type Reason = Box<dyn std::error::Error + Send + Sync>;
+
+/// Some records or series of an operation that could not be read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Rejected {
+    /// The operation.
+    pub operation: &'static str,
+    /// Records or series.
+    pub what: &'static str,
+    /// How many could not be read.
+    pub lost: u64,
+    /// Of how many.
+    pub of: u64,
+}
+
+impl fmt::Display for Rejected {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { what, lost, of, .. } = self;
+        write!(formatter, "{} of {} {what}", grouped(*lost), grouped(*of))
+    }
+}
+
+/// `9 of 10 records and 9 of 10 series of signals-history-all`, and so on.
+fn joined(rejected: &[Rejected]) -> String {
+    let by_operation = rejected.chunk_by(|one, other| one.operation == other.operation).map(|of_operation| {
+        let parts: Vec<String> = of_operation.iter().map(Rejected::to_string).collect();
+        format!("{} of {}", parts.join(" and "), of_operation[0].operation)
+    });
+    by_operation.collect::<Vec<_>>().join(", ")
+}
+
+/// `missing A, B; new C`, and so on.
+fn shift(missing: &str, new: &str) -> String {
+    let parts = [("missing", missing), ("new", new)].into_iter().filter(|(_, names)| !names.is_empty());
+    parts.map(|(what, names)| format!("{what} {names}")).collect::<Vec<_>>().join("; ")
+}
+
+/// Several reasons for one failure, each the source of the one before it.
+#[derive(Debug, thiserror::Error)]
+#[error("{what}")]
+pub struct Findings {
+    what: String,
+    #[source]
+    next: Option<Box<Self>>,
+}
+
+impl Findings {
+    /// Some findings; none where there are none.
+    pub fn of(found: impl DoubleEndedIterator<Item = String>) -> Option<Self> {
+        found.rev().fold(None, |next, what| Some(Self { what, next: next.map(Box::new) }))
+    }
+
+    /// How many there are.
+    pub fn count(&self) -> u64 {
+        std::iter::successors(Some(self), |one| one.next.as_deref()).count() as u64
+    }
+}
 
 /// An operation that failed.
 #[derive(Debug, thiserror::Error)]
@@ -364,18 +439,42 @@ pub enum Error {
         lacking: String,
     },
 
-    /// Too many records that could not be typed.
-    #[error("{rejects} of {records} records could not be typed, more than the share of {max_share} that may be")]
+    /// An operation that is gone, and another one that gives other tickers.
+    #[error("the service no longer offers {lacking}, and {instead} lists other tickers: {}", shift(missing, new))]
+    OtherTickers {
+        /// The definition.
+        name: String,
+        /// What is gone.
+        lacking: String,
+        /// What was asked in its place.
+        instead: &'static str,
+        /// The tickers that it does not list; empty where it lists all.
+        missing: String,
+        /// The tickers that it lists beside them; empty where it lists no others.
+        new: String,
+    },
+
+    /// Data that is not what was asked for.
+    #[error("nothing was published for `{name}`: {}", counted(source.count(), "check failed", "checks failed"))]
+    Checks {
+        /// The definition.
+        name: String,
+        /// What to do.
+        hint: &'static str,
+        /// What the checks found.
+        source: Box<Findings>,
+    },
+
+    /// Too much that could not be read.
+    #[error("{} rejected, more than {}", joined(rejected), percent(*max_share))]
     TooManyRejects {
-        /// How many were set aside.
-        rejects: u64,
-        /// How many there were.
-        records: u64,
+        /// What was rejected.
+        rejected: Vec<Rejected>,
         /// The share that may be.
         max_share: f64,
-        /// Where those that were set aside are.
+        /// Where the rejected records are.
         kept: PathBuf,
-        /// What was rejected for its size alone, if anything was.
+        /// What is known of why.
         source: Option<Reason>,
     },
 

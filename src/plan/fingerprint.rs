@@ -11,6 +11,7 @@ impl Plan {
         let Self {
             // The text is in the files, and what is asked for follows from it: no option changes that.
             text,
+            checks: _,
             source: _,
             ways: _,
             of_each_ticker: _,

@@ -18,7 +18,7 @@ use arrow::datatypes::SchemaRef;
 use chrono::NaiveDate;
 use url::Url;
 
-pub use crate::definition::{Availability, Cron, Days, Format, Lag, NaiveRule, Statistic, Vintage, Zone};
+pub use crate::definition::{Availability, Cron, Days, Format, Lag, NaiveRule, OnMissing, Statistic, Vintage, Zone};
 pub use ad_hoc::AdHoc;
 pub use columns::{Column, Feature, Reference, describe};
 pub use request::Request;
@@ -49,8 +49,10 @@ pub struct Plan {
     pub news_tickers: Tickers,
     /// How hard the service is pressed.
     pub manners: Manners,
-    /// The share of records that may be set aside.
+    /// The share of the records, and of the series, of an operation that may be rejected.
     pub max_reject_share: f64,
+    /// What must hold of the data before it is published.
+    pub checks: Checks,
     /// Whether fields that the interface does not know are kept.
     pub keep_extra: bool,
     /// The dataset.
@@ -82,7 +84,7 @@ pub struct Remote {
 }
 
 /// A way to get the signals.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Way {
     /// The operation whose answers make the dataset.
     pub endpoint: Endpoint,
@@ -91,7 +93,7 @@ pub struct Way {
 }
 
 /// What is asked of an operation.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Asked {
     /// These requests, in order.
     Listed(Vec<Request>),
@@ -100,7 +102,7 @@ pub enum Asked {
 }
 
 /// Where a list of tickers comes from.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Tickers {
     /// It was written by hand.
     Written(Vec<Ticker>),
@@ -110,6 +112,15 @@ pub enum Tickers {
     NamedBy(Vec<Request>),
     /// The signals name them.
     Signals,
+}
+
+/// What must hold of the data before it is published.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Checks {
+    /// What to do where something that the definition names has no data.
+    pub missing: OnMissing,
+    /// The share of the tickers, and of the series, that may vanish or appear since the version before.
+    pub universe: f64,
 }
 
 /// How hard the service is pressed.

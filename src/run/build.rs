@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use chrono::{DateTime, TimeDelta, Utc};
 use tokio_util::sync::CancellationToken;
 
+use super::checks::Checking;
 use super::progress::Progress;
 use super::report::Beside;
 use super::scope::archived;
@@ -68,6 +69,12 @@ pub async fn build(mut plan: Plan, options: BuildOptions) -> Result<Option<Summa
         options.ad_hoc.apply(&mut plan);
         let view = view(&options.archive, options.ad_hoc.as_of)?;
         let scope = archived(&plan, &view)?;
+        let datasets = match &options.target {
+            Target::Published(output) => Some(output.join("datasets")),
+            Target::Stdout(_) => None,
+        };
+        let checking = Checking { plan: &plan, view: &view, scope: &scope, datasets: datasets.as_deref() };
+        let notes = if options.ad_hoc.is_none() { checking.newest()? } else { checking.ad_hoc()? };
         let work = Work { plan: &plan, view: &view, scope: &scope, stop: &options.stop, archived_in: None };
         match &options.target {
             Target::Stdout(format) => work.stream(*format, options.clock).map(|()| None),
@@ -75,7 +82,9 @@ pub async fn build(mut plan: Plan, options: BuildOptions) -> Result<Option<Summa
                 let stage = options.progress.stage("dataset", 0);
                 let published = work.publish(output, options.clock, options.ad_hoc.clone(), &stage)?;
                 let timings = vec![stage.done()];
-                Ok(Some(Summary::of(&plan, published, timings, begun.elapsed())))
+                let mut summary = Summary::of(&plan, published, timings, begun.elapsed());
+                summary.notes.splice(0..0, notes);
+                Ok(Some(summary))
             }
         }
     })

@@ -1,7 +1,14 @@
 //! The first half of a run: everything that needs the service.
 //!
-//! Operations come and go. The ways of a plan are tried in their order; an operation that answers 404 or 405 to the first
-//! of its requests, or to the first few tickers, is gone, and is not asked again in this run.
+//! Operations come and go. The ways of a plan are tried in their order. An operation that answers 404 or 405 for the first
+//! few sectors or tickers, and answers for none, is gone, and is not asked again in this run.
+//!
+//! One rule says what may take the place of an operation that is gone: *the same tickers, or nothing*. Which they are is
+//! what the archive knows from the last answers of the operation; where it knows none, the definition must name them. So
+//! another operation of one ticker is asked for exactly these tickers, an operation that answers for many at once must
+//! name exactly these, and a list of tickers that the service no longer gives is the one that it gave last. Otherwise the
+//! run fails, before it has asked for every ticker. For the same reason many requests are only made once it is known that
+//! the operations are there that the dataset cannot do without.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -10,43 +17,62 @@ use futures_util::StreamExt;
 
 use super::Options;
 use super::answer::answer;
-use super::progress::{Stage, Timing};
+use super::known::Known;
+use super::names::{list, some_of};
+use super::progress::{Progress, Stage, Timing};
 use crate::archive::{AnswerRecord, Scope, Unfinished};
 use crate::decode::Rules;
 use crate::error::{Error, Result};
 use crate::fetch::{Answered, Client};
-use crate::interface::{Base, Endpoint, Ticker};
-use crate::plan::{Asked, Plan, Request, Tickers, Way};
+use crate::interface::{Base, Endpoint, Sector, Ticker};
+use crate::numbers::counted;
+use crate::plan::{Asked, OnMissing, Plan, Request, Tickers, Way};
 
-/// How many tickers must be unknown to an operation, and none known, before it is taken for gone.
-const UNKNOWN_TICKERS: usize = 5;
+/// How many sectors or tickers must be unknown to an operation, and none known, before it is taken for gone.
+const UNKNOWN_SUBJECTS: usize = 5;
+
+/// More requests than these are made once the operations are known to be there that the dataset needs.
+const MANY_REQUESTS: usize = 32;
 
 /// What was gathered.
 pub(super) struct Gathered {
     pub(super) unfinished: Arc<Unfinished>,
     /// The series whose signals make the dataset.
     pub(super) scope: Scope,
-    /// What the service lacks, a line each.
+    /// How the signals were got.
+    pub(super) signals: Taken,
+    /// The requests for what the definition names: each must bring data.
+    pub(super) demanded: Vec<Request>,
+    /// What the definition asks for and the service does not offer, a sentence each.
+    pub(super) lacking: Vec<String>,
+    /// What a person should know, a line each.
     pub(super) notes: Vec<String>,
     /// What each stage took.
     pub(super) timings: Vec<Timing>,
 }
 
+/// The way that was taken to the signals.
+#[derive(Clone, Debug)]
+pub struct Taken {
+    /// The operation that gave them.
+    pub operation: Endpoint,
+    /// The operations in whose place it was asked.
+    pub instead_of: Vec<&'static str>,
+    /// The tickers that its answers name.
+    pub tickers: BTreeSet<Ticker>,
+}
+
 /// What came of some requests of one operation.
 enum Wave {
     /// The operation is gone.
-    Gone {
-        /// The HTTP status of the last request.
-        status: u16,
-    },
-    /// The tickers that the answers name.
-    Named(BTreeSet<Ticker>),
-}
-
-/// The tickers of a list, or why there are none.
-enum Listed {
-    Tickers(Vec<Ticker>),
     Gone(Gone),
+    /// It is there.
+    There {
+        /// The tickers that the answers name.
+        named: BTreeSet<Ticker>,
+        /// The requests that it knows nothing for.
+        unknown: Vec<Request>,
+    },
 }
 
 /// An operation that the service does not have.
@@ -57,15 +83,14 @@ struct Gone {
     status: u16,
 }
 
-fn names(gone: &[Gone], between: &str) -> String {
-    gone.iter().map(|gone| gone.endpoint.as_str()).collect::<Vec<_>>().join(between)
-}
-
 pub(super) struct Gathering<'a> {
     plan: &'a Plan,
     client: &'a Client,
     options: &'a Options,
     unfinished: Arc<Unfinished>,
+    gone: Vec<Gone>,
+    demanded: Vec<Request>,
+    lacking: Vec<String>,
     notes: Vec<String>,
     timings: Vec<Timing>,
 }
@@ -75,145 +100,285 @@ impl<'a> Gathering<'a> {
         let unfinished = Arc::new(unfinished);
         let notes = match unfinished.len() {
             0 => Vec::new(),
-            answers => vec![format!("went on with an interrupted run: {answers} answers were there")],
+            answers => {
+                let answers = counted(answers as u64, "answer was", "answers were");
+                vec![format!("resumed an interrupted run: {answers} there")]
+            }
         };
-        Self { plan, client, options, unfinished, notes, timings: Vec::new() }
+        Self {
+            plan,
+            client,
+            options,
+            unfinished,
+            gone: Vec::new(),
+            demanded: Vec::new(),
+            lacking: Vec::new(),
+            notes,
+            timings: Vec::new(),
+        }
     }
 
     /// Asks for everything that the plan wants.
     pub(super) async fn gather(mut self) -> Result<Gathered> {
-        let (scope, named) = self.signals().await?;
+        let (scope, signals) = self.signals().await?;
         if !self.plan.of_each_ticker.is_empty() {
-            let tickers = match &self.plan.news_tickers {
-                Tickers::Signals => named.into_iter().collect(),
-                list => match self.list(list).await? {
-                    Listed::Tickers(tickers) => tickers,
-                    Listed::Gone(gone) => return Err(self.lacking(&[gone])),
-                },
-            };
+            let tickers = self.news_tickers(&signals.tickers).await?;
             for &endpoint in &self.plan.of_each_ticker {
                 self.news(endpoint, &tickers).await?;
             }
         }
-        let Self { unfinished, notes, timings, .. } = self;
-        Ok(Gathered { unfinished, scope, notes, timings })
+        let Self { unfinished, demanded, lacking, notes, timings, .. } = self;
+        Ok(Gathered { unfinished, scope, signals, demanded, lacking, notes, timings })
     }
 
-    /// Takes the first way that the service still has.
-    async fn signals(&mut self) -> Result<(Scope, BTreeSet<Ticker>)> {
+    /// Takes the first way that the service still offers.
+    async fn signals(&mut self) -> Result<(Scope, Taken)> {
         let plan = self.plan;
+        let mut passed: Vec<&Way> = Vec::new();
         let mut lacking: Vec<Gone> = Vec::new();
+        let mut unlisted = None;
         for way in &plan.ways {
-            let Way { endpoint, asked } = way;
-            let tickers = match asked {
+            let Known { tickers: mut known, unlisted: sectors } = Known::of_ways(&passed, &self.options.archive)?;
+            if !sectors.is_empty() && matches!(way.asked, Asked::EachTicker(Tickers::Written(_), _)) {
+                // What the definition names is more than what the archive knows.
+                known.clear();
+            }
+            let tickers = match &way.asked {
                 Asked::Listed(_) => Vec::new(),
+                Asked::EachTicker(..) if !known.is_empty() => {
+                    self.lack(&sectors, &lacking, way.endpoint)?;
+                    known.iter().cloned().collect()
+                }
                 Asked::EachTicker(list, _) => match self.list(list).await? {
-                    Listed::Tickers(tickers) => tickers,
-                    Listed::Gone(gone) => {
-                        lacking.push(gone);
+                    Ok(tickers) => tickers,
+                    Err(naming) => {
+                        (lacking, unlisted) = (with(lacking, naming), Some(way.endpoint));
                         continue;
                     }
                 },
             };
             let requests = way.requests(&tickers);
-            let filter = plan.dataset.filter.clone();
-            let scope =
-                Scope { source: *endpoint, requests: requests.iter().map(Request::to_string).collect(), filter };
-            match self.wave("signals", requests).await? {
-                Wave::Gone { status } => lacking.push(Gone { endpoint: *endpoint, status }),
-                Wave::Named(named) => {
-                    if !lacking.is_empty() {
-                        self.notes.push(format!("the service has no {}: took {endpoint}", names(&lacking, ", no ")));
+            self.probe(&requests, &tickers).await?;
+            match self.staged("signals", requests.clone()).await? {
+                Wave::Gone(gone) => {
+                    lacking = with(lacking, gone);
+                    passed.push(way);
+                }
+                Wave::There { named, unknown } => {
+                    let is_named_by_service = known.is_empty()
+                        && matches!(way.asked, Asked::EachTicker(Tickers::Available | Tickers::NamedBy(_), _));
+                    self.demand(is_named_by_service, &requests, unknown);
+                    let instead_of = lacking.iter().map(|gone| gone.endpoint.as_str()).collect();
+                    let taken = Taken { operation: way.endpoint, instead_of, tickers: named };
+                    if !passed.is_empty() {
+                        self.note_substitute(&taken, &known)?;
                     }
-                    return Ok((scope, named));
+                    let words = requests.iter().map(Request::to_string).collect();
+                    let scope = Scope { source: way.endpoint, requests: words, filter: plan.dataset.filter.clone() };
+                    return Ok((scope, taken));
                 }
             }
         }
-        Err(self.lacking(&lacking))
+        Err(self.no_operation(&lacking, unlisted.map(|endpoint| format!("for which tickers to ask {endpoint}"))))
+    }
+
+    /// Says which sectors the archive knows no tickers of, for which another operation could be asked.
+    fn lack(&mut self, sectors: &[Sector], gone: &[Gone], instead: Endpoint) -> Result<()> {
+        if sectors.is_empty() {
+            return Ok(());
+        }
+        let sectors = some_of("sector", sectors.iter());
+        if self.plan.checks.missing == OnMissing::Fail {
+            return Err(self.no_operation(gone, Some(format!("for which tickers to ask {instead} in {sectors}"))));
+        }
+        let gone = gone.iter().map(|gone| gone.endpoint.as_str()).collect::<Vec<_>>().join(", ");
+        self.lacking
+            .push(format!("the service no longer offers {gone}, and the archive knows no tickers of {sectors}"));
+        Ok(())
+    }
+
+    /// Makes sure that another operation gives the tickers that are known of those in whose place it is asked, and says
+    /// that it was asked.
+    fn note_substitute(&mut self, taken: &Taken, known: &BTreeSet<Ticker>) -> Result<()> {
+        let Taken { operation, instead_of, tickers } = taken;
+        let lacking = instead_of.join(", ");
+        // Where each ticker is asked for by itself, one that has no answer is a demand that was not met.
+        if !known.is_empty() && !operation.is_of_one_ticker() && tickers != known {
+            // The next run asks anew: it must not resume with these answers.
+            self.unfinished.give_up(&self.options.evidence())?;
+            let of = |tickers: Vec<&Ticker>| list(tickers.iter());
+            return Err(Error::OtherTickers {
+                name: self.plan.name.clone(),
+                lacking,
+                instead: operation.as_str(),
+                missing: of(known.difference(tickers).collect()),
+                new: of(tickers.difference(known).collect()),
+            });
+        }
+        let whose = if known.is_empty() { "" } else { ", as known from the archive" };
+        let tickers = some_of("ticker", tickers.iter());
+        self.notes.push(format!("the service no longer offers {lacking}: used {operation} for {tickers}{whose}"));
+        Ok(())
+    }
+
+    /// The tickers of a list: those that the service names or, where the operation is gone that names them, those that it
+    /// named last. That operation, where nobody knows them.
+    async fn list(&mut self, list: &Tickers) -> Result<Result<Vec<Ticker>, Gone>> {
+        let requests = match list {
+            Tickers::Written(tickers) => return Ok(Ok(tickers.clone())),
+            Tickers::Signals => unreachable!("signals are asked for before they can name a ticker"),
+            Tickers::Available => vec![Request::bare(Endpoint::TickersAvailable)],
+            Tickers::NamedBy(requests) => requests.clone(),
+        };
+        let gone = match self.staged("tickers", requests.clone()).await? {
+            Wave::There { named, .. } => {
+                self.demanded.extend(requests);
+                return Ok(Ok(named.into_iter().collect()));
+            }
+            Wave::Gone(gone) => gone,
+        };
+        let known = Known::of(&requests, &self.options.archive)?.tickers;
+        if known.is_empty() {
+            return Ok(Err(gone));
+        }
+        let naming = gone.endpoint;
+        let tickers = some_of("ticker", known.iter());
+        self.notes.push(format!("the service no longer offers {naming}: used {tickers}, as known from the archive"));
+        Ok(Ok(known.into_iter().collect()))
+    }
+
+    /// The tickers whose news is asked for.
+    async fn news_tickers(&mut self, of_signals: &BTreeSet<Ticker>) -> Result<Vec<Ticker>> {
+        match &self.plan.news_tickers {
+            Tickers::Signals => Ok(of_signals.iter().cloned().collect()),
+            list => self.list(list).await?.map_err(|gone| self.no_operation(&[gone], None)),
+        }
+    }
+
+    /// Asks for a little of everything that a dataset cannot do without, before much is asked for. What is answered here
+    /// is not asked for again.
+    async fn probe(&mut self, requests: &[Request], tickers: &[Ticker]) -> Result<()> {
+        if requests.len() <= MANY_REQUESTS || !self.needs(Endpoint::NewsArticles) {
+            return Ok(());
+        }
+        let mut of_signals: BTreeSet<Ticker> = tickers.iter().cloned().collect();
+        if of_signals.is_empty()
+            && let Wave::There { named, .. } = self.wave(&Progress::Quiet.stage("signals", 1), &requests[..1]).await?
+        {
+            of_signals = named;
+        }
+        let tickers = self.news_tickers(&of_signals).await?;
+        let some = tickers.into_iter().take(UNKNOWN_SUBJECTS);
+        let some: Vec<Request> = some.map(|ticker| Request::of_ticker(Endpoint::NewsArticles, ticker)).collect();
+        match self.wave(&Progress::Quiet.stage("articles", some.len()), &some).await? {
+            Wave::Gone(gone) => Err(self.no_operation(&[gone], None)),
+            Wave::There { .. } => Ok(()),
+        }
+    }
+
+    /// Whether the dataset would say what nobody knows without an operation: a count of no articles would say that there
+    /// was no news.
+    fn needs(&self, endpoint: Endpoint) -> bool {
+        endpoint == Endpoint::NewsArticles
+            && self.plan.of_each_ticker.contains(&endpoint)
+            && !self.plan.dataset.features.is_empty()
     }
 
     async fn news(&mut self, endpoint: Endpoint, tickers: &[Ticker]) -> Result<()> {
-        let requests = tickers.iter().map(|ticker| Request::of_ticker(endpoint, ticker.clone())).collect();
-        match self.wave(stage_of(endpoint), requests).await? {
-            Wave::Named(_) => Ok(()),
-            // A count of no articles would say that there was no news. Nobody knows that.
-            Wave::Gone { status } if endpoint == Endpoint::NewsArticles && !self.plan.dataset.features.is_empty() => {
-                Err(self.lacking(&[Gone { endpoint, status }]))
-            }
-            Wave::Gone { .. } => {
-                let base = endpoint.base();
+        let requests: Vec<Request> =
+            tickers.iter().map(|ticker| Request::of_ticker(endpoint, ticker.clone())).collect();
+        match self.staged(stage_of(endpoint), requests.clone()).await? {
+            Wave::Gone(gone) if self.needs(endpoint) => Err(self.no_operation(&[gone], None)),
+            Wave::Gone(Gone { endpoint, .. }) => {
+                let setting = endpoint.base().setting();
                 let doubt =
-                    if self.is_known(base) { String::new() } else { format!("; is `{}` right?", base.setting()) };
-                self.notes.push(format!("the service has no {endpoint}: nothing of it was archived{doubt}"));
+                    if self.is_known(endpoint.base()) { String::new() } else { format!(" (is `{setting}` right?)") };
+                self.lacking.push(format!("the service no longer offers {endpoint}{doubt}"));
+                Ok(())
+            }
+            Wave::There { unknown, .. } => {
+                let is_named_by_service = !matches!(self.plan.news_tickers, Tickers::Written(_));
+                self.demand(is_named_by_service, &requests, unknown);
                 Ok(())
             }
         }
     }
 
-    /// The tickers of a list, as far as the service has it.
-    async fn list(&mut self, list: &Tickers) -> Result<Listed> {
-        let requests = match list {
-            Tickers::Written(tickers) => return Ok(Listed::Tickers(tickers.clone())),
-            Tickers::Signals => unreachable!("signals are asked for before they can name a ticker"),
-            Tickers::Available => vec![Request::bare(Endpoint::TickersAvailable)],
-            Tickers::NamedBy(requests) => requests.clone(),
-        };
-        let endpoint = requests.first().map_or(Endpoint::TickersAvailable, |request| request.endpoint);
-        Ok(match self.wave("tickers", requests).await? {
-            Wave::Gone { status } => Listed::Gone(Gone { endpoint, status }),
-            Wave::Named(named) => Listed::Tickers(named.into_iter().collect()),
-        })
+    /// Remembers what the definition demands. What the service itself named and then knows nothing of is told.
+    fn demand(&mut self, is_named_by_service: bool, requests: &[Request], unknown: Vec<Request>) {
+        if !is_named_by_service {
+            self.demanded.extend_from_slice(requests);
+            return;
+        }
+        let tickers: BTreeSet<Ticker> = unknown.iter().filter_map(|request| request.ticker.clone()).collect();
+        if let Some(first) = unknown.first().filter(|_| !tickers.is_empty()) {
+            let tickers = some_of("ticker", tickers.iter());
+            self.notes.push(format!("no data in {} for {tickers}", first.endpoint));
+        }
+    }
+
+    /// Asks for everything in a list of requests of one operation, as a stage of the run.
+    async fn staged(&mut self, name: &'static str, requests: Vec<Request>) -> Result<Wave> {
+        let stage = self.options.progress.stage(name, requests.len());
+        let wave = self.wave(&stage, &requests).await?;
+        if matches!(wave, Wave::There { .. }) {
+            self.timings.push(stage.done());
+        }
+        Ok(wave)
     }
 
     /// Asks for everything in a list of requests of one operation, a few at a time.
-    async fn wave(&mut self, name: &'static str, requests: Vec<Request>) -> Result<Wave> {
-        let stage = self.options.progress.stage(name, requests.len());
-        let enough = match requests.first() {
-            Some(first) if first.endpoint.is_of_one_ticker() => UNKNOWN_TICKERS.min(requests.len()),
-            _ => 1,
-        };
+    async fn wave(&mut self, stage: &Stage, requests: &[Request]) -> Result<Wave> {
+        let is_asked = |gone: &&Gone| requests.first().is_some_and(|first| first.endpoint == gone.endpoint);
+        if let Some(gone) = self.gone.iter().find(is_asked) {
+            return Ok(Wave::Gone(*gone));
+        }
+        let subjects: BTreeSet<Subject<'_>> = requests.iter().map(subject).collect();
+        let enough = UNKNOWN_SUBJECTS.min(subjects.len());
         let rules = Rules { keep_extra: self.plan.keep_extra };
         let (client, unfinished) = (self.client, &self.unfinished);
-        let ask = |request: Request| async move {
-            let text = request.to_string();
-            (text, answer(client, unfinished, request, rules).await)
-        };
+        let ask = async |request| (request, answer(client, unfinished, Request::clone(request), rules).await);
         let mut answers = futures_util::stream::iter(requests).map(ask).buffer_unordered(self.plan.manners.connections);
-        let (mut named, mut answered, mut missing) = (BTreeSet::new(), 0_usize, Vec::new());
-        while let Some((request, answer)) = next(&mut answers, &stage, self.options, client).await? {
+        let (mut named, mut answered, mut unknown) = (BTreeSet::new(), 0_usize, Vec::new());
+        let mut unknown_subjects: BTreeSet<Subject<'_>> = BTreeSet::new();
+        while let Some((request, answer)) = next(&mut answers, stage, self.options, client).await? {
             match answer? {
                 Answered::Taken(record) => {
                     answered += 1;
-                    advance(&stage, &record);
+                    advance(stage, &record);
                     named.extend(record.named().cloned());
                 }
                 Answered::Missing { status } => {
-                    missing.push(request);
-                    if answered == 0 && missing.len() >= enough {
-                        return Ok(Wave::Gone { status });
+                    unknown_subjects.insert(subject(request));
+                    unknown.push(request.clone());
+                    if answered == 0 && unknown_subjects.len() >= enough {
+                        let gone = Gone { endpoint: request.endpoint, status };
+                        drop(answers);
+                        self.gone.push(gone);
+                        return Ok(Wave::Gone(gone));
                     }
                 }
             }
         }
         drop(answers);
-        self.timings.push(stage.done());
-        if !missing.is_empty() {
-            missing.sort();
-            self.notes.push(format!("nothing was found for {} requests, {} the first", missing.len(), missing[0]));
-        }
-        Ok(Wave::Named(named))
+        unknown.sort();
+        Ok(Wave::There { named, unknown })
     }
 
-    /// The failure of a service that has none of these operations. One that has nothing else at that address either is
-    /// more likely asked at a wrong one.
-    fn lacking(&self, lacking: &[Gone]) -> Error {
-        let (first, lacking) = (lacking.first(), names(lacking, ", "));
-        match first {
+    /// The failure of a service that has none of these operations, and of an archive that does not know what another one
+    /// is to be asked for. A service that has nothing else at that address either is more likely asked at a wrong one.
+    fn no_operation(&self, gone: &[Gone], unknown: Option<String>) -> Error {
+        let name = self.plan.name.clone();
+        let mut lacking = gone.iter().map(|gone| gone.endpoint.as_str()).collect::<Vec<_>>().join(", ");
+        if let Some(unknown) = unknown {
+            lacking += &format!(", and the archive does not know {unknown}");
+        }
+        match gone.first() {
             Some(&Gone { endpoint, status }) if !self.is_known(endpoint.base()) => {
                 let (address, setting) = (self.client.address(endpoint), endpoint.base().setting());
                 Error::Address { address, status, setting, lacking }
             }
-            _ => Error::NoOperation { name: self.plan.name.clone(), lacking },
+            _ => Error::NoOperation { name, lacking },
         }
     }
 
@@ -221,6 +386,21 @@ impl<'a> Gathering<'a> {
     fn is_known(&self, base: Base) -> bool {
         self.unfinished.records().iter().any(|record| record.request.endpoint.base() == base)
     }
+}
+
+/// What a request is about: a sector, a ticker, or everything.
+type Subject<'r> = (Option<&'r str>, Option<&'r str>);
+
+fn subject(request: &Request) -> Subject<'_> {
+    (request.sector.as_ref().map(|sector| sector.as_str()), request.ticker.as_ref().map(Ticker::as_str))
+}
+
+/// The operations that are gone, with another one, each once.
+fn with(mut lacking: Vec<Gone>, gone: Gone) -> Vec<Gone> {
+    if lacking.iter().all(|known| known.endpoint != gone.endpoint) {
+        lacking.push(gone);
+    }
+    lacking
 }
 
 /// The next answer; while there is none, the stage shows how it goes.

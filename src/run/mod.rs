@@ -7,9 +7,14 @@
 mod answer;
 mod audits;
 mod build;
+mod checks;
 mod demo;
 mod gather;
+mod known;
+mod missing;
+mod names;
 mod progress;
+mod rejects;
 mod report;
 mod scope;
 mod summary;
@@ -37,6 +42,7 @@ use crate::plan::{AdHoc, Plan, Remote, Source};
 use crate::time::Clock;
 
 use build::{Work, newest};
+use checks::{Checking, Pull};
 use gather::{Gathered, Gathering};
 use summary::Fetched;
 
@@ -115,14 +121,15 @@ fn addresses(remote: &Remote) -> Addresses {
 /// The second half of a run: everything that needs only what was gathered.
 async fn finish(plan: Arc<Plan>, options: Options, gathered: Gathered, begun: Instant) -> Result<Summary> {
     blocking(move || {
-        let Gathered { unfinished, scope, notes, mut timings } = gathered;
-        let fetched = Fetched::of(&unfinished.records());
+        let Gathered { unfinished, scope, signals, demanded, lacking, mut notes, mut timings } = gathered;
+        let records = unfinished.records();
+        let fetched = Fetched::of(&records, signals);
         let max_share = plan.max_reject_share;
-        if fetched.rejects as f64 > fetched.records as f64 * max_share {
+        let rejected = rejects::above(max_share, &records);
+        if !rejected.is_empty() {
             let kept = unfinished.give_up(&options.evidence())?;
-            let source = fetched.oddities.oversized.first().map(|oversized| oversized.to_string().into());
-            let (rejects, records) = (fetched.rejects, fetched.records);
-            return Err(Error::TooManyRejects { rejects, records, max_share, kept, source });
+            let source = rejects::reasons(&records).map(Into::into);
+            return Err(Error::TooManyRejects { rejected, max_share, kept, source });
         }
         let stage = options.progress.stage("archive", 0);
         let archiving = Instant::now();
@@ -135,11 +142,17 @@ async fn finish(plan: Arc<Plan>, options: Options, gathered: Gathered, begun: In
         let archive = Archive::open(&options.archive)?;
         let as_of = newest(&archive);
         let view = View::of(archive, as_of);
+        let datasets = options.output.join("datasets");
+        let checking = Checking { plan: &plan, view: &view, scope: &scope, datasets: Some(&datasets) };
+        notes.extend(checking.pull(&Pull { records: &records, demanded: &demanded, lacking: &lacking })?);
         let work = Work { plan: &plan, view: &view, scope: &scope, stop: &options.stop, archived_in };
         let published = work.publish(&options.output, options.clock, AdHoc::default(), &stage)?;
         timings.push(stage.done());
         let new_rejects = published.new_rejects;
-        let fetched = Fetched { run: run.path().to_owned(), changes: run.seal().changes, new_rejects, ..fetched };
+        // What two answers of the run contradict each other in is known once it is sealed.
+        let rejects = run.requests()?.iter().map(|record| record.rejects).sum();
+        let (path, changes) = (run.path().to_owned(), run.seal().changes);
+        let fetched = Fetched { run: path, changes, rejects, new_rejects, ..fetched };
         let mut summary = Summary::of(&plan, published, timings, begun.elapsed());
         summary.fetched = Some(fetched);
         summary.notes.splice(0..0, notes);

@@ -12,8 +12,9 @@ use crate::plan::{Asked, Plan, Request, Tickers, Way};
 /// The series of the way that was taken last.
 pub(super) fn archived(plan: &Plan, view: &View) -> Result<Scope> {
     let (mut latest, mut taken) = (DateTime::<Utc>::MIN_UTC, None);
-    for way in &plan.ways {
-        let requests: BTreeSet<String> = requests(way, view)?.iter().map(Request::to_string).collect();
+    for (place, way) in plan.ways.iter().enumerate() {
+        let requests = requests(way, &plan.ways[..place], view)?;
+        let requests: BTreeSet<String> = requests.iter().map(Request::to_string).collect();
         if let Some(answered_at) = view.last_answered(&requests, latest)? {
             latest = answered_at;
             taken = Some(Scope { source: way.endpoint, requests, filter: plan.dataset.filter.clone() });
@@ -48,12 +49,19 @@ pub(super) fn asked(plan: &Plan, view: &View, scope: &Scope) -> Result<BTreeSet<
     Ok(asked)
 }
 
-/// The requests of a way, for the tickers that the archive knows of.
-fn requests(way: &Way, view: &View) -> Result<Vec<Request>> {
-    match &way.asked {
-        Asked::Listed(_) => Ok(way.requests(&[])),
-        Asked::EachTicker(list, _) => Ok(way.requests(&tickers(list, view)?)),
+/// The requests of a way, for the tickers that the archive knows of: where the way takes the place of another one, for
+/// those that the other one listed.
+fn requests(way: &Way, before: &[Way], view: &View) -> Result<Vec<Request>> {
+    let Asked::EachTicker(list, _) = &way.asked else { return Ok(way.requests(&[])) };
+    for other in before {
+        if let Asked::Listed(requests) = &other.asked {
+            let listed = view.listed(&requests.iter().map(Request::to_string).collect())?;
+            if !listed.is_empty() {
+                return Ok(way.requests(&Vec::from_iter(listed)));
+            }
+        }
     }
+    Ok(way.requests(&tickers(list, view)?))
 }
 
 /// The tickers of a list, as far as the archive knows them.

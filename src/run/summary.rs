@@ -8,6 +8,7 @@ use std::time::Duration;
 use chrono::{DateTime, Utc};
 use serde_json::json;
 
+use super::gather::Taken;
 use super::progress::Timing;
 use crate::archive::{AnswerRecord, Counts, Oddities};
 use crate::export::Dataset;
@@ -54,14 +55,14 @@ pub struct Summary {
 }
 
 /// What a run fetched and archived.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct Fetched {
+    /// How the signals were got.
+    pub signals: Taken,
     /// The requests that were answered.
     pub requests: usize,
     /// How often something was asked again.
     pub retries: u64,
-    /// The records that were typed or rejected.
-    pub records: u64,
     /// The records that were rejected.
     pub rejects: u64,
     /// How many of them the answers before did not have; none where nothing was answered before.
@@ -76,10 +77,18 @@ pub struct Fetched {
 
 impl Fetched {
     /// What the answers of a run say of themselves.
-    pub(super) fn of(answers: &[Arc<AnswerRecord>]) -> Self {
-        let mut fetched = Self { requests: answers.len(), ..Self::default() };
+    pub(super) fn of(answers: &[Arc<AnswerRecord>], signals: Taken) -> Self {
+        let mut fetched = Self {
+            signals,
+            requests: answers.len(),
+            retries: 0,
+            rejects: 0,
+            new_rejects: None,
+            oddities: Oddities::default(),
+            changes: Counts::default(),
+            run: PathBuf::new(),
+        };
         for answer in answers {
-            fetched.records += answer.request.rows + answer.request.rejects;
             fetched.rejects += answer.request.rejects;
             fetched.oddities.add(answer.oddities.clone());
         }
@@ -148,6 +157,8 @@ impl Summary {
             "content": self.content,
         });
         if let Some(fetched) = &self.fetched {
+            let Taken { operation, instead_of, tickers } = &fetched.signals;
+            json["signals"] = json!({ "operation": operation, "instead_of": instead_of, "tickers": tickers });
             json["requests"] = fetched.requests.into();
             json["retries"] = fetched.retries.into();
             json["rejects"] = fetched.rejects.into();

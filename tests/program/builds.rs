@@ -105,8 +105,10 @@ fn filters_vintage_lineage_and_sources_do_what_they_say() {
     archived.build("seen", observed, &["-q"]).succeeded();
     let rows = read(&archived.place.file("output/datasets/seen/latest/seen.parquet"));
     assert_eq!(distinct(&rows, "news_count_7d"), ["0"]);
-    let nobody = archived.build("it", "", &["--ticker", "AAPL"]).failed_with(1).stderr;
-    assert!(nobody.starts_with("error: `it` has no rows"), "{nobody}");
+    let nobody = archived.build("it", "", &["--ticker", "AAPL"]).failed_with(4).stderr;
+    assert!(nobody.contains("because: no signals for ticker `AAPL`\n"), "{nobody}");
+    let nothing = archived.build("it", "", &["--to", "1999-01-01"]).failed_with(1).stderr;
+    assert!(nothing.starts_with("error: `it` has no rows"), "{nothing}");
 }
 
 #[test]

@@ -215,7 +215,7 @@ requests: 2, and 1 for each ticker
   GET {base_url}/signals-history-all?sector=a+b%26c&period=1m&regime=bear
   GET {sentiment_base_url}/news_articles/{ticker} for each ticker that has signals
   or, where the service lacks that, {base_url}/signals-history/{ticker}
-    for each ticker that is available
+    for the same tickers, as known from the archive
 
 columns: 10
   ticker           text

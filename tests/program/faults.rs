@@ -127,7 +127,7 @@ fn a_service_that_stays_away_ends_the_run_for_now_and_the_next_one_goes_on_from_
     let outcome = go().succeeded();
     assert_eq!(service.histories(), 7, "what was answered is not asked for again");
     assert_eq!(rows(&outcome), "rows      4");
-    assert!(outcome.stdout.contains("note      went on with an interrupted run: 1 answers were there\n"));
+    assert!(outcome.stdout.contains("note      resumed an interrupted run: 1 answer was there\n"));
     assert_eq!(fs::read_dir(place.file("output/archive/.partial")).unwrap().count(), 0);
     Outcome::of(place.command(["run", "it", "--fresh"]).env("BELLWETHER_API_KEY", "demo")).succeeded();
     assert_eq!(service.histories(), 9);
@@ -358,11 +358,8 @@ fn too_many_rejects_fail_the_run_and_are_kept() {
     let place = Place::new();
     let body = GOOD.replace("\"sell\"", "\"hold\"");
     let service = Scripted::of_histories(move |_| json("200 OK", &body));
-    let shown = run(&place, &service, "", "").failed_with(1).stderr;
-    assert!(
-        shown.contains("error: 1 of 2 records could not be typed, more than the share of 0.01 that may be\n"),
-        "{shown}"
-    );
+    let shown = run(&place, &service, "", "").failed_with(4).stderr;
+    assert!(shown.contains("error: 1 of 2 records of signals-history-all rejected, more than 1.00 %\n"), "{shown}");
     let kept: Vec<_> = fs::read_dir(place.file("output/evidence")).unwrap().map(|file| file.unwrap().path()).collect();
     let rejects = read(&kept[0]);
     assert_eq!(texts(&rejects, "pointer")[0].as_deref(), Some("/XOM/predictions/1"));
@@ -455,7 +452,7 @@ fn a_history_that_is_rejected_for_its_size_is_named_with_its_size_and_the_limit(
     let service = Scripted::of_histories(move |_| reply("200 OK", "", &body));
     let outcome = run(&place, &service, "", "[rejects]\nmax_share = 0.9\n").succeeded();
     assert!(outcome.stdout.contains(&format!("rejected  {told}")), "{}", outcome.stdout);
-    let shown = run(&Place::new(), &service, "", "").failed_with(1).stderr;
+    let shown = run(&Place::new(), &service, "", "").failed_with(4).stderr;
     assert!(shown.contains(&format!("  because: {told}")), "{shown}");
 }
 

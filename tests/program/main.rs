@@ -4,6 +4,7 @@
 mod ad_hoc;
 mod audits;
 mod builds;
+mod checks;
 mod crashes;
 mod days;
 mod definitions;

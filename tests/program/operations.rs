@@ -85,14 +85,20 @@ fn of_a_batch_only_the_periods_and_regimes_that_are_named_are_taken() {
 fn what_the_service_lacks_is_replaced_in_order_and_said_once() {
     let cases = [
         // At set D there is the batch, at B the sectors; at A too, and no list of tickers.
-        ("D", "history = \"batched\"\n", "signals-history-batched", "no signals-history-batched-all: took"),
-        ("B", "history = \"batched\"\nsectors = [\"energy\"]\n", "signals-history-batched", "took"),
-        ("C", "sectors = [\"energy\"]\n", "signals-history", "no signals-history-all: took signals-history\n"),
+        ("D", "history = \"batched\"\n", "signals-history-batched", "signals-history-batched-all: used"),
+        ("B", "history = \"batched\"\nsectors = [\"energy\"]\n", "signals-history-batched", "used"),
+        (
+            "C",
+            "sectors = [\"energy\"]\ntickers = [\"CVX\", \"XOM\"]\n",
+            "signals-history",
+            "no longer offers signals-history-all: used signals-history for 2 tickers: CVX, XOM\n",
+        ),
         (
             "E",
             "history = \"batched\"\nsectors = [\"energy\"]\ntickers = [\"BRK.B\", \"XOM\"]\n",
             "signals-history",
-            "no signals-history-batched-all, no signals-history-batched, no signals-history-all: took signals-history\n",
+            "no longer offers signals-history-batched-all, signals-history-batched, signals-history-all: used signals-history \
+             for 2 tickers: BRK.B, XOM\n",
         ),
     ];
     for (change_set, signals, source, note) in cases {
@@ -106,6 +112,169 @@ fn what_the_service_lacks_is_replaced_in_order_and_said_once() {
     }
 }
 
+/// The tickers of the only answer that a run had to ask for by name.
+fn published(place: &Place) -> Vec<String> {
+    distinct(&dataset(place), "ticker")
+}
+
+#[test]
+fn an_operation_that_is_gone_is_replaced_for_the_same_tickers() {
+    let signals = "[signals]\nsectors = [\"energy\", \"utilities\"]\n[sentiment]\narticles = false\n";
+    let place = Place::new();
+    let service = at(&place, "all");
+    run(&place, &service, &service, signals).succeeded();
+    let before = published(&place);
+    assert_eq!(before.len(), 53, "22 and 31 of 500");
+    // At set C there is no history of a sector, but one of each ticker, and a list of all 500.
+    let later = at(&place, "C");
+    for _ in 0..2 {
+        let outcome = run(&place, &later, &later, signals).succeeded();
+        let told =
+            "note      the service no longer offers signals-history-all: used signals-history for 53 tickers: AEE, ";
+        assert!(outcome.stdout.contains(told), "{}", outcome.stdout);
+        assert!(outcome.stdout.contains(" and 45 more, as known from the archive\n"), "{}", outcome.stdout);
+        assert_eq!(published(&place), before);
+    }
+    place.run(["build", "it"]).succeeded();
+    assert_eq!(published(&place), before, "a build takes the way that the last run took");
+    let outcome = run(&place, &service, &service, signals).succeeded();
+    assert!(!outcome.stdout.contains("no longer offers"), "it is back");
+    assert_eq!(published(&place), before);
+}
+
+#[test]
+fn an_operation_that_is_gone_and_whose_tickers_nobody_knows_fails_the_run_at_once() {
+    let place = Place::new();
+    let listed: Vec<String> = (0..500).map(|number| format!("\"T{number}\"")).collect();
+    let listed = format!("[{}]", listed.join(","));
+    let service = Scripted::start(move |asked| match asked.target.starts_with("/a/tickers/available") {
+        true => json("200 OK", &listed),
+        false if asked.target.starts_with("/a/signals-history-all") => json("404 Not Found", "{}"),
+        false => panic!("{} is asked for", asked.target),
+    });
+    let signals = "[signals]\nsectors = [\"energy\", \"utilities\"]\nperiods = [\"5d\", \"15d\"]\n";
+    place.define("it", &format!("[source]\n{}{signals}", service.source()));
+    let shown = Outcome::of(place.command(["run", "it"]).env("BELLWETHER_API_KEY", "demo")).failed_with(1).stderr;
+    let expected = "the service no longer offers signals-history-all, and the archive does not know for which tickers \
+                    to ask signals-history\n";
+    assert!(shown.ends_with(expected), "{shown}");
+    assert!(service.count() <= 4, "{:?}", service.targets());
+}
+
+#[test]
+fn an_operation_is_not_replaced_where_the_tickers_of_a_sector_are_unknown() {
+    let place = Place::new();
+    let signals = |sectors: &str, rest: &str| {
+        format!("[signals]\nsectors = [{sectors}]\n[sentiment]\narticles = false\n[checks]\nuniverse = 1.0\n{rest}")
+    };
+    let service = at(&place, "all");
+    run(&place, &service, &service, &signals("\"energy\"", "")).succeeded();
+    let before = published(&place);
+    let later = at(&place, "C");
+    let both = "\"energy\", \"utilities\"";
+    let shown = run(&place, &later, &later, &signals(both, "")).failed_with(1).stderr;
+    let expected = "the service no longer offers signals-history-all, and the archive does not know for which tickers to \
+                    ask signals-history in 1 sector: utilities\n";
+    assert!(shown.contains(expected), "{shown}");
+    let outcome = run(&place, &later, &later, &signals(both, "missing = \"warn\"\n")).succeeded();
+    let note = "note      the service no longer offers signals-history-all, and the archive knows no tickers of 1 sector: \
+                utilities\n";
+    assert!(outcome.stdout.contains(note), "{}", outcome.stdout);
+    assert_eq!(published(&place), before);
+    // A definition that names its tickers needs no archive to know them.
+    let named = signals(both, "").replace("[sentiment]", "tickers = [\"XOM\", \"NEE\"]\n[sentiment]");
+    run(&place, &later, &later, &named).succeeded();
+}
+
+#[test]
+fn a_batch_that_gives_other_tickers_than_the_one_it_replaces_fails_the_run() {
+    let place = Place::new();
+    let history = |ticker: &str| {
+        let entry = r#"{"date":"2026-11-20T00:00:00","signal":"buy","confidence":0.5}"#;
+        format!(r#""{ticker}":{{"ticker":"{ticker}","regime":"bull","period":"5d","items":[{entry}]}}"#)
+    };
+    let [all, same, other] = [["A", "B", "C"], ["C", "A", "B"], ["A", "C", "D"]]
+        .map(|tickers| format!("{{{}}}", tickers.map(history).join(",")));
+    let service = Scripted::of_histories(move |asked| {
+        let is_first = asked.target.starts_with("/a/signals-history-batched-all");
+        match (is_first, asked.before) {
+            (true, 0) => json("200 OK", &all),
+            (true, _) => json("404 Not Found", "{}"),
+            (false, 0) => json("200 OK", &same),
+            (false, _) => json("200 OK", &other),
+        }
+    });
+    let signals = "[signals]\nhistory = \"batched\"\n[sentiment]\narticles = false\n";
+    place.define("it", &format!("[source]\n{}{signals}", service.source()));
+    let go = || Outcome::of(place.command(["run", "it"]).env("BELLWETHER_API_KEY", "demo"));
+    go().succeeded();
+    let outcome = go().succeeded();
+    let told =
+        "signals-history-batched-all: used signals-history-batched for 3 tickers: A, B, C, as known from the archive\n";
+    assert!(outcome.stdout.contains(told), "{}", outcome.stdout);
+    let latest = fs::read_link(place.file("output/datasets/it/latest")).unwrap();
+    let shown = go().failed_with(4).stderr;
+    assert_eq!(fs::read_dir(place.file("output/archive/.partial")).unwrap().count(), 0, "nothing is resumed from it");
+    let expected = "error: the service no longer offers signals-history-batched-all, and signals-history-batched lists \
+                    other tickers: missing B; new D\n";
+    assert!(shown.contains(expected), "{shown}");
+    assert_eq!(fs::read_link(place.file("output/datasets/it/latest")).unwrap(), latest);
+}
+
+#[test]
+fn news_that_a_dataset_needs_and_the_service_lacks_is_noticed_before_much_is_asked_for() {
+    let histories = |sector: bool| {
+        Scripted::start(move |asked| {
+            let entry = r#"{"date":"2026-11-20T00:00:00Z","signal":"buy","confidence":0.5}"#;
+            let history = |ticker: &str, period: &str| {
+                format!(r#"{{"ticker":"{ticker}","regime":"neutral","period":"{period}","predictions":[{entry}]}}"#)
+            };
+            let parameter = |name: &str| {
+                let (_, rest) = asked.target.split_once(name).unwrap_or_default();
+                rest.split('&').next().unwrap_or_default().to_owned()
+            };
+            let period = parameter("period=");
+            match asked.target.strip_prefix("/a/signals-history") {
+                None => json("404 Not Found", "{}"),
+                Some(_) if sector => {
+                    let name = parameter("sector=").to_uppercase();
+                    json("200 OK", &format!("{{\"{name}\":{}}}", history(&name, &period)))
+                }
+                Some(rest) => {
+                    let ticker = rest[1..].split('?').next().unwrap_or_default();
+                    json("200 OK", &history(ticker, &period))
+                }
+            }
+        })
+    };
+    let names: Vec<String> = (0..200).map(|number| format!("\"s{number}\"")).collect();
+    let names = names.join(",");
+    for (is_sector, signals) in
+        [(true, format!("sectors = [{names}]\n")), (false, format!("history = \"ticker\"\ntickers = [{names}]\n"))]
+    {
+        let place = Place::new();
+        let service = histories(is_sector);
+        place.define("it", &format!("[source]\n{}[signals]\n{signals}", service.source()));
+        let shown = Outcome::of(place.command(["run", "it"]).env("BELLWETHER_API_KEY", "demo")).failed_with(1).stderr;
+        assert!(shown.ends_with("the service no longer offers news_articles\n"), "{shown}");
+        assert!(service.count() <= 10, "{} requests", service.count());
+    }
+}
+
+#[test]
+fn a_list_of_tickers_that_is_gone_is_the_one_that_was_given_last() {
+    let place = Place::new();
+    let service = at(&place, "all");
+    let signals =
+        "[signals]\nhistory = \"latest\"\nsectors = [\"energy\"]\nperiods = [\"1d\"]\n[sentiment]\narticles = false\n";
+    run(&place, &service, &service, signals).succeeded();
+    let later = at(&place, "C");
+    let outcome = run(&place, &later, &later, signals).succeeded();
+    assert!(outcome.stdout.contains("note      the service no longer offers signals-history-all: used 22 tickers: "));
+    // A latest signal had no date to stand at then.
+    assert_eq!(published(&place).len(), 22);
+}
+
 #[test]
 fn where_nothing_is_found_at_an_address_the_address_is_asked_about() {
     let place = Place::new();
@@ -113,7 +282,8 @@ fn where_nothing_is_found_at_an_address_the_address_is_asked_about() {
     let shown = run(&place, &service, &service, "[signals]\nsectors = [\"energy\"]\n").failed_with(1).stderr;
     let expected = format!(
         "error: `GET {}/signals-history-all` answered 404: is `base_url` right?\n\
-         hint: check the address; if it is right, the service no longer offers signals-history-all, tickers/available\n",
+         hint: check the address; if it is right, the service no longer offers signals-history-all, and the archive does \
+         not know for which tickers to ask signals-history\n",
         service.address("base_url")
     );
     assert!(shown.ends_with(&expected), "{shown}");
@@ -201,14 +371,23 @@ fn summaries_are_read_in_both_of_their_shapes_and_historical_sentiment_as_text()
         let (signals, news) = (at(&place, "all"), at(&place, change_set));
         let rest = "[signals]\nhistory = \"latest\"\ntickers = [\"XOM\", \"BRK.B\"]\n\
                     [sentiment]\narticles = false\nsummary = true\nhistorical = true\n";
-        let outcome = run(&place, &signals, &news, rest).succeeded();
+        if !has_articles {
+            let place = Place::new();
+            let shown = run(&place, &signals, &news, rest).failed_with(4).stderr;
+            assert!(shown.contains("because: the service no longer offers historical_ss_data\n"), "{shown}");
+        }
+        let rest = format!("{rest}[checks]\nmissing = \"warn\"\n");
+        let outcome = run(&place, &signals, &news, &rest).succeeded();
         let folder = sealed_run(&place);
         let summaries = read(&folder.join("summaries.parquet"));
         assert_eq!(distinct(&summaries, "ticker"), ["BRK.B", "XOM"], "{change_set}");
         assert!(texts(&summaries, "low_score").iter().all(Option::is_some));
         assert_eq!(texts(&summaries, "low_date").iter().all(Option::is_some), has_articles);
         assert_eq!(texts(&summaries, "low_summary").iter().all(Option::is_some), !has_articles);
-        assert_eq!(outcome.stdout.contains("the service has no historical_ss_data"), !has_articles);
+        assert_eq!(
+            outcome.stdout.contains("note      the service no longer offers historical_ss_data\n"),
+            !has_articles
+        );
         let history = read(&folder.join("sentiment_history.parquet"));
         if has_articles {
             let record: serde_json::Value =
@@ -224,9 +403,8 @@ fn summaries_are_read_in_both_of_their_shapes_and_historical_sentiment_as_text()
 fn the_tickers_of_news_may_be_others_than_those_of_signals() {
     let place = Place::new();
     let service = at(&place, "all");
-    let rest = "[signals]\nhistory = \"ticker\"\ntickers = [\"XOM\"]\n[sentiment]\ntickers = [\"XOM\", \"AAPL\", \"NOSUCH\"]\n";
-    let outcome = run(&place, &service, &service, rest).succeeded();
-    assert!(outcome.stdout.contains("note      nothing was found for 1 requests, news_articles/NOSUCH the first\n"));
+    let rest = "[signals]\nhistory = \"ticker\"\ntickers = [\"XOM\"]\n[sentiment]\ntickers = [\"XOM\", \"AAPL\"]\n";
+    run(&place, &service, &service, rest).succeeded();
     assert_eq!(distinct(&read(&sealed_run(&place).join("articles.parquet")), "ticker"), ["AAPL", "XOM"]);
     assert_eq!(distinct(&dataset(&place), "ticker"), ["XOM"]);
     assert!(fs::exists(place.file("output/datasets/it/latest")).unwrap());

@@ -107,7 +107,7 @@ fn records_that_cannot_be_typed_are_set_aside_and_their_neighbours_live() {
         true => json("200 OK", HISTORY),
         false => json("200 OK", news),
     });
-    let rest = "[rejects]\nmax_share = 0.5\n[join]\nwindows = [\"1d\", \"2d\"]\n[output]\nformat = \"csv\"\n";
+    let rest = "[rejects]\nmax_share = 0.7\n[join]\nwindows = [\"1d\", \"2d\"]\n[output]\nformat = \"csv\"\n";
     place.define("some", &small(&service.source(), rest));
     let outcome = Outcome::of(place.command(["run", "some"]).envs([KEY])).succeeded();
     assert!(outcome.stdout.contains("rejected  5 records\n"), "{}", outcome.stdout);

@@ -44,7 +44,7 @@ const SCRIPTS: [(&str, i32, Script); 8] = [
     ("a page that shows its address", 1, page),
     ("a refusal that repeats it", 1, refusal),
     ("a redirect with it", 1, redirect),
-    ("a record that holds it", 1, reject),
+    ("a record that holds it", 4, reject),
     ("a wrong key", 1, |asked| json("401 Unauthorized", asked)),
     ("a busy service", 75, |asked| json("503 Service Unavailable", asked)),
     ("a reset", 75, |_| vec![Step::Reset]),

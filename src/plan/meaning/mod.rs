@@ -9,14 +9,15 @@ mod source;
 use std::collections::BTreeSet;
 use std::fmt::Display;
 
-use super::{Plan, Schedule};
-use crate::definition::{Found, Placed, Reading, RejectsSection, ScheduleSection, Zone};
+use super::{Checks, OnMissing, Plan, Schedule};
+use crate::definition::{ChecksSection, Found, Placed, Reading, ScheduleSection, Zone};
 use crate::error::Result;
 use crate::problem::{Problem, Problems};
 
 use signals::of_each_ticker;
 
 const DEFAULT_MAX_REJECT_SHARE: f64 = 0.01;
+const DEFAULT_UNIVERSE_SHARE: f64 = 0.2;
 
 /// What a definition means.
 pub(super) fn of(found: Found) -> Result<Plan> {
@@ -28,7 +29,8 @@ pub(super) fn of(found: Found) -> Result<Plan> {
     let ways = judge.ways(&definition.signals);
     let of_each_ticker = of_each_ticker(&definition.sentiment);
     let news_tickers = judge.news_tickers(&definition.sentiment);
-    let max_reject_share = judge.max_reject_share(&definition.rejects);
+    let max_reject_share = judge.share(definition.rejects.max_share.as_ref()).unwrap_or(DEFAULT_MAX_REJECT_SHARE);
+    let checks = judge.checks(&definition.checks);
     let dataset = judge.dataset(&definition);
     let files = judge.files(&definition.output);
     let schedule = definition.schedule.as_ref().and_then(|schedule| judge.schedule(schedule));
@@ -46,6 +48,7 @@ pub(super) fn of(found: Found) -> Result<Plan> {
         news_tickers,
         manners,
         max_reject_share,
+        checks,
         keep_extra: definition.rejects.keep_extra.as_deref().copied().unwrap_or(false),
         dataset,
         files,
@@ -71,13 +74,21 @@ impl Judge {
         }
     }
 
-    fn max_reject_share(&mut self, section: &RejectsSection) -> f64 {
-        let Some(share) = &section.max_share else { return DEFAULT_MAX_REJECT_SHARE };
+    fn checks(&mut self, section: &ChecksSection) -> Checks {
+        let ChecksSection { missing, universe } = section;
+        Checks {
+            missing: missing.as_deref().copied().unwrap_or(OnMissing::Fail),
+            universe: self.share(universe.as_ref()).unwrap_or(DEFAULT_UNIVERSE_SHARE),
+        }
+    }
+
+    fn share(&mut self, typed: Option<&Placed<f64>>) -> Option<f64> {
+        let share = typed?;
         if !(0.0..=1.0).contains(&**share) {
             let problem = Problem::new(format!("{} is not a share", **share), share.span());
             self.object(problem.with_hint("use a number from 0 to 1: 0.01 is one in a hundred"));
         }
-        **share
+        Some(**share)
     }
 
     fn schedule(&mut self, section: &Placed<ScheduleSection>) -> Option<Schedule> {

@@ -43,8 +43,16 @@ impl Judge {
             Way { endpoint, asked: Asked::EachTicker(tickers, pairs.clone()) }
         };
         let bare = |endpoint| Way { endpoint, asked: Asked::Listed(vec![Request::bare(endpoint)]) };
+        // What takes the place of another operation must give the same tickers.
+        let same_tickers = match &tickers {
+            Some(Tickers::Written(written)) => Tickers::Written(written.clone()),
+            _ => Tickers::NamedBy(of_sectors.clone()),
+        };
         match history {
-            HistoryForm::Sector => vec![by_sector(), each_ticker(Endpoint::SignalsHistory, Tickers::Available)],
+            HistoryForm::Sector => {
+                let asked = Asked::EachTicker(same_tickers, pairs.clone());
+                vec![by_sector(), Way { endpoint: Endpoint::SignalsHistory, asked }]
+            }
             HistoryForm::Batched => {
                 let whole = [Endpoint::SignalsHistoryBatchedAll, Endpoint::SignalsHistoryBatched].map(bare);
                 let parts = (!sectors.is_empty()).then(by_sector);

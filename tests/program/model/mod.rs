@@ -90,7 +90,7 @@ impl World {
     fn plan(&self) -> Plan {
         let text = format!(
             "[source]\n{}api_key_file = \"{}\"\n[signals]\nsectors = [\"energy\"]\nperiods = [\"15d\", \"5d\"]\n\
-             [sentiment]\nsummary = true\nhistorical = true\n\
+             [sentiment]\nsummary = true\nhistorical = true\n[checks]\nmissing = \"warn\"\nuniverse = 1.0\n\
              [join]\nwindows = [\"1d\"]\nstats = [\"count\"]\n[output]\nformat = \"csv\"\n",
             self.service.source(),
             self.place.file("key").display()

@@ -1,0 +1,272 @@
+//! Is what was asked for there? What must hold of the data before it is published.
+//!
+//! | check | what it finds |
+//! |---|---|
+//! | `missing` | sectors, tickers and operations that the definition names, or values of a filter, that have no data |
+//! | `universe` | tickers or series that disappeared or appeared since the version before, if more than a share; 1 allows all |
+//!
+//! All checks run, and every finding is reported. What the definition allows becomes a note. Anything else fails: nothing is
+//! published, `latest` is unchanged, and the archive keeps what was fetched.
+//!
+//! The version before is the definition's own `latest`. A first run has none; one that asked for other signals is not
+//! compared with. A history without signals counts as gone, so that a vendor who empties histories is noticed.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::path::Path;
+use std::sync::Arc;
+
+use super::missing::{Missing, absent_sector, absent_tickers, demanded_of_archive, known_sectors};
+use super::names::{list, some_of};
+use super::scope::archived;
+use crate::archive::{AnswerRecord, Scope, SealedRun, View};
+use crate::definition::Found;
+use crate::digest;
+use crate::error::{Error, Findings, Result};
+use crate::export::{self, Recorded};
+use crate::interface::{Sector, Ticker};
+use crate::numbers::{counted, grouped, percent};
+use crate::plan::{Filter, OnMissing, Plan, Request};
+use crate::tables::{SeriesKey, Table};
+
+/// A check by its name in `[checks]`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Check {
+    Missing,
+    Universe,
+}
+
+/// What the checks found.
+#[derive(Debug, Default)]
+struct Outcome {
+    /// What keeps the dataset from being published.
+    failed: Vec<(Check, String)>,
+    /// What a person should know.
+    notes: Vec<String>,
+}
+
+/// What was answered to a run.
+pub(super) struct Pull<'a> {
+    pub(super) records: &'a [Arc<AnswerRecord>],
+    /// The requests for what the definition names.
+    pub(super) demanded: &'a [Request],
+    /// What the definition asks for and the service does not offer, a sentence each.
+    pub(super) lacking: &'a [String],
+}
+
+/// What is checked, and against what.
+#[derive(Clone, Copy)]
+pub(super) struct Checking<'a> {
+    pub(super) plan: &'a Plan,
+    pub(super) view: &'a View,
+    pub(super) scope: &'a Scope,
+    /// The folder of published datasets; none where nothing is published.
+    pub(super) datasets: Option<&'a Path>,
+}
+
+/// Tickers with a period and a regime each.
+type Universe = BTreeSet<SeriesKey>;
+
+impl Checking<'_> {
+    /// Checks what a run was answered; what a person should know of it.
+    pub(super) fn pull(self, pull: &Pull<'_>) -> Result<Vec<String>> {
+        let answers: BTreeMap<&str, &AnswerRecord> =
+            pull.records.iter().map(|record| (record.request.request.as_str(), &**record)).collect();
+        let mut outcome = Outcome::default();
+        let missing = Missing::of_answers(pull.demanded, &answers);
+        outcome.missing(self.plan, missing.told(self.view)?);
+        outcome.missing(self.plan, pull.lacking.to_vec());
+        outcome.missing(self.plan, self.filtered_out()?);
+        let answered = || self.scope.requests.iter().filter_map(|request| answers.get(request.as_str()));
+        let empty: BTreeSet<String> = answered()
+            .filter(|record| record.request.rows > 0)
+            .flat_map(|record| &record.empty)
+            .map(in_words)
+            .collect();
+        if !empty.is_empty() {
+            outcome.notes.push(format!("empty histories for {}", some_of("series", empty.iter())));
+        }
+        let has_rows = |record: &&&AnswerRecord| Table::of(record.request.endpoint) == Some(Table::Signals);
+        let now = answered().filter(has_rows).flat_map(|record| record.listed().cloned());
+        self.universe(now.collect(), &mut outcome)?;
+        outcome.settled(&self.plan.name)
+    }
+
+    /// Checks what is known of the definition's newest dataset; what a person should know of it.
+    pub(super) fn newest(self) -> Result<Vec<String>> {
+        let mut outcome = Outcome::default();
+        let listing = self.view.listing(&self.scope.requests)?;
+        let demanded = demanded_of_archive(self.plan, self.scope);
+        let missing = Missing::of_archive(&demanded, &listing, self.answered()?.as_ref());
+        outcome.missing(self.plan, missing.told(self.view)?);
+        outcome.missing(self.plan, self.filtered_out()?);
+        self.universe(listing.into_values().flatten().collect(), &mut outcome)?;
+        outcome.settled(&self.plan.name)
+    }
+
+    /// The requests that were answered to the last run of this very definition; none where the archive has no run of it.
+    fn answered(&self) -> Result<Option<BTreeSet<String>>> {
+        let digest = digest::of(self.plan.text.as_bytes());
+        let is_own = |run: &&SealedRun| {
+            let definition = run.seal().definition.as_ref();
+            definition.is_some_and(|definition| definition.name == self.plan.name && definition.digest == digest)
+        };
+        let last = self.view.runs().rfind(is_own);
+        let requests = |run: &SealedRun| Ok(run.requests()?.into_iter().map(|record| record.request).collect());
+        last.map(requests).transpose()
+    }
+
+    /// Checks what an ad hoc build asks for: that there is something of all of it.
+    pub(super) fn ad_hoc(self) -> Result<Vec<String>> {
+        let mut outcome = Outcome::default();
+        outcome.missing(self.plan, self.filtered_out()?);
+        outcome.settled(&self.plan.name)
+    }
+
+    /// The values of the filter that no series has.
+    fn filtered_out(&self) -> Result<Vec<String>> {
+        let Filter { tickers, sectors, periods, regimes, .. } = &self.scope.filter;
+        if tickers.is_none() && sectors.is_none() && periods.is_none() && regimes.is_none() {
+            return Ok(Vec::new());
+        }
+        let members = |filter: Filter| self.view.members(&Scope { filter, ..self.scope.clone() });
+        let all = members(Filter::default())?;
+        let mut told = Vec::new();
+        let known: BTreeSet<&Ticker> = all.iter().map(|key| &key.ticker).collect();
+        let absent: Vec<&Ticker> = tickers.iter().flatten().filter(|ticker| !known.contains(ticker)).collect();
+        if !absent.is_empty() {
+            told.push(absent_tickers("no signals", &absent, known.iter().copied()));
+        }
+        for sector in sectors.iter().flatten() {
+            if members(Filter { sectors: Some([sector.clone()].into()), ..Filter::default() })?.is_empty() {
+                told.push(absent_sector(sector, known_sectors(self.view)?));
+            }
+        }
+        let periods = periods.iter().flatten().filter(|period| all.iter().all(|key| key.period != Some(**period)));
+        told.extend(periods.map(|period| format!("no signals for period `{period}`")));
+        let regimes = regimes.iter().flatten().filter(|regime| all.iter().all(|key| key.regime != Some(**regime)));
+        told.extend(regimes.map(|regime| format!("no signals for regime `{regime}`")));
+        Ok(told)
+    }
+
+    /// Compares the series that there are with those that the version before was made of.
+    fn universe(&self, now: Universe, outcome: &mut Outcome) -> Result<()> {
+        let Some(datasets) = self.datasets else { return Ok(()) };
+        let before = match export::latest(datasets, Some(&self.plan.name)) {
+            Ok(None) => return Ok(()),
+            Ok(Some(before)) => before,
+            Err(error) => {
+                outcome.notes.push(format!("the universe was not compared with the version before: {error}"));
+                return Ok(());
+            }
+        };
+        if !self.asked_for_the_same(&before) {
+            return Ok(());
+        }
+        let earlier = View::of(self.view.archive().clone(), before.as_of);
+        // The archive may be another one.
+        let Ok(scope) = archived(self.plan, &earlier) else { return Ok(()) };
+        let listed: Universe = earlier.listing(&scope.requests)?.into_values().flatten().collect();
+        let sectors = if self.scope.filter.sectors.is_some() { self.view.sectors()? } else { HashMap::new() };
+        let kept = |universe: Universe| -> Universe {
+            let is_taken = |key: &SeriesKey| takes(&self.scope.filter, key, sectors.get(&key.ticker));
+            // Whatever operation gave it, it is the same series.
+            let of_any = |key: SeriesKey| SeriesKey { source: self.scope.source, ..key };
+            universe.into_iter().filter(is_taken).map(of_any).collect()
+        };
+        let (listed, now) = (kept(listed), kept(now));
+        if listed.is_empty() {
+            return Ok(());
+        }
+        let (version, share) = (&before.version, self.plan.checks.universe);
+        let (before, after) = (tickers(&listed), tickers(&now));
+        let mut found = Shift { what: ["ticker", "tickers"], before: &before, now: &after, version }
+            .above(share, |it| it.to_string());
+        // Where tickers came or went, so did their series.
+        if found.is_empty() {
+            found = Shift { what: ["series"; 2], before: &listed, now: &now, version }.above(share, in_words);
+        }
+        outcome.failed.extend(found.into_iter().map(|found| (Check::Universe, found)));
+        Ok(())
+    }
+
+    /// Whether a version was made of what is asked for now.
+    fn asked_for_the_same(&self, before: &Recorded) -> bool {
+        let found = Found::new(self.plan.path.clone(), before.definition.clone());
+        found
+            .and_then(Plan::of)
+            .is_ok_and(|earlier| earlier.ways == self.plan.ways && earlier.dataset.filter == self.plan.dataset.filter)
+    }
+}
+
+impl Outcome {
+    /// Adds what is missing, which fails or not as the definition says.
+    fn missing(&mut self, plan: &Plan, told: Vec<String>) {
+        match plan.checks.missing {
+            OnMissing::Fail => self.failed.extend(told.into_iter().map(|told| (Check::Missing, told))),
+            OnMissing::Warn => self.notes.extend(told),
+        }
+    }
+
+    /// The notes, or the failure.
+    fn settled(self, name: &str) -> Result<Vec<String>> {
+        let checks: BTreeSet<Check> = self.failed.iter().map(|(check, _)| *check).collect();
+        let hint = match (checks.contains(&Check::Missing), checks.contains(&Check::Universe)) {
+            (true, false) => "set `missing = \"warn\"` in `[checks]` to publish without it",
+            (false, true) => "if that is expected, raise `universe` in `[checks]`",
+            (true, true) => "if that is expected, set `missing = \"warn\"` and raise `universe` in `[checks]`",
+            (false, false) => return Ok(self.notes),
+        };
+        let found = self.failed.into_iter().map(|(_, found)| found);
+        let found = Findings::of(found).expect("something was found");
+        Err(Error::Checks { name: name.to_owned(), hint, source: Box::new(found) })
+    }
+}
+
+fn tickers(universe: &Universe) -> BTreeSet<Ticker> {
+    universe.iter().map(|key| key.ticker.clone()).collect()
+}
+
+/// What there is, and what the version before was made of.
+struct Shift<'a, T> {
+    /// The word for one of them, and for many.
+    what: [&'static str; 2],
+    before: &'a BTreeSet<T>,
+    now: &'a BTreeSet<T>,
+    version: &'a str,
+}
+
+impl<T: Ord> Shift<'_, T> {
+    /// What vanished, where that is more than a share of what there was, and what appeared, where that is more than a
+    /// share of what there is.
+    fn above(&self, share: f64, name: impl Fn(&T) -> String) -> Vec<String> {
+        let Self { what: [one, many], before, now, version } = self;
+        let shifts = [
+            ("disappeared", before.difference(now).collect(), before.len()),
+            ("appeared", now.difference(before).collect(), now.len()),
+        ];
+        let tell = |(how, shifted, all): (&str, Vec<&T>, usize)| {
+            (shifted.len() as f64 > all as f64 * share).then(|| {
+                let (some, all) = (grouped(shifted.len() as u64), counted(all as u64, one, many));
+                let (share, names) = (percent(share), list(shifted.iter().map(|it| name(it))));
+                format!("{some} of {all} {how} since version `{version}`, above the limit of {share}: {names}")
+            })
+        };
+        shifts.into_iter().filter_map(tell).collect()
+    }
+}
+
+/// Whether a filter takes a series, whose ticker is of a sector as far as that is known.
+fn takes(filter: &Filter, key: &SeriesKey, sector: Option<&Sector>) -> bool {
+    let Filter { tickers, sectors, periods, regimes, .. } = filter;
+    tickers.as_ref().is_none_or(|tickers| tickers.contains(&key.ticker))
+        && sectors.as_ref().is_none_or(|sectors| sector.is_some_and(|sector| sectors.contains(sector)))
+        && periods.as_ref().is_none_or(|periods| key.period.is_some_and(|period| periods.contains(&period)))
+        && regimes.as_ref().is_none_or(|regimes| key.regime.is_some_and(|regime| regimes.contains(&regime)))
+}
+
+/// A series of signals, whatever operation gave it.
+fn in_words(key: &SeriesKey) -> String {
+    let part = |part: Option<&'static str>| part.map_or_else(String::new, |part| format!(" {part}"));
+    let (period, regime) = (part(key.period.map(|it| it.as_str())), part(key.regime.map(|it| it.as_str())));
+    format!("{}{period}{regime}", key.ticker)
+}

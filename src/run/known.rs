@@ -1,0 +1,49 @@
+//! What the archive knows of an operation that the service no longer offers.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+
+use super::build::newest;
+use crate::archive::{Archive, View};
+use crate::error::Result;
+use crate::interface::{Sector, Ticker};
+use crate::plan::{Asked, Request, Way};
+
+/// What the last answers to some requests listed.
+#[derive(Default)]
+pub(super) struct Known {
+    /// The tickers.
+    pub(super) tickers: BTreeSet<Ticker>,
+    /// The sectors that were asked for and of which they listed no ticker.
+    pub(super) unlisted: Vec<Sector>,
+}
+
+impl Known {
+    /// Of the first of some ways of which anything is known.
+    pub(super) fn of_ways(ways: &[&Way], archive: &Path) -> Result<Self> {
+        for way in ways {
+            if let Asked::Listed(requests) = &way.asked {
+                let known = Self::of(requests, archive)?;
+                if !known.tickers.is_empty() {
+                    return Ok(known);
+                }
+            }
+        }
+        Ok(Self::default())
+    }
+
+    /// Of some requests.
+    pub(super) fn of(requests: &[Request], archive: &Path) -> Result<Self> {
+        let archive = Archive::open(archive)?;
+        let as_of = newest(&archive);
+        let listing = View::of(archive, as_of).listing(&requests.iter().map(Request::to_string).collect())?;
+        let (listed, others): (Vec<_>, Vec<_>) =
+            requests.iter().partition(|request| listing.contains_key(&request.to_string()));
+        let sectors = |requests: Vec<&Request>| -> BTreeSet<Sector> {
+            requests.into_iter().filter_map(|request| request.sector.clone()).collect()
+        };
+        let unlisted = &sectors(others) - &sectors(listed);
+        let tickers = listing.into_values().flatten().map(|key| key.ticker).collect();
+        Ok(Self { tickers, unlisted: unlisted.into_iter().collect() })
+    }
+}

@@ -1,0 +1,198 @@
+//! What a definition names and there is no data for.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::names::{list, some_of};
+use crate::archive::{AnswerRecord, Scope, View};
+use crate::error::Result;
+use crate::interface::{Base, Endpoint, Period, Regime, Sector, Ticker};
+use crate::plan::{Asked, Plan, Request, Tickers};
+use crate::problem::nearest;
+use crate::tables::SeriesKey;
+
+/// Why there is no data.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Why {
+    /// The service answered 404 or 405.
+    Unknown,
+    /// Nothing is in the answer.
+    Nothing,
+    /// There are histories in the answer, and no signals in them.
+    EmptyHistories,
+    /// Nothing in the answer could be read.
+    Unreadable,
+    /// The archive lists no series for it.
+    Unlisted,
+    /// It was not among what was answered to the last run.
+    Unanswered,
+}
+
+impl Why {
+    fn as_str(self) -> &'static str {
+        match self {
+            Self::Unknown => "the service does not know it (404)",
+            Self::Nothing => "the answer is empty",
+            Self::EmptyHistories => "every history in the answer is empty",
+            Self::Unreadable => "nothing in the answer could be read",
+            Self::Unlisted => "the last answer had none",
+            Self::Unanswered => "the last run had no answer",
+        }
+    }
+}
+
+/// What a request is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Subject<'a> {
+    All,
+    Sector(&'a Sector),
+    Ticker(&'a Ticker),
+}
+
+impl<'a> Subject<'a> {
+    fn of(request: &'a Request) -> Self {
+        match (&request.sector, &request.ticker) {
+            (Some(sector), _) => Self::Sector(sector),
+            (None, Some(ticker)) => Self::Ticker(ticker),
+            (None, None) => Self::All,
+        }
+    }
+}
+
+/// A request, and why it brought no data if it brought none.
+type Demand<'a> = (&'a Request, Option<Why>);
+
+/// The requests for what a definition names, and why some of them brought no data.
+pub(super) struct Missing<'a> {
+    demanded: Vec<Demand<'a>>,
+    /// The tickers that there is data for.
+    known: BTreeSet<&'a Ticker>,
+}
+
+impl<'a> Missing<'a> {
+    /// What the answers to a run lack.
+    pub(super) fn of_answers(demanded: &'a [Request], answers: &BTreeMap<&str, &'a AnswerRecord>) -> Self {
+        let why = |request: &Request| {
+            let Some(record) = answers.get(request.to_string().as_str()) else { return Some(Why::Unknown) };
+            match (request.endpoint.base(), record.request.rows, record.request.rejects) {
+                // A ticker may have no news; a list without any says so.
+                (Base::Sentiment, ..) => None,
+                (Base::Signals, 0, 0) if record.empty.is_empty() => Some(Why::Nothing),
+                (Base::Signals, 0, 0) => Some(Why::EmptyHistories),
+                (Base::Signals, 0, _) => Some(Why::Unreadable),
+                (Base::Signals, ..) => None,
+            }
+        };
+        let known = answers.values().flat_map(|record| record.named()).collect();
+        Self { demanded: demanded.iter().map(|request| (request, why(request))).collect(), known }
+    }
+
+    /// What an archive lacks that lists some series for each request; and what the last run lacks, where that is known by the
+    /// requests that were answered to it.
+    pub(super) fn of_archive(
+        demanded: &'a [Request],
+        listing: &'a BTreeMap<String, BTreeSet<SeriesKey>>,
+        answered: Option<&BTreeSet<String>>,
+    ) -> Self {
+        let why = |request: &Request| {
+            let request = request.to_string();
+            let is_answered = answered.is_none_or(|answered| answered.contains(&request));
+            match (is_answered, listing.contains_key(&request)) {
+                (true, true) => None,
+                (true, false) => Some(Why::Unlisted),
+                (false, _) => Some(Why::Unanswered),
+            }
+        };
+        let known = listing.values().flatten().map(|key| &key.ticker).collect();
+        Self { demanded: demanded.iter().map(|request| (request, why(request))).collect(), known }
+    }
+
+    /// A sentence for each sector, and one for the tickers of each operation.
+    pub(super) fn told(&self, view: &View) -> Result<Vec<String>> {
+        let mut subjects: BTreeMap<(Endpoint, Subject<'_>), Vec<Demand<'_>>> = BTreeMap::new();
+        for (request, why) in &self.demanded {
+            subjects.entry((request.endpoint, Subject::of(request))).or_default().push((request, *why));
+        }
+        let mut told = Vec::new();
+        let mut absent: BTreeMap<Endpoint, Vec<&Ticker>> = BTreeMap::new();
+        for ((endpoint, subject), requests) in subjects {
+            let lacking: Vec<(&Request, Why)> =
+                requests.iter().filter_map(|(request, why)| Some((*request, (*why)?))).collect();
+            let Some((_, why)) = lacking.first() else { continue };
+            let (what, why) = (what_of(endpoint), why.as_str());
+            let pairs = || list(lacking.iter().map(|(request, _)| pair(request.period, request.regime)));
+            let is_whole = lacking.len() == requests.len();
+            match subject {
+                Subject::All => told.push(format!("no signals in {endpoint}: {why}")),
+                Subject::Ticker(ticker) if is_whole => absent.entry(endpoint).or_default().push(ticker),
+                Subject::Ticker(ticker) => told.push(format!("{what} for ticker `{ticker}` with {}: {why}", pairs())),
+                Subject::Sector(sector) if is_whole => {
+                    told.push(format!("{}: {why}", absent_sector(sector, self.sectors(view)?)));
+                }
+                Subject::Sector(sector) => told.push(format!("{what} for sector `{sector}` with {}: {why}", pairs())),
+            }
+        }
+        let known = || self.known.iter().copied();
+        told.extend(absent.into_iter().map(|(endpoint, absent)| absent_tickers(&what_of(endpoint), &absent, known())));
+        Ok(told)
+    }
+
+    /// The sectors that there is data for, in the answers or in the archive.
+    fn sectors(&self, view: &View) -> Result<BTreeSet<Sector>> {
+        let mut sectors = known_sectors(view)?;
+        let there = self.demanded.iter().filter(|(_, why)| why.is_none());
+        sectors.extend(there.filter_map(|(request, _)| request.sector.clone()));
+        Ok(sectors)
+    }
+}
+
+/// The requests of the way that an archive was filled by, as far as they are for what the definition names.
+pub(super) fn demanded_of_archive(plan: &Plan, scope: &Scope) -> Vec<Request> {
+    let way = plan.ways.iter().find(|way| way.endpoint == scope.source);
+    way.map_or_else(Vec::new, |way| match &way.asked {
+        Asked::Listed(requests) => requests.clone(),
+        Asked::EachTicker(Tickers::Written(tickers), _) => way.requests(tickers),
+        Asked::EachTicker(..) => Vec::new(),
+    })
+}
+
+/// The sectors that an archive knows tickers of.
+pub(super) fn known_sectors(view: &View) -> Result<BTreeSet<Sector>> {
+    Ok(view.sectors()?.into_values().collect())
+}
+
+/// Some tickers without data.
+pub(super) fn absent_tickers<'k>(what: &str, absent: &[&Ticker], known: impl Iterator<Item = &'k Ticker>) -> String {
+    match absent {
+        [ticker] => {
+            // Symbols are short: all but one letter of them must be right.
+            let is_near = |known: &&str| strsim::damerau_levenshtein(known, ticker.as_str()) <= 1;
+            let near = near(ticker.as_str(), known.map(Ticker::as_str).filter(is_near));
+            format!("{what} for ticker `{ticker}`{near}")
+        }
+        _ => format!("{what} for {}", some_of("ticker", absent.iter())),
+    }
+}
+
+/// A sector without data.
+pub(super) fn absent_sector(sector: &Sector, known: BTreeSet<Sector>) -> String {
+    format!("no signals for sector `{sector}`{}", near(sector.as_str(), known.iter().map(Sector::as_str)))
+}
+
+/// The name that was meant most likely.
+fn near<'k>(given: &str, known: impl Iterator<Item = &'k str>) -> String {
+    let meant = nearest(given, known.filter(|known| *known != given));
+    meant.map_or_else(String::new, |meant| format!(" (did you mean `{meant}`?)"))
+}
+
+fn what_of(endpoint: Endpoint) -> String {
+    match endpoint.base() {
+        Base::Signals => "no signals".to_owned(),
+        Base::Sentiment => format!("no data in {endpoint}"),
+    }
+}
+
+/// What tells the requests for one sector or ticker apart.
+fn pair(period: Option<Period>, regime: Option<Regime>) -> String {
+    let parts = [period.map(Period::as_str), regime.map(Regime::as_str)];
+    parts.into_iter().flatten().collect::<Vec<_>>().join(" ")
+}

@@ -1,0 +1,35 @@
+//! Names in a sentence: how many there are, and the first of them.
+
+use std::fmt::Display;
+
+use crate::numbers::grouped;
+
+/// How many names are written out.
+const SHOWN: usize = 8;
+
+/// `1 ticker: A`; `12 tickers: A, B, C, D, E, F, G, H and 4 more`.
+pub(super) fn some_of(one: &str, names: impl ExactSizeIterator<Item = impl Display>) -> String {
+    let (count, plural) = (names.len() as u64, if one.ends_with("s") { "" } else { "s" });
+    let ending = if count == 1 { "" } else { plural };
+    format!("{} {one}{ending}: {}", grouped(count), list(names))
+}
+
+/// `A, B, C, D, E, F, G, H and 4 more`.
+pub(super) fn list(names: impl ExactSizeIterator<Item = impl Display>) -> String {
+    let more = names.len().saturating_sub(SHOWN);
+    let shown: Vec<String> = names.take(SHOWN).map(|name| name.to_string()).collect();
+    let shown = shown.join(", ");
+    if more == 0 { shown } else { format!("{shown} and {} more", grouped(more as u64)) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::some_of;
+
+    #[test]
+    fn the_first_names_are_written_out_and_the_others_counted() {
+        assert_eq!(some_of("ticker", ["A"].iter()), "1 ticker: A");
+        assert_eq!(some_of("series", ["A 5d bull", "B 5d bull"].iter()), "2 series: A 5d bull, B 5d bull");
+        assert_eq!(some_of("ticker", 0..1_500), "1,500 tickers: 0, 1, 2, 3, 4, 5, 6, 7 and 1,492 more");
+    }
+}

@@ -1,0 +1,483 @@
+//! Exit 0 means that exactly what was asked for is there: what is missing, lost or different has an exit code and a
+//! sentence of its own, publishes nothing, and stays in the archive.
+
+use std::fs;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+
+use crate::support::program::{Outcome, Place};
+use crate::support::rows::{distinct, read};
+use crate::support::scripted::{Asked, Scripted, Step, json};
+
+const ENTRY: &str = r#"{"date":"2026-11-20T00:00:00+00:00","signal":"buy","confidence":0.5}"#;
+
+/// The history of a ticker, as a member of an answer.
+fn history(ticker: &str, period: &str, entries: &str) -> String {
+    format!(r#""{ticker}":{{"ticker":"{ticker}","regime":"neutral","period":"{period}","predictions":[{entries}]}}"#)
+}
+
+/// An answer with a history of each ticker, of the period that was asked for.
+fn of_tickers<T: AsRef<str>>(asked: &Asked, tickers: &[T]) -> Vec<Step> {
+    let period = parameter(asked, "period");
+    let histories: Vec<String> = tickers.iter().map(|ticker| history(ticker.as_ref(), &period, ENTRY)).collect();
+    json("200 OK", &format!("{{{}}}", histories.join(",")))
+}
+
+fn parameter(asked: &Asked, name: &str) -> String {
+    let (_, query) = asked.target.split_once('?').unwrap_or_default();
+    let pair = query.split('&').filter_map(|pair| pair.split_once('=')).find(|(key, _)| *key == name);
+    pair.map_or_else(String::new, |(_, value)| value.to_owned())
+}
+
+/// A service whose histories a test may exchange between two runs.
+struct Changing {
+    service: Scripted,
+    tickers: Arc<Mutex<Vec<String>>>,
+}
+
+impl Changing {
+    fn new(tickers: &[String]) -> Self {
+        let tickers = Arc::new(Mutex::new(tickers.to_vec()));
+        let now = Arc::clone(&tickers);
+        let service = Scripted::of_histories(move |asked| of_tickers(asked, &now.lock().expect("no test panicked")));
+        Self { service, tickers }
+    }
+
+    fn become_one_of(&self, tickers: &[String]) {
+        *self.tickers.lock().expect("no test panicked") = tickers.to_vec();
+    }
+}
+
+fn tickers(numbers: impl Iterator<Item = usize>) -> Vec<String> {
+    numbers.map(|number| format!("T{number:02}")).collect()
+}
+
+fn define(place: &Place, service: &Scripted, rest: &str) {
+    place.define("it", &format!("[source]\n{}{rest}[sentiment]\narticles = false\n", service.source()));
+}
+
+fn run(place: &Place) -> Outcome {
+    Outcome::of(place.command(["run", "it"]).env("BELLWETHER_API_KEY", "demo"))
+}
+
+fn runs(place: &Place) -> usize {
+    let entries = fs::read_dir(place.file("output/archive")).expect("an archive").flatten();
+    entries.filter(|entry| entry.file_name().to_string_lossy().starts_with("run=")).count()
+}
+
+/// The folder of the only run.
+fn sealed(place: &Place) -> PathBuf {
+    let entries = fs::read_dir(place.file("output/archive")).expect("an archive").flatten();
+    let mut runs = entries.map(|entry| entry.path()).filter(|path| path.join("run.json").exists());
+    runs.next().expect("a run")
+}
+
+fn latest(place: &Place) -> Option<PathBuf> {
+    fs::read_link(place.file("output/datasets/it/latest")).ok()
+}
+
+fn published_tickers(place: &Place) -> Vec<String> {
+    distinct(&read(&place.file("output/datasets/it/latest/it.parquet")), "ticker")
+}
+
+#[test]
+fn a_sector_without_data_is_named_and_nothing_is_published() {
+    let all_empty = format!("{{{},{}}}", history("AAPL", "15d", ""), history("MSFT", "15d", ""));
+    let cases = [
+        ("enery", json("200 OK", "{}"), "`enery` (did you mean `energy`?): the answer is empty"),
+        ("enery", json("404 Not Found", "{}"), "`enery` (did you mean `energy`?): the service does not know it (404)"),
+        ("technology", json("200 OK", "{}"), "`technology`: the answer is empty"),
+        (
+            "technology",
+            json("200 OK", r#"{"error": "overloaded"}"#),
+            "`technology`: nothing in the answer could be read",
+        ),
+        ("technology", json("200 OK", &all_empty), "`technology`: every history in the answer is empty"),
+    ];
+    for (sector, answer, told) in cases {
+        let place = Place::new();
+        let service = Scripted::of_histories(move |asked| match parameter(asked, "sector").as_str() {
+            "energy" => of_tickers(asked, &["XOM", "CVX"]),
+            _ => answer.clone(),
+        });
+        let signals = format!("[signals]\nsectors = [\"{sector}\", \"energy\"]\n[rejects]\nmax_share = 1.0\n");
+        define(&place, &service, &signals);
+        let shown = run(&place).failed_with(4).stderr;
+        let expected = format!(
+            "error: nothing was published for `it`: 1 check failed\n  because: no signals for sector {told}\n\
+             hint: the archive keeps what was fetched, and `latest` is unchanged; set `missing = \"warn\"` in \
+             `[checks]` to publish without it\n"
+        );
+        assert!(shown.ends_with(&expected), "{shown}");
+        assert_eq!((runs(&place), latest(&place)), (1, None), "{told}");
+        define(&place, &service, &format!("{signals}[checks]\nmissing = \"warn\"\n"));
+        let outcome = run(&place).succeeded();
+        assert!(outcome.stdout.contains(&format!("note      no signals for sector {told}\n")), "{}", outcome.stdout);
+        assert_eq!(published_tickers(&place), ["CVX", "XOM"]);
+    }
+}
+
+#[test]
+fn an_answer_of_which_nothing_can_be_read_is_named_where_that_is_too_much() {
+    let place = Place::new();
+    let service = Scripted::of_histories(|asked| match parameter(asked, "sector").as_str() {
+        "energy" => of_tickers(asked, &["XOM", "CVX"]),
+        _ => json("200 OK", r#"{"error": "overloaded"}"#),
+    });
+    define(&place, &service, "[signals]\nsectors = [\"technology\", \"energy\"]\n");
+    let shown = run(&place).failed_with(4).stderr;
+    let expected = "\
+error: 1 of 3 records and 1 of 3 series of signals-history-all rejected, more than 1.00 %
+  because: nothing could be read in the answer to `signals-history-all sector=technology period=15d regime=neutral`
+";
+    assert!(shown.contains(expected), "{shown}");
+    assert!(latest(&place).is_none());
+}
+
+#[test]
+fn everything_that_is_missing_is_told_at_once_with_what_it_lacks() {
+    let place = Place::new();
+    let service =
+        Scripted::of_histories(move |asked| match (&*parameter(asked, "sector"), &*parameter(asked, "period")) {
+            ("energy", "5d") => json("200 OK", "{}"),
+            ("energy", _) => of_tickers(asked, &["XOM"]),
+            _ => json("404 Not Found", "{}"),
+        });
+    define(&place, &service, "[signals]\nsectors = [\"energy\", \"b\", \"c\"]\nperiods = [\"5d\", \"1m\"]\n");
+    let shown = run(&place).failed_with(4).stderr;
+    let expected = "\
+error: nothing was published for `it`: 3 checks failed
+  because: no signals for sector `b`: the service does not know it (404)
+  because: no signals for sector `c`: the service does not know it (404)
+  because: no signals for sector `energy` with 5d neutral: the answer is empty
+";
+    assert!(shown.contains(expected), "{shown}");
+}
+
+#[test]
+fn tickers_without_data_are_named_whatever_is_asked_of_them() {
+    let place = Place::new();
+    let known = ["XOM", "CVX"];
+    let service = Scripted::start(move |asked| {
+        let name = asked.target.rsplit('/').next().unwrap_or_default().split('?').next().unwrap_or_default().to_owned();
+        match (known.contains(&&*name), asked.target.starts_with("/b/")) {
+            (false, _) => json("404 Not Found", "{}"),
+            (true, true) => json("200 OK", "[]"),
+            (true, false) => json("200 OK", history(&name, "15d", ENTRY).split_once(':').expect("a member").1),
+        }
+    });
+    let of = |signals: &str, sentiment: &str, checks: &str| {
+        let signals = format!("[signals]\nhistory = \"ticker\"\ntickers = {signals}\n");
+        place.define(
+            "it",
+            &format!("[source]\n{}{signals}[sentiment]\ntickers = {sentiment}\n{checks}", service.source()),
+        );
+        run(&place)
+    };
+    let shown = of(r#"["XOM", "XMO"]"#, "\"signals\"", "").failed_with(4).stderr;
+    assert!(shown.contains("because: no signals for ticker `XMO` (did you mean `XOM`?)\n"), "{shown}");
+    let shown = of(r#"["XOM", "B", "C"]"#, r#"["XOM", "ZZZZ"]"#, "").failed_with(4).stderr;
+    assert!(shown.contains("because: no signals for 2 tickers: B, C\n"), "{shown}");
+    assert!(shown.contains("because: no data in news_articles for ticker `ZZZZ`\n"), "{shown}");
+    let outcome = of(r#"["XOM", "B"]"#, r#"["XOM", "ZZZZ"]"#, "[checks]\nmissing = \"warn\"\n").succeeded();
+    for note in ["note      no signals for ticker `B`\n", "note      no data in news_articles for ticker `ZZZZ`\n"] {
+        assert!(outcome.stdout.contains(note), "{}", outcome.stdout);
+    }
+}
+
+#[test]
+fn a_sector_whose_histories_all_turn_empty_fails_the_run_and_leaves_latest() {
+    let place = Place::new();
+    let service = Scripted::of_histories(|asked| match asked.before {
+        0 | 2 => of_tickers(asked, &["XOM", "CVX"]),
+        _ => json("200 OK", &format!("{{{},{}}}", history("XOM", "15d", ""), history("CVX", "15d", ""))),
+    });
+    define(&place, &service, "[signals]\nsectors = [\"energy\"]\n");
+    run(&place).succeeded();
+    let before = latest(&place);
+    let shown = run(&place).failed_with(4).stderr;
+    assert!(shown.contains("no signals for sector `energy`: every history in the answer is empty\n"), "{shown}");
+    assert_eq!((runs(&place), latest(&place)), (2, before.clone()));
+    let shown = place.run(["build", "it"]).failed_with(4).stderr;
+    assert!(shown.contains("no signals for sector `energy`: the last answer had none\n"), "{shown}");
+    assert_eq!(latest(&place), before, "a build publishes no more than a run");
+    run(&place).succeeded();
+    assert_ne!(latest(&place), before, "it is well again");
+}
+
+#[test]
+fn a_sector_that_the_service_forgets_is_not_published_as_it_was() {
+    let place = Place::new();
+    let service = Scripted::of_histories(|asked| match (parameter(asked, "sector").as_str(), asked.before) {
+        ("utilities", 1) => json("404 Not Found", "{}"),
+        ("energy", _) => of_tickers(asked, &["XOM"]),
+        _ => of_tickers(asked, &["NEE"]),
+    });
+    define(&place, &service, "[signals]\nsectors = [\"energy\", \"utilities\"]\n[checks]\nuniverse = 1.0\n");
+    run(&place).succeeded();
+    let before = latest(&place);
+    let shown = run(&place).failed_with(4).stderr;
+    assert!(shown.contains("no signals for sector `utilities`: the service does not know it (404)\n"), "{shown}");
+    let shown = place.run(["build", "it"]).failed_with(4).stderr;
+    assert!(shown.contains("no signals for sector `utilities`: the last run had no answer\n"), "{shown}");
+    assert_eq!(latest(&place), before);
+    run(&place).succeeded();
+    place.run(["build", "it"]).succeeded();
+}
+
+#[test]
+fn most_histories_that_turn_empty_fail_the_run_as_if_they_were_gone() {
+    let place = Place::new();
+    let body = |empty: usize| {
+        let entries = |at| if at < empty { "" } else { ENTRY };
+        let histories: Vec<String> = (0..10).map(|at| history(&format!("T{at:02}"), "15d", entries(at))).collect();
+        json("200 OK", &format!("{{{}}}", histories.join(",")))
+    };
+    let service = Scripted::of_histories(move |asked| body([2, 5, 2, 2][asked.before.min(3)]));
+    define(&place, &service, "[signals]\nsectors = [\"energy\"]\n");
+    run(&place).succeeded();
+    let before = latest(&place);
+    for command in ["run", "build"] {
+        let go = || Outcome::of(place.command([command, "it"]).env("BELLWETHER_API_KEY", "demo"));
+        let shown = go().failed_with(4).stderr;
+        assert!(shown.contains("because: 3 of 8 tickers disappeared since version `"), "{command}: {shown}");
+        assert!(shown.contains(": T02, T03, T04\n"), "{command}: {shown}");
+        assert_eq!(latest(&place), before, "{command}");
+    }
+    // Those that never had a signal are no measure of what is gone.
+    run(&place).succeeded();
+    run(&place).succeeded();
+}
+
+#[test]
+fn histories_that_are_empty_beside_others_are_named() {
+    let place = Place::new();
+    let service = Scripted::of_histories(|_| {
+        json("200 OK", &format!("{{{},{}}}", history("XOM", "15d", ENTRY), history("AAPL", "15d", "")))
+    });
+    define(&place, &service, "[signals]\nsectors = [\"energy\"]\n");
+    let outcome = run(&place).succeeded();
+    let note = "note      empty histories for 1 series: AAPL 15d neutral\n";
+    assert!(outcome.stdout.contains(note), "{}", outcome.stdout);
+}
+
+#[test]
+fn tickers_that_vanish_or_appear_fail_the_run_above_a_share_until_they_are_back() {
+    let place = Place::new();
+    let vendor = Changing::new(&tickers(0..10));
+    let signals = "[signals]\nsectors = [\"energy\"]\n";
+    define(&place, &vendor.service, signals);
+    run(&place).succeeded();
+    let first = latest(&place).expect("a version");
+    vendor.become_one_of(&tickers(2..10));
+    run(&place).succeeded();
+    assert_ne!(latest(&place).as_ref(), Some(&first), "two of ten may go");
+    let place = Place::new();
+    define(&place, &vendor.service, signals);
+    vendor.become_one_of(&tickers(0..10));
+    run(&place).succeeded();
+    let first = latest(&place).expect("a version");
+    let version = first.display().to_string();
+    for (now, told) in [
+        (tickers(3..10), "3 of 10 tickers disappeared since version `V`, above the limit of 20.0 %: T00, T01, T02\n"),
+        (tickers(0..13), "3 of 13 tickers appeared since version `V`, above the limit of 20.0 %: T10, T11, T12\n"),
+        (
+            tickers(0..1),
+            "9 of 10 tickers disappeared since version `V`, above the limit of 20.0 %: T01, T02, T03, T04, T05, T06, T07, T08 and 1 more\n",
+        ),
+    ] {
+        vendor.become_one_of(&now);
+        for _ in 0..2 {
+            let shown = run(&place).failed_with(4).stderr;
+            let told = told.replace('V', &version);
+            assert!(shown.contains(&format!("because: {told}")), "{shown}");
+            assert!(shown.contains("raise `universe` in `[checks]`"), "{shown}");
+            assert_eq!(latest(&place).as_ref(), Some(&first));
+        }
+    }
+    // What is not published by a run is not published by a build either.
+    place.run(["build", "it"]).failed_with(4);
+    assert_eq!(latest(&place).as_ref(), Some(&first));
+    vendor.become_one_of(&tickers(0..10));
+    run(&place).succeeded();
+    assert_ne!(latest(&place).as_ref(), Some(&first));
+    vendor.become_one_of(&tickers(0..1));
+    define(&place, &vendor.service, &format!("{signals}[checks]\nuniverse = 0.9\n"));
+    run(&place).succeeded();
+}
+
+#[test]
+fn series_that_vanish_are_counted_where_their_tickers_stay() {
+    let place = Place::new();
+    let pulls = Arc::new(AtomicUsize::new(0));
+    let pull = Arc::clone(&pulls);
+    let service = Scripted::of_histories(move |asked| {
+        let all = if pull.load(Ordering::Relaxed) > 0 && parameter(asked, "period") == "5d" { 3..10 } else { 0..10 };
+        of_tickers(asked, &tickers(all))
+    });
+    let signals = |universe| {
+        format!("[signals]\nsectors = [\"energy\"]\nperiods = [\"5d\", \"15d\"]\n[checks]\nuniverse = {universe}\n")
+    };
+    define(&place, &service, &signals("0.1"));
+    run(&place).succeeded();
+    pulls.store(1, Ordering::Relaxed);
+    let shown = run(&place).failed_with(4).stderr;
+    assert!(shown.contains("because: 3 of 20 series disappeared since version "), "{shown}");
+    assert!(shown.contains(", above the limit of 10.0 %: T00 5d neutral, T01 5d neutral, T02 5d neutral\n"), "{shown}");
+    define(&place, &service, &signals("0.15"));
+    run(&place).succeeded();
+}
+
+#[test]
+fn a_version_of_other_signals_is_no_measure() {
+    let place = Place::new();
+    let vendor = Changing::new(&tickers(0..10));
+    define(&place, &vendor.service, "[signals]\nsectors = [\"energy\"]\n");
+    run(&place).succeeded();
+    vendor.become_one_of(&tickers(20..25));
+    define(&place, &vendor.service, "[signals]\nsectors = [\"utilities\"]\n");
+    run(&place).succeeded();
+    vendor.become_one_of(&tickers(20..22));
+    define(&place, &vendor.service, "[signals]\nsectors = [\"utilities\"]\n[output]\nkeep = 9\n");
+    run(&place).failed_with(4);
+}
+
+#[test]
+fn most_tickers_lost_is_too_much_however_long_the_others_are() {
+    let long = (1..29).flat_map(|day| (1..13).map(move |month| (month, day)));
+    let long: Vec<String> =
+        long.map(|(month, day)| ENTRY.replace("2026-11-20", &format!("2025-{month:02}-{day:02}"))).collect();
+    let good: Vec<String> = (0..10).map(|at| history(&format!("G{at}"), "15d", &long.join(","))).collect();
+    let bad = |entries: &str| (0..90).map(|at| history(&format!("B{at}"), "15d", entries)).collect::<Vec<_>>();
+    let hold = ENTRY.replace("buy", "hold");
+    for (lost, told) in [
+        // No entry of theirs can be read, which are few beside those of the others.
+        (bad(&hold), "90 of 3,450 records and 90 of 100 series of signals-history-all"),
+        // Their histories are rejected whole.
+        (
+            bad(&[ENTRY; 7].join(",")).iter().map(|one| one.replace("15d", "45d")).collect(),
+            "630 of 3,990 records and 90 of 100 series of signals-history-all",
+        ),
+        (
+            bad(ENTRY).iter().map(|one| one.replace("\"regime\":\"neutral\",", "")).collect(),
+            "90 of 3,450 records and 90 of 100 series of signals-history-all",
+        ),
+    ] {
+        let place = Place::new();
+        let body = format!("{{{}}}", [good.clone(), lost].concat().join(","));
+        let service = Scripted::of_histories(move |_| json("200 OK", &body));
+        define(&place, &service, "[signals]\nsectors = [\"energy\"]\n");
+        let shown = run(&place).failed_with(4).stderr;
+        assert!(shown.contains(&format!("error: {told} rejected, more than 1.00 %\n")), "{shown}");
+        assert!(latest(&place).is_none());
+        // Few records, and yet most of the series.
+        define(&place, &service, "[signals]\nsectors = [\"energy\"]\n[rejects]\nmax_share = 0.5\n");
+        let shown = run(&place).failed_with(4).stderr;
+        assert!(
+            shown.contains("error: 90 of 100 series of signals-history-all rejected, more than 50.0 %\n"),
+            "{shown}"
+        );
+    }
+}
+
+#[test]
+fn the_records_of_a_ticker_s_second_history_are_counted() {
+    let place = Place::new();
+    let two = format!("{ENTRY},{}", ENTRY.replace("-20T", "-19T"));
+    let body = format!(
+        "{{{},{},{}}}",
+        history("XOM", "15d", ENTRY),
+        history("CVX", "15d", ENTRY),
+        history("XOM", "15d", &two)
+    );
+    let offset = body.rfind(r#"{"ticker":"XOM""#).expect("it stands there");
+    let service = Scripted::of_histories(move |_| json("200 OK", &body));
+    define(&place, &service, "[signals]\nsectors = [\"energy\"]\n[rejects]\nmax_share = 0.5\n");
+    let outcome = run(&place).succeeded();
+    assert!(outcome.stdout.contains("rejected  2 records\n"), "{}", outcome.stdout);
+    let rejects = read(&sealed(&place).join("rejects.parquet"));
+    let reason = format!("ticker `XOM` stands twice: its other history begins at byte {offset}; the first is kept");
+    assert_eq!(distinct(&rejects, "reason"), [reason]);
+}
+
+#[test]
+fn records_that_two_answers_give_with_other_values_are_counted() {
+    let place = Place::new();
+    let service = Scripted::of_histories(|asked| {
+        let (energy, two) =
+            (parameter(asked, "sector") == "energy", format!("{ENTRY},{}", ENTRY.replace("-20T", "-19T")));
+        let histories = [history("XOM", "15d", if energy { ENTRY } else { &two }), history("CVX", "15d", ENTRY)];
+        json("200 OK", &format!("{{{}}}", histories.join(",")))
+    });
+    define(&place, &service, "[signals]\nsectors = [\"energy\", \"utilities\"]\n");
+    let outcome = run(&place).succeeded();
+    assert!(outcome.stdout.contains("rejected  2 records\n"), "{}", outcome.stdout);
+    let rejects = read(&sealed(&place).join("rejects.parquet"));
+    assert_eq!(
+        distinct(&rejects, "reason"),
+        ["an earlier history gives the series 15d neutral with other values, and is kept"]
+    );
+    let audited = place.run(["audit", "quality", "it"]).succeeded().stdout;
+    assert!(audited.contains("with other values, and is kept") && audited.contains("1 more are counted"), "{audited}");
+}
+
+#[test]
+fn what_a_filter_names_and_nothing_has_is_named() {
+    let place = Place::new();
+    let vendor = Changing::new(&["XOM".to_owned(), "CVX".to_owned()]);
+    define(&place, &vendor.service, "[signals]\nsectors = [\"energy\"]\nperiods = [\"15d\"]\n");
+    run(&place).succeeded();
+    let before = latest(&place);
+    let cases: [(&[&str], &str); 6] = [
+        (&["--ticker", "ZZZZ"], "no signals for ticker `ZZZZ`\n"),
+        (&["--ticker", "XOM", "--ticker", "XMO"], "no signals for ticker `XMO` (did you mean `XOM`?)\n"),
+        (&["--ticker", "XOM", "--ticker", "A1", "--ticker", "B1"], "no signals for 2 tickers: A1, B1\n"),
+        (&["--sector", "enery"], "no signals for sector `enery` (did you mean `energy`?)\n"),
+        (&["--period", "15d", "--period", "5d"], "no signals for period `5d`\n"),
+        (&["--regime", "bull", "--regime", "neutral"], "no signals for regime `bull`\n"),
+    ];
+    for (filter, told) in cases {
+        for output in ["output", "-"] {
+            let arguments = [&["build", "it", "--format", "csv", "--output", output][..], filter].concat();
+            let arguments = match output {
+                "-" => [&arguments[..], &["--archive", "output/archive"]].concat(),
+                _ => arguments,
+            };
+            let outcome = place.run(arguments).failed_with(4);
+            assert_eq!(outcome.stdout, "");
+            assert!(outcome.stderr.contains(&format!("because: {told}")), "{}", outcome.stderr);
+        }
+    }
+    assert_eq!(latest(&place), before);
+    place.run(["build", "it", "--ticker", "XOM", "--sector", "energy", "--period", "15d"]).succeeded();
+    define(&place, &vendor.service, "[signals]\nsectors = [\"energy\"]\n[filter]\ntickers = [\"XOM\", \"ZZZZ\"]\n");
+    let shown = run(&place).failed_with(4).stderr;
+    assert!(shown.contains("because: no signals for ticker `ZZZZ`\n"), "{shown}");
+    let shown = place.run(["build", "it", "--ticker", "CVX"]).failed_with(2).stderr;
+    assert!(shown.contains("the definition does not take ticker `CVX`\n"), "{shown}");
+    define(&place, &vendor.service, "[signals]\nsectors = [\"energy\"]\n[filter]\nperiods = [\"15d\", \"5d\"]\n");
+    let shown = place.run(["check", "it"]).failed_with(2).stderr;
+    assert!(shown.contains("`[signals]` does not ask for period `5d`"), "{shown}");
+}
+
+#[test]
+fn checks_that_make_no_sense_are_refused_where_they_stand() {
+    let place = Place::new();
+    place.define(
+        "it",
+        "[source]\nservice = \"demo\"\n[signals]\nsectors = [\"energy\"]\n[checks]\nmissing = \"ignore\"\nuniverse = 20.0\n",
+    );
+    let shown = place.run(["check", "it"]).failed_with(2).stderr;
+    for told in ["unknown action for missing data `ignore`", "it.toml:6:11", "20 is not a share", "it.toml:7:12"] {
+        assert!(shown.contains(told), "{told}: {shown}");
+    }
+}
+
+#[test]
+fn the_help_says_what_each_exit_code_means() {
+    let shown = Place::new().run(["--help"]).succeeded().stdout;
+    let (_, codes) = shown.split_once("Exit codes:\n").expect("they have a heading");
+    let codes: Vec<&str> = codes.lines().filter_map(|line| line.split_whitespace().next()).collect();
+    assert_eq!(codes, ["0", "1", "2", "3", "4", "75", "130"]);
+}
