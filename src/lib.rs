@@ -60,6 +60,7 @@ pub mod audit;
 mod bits;
 pub mod cli;
 pub mod dataset;
+mod date;
 pub mod decode;
 pub mod definition;
 mod digest;

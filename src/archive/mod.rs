@@ -23,16 +23,16 @@
 //! | table | a cell of a series is | its values |
 //! |---|---|---|
 //! | `signals` | `date` | `utc_offset_minutes`, `signal`, `confidence`, `extra` |
-//! | `articles` | `date`, `title`, `link`, `copy` | `place`, `score`, `extra` |
+//! | `articles` | `date`, `title`, `link`, `copy` | `place`, `score`, `utc_offset_minutes`, `repeats`, `extra` |
 //! | `summaries` | the series itself | everything else, `extra` |
-//! | `sentiment_history` | `record` (JSON text), `copy` | none |
+//! | `sentiment_history` | `record` (JSON text), `copy` | `place` |
 //!
 //! A row begins with its series (`ticker`, for signals `period` and `regime`, `source`: the operation) and ends with
 //! `change` (`added`, `revised`, or `withdrawn`, without values) and `observed_at`, when the response was complete. Dates
 //! are naive microseconds, in UTC where the service wrote an offset, which `utc_offset_minutes` keeps. `place` counts the
-//! articles of a date that were known before, `copy` cells that are otherwise equal; `extra` is JSON with the unknown
-//! fields. A listing's cell is a `request`; a history without signals is not listed. Rows are sorted by series (periods by
-//! length), then by cell.
+//! articles of a date (or records of a day) that were known before; the first listed was known last. `copy` counts cells
+//! that are otherwise equal, `repeats` those of equal score; `extra` is JSON with the unknown fields. A listing's cell is
+//! a `request`; a history without signals is not listed. Rows are sorted by series (periods by length), then by cell.
 //!
 //! # What is known
 //!

@@ -7,11 +7,11 @@
 use std::borrow::Cow;
 
 use super::cursor::Cursor;
-use super::date::Date;
 use super::entry::{enter_value, has_next_field, plain_date};
 use super::number;
 use super::record::{self, Field, Fields};
 use super::skip::plain_length;
+use crate::date::Date;
 use crate::interface::Score;
 use crate::tables::Leniencies;
 

@@ -4,7 +4,9 @@
 
 use std::sync::Arc;
 
-use arrow::array::{ArrayRef, Float64Builder, Int32Builder, RecordBatch, StringBuilder, TimestampMicrosecondBuilder};
+use arrow::array::{
+    ArrayRef, Float64Builder, Int16Builder, Int32Builder, RecordBatch, StringBuilder, TimestampMicrosecondBuilder,
+};
 
 use super::article;
 use super::batch::Piece;
@@ -32,6 +34,7 @@ struct Rows {
     titles: StringBuilder,
     scores: Float64Builder,
     links: StringBuilder,
+    offsets: Int16Builder,
     extras: StringBuilder,
 }
 
@@ -51,6 +54,7 @@ impl Rows {
         self.titles.append_value(article.title);
         self.scores.append_option(article.score);
         self.links.append_value(article.link);
+        self.offsets.append_option(article.date.offset_minutes);
         self.extras.append_option(answer.rules.extra(&unknown));
         Ok(())
     }
@@ -62,6 +66,7 @@ impl Rows {
             Arc::new(self.titles.finish()),
             Arc::new(self.scores.finish()),
             Arc::new(self.links.finish()),
+            Arc::new(self.offsets.finish()),
             Arc::new(self.extras.finish()),
         ];
         RecordBatch::try_new(Table::Articles.listed_schema(), columns).expect("the columns are made by the schema")

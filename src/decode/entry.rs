@@ -5,9 +5,9 @@
 //! which tells a good entry that is merely unusual from a bad one, and why that is bad.
 
 use super::cursor::Cursor;
-use super::date::{self, Date};
 use super::number;
 use super::record::{self, Fields};
+use crate::date::{self, Date};
 use crate::interface::Signal;
 use crate::tables::Leniencies;
 

@@ -5,9 +5,9 @@
 //! in another way is none of this form, and is read in the way of every entry.
 
 use super::cursor::Cursor;
-use super::date::{Date, Month};
 use super::entry::{self, Entry};
 use super::number;
+use crate::date::{Date, Month};
 use crate::interface::Signal;
 
 /// The longest text between two values that is looked for.

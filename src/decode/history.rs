@@ -16,7 +16,8 @@ use super::form::Form;
 use super::notes::{Notes, Place};
 use super::record::{Field, Fields, duplicate, missing, push_unknown, well_formed};
 use super::rows::{Row, Rows};
-use super::{Answer, Decoded, Part, date};
+use super::{Answer, Decoded, Part};
+use crate::date;
 use crate::interface::{Period, Regime, Ticker};
 use crate::tables::{Series, SeriesKey};
 

@@ -23,7 +23,6 @@ mod batch;
 mod block;
 mod clip;
 mod cursor;
-mod date;
 mod entry;
 mod form;
 #[doc(hidden)]

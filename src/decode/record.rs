@@ -11,9 +11,9 @@ use serde::de::IgnoredAny;
 
 use super::clip;
 use super::cursor::{Cursor, kind_of, unescaped};
-use super::date::{self, Date};
 use super::number;
 use super::skip::plain_length;
+use crate::date::{self, Date};
 use crate::interface::{Score, Signal, Unknown};
 use crate::tables::Leniencies;
 
@@ -107,7 +107,8 @@ impl<'a> Field<'a> {
 
     /// A date.
     pub(super) fn date(self, lenient: &mut Leniencies) -> Result<Date, String> {
-        date::read(&self.string()?, lenient).map_err(|reason| self.at_fault(&reason))
+        let text = self.string()?;
+        date::read(&text, lenient).map_err(|reason| self.at_fault(&format!("`{}` {reason}", clip::shown(&text))))
     }
 
     /// A finite number.

@@ -6,8 +6,8 @@ use arrow::array::{
     ArrayRef, Float64Array, Int8Array, Int16Array, RecordBatch, StringArray, TimestampMicrosecondArray,
 };
 
-use super::date::Date;
 use super::entry::Entry;
+use crate::date::Date;
 use crate::interface::Signal;
 use crate::tables::{Table, choices};
 

@@ -1,5 +1,6 @@
 //! A series: what the service says of one key, and many of them as a table.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::iter::repeat_n;
 use std::sync::Arc;
@@ -9,7 +10,7 @@ use arrow::array::{
     new_null_array,
 };
 use arrow::compute::{concat, take_record_batch};
-use arrow::datatypes::{Int32Type, TimestampMicrosecondType};
+use arrow::datatypes::{Float64Type, Int32Type, TimestampMicrosecondType};
 use arrow::error::ArrowError;
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
@@ -71,7 +72,9 @@ fn articles(rows: &RecordBatch) -> Result<RecordBatch, ArrowError> {
     let sorted = take_record_batch(rows, &UInt32Array::from(order))?;
     let dates = sorted.column(1).as_primitive::<TimestampMicrosecondType>().values();
     let (titles, links) = (sorted.column(2).as_string::<i32>(), sorted.column(4).as_string::<i32>());
-    let (mut places, mut copies) = (Vec::with_capacity(dates.len()), Vec::with_capacity(dates.len()));
+    let scores = sorted.column(3).as_primitive::<Float64Type>();
+    let counts = || Vec::with_capacity(dates.len());
+    let (mut places, mut copies, mut repeats) = (counts(), counts(), counts());
     let mut end = 0;
     for of_date in dates.chunk_by(|date, next| date == next) {
         let first = end;
@@ -80,33 +83,66 @@ fn articles(rows: &RecordBatch) -> Result<RecordBatch, ArrowError> {
         // Most dates have one.
         if of_date.len() == 1 {
             copies.push(0);
+            repeats.push(0);
             continue;
         }
-        let mut seen: HashMap<_, i32> = HashMap::new();
+        let (mut alike, mut same): (HashMap<_, i32>, HashMap<_, i32>) = Default::default();
         for row in first..end {
-            let same = seen.entry((titles.value(row), links.value(row))).or_default();
-            copies.push(*same);
-            *same += 1;
+            let article = (titles.value(row), links.value(row));
+            let score = scores.is_valid(row).then(|| scores.value(row).to_bits());
+            let counts = [alike.entry(article).or_default(), same.entry((article, score)).or_default()];
+            let [copy, repeat] = counts.map(|count| std::mem::replace(count, *count + 1));
+            copies.push(copy);
+            repeats.push(repeat);
         }
     }
     let column = |index: usize| Arc::clone(sorted.column(index));
-    let (copies, places): (ArrayRef, ArrayRef) =
-        (Arc::new(Int32Array::from(copies)), Arc::new(Int32Array::from(places)));
-    let columns = vec![column(1), column(2), column(4), copies, places, column(3), column(5)];
+    let numbers = |numbers: Vec<i32>| -> ArrayRef { Arc::new(Int32Array::from(numbers)) };
+    let (copies, places, repeats) = (numbers(copies), numbers(places), numbers(repeats));
+    let columns = vec![column(1), column(2), column(4), copies, places, column(3), column(5), repeats, column(6)];
     RecordBatch::try_new(Table::Articles.row_schema(), columns)
 }
 
-/// Orders records by their text: nobody knows what else they could be ordered by.
+/// Orders records by their text, the only thing that every record has. Like an article, a record also has a place among
+/// those of its day, counted from the last listed to the first.
 fn records(rows: &RecordBatch) -> Result<RecordBatch, ArrowError> {
-    let mut texts: Vec<&str> = rows.column(1).as_string::<i32>().iter().flatten().collect();
-    texts.sort_unstable();
-    let mut copies: Vec<i32> = Vec::with_capacity(texts.len());
-    for (row, text) in texts.iter().enumerate() {
-        let is_same = row > 0 && texts[row - 1] == *text;
+    let positions = rows.column(0).as_primitive::<Int32Type>().values();
+    let texts = rows.column(1).as_string::<i32>();
+    let mut listed: Vec<(i32, &str)> = positions.iter().copied().zip(texts.iter().flatten()).collect();
+    listed.sort_unstable_by_key(|(position, _)| -position);
+    let mut of_days: HashMap<Option<String>, i32> = HashMap::new();
+    let place = |(_, text)| {
+        let next = of_days.entry(written_day(text)).or_default();
+        *next += 1;
+        (text, *next - 1)
+    };
+    let mut placed: Vec<(&str, i32)> = listed.into_iter().map(place).collect();
+    placed.sort_unstable();
+    let mut copies: Vec<i32> = Vec::with_capacity(placed.len());
+    for (row, (text, _)) in placed.iter().enumerate() {
+        let is_same = row > 0 && placed[row - 1].0 == *text;
         copies.push(if is_same { copies[row - 1] + 1 } else { 0 });
     }
-    let columns: Vec<ArrayRef> = vec![Arc::new(StringArray::from(texts)), Arc::new(Int32Array::from(copies))];
+    let (texts, places): (Vec<&str>, Vec<i32>) = placed.into_iter().unzip();
+    let columns: Vec<ArrayRef> = vec![
+        Arc::new(StringArray::from(texts)),
+        Arc::new(Int32Array::from(copies)),
+        Arc::new(Int32Array::from(places)),
+    ];
     RecordBatch::try_new(Table::SentimentHistory.row_schema(), columns)
+}
+
+/// The day of a record as it was written; none if it has no `date` that begins with one.
+fn written_day(record: &str) -> Option<String> {
+    #[derive(Deserialize)]
+    struct Dated<'a> {
+        #[serde(borrow)]
+        date: Cow<'a, str>,
+    }
+    // Other JSON than an object would be read as one, too.
+    let is_object = record.trim_start().starts_with('{');
+    let dated: Dated<'_> = is_object.then(|| serde_json::from_str(record).ok())??;
+    dated.date.get(..10).map(str::to_owned)
 }
 
 /// What became of a cell.
@@ -215,7 +251,7 @@ mod tests {
     use std::sync::Arc;
 
     use arrow::array::{
-        ArrayRef, AsArray, Float64Array, Int32Array, RecordBatch, StringArray, TimestampMicrosecondArray,
+        ArrayRef, AsArray, Float64Array, Int16Array, Int32Array, RecordBatch, StringArray, TimestampMicrosecondArray,
     };
     use arrow::datatypes::Int32Type;
 
@@ -230,6 +266,7 @@ mod tests {
             Arc::new(StringArray::from_iter_values(listed.map(|(_, title)| title))),
             Arc::new(Float64Array::from_iter_values((0..6).map(f64::from))),
             Arc::new(StringArray::from_iter_values(listed.map(|_| "link"))),
+            Arc::new(Int16Array::new_null(6)),
             Arc::new(StringArray::new_null(6)),
         ];
         let listed = RecordBatch::try_new(Table::Articles.listed_schema(), columns).unwrap();
@@ -239,5 +276,7 @@ mod tests {
         let numbers = |column: usize| rows.column(column).as_primitive::<Int32Type>().values().to_vec();
         assert_eq!(numbers(3), [0, 0, 1, 0, 2, 0]);
         assert_eq!(numbers(4), [0, 0, 1, 2, 3, 0]);
+        // No two copies have the same score.
+        assert_eq!(numbers(7), [0; 6]);
     }
 }

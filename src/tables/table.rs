@@ -72,7 +72,7 @@ impl Table {
     pub fn values(self) -> &'static [&'static str] {
         match self {
             Self::Signals => &["utc_offset_minutes", "signal", "confidence"],
-            Self::Articles => &["place", "score"],
+            Self::Articles => &["place", "score", "utc_offset_minutes", "repeats"],
             Self::Summaries => &[
                 "debtor",
                 "low_date",
@@ -88,7 +88,7 @@ impl Table {
                 "avg_link",
                 "avg_summary",
             ],
-            Self::SentimentHistory => &[],
+            Self::SentimentHistory => &["place"],
         }
     }
 
@@ -120,6 +120,7 @@ impl Table {
                         Field::new("title", DataType::Utf8, false),
                         Field::new("score", DataType::Float64, true),
                         Field::new("link", DataType::Utf8, false),
+                        Field::new("utc_offset_minutes", DataType::Int16, true),
                         extra(),
                     ]))
                 });
@@ -163,6 +164,10 @@ impl Table {
                 // How many articles of its date were known before it.
                 Field::new("place", DataType::Int32, false),
                 Field::new("score", DataType::Float64, true),
+                // The offset that the date was written with: only with one is its instant known.
+                Field::new("utc_offset_minutes", DataType::Int16, true),
+                // How many articles with the same date, title, link and score were known before it.
+                Field::new("repeats", DataType::Int32, false),
                 extra(),
             ],
             Self::Summaries => {
@@ -184,6 +189,8 @@ impl Table {
                 Field::new("record", DataType::Utf8, false),
                 // Zero, or how many records with the same text stand before it.
                 Field::new("copy", DataType::Int32, false),
+                // How many records of its day are listed after it.
+                Field::new("place", DataType::Int32, false),
             ],
         }
     }

@@ -4,6 +4,7 @@
 //! columns are compared and no row is looked at. Otherwise both are merged by cell.
 
 use std::cmp::Ordering;
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use arrow::array::{
@@ -75,27 +76,32 @@ fn is_same(one: &RecordBatch, other: &RecordBatch) -> bool {
     })
 }
 
-/// The first articles of a list, their places going on from where they were: it may begin in the middle of a date.
+/// The articles of a list, those of its oldest date with places that continue from the known ones: a list whose length is
+/// limited may begin in the middle of a date, and all of that date may be new. No article falls below its known place.
 fn aligned(table: Table, said: RecordBatch, old: &RecordBatch) -> Result<RecordBatch, ArrowError> {
     if table != Table::Articles || said.num_rows() == 0 || old.num_rows() == 0 {
         return Ok(said);
     }
-    let text =
-        |rows: &RecordBatch, column: usize, row: usize| rows.column(column).as_string::<i32>().value(row).to_owned();
-    let date = |rows: &RecordBatch, row: usize| rows.column(0).as_primitive::<TimestampMicrosecondType>().value(row);
-    let copies = old.column(3).as_primitive::<Int32Type>();
-    let is_first = |row: &usize| {
-        copies.value(*row) == 0
-            && date(old, *row) == date(&said, 0)
-            && (1..=2).all(|column| text(old, column, *row) == text(&said, column, 0))
+    let dates = |rows: &RecordBatch| rows.column(0).as_primitive::<TimestampMicrosecondType>().clone();
+    let oldest = dates(&said).value(0);
+    let of_oldest = |rows: &RecordBatch| -> Vec<((String, String, i32), i32)> {
+        let text = |column: usize, row: usize| rows.column(column).as_string::<i32>().value(row).to_owned();
+        let number = |column: usize, row: usize| rows.column(column).as_primitive::<Int32Type>().value(row);
+        let dates = dates(rows);
+        let rows = (0..rows.num_rows()).filter(|&row| dates.value(row) == oldest);
+        rows.map(|row| ((text(1, row), text(2, row), number(3, row)), number(4, row))).collect()
     };
-    let places = |rows: &RecordBatch| rows.column(4).as_primitive::<Int32Type>().values().to_vec();
-    let shift = (0..old.num_rows()).find(is_first).map_or(0, |row| places(old)[row]);
-    if shift == 0 {
+    let known: HashMap<_, i32> = of_oldest(old).into_iter().collect();
+    let moved = of_oldest(&said).into_iter().filter_map(|(article, place)| Some(known.get(&article)? - place));
+    let after_all = || known.values().max().map_or(0, |last| last + 1);
+    let shift = moved.max().unwrap_or_else(after_all);
+    if shift <= 0 {
         return Ok(said);
     }
-    let of_row = |(row, place): (usize, i32)| if date(&said, row) == date(&said, 0) { place + shift } else { place };
-    let places: ArrayRef = Arc::new(places(&said).into_iter().enumerate().map(of_row).collect::<Int32Array>());
+    let dates = dates(&said);
+    let places = said.column(4).as_primitive::<Int32Type>().values().iter().zip(dates.values());
+    let places = places.map(|(place, date)| if *date == oldest { place + shift } else { *place });
+    let places: ArrayRef = Arc::new(places.collect::<Int32Array>());
     let mut columns = said.columns().to_vec();
     columns[4] = places;
     RecordBatch::try_new(said.schema(), columns)

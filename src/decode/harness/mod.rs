@@ -19,7 +19,8 @@ use serde_json::value::RawValue;
 use super::batch::{Batch, Bounds};
 use super::scan::{Malformed, Scanner, Shape};
 use super::stream::Batches;
-use super::{Answer, Decoded, Fault, Part, Rules, date as dates, number};
+use super::{Answer, Decoded, Fault, Part, Rules, number};
+use crate::date as dates;
 use crate::interface::Endpoint;
 use crate::plan::Request;
 use crate::tables::{Leniencies, Series, SeriesKey, Table};
@@ -232,14 +233,17 @@ fn said_of_row(table: Table, rows: &RecordBatch, row: usize) -> Said {
         let column = rows.column(column).as_primitive::<TimestampMicrosecondType>();
         column.is_valid(row).then(|| column.value(row))
     };
+    let offset = |column: usize| {
+        let column = rows.column(column).as_primitive::<Int16Type>();
+        column.is_valid(row).then(|| column.value(row))
+    };
     let position = || rows.column(0).as_primitive::<Int32Type>().value(row);
     match table {
         Table::Signals => {
-            let offsets = rows.column(1).as_primitive::<Int16Type>();
             let signals = rows.column(2).as_dictionary::<Int8Type>();
             Said::Row {
                 date: date(0),
-                offset: offsets.is_valid(row).then(|| offsets.value(row)),
+                offset: offset(1),
                 signal: signals.values().as_string::<i32>().value(signals.keys().value(row) as usize).to_owned(),
                 confidence: number(3),
                 extra: oracle::pairs(text(4)),
@@ -250,7 +254,8 @@ fn said_of_row(table: Table, rows: &RecordBatch, row: usize) -> Said {
             date: date(1),
             texts: [text(2), text(4)],
             score: number(3),
-            extra: oracle::pairs(text(5)),
+            offset: offset(5),
+            extra: oracle::pairs(text(6)),
         },
         Table::Summaries => Said::Summary {
             debtor: text(0),

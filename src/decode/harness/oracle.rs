@@ -9,8 +9,9 @@ use serde::Deserialize;
 use serde::de::{DeserializeOwned, Deserializer, MapAccess, Visitor};
 use serde_json::value::RawValue;
 
-use super::super::{Answer, date};
+use super::super::Answer;
 use super::TICKER;
+use crate::date;
 use crate::interface::{Endpoint, Period, Regime, SentimentSummary, Ticker, TrailingSummary};
 use crate::tables::{Leniencies, SeriesKey};
 
@@ -65,6 +66,7 @@ pub(super) enum Said {
         date: Option<i64>,
         texts: [Option<String>; 2],
         score: Option<u64>,
+        offset: Option<i16>,
         extra: Extra,
     },
     Summary {
@@ -372,6 +374,7 @@ impl Expected {
             date: Some(date.micros),
             texts: [Some(article.title), Some(article.link)],
             score: score.map(f64::to_bits),
+            offset: date.offset_minutes,
             extra: if answer.rules.keep_extra { extra } else { Extra::new() },
         });
         Some(())

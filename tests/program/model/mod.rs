@@ -227,7 +227,9 @@ fn columns(table: Table) -> (&'static [&'static str], &'static [&'static str], &
         Table::Signals => {
             (&["ticker", "period", "regime", "source"], &["date"], &["utc_offset_minutes", "signal", "confidence"])
         }
-        Table::Articles => (of_ticker, &["date", "title", "link", "copy"], &["place", "score"]),
+        Table::Articles => {
+            (of_ticker, &["date", "title", "link", "copy"], &["place", "score", "utc_offset_minutes", "repeats"])
+        }
         Table::Summaries => {
             let values = &[
                 "debtor",
@@ -246,7 +248,7 @@ fn columns(table: Table) -> (&'static [&'static str], &'static [&'static str], &
             ];
             (of_ticker, &[], values)
         }
-        Table::SentimentHistory => (of_ticker, &["record", "copy"], &[]),
+        Table::SentimentHistory => (of_ticker, &["record", "copy"], &["place"]),
     }
 }
 

@@ -135,23 +135,35 @@ impl Replayed {
         for (listed, article) in list.iter().enumerate() {
             let later = &list[listed + 1..];
             let copy = later.iter().filter(|other| is_same(article, other)).count();
+            let repeats = later.iter().filter(|other| *other == article).count();
             let place = later.iter().filter(|other| other.day == article.day).count() as i64;
             let shift = if Some(article.day) == oldest { self.shift(key, list, article.day) } else { 0 };
             rows.push(Row {
                 date: Some(article.day * DAY),
                 cell: article_cell(article, copy),
-                value: vec![(place + shift).to_string(), number(article.score)],
+                value: vec![(place + shift).to_string(), number(article.score), "null".to_owned(), repeats.to_string()],
             });
         }
         rows
     }
 
-    /// The place at which the oldest date of a list goes on.
+    /// By how much the places of the oldest date of a list are higher than in the list alone: no article falls below the
+    /// place that it had, and a date of which nothing is listed again continues after all that is known of it.
     fn shift(&self, key: Key, list: &[Article], day: i64) -> i64 {
-        let begin = list.iter().rfind(|article| article.day == day).expect("the day is one of the list");
-        let known = self.cells.get(&(Table::Articles, key, article_cell(begin, 0)));
-        let latest = known.and_then(|known| known.latest.as_ref());
-        latest.map_or(0, |(_, value)| value[0].parse().expect("a place is a number"))
+        let place_of =
+            |known: &Known| known.latest.as_ref().map(|(_, value)| value[0].parse::<i64>().expect("a place"));
+        let of_day: Vec<&Article> = list.iter().filter(|article| article.day == day).collect();
+        let mut moved = None;
+        for (listed, article) in of_day.iter().enumerate() {
+            let later = &of_day[listed + 1..];
+            let copy = later.iter().filter(|other| is_same(article, other)).count();
+            let known = self.cells.get(&(Table::Articles, key, article_cell(article, copy)));
+            moved = moved.max(known.and_then(place_of).map(|place| place - later.len() as i64));
+        }
+        let is_of_day = |known: &&Known| known.date == Some(day * DAY);
+        let of_series = self.cells.iter().filter(|((table, series, _), _)| *table == Table::Articles && *series == key);
+        let last = of_series.map(|(_, known)| known).filter(is_of_day).filter_map(place_of).max();
+        moved.map_or_else(|| last.map_or(0, |last| last + 1), |moved| moved.max(0))
     }
 
     /// The cells of a table, as of the instant of the replay.
@@ -209,9 +221,15 @@ fn summary(debtor: &str, articles: &[(i64, f64, String); 3]) -> Row {
 }
 
 fn records(list: &[String]) -> Vec<Row> {
-    let one = |(place, record): (usize, &String)| {
-        let copy = list[..place].iter().filter(|other| *other == record).count();
-        Row { date: None, cell: vec![record.clone(), copy.to_string()], value: Vec::new() }
+    let date = |record: &str| {
+        let record: serde_json::Value = serde_json::from_str(record).expect("a record is JSON");
+        record.get("date").and_then(serde_json::Value::as_str).map(|date| date[..10].to_owned())
+    };
+    let one = |(listed, record): (usize, &String)| {
+        let later = &list[listed + 1..];
+        let copy = later.iter().filter(|other| *other == record).count();
+        let place = later.iter().filter(|other| date(other) == date(record)).count();
+        Row { date: None, cell: vec![record.clone(), copy.to_string()], value: vec![place.to_string()] }
     };
     list.iter().enumerate().map(one).collect()
 }

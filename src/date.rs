@@ -2,16 +2,15 @@
 
 use chrono::DateTime;
 
-use super::clip;
 use crate::tables::Leniencies;
 
 /// A date that was read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Date {
+pub(crate) struct Date {
     /// Microseconds since 1970: in UTC where there is an offset, else on the clock that was written.
-    pub(super) micros: i64,
+    pub(crate) micros: i64,
     /// The offset that was written; none when there was none.
-    pub(super) offset_minutes: Option<i16>,
+    pub(crate) offset_minutes: Option<i16>,
 }
 
 impl Date {
@@ -35,7 +34,11 @@ const DAY: i64 = 24 * HOUR;
 
 /// Reads a date: `2026-11-20`, `2026-11-20T00:00:00`, with a fraction, with `Z` or an offset. RFC 3339 allows `t` and
 /// `z` in lower case; they are accepted and counted.
-pub(super) fn read(text: &str, lenient: &mut Leniencies) -> Result<Date, String> {
+///
+/// # Errors
+///
+/// With what is wrong with the text, to be said of it.
+pub(crate) fn read(text: &str, lenient: &mut Leniencies) -> Result<Date, &'static str> {
     let date = parse(text.as_bytes()).or_else(|| {
         let date = parse(&with_capitals(text.as_bytes())?)?;
         lenient.dates += 1;
@@ -43,14 +46,14 @@ pub(super) fn read(text: &str, lenient: &mut Leniencies) -> Result<Date, String>
     });
     match date {
         Some(date) if date.is_in_range() => Ok(date),
-        Some(_) => Err(format!("`{}` is not between the years 1 and 9999 (in UTC)", clip::shown(text))),
-        None => Err(format!("`{}` is not a date of the interface", clip::shown(text))),
+        Some(_) => Err("is not between the years 1 and 9999 (in UTC)"),
+        None => Err("is not a date of the interface"),
     }
 }
 
 /// Reads a date as the interface spells it; none where there is none.
 #[inline]
-pub(super) fn read_bytes(text: &[u8]) -> Option<Date> {
+pub(crate) fn read_bytes(text: &[u8]) -> Option<Date> {
     parse(text).filter(Date::is_in_range)
 }
 
@@ -96,7 +99,7 @@ fn parse_date(text: &[u8; 10]) -> Option<i64> {
 
 /// A month as a date begins with it.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Month {
+pub(crate) struct Month {
     text: [u8; Self::LENGTH],
     /// The midnight at which the day before its first begins.
     before: i64,
@@ -105,11 +108,11 @@ pub(super) struct Month {
 
 impl Month {
     /// The length of `2026-11-`.
-    pub(super) const LENGTH: usize = 8;
+    pub(crate) const LENGTH: usize = 8;
 
     /// The month that is written as a text.
     #[inline]
-    pub(super) fn of(text: [u8; Self::LENGTH]) -> Option<Self> {
+    pub(crate) fn of(text: [u8; Self::LENGTH]) -> Option<Self> {
         let [y1, y2, y3, y4, b'-', m1, m2, b'-'] = text else { return None };
         let (year, month) = (number(y1, y2)? * 100 + number(y3, y4)?, number(m1, m2)?);
         let is_leap = year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
@@ -123,7 +126,7 @@ impl Month {
     }
 
     /// Whether every instant of it is in range, whatever the offset.
-    pub(super) fn is_within_range(&self) -> bool {
+    pub(crate) fn is_within_range(&self) -> bool {
         /// More days than a month and an offset have.
         const MARGIN: i64 = 33 * DAY;
         (Date::RANGE.start + MARGIN..Date::RANGE.end - MARGIN).contains(&self.before)
@@ -131,13 +134,13 @@ impl Month {
 
     /// Whether a text is this month.
     #[inline]
-    pub(super) fn is(&self, text: &[u8; Self::LENGTH]) -> bool {
+    pub(crate) fn is(&self, text: &[u8; Self::LENGTH]) -> bool {
         self.text == *text
     }
 
     /// The midnight at which a day of it begins.
     #[inline]
-    pub(super) fn midnight(&self, [tens, ones]: [u8; 2]) -> Option<i64> {
+    pub(crate) fn midnight(&self, [tens, ones]: [u8; 2]) -> Option<i64> {
         let day = number(tens, ones)?;
         (1..=self.days).contains(&day).then(|| self.before + day * DAY)
     }
@@ -195,7 +198,7 @@ fn number(tens: u8, ones: u8) -> Option<i64> {
 }
 
 /// The microseconds of a date that was read, for messages.
-pub(super) fn show(micros: i64) -> String {
+pub(crate) fn show(micros: i64) -> String {
     DateTime::from_timestamp_micros(micros).map_or_else(String::new, |instant| instant.naive_utc().to_string())
 }
 
