@@ -13,7 +13,7 @@ use std::path::Path;
 use std::sync::LazyLock;
 
 use bellwether::archive::{Archive, Asked, Beginning, Interrupted, Scope, SealedRun, Unfinished, View};
-use bellwether::dataset;
+use bellwether::dataset::{self, Sources};
 use bellwether::decode::{Answer, Part, Rules};
 use bellwether::definition::Found;
 use bellwether::export::Stream;
@@ -139,7 +139,9 @@ fn joined(archive: &Path, plan: &Plan, mut deliver: impl FnMut(Rows)) {
         deliver(rows);
         Ok(())
     };
-    let built = dataset::build(|| view.slabs(&scope, asked), &plan.dataset, archive.join("scratch"), deliver);
+    let whole = scope.unfiltered();
+    let sources = Sources { slabs: || view.slabs(&scope, asked), whole: || view.slabs(&whole, asked) };
+    let built = dataset::build(sources, &plan.dataset, archive.join("scratch"), deliver);
     built.expect("a dataset");
 }
 

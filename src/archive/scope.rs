@@ -21,6 +21,12 @@ pub struct Scope {
 }
 
 impl Scope {
+    /// The series of all its requests, whichever are taken.
+    #[must_use]
+    pub fn unfiltered(&self) -> Self {
+        Self { filter: Filter::default(), ..self.clone() }
+    }
+
     /// The series of the scope: those that its requests listed last, also when they list them no longer, as far as they
     /// are not filtered out.
     pub(super) fn members(&self, listings: &Listings) -> HashSet<SeriesKey> {

@@ -18,7 +18,14 @@ impl Check {
         let mut last: Option<Error> = None;
         for definition in &self.definitions {
             match Plan::find(definition) {
-                Ok(plan) => say(&format!("{}: right\n", escaped(&plan.path.to_string_lossy())))?,
+                Ok(plan) => {
+                    let path = plan.path.to_string_lossy();
+                    let path = escaped(&path);
+                    for warning in plan.dataset.warnings() {
+                        super::note(&format!("warning: {path}: {warning}"));
+                    }
+                    say(&format!("{path}: right\n"))?;
+                }
                 Err(error) => {
                     if let Some(earlier) = last.replace(error) {
                         complain(&earlier);

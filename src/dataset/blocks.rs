@@ -32,6 +32,10 @@ pub(super) enum Arrangement {
 impl Arrangement {
     /// That of signals which are wanted in an order.
     pub(super) fn of(signals: &Signals, sort: &[Column]) -> Self {
+        // Signals of one date that know different news share no features.
+        if !signals.made.is_empty() {
+            return Self::Any;
+        }
         blocks(signals, sort).map_or(Self::Any, Self::Blocks)
     }
 
@@ -128,6 +132,7 @@ mod tests {
             regimes: rows.iter().map(|row| row.2).collect(),
             signals: vec![0; rows.len()],
             confidences: vec![0.0; rows.len()],
+            made: Vec::new(),
             lineage: Vec::new(),
         }
     }

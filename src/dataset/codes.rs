@@ -12,9 +12,9 @@ use arrow::datatypes::{
 };
 use chrono::{NaiveDate, NaiveTime};
 
-use super::naive;
+use super::naive::{self, Moment};
 use crate::interface::{Endpoint, Period, Regime, Signal};
-use crate::plan::{Column, DatasetPlan, NaiveRule};
+use crate::plan::{Column, DatasetPlan, Days, Lag, NaiveRule};
 use crate::time::MICROS_PER_DAY;
 
 /// A day, counted from 1970.
@@ -98,6 +98,8 @@ pub(super) struct Signals {
     pub(super) regimes: Vec<i8>,
     pub(super) signals: Vec<i8>,
     pub(super) confidences: Vec<f64>,
+    /// When each one was made; empty where days decide everything.
+    pub(super) made: Vec<Moment>,
     /// Where each one comes from, as far as that is asked for.
     pub(super) lineage: Vec<(Column, Numbers)>,
 }
@@ -112,8 +114,9 @@ pub(super) enum Numbers {
 }
 
 impl Signals {
-    /// The signals of a slab that a plan takes, their dates naive by its rule.
-    pub(super) fn of(batch: &RecordBatch, plan: &DatasetPlan, tickers: &mut Tickers) -> Self {
+    /// The signals of a slab that a plan takes, their dates naive by its rule; and how many were left out because an
+    /// earlier signal of their series has the same naive date.
+    pub(super) fn of(batch: &RecordBatch, plan: &DatasetPlan, tickers: &mut Tickers) -> (Self, u64) {
         let dates = column(batch, "date").as_primitive::<TimestampMicrosecondType>();
         let offsets = column(batch, "utc_offset_minutes").as_primitive::<Int16Type>();
         let lineage = plan.columns.iter().filter_map(|&column| Some((column, lineage(batch, column)?)));
@@ -124,18 +127,30 @@ impl Signals {
             regimes: ranks::<Regime>(column(batch, "regime")),
             signals: ranks::<Signal>(column(batch, "signal")),
             confidences: column(batch, "confidence").as_primitive::<Float64Type>().values().to_vec(),
+            made: Vec::new(),
             lineage: lineage.collect(),
         };
-        if plan.dates != NaiveRule::Utc && offsets.null_count() < offsets.len() {
-            signals.drop_repeated();
+        let is_told_anew = plan.dates != NaiveRule::Utc && offsets.null_count() < offsets.len();
+        let is_same_day = plan.lag == Lag::Calendar(Days::new(0));
+        if !plan.features.is_empty() && (is_told_anew || is_same_day) {
+            let rows = dates.values().iter().zip(offsets);
+            signals.made = rows.map(|(&date, offset)| naive::made_at(date, offset, plan.dates)).collect();
         }
+        let is_repeated = if is_told_anew { signals.repeated() } else { Vec::new() };
         let micros = |day: Option<NaiveDate>| day.map(|day| day.and_time(NaiveTime::MIN).and_utc().timestamp_micros());
         let (from, to) = (micros(plan.filter.from), micros(plan.filter.to));
-        if from.is_some() || to.is_some() {
-            let is_taken = |date: i64| from.is_none_or(|from| date >= from) && to.is_none_or(|to| date < to);
-            signals.keep(&signals.dates.iter().map(|&date| is_taken(date)).collect::<Vec<_>>());
+        let is_taken = |date: i64| from.is_none_or(|from| date >= from) && to.is_none_or(|to| date < to);
+        let mut repeated = 0;
+        if from.is_some() || to.is_some() || is_repeated.contains(&true) {
+            let is_kept = |(row, &date): (usize, &i64)| {
+                let is_repeated = is_repeated.get(row) == Some(&true);
+                repeated += u64::from(is_taken(date) && is_repeated);
+                is_taken(date) && !is_repeated
+            };
+            let is_kept: Vec<bool> = signals.dates.iter().enumerate().map(is_kept).collect();
+            signals.keep(&is_kept);
         }
-        signals
+        (signals, repeated)
     }
 
     /// The ticker and day of a row, in one number.
@@ -143,13 +158,13 @@ impl Signals {
         cell((self.tickers[row], day(self.dates[row])))
     }
 
-    /// Two instants may be one date of a clock, as when clocks are put back: of these the first is taken.
-    fn drop_repeated(&mut self) {
+    /// Two instants may be one date of a clock, as when clocks are put back. Whether a row has the date of one before it,
+    /// which is the earlier one.
+    fn repeated(&self) -> Vec<bool> {
         let mut seen = HashSet::new();
         let keys =
             (0..self.dates.len()).map(|row| (self.tickers[row], self.periods[row], self.regimes[row], self.dates[row]));
-        let is_first: Vec<bool> = keys.map(|key| seen.insert(key)).collect();
-        self.keep(&is_first);
+        keys.map(|key| !seen.insert(key)).collect()
     }
 
     fn keep(&mut self, is_kept: &[bool]) {
@@ -163,6 +178,9 @@ impl Signals {
         retain(&mut self.tickers, is_kept);
         retain(&mut self.dates, is_kept);
         retain(&mut self.confidences, is_kept);
+        if !self.made.is_empty() {
+            retain(&mut self.made, is_kept);
+        }
         for (_, numbers) in &mut self.lineage {
             match numbers {
                 Numbers::Bytes(values) => retain(values, is_kept),
@@ -172,35 +190,6 @@ impl Signals {
             }
         }
     }
-}
-
-/// The ticker and day of every cell, once, in order.
-pub(super) fn keys(cells: &[i64]) -> Vec<(i32, Day)> {
-    let mut keys: Vec<i64> = Vec::new();
-    let (mut place, mut missing) = (0, Vec::new());
-    let mut last = i64::MIN;
-    for &cell in cells {
-        // A series goes forward in time. Most have the days of the one before them.
-        if cell < last {
-            if !missing.is_empty() {
-                keys.append(&mut missing);
-                keys.sort();
-                keys.dedup();
-            }
-            place = keys.partition_point(|&key| key < cell);
-        }
-        last = cell;
-        while keys.get(place).is_some_and(|&key| key < cell) {
-            place += 1;
-        }
-        if keys.get(place) != Some(&cell) {
-            missing.push(cell);
-        }
-    }
-    keys.append(&mut missing);
-    keys.sort();
-    keys.dedup();
-    keys.into_iter().map(|cell| ((cell >> 32) as i32, cell as u32 as i32 ^ i32::MIN)).collect()
 }
 
 /// A column that says where each signal comes from, as numbers; none for the others.

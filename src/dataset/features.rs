@@ -5,23 +5,26 @@ use std::sync::Arc;
 use arrow::array::{ArrayRef, Float64Array, Int32Array, TimestampMicrosecondArray};
 
 use super::calendar::Calendar;
-use super::codes::{Day, day};
-use super::news::{Article, News, Statement};
+use super::codes::day;
+use super::keys::Key;
+use super::news::{Article, Cut, News, Statement};
+use super::window::Window;
 use crate::plan::{DatasetPlan, Days, Feature};
 
 /// The features of some tickers and days.
 #[derive(Debug)]
 pub(super) struct Features {
     /// What names each row.
-    pub(super) keys: Vec<(i32, Day)>,
+    pub(super) keys: Vec<Key>,
     /// A column a feature, in the order of the plan.
     pub(super) columns: Vec<ArrayRef>,
 }
 
 /// Computes the features of every key; keys and news are in order.
-pub(super) fn of(keys: Vec<(i32, Day)>, news: &News, plan: &DatasetPlan, calendar: &Calendar) -> Features {
-    let cutoffs: Vec<Day> = keys.iter().map(|&(_, date)| calendar.cutoff(date, plan.lag)).collect();
-    let table = Table::of(&keys, &cutoffs, news, &plan.features);
+pub(super) fn of(keys: Vec<Key>, news: &News, plan: &DatasetPlan, calendar: &Calendar) -> Features {
+    let cut = |key: &Key| Cut::of(key, calendar.cutoff(key.day, plan.lag), plan.dates);
+    let cuts: Vec<Cut> = keys.iter().map(cut).collect();
+    let table = Table::of(&keys, &cuts, news, &plan.features);
     let is_field = |feature: &&Feature| matches!(feature, Feature::Historical(_));
     let column = |(place, feature): (usize, &Feature)| {
         table.column(feature, plan.features[..=place].iter().filter(is_field).count())
@@ -31,15 +34,15 @@ pub(super) fn of(keys: Vec<(i32, Day)>, news: &News, plan: &DatasetPlan, calenda
 }
 
 /// For each key, where its ticker's articles begin and where those that are too young begin.
-fn known_by(keys: &[(i32, Day)], cutoffs: &[Day], articles: &[Article]) -> Vec<(usize, usize)> {
+fn known_by(keys: &[Key], cuts: &[Cut], articles: &[Article]) -> Vec<(usize, usize)> {
     let (mut first, mut end) = (0, 0);
     let mut bounds = Vec::with_capacity(keys.len());
-    for (&(ticker, _), &cutoff) in keys.iter().zip(cutoffs) {
+    for (&Key { ticker, .. }, cut) in keys.iter().zip(cuts) {
         while articles.get(first).is_some_and(|article| article.ticker < ticker) {
             first += 1;
         }
         end = end.max(first);
-        let is_old = |article: &Article| article.ticker == ticker && day(article.date) <= cutoff;
+        let is_old = |article: &Article| article.ticker == ticker && day(article.date) <= cut.day;
         while articles.get(end).is_some_and(is_old) {
             end += 1;
         }
@@ -50,9 +53,9 @@ fn known_by(keys: &[(i32, Day)], cutoffs: &[Day], articles: &[Article]) -> Vec<(
 
 /// Keys and what is known of each.
 struct Table<'a> {
-    keys: &'a [(i32, Day)],
-    /// The last day whose news serves each key.
-    cutoffs: &'a [Day],
+    keys: &'a [Key],
+    /// What each key may know.
+    cuts: &'a [Cut],
     known: Vec<(usize, usize)>,
     news: &'a News,
     /// What the windows of each length hold.
@@ -60,12 +63,12 @@ struct Table<'a> {
 }
 
 impl<'a> Table<'a> {
-    fn of(keys: &'a [(i32, Day)], cutoffs: &'a [Day], news: &'a News, features: &[Feature]) -> Self {
-        let known = known_by(keys, cutoffs, &news.articles);
-        let mut table = Self { keys, cutoffs, known, news, windows: Vec::new() };
+    fn of(keys: &'a [Key], cuts: &'a [Cut], news: &'a News, features: &[Feature]) -> Self {
+        let known = known_by(keys, cuts, &news.articles);
+        let mut table = Self { keys, cuts, known, news, windows: Vec::new() };
         for days in features.iter().filter_map(Feature::window) {
             if table.windows.iter().all(|(known, _)| *known != days) {
-                let windows = table.articles_within(days).map(|(articles, cutoff)| Window::of(articles, cutoff));
+                let windows = table.articles_within(days).map(|(articles, cut)| Window::of(articles, cut));
                 let windows = windows.collect();
                 table.windows.push((days, windows));
             }
@@ -83,16 +86,16 @@ impl<'a> Table<'a> {
                 Arc::new(Int32Array::from_iter_values(counts))
             }
             Feature::Mean(days) => reals(self.window(*days).iter().map(Window::mean).collect()),
-            Feature::Min(days) => reals(self.window(*days).iter().map(|window| window.scored(window.min)).collect()),
-            Feature::Max(days) => reals(self.window(*days).iter().map(|window| window.scored(window.max)).collect()),
-            Feature::Std(days) => reals(self.window(*days).iter().map(|window| window.deviation).collect()),
+            Feature::Min(days) => reals(self.window(*days).iter().map(Window::min).collect()),
+            Feature::Max(days) => reals(self.window(*days).iter().map(Window::max).collect()),
+            Feature::Std(days) => reals(self.window(*days).iter().map(Window::deviation).collect()),
             Feature::LastScore => reals(self.last().map(|article| article.and_then(|one| one.score)).collect()),
             Feature::LastDate => {
                 let dates = self.last().map(|article| article.map(|one| one.date));
                 Arc::new(dates.collect::<TimestampMicrosecondArray>())
             }
             Feature::DaysSince => {
-                let since = self.last().zip(self.keys).map(|(last, (_, date))| last.map(|one| date - day(one.date)));
+                let since = self.last().zip(self.keys).map(|(last, key)| last.map(|one| key.day - day(one.date)));
                 whole(since.collect())
             }
             Feature::Summary(reference) => {
@@ -101,7 +104,7 @@ impl<'a> Table<'a> {
             }
             Feature::SummaryDaysSince => {
                 let last = self.statements(&self.news.summaries);
-                whole(last.zip(self.keys).map(|(last, (_, date))| last.map(|one| date - one.day)).collect())
+                whole(last.zip(self.keys).map(|(last, key)| last.map(|one| key.day - one.day)).collect())
             }
             Feature::Historical(_) => {
                 reals(self.statements(&self.news.records).map(|last| last?.values[field - 1]).collect())
@@ -117,78 +120,37 @@ impl<'a> Table<'a> {
     /// For each key, the last article that was known.
     fn last(&self) -> impl Iterator<Item = Option<&'a Article>> {
         let articles = &self.news.articles;
-        self.known.iter().zip(self.cutoffs).map(move |(&(first, end), &cutoff)| {
-            articles[first..end].iter().rev().find(|article| article.known.contains(cutoff))
-        })
+        self.known
+            .iter()
+            .zip(self.cuts)
+            .map(move |(&(first, end), &cut)| articles[first..end].iter().rev().find(|article| article.is_known(cut)))
     }
 
-    /// For each key, the articles of the `days` days that end at its cutoff, and the cutoff.
-    fn articles_within(&self, days: Days) -> impl Iterator<Item = (&'a [Article], Day)> {
+    /// For each key, the articles of the `days` days that end at its cutoff, and what it may know of them.
+    fn articles_within(&self, days: Days) -> impl Iterator<Item = (&'a [Article], Cut)> {
         let articles = &self.news.articles;
         let mut start = 0;
-        self.known.iter().zip(self.cutoffs).map(move |(&(first, end), &cutoff)| {
+        self.known.iter().zip(self.cuts).map(move |(&(first, end), &cut)| {
             start = start.max(first);
-            while start < end && day(articles[start].date) <= cutoff.saturating_sub(days.count()) {
+            while start < end && day(articles[start].date) <= cut.day.saturating_sub(days.count()) {
                 start += 1;
             }
-            (&articles[start.min(end)..end], cutoff)
+            (&articles[start.min(end)..end], cut)
         })
     }
 
     /// For each key, the last of some statements that was known and is not about a day after the cutoff.
     fn statements(&self, statements: &'a [Statement]) -> impl Iterator<Item = Option<&'a Statement>> {
         let (mut first, mut end) = (0, 0);
-        self.keys.iter().zip(self.cutoffs).map(move |(&(ticker, _), &cutoff)| {
+        self.keys.iter().zip(self.cuts).map(move |(&Key { ticker, .. }, &cut)| {
             while statements.get(first).is_some_and(|one| one.ticker < ticker) {
                 first += 1;
             }
             end = end.max(first);
-            while statements.get(end).is_some_and(|one| one.ticker == ticker && one.day <= cutoff) {
+            while statements.get(end).is_some_and(|one| one.ticker == ticker && one.day <= cut.day) {
                 end += 1;
             }
-            statements[first..end].iter().rev().find(|one| one.known.contains(cutoff))
+            statements[first..end].iter().rev().find(|one| one.is_known(cut))
         })
-    }
-}
-
-/// What the articles of a window say together. Numbers come from these alone, added in the order of their dates.
-struct Window {
-    articles: i32,
-    /// How many of them have a score.
-    scores: u32,
-    sum: f64,
-    min: f64,
-    max: f64,
-    /// The sample standard deviation; of fewer than two scores there is none.
-    deviation: Option<f64>,
-}
-
-impl Window {
-    /// The articles that were known at the end of a day.
-    fn of(articles: &[Article], cutoff: Day) -> Self {
-        let known = || articles.iter().filter(|article| article.known.contains(cutoff));
-        let scores = || known().filter_map(|article| article.score);
-        let (min, max) = (f64::INFINITY, f64::NEG_INFINITY);
-        let mut window = Self { articles: known().count() as i32, scores: 0, sum: 0.0, min, max, deviation: None };
-        for score in scores() {
-            window.scores += 1;
-            window.sum += score;
-            window.min = window.min.min(score);
-            window.max = window.max.max(score);
-        }
-        if let Some(mean) = window.mean().filter(|_| window.scores > 1) {
-            let squares: f64 = scores().map(|score| (score - mean).powi(2)).sum();
-            window.deviation = Some((squares / f64::from(window.scores - 1)).sqrt());
-        }
-        window
-    }
-
-    fn mean(&self) -> Option<f64> {
-        self.scored(self.sum / f64::from(self.scores))
-    }
-
-    /// A value, when there was a score.
-    fn scored(&self, value: f64) -> Option<f64> {
-        (self.scores > 0).then_some(value)
     }
 }

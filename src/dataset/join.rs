@@ -1,16 +1,15 @@
-//! Finds the features of every signal, those of its ticker and day, and orders the rows: those of blocks by where they
-//! stand, all others by Polars.
+//! Orders the rows, each with the place of its features: those of blocks by where they stand, all others by Polars.
 
 use polars::prelude::{
     ChunkTake, ChunkedArray, Float64Type, IdxCa, Int32Type, Int64Type, PolarsNumericType, PolarsResult,
 };
 
 use super::blocks::{self, Arrangement};
-use super::codes::{Numbers, Signals, cell};
+use super::codes::{Numbers, Signals};
 use super::failed;
-use super::features::Features;
+use super::keys::Keyed;
 use super::order::{Order, real, signed};
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::plan::{Column, DatasetPlan};
 use crate::time::MICROS_PER_DAY;
 
@@ -33,33 +32,33 @@ pub(super) struct Stretch {
     pub(super) rows: usize,
 }
 
-/// Finds the features of the rows of a slab, and orders them.
+/// Puts the rows of a slab in order, each with the place of its features.
 pub(super) fn joined(
     signals: Signals,
     arrangement: &Arrangement,
     cells: &[i64],
-    features: &Features,
+    keyed: &Keyed,
     plan: &DatasetPlan,
 ) -> Result<Joined> {
-    let of_cells = places(cells, features)?;
+    let of_cells = &keyed.of_cells;
     let stretch = |row: usize, place: u32, rows: usize| {
         let (ticker, date) = (signals.tickers[row], signals.dates[row]);
         Stretch { ticker, date, place, rows }
     };
     Ok(match arrangement {
         Arrangement::Blocks(blocks) => {
-            let dates = blocks::dates(blocks).zip(&of_cells);
+            let dates = blocks::dates(blocks).zip(of_cells);
             let stretches = dates.map(|((row, rows), &place)| stretch(row, place, rows)).collect();
             let ordered = |(column, values)| (column, in_order(values, blocks));
             Joined { stretches, own: columns(signals).into_iter().map(ordered).collect() }
         }
         Arrangement::Any => {
-            let order = order(&signals, cells, &of_cells, plan);
+            let order = order(&signals, cells, keyed, plan);
             let mut stretches: Vec<Stretch> = Vec::new();
             for row in order.iter().map(|&row| row as usize) {
                 let next = stretch(row, of_cells[row], 1);
                 match stretches.last_mut() {
-                    Some(last) if (last.ticker, last.date) == (next.ticker, next.date) => last.rows += 1,
+                    Some(last) if last.is_shared_by(&next) => last.rows += 1,
                     _ => stretches.push(next),
                 }
             }
@@ -72,26 +71,15 @@ pub(super) fn joined(
     })
 }
 
-/// Which of the features the signals of some cells have: those of their cell, of which there is exactly one.
-fn places(cells: &[i64], features: &Features) -> Result<Vec<u32>> {
-    let keys = &features.keys;
-    let mut place = 0;
-    let of_cell = |&wanted: &i64| {
-        // A series goes forward in time, and so do the keys; where the next series begins, they are searched.
-        if keys.get(place).is_none_or(|&key| cell(key) > wanted) {
-            place = keys.partition_point(|&key| cell(key) < wanted);
-        }
-        while keys.get(place).is_some_and(|&key| cell(key) < wanted) {
-            place += 1;
-        }
-        let is_found = keys.get(place).is_some_and(|&key| cell(key) == wanted);
-        is_found.then_some(place as u32).ok_or_else(|| Error::Join { source: "a signal has no features".into() })
-    };
-    cells.iter().map(of_cell).collect()
+impl Stretch {
+    /// Whether another one, which follows it, says the same.
+    fn is_shared_by(&self, next: &Self) -> bool {
+        (self.ticker, self.date, self.place) == (next.ticker, next.date, next.place)
+    }
 }
 
 /// The rows in the order of the plan, given the cell of each and the place of its features.
-fn order(signals: &Signals, cells: &[i64], places: &[u32], plan: &DatasetPlan) -> Vec<u32> {
+fn order(signals: &Signals, cells: &[i64], keyed: &Keyed, plan: &DatasetPlan) -> Vec<u32> {
     let mut order = Order::of(signals.dates.len());
     let mut columns = plan.sort.iter().rev().peekable();
     while let Some(column) = columns.next() {
@@ -100,10 +88,11 @@ fn order(signals: &Signals, cells: &[i64], places: &[u32], plan: &DatasetPlan) -
             Column::Date => {
                 // Most dates are whole days.
                 order.before(signals.dates.iter().map(|&date| date.rem_euclid(MICROS_PER_DAY) as u64));
-                // The cells of tickers and days are in order already, so their places are that of both, in few numbers.
-                match columns.next_if_eq(&&Column::Ticker) {
-                    Some(_) => order.before(places.iter().map(|&place| u64::from(place))),
-                    None => order.before(cells.iter().map(|&cell| cell as u32 as u64)),
+                // Where each ticker and day has one key, the places of the keys are the order of both, in few numbers.
+                if keyed.are_of_days && columns.next_if_eq(&&Column::Ticker).is_some() {
+                    order.before(keyed.of_cells.iter().map(|&place| u64::from(place)));
+                } else {
+                    order.before(cells.iter().map(|&cell| cell as u32 as u64));
                 }
             }
             Column::Period => order.before(signals.periods.iter().map(|&code| code as u64)),

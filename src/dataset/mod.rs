@@ -1,32 +1,37 @@
 //! From the view of the archive to the rows of a dataset: features of the news, joined to signals, in order.
 //!
 //! A slab of whole tickers goes through four steps, each in a file of its own: `codes` turns its names into numbers and
-//! its dates into naive ones (by `naive`), `features` computes what is known of the news on each date that has signals,
-//! `join` finds the features of every signal and puts the rows in order, by `blocks` of series that have the same dates or
+//! its dates into naive ones (by `naive`), `features` computes what is known of the news for each of the `keys`, which are
+//! tickers and dates that have signals, `join` puts the rows in order, by `blocks` of series that have the same dates or
 //! else by sorting (`order`, and Polars), `shape` makes the declared columns of the result: what the signals of a ticker
 //! and a date share stands there once. Slabs are read in order and joined several at once, each on one thread, while those
 //! before them are delivered.
 //!
 //! A signal of date D is served by articles dated D minus the lag and earlier, never by later ones: there is no nearest
-//! and no forward search. A window's numbers come from the articles in the window alone, added in the order of their
-//! dates, so they do not depend on threads, nor on what stood in the archive before or after.
+//! and no forward search. Both dates are told by one rule, and where both instants are known an article is never later than
+//! the signal it serves (`naive` has the rule in full). A window's numbers come from the articles in the window alone and
+//! do not depend on their order (`window`), so they do not depend on threads, nor on what stood in the archive before or
+//! after. A filter selects rows and never changes them: trading days are counted by a calendar of all signals.
 
 mod blocks;
 mod calendar;
 mod codes;
 mod features;
 mod join;
+mod keys;
 mod naive;
 mod news;
 mod order;
 mod shape;
 mod sorting;
 mod wide;
+mod window;
 
-use std::iter;
+use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::mpsc;
 use std::thread;
+use std::{iter, mem};
 
 use polars::prelude::PolarsError;
 
@@ -37,7 +42,9 @@ use crate::trace::work;
 
 use blocks::Arrangement;
 use calendar::Calendar;
-use codes::{Signals, Tickers};
+use codes::{Day, Signals, Tickers};
+use keys::Keyed;
+use naive::{Ends, Moment};
 use news::News;
 use sorting::Sorting;
 
@@ -45,6 +52,21 @@ pub use wide::Wide;
 
 /// How many slabs may be joined, or ready, before they are delivered.
 const SLABS_AHEAD: usize = 3;
+
+/// What a dataset is built from.
+pub struct Sources<Signals, Whole> {
+    /// The signals that are taken, with the news of their tickers. They may be read twice.
+    pub slabs: Signals,
+    /// All signals that the definition asks for, whichever are taken: they say which days are trading days.
+    pub whole: Whole,
+}
+
+/// What was left out of a dataset.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct LeftOut {
+    /// Signals whose naive date an earlier signal of their series has.
+    pub repeated: u64,
+}
 
 /// Builds a dataset and delivers its rows, batch by batch, in the order of the plan.
 ///
@@ -54,16 +76,18 @@ const SLABS_AHEAD: usize = 3;
 /// # Errors
 ///
 /// When a slab cannot be read, when the frames cannot be joined, and whatever `deliver` returns.
-pub fn build<S: Iterator<Item = Result<Slab>>>(
-    slabs: impl Fn() -> Result<S> + Sync,
+pub fn build<S: Iterator<Item = Result<Slab>>, W: Iterator<Item = Result<Slab>>>(
+    sources: Sources<impl Fn() -> Result<S> + Sync, impl FnOnce() -> Result<W>>,
     plan: &DatasetPlan,
     scratch: PathBuf,
     mut deliver: impl FnMut(Rows) -> Result<()>,
-) -> Result<()> {
+) -> Result<LeftOut> {
+    let Sources { slabs, whole } = sources;
     let calendar = match plan.lag {
-        Lag::Calendar(_) => Calendar::default(),
-        Lag::Trading(_) => Calendar::of(slabs()?, plan)?,
+        Lag::Trading(_) if !plan.features.is_empty() => Calendar::of(whole()?, plan)?,
+        Lag::Trading(_) | Lag::Calendar(_) => Calendar::default(),
     };
+    let mut left_out = LeftOut::default();
     let is_ticker_first = plan.sort.first() == Some(&Column::Ticker);
     let mut sorting = Sorting::new(plan, scratch);
     thread::scope(|scope| -> Result<()> {
@@ -76,7 +100,8 @@ pub fn build<S: Iterator<Item = Result<Slab>>>(
         });
         for rows in joined {
             let Ok(rows) = rows.recv() else { break };
-            let rows = rows?;
+            let (rows, repeated) = rows?;
+            left_out.repeated += repeated;
             if rows.num_rows() == 0 {
                 continue;
             }
@@ -89,11 +114,12 @@ pub fn build<S: Iterator<Item = Result<Slab>>>(
         }
         Ok(())
     })?;
-    sorting.finish(|rows| deliver(rows.into()))
+    sorting.finish(|rows| deliver(rows.into()))?;
+    Ok(left_out)
 }
 
-/// The rows of a slab, when they are joined.
-type Joined = mpsc::Receiver<Result<Rows>>;
+/// The rows of a slab, when they are joined, and how many repeated ones were left out.
+type Joined = mpsc::Receiver<Result<(Rows, u64)>>;
 
 /// Joins slabs, several at once, and hands their rows out in order, until nobody receives any more: a delivery failed.
 fn join_all(
@@ -116,16 +142,38 @@ fn join_all(
     });
 }
 
-fn of_slab(slab: &Slab, plan: &DatasetPlan, calendar: &Calendar) -> Result<Rows> {
+fn of_slab(slab: &Slab, plan: &DatasetPlan, calendar: &Calendar) -> Result<(Rows, u64)> {
     let _work = work!("join slab");
     let mut tickers = Tickers::default();
-    let signals = Signals::of(&slab.signals, plan, &mut tickers);
+    let (mut signals, repeated) = Signals::of(&slab.signals, plan, &mut tickers);
     let news = News::of(slab, plan, &mut tickers);
+    limit(&mut signals, news.behind_minutes(), plan, calendar);
     let arrangement = Arrangement::of(&signals, &plan.sort);
     let cells = arrangement.cells(&signals);
-    let features = features::of(codes::keys(&cells), &news, plan, calendar);
-    let joined = join::joined(signals, &arrangement, &cells, &features, plan)?;
-    shape::rows(joined, &features, plan, &tickers).map_err(|error| Error::Join { source: error.into() })
+    let mut keyed =
+        if signals.made.is_empty() { Keyed::of_days(&cells) } else { Keyed::limited(&cells, &signals.made) };
+    let features = features::of(mem::take(&mut keyed.keys), &news, plan, calendar);
+    let joined = join::joined(signals, &arrangement, &cells, &keyed, plan)?;
+    let rows = shape::rows(joined, &features, plan, &tickers);
+    Ok((rows.map_err(|error| Error::Join { source: error.into() })?, repeated))
+}
+
+/// Forgets when signals were made that know all news up to their cutoff, as nearly all do.
+fn limit(signals: &mut Signals, behind_minutes: i64, plan: &DatasetPlan, calendar: &Calendar) {
+    let mut is_limited = false;
+    let mut ends: HashMap<Day, Ends> = HashMap::new();
+    for (made, &date) in signals.made.iter_mut().zip(&signals.dates) {
+        let day = codes::day(date);
+        let ends =
+            ends.entry(day).or_insert_with(|| Ends::of(calendar.cutoff(day, plan.lag), behind_minutes, plan.dates));
+        if ends.are_known(*made) {
+            *made = Moment::END;
+        }
+        is_limited |= *made != Moment::END;
+    }
+    if !is_limited {
+        signals.made.clear();
+    }
 }
 
 fn failed(error: PolarsError) -> Error {

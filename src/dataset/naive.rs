@@ -1,32 +1,148 @@
-//! The naive dates of a dataset, out of what was written.
+//! The one rule that turns what was written into naive dates, for signals and for all that is joined to them.
 //!
-//! The archive keeps a date that was written with an offset as its instant in UTC, beside the offset; a rule says which
-//! clock tells it. A date that was written without an offset is naive already, and no rule touches it.
+//! The archive keeps a date that was written with an offset as its instant in UTC, beside the offset. `[dates] naive` says
+//! which clock shows it: UTC, the clock face as written (`wall`), or a zone's. A date that was written without an offset is
+//! on the rule's clock already. Under `wall` there is no such clock, so its instant is not known.
+//!
+//! Days decide first: an article serves the signals of its own naive day plus the lag, and of later days. Then no signal is
+//! served by what was not yet known when it was made, and that is a question of instants:
+//!
+//! - *Known from.* What was written with an offset is known from its instant on. What was written without one, with a time
+//!   or not, is known at the end of its day on the rule's clock.
+//! - *Made at.* A signal with an offset is made at its instant, one with a time but no offset at that time on the rule's
+//!   clock. A signal without either names a whole day and is made at its end.
+//!
+//! Where the instant of one of the two is not known, which happens only under `wall`, their clock faces are compared.
+//! A lag of a day or more implies all of this on one clock that never goes back; it matters for a lag of `0d`, for `wall`
+//! with mixed offsets, and where a zone puts its clocks back over midnight. When something was observed is an instant; as
+//! a day, it is told by UTC under `wall`.
 
 use arrow::array::{Array, Int16Array, TimestampMicrosecondArray};
-use chrono::DateTime;
+use chrono::{DateTime, LocalResult, TimeZone, Utc};
 use chrono_tz::Tz;
 
+use super::codes::{Day, day};
 use crate::plan::{NaiveRule, Zone};
+use crate::time::MICROS_PER_DAY;
 
 const MICROS_PER_MINUTE: i64 = 60_000_000;
 
-/// The dates as a rule tells them, in microseconds since 1970.
-pub(super) fn dates(dates: &TimestampMicrosecondArray, offsets: &Int16Array, rule: NaiveRule) -> Vec<i64> {
-    match rule {
-        NaiveRule::Wall => told(dates, offsets, |instant, minutes| instant + i64::from(minutes) * MICROS_PER_MINUTE),
-        NaiveRule::Zone(Zone(zone)) => told(dates, offsets, |instant, _| in_zone(instant, zone)),
-        NaiveRule::Utc => dates.values().to_vec(),
+/// A moment on the clock of a rule, and in UTC where that is known. Both are in microseconds since 1970.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Moment {
+    face: i64,
+    instant: Option<i64>,
+}
+
+impl Moment {
+    /// Before everything.
+    const BEGINNING: Self = Self { face: i64::MIN, instant: Some(i64::MIN) };
+
+    /// After everything.
+    pub(super) const END: Self = Self { face: i64::MAX, instant: Some(i64::MAX) };
+
+    /// Whether what is known from this moment on is known at another one.
+    pub(super) fn is_by(self, other: Self) -> bool {
+        match (self.instant, other.instant) {
+            (Some(known), Some(made)) => known <= made,
+            _ => self.face <= other.face,
+        }
+    }
+
+    /// What orders moments: instants, as far as they are known.
+    pub(super) fn order(self) -> i64 {
+        self.instant.unwrap_or(self.face)
+    }
+
+    /// Whether it is not before something that was observed at an instant.
+    pub(super) fn has_seen(self, observed: i64) -> bool {
+        observed <= self.instant.unwrap_or(self.face)
     }
 }
 
-/// The dates, those with an offset told anew.
-fn told(dates: &TimestampMicrosecondArray, offsets: &Int16Array, tell: impl Fn(i64, i16) -> i64) -> Vec<i64> {
-    if offsets.null_count() == offsets.len() {
+/// The dates as a rule tells them, in microseconds since 1970.
+pub(super) fn dates(dates: &TimestampMicrosecondArray, offsets: &Int16Array, rule: NaiveRule) -> Vec<i64> {
+    if rule == NaiveRule::Utc || offsets.null_count() == offsets.len() {
         return dates.values().to_vec();
     }
-    let naive = |(&date, offset): (&i64, Option<i16>)| offset.map_or(date, |minutes| tell(date, minutes));
-    dates.values().iter().zip(offsets).map(naive).collect()
+    dates.values().iter().zip(offsets).map(|(&date, offset)| face(date, offset, rule)).collect()
+}
+
+/// The naive date of one that was written.
+pub(super) fn face(date: i64, offset: Option<i16>, rule: NaiveRule) -> i64 {
+    match (offset, rule) {
+        (None, _) | (Some(_), NaiveRule::Utc) => date,
+        (Some(minutes), NaiveRule::Wall) => date + i64::from(minutes) * MICROS_PER_MINUTE,
+        (Some(_), NaiveRule::Zone(Zone(zone))) => in_zone(date, zone),
+    }
+}
+
+/// From when on something is known that is dated so.
+pub(super) fn known_from(date: i64, offset: Option<i16>, rule: NaiveRule) -> Moment {
+    match offset {
+        Some(_) => Moment { face: face(date, offset, rule), instant: Some(date) },
+        None => end_of(day(date), rule),
+    }
+}
+
+/// When a signal was made that is dated so.
+pub(super) fn made_at(date: i64, offset: Option<i16>, rule: NaiveRule) -> Moment {
+    match offset {
+        Some(_) => Moment { face: face(date, offset, rule), instant: Some(date) },
+        None if date.rem_euclid(MICROS_PER_DAY) == 0 => end_of(day(date), rule),
+        None => Moment { face: date, instant: instants(date, rule).map(|(first, _)| first) },
+    }
+}
+
+/// The end of a day on the clock of a rule: the last one, where the clock shows it twice.
+pub(super) fn end_of(day: Day, rule: NaiveRule) -> Moment {
+    let face = (i64::from(day) + 1) * MICROS_PER_DAY;
+    Moment { face, instant: instants(face, rule).map(|(_, last)| last) }
+}
+
+/// By when everything of a day and before is known.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Ends(Moment);
+
+impl Ends {
+    /// Of a day, where what was written with an offset is behind UTC by no more than some minutes.
+    pub(super) fn of(day: Day, behind_minutes: i64, rule: NaiveRule) -> Self {
+        if day == Day::MIN {
+            return Self(Moment::BEGINNING);
+        }
+        let end = end_of(day, rule);
+        Self(match rule {
+            NaiveRule::Wall => Moment { instant: Some(end.face + behind_minutes * MICROS_PER_MINUTE), ..end },
+            NaiveRule::Utc | NaiveRule::Zone(_) => end,
+        })
+    }
+
+    /// Whether a signal that was made at a moment knows all of it.
+    pub(super) fn are_known(self, made: Moment) -> bool {
+        self.0.face <= made.face && self.0.is_by(made)
+    }
+}
+
+/// The first instant and the last at which the clock of a rule shows a time; none where the rule has no clock. A time that
+/// the clock skips is shown when it goes on.
+fn instants(face: i64, rule: NaiveRule) -> Option<(i64, i64)> {
+    let zone = match rule {
+        NaiveRule::Utc => return Some((face, face)),
+        NaiveRule::Wall => return None,
+        NaiveRule::Zone(Zone(zone)) => zone,
+    };
+    /// No clock was ever put forward by more than a day.
+    const LONGEST_SKIP_MINUTES: i64 = 25 * 60;
+    let shown = |minutes: i64| {
+        let naive = DateTime::from_timestamp_micros(face + minutes * MICROS_PER_MINUTE)?.naive_utc();
+        let micros = |instant: DateTime<Tz>| instant.with_timezone(&Utc).timestamp_micros();
+        match zone.from_local_datetime(&naive) {
+            LocalResult::Single(instant) => Some((micros(instant), micros(instant))),
+            LocalResult::Ambiguous(first, last) => Some((micros(first), micros(last))),
+            LocalResult::None => None,
+        }
+    };
+    Some((0..=LONGEST_SKIP_MINUTES).find_map(shown).unwrap_or((face, face)))
 }
 
 fn in_zone(instant: i64, zone: Tz) -> i64 {

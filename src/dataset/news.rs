@@ -1,27 +1,55 @@
-//! The news of a slab as numbers: articles, summaries and historical sentiment, each with the days on which it was known.
+//! The news of a slab as numbers: articles, summaries and historical sentiment, each with when it was known.
+//!
+//! An article that an answer repeats exactly, with the same date, title, link and score, counts once in a window unless the
+//! plan keeps repeated ones.
 
-use arrow::array::{Array, AsArray, RecordBatch};
-use arrow::datatypes::{Float64Type, Int32Type, TimestampMicrosecondType};
-use chrono::NaiveDate;
+use arrow::array::{Array, AsArray, RecordBatch, TimestampMicrosecondArray};
+use arrow::datatypes::{Float64Type, Int16Type, Int32Type, TimestampMicrosecondType};
 use serde_json::Value;
 
 use super::codes::{Day, Tickers, column, day, decoded};
-use crate::plan::{Availability, DatasetPlan, Feature, Reference};
-use crate::tables::Slab;
+use super::keys::Key;
+use super::naive::{self, Moment};
+use crate::date::{self, Date};
+use crate::interface::Score;
+use crate::plan::{Availability, DatasetPlan, Duplicates, Feature, NaiveRule, Reference};
+use crate::tables::{Leniencies, Slab};
 
-/// The days at whose end something was known: from the first, and before the second.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct KnownOn {
-    from: Day,
-    until: Day,
+/// What a key may know: nothing of a later day than its cutoff, and nothing that became known after its limit.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Cut {
+    pub(super) day: Day,
+    limit: Moment,
+    rule: NaiveRule,
 }
 
-impl KnownOn {
-    const ALWAYS: Self = Self { from: Day::MIN, until: Day::MAX };
+impl Cut {
+    pub(super) fn of(key: &Key, cutoff: Day, rule: NaiveRule) -> Self {
+        Self { day: cutoff, limit: key.limit, rule }
+    }
 
-    /// Whether it was known at the end of a day.
-    pub(super) fn contains(self, cutoff: Day) -> bool {
-        self.from <= cutoff && cutoff < self.until
+    /// Whether something with a date that was written so was known.
+    fn knows(self, written: Date) -> bool {
+        self.limit == Moment::END
+            || naive::known_from(written.micros, written.offset_minutes, self.rule).is_by(self.limit)
+    }
+}
+
+/// From when to when the service was seen to say something: instants, and their days.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Seen {
+    from: (Day, i64),
+    until: (Day, i64),
+}
+
+impl Seen {
+    const ALWAYS: Self = Self { from: (Day::MIN, i64::MIN), until: (Day::MAX, i64::MAX) };
+
+    /// Whether the service had been seen to say it, and not yet to say something else.
+    fn is_at(self, cut: Cut) -> bool {
+        let has_begun = self.from.0 <= cut.day && cut.limit.has_seen(self.from.1);
+        let has_ended = self.until.0 <= cut.day && cut.limit.has_seen(self.until.1);
+        has_begun && !has_ended
     }
 }
 
@@ -29,11 +57,21 @@ impl KnownOn {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Article {
     pub(super) ticker: i32,
+    /// The naive date.
     pub(super) date: i64,
+    written: Date,
     /// How many articles of its date were known before it.
     place: i32,
+    /// Whether it counts in windows.
+    pub(super) is_counted: bool,
     pub(super) score: Option<f64>,
-    pub(super) known: KnownOn,
+    seen: Seen,
+}
+
+impl Article {
+    pub(super) fn is_known(&self, cut: Cut) -> bool {
+        self.seen.is_at(cut) && cut.knows(self.written)
+    }
 }
 
 /// A summary, or a record of historical sentiment: numbers that hold until later ones are known.
@@ -42,8 +80,17 @@ pub(super) struct Statement {
     pub(super) ticker: i32,
     /// The day that it is about; of a summary the day on which it was first seen.
     pub(super) day: Day,
+    /// The date of a record of historical sentiment.
+    written: Option<Date>,
+    place: i32,
     pub(super) values: Vec<Option<f64>>,
-    pub(super) known: KnownOn,
+    seen: Seen,
+}
+
+impl Statement {
+    pub(super) fn is_known(&self, cut: Cut) -> bool {
+        self.seen.is_at(cut) && self.written.is_none_or(|written| cut.knows(written))
+    }
 }
 
 /// The news of some tickers.
@@ -64,15 +111,23 @@ impl News {
         let fields: Vec<&str> = plan.features.iter().filter_map(field).collect();
         let of_articles = |feature: &Feature| !is_of_summary(feature) && field(feature).is_none();
         if plan.features.iter().any(of_articles) {
-            news.articles = read_articles(articles, plan.availability, tickers);
+            news.articles = read_articles(articles, plan, tickers);
         }
         if plan.features.iter().any(is_of_summary) {
-            news.summaries = read_summaries(summaries, tickers);
+            news.summaries = read_summaries(summaries, plan, tickers);
         }
         if !fields.is_empty() {
-            news.records = read_records(records, &fields, plan.availability, tickers);
+            news.records = read_records(records, &fields, plan, tickers);
         }
         news
+    }
+
+    /// By how many minutes the clock that is furthest behind UTC was behind, of those that dates were written by.
+    pub(super) fn behind_minutes(&self) -> i64 {
+        let articles = self.articles.iter().map(|article| article.written);
+        let written = articles.chain(self.records.iter().filter_map(|record| record.written));
+        let behind = written.filter_map(|written| written.offset_minutes).map(|offset| -i64::from(offset));
+        behind.max().unwrap_or_default().max(0)
     }
 }
 
@@ -87,86 +142,103 @@ fn field(feature: &Feature) -> Option<&str> {
     }
 }
 
-/// When each row was known, and whether it still is said.
-struct Seen<'a> {
+/// When each row was seen.
+struct Sightings<'a> {
     from: &'a [i64],
-    until: &'a arrow::array::TimestampMicrosecondArray,
+    until: &'a TimestampMicrosecondArray,
 }
 
-impl<'a> Seen<'a> {
+impl<'a> Sightings<'a> {
     fn of(rows: &'a RecordBatch) -> Self {
         let instants = |name| column(rows, name).as_primitive::<TimestampMicrosecondType>();
         Self { from: instants("seen_from").values(), until: instants("seen_until") }
     }
 
-    /// When a row counts as known; none when it never does.
-    fn known(&self, row: usize, availability: Availability) -> Option<KnownOn> {
-        match availability {
-            Availability::Dated => self.until.is_null(row).then_some(KnownOn::ALWAYS),
-            Availability::Observed => Some(self.on(row)),
+    /// From when to when a row counts as seen; none when it never does.
+    fn counted(&self, row: usize, plan: &DatasetPlan) -> Option<Seen> {
+        match plan.availability {
+            Availability::Dated => self.until.is_null(row).then_some(Seen::ALWAYS),
+            Availability::Observed => Some(self.seen(row, plan)),
         }
     }
 
-    fn on(&self, row: usize) -> KnownOn {
-        let until = if self.until.is_null(row) { Day::MAX } else { day(self.until.value(row)) };
-        KnownOn { from: day(self.from[row]), until }
+    fn seen(&self, row: usize, plan: &DatasetPlan) -> Seen {
+        let told = |instant: i64| (day(naive::face(instant, Some(0), plan.dates)), instant);
+        let until = if self.until.is_null(row) { Seen::ALWAYS.until } else { told(self.until.value(row)) };
+        Seen { from: told(self.from[row]), until }
     }
 }
 
-fn read_articles(rows: &RecordBatch, availability: Availability, tickers: &mut Tickers) -> Vec<Article> {
+fn read_articles(rows: &RecordBatch, plan: &DatasetPlan, tickers: &mut Tickers) -> Vec<Article> {
     let codes = decoded::<Int32Type, _>(column(rows, "ticker"), |name| tickers.code(name));
     let dates = column(rows, "date").as_primitive::<TimestampMicrosecondType>();
+    let offsets = column(rows, "utc_offset_minutes").as_primitive::<Int16Type>();
     let places = column(rows, "place").as_primitive::<Int32Type>();
+    let repeats = column(rows, "repeats").as_primitive::<Int32Type>();
     let scores = column(rows, "score").as_primitive::<Float64Type>();
-    let seen = Seen::of(rows);
+    let sightings = Sightings::of(rows);
     let of_row = |(row, ticker): (usize, i32)| {
+        let offset_minutes = offsets.is_valid(row).then(|| offsets.value(row));
+        let written = Date { micros: dates.value(row), offset_minutes };
         Some(Article {
             ticker,
-            date: dates.value(row),
+            date: naive::face(written.micros, offset_minutes, plan.dates),
+            written,
             place: places.value(row),
+            is_counted: plan.duplicates == Duplicates::Keep || repeats.value(row) == 0,
             score: scores.is_valid(row).then(|| scores.value(row)),
-            known: seen.known(row, availability)?,
+            seen: sightings.counted(row, plan)?,
         })
     };
     let mut articles: Vec<Article> = codes.into_iter().enumerate().filter_map(of_row).collect();
-    // Rows of one series are by date and text; two statements on one article keep the order in which they were made.
-    articles.sort_by_key(|article| (article.ticker, article.date, article.place));
+    // Two statements on one article keep the order in which they were made.
+    articles.sort_by_key(|article| (article.ticker, article.date, article.written.micros, article.place));
     articles
 }
 
 /// Summaries count from the day on which they were seen: their own dates are those of three articles.
-fn read_summaries(rows: &RecordBatch, tickers: &mut Tickers) -> Vec<Statement> {
+fn read_summaries(rows: &RecordBatch, plan: &DatasetPlan, tickers: &mut Tickers) -> Vec<Statement> {
     let codes = decoded::<Int32Type, _>(column(rows, "ticker"), |name| tickers.code(name));
     let scores = Reference::ALL
         .map(|reference| column(rows, &format!("{}_score", reference.as_str())).as_primitive::<Float64Type>());
-    let seen = Seen::of(rows);
+    let sightings = Sightings::of(rows);
     let of_row = |(row, ticker): (usize, i32)| {
-        let known = seen.on(row);
+        let seen = sightings.seen(row, plan);
         let values = scores.iter().map(|scores| scores.is_valid(row).then(|| scores.value(row))).collect();
-        Statement { ticker, day: known.from, values, known }
+        Statement { ticker, day: seen.from.0, written: None, place: 0, values, seen }
     };
     let mut summaries: Vec<Statement> = codes.into_iter().enumerate().map(of_row).collect();
-    summaries.sort_by_key(|statement| (statement.ticker, statement.day));
+    summaries.sort_by_key(|statement| (statement.ticker, statement.seen.from));
     summaries
 }
 
-/// Records of historical sentiment that have a date; of a field that is no number nothing is known.
-fn read_records(
-    rows: &RecordBatch,
-    fields: &[&str],
-    availability: Availability,
-    tickers: &mut Tickers,
-) -> Vec<Statement> {
+/// Records of historical sentiment that have a date in a form of the interface. Of those of one date the first listed is
+/// the last one known. A field that is neither a number nor a text that holds one is null.
+fn read_records(rows: &RecordBatch, fields: &[&str], plan: &DatasetPlan, tickers: &mut Tickers) -> Vec<Statement> {
     let codes = decoded::<Int32Type, _>(column(rows, "ticker"), |name| tickers.code(name));
     let texts = column(rows, "record").as_string::<i32>();
-    let seen = Seen::of(rows);
+    let places = column(rows, "place").as_primitive::<Int32Type>();
+    let sightings = Sightings::of(rows);
     let of_row = |(row, ticker): (usize, i32)| {
         let record: Value = serde_json::from_str(texts.value(row)).ok()?;
-        let date: NaiveDate = record["date"].as_str()?.get(..10)?.parse().ok()?;
-        let values = fields.iter().map(|field| record[*field].as_f64()).collect();
-        Some(Statement { ticker, day: date.to_epoch_days(), values, known: seen.known(row, availability)? })
+        let written = date::read(record["date"].as_str()?, &mut Leniencies::default()).ok()?;
+        let values = fields.iter().map(|field| number(&record[*field])).collect();
+        let seen = sightings.counted(row, plan)?;
+        let day = day(naive::face(written.micros, written.offset_minutes, plan.dates));
+        Some(Statement { ticker, day, written: Some(written), place: places.value(row), values, seen })
     };
     let mut records: Vec<Statement> = codes.into_iter().enumerate().filter_map(of_row).collect();
-    records.sort_by_key(|statement| (statement.ticker, statement.day));
+    records.sort_by_key(|record| {
+        let known = record.written.map(|date| naive::known_from(date.micros, date.offset_minutes, plan.dates).order());
+        (record.ticker, record.day, known, record.place)
+    });
     records
+}
+
+fn number(value: &Value) -> Option<f64> {
+    match value {
+        Value::Number(number) => number.as_f64(),
+        Value::String(text) => Score::Text(text.into()).value(),
+        _ => None,
+    }
 }

@@ -74,6 +74,15 @@ choice! {
 }
 
 choice! {
+    /// What an article counts as that is listed more than once with the same date, title, link and score.
+    Duplicates, "treatment of duplicates":
+    /// One article.
+    Once = "once",
+    /// As many articles as it is listed.
+    Keep = "keep",
+}
+
+choice! {
     /// The operation that histories are asked of.
     HistoryForm, "form of history":
     /// `signals-history-all`, sector by sector.

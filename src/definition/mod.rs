@@ -22,8 +22,8 @@ use serde::Deserialize;
 use crate::interface::{Period, Regime, Sector, Ticker};
 
 pub use choices::{
-    Availability, Compression, Format, HistoryForm, Layout, Lineage, NewsSource, OnMissing, Service, Statistic,
-    TickerList, Vintage,
+    Availability, Compression, Duplicates, Format, HistoryForm, Layout, Lineage, NewsSource, OnMissing, Service,
+    Statistic, TickerList, Vintage,
 };
 pub use cron::Cron;
 pub use find::{FOLDER, Found, find};
@@ -48,7 +48,7 @@ pub struct Definition {
     pub sentiment: Placed<SentimentSection>,
     /// What becomes of records that cannot be typed, and of fields that nobody knows.
     pub rejects: Placed<RejectsSection>,
-    /// How a date with an offset becomes one without.
+    /// How dates with an offset become dates without one.
     pub dates: Placed<DatesSection>,
     /// Which features of the news each signal is given.
     pub join: Placed<JoinSection>,
@@ -114,6 +114,8 @@ pub struct SentimentSection {
     pub historical: Option<Placed<bool>>,
     /// The tickers: a list, `"signals"` or `"available"`. Default: `"signals"`, those that the signals named.
     pub tickers: Option<Placed<Tickers>>,
+    /// `once`: articles with the same date, title, link and score count as one; `keep`: each one counts. Default: `once`.
+    pub duplicates: Option<Placed<Duplicates>>,
 }
 
 /// What becomes of records that cannot be typed, and of fields that nobody knows.
@@ -127,11 +129,13 @@ pub struct RejectsSection {
     pub keep_extra: Option<Placed<bool>>,
 }
 
-/// How a date with an offset becomes one without.
+/// How dates with an offset become dates without one, for signals, articles and historical sentiment alike.
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields, expecting = "a table")]
 pub struct DatesSection {
-    /// `utc`: the instant in UTC; `wall`: the clock face as written; or a zone such as `America/New_York`. Default: `utc`.
+    /// `utc`: the instant in UTC; `wall`: the clock face as written; or a zone such as `America/New_York`. A date without
+    /// an offset is taken to be on that clock. Of two signals of a series that get one date the earlier one is kept.
+    /// Default: `utc`.
     pub naive: Option<Placed<NaiveRule>>,
 }
 
@@ -139,7 +143,10 @@ pub struct DatesSection {
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields, expecting = "a table")]
 pub struct JoinSection {
-    /// How much older than a signal an article must be: days, or `1 trading day`. Default: `1d`, strictly before.
+    /// How many days before a signal's date an article must be dated: days, or `1 trading day`, counted by all signals that
+    /// the definition asks for. An article is never used for a signal that was made before it: one without an offset is
+    /// known at the end of its day, and a signal without an offset or a time is made at the end of its day.
+    /// Default: `1d`, strictly before.
     pub lag: Option<Placed<Lag>>,
     /// `dated`: an article is known from its date on; `observed`: and not before it was seen. Default: `dated`.
     pub availability: Option<Placed<Availability>>,
@@ -147,7 +154,8 @@ pub struct JoinSection {
     pub sources: Option<Placed<Vec<Placed<NewsSource>>>>,
     /// The windows, in calendar days that end at the signal's date minus the lag. Default: `["1d", "7d", "30d"]`.
     pub windows: Option<Placed<Vec<Placed<Days>>>>,
-    /// What to say of the scores in a window. Default: `["count", "mean", "min", "max", "last"]`.
+    /// What to say of the scores in a window: `count` counts articles without a score too, `mean` and `std` round each
+    /// score to nine decimals. Default: `["count", "mean", "min", "max", "last"]`.
     pub stats: Option<Placed<Vec<Placed<Statistic>>>>,
     /// The numeric fields of historical sentiment to take, for the source `historical`.
     pub historical: Option<Placed<Vec<Placed<String>>>>,

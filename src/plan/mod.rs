@@ -18,7 +18,9 @@ use arrow::datatypes::SchemaRef;
 use chrono::NaiveDate;
 use url::Url;
 
-pub use crate::definition::{Availability, Cron, Days, Format, Lag, NaiveRule, OnMissing, Statistic, Vintage, Zone};
+pub use crate::definition::{
+    Availability, Cron, Days, Duplicates, Format, Lag, NaiveRule, OnMissing, Statistic, Vintage, Zone,
+};
 pub use ad_hoc::AdHoc;
 pub use columns::{Column, Feature, Reference, describe};
 pub use request::Request;
@@ -145,6 +147,8 @@ pub struct DatasetPlan {
     pub lag: Lag,
     /// Which news serves a signal.
     pub availability: Availability,
+    /// How articles count that are listed more than once.
+    pub duplicates: Duplicates,
     /// The features of the news, in the order of their columns.
     pub features: Vec<Feature>,
     /// The columns that are not features: those that every dataset has, then where a signal comes from.
@@ -164,6 +168,14 @@ pub struct DatasetPlan {
 }
 
 impl DatasetPlan {
+    /// What is allowed and deserves a second look.
+    pub fn warnings(&self) -> Vec<String> {
+        let is_same_day = self.lag == Lag::Calendar(Days::new(0)) && !self.features.is_empty();
+        let text = "with `lag = \"0d\"` a signal without a time uses all news of its own day, also news that came after it: \
+                    use `1d` unless signals are made at the end of their day";
+        is_same_day.then(|| text.to_owned()).into_iter().collect()
+    }
+
     /// The windows of its features, in their order.
     pub fn windows(&self) -> Vec<Days> {
         let mut windows: Vec<Days> = Vec::new();

@@ -16,11 +16,12 @@ use super::{blocking, progress::Stage};
 use crate::archive::{Archive, Asked, Histories, Scope, View};
 use crate::audit::Subject;
 use crate::audit::revisions::{Counting, Revisions};
-use crate::dataset::{self, Wide};
+use crate::dataset::{self, LeftOut, Sources, Wide};
 use crate::digest;
 use crate::error::{Error, Result};
 use crate::export::{Latest, Provenance, Publication, Staged, Stream, Taken, Takeover, built_before};
 use crate::file;
+use crate::numbers::{counted, grouped};
 use crate::plan::{AdHoc, DatasetPlan, Format, Plan, Shape};
 use crate::report::facts::{Facts, Tally};
 use crate::report::{self, Report, Version};
@@ -163,12 +164,14 @@ impl Work<'_> {
             {
                 stage.advance(facts.rows);
                 notes.push("it was built before, and nothing has changed since".to_owned());
+                notes.extend(self.notes(&facts));
                 return Ok(Published { facts, dataset, as_of, new_rejects: None, notes });
             }
             self.written(output, provenance, stage)?
         };
         let Made { staged, facts, beside, notes: more } = made;
         notes.extend(more);
+        notes.extend(self.notes(&facts));
         let version = Version { name: staged.version().to_owned(), built_at, content: staged.content().to_owned() };
         let stages = [("archive", self.archived_in), ("dataset", Some(begun.elapsed()))];
         let stages = stages.into_iter().filter_map(|(name, time)| Some((name, time?))).collect();
@@ -180,6 +183,25 @@ impl Work<'_> {
         let _work = work!("publish");
         let new_rejects = report.work.rejects.new;
         Ok(Published { facts: report.facts, dataset: staged.publish()?, as_of, new_rejects, notes })
+    }
+
+    /// What a person should know of the rows.
+    fn notes(&self, facts: &Facts) -> Vec<String> {
+        let mut notes = Vec::new();
+        if facts.repeated > 0 {
+            let count = counted(facts.repeated, "signal was", "signals were");
+            let rule = self.plan.dataset.dates;
+            notes.push(format!(
+                "{count} left out: under `naive = \"{rule}\"` an earlier signal of the series has the same date"
+            ));
+        }
+        if let Some(news) =
+            facts.news.as_ref().filter(|news| news.unscored > 0 && !self.plan.dataset.windows().is_empty())
+        {
+            let count = format!("{} of {}", grouped(news.unscored), counted(news.articles, "article", "articles"));
+            notes.push(format!("{count} without a score: counted in `news_count`, and in no other number of a window"));
+        }
+        notes
     }
 
     /// The digest of everything that the files follow from: the plan, the series, and the files of the archive.
@@ -226,7 +248,7 @@ impl Work<'_> {
             Shape::Wide(values) => Some(Wide::new(values)),
         };
         let subject = self.with_a_past()?;
-        let revisions = self.rows(&self.plan.dataset, scratch, subject.as_ref(), |rows| {
+        let (left_out, revisions) = self.rows(&self.plan.dataset, scratch, subject.as_ref(), |rows| {
             stage.advance(rows.num_rows() as u64);
             let write = || match &mut wide {
                 Some(wide) => wide.add(&rows),
@@ -241,6 +263,7 @@ impl Work<'_> {
             wide.finish(|period, regime, value, rows| publication.write_matrix(period, regime, value, rows))?;
         }
         let mut facts = tally.finish();
+        facts.repeated = left_out.repeated;
         let told = || {
             facts.news = self.news(&facts)?;
             Ok(facts.to_json())
@@ -272,24 +295,26 @@ impl Work<'_> {
         scratch: PathBuf,
         subject: Option<&Subject>,
         mut deliver: impl FnMut(Rows) -> Result<()>,
-    ) -> Result<Option<Revisions>> {
+    ) -> Result<(LeftOut, Option<Revisions>)> {
         let live_within = TimeDelta::days(i64::from(dataset.live_within.count()));
         let asked = Asked { vintage: dataset.vintage, live_within };
         let counting = Mutex::new(None);
         let lock = || counting.lock().unwrap_or_else(PoisonError::into_inner);
         let slabs = || {
-            // The archive may be read twice; each time everything is counted.
             *lock() = subject.map(|subject| Counting::of(subject, None));
             let watch = |histories: &Histories| lock().iter_mut().for_each(|counting| counting.count(histories));
             self.view.slabs_watched(self.scope, asked, subject.map(|_| watch))
         };
-        dataset::build(slabs, dataset, scratch, |rows| {
+        let unfiltered = self.scope.unfiltered();
+        let whole = || self.view.slabs(&unfiltered, asked);
+        let left_out = dataset::build(Sources { slabs, whole }, dataset, scratch, |rows| {
             if self.stop.is_cancelled() {
                 return Err(Error::Interrupted);
             }
             deliver(rows)
         })?;
-        Ok(lock().take().map(Counting::finish))
+        let revisions = lock().take().map(Counting::finish);
+        Ok((left_out, revisions))
     }
 }
 

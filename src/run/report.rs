@@ -89,11 +89,12 @@ impl Work<'_> {
         let dataset = DatasetPlan { sort: Column::KEY.to_vec(), ..self.plan.dataset.clone() };
         let mut tally = Tally::new(&dataset);
         let subject = self.with_a_past()?;
-        let revisions = self.rows(&dataset, scratch(clock), subject.as_ref(), |rows| {
+        let (left_out, revisions) = self.rows(&dataset, scratch(clock), subject.as_ref(), |rows| {
             tally.count(&rows);
             Ok(())
         })?;
         let mut facts = tally.finish();
+        facts.repeated = left_out.repeated;
         facts.news = self.news(&facts)?;
         Ok((facts, self.beside(revisions)?))
     }

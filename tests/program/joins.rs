@@ -13,18 +13,23 @@ use crate::support::scripted::{Scripted, json};
 
 const KEY: (&str, &str) = ("BELLWETHER_API_KEY", "demo");
 
-/// A sector of five tickers: dates with gaps, out of order, repeated, with and without offsets.
-fn histories(random: &mut Random) -> String {
+/// A sector of five tickers.
+fn histories(random: &mut Random, offsets: &[&str]) -> String {
+    histories_of(random, offsets, &["AAA", "BBB", "CCC", "DDD", "EEE"], ["5d", "bear"])
+}
+
+/// The histories of some tickers: dates with gaps, out of order, repeated, with and without offsets.
+fn histories_of(random: &mut Random, offsets: &[&str], tickers: &[&str], [period, regime]: [&str; 2]) -> String {
     let first = NaiveDate::from_ymd_opt(2025, 10, 20).expect("a day");
     let mut of_tickers = Vec::new();
-    for ticker in ["AAA", "BBB", "CCC", "DDD", "EEE"] {
+    for ticker in tickers {
         let mut entries: Vec<String> = Vec::new();
         for day in (0..120).map(|days| first + Days::new(days)) {
             if random.below(10) < 4 {
                 continue;
             }
             let (signal, confidence) = (["buy", "sell"][random.below(2)], random.below(1000));
-            let offset = ["", "Z", "+00:00", "-05:00"][random.below(4)];
+            let offset = random.pick(offsets);
             let entry =
                 format!(r#"{{"date":"{day}T00:00:00{offset}","signal":"{signal}","confidence":0.{confidence:03}}}"#);
             if random.below(20) == 0 {
@@ -35,7 +40,7 @@ fn histories(random: &mut Random) -> String {
         random.shuffle(&mut entries);
         let entries = entries.join(",");
         of_tickers.push(format!(
-            r#""{ticker}":{{"ticker":"{ticker}","regime":"bear","period":"5d","predictions":[{entries}]}}"#
+            r#""{ticker}":{{"ticker":"{ticker}","regime":"{regime}","period":"{period}","predictions":[{entries}]}}"#
         ));
     }
     format!("{{{}}}", of_tickers.join(","))
@@ -65,11 +70,16 @@ fn articles(random: &mut Random, ticker: &str) -> String {
     format!("[{}]", list.join(","))
 }
 
-fn check(seed: u64, join: &str, parameters: &str) {
+/// How signals are written.
+const OFFSETS: [&str; 4] = ["", "Z", "+00:00", "-05:00"];
+
+fn check(seed: u64, [join, sentiment]: [&str; 2], parameters: &str) {
     let place = Place::new();
     let mut random = Random::of(seed);
     let tickers = ["AAA", "BBB", "CCC", "DDD", "EEE", "FFF"];
-    let history = histories(&mut random);
+    // A signal with an instant knows nothing of a day that is not over.
+    let offsets = if join.contains("\"0d\"") { &OFFSETS[..1] } else { &OFFSETS };
+    let history = histories(&mut random, offsets);
     let news = tickers.map(|ticker| articles(&mut random, ticker));
     fs::write(place.file("histories.json"), &history).expect("a file");
     let mut files = String::new();
@@ -87,7 +97,7 @@ fn check(seed: u64, join: &str, parameters: &str) {
     });
     let definition = format!(
         "[source]\n{}[signals]\nsectors = [\"x\"]\nperiods = [\"5d\"]\nregimes = [\"bear\"]\n\
-         [sentiment]\ntickers = [\"AAA\", \"BBB\", \"CCC\", \"DDD\", \"EEE\", \"FFF\"]\n[rejects]\nmax_share = 0.5\n\
+         [sentiment]\ntickers = [\"AAA\", \"BBB\", \"CCC\", \"DDD\", \"EEE\", \"FFF\"]\n{sentiment}[rejects]\nmax_share = 0.5\n\
          [join]\n{join}windows = [\"1d\", \"3d\", \"30d\"]\n\
          stats = [\"count\", \"mean\", \"min\", \"max\", \"std\", \"last\", \"days_since\"]\n",
         service.source()
@@ -100,9 +110,205 @@ fn check(seed: u64, join: &str, parameters: &str) {
 
 #[test]
 fn messy_data_are_joined_as_brute_force_pandas_and_duckdb_join_them() {
-    check(1, "", "\"lag_days\":1");
-    check(2, "lag = \"0d\"\n", "\"lag_days\":0");
-    check(3, "lag = \"4d\"\n", "\"lag_days\":4");
-    check(4, "lag = \"1 trading day\"\n", "\"trading_days\":1");
-    check(5, "lag = \"3 trading days\"\n", "\"trading_days\":3");
+    check(1, ["", ""], "\"lag_days\":1");
+    check(2, ["lag = \"0d\"\n", ""], "\"lag_days\":0");
+    check(3, ["lag = \"4d\"\n", "duplicates = \"keep\"\n"], "\"lag_days\":4,\"duplicates\":\"keep\"");
+    check(4, ["lag = \"1 trading day\"\n", "duplicates = \"once\"\n"], "\"trading_days\":1");
+    check(5, ["lag = \"3 trading days\"\n", ""], "\"trading_days\":3");
+}
+
+/// Two sectors, two periods and two regimes.
+const SERIES: &str = "sectors = [\"x\", \"y\"]\nperiods = [\"5d\", \"1m\"]\nregimes = [\"bear\", \"bull\"]\n";
+
+/// A service of two sectors, whose articles are listed in some order.
+fn two_sectors(seed: u64) -> Scripted {
+    let mut random = Random::of(7);
+    let mut histories = Vec::new();
+    for (sector, tickers) in [("x", &["AAA", "BBB", "CCC"][..]), ("y", &["DDD", "EEE"])] {
+        for (period, regime) in [("5d", "bear"), ("5d", "bull"), ("1m", "bear"), ("1m", "bull")] {
+            let asked = format!("sector={sector}&period={period}&regime={regime}&");
+            histories.push((asked, histories_of(&mut random, &OFFSETS, tickers, [period, regime])));
+        }
+    }
+    let mut listed = Random::of(seed);
+    let news = ["AAA", "BBB", "CCC", "DDD", "EEE"].map(|ticker| {
+        let list: serde_json::Value = serde_json::from_str(&articles(&mut random, ticker)).expect("a list");
+        let mut list = list.as_array().expect("a list").clone();
+        listed.shuffle(&mut list);
+        (ticker, serde_json::Value::Array(list).to_string())
+    });
+    Scripted::start(move |asked| {
+        let of_ticker = news.iter().find(|(ticker, _)| asked.target.contains(&format!("/{ticker}?")));
+        let history =
+            || &histories.iter().find(|(of, _)| asked.target.contains(of.as_str())).expect("it was asked for").1;
+        json("200 OK", of_ticker.map_or_else(history, |(_, list)| list))
+    })
+}
+
+fn definition(service: &Scripted, rest: &str) -> String {
+    let source = service.source();
+    format!("[source]\n{source}[signals]\n{SERIES}[rejects]\nmax_share = 0.5\n{rest}")
+}
+
+/// The lines of a dataset as CSV.
+fn lines(place: &Place, name: &str, arguments: &[&str]) -> Vec<String> {
+    let build = ["build", name, "--format", "csv", "--output", "-"];
+    let stdout = place.run(build.iter().chain(arguments)).succeeded().stdout;
+    stdout.lines().map(str::to_owned).collect()
+}
+
+#[test]
+fn numbers_of_a_window_do_not_depend_on_the_order_in_which_articles_are_listed() {
+    let join = "[join]\nwindows = [\"3d\", \"30d\"]\nstats = [\"count\", \"mean\", \"min\", \"max\", \"std\"]\n";
+    let of_order = |seed: u64| {
+        let (place, service) = (Place::new(), two_sectors(seed));
+        place.define("it", &definition(&service, join));
+        Outcome::of(place.command(["run", "it", "-q"]).envs([KEY])).succeeded();
+        lines(&place, "it", &[])
+    };
+    let expected = of_order(0);
+    assert!(expected.len() > 200);
+    (1..4).for_each(|seed| assert_eq!(of_order(seed), expected, "{seed}"));
+}
+
+#[test]
+fn a_filter_selects_rows_and_never_changes_them() {
+    let (place, service) = (Place::new(), two_sectors(0));
+    let mut random = Random::of(11);
+    for (name, naive, lag) in [
+        ("one", "utc", "1 trading day"),
+        ("three", "America/New_York", "3 trading days"),
+        ("days", "wall", "2d"),
+        ("same", "Asia/Tokyo", "0d"),
+    ] {
+        let rest = format!("[dates]\nnaive = \"{naive}\"\n[join]\nlag = \"{lag}\"\n");
+        place.define(name, &definition(&service, &rest));
+        Outcome::of(place.command(["run", name, "-q"]).envs([KEY])).succeeded();
+        let all = lines(&place, name, &[]);
+        let dates: Vec<&str> = all[1..].iter().map(|line| &line.split(',').nth(1).expect("a date")[..10]).collect();
+        for _ in 0..8 {
+            let mut wanted: Vec<&str> = vec!["AAA", "BBB", "CCC", "DDD", "EEE"];
+            random.shuffle(&mut wanted);
+            wanted.truncate(random.between(1, 5));
+            let mut days = [random.pick(&dates), random.pick(&dates)];
+            days.sort_unstable();
+            let [from, to] = days;
+            let is_bounded = from < to && random.one_in(2);
+            let mut arguments: Vec<&str> = wanted.iter().flat_map(|ticker| ["--ticker", ticker]).collect();
+            let narrowed = [("--sector", ["x", "y"]), ("--period", ["5d", "1m"]), ("--regime", ["bear", "bull"])];
+            let [sector, period, regime] = narrowed.map(|(flag, values)| {
+                let value = random.one_in(3).then(|| random.pick(&values));
+                arguments.extend(value.iter().flat_map(|value| [flag, *value]));
+                value
+            });
+            if is_bounded {
+                arguments.extend(["--from", from, "--to", to]);
+            }
+            let is_taken = |line: &&String| {
+                let mut cells = line.split(',');
+                let mut cell = || cells.next().expect("a line has ticker, date, period and regime");
+                let (ticker, date) = (cell(), &cell()[..10]);
+                let of_sector = if ticker < "DDD" { "x" } else { "y" };
+                let is_in = |asked: Option<&str>, value: &str| asked.is_none_or(|asked| asked == value);
+                wanted.contains(&ticker)
+                    && (!is_bounded || (from <= date && date < to))
+                    && is_in(sector, of_sector)
+                    && is_in(period, cell())
+                    && is_in(regime, cell())
+            };
+            let expected: Vec<&String> = all[..1].iter().chain(all[1..].iter().filter(is_taken)).collect();
+            if expected.len() > 1 {
+                assert_eq!(lines(&place, name, &arguments).iter().collect::<Vec<_>>(), expected, "{lag} {arguments:?}");
+            }
+        }
+    }
+}
+
+/// The cells of some columns of the only row of a dataset that is pulled as often as there are lists.
+fn pulled(articles: &[&str], records: &[&str], columns: [&str; 3]) -> Vec<String> {
+    let history = r#"{"AAA":{"ticker":"AAA","regime":"bear","period":"5d","predictions":[{"date":"2025-11-20","signal":"buy","confidence":0.5}]}}"#;
+    let lists = [articles, records].map(|lists| lists.iter().map(|list| (*list).to_owned()).collect::<Vec<_>>());
+    let service = Scripted::start(move |asked| {
+        let list = |lists: &[String]| lists[asked.before.min(lists.len() - 1)].clone();
+        let body = match &asked.target {
+            target if target.contains("news_articles") => list(&lists[0]),
+            target if target.contains("historical_ss_data") => list(&lists[1]),
+            _ => history.to_owned(),
+        };
+        json("200 OK", &body)
+    });
+    let place = Place::new();
+    let source = service.source();
+    place.define(
+        "it",
+        &format!(
+            "[source]\n{source}[signals]\nsectors = [\"x\"]\nperiods = [\"5d\"]\nregimes = [\"bear\"]\n\
+             [sentiment]\nhistorical = true\n[join]\nsources = [\"articles\", \"historical\"]\nhistorical = [\"score\"]\n\
+             windows = [\"7d\"]\nstats = [\"count\", \"last\"]\n"
+        ),
+    );
+    for _ in 0..articles.len().max(records.len()) {
+        Outcome::of(place.command(["run", "it", "-q"]).envs([KEY])).succeeded();
+    }
+    let lines = lines(&place, "it", &[]);
+    let names: Vec<&str> = lines[0].split(',').collect();
+    let cells: Vec<&str> = lines[1].split(',').collect();
+    columns.map(|name| cells[names.iter().position(|known| *known == name).expect("a column")].to_owned()).to_vec()
+}
+
+#[test]
+fn the_last_article_is_the_first_listed_of_its_date_however_a_capped_list_turns_over() {
+    let list = |articles: &[(&str, &str, f64)]| {
+        let article = |&(date, title, score): &(&str, &str, f64)| {
+            format!(r#"{{"date":"{date}","title":"{title}","score":{score},"link":"l"}}"#)
+        };
+        format!("[{}]", articles.iter().map(article).collect::<Vec<_>>().join(","))
+    };
+    let day = "2025-11-18";
+    let [zebra, yak, bee, ant] = [(day, "zebra", 0.2), (day, "yak", 0.1), (day, "bee", 0.4), (day, "ant", 0.3)];
+    let earlier = ("2025-11-17", "old", 0.9);
+    for (lists, expected) in [
+        (vec![list(&[zebra, yak]), list(&[bee, ant])], ["4", "0.4"]),
+        (vec![list(&[zebra, yak]), list(&[bee, ant]), list(&[bee, ant])], ["4", "0.4"]),
+        (vec![list(&[zebra, yak]), list(&[bee, zebra])], ["3", "0.4"]),
+        (vec![list(&[zebra, yak, earlier]), list(&[bee, ant, zebra])], ["5", "0.4"]),
+        (vec![list(&[yak]), list(&[zebra, yak]), list(&[ant, zebra]), list(&[bee, ant])], ["4", "0.4"]),
+        (vec![list(&[bee, ant]), list(&[zebra, yak])], ["4", "0.2"]),
+    ] {
+        let lists: Vec<&str> = lists.iter().map(String::as_str).collect();
+        let found = pulled(&lists, &["[]"], ["news_count_7d", "news_last_score", "historical_score"]);
+        assert_eq!(found[..2], expected, "{lists:?}");
+    }
+}
+
+#[test]
+fn of_records_of_one_day_the_first_listed_counts_and_a_text_may_be_a_score() {
+    let columns = ["historical_score", "news_count_7d", "news_last_score"];
+    let score = |lists: &[&str]| pulled(&["[]"], lists, columns)[0].clone();
+    let record = |day: &str, score: &str| format!(r#"{{"date":"{day}","score":{score}}}"#);
+    let list = |records: &[String]| format!("[{}]", records.join(","));
+    let (low, high) = (record("2025-11-18", "0.1"), record("2025-11-18", "0.9"));
+    assert_eq!(score(&[&list(&[low.clone(), high.clone()])]), "0.1");
+    assert_eq!(score(&[&list(&[high.clone(), low.clone()])]), "0.9");
+    // The next answer lists another one first.
+    assert_eq!(score(&[&list(&[high.clone()]), &list(&[low.clone(), high.clone()])]), "0.1");
+    assert_eq!(score(&[&list(&[low.clone(), high.clone()]), &list(&[high, low])]), "0.9");
+    for (text, expected) in
+        [("\"0.25\"", "0.25"), ("\"-1e-2\"", "-0.01"), ("\"n/a\"", ""), ("\"inf\"", ""), ("null", "")]
+    {
+        assert_eq!(score(&[&list(&[record("2025-11-18", text)])]), expected, "{text}");
+    }
+}
+
+#[test]
+fn an_article_that_is_repeated_exactly_counts_once_and_another_score_is_another_article() {
+    let article = |score: &str| format!(r#"{{"date":"2025-11-18","title":"t","score":{score},"link":"l"}}"#);
+    let count = |scores: &[&str]| {
+        let list = format!("[{}]", scores.iter().map(|score| article(score)).collect::<Vec<_>>().join(","));
+        pulled(&[&list], &["[]"], ["news_count_7d", "news_last_score", "historical_score"])[..2].to_vec()
+    };
+    assert_eq!(count(&["0.5", "0.5", "0.5"]), ["1", "0.5"]);
+    assert_eq!(count(&["0.5", "0.25", "0.5"]), ["2", "0.5"]);
+    assert_eq!(count(&["null", "null", "0.25"]), ["2", ""]);
+    assert_eq!(count(&["0.5", "\"0.5\"", "0.50"]), ["1", "0.5"]);
 }

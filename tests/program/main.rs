@@ -26,3 +26,4 @@ mod service;
 mod support;
 mod takeovers;
 mod terminal;
+mod zones;

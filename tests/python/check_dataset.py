@@ -72,15 +72,18 @@ def features_of(dates, articles):
     scores = numpy.array([float(article["score"]) for article in articles])
     found = {}
     for date in dates:
-        end = numpy.datetime64(naive(date).normalize(), "D") - lag
+        day = numpy.datetime64(naive(date).normalize(), "D")
+        end = day - lag
+        # An article has a day and no time: a signal of an instant knows it once the day is over.
+        is_known = (published <= end) & ((published < day) if "+" in date else True)
         row = {}
         for window in windows:
-            seen = scores[(published <= end) & (published > end - window)]
+            seen = scores[is_known & (published > end - window)]
             row[f"news_count_{window}d"] = len(seen)
             row[f"news_mean_{window}d"] = seen.mean() if len(seen) else None
             row[f"news_min_{window}d"] = seen.min() if len(seen) else None
             row[f"news_max_{window}d"] = seen.max() if len(seen) else None
-        known = numpy.flatnonzero(published <= end)
+        known = numpy.flatnonzero(is_known)
         # Newest date first, and of one date the first listed.
         last = min(known, key=lambda place: (-published[place].astype(int), place)) if len(known) else None
         row["news_last_score"] = None if last is None else scores[last]

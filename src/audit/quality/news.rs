@@ -7,7 +7,7 @@ use arrow::datatypes::Int32Type;
 use chrono::TimeDelta;
 
 use crate::archive::{Asked, Scope, View};
-use crate::dataset;
+use crate::dataset::{self, Sources};
 use crate::error::Result;
 use crate::plan::{DatasetPlan, Days};
 
@@ -42,8 +42,9 @@ pub fn windows(view: &View, scope: &Scope, plan: &DatasetPlan, scratch: PathBuf)
     }
     let plan = plan.of_counts();
     let asked = Asked { vintage: plan.vintage, live_within: TimeDelta::days(i64::from(plan.live_within.count())) };
+    let whole = scope.unfiltered();
     dataset::build(
-        || view.slabs(scope, asked),
+        Sources { slabs: || view.slabs(scope, asked), whole: || view.slabs(&whole, asked) },
         &plan,
         scratch,
         |rows| {

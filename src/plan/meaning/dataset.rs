@@ -2,7 +2,7 @@
 
 use super::{Judge, repeated};
 use crate::definition::{
-    Availability, Days, Definition, JoinSection, Lag, Layout, NaiveRule, NewsSource, OutputSection, Placed,
+    Availability, Days, Definition, Duplicates, JoinSection, Lag, Layout, NaiveRule, NewsSource, OutputSection, Placed,
     SentimentSection, Statistic, Vintage,
 };
 use crate::plan::columns::{self, Column, Feature, Reference};
@@ -30,6 +30,7 @@ impl Judge {
             dates: definition.dates.naive.as_deref().copied().unwrap_or(NaiveRule::Utc),
             lag: lag.as_deref().copied().unwrap_or(DEFAULT_LAG),
             availability: availability.as_deref().copied().unwrap_or(Availability::Dated),
+            duplicates: definition.sentiment.duplicates.as_deref().copied().unwrap_or(Duplicates::Once),
             filter: self.filter(&definition.filter, &definition.signals),
             vintage: definition.output.vintage.as_deref().copied().unwrap_or(Vintage::Latest),
             live_within: definition.output.live_within.as_deref().copied().unwrap_or(DEFAULT_LIVE_WITHIN),

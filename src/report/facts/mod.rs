@@ -37,6 +37,8 @@ pub struct Facts {
     pub undrawn: u64,
     /// The days of these.
     pub undrawn_days: u64,
+    /// Signals that were left out because an earlier signal of their series has the same naive date.
+    pub repeated: u64,
     /// The tickers, by name.
     pub tickers: Vec<OfTicker>,
     /// The pairs of period and regime, shortest period first.

@@ -221,6 +221,7 @@ impl Tally {
             dates: self.calendar.bounds(),
             undrawn: self.undrawn.rows,
             undrawn_days: self.undrawn.days.len() as u64,
+            repeated: 0,
             tickers,
             pairs,
             days: order.iter().map(|place| days[*place]).collect(),

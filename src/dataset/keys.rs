@@ -1,0 +1,95 @@
+//! What names a row of features: a ticker and a day, and where days do not decide alone, the moment up to which news is
+//! known.
+
+use super::codes::Day;
+use super::naive::Moment;
+
+/// What the features of some signals depend on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Key {
+    pub(super) ticker: i32,
+    pub(super) day: Day,
+    /// Nothing is known that became known later; [`Moment::END`] where the day decides.
+    pub(super) limit: Moment,
+}
+
+/// The keys of some cells, each cell being a ticker and a day.
+#[derive(Debug)]
+pub(super) struct Keyed {
+    /// Every key once, in order.
+    pub(super) keys: Vec<Key>,
+    /// The place of each cell's key.
+    pub(super) of_cells: Vec<u32>,
+    /// Whether no two keys are of one ticker and day.
+    pub(super) are_of_days: bool,
+}
+
+impl Keyed {
+    /// The keys of cells whose days decide.
+    pub(super) fn of_days(cells: &[i64]) -> Self {
+        let distinct = distinct(cells);
+        let of_cells = places(cells, &distinct);
+        let key = |cell| of_cell(cell, Moment::END);
+        Self { keys: distinct.into_iter().map(key).collect(), of_cells, are_of_days: true }
+    }
+
+    /// The keys of cells that have limits.
+    pub(super) fn limited(cells: &[i64], limits: &[Moment]) -> Self {
+        let of_cells: Vec<Key> = cells.iter().zip(limits).map(|(&cell, &limit)| of_cell(cell, limit)).collect();
+        let mut keys = of_cells.clone();
+        keys.sort_unstable();
+        keys.dedup();
+        let place = |key: &Key| keys.partition_point(|other| other < key) as u32;
+        let of_cells = of_cells.iter().map(place).collect();
+        Self { keys, of_cells, are_of_days: false }
+    }
+}
+
+fn of_cell(cell: i64, limit: Moment) -> Key {
+    Key { ticker: (cell >> 32) as i32, day: cell as u32 as i32 ^ i32::MIN, limit }
+}
+
+/// Every cell once, in order.
+fn distinct(cells: &[i64]) -> Vec<i64> {
+    let mut keys: Vec<i64> = Vec::new();
+    let (mut place, mut missing) = (0, Vec::new());
+    let mut last = i64::MIN;
+    for &cell in cells {
+        // A series goes forward in time. Most have the days of the one before them.
+        if cell < last {
+            if !missing.is_empty() {
+                keys.append(&mut missing);
+                keys.sort();
+                keys.dedup();
+            }
+            place = keys.partition_point(|&key| key < cell);
+        }
+        last = cell;
+        while keys.get(place).is_some_and(|&key| key < cell) {
+            place += 1;
+        }
+        if keys.get(place) != Some(&cell) {
+            missing.push(cell);
+        }
+    }
+    keys.append(&mut missing);
+    keys.sort();
+    keys.dedup();
+    keys
+}
+
+/// Where each cell stands among the distinct ones.
+fn places(cells: &[i64], distinct: &[i64]) -> Vec<u32> {
+    let mut place = 0;
+    let of_cell = |&wanted: &i64| {
+        // A series goes forward in time, and so do the distinct cells; where the next series begins, they are searched.
+        if distinct.get(place).is_none_or(|&cell| cell > wanted) {
+            place = distinct.partition_point(|&cell| cell < wanted);
+        }
+        while distinct.get(place).is_some_and(|&cell| cell < wanted) {
+            place += 1;
+        }
+        place as u32
+    };
+    cells.iter().map(of_cell).collect()
+}

@@ -1,0 +1,146 @@
+//! What the articles of a window say together.
+//!
+//! Means and deviations do not depend on the order of the articles, and another engine can repeat them to the last bit:
+//! they are computed from whole numbers. A score counts as `x`, its billionths, rounded half away from zero. Of the `n`
+//! articles that have a score,
+//!
+//! ```text
+//! mean = sum(x) / (n * 1e9)
+//! std  = sqrt((n * sum(x * x) - sum(x) * sum(x)) / (n * (n - 1))) / 1e9
+//! ```
+//!
+//! Sums and products are exact, in 128 bits. Each of the two numbers of a quotient is converted to a 64-bit float, to the
+//! nearest; then one division, one square root and one division follow. So a score counts to nine decimals in a mean and a
+//! deviation. Where 128 bits are too few the mean or the deviation is null: a mean from scores of about 1e29 on, the
+//! deviation of a thousand articles from scores of about 1e7 on. The least and the greatest score are exact.
+
+use super::news::{Article, Cut};
+
+/// Billionths: what scores are counted in.
+const SCALE: f64 = 1e9;
+
+/// The numbers of a window.
+#[derive(Debug)]
+pub(super) struct Window {
+    pub(super) articles: i32,
+    /// How many of them have a score.
+    scores: u32,
+    /// The sum of the billionths, and of their squares; none where they are too large.
+    sum: Option<i128>,
+    squares: Option<i128>,
+    min: f64,
+    max: f64,
+}
+
+impl Window {
+    /// The articles that are known to a key.
+    pub(super) fn of(articles: &[Article], cut: Cut) -> Self {
+        let known = articles.iter().filter(|article| article.is_counted && article.is_known(cut));
+        Self::of_scores(known.map(|article| article.score))
+    }
+
+    /// Articles with these scores.
+    fn of_scores(scores: impl IntoIterator<Item = Option<f64>>) -> Self {
+        let (min, max) = (f64::INFINITY, f64::NEG_INFINITY);
+        let mut window = Self { articles: 0, scores: 0, sum: Some(0), squares: Some(0), min, max };
+        for score in scores {
+            window.articles += 1;
+            let Some(score) = score else { continue };
+            window.scores += 1;
+            let scaled = billionths(score);
+            window.sum = window.sum.zip(scaled).and_then(|(sum, scaled)| sum.checked_add(scaled));
+            let square = scaled.and_then(|scaled| scaled.checked_mul(scaled));
+            window.squares = window.squares.zip(square).and_then(|(squares, square)| squares.checked_add(square));
+            // Of the two zeros the negative one is less, in whatever order they come.
+            if score.total_cmp(&window.min).is_lt() {
+                window.min = score;
+            }
+            if score.total_cmp(&window.max).is_gt() {
+                window.max = score;
+            }
+        }
+        window
+    }
+
+    pub(super) fn mean(&self) -> Option<f64> {
+        let sum = self.sum.filter(|_| self.scores > 0)?;
+        Some(sum as f64 / (f64::from(self.scores) * SCALE))
+    }
+
+    /// The sample standard deviation; of fewer than two scores there is none.
+    pub(super) fn deviation(&self) -> Option<f64> {
+        let count = i128::from(self.scores);
+        let (sum, squares) = self.sum.zip(self.squares).filter(|_| count > 1)?;
+        let spread = count.checked_mul(squares)?.checked_sub(sum.checked_mul(sum)?)?;
+        Some((spread as f64 / (count * (count - 1)) as f64).sqrt() / SCALE)
+    }
+
+    pub(super) fn min(&self) -> Option<f64> {
+        (self.scores > 0).then_some(self.min)
+    }
+
+    pub(super) fn max(&self) -> Option<f64> {
+        (self.scores > 0).then_some(self.max)
+    }
+}
+
+/// A score in billionths; none where it is too large for 128 bits.
+fn billionths(score: f64) -> Option<i128> {
+    /// 2^127: the first float that is too large.
+    const END: f64 = 170_141_183_460_469_231_731_687_303_715_884_105_728.0;
+    let scaled = (score * SCALE).round();
+    (scaled.abs() < END).then_some(scaled as i128)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Window;
+
+    fn of(scores: &[f64]) -> Window {
+        Window::of_scores(scores.iter().copied().map(Some))
+    }
+
+    fn bits(window: &Window) -> [Option<u64>; 4] {
+        [window.mean(), window.deviation(), window.min(), window.max()].map(|value| value.map(f64::to_bits))
+    }
+
+    #[test]
+    fn the_order_of_the_articles_decides_nothing() {
+        let mut scores: Vec<f64> = vec![0.1, 0.2, 0.3, -0.7, 1e-9, 123_456.789, -0.0, 0.0, 5e-10, 1.0 / 3.0];
+        let expected = bits(&of(&scores));
+        assert_eq!(expected[2..], [Some((-0.7_f64).to_bits()), Some(123_456.789_f64.to_bits())]);
+        let mut state: u64 = 7;
+        for _ in 0..1_000 {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            let places = [state >> 33, state >> 13].map(|random| random as usize % scores.len());
+            scores.swap(places[0], places[1]);
+            assert_eq!(bits(&of(&scores)), expected, "{scores:?}");
+        }
+        assert_eq!(bits(&of(&[0.0, -0.0])), bits(&of(&[-0.0, 0.0])));
+    }
+
+    #[test]
+    fn a_mean_of_equal_scores_is_the_score_and_their_deviation_is_zero() {
+        for score in [0.1, -0.3, 0.123_456_789, 1.0, -0.99, 0.0] {
+            for count in 1..40 {
+                let window = of(&vec![score; count]);
+                assert_eq!(window.mean(), Some(score), "{count}");
+                assert_eq!(window.deviation(), (count > 1).then_some(0.0), "{count}");
+            }
+        }
+        assert_eq!(of(&[0.1, 0.2]).mean(), Some(0.15));
+        assert_eq!(of(&[0.25, 0.75]).deviation(), Some(0.125_f64.sqrt()));
+    }
+
+    #[test]
+    fn scores_that_are_too_large_have_no_mean_and_no_deviation() {
+        let large = of(&[1e12, 0.5]);
+        assert_eq!(large.mean(), Some(1_000_000_000_000.5 / 2.0));
+        assert_eq!(large.deviation(), None);
+        let huge = of(&[1e300, -1e300, 0.5]);
+        assert_eq!((huge.mean(), huge.deviation()), (None, None));
+        assert_eq!((huge.min(), huge.max()), (Some(-1e300), Some(1e300)));
+        let none = Window::of_scores([None, None]);
+        assert_eq!((none.articles, none.mean(), none.deviation(), none.min()), (2, None, None, None));
+    }
+}

@@ -1,0 +1,167 @@
+"""Computes datasets anew from the raw answers by instants, and compares row for row.
+
+    check_zones.py PARAMETERS.json
+
+The parameters name the files of the raw answers, and the datasets with the rule of their naive dates and their lag. What
+is known when is found by looking: a zone's clock is read minute by minute, and no date is converted by a formula.
+"""
+
+import json
+import sys
+from datetime import date, datetime, time, timedelta, timezone
+from functools import cache
+from pathlib import Path
+from zoneinfo import ZoneInfo
+
+import polars
+
+MINUTE, DAY = timedelta(minutes=1), timedelta(days=1)
+SCALE = 1_000_000_000
+
+
+class Written:
+    """A date as it was written: a clock face, and an offset where there is one."""
+
+    def __init__(self, text):
+        moment = datetime.fromisoformat(text)
+        self.instant = moment.astimezone(timezone.utc).replace(tzinfo=None) if moment.tzinfo else None
+        self.face = moment.replace(tzinfo=None)
+        self.is_day = moment.tzinfo is None and self.face.time() == time.min
+
+    def archived(self):
+        return self.face if self.instant is None else self.instant
+
+
+@cache
+def shown(zone, instant):
+    return instant.replace(tzinfo=timezone.utc).astimezone(ZoneInfo(zone)).replace(tzinfo=None)
+
+
+@cache
+def minutes(zone, face):
+    """Every minute in UTC around a time on a zone's clock, with what the clock shows."""
+    start = face - timedelta(hours=26)
+    return [(start + step * MINUTE, shown(zone, start + step * MINUTE)) for step in range(52 * 60)]
+
+
+@cache
+def first(zone, face):
+    """The first instant at which a zone's clock shows a time or a later one."""
+    return next(instant for instant, face_then in minutes(zone, face) if face_then >= face)
+
+
+@cache
+def over(zone, day):
+    """The instant from which on a zone's clock never shows a day again."""
+    end = datetime.combine(day + DAY, time.min)
+    return max(instant for instant, face in minutes(zone, end) if face < end) + MINUTE
+
+
+class Rule:
+    def __init__(self, name):
+        self.name, self.zone = name, {"utc": "UTC", "wall": None}.get(name, name)
+
+    def naive(self, written):
+        if written.instant is None or self.zone is None:
+            return written.face
+        return shown(self.zone, written.instant)
+
+    def known(self, written):
+        """From when on news is known: the instant, if there is one, and the clock face."""
+        if written.instant is not None:
+            return written.instant, self.naive(written)
+        end = datetime.combine(written.face.date() + DAY, time.min)
+        return (over(self.zone, written.face.date()) if self.zone else None), end
+
+    def made(self, written):
+        """When a signal was made."""
+        if written.instant is not None:
+            return written.instant, self.naive(written)
+        if written.is_day:
+            return self.known(written)
+        return (first(self.zone, written.face) if self.zone else None), written.face
+
+    def knows(self, made, known):
+        if made[0] is not None and known[0] is not None:
+            return known[0] <= made[0]
+        return known[1] <= made[1]
+
+
+def read(parameters):
+    signals, articles, records = [], [], []
+    for history in json.loads(Path(parameters["histories"]).read_text()).values():
+        for entry in history["predictions"]:
+            signals.append((history["ticker"], history["regime"], Written(entry["date"]), entry))
+    for ticker, file in parameters["articles"].items():
+        for place, article in enumerate(json.loads(Path(file).read_text())):
+            articles.append((ticker, Written(article["date"]), -place, article["score"]))
+    for ticker, file in parameters["records"].items():
+        for place, record in enumerate(json.loads(Path(file).read_text())):
+            score = record["score"]
+            records.append((ticker, Written(record["date"]), -place, None if score is None else float(score)))
+    return signals, articles, records
+
+
+def expected(rule, lag, window, signals, articles, records):
+    # Of the signals of a series with one naive date the earliest one counts.
+    rows = {}
+    for ticker, regime, written, entry in sorted(signals, key=lambda signal: signal[2].archived()):
+        rows.setdefault((ticker, rule.naive(written), regime), (written, entry))
+    days = sorted({rule.naive(written).date() for _, _, written, _ in signals})
+    articles = [(ticker, rule.naive(at), at.archived(), place, rule.known(at), score) for ticker, at, place, score in articles]
+    articles.sort(key=lambda article: article[1:4])
+    records = [(ticker, rule.naive(at).date(), rule.known(at), place, score) for ticker, at, place, score in records]
+    records.sort(key=lambda record: (record[1], record[2][0] or record[2][1], record[3]))
+    found = {}
+    for (ticker, naive, regime), (written, entry) in rows.items():
+        if isinstance(lag, int):
+            cutoff = naive.date() - lag * DAY
+        else:
+            before = [day for day in days if day < naive.date()]
+            cutoff = before[-int(lag)] if len(before) >= int(lag) else date.min
+        made = rule.made(written)
+        known = [one for one in articles if one[0] == ticker and one[1].date() <= cutoff and rule.knows(made, one[4])]
+        inside = [one for one in known if cutoff > date.min and one[1].date() > cutoff - window * DAY]
+        scores = [one[5] for one in inside if one[5] is not None]
+        of_records = [one for one in records if one[0] == ticker and one[1] <= cutoff and rule.knows(made, one[2])]
+        found[ticker, naive, regime] = {
+            "confidence": entry["confidence"],
+            "count": len(inside),
+            "mean": float(sum(round(score * SCALE) for score in scores)) / (len(scores) * 1e9) if scores else None,
+            "last_date": known[-1][1] if known else None,
+            "last_score": known[-1][5] if known else None,
+            "days_since": (naive.date() - known[-1][1].date()).days if known else None,
+            "historical": of_records[-1][4] if of_records else None,
+        }
+    return found, len(signals) - len(rows)
+
+
+def main():
+    parameters = json.loads(Path(sys.argv[1]).read_text())
+    raw = read(parameters)
+    window = parameters["window"]
+    names = {
+        "confidence": "confidence",
+        f"news_count_{window}d": "count",
+        f"news_mean_{window}d": "mean",
+        "news_last_date": "last_date",
+        "news_last_score": "last_score",
+        "news_days_since": "days_since",
+        "historical_score": "historical",
+    }
+    for dataset in parameters["datasets"]:
+        rule, lag = dataset["naive"], dataset["lag"]
+        rows, repeated = expected(Rule(rule), lag, window, *raw)
+        found = {}
+        for row in polars.read_parquet(dataset["file"]).with_columns(polars.col(polars.Categorical).cast(polars.String)).to_dicts():
+            key = row["ticker"], row["date"], row["regime"]
+            assert key not in found, f"{rule}, {lag}: {key} stands twice"
+            found[key] = {name: row[column] for column, name in names.items()}
+        assert found.keys() == rows.keys(), (rule, lag, found.keys() ^ rows.keys())
+        for key, row in rows.items():
+            assert row == found[key], (rule, lag, key, row, found[key])
+        assert repeated == dataset["repeated"], (rule, lag, repeated, dataset["repeated"])
+        print(f"{rule}, {lag}: {len(rows)} rows are the same, {repeated} signals left out")
+
+
+main()
