@@ -270,7 +270,6 @@ mod tests {
 
     #[test]
     fn dates_are_between_the_years_1_and_9999_in_utc() {
-        let outside = |text: &str| format!("`{text}` is not between the years 1 and 9999 (in UTC)");
         for text in [
             "0000-12-31",
             "0000-01-01T00:00:00Z",
@@ -279,7 +278,7 @@ mod tests {
             "9999-12-31T23:59:00-00:01",
             "9999-12-31T12:00:00-23:59",
         ] {
-            assert_eq!(read(text, &mut Leniencies::default()), Err(outside(text)));
+            assert_eq!(read(text, &mut Leniencies::default()), Err("is not between the years 1 and 9999 (in UTC)"));
         }
         is("0001-01-01", "0001-01-01 00:00:00", None);
         is("0001-01-01T00:01:00+00:01", "0001-01-01 00:00:00", Some(1));

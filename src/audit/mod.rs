@@ -6,6 +6,8 @@
 //! `diff` says what changed from one version of a dataset to another.
 
 pub mod answers;
+mod canaries;
+mod cut;
 pub mod diff;
 mod gathered;
 mod leak;
@@ -15,5 +17,5 @@ pub mod revisions;
 pub mod sources;
 mod subject;
 
-pub use leak::{Leak, Trial, leak};
+pub use leak::{Leak, Outcome, Trial, leak};
 pub use subject::Subject;

@@ -2,6 +2,7 @@
 
 use super::folders::Folders;
 use super::say;
+use crate::audit::Outcome;
 use crate::error::{Error, Result};
 use crate::file;
 use crate::numbers::grouped;
@@ -25,13 +26,20 @@ impl Leak {
         let scratch = file::scratch(&self.folders.output, &unique_name(Clock::System.now()));
         let leak = audit_leak(&plan, &self.folders.archive(), &scratch)?;
         for trial in &leak.trials {
-            let outcome = if trial.is_sound { "as it should be" } else { "LEAK" };
-            say(&format!("{:15}  {:>12} rows  {}\n", outcome, grouped(trial.rows), trial.what))?;
+            let line = match &trial.outcome {
+                Outcome::Sound => format!("ok              {:>12} rows  {}\n", grouped(trial.rows), trial.what),
+                Outcome::Leak => format!("LEAK            {:>12} rows  {}\n", grouped(trial.rows), trial.what),
+                Outcome::NotApplicable(why) => format!("not applicable  {:>12} rows  {}: {why}\n", "-", trial.what),
+            };
+            say(&line)?;
         }
-        let count = leak.trials.iter().filter(|trial| !trial.is_sound).count();
-        match count {
-            0 => say(&format!("{} trials: nothing of the future reached the past\n", leak.trials.len())),
-            count => Err(Error::Leak { name: plan.name, count }),
+        if leak.leaks() > 0 {
+            return Err(Error::Leak { name: plan.name, count: leak.leaks() });
         }
+        let not_applicable = match leak.not_applicable() {
+            0 => String::new(),
+            count => format!(", {count} of them not applicable"),
+        };
+        say(&format!("{} trials{not_applicable}: nothing of the future reached the past\n", leak.trials.len()))
     }
 }

@@ -2,6 +2,7 @@
 //! done, and against DuckDB, which reads the same files.
 
 mod diff;
+mod leak;
 mod quality;
 mod revisions;
 mod sources;

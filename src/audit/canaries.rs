@@ -1,0 +1,160 @@
+//! Canaries: news with impossible values, sealed into a copy of an archive on the way that every answer takes.
+
+use std::cmp::Reverse;
+use std::collections::BTreeSet;
+use std::path::Path;
+use std::sync::Arc;
+
+use arrow::array::{
+    ArrayRef, AsArray, Float64Array, Int16Array, Int32Array, RecordBatch, StringArray, TimestampMicrosecondArray,
+    UInt32Array,
+};
+use arrow::compute::{concat, take_record_batch};
+use arrow::datatypes::{Field, Float64Type, Int32Type};
+use arrow::error::ArrowError;
+use chrono::{DateTime, FixedOffset, TimeDelta, Utc};
+
+use crate::archive::{Asked, Beginning, Interrupted, Unfinished, View};
+use crate::date::Date;
+use crate::error::{Error, Result};
+use crate::interface::{Endpoint, Ticker};
+use crate::plan::{Column, Vintage};
+use crate::tables::{RequestRecord, Series, SeriesKey, Slab, Table};
+
+/// What canaries say: no vendor gives such values. Two of them move the least and the greatest alike.
+const VALUES: [f64; 2] = [1.0e12, -2.0e12];
+
+/// What is planted.
+pub(super) struct Canaries {
+    pub(super) tickers: BTreeSet<Ticker>,
+    /// The dates of an article each, and of a record where there are fields.
+    pub(super) dates: Vec<Date>,
+    /// The fields of historical sentiment that are given a value, too.
+    pub(super) fields: Vec<String>,
+    pub(super) observed_at: DateTime<Utc>,
+}
+
+impl Canaries {
+    /// Seals a run whose answers list the canaries of each ticker, and after them all news that is known: an answer
+    /// withdraws what it leaves out.
+    pub(super) fn seal(&self, archive: &Path, known: &View) -> Result<()> {
+        let now = self.observed_at;
+        let beginning = Beginning { definition: "canaries", text: "", now, interrupted: Interrupted::Left };
+        let unfinished = Unfinished::begin(archive, beginning)?;
+        self.answer_all(&unfinished, known, Endpoint::NewsArticles, self.articles())?;
+        if !self.fields.is_empty() {
+            self.answer_all(&unfinished, known, Endpoint::HistoricalSentiment, self.records())?;
+        }
+        unfinished.seal(now).map(drop)
+    }
+
+    /// Answers an operation for every ticker.
+    fn answer_all(&self, run: &Unfinished, known: &View, endpoint: Endpoint, columns: Vec<ArrayRef>) -> Result<()> {
+        let failed = |error: ArrowError| Error::Join { source: error.into() };
+        let table = Table::of(endpoint).expect("these operations have tables");
+        let canaries = RecordBatch::try_new(table.listed_schema(), columns).map_err(failed)?;
+        let mut unknown = self.tickers.clone();
+        let asked = Asked { vintage: Vintage::Latest, live_within: TimeDelta::zero() };
+        for cells in known.cells(table, asked)? {
+            for (ticker, known) in by_ticker(&cells?) {
+                if unknown.remove(&ticker) {
+                    self.answer(run, ticker, endpoint, listed(&canaries, &known).map_err(failed)?)?;
+                }
+            }
+        }
+        unknown.into_iter().try_for_each(|ticker| self.answer(run, ticker, endpoint, canaries.clone()))
+    }
+
+    fn answer(&self, run: &Unfinished, ticker: Ticker, endpoint: Endpoint, rows: RecordBatch) -> Result<()> {
+        let request = format!("{endpoint}/{ticker}");
+        let mut draft = run.draft();
+        draft.add_series(Series { key: SeriesKey::of_ticker(endpoint, ticker), rows })?;
+        let (rows, rejects) = draft.counts();
+        let record = RequestRecord {
+            endpoint,
+            request,
+            status: 200,
+            attempts: 1,
+            bytes: 0,
+            digest: String::new(),
+            rows,
+            rejects,
+            unknown_fields: Vec::new(),
+            observed_at: self.observed_at,
+        };
+        run.commit(draft, record).map(drop)
+    }
+
+    fn articles(&self) -> Vec<ArrayRef> {
+        let count = self.dates.len();
+        vec![
+            Arc::new(Int32Array::from_iter_values(0..count as i32)),
+            Arc::new(TimestampMicrosecondArray::from_iter_values(self.dates.iter().map(|date| date.micros))),
+            Arc::new(StringArray::from_iter_values((0..count).map(|number| format!("canary {number}")))),
+            Arc::new(Float64Array::from_iter_values((0..count).map(|number| VALUES[number % VALUES.len()]))),
+            Arc::new(StringArray::from_iter_values((0..count).map(|_| "https://canary.invalid"))),
+            Arc::new(self.dates.iter().map(|date| date.offset_minutes).collect::<Int16Array>()),
+            Arc::new(StringArray::new_null(count)),
+        ]
+    }
+
+    fn records(&self) -> Vec<ArrayRef> {
+        let record = |(number, date): (usize, &Date)| {
+            let value = VALUES[number % VALUES.len()];
+            let fields = self.fields.iter().map(|field| (field.clone(), value.into()));
+            let date = [("date".to_owned(), written(*date).into())];
+            serde_json::Value::Object(fields.chain(date).collect()).to_string()
+        };
+        vec![
+            Arc::new(Int32Array::from_iter_values(0..self.dates.len() as i32)),
+            Arc::new(StringArray::from_iter_values(self.dates.iter().enumerate().map(record))),
+        ]
+    }
+}
+
+/// The rows of each ticker, which stand together.
+fn by_ticker(cells: &RecordBatch) -> impl Iterator<Item = (Ticker, RecordBatch)> {
+    let tickers = cells.column_by_name(Column::Ticker.name()).expect("cells have tickers");
+    let tickers = tickers.as_dictionary::<Int32Type>();
+    let names = tickers.values().as_string::<i32>();
+    let keys = tickers.keys().values();
+    let mut start = 0;
+    keys.chunk_by(|&one, &other| names.value(one as usize) == names.value(other as usize)).filter_map(move |alike| {
+        let rows = cells.slice(start, alike.len());
+        start += alike.len();
+        Some((names.value(*alike.first()? as usize).parse().ok()?, rows))
+    })
+}
+
+/// The list of an answer: what is planted, and after it the known cells of a ticker, the last known first.
+fn listed(planted: &RecordBatch, known: &RecordBatch) -> Result<RecordBatch, ArrowError> {
+    let places = known.column_by_name("place").expect("news has places").as_primitive::<Int32Type>().values();
+    let mut order: Vec<u32> = (0..known.num_rows() as u32).collect();
+    order.sort_by_key(|&row| Reverse(places[row as usize]));
+    let known = take_record_batch(known, &UInt32Array::from(order))?;
+    let count = planted.num_rows() + known.num_rows();
+    let column = |(place, field): (usize, &Arc<Field>)| match known.column_by_name(field.name()) {
+        Some(known) => concat(&[planted.column(place).as_ref(), known.as_ref()]),
+        // Cells have no positions; those of a list are new.
+        None => Ok(Arc::new(Int32Array::from_iter_values(0..count as i32)) as ArrayRef),
+    };
+    let schema = planted.schema();
+    let columns = schema.fields().iter().enumerate().map(column).collect::<Result<_, _>>()?;
+    RecordBatch::try_new(Arc::clone(&schema), columns)
+}
+
+/// A date as a vendor would write it.
+fn written(Date { micros, offset_minutes }: Date) -> String {
+    let instant = DateTime::from_timestamp_micros(micros).expect("it is near a date of the archive");
+    match offset_minutes.and_then(|minutes| FixedOffset::east_opt(i32::from(minutes) * 60)) {
+        Some(offset) => instant.with_timezone(&offset).to_rfc3339(),
+        None => instant.date_naive().to_string(),
+    }
+}
+
+/// Whether some article of a slab is a canary.
+pub(super) fn is_planted(slab: &Slab) -> bool {
+    let [articles, ..] = &slab.news;
+    let scores = articles.column_by_name("score").expect("articles have scores").as_primitive::<Float64Type>();
+    scores.iter().flatten().any(|score| VALUES.contains(&score))
+}

@@ -1,0 +1,136 @@
+//! A part of a slab: signals and news on one side of a line in time, drawn by what was written alone.
+
+use arrow::array::{Array, AsArray, BooleanArray, RecordBatch};
+use arrow::compute::filter_record_batch;
+use arrow::datatypes::{Int16Type, TimestampMicrosecondType};
+use arrow::error::ArrowError;
+use chrono::{NaiveDate, NaiveTime, TimeDelta, TimeZone};
+use serde_json::Value;
+
+use crate::date::{self, Date};
+use crate::plan::{Column, NaiveRule, Zone};
+use crate::tables::{Leniencies, Slab};
+
+const MICROS_PER_MINUTE: i64 = 60_000_000;
+
+/// The part of a dataset that is built and compared.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Part {
+    /// Only signals that were made before a day.
+    pub(super) made_before: Option<Split>,
+    /// Only signals whose instant is known and not after this one.
+    pub(super) made_by: Option<i64>,
+    /// No news of a day or later.
+    pub(super) news_before: Option<Split>,
+    /// Only rows whose naive date is before this day.
+    pub(super) dated_before: Option<NaiveDate>,
+}
+
+/// A day as the line between before and after, for what was written with an offset and without.
+#[derive(Clone, Copy)]
+pub(super) struct Split {
+    /// The midnight at which the day begins on the clock of the rule.
+    midnight: i64,
+    /// The first instant and the last at which that clock shows it.
+    instants: (i64, i64),
+    rule: NaiveRule,
+}
+
+impl Part {
+    /// What this part takes of a slab.
+    pub(super) fn of(&self, slab: &Slab) -> Result<Slab, ArrowError> {
+        let mut part = slab.clone();
+        if self.made_before.is_some() || self.made_by.is_some() {
+            let is_taken = |date: Date| {
+                let is_by = |instant| date.offset_minutes.is_some() && date.micros <= instant;
+                self.made_before.is_none_or(|split| split.is_before(date)) && self.made_by.is_none_or(is_by)
+            };
+            part.signals = filtered(&slab.signals, written_dates(&slab.signals).map(is_taken))?;
+        }
+        if let Some(split) = self.news_before {
+            let [articles, _, records] = &mut part.news;
+            *articles = filtered(articles, written_dates(articles).map(|date| !split.is_after(date)))?;
+            let texts = records.column_by_name("record").expect("records have texts").as_string::<i32>().clone();
+            let is_kept = |text: Option<&str>| {
+                let record: Option<Value> = text.and_then(|text| serde_json::from_str(text).ok());
+                let date =
+                    record.and_then(|record| date::read(record["date"].as_str()?, &mut Leniencies::default()).ok());
+                date.is_none_or(|date| !split.is_after(date))
+            };
+            *records = filtered(records, texts.iter().map(is_kept))?;
+        }
+        Ok(part)
+    }
+}
+
+impl Split {
+    pub(super) fn of(day: NaiveDate, rule: NaiveRule) -> Self {
+        let midnight = midnight(day);
+        let instants = match rule {
+            NaiveRule::Utc | NaiveRule::Wall => (midnight, midnight),
+            NaiveRule::Zone(Zone(zone)) => {
+                // A clock that is put forward over midnight shows the day a little later.
+                let shown = |quarters: i64| {
+                    let naive = day.and_time(NaiveTime::MIN) + TimeDelta::minutes(15 * quarters);
+                    let shown = zone.from_local_datetime(&naive);
+                    Some((shown.earliest()?.timestamp_micros(), shown.latest()?.timestamp_micros()))
+                };
+                (0..100).find_map(shown).unwrap_or((midnight, midnight))
+            }
+        };
+        Self { midnight, instants, rule }
+    }
+
+    /// The day, with the instants of another one.
+    pub(super) fn until(self, other: Self) -> Self {
+        Self { instants: other.instants, ..self }
+    }
+
+    /// Whether a signal that is dated so was made before the day.
+    fn is_before(&self, date: Date) -> bool {
+        match (date.offset_minutes, self.rule) {
+            (None, _) => date.micros < self.midnight,
+            (Some(offset), NaiveRule::Wall) => {
+                date.micros < self.instants.0 && face(date.micros, offset) < self.midnight
+            }
+            (Some(_), NaiveRule::Utc | NaiveRule::Zone(_)) => date.micros < self.instants.0,
+        }
+    }
+
+    /// Whether news that is dated so is of the day or later.
+    fn is_after(&self, date: Date) -> bool {
+        match (date.offset_minutes, self.rule) {
+            (None, _) => date.micros >= self.midnight,
+            // Signals without an instant are held against the clock face.
+            (Some(offset), NaiveRule::Wall) => {
+                date.micros >= self.instants.1 && face(date.micros, offset) >= self.midnight
+            }
+            (Some(_), NaiveRule::Utc | NaiveRule::Zone(_)) => date.micros >= self.instants.1,
+        }
+    }
+}
+
+/// The clock face of an instant that is written with an offset.
+fn face(micros: i64, offset_minutes: i16) -> i64 {
+    micros + i64::from(offset_minutes) * MICROS_PER_MINUTE
+}
+
+/// The dates of signals or articles, as they were written.
+pub(super) fn written_dates(rows: &RecordBatch) -> impl Iterator<Item = Date> {
+    let column = |name: &str| rows.column_by_name(name).expect("signals and articles have dates").clone();
+    let dates = column(Column::Date.name()).as_primitive::<TimestampMicrosecondType>().clone();
+    let offsets = column("utc_offset_minutes").as_primitive::<Int16Type>().clone();
+    let date = move |row: usize| {
+        let offset_minutes = offsets.is_valid(row).then(|| offsets.value(row));
+        Date { micros: dates.value(row), offset_minutes }
+    };
+    (0..rows.num_rows()).map(date)
+}
+
+pub(super) fn filtered(rows: &RecordBatch, is_taken: impl Iterator<Item = bool>) -> Result<RecordBatch, ArrowError> {
+    filter_record_batch(rows, &is_taken.map(Some).collect::<BooleanArray>())
+}
+
+pub(super) fn midnight(day: NaiveDate) -> i64 {
+    day.and_time(NaiveTime::MIN).and_utc().timestamp_micros()
+}

@@ -1,0 +1,167 @@
+//! The trials find what they are for: datasets that read their news wrongly are told to leak.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+use std::sync::Arc;
+
+use arrow::array::{
+    ArrayRef, AsArray, Float64Array, Int8Array, Int16Array, Int32Array, RecordBatch, StringArray,
+    TimestampMicrosecondArray,
+};
+use chrono::DateTime;
+
+use super::{Leak, Work};
+use crate::archive::{Archive, Beginning, Interrupted, Scope, Unfinished};
+use crate::date::{self, Date};
+use crate::definition::Found;
+use crate::interface::Endpoint;
+use crate::plan::{Filter, Plan};
+use crate::tables::{Leniencies, RequestRecord, Series, SeriesKey, Slab, Table, choices};
+
+const REQUEST: &str = "signals-history-all sector=x period=5d regime=neutral";
+
+fn dates(texts: &[String]) -> Vec<Date> {
+    texts.iter().map(|text| date::read(text, &mut Leniencies::default()).expect("a date")).collect()
+}
+
+fn micros(dates: &[Date]) -> ArrayRef {
+    Arc::new(TimestampMicrosecondArray::from_iter_values(dates.iter().map(|date| date.micros)))
+}
+
+fn offsets(dates: &[Date]) -> ArrayRef {
+    Arc::new(dates.iter().map(|date| date.offset_minutes).collect::<Int16Array>())
+}
+
+fn signals(dates: &[Date]) -> Vec<ArrayRef> {
+    let count = dates.len();
+    let signals = choices(Int8Array::from(vec![0; count]), vec!["buy", "sell"]);
+    let confidences = Arc::new(Float64Array::from(vec![0.5; count]));
+    vec![micros(dates), offsets(dates), signals, confidences, Arc::new(StringArray::new_null(count))]
+}
+
+fn articles(dates: &[Date]) -> Vec<ArrayRef> {
+    let count = dates.len();
+    vec![
+        Arc::new(Int32Array::from_iter_values(0..count as i32)),
+        micros(dates),
+        Arc::new(StringArray::from_iter_values((0..count).map(|number| format!("t{number}")))),
+        Arc::new(Float64Array::from(vec![0.25; count])),
+        Arc::new(StringArray::from(vec!["l"; count])),
+        offsets(dates),
+        Arc::new(StringArray::new_null(count)),
+    ]
+}
+
+/// Tries a dataset of one ticker whose slabs are read in a way.
+fn tried(rest: &str, times: [&str; 2], read: fn(Slab) -> Slab) -> Leak {
+    let place = tempfile::tempdir().unwrap();
+    let text = format!("source.service = \"demo\"\nsignals.sectors = [\"x\"]\nsentiment.historical = true\n{rest}");
+    let plan = Plan::of(Found::new("it.toml".into(), text).unwrap()).unwrap();
+    let archive = sealed(&place.path().join("archive"), times);
+    let scope = Scope {
+        source: Endpoint::SignalsHistoryAll,
+        requests: BTreeSet::from([REQUEST.to_owned()]),
+        filter: Filter::default(),
+    };
+    let work = Work { scope: &scope, plan: &plan.dataset, scratch: &place.path().join("scratch"), read };
+    work.leak(&archive).unwrap()
+}
+
+/// An archive of twelve days of signals and articles, each at a time of the day.
+fn sealed(path: &Path, [signal, article]: [&str; 2]) -> Archive {
+    let now = DateTime::from_timestamp(1_770_000_000, 0).unwrap();
+    let beginning = Beginning { definition: "it", text: "", now, interrupted: Interrupted::Left };
+    let run = Unfinished::begin(path, beginning).unwrap();
+    let key = |endpoint| SeriesKey::of_ticker(endpoint, "AAA".parse().unwrap());
+    let of_signals = SeriesKey {
+        period: Some("5d".parse().unwrap()),
+        regime: Some("neutral".parse().unwrap()),
+        ..key(Endpoint::SignalsHistoryAll)
+    };
+    let of_days = |time: &str| dates(&(10..22).map(|day| format!("2025-10-{day}{time}")).collect::<Vec<_>>());
+    for (key, request, columns) in [
+        (of_signals, REQUEST, signals(&of_days(signal))),
+        (key(Endpoint::NewsArticles), "news_articles/AAA", articles(&of_days(article))),
+    ] {
+        let endpoint = key.source;
+        let schema = Table::of(endpoint).unwrap().listed_schema();
+        let mut draft = run.draft();
+        draft.add_series(Series { key, rows: RecordBatch::try_new(schema, columns).unwrap() }).unwrap();
+        let (rows, rejects) = draft.counts();
+        let (request, digest) = (request.to_owned(), String::new());
+        let record = RequestRecord {
+            endpoint,
+            request,
+            status: 200,
+            attempts: 1,
+            bytes: 0,
+            digest,
+            rows,
+            rejects,
+            unknown_fields: Vec::new(),
+            observed_at: now,
+        };
+        run.commit(draft, record).unwrap();
+    }
+    run.seal(now).unwrap();
+    Archive::open(path).unwrap()
+}
+
+/// Articles are of their day in UTC, whichever clock signals are told by.
+fn without_offsets(mut slab: Slab) -> Slab {
+    let articles = &slab.news[0];
+    let place = articles.schema().index_of("utc_offset_minutes").unwrap();
+    let mut columns = articles.columns().to_vec();
+    columns[place] = Arc::new(Int16Array::new_null(articles.num_rows()));
+    slab.news[0] = RecordBatch::try_new(articles.schema(), columns).unwrap();
+    slab
+}
+
+/// Records are of the day that their date begins with.
+fn first_ten_characters(mut slab: Slab) -> Slab {
+    let records = &slab.news[2];
+    let place = records.schema().index_of("record").unwrap();
+    let mut columns = records.columns().to_vec();
+    let cut = |text: Option<&str>| {
+        let mut record: serde_json::Value = serde_json::from_str(text.unwrap()).unwrap();
+        record["date"] = record["date"].as_str().unwrap()[..10].into();
+        record.to_string()
+    };
+    columns[place] = Arc::new(StringArray::from_iter_values(columns[place].as_string::<i32>().iter().map(cut)));
+    slab.news[2] = RecordBatch::try_new(records.schema(), columns).unwrap();
+    slab
+}
+
+const TOKYO: &str = "dates.naive = \"Asia/Tokyo\"\n";
+const WALL: &str = "dates.naive = \"wall\"\n";
+const RECORDS: &str = "[join]\nsources = [\"articles\", \"historical\"]\nhistorical = [\"score\"]\n";
+
+#[test]
+fn articles_that_are_of_their_day_in_utc_are_found_to_leak() {
+    for (rest, times) in [(TOKYO, ["T16:00:00Z", "T20:00:00Z"]), (WALL, ["T00:30:00+05:30", "T20:00:00Z"])] {
+        let sound = tried(rest, times, |slab| slab);
+        assert_eq!((sound.leaks(), sound.not_applicable()), (0, 0), "{rest} {sound:?}");
+        assert!(tried(rest, times, without_offsets).leaks() > 0, "{rest}");
+    }
+}
+
+#[test]
+fn records_that_are_of_the_day_that_their_date_begins_with_are_found_to_leak() {
+    let times = ["T00:00:00Z", ""];
+    let sound = tried(RECORDS, times, |slab| slab);
+    assert_eq!((sound.leaks(), sound.not_applicable()), (0, 0), "{sound:?}");
+    assert!(tried(RECORDS, times, first_ten_characters).leaks() > 0);
+}
+
+#[test]
+fn days_that_are_told_by_one_clock_are_sound_whatever_the_lag() {
+    for naive in ["utc", "wall", "America/St_Johns"] {
+        for lag in ["0d", "1d", "7d", "1 trading day", "5 trading days"] {
+            let rest = format!("dates.naive = \"{naive}\"\njoin.lag = \"{lag}\"\n");
+            for times in [["", ""], ["T23:30:00-05:00", "T01:00:00Z"], ["T12:00:00", "T12:00:00+09:00"]] {
+                let found = tried(&rest, times, |slab| slab);
+                assert_eq!(found.leaks(), 0, "{rest} {times:?} {found:?}");
+            }
+        }
+    }
+}

@@ -1,0 +1,82 @@
+//! What `audit leak` says where the data give no occasion for a trial, and where they do.
+
+use crate::support::program::{Outcome, Place};
+use crate::support::scripted::{Scripted, json};
+
+const KEY: (&str, &str) = ("BELLWETHER_API_KEY", "demo");
+
+/// What the audit says of a dataset of one ticker, whose signals and articles have these dates.
+fn told(signals: &[&str], articles: &[&str], rest: &str) -> String {
+    let entry = |date: &&str| serde_json::json!({ "date": date, "signal": "buy", "confidence": 0.5 });
+    let entries: Vec<_> = signals.iter().map(entry).collect();
+    let history = serde_json::json!({
+        "AAA": { "ticker": "AAA", "regime": "bear", "period": "5d", "predictions": entries }
+    })
+    .to_string();
+    let latest = serde_json::json!({
+        "ticker": "AAA", "regime": "bear", "period": "5d", "date": signals[0], "signal": "buy", "confidence": 0.5
+    })
+    .to_string();
+    let article = |date: &&str| serde_json::json!({ "date": date, "title": date, "score": 0.25, "link": "l" });
+    let news = serde_json::Value::Array(articles.iter().map(article).collect()).to_string();
+    let service = Scripted::start(move |asked| {
+        let body = if asked.target.starts_with("/b/") {
+            &news
+        } else if asked.target.contains("signals/AAA") {
+            &latest
+        } else {
+            &history
+        };
+        json("200 OK", body)
+    });
+    let place = Place::new();
+    let signals = if rest.contains("latest") { "tickers = [\"AAA\"]" } else { "sectors = [\"x\"]" };
+    place.define(
+        "it",
+        &format!(
+            "[source]\n{}[signals]\n{signals}\nperiods = [\"5d\"]\nregimes = [\"bear\"]\n{rest}",
+            service.source()
+        ),
+    );
+    Outcome::of(place.command(["run", "it", "-q"]).envs([KEY])).succeeded();
+    place.run(["audit", "leak", "it"]).succeeded().stdout
+}
+
+#[test]
+fn sound_data_are_sound_however_few_they_are() {
+    let news = ["2025-10-01", "2025-10-08", "2025-10-14"];
+    let few = ["2025-10-06", "2025-10-07", "2025-10-08", "2025-10-09", "2025-10-10"];
+    let weekly = ["2025-10-03", "2025-10-10", "2025-10-17", "2025-10-24"];
+    let week = "[join]\nlag = \"7d\"\n";
+    let day = "[join]\nwindows = [\"1d\"]\nstats = [\"min\"]\n";
+    for (signals, rest) in [
+        (&few[..1], ""),
+        (&few[..2], ""),
+        (&few[..], ""),
+        (&few[..], week),
+        (&few[..1], "history = \"latest\"\n"),
+        (&weekly[..], day),
+        (&few[..], "[join]\nlag = \"0d\"\n"),
+    ] {
+        let told = told(signals, &news, rest);
+        assert!(
+            told.ends_with(": nothing of the future reached the past\n") && !told.contains("LEAK"),
+            "{rest} {told}"
+        );
+        assert!(told.contains("are seen in later rows\n"), "a canary can be seen: {rest} {told}");
+    }
+}
+
+#[test]
+fn a_trial_that_the_data_give_no_occasion_for_is_not_applicable_and_says_why() {
+    let signals = ["2025-10-06", "2025-10-07", "2025-10-08"];
+    let observed = told(&signals, &["2025-10-01"], "[join]\navailability = \"observed\"\n");
+    assert!(observed.contains("not applicable") && observed.contains("a canary is seen now"), "{observed}");
+    let early = told(&signals[..1], &["2025-10-01"], "[join]\nlag = \"5 trading days\"\n");
+    assert!(early.contains("no signal is old enough to count trading days from"), "{early}");
+    assert!(early.contains("no signal is written with an offset, so no instant is known"), "{early}");
+    assert!(early.ends_with(" trials, 2 of them not applicable: nothing of the future reached the past\n"), "{early}");
+    let offset = told(&["2025-10-06T16:00:00Z"], &["2025-10-01"], "");
+    assert!(offset.contains("at 2025-10-06T16:00:01.000000Z, signals before"), "{offset}");
+    assert!(!offset.contains("not applicable"), "{offset}");
+}
