@@ -5,7 +5,7 @@ use chrono::{DateTime, Datelike};
 
 /// The first and the last day of what there is to begin with, counted from 1970: 2024-11-20 and 2026-11-20.
 const DAYS: (usize, usize) = (20_047, 20_777);
-const OFFSETS: [Option<i16>; 5] = [None, Some(0), Some(-300), Some(330), Some(60)];
+pub(super) const OFFSETS: [Option<i16>; 5] = [None, Some(0), Some(-300), Some(330), Some(60)];
 
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Entry {
@@ -50,6 +50,20 @@ pub(super) fn day_text(day: i64) -> String {
     date.format("%Y-%m-%d").to_string()
 }
 
+/// A date in minutes since 1970, as it is written with an offset or without one.
+pub(super) fn written(date: i64, offset: Option<i16>) -> String {
+    let face = DateTime::from_timestamp((date + i64::from(offset.unwrap_or(0))) * 60, 0).expect("a date");
+    let offset = match offset {
+        None => String::new(),
+        Some(0) => "Z".to_owned(),
+        Some(minutes) => {
+            let sign = if minutes < 0 { '-' } else { '+' };
+            format!("{sign}{:02}:{:02}", minutes.abs() / 60, minutes.abs() % 60)
+        }
+    };
+    format!("{}{offset}", face.format("%Y-%m-%dT%H:%M:%S"))
+}
+
 fn quarter(entry: &Entry) -> (i32, u32) {
     let date = DateTime::from_timestamp(entry.date * 60, 0).expect("a day of our time");
     (date.year(), date.month0() / 3)
@@ -85,17 +99,8 @@ impl Entry {
 
     pub(super) fn body(&self) -> String {
         let Self { date, offset, signal, confidence } = self;
-        let written = DateTime::from_timestamp((date + i64::from(offset.unwrap_or(0))) * 60, 0).expect("a date");
-        let offset = match offset {
-            None => String::new(),
-            Some(0) => "Z".to_owned(),
-            Some(minutes) => {
-                let sign = if *minutes < 0 { '-' } else { '+' };
-                format!("{sign}{:02}:{:02}", minutes.abs() / 60, minutes.abs() % 60)
-            }
-        };
-        let date = written.format("%Y-%m-%dT%H:%M:%S");
-        format!("{{\"date\":\"{date}{offset}\",\"signal\":\"{signal}\",\"confidence\":{confidence:?}}}")
+        let date = written(*date, *offset);
+        format!("{{\"date\":\"{date}\",\"signal\":\"{signal}\",\"confidence\":{confidence:?}}}")
     }
 }
 

@@ -135,13 +135,18 @@ impl Replayed {
         for (listed, article) in list.iter().enumerate() {
             let later = &list[listed + 1..];
             let copy = later.iter().filter(|other| is_same(article, other)).count();
-            let repeats = later.iter().filter(|other| *other == article).count();
+            let repeats = later.iter().filter(|other| is_same(article, other) && other.score == article.score).count();
             let place = later.iter().filter(|other| other.day == article.day).count() as i64;
             let shift = if Some(article.day) == oldest { self.shift(key, list, article.day) } else { 0 };
             rows.push(Row {
                 date: Some(article.day * DAY),
                 cell: article_cell(article, copy),
-                value: vec![(place + shift).to_string(), number(article.score), "null".to_owned(), repeats.to_string()],
+                value: vec![
+                    (place + shift).to_string(),
+                    number(article.score),
+                    offset(article.offset),
+                    repeats.to_string(),
+                ],
             });
         }
         rows
@@ -197,10 +202,13 @@ fn number(value: Option<f64>) -> String {
     value.map_or_else(|| "null".to_owned(), |value| format!("{value:?}"))
 }
 
+fn offset(minutes: Option<i16>) -> String {
+    minutes.map_or_else(|| "null".to_owned(), |minutes| minutes.to_string())
+}
+
 fn signal(entry: &Entry) -> Row {
     let date = entry.date * MINUTE;
-    let offset = entry.offset.map_or_else(|| "null".to_owned(), |offset| offset.to_string());
-    let value = vec![offset, entry.signal.to_owned(), number(Some(entry.confidence))];
+    let value = vec![offset(entry.offset), entry.signal.to_owned(), number(Some(entry.confidence))];
     Row { date: Some(date), cell: vec![date.to_string()], value }
 }
 

@@ -1,6 +1,6 @@
 //! The articles of a vendor.
 
-use super::histories::day_text;
+use super::histories::{OFFSETS, day_text, written};
 use crate::support::random::Random;
 
 #[derive(Clone, Debug, PartialEq)]
@@ -10,6 +10,8 @@ pub(super) struct Article {
     pub(super) title: &'static str,
     pub(super) link: &'static str,
     pub(super) score: Option<f64>,
+    /// That of its date, which is midnight in UTC.
+    pub(super) offset: Option<i16>,
 }
 
 /// The articles of one ticker.
@@ -33,7 +35,8 @@ impl Article {
         let day = random.pick(&[20_633, 20_634, 20_635, 20_636, 20_770, 20_771]);
         let title = random.pick(&["up", "down", "flat", "a \"b\" é\n"]);
         let link = random.pick(&["https://a", "https://a", "https://b"]);
-        Self { day, title, link, score: Self::score(random) }
+        let offset = if random.one_in(2) { None } else { random.pick(&OFFSETS) };
+        Self { day, title, link, score: Self::score(random), offset }
     }
 
     fn score(random: &mut Random) -> Option<f64> {
@@ -47,7 +50,8 @@ impl Article {
                 score => serde_json::json!(score),
             };
             let Self { day, title, link, .. } = article;
-            serde_json::json!({ "date": day_text(*day), "title": title, "score": score, "link": link }).to_string()
+            let date = article.offset.map_or_else(|| day_text(*day), |offset| written(day * 1440, Some(offset)));
+            serde_json::json!({ "date": date, "title": title, "score": score, "link": link }).to_string()
         };
         let list: Vec<String> = list.iter().map(&mut one).collect();
         format!("[{}]", list.join(","))
