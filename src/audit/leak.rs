@@ -288,12 +288,7 @@ impl Work<'_> {
     }
 
     /// A copy of an archive with some of its runs; none where these cannot be told from others.
-    fn copy(
-        &self,
-        archive: &Archive,
-        folder: &str,
-        is_wanted: impl Fn(&SealedRun) -> bool,
-    ) -> Result<Option<Archive>> {
+    fn copy(&self, archive: &Archive, folder: &str, is_wanted: impl Fn(&SealedRun) -> bool) -> Result<Option<Archive>> {
         let folder = self.scratch.join(folder);
         if folder.exists() {
             fs::remove_dir_all(&folder).map_err(|source| Error::Write { path: folder.clone(), source })?;

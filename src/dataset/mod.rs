@@ -28,6 +28,7 @@ mod wide;
 mod window;
 
 use std::collections::HashMap;
+use std::ops::AddAssign;
 use std::path::PathBuf;
 use std::sync::mpsc;
 use std::thread;
@@ -61,11 +62,26 @@ pub struct Sources<Signals, Whole> {
     pub whole: Whole,
 }
 
-/// What was left out of a dataset.
+/// What a dataset was made of, as far as a person should know of it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct LeftOut {
-    /// Signals whose naive date an earlier signal of their series has.
-    pub repeated: u64,
+pub struct Counts {
+    /// Signals that were left out: an earlier signal of their series has the same naive date.
+    pub repeated_signals: u64,
+    /// Articles that features were made of.
+    pub articles: u64,
+    /// Those of them that have no score.
+    pub unscored_articles: u64,
+    /// Articles that count in no window: they repeat another one exactly.
+    pub repeated_articles: u64,
+}
+
+impl AddAssign for Counts {
+    fn add_assign(&mut self, other: Self) {
+        self.repeated_signals += other.repeated_signals;
+        self.articles += other.articles;
+        self.unscored_articles += other.unscored_articles;
+        self.repeated_articles += other.repeated_articles;
+    }
 }
 
 /// Builds a dataset and delivers its rows, batch by batch, in the order of the plan.
@@ -81,13 +97,13 @@ pub fn build<S: Iterator<Item = Result<Slab>>, W: Iterator<Item = Result<Slab>>>
     plan: &DatasetPlan,
     scratch: PathBuf,
     mut deliver: impl FnMut(Rows) -> Result<()>,
-) -> Result<LeftOut> {
+) -> Result<Counts> {
     let Sources { slabs, whole } = sources;
     let calendar = match plan.lag {
         Lag::Trading(_) if !plan.features.is_empty() => Calendar::of(whole()?, plan)?,
         Lag::Trading(_) | Lag::Calendar(_) => Calendar::default(),
     };
-    let mut left_out = LeftOut::default();
+    let mut counts = Counts::default();
     let is_ticker_first = plan.sort.first() == Some(&Column::Ticker);
     let mut sorting = Sorting::new(plan, scratch);
     thread::scope(|scope| -> Result<()> {
@@ -100,8 +116,8 @@ pub fn build<S: Iterator<Item = Result<Slab>>, W: Iterator<Item = Result<Slab>>>
         });
         for rows in joined {
             let Ok(rows) = rows.recv() else { break };
-            let (rows, repeated) = rows?;
-            left_out.repeated += repeated;
+            let (rows, of_slab) = rows?;
+            counts += of_slab;
             if rows.num_rows() == 0 {
                 continue;
             }
@@ -115,11 +131,11 @@ pub fn build<S: Iterator<Item = Result<Slab>>, W: Iterator<Item = Result<Slab>>>
         Ok(())
     })?;
     sorting.finish(|rows| deliver(rows.into()))?;
-    Ok(left_out)
+    Ok(counts)
 }
 
-/// The rows of a slab, when they are joined, and how many repeated ones were left out.
-type Joined = mpsc::Receiver<Result<(Rows, u64)>>;
+/// The rows of a slab, when they are joined, and what was counted.
+type Joined = mpsc::Receiver<Result<(Rows, Counts)>>;
 
 /// Joins slabs, several at once, and hands their rows out in order, until nobody receives any more: a delivery failed.
 fn join_all(
@@ -142,11 +158,12 @@ fn join_all(
     });
 }
 
-fn of_slab(slab: &Slab, plan: &DatasetPlan, calendar: &Calendar) -> Result<(Rows, u64)> {
+fn of_slab(slab: &Slab, plan: &DatasetPlan, calendar: &Calendar) -> Result<(Rows, Counts)> {
     let _work = work!("join slab");
     let mut tickers = Tickers::default();
-    let (mut signals, repeated) = Signals::of(&slab.signals, plan, &mut tickers);
+    let (mut signals, repeated_signals) = Signals::of(&slab.signals, plan, &mut tickers);
     let news = News::of(slab, plan, &mut tickers);
+    let counts = Counts { repeated_signals, ..news.counts() };
     limit(&mut signals, news.behind_minutes(), plan, calendar);
     let arrangement = Arrangement::of(&signals, &plan.sort);
     let cells = arrangement.cells(&signals);
@@ -155,7 +172,7 @@ fn of_slab(slab: &Slab, plan: &DatasetPlan, calendar: &Calendar) -> Result<(Rows
     let features = features::of(mem::take(&mut keyed.keys), &news, plan, calendar);
     let joined = join::joined(signals, &arrangement, &cells, &keyed, plan)?;
     let rows = shape::rows(joined, &features, plan, &tickers);
-    Ok((rows.map_err(|error| Error::Join { source: error.into() })?, repeated))
+    Ok((rows.map_err(|error| Error::Join { source: error.into() })?, counts))
 }
 
 /// Forgets when signals were made that know all news up to their cutoff, as nearly all do.

@@ -7,6 +7,7 @@ use arrow::array::{Array, AsArray, RecordBatch, TimestampMicrosecondArray};
 use arrow::datatypes::{Float64Type, Int16Type, Int32Type, TimestampMicrosecondType};
 use serde_json::Value;
 
+use super::Counts;
 use super::codes::{Day, Tickers, column, day, decoded};
 use super::keys::Key;
 use super::naive::{self, Moment};
@@ -122,6 +123,17 @@ impl News {
         news
     }
 
+    /// How many articles there are, each by what was said of it last.
+    pub(super) fn counts(&self) -> Counts {
+        let mut counts = Counts::default();
+        for article in self.articles.iter().filter(|article| article.seen.until == Seen::ALWAYS.until) {
+            counts.articles += 1;
+            counts.unscored_articles += u64::from(article.is_counted && article.score.is_none());
+            counts.repeated_articles += u64::from(!article.is_counted);
+        }
+        counts
+    }
+
     /// By how many minutes the clock that is furthest behind UTC was behind, of those that dates were written by.
     pub(super) fn behind_minutes(&self) -> i64 {
         let articles = self.articles.iter().map(|article| article.written);
@@ -228,7 +240,7 @@ fn read_records(rows: &RecordBatch, fields: &[&str], plan: &DatasetPlan, tickers
         Some(Statement { ticker, day, written: Some(written), place: places.value(row), values, seen })
     };
     let mut records: Vec<Statement> = codes.into_iter().enumerate().filter_map(of_row).collect();
-    records.sort_by_key(|record| {
+    records.sort_by_cached_key(|record| {
         let known = record.written.map(|date| naive::known_from(date.micros, date.offset_minutes, plan.dates).order());
         (record.ticker, record.day, known, record.place)
     });

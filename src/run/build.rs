@@ -16,14 +16,14 @@ use super::{blocking, progress::Stage};
 use crate::archive::{Archive, Asked, Histories, Scope, View};
 use crate::audit::Subject;
 use crate::audit::revisions::{Counting, Revisions};
-use crate::dataset::{self, LeftOut, Sources, Wide};
+use crate::dataset::{self, Counts, Sources, Wide};
 use crate::digest;
 use crate::error::{Error, Result};
 use crate::export::{Latest, Provenance, Publication, Staged, Stream, Taken, Takeover, built_before};
 use crate::file;
 use crate::numbers::{counted, grouped};
 use crate::plan::{AdHoc, DatasetPlan, Format, Plan, Shape};
-use crate::report::facts::{Facts, Tally};
+use crate::report::facts::{Articles, Facts, Tally};
 use crate::report::{self, Report, Version};
 use crate::tables::Rows;
 use crate::time::{Clock, unique_name};
@@ -130,6 +130,13 @@ fn note(ad_hoc: &AdHoc) -> Option<String> {
     (!ad_hoc.is_none()).then(|| format!("ad hoc build with `{}`: `latest` stays where it is", options.join(" ")))
 }
 
+/// Adds what was counted while a dataset was built to what its rows say.
+pub(super) fn add_counts(facts: &mut Facts, counts: Counts) {
+    let Counts { repeated_signals, articles: all, unscored_articles: unscored, repeated_articles: repeated } = counts;
+    facts.repeated = repeated_signals;
+    facts.articles = Articles { all, unscored, repeated };
+}
+
 /// What a dataset is built of.
 pub(super) struct Work<'a> {
     pub(super) plan: &'a Plan,
@@ -195,11 +202,17 @@ impl Work<'_> {
                 "{count} left out: under `naive = \"{rule}\"` an earlier signal of the series has the same date"
             ));
         }
-        if let Some(news) =
-            facts.news.as_ref().filter(|news| news.unscored > 0 && !self.plan.dataset.windows().is_empty())
-        {
-            let count = format!("{} of {}", grouped(news.unscored), counted(news.articles, "article", "articles"));
-            notes.push(format!("{count} without a score: counted in `news_count`, and in no other number of a window"));
+        if self.plan.dataset.windows().is_empty() {
+            return notes;
+        }
+        let Articles { all, unscored, repeated } = facts.articles;
+        let of_all = |count: u64| format!("{} of {}", grouped(count), counted(all, "article", "articles"));
+        if unscored > 0 {
+            notes.push(format!("{} without a score: counted by `count`, and by no other statistic", of_all(unscored)));
+        }
+        if repeated > 0 {
+            let hint = "`duplicates = \"keep\"` counts each";
+            notes.push(format!("{} repeated exactly: an article counts once, {hint}", of_all(repeated)));
         }
         notes
     }
@@ -248,7 +261,7 @@ impl Work<'_> {
             Shape::Wide(values) => Some(Wide::new(values)),
         };
         let subject = self.with_a_past()?;
-        let (left_out, revisions) = self.rows(&self.plan.dataset, scratch, subject.as_ref(), |rows| {
+        let (counts, revisions) = self.rows(&self.plan.dataset, scratch, subject.as_ref(), |rows| {
             stage.advance(rows.num_rows() as u64);
             let write = || match &mut wide {
                 Some(wide) => wide.add(&rows),
@@ -263,7 +276,7 @@ impl Work<'_> {
             wide.finish(|period, regime, value, rows| publication.write_matrix(period, regime, value, rows))?;
         }
         let mut facts = tally.finish();
-        facts.repeated = left_out.repeated;
+        add_counts(&mut facts, counts);
         let told = || {
             facts.news = self.news(&facts)?;
             Ok(facts.to_json())
@@ -295,7 +308,7 @@ impl Work<'_> {
         scratch: PathBuf,
         subject: Option<&Subject>,
         mut deliver: impl FnMut(Rows) -> Result<()>,
-    ) -> Result<(LeftOut, Option<Revisions>)> {
+    ) -> Result<(Counts, Option<Revisions>)> {
         let live_within = TimeDelta::days(i64::from(dataset.live_within.count()));
         let asked = Asked { vintage: dataset.vintage, live_within };
         let counting = Mutex::new(None);
@@ -307,14 +320,14 @@ impl Work<'_> {
         };
         let unfiltered = self.scope.unfiltered();
         let whole = || self.view.slabs(&unfiltered, asked);
-        let left_out = dataset::build(Sources { slabs, whole }, dataset, scratch, |rows| {
+        let counts = dataset::build(Sources { slabs, whole }, dataset, scratch, |rows| {
             if self.stop.is_cancelled() {
                 return Err(Error::Interrupted);
             }
             deliver(rows)
         })?;
         let revisions = lock().take().map(Counting::finish);
-        Ok((left_out, revisions))
+        Ok((counts, revisions))
     }
 }
 

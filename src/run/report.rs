@@ -6,7 +6,7 @@ use chrono::{DateTime, Utc};
 use tokio_util::sync::CancellationToken;
 
 use super::blocking;
-use super::build::{Work, scratch, view};
+use super::build::{Work, add_counts, scratch, view};
 use super::scope::{archived, asked};
 use crate::archive::SealedRun;
 use crate::audit::Subject;
@@ -89,12 +89,12 @@ impl Work<'_> {
         let dataset = DatasetPlan { sort: Column::KEY.to_vec(), ..self.plan.dataset.clone() };
         let mut tally = Tally::new(&dataset);
         let subject = self.with_a_past()?;
-        let (left_out, revisions) = self.rows(&dataset, scratch(clock), subject.as_ref(), |rows| {
+        let (counts, revisions) = self.rows(&dataset, scratch(clock), subject.as_ref(), |rows| {
             tally.count(&rows);
             Ok(())
         })?;
         let mut facts = tally.finish();
-        facts.repeated = left_out.repeated;
+        add_counts(&mut facts, counts);
         facts.news = self.news(&facts)?;
         Ok((facts, self.beside(revisions)?))
     }

@@ -120,6 +120,19 @@ fn messy_data_are_joined_as_brute_force_pandas_and_duckdb_join_them() {
 /// Two sectors, two periods and two regimes.
 const SERIES: &str = "sectors = [\"x\", \"y\"]\nperiods = [\"5d\", \"1m\"]\nregimes = [\"bear\", \"bull\"]\n";
 
+const TICKERS: [&str; 5] = ["AAA", "BBB", "CCC", "DDD", "EEE"];
+
+/// The articles of the tickers of two sectors, listed in some order.
+fn news_of(seed: u64) -> [(&'static str, String); 5] {
+    let (mut random, mut listed) = (Random::of(8), Random::of(seed));
+    TICKERS.map(|ticker| {
+        let list: serde_json::Value = serde_json::from_str(&articles(&mut random, ticker)).expect("a list");
+        let mut list = list.as_array().expect("a list").clone();
+        listed.shuffle(&mut list);
+        (ticker, serde_json::Value::Array(list).to_string())
+    })
+}
+
 /// A service of two sectors, whose articles are listed in some order.
 fn two_sectors(seed: u64) -> Scripted {
     let mut random = Random::of(7);
@@ -130,13 +143,7 @@ fn two_sectors(seed: u64) -> Scripted {
             histories.push((asked, histories_of(&mut random, &OFFSETS, tickers, [period, regime])));
         }
     }
-    let mut listed = Random::of(seed);
-    let news = ["AAA", "BBB", "CCC", "DDD", "EEE"].map(|ticker| {
-        let list: serde_json::Value = serde_json::from_str(&articles(&mut random, ticker)).expect("a list");
-        let mut list = list.as_array().expect("a list").clone();
-        listed.shuffle(&mut list);
-        (ticker, serde_json::Value::Array(list).to_string())
-    });
+    let news = news_of(seed);
     Scripted::start(move |asked| {
         let of_ticker = news.iter().find(|(ticker, _)| asked.target.contains(&format!("/{ticker}?")));
         let history =
@@ -311,4 +318,36 @@ fn an_article_that_is_repeated_exactly_counts_once_and_another_score_is_another_
     assert_eq!(count(&["0.5", "0.25", "0.5"]), ["2", "0.5"]);
     assert_eq!(count(&["null", "null", "0.25"]), ["2", ""]);
     assert_eq!(count(&["0.5", "\"0.5\"", "0.50"]), ["1", "0.5"]);
+}
+
+#[test]
+fn it_is_said_how_many_articles_have_no_score_and_how_many_are_repeated() {
+    let (place, service) = (Place::new(), two_sectors(0));
+    for (name, duplicates, is_repeated) in [("once", "once", true), ("each", "keep", false)] {
+        let rest = format!("[sentiment]\nduplicates = \"{duplicates}\"\n[join]\nwindows = [\"30d\"]\n");
+        place.define(name, &definition(&service, &rest));
+        let stdout = Outcome::of(place.command(["run", name]).envs([KEY])).succeeded().stdout;
+        // The raw answers, counted by their text: no other engine is needed to tell two equal articles.
+        let (mut all, mut unscored, mut repeated) = (0, 0, 0);
+        for list in news_of(0).into_iter().map(|(_, list)| list) {
+            let list: Vec<serde_json::Value> = serde_json::from_str(&list).expect("a list");
+            let mut seen = std::collections::HashSet::new();
+            for article in list {
+                let score =
+                    article["score"].as_str().map_or_else(|| article["score"].as_f64(), |text| text.parse().ok());
+                let text = |field: &str| article[field].as_str().expect("a text").to_owned();
+                let is_new = seen.insert((text("date"), text("title"), text("link"), score.map(f64::to_bits)));
+                all += 1;
+                repeated += u64::from(!is_new);
+                unscored += u64::from(score.is_none() && (is_new || !is_repeated));
+            }
+        }
+        assert!(unscored > 1 && repeated > 1, "{unscored} {repeated}");
+        assert!(stdout.contains(&format!("note      {unscored} of {all} articles without a score: ")), "{stdout}");
+        assert_eq!(
+            stdout.contains(&format!("note      {repeated} of {all} articles repeated")),
+            is_repeated,
+            "{stdout}"
+        );
+    }
 }

@@ -111,6 +111,7 @@ fn records_that_cannot_be_typed_are_set_aside_and_their_neighbours_live() {
     place.define("some", &small(&service.source(), rest));
     let outcome = Outcome::of(place.command(["run", "some"]).envs([KEY])).succeeded();
     assert!(outcome.stdout.contains("rejected  5 records\n"), "{}", outcome.stdout);
+    assert!(outcome.stdout.contains("1 of 3 articles without a score: "), "{}", outcome.stdout);
     let rows = fs::read_to_string(place.file("output/datasets/some/latest/some.csv")).unwrap();
     // Of the two entries for the 19th, one with an offset, the first listed counts. An article without a score counts
     // as an article and has no part in the mean.

@@ -156,7 +156,7 @@ fn records_that_are_of_the_day_that_their_date_begins_with_are_found_to_leak() {
 #[test]
 fn days_that_are_told_by_one_clock_are_sound_whatever_the_lag() {
     for naive in ["utc", "wall", "America/St_Johns"] {
-        for lag in ["0d", "1d", "7d", "1 trading day", "5 trading days"] {
+        for lag in ["0d", "7d", "2 trading days"] {
             let rest = format!("dates.naive = \"{naive}\"\njoin.lag = \"{lag}\"\n");
             for times in [["", ""], ["T23:30:00-05:00", "T01:00:00Z"], ["T12:00:00", "T12:00:00+09:00"]] {
                 let found = tried(&rest, times, |slab| slab);

@@ -39,6 +39,8 @@ pub struct Facts {
     pub undrawn_days: u64,
     /// Signals that were left out because an earlier signal of their series has the same naive date.
     pub repeated: u64,
+    /// The articles that features were made of.
+    pub articles: Articles,
     /// The tickers, by name.
     pub tickers: Vec<OfTicker>,
     /// The pairs of period and regime, shortest period first.
@@ -52,6 +54,17 @@ pub struct Facts {
     pub windows: Vec<InWindow>,
     /// The articles about the tickers; none where the dataset takes no news, or nobody has counted them yet.
     pub news: Option<News>,
+}
+
+/// Articles that features were made of.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Articles {
+    /// All of them.
+    pub all: u64,
+    /// Those without a score.
+    pub unscored: u64,
+    /// Those that repeat another one exactly, and so count in no window.
+    pub repeated: u64,
 }
 
 /// What there is of a ticker.

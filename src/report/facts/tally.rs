@@ -11,7 +11,7 @@ use chrono::NaiveDate;
 use super::calendar::{Calendar, Step};
 use super::histogram::Histogram;
 use super::tickers::Tickers;
-use super::{Facts, InWindow, OfPair, OfTicker, Said};
+use super::{Articles, Facts, InWindow, OfPair, OfTicker, Said};
 use crate::interface::{Period, Regime, Signal};
 use crate::plan::{DatasetPlan, Feature};
 use crate::tables::{Column, Rows};
@@ -222,6 +222,7 @@ impl Tally {
             undrawn: self.undrawn.rows,
             undrawn_days: self.undrawn.days.len() as u64,
             repeated: 0,
+            articles: Articles::default(),
             tickers,
             pairs,
             days: order.iter().map(|place| days[*place]).collect(),
