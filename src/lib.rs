@@ -71,6 +71,7 @@ pub mod export;
 pub mod fetch;
 pub mod file;
 pub mod interface;
+pub mod key_source;
 pub mod meter;
 mod numbers;
 mod parts;

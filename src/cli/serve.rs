@@ -8,8 +8,9 @@ use tokio::net::TcpListener;
 use super::{interruptible, note, say};
 use crate::error::{Error, Result};
 use crate::interface::ChangeSet;
+use crate::key_source::VARIABLE;
 use crate::run::DEMO_SEED;
-use crate::secret::{ApiKey, VARIABLE};
+use crate::secret::ApiKey;
 use crate::serve::{self, Service, Universe};
 use crate::time::Clock;
 

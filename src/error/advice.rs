@@ -14,7 +14,7 @@ impl Error {
             Self::LongDefinition { .. } => &"split it into several definitions, or ask for `tickers = \"available\"`",
             Self::NoKey { .. } => &KEY_PLACES,
             Self::KeyRefused { .. } => &"check the key in `BELLWETHER_API_KEY`, `api_key_file` or `api_key_command`",
-            Self::KeySource { .. } => &"the key is the first line of the file, or of what the command prints",
+            Self::KeySource { hint, .. } => hint,
             Self::Proxy { .. } => &"use `https://` and an HTTP proxy, or name the host in `NO_PROXY`",
             Self::Certificate { .. } => {
                 &"if its issuer is your own or your proxy's, name a file with the issuer's certificate in `SSL_CERT_FILE`"

@@ -362,6 +362,8 @@ pub enum Error {
         place: String,
         /// Why.
         source: Reason,
+        /// What to do.
+        hint: &'static str,
     },
 
     /// A key that the service does not take.

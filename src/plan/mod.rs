@@ -28,7 +28,7 @@ pub use request::Request;
 use crate::definition::Found;
 use crate::error::Result;
 use crate::interface::{Endpoint, Period, Regime, Sector, Ticker};
-use crate::secret::KeySource;
+use crate::key_source::KeySource;
 
 /// Everything a run needs to know.
 #[derive(Clone, Debug)]

@@ -39,6 +39,7 @@ use crate::archive::{Archive, Beginning, Unfinished, View};
 use crate::error::{Error, Result};
 use crate::fetch::{Addresses, Client};
 use crate::plan::{AdHoc, Plan, Remote, Source};
+use crate::secret::ApiKey;
 use crate::time::Clock;
 
 use build::{Work, newest};
@@ -82,7 +83,7 @@ pub async fn run(plan: Plan, options: Options) -> Result<Summary> {
     let begun = Instant::now();
     let plan = Arc::new(plan);
     let now = options.clock.now();
-    let key = key(&plan)?;
+    let key = key(&plan, &options.stop).await?;
     // Before anything is asked for: an output that cannot be written is no reason to trouble the service.
     let beginning = Beginning { definition: &plan.name, text: &plan.text, now, interrupted: options.interrupted };
     let unfinished = Unfinished::begin(&options.archive, beginning)?;
@@ -107,11 +108,10 @@ pub async fn run(plan: Plan, options: Options) -> Result<Summary> {
     Ok(summary)
 }
 
-fn key(plan: &Plan) -> Result<Option<crate::secret::ApiKey>> {
-    match &plan.source {
-        Source::Demo => Ok(None),
-        Source::Remote(remote) => remote.key.read(&host_of(&remote.base_url)).map(Some),
-    }
+async fn key(plan: &Plan, stop: &CancellationToken) -> Result<Option<ApiKey>> {
+    let Source::Remote(remote) = &plan.source else { return Ok(None) };
+    let (source, host, stop) = (remote.key.clone(), host_of(&remote.base_url), stop.clone());
+    blocking(move || source.read(&host, &|| stop.is_cancelled())).await.map(Some)
 }
 
 fn addresses(remote: &Remote) -> Addresses {

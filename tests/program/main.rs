@@ -12,6 +12,7 @@ mod disks;
 mod faults;
 mod hostile;
 mod joins;
+mod keys;
 mod kills;
 mod memory;
 mod model;

@@ -44,7 +44,7 @@ fn a_key_comes_from_a_file_or_a_command_too() {
     let place = Place::new();
     let service = DemoService::start(&place, &["--today", "2026-11-20"]);
     fs::write(place.file("key"), "demo\n").unwrap();
-    let readable = "warning: others can read the API key in `key`: `chmod 600 key` mends that\n";
+    let readable = "warning: other users can read the API key in `key`: run `chmod 600 key`\n";
     let ways = [
         ("api_key_file = \"key\"\n", 0o644, readable),
         ("api_key_file = \"key\"\n", 0o600, ""),

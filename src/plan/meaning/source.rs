@@ -6,9 +6,9 @@ use std::time::Duration;
 use super::Judge;
 use crate::address::is_loopback;
 use crate::definition::{BaseUrl, Placed, Service, SourceSection};
+use crate::key_source::KeySource;
 use crate::plan::{Manners, Remote, Source};
 use crate::problem::Problem;
-use crate::secret::KeySource;
 
 const DEFAULT_CONNECTIONS: usize = 8;
 const DEFAULT_REQUESTS_PER_SECOND: u16 = 25;
