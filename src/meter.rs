@@ -1,6 +1,7 @@
-//! What this process used so far: processor time, and memory at its peak.
+//! What the system says of this process: the processor time that it used, its memory at the peak, the signals that it
+//! ignores.
 //!
-//! Linux tells both in `/proc`; elsewhere nobody is told.
+//! Linux has these in `/proc`; elsewhere they are unknown.
 
 use std::fs;
 use std::time::Duration;
@@ -23,6 +24,16 @@ pub fn peak_memory() -> Option<u64> {
     let line = text.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
     let kibibytes: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
     Some(kibibytes * 1024)
+}
+
+/// Whether whoever started this process made it ignore a signal, as `nohup` does; false where that is unknown.
+pub fn is_ignored(signal: u32) -> bool {
+    let mask = || {
+        let text = fs::read_to_string("/proc/self/status").ok()?;
+        let line = text.lines().find_map(|line| line.strip_prefix("SigIgn:"))?;
+        u64::from_str_radix(line.trim(), 16).ok()
+    };
+    mask().is_some_and(|mask| mask >> (signal - 1) & 1 == 1)
 }
 
 #[cfg(all(test, target_os = "linux"))]

@@ -23,6 +23,7 @@ mod typed;
 mod verify;
 
 use std::error::Error as _;
+use std::io;
 use std::process::ExitCode;
 
 use clap::builder::styling::{AnsiColor, Styles};
@@ -30,6 +31,7 @@ use clap::{Parser, Subcommand};
 use tokio_util::sync::CancellationToken;
 
 use crate::error::{EXIT_CODES, Error, Result};
+use crate::meter;
 use crate::talk::{escaped, note, say};
 
 const STYLES: Styles = Styles::styled()
@@ -67,6 +69,9 @@ fn exit_codes() -> String {
     let lines = EXIT_CODES.iter().map(|(code, meaning)| format!("  {code:>3}  {meaning}\n"));
     format!("Exit codes:\n{}", lines.collect::<String>().trim_end())
 }
+
+/// The number of the signal that a terminal sends when it closes.
+const HANGUP: u32 = 1;
 
 /// Parses the arguments, does what they say, and tells how it went.
 pub fn main() -> ExitCode {
@@ -125,10 +130,16 @@ fn complain(error: &Error) {
 /// One thread is enough for the network, since bodies are read and decoded by others; with more, a connection and its
 /// reader would wake one another across threads.
 fn interruptible<T>(work: impl AsyncFnOnce(CancellationToken) -> Result<T>) -> Result<T> {
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .map_err(|error| Error::Worker { source: error.into() })?;
+    // Begun here, where a system that gives no threads is an error and not a panic somewhere.
+    if let Err(error) = rayon::ThreadPoolBuilder::new().build_global()
+        && let Some(source) = error.source().and_then(|source| source.downcast_ref::<io::Error>())
+    {
+        return Err(Error::Start {
+            source: source.raw_os_error().map_or_else(|| source.kind().into(), io::Error::from_raw_os_error),
+        });
+    }
+    let runtime =
+        tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(|source| Error::Start { source })?;
     runtime.block_on(async {
         let stop = CancellationToken::new();
         tokio::spawn(watch_signals(stop.clone()));
@@ -142,10 +153,17 @@ async fn watch_signals(stop: CancellationToken) {
     else {
         return;
     };
+    // Whoever starts a program with `nohup` wants it to outlive its terminal.
+    let mut hangup = if meter::is_ignored(HANGUP) { None } else { signal(SignalKind::hangup()).ok() };
+    let mut hung_up = async || match &mut hangup {
+        Some(hangup) => hangup.recv().await,
+        None => std::future::pending().await,
+    };
     for is_first in [true, false] {
         tokio::select! {
             _ = interrupt.recv() => {}
             _ = terminate.recv() => {}
+            _ = hung_up() => {}
         }
         if is_first {
             stop.cancel();

@@ -15,6 +15,7 @@ impl Error {
             Self::NoKey { .. } => &KEY_PLACES,
             Self::KeyRefused { .. } => &"check the key in `BELLWETHER_API_KEY`, `api_key_file` or `api_key_command`",
             Self::KeySource { hint, .. } => hint,
+            Self::Start { .. } => &"raise the limits of the process: `ulimit -a` lists them",
             Self::Proxy { .. } => &"use `https://` and an HTTP proxy, or name the host in `NO_PROXY`",
             Self::Certificate { .. } => {
                 &"if its issuer is your own or your proxy's, name a file with the issuer's certificate in `SSL_CERT_FILE`"
@@ -43,6 +44,12 @@ impl Error {
             }
             Self::Write { source, .. } if source.kind() == io::ErrorKind::StorageFull => {
                 &"free some space and run it again; what was published before is untouched"
+            }
+            Self::Write { source, .. } if source.kind() == io::ErrorKind::FileTooLarge => {
+                &"raise the limit on the size of a file (`ulimit -f`); what was published before is untouched"
+            }
+            Self::Write { source, .. } | Self::Read { source, .. } if is_out_of_files(source) => {
+                &"raise the limit on open files (`ulimit -n`)"
             }
             Self::NoVersion { known, .. } if known.is_empty() => &"publish one first: `bellwether run NAME`",
             Self::NoVersion { known, .. } => {
@@ -99,6 +106,12 @@ impl Error {
             _ => 1,
         }
     }
+}
+
+/// Whether a process, or the system, has as many files open as it may.
+fn is_out_of_files(error: &io::Error) -> bool {
+    let error = rustix::io::Errno::from_io_error(error);
+    matches!(error, Some(rustix::io::Errno::MFILE | rustix::io::Errno::NFILE))
 }
 
 /// Where a key may come from.

@@ -556,12 +556,33 @@ pub enum Error {
         code: u8,
     },
 
+    /// A process that cannot have what it needs to work at all.
+    #[error("cannot start to work")]
+    Start {
+        /// Why.
+        source: io::Error,
+    },
+
     /// A thread that died: a defect of ours.
     #[error("a worker stopped unexpectedly; this is a defect of bellwether")]
     Worker {
         /// What it said.
         source: Reason,
     },
+}
+
+impl Error {
+    /// A worker that panicked: a defect, unless the system gave it no thread. The standard library and the pools of threads
+    /// panic then, and only the text of the panic tells.
+    pub(crate) fn worker(panic: tokio::task::JoinError) -> Self {
+        const NO_THREAD: [&str; 3] =
+            ["failed to spawn thread", "OS can't spawn worker thread", "thread pool has not been initialized"];
+        let text = panic.to_string();
+        match NO_THREAD.iter().any(|sign| text.contains(sign)) {
+            true => Self::Start { source: io::Error::other("the system gives it no more threads or memory") },
+            false => Self::Worker { source: panic.into() },
+        }
+    }
 }
 
 impl From<Problems> for Error {

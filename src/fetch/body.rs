@@ -84,7 +84,7 @@ impl Stream {
             })
         });
         let ((), read) = tokio::join!(chunks::pump(Tempo::new(self.response, stall), sender, gauge), reader);
-        read.unwrap_or_else(|panic| Err(Failure::Stop(Error::Worker { source: panic.into() })))
+        read.unwrap_or_else(|panic| Err(Failure::Stop(Error::worker(panic))))
     }
 }
 

@@ -163,5 +163,5 @@ async fn finish(plan: Arc<Plan>, options: Options, gathered: Gathered, begun: In
 
 /// Does work that would hold up the runtime's own threads.
 async fn blocking<T: Send + 'static>(work: impl FnOnce() -> Result<T> + Send + 'static) -> Result<T> {
-    spawn_blocking(work).await.unwrap_or_else(|panic| Err(Error::Worker { source: panic.into() }))
+    spawn_blocking(work).await.unwrap_or_else(|panic| Err(Error::worker(panic)))
 }
