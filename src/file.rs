@@ -10,6 +10,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::digest::{self, Digest, hex};
 use crate::error::{Error, Reason, Result};
+use crate::links;
+use crate::remove;
 use crate::time::random;
 
 /// A folder that is being written: it lives under a hidden name, and goes away with everything in it unless it is
@@ -54,7 +56,7 @@ impl Drop for Staging {
     fn drop(&mut self) {
         if !self.is_published {
             // Best effort: what stays behind is hidden, and no reader takes it for anything.
-            let _ = fs::remove_dir_all(&self.path);
+            let _ = remove::folder(&self.path);
         }
     }
 }
@@ -113,24 +115,37 @@ pub fn entries(folder: &Path) -> Result<Vec<PathBuf>> {
 /// How old something hidden must be before it counts as left behind: what is younger may belong to a process at work.
 pub const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// Whether something was not changed for so long; what cannot be looked at was.
+/// Whether something was last changed longer ago than that; false if its metadata cannot be read.
 pub fn is_older(path: &Path, age: Duration) -> bool {
-    let changed = fs::metadata(path).and_then(|found| found.modified());
+    let changed = fs::symlink_metadata(path).and_then(|found| found.modified());
     changed.is_ok_and(|changed| changed.elapsed().is_ok_and(|elapsed| elapsed > age))
 }
 
-/// A hidden folder that is not made yet, for what is laid aside below a folder of outputs. Those that were left there by
-/// processes that were killed are removed on the way.
+/// A hidden folder that is not made yet, for temporary files below a folder of outputs. Those that killed processes left
+/// there are removed on the way.
 pub fn scratch(outputs: &Path, name: &str) -> PathBuf {
     const PREFIX: &str = ".scratch-";
     let is_scratch = |path: &Path| path.file_name().is_some_and(|name| name.to_string_lossy().starts_with(PREFIX));
     for path in entries(outputs).unwrap_or_default() {
         if is_scratch(&path) && is_older(&path, DAY) {
             // Best effort: it is hidden, and nobody reads it.
-            let _ = fs::remove_dir_all(&path);
+            let _ = remove::folder(&path);
         }
     }
     outputs.join(format!("{PREFIX}{name}"))
+}
+
+/// Gives a file a second name, or copies it where the file system has no links, or no more of them.
+///
+/// # Errors
+///
+/// When there is something of that name already, and when the disk does not take the copy.
+pub fn link_or_copy(from: &Path, to: &Path) -> Result<()> {
+    if fs::hard_link(from, to).is_ok() {
+        return Ok(());
+    }
+    let (mut source, mut copy) = (links::open(from)?, create(to)?);
+    io::copy(&mut source, &mut copy).map(drop).map_err(|source| Error::Write { path: to.to_owned(), source })
 }
 
 /// Whether a name is one that readers pass over: what it names is being written, or was given up.
@@ -244,7 +259,7 @@ pub fn replace(path: &Path, bytes: &[u8]) -> Result<()> {
         .and_then(|()| fs::rename(&hidden, path).map_err(|source| Error::Write { path: path.to_owned(), source }));
     if written.is_err() {
         // Best effort: it is hidden, and no reader takes it for anything.
-        let _ = fs::remove_file(&hidden);
+        let _ = remove::file(&hidden);
     }
     written
 }

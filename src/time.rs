@@ -41,18 +41,6 @@ pub(crate) fn name_of(instant: DateTime<Utc>, salt: u16) -> String {
     format!("{}-{salt:04x}", instant.format("%Y%m%dT%H%M%SZ"))
 }
 
-/// Whether a text has the form of [`unique_name`].
-pub(crate) fn is_name(text: &str) -> bool {
-    /// A digit stands for any digit, and an `f` for any hexadecimal one.
-    const FORM: &[u8] = b"00000000T000000Z-ffff";
-    text.len() == FORM.len()
-        && text.bytes().zip(FORM).all(|(byte, form)| match form {
-            b'0' => byte.is_ascii_digit(),
-            b'f' => matches!(byte, b'0'..=b'9' | b'a'..=b'f'),
-            form => byte == *form,
-        })
-}
-
 /// A unique name that is free where it is wanted: those of one second are told apart by four digits only.
 pub(crate) fn free_name(instant: DateTime<Utc>, is_free: impl Fn(&str) -> bool) -> String {
     /// Where so many in a row are taken, something else is wrong.

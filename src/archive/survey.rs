@@ -1,6 +1,5 @@
 //! The runs of an archive that are not sealed.
 
-use std::fs;
 use std::path::{Path, PathBuf};
 
 use super::FOLDER_OF_UNFINISHED;
@@ -29,8 +28,7 @@ pub struct UnfinishedRun {
 /// When the archive cannot be read.
 pub fn unfinished_runs(archive: &Path) -> Result<Vec<UnfinishedRun>> {
     let of_folder = |path: PathBuf| {
-        let text = fs::read(path.join(unfinished::RECORD)).ok()?;
-        let Origin { run, definition, started_at, .. } = serde_json::from_slice(&text).ok()?;
+        let Origin { run, definition, started_at, .. } = Origin::read(&path)?;
         let answers = unfinished::answered(&path);
         Some(UnfinishedRun { run, definition, started_at, answers })
     };

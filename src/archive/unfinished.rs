@@ -1,7 +1,7 @@
 //! A run that is being made, or that was interrupted while it was.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs::{self, File, OpenOptions, TryLockError};
+use std::fs::{self, File, TryLockError};
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -12,13 +12,16 @@ use super::FOLDER_OF_UNFINISHED;
 use super::answers::answer::{Answer, AnswerRecord};
 use super::answers::draft::Draft;
 use super::answers::lanes::Lanes;
-use super::sealed::catalog::SealedRun;
+use super::sealed::catalog::{Archive, SealedRun};
 use super::sealed::seal::{LAYOUT, Origin};
 use super::settle;
 use super::upkeep;
 use crate::digest;
 use crate::error::{Error, Result};
 use crate::file;
+use crate::links;
+use crate::names::is_unique;
+use crate::remove;
 use crate::tables::RequestRecord;
 use crate::time::free_name;
 
@@ -82,23 +85,25 @@ impl Unfinished {
     /// When the folder cannot be written.
     pub fn begin(archive: &Path, beginning: Beginning<'_>) -> Result<Self> {
         let folder = archive.join(FOLDER_OF_UNFINISHED);
-        fs::create_dir_all(&folder).map_err(|source| Error::Write { path: folder.clone(), source })?;
+        fs::create_dir_all(archive).map_err(|source| Error::Write { path: archive.to_owned(), source })?;
+        links::folder(&folder)?;
+        let sealed = Archive::open(archive)?;
         let digest = digest::of(beginning.text.as_bytes());
         let interrupted = match beginning.interrupted {
-            Interrupted::TakenUp => Self::take_up(archive, &folder, beginning, &digest)?,
+            Interrupted::TakenUp => Self::take_up(&sealed, &folder, beginning, &digest)?,
             Interrupted::Left => None,
         };
         match interrupted {
             Some(unfinished) => Ok(unfinished),
-            None => Self::create(archive, &folder, beginning, digest),
+            None => Self::create(&sealed, &folder, beginning, digest),
         }
     }
 
-    fn create(archive: &Path, folder: &Path, beginning: Beginning<'_>, definition_digest: String) -> Result<Self> {
-        let is_free = |name: &str| !folder.join(name).exists() && !is_sealed(archive, name);
+    fn create(sealed: &Archive, folder: &Path, beginning: Beginning<'_>, definition_digest: String) -> Result<Self> {
+        let is_free = |name: &str| !folder.join(name).exists() && !is_sealed(sealed, name);
         let run = free_name(beginning.now, is_free);
         let path = folder.join(&run);
-        fs::create_dir_all(&path).map_err(|source| Error::Write { path: path.clone(), source })?;
+        fs::create_dir(&path).map_err(|source| Error::Write { path: path.clone(), source })?;
         let definition = beginning.definition.to_owned();
         let origin = Origin { layout: LAYOUT, run, definition, definition_digest, started_at: beginning.now };
         let lock = file::create(&path.join(RECORD))?;
@@ -107,15 +112,19 @@ impl Unfinished {
         lock.lock().map_err(failed)?;
         let text = serde_json::to_vec_pretty(&origin).expect("the origin is text and numbers");
         (&lock).write_all(&text).map_err(failed)?;
-        Self::of(archive, path, origin, lock)
+        Self::of(sealed.path(), path, origin, lock)
     }
 
-    fn take_up(archive: &Path, folder: &Path, beginning: Beginning<'_>, digest: &str) -> Result<Option<Self>> {
+    fn take_up(sealed: &Archive, folder: &Path, beginning: Beginning<'_>, digest: &str) -> Result<Option<Self>> {
         for path in file::entries(folder)? {
-            // What is not whole, not ours, or not free is left alone; but not for ever.
-            let Ok(lock) = File::open(path.join(RECORD)) else {
-                if !file::is_hidden(&path) && file::is_older(&path, file::DAY) {
-                    let _ = fs::remove_dir_all(&path);
+            if !path.file_name().and_then(|name| name.to_str()).is_some_and(is_unique) {
+                continue;
+            }
+            links::refuse(&path)?;
+            // A run that is not whole, not this definition's or not free stays where it is, for some time.
+            let Ok(lock) = links::open(&path.join(RECORD)) else {
+                if file::is_older(&path, file::DAY) {
+                    discard(&path);
                 }
                 continue;
             };
@@ -123,22 +132,22 @@ impl Unfinished {
                 Ok(()) => {}
                 Err(TryLockError::WouldBlock | TryLockError::Error(_)) => continue,
             }
-            let Some(origin) = fs::read(path.join(RECORD)).ok().and_then(|text| read(&text)) else { continue };
-            if is_sealed(archive, &origin.run) {
+            let Some(origin) = Origin::read(&path) else { continue };
+            if is_sealed(sealed, &origin.run) {
                 // It was sealed, and killed before it could clear away what it was sealed from.
-                let _ = fs::remove_dir_all(&path);
+                discard(&path);
                 continue;
             }
             let age = beginning.now - origin.started_at;
             if age > LEFT_BEHIND_AFTER {
-                let _ = fs::remove_dir_all(&path);
+                discard(&path);
                 continue;
             }
             let is_same = origin.definition == beginning.definition && origin.definition_digest == digest;
             if origin.layout != LAYOUT || !is_same || age > TAKEN_UP_WITHIN || age < TimeDelta::zero() {
                 continue;
             }
-            return Self::of(archive, path, origin, lock).map(Some);
+            return Self::of(sealed.path(), path, origin, lock).map(Some);
         }
         Ok(None)
     }
@@ -201,7 +210,7 @@ impl Unfinished {
             tracing::warn!(%error, "cannot pack runs");
         }
         // The answers are in the sealed run now. If they cannot be removed they are old answers of no run.
-        let _ = fs::remove_dir_all(&self.path);
+        let _ = remove::folder(&self.path);
         Ok(run)
     }
 
@@ -211,11 +220,12 @@ impl Unfinished {
     ///
     /// When the file cannot be written.
     pub fn give_up(&self, evidence: &Path) -> Result<PathBuf> {
+        links::refuse(evidence)?;
         fs::create_dir_all(evidence).map_err(|source| Error::Write { path: evidence.to_owned(), source })?;
         let path = evidence.join(format!("{}.rejects.parquet", self.origin.run));
         let answers: Vec<Answer> = self.lock().by_request.values().cloned().collect();
         settle::write_rejects(&path, &answers, &[])?;
-        let _ = fs::remove_dir_all(&self.path);
+        let _ = remove::folder(&self.path);
         Ok(path)
     }
 
@@ -228,7 +238,7 @@ impl Drop for Unfinished {
     fn drop(&mut self) {
         if self.is_empty() {
             // Nothing to go on with; what stays behind is hidden, and nobody takes it for anything.
-            let _ = fs::remove_dir_all(&self.path);
+            let _ = remove::folder(&self.path);
         }
     }
 }
@@ -241,21 +251,33 @@ fn append(journal: &File, record: &AnswerRecord) -> io::Result<()> {
     line.flush()
 }
 
-/// Whether a run is sealed: no other one takes its name.
-fn is_sealed(archive: &Path, run: &str) -> bool {
-    archive.join(format!("run={run}")).exists()
+/// Whether a run is sealed, in a folder of its own or in a pack: no other one takes its name.
+fn is_sealed(archive: &Archive, run: &str) -> bool {
+    archive.runs().iter().any(|sealed| sealed.name() == run)
 }
 
-fn read(text: &[u8]) -> Option<Origin> {
-    serde_json::from_slice(text).ok()
+/// Removes a run that nobody will resume. What cannot be removed stays, and the next run tries again.
+fn discard(path: &Path) {
+    if let Err(error) = remove::folder(path) {
+        tracing::warn!(path = %path.display(), %error, "cannot remove an interrupted run");
+    }
+}
+
+impl Origin {
+    /// What the folder of an unfinished run says of itself; none if it says nothing, or is called after another run.
+    pub(super) fn read(folder: &Path) -> Option<Self> {
+        let origin: Self = serde_json::from_slice(&links::read(&folder.join(RECORD)).ok()?).ok()?;
+        let is_here = folder.file_name().is_some_and(|name| *name == *origin.run);
+        (is_unique(&origin.run) && is_here).then_some(origin)
+    }
 }
 
 impl Answers {
     /// The answers of a run that are complete. One that cannot be read is asked for again.
     fn of(run: &Path) -> Result<Self> {
         let failed = |source| Error::Write { path: run.join(JOURNAL), source };
-        let text = fs::read(run.join(JOURNAL)).unwrap_or_default();
-        let mut journal = OpenOptions::new().append(true).create(true).open(run.join(JOURNAL)).map_err(failed)?;
+        let mut journal = links::append(&run.join(JOURNAL))?;
+        let text = links::read(&run.join(JOURNAL))?;
         if text.last().is_some_and(|last| *last != b'\n') {
             // Whoever wrote the last line was killed while it did.
             journal.write_all(b"\n").map_err(failed)?;
@@ -268,7 +290,7 @@ impl Answers {
 
 /// How many requests of an unfinished run were answered.
 pub(super) fn answered(run: &Path) -> usize {
-    let text = fs::read(run.join(JOURNAL)).unwrap_or_default();
+    let text = links::read(&run.join(JOURNAL)).unwrap_or_default();
     let records = lines(&text).filter_map(|line| serde_json::from_str::<AnswerRecord>(line).ok());
     records.map(|record| record.request.request).collect::<BTreeSet<String>>().len()
 }

@@ -39,6 +39,7 @@ use crate::date::Date;
 use crate::error::{Error, Result};
 use crate::interface::Ticker;
 use crate::plan::{Availability, Column, DatasetPlan, Feature, Lag};
+use crate::remove;
 use crate::tables::Slab;
 use crate::time::to_record;
 
@@ -86,9 +87,13 @@ pub struct Leak {
 ///
 /// When the archive cannot be read or a copy cannot be written.
 pub fn leak(archive: &Archive, scope: &Scope, plan: &DatasetPlan, scratch: &Path) -> Result<Leak> {
+    let made = fs::create_dir_all(scratch.parent().unwrap_or(scratch)).and_then(|()| fs::create_dir(scratch));
+    made.map_err(|source| Error::Write { path: scratch.to_owned(), source })?;
     let work = Work { scope, plan, scratch, read: |slab| slab };
     let outcome = work.leak(archive);
-    let _ = fs::remove_dir_all(scratch);
+    if let Err(error) = remove::folder(scratch) {
+        tracing::warn!(path = %scratch.display(), %error, "cannot remove the copies of an archive");
+    }
     outcome
 }
 
@@ -290,9 +295,7 @@ impl Work<'_> {
     /// A copy of an archive with some of its runs; none where these cannot be told from others.
     fn copy(&self, archive: &Archive, folder: &str, is_wanted: impl Fn(&SealedRun) -> bool) -> Result<Option<Archive>> {
         let folder = self.scratch.join(folder);
-        if folder.exists() {
-            fs::remove_dir_all(&folder).map_err(|source| Error::Write { path: folder.clone(), source })?;
-        }
+        remove::folder(&folder).map_err(|source| Error::Write { path: folder.clone(), source })?;
         copy(archive, &folder, is_wanted)
     }
 

@@ -4,6 +4,7 @@ use super::folders::Folders;
 use super::say;
 use crate::archive::{Plan, Removal, compact, prune};
 use crate::error::Result;
+use crate::links;
 use crate::numbers::{bytes, grouped};
 
 /// Keep the archive small: pack its runs, and remove the folders of those that are packed.
@@ -35,6 +36,7 @@ enum What {
 impl Archive {
     pub(super) fn execute(self) -> Result<()> {
         let archive = self.folders.archive();
+        links::refuse_below(&self.folders.output, &archive)?;
         match self.what {
             What::Compact { keep } => match compact(&archive, keep)? {
                 Some(pack) => {

@@ -10,6 +10,7 @@ use super::typed::instant;
 use super::{interruptible, say};
 use crate::error::{Error, Result};
 use crate::file;
+use crate::links;
 use crate::report::Report as Told;
 use crate::run::{ReportOptions, report};
 use crate::time::Clock;
@@ -61,9 +62,15 @@ impl Report {
         if self.file.as_deref() == Some(Path::new("-")) {
             return say(&page);
         }
-        let file = self.file.unwrap_or_else(|| {
-            self.subject.folders.output.join("reports").join(&told.identity.name).with_extension("html")
-        });
+        let output = &self.subject.folders.output;
+        let file = match self.file {
+            Some(file) => file,
+            None => {
+                let reports = output.join("reports");
+                links::refuse(&reports)?;
+                reports.join(&told.identity.name).with_extension("html")
+            }
+        };
         if let Some(folder) = file.parent() {
             fs::create_dir_all(folder).map_err(|source| Error::Write { path: folder.to_owned(), source })?;
         }

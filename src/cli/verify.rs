@@ -20,7 +20,8 @@ impl Verify {
     pub(super) fn execute(self) -> Result<()> {
         let Verified { mut files, mut faults } = verify(&Archive::open(&self.folders.archive())?)?;
         for version in versions(&self.folders.output.join("datasets"))? {
-            files += version.files.len();
+            files += version.file_count();
+            faults.extend(version.fault_of_facts());
             faults.extend(version.files.iter().filter_map(|file| fault(&version.path.join(&file.name), file)));
         }
         for fault in &faults {

@@ -15,6 +15,7 @@ use arrow::row::{RowConverter, Rows, SortField};
 use crate::error::{Error, Result};
 use crate::file;
 use crate::plan::{Column, DatasetPlan};
+use crate::remove;
 
 /// The size of what is held before it is laid aside.
 const HELD_BYTES: usize = 256 << 20;
@@ -47,7 +48,9 @@ impl<'a> Sorting<'a> {
         // What is held becomes one longer stretch.
         let held = std::mem::take(&mut self.held);
         self.bytes = 0;
-        fs::create_dir_all(&self.scratch).map_err(|source| Error::Write { path: self.scratch.clone(), source })?;
+        if self.files.is_empty() {
+            fs::create_dir(&self.scratch).map_err(|source| Error::Write { path: self.scratch.clone(), source })?;
+        }
         let path = self.scratch.join(format!("{}.arrow", self.files.len()));
         let failed = |error: ArrowError| file::encoding_failed(&path, error.into());
         let mut out = FileWriter::try_new_buffered(file::create(&path)?, &self.plan.schema).map_err(failed)?;
@@ -72,10 +75,8 @@ impl<'a> Sorting<'a> {
 
 impl Drop for Sorting<'_> {
     fn drop(&mut self) {
-        if !self.files.is_empty() {
-            // What stays behind is hidden, and nobody reads it.
-            let _ = fs::remove_dir_all(&self.scratch);
-        }
+        // What stays behind is hidden, and nobody reads it.
+        let _ = remove::folder(&self.scratch);
     }
 }
 

@@ -15,6 +15,9 @@ impl Error {
             Self::NoKey { .. } => &KEY_PLACES,
             Self::KeyRefused { .. } => &"check the key in `BELLWETHER_API_KEY`, `api_key_file` or `api_key_command`",
             Self::KeySource { hint, .. } => hint,
+            Self::Linked { .. } => {
+                &"remove the link; to keep output or archive on another disk, name the folder there with `--output` or `--archive`"
+            }
             Self::Start { .. } => &"raise the limits of the process: `ulimit -a` lists them",
             Self::Proxy { .. } => &"use `https://` and an HTTP proxy, or name the host in `NO_PROXY`",
             Self::Certificate { .. } => {
@@ -41,6 +44,9 @@ impl Error {
             Self::Empty { .. } => &"check the sectors, periods and regimes, and the filters",
             Self::Write { source, .. } if source.kind() == io::ErrorKind::PermissionDenied => {
                 &"choose a folder that you may write to with `--output`"
+            }
+            Self::Remove { source, .. } if source.kind() == io::ErrorKind::DirectoryNotEmpty => {
+                &"move what is yours to another folder"
             }
             Self::Write { source, .. } if source.kind() == io::ErrorKind::StorageFull => {
                 &"free some space and run it again; what was published before is untouched"
@@ -74,7 +80,7 @@ impl Error {
             }
             Self::Layout { .. } => &"use the version of bellwether that wrote it, or a later one",
             Self::Usage { hint, .. } => hint,
-            Self::NoArchive { .. } | Self::NothingArchived { .. } => {
+            Self::NoArchive { .. } | Self::MissingArchive { .. } | Self::NothingArchived { .. } => {
                 &"run it first: `bellwether run NAME`; or name the archive with `--archive`"
             }
             Self::NoDataset { .. } => &"publish it first: `bellwether run NAME`; or name the folder with `--output`",

@@ -177,6 +177,22 @@ pub enum Error {
         wanted: &'static str,
     },
 
+    /// A file or folder that cannot be removed.
+    #[error("cannot remove `{}`", path.display())]
+    Remove {
+        /// Its path.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+
+    /// A link where something of ours should be.
+    #[error("`{}` is a link, and links are not followed there", path.display())]
+    Linked {
+        /// The link.
+        path: PathBuf,
+    },
+
     /// More folders than can be written at once.
     #[error("folders by `{column}` need more than {most} files to be written at once")]
     TooManyFolders {
@@ -222,6 +238,13 @@ pub enum Error {
         what: String,
         /// What to do.
         hint: &'static str,
+    },
+
+    /// An archive that is not there.
+    #[error("there is no archive: `{}` does not exist", path.display())]
+    MissingArchive {
+        /// Where it was looked for.
+        path: PathBuf,
     },
 
     /// An archive without runs.

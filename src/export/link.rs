@@ -6,6 +6,9 @@ use std::path::{Path, PathBuf};
 
 use crate::error::{Error, Result};
 use crate::file;
+use crate::links;
+use crate::names::is_unique;
+use crate::remove;
 
 /// The link's name.
 pub(super) const LATEST: &str = "latest";
@@ -39,17 +42,26 @@ impl Link {
     }
 }
 
+/// The version that `latest` points to in a folder; none where it points to anything else.
+pub(super) fn version(folder: &Path) -> Option<PathBuf> {
+    let path = fs::canonicalize(folder.join(LATEST)).ok()?;
+    let is_version = path.file_name()?.to_str().is_some_and(is_unique);
+    (is_version && path.parent() == fs::canonicalize(folder).ok().as_deref()).then_some(path)
+}
+
 impl Drop for Link {
     fn drop(&mut self) {
         if !self.is_latest {
             // Best effort: what stays behind is hidden and is cleared away later.
-            let _ = fs::remove_file(&self.hidden);
+            let _ = remove::file(&self.hidden);
         }
     }
 }
 
-/// Refuses a folder for versions that is something else, and a `latest` in it that is no link.
+/// Refuses a folder for versions that is something else, or that is reached through a link in the folder of datasets, and a
+/// `latest` in it that is no link.
 pub(super) fn check(folder: &Path) -> Result<()> {
+    [folder.parent(), Some(folder)].into_iter().flatten().try_for_each(links::refuse)?;
     let is_file = |path: &&Path| fs::metadata(path).is_ok_and(|found| !found.is_dir());
     if let Some(path) = folder.ancestors().find(is_file) {
         return Err(Error::Occupied { path: path.to_owned(), found: "a file", wanted: "a folder" });

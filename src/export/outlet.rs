@@ -8,11 +8,13 @@
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::thread::{self, JoinHandle};
 
 use crate::error::Result;
 use crate::file;
+use crate::links::NOFOLLOW;
 
 /// The bytes of a piece that is worth a thread.
 const PIECE_BYTES: u64 = 16 << 20;
@@ -47,7 +49,7 @@ impl Outlet {
     }
 
     fn open(&self) -> io::Result<File> {
-        OpenOptions::new().append(true).open(&self.path)
+        OpenOptions::new().append(true).custom_flags(NOFOLLOW).open(&self.path)
     }
 
     /// Sets room aside for bytes that are about to be written, and for some of those that may follow.
@@ -64,7 +66,7 @@ impl Outlet {
     fn give_back(&mut self) -> io::Result<()> {
         if self.reserved > self.length {
             // Where files are opened to append, some systems cut none.
-            OpenOptions::new().write(true).open(&self.path)?.set_len(self.length)?;
+            OpenOptions::new().write(true).custom_flags(NOFOLLOW).open(&self.path)?.set_len(self.length)?;
         }
         self.reserved = 0;
         Ok(())

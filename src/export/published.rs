@@ -1,6 +1,5 @@
 //! The versions of datasets that are published.
 
-use std::fs;
 use std::path::{Path, PathBuf};
 
 use chrono::{DateTime, Utc};
@@ -9,9 +8,12 @@ use serde::de::DeserializeOwned;
 
 use super::home::BUILDS;
 use super::link::LATEST;
-use super::record::{LAYOUT, RECORD};
+use super::record::{FACTS, LAYOUT, RECORD};
+use crate::digest;
 use crate::error::{Error, Result};
 use crate::file::{self, FileRecord};
+use crate::links;
+use crate::names;
 use crate::time::as_record;
 
 /// A published version of a dataset.
@@ -21,13 +23,52 @@ pub struct Version {
     pub path: PathBuf,
     /// Its files, as they were written; their names are paths below the folder, with `/`.
     pub files: Vec<FileRecord>,
+    /// The digest of what was counted of its rows; none in the record of an earlier layout.
+    facts: Option<String>,
+}
+
+impl Version {
+    /// In what the file with what was counted of the rows differs from the record.
+    pub fn fault_of_facts(&self) -> Option<String> {
+        let expected = self.facts.as_ref()?;
+        let path = self.path.join(FACTS);
+        match links::read(&path) {
+            Err(Error::Read { source, .. }) => Some(format!("`{}` cannot be read: {source}", path.display())),
+            Err(error) => Some(error.to_string()),
+            Ok(facts) if digest::of(&facts) == *expected => None,
+            Ok(facts) => {
+                Some(format!("`{}` is not what was written: its BLAKE3 is {}", path.display(), digest::of(&facts)))
+            }
+        }
+    }
+
+    /// The files that have a digest.
+    pub fn file_count(&self) -> usize {
+        self.files.len() + usize::from(self.facts.is_some())
+    }
 }
 
 /// What every form of `dataset.json` says.
 #[derive(Deserialize)]
 struct Record {
     layout: u64,
+    #[serde(default)]
+    name: String,
     files: Vec<FileRecord>,
+    facts: Option<String>,
+}
+
+impl Record {
+    /// Refuses a record that names a file which no version has.
+    fn check_names(&self, folder: &Path) -> Result<()> {
+        match self.files.iter().find(|file| !names::is_file_of_version(&file.name, &self.name)) {
+            Some(FileRecord { name, .. }) => {
+                let reason = format!("`{}` is not the name of a file of a version", name.escape_debug());
+                Err(Error::Damaged { path: folder.join(RECORD), source: reason.into() })
+            }
+            None => Ok(()),
+        }
+    }
 }
 
 /// What the record of a version says of where it comes from.
@@ -83,11 +124,13 @@ pub fn versions(datasets: &Path) -> Result<Vec<Version>> {
     for dataset in folders(datasets)? {
         let paths = folders(&dataset)?.into_iter().chain(folders(&dataset.join(BUILDS))?);
         for path in paths.filter(|path| path.join(RECORD).exists()) {
-            let Record { layout, files } = read(&path)?;
+            let record: Record = read(&path)?;
+            let layout = record.layout;
             if layout > u64::from(LAYOUT) {
                 return Err(Error::Layout { path: path.join(RECORD), layout, known: LAYOUT });
             }
-            versions.push(Version { path, files });
+            record.check_names(&path)?;
+            versions.push(Version { path, files: record.files, facts: record.facts });
         }
     }
     Ok(versions)
@@ -96,7 +139,7 @@ pub fn versions(datasets: &Path) -> Result<Vec<Version>> {
 /// The record in a folder, as far as it is asked for.
 pub(super) fn read<T: DeserializeOwned>(folder: &Path) -> Result<T> {
     let file = folder.join(RECORD);
-    let text = fs::read(&file).map_err(|source| Error::Read { path: file.clone(), source })?;
+    let text = links::read(&file)?;
     serde_json::from_slice(&text).map_err(|error| Error::Damaged { path: file, source: error.into() })
 }
 

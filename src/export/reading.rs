@@ -5,7 +5,7 @@
 //! datasets are refused: a matrix has no rows with keys.
 
 use std::collections::BTreeMap;
-use std::fs::{self, File};
+use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -25,6 +25,8 @@ use super::link::LATEST;
 use super::record::{LAYOUT, Options, RECORD};
 use crate::error::{Error, Reason, Result};
 use crate::file::{self, FileRecord};
+use crate::links;
+use crate::names;
 use crate::plan::{Format, describe};
 use crate::tables::{date, instant};
 
@@ -84,7 +86,7 @@ impl Reading {
 
     fn open(folder: PathBuf) -> Result<Self> {
         let path = folder.join(RECORD);
-        let text = fs::read(&path).map_err(|source| Error::Read { path: path.clone(), source })?;
+        let text = links::read(&path)?;
         let damaged = |source: Reason| Error::Damaged { path: path.clone(), source };
         let value: serde_json::Value = serde_json::from_slice(&text).map_err(|error| damaged(error.into()))?;
         match value["layout"].as_u64() {
@@ -93,6 +95,11 @@ impl Reading {
             None => return Err(damaged("it names no layout".into())),
         }
         let record: Record = serde_json::from_value(value).map_err(|error| damaged(error.into()))?;
+        if let Some(file) = record.files.iter().find(|file| !names::is_file_of_version(&file.name, &record.name)) {
+            return Err(damaged(
+                format!("`{}` is not the name of a file of a version", file.name.escape_debug()).into(),
+            ));
+        }
         if record.shape != "long" {
             return Err(Error::Wide { path: folder });
         }
@@ -193,7 +200,7 @@ impl Reading {
     }
 
     fn batches(&self, path: &Path) -> Result<Box<dyn Iterator<Item = Result<RecordBatch, ArrowError>>>> {
-        let file: File = file::open(path)?;
+        let file: File = links::open(path)?;
         let damaged = |source: Reason| Error::Damaged { path: path.to_owned(), source };
         Ok(match self.format {
             Format::Parquet => {

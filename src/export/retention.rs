@@ -4,12 +4,13 @@
 //! they stand directly, and whether they point to a version or into it. A folder that is not called like a version, or
 //! has no record, is none of ours.
 //!
-//! What cannot be removed is left and said in the log: the dataset is published, and the next publication tries again.
+//! What cannot be removed stays, with a warning in the log: the dataset is published, and the next publication tries
+//! again. A version that somebody has put a file of their own in is never removed.
 
 use std::collections::BTreeSet;
 use std::fs;
 use std::io;
-use std::path::{Component, Path, PathBuf};
+use std::path::{Component, Path};
 use std::time::SystemTime;
 
 use chrono::{DateTime, NaiveDateTime, Utc};
@@ -19,6 +20,8 @@ use super::published;
 use super::record::RECORD;
 use crate::error::Result;
 use crate::file;
+use crate::names::is_unique;
+use crate::remove;
 use crate::time::as_record;
 
 /// What begins the hidden names of what is being written, was given up, or is being removed.
@@ -43,9 +46,8 @@ fn remove_surplus(folder: &Path, published: &str, keep: usize) -> Result<()> {
     let published_last = versions.iter().position(|version| version.name == published).unwrap_or(versions.len());
     let surplus = versions[..published_last].iter().take(versions.len().saturating_sub(keep));
     for version in surplus.map(|version| &version.name).filter(|version| !pinned.contains(*version)) {
-        let removed = folder.join(format!(".removed-{version}"));
-        let result = fs::rename(folder.join(version), &removed).and_then(|()| fs::remove_dir_all(&removed));
-        warn(&folder.join(version), result);
+        let path = folder.join(version);
+        warn(&path, retire(&path, &folder.join(format!(".removed-{version}"))));
     }
     Ok(())
 }
@@ -54,9 +56,16 @@ fn remove_left_overs(folder: &Path, published: &str) -> Result<()> {
     // The file system's own clock, which need not be ours.
     let now = fs::metadata(folder.join(published).join(RECORD)).and_then(|record| record.modified());
     if let Ok(now) = now {
-        file::entries(folder)?.iter().filter(|path| is_left_over(path, now)).for_each(|path| warn(path, remove(path)));
+        file::entries(folder)?.iter().filter(|path| is_left_over(path, now)).for_each(|path| warn(path, clear(path)));
     }
     Ok(())
+}
+
+/// Removes a version: it disappears in one step. One that holds something else is left as it is.
+fn retire(version: &Path, removed: &Path) -> io::Result<()> {
+    remove::check(version)?;
+    fs::rename(version, removed)?;
+    remove::folder(removed)
 }
 
 /// A version. Those of one second have names in any order, so it is its record that tells when it was built.
@@ -77,24 +86,13 @@ struct Built {
 fn version(path: &Path) -> Option<Version> {
     let name = path.file_name()?.to_str()?;
     let is_folder = fs::symlink_metadata(path).is_ok_and(|found| found.is_dir());
-    if !is_version(name) || !is_folder || !path.join(RECORD).exists() {
+    if !is_unique(name) || !is_folder || !path.join(RECORD).exists() {
         return None;
     }
     let built = published::read(path).ok().map(|Built { built_at }| built_at);
     let second = || NaiveDateTime::parse_from_str(name.split_once('-')?.0, "%Y%m%dT%H%M%SZ").ok();
     let built_at = built.or_else(|| Some(second()?.and_utc()))?;
     Some(Version { built_at, name: name.to_owned() })
-}
-
-/// Whether a name is like `20261120T213000Z-7f3a`.
-fn is_version(name: &str) -> bool {
-    let pattern = b"00000000T000000Z-xxxx";
-    let fits = |(byte, pattern): (u8, &u8)| match pattern {
-        b'0' => byte.is_ascii_digit(),
-        b'x' => matches!(byte, b'0'..=b'9' | b'a'..=b'f'),
-        _ => byte == *pattern,
-    };
-    name.len() == pattern.len() && name.bytes().zip(pattern).all(fits)
 }
 
 /// The entries of the folder that links in it point to. Hidden links come first and `latest` after them: a link that
@@ -121,14 +119,14 @@ fn pinned(folder: &Path) -> Result<BTreeSet<String>> {
 fn is_left_over(path: &Path, now: SystemTime) -> bool {
     let is_named_so = path.file_name().and_then(|name| name.to_str()).is_some_and(|name| {
         let version = LEFT_OVERS.iter().find_map(|prefix| name.strip_prefix(prefix));
-        version.is_some_and(is_version)
+        version.is_some_and(is_unique)
     });
     let modified = || fs::symlink_metadata(path).and_then(|found| found.modified()).ok();
     is_named_so && modified().and_then(|modified| now.duration_since(modified).ok()).is_some_and(|age| age > file::DAY)
 }
 
-fn remove(path: &PathBuf) -> io::Result<()> {
-    if path.is_symlink() { fs::remove_file(path) } else { fs::remove_dir_all(path) }
+fn clear(path: &Path) -> io::Result<()> {
+    if path.is_symlink() { remove::file(path) } else { remove::folder(path) }
 }
 
 /// Another process may have been quicker: what is gone is as good as removed.

@@ -10,13 +10,13 @@
 //! Every file is read through first. What is not as its record says is not used, and the dataset is built.
 
 use std::fs;
-use std::path::{Component, Path, PathBuf};
+use std::path::{Path, PathBuf};
 
 use rayon::prelude::*;
 use serde::Deserialize;
 
 use super::home::Home;
-use super::link::LATEST;
+use super::link;
 use super::publication::Provenance;
 use super::published;
 use super::record::{ColumnRecord, FACTS, LAYOUT, Options, RECORD, Record, Written, options};
@@ -25,6 +25,8 @@ use super::table::{Finished, settled};
 use crate::digest;
 use crate::error::{Error, Result};
 use crate::file::{self, FileRecord};
+use crate::links;
+use crate::names;
 use crate::plan::Plan;
 use crate::time::to_record;
 use crate::trace::work;
@@ -62,6 +64,7 @@ struct Before {
 #[derive(Deserialize)]
 struct Known {
     layout: u32,
+    name: String,
     version: String,
     as_of: String,
     runs: Vec<String>,
@@ -83,7 +86,7 @@ impl Latest {
     pub fn of_basis(datasets: &Path, provenance: &Provenance) -> Result<Option<Self>> {
         let home = Home::of(datasets, &provenance.name, &provenance.ad_hoc)?;
         // The folder itself, and not the link: that may move meanwhile.
-        let Ok(path) = fs::canonicalize(home.folder.join(LATEST)) else { return Ok(None) };
+        let Some(path) = link::version(&home.folder) else { return Ok(None) };
         let before = Before::read(path).filter(|before| before.known.basis == provenance.basis);
         Ok(before.map(|before| Self { home, before }))
     }
@@ -107,7 +110,7 @@ impl Latest {
         let Before { path, known, facts } = before;
         let Known { version: from, columns, rows, content, files, facts: digest, .. } = known;
         let (version, staging) = home.stage(provenance.built_at)?;
-        files.par_iter().try_for_each(|file| link(&path.join(&file.name), &staging.file(&file.name)))?;
+        files.par_iter().try_for_each(|file| take(&path.join(&file.name), &staging.file(&file.name)))?;
         let files = settled(&staging.file(""), vec![Finished(files)])?;
         file::write_bytes(&staging.file(FACTS), &facts)?;
         let written = Written {
@@ -149,14 +152,12 @@ pub fn built_before(datasets: &Path, provenance: &Provenance) -> Result<Option<(
 }
 
 impl Before {
-    /// A version; none where its record is of another form, or names files that are not in the folder.
+    /// A version; none where its record is of another form, or names files that no version has.
     fn read(path: PathBuf) -> Option<Self> {
         let known: Known = published::read(&path).ok()?;
-        let is_inside = |file: &FileRecord| {
-            Path::new(&file.name).components().all(|component| matches!(component, Component::Normal(_)))
-        };
-        let is_known = known.layout == LAYOUT && known.files.iter().all(is_inside);
-        is_known.then(|| Self { facts: fs::read(path.join(FACTS)).unwrap_or_default(), path, known })
+        let is_ours = |file: &FileRecord| names::is_file_of_version(&file.name, &known.name);
+        let is_known = known.layout == LAYOUT && known.files.iter().all(is_ours);
+        is_known.then(|| Self { facts: links::read(&path.join(FACTS)).unwrap_or_default(), path, known })
     }
 
     /// A file that is not as the record says.
@@ -166,20 +167,18 @@ impl Before {
             return Some(path.join(FACTS));
         }
         let is_damaged = |file: &&FileRecord| {
-            FileRecord::of(&path.join(&file.name), &file.name, file.rows).ok().as_ref() != Some(*file)
+            let written = path.join(&file.name);
+            links::refuse_below(path, &written).is_err()
+                || FileRecord::of(&written, &file.name, file.rows).ok().as_ref() != Some(*file)
         };
         known.files.par_iter().find_first(is_damaged).map(|file| path.join(&file.name))
     }
 }
 
 /// A file of the version before as one of the new version.
-fn link(from: &Path, to: &Path) -> Result<()> {
+fn take(from: &Path, to: &Path) -> Result<()> {
     if let Some(folder) = to.parent() {
         fs::create_dir_all(folder).map_err(|source| Error::Write { path: folder.to_owned(), source })?;
     }
-    // Not every file system has links, and none has any number of them.
-    if fs::hard_link(from, to).is_err() {
-        fs::copy(from, to).map_err(|source| Error::Write { path: to.to_owned(), source })?;
-    }
-    Ok(())
+    file::link_or_copy(from, to)
 }

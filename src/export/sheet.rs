@@ -14,6 +14,7 @@ use super::stream::{self, Kind};
 use crate::error::{Error, Reason, Result};
 use crate::file;
 use crate::plan::Guard;
+use crate::remove;
 use crate::time::unique_name;
 
 /// What the rows are written as.
@@ -110,7 +111,7 @@ impl Drop for Hidden {
     fn drop(&mut self) {
         if let Some(path) = &self.0 {
             // Best effort: what stays behind is hidden, and no reader takes it for anything.
-            let _ = fs::remove_file(path);
+            let _ = remove::file(path);
         }
     }
 }

@@ -19,6 +19,7 @@ use super::tempo::Tempo;
 use super::unpack::{Corrupt, Packing, Unpacked};
 use crate::digest::{Digest, hex};
 use crate::error::Error;
+use crate::file;
 use crate::secret::ApiKey;
 use crate::time::Clock;
 
@@ -109,17 +110,13 @@ impl Body {
     ) -> Result<Self, Failure> {
         let packed = chunks.taken();
         let unpacked = Unpacked::of(chunks, packing).map_err(Failure::Broken)?;
-        let create = |path: &Path| {
-            let failed = |source| Failure::Stop(Error::Write { path: path.to_owned(), source });
-            File::create(path).map_err(failed)
-        };
         Ok(Self {
             known,
             inner: Masked::new(unpacked, key),
             packed,
             digest: Digest::default(),
             counted: 0,
-            evidence: evidence.map(create).transpose()?,
+            evidence: evidence.map(file::create).transpose().map_err(Failure::Stop)?,
         })
     }
 

@@ -4,6 +4,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use crate::error::{Error, Result};
+use crate::links;
+use crate::remove;
 use crate::time::{Clock, unique_name};
 
 /// A file for a body. It goes away again unless it is kept.
@@ -16,6 +18,7 @@ pub(super) struct Evidence {
 
 impl Evidence {
     pub(super) fn begin(folder: &Path, clock: Clock) -> Result<Self> {
+        links::refuse(folder)?;
         fs::create_dir_all(folder).map_err(|source| Error::Write { path: folder.to_owned(), source })?;
         let path = folder.join(format!("{}.body", unique_name(clock.now())));
         Ok(Self { folder: folder.to_owned(), path, is_kept: false })
@@ -36,8 +39,8 @@ impl Drop for Evidence {
     fn drop(&mut self) {
         if !self.is_kept {
             // Best effort: what the file holds proves nothing. The folder goes when it is empty.
-            let _ = fs::remove_file(&self.path);
-            let _ = fs::remove_dir(&self.folder);
+            let _ = remove::file(&self.path);
+            let _ = remove::folder(&self.folder);
         }
     }
 }

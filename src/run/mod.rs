@@ -38,6 +38,7 @@ pub use crate::archive::Interrupted;
 use crate::archive::{Archive, Beginning, Unfinished, View};
 use crate::error::{Error, Result};
 use crate::fetch::{Addresses, Client};
+use crate::links;
 use crate::plan::{AdHoc, Plan, Remote, Source};
 use crate::secret::ApiKey;
 use crate::time::Clock;
@@ -82,6 +83,8 @@ impl Options {
 pub async fn run(plan: Plan, options: Options) -> Result<Summary> {
     let begun = Instant::now();
     let plan = Arc::new(plan);
+    let ours = [options.archive.clone(), options.evidence(), options.output.join("datasets").join(&plan.name)];
+    ours.iter().try_for_each(|path| links::refuse_below(&options.output, path))?;
     let now = options.clock.now();
     let key = key(&plan, &options.stop).await?;
     // Before anything is asked for: an output that cannot be written is no reason to trouble the service.

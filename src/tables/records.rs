@@ -147,7 +147,7 @@ impl fmt::Display for Oversized {
 }
 
 /// A request that was answered.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RequestRecord {
     /// The operation.
     pub endpoint: Endpoint,

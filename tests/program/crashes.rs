@@ -35,7 +35,7 @@ fn runs_are_listed_and_a_file_that_is_not_what_was_written_is_named() {
     let missing = place.run(["runs", "show", "x"]).failed_with(1).stderr;
     assert!(missing.starts_with("error: no run `x` in `output/archive`\n"), "{missing}");
 
-    assert_eq!(place.run(["verify"]).succeeded().stdout, "verified 8 files\n");
+    assert_eq!(place.run(["verify"]).succeeded().stdout, "verified 9 files\n");
     let signals = folder.join("signals.parquet");
     let mut bytes = fs::read(&signals).unwrap();
     let middle = bytes.len() / 2;
@@ -121,4 +121,43 @@ fn an_archive_with_a_number_that_no_answer_can_give_is_refused_and_not_published
     );
     seal_signals_of(&place.file("output/archive"), 0.75);
     place.run(["build", "it"]).succeeded();
+}
+
+#[test]
+fn an_archive_that_is_not_there_is_an_error_of_every_command_that_reads_it() {
+    let place = Place::new();
+    place.define("it", "[source]\nservice = \"demo\"\n[signals]\nsectors = [\"energy\"]\n");
+    let commands: [&[&str]; 9] = [
+        &["verify"],
+        &["runs"],
+        &["runs", "show", "2026"],
+        &["build", "it"],
+        &["archive", "compact"],
+        &["archive", "prune"],
+        &["audit", "leak", "it"],
+        &["audit", "quality"],
+        &["audit", "revisions"],
+    ];
+    for command in commands {
+        let outcome = place.run([command, &["--archive", "nowhere"]].concat()).failed_with(1);
+        assert_eq!(outcome.stdout, "", "{command:?}");
+        let expected = "error: there is no archive: `nowhere` does not exist\n";
+        assert!(outcome.stderr.starts_with(expected), "{command:?}: {}", outcome.stderr);
+    }
+    assert!(!place.file("nowhere").exists() && !place.file("output").exists());
+}
+
+#[test]
+fn every_file_of_a_version_that_has_a_digest_is_verified() {
+    let place = Place::new();
+    let service = DemoService::start(&place, &["--today", "2026-11-20"]);
+    place.define("it", &format!("[source]\n{}[signals]\nsectors = [\"energy\"]\n", service.source));
+    Outcome::of(place.command(["run", "it", "-q"]).envs([KEY])).succeeded();
+    let facts = place.file("output/datasets/it/latest/facts.json");
+    fs::write(&facts, "{}").unwrap();
+    let shown = place.run(["verify"]).failed_with(1).stdout;
+    assert!(shown.contains("facts.json` is not what was written: its BLAKE3 is "), "{shown}");
+    fs::remove_file(&facts).unwrap();
+    let shown = place.run(["verify"]).failed_with(1).stdout;
+    assert!(shown.contains("facts.json` cannot be read: No such file"), "{shown}");
 }

@@ -110,7 +110,7 @@ impl Answer {
         record
             .rows
             .values()
-            .all(|rows| rows.stretch.check(folder).is_ok())
+            .all(|rows| rows.stretch.is_of_answers() && rows.stretch.check(folder).is_ok())
             .then(|| Self { folder: folder.to_owned(), record: Arc::new(record) })
     }
 }

@@ -17,6 +17,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, Result};
 use crate::file;
+use crate::links;
+use crate::names;
 
 /// How much is written at once: what is handed over series by series is many times as many small pieces.
 const PORTION: usize = 128 << 10;
@@ -167,6 +169,11 @@ impl Stretch {
         folder.join(&self.file)
     }
 
+    /// Whether it stands in a file that answers are written to, as far as the file's name tells.
+    pub(super) fn is_of_answers(&self) -> bool {
+        names::fits(&self.file, names::ANSWERS)
+    }
+
     /// Opens it.
     pub(in crate::archive) fn open(&self, folder: &Path, files: &mut Files) -> Result<Section> {
         Ok(Section { file: files.open(&self.path(folder))?, from: self.from, bytes: self.bytes })
@@ -196,7 +203,7 @@ impl Files {
         if let Some(file) = self.0.get(path) {
             return Ok(Arc::clone(file));
         }
-        let file = Arc::new(file::open(path)?);
+        let file = Arc::new(links::open(path)?);
         self.0.insert(path.to_owned(), Arc::clone(&file));
         Ok(file)
     }

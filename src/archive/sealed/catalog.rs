@@ -105,12 +105,15 @@ pub struct Archive {
 }
 
 impl Archive {
-    /// Opens an archive. A folder without a seal is no run, and a folder that is not there is an archive without runs.
+    /// Opens an archive. A folder without a seal is no run.
     ///
     /// # Errors
     ///
-    /// When the folder or a seal cannot be read, when a seal is of another layout, and when a pack contradicts a run.
+    /// When the folder does not exist, when it or a seal cannot be read, when a seal is of another layout, and when a pack contradicts a run.
     pub fn open(path: &Path) -> Result<Self> {
+        if !path.exists() {
+            return Err(Error::MissingArchive { path: path.to_owned() });
+        }
         let mut folders = Vec::new();
         for folder in sealed_folders(path)? {
             let seal = Seal::read(&folder)?;
@@ -129,6 +132,14 @@ impl Archive {
     /// The runs, in the order in which they were sealed.
     pub fn runs(&self) -> &[SealedRun] {
         &self.runs
+    }
+
+    /// The folder of a run that stands by itself; none for a run that is in a pack.
+    pub fn own_folder(&self, run: &SealedRun) -> Option<&Path> {
+        let is_member = |folder: &&Arc<Folder>| folder.seal().runs().iter().any(|member| member.run == run.name());
+        let mut folders = self.folders.iter().filter(is_member);
+        let only = folders.next().filter(|_| folders.next().is_none())?;
+        Some(only.path()).filter(|_| !only.seal().is_pack())
     }
 
     /// Every sealed folder: runs and packs.

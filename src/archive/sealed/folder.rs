@@ -15,7 +15,8 @@ use parquet::arrow::arrow_reader::{ArrowReaderMetadata, ArrowReaderOptions, Parq
 use super::seal::{SEAL, Seal};
 use super::source::Source;
 use crate::error::{Error, Reason, Result};
-use crate::file::{self, FileRecord};
+use crate::file::FileRecord;
+use crate::links;
 
 /// The most rows of a row group; those that are written here have an eighth of them.
 const MAX_GROUP_ROWS: i64 = 1 << 20;
@@ -101,7 +102,7 @@ impl Folder {
         let (path, _, metadata) = self.open(name, schema)?;
         let damaged = |path: &Path, source: Reason| Error::Damaged { path: path.to_owned(), source };
         let limit = |count: u64| usize::try_from(count).unwrap_or(usize::MAX);
-        let rows = ParquetRecordBatchReaderBuilder::new_with_metadata(file::open(&path)?, metadata)
+        let rows = ParquetRecordBatchReaderBuilder::new_with_metadata(links::open(&path)?, metadata)
             .with_offset(limit(skipped))
             .with_limit(limit(count))
             .build()

@@ -1,20 +1,20 @@
 //! The seal of a sealed folder: what it is, and what every file of it must be.
 
 use std::collections::BTreeSet;
-use std::fs::{self, File};
+use std::fs;
 use std::io::Read;
 use std::path::Path;
 
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 
-use super::listings::LISTINGS;
-use super::requests::{REJECTS, REQUESTS};
 use crate::digest;
 use crate::error::{Error, Reason, Result};
 use crate::file::{self, FileRecord};
+use crate::links;
+use crate::names::{RUN_FILES, is_unique};
 use crate::tables::{Drift, Table};
-use crate::time::{as_record, is_name};
+use crate::time::as_record;
 
 /// The version of the layout; readers refuse every other one.
 pub const LAYOUT: u32 = 9;
@@ -27,11 +27,6 @@ const MAX_BYTES: u64 = 64 << 20;
 
 /// What stands for the seal's own digest while it is computed.
 const NO_DIGEST: &str = "0000000000000000000000000000000000000000000000000000000000000000";
-
-/// The names of the files that a sealed folder holds beside its seal.
-pub(in crate::archive) fn file_names() -> impl Iterator<Item = String> {
-    Table::ALL.into_iter().map(Table::file).chain([LISTINGS, REJECTS, REQUESTS].map(str::to_owned))
-}
 
 /// What `run.json` says: of a run, or of a pack, which stands for several runs.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -174,11 +169,11 @@ impl Seal {
         if self.digest() != self.seal {
             return Err(format!("its BLAKE3 is {} and should be {}", self.digest(), self.seal).into());
         }
-        if !is_name(&self.run) {
+        if !is_unique(&self.run) {
             return Err(format!("`{}` is not the name of a run", self.run).into());
         }
         let names: BTreeSet<&str> = self.files.iter().map(|file| file.name.as_str()).collect();
-        if names.len() != self.files.len() || !file_names().collect::<BTreeSet<_>>().iter().eq(names.iter()) {
+        if names.len() != self.files.len() || names != RUN_FILES.into_iter().filter(|name| *name != SEAL).collect() {
             return Err("it does not name the files of its layout".into());
         }
         if self.is_pack() { self.check_members() } else { Ok(()) }
@@ -223,7 +218,7 @@ fn read_bounded(path: &Path) -> Result<String> {
         return Err(Error::Damaged { path: path.to_owned(), source: "it is not a regular file".into() });
     }
     let mut text = String::new();
-    File::open(path).and_then(|file| file.take(MAX_BYTES + 1).read_to_string(&mut text)).map_err(failed)?;
+    links::open(path)?.take(MAX_BYTES + 1).read_to_string(&mut text).map_err(failed)?;
     if text.len() as u64 > MAX_BYTES {
         return Err(Error::Damaged { path: path.to_owned(), source: "it is larger than 64 MiB".into() });
     }

@@ -1,6 +1,7 @@
 //! The bytes of a Parquet file of a run, as far as they are read.
 
 use std::fs::File;
+use std::io::Read;
 use std::path::Path;
 
 use bytes::buf::Reader;
@@ -13,6 +14,7 @@ use parquet::file::reader::{ChunkReader, Length};
 
 use crate::error::{Error, Result};
 use crate::file;
+use crate::links;
 
 /// The bytes of a file. Many runs are read at once, and most of their files are small: these are not kept open.
 pub(in crate::archive) enum Source {
@@ -27,12 +29,14 @@ impl Source {
     /// Opens a file.
     pub(in crate::archive) fn open(path: &Path) -> Result<Self> {
         let failed = |source| Error::Read { path: path.to_owned(), source };
-        let file = file::open(path)?;
+        let mut file = links::open(path)?;
         let length = file.metadata().map_err(failed)?.len();
         if length > HELD_BYTES {
             return Ok(Self::Open(file, length));
         }
-        Ok(Self::Held(std::fs::read(path).map_err(failed)?.into()))
+        let mut bytes = Vec::new();
+        file.read_to_end(&mut bytes).map_err(failed)?;
+        Ok(Self::Held(bytes.into()))
     }
 
     /// What its end says of it.

@@ -33,6 +33,7 @@ use super::sealed::rowfile::Rowfile;
 use super::sealed::seal::{Counts, Definition, LAYOUT, Origin, Seal};
 use crate::error::{Error, Result};
 use crate::file::{self, FileRecord};
+use crate::remove;
 use crate::tables::{Change, Changes, Reject, RequestRecord, SeriesKey, Table};
 use crate::trace::work;
 
@@ -54,9 +55,7 @@ pub(super) fn seal(
     sealed_at: DateTime<Utc>,
 ) -> Result<SealedRun> {
     let folder = unfinished.join("sealed");
-    if folder.exists() {
-        fs::remove_dir_all(&folder).map_err(|source| Error::Write { path: folder.clone(), source })?;
-    }
+    remove::folder(&folder).map_err(|source| Error::Write { path: folder.clone(), source })?;
     fs::create_dir(&folder).map_err(|source| Error::Write { path: folder.clone(), source })?;
     // Only now, and not when the run began: another run may have been sealed in between.
     let before = Archive::open(archive)?;

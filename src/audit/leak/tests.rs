@@ -63,7 +63,9 @@ fn tried(rest: &str, times: [&str; 2], read: fn(Slab) -> Slab) -> Leak {
         requests: BTreeSet::from([REQUEST.to_owned()]),
         filter: Filter::default(),
     };
-    let work = Work { scope: &scope, plan: &plan.dataset, scratch: &place.path().join("scratch"), read };
+    let scratch = place.path().join(".scratch-20261120T213000Z-7f3a");
+    std::fs::create_dir(&scratch).unwrap();
+    let work = Work { scope: &scope, plan: &plan.dataset, scratch: &scratch, read };
     work.leak(&archive).unwrap()
 }
 

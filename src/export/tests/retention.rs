@@ -1,3 +1,5 @@
+#![expect(clippy::disallowed_methods, reason = "tests remove what they made in folders of their own")]
+
 use std::fs::{self, File};
 use std::os::unix::fs::symlink;
 use std::path::Path;
@@ -101,6 +103,30 @@ fn a_newer_version_and_what_is_none_of_ours_are_kept() {
 }
 
 #[test]
+fn a_version_that_somebody_put_a_file_in_is_kept_as_it_is() {
+    let place = tempdir().unwrap();
+    let mine = publish(place.path(), 1, 9).unwrap().path;
+    fs::write(mine.join("notes.txt"), "mine").unwrap();
+    let linked = publish(place.path(), 2, 9).unwrap().path;
+    symlink(place.path(), linked.join("elsewhere.csv")).unwrap();
+    publish(place.path(), 3, 9).unwrap();
+    publish(place.path(), 4, 1).unwrap();
+    assert_eq!(hours(place.path()), [1, 2, 4]);
+    assert!(mine.join("demo.csv").exists() && mine.join("notes.txt").exists());
+    assert!(linked.join("demo.csv").exists() && linked.join("elsewhere.csv").is_symlink());
+}
+
+#[test]
+fn a_dataset_that_is_a_link_is_refused_and_nothing_is_published_through_it() {
+    let place = tempdir().unwrap();
+    let elsewhere = tempdir().unwrap();
+    symlink(elsewhere.path(), place.path().join("demo")).unwrap();
+    let refused = publish(place.path(), 1, 9).unwrap_err();
+    assert!(matches!(&refused, Error::Linked { path } if path.ends_with("demo")), "{refused}");
+    assert_eq!(fs::read_dir(elsewhere.path()).unwrap().count(), 0);
+}
+
+#[test]
 fn what_a_killed_publication_left_is_cleared_away_after_a_day() {
     let place = tempdir().unwrap();
     publish(place.path(), 1, 9).unwrap();
@@ -115,6 +141,9 @@ fn what_a_killed_publication_left_is_cleared_away_after_a_day() {
     left(".removed-20261120T213000Z-0002", 25);
     left(".partial-20261120T213000Z-0003", 23);
     left(".partial-of-somebody-else", 25);
+    left(".removed-20261120T213000Z-0004", 25);
+    fs::write(folder.join(".removed-20261120T213000Z-0004/mine.parquet"), "mine").unwrap();
+    File::open(folder.join(".removed-20261120T213000Z-0004")).unwrap().set_modified(SystemTime::UNIX_EPOCH).unwrap();
     publish(place.path(), 2, 9).unwrap();
     let hidden: Vec<String> = crate::file::entries(&folder)
         .unwrap()
@@ -122,7 +151,10 @@ fn what_a_killed_publication_left_is_cleared_away_after_a_day() {
         .map(|path| path.file_name().unwrap().to_str().unwrap().to_owned())
         .filter(|name| name.starts_with('.'))
         .collect();
-    assert_eq!(hidden, [".partial-20261120T213000Z-0003", ".partial-of-somebody-else"]);
+    let expected = [".partial-20261120T213000Z-0003", ".partial-of-somebody-else", ".removed-20261120T213000Z-0004"];
+    assert_eq!(hidden, expected);
+    assert!(!folder.join(".removed-20261120T213000Z-0004/demo.parquet").exists(), "it is the dataset's");
+    assert_eq!(fs::read(folder.join(".removed-20261120T213000Z-0004/mine.parquet")).unwrap(), b"mine");
 }
 
 #[test]

@@ -175,7 +175,7 @@ fn refusals(place: &Place, from: &str) {
     refused(&["--format", "csv"], 2, "hint: add `--output FILE`, or `--output -`");
     refused(&["--output", "rows.txt"], 2, "hint: add `--format parquet`");
     refused(&["--output", "changes.parquet"], 1, "`changes.parquet` is there already");
-    refused(&["--archive", "elsewhere"], 1, "`elsewhere` has no sealed run");
+    refused(&["--archive", "elsewhere"], 1, "there is no archive: `elsewhere` does not exist");
     let hidden = place.files().into_iter().filter(|file| file.to_string_lossy().contains(".rows")).count();
     assert_eq!(hidden, 0, "nothing half-written is left");
     let piped = audit(&["--format", "json", "--output", "-"]).succeeded().stdout;

@@ -1,0 +1,144 @@
+//! The names of the files and folders that this program makes, as patterns.
+//!
+//! A name that comes from a record or a folder listing is trusted only if it has one of these forms, so it is always one
+//! plain component: never a path, never `..`, never hidden unless the pattern is.
+//!
+//! In a pattern `#` is a digit, `@` a lower-case hexadecimal digit, `%` one or more digits, `*` one or more characters of
+//! any kind but `/`, and `$` the name of the dataset.
+
+/// The pattern of [`unique_name`](crate::time::unique_name), as a literal.
+macro_rules! unique {
+    () => {
+        "########T######Z-@@@@"
+    };
+}
+pub(crate) use unique;
+
+/// The files of a sealed run or pack.
+pub(crate) const RUN_FILES: [&str; 8] = [
+    "run.json",
+    "signals.parquet",
+    "articles.parquet",
+    "summaries.parquet",
+    "sentiment_history.parquet",
+    "listings.parquet",
+    "requests.parquet",
+    "rejects.parquet",
+];
+
+/// The folder of a sealed run.
+pub(crate) const RUN_FOLDER: &str = concat!("run=", unique!());
+
+/// The folder of a sealed pack.
+pub(crate) const PACK_FOLDER: &str = concat!("pack=", unique!());
+
+/// The folder of a pack that is being written.
+pub(crate) const PACKING: &str = concat!(".packing-", unique!(), "-@@@@@@@@");
+
+/// The folders of a run and a pack that are being removed.
+pub(crate) const REMOVING: [&str; 2] = [concat!(".removing-run=", unique!()), concat!(".removing-pack=", unique!())];
+
+/// The files with the answers of an unfinished run.
+pub(crate) const ANSWERS: &str = "%.answers";
+
+/// The rows of a dataset, in a file named after it.
+pub(crate) const ROWS_OF_DATASET: &[&str] = &["$.parquet", "$.csv", "$.arrow"];
+
+/// The matrices of a wide dataset, in a folder named after a period and a regime.
+pub(crate) const MATRICES: &[&str] = &["*.parquet", "*.csv", "*.arrow"];
+
+/// Folders of matrices.
+pub(crate) const MATRIX_FOLDERS: &[&str] = &["%d-neutral", "%d-bear", "%d-bull", "%m-neutral", "%m-bear", "%m-bull"];
+
+/// A folder for one value of a column.
+pub(crate) const PARTITION: &str = "*=*";
+
+/// Whether a name has the form of a run's or a version's: `20261120T213000Z-7f3a`.
+pub(crate) fn is_unique(name: &str) -> bool {
+    fits(name, unique!())
+}
+
+/// Whether a name may be that of a dataset: it has no character that means something in a pattern or a path.
+pub(crate) fn is_dataset(name: &str) -> bool {
+    !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_'))
+}
+
+/// Whether a path is that of a file of rows below the folder of a version: `NAME.csv`, `date=2026-11-20/NAME.parquet`
+/// or `15d-neutral/confidence.arrow`.
+pub(crate) fn is_file_of_version(path: &str, dataset: &str) -> bool {
+    if !is_dataset(dataset) {
+        return false;
+    }
+    let parts: Vec<&str> = path.split('/').collect();
+    let Some((file, folders)) = parts.split_last() else { return false };
+    match folders {
+        [folder] if MATRIX_FOLDERS.iter().any(|pattern| fits(folder, pattern)) => {
+            is_plain(file) && MATRICES.iter().any(|pattern| fits(file, pattern))
+        }
+        _ => {
+            folders.iter().all(|folder| is_plain(folder) && fits(folder, PARTITION))
+                && ROWS_OF_DATASET.iter().any(|pattern| fits(file, &pattern.replace('$', dataset)))
+        }
+    }
+}
+
+/// Whether a name can only name an entry of one folder, and not a hidden one.
+fn is_plain(name: &str) -> bool {
+    !name.starts_with('.') && !name.contains(['/', '\\', '\0'])
+}
+
+/// Whether a name has the form of a pattern.
+pub(crate) fn fits(name: &str, pattern: &str) -> bool {
+    fits_bytes(name.as_bytes(), pattern.as_bytes())
+}
+
+fn fits_bytes(name: &[u8], pattern: &[u8]) -> bool {
+    let Some((&token, rest)) = pattern.split_first() else { return name.is_empty() };
+    let Some((&byte, after)) = name.split_first() else { return false };
+    match token {
+        b'#' => byte.is_ascii_digit() && fits_bytes(after, rest),
+        b'@' => matches!(byte, b'0'..=b'9' | b'a'..=b'f') && fits_bytes(after, rest),
+        b'%' => byte.is_ascii_digit() && (fits_bytes(after, rest) || fits_bytes(after, pattern)),
+        b'*' => byte != b'/' && (fits_bytes(after, rest) || fits_bytes(after, pattern)),
+        literal => byte == literal && fits_bytes(after, rest),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{fits, is_file_of_version, is_unique};
+
+    #[test]
+    fn a_name_has_a_form_or_it_is_not_ours() {
+        assert!(is_unique("20261120T213000Z-7f3a"));
+        for odd in ["20261120T213000Z-7F3A", "20261120T213000Z-7f3", "20261120T213000Z-7f3a/..", "../x", "", "old"] {
+            assert!(!is_unique(odd), "{odd}");
+        }
+        assert!(fits("0.answers", "%.answers") && fits("120.answers", "%.answers"));
+        assert!(
+            !fits(".answers", "%.answers") && !fits("x.answers", "%.answers") && !fits("1.answers.bak", "%.answers")
+        );
+    }
+
+    #[test]
+    fn files_of_a_version_are_named_after_the_dataset_or_after_what_they_are_of() {
+        let is_ours = |path: &str| is_file_of_version(path, "demo");
+        for ours in ["demo.csv", "ticker=XOM/demo.parquet", "date=2026-11-20/ticker=BRK.B/demo.arrow", "15d-bull/x.csv"]
+        {
+            assert!(is_ours(ours), "{ours}");
+        }
+        assert!(!is_file_of_version("mine.csv", "*"));
+        for other in [
+            "",
+            "/demo.csv",
+            "../demo.csv",
+            "a/../demo.csv",
+            "mine.csv",
+            "demo.txt",
+            "ticker=X/..",
+            "15d-bull/../x.csv",
+        ] {
+            assert!(!is_ours(other), "{other}");
+        }
+    }
+}

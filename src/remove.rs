@@ -1,0 +1,467 @@
+//! Removes files and folders. Nothing else in the program does.
+//!
+//! What is removed is proven to be ours first:
+//!
+//! - its path ends in one of the forms of [`FOLDERS`] or [`FILES`], which is where this program puts such a thing;
+//! - none of the components of that form is a link, nor is the thing itself, unless the form is that of a link. What stands
+//!   before the form is a folder that the user named, and may be reached through links;
+//! - in a folder only files of known names are removed, then the empty folder. Anything else stays, and the folder with
+//!   it.
+//!
+//! Folders are opened one inside the other and never by their whole path, so a link that is put in their way meanwhile is
+//! not followed either.
+#![expect(clippy::disallowed_methods, reason = "this is where they are allowed")]
+
+use std::ffi::{CStr, CString};
+use std::io;
+use std::os::fd::OwnedFd;
+use std::path::{Component, Path, PathBuf};
+
+use rustix::fs::{AtFlags, CWD, Dir, FileType, OFlags, openat, statat, unlinkat};
+use rustix::io::Errno;
+
+use crate::names::{
+    ANSWERS, MATRICES, MATRIX_FOLDERS, PACK_FOLDER, PACKING, PARTITION, REMOVING, ROWS_OF_DATASET, RUN_FILES,
+    RUN_FOLDER, fits, is_dataset, unique,
+};
+
+/// What a folder of ours may hold.
+struct Contents {
+    files: &'static [&'static str],
+    folders: &'static [(&'static [&'static str], &'static Contents)],
+}
+
+static RUN: Contents = Contents { files: &RUN_FILES, folders: &[] };
+
+static UNFINISHED: Contents =
+    Contents { files: &["unfinished.json", "answers.jsonl", ANSWERS], folders: &[(&["sealed"], &RUN)] };
+
+static VERSION: Contents = Contents {
+    files: &["dataset.json", "facts.json", "report.html", ROWS_OF_DATASET[0], ROWS_OF_DATASET[1], ROWS_OF_DATASET[2]],
+    folders: &[(&[PARTITION], &PARTITIONED), (MATRIX_FOLDERS, &MATRIX)],
+};
+
+static PARTITIONED: Contents = Contents { files: ROWS_OF_DATASET, folders: &[(&[PARTITION], &PARTITIONED)] };
+
+static MATRIX: Contents = Contents { files: MATRICES, folders: &[] };
+
+static SORTED: Contents = Contents { files: &["%.arrow"], folders: &[] };
+
+static COPY_OF_ARCHIVE: Contents =
+    Contents { files: &[], folders: &[(&[RUN_FOLDER, PACK_FOLDER], &RUN), (&[".partial"], &UNFINISHED_RUNS)] };
+
+static UNFINISHED_RUNS: Contents = Contents { files: &[], folders: &[(&[unique!()], &UNFINISHED), (&[PACKING], &RUN)] };
+
+static SCRATCH: Contents =
+    Contents { files: &["%.arrow"], folders: &[(&["sort"], &SORTED), (&["archive", "control"], &COPY_OF_ARCHIVE)] };
+
+static NOTHING: Contents = Contents { files: &[], folders: &[] };
+
+/// Where a folder of ours stands, from the folder that a user named on, and what it may hold.
+struct Form {
+    path: &'static [&'static str],
+    contents: &'static Contents,
+}
+
+/// Every folder that is ever removed.
+static FOLDERS: [Form; 14] = [
+    // Below an archive.
+    Form { path: &[".partial", unique!()], contents: &UNFINISHED },
+    Form { path: &[".partial", unique!(), "sealed"], contents: &RUN },
+    Form { path: &[".partial", PACKING], contents: &RUN },
+    Form { path: &[".partial", REMOVING[0]], contents: &RUN },
+    Form { path: &[".partial", REMOVING[1]], contents: &RUN },
+    // Below a folder of datasets.
+    Form { path: &["$", concat!(".partial-", unique!())], contents: &VERSION },
+    Form { path: &["$", concat!(".removed-", unique!())], contents: &VERSION },
+    Form { path: &["$", "builds", concat!(".partial-", unique!())], contents: &VERSION },
+    // Below a folder of outputs.
+    Form { path: &[concat!(".scratch-", unique!())], contents: &SCRATCH },
+    Form { path: &[concat!(".scratch-", unique!()), "sort"], contents: &SORTED },
+    Form { path: &[concat!(".scratch-", unique!()), "archive"], contents: &COPY_OF_ARCHIVE },
+    Form { path: &[concat!(".scratch-", unique!()), "control"], contents: &COPY_OF_ARCHIVE },
+    Form { path: &["evidence"], contents: &NOTHING },
+    // In the system's folder for temporary files.
+    Form { path: &[concat!(".bellwether-", unique!())], contents: &SORTED },
+];
+
+/// Every folder that is renamed to one of [`FOLDERS`] and removed then.
+static RETIRED: [Form; 3] = [
+    Form { path: &[RUN_FOLDER], contents: &RUN },
+    Form { path: &[PACK_FOLDER], contents: &RUN },
+    Form { path: &["$", unique!()], contents: &VERSION },
+];
+
+/// Every file and link that is ever removed by itself, and what it is.
+static FILES: [(&[&str], FileType); 4] = [
+    (&["$", concat!(".latest-", unique!())], FileType::Symlink),
+    // What was to replace another file, or to become an answer.
+    (&[".*-@@@@@@@@@@@@@@@@"], FileType::RegularFile),
+    (&[concat!(".*-", unique!())], FileType::RegularFile),
+    (&["evidence", concat!(unique!(), ".body")], FileType::RegularFile),
+];
+
+/// Removes a folder of ours with all that is ours in it. One that is not there is as good as removed.
+///
+/// # Errors
+///
+/// When it is not proven to be ours, when it holds something that is not, and when the system refuses.
+pub(crate) fn folder(path: &Path) -> io::Result<()> {
+    let names = components(path)?;
+    let forms: Vec<&Form> = FOLDERS.iter().filter(|form| has_form(&names, form.path)).collect();
+    // A dataset may be called like the folder of ad hoc builds: then its folder has the form of both, and no component of
+    // the longer one may be a link.
+    let depth = forms.iter().map(|form| form.path.len()).max().ok_or_else(|| not_ours(path))?;
+    if Place::open(&names, depth, path)?.is_none() {
+        return Ok(());
+    }
+    forms.into_iter().fold(Err(not_ours(path)), |before, form| before.or_else(|_| clear(path, &names, form)))
+}
+
+/// Removes what is ours in a folder of a form, and the folder.
+fn clear(path: &Path, names: &[&str], form: &Form) -> io::Result<()> {
+    match inspect(path, names, form, Mode::Remove)? {
+        Some((_, Some(other))) => Err(holds(&other)),
+        Some((place, None)) => unlink(&place.parent, place.name, AtFlags::REMOVEDIR),
+        None => Ok(()),
+    }
+}
+
+/// Walks through a folder of a form: where it stands, and the first thing in it that is not ours. None if it is not there.
+fn inspect<'a>(
+    path: &Path,
+    names: &[&'a str],
+    form: &Form,
+    mode: Mode,
+) -> io::Result<Option<(Place<'a>, Option<PathBuf>)>> {
+    let depth = form.path.len();
+    let Some(place) = Place::open(names, depth, path)? else { return Ok(None) };
+    let Some(folder) = open_inside(&place.parent, place.name)? else { return Ok(None) };
+    let dataset = if form.path[0] == "$" { names[names.len() - depth] } else { "" };
+    let other = walk(&folder, form.contents, dataset, mode)?;
+    Ok(Some((place, other)))
+}
+
+/// Removes an entry of a folder, unless another process was faster.
+fn unlink(folder: &OwnedFd, name: &str, flags: AtFlags) -> io::Result<()> {
+    match unlinkat(folder, name, flags) {
+        Ok(()) | Err(Errno::NOENT) => Ok(()),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// Removes a single file or link of ours. One that is not there is as good as removed.
+///
+/// # Errors
+///
+/// When it is not proven to be ours, and when the system refuses.
+pub(crate) fn file(path: &Path) -> io::Result<()> {
+    let names = components(path)?;
+    let (form, kind) = FILES.iter().find(|(form, _)| has_form(&names, form)).ok_or_else(|| not_ours(path))?;
+    let Some(place) = Place::open(&names, form.len(), path)? else { return Ok(()) };
+    match kind_of(&place.parent, place.name)? {
+        None => Ok(()),
+        Some(found) if found == *kind => unlink(&place.parent, place.name, AtFlags::empty()),
+        Some(_) => Err(not_ours(path)),
+    }
+}
+
+/// Checks that a version, a run or a pack holds nothing but its own files, before it is renamed and removed.
+///
+/// # Errors
+///
+/// When it holds something else, and when it is none or cannot be read.
+pub(crate) fn check(path: &Path) -> io::Result<()> {
+    let names = components(path)?;
+    let form = RETIRED.iter().find(|form| has_form(&names, form.path)).ok_or_else(|| not_ours(path))?;
+    match inspect(path, &names, form, Mode::Check)? {
+        Some((_, Some(other))) => Err(holds(&other)),
+        _ => Ok(()),
+    }
+}
+
+/// Whether files of ours are removed on the way through a folder.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Mode {
+    Check,
+    Remove,
+}
+
+/// Walks through a folder, and returns the first thing in it that is not ours.
+fn walk(folder: &OwnedFd, contents: &Contents, dataset: &str, mode: Mode) -> io::Result<Option<PathBuf>> {
+    let mut other = None;
+    for name in entries(folder)? {
+        let Ok(text) = name.to_str() else {
+            other = other.or(Some(PathBuf::from(name.to_string_lossy().into_owned())));
+            continue;
+        };
+        let is_like = |pattern: &&str| fits(text, &pattern.replace('$', dataset));
+        let inside = contents.folders.iter().find(|(patterns, _)| patterns.iter().any(is_like));
+        let found = match (kind_of(folder, text)?, inside) {
+            (None, _) => None,
+            (Some(FileType::RegularFile), _) if contents.files.iter().any(is_like) => {
+                if mode == Mode::Remove {
+                    unlink(folder, text, AtFlags::empty())?;
+                }
+                None
+            }
+            (Some(FileType::Directory), Some((_, contents))) => {
+                let found = match open_inside(folder, text)? {
+                    Some(inner) => walk(&inner, contents, dataset, mode)?,
+                    None => None,
+                };
+                if found.is_none() && mode == Mode::Remove {
+                    unlink(folder, text, AtFlags::REMOVEDIR)?;
+                }
+                found.map(|found| Path::new(text).join(found))
+            }
+            _ => Some(PathBuf::from(text)),
+        };
+        other = other.or(found);
+    }
+    Ok(other)
+}
+
+/// Something in a folder that was reached without a link.
+struct Place<'a> {
+    parent: OwnedFd,
+    name: &'a str,
+}
+
+impl<'a> Place<'a> {
+    /// Opens the folder that something is in, where the last `depth` components of its path are ours; none where it is
+    /// not there.
+    fn open(names: &[&'a str], depth: usize, path: &Path) -> io::Result<Option<Self>> {
+        let root = path.ancestors().nth(depth).filter(|root| *root != Path::new("")).unwrap_or(Path::new("."));
+        let (ours, name) = (&names[names.len() - depth..names.len() - 1], names[names.len() - 1]);
+        let root = openat(CWD, root, OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC, rustix::fs::Mode::empty());
+        let mut parent = match root {
+            Err(Errno::NOENT) => return Ok(None),
+            root => root?,
+        };
+        for name in ours {
+            match open_inside(&parent, name)? {
+                Some(folder) => parent = folder,
+                None => return Ok(None),
+            }
+        }
+        Ok(Some(Self { parent, name }))
+    }
+}
+
+/// Opens a folder inside another one; none where it is not there. A link is refused.
+fn open_inside(folder: &OwnedFd, name: &str) -> io::Result<Option<OwnedFd>> {
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    match openat(folder, name, flags, rustix::fs::Mode::empty()) {
+        Ok(folder) => Ok(Some(folder)),
+        Err(Errno::NOENT) => Ok(None),
+        Err(Errno::LOOP | Errno::NOTDIR) => Err(not_ours(Path::new(name))),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// What an entry of a folder is; none where it is not there.
+fn kind_of(folder: &OwnedFd, name: &str) -> io::Result<Option<FileType>> {
+    match statat(folder, name, AtFlags::SYMLINK_NOFOLLOW) {
+        Ok(found) => Ok(Some(FileType::from_raw_mode(found.st_mode))),
+        Err(Errno::NOENT) => Ok(None),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// The names in a folder, all read before anything is removed.
+fn entries(folder: &OwnedFd) -> io::Result<Vec<CString>> {
+    let is_entry = |name: &CStr| name != c"." && name != c"..";
+    let names: io::Result<Vec<CString>> =
+        Dir::read_from(folder)?.map(|entry| Ok(entry?.file_name().to_owned())).collect();
+    Ok(names?.into_iter().filter(|name| is_entry(name)).collect())
+}
+
+/// The components at the end of a path that are plain names.
+fn components(path: &Path) -> io::Result<Vec<&str>> {
+    let plain = path.components().rev().map_while(|component| match component {
+        Component::Normal(name) => name.to_str(),
+        _ => None,
+    });
+    let mut names: Vec<&str> = plain.collect();
+    names.reverse();
+    if names.is_empty() { Err(not_ours(path)) } else { Ok(names) }
+}
+
+/// Whether a path ends in a form; `$` is any name that a dataset can have.
+fn has_form(names: &[&str], form: &[&str]) -> bool {
+    let Some(first) = names.len().checked_sub(form.len()) else { return false };
+    names[first..].iter().zip(form).all(|(name, pattern)| match *pattern {
+        "$" => is_dataset(name),
+        pattern => fits(name, pattern),
+    })
+}
+
+fn not_ours(path: &Path) -> io::Error {
+    io::Error::other(format!("`{}` is not a file or folder of bellwether", path.display()))
+}
+
+fn holds(other: &Path) -> io::Error {
+    let reason = format!("`{}` in it was not made by bellwether", other.display());
+    io::Error::new(io::ErrorKind::DirectoryNotEmpty, reason)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::os::unix::fs::symlink;
+    use std::path::{Path, PathBuf};
+
+    use tempfile::tempdir;
+
+    use super::{Contents, FOLDERS, Form, file, folder};
+
+    /// A name that fits a pattern.
+    fn named(pattern: &str) -> String {
+        let one = |token: char| match token {
+            '#' | '%' => "7".to_owned(),
+            '@' => "a".to_owned(),
+            '*' => "x".to_owned(),
+            '$' => "demo".to_owned(),
+            literal => literal.to_string(),
+        };
+        pattern.chars().map(one).collect()
+    }
+
+    fn path_of(root: &Path, form: &Form) -> PathBuf {
+        form.path.iter().fold(root.to_owned(), |path, pattern| path.join(named(pattern)))
+    }
+
+    /// Makes all that a folder may hold, some levels deep, and gives the folders in it.
+    fn fill(folder: &Path, contents: &Contents, depth: usize) -> Vec<PathBuf> {
+        fs::create_dir_all(folder).unwrap();
+        contents.files.iter().for_each(|pattern| fs::write(folder.join(named(pattern)), "ours").unwrap());
+        let mut folders = vec![folder.to_owned()];
+        if depth > 0 {
+            for (patterns, contents) in contents.folders {
+                let inside = patterns.iter().map(|pattern| folder.join(named(pattern)));
+                folders.extend(inside.flat_map(|inside| fill(&inside, contents, depth - 1)));
+            }
+        }
+        folders
+    }
+
+    /// Something of somebody else's that must not change.
+    struct Decoy(tempfile::TempDir);
+
+    impl Decoy {
+        /// With every name that is ours somewhere.
+        fn new() -> Self {
+            let decoy = tempdir().unwrap();
+            for form in &FOLDERS {
+                fill(&path_of(decoy.path(), form), form.contents, 3);
+                fill(decoy.path(), form.contents, 3);
+            }
+            Self(decoy)
+        }
+
+        fn files(&self) -> Vec<PathBuf> {
+            let mut files = Vec::new();
+            let mut folders = vec![self.0.path().to_owned()];
+            while let Some(folder) = folders.pop() {
+                for path in fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()) {
+                    if path.is_dir() {
+                        folders.push(path.clone());
+                    }
+                    files.push(path);
+                }
+            }
+            files.sort();
+            files
+        }
+    }
+
+    #[test]
+    fn a_folder_of_ours_goes_with_all_that_is_ours() {
+        for form in &FOLDERS {
+            let root = tempdir().unwrap();
+            let path = path_of(root.path(), form);
+            fill(&path, form.contents, 3);
+            folder(&path).unwrap();
+            assert!(!path.exists() && root.path().exists(), "{:?}", form.path);
+            folder(&path).unwrap();
+        }
+    }
+
+    #[test]
+    fn what_is_not_ours_stays_wherever_it_stands_and_links_are_never_followed() {
+        let decoy = Decoy::new();
+        let before = decoy.files();
+        for form in &FOLDERS {
+            let root = tempdir().unwrap();
+            let path = path_of(root.path(), form);
+            let mut strangers = Vec::new();
+            for (number, inside) in fill(&path, form.contents, 2).into_iter().enumerate() {
+                let texts = ["notes.txt", ".hidden", "run.json.bak"].map(|name| inside.join(name));
+                texts.iter().for_each(|path| fs::write(path, "mine").unwrap());
+                strangers.extend(texts);
+                let links = [inside.join("sealed"), inside.join("x=y"), inside.join(format!("{number}.arrow"))];
+                for link in links.into_iter().filter(|link| !link.exists()) {
+                    symlink(decoy.0.path(), &link).unwrap();
+                    strangers.push(link);
+                }
+            }
+            let refused = folder(&path).unwrap_err().to_string();
+            assert!(refused.contains("was not made by bellwether"), "{refused}");
+            let gone: Vec<_> = strangers.iter().filter(|path| path.symlink_metadata().is_err()).collect();
+            assert!(gone.is_empty(), "{gone:?}");
+        }
+        assert_eq!(decoy.files(), before);
+    }
+
+    #[test]
+    fn a_folder_that_is_reached_through_a_link_below_the_user_s_is_left() {
+        let decoy = Decoy::new();
+        let before = decoy.files();
+        for form in &FOLDERS {
+            for depth in 0..form.path.len() {
+                let root = tempdir().unwrap();
+                let names: Vec<String> = form.path.iter().map(|pattern| named(pattern)).collect();
+                let above = names[..depth].iter().fold(root.path().to_owned(), |path, name| path.join(name));
+                fs::create_dir_all(&above).unwrap();
+                let target = names[..=depth].iter().fold(decoy.0.path().to_owned(), |path, name| path.join(name));
+                symlink(&target, above.join(&names[depth])).unwrap();
+                folder(&path_of(root.path(), form)).unwrap_err();
+            }
+        }
+        assert_eq!(decoy.files(), before);
+    }
+
+    #[test]
+    fn the_user_s_own_folder_may_be_a_link() {
+        let (disk, place) = (tempdir().unwrap(), tempdir().unwrap());
+        symlink(disk.path(), place.path().join("output")).unwrap();
+        let path = place.path().join("output/.scratch-20261120T213000Z-7f3a");
+        fs::create_dir(&path).unwrap();
+        folder(&path).unwrap();
+        assert_eq!(fs::read_dir(disk.path()).unwrap().count(), 0);
+    }
+
+    #[test]
+    fn a_name_that_is_not_ours_is_refused() {
+        let place = tempdir().unwrap();
+        for name in
+            ["old", ".partial", ".partial/old", "demo/20261120T213000Z-7f3a", ".scratch-mine", "demo/.removed-old"]
+        {
+            let path = place.path().join(name);
+            fs::create_dir_all(&path).unwrap();
+            folder(&path).unwrap_err();
+            assert!(path.exists(), "{name}");
+        }
+        for name in ["mine", ".mine", ".mine-20261120", "evidence/mine.body"] {
+            let path = place.path().join(name);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(&path, "mine").unwrap();
+            file(&path).unwrap_err();
+            assert!(path.exists(), "{name}");
+        }
+        let link = place.path().join("demo/.latest-20261120T213000Z-7f3a");
+        fs::write(&link, "a file, where a link of ours would be").unwrap();
+        file(&link).unwrap_err();
+    }
+}
