@@ -7,6 +7,7 @@ use std::path::Path;
 use crate::archive::sealed::catalog::{Archive, SealedRun};
 use crate::archive::sealed::seal::SEAL;
 use crate::error::{Error, Result};
+use crate::file;
 
 /// Copies the runs of an archive that are wanted into a new folder; none where a run that is wanted is in one pack with
 /// one that is not, and has no folder of its own any more. Sealed files never change, so they are linked where they can be.
@@ -20,7 +21,7 @@ pub fn copy(archive: &Archive, target: &Path, is_wanted: impl Fn(&SealedRun) -> 
         let path = path.to_owned();
         move |source| Error::Write { path, source }
     };
-    fs::create_dir_all(target).map_err(write(target))?;
+    fs::create_dir(target).map_err(write(target))?;
     let mut copied: BTreeSet<&str> = BTreeSet::new();
     for folder in archive.folders() {
         let runs = folder.seal().runs().iter().map(|run| run.run.as_str());
@@ -31,9 +32,7 @@ pub fn copy(archive: &Archive, target: &Path, is_wanted: impl Fn(&SealedRun) -> 
         let target = target.join(folder.seal().folder_name());
         fs::create_dir(&target).map_err(write(&target))?;
         for name in folder.seal().files.iter().map(|file| file.name.as_str()).chain([SEAL]) {
-            let (from, to) = (folder.path().join(name), target.join(name));
-            // Another file system has no links to this one.
-            fs::hard_link(&from, &to).or_else(|_| fs::copy(&from, &to).map(drop)).map_err(write(&to))?;
+            file::link_or_copy(&folder.path().join(name), &target.join(name))?;
         }
     }
     if copied == wanted { Archive::open(target).map(Some) } else { Ok(None) }

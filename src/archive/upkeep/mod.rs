@@ -1,6 +1,8 @@
 //! Upkeep: packing runs, removing what a pack stands for, and verifying what is there.
 
+mod contained;
 mod copy;
+mod leftovers;
 mod pack;
 mod prune;
 mod verify;

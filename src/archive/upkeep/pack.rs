@@ -8,13 +8,14 @@
 //! Packing is never needed: whatever goes wrong with it, the runs are still there.
 
 use std::cmp::Reverse;
-use std::fs;
+use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use arrow::array::RecordBatch;
 use chrono::{DateTime, Utc};
 
+use super::leftovers;
 use crate::archive::FOLDER_OF_UNFINISHED;
 use crate::archive::fold::cells::Cells;
 use crate::archive::fold::merged::{Merged, Tickers};
@@ -27,6 +28,8 @@ use crate::archive::sealed::seal::{Counts, LAYOUT, Seal};
 use crate::digest;
 use crate::error::{Error, Result};
 use crate::file::{self, FileRecord};
+use crate::links;
+use crate::remove;
 use crate::tables::{Reject, RequestRecord, Table};
 use crate::time::name_of;
 use crate::trace::work;
@@ -178,25 +181,31 @@ fn seal(members: Vec<Seal>, run: String, files: Vec<FileRecord>) -> Seal {
     }
 }
 
-/// The hidden folder that a pack is written in.
+/// The hidden folder that a pack is written in. It is locked, so that no other process takes it for a leftover.
 struct Work {
     path: PathBuf,
+    _lock: File,
 }
 
 impl Work {
     fn begin(archive: &Path, name: &str) -> Result<Self> {
         let hidden = archive.join(FOLDER_OF_UNFINISHED);
-        fs::create_dir_all(&hidden).map_err(|source| Error::Write { path: hidden.clone(), source })?;
+        links::folder(&hidden)?;
+        leftovers::clear(archive)?;
         let path = hidden.join(format!(".packing-{name}-{:08x}", crate::time::random() as u32));
-        fs::create_dir(&path).map_err(|source| Error::Write { path: path.clone(), source })?;
-        Ok(Self { path })
+        let failed = |source| Error::Write { path: path.clone(), source };
+        fs::create_dir(&path).map_err(failed)?;
+        let lock = File::open(&path).map_err(failed)?;
+        // Some file systems have no locks: there, age tells a leftover.
+        let _ = lock.lock();
+        Ok(Self { path, _lock: lock })
     }
 }
 
 impl Drop for Work {
     fn drop(&mut self) {
-        // Best effort: it is hidden, and no reader takes it for anything. Where it was renamed there is nothing left.
-        let _ = fs::remove_dir_all(&self.path);
+        // What stays behind is hidden, and removed by the next packing. A folder that was renamed is not there any more.
+        let _ = remove::folder(&self.path);
     }
 }
 

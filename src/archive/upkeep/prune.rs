@@ -4,11 +4,14 @@ use std::fs;
 use std::path::Path;
 use std::sync::Arc;
 
-use super::verify::says_what_its_members_say;
+use super::contained::incomplete_files;
+use super::leftovers;
 use crate::archive::FOLDER_OF_UNFINISHED;
 use crate::archive::sealed::catalog::Archive;
 use crate::archive::sealed::folder::Folder;
 use crate::error::{Error, Result};
+use crate::links;
+use crate::remove;
 
 /// What pruning removes.
 #[derive(Clone, Debug)]
@@ -55,26 +58,37 @@ fn pack_for<'a>(archive: &'a Archive, folder: &Folder) -> Option<&'a Arc<Folder>
     archive.read().iter().filter(|read| read.seal().is_pack()).find(holds)
 }
 
-/// Removes what a plan says, once each pack was found to say what its members say.
+/// Removes what a plan says, once each pack was found to hold every row of the folders that it stands for; and what an
+/// earlier removal that was killed left behind.
 ///
 /// # Errors
 ///
-/// When a pack is not what it should be, and when a folder cannot be removed.
+/// When a pack lacks a row, when a folder holds something else than the files of a run, and when it cannot be removed.
 pub fn prune(plan: &Plan) -> Result<()> {
     let archive = &plan.archive;
-    for pack in archive.read().iter().filter(|folder| folder.seal().is_pack()) {
-        if let Some(fault) = says_what_its_members_say(archive, pack)?.into_iter().next() {
-            return Err(Error::Damaged { path: pack.path().to_owned(), source: fault.into() });
+    let is_needed = |pack: &&Arc<Folder>| plan.removals.iter().any(|removal| removal.pack == pack.seal().folder_name());
+    for pack in archive.read().iter().filter(is_needed) {
+        if let Some(file) = incomplete_files(archive, pack)?.into_iter().next() {
+            let reason = format!("`{file}` lacks rows of the runs that it stands for");
+            return Err(Error::Damaged { path: pack.path().to_owned(), source: reason.into() });
         }
     }
     let hidden = archive.path().join(FOLDER_OF_UNFINISHED);
-    fs::create_dir_all(&hidden).map_err(|source| Error::Write { path: hidden.clone(), source })?;
+    links::folder(&hidden)?;
+    leftovers::clear(archive.path())?;
+    let path = |removal: &Removal| archive.path().join(&removal.folder);
+    let failed = |path: &Path| {
+        let path = path.to_owned();
+        move |source| Error::Remove { path, source }
+    };
+    for path in plan.removals.iter().map(path) {
+        remove::check(&path).map_err(failed(&path))?;
+    }
     for removal in &plan.removals {
         // In one step: a folder is there or it is not.
-        let (from, aside) =
-            (archive.path().join(&removal.folder), hidden.join(format!(".removing-{}", removal.folder)));
-        fs::rename(&from, &aside).map_err(|source| Error::Write { path: from, source })?;
-        fs::remove_dir_all(&aside).map_err(|source| Error::Write { path: aside, source })?;
+        let (from, aside) = (path(removal), hidden.join(format!(".removing-{}", removal.folder)));
+        fs::rename(&from, &aside).map_err(failed(&from))?;
+        remove::folder(&aside).map_err(failed(&aside))?;
     }
     Ok(())
 }

@@ -5,20 +5,18 @@ use std::fs;
 use std::path::Path;
 use std::sync::Arc;
 
-use arrow::array::RecordBatch;
 use parquet::file::reader::{FileReader, SerializedFileReader};
 
-use super::pack::observations;
+use super::contained::incomplete_files;
 use crate::archive::sealed::by_ticker::ByTicker;
 use crate::archive::sealed::catalog::{Archive, SealedRun};
 use crate::archive::sealed::folder::Folder;
 use crate::archive::sealed::listings;
-use crate::archive::sealed::requests::{REJECTS, REQUESTS};
 use crate::archive::sealed::rows::changes;
 use crate::archive::sealed::seal::Counts;
 use crate::error::{Error, Result};
 use crate::file::{self, FileRecord};
-use crate::tables::{Change, Reject, RequestRecord, Table};
+use crate::tables::{Change, Table};
 
 /// What was looked at, and what is wrong.
 #[derive(Clone, Debug, Default)]
@@ -43,9 +41,11 @@ pub fn verify(archive: &Archive) -> Result<Verified> {
     }
     if verified.faults.is_empty() {
         for folder in archive.folders() {
-            let faults =
-                if folder.seal().is_pack() { says_what_its_members_say(archive, folder) } else { Ok(Vec::new()) };
-            let faults = faults.and_then(|faults| Ok([faults, counts_what_it_has(folder)?].concat()));
+            let files = if folder.seal().is_pack() { incomplete_files(archive, folder) } else { Ok(Vec::new()) };
+            let faults = files.and_then(|files| {
+                let faults = files.iter().map(|file| format!("`{file}` lacks rows of the runs that it stands for"));
+                Ok(faults.chain(counts_what_it_has(folder)?).collect::<Vec<String>>())
+            });
             match faults {
                 Ok(faults) => {
                     let told = |fault: String| format!("`{}`: {fault}", folder.path().display());
@@ -94,72 +94,6 @@ fn counts_what_it_has(folder: &Folder) -> Result<Vec<String>> {
     }
     let fault = || "its seal does not count the changes that its rows record".to_owned();
     Ok((counted != folder.seal().changes).then(fault).into_iter().collect())
-}
-
-/// The files of a pack that do not say what its members say, as far as those have folders of their own.
-pub(super) fn says_what_its_members_say(archive: &Archive, pack: &Folder) -> Result<Vec<String>> {
-    let is_member = |folder: &&Arc<Folder>| {
-        !folder.seal().is_pack() && pack.seal().members.iter().any(|member| member.seal == folder.seal().seal)
-    };
-    let mut members: Vec<&Arc<Folder>> = archive.folders().iter().filter(is_member).collect();
-    members.sort_by_key(|folder| (folder.seal().sealed_at, folder.seal().run.clone()));
-    if members.len() < pack.seal().members.len() {
-        // The rows of those that are gone cannot be told from those of the others.
-        return Ok(Vec::new());
-    }
-    let mut faults = Vec::new();
-    let fault = |file: &str| format!("`{file}` does not say what the members of the pack say");
-    let own = Arc::new(pack.clone());
-    for table in Table::ALL {
-        if !same_rows(observations(&[&own], table)?, observations(&members, table)?)? {
-            faults.push(fault(&table.file()));
-        }
-    }
-    let members: Vec<Arc<Folder>> = members.into_iter().cloned().collect();
-    if listings::read(&[own])? != listings::read(&members)? {
-        faults.push(fault(listings::LISTINGS));
-    }
-    for (name, schema) in [(REJECTS, Reject::schema()), (REQUESTS, RequestRecord::schema())] {
-        let all = (0, u64::MAX);
-        let of_members = members.iter().map(|member| member.rows(name, &schema, all)).collect::<Result<Vec<_>>>()?;
-        if !same_rows(pack.rows(name, &schema, all)?, of_members.into_iter().flatten())? {
-            faults.push(fault(name));
-        }
-    }
-    Ok(faults)
-}
-
-/// Whether two sequences of batches have the same rows, however they are cut.
-fn same_rows(
-    mut one: impl Iterator<Item = Result<RecordBatch>>,
-    mut other: impl Iterator<Item = Result<RecordBatch>>,
-) -> Result<bool> {
-    let next = |side: &mut dyn Iterator<Item = Result<RecordBatch>>, rest: Option<RecordBatch>| {
-        let mut rest = rest.filter(|rows| rows.num_rows() > 0);
-        while rest.as_ref().is_none_or(|rows| rows.num_rows() == 0) {
-            match side.next().transpose()? {
-                Some(rows) => rest = Some(rows),
-                None => return Ok::<_, Error>(None),
-            }
-        }
-        Ok(rest)
-    };
-    let (mut left, mut right) = (None, None);
-    loop {
-        (left, right) = (next(&mut one, left)?, next(&mut other, right)?);
-        match (&left, &right) {
-            (None, None) => return Ok(true),
-            (Some(one), Some(two)) => {
-                let count = one.num_rows().min(two.num_rows());
-                if one.slice(0, count).columns() != two.slice(0, count).columns() {
-                    return Ok(false);
-                }
-                let rest = |rows: &RecordBatch| Some(rows.slice(count, rows.num_rows() - count));
-                (left, right) = (rest(one), rest(two));
-            }
-            _ => return Ok(false),
-        }
-    }
 }
 
 /// In what a file differs from its record.

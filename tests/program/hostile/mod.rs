@@ -26,8 +26,15 @@ const MEMORY_KIB: u64 = 2 << 20;
 const TIME: Duration = Duration::from_secs(60);
 
 /// Commands that read seals, and change the archive.
-const OF_SEALS: [&[&str]; 6] =
-    [&["verify"], &["runs"], &["build", "it"], &["archive", "compact"], &["archive", "prune"], &["run", "it", "-q"]];
+const OF_SEALS: [&[&str]; 7] = [
+    &["verify"],
+    &["runs"],
+    &["build", "it"],
+    &["audit", "leak", "it"],
+    &["archive", "compact"],
+    &["archive", "prune"],
+    &["run", "it", "-q"],
+];
 
 /// Commands that read rows.
 const OF_ROWS: [&[&str]; 10] = [
@@ -87,7 +94,9 @@ fn tried<'c>(what: &str, commands: &[&'c [&'c str]], forge: impl Fn(&Path)) -> V
         let outcome = bounded(&place, arguments);
         let told = format!("{what}, `{}`: {outcome:?}", arguments.join(" "));
         assert!(begun.elapsed() < TIME, "{told}");
-        assert_eq!(fs::read_to_string(place.file("decoy")).expect("a decoy"), "precious", "{told}");
+        for decoy in [&place, &forged].map(|place| place.file("decoy")) {
+            assert_eq!(fs::read_to_string(decoy).expect("a decoy"), "precious", "{told}");
+        }
         assert!(!outcome.stderr.contains("defect") && !outcome.stderr.contains("panicked"), "{told}");
         assert!(matches!(outcome.code, Some(0 | 1)), "{told}");
         (*arguments, outcome)
@@ -119,10 +128,11 @@ fn first(archive: &Path) -> PathBuf {
 
 #[test]
 fn a_seal_that_names_other_files_than_its_own_is_refused() {
-    for name in ["/etc/hostname", "../../../decoy", "x/y.parquet", "", ".", "signals.parquet\0", "other.parquet"] {
+    for name in ["ABSOLUTE", "../../../decoy", "x/y.parquet", "", ".", "signals.parquet\0", "other.parquet"] {
         refused(&format!("a file named {name:?}"), |archive| {
+            let absolute = archive.join("../../decoy").display().to_string();
             let mut seal = seal_of(&first(archive));
-            seal.files[0].name = name.to_owned();
+            seal.files[0].name = if name == "ABSOLUTE" { absolute } else { name.to_owned() };
             reseal(&first(archive), &mut seal);
         });
     }
@@ -280,8 +290,31 @@ fn a_pack_of_other_rows_is_found_by_verify_and_prunes_nothing() {
     let archive = place.file("output/archive");
     let runs = names(&archive);
     forge::pack(&archive, forge::falsified);
-    let verified = bounded(&place, &["verify"]).failed_with(1);
-    assert!(verified.stdout.contains("does not say what the members of the pack say"), "{verified:?}");
-    bounded(&place, &["archive", "prune"]).failed_with(1);
-    assert!(runs.iter().all(|run| archive.join(run).join("run.json").exists()));
+    lacks_rows(&place, &runs);
+}
+
+/// Verifying says that the pack does not hold what it stands for, and pruning removes nothing.
+fn lacks_rows(place: &Place, runs: &[String]) {
+    let verified = bounded(place, &["verify"]).failed_with(1);
+    assert!(verified.stdout.contains("lacks rows of the runs that it stands for"), "{verified:?}");
+    let refused = bounded(place, &["archive", "prune"]).failed_with(1);
+    assert!(refused.stderr.contains("lacks rows of the runs that it stands for"), "{refused:?}");
+    assert!(runs.iter().all(|run| place.file("output/archive").join(run).join("run.json").exists()));
+}
+
+/// A member that never was could be said to be where the rows of the others went.
+#[test]
+fn a_pack_with_an_invented_member_has_to_hold_the_rows_of_the_others_all_the_same() {
+    let place = copy_of(sound());
+    let archive = place.file("output/archive");
+    let runs = names(&archive);
+    forge::pack(&archive, |pack, folder| {
+        forge::falsified(pack, folder);
+        let mut invented = pack.members[0].clone();
+        invented.run = "20200101T000000Z-0000".to_owned();
+        invented.sealed_at = invented.started_at;
+        invented.files.iter_mut().for_each(|file| file.rows = 0);
+        pack.members.insert(0, invented);
+    });
+    lacks_rows(&place, &runs);
 }

@@ -1,0 +1,386 @@
+//! Nothing that is not ours is removed, overwritten or followed. Decoys stand in folders of their own, and hold every
+//! name that the program might look for.
+
+use std::fs::{self, File};
+use std::os::unix::fs::{MetadataExt, symlink};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
+
+use serde_json::Value;
+
+use crate::support::program::{DemoService, Outcome, Place};
+use crate::support::rows::sealed_run;
+use crate::support::scripted::{Scripted, json, reply};
+
+const KEY: (&str, &str) = ("BELLWETHER_API_KEY", "demo");
+
+/// The name of a run of long ago.
+const RUN: &str = "20201120T213000Z-7f3a";
+
+/// A folder of somebody else's, with files two days old.
+fn decoy(place: &Place) -> PathBuf {
+    let decoy = place.file("decoy");
+    for folder in ["old", RUN, ".partial", "sealed", "it", ".locks"] {
+        fs::create_dir_all(decoy.join(folder)).unwrap();
+        for name in ["precious", "0.answers", "answers.jsonl", "run.json", "it", "it.csv"] {
+            fs::write(decoy.join(folder).join(name), "precious").unwrap();
+            fs::write(decoy.join(name).with_extension("decoy"), "precious").unwrap();
+        }
+        age(&decoy.join(folder));
+    }
+    decoy
+}
+
+/// Makes something two days old.
+fn age(path: &Path) {
+    File::open(path).unwrap().set_modified(SystemTime::now() - Duration::from_secs(48 * 3600)).unwrap();
+}
+
+/// Every file below a folder with its bytes.
+fn contents(folder: &Path) -> Vec<(PathBuf, Vec<u8>)> {
+    let mut found = Vec::new();
+    for path in fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()) {
+        match path.is_dir() {
+            true => found.extend(contents(&path)),
+            false => found.push((path.clone(), fs::read(&path).unwrap())),
+        }
+    }
+    found.sort();
+    found
+}
+
+fn run(place: &Place) -> Outcome {
+    Outcome::of(place.command(["run", "it", "-q"]).envs([KEY]))
+}
+
+#[test]
+fn a_link_in_the_place_of_a_folder_of_ours_is_refused_and_what_it_points_to_stays() {
+    let service = Scripted::of_histories(|_| json("200 OK", "not JSON"));
+    let folders =
+        ["archive", "archive/.partial", "archive/.locks", "datasets", "datasets/it", "evidence", ".partial/RUN"];
+    for folder in folders {
+        let place = Place::new();
+        let decoy = decoy(&place);
+        let before = contents(&decoy);
+        let link = match folder {
+            ".partial/RUN" => place.file("output/archive/.partial").join(RUN),
+            folder => place.file("output").join(folder),
+        };
+        fs::create_dir_all(link.parent().unwrap()).unwrap();
+        symlink(&decoy, &link).unwrap();
+        let outcome = if folder.starts_with("datasets") {
+            let demo = DemoService::start(&place, &["--today", "2026-11-20"]);
+            place.define("it", &format!("[source]\n{}[signals]\nsectors = [\"energy\"]\n", demo.source));
+            run(&place)
+        } else {
+            place.define("it", &format!("[source]\n{}[signals]\nsectors = [\"energy\"]\n", service.source()));
+            run(&place)
+        };
+        let stderr = outcome.failed_with(1).stderr;
+        let shown = link.strip_prefix(place.path()).unwrap().display();
+        let expected = format!("error: `{shown}` is a link, and links are not followed there\nhint: remove the link;");
+        assert!(stderr.starts_with(&expected), "{folder}: {stderr}");
+        assert_eq!(contents(&decoy), before, "{folder}");
+        assert!(link.is_symlink(), "{folder}");
+    }
+}
+
+#[test]
+fn output_and_archive_may_be_links_that_the_user_made() {
+    let place = Place::new();
+    let service = DemoService::start(&place, &["--today", "2026-11-20"]);
+    place.define("it", &format!("[source]\n{}[signals]\nsectors = [\"energy\"]\n", service.source));
+    for name in ["disk", "tape"] {
+        fs::create_dir(place.file(name)).unwrap();
+    }
+    symlink("disk", place.file("output")).unwrap();
+    symlink("tape", place.file("kept")).unwrap();
+    let mut command = place.command(["run", "it", "-q", "--archive", "kept"]);
+    Outcome::of(command.envs([KEY])).succeeded();
+    run(&place).succeeded();
+    assert!(place.file("disk/datasets/it/latest/it.parquet").exists());
+    assert!(place.file("disk/archive").exists() && place.file("tape/.locks/it").exists());
+}
+
+#[test]
+fn old_folders_in_the_place_of_interrupted_runs_lose_only_files_of_known_names() {
+    let place = Place::new();
+    let service = DemoService::start(&place, &["--today", "2026-11-20"]);
+    place.define("it", &format!("[source]\n{}[signals]\nsectors = [\"energy\"]\n", service.source));
+    let partial = place.file("output/archive/.partial");
+    let old = |name: &str, files: &[&str]| {
+        fs::create_dir_all(partial.join(name)).unwrap();
+        files.iter().for_each(|file| fs::write(partial.join(name).join(file), "half").unwrap());
+        age(&partial.join(name));
+    };
+    old("somebody-s", &["0.answers", "answers.jsonl"]);
+    old(RUN, &["0.answers", "answers.jsonl"]);
+    old("20201121T213000Z-7f3a", &["0.answers", "thesis.tex"]);
+    old("20201122T213000Z-7f3a", &["17.answers"]);
+    let decoy = decoy(&place);
+    let before = contents(&decoy);
+    symlink(&decoy, partial.join("20201122T213000Z-7f3a/sealed")).unwrap();
+    age(&partial.join("20201122T213000Z-7f3a"));
+    run(&place).succeeded();
+    let left: Vec<PathBuf> = contents(&partial.join("somebody-s")).into_iter().map(|(path, _)| path).collect();
+    assert_eq!(left.len(), 2, "{left:?}");
+    assert!(!partial.join(RUN).exists());
+    assert!(partial.join("20201121T213000Z-7f3a/thesis.tex").exists());
+    assert!(!partial.join("20201121T213000Z-7f3a/0.answers").exists());
+    assert!(partial.join("20201122T213000Z-7f3a/sealed").is_symlink());
+    assert_eq!(contents(&decoy), before);
+}
+
+/// A place with an interrupted run that has one answer, the folder of that run, and the service, which is well again.
+fn interrupted() -> (Place, PathBuf, Scripted) {
+    let place = Place::new();
+    let service = Scripted::of_histories(|asked| match asked.target.contains("sector=energy") {
+        true => json("200 OK", HISTORY),
+        false if asked.before == 0 => reply("503 Service Unavailable", "Retry-After: 30\r\n", b""),
+        false => json("200 OK", &HISTORY.replace("XOM", "AAPL")),
+    });
+    let source = format!("[source]\npatience = \"1s\"\nconnections = 1\n{}", service.source());
+    place.define(
+        "it",
+        &format!("{source}[signals]\nsectors = [\"energy\", \"technology\"]\n[sentiment]\narticles = false\n"),
+    );
+    run(&place).failed_with(75);
+    let runs = fs::read_dir(place.file("output/archive/.partial")).unwrap();
+    let run = runs.map(|entry| entry.unwrap().path()).next().unwrap();
+    (place, run, service)
+}
+
+const HISTORY: &str = r#"{"XOM":{"ticker":"XOM","regime":"neutral","period":"15d","predictions":[
+    {"date":"2026-11-20T00:00:00+00:00","signal":"buy","confidence":0.5}]}}"#;
+
+#[test]
+fn an_interrupted_run_that_says_it_is_another_one_is_not_resumed() {
+    for name in ["x/../../../elsewhere", "../../../elsewhere", "/elsewhere", RUN, ""] {
+        let (place, unfinished, service) = interrupted();
+        let record = unfinished.join("unfinished.json");
+        let mut origin: Value = serde_json::from_slice(&fs::read(&record).unwrap()).unwrap();
+        origin["run"] = name.into();
+        fs::write(&record, origin.to_string()).unwrap();
+        run(&place).succeeded();
+        assert_eq!(service.histories(), 4, "{name}: everything is asked for again");
+        assert!(sealed_run(&place).join("run.json").exists());
+        let published = place.files().into_iter().filter(|file| file.ends_with("run.json")).count();
+        assert_eq!(published, 1, "{name}");
+        assert!(unfinished.join("0.answers").exists(), "{name}: it stays as it is");
+    }
+}
+
+#[test]
+fn answers_are_read_and_written_in_files_of_the_run_alone() {
+    let (place, unfinished, service) = interrupted();
+    let journal = unfinished.join("answers.jsonl");
+    let text = fs::read_to_string(&journal).unwrap();
+    fs::rename(unfinished.join("0.answers"), place.file("elsewhere")).unwrap();
+    let elsewhere = place.file("elsewhere").display().to_string();
+    for name in ["../../../../elsewhere", elsewhere.as_str()] {
+        let planted = text.replace("\"0.answers\"", &format!("\"{name}\""));
+        assert_ne!(planted, text);
+        fs::write(&journal, planted).unwrap();
+        let listed = place.run(["runs"]).succeeded().stdout;
+        assert!(listed.contains("not finished"), "{listed}");
+    }
+    run(&place).succeeded();
+    assert_eq!(service.histories(), 4, "what is not in the run's own files is asked for again");
+
+    for kind in ["a link", "a hard link"] {
+        let (place, unfinished, service) = interrupted();
+        let (journal, decoy) = (unfinished.join("answers.jsonl"), place.file("decoy"));
+        fs::rename(&journal, &decoy).unwrap();
+        let before = fs::read(&decoy).unwrap();
+        match kind {
+            "a link" => symlink(&decoy, &journal).unwrap(),
+            _ => fs::hard_link(&decoy, &journal).unwrap(),
+        }
+        let asked = service.count();
+        let shown = run(&place).failed_with(1).stderr;
+        assert!(shown.contains("answers.jsonl`"), "{shown}");
+        assert_eq!(fs::read(&decoy).unwrap(), before, "{kind}");
+        assert_eq!(service.count(), asked, "{kind}");
+    }
+}
+
+#[test]
+fn a_record_of_a_version_that_names_a_file_elsewhere_is_refused() {
+    let place = Place::new();
+    let service = DemoService::start(&place, &["--today", "2026-11-20"]);
+    let format = "[output]\nformat = \"csv\"\n";
+    place.define("it", &format!("[source]\n{}[signals]\nsectors = [\"energy\"]\n{format}", service.source));
+    run(&place).succeeded();
+    fs::write(place.file("precious.csv"), "precious").unwrap();
+    let absolute = place.file("precious.csv").display().to_string();
+    for name in [&absolute, "../../../../precious.csv", "mine.csv"] {
+        let latest = fs::canonicalize(place.file("output/datasets/it/latest")).unwrap();
+        let record = latest.join("dataset.json");
+        let written = fs::read_to_string(&record).unwrap();
+        fs::write(&record, written.replace("\"it.csv\"", &format!("\"{name}\""))).unwrap();
+        for command in [&["verify"][..], &["diff", "it", "it"]] {
+            let stderr = place.run(command).failed_with(1).stderr;
+            assert!(stderr.contains(&format!("`{name}` is not the name of a file of a version\n")), "{stderr}");
+        }
+        // Its files are not taken over.
+        place.run(["build", "it"]).succeeded();
+        fs::write(&record, &written).unwrap();
+    }
+    assert_eq!(fs::read_to_string(place.file("precious.csv")).unwrap(), "precious");
+}
+
+#[test]
+fn the_files_of_a_version_elsewhere_are_not_taken_over_through_a_link() {
+    let place = Place::new();
+    let service = DemoService::start(&place, &["--today", "2026-11-20"]);
+    place.define("it", &format!("[source]\n{}[signals]\nsectors = [\"energy\"]\n", service.source));
+    run(&place).succeeded();
+    let versions = place.file("output/datasets/it");
+    let version = fs::canonicalize(versions.join("latest")).unwrap();
+    let elsewhere = place.file("elsewhere").join(version.file_name().unwrap());
+    fs::create_dir(place.file("elsewhere")).unwrap();
+    fs::rename(&version, &elsewhere).unwrap();
+    fs::remove_file(versions.join("latest")).unwrap();
+    symlink(&elsewhere, versions.join("latest")).unwrap();
+    place.run(["build", "it"]).succeeded();
+    let rows = fs::metadata(versions.join("latest/it.parquet")).unwrap();
+    assert_eq!(rows.nlink(), 1, "it is a file of its own");
+    assert_eq!(fs::read_link(versions.join("latest")).unwrap().components().count(), 1);
+    assert_eq!(contents(&elsewhere).iter().filter(|(path, _)| path.ends_with("it.parquet")).count(), 1);
+}
+
+/// An archive of two packed runs, and the folders of these.
+fn packed() -> (Place, Vec<PathBuf>) {
+    let place = Place::new();
+    for today in ["2026-11-19", "2026-11-20"] {
+        let service = DemoService::start(&place, &["--today", today]);
+        place.define("it", &format!("[source]\n{}[signals]\nsectors = [\"energy\"]\n", service.source));
+        run(&place).succeeded();
+    }
+    place.run(["archive", "compact"]).succeeded();
+    let runs = folders(&place.file("output/archive"), "run=");
+    assert_eq!(runs.len(), 2);
+    (place, runs)
+}
+
+/// The folders whose names begin so.
+fn folders(folder: &Path, prefix: &str) -> Vec<PathBuf> {
+    let is_so = |path: &PathBuf| path.file_name().unwrap().to_str().unwrap().starts_with(prefix);
+    fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).filter(is_so).collect()
+}
+
+#[test]
+fn a_packed_run_that_holds_a_file_of_the_users_is_not_pruned() {
+    let (place, runs) = packed();
+    fs::write(runs[1].join("notes.txt"), "mine").unwrap();
+    let before = contents(&place.file("output/archive"));
+    let stderr = place.run(["archive", "prune"]).failed_with(1).stderr;
+    assert!(stderr.contains("because: `notes.txt` in it was not made by bellwether\n"), "{stderr}");
+    assert!(stderr.ends_with("hint: move what is yours to another folder\n"), "{stderr}");
+    assert_eq!(contents(&place.file("output/archive")), before);
+    fs::rename(runs[1].join("notes.txt"), place.file("notes.txt")).unwrap();
+    place.run(["archive", "prune"]).succeeded();
+    assert!(runs.iter().all(|run| !run.exists()));
+}
+
+#[test]
+fn leftovers_of_a_killed_packing_or_pruning_are_removed_by_the_next_one() {
+    let (place, runs) = packed();
+    let partial = place.file("output/archive/.partial");
+    let names = [
+        ".removing-run=20201120T213000Z-7f3a",
+        ".removing-pack=20201120T213000Z-7f3a",
+        ".packing-20201120T213000Z-7f3a-0123abcd",
+        ".packing-20201121T213000Z-7f3a-0123abcd",
+        ".packing-20201122T213000Z-7f3a-0123abcd",
+        ".packing-of-somebody-else",
+        ".removing-run=mine",
+    ];
+    for command in ["compact", "prune"] {
+        for name in names {
+            fs::create_dir_all(partial.join(name)).unwrap();
+            fs::write(partial.join(name).join("signals.parquet"), "half").unwrap();
+            age(&partial.join(name));
+        }
+        // One is being written, and one was begun this moment.
+        let held = File::open(partial.join(names[3])).unwrap();
+        held.lock().unwrap();
+        File::open(partial.join(names[4])).unwrap().set_modified(SystemTime::now()).unwrap();
+        if command == "compact" {
+            let service = DemoService::start(&place, &["--today", "2026-11-21"]);
+            place.define("it", &format!("[source]\n{}[signals]\nsectors = [\"energy\"]\n", service.source));
+            run(&place).succeeded();
+        }
+        place.run(["archive", command]).succeeded();
+        let is_there: Vec<bool> = names.iter().map(|name| partial.join(name).exists()).collect();
+        assert_eq!(is_there, [false, false, false, true, true, true, true], "{command}");
+    }
+    assert!(runs.iter().all(|run| !run.exists()));
+    place.run(["verify"]).succeeded();
+}
+
+#[test]
+fn a_run_that_is_sealed_in_a_pack_alone_is_not_resumed() {
+    let (place, runs) = packed();
+    let run_name = runs[1].file_name().unwrap().to_str().unwrap().trim_start_matches("run=").to_owned();
+    place.run(["archive", "prune"]).succeeded();
+    // It was killed after its folder was renamed, and before its answers were removed.
+    let service = DemoService::start(&place, &["--today", "2026-11-20"]);
+    let text = format!("[source]\n{}[signals]\nsectors = [\"energy\"]\n", service.source);
+    place.define("it", &text);
+    let unfinished = place.file("output/archive/.partial").join(&run_name);
+    fs::create_dir_all(&unfinished).unwrap();
+    let now = chrono::DateTime::<chrono::Utc>::from(SystemTime::now()).to_rfc3339();
+    let origin = serde_json::json!({
+        "layout": 9, "run": run_name, "definition": "it",
+        "definition_digest": blake3::hash(text.as_bytes()).to_hex().to_string(), "started_at": now,
+    });
+    fs::write(unfinished.join("unfinished.json"), origin.to_string()).unwrap();
+    run(&place).succeeded();
+    assert!(!unfinished.exists());
+    assert!(
+        !folders(&place.file("output/archive"), "run=").iter().any(|path| path.ends_with(format!("run={run_name}")))
+    );
+    place.run(["verify"]).succeeded();
+}
+
+/// Every file and folder below one, and when it was changed last.
+fn times(folder: &Path) -> Vec<(PathBuf, SystemTime)> {
+    let mut found = vec![(folder.to_owned(), fs::symlink_metadata(folder).unwrap().modified().unwrap())];
+    for path in fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()) {
+        match path.is_dir() {
+            true => found.extend(times(&path)),
+            false => found.push((path.clone(), fs::symlink_metadata(&path).unwrap().modified().unwrap())),
+        }
+    }
+    found.sort();
+    found
+}
+
+#[test]
+fn readers_write_nothing_to_an_archive_and_take_no_lock() {
+    let (place, _) = packed();
+    let archive = place.file("output/archive");
+    let held = File::open(archive.join(".locks/it")).unwrap();
+    held.lock().unwrap();
+    let before = times(&archive);
+    let readers: [&[&str]; 12] = [
+        &["verify"],
+        &["runs"],
+        &["build", "it"],
+        &["build", "it", "--format", "csv", "--output", "-"],
+        &["summary", "it"],
+        &["show", "it"],
+        &["report", "it"],
+        &["archive", "prune", "--dry-run"],
+        &["audit", "leak", "it"],
+        &["audit", "quality", "it"],
+        &["audit", "revisions", "it"],
+        &["audit", "sources", "it"],
+    ];
+    for reader in readers {
+        let outcome = place.run(reader);
+        assert!(outcome.code != Some(75), "{reader:?}: {outcome:?}");
+        assert_eq!(times(&archive), before, "{reader:?}");
+    }
+}
