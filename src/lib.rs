@@ -31,9 +31,9 @@
 //! | [`run`] | wires the stages |
 //! | [`cli`] | the commands |
 //!
-//! The leaves import none of these: [`error`], [`problem`], [`address`], [`secret`] and where a text repeats it, the only
-//! way by which text leaves the program, [`time`], [`file`](mod@file), [`meter`] and
-//! [`trace`], the spelling of numbers, their ten-thousandths, the bits of a word, where columns turn, the Parquet
+//! The leaves import none of these: [`error`], [`problem`], [`address`], [`secret`] and where a text repeats it,
+//! [`key_source`], the only way by which text leaves the program, [`time`], [`file`](mod@file), [`lock`], [`meter`] and
+//! [`trace`], the names of our files, the one place that removes any, the spelling of numbers, their ten-thousandths, the bits of a word, where columns turn, the Parquet
 //! encoder, and [`tables`], the columns that travel between the stages.
 //!
 //! ```
@@ -73,6 +73,7 @@ pub mod file;
 pub mod interface;
 pub mod key_source;
 mod links;
+pub mod lock;
 pub mod meter;
 mod names;
 mod numbers;

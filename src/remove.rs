@@ -115,7 +115,14 @@ pub(crate) fn folder(path: &Path) -> io::Result<()> {
     if Place::open(&names, depth, path)?.is_none() {
         return Ok(());
     }
-    forms.into_iter().fold(Err(not_ours(path)), |before, form| before.or_else(|_| clear(path, &names, form)))
+    let mut refused = not_ours(path);
+    for form in forms {
+        match clear(path, &names, form) {
+            Ok(()) => return Ok(()),
+            Err(error) => refused = error,
+        }
+    }
+    Err(refused)
 }
 
 /// Removes what is ours in a folder of a form, and the folder.

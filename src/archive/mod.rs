@@ -13,6 +13,8 @@
 //!     pack=20261120T213000Z-01c2/
 //!         …                    the same files with the rows of several runs, whose seals are in `run.json`
 //!     .partial/                runs and packs that are under way, or were interrupted
+//!     .locks/                  a file for each definition, locked while a run of it is under way
+//!     .locks/                  a file per definition, locked while a run of it is under way
 //! ```
 //!
 //! # Rows (layout 9)

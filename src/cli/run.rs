@@ -3,10 +3,12 @@
 use super::folders::Folders;
 use super::log::{LogForm, LogLevel};
 use super::timings::{Recording, Timings};
+use super::typed::worded;
 use super::{interruptible, log, note, say};
+use crate::definition::Span;
 use crate::error::Result;
 use crate::plan::{Plan, Source};
-use crate::run::{self, Interrupted, Options, Progress};
+use crate::run::{self, Interrupted, Options, Progress, WhenHeld};
 use crate::talk;
 use crate::time::Clock;
 
@@ -22,9 +24,21 @@ pub(super) struct Run {
     #[command(flatten)]
     timings: Timings,
 
-    /// Ask for everything anew, also when an interrupted run could be gone on with.
+    /// Ask for everything again, even if an interrupted run could be resumed.
     #[arg(long)]
     fresh: bool,
+
+    /// While another run of the definition is under way on the archive, wait until it has ended: at most an hour, or as
+    /// long as is given, such as `--wait=15m`. Without this, such a run fails with exit code 75.
+    #[arg(
+        long,
+        value_name = "TIME",
+        num_args = 0..=1,
+        require_equals = true,
+        default_missing_value = "1h",
+        value_parser = worded::<Span>
+    )]
+    wait: Option<Span>,
 
     /// Say nothing but errors.
     #[arg(long, short)]
@@ -73,9 +87,11 @@ impl Run {
             LogForm::Text => Progress::Lines,
         };
         let interrupted = if self.fresh { Interrupted::Left } else { Interrupted::TakenUp };
+        let when_held = self.wait.map_or(WhenHeld::Fail, |time| WhenHeld::Wait(time.duration()));
         let (output, archive) = (self.folders.output.clone(), self.folders.archive());
         let summary = interruptible(async |stop| {
-            run::run(plan, Options { output, archive, clock: Clock::System, interrupted, progress, stop }).await
+            let clock = Clock::System;
+            run::run(plan, Options { output, archive, clock, interrupted, when_held, progress, stop }).await
         })?;
         // As JSON the summary has them in any case.
         self.timings.tell(Some(&summary).filter(|_| self.log == LogForm::Text), recording)?;

@@ -14,11 +14,6 @@ impl Error {
             Self::LongDefinition { .. } => &"split it into several definitions, or ask for `tickers = \"available\"`",
             Self::NoKey { .. } => &KEY_PLACES,
             Self::KeyRefused { .. } => &"check the key in `BELLWETHER_API_KEY`, `api_key_file` or `api_key_command`",
-            Self::KeySource { hint, .. } => hint,
-            Self::Linked { .. } => {
-                &"remove the link; to keep output or archive on another disk, name the folder there with `--output` or `--archive`"
-            }
-            Self::Start { .. } => &"raise the limits of the process: `ulimit -a` lists them",
             Self::Proxy { .. } => &"use `https://` and an HTTP proxy, or name the host in `NO_PROXY`",
             Self::Certificate { .. } => {
                 &"if its issuer is your own or your proxy's, name a file with the issuer's certificate in `SSL_CERT_FILE`"
@@ -29,6 +24,23 @@ impl Error {
             Self::Address { lacking, .. } => {
                 return Some(format!("check the address; if it is right, the service no longer offers {lacking}"));
             }
+            Self::KeySource { hint, .. } => hint,
+            Self::Linked { .. } => {
+                &"remove the link; to keep output or archive on another disk, name the folder there with `--output` or `--archive`"
+            }
+            Self::Held { .. } => &"run it again when that one has ended, or wait for it with `--wait`",
+            Self::ClockBehind { run: None, .. } => {
+                &"set the clock, if it is behind; if it is right, a pack holds a run made by a clock that was ahead: restore the archive from a copy made before that run"
+            }
+            Self::ClockBehind { run: Some(run), .. } => {
+                return Some(format!(
+                    "set the clock, if it is behind; if it is right, the run was made by a clock that was ahead: move \
+                     `{}` out of the archive",
+                    run.display()
+                ));
+            }
+            Self::ClockWentBack { .. } => &"when the clock is right, run it again with `--fresh`: nothing was archived",
+            Self::Start { .. } => &"raise the limits of the process: `ulimit -a` lists them",
             Self::Later { .. } => &"what was fetched is kept: run it again later, and it goes on from there",
             Self::Malformed { evidence: Some(path), .. } => {
                 return Some(format!("the body is kept in `{}`, to be shown to the vendor", path.display()));
@@ -105,7 +117,7 @@ impl Error {
             | Self::LongDefinition { .. }
             | Self::Usage { .. } => EXIT_USAGE,
             Self::Told { code } => *code,
-            Self::Later { .. } => EXIT_LATER,
+            Self::Later { .. } | Self::Held { .. } => EXIT_LATER,
             Self::Rewritten { .. } => EXIT_FOUND,
             Self::Checks { .. } | Self::OtherTickers { .. } | Self::TooManyRejects { .. } => EXIT_CHECKS,
             Self::Interrupted => EXIT_INTERRUPTED,

@@ -14,6 +14,7 @@ use std::path::PathBuf;
 use chrono::{DateTime, Utc};
 
 use crate::interface::ValidationFault;
+use crate::lock::Holder;
 use crate::numbers::{self, counted, grouped, percent};
 use crate::problem::Problems;
 use crate::time::to_record;
@@ -238,6 +239,37 @@ pub enum Error {
         what: String,
         /// What to do.
         hint: &'static str,
+    },
+
+    /// A definition that another process runs on the same archive.
+    #[error("another run of `{name}` is under way on `{}`{}", archive.display(), by(holder.as_ref()))]
+    Held {
+        /// The definition.
+        name: String,
+        /// The archive.
+        archive: PathBuf,
+        /// Who runs it, where that is known.
+        holder: Option<Holder>,
+    },
+
+    /// A clock that is behind what the archive knows.
+    #[error("the clock says {}, but the newest run in the archive was sealed at {}", to_record(*now), to_record(*sealed_at))]
+    ClockBehind {
+        /// The folder of the newest run; none where it is in a pack.
+        run: Option<PathBuf>,
+        /// When it was sealed.
+        sealed_at: DateTime<Utc>,
+        /// What the clock says.
+        now: DateTime<Utc>,
+    },
+
+    /// A clock that went back during a run.
+    #[error("the clock went back during the run, from {} to {}", to_record(*before), to_record(*now))]
+    ClockWentBack {
+        /// When the run began, or its last answer was complete.
+        before: DateTime<Utc>,
+        /// What the clock says.
+        now: DateTime<Utc>,
     },
 
     /// An archive that is not there.
@@ -606,6 +638,10 @@ impl Error {
             false => Self::Worker { source: panic.into() },
         }
     }
+}
+
+fn by(holder: Option<&Holder>) -> String {
+    holder.map_or_else(String::new, |holder| format!(": {holder}"))
 }
 
 impl From<Problems> for Error {

@@ -6,6 +6,7 @@
 
 mod answer;
 mod audits;
+mod beginning;
 mod build;
 mod checks;
 mod demo;
@@ -27,6 +28,7 @@ use tokio::task::spawn_blocking;
 use tokio_util::sync::CancellationToken;
 
 pub use audits::{About, audit_leak, audit_quality, audit_revisions, audit_sources};
+pub use beginning::WhenHeld;
 pub use build::{BuildOptions, Target, build};
 pub use demo::{DEMO_SEED, Demo};
 pub use progress::{Progress, Timing};
@@ -43,6 +45,7 @@ use crate::plan::{AdHoc, Plan, Remote, Source};
 use crate::secret::ApiKey;
 use crate::time::Clock;
 
+use beginning::Begun;
 use build::{Work, newest};
 use checks::{Checking, Pull};
 use gather::{Gathered, Gathering};
@@ -57,8 +60,10 @@ pub struct Options {
     pub archive: PathBuf,
     /// Where the time comes from.
     pub clock: Clock,
-    /// Whether an interrupted run of the same definition is gone on with.
+    /// What becomes of an interrupted run of the same definition.
     pub interrupted: Interrupted,
+    /// What happens while another run of the same definition is under way.
+    pub when_held: WhenHeld,
     /// How the run shows what it does.
     pub progress: Progress,
     /// What tells it to stop.
@@ -81,11 +86,13 @@ impl Options {
 ///
 /// Not cancel safe: use [`Options::stop`], and what was begun is cleared away or kept for the next run.
 pub async fn run(plan: Plan, options: Options) -> Result<Summary> {
-    let begun = Instant::now();
+    let instant = Instant::now();
     let plan = Arc::new(plan);
     let ours = [options.archive.clone(), options.evidence(), options.output.join("datasets").join(&plan.name)];
     ours.iter().try_for_each(|path| links::refuse_below(&options.output, path))?;
-    let now = options.clock.now();
+    let _lock = beginning::lock(&plan.name, &options).await?;
+    let now = beginning::now(&options).await?;
+    let begun = Begun { at: now, instant };
     let key = key(&plan, &options.stop).await?;
     // Before anything is asked for: an output that cannot be written is no reason to trouble the service.
     let beginning = Beginning { definition: &plan.name, text: &plan.text, now, interrupted: options.interrupted };
@@ -122,7 +129,7 @@ fn addresses(remote: &Remote) -> Addresses {
 }
 
 /// The second half of a run: everything that needs only what was gathered.
-async fn finish(plan: Arc<Plan>, options: Options, gathered: Gathered, begun: Instant) -> Result<Summary> {
+async fn finish(plan: Arc<Plan>, options: Options, gathered: Gathered, begun: Begun) -> Result<Summary> {
     blocking(move || {
         let Gathered { unfinished, scope, signals, demanded, lacking, mut notes, mut timings } = gathered;
         let records = unfinished.records();
@@ -136,7 +143,7 @@ async fn finish(plan: Arc<Plan>, options: Options, gathered: Gathered, begun: In
         }
         let stage = options.progress.stage("archive", 0);
         let archiving = Instant::now();
-        let run = unfinished.seal(options.clock.now())?;
+        let run = unfinished.seal(beginning::sealing_instant(&unfinished.records(), begun, options.clock)?)?;
         let archived_in = Some(archiving.elapsed());
         // The system takes its time to give up what its answers took.
         rayon::spawn(move || drop(unfinished));
@@ -156,7 +163,7 @@ async fn finish(plan: Arc<Plan>, options: Options, gathered: Gathered, begun: In
         let rejects = run.requests()?.iter().map(|record| record.rejects).sum();
         let (path, changes) = (run.path().to_owned(), run.seal().changes);
         let fetched = Fetched { run: path, changes, rejects, new_rejects, ..fetched };
-        let mut summary = Summary::of(&plan, published, timings, begun.elapsed());
+        let mut summary = Summary::of(&plan, published, timings, begun.instant.elapsed());
         summary.fetched = Some(fetched);
         summary.notes.splice(0..0, notes);
         Ok(summary)

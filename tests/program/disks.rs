@@ -159,7 +159,10 @@ impl SecondDay {
         assert!(lines[2..].iter().all(|line| line.starts_with("hint: ")) && lines.len() <= 3, "{stderr}");
 
         let before = self.place.file("before");
-        for file in self.place.files().iter().filter_map(|file| file.strip_prefix("before").ok()) {
+        // Who held the lock is written anew by each run.
+        let is_lock = |file: &&Path| file.starts_with("archive/.locks");
+        let files = self.place.files();
+        for file in files.iter().filter_map(|file| file.strip_prefix("before").ok()).filter(|file| !is_lock(file)) {
             let (was, is) = (before.join(file), self.place.file("output").join(file));
             if was.is_symlink() {
                 assert_eq!(fs::read_link(was).ok(), fs::read_link(is).ok(), "{}", file.display());
@@ -186,6 +189,7 @@ fn kind(path: &Path) -> String {
     let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
     let is_of = |folder: &str| path.parent().is_some_and(|parent| parent.ends_with(folder));
     match name {
+        _ if is_of(".locks") => "a lock".to_owned(),
         _ if is_of(".partial") => "an unfinished run".to_owned(),
         _ if name.ends_with(".answers") => "answers".to_owned(),
         _ if name.starts_with(".partial-") => "a version".to_owned(),
@@ -241,7 +245,7 @@ fn a_disk_that_is_full_at_any_file_fails_the_run_and_harms_nothing() {
 #[test]
 fn a_disk_that_is_read_only_fails_the_run_and_harms_nothing() {
     let day = SecondDay::new();
-    for (folder, expected) in [("", "an unfinished run"), ("/datasets", "a version")] {
+    for (folder, expected) in [("", "a lock"), ("/datasets", "a version")] {
         let outcome = day.run_on_a_small_disk(folder, "writing", 0);
         assert_eq!(kind(&day.check_failure(outcome, "Read-only file system (os error 30)")), expected);
         day.begin_again();
@@ -252,9 +256,9 @@ fn a_disk_that_is_read_only_fails_the_run_and_harms_nothing() {
 fn a_file_that_may_not_grow_fails_the_run_and_harms_nothing() {
     let day = SecondDay::new();
     let mut failed = BTreeSet::new();
-    // In blocks of 512 bytes. The signal that comes with it would end the program.
+    // In blocks of 512 bytes.
     for limit in (0..).step_by(4) {
-        let script = format!("trap '' XFSZ; ulimit -f {limit}; exec \"$0\" run it -q");
+        let script = format!("ulimit -f {limit}; exec \"$0\" run it -q");
         let outcome = Outcome::of(&mut day.run_under(&["sh", "-c", &script]));
         if outcome.code == Some(0) {
             day.check_success(outcome);
@@ -264,7 +268,7 @@ fn a_file_that_may_not_grow_fails_the_run_and_harms_nothing() {
         day.begin_again();
     }
     // Each is larger than those before it.
-    let larger = ["it.arrow", "answers", "unfinished.json"];
+    let larger = ["it.arrow", "answers", "a lock"];
     assert!(larger.iter().all(|file| failed.contains(*file)), "{failed:?}");
 }
 
@@ -343,5 +347,22 @@ fn an_output_that_vanishes_fails_the_run_and_the_next_one_makes_it_anew() {
         assert_eq!(lines[1..], ["  because: No such file or directory (os error 2)"], "{stderr}");
         Outcome::of(place.command(["run", "it", "-q"]).envs([KEY])).succeeded();
         assert!(csv(&place) == csv(&undisturbed), "{folder}");
+    }
+}
+
+#[test]
+fn a_process_that_may_open_few_files_says_so_and_does_not_call_it_a_defect() {
+    let day = SecondDay::new();
+    for limit in [8, 12, 16, 24, 32] {
+        let script = format!("ulimit -n {limit}; exec \"$0\" run it -q");
+        let outcome = Outcome::of(&mut day.run_under(&["sh", "-c", &script]));
+        if outcome.code == Some(0) {
+            day.check_success(outcome);
+        } else {
+            assert!(outcome.stderr.contains("because: Too many open files (os error 24)\n"), "{}", outcome.stderr);
+            assert!(!outcome.stderr.contains("defect"), "{}", outcome.stderr);
+            day.check_success(Outcome::of(&mut day.run()));
+        }
+        day.begin_again();
     }
 }

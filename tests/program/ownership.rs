@@ -21,10 +21,10 @@ const RUN: &str = "20201120T213000Z-7f3a";
 fn decoy(place: &Place) -> PathBuf {
     let decoy = place.file("decoy");
     for folder in ["old", RUN, ".partial", "sealed", "it", ".locks"] {
-        fs::create_dir_all(decoy.join(folder)).unwrap();
+        fs::create_dir_all(decoy.join(folder)).expect("a file of the test");
         for name in ["precious", "0.answers", "answers.jsonl", "run.json", "it", "it.csv"] {
-            fs::write(decoy.join(folder).join(name), "precious").unwrap();
-            fs::write(decoy.join(name).with_extension("decoy"), "precious").unwrap();
+            fs::write(decoy.join(folder).join(name), "precious").expect("a file of the test");
+            fs::write(decoy.join(name).with_extension("decoy"), "precious").expect("a file of the test");
         }
         age(&decoy.join(folder));
     }
@@ -33,16 +33,20 @@ fn decoy(place: &Place) -> PathBuf {
 
 /// Makes something two days old.
 fn age(path: &Path) {
-    File::open(path).unwrap().set_modified(SystemTime::now() - Duration::from_secs(48 * 3600)).unwrap();
+    File::open(path)
+        .expect("a file of the test")
+        .set_modified(SystemTime::now() - Duration::from_secs(48 * 3600))
+        .expect("a file of the test");
 }
 
 /// Every file below a folder with its bytes.
 fn contents(folder: &Path) -> Vec<(PathBuf, Vec<u8>)> {
     let mut found = Vec::new();
-    for path in fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()) {
+    for path in fs::read_dir(folder).expect("a file of the test").map(|entry| entry.expect("a file of the test").path())
+    {
         match path.is_dir() {
             true => found.extend(contents(&path)),
-            false => found.push((path.clone(), fs::read(&path).unwrap())),
+            false => found.push((path.clone(), fs::read(&path).expect("a file of the test"))),
         }
     }
     found.sort();
@@ -145,8 +149,8 @@ fn interrupted() -> (Place, PathBuf, Scripted) {
         &format!("{source}[signals]\nsectors = [\"energy\", \"technology\"]\n[sentiment]\narticles = false\n"),
     );
     run(&place).failed_with(75);
-    let runs = fs::read_dir(place.file("output/archive/.partial")).unwrap();
-    let run = runs.map(|entry| entry.unwrap().path()).next().unwrap();
+    let runs = fs::read_dir(place.file("output/archive/.partial")).expect("a file of the test");
+    let run = runs.map(|entry| entry.expect("a file of the test").path()).next().expect("a file of the test");
     (place, run, service)
 }
 
@@ -265,8 +269,14 @@ fn packed() -> (Place, Vec<PathBuf>) {
 
 /// The folders whose names begin so.
 fn folders(folder: &Path, prefix: &str) -> Vec<PathBuf> {
-    let is_so = |path: &PathBuf| path.file_name().unwrap().to_str().unwrap().starts_with(prefix);
-    fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).filter(is_so).collect()
+    let is_so = |path: &PathBuf| {
+        path.file_name().expect("a file of the test").to_str().expect("a file of the test").starts_with(prefix)
+    };
+    fs::read_dir(folder)
+        .expect("a file of the test")
+        .map(|entry| entry.expect("a file of the test").path())
+        .filter(is_so)
+        .collect()
 }
 
 #[test]
@@ -346,11 +356,18 @@ fn a_run_that_is_sealed_in_a_pack_alone_is_not_resumed() {
 
 /// Every file and folder below one, and when it was changed last.
 fn times(folder: &Path) -> Vec<(PathBuf, SystemTime)> {
-    let mut found = vec![(folder.to_owned(), fs::symlink_metadata(folder).unwrap().modified().unwrap())];
-    for path in fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()) {
+    let mut found = vec![(
+        folder.to_owned(),
+        fs::symlink_metadata(folder).expect("a file of the test").modified().expect("a file of the test"),
+    )];
+    for path in fs::read_dir(folder).expect("a file of the test").map(|entry| entry.expect("a file of the test").path())
+    {
         match path.is_dir() {
             true => found.extend(times(&path)),
-            false => found.push((path.clone(), fs::symlink_metadata(&path).unwrap().modified().unwrap())),
+            false => found.push((
+                path.clone(),
+                fs::symlink_metadata(&path).expect("a file of the test").modified().expect("a file of the test"),
+            )),
         }
     }
     found.sort();

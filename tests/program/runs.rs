@@ -144,24 +144,55 @@ fn a_version_that_was_published_stays_and_latest_moves_on() {
 
 #[test]
 fn a_run_that_is_interrupted_stops_cleanly_and_leaves_nothing_half_written() {
+    // By a person, by a scheduler, and by a terminal that closes.
+    ["-INT", "-TERM", "-HUP"].into_iter().for_each(interrupted_by);
+}
+
+#[test]
+fn a_run_that_was_started_to_outlive_its_terminal_does() {
     let place = Place::new();
-    let service = Scripted::start(|_| vec![Step::Wait(Duration::from_secs(20))]);
-    place.define("slow", &small(&service.source(), ""));
-    let mut child =
-        place.command(["run", "slow"]).envs([KEY]).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let service =
+        Scripted::of_histories(|_| [vec![Step::Wait(Duration::from_secs(1))], json("200 OK", HISTORY)].concat());
+    place.define("some", &small(&service.source(), "[rejects]\nmax_share = 1\n"));
+    let mut command = std::process::Command::new("nohup");
+    command.arg(env!("CARGO_BIN_EXE_bellwether")).args(["run", "some", "-q"]).current_dir(place.path()).envs([KEY]);
+    let mut child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
     let asked = Instant::now();
     while service.targets().is_empty() {
         assert!(asked.elapsed() < Duration::from_secs(30), "nothing was asked");
         std::thread::yield_now();
     }
-    let killed = std::process::Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap();
+    assert!(std::process::Command::new("kill").args(["-HUP", &child.id().to_string()]).status().unwrap().success());
+    assert!(child.wait().unwrap().success());
+}
+
+fn interrupted_by(signal: &str) {
+    let place = Place::new();
+    let service = Scripted::start(|_| vec![Step::Wait(Duration::from_secs(20))]);
+    place.define("slow", &small(&service.source(), ""));
+    let mut child = place
+        .command(["run", "slow"])
+        .envs([KEY])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("a file of the test");
+    let asked = Instant::now();
+    while service.targets().is_empty() {
+        assert!(asked.elapsed() < Duration::from_secs(30), "nothing was asked");
+        std::thread::yield_now();
+    }
+    let killed = std::process::Command::new("kill")
+        .args([signal, &child.id().to_string()])
+        .status()
+        .expect("a file of the test");
     assert!(killed.success());
-    let status = child.wait().unwrap();
-    assert_eq!(status.code(), Some(130));
+    let status = child.wait().expect("a file of the test");
+    assert_eq!(status.code(), Some(130), "{signal}");
     assert_eq!(drained(child.stdout.take()), "");
     assert_eq!(
         drained(child.stderr.take()),
         "error: interrupted; nothing was published, and what was fetched is kept for the next run\n"
     );
-    assert_eq!(place.files(), [Path::new("pipelines/slow.toml")]);
+    assert_eq!(place.files(), [Path::new("output/archive/.locks/slow"), Path::new("pipelines/slow.toml")]);
 }

@@ -22,7 +22,7 @@ use bellwether::archive::{self, Archive, Asked, Seal, View, compact, prune, veri
 use bellwether::definition::Found;
 use bellwether::error::Error;
 use bellwether::plan::{Plan, Vintage};
-use bellwether::run::{self, Interrupted, Options, Progress};
+use bellwether::run::{self, Interrupted, Options, Progress, WhenHeld};
 use bellwether::tables::Table;
 use bellwether::time::Clock;
 use chrono::{DateTime, TimeDelta, Utc};
@@ -99,7 +99,9 @@ impl World {
     }
 
     fn archive(&self) -> Archive {
-        Archive::open(&self.place.file("output/archive")).expect("an archive")
+        let path = self.place.file("output/archive");
+        fs::create_dir_all(&path).expect("a folder");
+        Archive::open(&path).expect("an archive")
     }
 
     /// The vendor goes on, and time too.
@@ -129,6 +131,7 @@ impl World {
             archive: self.place.file("output/archive"),
             clock: Clock::Fixed(self.now),
             interrupted: Interrupted::TakenUp,
+            when_held: WhenHeld::Fail,
             progress: Progress::Quiet,
             stop: CancellationToken::new(),
         };

@@ -8,7 +8,7 @@ use bellwether::archive::Interrupted;
 use bellwether::definition::Found;
 use bellwether::interface::{ChangeSet, Period, Regime, Ticker};
 use bellwether::plan::Plan;
-use bellwether::run::{Options, Progress, Summary, run};
+use bellwether::run::{Options, Progress, Summary, WhenHeld, run};
 use bellwether::serve::Universe;
 use bellwether::time::Clock;
 use chrono::{DateTime, NaiveDate, Utc};
@@ -74,6 +74,7 @@ impl Day {
             archive: place.file("output/archive"),
             clock: Clock::Fixed(evening(self.universe.today())),
             interrupted: Interrupted::TakenUp,
+            when_held: WhenHeld::Fail,
             progress: Progress::Quiet,
             stop: CancellationToken::new(),
         };

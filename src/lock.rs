@@ -1,0 +1,97 @@
+//! One run of a definition at a time.
+//!
+//! The lock is the system's own, on a file of the archive: `.locks/NAME`. It goes with its process, however that ends, so a
+//! lock is never stale. The file stays; what it says is for people who meet a lock that is held.
+
+use std::fmt;
+use std::fs::{self, File, TryLockError};
+use std::io::{self, Read, Seek, Write};
+use std::path::Path;
+
+use chrono::{DateTime, Utc};
+use serde::{Deserialize, Serialize};
+
+use crate::error::{Error, Result};
+use crate::links;
+use crate::time::{as_record, to_record};
+
+/// The folder of an archive that locks are in.
+const FOLDER: &str = ".locks";
+
+/// The bytes of a record that are read: it is a line.
+const MOST_BYTES: u64 = 4096;
+
+/// The right to run a definition on an archive, for as long as the value lives.
+#[derive(Debug)]
+pub struct Lock {
+    _file: File,
+}
+
+/// Who holds a lock.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Holder {
+    /// The number of the process.
+    pub process: u32,
+    /// The machine that it runs on.
+    pub host: String,
+    /// Since when.
+    #[serde(with = "as_record")]
+    pub since: DateTime<Utc>,
+}
+
+/// What came of asking for a lock.
+#[derive(Debug)]
+pub enum Attempt {
+    /// It is ours.
+    Taken(Lock),
+    /// Another process has it; none where that has not said yet who it is.
+    Held(Option<Holder>),
+}
+
+impl Lock {
+    /// Takes the lock of a definition on an archive, if it is free. The archive's folder is made where it is missing.
+    ///
+    /// # Errors
+    ///
+    /// When its file cannot be written or locked.
+    pub fn try_take(archive: &Path, definition: &str, now: DateTime<Utc>) -> Result<Attempt> {
+        fs::create_dir_all(archive).map_err(|source| Error::Write { path: archive.to_owned(), source })?;
+        let folder = archive.join(FOLDER);
+        links::folder(&folder)?;
+        let path = folder.join(definition);
+        let file = links::rewrite(&path)?;
+        let failed = |source| Error::Write { path: path.clone(), source };
+        match file.try_lock() {
+            Ok(()) => {}
+            Err(TryLockError::WouldBlock) => return Ok(Attempt::Held(holder(&file))),
+            Err(TryLockError::Error(source)) => return Err(failed(source)),
+        }
+        let holder = Holder { process: std::process::id(), host: host(), since: now };
+        let text = serde_json::to_vec(&holder).expect("a holder is text and numbers");
+        write(&file, &text).map_err(failed)?;
+        Ok(Attempt::Taken(Self { _file: file }))
+    }
+}
+
+fn write(mut file: &File, text: &[u8]) -> io::Result<()> {
+    file.set_len(0)?;
+    file.rewind()?;
+    file.write_all(text)
+}
+
+fn holder(file: &File) -> Option<Holder> {
+    let mut text = Vec::new();
+    file.take(MOST_BYTES).read_to_end(&mut text).ok()?;
+    serde_json::from_slice(&text).ok()
+}
+
+fn host() -> String {
+    rustix::system::uname().nodename().to_string_lossy().into_owned()
+}
+
+impl fmt::Display for Holder {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { process, host, since } = self;
+        write!(formatter, "process {process} on `{host}`, since {}", to_record(*since))
+    }
+}

@@ -1,0 +1,109 @@
+//! What a run needs before it asks for anything: to be the only one of its definition, and a clock that goes forward.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use chrono::{DateTime, TimeDelta, Utc};
+use tokio_util::sync::CancellationToken;
+
+use super::Options;
+use crate::archive::{AnswerRecord, Archive};
+use crate::error::{Error, Result};
+use crate::lock::{Attempt, Holder, Lock};
+use crate::time::Clock;
+
+/// What a run does while another one of the same definition is under way on the archive.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WhenHeld {
+    /// It fails.
+    Fail,
+    /// It waits, at most that long.
+    Wait(Duration),
+}
+
+/// How often a lock is asked for while it is waited for.
+const ASK_EVERY: Duration = Duration::from_millis(200);
+
+/// How far the clocks of machines that share an archive may be apart. A run waits until its own clock has passed the newest
+/// run in the archive, if that is no further ahead.
+const SKEW: TimeDelta = TimeDelta::seconds(10);
+
+/// Takes the lock of a definition on the archive.
+///
+/// # Errors
+///
+/// [`Error::Held`] when another run has it, and still has it after the wait.
+pub(super) async fn lock(definition: &str, options: &Options) -> Result<Lock> {
+    let mut patience = match options.when_held {
+        WhenHeld::Fail => Duration::ZERO,
+        WhenHeld::Wait(patience) => patience,
+    };
+    loop {
+        let holder: Option<Holder> = match Lock::try_take(&options.archive, definition, options.clock.now())? {
+            Attempt::Taken(lock) => return Ok(lock),
+            Attempt::Held(holder) => holder,
+        };
+        if patience.is_zero() {
+            return Err(Error::Held { name: definition.to_owned(), archive: options.archive.clone(), holder });
+        }
+        let pause = ASK_EVERY.min(patience);
+        patience -= pause;
+        sleep(pause, &options.stop).await?;
+    }
+}
+
+/// The instant that it is now, which is not before the newest run of the archive was sealed.
+///
+/// What is known as of an instant is ordered by when it was observed. Observations by a clock that is behind would be older
+/// than those that they follow, and never be seen.
+///
+/// # Errors
+///
+/// [`Error::ClockBehind`] when the clock is further behind than clocks of different machines may be.
+pub(super) async fn now(options: &Options) -> Result<DateTime<Utc>> {
+    let archive = Archive::open(&options.archive)?;
+    let Some(newest) = archive.runs().iter().max_by_key(|run| run.seal().sealed_at) else {
+        return Ok(options.clock.now());
+    };
+    let sealed_at = newest.seal().sealed_at;
+    loop {
+        let now = options.clock.now();
+        match (sealed_at - now, options.clock) {
+            (ahead, _) if ahead <= TimeDelta::zero() => return Ok(now),
+            (ahead, Clock::System) if ahead <= SKEW => sleep(ahead.to_std().unwrap_or_default(), &options.stop).await?,
+            _ => {
+                let run = archive.own_folder(newest).map(Path::to_owned);
+                return Err(Error::ClockBehind { run, sealed_at, now });
+            }
+        }
+    }
+}
+
+/// When a run began.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Begun {
+    /// By the clock of the machine, which may be set.
+    pub(super) at: DateTime<Utc>,
+    /// By a clock that only measures.
+    pub(super) instant: Instant,
+}
+
+/// The instant at which a run is sealed: not before it began, nor before its last answer was complete.
+///
+/// # Errors
+///
+/// [`Error::ClockWentBack`] when the clock is much behind that.
+pub(super) fn sealing_instant(answers: &[Arc<AnswerRecord>], begun: Begun, clock: Clock) -> Result<DateTime<Utc>> {
+    let now = clock.now();
+    let before = answers.iter().map(|answer| answer.request.observed_at).fold(begun.at, DateTime::max);
+    if before - now > SKEW { Err(Error::ClockWentBack { before, now }) } else { Ok(before.max(now)) }
+}
+
+async fn sleep(time: Duration, stop: &CancellationToken) -> Result<()> {
+    tokio::select! {
+        biased;
+        () = stop.cancelled() => Err(Error::Interrupted),
+        () = tokio::time::sleep(time) => Ok(()),
+    }
+}

@@ -1,0 +1,117 @@
+//! Two runs of one definition at once: one works, the other says who does.
+
+use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use crate::support::program::{Outcome, Place, drained};
+use crate::support::scripted::{Scripted, json};
+
+const KEY: (&str, &str) = ("BELLWETHER_API_KEY", "demo");
+
+const HISTORY: &str = r#"{"XOM":{"ticker":"XOM","regime":"neutral","period":"15d","predictions":[
+    {"date":"2026-11-20T00:00:00+00:00","signal":"buy","confidence":0.5}]}}"#;
+
+/// A run that is under way: the service answers when the test lets it.
+struct UnderWay {
+    place: Place,
+    service: Scripted,
+    may_answer: Arc<AtomicBool>,
+    child: Child,
+}
+
+fn wait_until(is_so: impl Fn() -> bool) {
+    let begun = Instant::now();
+    while !is_so() {
+        assert!(begun.elapsed() < Duration::from_secs(60), "it never came to be");
+        thread::sleep(Duration::from_millis(5));
+    }
+}
+
+impl UnderWay {
+    fn start() -> Self {
+        let may_answer = Arc::new(AtomicBool::new(false));
+        let of_script = Arc::clone(&may_answer);
+        let service = Scripted::of_histories(move |_| {
+            wait_until(|| of_script.load(Ordering::SeqCst));
+            json("200 OK", HISTORY)
+        });
+        let place = Place::new();
+        for name in ["it", "other"] {
+            place.define(name, &format!("[source]\n{}[signals]\nsectors = [\"energy\"]\n", service.source()));
+        }
+        let child = spawn(&place, &["run", "it", "-q"]);
+        wait_until(|| service.count() == 1);
+        Self { place, service, may_answer, child }
+    }
+
+    fn let_it_answer(&self) {
+        self.may_answer.store(true, Ordering::SeqCst);
+    }
+}
+
+fn spawn(place: &Place, arguments: &[&str]) -> Child {
+    let mut command = place.command(arguments);
+    command.envs([KEY]).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("the program starts")
+}
+
+fn run(place: &Place, arguments: &[&str]) -> Outcome {
+    Outcome::of(place.command(arguments).envs([KEY]))
+}
+
+#[test]
+fn a_second_run_asks_nothing_and_says_who_is_at_work_and_since_when() {
+    let mut first = UnderWay::start();
+    let process = first.child.id();
+    for arguments in [&["run", "it"][..], &["run", "it", "--fresh"], &["run", "it", "--wait=1s"]] {
+        let stderr = run(&first.place, arguments).failed_with(75).stderr;
+        let expected = format!("error: another run of `it` is under way on `output/archive`: process {process} on `");
+        assert!(stderr.starts_with(&expected), "{stderr}");
+        assert!(stderr.contains("`, since 20") && stderr.contains("Z\nhint: run it again when"), "{stderr}");
+    }
+    assert_eq!(first.service.count(), 1);
+    first.let_it_answer();
+    assert!(first.child.wait().unwrap().success());
+    // Asked for once by each, and then by neither together.
+    run(&first.place, &["run", "it", "-q"]).succeeded();
+}
+
+#[test]
+fn a_run_that_waits_runs_when_the_other_one_has_ended_and_can_be_interrupted() {
+    let mut first = UnderWay::start();
+    let mut waiting = spawn(&first.place, &["run", "it", "-q", "--wait"]);
+    let mut given_up = spawn(&first.place, &["run", "it", "-q", "--wait"]);
+    thread::sleep(Duration::from_millis(700));
+    assert!(waiting.try_wait().unwrap().is_none() && given_up.try_wait().unwrap().is_none());
+    assert!(Command::new("kill").args(["-INT", &given_up.id().to_string()]).status().unwrap().success());
+    assert_eq!(given_up.wait().unwrap().code(), Some(130));
+    assert!(drained(given_up.stderr.take()).starts_with("error: interrupted"));
+    assert_eq!(first.service.count(), 1);
+    first.let_it_answer();
+    assert!(first.child.wait().unwrap().success());
+    assert!(waiting.wait().unwrap().success(), "{}", drained(waiting.stderr.take()));
+    assert_eq!(first.service.histories(), 2);
+}
+
+#[test]
+fn another_definition_and_another_archive_have_locks_of_their_own() {
+    let mut first = UnderWay::start();
+    let mut other = spawn(&first.place, &["run", "other", "-q"]);
+    let mut elsewhere = spawn(&first.place, &["run", "it", "-q", "--output", "elsewhere"]);
+    wait_until(|| first.service.count() == 3);
+    first.let_it_answer();
+    for child in [&mut first.child, &mut other, &mut elsewhere] {
+        assert!(child.wait().unwrap().success());
+    }
+}
+
+#[test]
+fn a_lock_ends_with_its_process_however_that_ends() {
+    let mut first = UnderWay::start();
+    first.child.kill().unwrap();
+    first.child.wait().unwrap();
+    first.let_it_answer();
+    run(&first.place, &["run", "it", "-q"]).succeeded();
+}
