@@ -7,6 +7,12 @@ const KEY: (&str, &str) = ("BELLWETHER_API_KEY", "demo");
 
 /// What the audit says of a dataset of one ticker, whose signals and articles have these dates.
 fn told(signals: &[&str], articles: &[&str], rest: &str) -> String {
+    let place = pulled(1, [signals, articles], rest);
+    place.run(["audit", "leak", "it"]).succeeded().stdout
+}
+
+/// A dataset of one ticker, pulled a few times. Its records of historical sentiment are its articles.
+fn pulled(times: usize, [signals, articles]: [&[&str]; 2], rest: &str) -> Place {
     let entry = |date: &&str| serde_json::json!({ "date": date, "signal": "buy", "confidence": 0.5 });
     let entries: Vec<_> = signals.iter().map(entry).collect();
     let history = serde_json::json!({
@@ -38,9 +44,13 @@ fn told(signals: &[&str], articles: &[&str], rest: &str) -> String {
             service.source()
         ),
     );
-    Outcome::of(place.command(["run", "it", "-q"]).envs([KEY])).succeeded();
-    place.run(["audit", "leak", "it"]).succeeded().stdout
+    (0..times).for_each(|_| drop(Outcome::of(place.command(["run", "it", "-q"]).envs([KEY])).succeeded()));
+    place
 }
+
+/// News that is known before a canary is there, and must still be there after it.
+const RECORDS: &str = "[sentiment]\nhistorical = true\n\
+                       [join]\nsources = [\"historical\"]\nhistorical = [\"score\"]\n";
 
 #[test]
 fn sound_data_are_sound_however_few_they_are() {
@@ -57,6 +67,8 @@ fn sound_data_are_sound_however_few_they_are() {
         (&few[..1], "history = \"latest\"\n"),
         (&weekly[..], day),
         (&few[..], "[join]\nlag = \"0d\"\n"),
+        (&few[..], RECORDS),
+        (&few[..], "[join]\nwindows = [\"30d\"]\nstats = [\"count\"]\n"),
     ] {
         let told = told(signals, &news, rest);
         assert!(
@@ -79,4 +91,19 @@ fn a_trial_that_the_data_give_no_occasion_for_is_not_applicable_and_says_why() {
     let offset = told(&["2025-10-06T16:00:00Z"], &["2025-10-01"], "");
     assert!(offset.contains("at 2025-10-06T16:00:01.000000Z, signals before"), "{offset}");
     assert!(!offset.contains("not applicable"), "{offset}");
+}
+
+#[test]
+fn runs_that_only_a_pack_has_cannot_be_taken_out_and_it_is_said() {
+    let signals = ["2025-10-06", "2025-10-07", "2025-10-08"];
+    let place = pulled(3, [&signals, &["2025-10-01"]], "");
+    let audit = || place.run(["audit", "leak", "it"]).succeeded().stdout;
+    let apart = audit();
+    assert!(apart.contains("rows  instants: ") && !apart.contains("in one pack"), "{apart}");
+    place.run(["archive", "compact"]).succeeded();
+    place.run(["archive", "prune"]).succeeded();
+    let packed = audit();
+    assert!(packed.contains("not applicable             - rows  instants: without the runs after "), "{packed}");
+    assert!(packed.contains(", as of then: these runs are in one pack with later ones\n"), "{packed}");
+    assert!(packed.ends_with(": nothing of the future reached the past\n"), "{packed}");
 }
