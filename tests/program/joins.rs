@@ -298,7 +298,7 @@ fn of_records_of_one_day_the_first_listed_counts_and_a_text_may_be_a_score() {
     assert_eq!(score(&[&list(&[low.clone(), high.clone()])]), "0.1");
     assert_eq!(score(&[&list(&[high.clone(), low.clone()])]), "0.9");
     // The next answer lists another one first.
-    assert_eq!(score(&[&list(&[high.clone()]), &list(&[low.clone(), high.clone()])]), "0.1");
+    assert_eq!(score(&[&list(std::slice::from_ref(&high)), &list(&[low.clone(), high.clone()])]), "0.1");
     assert_eq!(score(&[&list(&[low.clone(), high.clone()]), &list(&[high, low])]), "0.9");
     for (text, expected) in
         [("\"0.25\"", "0.25"), ("\"-1e-2\"", "-0.01"), ("\"n/a\"", ""), ("\"inf\"", ""), ("null", "")]
