@@ -86,6 +86,7 @@ fn combinations_that_make_no_sense_are_refused() {
         ("[source]\nbase_url = \"https://me:S3CRET@a.example/\"\n", "an address with a user name or password"),
         ("[source]\napi_key_file = \"k\"\napi_key_command = [\"k\"]\n", "two places for the key"),
         ("[sentiment]\narticles = false\n[join]\nlag = \"1d\"\n", "`lag` has no effect without articles"),
+        ("[sentiment]\narticles = false\nduplicates = \"keep\"\n", "`duplicates` has no effect without articles"),
         ("[signals]\nperiods = []\n", "an empty list: at least one period is needed"),
         ("[schedule]\ntimezone = \"UTC\"\n", "a schedule without `cron`"),
         ("[source]\nservice = \"demo\"\napi_key = \"S3CRET\"\n", "unknown key `api_key` in `[source]`"),

@@ -59,6 +59,7 @@ impl Judge {
             ("stats", stats.as_ref().map(Placed::span), of_articles),
             ("lag", lag.as_ref().map(Placed::span), of_any),
             ("availability", availability.as_ref().map(Placed::span), of_any),
+            ("duplicates", sentiment.duplicates.as_ref().map(Placed::span), of_articles),
         ];
         for (key, span) in keys.into_iter().filter_map(|(key, span, is_used)| Some((key, span.filter(|_| !is_used)?))) {
             let problem = Problem::new(format!("`{key}` has no effect without articles"), span);
