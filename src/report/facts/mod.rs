@@ -4,12 +4,14 @@
 //! way to the files, before they are put into matrices and in whatever order; [`Facts`] is what came of it, with [`News`],
 //! which counts the articles about the tickers of a dataset. [`Work`] is what the runs did that it is built from.
 //!
-//! Memory follows days by pairs of period and regime, and tickers by days, with four bytes for each; never rows.
+//! Memory follows days by pairs of period and regime, and tickers by how often the pairs that they have change from day to
+//! day; never rows.
 
 mod calendar;
 mod histogram;
 mod news;
 mod record;
+mod steps;
 mod tally;
 mod tickers;
 mod work;

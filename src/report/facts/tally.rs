@@ -10,6 +10,7 @@ use chrono::NaiveDate;
 
 use super::calendar::{Calendar, Step};
 use super::histogram::Histogram;
+use super::steps::Steps;
 use super::tickers::Tickers;
 use super::{Articles, Facts, InWindow, OfPair, OfTicker, Said};
 use crate::interface::{Period, Regime, Signal};
@@ -101,7 +102,7 @@ pub struct Tally {
 #[derive(Debug, Default)]
 struct TickerTally {
     /// By day, the number of the set of the pairs that have a signal: however often a day, it is one.
-    days: Vec<u32>,
+    days: Steps,
     /// Its pairs, a bit for each.
     pairs: u128,
 }
@@ -184,8 +185,7 @@ impl Tally {
             let of_ticker = &mut self.of_tickers[ticker];
             of_ticker.pairs |= pairs;
             if let Some(day) = day {
-                let known = at(&mut of_ticker.days, day);
-                *known = self.pair_sets.with(*known, pairs);
+                of_ticker.days.update(day as u32, |known| self.pair_sets.with(known, pairs));
             }
         }
     }
@@ -209,8 +209,9 @@ impl Tally {
         let names = self.tickers.into_names();
         let of_ticker = |(name, TickerTally { days: sets, pairs }): (String, TickerTally)| {
             let mut months: BTreeMap<NaiveDate, u32> = BTreeMap::new();
-            for (day, set) in days.iter().zip(sets).filter(|(_, set)| *set > 0) {
-                *months.entry(Step::Month.start(*day)).or_default() += self.pair_sets.get(set).count_ones();
+            for (day, set) in sets.days() {
+                let month = Step::Month.start(days[day as usize]);
+                *months.entry(month).or_default() += self.pair_sets.get(set).count_ones();
             }
             OfTicker { name, pairs: pairs.count_ones(), months: months.into_iter().collect() }
         };
