@@ -1,7 +1,8 @@
 //! What was known at an instant: of every cell the latest value that had been observed by then, or the first one.
 //!
 //! It is a filter over the sealed runs, `observed_at` at or before the instant, and a fold over the observations of each
-//! cell. It goes through the archive some whole tickers at a time.
+//! cell. It goes through the archive some whole tickers at a time, and through articles some whole dates at a time where
+//! nobody needs all articles of a ticker at once.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::{Arc, LazyLock, OnceLock};
@@ -18,8 +19,10 @@ use chrono::{DateTime, TimeDelta, Utc};
 
 use super::fold::cells::{Cells, Known};
 use super::fold::histories::Histories;
-use super::fold::merged::{Merged, Tickers};
+use super::fold::merged::{Merged, Piece};
+use super::fold::pieces::{Watch, concatenated};
 use super::scope::{Scope, listed, listing, sectors};
+use super::sealed::bound::Cuts;
 use super::sealed::catalog::{Archive, SealedRun};
 use super::sealed::folder::Folder;
 use super::sealed::keys;
@@ -180,14 +183,15 @@ impl View {
         let mut merged = self.merged(table)?;
         let as_of = self.as_of.timestamp_micros();
         Ok(std::iter::from_fn(move || {
-            let tickers = merged.next().transpose()?;
-            let put_together = |tickers: Tickers| Histories::of(&Cells::of(table, &tickers.batches)?, as_of);
+            let tickers = merged.next(Cuts::Tickers).transpose()?;
+            let put_together = |tickers: Piece| Histories::of(&Cells::of(table, &tickers.batches)?, as_of);
             let settled = |error: ArrowError| Error::Settle { source: error.into() };
             Some(tickers.and_then(|tickers| put_together(tickers).map_err(settled)))
         }))
     }
 
-    /// The cells of a table that were known, some whole tickers at a time, in the columns of [`View::schema`].
+    /// The cells of a table that were known, in order and piece by piece, in the columns of [`View::schema`]. The articles of
+    /// a ticker may come in several pieces.
     ///
     /// # Errors
     ///
@@ -196,9 +200,9 @@ impl View {
         let mut merged = self.merged(table)?;
         let view = self.clone();
         Ok(std::iter::from_fn(move || {
-            let tickers = merged.next().transpose()?;
-            Some(tickers.and_then(|tickers| {
-                let observed = view.put_together(table, &tickers.batches, None::<&mut fn(&Histories)>)?;
+            let piece = merged.next(Cuts::of_cells(table)).transpose()?;
+            Some(piece.and_then(|piece| {
+                let observed = view.put_together(table, &piece, None::<&mut Watch<fn(&Histories)>>)?;
                 view.folded(table, &observed, asked)
             }))
         }))
@@ -213,7 +217,8 @@ impl View {
         self.slabs_watched(scope, asked, None::<fn(&Histories)>)
     }
 
-    /// As [`View::slabs`]; and shows what became of signals and articles, of all that have any, to somebody who watches.
+    /// As [`View::slabs`]; and shows what became of signals and articles, of all that have any, to somebody who watches. The
+    /// articles of a ticker that has very many of them are shown with their dates and scores alone.
     ///
     /// # Errors
     ///
@@ -222,8 +227,9 @@ impl View {
         &self,
         scope: &Scope,
         asked: Asked,
-        mut watch: Option<W>,
+        watch: Option<W>,
     ) -> Result<impl Iterator<Item = Result<Slab>> + use<W>> {
+        let mut watch = watch.map(Watch::of);
         let members = self.members(scope)?;
         let mut signals = self.merged(Table::Signals)?;
         let news = |table| if watch.is_some() { self.merged(table) } else { self.news(table) };
@@ -231,21 +237,26 @@ impl View {
         let view = self.clone();
         let mut slab = move || -> Result<Option<Slab>> {
             let _work = work!("read slab");
-            let Some(tickers) = signals.next()? else {
+            let Some(tickers) = signals.next(Cuts::Tickers)? else {
                 // Nobody else looks at articles of tickers that have no signals.
                 if let (Some(watch), Some(articles)) = (&mut watch, tables.first_mut()) {
-                    while let Some(tickers) = articles.next()? {
-                        view.put_together(Table::Articles, &tickers.batches, Some(watch))?;
+                    while let Some(piece) = articles.next(Cuts::Dates)? {
+                        view.put_together(Table::Articles, &piece, Some(watch))?;
                     }
                 }
                 return Ok(None);
             };
-            let observed = view.put_together(Table::Signals, &tickers.batches, watch.as_mut())?;
+            let observed = view.put_together(Table::Signals, &tickers, watch.as_mut())?;
             let signals = view.folded(Table::Signals, &observed, asked)?;
             let mut news = Vec::with_capacity(tables.len());
             for (table, merged) in Slab::NEWS.into_iter().zip(&mut tables) {
-                let watch = watch.as_mut().filter(|_| table == Table::Articles);
-                news.push(view.told(table, &view.put_together(table, &merged.until(&tickers.last)?, watch)?)?);
+                let mut watch = watch.as_mut().filter(|_| table == Table::Articles);
+                let mut pieces = Vec::new();
+                while let Some(piece) = merged.next_until(&tickers.end, Cuts::of_cells(table))? {
+                    pieces.push(view.told(table, &view.put_together(table, &piece, watch.as_deref_mut())?)?);
+                }
+                let whole = concatenated(&Slab::news_schema(table), pieces);
+                news.push(whole.map_err(|error| Error::Settle { source: error.into() })?);
             }
             let news = news.try_into().expect("there are as many as there are tables of news");
             Ok(Some(Slab { signals: usable(&signals, &members)?, news }))
@@ -273,19 +284,19 @@ impl View {
     fn put_together<W: FnMut(&Histories)>(
         &self,
         table: Table,
-        observed: &[RecordBatch],
-        watch: Option<&mut W>,
+        piece: &Piece,
+        watch: Option<&mut Watch<W>>,
     ) -> Result<Observed> {
         let put_together = || {
             if watch.is_none()
-                && let [only] = observed
+                && let [only] = &piece.batches[..]
                 && self.is_plain(table, only)
             {
                 return Ok(Observed::Plain(only.clone()));
             }
-            let cells = Cells::of(table, observed)?;
+            let cells = Cells::of(table, &piece.batches)?;
             if let Some(watch) = watch {
-                watch(&Histories::of(&cells, self.as_of.timestamp_micros())?);
+                watch.show(Histories::of(&cells, self.as_of.timestamp_micros())?, &piece.end)?;
             }
             Ok(Observed::Cells(Box::new(cells)))
         };
@@ -346,7 +357,7 @@ impl View {
     }
 }
 
-/// Observations of some whole tickers.
+/// Observations of some whole cells.
 enum Observed {
     /// The first and only ones of their cells, as they stand.
     Plain(RecordBatch),

@@ -40,7 +40,10 @@ impl<'a> Observed<'a> {
         Self {
             dates: instants("date"),
             seen: instants("observed_at"),
-            texts: (!is_of_signals).then(|| ["title", "link"].map(|name| column(rows, name).as_string::<i32>())),
+            texts: rows
+                .column_by_name("title")
+                .zip(rows.column_by_name("link"))
+                .map(|(title, link)| [title, link].map(|column| column.as_string::<i32>())),
             offsets: is_of_signals.then(|| column(rows, "utc_offset_minutes").as_primitive::<Int16Type>()),
             changes: &histories.changes,
             signals: is_of_signals.then(|| Signals::of(column(rows, "signal"))),

@@ -12,6 +12,7 @@ mod days;
 mod definitions;
 mod disks;
 mod faults;
+mod giants;
 mod hostile;
 mod joins;
 mod keys;

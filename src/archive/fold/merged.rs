@@ -1,9 +1,11 @@
-//! The rows of one table out of many folders, some whole tickers at a time.
+//! The rows of one table out of many folders, piece by piece: some whole tickers at a time, or some whole dates of one
+//! ticker, where a ticker may have more rows than fit into memory.
 //!
 //! A run that changed little has few rows of each ticker, or none. The rows of such runs are read at once and put together
 //! first, and then read on as if they were one file's: what is done for each file and each slab of tickers is then done
 //! for a few files, however many runs there are.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use arrow::array::{RecordBatch, UInt32Array};
@@ -11,13 +13,14 @@ use arrow::compute::{concat_batches, take_record_batch};
 use arrow::error::ArrowError;
 
 use super::order::Order;
+use crate::archive::sealed::bound::{Bound, Cuts};
 use crate::archive::sealed::by_ticker::ByTicker;
 use crate::archive::sealed::folder::Folder;
-use crate::archive::sealed::rows::{are_added, first_row_where, ticker};
+use crate::archive::sealed::rows::{are_added, ticker};
 use crate::error::{Error, Result};
 use crate::tables::{Change, Table};
 
-/// How many rows are read of the longest file at a time, at least, but for the last.
+/// How many rows are read of a file at a time, about; of a ticker that cannot be cut all are.
 const ROWS_AT_ONCE: usize = 1 << 16;
 
 /// The most rows that are read at once, out of the smallest files.
@@ -25,13 +28,13 @@ const MAX_HELD_ROWS: u64 = 1 << 17;
 
 /// One table of many folders.
 pub(in crate::archive) struct Merged {
+    /// The longest first.
     sources: Vec<Source>,
 }
 
-/// The rows of some whole tickers, a batch for each source.
-pub(in crate::archive) struct Tickers {
-    /// The last of them.
-    pub(in crate::archive) last: String,
+/// The rows up to a cut, a batch for each source.
+pub(in crate::archive) struct Piece {
+    pub(in crate::archive) end: Bound,
     pub(in crate::archive) batches: Vec<RecordBatch>,
 }
 
@@ -49,7 +52,7 @@ impl Merged {
         };
         let (small, large): (Vec<_>, Vec<_>) = with_rows.into_iter().partition(is_small);
         let mut sources = Vec::with_capacity(large.len() + 1);
-        for folder in large {
+        for folder in large.into_iter().rev() {
             sources.push(Source::File(Box::new(open(folder)?)));
         }
         match &small[..] {
@@ -77,23 +80,39 @@ impl Merged {
         })
     }
 
-    /// The next tickers; none at the end.
-    pub(in crate::archive) fn next(&mut self) -> Result<Option<Tickers>> {
-        let longest =
-            self.sources.iter_mut().enumerate().max_by_key(|(place, it)| (it.rows_left(), usize::MAX - place));
-        let Some((longest, source)) = longest else { return Ok(None) };
-        let Some(rows) = source.take_rows(ROWS_AT_ONCE)? else { return Ok(None) };
-        let last = ticker(&rows, rows.num_rows() - 1).to_owned();
-        let mut batches = Vec::with_capacity(self.sources.len());
-        for (place, source) in self.sources.iter_mut().enumerate() {
-            batches.push(if place == longest { rows.clone() } else { source.take_until(&last)? });
-        }
-        Ok(Some(Tickers { last, batches }))
+    /// The next piece; none at the end.
+    pub(in crate::archive) fn next(&mut self, cuts: Cuts) -> Result<Option<Piece>> {
+        let end = self.cut(cuts, None)?;
+        let Some(end) = end.or_else(|| self.sources.iter().filter_map(Source::end).max()) else { return Ok(None) };
+        self.take_until(end).map(Some)
     }
 
-    /// The rows of all tickers up to one, with it.
-    pub(in crate::archive) fn until(&mut self, last: &str) -> Result<Vec<RecordBatch>> {
-        self.sources.iter_mut().map(|source| source.take_until(last)).collect()
+    /// The next piece of what comes before a cut; none when that was read.
+    pub(in crate::archive) fn next_until(&mut self, limit: &Bound, cuts: Cuts) -> Result<Option<Piece>> {
+        let end = self.cut(cuts, Some(limit))?;
+        let piece = self.take_until(end.unwrap_or_else(|| limit.clone()))?;
+        Ok(piece.batches.iter().any(|batch| batch.num_rows() > 0).then_some(piece))
+    }
+
+    /// The first of the cuts that sources have after enough rows, before a limit; none where they have no more.
+    fn cut(&mut self, cuts: Cuts, limit: Option<&Bound>) -> Result<Option<Bound>> {
+        let mut first: Option<Bound> = None;
+        for source in &mut self.sources {
+            if let Some(cut) = source.cut(ROWS_AT_ONCE, cuts, first.as_ref().or(limit))? {
+                first = Some(cut);
+            }
+        }
+        Ok(first)
+    }
+
+    fn take_until(&mut self, end: Bound) -> Result<Piece> {
+        let batches = self.sources.iter_mut().map(|source| source.take_until(&end)).collect::<Result<_>>()?;
+        Ok(Piece { end, batches })
+    }
+
+    /// The tickers that have very many rows, as far as is told before they are read.
+    pub(in crate::archive) fn giants(&self) -> HashSet<String> {
+        self.sources.iter().flat_map(Source::giants).collect()
     }
 
     /// The rows of some tickers, which are in order; those of others are not read where they fill a row group.
@@ -126,22 +145,34 @@ impl Source {
         }
     }
 
-    fn rows_left(&self) -> usize {
+    /// A cut after at least so many rows; none where there are fewer before a limit.
+    fn cut(&mut self, least: usize, cuts: Cuts, limit: Option<&Bound>) -> Result<Option<Bound>> {
+        let rows = match self {
+            Self::File(file) => return file.cut(least, cuts, limit),
+            Self::Held(rows) => rows,
+        };
+        let before = limit.map_or(rows.num_rows(), |limit| limit.rows_before(rows));
+        if before <= least {
+            return Ok(None);
+        }
+        // A ticker or a date that begins with these rows has all of them, and more.
+        let cut = |row| Bound::last_before(rows, row, cuts, |cut| cut.rows_before(rows) == 0);
+        Ok((least..before).find_map(cut))
+    }
+
+    /// A cut after all rows that are there; none when there are no rows.
+    fn end(&self) -> Option<Bound> {
         match self {
-            Self::File(file) => file.rows_left(),
-            Self::Held(rows) => rows.num_rows(),
+            Self::File(file) => file.end(),
+            Self::Held(rows) => rows.num_rows().checked_sub(1).map(|last| Bound::after(ticker(rows, last))),
         }
     }
 
-    /// At least so many rows, and on to the end of the ticker; none at the end.
-    fn take_rows(&mut self, least: usize) -> Result<Option<RecordBatch>> {
+    fn giants(&self) -> Vec<String> {
         match self {
-            Self::File(file) => file.take_rows(least),
-            Self::Held(rows) if rows.num_rows() == 0 => Ok(None),
-            Self::Held(rows) => {
-                let last = ticker(rows, least.min(rows.num_rows()) - 1).to_owned();
-                self.take_until(&last).map(Some)
-            }
+            Self::File(file) => file.giants().collect(),
+            // They are few.
+            Self::Held(_) => Vec::new(),
         }
     }
 
@@ -151,8 +182,8 @@ impl Source {
             Self::Held(rows) => {
                 let mut taken = Vec::new();
                 for wanted in tickers {
-                    let start = first_row_where(rows, |symbol| symbol >= wanted);
-                    let end = first_row_where(rows, |symbol| symbol > wanted);
+                    let start = Bound::before(wanted).rows_before(rows);
+                    let end = Bound::after(wanted).rows_before(rows);
                     taken.extend((end > start).then(|| rows.slice(start, end - start)));
                     *rows = rows.slice(end, rows.num_rows() - end);
                 }
@@ -161,12 +192,12 @@ impl Source {
         }
     }
 
-    /// The rows of all tickers up to one, with it; tickers without rows are fine.
-    fn take_until(&mut self, last: &str) -> Result<RecordBatch> {
+    /// The rows before a cut, of which there may be none.
+    fn take_until(&mut self, end: &Bound) -> Result<RecordBatch> {
         match self {
-            Self::File(file) => file.take_until(last),
+            Self::File(file) => file.take_until(end),
             Self::Held(rows) => {
-                let cut = first_row_where(rows, |symbol| symbol > last);
+                let cut = end.rows_before(rows);
                 let taken = rows.slice(0, cut);
                 *rows = rows.slice(cut, rows.num_rows() - cut);
                 Ok(taken)

@@ -4,3 +4,4 @@ pub(super) mod cells;
 pub(super) mod histories;
 pub(super) mod merged;
 pub(super) mod order;
+pub(super) mod pieces;

@@ -1,4 +1,4 @@
-//! Reads a file of rows that are ordered by ticker, in pieces that end where a ticker ends.
+//! Reads a file of rows that are ordered by ticker, in pieces that end where a ticker or a date ends.
 
 use std::collections::VecDeque;
 use std::path::PathBuf;
@@ -12,13 +12,17 @@ use parquet::arrow::ProjectionMask;
 use parquet::arrow::arrow_reader::{ArrowReaderMetadata, ParquetRecordBatchReader, ParquetRecordBatchReaderBuilder};
 use parquet::file::statistics::Statistics;
 
+use super::bound::{Bound, Cuts};
 use super::folder::Folder;
-use super::rows::{check, first_row_where, ticker};
+use super::rows::{check, ticker};
 use super::source::Source;
 use crate::error::{Error, Reason, Result};
 
 /// How many rows are decoded at a time: many, where few files are open at once.
 const BATCH_ROWS: usize = 1 << 14;
+
+/// Rows of one ticker that are too many to be read at once with those of others.
+const GIANT_ROWS: i64 = 1 << 13;
 
 /// A file of rows ordered by ticker. Pieces are taken from its beginning to its end.
 pub(in crate::archive) struct ByTicker {
@@ -37,15 +41,12 @@ pub(in crate::archive) struct ByTicker {
     pending: VecDeque<RecordBatch>,
     /// How many of the first of these were.
     given: usize,
-    /// Rows that were not read yet.
-    left: usize,
 }
 
 impl ByTicker {
     /// Opens a file that has the columns of a schema.
     pub(in crate::archive) fn open(folder: &Folder, name: &str, schema: &SchemaRef) -> Result<Self> {
         let (path, file, metadata) = folder.open(name, schema)?;
-        let left = usize::try_from(metadata.metadata().file_metadata().num_rows()).unwrap_or(0);
         let schema = schema.clone();
         let mask = ProjectionMask::all();
         Ok(Self {
@@ -59,7 +60,6 @@ impl ByTicker {
             left_in_batches: 0,
             pending: VecDeque::new(),
             given: 0,
-            left,
         })
     }
 
@@ -86,41 +86,67 @@ impl ByTicker {
         })
     }
 
-    /// How many rows were not handed out yet.
-    pub(in crate::archive) fn rows_left(&self) -> usize {
-        self.left + self.rows_pending()
+    /// The tickers that fill a row group alone, as far as the end of the file tells.
+    pub(in crate::archive) fn giants(&self) -> impl Iterator<Item = String> {
+        let groups = self.metadata.metadata().row_groups().iter();
+        groups.filter_map(|group| match group.column(0).statistics() {
+            Some(Statistics::ByteArray(tickers)) => {
+                let (first, last) = tickers.min_opt().zip(tickers.max_opt())?;
+                let name = std::str::from_utf8(first.data()).ok().filter(|_| first == last)?;
+                (group.num_rows() >= GIANT_ROWS).then(|| name.to_owned())
+            }
+            _ => None,
+        })
     }
 
     fn rows_pending(&self) -> usize {
         self.pending.iter().map(RecordBatch::num_rows).sum::<usize>() - self.given
     }
 
-    /// At least so many rows, and on to the end of the ticker; none at the end of the file.
-    pub(in crate::archive) fn take_rows(&mut self, least: usize) -> Result<Option<RecordBatch>> {
+    /// At least so many rows, and on to the next cut; none at the end of the file.
+    pub(in crate::archive) fn take_rows(&mut self, least: usize, cuts: Cuts) -> Result<Option<RecordBatch>> {
+        match self.cut(least, cuts, None)? {
+            Some(bound) => self.take_until(&bound).map(Some),
+            None if self.rows_pending() == 0 => Ok(None),
+            None => self.hand_out(usize::MAX).map(Some),
+        }
+    }
+
+    /// A cut after at least so many rows; none where the file ends before that, or reaches a limit.
+    pub(in crate::archive) fn cut(&mut self, least: usize, cuts: Cuts, limit: Option<&Bound>) -> Result<Option<Bound>> {
         loop {
-            let rows = self.rows_pending();
-            if rows >= least
-                && let Some(cut) = self.start_of_last_ticker()
-            {
-                return self.hand_out(cut).map(Some);
+            if let Some(batch) = self.pending.back() {
+                let last = batch.num_rows() - 1;
+                if limit.is_some_and(|limit| !limit.is_after(batch, last)) {
+                    return Ok(None);
+                }
+                if self.rows_pending() >= least
+                    && let Some(cut) = Bound::last_before(batch, last, cuts, |cut| self.rows_before(cut) == 0)
+                {
+                    return Ok(Some(cut));
+                }
             }
             match self.read()? {
                 Some(batch) => self.pending.push_back(batch),
-                None if rows == 0 => return Ok(None),
-                None => return self.hand_out(rows).map(Some),
+                None => return Ok(None),
             }
         }
     }
 
-    /// The rows of all tickers up to one, with it; tickers without rows are fine.
-    pub(in crate::archive) fn take_until(&mut self, last: &str) -> Result<RecordBatch> {
-        self.read_until(last)?;
-        self.hand_out(self.rows_before(|symbol| symbol > last))
+    /// A cut after all pending rows; none when there are no such rows.
+    pub(in crate::archive) fn end(&self) -> Option<Bound> {
+        self.pending.back().map(|batch| Bound::after(ticker(batch, batch.num_rows() - 1)))
     }
 
-    /// Reads on until a row of a later ticker is pending, or there is none.
-    fn read_until(&mut self, last: &str) -> Result<()> {
-        while self.pending.back().is_none_or(|batch| ticker(batch, batch.num_rows() - 1) <= last) {
+    /// The rows before a cut, of which there may be none.
+    pub(in crate::archive) fn take_until(&mut self, bound: &Bound) -> Result<RecordBatch> {
+        self.read_until(bound)?;
+        self.hand_out(self.rows_before(bound))
+    }
+
+    /// Reads until a row after a cut is pending, or the file ends.
+    fn read_until(&mut self, bound: &Bound) -> Result<()> {
+        while self.pending.back().is_none_or(|batch| bound.is_after(batch, batch.num_rows() - 1)) {
             match self.read()? {
                 Some(batch) => self.pending.push_back(batch),
                 None => break,
@@ -161,9 +187,9 @@ impl ByTicker {
                     }
                 }
             }
-            self.read_until(wanted)?;
-            let (start, end) =
-                (self.rows_before(|symbol| symbol >= wanted), self.rows_before(|symbol| symbol > wanted));
+            let (before, after) = (Bound::before(wanted), Bound::after(wanted));
+            self.read_until(&after)?;
+            let (start, end) = (self.rows_before(&before), self.rows_before(&after));
             if start > ready {
                 taken.extend(self.hand_out_some(ready)?);
                 self.pass_over(start - ready, |_, _, _| {});
@@ -193,7 +219,6 @@ impl ByTicker {
             if !ends_before {
                 return;
             }
-            self.left = self.left.saturating_sub(usize::try_from(group.num_rows()).unwrap_or(0));
             self.group += 1;
         }
     }
@@ -205,7 +230,6 @@ impl ByTicker {
                     Ok(Some(batch)) if batch.num_rows() == 0 => {}
                     Ok(Some(batch)) => {
                         self.check(&batch)?;
-                        self.left = self.left.saturating_sub(batch.num_rows());
                         self.left_in_batches = self.left_in_batches.saturating_sub(batch.num_rows());
                         if self.left_in_batches == 0 {
                             // Many files may wait for their next tickers, and what unpacks columns is larger than most
@@ -251,17 +275,10 @@ impl ByTicker {
         Error::Damaged { path: self.path.clone(), source: error.into() }
     }
 
-    /// How many pending rows come before the first whose ticker is as wanted; those that are wanted come last.
-    fn rows_before(&self, is_wanted: impl Fn(&str) -> bool) -> usize {
-        let before: usize = self.pending.iter().map(|batch| first_row_where(batch, &is_wanted)).sum();
+    /// How many pending rows come before a cut.
+    fn rows_before(&self, bound: &Bound) -> usize {
+        let before: usize = self.pending.iter().map(|batch| bound.rows_before(batch)).sum();
         before.saturating_sub(self.given)
-    }
-
-    /// Where the last ticker of the pending rows begins; none when they are all of one ticker.
-    fn start_of_last_ticker(&self) -> Option<usize> {
-        let batch = self.pending.back()?;
-        let last = ticker(batch, batch.num_rows() - 1);
-        Some(self.rows_before(|symbol| symbol >= last)).filter(|start| *start > 0)
     }
 
     /// The first rows of what is pending.

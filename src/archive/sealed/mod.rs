@@ -2,6 +2,7 @@
 //!
 //! Whatever a folder says is checked before it is used; see `folder` for files and `seal` for the seal.
 
+pub(super) mod bound;
 pub(super) mod by_ticker;
 pub(super) mod catalog;
 pub(super) mod folder;

@@ -17,11 +17,6 @@ pub(in crate::archive) fn ticker(batch: &RecordBatch, row: usize) -> &str {
     dictionary.values().as_string::<i32>().value(code)
 }
 
-/// The first row whose ticker is as wanted; rows are ordered, and those that are wanted come last.
-pub(in crate::archive) fn first_row_where(batch: &RecordBatch, is_wanted: impl Fn(&str) -> bool) -> usize {
-    first_where(0..batch.num_rows(), |row| is_wanted(ticker(batch, row)))
-}
-
 /// The first row of a range for which something holds that holds for all rows after it.
 pub(in crate::archive) fn first_where(rows: Range<usize>, holds: impl Fn(usize) -> bool) -> usize {
     let Range { start: mut low, end: mut high } = rows;

@@ -21,30 +21,33 @@ use crate::tables::{Change, Table};
 pub(super) type Difference = (Vec<Change>, RecordBatch);
 
 /// The difference between what was known of a series and what an answer says, both in the columns and the order of the
-/// table's rows; none where nothing changed.
+/// table's rows; none where nothing changed. Both may be those of some whole dates, of a series or an answer whose oldest
+/// date is older: the answer covers the series from that date on.
 pub(super) fn difference(
     table: Table,
     known: &RecordBatch,
     said: &RecordBatch,
+    covered_from: Option<i64>,
 ) -> Result<Option<Difference>, ArrowError> {
     // An empty history covers nothing.
-    if said.num_rows() == 0 {
+    if said.num_rows() == 0 && covered_from.is_none() {
         return Ok(None);
     }
-    let said = &aligned(table, said.clone(), known)?;
-    let first_covered = first_covered(table, known, said);
+    let has_oldest = oldest(said) == covered_from;
+    let said = &if has_oldest { aligned(table, said.clone(), known)? } else { said.clone() };
+    let first_covered = first_covered(table, known, covered_from);
     let rest = known.slice(first_covered, known.num_rows() - first_covered);
     let count = rest.num_rows();
     if count <= said.num_rows() && has_dates(table, said) && is_same(&rest, &said.slice(0, count)) {
         let added = said.slice(count, said.num_rows() - count);
         return Ok((added.num_rows() > 0).then(|| (vec![Change::Added; added.num_rows()], added)));
     }
-    Merge::of(table, known, said)?.difference()
+    Merge::of(table, known, said)?.difference(covered_from)
 }
 
 /// The first known row that the answer would have if it still were; those before it are older than what is said.
-fn first_covered(table: Table, known: &RecordBatch, said: &RecordBatch) -> usize {
-    match oldest(said).filter(|_| table.is_dated()) {
+fn first_covered(table: Table, known: &RecordBatch, covered_from: Option<i64>) -> usize {
+    match covered_from.filter(|_| table.is_dated()) {
         Some(oldest) => dates(known).iter().position(|date| date.is_some_and(|date| date >= oldest)),
         None => Some(0),
     }
@@ -61,7 +64,7 @@ fn dates(rows: &RecordBatch) -> &arrow::array::TimestampMicrosecondArray {
 }
 
 /// The oldest date that is said.
-fn oldest(rows: &RecordBatch) -> Option<i64> {
+pub(super) fn oldest(rows: &RecordBatch) -> Option<i64> {
     rows.column_by_name("date").and_then(|_| dates(rows).iter().flatten().next())
 }
 
@@ -134,9 +137,8 @@ impl<'a> Merge<'a> {
         Ok(Self { table, known, said, identity: compared(table.identity())?, values: compared(table.values())? })
     }
 
-    fn difference(&self) -> Result<Option<Difference>, ArrowError> {
+    fn difference(&self, covered_from: Option<i64>) -> Result<Option<Difference>, ArrowError> {
         let (known, said) = (by_cell(self.table, self.known)?, by_cell(self.table, self.said)?);
-        let covered_from = oldest(self.said);
         let mut changed = Vec::new();
         let (mut known, mut said) = (known.into_iter().peekable(), said.into_iter().peekable());
         loop {

@@ -1,6 +1,6 @@
 //! What the archive knows of the series that were answered, some whole tickers at a time.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use arrow::array::RecordBatch;
@@ -10,6 +10,7 @@ use chrono::{DateTime, Utc};
 use super::spool::Told;
 use crate::archive::fold::cells::{Cells, rows_of};
 use crate::archive::fold::merged::Merged;
+use crate::archive::sealed::bound::{Bound, Cuts};
 use crate::archive::sealed::catalog::Archive;
 use crate::archive::sealed::folder::Folder;
 use crate::archive::sealed::keys;
@@ -20,6 +21,8 @@ use crate::tables::{SeriesKey, Table};
 /// The observations of an archive. Tickers are asked for in their order, so that each file is read once at most.
 pub(super) struct Known {
     tables: Vec<(Table, Merged, Origin)>,
+    /// The tickers that have very many articles.
+    giants: HashSet<String>,
 }
 
 /// Where the observations of a table come from.
@@ -51,7 +54,26 @@ impl Known {
             };
             tables.push((table, Merged::open(table, &folders)?, origin));
         }
-        Ok(Self { tables })
+        let articles = tables.iter().find(|(table, ..)| *table == Table::Articles);
+        let giants = articles.map(|(_, merged, _)| merged.giants()).unwrap_or_default();
+        Ok(Self { tables, giants })
+    }
+
+    /// Whether a ticker has too many articles for [`Known::of`].
+    pub(super) fn is_giant(&self, ticker: &str) -> bool {
+        self.giants.contains(ticker)
+    }
+
+    /// The next observations of the articles of a ticker that are before a cut, and where they end. Those of other
+    /// tickers that stand before it are passed over.
+    pub(super) fn next_articles(&mut self, ticker: &str, limit: &Bound) -> Result<Option<(Observations, Bound)>> {
+        let articles = self.tables.iter_mut().find(|(table, ..)| *table == Table::Articles);
+        let Some((table, merged, origin)) = articles else { return Ok(None) };
+        while merged.next_until(&Bound::before(ticker), Cuts::Dates)?.is_some() {}
+        let Some(piece) = merged.next_until(limit, Cuts::Dates)? else { return Ok(None) };
+        let mut observations = Observations::default();
+        observations.add(*table, *origin, &piece.batches)?;
+        Ok(Some((observations, piece.end)))
     }
 
     /// What was observed of some series, which are those of whole tickers and in order.
@@ -64,21 +86,25 @@ impl Known {
                 .map(|told| told.key.ticker.as_str())
                 .collect();
             tickers.dedup();
-            if *origin == Origin::OneRun {
-                observations.of_one_run.push(*table);
-            }
-            for rows in merged.of_tickers(tickers.iter().copied())? {
-                for (key, range) in keys::ranges(&rows).map_err(|source| Error::Settle { source })? {
-                    let rows = rows.slice(range.start, range.len());
-                    observations.by_series.entry(key).or_default().push(rows);
-                }
-            }
+            observations.add(*table, *origin, &merged.of_tickers(tickers.iter().copied())?)?;
         }
         Ok(observations)
     }
 }
 
 impl Observations {
+    fn add(&mut self, table: Table, origin: Origin, batches: &[RecordBatch]) -> Result<()> {
+        if origin == Origin::OneRun {
+            self.of_one_run.push(table);
+        }
+        for rows in batches {
+            for (key, range) in keys::ranges(rows).map_err(|source| Error::Settle { source })? {
+                self.by_series.entry(key).or_default().push(rows.slice(range.start, range.len()));
+            }
+        }
+        Ok(())
+    }
+
     /// The values of a series that were known at an instant, in the columns and the order of the table's rows.
     pub(super) fn values(
         &self,

@@ -1,9 +1,11 @@
 //! Seals a run: works out what its answers changed, writes it in order, and renames the folder to its place.
 //!
 //! The answers are merged with what the archive knew, in the order of the tickers and some tickers at a time, so that
-//! memory follows the size of these and not that of the run. Only the series that were answered are read.
+//! memory follows the size of these and not that of the run; very many articles of one ticker are merged some dates at a
+//! time (`giant`). Only the series that were answered are read.
 
 mod difference;
+mod giant;
 mod known;
 mod spool;
 mod tables;
@@ -19,7 +21,7 @@ use arrow::error::ArrowError;
 use chrono::{DateTime, Utc};
 use rayon::prelude::*;
 
-use self::difference::difference;
+use self::difference::{difference, oldest};
 use self::known::{Known, Observations};
 use self::spool::{Repeated, Spool, Told};
 use self::tables::Tables;
@@ -39,6 +41,10 @@ use crate::trace::work;
 
 /// How many series are settled at a time, at least, but for the last.
 const SERIES_AT_ONCE: usize = 64;
+
+/// The bytes of what was answered that are settled at a time, about. A series of articles that alone has more is settled
+/// some dates at a time.
+const BYTES_AT_ONCE: u64 = 4 << 20;
 
 /// The rows that are put together at once.
 const PIECE_ROWS: usize = 1 << 15;
@@ -140,21 +146,49 @@ fn settle(archive: &Archive, folder: &Path, spool: &mut Spool<'_>, told: &[Told]
     writing.finish()
 }
 
-/// Hands out the changes of all tickers, until somebody has had enough or a group fails. What is known of the next
-/// tickers is read while these are settled.
+/// Hands out the changes of all tickers, until somebody has had enough or a group fails.
 fn settle_all(known: &mut Known, spool: &mut Spool<'_>, told: &[Told], mut send: impl FnMut(Result<Group>) -> bool) {
     let mut rest = told;
-    let mut observations = known.of(&rest[..whole_tickers(rest)]);
+    loop {
+        let is_giant = |told: &&Told| {
+            Table::of(told.key.source) == Some(Table::Articles)
+                && (spool.bytes(told) > BYTES_AT_ONCE || known.is_giant(told.key.ticker.as_str()))
+        };
+        let few = rest.iter().take_while(|told| !is_giant(told)).count();
+        let (tickers, others) = rest.split_at(few);
+        if !settle_tickers(known, spool, tickers, &mut send) {
+            return;
+        }
+        let Some((giant, others)) = others.split_first() else { return };
+        if !giant::settle(known, spool, giant, &mut send) {
+            return;
+        }
+        rest = others;
+    }
+}
+
+/// Hands out the changes of some tickers; whether that is all, and wanted. What is known of the next tickers is read while
+/// these are settled.
+fn settle_tickers(
+    known: &mut Known,
+    spool: &mut Spool<'_>,
+    told: &[Told],
+    mut send: impl FnMut(Result<Group>) -> bool,
+) -> bool {
+    let mut rest = told;
+    let mut observations = known.of(&rest[..whole_tickers(spool, rest)]);
     while !rest.is_empty() {
-        let (some, others) = rest.split_at(whole_tickers(rest));
+        let (some, others) = rest.split_at(whole_tickers(spool, rest));
+        let next = &others[..whole_tickers(spool, others)];
         let group = || observations.and_then(|observations| settle_group(spool, some, &observations));
-        let (group, next) = rayon::join(group, || known.of(&others[..whole_tickers(others)]));
+        let (group, next) = rayon::join(group, || known.of(next));
         let is_whole = group.is_ok();
         if !send(group) || !is_whole {
-            return;
+            return false;
         }
         (rest, observations) = (others, next);
     }
+    true
 }
 
 /// Settles the series of some tickers.
@@ -167,26 +201,31 @@ fn settle_group(spool: &mut Spool<'_>, told: &[Told], observations: &Observation
         let Some((said, repeated)) = spool.said(told)? else { return Ok((None, Vec::new())) };
         let changes = || -> Result<Option<Changes>, ArrowError> {
             let known = observations.values(said.table, &told.key, said.observed_at)?;
-            let found = difference(said.table, &known, &said.rows)?;
+            let found = difference(said.table, &known, &said.rows, oldest(&said.rows))?;
             Ok(found.map(|(kinds, rows)| Changes { key: told.key.clone(), observed_at: said.observed_at, kinds, rows }))
         };
         Ok((changes().map_err(|error| Error::Settle { source: error.into() })?, repeated))
     };
     let settled = told.par_iter().map(settle).collect::<Result<Vec<_>>>()?;
     let (changes, repeated): (Vec<Option<Changes>>, Vec<Vec<Repeated>>) = settled.into_iter().unzip();
-    let changes: Vec<Changes> = changes.into_iter().flatten().collect();
-    let mut counts = Counts::default();
-    changes.iter().for_each(|changes| counts += counted(&changes.kinds));
-    let rows = written(changes).map_err(|error| Error::Settle { source: error.into() })?;
-    Ok(Group { rows, counts, repeated: repeated.concat() })
+    Group::of(changes.into_iter().flatten().collect(), repeated.concat())
 }
 
-/// Some whole tickers whose series are settled.
+/// Some whole tickers, or some dates of a ticker, that are settled.
 struct Group {
     /// What became of their cells, by table and in order.
     rows: Vec<(Table, crate::tables::Rows)>,
     counts: Counts,
     repeated: Vec<Repeated>,
+}
+
+impl Group {
+    fn of(changes: Vec<Changes>, repeated: Vec<Repeated>) -> Result<Self> {
+        let mut counts = Counts::default();
+        changes.iter().for_each(|changes| counts += counted(&changes.kinds));
+        let rows = written(changes).map_err(|error| Error::Settle { source: error.into() })?;
+        Ok(Self { rows, counts, repeated })
+    }
 }
 
 /// The files of observations of a run that is being sealed.
@@ -241,10 +280,16 @@ fn written(changes: Vec<Changes>) -> Result<Vec<(Table, crate::tables::Rows)>, A
 }
 
 /// How many of the next series are those of whole tickers, and enough.
-fn whole_tickers(told: &[Told]) -> usize {
-    let (first, others) = told.split_at(SERIES_AT_ONCE.min(told.len()));
-    let Some(last) = first.last() else { return 0 };
-    first.len() + others.iter().take_while(|series| series.key.ticker == last.key.ticker).count()
+fn whole_tickers(spool: &Spool<'_>, told: &[Told]) -> usize {
+    let (mut series, mut bytes) = (0, 0);
+    for of_ticker in told.chunk_by(|one, next| one.key.ticker == next.key.ticker) {
+        if series >= SERIES_AT_ONCE || bytes >= BYTES_AT_ONCE {
+            break;
+        }
+        series += of_ticker.len();
+        bytes += of_ticker.iter().map(|told| spool.bytes(told)).sum::<u64>();
+    }
+    series
 }
 
 fn counted(kinds: &[Change]) -> Counts {

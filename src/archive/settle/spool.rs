@@ -119,43 +119,69 @@ impl<'a> Spool<'a> {
         Ok(())
     }
 
+    /// The bytes of the rows of a series.
+    pub(super) fn bytes(&self, told: &Told) -> u64 {
+        let length =
+            |place: &Place| self.answers[place.answer].record.rows.get(&Rows::Typed)?.lengths.get(place.batch).copied();
+        told.places.iter().filter_map(length).sum()
+    }
+
+    /// When the answer that counts for a series was complete.
+    pub(super) fn observed_at(&self, told: &Told) -> DateTime<Utc> {
+        self.answers[told.places[0].answer].record.request.observed_at
+    }
+
+    /// The places of a series, those of each telling together: a long list of articles or records comes in pieces; a
+    /// history comes whole, or stands twice.
+    pub(super) fn tellings<'t>(&self, told: &'t Told) -> impl Iterator<Item = &'t [Place]> {
+        let table = Table::of(told.key.source);
+        let is_continued = move |one: &Place, next: &Place| {
+            one.answer == next.answer && matches!(table, Some(Table::Articles | Table::SentimentHistory))
+        };
+        told.places.chunk_by(is_continued)
+    }
+
+    /// What it is to a series that it is told once more with other values.
+    pub(super) fn repetition(&self, told: &Told, telling: &[Place], rows: usize) -> Repeated {
+        let answer = &self.answers[telling[0].answer];
+        let (reject, observed_at) = (repetition(&told.key, answer), answer.record.request.observed_at);
+        Repeated { reject, observed_at, records: rows as u64 }
+    }
+
     /// What was said of a series whose answers are open. Where it was said twice the first counts; where they differ,
     /// that is a reject.
     pub(super) fn said(&self, told: &Told) -> Result<Option<(Said, Vec<Repeated>)>> {
         let Some(table) = Table::of(told.key.source) else { return Ok(None) };
-        // A long list of articles or records comes in pieces; a history comes whole, or stands twice.
-        let is_continued = |one: &Place, next: &Place| {
-            one.answer == next.answer && matches!(table, Table::Articles | Table::SentimentHistory)
-        };
-        let mut tellings = told.places.chunk_by(is_continued);
+        let mut tellings = self.tellings(told);
         let Some(first) = tellings.next() else { return Ok(None) };
         let rows = self.rows(table, first)?;
         let mut repeated = Vec::new();
         for other in tellings {
             let others = self.rows(table, other)?;
             if others != rows {
-                let answer = &self.answers[other[0].answer];
-                let (reject, observed_at) = (repetition(&told.key, answer), answer.record.request.observed_at);
-                repeated.push(Repeated { reject, observed_at, records: others.num_rows() as u64 });
+                repeated.push(self.repetition(told, other, others.num_rows()));
             }
         }
-        let observed_at = self.answers[first[0].answer].record.request.observed_at;
-        Ok(Some((Said { table, observed_at, rows }, repeated)))
+        Ok(Some((Said { table, observed_at: self.observed_at(told), rows }, repeated)))
     }
 
     /// The rows of a series, out of the pieces in which one answer gives them.
     fn rows(&self, table: Table, pieces: &[Place]) -> Result<RecordBatch> {
-        let path = self.answers[pieces[0].answer].folder.clone();
-        let damaged = |error: ArrowError| Error::Damaged { path, source: error.into() };
-        let pieces = pieces.iter().map(|place| self.piece(*place)).collect::<Result<Vec<_>>>()?;
-        let whole = match &pieces[..] {
+        let read = pieces.iter().map(|place| self.piece(*place)).collect::<Result<Vec<_>>>()?;
+        let whole = match &read[..] {
             [only] => Ok(only.clone()),
-            pieces => concat_batches(&table.listed_schema(), pieces),
+            read => concat_batches(&table.listed_schema(), read),
         };
-        whole.and_then(|rows| table.arranged(&rows)).map_err(damaged)
+        whole.and_then(|rows| table.arranged(&rows)).map_err(|error| self.damaged(pieces[0], error))
     }
 
-    fn piece(&self, place: Place) -> Result<RecordBatch> {
+    /// What it means that rows are not what they should be.
+    pub(super) fn damaged(&self, place: Place, error: ArrowError) -> Error {
+        Error::Damaged { path: self.answers[place.answer].folder.clone(), source: error.into() }
+    }
+
+    /// A piece as the answer lists it.
+    pub(super) fn piece(&self, place: Place) -> Result<RecordBatch> {
         self.open.get(&place.answer).expect("the answers of a series are open before it is read").get(place.batch)
     }
 }

@@ -18,7 +18,8 @@ use chrono::{DateTime, Utc};
 use super::leftovers;
 use crate::archive::FOLDER_OF_UNFINISHED;
 use crate::archive::fold::cells::Cells;
-use crate::archive::fold::merged::{Merged, Tickers};
+use crate::archive::fold::merged::{Merged, Piece};
+use crate::archive::sealed::bound::Cuts;
 use crate::archive::sealed::catalog::{Archive, SealedRun};
 use crate::archive::sealed::folder::Folder;
 use crate::archive::sealed::listings::{self, LISTINGS};
@@ -143,19 +144,19 @@ fn write(folders: &[Arc<Folder>], members: &[Seal], archive: &Archive, folder: &
     Ok(files)
 }
 
-/// Every observation of a table that some folders have, in order and some whole tickers at a time.
+/// Every observation of a table that some folders have, in order and piece by piece.
 pub(super) fn observations(
     folders: &[&Arc<Folder>],
     table: Table,
 ) -> Result<impl Iterator<Item = Result<RecordBatch>> + use<>> {
     let mut merged = Merged::open(table, folders)?;
     Ok(std::iter::from_fn(move || {
-        let tickers = merged.next().transpose()?;
-        let in_order = |tickers: Tickers| match Cells::of(table, &tickers.batches) {
+        let piece = merged.next(Cuts::of_cells(table)).transpose()?;
+        let in_order = |piece: Piece| match Cells::of(table, &piece.batches) {
             Ok(cells) => Ok(cells.rows),
             Err(error) => Err(Error::Settle { source: error.into() }),
         };
-        Some(tickers.and_then(in_order))
+        Some(piece.and_then(in_order))
     }))
 }
 

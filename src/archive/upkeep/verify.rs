@@ -8,6 +8,7 @@ use std::sync::Arc;
 use parquet::file::reader::{FileReader, SerializedFileReader};
 
 use super::contained::incomplete_files;
+use crate::archive::sealed::bound::Cuts;
 use crate::archive::sealed::by_ticker::ByTicker;
 use crate::archive::sealed::catalog::{Archive, SealedRun};
 use crate::archive::sealed::folder::Folder;
@@ -71,7 +72,7 @@ fn counts_what_it_has(folder: &Folder) -> Result<Vec<String>> {
     let mut counted = Counts::default();
     for table in Table::ALL.into_iter().filter(|table| folder.seal().rows(&table.file()) > 0) {
         let mut file = ByTicker::open(folder, &table.file(), &table.schema())?;
-        while let Some(rows) = file.take_rows(1)? {
+        while let Some(rows) = file.take_rows(1, Cuts::of_cells(table))? {
             for change in changes(&rows) {
                 match change {
                     Change::Added => counted.added += 1,
