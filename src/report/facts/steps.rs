@@ -18,6 +18,11 @@ impl Steps {
         let ends = self.0.get(next).is_some_and(|(from, _)| *from == day + 1);
         let first = next - usize::from(begins);
         let (before, after) = (number(first.checked_sub(1)), if ends { self.0[next].1 } else { old });
+        // Most days continue the days before them: the step after these moves by a day.
+        if begins && !ends && before == new {
+            self.0[first].0 += 1;
+            return;
+        }
         let changed = [(day, new), (day + 1, after)].into_iter().zip([before != new, after != new]);
         let changed = changed.filter_map(|(step, is_one)| is_one.then_some(step));
         self.0.splice(first..next + usize::from(ends), changed);
