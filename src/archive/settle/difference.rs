@@ -8,11 +8,11 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use arrow::array::{
-    Array, ArrayRef, AsArray, DynComparator, Int32Array, RecordBatch, RecordBatchOptions, UInt32Array, make_comparator,
-    new_null_array,
+    Array, ArrayRef, AsArray, DictionaryArray, DynComparator, Int32Array, RecordBatch, RecordBatchOptions, UInt32Array,
+    make_comparator, new_null_array,
 };
 use arrow::compute::{SortOptions, concat_batches, take_record_batch};
-use arrow::datatypes::{Field, Int32Type, TimestampMicrosecondType};
+use arrow::datatypes::{Field, Int8Type, Int32Type, TimestampMicrosecondType};
 use arrow::error::ArrowError;
 
 use crate::tables::{Change, Table};
@@ -71,12 +71,25 @@ pub(super) fn oldest(rows: &RecordBatch) -> Option<i64> {
 /// Whether rows are equal, column by column.
 fn is_same(one: &RecordBatch, other: &RecordBatch) -> bool {
     one.columns().iter().zip(other.columns()).all(|(one, other)| {
-        match (one.as_any_dictionary_opt(), other.as_any_dictionary_opt()) {
-            // Comparing the spellings of each row takes longer than everything else.
-            (Some(one), Some(two)) if one.values().as_ref() == two.values().as_ref() => one.keys() == two.keys(),
+        // Comparing the texts of each row would take longer than everything else.
+        let is_null = |column: &ArrayRef| column.null_count() == column.len();
+        match (one.as_dictionary_opt::<Int8Type>(), other.as_dictionary_opt::<Int8Type>()) {
+            _ if is_null(one) && is_null(other) => true,
+            (Some(one), Some(other)) => is_same_choice(one, other),
             _ => one == other,
         }
     })
+}
+
+/// Whether columns of choices are equal, whatever the order of their dictionaries.
+fn is_same_choice(one: &DictionaryArray<Int8Type>, other: &DictionaryArray<Int8Type>) -> bool {
+    let (ones, others) = (one.values().as_string::<i32>(), other.values().as_string::<i32>());
+    if ones == others {
+        return one.keys() == other.keys();
+    }
+    let code = |spelling| others.iter().position(|other| other == spelling).map(|place| place as i8);
+    let codes: Vec<Option<i8>> = ones.iter().map(code).collect();
+    one.keys().iter().zip(other.keys()).all(|(one, other)| one.and_then(|key| codes[key as usize]) == other)
 }
 
 /// The articles of a list, those of its oldest date with places that continue from the known ones: a list whose length is
