@@ -1,7 +1,8 @@
 //! How fast an answer is decoded, beside what `serde_json` makes of the same bytes.
 //!
 //! Run with `cargo bench --bench decode`. Each line says how many bytes of the body are worked off in a second; all of
-//! ours include the reading. `decode` uses every core, `decode_on_one_core` one, which is what `serde_json` has.
+//! ours include the reading. `decode` uses every core, `decode_on_one_core` one, which is what `serde_json` has. `split`
+//! alone takes `--features harness`.
 
 mod answers;
 
@@ -9,7 +10,9 @@ use std::collections::BTreeMap;
 use std::convert::Infallible;
 use std::sync::LazyLock;
 
-use bellwether::decode::{Answer, Part, Rules, harness};
+#[cfg(feature = "harness")]
+use bellwether::decode::harness;
+use bellwether::decode::{Answer, Part, Rules};
 use bellwether::interface::{Endpoint, HistoryEntry, NewsArticle, SectorHistory};
 use bellwether::plan::Request;
 use divan::Bencher;
@@ -51,6 +54,7 @@ fn articles() -> Request {
     Request::of_ticker(Endpoint::NewsArticles, "AAPL".parse().expect("a ticker"))
 }
 
+#[cfg(feature = "harness")]
 #[divan::bench]
 fn split(bencher: Bencher<'_, '_>) {
     let body = HISTORIES.as_bytes();

@@ -25,6 +25,7 @@ mod clip;
 mod cursor;
 mod entry;
 mod form;
+#[cfg(any(test, feature = "harness"))]
 #[doc(hidden)]
 pub mod harness;
 mod history;

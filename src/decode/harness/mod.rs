@@ -1,4 +1,5 @@
-//! What must hold for any bytes whatever: for fuzzing, and for the tests that mutate known bodies.
+//! What must hold for any bytes whatever: for fuzzing, and for the tests that mutate known bodies. It is compiled for
+//! those alone: with the feature `harness`, and for tests.
 //!
 //! Each function takes arbitrary bytes and panics when a promise is broken. The oracle is `serde_json` with types of
 //! its own, and shares no code with what it judges but the reading of dates, which has its own harness here.
