@@ -8,11 +8,12 @@ use arrow::array::{
     ArrayRef, Float64Builder, Int16Builder, Int32Builder, RecordBatch, StringBuilder, TimestampMicrosecondBuilder,
 };
 
+use super::answer::Answer;
 use super::article;
 use super::batch::Piece;
+use super::decoded::{Decoded, Part};
 use super::notes::Notes;
 use super::record::Fields;
-use super::{Answer, Decoded, Part};
 use crate::tables::{Leniencies, Series, Table};
 
 /// Decodes elements of a list of articles.

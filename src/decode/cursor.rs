@@ -4,7 +4,6 @@
 
 use std::borrow::Cow;
 
-use super::record::reason_of;
 use super::skip::{Skip, is_white, plain_length, shown};
 
 /// A place in a text.
@@ -182,4 +181,11 @@ pub(super) fn kind_of(text: &[u8]) -> &'static str {
         Some(b'n') => "null",
         _ => "something that is not JSON",
     }
+}
+
+/// What a fault says, without the line and column that it ends with.
+pub(super) fn reason_of(fault: &serde_json::Error) -> String {
+    let text = fault.to_string();
+    let end = text.rfind(" at line ").unwrap_or(text.len());
+    format!("not JSON: {}", &text[..end])
 }

@@ -9,14 +9,15 @@
 
 use std::borrow::Cow;
 
+use super::answer::Answer;
 use super::batch::{self, Piece};
 use super::cursor::{Cursor, Members};
+use super::decoded::{Decoded, Part};
 use super::entry::{self, Entry};
 use super::form::Form;
 use super::notes::{Notes, Place};
 use super::record::{Field, Fields, duplicate, missing, push_unknown, well_formed};
 use super::rows::{Row, Rows};
-use super::{Answer, Decoded, Part};
 use crate::date;
 use crate::interface::{Period, Regime, Ticker};
 use crate::tables::{Series, SeriesKey};

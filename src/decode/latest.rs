@@ -3,10 +3,12 @@
 //! Its date may be null or missing; the row then has none. Where neither `signal` nor `confidence` stands, the older
 //! names `ei` and `ci` are read.
 
+use super::answer::Answer;
 use super::batch::Piece;
+use super::decoded::{Decoded, Part};
 use super::notes::Notes;
 use super::record::{self, Field};
-use super::{Answer, Decoded, Part, rows};
+use super::rows;
 use crate::tables::{Leniencies, Series, SeriesKey};
 
 /// Decodes a body that is one latest signal.

@@ -4,10 +4,11 @@ use std::sync::Arc;
 
 use arrow::array::{Int32Builder, RecordBatch, StringBuilder};
 
+use super::answer::Answer;
 use super::batch::Piece;
+use super::decoded::{Decoded, Part};
 use super::notes::Notes;
 use super::record::{self, Field};
-use super::{Answer, Decoded, Part};
 use crate::interface::Ticker;
 use crate::tables::{Series, Table};
 

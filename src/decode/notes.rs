@@ -7,8 +7,10 @@
 
 use std::borrow::Cow;
 
+use super::answer::Answer;
 use super::batch::{Piece, Site};
-use super::{Answer, Decoded, Part, clip};
+use super::clip;
+use super::decoded::{Decoded, Part};
 use crate::plan::Request;
 use crate::tables::{Drift, Leniencies, Oversized, Reject};
 
@@ -224,18 +226,6 @@ fn closing((mut reject, more): (Reject, u64)) -> Reject {
 }
 
 /// A key as a step of a JSON pointer.
-pub(super) fn step(key: &str) -> Cow<'_, str> {
+fn step(key: &str) -> Cow<'_, str> {
     if key.contains(['~', '/']) { key.replace('~', "~0").replace('/', "~1").into() } else { key.into() }
-}
-
-/// Fields as the text of a JSON object; none when there are none.
-pub(super) fn extra<'f>(fields: impl IntoIterator<Item = (&'f str, &'f str)>) -> Option<String> {
-    let mut text = String::new();
-    for (name, json) in fields {
-        text.push(if text.is_empty() { '{' } else { ',' });
-        text.push_str(&serde_json::Value::from(name).to_string());
-        text.push(':');
-        text.push_str(json);
-    }
-    (!text.is_empty()).then(|| text + "}")
 }

@@ -10,7 +10,7 @@ use std::str::FromStr;
 use serde::de::IgnoredAny;
 
 use super::clip;
-use super::cursor::{Cursor, kind_of, unescaped};
+use super::cursor::{Cursor, kind_of, reason_of, unescaped};
 use super::number;
 use super::skip::plain_length;
 use crate::date::{self, Date};
@@ -169,19 +169,24 @@ pub(super) fn well_formed(json: &str) -> Result<&str, String> {
     serde_json::from_str::<IgnoredAny>(json).map(|_| json).map_err(|fault| reason_of(&fault))
 }
 
+/// Fields as the text of a JSON object; none when there are none.
+pub(super) fn as_object<'f>(fields: impl IntoIterator<Item = (&'f str, &'f str)>) -> Option<String> {
+    let mut text = String::new();
+    for (name, json) in fields {
+        text.push(if text.is_empty() { '{' } else { ',' });
+        text.push_str(&serde_json::Value::from(name).to_string());
+        text.push(':');
+        text.push_str(json);
+    }
+    (!text.is_empty()).then(|| text + "}")
+}
+
 pub(super) fn missing(name: &str) -> String {
     format!("missing field `{name}`")
 }
 
 pub(super) fn duplicate(name: &str) -> String {
     format!("field `{name}` stands twice")
-}
-
-/// What a fault says, without the line and column that it ends with.
-pub(super) fn reason_of(fault: &serde_json::Error) -> String {
-    let text = fault.to_string();
-    let end = text.rfind(" at line ").unwrap_or(text.len());
-    format!("not JSON: {}", &text[..end])
 }
 
 #[cfg(test)]

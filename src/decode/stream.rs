@@ -1,10 +1,25 @@
 //! From a body that arrives to batches of its pieces.
 
-use std::io::{BufRead, ErrorKind};
+use std::io::{self, BufRead, ErrorKind};
 
-use super::Fault;
 use super::batch::{Batch, Bounds, Piece};
 use super::scan::{Malformed, Scanner, Shape};
+
+/// Why an answer could not be decoded to its end.
+#[derive(Debug)]
+pub enum Fault<E> {
+    /// The body broke off.
+    Read(io::Error),
+    /// The body is not what the interface describes.
+    Malformed {
+        /// The byte at fault, counted from the start of the body.
+        offset: u64,
+        /// What is wrong there.
+        reason: String,
+    },
+    /// What the body says could not be delivered.
+    Deliver(E),
+}
 
 /// Groups of pieces that are worth a task of their own have so many bytes.
 pub(super) const GROUP_BYTES: usize = 128 << 10;

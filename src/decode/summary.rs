@@ -10,10 +10,11 @@ use std::sync::Arc;
 
 use arrow::array::{ArrayRef, Float64Array, RecordBatch, StringArray, TimestampMicrosecondArray};
 
+use super::answer::Answer;
 use super::batch::Piece;
-use super::notes::{self, Notes};
+use super::decoded::{Decoded, Part};
+use super::notes::Notes;
 use super::record::{self, Field, Fields};
-use super::{Answer, Decoded, Part};
 use crate::tables::{Leniencies, Series, Table};
 
 const REFERENCES: [&str; 3] = ["low_article", "high_article", "avg_article"];
@@ -69,7 +70,7 @@ fn read(answer: &Answer<'_>, notes: &mut Notes<'_>, text: &str) -> Result<Record
     let is_older = !references.iter().any(is_there) && (crawl_date.is_there() || trailing.iter().any(is_there));
     let summary = if is_older { read_older(answer, notes, text)? } else { read_newer(answer, notes, text)? };
     notes.typed();
-    let extra = notes::extra(summary.extra.iter().map(|(name, json)| (&**name, json.as_str())));
+    let extra = record::as_object(summary.extra.iter().map(|(name, json)| (&**name, json.as_str())));
     Ok(row(&summary.debtor, summary.articles, extra))
 }
 
