@@ -7,7 +7,7 @@ use super::answer::Answer;
 use super::batch::Piece;
 use super::decoded::{Decoded, Part};
 use super::notes::Notes;
-use super::record::{self, Field};
+use super::record::Object;
 use super::rows;
 use crate::tables::{Leniencies, Series, SeriesKey};
 
@@ -25,11 +25,12 @@ pub(super) fn decode(answer: &Answer<'_>, pieces: &[Piece<'_>]) -> Decoded {
 }
 
 fn read(answer: &Answer<'_>, notes: &mut Notes<'_>, text: &str) -> Result<Series, String> {
-    let (forms, _) = record::read(text, ["signal", "confidence", "ei", "ci"])?;
-    let [signal, confidence, ei, ci] = forms.map(Field::is_there);
-    let is_older = !(signal || confidence) && (ei || ci);
-    let [signal, confidence] = if is_older { ["ei", "ci"] } else { ["signal", "confidence"] };
-    let (fields, unknown) = record::read(text, ["ticker", "date", "period", "regime", signal, confidence])?;
+    const NEWER: [&str; 2] = ["signal", "confidence"];
+    const OLDER: [&str; 2] = ["ei", "ci"];
+    let object = Object::read(text)?;
+    let (has_newer, has_older) = (object.has_any(&NEWER)?, object.has_any(&OLDER)?);
+    let [signal, confidence] = if has_older && !has_newer { OLDER } else { NEWER };
+    let (fields, unknown) = object.fields(["ticker", "date", "period", "regime", signal, confidence])?;
     let [ticker, date, period, regime, signal, confidence] = fields;
     let key = SeriesKey {
         ticker: ticker.one_of()?,

@@ -36,35 +36,93 @@ pub(super) fn read<'a, const N: usize>(
     text: &'a str,
     names: [&'static str; N],
 ) -> Result<([Field<'a>; N], Fields<'a>), String> {
-    let mut fields = names.map(|name| Field { name, json: None });
-    let mut unknown = Fields::new();
+    let mut sorted = Sorted::new(names);
+    each_member(text, |name, json| sorted.add(name, json))?;
+    Ok((sorted.fields, sorted.unknown))
+}
+
+/// An object of which only its fields tell what form it has.
+#[derive(Debug)]
+pub(super) struct Object<'a>(Fields<'a>);
+
+impl<'a> Object<'a> {
+    pub(super) fn read(text: &'a str) -> Result<Self, String> {
+        let mut members = Fields::new();
+        each_member(text, |name, json| {
+            // The known ones are few, and no form has more than so many others.
+            if members.len() >= 2 * MAX_UNKNOWN {
+                return Err(too_many_unknown());
+            }
+            members.push((name, json));
+            Ok(())
+        })?;
+        Ok(Self(members))
+    }
+
+    /// Whether it has any of some fields, none of which may be there twice.
+    pub(super) fn has_any(&self, names: &[&str]) -> Result<bool, String> {
+        let mut has_any = false;
+        for name in names {
+            match self.0.iter().filter(|(known, _)| known == name).count() {
+                0 => {}
+                1 => has_any = true,
+                _ => return Err(duplicate(name)),
+            }
+        }
+        Ok(has_any)
+    }
+
+    /// The fields of some names, in the order of the names, and all others.
+    pub(super) fn fields<const N: usize>(
+        self,
+        names: [&'static str; N],
+    ) -> Result<([Field<'a>; N], Fields<'a>), String> {
+        let mut sorted = Sorted::new(names);
+        self.0.into_iter().try_for_each(|(name, json)| sorted.add(name, json))?;
+        Ok((sorted.fields, sorted.unknown))
+    }
+}
+
+/// The fields of some names, and all others.
+struct Sorted<'a, const N: usize> {
+    fields: [Field<'a>; N],
+    unknown: Fields<'a>,
+    /// Fields mostly come in one order, so the one that is looked for stands behind the one that was found.
+    next: usize,
+}
+
+impl<'a, const N: usize> Sorted<'a, N> {
+    fn new(names: [&'static str; N]) -> Self {
+        Self { fields: names.map(|name| Field { name, json: None }), unknown: Fields::new(), next: 0 }
+    }
+
+    #[inline]
+    fn add(&mut self, name: Cow<'a, str>, json: &'a str) -> Result<(), String> {
+        let Some(place) = (self.next..N).chain(0..self.next).find(|&place| self.fields[place].name == name) else {
+            return push_unknown(&mut self.unknown, name, json);
+        };
+        self.next = place + 1;
+        if self.fields[place].json.replace(json).is_some() { Err(duplicate(&name)) } else { Ok(()) }
+    }
+}
+
+/// Goes through the members of an object.
+#[inline]
+fn each_member<'a>(
+    text: &'a str,
+    mut member: impl FnMut(Cow<'a, str>, &'a str) -> Result<(), String>,
+) -> Result<(), String> {
     let mut cursor = Cursor::new(text);
     let mut members = cursor.enter(b'{')?;
-    // Fields mostly come in one order, so the one that is looked for stands behind the one that was found.
-    let mut next = 0;
     while cursor.has_next(&mut members)? {
-        let (name, json) = (cursor.key()?, cursor.value()?);
-        match (next..N).chain(0..next).find(|&place| names[place] == name) {
-            Some(place) => {
-                if fields[place].json.replace(json).is_some() {
-                    return Err(duplicate(&name));
-                }
-                next = place + 1;
-            }
-            None => push_unknown(&mut unknown, name, json)?,
-        }
+        member(cursor.key()?, cursor.value()?)?;
     }
-    cursor.end()?;
-    Ok((fields, unknown))
+    cursor.end()
 }
 
 impl<'a> Field<'a> {
     pub(super) fn new(name: &'static str, json: &'a str) -> Self {
         Self { name, json: Some(json) }
-    }
-
-    pub(super) fn is_there(self) -> bool {
-        self.json.is_some()
     }
 
     /// The field, unless it is null or missing.
@@ -150,10 +208,14 @@ fn not_finite(written: &str) -> String {
 pub(super) fn push_unknown<'a>(unknown: &mut Fields<'a>, name: Cow<'a, str>, json: &'a str) -> Result<(), String> {
     well_formed(json).map_err(|reason| format!("`{}`: {reason}", clip::shown(&name)))?;
     if unknown.len() >= MAX_UNKNOWN {
-        return Err(format!("more than {MAX_UNKNOWN} fields that the interface does not know"));
+        return Err(too_many_unknown());
     }
     unknown.push((name, json));
     Ok(())
+}
+
+fn too_many_unknown() -> String {
+    format!("more than {MAX_UNKNOWN} fields that the interface does not know")
 }
 
 /// The text of a value, once it is known to be JSON.
@@ -235,7 +297,7 @@ mod tests {
         let ([a, b, c], unknown) = read(text, ["a", "b", "c"]).unwrap();
         assert_eq!(a.number(), Ok(-1.5));
         assert_eq!(b.string().as_deref(), Ok("x"));
-        assert!(!c.is_there());
+        assert_eq!(c.json(), Err("missing field `c`".to_owned()));
         assert_eq!(unknown, [("z".into(), "[1]"), ("z".into(), "null")]);
     }
 }

@@ -14,13 +14,17 @@ use super::answer::Answer;
 use super::batch::Piece;
 use super::decoded::{Decoded, Part};
 use super::notes::Notes;
-use super::record::{self, Field, Fields};
+use super::record::{self, Field, Fields, Object};
 use crate::tables::{Leniencies, Series, Table};
 
-const REFERENCES: [&str; 3] = ["low_article", "high_article", "avg_article"];
+/// The fields of the newer form.
+const NEWER: [&str; 5] = ["ticker", "debtor", "low_article", "high_article", "avg_article"];
 
-/// The fields of the older form, article by article.
-const TRAILING: [&str; 9] = [
+/// The fields of the older form: three of each article, behind the first three.
+const OLDER: [&str; 12] = [
+    "ticker",
+    "debtor",
+    "crawl_date",
     "low_score_latest30",
     "low_link_latest30",
     "low_summary_latest30",
@@ -63,20 +67,18 @@ struct Summary<'p> {
 }
 
 fn read(answer: &Answer<'_>, notes: &mut Notes<'_>, text: &str) -> Result<RecordBatch, String> {
-    let (references, _) = record::read(text, REFERENCES)?;
-    let (trailing, _) = record::read(text, TRAILING)?;
-    let ([crawl_date], _) = record::read(text, ["crawl_date"])?;
-    let is_there = |field: &Field<'_>| field.is_there();
-    let is_older = !references.iter().any(is_there) && (crawl_date.is_there() || trailing.iter().any(is_there));
-    let summary = if is_older { read_older(answer, notes, text)? } else { read_newer(answer, notes, text)? };
+    let object = Object::read(text)?;
+    // The ticker and the name of the company are in both forms.
+    let (has_newer, has_older) = (object.has_any(&NEWER[2..])?, object.has_any(&OLDER[2..])?);
+    let is_older = has_older && !has_newer;
+    let summary = if is_older { read_older(answer, notes, object)? } else { read_newer(answer, notes, object)? };
     notes.typed();
     let extra = record::as_object(summary.extra.iter().map(|(name, json)| (&**name, json.as_str())));
     Ok(row(&summary.debtor, summary.articles, extra))
 }
 
-fn read_newer<'p>(answer: &Answer<'_>, notes: &mut Notes<'_>, text: &'p str) -> Result<Summary<'p>, String> {
-    let [low, high, avg] = REFERENCES;
-    let ([ticker, debtor, low, high, avg], unknown) = record::read(text, ["ticker", "debtor", low, high, avg])?;
+fn read_newer<'p>(answer: &Answer<'_>, notes: &mut Notes<'_>, object: Object<'p>) -> Result<Summary<'p>, String> {
+    let ([ticker, debtor, low, high, avg], unknown) = object.fields(NEWER)?;
     answer.check_ticker(answer.asked_ticker().as_str(), &ticker.one_of()?)?;
     let debtor = debtor.string()?;
     let mut lenient = Leniencies::default();
@@ -85,7 +87,7 @@ fn read_newer<'p>(answer: &Answer<'_>, notes: &mut Notes<'_>, text: &'p str) -> 
     notes.accepted_leniently(lenient);
     notes.unknown("", &unknown);
     let mut extra = kept(answer, unknown);
-    for (name, (_, unknown)) in REFERENCES.iter().zip([&low, &high, &avg]) {
+    for (name, (_, unknown)) in NEWER[2..].iter().zip([&low, &high, &avg]) {
         notes.unknown(&format!("/{name}"), unknown);
         extra.extend(answer.rules.extra(unknown).map(|below| (Cow::from(*name), below)));
     }
@@ -108,10 +110,8 @@ fn reference<'p>(field: Field<'p>, lenient: &mut Leniencies) -> Result<(Article,
     read().map_err(|reason: String| field.at_fault(&reason))
 }
 
-fn read_older<'p>(answer: &Answer<'_>, notes: &mut Notes<'_>, text: &'p str) -> Result<Summary<'p>, String> {
-    let [a, b, c, d, e, f, g, h, i] = TRAILING;
-    let names = ["ticker", "debtor", "crawl_date", a, b, c, d, e, f, g, h, i];
-    let ([ticker, debtor, crawl_date, trailing @ ..], unknown) = record::read(text, names)?;
+fn read_older<'p>(answer: &Answer<'_>, notes: &mut Notes<'_>, object: Object<'p>) -> Result<Summary<'p>, String> {
+    let ([ticker, debtor, crawl_date, of_articles @ ..], unknown) = object.fields(OLDER)?;
     answer.check_ticker(answer.asked_ticker().as_str(), &ticker.one_of()?)?;
     let debtor = debtor.string()?;
     crawl_date.string()?;
@@ -123,7 +123,7 @@ fn read_older<'p>(answer: &Answer<'_>, notes: &mut Notes<'_>, text: &'p str) -> 
             summary: Some(summary.string()?.into_owned()),
         })
     };
-    let [a, b, c, d, e, f, g, h, i] = trailing;
+    let [a, b, c, d, e, f, g, h, i] = of_articles;
     let articles = [article([a, b, c])?, article([d, e, f])?, article([g, h, i])?];
     notes.unknown("", &unknown);
     let mut extra = kept(answer, unknown);
