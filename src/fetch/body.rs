@@ -7,14 +7,15 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use chrono::{DateTime, Utc};
 use reqwest::header::CONTENT_ENCODING;
 use tokio::task::spawn_blocking;
 
-use super::Seen;
 use super::chunks::{self, Chunks};
 use super::failure::{Failure, ReadFault, Refusal};
 use super::gauge::Gauge;
 use super::mask::Masked;
+use super::ready::read_ready;
 use super::tempo::Tempo;
 use super::unpack::{Corrupt, Packing, Unpacked};
 use crate::digest::{Digest, hex};
@@ -31,6 +32,21 @@ const MAX_GROWTH: u64 = 200;
 const GROWTH_FREE: u64 = 8 << 20;
 /// How much of a malformed body is kept.
 const MAX_EVIDENCE: u64 = 64 << 20;
+
+/// What there is to know of a body that was read to its end.
+#[derive(Clone, Debug)]
+pub struct Seen {
+    /// The HTTP status.
+    pub status: u16,
+    /// How often it was asked for.
+    pub attempts: u32,
+    /// The size of the body.
+    pub bytes: u64,
+    /// The BLAKE3 of the body.
+    pub digest: String,
+    /// When the body was complete.
+    pub observed_at: DateTime<Utc>,
+}
 
 /// An answer whose body is still to come.
 pub(super) struct Stream {
@@ -176,11 +192,4 @@ fn check_bounds(bytes: u64, packed: u64) -> io::Result<()> {
         return Ok(());
     };
     Err(io::Error::other(Refusal(reason)))
-}
-
-/// Reads from what lies ready.
-pub(super) fn read_ready(source: &mut impl BufRead, buffer: &mut [u8]) -> io::Result<usize> {
-    let count = source.fill_buf()?.read(buffer)?;
-    source.consume(count);
-    Ok(count)
 }

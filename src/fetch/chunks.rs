@@ -11,8 +11,8 @@ use std::vec;
 use bytes::{Buf, Bytes};
 use tokio::sync::mpsc;
 
-use super::body::read_ready;
 use super::gauge::Gauge;
+use super::ready::read_ready;
 use super::tempo::Tempo;
 
 /// How many handfuls may lie between the network and the reader.

@@ -8,7 +8,6 @@ use chrono::{DateTime, Utc};
 use reqwest::header::RETRY_AFTER;
 use tokio::time::timeout;
 
-use super::Told;
 use super::evidence::Evidence;
 use super::unpack::Corrupt;
 use crate::error::{Error, Reason};
@@ -34,6 +33,15 @@ pub enum ReadFault {
     },
     /// The reader cannot go on, whatever the body says.
     Stop(Error),
+}
+
+/// What was asked of whom, as far as an error may say.
+#[derive(Clone, Debug)]
+pub(super) struct Asked {
+    pub(super) host: String,
+    pub(super) request: String,
+    /// The proxy on the way.
+    pub(super) proxy: Option<String>,
 }
 
 /// A failed attempt.
@@ -107,8 +115,8 @@ impl Failure {
     }
 
     /// The failure as people are told of it.
-    pub(super) fn into_error(self, told: Told, attempts: u32, evidence: Option<Evidence>) -> Error {
-        let Told { host, request, proxy } = told;
+    pub(super) fn into_error(self, asked: Asked, attempts: u32, evidence: Option<Evidence>) -> Error {
+        let Asked { host, request, proxy } = asked;
         let source: Reason = match proxy {
             Some(proxy) => format!("through the proxy `{proxy}`: {self}").into(),
             None => self.to_string().into(),

@@ -12,6 +12,7 @@ mod failure;
 mod gauge;
 mod mask;
 mod pace;
+mod ready;
 mod retry;
 mod route;
 mod tempo;
@@ -21,13 +22,12 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use chrono::{DateTime, Utc};
 use reqwest::header::{ACCEPT, ACCEPT_ENCODING, HeaderMap, HeaderValue};
 use reqwest::redirect;
 use tokio::sync::Semaphore;
 use url::Url;
 
-pub use body::Body;
+pub use body::{Body, Seen};
 pub use failure::ReadFault;
 pub use gauge::Gauge;
 
@@ -40,7 +40,7 @@ use crate::time::Clock;
 
 use body::{Stream, Taking};
 use evidence::Evidence;
-use failure::Failure;
+use failure::{Asked, Failure};
 use pace::Pace;
 use retry::{Schedule, Verdict};
 use route::Route;
@@ -66,21 +66,6 @@ pub enum Answered<T> {
         /// The HTTP status: 404 or 405.
         status: u16,
     },
-}
-
-/// What there is to know of a body that was read to its end.
-#[derive(Clone, Debug)]
-pub struct Seen {
-    /// The HTTP status.
-    pub status: u16,
-    /// How often it was asked for.
-    pub attempts: u32,
-    /// The size of the body.
-    pub bytes: u64,
-    /// The BLAKE3 of the body.
-    pub digest: String,
-    /// When the body was complete.
-    pub observed_at: DateTime<Utc>,
 }
 
 /// A client of one service.
@@ -184,8 +169,8 @@ impl Client {
                 Verdict::AskAgain { hint } => schedule.next(hint, &self.patience),
             };
             let Some(wait) = wait else {
-                let told = Told { host: route.host.clone(), request: request.to_string(), proxy: route.proxy() };
-                return Err(failure.into_error(told, schedule.attempts(), evidence));
+                let asked = Asked { host: route.host.clone(), request: request.to_string(), proxy: route.proxy() };
+                return Err(failure.into_error(asked, schedule.attempts(), evidence));
             };
             self.gauge.waits(&failure.to_string());
             tokio::time::sleep(wait).await;
@@ -244,13 +229,4 @@ impl Client {
             Base::Sentiment => sentiment,
         }
     }
-}
-
-/// Whom and what was asked, as far as an error may tell.
-#[derive(Clone, Debug)]
-struct Told {
-    host: String,
-    request: String,
-    /// The proxy on the way.
-    proxy: Option<String>,
 }

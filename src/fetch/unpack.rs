@@ -5,7 +5,7 @@
 
 use std::io::{self, BufRead, BufReader, ErrorKind, Read};
 
-use super::body::read_ready;
+use super::ready::read_ready;
 
 /// How much is unpacked at once.
 const PORTION: usize = 1 << 17;
@@ -54,7 +54,6 @@ impl Corrupt {
         match error.kind() {
             // A body that ends too soon may be whole on the next attempt.
             ErrorKind::UnexpectedEof | ErrorKind::Interrupted | ErrorKind::ConnectionAborted => error,
-            _ if error.get_ref().is_some_and(|inner| inner.is::<super::failure::Refusal>()) => error,
             _ => {
                 let reason = format!("the {packing} stream is corrupt or followed by other bytes");
                 io::Error::new(ErrorKind::InvalidData, Self { reason, offset: 0 })
