@@ -1,9 +1,9 @@
-//! What did the service answer to some requests, and what of it could not be used?
+//! What the service answered to some requests, and which records of the answers were rejected.
 //!
-//! Runs ask the same again and again, so the same bad record is in every answer. What is counted are the rejected records
-//! and the unknown fields of the *latest* answer to each request; those that the answer before it did not have are *new*.
-//! A record is told from others by its request, its ticker and its text: its place changes whenever another one is added.
-//! An archive may be shared: a run counts where it answered one of the requests, whichever definition it was of.
+//! Every run asks again, so the same bad record is in every answer. This counts the rejected records and unknown fields
+//! of the *latest* answer to each request; those that the previous answer did not have are *new*. A record is
+//! identified by its request, ticker and text, since its position shifts whenever another record is added. In a shared
+//! archive a run counts if it answered one of the requests, whatever its definition.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -19,91 +19,91 @@ use crate::error::Result;
 use crate::interface::Endpoint;
 use crate::tables::{Drift, RequestRecord};
 
-/// How many reasons are told apart: they quote the vendor's records, and may be without end.
+/// The most reasons listed separately: they quote the vendor's records, so their number is not bounded.
 const MOST_REASONS: usize = 256;
 
-/// What the others are counted under.
+/// The reason that all further ones are counted under.
 const OTHER_REASONS: &str = "other reasons";
 
 /// The answers to some requests.
 #[derive(Clone, Debug, Default)]
 pub struct Answers {
-    /// The runs that answered any of them, the newest first.
+    /// Runs that answered any of them, newest first.
     pub runs: Vec<RunRecord>,
-    /// What the newest of these runs was answered.
+    /// The requests of the newest of these runs.
     pub newest: Vec<RequestRecord>,
-    /// The records of the latest answers that were rejected.
+    /// Rejected records of the latest answers.
     pub rejects: Rejects,
-    /// The fields of the latest answers that the interface does not know.
+    /// Unknown fields of the latest answers.
     pub unknown: UnknownFields,
 }
 
-/// A run, as far as it answered the requests.
+/// A run and its answers to the requests.
 #[derive(Clone, Debug)]
 pub struct RunRecord {
     /// Its name.
     pub name: String,
-    /// The definition that it ran.
+    /// Its definition.
     pub definition: String,
-    /// When it began.
+    /// When it started.
     pub started_at: DateTime<Utc>,
-    /// How long after that its last answer was complete.
+    /// Time from its start to its last answer.
     pub fetched_in: Duration,
-    /// The requests that were answered.
+    /// Number of answered requests.
     pub requests: u64,
-    /// The records that were rejected.
+    /// Number of rejected records.
     pub rejects: u64,
-    /// What the whole run changed.
+    /// Changes of the whole run.
     pub changes: Counts,
 }
 
 /// Rejected records.
 #[derive(Clone, Debug, Default)]
 pub struct Rejects {
-    /// How many there are.
+    /// Number of records.
     pub records: u64,
-    /// How many of them are new; none where nothing was answered before.
+    /// How many are new; `None` without a previous answer.
     pub new: Option<u64>,
-    /// How many of them are counted, and not listed: an answer may have very many.
+    /// How many are counted but not listed: an answer may have very many.
     pub unlisted: u64,
-    /// Why, the most frequent reason first.
+    /// Reasons, most frequent first.
     pub reasons: Vec<Reason>,
 }
 
-/// Why records were rejected.
+/// Records rejected for one reason.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Reason {
-    /// The operation that gave them.
+    /// The operation that returned them.
     pub operation: &'static str,
     /// The reason.
     pub reason: String,
-    /// How many records.
+    /// Number of records.
     pub records: u64,
-    /// How many of them are new.
+    /// How many are new.
     pub new: u64,
-    /// Where the first of them stood: the request, and the place in its answer.
+    /// The first of them: its request, and its position in the answer.
     pub example: (String, String),
 }
 
-/// Fields that the interface does not know.
+/// Unknown fields.
 #[derive(Clone, Debug, Default)]
 pub struct UnknownFields {
-    /// The fields, those seen most often first.
+    /// The fields, most frequent first.
     pub fields: Vec<Drift>,
-    /// How many of them are new; none where nothing was answered before.
+    /// How many are new; `None` without a previous answer.
     pub new: Option<u64>,
 }
 
-/// Looks through the answers to some requests, as they were known by the instant of a view.
+/// Looks through the answers to some requests, as of the instant of a view.
 ///
 /// # Errors
 ///
-/// When the archive cannot be read.
+/// If the archive cannot be read.
 pub fn answers(view: &View, is_asked: impl Fn(&str) -> bool) -> Result<Answers> {
     let as_of = view.as_of();
     let runs: Vec<&SealedRun> = view.archive().runs().iter().filter(|run| run.seal().started_at <= as_of).collect();
     let mut found = Answers::default();
-    let mut requests: HashMap<String, Asked> = HashMap::new();
+    let mut requests: HashMap<String, LatestAnswers> = HashMap::new();
     for (run, sealed) in runs.iter().enumerate() {
         let mut answered = sealed.requests()?;
         answered.retain(|record| record.observed_at <= as_of && is_asked(&record.request));
@@ -112,7 +112,7 @@ pub fn answers(view: &View, is_asked: impl Fn(&str) -> bool) -> Result<Answers> 
         }
         found.runs.push(RunRecord::of(sealed, &answered));
         for record in &answered {
-            requests.entry(record.request.clone()).or_default().add(Given::of(run, record));
+            requests.entry(record.request.clone()).or_default().add(RequestAnswer::of(run, record));
         }
         found.newest = answered;
     }
@@ -122,26 +122,26 @@ pub fn answers(view: &View, is_asked: impl Fn(&str) -> bool) -> Result<Answers> 
     Ok(found)
 }
 
-/// What was answered to a request: last, and before that.
+/// The latest answer to a request, and the one before it.
 #[derive(Default)]
-struct Asked {
-    last: Option<Given>,
-    before: Option<Given>,
+struct LatestAnswers {
+    last: Option<RequestAnswer>,
+    before: Option<RequestAnswer>,
 }
 
-/// An answer, as far as it could not be used.
-struct Given {
-    /// The place of its run among all runs.
+/// What was rejected in an answer.
+struct RequestAnswer {
+    /// Index of its run.
     run: usize,
     endpoint: Endpoint,
     observed_at: DateTime<Utc>,
     rejects: u64,
-    /// Its rejects that are listed.
+    /// Number of its rejected records that are listed.
     listed: u64,
     unknown_fields: Vec<Drift>,
 }
 
-impl Given {
+impl RequestAnswer {
     fn of(run: usize, record: &RequestRecord) -> Self {
         Self {
             run,
@@ -158,31 +158,32 @@ impl Given {
     }
 }
 
-impl Asked {
-    /// Adds an answer. Runs that were made at once may give theirs in any order.
-    fn add(&mut self, given: Given) {
+impl LatestAnswers {
+    /// Adds an answer. Answers of concurrent runs may come in any order.
+    fn add(&mut self, answer: RequestAnswer) {
         let is_after =
-            |known: &Option<Given>| known.as_ref().is_none_or(|known| known.observed_at <= given.observed_at);
+            |known: &Option<RequestAnswer>| known.as_ref().is_none_or(|known| known.observed_at <= answer.observed_at);
         if is_after(&self.last) {
-            self.before = self.last.replace(given);
+            self.before = self.last.replace(answer);
         } else if is_after(&self.before) {
-            self.before = Some(given);
+            self.before = Some(answer);
         }
     }
 
-    fn both(&self) -> impl Iterator<Item = &Given> {
+    fn both(&self) -> impl Iterator<Item = &RequestAnswer> {
         self.last.iter().chain(&self.before)
     }
 
-    /// Which of the two answers was seen at an instant in a run.
-    fn seen(&mut self, run: usize, observed_at: i64) -> Option<(&mut Given, When)> {
-        let is_it = |given: &&mut Given| given.run == run && given.observed_at.timestamp_micros() == observed_at;
-        let last = self.last.as_mut().filter(is_it).map(|given| (given, When::Last));
-        last.or_else(|| self.before.as_mut().filter(is_it).map(|given| (given, When::Before)))
+    /// The answer that a run saw at an instant, if it is one of the two.
+    fn seen(&mut self, run: usize, observed_at: i64) -> Option<(&mut RequestAnswer, When)> {
+        let is_it =
+            |answer: &&mut RequestAnswer| answer.run == run && answer.observed_at.timestamp_micros() == observed_at;
+        let last = self.last.as_mut().filter(is_it).map(|answer| (answer, When::Last));
+        last.or_else(|| self.before.as_mut().filter(is_it).map(|answer| (answer, When::Before)))
     }
 }
 
-/// Which of two answers.
+/// Which of the two answers.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum When {
     Last,
@@ -207,20 +208,20 @@ impl RunRecord {
 }
 
 impl UnknownFields {
-    fn of(requests: &HashMap<String, Asked>) -> Self {
+    fn of(requests: &HashMap<String, LatestAnswers>) -> Self {
         let (mut fields, mut before) = (Vec::new(), BTreeSet::new());
         let mut is_first = true;
-        // In the order of the requests, so that the examples are always the same.
-        for asked in requests.iter().collect::<BTreeMap<_, _>>().into_values() {
-            asked
+        // Sorted by request, so that the examples are deterministic.
+        for answers in requests.iter().collect::<BTreeMap<_, _>>().into_values() {
+            answers
                 .last
                 .iter()
-                .flat_map(|given| &given.unknown_fields)
+                .flat_map(|answer| &answer.unknown_fields)
                 .cloned()
                 .for_each(|field| field.add_to(&mut fields));
-            if let Some(given) = &asked.before {
+            if let Some(answer) = &answers.before {
                 is_first = false;
-                before.extend(given.unknown_fields.iter().map(|field| (field.endpoint, field.field.as_str())));
+                before.extend(answer.unknown_fields.iter().map(|field| (field.endpoint, field.field.as_str())));
             }
         }
         let is_new = |field: &&Drift| !before.contains(&(field.endpoint, field.field.as_str()));
@@ -230,21 +231,21 @@ impl UnknownFields {
     }
 }
 
-/// The listed rejects of two answers to each request, while they are counted.
+/// Counts the rejected records listed in the two answers to each request.
 #[derive(Default)]
 struct Rejecting {
     reasons: Vec<Reason>,
     places: HashMap<(&'static str, String), usize>,
-    /// Those of the latest answers: what tells each from others, and the place of its reason.
+    /// Those of the latest answers: identity, and index of the reason.
     now: Vec<(u64, usize)>,
-    /// How often a reject was in the answers before.
+    /// How often each occurred in the previous answers.
     before: HashMap<u64, u64>,
 }
 
 impl Rejecting {
-    fn of(runs: &[&SealedRun], requests: &mut HashMap<String, Asked>) -> Result<Self> {
+    fn of(runs: &[&SealedRun], requests: &mut HashMap<String, LatestAnswers>) -> Result<Self> {
         let mut rejecting = Self::default();
-        let read: BTreeSet<usize> = requests.values().flat_map(Asked::both).map(|given| given.run).collect();
+        let read: BTreeSet<usize> = requests.values().flat_map(LatestAnswers::both).map(|answer| answer.run).collect();
         for run in read.into_iter().filter(|&run| runs[run].reject_count() > 0) {
             for rows in runs[run].rejects()? {
                 rejecting.count(run, &rows?, requests);
@@ -253,16 +254,16 @@ impl Rejecting {
         Ok(rejecting)
     }
 
-    fn count(&mut self, run: usize, rows: &RecordBatch, requests: &mut HashMap<String, Asked>) {
+    fn count(&mut self, run: usize, rows: &RecordBatch, requests: &mut HashMap<String, LatestAnswers>) {
         let text = |name: &str| column(rows, name).as_string::<i32>();
         let [request, ticker, reason, raw, pointer] = ["request", "ticker", "reason", "raw", "pointer"].map(text);
         let seen = column(rows, "observed_at").as_primitive::<TimestampMicrosecondType>();
         for row in 0..rows.num_rows() {
             let request = request.value(row);
-            let Some((given, when)) = requests.get_mut(request).and_then(|it| it.seen(run, seen.value(row))) else {
+            let Some((answer, when)) = requests.get_mut(request).and_then(|it| it.seen(run, seen.value(row))) else {
                 continue;
             };
-            given.listed += 1;
+            answer.listed += 1;
             let mut hasher = DefaultHasher::new();
             (request, ticker.is_valid(row).then(|| ticker.value(row)), raw.value(row)).hash(&mut hasher);
             let record = hasher.finish();
@@ -270,14 +271,15 @@ impl Rejecting {
                 *self.before.entry(record).or_default() += 1;
                 continue;
             }
-            let reason = self.reason(given.endpoint.as_str(), reason.value(row), || {
+            let reason = self.reason(answer.endpoint.as_str(), reason.value(row), || {
                 (request.to_owned(), pointer.value(row).to_owned())
             });
             self.now.push((record, reason));
         }
     }
 
-    /// Counts a record under its reason, or with all others where there are too many; the place of what it counts under.
+    /// Counts a record under its reason, or under "other reasons" if there are too many; returns the index of the
+    /// reason.
     fn reason(&mut self, operation: &'static str, reason: &str, example: impl FnOnce() -> (String, String)) -> usize {
         let mut name = (operation, reason.to_owned());
         if self.reasons.len() >= MOST_REASONS && !self.places.contains_key(&name) {
@@ -292,7 +294,7 @@ impl Rejecting {
         place
     }
 
-    fn finish(mut self, requests: &HashMap<String, Asked>) -> Rejects {
+    fn finish(mut self, requests: &HashMap<String, LatestAnswers>) -> Rejects {
         let mut new = 0;
         for (record, reason) in self.now {
             match self.before.get_mut(&record).filter(|count| **count > 0) {
@@ -304,9 +306,9 @@ impl Rejecting {
             }
         }
         let (mut records, mut unlisted, mut is_first) = (0, 0, true);
-        for Asked { last, before } in requests.values() {
+        for LatestAnswers { last, before } in requests.values() {
             let Some(last) = last else { continue };
-            let unlisted_before = before.as_ref().map_or(0, Given::unlisted);
+            let unlisted_before = before.as_ref().map_or(0, RequestAnswer::unlisted);
             is_first &= before.is_none();
             records += last.listed + last.unlisted();
             unlisted += last.unlisted();

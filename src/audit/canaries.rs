@@ -1,4 +1,4 @@
-//! Canaries: news with impossible values, sealed into a copy of an archive on the way that every answer takes.
+//! Canaries: news with impossible values, sealed into a copy of an archive in the way that every answer is.
 
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
@@ -21,22 +21,22 @@ use crate::interface::{Endpoint, Ticker};
 use crate::plan::{Column, Vintage};
 use crate::tables::{RequestRecord, Series, SeriesKey, Slab, Table};
 
-/// What canaries say: no vendor gives such values. Two of them move the least and the greatest alike.
+/// Scores of canaries, which no vendor gives. The pair moves both minimum and maximum.
 const VALUES: [f64; 2] = [1.0e12, -2.0e12];
 
-/// What is planted.
+/// The canaries to plant.
 pub(super) struct Canaries {
     pub(super) tickers: BTreeSet<Ticker>,
-    /// The dates of an article each, and of a record where there are fields.
+    /// Dates: an article each, and a record each if there are fields.
     pub(super) dates: Vec<Date>,
-    /// The fields of historical sentiment that are given a value, too.
+    /// Fields of historical sentiment to fill as well.
     pub(super) fields: Vec<String>,
     pub(super) observed_at: DateTime<Utc>,
 }
 
 impl Canaries {
-    /// Seals a run whose answers list the canaries of each ticker, and after them all news that is known: an answer
-    /// withdraws what it leaves out.
+    /// Seals a run whose answers list each ticker's canaries followed by all known news, since an answer withdraws what
+    /// it leaves out.
     pub(super) fn seal(&self, archive: &Path, known: &View) -> Result<()> {
         let now = self.observed_at;
         let beginning = Beginning { definition: "canaries", text: "", now, interrupted: Interrupted::Left };
@@ -112,7 +112,7 @@ impl Canaries {
     }
 }
 
-/// The rows of each ticker, which stand together.
+/// The rows of each ticker; tickers are contiguous.
 fn by_ticker(cells: &RecordBatch) -> impl Iterator<Item = (Ticker, RecordBatch)> {
     let tickers = cells.column_by_name(Column::Ticker.name()).expect("cells have tickers");
     let tickers = tickers.as_dictionary::<Int32Type>();
@@ -126,7 +126,7 @@ fn by_ticker(cells: &RecordBatch) -> impl Iterator<Item = (Ticker, RecordBatch)>
     })
 }
 
-/// The list of an answer: what is planted, and after it the known cells of a ticker, the last known first.
+/// The list of an answer: the canaries, then the ticker's known cells, latest known first.
 fn listed(planted: &RecordBatch, known: &RecordBatch) -> Result<RecordBatch, ArrowError> {
     let places = known.column_by_name("place").expect("news has places").as_primitive::<Int32Type>().values();
     let mut order: Vec<u32> = (0..known.num_rows() as u32).collect();
@@ -135,7 +135,7 @@ fn listed(planted: &RecordBatch, known: &RecordBatch) -> Result<RecordBatch, Arr
     let count = planted.num_rows() + known.num_rows();
     let column = |(place, field): (usize, &Arc<Field>)| match known.column_by_name(field.name()) {
         Some(known) => concat(&[planted.column(place).as_ref(), known.as_ref()]),
-        // Cells have no positions; those of a list are new.
+        // Cells have no positions; they are numbered anew.
         None => Ok(Arc::new(Int32Array::from_iter_values(0..count as i32)) as ArrayRef),
     };
     let schema = planted.schema();
@@ -143,7 +143,7 @@ fn listed(planted: &RecordBatch, known: &RecordBatch) -> Result<RecordBatch, Arr
     RecordBatch::try_new(Arc::clone(&schema), columns)
 }
 
-/// A date as a vendor would write it.
+/// A date in the vendor's notation.
 fn written(Date { micros, offset_minutes }: Date) -> String {
     let instant = DateTime::from_timestamp_micros(micros).expect("it is near a date of the archive");
     match offset_minutes.and_then(|minutes| FixedOffset::east_opt(i32::from(minutes) * 60)) {
@@ -152,7 +152,7 @@ fn written(Date { micros, offset_minutes }: Date) -> String {
     }
 }
 
-/// Whether some article of a slab is a canary.
+/// Whether a slab contains a canary article.
 pub(super) fn is_planted(slab: &Slab) -> bool {
     let [articles, ..] = &slab.news;
     let scores = articles.column_by_name("score").expect("articles have scores").as_primitive::<Float64Type>();

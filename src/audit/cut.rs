@@ -1,4 +1,4 @@
-//! A part of a slab: signals and news on one side of a line in time, drawn by what was written alone.
+//! Cuts a slab in time: signals and news on one side of a line, decided from dates as written.
 
 use arrow::array::{Array, AsArray, BooleanArray, RecordBatch};
 use arrow::compute::filter_record_batch;
@@ -16,28 +16,28 @@ const MICROS_PER_MINUTE: i64 = 60_000_000;
 /// The part of a dataset that is built and compared.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Part {
-    /// Only signals that were made before a day.
+    /// Only signals made before a day.
     pub(super) made_before: Option<Split>,
-    /// Only signals whose instant is known and not after this one.
+    /// Only signals with a known instant that is not after this one.
     pub(super) made_by: Option<i64>,
-    /// No news of a day or later.
+    /// No news of this day or later.
     pub(super) news_before: Option<Split>,
-    /// Only rows whose naive date is before this day.
+    /// Only rows with a naive date before this day.
     pub(super) dated_before: Option<NaiveDate>,
 }
 
-/// A day as the line between before and after, for what was written with an offset and without.
+/// The line between a day and the days before it, for dates with an offset and without.
 #[derive(Clone, Copy)]
 pub(super) struct Split {
-    /// The midnight at which the day begins on the clock of the rule.
+    /// Midnight at the start of the day, on the clock of the rule.
     midnight: i64,
-    /// The first instant and the last at which that clock shows it.
+    /// The first and last instant at which that clock shows this midnight.
     instants: (i64, i64),
     rule: NaiveRule,
 }
 
 impl Part {
-    /// What this part takes of a slab.
+    /// The part of a slab on this side.
     pub(super) fn of(&self, slab: &Slab) -> Result<Slab, ArrowError> {
         let mut part = slab.clone();
         if self.made_before.is_some() || self.made_by.is_some() {
@@ -69,7 +69,7 @@ impl Split {
         let instants = match rule {
             NaiveRule::Utc | NaiveRule::Wall => (midnight, midnight),
             NaiveRule::Zone(Zone(zone)) => {
-                // A clock that is put forward over midnight shows the day a little later.
+                // A clock that skips midnight shows the day a little later.
                 let shown = |quarters: i64| {
                     let naive = day.and_time(NaiveTime::MIN) + TimeDelta::minutes(15 * quarters);
                     let shown = zone.from_local_datetime(&naive);
@@ -81,12 +81,12 @@ impl Split {
         Self { midnight, instants, rule }
     }
 
-    /// The day, with the instants of another one.
+    /// The same day, with the instants of another one.
     pub(super) fn until(self, other: Self) -> Self {
         Self { instants: other.instants, ..self }
     }
 
-    /// Whether a signal that is dated so was made before the day.
+    /// Whether a signal with this date was made before the day.
     fn is_before(&self, date: Date) -> bool {
         match (date.offset_minutes, self.rule) {
             (None, _) => date.micros < self.midnight,
@@ -97,11 +97,11 @@ impl Split {
         }
     }
 
-    /// Whether news that is dated so is of the day or later.
+    /// Whether news with this date is of the day or later.
     fn is_after(&self, date: Date) -> bool {
         match (date.offset_minutes, self.rule) {
             (None, _) => date.micros >= self.midnight,
-            // Signals without an instant are held against the clock face.
+            // Signals without an instant are compared by clock face.
             (Some(offset), NaiveRule::Wall) => {
                 date.micros >= self.instants.1 && face(date.micros, offset) >= self.midnight
             }
@@ -110,12 +110,12 @@ impl Split {
     }
 }
 
-/// The clock face of an instant that is written with an offset.
+/// The clock face of an instant at an offset.
 fn face(micros: i64, offset_minutes: i16) -> i64 {
     micros + i64::from(offset_minutes) * MICROS_PER_MINUTE
 }
 
-/// The dates of signals or articles, as they were written.
+/// Dates of signals or articles, as written.
 pub(super) fn written_dates(rows: &RecordBatch) -> impl Iterator<Item = Date> {
     let column = |name: &str| rows.column_by_name(name).expect("signals and articles have dates").clone();
     let dates = column(Column::Date.name()).as_primitive::<TimestampMicrosecondType>().clone();

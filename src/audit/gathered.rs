@@ -1,4 +1,4 @@
-//! Rows of an answer, gathered one by one.
+//! Builds result rows one at a time and delivers them in batches.
 
 use std::sync::Arc;
 
@@ -9,10 +9,10 @@ use arrow::datatypes::{DataType, SchemaRef};
 
 use crate::error::{Error, Result};
 
-/// How many rows are handed out at a time, about.
+/// Approximate rows per batch.
 pub(super) const ROWS_AT_ONCE: usize = 1 << 14;
 
-/// Rows that are not handed out yet.
+/// Rows not delivered yet.
 pub(super) struct Gathered {
     schema: SchemaRef,
     columns: Vec<Column>,
@@ -27,14 +27,14 @@ enum Column {
     Moment(TimestampMicrosecondBuilder),
 }
 
-/// What stands in a column of a row.
+/// A value of a row.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Cell<'a> {
     Text(Option<&'a str>),
     Whole(Option<i32>),
     Count(Option<i64>),
     Real(Option<f64>),
-    /// In microseconds, with a zone or without.
+    /// Microseconds, with or without a time zone.
     Moment(Option<i64>),
 }
 
@@ -53,7 +53,7 @@ impl Gathered {
         Self { schema, columns, rows: 0 }
     }
 
-    /// Adds a row, its cells in the order of the columns.
+    /// Adds a row with its cells in column order.
     pub(super) fn push(&mut self, row: &[Cell<'_>]) {
         debug_assert_eq!(row.len(), self.columns.len());
         self.rows += 1;
@@ -69,12 +69,12 @@ impl Gathered {
         }
     }
 
-    /// Delivers the rows so far when there are enough of them.
+    /// Delivers the pending rows if there are enough.
     pub(super) fn relieve(&mut self, deliver: impl FnMut(&RecordBatch) -> Result<()>) -> Result<()> {
         if self.rows >= ROWS_AT_ONCE { self.flush(deliver) } else { Ok(()) }
     }
 
-    /// Delivers the rows so far, if there are any.
+    /// Delivers the pending rows, if any.
     pub(super) fn flush(&mut self, mut deliver: impl FnMut(&RecordBatch) -> Result<()>) -> Result<()> {
         if std::mem::take(&mut self.rows) == 0 {
             return Ok(());

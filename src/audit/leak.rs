@@ -1,21 +1,21 @@
-//! Does anything of the future reach a row of the past? Asked by trying, not by reading the code.
+//! Does future data leak into past rows? Tested by experiment, not by reading the code.
 //!
-//! Four trials, each against the dataset as it is built from the whole archive:
+//! Four kinds of trial, each compared with the dataset built from the whole archive:
 //!
-//! - *dates*: the news of a day and later is taken away before the dataset is built; the signals before that day must have
-//!   the features they had.
-//! - *instants*: the runs that were sealed after an instant are taken out of a copy of the archive; the dataset as of
-//!   that instant must be the same from both.
-//! - *canaries of a day*: articles with impossible scores, with a date and no time, observed now, are sealed into a copy of
-//!   the archive, on the way that every answer takes. As of the instant before, nothing may have changed; as of now, no
-//!   signal that the lag keeps from them may have. And to show that the trial could fail, some later row must have: where no
-//!   row is late enough, the trial is not applicable.
-//! - *canaries of an instant*: articles and records of one second after a signal, written with several offsets. No signal
-//!   that was made by then may see them.
+//! - *dates*: news of a day and later is removed before the dataset is built; signals before that day must keep their
+//! features.
+//! - *instants*: runs sealed after an instant are removed from a copy of the archive; the dataset as of that instant
+//! must be the same from both.
+//! - *canaries of a day*: articles with impossible scores, with a date but no time, observed now, are sealed into a
+//! copy of the archive in the way that every answer is. As of the instant before, nothing may have changed; as of now,
+//! no signal that the lag keeps from them may have changed. To show that the trial can fail, some later row must
+//! change; if no row is late enough, the trial does not apply.
+//! - *canaries of an instant*: articles and records dated one second after a signal, written with several offsets. No
+//! signal made by then may see them.
 //!
-//! An answer with canaries also lists all news that is known, so that it withdraws none. What it changes is told by a second
-//! copy, which has the same answers without the canaries. What is before what is decided here anew, from what was written,
-//! and not by the dataset's own rule.
+//! An answer with canaries also lists all known news, so that it withdraws nothing. A control copy with the same
+//! answers but no canaries shows what they change. What counts as before is decided here independently, from dates as
+//! written, not by the dataset's own rule.
 
 #[cfg(test)]
 mod tests;
@@ -43,49 +43,49 @@ use crate::remove;
 use crate::tables::Slab;
 use crate::time::to_record;
 
-/// How many days and instants are tried.
+/// Days and instants to try.
 const CUTS: usize = 4;
 
-/// What a canary of an instant is later than the signal by.
+/// How long after the signal an instant's canary is dated.
 const AFTER: TimeDelta = TimeDelta::seconds(1);
 
-/// The offsets that canaries of an instant are written with: those of the first and of the last clock on earth, and UTC.
+/// Offsets for canaries of an instant: UTC, and the first and last clock on earth.
 const OFFSETS: [i16; 3] = [0, 14 * 60, -12 * 60];
 
-/// What came of a trial.
+/// Outcome of a trial.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// The rows were what they should be.
+    /// The rows were equal, as they must be.
     Sound,
     /// They were not.
     Leak,
-    /// The data give no occasion for the trial, and why.
+    /// The data do not allow the trial, for this reason.
     NotApplicable(String),
 }
 
-/// What a trial found.
+/// A trial and its outcome.
 #[derive(Clone, Debug)]
 pub struct Trial {
-    /// What was tried, in words.
+    /// Description of the trial.
     pub what: String,
-    /// The rows that were compared.
+    /// Rows compared.
     pub rows: u64,
-    /// What came of it.
+    /// The outcome.
     pub outcome: Outcome,
 }
 
-/// What was tried, and what came of it.
+/// All trials on a dataset.
 #[derive(Clone, Debug, Default)]
 pub struct Leak {
-    /// Every trial.
+    /// The trials.
     pub trials: Vec<Trial>,
 }
 
-/// Tries to make the future reach the past of a dataset. Copies are made in a folder, which is removed again.
+/// Tries to leak future data into a dataset's past. Copies of the archive go to `scratch`, which is removed afterwards.
 ///
 /// # Errors
 ///
-/// When the archive cannot be read or a copy cannot be written.
+/// If the archive cannot be read or a copy cannot be written.
 pub fn leak(archive: &Archive, scope: &Scope, plan: &DatasetPlan, scratch: &Path) -> Result<Leak> {
     let made = fs::create_dir_all(scratch.parent().unwrap_or(scratch)).and_then(|()| fs::create_dir(scratch));
     made.map_err(|source| Error::Write { path: scratch.to_owned(), source })?;
@@ -101,19 +101,19 @@ struct Work<'a> {
     scope: &'a Scope,
     plan: &'a DatasetPlan,
     scratch: &'a Path,
-    /// What the dataset is given of a slab: all of it, but in tests of the trials themselves.
+    /// How the dataset reads a slab: unchanged, except in tests of the trials.
     read: fn(Slab) -> Slab,
 }
 
-/// What canaries are planted in, and what is compared with.
+/// Where canaries are planted, and what to compare with.
 struct Planting<'a> {
     archive: &'a Archive,
     view: &'a View,
-    /// A copy in which everything is listed again, and no canary.
+    /// A copy in which everything is listed again, without canaries.
     control: &'a View,
 }
 
-/// The number and the digest of some rows.
+/// Number and digest of some rows.
 type Rows = (u64, [u8; 32]);
 
 impl Work<'_> {
@@ -126,12 +126,12 @@ impl Work<'_> {
             let part = Part { made_before: Some(Split::of(day, self.plan.dates)), ..Part::default() };
             let cut = Part { news_before: part.made_before, ..part };
             let (whole, cut) = (self.rows(&view, part)?, self.rows(&view, cut)?);
-            leak.add(format!("dates: no news of {day} or later, signals before {day}"), whole, cut);
+            leak.add(format!("dates: signals before {day}, without news of {day} or later"), whole, cut);
         }
         for instant in instants(archive) {
-            let what = format!("instants: without the runs after {instant}, as of then");
+            let what = format!("instants: as of {instant}, without the runs after it");
             let Some(copy) = self.copy(archive, "archive", |run| run.seal().sealed_at <= instant)? else {
-                leak.skip(what, "these runs are in one pack with later ones");
+                leak.skip(what, "these runs share a pack with later ones");
                 continue;
             };
             let (whole, cut) = (View::of(archive.clone(), instant), View::of(copy, instant));
@@ -144,21 +144,24 @@ impl Work<'_> {
         Ok(leak)
     }
 
-    /// The trials with canaries.
+    /// Runs the trials with canaries.
     fn plant_all(&self, archive: &Archive, view: &View, all_days: &[NaiveDate], leak: &mut Leak) -> Result<()> {
         let (control, _) = self.plant(archive, view, Vec::new(), "control")?;
         let planting = Planting { archive, view, control: &control };
         for day in cuts(all_days) {
             match self.last_served_day(day, all_days) {
                 Some(planted) => self.plant_day(&planting, planted, day, leak)?,
-                None => leak.skip(format!("canaries: for {day}"), "no signal is old enough to count trading days from"),
+                None => leak.skip(
+                    format!("canaries: for signals of {day}"),
+                    "no signal is old enough to count trading days from",
+                ),
             }
         }
         let made = self.instants_of_signals(view)?;
         if made.is_empty() {
             leak.skip(
-                "canaries: of an instant".to_owned(),
-                "no signal is written with an offset, so no instant is known",
+                "canaries: articles of an instant".to_owned(),
+                "no signal has a UTC offset, so no instant is known",
             );
         }
         for instant in made {
@@ -178,7 +181,7 @@ impl Work<'_> {
         Ok(days.into_iter().collect())
     }
 
-    /// The last day whose news may serve the signals of a day.
+    /// The last day whose news a signal of a day may use.
     fn last_served_day(&self, day: NaiveDate, all_days: &[NaiveDate]) -> Option<NaiveDate> {
         match self.plan.lag {
             Lag::Calendar(lag) => day.checked_sub_days(Days::new(lag.count() as u64)),
@@ -189,7 +192,7 @@ impl Work<'_> {
         }
     }
 
-    /// Some instants of signals, those written with the smallest and the greatest offset.
+    /// Instants of some signals: those with the smallest and the largest offset.
     fn instants_of_signals(&self, view: &View) -> Result<Vec<i64>> {
         let mut by_offset: BTreeMap<i16, BTreeSet<i64>> = BTreeMap::new();
         for slab in self.slabs(view, self.scope)? {
@@ -210,7 +213,7 @@ impl Work<'_> {
         Ok(chosen.into_iter().collect())
     }
 
-    /// Plants articles of a day, the last one that serves the signals of another.
+    /// Plants articles dated `planted`, the last day that signals of `day` may use.
     fn plant_day(&self, planting: &Planting<'_>, planted: NaiveDate, day: NaiveDate, leak: &mut Leak) -> Result<()> {
         let Planting { archive, view, control } = planting;
         let date = Date { micros: midnight(planted), offset_minutes: None };
@@ -218,9 +221,9 @@ impl Work<'_> {
         let what = format!("canaries: articles of {count} tickers dated {planted}");
         let whole = self.rows(view, Part::default())?;
         let before = self.rows(&View::of(after.archive().clone(), view.as_of()), Part::default())?;
-        leak.add(format!("{what} and observed later, as of before"), whole, before);
+        leak.add(format!("{what}, as of an instant before they were observed"), whole, before);
         let (past, shown) = match self.plan.lag {
-            // The day itself may see them, but for signals that were made before it was over.
+            // Signals of the day itself may see them, except those made before the day was over.
             Lag::Calendar(lag) if lag.count() == 0 => {
                 let begins = Split::of(planted, self.plan.dates);
                 let over = Split::of(planted.succ_opt().unwrap_or(planted), self.plan.dates);
@@ -235,21 +238,24 @@ impl Work<'_> {
         };
         let (then, now) = (self.rows(control, past)?, self.rows(&after, past)?);
         leak.add(format!("{what}, {shown}"), then, now);
-        let what = format!("{what} are seen in later rows");
+        let what = format!("{what} show up in later rows");
         if self.plan.availability == Availability::Observed {
-            leak.skip(what, "features count what had been seen by a signal's date, and a canary is seen now");
+            leak.skip(
+                what,
+                "features only use what had been observed by a signal's date, and canaries are observed now",
+            );
             return Ok(());
         }
         let all = self.rows(&after, Part::default())?;
         if all != self.rows(control, Part::default())? {
             leak.trials.push(Trial { what, rows: all.0, outcome: Outcome::Sound });
         } else {
-            leak.skip(what, "no feature of a later row is made of them");
+            leak.skip(what, "no later row has a feature computed from them");
         }
         Ok(())
     }
 
-    /// Plants articles and records that are later than a signal by a second.
+    /// Plants articles and records dated one second after a signal.
     fn plant_instant(&self, planting: &Planting<'_>, made: i64, leak: &mut Leak) -> Result<()> {
         let Planting { archive, view, control } = planting;
         let later = DateTime::from_timestamp_micros(made).unwrap_or_default() + AFTER;
@@ -263,7 +269,8 @@ impl Work<'_> {
         Ok(())
     }
 
-    /// A copy of an archive with canaries, as it is seen when they were observed, and how many tickers have them.
+    /// Copies an archive with canaries; returns a view as of their observation, and the number of tickers that have
+    /// them.
     fn plant(&self, archive: &Archive, view: &View, dates: Vec<Date>, folder: &str) -> Result<(View, usize)> {
         let copy = self.copy(archive, folder, |_| true)?.expect("all runs are copied");
         let observed_at = view.as_of() + TimeDelta::seconds(1);
@@ -292,7 +299,7 @@ impl Work<'_> {
         Ok(false)
     }
 
-    /// A copy of an archive with some of its runs; none where these cannot be told from others.
+    /// Copies an archive with some of its runs; `None` if a pack also holds others.
     fn copy(&self, archive: &Archive, folder: &str, is_wanted: impl Fn(&SealedRun) -> bool) -> Result<Option<Archive>> {
         let folder = self.scratch.join(folder);
         remove::folder(&folder).map_err(|source| Error::Write { path: folder.clone(), source })?;
@@ -318,7 +325,7 @@ impl Work<'_> {
         .map(drop)
     }
 
-    /// The rows of a part of a dataset.
+    /// Number and digest of a part's rows.
     fn rows(&self, view: &View, part: Part) -> Result<Rows> {
         let failed = |error: ArrowError| Error::Join { source: error.into() };
         let fields = self.plan.schema.fields().iter().map(|field| SortField::new(field.data_type().clone()));
@@ -350,23 +357,23 @@ impl Leak {
         self.trials.push(Trial { what, rows: 0, outcome: Outcome::NotApplicable(why.to_owned()) });
     }
 
-    /// How many trials had an outcome that is like another one.
+    /// Trials with an outcome like this.
     fn count(&self, is_so: impl Fn(&Outcome) -> bool) -> usize {
         self.trials.iter().filter(|trial| is_so(&trial.outcome)).count()
     }
 
-    /// How many trials found a leak.
+    /// Trials that found a leak.
     pub fn leaks(&self) -> usize {
         self.count(|outcome| *outcome == Outcome::Leak)
     }
 
-    /// How many trials the data gave no occasion for.
+    /// Trials that do not apply.
     pub fn not_applicable(&self) -> usize {
         self.count(|outcome| matches!(outcome, Outcome::NotApplicable(_)))
     }
 }
 
-/// Some days that cut all of them into pieces.
+/// Days that divide all days evenly.
 fn cuts(days: &[NaiveDate]) -> Vec<NaiveDate> {
     let place = |cut: usize| days.get(days.len() * cut / (CUTS + 1)).copied();
     let mut cuts: Vec<NaiveDate> = (1..=CUTS).filter_map(place).collect();
@@ -374,7 +381,7 @@ fn cuts(days: &[NaiveDate]) -> Vec<NaiveDate> {
     cuts
 }
 
-/// Some instants between runs.
+/// Instants between runs.
 fn instants(archive: &Archive) -> Vec<DateTime<Utc>> {
     let sealed: Vec<_> = archive.runs().iter().map(|run| run.seal().sealed_at).collect();
     let (_, earlier) = sealed.split_last().map_or((None, &[][..]), |(last, earlier)| (Some(last), earlier));

@@ -1,9 +1,9 @@
-//! Questions asked of the archive, and of the datasets that came out of it.
+//! Audits: questions to the archive and to datasets built from it.
 //!
-//! `leak` tries to make the future reach a dataset's past, and says what it tried. `revisions` counts what a vendor did to
-//! its past, `sources` holds its operations against one another, `answers` says what of them could not be used, and
-//! `quality` looks for what is missing, stale, repeated, unusual or rejected. Each goes through the archive some whole tickers at a time and delivers what it finds as rows.
-//! `diff` says what changed from one version of a dataset to another.
+//! `leak` tries to leak future data into a dataset's past and reports each trial. `revisions` counts changes to the
+//! past, `sources` compares operations with one another, `answers` counts rejected records and unknown fields, and
+//! `quality` looks for gaps, stale series, duplicates, unusual values and rejected records. Each reads the archive a
+//! few whole tickers at a time and delivers its findings as rows. `diff` compares two versions of a dataset.
 
 pub mod answers;
 mod canaries;

@@ -1,4 +1,4 @@
-//! Observations by their columns, as questions look at them.
+//! Observations by column, as the audits read them.
 
 use arrow::array::{
     Array, ArrayRef, AsArray, Float64Array, Int8Array, Int16Array, RecordBatch, StringArray, TimestampMicrosecondArray,
@@ -11,16 +11,16 @@ use crate::archive::{Histories, History};
 use crate::interface::Signal;
 use crate::tables::Change;
 
-/// What is said of a cell: the signal of a signal, and its confidence or the score of an article.
+/// The value of a cell: the signal and confidence of a signal, or the score of an article.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Value {
-    /// Buy or sell, of a signal.
+    /// Buy or sell, for a signal.
     pub signal: Option<Signal>,
-    /// The confidence or the score.
+    /// Confidence or score.
     pub number: Option<f64>,
 }
 
-/// The rows of some histories, by their columns.
+/// Columns of some histories.
 pub(super) struct Observed<'a> {
     pub(super) dates: &'a TimestampMicrosecondArray,
     pub(super) seen: &'a TimestampMicrosecondArray,
@@ -56,7 +56,7 @@ impl<'a> Observed<'a> {
         Value { signal: self.signals.as_ref().and_then(|signals| signals.get(row)), number }
     }
 
-    /// The date of a row as the service wrote it: on the clock of its offset, where it wrote one.
+    /// The date of a row as the service wrote it, on the clock of its offset if it has one.
     pub(super) fn written_date(&self, row: usize) -> Option<i64> {
         let offset = self.offsets.filter(|offsets| offsets.is_valid(row)).map_or(0, |offsets| offsets.value(row));
         self.dates.is_valid(row).then(|| self.dates.value(row) + i64::from(offset) * 60_000_000)
@@ -67,7 +67,7 @@ impl<'a> Observed<'a> {
         DateTime::from_timestamp_micros(self.seen.value(row)).unwrap_or_default()
     }
 
-    /// The rows that say what is known of the cells of a series, last.
+    /// The rows with the latest known value of each cell of a series.
     pub(super) fn known(&self, history: &History) -> impl Iterator<Item = usize> {
         history.cells.iter().map(|cell| cell.end - 1).filter(|&row| !self.is_withdrawn(row))
     }
@@ -87,7 +87,7 @@ pub(super) fn column<'a>(rows: &'a RecordBatch, name: &str) -> &'a ArrayRef {
     rows.column_by_name(name).expect("a table has the columns that it declares")
 }
 
-/// A column of signals, by what is spelled in it.
+/// A column of signals, decoded from its dictionary.
 struct Signals<'a> {
     codes: &'a Int8Array,
     spelled: Vec<Option<Signal>>,

@@ -1,4 +1,4 @@
-//! What a question is about: an archive as it was known at an instant, or what a definition's dataset takes of it.
+//! The subject of an audit: a whole archive as of an instant, or the part that a definition's dataset uses.
 
 use std::collections::{HashMap, HashSet};
 
@@ -9,7 +9,7 @@ use crate::error::Result;
 use crate::interface::{Endpoint, Sector, Ticker};
 use crate::tables::{SeriesKey, Table};
 
-/// An archive, or a part of it.
+/// An archive, or a part of one.
 #[derive(Clone, Debug)]
 pub struct Subject {
     view: View,
@@ -17,7 +17,7 @@ pub struct Subject {
     sectors: HashMap<Ticker, Sector>,
 }
 
-/// The series of signals of a dataset, the tickers that they are of, and the dates that it takes.
+/// A dataset's series of signals, their tickers, and its range of dates.
 #[derive(Clone, Debug)]
 struct Part {
     scope: Scope,
@@ -26,32 +26,32 @@ struct Part {
 }
 
 impl Subject {
-    /// All that an archive knows.
+    /// A whole archive.
     ///
     /// # Errors
     ///
-    /// When a run cannot be read.
+    /// If a run cannot be read.
     pub fn whole(view: View) -> Result<Self> {
         Ok(Self { sectors: view.sectors()?, view, part: None })
     }
 
-    /// What a dataset takes of an archive: the signals of a scope, and the news of their tickers.
+    /// The part of an archive that a dataset uses: the signals of a scope, and the news of their tickers.
     ///
     /// # Errors
     ///
-    /// When a run cannot be read.
+    /// If a run cannot be read.
     pub fn part(view: View, scope: Scope) -> Result<Self> {
         let series = view.members(&scope)?;
         let tickers = series.iter().map(|key| key.ticker.clone()).collect();
         Ok(Self { sectors: view.sectors()?, view, part: Some(Part { scope, series, tickers }) })
     }
 
-    /// The archive as it was known.
+    /// The view of the archive.
     pub(super) fn view(&self) -> &View {
         &self.view
     }
 
-    /// Whether a series is of it.
+    /// Whether a series is in scope.
     pub(super) fn has(&self, key: &SeriesKey) -> bool {
         self.part.as_ref().is_none_or(|part| match Table::of(key.source) {
             Some(Table::Signals) => part.series.contains(key),
@@ -59,7 +59,7 @@ impl Subject {
         })
     }
 
-    /// Whether a series is of it, or speaks of the same as one that is.
+    /// Whether a series is in scope, or comparable to one that is.
     pub(super) fn has_peer(&self, key: &SeriesKey) -> bool {
         let peer = |source: Endpoint| SeriesKey { source, ..key.clone() };
         self.part.as_ref().is_none_or(|part| match Table::of(key.source) {
@@ -68,7 +68,7 @@ impl Subject {
         })
     }
 
-    /// Whether a date is of it, in microseconds.
+    /// Whether a date, in microseconds, is in scope.
     pub(super) fn has_date(&self, micros: i64) -> bool {
         let start = |day: NaiveDate| day.and_time(NaiveTime::MIN).and_utc().timestamp_micros();
         self.part.as_ref().is_none_or(|Part { scope, .. }| {
@@ -77,7 +77,7 @@ impl Subject {
         })
     }
 
-    /// The sector of a ticker; `-` where no history of a sector lists it.
+    /// The sector of a ticker; `-` if no sector history lists it.
     pub(super) fn sector(&self, ticker: &Ticker) -> &str {
         self.sectors.get(ticker).map_or("-", Sector::as_str)
     }

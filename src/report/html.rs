@@ -1,8 +1,8 @@
-//! Writes HTML in which a text is never taken for markup.
+//! Writes HTML in which text is never taken for markup.
 //!
-//! What makes markup (names of elements and attributes, our style and our script) is written into the program; everything else
-//! comes in as a text or as the value of an attribute, and is escaped on its way. There is no other way in. Elements are
-//! closed where they were opened, and an address becomes a link only where it is one of the web.
+//! Markup (element and attribute names, the style and the script) is part of the program; everything else comes in as
+//! text or as an attribute's value, and is escaped as it is written. There is no other way in. Elements are closed
+//! where they are opened, and an address becomes a link only if it is `http` or `https`.
 
 use std::fmt::{self, Display, Write};
 
@@ -13,19 +13,19 @@ use crate::talk::{is_hidden, push_escaped};
 /// The attributes of an element.
 pub(super) type Attributes<'a> = &'a [(&'static str, &'a dyn Display)];
 
-/// A page, or a piece of one.
+/// A page, or a part of one.
 #[derive(Debug, Default)]
 pub(super) struct Html {
     text: String,
 }
 
 impl Html {
-    /// An empty page, with the line that every page begins with.
+    /// An empty page with its doctype.
     pub(super) fn page() -> Self {
         Self { text: "<!doctype html>\n".to_owned() }
     }
 
-    /// An element with what is in it.
+    /// An element and its content.
     pub(super) fn element(&mut self, name: &'static str, attributes: Attributes<'_>, content: impl FnOnce(&mut Self)) {
         self.open(name, attributes);
         self.text.push('>');
@@ -33,34 +33,34 @@ impl Html {
         self.close(name);
     }
 
-    /// An element with a text in it.
+    /// An element that holds only text.
     pub(super) fn leaf(&mut self, name: &'static str, attributes: Attributes<'_>, text: impl Display) {
         self.element(name, attributes, |html| html.text(text));
     }
 
-    /// An element of HTML that can hold nothing.
+    /// A void element of HTML.
     pub(super) fn void(&mut self, name: &'static str, attributes: Attributes<'_>) {
         self.open(name, attributes);
         self.text.push('>');
     }
 
-    /// An element of SVG that holds nothing.
+    /// An empty element of SVG.
     pub(super) fn shape(&mut self, name: &'static str, attributes: Attributes<'_>) {
         self.open(name, attributes);
         self.text.push_str("/>");
     }
 
-    /// A text.
+    /// Text.
     pub(super) fn text(&mut self, text: impl Display) {
         write!(Escaping(&mut self.text), "{text}").expect("a string takes any text");
     }
 
-    /// A text of the vendor's: whatever the direction of its letters, it does not turn round what stands beside it.
+    /// Text from the vendor, isolated so that its writing direction cannot reorder the text around it.
     pub(super) fn foreign(&mut self, text: &str) {
         self.leaf("bdi", &[], text);
     }
 
-    /// A text of the vendor's, linked to an address of the vendor's where that is one of the web.
+    /// Text from the vendor, linked to the vendor's address if that is `http` or `https`.
     pub(super) fn link(&mut self, address: &str, text: &str) {
         match Url::parse(address) {
             Ok(url) if matches!(url.scheme(), "http" | "https") => {
@@ -71,12 +71,12 @@ impl Html {
         }
     }
 
-    /// Our style.
+    /// The page's style.
     pub(super) fn style(&mut self, style: &'static str) {
         self.ours("style", style);
     }
 
-    /// Our script.
+    /// The page's script.
     pub(super) fn script(&mut self, script: &'static str) {
         self.ours("script", script);
     }
@@ -110,13 +110,13 @@ impl Html {
         }
     }
 
-    /// The bytes of a file.
+    /// The finished page.
     pub(super) fn into_string(self) -> String {
         self.text
     }
 }
 
-/// Writes text so that it stays text, between tags and in the value of an attribute.
+/// Escapes text, both between tags and in attribute values.
 struct Escaping<'a>(&'a mut String);
 
 impl Write for Escaping<'_> {
@@ -129,7 +129,7 @@ impl Write for Escaping<'_> {
                 '"' => self.0.push_str("&quot;"),
                 '\'' => self.0.push_str("&#39;"),
                 '\n' | '\t' => self.0.push(character),
-                // No page may hold some of these, and nobody would see the others.
+                // Some of these are not allowed in a page, and the others are invisible.
                 hidden if is_hidden(hidden) => push_escaped(self.0, hidden),
                 other => self.0.push(other),
             }

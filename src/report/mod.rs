@@ -1,15 +1,14 @@
-//! Pages drawn from answers: what a dataset holds, what the vendor did to its past, and what its runs did.
+//! Reports: what a dataset holds, how its past was revised, and what its runs did.
 //!
-//! [`facts`] has the numbers; a [`Report`] puts them together, and is drawn twice: [`Report::page`] makes one HTML file that
-//! needs nothing from anywhere, [`Report::text`] some lines for a terminal. Neither computes a number that the other does
-//! not have.
+//! [`facts`] computes the numbers and a [`Report`] puts them together. [`Report::page`] renders one self-contained HTML
+//! file, [`Report::text`] lines for a terminal. Both show the same numbers.
 //!
-//! What a vendor wrote (tickers, titles, addresses, reasons, names of fields) is text and stays text: the one writer of HTML
-//! there is escapes whatever it is given, an address becomes a link only where it is `http` or `https`, and the page forbids
-//! itself to fetch anything or to run any script but its own. In a terminal, control characters are replaced.
+//! Whatever the vendor wrote (tickers, titles, links, reasons, field names) stays text: the HTML writer escapes
+//! everything it is given, an address becomes a link only if it is `http` or `https`, and the page's policy forbids it
+//! to load anything or to run any script but its own. In a terminal, control characters are escaped.
 //!
-//! A page stays below two megabytes. Where there is more than it has room for, it takes longer stretches of time or what
-//! matters most, and a line says so.
+//! A page stays below two megabytes. What does not fit is grouped into longer periods or cut to what matters most, and
+//! a line says so.
 
 pub mod facts;
 mod html;
@@ -27,24 +26,23 @@ use chrono::{DateTime, Utc};
 use crate::audit::revisions::Revisions;
 use facts::{Facts, Work};
 
-/// The name of a report's file in the folder of a dataset's version.
+/// The file name of a report in a version's folder.
 pub const FILE: &str = "report.html";
 
-/// Everything that is told of a dataset.
+/// A report on a dataset.
 #[derive(Clone, Debug)]
 pub struct Report {
-    /// What it is.
+    /// What the dataset is.
     pub identity: Identity,
-    /// What its rows say, and the news about its tickers.
+    /// Its numbers, and the news about its tickers.
     pub facts: Facts,
-    /// What the vendor did to the past of its signals and news; none where one run is all that there is, before whose
-    /// end nothing can have changed.
+    /// Revisions of its signals and news; `None` with a single run, when nothing can have changed yet.
     pub revisions: Option<Revisions>,
-    /// What the runs did.
+    /// What its runs did.
     pub work: Work,
-    /// How long the stages took that came before this report and followed the fetching, as far as anybody knows.
+    /// Durations of the stages between fetching and this report, where known.
     pub stages: Vec<(&'static str, Duration)>,
-    /// What else a person should know, a line each.
+    /// Further notes for the reader, a line each.
     pub notes: Vec<String>,
 }
 
@@ -53,11 +51,11 @@ pub struct Report {
 pub struct Identity {
     /// Its name.
     pub name: String,
-    /// What it is, in a line.
+    /// Its description, a single line.
     pub description: Option<String>,
-    /// The version that was published, where the report is of one.
+    /// The published version that the report is about, if any.
     pub version: Option<Version>,
-    /// The instant after which nothing that was observed counts.
+    /// Observations after this instant are ignored.
     pub as_of: DateTime<Utc>,
     /// The text of its definition.
     pub definition: String,

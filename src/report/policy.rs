@@ -1,8 +1,8 @@
-//! What a page may do: run our script, look like our style, and nothing else. It fetches nothing from anywhere.
+//! The page's content security policy: its own script and style, and no network access.
 
 use sha2::{Digest, Sha256};
 
-/// The Content-Security-Policy of a page with one style and one script.
+/// The Content-Security-Policy for a page with one style and one script.
 pub(super) fn policy(style: &str, script: &str) -> String {
     let [style, script] = [style, script].map(|text| base64(&Sha256::digest(text.as_bytes())));
     format!(
@@ -10,7 +10,7 @@ pub(super) fn policy(style: &str, script: &str) -> String {
     )
 }
 
-/// Bytes in base 64, as policies take digests.
+/// Base64, for the digests in the policy.
 fn base64(bytes: &[u8]) -> String {
     const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
     let of_three = |three: &[u8]| {

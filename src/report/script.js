@@ -1,6 +1,6 @@
 "use strict";
-// Says what the mark under the pointer stands for, or the one that the arrow keys have reached. Without it the page lacks
-// nothing but these words.
+// Shows the value of the mark under the pointer or reached by the arrow keys. Without it the page lacks only these
+// tooltips.
 const tip = document.getElementById("tip");
 let shown = null;
 
@@ -29,7 +29,7 @@ for (const plot of document.querySelectorAll("svg.plot")) {
   const marks = [...plot.querySelectorAll("[data-v]")];
   const columns = Number(plot.dataset.columns) || marks.length;
   const last = marks.length - 1;
-  // The mark at the pointer, or else the one of its row that is nearest across.
+  // The mark under the pointer, or else the nearest one in its row.
   const nearest = (event) => {
     const own = event.target.closest("[data-v]");
     if (own) return own;

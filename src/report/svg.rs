@@ -1,8 +1,8 @@
-//! Plots as SVG: as wide as there is room, with texts that keep their size.
+//! SVG plots that scale with the page while their labels keep their size.
 //!
-//! Across, places are shares of the width; down, they are pixels. So a plot needs no other drawing on a phone than on a
-//! desk. What stands for data is a mark, and says what it stands for in `data-v`, where the page's script finds it; every
-//! plot can be reached by keyboard and has a name that is read aloud.
+//! Horizontal positions are shares of the width, vertical ones are pixels, so the same drawing serves phones and
+//! desktops. A mark represents data and carries its label in `data-v`, where the page's script finds it. Every plot has
+//! a label for screen readers and can be focused by keyboard.
 
 use std::fmt::{self, Display};
 
@@ -13,22 +13,22 @@ use super::html::{Attributes, Html};
 
 /// A plot.
 pub(super) struct Plot<'a> {
-    /// What tells it from the others of a page.
+    /// Its id, unique within the page.
     pub(super) id: &'a dyn Display,
-    /// What it shows, in words.
+    /// Its accessible label.
     pub(super) label: &'a dyn Display,
     /// Its height in pixels.
     pub(super) height: f64,
-    /// How many marks stand side by side, where they stand in rows; all of them where they do not.
+    /// Marks per row, for keyboard navigation; all marks if there is only one row.
     pub(super) columns: usize,
 }
 
-/// What a plot is drawn on.
+/// The drawing surface of a plot.
 pub(super) struct Canvas<'a> {
     html: &'a mut Html,
 }
 
-/// A rectangle: left edge and width as shares of the plot's, top edge and height in pixels.
+/// A rectangle: horizontal extent as shares of the width, vertical extent in pixels.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Area {
     pub(super) x: f64,
@@ -38,19 +38,19 @@ pub(super) struct Area {
 }
 
 impl Area {
-    /// One of some columns of equal width, with a little air at its right.
+    /// One of several columns of equal width, with a small gap on the right.
     pub(super) fn column(place: usize, columns: usize) -> Self {
         let width = 1.0 / columns.max(1) as f64;
         Self { x: place as f64 * width, width: width * 0.88, y: 0.0, height: 0.0 }
     }
 
-    /// The same, from one height to another.
+    /// The same area with another vertical extent.
     pub(super) fn between(self, top: f64, bottom: f64) -> Self {
         Self { y: top, height: bottom - top, ..self }
     }
 }
 
-/// Which end of a text stands where it is put.
+/// Which point of a text is placed at its position.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Anchor {
     Start,
@@ -59,7 +59,7 @@ pub(super) enum Anchor {
 }
 
 impl Anchor {
-    /// The spot of a text at this end, or the middle, of a plot.
+    /// A position at this end, or the middle, of a plot.
     pub(super) fn at(self, y: f64) -> Spot {
         let x = match self {
             Self::Start => 0.0,
@@ -70,7 +70,7 @@ impl Anchor {
     }
 }
 
-/// Where a text stands.
+/// The position of a text.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Spot {
     pub(super) x: f64,
@@ -79,7 +79,7 @@ pub(super) struct Spot {
 }
 
 impl Plot<'_> {
-    /// Draws it.
+    /// Draws the plot.
     pub(super) fn draw(&self, html: &mut Html, content: impl FnOnce(&mut Canvas<'_>)) {
         let Self { id, label, height, columns } = self;
         html.element(
@@ -100,12 +100,12 @@ impl Plot<'_> {
 }
 
 impl Canvas<'_> {
-    /// A rectangle that stands for data.
+    /// A rectangle that represents data.
     pub(super) fn mark(&mut self, class: &str, area: Area, value: impl Display) {
         self.rectangle(class, area, &[("data-v", &value)]);
     }
 
-    /// A rectangle that stands for nothing by itself.
+    /// A rectangle of background.
     pub(super) fn ground(&mut self, class: &str, area: Area) {
         self.rectangle(class, area, &[]);
     }
@@ -117,8 +117,7 @@ impl Canvas<'_> {
         self.html.shape("rect", &[own, more].concat());
     }
 
-    /// A line through points, across as shares and down in pixels from the top of a stretch of some height. It is broken
-    /// where there is no point.
+    /// A line through points (x as a share, y in pixels from `top`). `None` breaks the line.
     pub(super) fn line(&mut self, top: f64, height: f64, points: &[Option<(f64, f64)>]) {
         let view = format!("0 0 1000 {}", Pixels(height));
         let attributes: Attributes<'_> = &[
@@ -131,7 +130,7 @@ impl Canvas<'_> {
         ];
         self.html.element("svg", attributes, |html| {
             for piece in points.split(Option::is_none).filter(|piece| !piece.is_empty()) {
-                // A point alone is drawn as a short stroke.
+                // A single point is drawn as a short stroke.
                 let (x, y) = piece[0].expect("pieces are between the gaps");
                 let last = [(x + 0.002, y)].into_iter().filter(|_| piece.len() == 1);
                 let points = piece.iter().flatten().copied().chain(last);
@@ -142,13 +141,13 @@ impl Canvas<'_> {
         });
     }
 
-    /// A level line across.
+    /// A horizontal line.
     pub(super) fn rule(&mut self, class: &'static str, y: f64) {
         let y = Pixels(y);
         self.html.shape("line", &[("class", &class), ("x1", &"0"), ("x2", &"100%"), ("y1", &y), ("y2", &y)]);
     }
 
-    /// An upright line.
+    /// A vertical line.
     pub(super) fn upright(&mut self, class: &'static str, x: f64, (top, bottom): (f64, f64)) {
         let x = Share(x);
         let (top, bottom) = (Pixels(top), Pixels(bottom));
@@ -169,7 +168,7 @@ impl Canvas<'_> {
         );
     }
 
-    /// A text below a place, which stays within the plot.
+    /// A tick label that is kept inside the plot.
     pub(super) fn below(&mut self, x: f64, y: f64, text: impl Display) {
         let anchor = match x {
             ..0.06 => Anchor::Start,
@@ -179,7 +178,7 @@ impl Canvas<'_> {
         self.text("tick", Spot { x, y, anchor }, text);
     }
 
-    /// The years or months below the columns of an axis of time.
+    /// Ticks of a time axis: years, or months if it is short.
     pub(super) fn times(&mut self, axis: &Axis, y: f64, most: usize) {
         let labels = labels(axis);
         let every = labels.len().div_ceil(most.max(1)).max(1);
@@ -191,7 +190,7 @@ impl Canvas<'_> {
     }
 }
 
-/// The columns that begin a year, or a month where there are few, with its name.
+/// The buckets where a year starts (or a month, on a short axis), with their labels.
 fn labels(axis: &Axis) -> Vec<(usize, String)> {
     let year = |start: NaiveDate| start.year();
     let of_years = || {
@@ -200,7 +199,7 @@ fn labels(axis: &Axis) -> Vec<(usize, String)> {
     };
     let years = of_years();
     if years.len() > 2 || axis.step > Step::Month {
-        // A year that is cut at its beginning would crowd the next one.
+        // The label of a partial first year would collide with the next.
         let is_cut = years.get(1).is_some_and(|(next, _)| *next * 8 < axis.len()) && axis.step <= Step::Month;
         return years.into_iter().skip(usize::from(is_cut)).collect();
     }
@@ -219,7 +218,7 @@ impl Display for Share {
     }
 }
 
-/// So many pixels.
+/// A length in pixels.
 #[derive(Clone, Copy)]
 struct Pixels(f64);
 
@@ -229,7 +228,7 @@ impl Display for Pixels {
     }
 }
 
-/// A number with some decimals at most, and no zeros at its end.
+/// A number with at most `decimals` decimals and no trailing zeros.
 fn short(number: f64, decimals: usize) -> String {
     let text = format!("{number:.decimals$}");
     match text.trim_end_matches('0').trim_end_matches('.') {

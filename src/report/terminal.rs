@@ -1,4 +1,4 @@
-//! The report as lines for a terminal, as wide as it is, understandable without colour.
+//! The report as plain text for a terminal, readable without colour.
 
 use std::fmt::{Display, Write};
 
@@ -10,25 +10,25 @@ use crate::numbers::{counted, grouped, percent, portion, took};
 use crate::tables::Drift;
 use crate::talk::escaped;
 
-/// The narrowest and the widest that lines are made for.
+/// Smallest and largest line width.
 const NARROWEST: usize = 50;
 const WIDEST: usize = 120;
 
-/// How wide the names before bars and sparklines are, and the values behind them.
+/// Width of names, left of bars and sparklines, and of values, right of them.
 const NAME: usize = 20;
 const VALUE: usize = 18;
 
-/// How many tickers, reasons and fields are named.
+/// The most tickers, reasons and fields listed.
 const TICKERS: usize = 5;
 
-/// Lines, and how wide they may be.
+/// Lines of text and their maximum width.
 struct Lines {
     text: String,
     width: usize,
 }
 
 impl Report {
-    /// The report in lines of no more than so many columns.
+    /// Renders the report in lines of at most `width` columns.
     pub fn text(&self, width: usize) -> String {
         let mut lines = Lines { text: String::new(), width: width.clamp(NARROWEST, WIDEST) };
         self.opening(&mut lines);
@@ -72,7 +72,7 @@ impl Report {
         lines.spark(
             &format!("by {}", coverage.axis.step.as_str()),
             &coverage.tickers,
-            format!("{} at most", grouped(most)),
+            format!("peak {}", grouped(most)),
         );
         let lacking = coverage.rows.iter().take(TICKERS).filter(|covered| covered.total().0 < covered.total().1);
         for covered in lacking {
@@ -83,15 +83,16 @@ impl Report {
 
     fn signals_in_lines(&self, lines: &mut Lines) {
         let facts = &self.facts;
-        let all = facts.said();
-        lines.heading(format!("{} of the signals say buy", portion(all.buys, all.rows)));
+        let all = facts.totals();
+        lines.heading(format!("{} of signals are buys", portion(all.buys, all.rows)));
         let axis = Axis::of(&facts.days, Step::Week, lines.middle());
         for pair in &facts.pairs {
-            lines.pair(pair, &pair.over(&facts.days, &axis).iter().map(|said| said.buy_share()).collect::<Vec<_>>());
+            lines
+                .pair(pair, &pair.over(&facts.days, &axis).iter().map(|totals| totals.buy_share()).collect::<Vec<_>>());
         }
         lines.heading(match all.mean_confidence() {
-            Some(mean) => format!("Confidence is {mean:.3} on average"),
-            None => "There are no signals".to_owned(),
+            Some(mean) => format!("Mean confidence is {mean:.3}"),
+            None => "No signals".to_owned(),
         });
         let [buys, sells] = &facts.confidences;
         let [of_buys, of_sells] = Histogram::bins([buys, sells]);
@@ -101,7 +102,7 @@ impl Report {
 
     fn news_in_lines(&self, lines: &mut Lines) {
         let Some(news) = &self.facts.news else {
-            return lines.heading("This dataset takes no news");
+            return lines.heading("This dataset has no news");
         };
         lines.heading(self.facts.reach().unwrap_or_else(|| counted(news.articles, "article", "articles")));
         for window in &self.facts.windows {
@@ -114,7 +115,7 @@ impl Report {
         let axis = Axis::of(&self.facts.days, Step::Week, lines.middle());
         let counts = axis.sums(news.days.iter().map(|(day, count)| (*day, *count)));
         let most = counts.iter().max().copied().unwrap_or_default();
-        lines.spark(&format!("articles by {}", axis.step.as_str()), &counts, format!("{} at most", grouped(most)));
+        lines.spark(&format!("articles by {}", axis.step.as_str()), &counts, format!("peak {}", grouped(most)));
         news.beyond(&counts).iter().for_each(|text| lines.wrapped("", text));
         let [bins] = Histogram::bins([&news.scores]);
         lines.bins("scores", &bins);
@@ -178,7 +179,7 @@ impl Lines {
         self.wrapped("", &text.to_string());
     }
 
-    /// Says how many of a list were left out.
+    /// Notes how many entries of a list were left out.
     fn more(&mut self, all: usize, one: &str, many: &str) {
         if all > TICKERS {
             self.line(format_args!(
@@ -192,7 +193,7 @@ impl Lines {
         self.wrapped(&format!("{name:8}  "), &value.to_string());
     }
 
-    /// A text that goes on in further lines below its beginning where it is too long for one.
+    /// Wraps a text, indenting further lines under the first.
     fn wrapped(&mut self, head: &str, text: &str) {
         let indent = head.chars().count();
         let room = self.width.saturating_sub(indent).max(8);
@@ -216,7 +217,7 @@ impl Lines {
         }
     }
 
-    /// How much room there is between names and values.
+    /// Width left for bars and sparklines.
     fn middle(&self) -> usize {
         self.width.saturating_sub(NAME + VALUE + 4).max(8)
     }
@@ -229,7 +230,7 @@ impl Lines {
 
     fn bar(&mut self, name: &str, share: f64, value: impl Display) {
         let eighths = (share.clamp(0.0, 1.0) * self.middle() as f64 * 8.0).round() as usize;
-        // What is not nothing is seen.
+        // Anything above zero must be visible.
         let eighths = if share > 0.0 { eighths.max(1) } else { 0 };
         let rest = ["", "▏", "▎", "▍", "▌", "▋", "▊", "▉"][eighths % 8];
         self.plotted(name, &format!("{}{rest}", "█".repeat(eighths / 8)), value);
@@ -249,7 +250,7 @@ impl Lines {
         self.plotted(&format!("{} {}", pair.period, pair.regime), &plot, value);
     }
 
-    /// A histogram, with as many bins in a column as it takes.
+    /// A histogram, merging bins that do not fit.
     fn bins(&mut self, name: &str, bins: &Bins) {
         let together = bins.counts.len().div_ceil(self.middle()).max(1);
         let counts: Vec<u64> = bins.counts.chunks(together).map(|bins| bins.iter().sum()).collect();
@@ -258,7 +259,7 @@ impl Lines {
     }
 }
 
-/// A column of a sparkline: as high as a share of one, and empty where there is nothing.
+/// A character of a sparkline; blank if there is no value.
 fn sparked(share: Option<f64>) -> char {
     const HEIGHTS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
     share.map_or(' ', |share| HEIGHTS[((share.clamp(0.0, 1.0) * 8.0) as usize).min(7)])

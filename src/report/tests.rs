@@ -1,4 +1,4 @@
-//! Reports of datasets that nobody would fetch for a test.
+//! Reports of datasets too large or too odd to fetch in a test.
 
 use std::sync::Arc;
 
@@ -19,7 +19,7 @@ fn plan() -> DatasetPlan {
     Plan::of(Found::new("it.toml".into(), text.into()).unwrap()).unwrap().dataset
 }
 
-/// A signal for each ticker, day and pair, with what it says drawn from its place.
+/// A signal for each ticker, day and pair, whose value follows from its position.
 fn rows(tickers: std::ops::Range<usize>, days: &[NaiveDate], pairs: usize) -> RecordBatch {
     let cells =
         tickers.flat_map(|ticker| (0..days.len()).flat_map(move |day| (0..pairs).map(move |pair| (ticker, day, pair))));
@@ -60,14 +60,14 @@ fn a_page_of_thousands_of_tickers_in_every_pair_is_small_and_says_what_it_leaves
     let days = months(60);
     let mut tally = Tally::new(&plan());
     for first in (0..2000).step_by(50) {
-        // Each lacks the days before it was listed.
+        // Each ticker has no signals before its listing day.
         let pairs = if first == 0 { 108 } else { 3 };
         tally.count(&rows(first..first + 50, &days[first / 50..], pairs).into());
     }
     let report = report(tally.finish());
     let page = report.page();
     assert!(page.len() < 2_000_000, "{} bytes", page.len());
-    assert!(page.contains("48 of 2,000 tickers are drawn") && page.contains("time goes in steps of a quarter"));
+    assert!(page.contains("Showing 48 of 2,000 tickers") && page.contains("so each column is a quarter"));
     assert_eq!(page.matches("id=\"plot-signals-").count(), 108);
     assert!(report.text(80).lines().all(|line| line.chars().count() <= 80));
 }
@@ -89,7 +89,7 @@ fn what_is_counted_does_not_depend_on_the_order_of_the_rows() {
     };
     let (one, other) = (facts(&rows), facts(&shuffled));
     assert_eq!((one.rows, one.tickers.len(), one.days.len(), one.pairs.len()), (7 * 31 * 9, 7, 30, 9));
-    assert_eq!((one.undrawn, one.undrawn_days, one.day_count(), one.said().rows), (7 * 9, 1, 31, 7 * 31 * 9));
+    assert_eq!((one.undrawn, one.undrawn_days, one.day_count(), one.totals().rows), (7 * 9, 1, 31, 7 * 31 * 9));
     assert_eq!((one.rows, one.dates, &one.days), (other.rows, other.dates, &other.days));
     assert_eq!(report(one).page(), report(other).page());
 }
@@ -97,7 +97,7 @@ fn what_is_counted_does_not_depend_on_the_order_of_the_rows() {
 #[test]
 fn a_day_with_several_signals_counts_once_in_whatever_order_they_come() {
     let days = months(12);
-    // The later tickers lack days, and have a second signal on those that they have.
+    // The later tickers miss some days, and have two signals on each of the others.
     let (all, some) = (rows(0..3, &days, 4), rows(3..6, &days[2..9], 4));
     let later = {
         let dates = some.column_by_name("date").unwrap().as_primitive::<TimestampMicrosecondType>();

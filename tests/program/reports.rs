@@ -148,7 +148,10 @@ fn every_share_and_mean_counts_all_dates_and_what_no_plot_shows_is_said() {
     define(&place, &service, "energy");
     run(&place, "energy");
     let summary = check(&place, "energy");
-    assert!(summary.contains("50.0 % of the signals say buy") && summary.contains("0.688 on average"), "{summary}");
+    assert!(
+        summary.contains("50.0 % of signals are buys") && summary.contains("Mean confidence is 0.688"),
+        "{summary}"
+    );
     assert!(summary.contains("2 signals are dated before 1900 or after 2099, on 2 days."), "{summary}");
     python::check("check_page.py", [place.file("output/datasets/energy/latest/report.html")]);
 }
@@ -183,12 +186,12 @@ fn where_only_articles_were_rewritten_the_report_says_so() {
     let place = Place::new();
     define(&place, &service, "energy");
     run(&place, "energy");
-    assert!(check(&place, "energy").contains("There is one run: nothing can have changed yet\n"));
+    assert!(check(&place, "energy").contains("Only one run so far: nothing to compare with\n"));
     run(&place, "energy");
     let summary = check(&place, "energy");
-    let sentence = "None of the signals and 33.3 % of the articles changed after they were first seen\n";
+    let sentence = "No signals and 33.3 % of articles changed after they were first seen\n";
     assert!(summary.contains(sentence), "{summary}");
-    assert!(summary.contains("Of 6 articles: 2 revisions, 0 added late, 0 withdrawn.\n"), "{summary}");
+    assert!(summary.contains("6 articles: 2 revisions, 0 added late, 0 withdrawn.\n"), "{summary}");
     python::check("check_page.py", [place.file("output/datasets/energy/latest/report.html")]);
 }
 
@@ -213,7 +216,7 @@ fn a_report_says_what_the_archive_and_the_dataset_say() {
     let archive = Archive::open(&place.file("output/archive")).expect("an archive");
     let first = to_record(archive.runs()[0].seal().sealed_at);
     let earlier = told(&["report", "it", "--file", "-", "--as-of", &first]);
-    assert!(earlier.contains("There is one run: nothing can have changed yet"));
+    assert!(earlier.contains("Only one run so far: nothing to compare with"));
     assert!(by_name.contains("blake3:") && !earlier.contains("blake3:"), "it is of no version");
     let path = place.run(["report", "it"]).succeeded().stdout;
     assert_eq!(path, "report    output/reports/it.html\n");

@@ -126,7 +126,7 @@ assert re.search(rf"^signals +{rows:,}$", summary, re.M) and re.search(rf"^ticke
 first, last = ask("select min(date)::date, max(date)::date from rows")[0]
 assert re.search(rf"^days +{days:,}, {first} to {last}$", summary, re.M), summary
 
-# What the plots over time leave out is said beside them, and in the terminal.
+# The page and the terminal summary both count the signals that plots over time leave out.
 undrawn, undrawn_days = ask("select count(*), count(distinct date::date) from rows where year(date) not between 1900 and 2099")[0]
 for text in ((version / "report.html").read_text(), told):
     sentence = f"{some(undrawn, 'signal is', 'signals are')} dated before 1900 or after 2099, on {some(undrawn_days, 'day', 'days')}."
@@ -167,8 +167,8 @@ for period, regime in ask("select distinct period, regime from rows"):
     for (_, _, shown), (_, _, _, mean) in zip(found, expected):
         assert abs(float(shown.removeprefix("confidence ")) - mean) <= 0.0005 + 1e-9
 buys, mean = ask("select count(*) filter (signal = 'buy'), avg(confidence) from rows")[0]
-assert page.findings["signals"] == f"{share(buys, rows)} of the signals say buy" and page.findings["signals"] in told
-assert page.findings["confidence"] == f"Confidence is {mean:.3f} on average" and page.findings["confidence"] in told
+assert page.findings["signals"] == f"{share(buys, rows)} of signals are buys" and page.findings["signals"] in told
+assert page.findings["confidence"] == f"Mean confidence is {mean:.3f}" and page.findings["confidence"] in told
 
 
 # How confidences and scores are distributed.
@@ -191,7 +191,7 @@ expected = ask(f"""
 found = [re.fullmatch(r"week of (\S+)\n([\d,]+) articles?", value).groups() for value in page.plots["plot-news"]]
 assert [(week, number(count)) for week, count in found] == expected
 beyond = article_count - sum(count for _, count in expected)
-assert (f"{some(beyond, 'article is', 'articles are')} dated beyond the plot." in told) == (beyond > 0), beyond
+assert (f"{some(beyond, 'article is', 'articles are')} dated outside this plot." in told) == (beyond > 0), beyond
 reached = ask("select count(distinct ticker) from articles")[0][0]
 assert f"{some(article_count, 'article', 'articles')} about {reached:,} of {some(tickers, 'ticker', 'tickers')}" in told
 windows = [column for column, *_ in ask("describe rows") if column.startswith("news_count_")]
@@ -202,8 +202,7 @@ for column in windows:
     (value,) = page.plots[f"plot-window-{days_of_window}"]
     assert value.endswith(f": {share(with_news, rows)}"), (value, with_news)
 
-# What was rewritten, of signals and of articles: what was revised to another value, and what was withdrawn. The services of
-# these tests add nothing late.
+# Changed signals and articles: those revised to another value, and those withdrawn. The services of these tests add nothing late.
 own_runs = ask("select max(times) from (select count(*) as times from requests group by request)")[0][0]
 tables = {
     "signals": ("signals", "ticker, period, regime, source, date", "(signal, confidence)"),
@@ -222,9 +221,9 @@ for what, (table, key, value) in tables.items():
     if known == 0:
         continue
     any_changed += changed
-    sentences.append(f"{share(changed, known)} of the {what}" if changed else f"none of the {what}")
-    # Between buy and sell nothing is turned here but by chance: that part of the sentence is optional.
-    tally = rf"Of {known:,} {what}: {some(revised, 'revision', 'revisions')}( \([\d,]+ between buy and sell\))?, 0 added late, {withdrawn:,} withdrawn\."
+    sentences.append(f"{share(changed, known)} of {what}" if changed else f"no {what}")
+    # Signals flip only by chance here, so that part of the sentence is optional.
+    tally = rf"{known:,} {what}: {some(revised, 'revision', 'revisions')}( \([\d,]+ flipped between buy and sell\))?, 0 added late, {withdrawn:,} withdrawn\."
     if changed == 0:
         assert f"plot-rewrites-{what}" not in page.plots
         continue
@@ -241,7 +240,7 @@ for what, (table, key, value) in tables.items():
 finding = " and ".join(sentences)
 finding = f"{finding[0].upper()}{finding[1:]} changed after they were first seen"
 if any_changed == 0:
-    finding = "There is one run: nothing can have changed yet" if own_runs == 1 else "Nothing was rewritten"
+    finding = "Only one run so far: nothing to compare with" if own_runs == 1 else "No revisions"
 assert page.findings["rewrites"] == finding and finding in told, (page.findings["rewrites"], finding)
 
 # Rejected records and unknown fields: those of the latest answer to each of the dataset's requests, and those of them that
@@ -274,12 +273,12 @@ order = [seal["run"] for seal in reversed(seals) if seal["run"] in expected][:12
 assert shown == [(run, *expected[run]) for run in order], (shown, expected)
 assert re.search(rf"^from +{some(own_runs, 'run', 'runs')}$", summary, re.M), (own_runs, summary)
 
-# How long the newest run took: as many answers are drawn as there were.
+# Duration of the latest run, and as many answers drawn as it received.
 newest = next(seal for seal in seals if seal["run"] == order[0])
 drawn_answers = [sum(number(value.split("\n")[1].split(" ")[0]) for value in page.plots[plot]) for plot in page.plots if plot.startswith("plot-answers-")]
 assert sorted(drawn_answers) == sorted(count for count, _ in ask(f"select count(*), endpoint from requests where run = '{newest['run']}' group by endpoint"))
 fetched = ask(f"select epoch(max(observed_at) - timestamptz '{newest['started_at']}') from requests where run = '{newest['run']}'")[0][0]
-value, unit = re.fullmatch(r"The newest run was fetched in ([\d.]+) (ms|s)", page.findings["timings"]).groups()
+value, unit = re.fullmatch(r"The latest run was fetched in ([\d.]+) (ms|s)", page.findings["timings"]).groups()
 seconds = float(value) / (1000 if unit == "ms" else 1)
 assert abs(seconds - fetched) <= (0.001 if unit == "ms" else 0.051), (seconds, fetched)
 assert page.findings["timings"] in told

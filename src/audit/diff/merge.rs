@@ -1,4 +1,4 @@
-//! Two versions in one order, row beside row.
+//! Merges two versions that are in the same order.
 
 use std::cmp::Ordering;
 use std::sync::Arc;
@@ -12,13 +12,13 @@ use super::{Difference, failed};
 use crate::error::{Error, Result};
 use crate::export::Reading;
 
-/// A version that is being read.
+/// A version being read.
 pub(super) struct Side<'a, I> {
     version: &'a Reading,
     order: &'a [String],
     batches: I,
     converter: RowConverter,
-    /// What was read last, with its keys. Empty at the end.
+    /// The current batch and its keys; empty at the end.
     rows: RecordBatch,
     keys: Rows,
     at: usize,
@@ -36,7 +36,7 @@ impl<'a, I: Iterator<Item = Result<RecordBatch>>> Side<'a, I> {
         Ok(side)
     }
 
-    /// Reads on when all that was read is passed; the rows are in their order, each key once.
+    /// Reads the next batch once the current one is used up, and checks that its keys are in order and unique.
     fn refill(&mut self) -> Result<()> {
         while self.at == self.rows.num_rows() {
             let Some(rows) = self.batches.next().transpose()? else { return Ok(()) };
@@ -64,13 +64,13 @@ impl<'a, I: Iterator<Item = Result<RecordBatch>>> Side<'a, I> {
     }
 }
 
-/// How versions are merged: by the values of these columns, which are all but those of the key.
+/// The columns to compare, which are all but the key.
 pub(super) struct Merge<'a> {
     pub(super) values: &'a [String],
 }
 
 impl Merge<'_> {
-    /// Counts what differs, and delivers it.
+    /// Counts the differences and delivers them.
     pub(super) fn run<I: Iterator<Item = Result<RecordBatch>>>(
         &self,
         [mut before, mut after]: [Side<'_, I>; 2],
@@ -85,7 +85,7 @@ impl Merge<'_> {
             };
             let values = self.values.iter().map(compare).collect::<Result<Vec<_>>>()?;
             let mut different: Vec<Row> = Vec::new();
-            // Until what was read of one side is passed, unless that was the last of it.
+            // Up to the end of either current batch, unless that side has ended.
             let ends = (before.is_over(), after.is_over());
             while (ends.0 || !before.is_over())
                 && (ends.1 || !after.is_over())

@@ -1,10 +1,10 @@
-//! What changed between two versions of a dataset?
+//! What changed between two versions of a dataset.
 //!
-//! Rows are told apart by ticker, date, period and regime. Both versions are read at once, in the order that both were
-//! written in, and merged: no more of them is held than is read at a time. Where the orders differ, the rows are gone
-//! through in as many rounds as keep a round small, each with the rows of some of the keys, sorted.
+//! Rows are identified by ticker, date, period and regime. Two versions in the same order are merged in one streaming
+//! pass. Otherwise the rows are compared in rounds, each with a share of the keys that is small enough to sort in
+//! memory.
 //!
-//! Versions whose columns differ are refused: what is not there in one of them did not change.
+//! Versions with different columns are refused.
 
 mod merge;
 mod rounds;
@@ -23,35 +23,35 @@ use crate::export::Reading;
 use crate::plan::Column;
 use merge::{Merge, Side};
 
-/// What changed from one version to another.
+/// The differences between two versions.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Difference {
-    /// The rows of the one.
+    /// Rows in the first.
     pub before: u64,
-    /// The rows of the other.
+    /// Rows in the second.
     pub after: u64,
-    /// Rows that the other has and the one has not.
+    /// Rows only in the second.
     pub added: u64,
-    /// Rows that the one has and the other has not.
+    /// Rows only in the first.
     pub removed: u64,
-    /// Rows that both have, with other values.
+    /// Rows in both, with different values.
     pub changed: u64,
-    /// In how many of these each column changed, in the order of the columns.
+    /// Per column, rows in which it changed, in column order.
     pub columns: Vec<(String, u64)>,
 }
 
 impl Difference {
-    /// Whether both say the same.
+    /// Whether the versions are equal.
     pub fn is_none(&self) -> bool {
         self.added + self.removed + self.changed == 0
     }
 }
 
-/// Compares two versions, and delivers a row for each that was added, removed or changed, in the columns of [`schema`].
+/// Compares two versions and delivers a row for each one added, removed or changed, in the columns of [`schema`].
 ///
 /// # Errors
 ///
-/// When their columns differ, when a file cannot be read, and what `deliver` fails with.
+/// If the columns differ, if a file cannot be read, or if `deliver` fails.
 pub fn diff(
     before: &Reading,
     after: &Reading,
@@ -65,7 +65,7 @@ pub fn diff(
         columns: values.iter().map(|name| (name.clone(), 0)).collect(),
         ..Difference::default()
     };
-    // The digest is of all rows in their order: with the same one there is nothing to look for.
+    // The digest covers all rows in order, so equal digests mean equal versions.
     if before.content() == after.content() {
         return Ok(found);
     }
@@ -80,7 +80,7 @@ pub fn diff(
     Ok(found)
 }
 
-/// The columns that are compared: all but those of the key.
+/// The columns to compare: all but the key.
 fn values(schema: &Schema) -> Vec<String> {
     let names = schema.fields().iter().map(|field| field.name().as_str());
     names.filter(|name| !is_key(name)).map(str::to_owned).collect()
@@ -90,7 +90,7 @@ fn is_key(name: &str) -> bool {
     Column::KEY.iter().any(|column| column.name() == name)
 }
 
-/// The order of the keys in which the rows of a version stand; none where they stand in another order.
+/// The key columns in the order that a version is sorted by; `None` if it is not sorted by its key.
 fn key_order(version: &Reading) -> Option<Vec<String>> {
     let order: Vec<String> = version.order().into_iter().take(Column::KEY.len()).map(str::to_owned).collect();
     (order.len() == Column::KEY.len() && order.iter().all(|name| is_key(name))).then_some(order)

@@ -1,4 +1,4 @@
-//! Two versions in different orders: in rounds, each with the rows of some of the keys.
+//! Compares two versions in different orders, in rounds that each take a share of the keys.
 
 use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher};
 
@@ -12,10 +12,10 @@ use crate::error::Result;
 use crate::export::Reading;
 use crate::plan::Column;
 
-/// How many rows of a version a round is meant to have.
+/// Target number of rows per round.
 const ROUND_ROWS: u64 = 1 << 19;
 
-/// Counts what differs, and delivers it.
+/// Counts the differences and delivers them.
 pub(super) fn run(
     versions: [&Reading; 2],
     values: &[String],
@@ -34,7 +34,7 @@ pub(super) fn run(
     Ok(())
 }
 
-/// The rows of some of the keys, in the order of the keys.
+/// The rows of a share of the keys, sorted by key.
 fn some(version: &Reading, order: &[String], is_wanted: impl Fn(u64) -> bool) -> Result<RecordBatch> {
     let schema = version.schema();
     let field = |name: &String| schema.field_with_name(name).map(|field| SortField::new(field.data_type().clone()));
@@ -44,7 +44,7 @@ fn some(version: &Reading, order: &[String], is_wanted: impl Fn(u64) -> bool) ->
         let columns: Vec<ArrayRef> = order.iter().filter_map(|name| rows.column_by_name(name)).cloned().collect();
         converter.convert_columns(&columns).map_err(failed)
     };
-    // The same for both versions, and in every round.
+    // The same for both versions and in every round.
     let hasher = BuildHasherDefault::<DefaultHasher>::default();
     let mut kept = Vec::new();
     for rows in version.rows()? {

@@ -1,4 +1,4 @@
-//! The rows that differ, as rows.
+//! Differences as rows.
 
 use std::sync::Arc;
 
@@ -10,11 +10,11 @@ use arrow::error::ArrowError;
 use super::values;
 use crate::plan::Column;
 
-/// A row that differs, by its place in what was read of each version.
+/// A row that differs, by its index in the current batch of each version.
 pub(super) enum Row {
     Added(usize),
     Removed(usize),
-    /// With the places of the columns that changed.
+    /// With the indices of the changed columns.
     Changed(usize, usize, Vec<usize>),
 }
 
@@ -37,8 +37,8 @@ impl Row {
     }
 }
 
-/// The columns of what differs between versions with some columns: `change`, the key, the names of the columns that
-/// changed, and each column as it was (`old_…`) and as it is (`new_…`).
+/// The columns of differences: `change`, the key, the names of changed columns, and each column before (`old_…`) and
+/// after (`new_…`).
 pub fn schema(version: &Schema) -> SchemaRef {
     let field = |name: &str| version.field_with_name(name).ok().cloned();
     let mut fields = vec![Field::new("change", DataType::Utf8, false)];
@@ -52,7 +52,7 @@ pub fn schema(version: &Schema) -> SchemaRef {
     Arc::new(Schema::new(fields))
 }
 
-/// Rows that differ, out of what was read of both versions.
+/// Builds rows for differences between two batches.
 pub(super) fn batch(sides: &[RecordBatch; 2], values: &[String], different: &[Row]) -> Result<RecordBatch, ArrowError> {
     let column = |side: usize, name: &str| sides[side].column_by_name(name).expect("both have the columns");
     let mut columns: Vec<ArrayRef> = vec![Arc::new(StringArray::from_iter_values(different.iter().map(Row::kind)))];

@@ -1,4 +1,4 @@
-//! The trials find what they are for: datasets that read their news wrongly are told to leak.
+//! The trials must detect leaks: datasets that read their news wrongly are caught.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -52,7 +52,7 @@ fn articles(dates: &[Date]) -> Vec<ArrayRef> {
     ]
 }
 
-/// Tries a dataset of one ticker whose slabs are read in a way.
+/// Runs the trials on a dataset of one ticker whose slabs are read by `read`.
 fn tried(rest: &str, times: [&str; 2], read: fn(Slab) -> Slab) -> Leak {
     let place = tempfile::tempdir().unwrap();
     let text = format!("source.service = \"demo\"\nsignals.sectors = [\"x\"]\nsentiment.historical = true\n{rest}");
@@ -69,7 +69,7 @@ fn tried(rest: &str, times: [&str; 2], read: fn(Slab) -> Slab) -> Leak {
     work.leak(&archive).unwrap()
 }
 
-/// An archive of twelve days of signals and articles, each at a time of the day.
+/// An archive of twelve days of signals and articles, each at a time of day.
 fn sealed(path: &Path, [signal, article]: [&str; 2]) -> Archive {
     let now = DateTime::from_timestamp(1_770_000_000, 0).unwrap();
     let beginning = Beginning { definition: "it", text: "", now, interrupted: Interrupted::Left };
@@ -109,7 +109,7 @@ fn sealed(path: &Path, [signal, article]: [&str; 2]) -> Archive {
     Archive::open(path).unwrap()
 }
 
-/// Articles are of their day in UTC, whichever clock signals are told by.
+/// Assigns articles to their UTC day, whatever the clock of the signals.
 fn without_offsets(mut slab: Slab) -> Slab {
     let articles = &slab.news[0];
     let place = articles.schema().index_of("utc_offset_minutes").unwrap();
@@ -119,7 +119,7 @@ fn without_offsets(mut slab: Slab) -> Slab {
     slab
 }
 
-/// Records are of the day that their date begins with.
+/// Assigns records to the day that their date text starts with.
 fn first_ten_characters(mut slab: Slab) -> Slab {
     let records = &slab.news[2];
     let place = records.schema().index_of("record").unwrap();

@@ -1,4 +1,4 @@
-//! The trading days of an operation, found out from what its series have in common.
+//! The trading days of an operation, inferred from what its series have in common.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +10,7 @@ use crate::error::Result;
 use crate::interface::Endpoint;
 use crate::tables::Table;
 
-/// A day, counted from 1970.
+/// Days since 1970.
 type Day = i64;
 
 /// The trading days of each operation.
@@ -21,16 +21,16 @@ pub(super) struct Calendars(BTreeMap<Endpoint, Calendar>);
 #[derive(Debug, Default)]
 pub(super) struct Calendar(Vec<Day>);
 
-/// A stretch of trading days: from the first to the last of them.
+/// Consecutive trading days: the first and the last.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Stretch {
     pub(super) first: Day,
     pub(super) last: Day,
-    /// How many trading days are in it.
+    /// Number of trading days.
     pub(super) days: u64,
 }
 
-/// On how many series each day is.
+/// Number of series on each day.
 #[derive(Default)]
 struct Presence {
     present: BTreeMap<Day, u64>,
@@ -57,7 +57,7 @@ impl Calendars {
     }
 }
 
-/// The days of a series that are asked for, in order.
+/// Days of a series that are in scope, in order.
 pub(super) fn days(subject: &Subject, history: &History, observed: &Observed<'_>) -> Vec<Day> {
     let dates = observed.known(history).filter_map(|row| observed.written_date(row));
     let mut days: Vec<Day> = dates.filter(|date| subject.has_date(*date)).map(day).collect();
@@ -97,18 +97,18 @@ impl Presence {
 }
 
 impl Calendar {
-    /// The trading days from the first to the last of some days.
+    /// Trading days from the first to the last of some days.
     fn between(&self, days: &[Day]) -> &[Day] {
         let (Some(first), Some(last)) = (days.first(), days.last()) else { return &[] };
         &self.0[self.0.partition_point(|day| day < first)..self.0.partition_point(|day| day <= last)]
     }
 
-    /// How many trading days there are from the first to the last of some days.
+    /// Number of trading days from the first to the last of some days.
     pub(super) fn within(&self, days: &[Day]) -> u64 {
         self.between(days).len() as u64
     }
 
-    /// The trading days between the first and the last of some days that are not among them.
+    /// Trading days between the first and last of some days that are not among them.
     pub(super) fn gaps(&self, days: &[Day]) -> Vec<Stretch> {
         let mut gaps: Vec<Stretch> = Vec::new();
         let mut is_open = false;
@@ -127,7 +127,7 @@ impl Calendar {
         gaps
     }
 
-    /// The trading days after the last of some days.
+    /// Trading days after the last of some days.
     pub(super) fn behind(&self, days: &[Day]) -> Option<Stretch> {
         let last = days.last()?;
         let after = &self.0[self.0.partition_point(|day| day <= last)..];
@@ -142,7 +142,7 @@ mod tests {
     #[test]
     fn a_trading_day_is_one_that_half_of_the_series_have() {
         let mut presence = Presence::default();
-        // The second lacks 3 and 4 and ends early, the third begins late, and the fourth trades on a holiday, 9.
+        // The second misses 3 and 4 and ends early, the third starts late, and the fourth trades on a holiday, 9.
         let series: [&[i64]; 4] = [&[1, 2, 3, 4, 7, 8], &[1, 2, 7], &[3, 4, 7, 8], &[1, 2, 3, 4, 7, 8, 9, 10]];
         series.iter().for_each(|days| presence.add(days));
         let mut holiday = Presence::default();

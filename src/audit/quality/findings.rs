@@ -1,4 +1,4 @@
-//! The findings as rows.
+//! Findings as rows.
 
 use std::sync::{Arc, LazyLock};
 
@@ -10,7 +10,7 @@ use crate::interface::{Period, Regime};
 use crate::tables::{SeriesKey, date};
 use crate::time::MICROS_PER_DAY;
 
-/// The columns of the findings: what it is, whose, from when to when, how often, which value, and what else.
+/// The columns of findings: kind, series, span, count, value and detail.
 pub fn schema() -> SchemaRef {
     static SCHEMA: LazyLock<SchemaRef> = LazyLock::new(|| {
         let text = |name: &str, nullable| Field::new(name, DataType::Utf8, nullable);
@@ -30,22 +30,22 @@ pub fn schema() -> SchemaRef {
     Arc::clone(&SCHEMA)
 }
 
-/// What was found.
+/// The kind of a finding.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Kind {
-    /// Trading days without a signal: the first and the last, and how many.
+    /// Trading days without a signal: the first, the last, and how many.
     Gap,
     /// Trading days after the end of a series.
     Stale,
-    /// An article that is listed more than once, and how often.
+    /// An article listed more than once, and how often.
     Duplicate,
-    /// A confidence or a score outside its usual bounds.
+    /// A confidence or score outside its usual bounds.
     Unusual,
-    /// A reason for which records could not be typed, and how many.
+    /// A reason for rejected records, and how many.
     Reject,
-    /// A field that the interface does not know, and how often it came.
+    /// An unknown field, and how often it occurred.
     Drift,
-    /// How many signals have news in a window, and their share.
+    /// Signals with news in a window, and their share.
     Window,
 }
 
@@ -63,7 +63,7 @@ impl Kind {
     }
 }
 
-/// Something that was found.
+/// A finding.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Finding<'a> {
     pub(super) kind: Kind,
@@ -91,7 +91,7 @@ impl<'a> Finding<'a> {
     }
 }
 
-/// A finding as a row.
+/// Adds a finding as a row.
 pub(super) fn push(rows: &mut Gathered, finding: &Finding<'_>) {
     let key = finding.key;
     rows.push(&[

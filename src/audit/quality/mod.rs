@@ -1,16 +1,17 @@
-//! How good is what the vendor gives?
+//! How good is the vendor's data?
 //!
-//! The latest known signals and articles are looked at, and the latest answer to each request:
+//! Looks at the latest known signals and articles, and at the latest answer to each request:
 //!
-//! - *gaps*: trading days on which a series has no signal, between its first and its last. A trading day of an operation
-//!   is one on which at least half of its series have a signal, of those that have begun and not ended by then.
-//! - *stale*: series whose last day is before the newest trading day of their operation.
-//! - *duplicates*: articles that are listed more than once with the same date, title and link.
-//! - *unusual*: confidences outside 0 to 1 and scores outside -1 to 1. The interface shows no bounds; these are the usual.
-//! - *rejects*: records that could not be typed, by their reason; and *drift*: fields that the interface does not know.
-//! - *windows*: how many signals have news in each window of a definition, where the question is about one.
+//! - *gaps*: trading days without a signal, between the first and last day of a series. A day counts as a trading day
+//! of an operation if at least half of the series that have begun and not ended by then have a signal.
+//! - *stale*: series whose last day is before the latest trading day of their operation.
+//! - *duplicates*: articles listed more than once with the same date, title and link.
+//! - *unusual*: confidences outside 0 to 1 and scores outside -1 to 1. The interface gives no bounds; these are the
+//! usual ones.
+//! - *rejects*: rejected records by reason; and *drift*: unknown fields.
+//! - *windows*: signals with news in each window of a definition, when auditing one.
 //!
-//! Signals are gone through twice, some whole tickers at a time: what a trading day is depends on all of them.
+//! Signals are read twice, a few whole tickers at a time, because trading days depend on all of them.
 
 mod calendar;
 mod findings;
@@ -35,48 +36,48 @@ use crate::time::MICROS_PER_DAY;
 use calendar::Calendars;
 use findings::{Finding, Kind};
 
-/// The quality of what a vendor gives.
+/// The quality of a vendor's data.
 #[derive(Clone, Debug, Default)]
 pub struct Quality {
-    /// How many series of signals there are.
+    /// Number of signal series.
     pub series: u64,
-    /// Everything, added up; what is behind is the most that a series is.
+    /// Totals over all tickers; `behind` is the maximum.
     pub total: OfTicker,
     /// By ticker.
     pub tickers: BTreeMap<Ticker, OfTicker>,
-    /// The records that the latest answers have and that were rejected.
+    /// Rejected records of the latest answers.
     pub rejects: Rejects,
-    /// The fields of the latest answers that the interface does not know.
+    /// Unknown fields of the latest answers.
     pub unknown: UnknownFields,
-    /// How many signals have news, by window.
+    /// Signals with news, by window.
     pub windows: Vec<Window>,
 }
 
-/// The quality of what a vendor gives of a ticker.
+/// The quality of a ticker's data.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct OfTicker {
-    /// Its signals.
+    /// Number of signals.
     pub signals: u64,
-    /// Trading days between the first and the last day of a series.
+    /// Trading days between the first and last day of each series.
     pub trading_days: u64,
-    /// Trading days on which a series has none, between its first and its last.
+    /// Those of them without a signal.
     pub missing: u64,
-    /// Stretches of such days.
+    /// Runs of consecutive missing days.
     pub gaps: u64,
-    /// Series that end before the newest trading day.
+    /// Series that end before the latest trading day.
     pub stale: u64,
-    /// By how many trading days, at most.
+    /// Trading days that the furthest of them is behind.
     pub behind: u64,
-    /// Its articles.
+    /// Number of articles.
     pub articles: u64,
-    /// Those of them that repeat another one.
+    /// Articles that repeat another one.
     pub duplicates: u64,
     /// Confidences and scores outside their usual bounds.
     pub unusual: u64,
 }
 
 impl OfTicker {
-    /// The share of the trading days between the first and the last of a series that have a signal.
+    /// Share of trading days with a signal, between the first and last day of each series.
     pub fn coverage(&self) -> Option<f64> {
         let present = self.trading_days - self.missing;
         (self.trading_days > 0).then(|| present as f64 / self.trading_days as f64)
@@ -95,13 +96,12 @@ impl OfTicker {
     }
 }
 
-/// Looks at the quality of a subject, and delivers a row for each finding in the columns of [`schema`]. What the answers
-/// to its requests have that could not be used, and the windows of a definition, as [`windows`] counts them, come with
-/// them.
+/// Audits a subject and delivers a row for each finding in the columns of [`schema`]. The answers to its requests, and
+/// a definition's windows as counted by [`windows`], are included.
 ///
 /// # Errors
 ///
-/// When a run cannot be read, and what `deliver` fails with.
+/// If a run cannot be read, or if `deliver` fails.
 pub fn quality(
     subject: &Subject,
     answers: Answers,
@@ -128,12 +128,12 @@ pub fn quality(
         }
         looking.rows.relieve(&mut deliver)?;
     }
-    looking.tell_answers();
+    looking.add_answers();
     looking.rows.flush(deliver)?;
     Ok(looking.found)
 }
 
-/// A look that is under way.
+/// An audit in progress.
 struct Looking {
     found: Quality,
     rows: Gathered,
@@ -178,7 +178,7 @@ impl Looking {
         let article = |row: usize| (observed.dates.value(row), texts.map(|texts| texts.value(row)));
         let known: Vec<usize> =
             observed.known(history).filter(|&row| subject.has_date(observed.dates.value(row))).collect();
-        // Articles are in the order of their dates, titles and links.
+        // Articles are sorted by date, title and link.
         for same in known.chunk_by(|&one, &other| article(one) == article(other)) {
             let (date, [title, _]) = article(same[0]);
             counted.articles += same.len() as u64;
@@ -206,8 +206,8 @@ impl Looking {
         self.found.tickers.entry(ticker.clone()).or_default().add(counted);
     }
 
-    /// What is not of a series: rejects, unknown fields and windows.
-    fn tell_answers(&mut self) {
+    /// Adds findings that belong to no series: rejected records, unknown fields and windows.
+    fn add_answers(&mut self) {
         for Reason { operation: source, reason, records, .. } in &self.found.rejects.reasons {
             let (source, count) = (Some(*source), Some(*records));
             let finding = Finding { source, count, what: Some(reason), ..Finding::of(Kind::Reject) };

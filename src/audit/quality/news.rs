@@ -1,4 +1,4 @@
-//! How many signals of a dataset have news: the dataset is built with nothing but counts.
+//! How many signals of a dataset have news; builds the dataset with only its counts.
 
 use std::path::PathBuf;
 
@@ -11,29 +11,29 @@ use crate::dataset::{self, Sources};
 use crate::error::Result;
 use crate::plan::{DatasetPlan, Days};
 
-/// A window of a definition.
+/// A news window of a definition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Window {
     /// Its length.
     pub days: Days,
-    /// The signals of the dataset.
+    /// Signals of the dataset.
     pub signals: u64,
-    /// Those that have an article in it.
+    /// Signals with an article in the window.
     pub with_news: u64,
 }
 
 impl Window {
-    /// The share of the signals that have news; none where there are no signals.
+    /// Share of signals that have news; `None` without signals.
     pub fn share(&self) -> Option<f64> {
         (self.signals > 0).then(|| self.with_news as f64 / self.signals as f64)
     }
 }
 
-/// Counts the signals with news in each window of a dataset; `scratch` is a folder that may be made and removed again.
+/// Counts signals with news in each window of a dataset. `scratch` is a temporary folder, removed afterwards.
 ///
 /// # Errors
 ///
-/// When the archive cannot be read, and when the dataset cannot be built.
+/// If the archive cannot be read or the dataset cannot be built.
 pub fn windows(view: &View, scope: &Scope, plan: &DatasetPlan, scratch: PathBuf) -> Result<Vec<Window>> {
     let mut windows: Vec<Window> =
         plan.windows().into_iter().map(|days| Window { days, signals: 0, with_news: 0 }).collect();

@@ -1,18 +1,18 @@
-//! What did the vendor do to its past?
+//! How has the vendor changed its past?
 //!
-//! A change counts when it was observed after one instant, and up to and with another: what was known as of the first
-//! then differs from what was known as of the second. It is one of three:
+//! A change counts if it was observed after one instant and at or before another, so that the view as of the first
+//! differs from the view as of the second. There are three kinds:
 //!
-//! - *added late*: a cell that earlier answers of its series covered and did not have, or that comes back. The first
-//!   listing of a series adds nothing late, and neither does a new day at its newest end, nor an article of a day that was
-//!   not over when the answers before ended with it.
-//! - *revised*: another signal or confidence, or another score. What was said of an offset, of the place of an article in
-//!   its list, or of fields that nobody knows is no value of the past.
-//! - *withdrawn*: a cell that is no longer there, though the answer covers its date.
+//! - *added late*: a cell that earlier answers of its series covered but did not have, or one that comes back. The
+//! first listing of a series adds nothing late; nor does a new day at its newest end, or an article of a day that was
+//! not over when the previous answers ended with it.
+//! - *revised*: another signal, confidence or score. An offset, the position of an article in its list and unknown
+//! fields are not values and do not count.
+//! - *withdrawn*: a cell that is no longer listed though the answer covers its date.
 //!
-//! Each series counts by itself: the same history from two operations is two. Signals and scores of articles are looked
-//! at; a summary is of the day on which it was asked for, and has no past. The archive is read some whole tickers at a
-//! time, so memory does not follow its size.
+//! Series count separately: the same history from two operations is two series. Only signals and article scores are
+//! compared; a summary describes the day of its request and has no past. The archive is read a few whole tickers at a
+//! time, so memory does not grow with its size.
 
 mod rows;
 mod tally;
@@ -32,19 +32,19 @@ use crate::error::Result;
 use crate::tables::{SeriesKey, Table};
 use walk::{Rewrite, SeriesTally, Span, Walk};
 
-/// What became of a cell of the past.
+/// A kind of change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// It was added when its date had been covered without it.
+    /// Added after its date had been covered without it.
     AddedLate,
-    /// Something else is said of it.
+    /// Changed to another value.
     Revised,
-    /// It is no longer there.
+    /// No longer listed.
     Withdrawn,
 }
 
 impl Kind {
-    /// Its spelling in files.
+    /// Its name in files.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::AddedLate => "added_late",
@@ -54,12 +54,12 @@ impl Kind {
     }
 }
 
-/// Counts what changed after an instant, or at all, up to the one that the subject is seen from, and delivers a row for
-/// each change in the columns of [`schema`].
+/// Counts changes after an instant (all of them if it is `None`) up to the instant of the subject, and delivers a row
+/// for each in the columns of [`schema`].
 ///
 /// # Errors
 ///
-/// When a run cannot be read, and what `deliver` fails with.
+/// If a run cannot be read, or if `deliver` fails.
 pub fn revisions(
     subject: &Subject,
     from: Option<DateTime<Utc>>,
@@ -69,7 +69,7 @@ pub fn revisions(
     let mut rows = Gathered::new(schema());
     for table in [Table::Signals, Table::Articles] {
         for histories in subject.view().histories(table)? {
-            counting.count_and_tell(&histories?, |told| rows::push(&mut rows, told));
+            counting.count_each(&histories?, |change| rows::push(&mut rows, change));
             rows.relieve(&mut deliver)?;
         }
     }
@@ -77,7 +77,7 @@ pub fn revisions(
     Ok(counting.finish())
 }
 
-/// Counts what changed while histories pass by, which somebody reads.
+/// Counts changes in histories that are being read for another purpose.
 #[derive(Debug)]
 pub struct Counting<'a> {
     subject: &'a Subject,
@@ -85,18 +85,18 @@ pub struct Counting<'a> {
 }
 
 impl<'a> Counting<'a> {
-    /// Begins to count what changed after an instant, or at all, up to the one that the subject is seen from.
+    /// Starts counting changes after an instant (all of them if it is `None`) up to the instant of the subject.
     pub fn of(subject: &'a Subject, from: Option<DateTime<Utc>>) -> Self {
         let [signals, articles] = [Rewrites::default(), Rewrites::default()];
         Self { subject, found: Revisions { from, until: subject.view().as_of(), signals, articles } }
     }
 
-    /// Counts histories of signals or of articles, which come in order; others are not looked at.
+    /// Counts histories of signals or articles, which come in order, and ignores others.
     pub fn count(&mut self, histories: &Histories) {
-        self.count_and_tell(histories, |_| {});
+        self.count_each(histories, |_| {});
     }
 
-    fn count_and_tell(&mut self, histories: &Histories, mut tell: impl FnMut(Told<'_>)) {
+    fn count_each(&mut self, histories: &Histories, mut on_change: impl FnMut(CellChange<'_>)) {
         let Self { subject, found } = self;
         let span = Span { from: found.from.map(|from| from.timestamp_micros()), until: found.until.timestamp_micros() };
         let rewrites = match histories.table {
@@ -108,20 +108,20 @@ impl<'a> Counting<'a> {
         let walk = Walk { observed: &observed, span };
         for History { key, cells } in histories.series.iter().filter(|history| subject.has(&history.key)) {
             let sector = subject.sector(&key.ticker);
-            let tell = |rewrite| tell(Told { key, sector, observed: &observed, rewrite });
-            let tally = walk.series(cells, |date| subject.has_date(date), tell);
+            let report = |rewrite| on_change(CellChange { key, sector, observed: &observed, rewrite });
+            let tally = walk.series(cells, |date| subject.has_date(date), report);
             rewrites.add(key, sector, tally);
         }
     }
 
-    /// What was found.
+    /// The totals.
     pub fn finish(self) -> Revisions {
         self.found
     }
 }
 
-/// A change of a cell of some series.
-struct Told<'a> {
+/// A change of a cell, with its series.
+struct CellChange<'a> {
     key: &'a SeriesKey,
     sector: &'a str,
     observed: &'a Observed<'a>,

@@ -1,16 +1,16 @@
-//! The changed cells as rows.
+//! Changed cells as rows.
 
 use std::sync::{Arc, LazyLock};
 
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 
-use super::Told;
+use super::CellChange;
 use crate::audit::gathered::{Cell, Gathered};
 use crate::audit::observed::Value;
 use crate::interface::{Period, Regime, Signal};
 use crate::tables::{date, instant};
 
-/// The columns of the changed cells, a row for each change.
+/// The columns of changes, one row each.
 pub fn schema() -> SchemaRef {
     static SCHEMA: LazyLock<SchemaRef> = LazyLock::new(|| {
         let text = |name: &str, nullable| Field::new(name, DataType::Utf8, nullable);
@@ -32,7 +32,7 @@ pub fn schema() -> SchemaRef {
             real("new_confidence"),
             real("old_score"),
             real("new_score"),
-            // When the old value was seen, and when the new one, or that there is none any longer.
+            // When the old value was seen, and when the new one (or its withdrawal) was.
             Field::new("seen_before", instant(), true),
             Field::new("observed_at", instant(), false),
         ]))
@@ -40,8 +40,8 @@ pub fn schema() -> SchemaRef {
     Arc::clone(&SCHEMA)
 }
 
-/// A change as a row.
-pub(super) fn push(rows: &mut Gathered, Told { key, sector, observed, rewrite }: Told<'_>) {
+/// Adds a change as a row.
+pub(super) fn push(rows: &mut Gathered, CellChange { key, sector, observed, rewrite }: CellChange<'_>) {
     let row = rewrite.row;
     let value = |row: Option<usize>| row.map(|row| observed.value(row)).unwrap_or_default();
     let (old, new) = (value(rewrite.before), value(Some(row)));

@@ -1,4 +1,4 @@
-//! Changed cells, counted.
+//! Counters of changed cells.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -9,80 +9,80 @@ use chrono::{DateTime, Datelike, Months, NaiveDate, NaiveTime, Utc};
 use crate::interface::{Period, Regime, Ticker};
 use crate::time::MICROS_PER_DAY;
 
-/// How the past of a vendor's answers changed between two instants.
+/// Changes to the past between two instants.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Revisions {
-    /// The instant after which changes count; none where all count.
+    /// Changes count after this instant; `None` counts all.
     pub from: Option<DateTime<Utc>>,
-    /// The last instant whose changes count.
+    /// Changes count up to and including this instant.
     pub until: DateTime<Utc>,
-    /// The signals.
+    /// Signals.
     pub signals: Rewrites,
-    /// The scores of articles.
+    /// Article scores.
     pub articles: Rewrites,
 }
 
-/// The changed cells of one table: all of them, and by what they have in common.
+/// Changed cells of one table, in total and by group.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Rewrites {
-    /// All of them.
+    /// All cells.
     pub total: Tally,
-    /// By how old they were when they changed. Cells are known in each age that they had in the span.
+    /// By age when they changed. A cell is known at every age that it had in the span.
     pub by_age: BTreeMap<Age, Tally>,
-    /// By the month of their date.
+    /// By month of their date.
     pub by_month: BTreeMap<Month, Tally>,
     /// By ticker.
     pub by_ticker: BTreeMap<Ticker, Tally>,
-    /// By sector; `-` where nobody knows it.
+    /// By sector; `-` if unknown.
     pub by_sector: BTreeMap<String, Tally>,
-    /// By period, of signals.
+    /// By period, for signals.
     pub by_period: BTreeMap<Period, Tally>,
-    /// By market regime, of signals.
+    /// By market regime, for signals.
     pub by_regime: BTreeMap<Regime, Tally>,
 }
 
-/// How many cells there were, and what became of them.
+/// Cells and their changes.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Tally {
-    /// Cells that were known at the start of the span, or came to be known in it.
+    /// Cells known at the start of the span or first seen in it.
     pub known: u64,
-    /// Those of them that changed, however often.
+    /// Those that changed, however often.
     pub changed: u64,
-    /// Cells that were known at the start; all that are known, where the span has none.
+    /// Cells known at the start of the span; all known cells if it has no start.
     pub known_before: u64,
-    /// Those of them that were revised or withdrawn, and cells that were added late.
+    /// Those that were revised or withdrawn, plus cells added late.
     pub rewritten: u64,
-    /// How often a cell was added that earlier answers did not have, though they covered its date.
+    /// Late additions: cells that earlier answers did not have though they covered the date.
     pub added_late: u64,
-    /// How often something else was said of a cell.
+    /// Revisions to another value.
     pub revised: u64,
-    /// How often a cell was no longer there, though the answer covered its date.
+    /// Withdrawals: cells no longer listed though the answer covered the date.
     pub withdrawn: u64,
-    /// How often a revision turned `buy` into `sell`, or back.
+    /// Revisions from `buy` to `sell` or back.
     pub flipped: u64,
-    /// By how much revisions moved the confidence or the score, added up without their signs.
+    /// Sum of the absolute changes of confidence or score.
     pub moved: f64,
-    /// The most that one of them moved it.
+    /// Largest absolute change.
     pub moved_most: f64,
 }
 
 impl Tally {
-    /// The share of the cells that changed; none where there were none.
+    /// Share of cells that changed; `None` without cells.
     pub fn rate(&self) -> Option<f64> {
         share(self.changed, self.known)
     }
 
-    /// The share of what was known at the start that was rewritten since, late additions counted with it.
+    /// Share of the cells known at the start that were rewritten since, including late additions.
     pub fn rewritten_share(&self) -> Option<f64> {
         share(self.rewritten, self.known_before)
     }
 
-    /// How many changes there were.
+    /// Number of changes.
     pub fn changes(&self) -> u64 {
         self.added_late + self.revised + self.withdrawn
     }
 
-    /// By how much a revision moved the confidence or the score on average, without its sign.
+    /// Mean absolute change of confidence or score per revision.
     pub fn moved_on_average(&self) -> Option<f64> {
         (self.revised > 0).then(|| self.moved / self.revised as f64)
     }
@@ -107,10 +107,10 @@ impl AddAssign for Tally {
     }
 }
 
-/// How old a cell was: the whole days from its date to an instant, both in UTC.
+/// Age of a cell: whole days from its date to an instant, both in UTC.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Age {
-    /// Up to a day, or its date was still to come.
+    /// Up to a day, or dated in the future.
     Fresh,
     /// 2 to 7 days.
     Week,
@@ -125,15 +125,15 @@ pub enum Age {
 }
 
 impl Age {
-    /// Every age, youngest first.
+    /// All ages, youngest first.
     pub const ALL: [Self; 6] = [Self::Fresh, Self::Week, Self::Month, Self::Quarter, Self::Year, Self::Older];
 
-    /// How old something of a date is at an instant, both in microseconds.
+    /// The age of a date at an instant, both in microseconds.
     pub(super) fn between(date: i64, instant: i64) -> Self {
         Self::of((instant - date).div_euclid(MICROS_PER_DAY))
     }
 
-    /// The first date, in microseconds, of which things are younger than this at an instant.
+    /// The first date, in microseconds, that is younger than this age at an instant.
     pub(super) fn end(self, instant: i64) -> i64 {
         let least = match self {
             Self::Fresh => return i64::MAX,
@@ -146,7 +146,7 @@ impl Age {
         instant - least * MICROS_PER_DAY + 1
     }
 
-    /// The age of so many days.
+    /// The age class of a number of days.
     pub fn of(days: i64) -> Self {
         match days {
             ..=1 => Self::Fresh,
@@ -158,7 +158,7 @@ impl Age {
         }
     }
 
-    /// Its days, in words.
+    /// Its range of days, as text.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Fresh => "0-1d",
@@ -177,7 +177,7 @@ impl fmt::Display for Age {
     }
 }
 
-/// A month of the calendar.
+/// A calendar month.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Month {
     year: i32,
@@ -191,7 +191,7 @@ impl Month {
         Self { year: day.year(), month: day.month() }
     }
 
-    /// When the next one begins, in microseconds; the first instant that there is, where nobody can tell.
+    /// Start of the next month, in microseconds; the earliest instant if it cannot be represented.
     pub(super) fn end(self) -> i64 {
         let next = self.start().checked_add_months(Months::new(1));
         next.map_or(i64::MIN, |next| next.and_time(NaiveTime::MIN).and_utc().timestamp_micros())

@@ -1,4 +1,4 @@
-//! Goes through the cells of a series and finds those that changed in a span.
+//! Walks over the cells of a series and finds those that changed in a span.
 
 use std::ops::{Range, RangeInclusive};
 
@@ -9,7 +9,7 @@ use super::tally::{Age, Month, Tally};
 use crate::audit::observed::Observed;
 use crate::time::MICROS_PER_DAY;
 
-/// The instants between which changes count, in microseconds: after the first, up to and with the last.
+/// The span in which changes count, in microseconds: after `from`, up to and including `until`.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Span {
     pub(super) from: Option<i64>,
@@ -25,15 +25,15 @@ impl Span {
 /// A change of a cell.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Rewrite {
-    /// The row that told it.
+    /// The row with the new value.
     pub(super) row: usize,
     pub(super) kind: Kind,
-    /// The row of what was said before, where something was.
+    /// The row with the previous value, if there was one.
     pub(super) before: Option<usize>,
     pub(super) age_days: i64,
 }
 
-/// What the answers of a series covered, answer by answer.
+/// What the answers of a series covered, in order.
 struct Coverage(Vec<Covered>);
 
 /// What all answers up to an instant covered.
@@ -48,28 +48,28 @@ struct Covered {
 
 impl Coverage {
     fn of(cells: &[Range<usize>], observed: &Observed<'_>) -> Self {
-        let mut said: Vec<(i64, i64, i64)> = Vec::new();
+        let mut spans: Vec<(i64, i64, i64)> = Vec::new();
         for row in cells.iter().cloned().flatten() {
             if observed.is_withdrawn(row) || observed.dates.is_null(row) {
                 continue;
             }
             let (date, seen) = (observed.dates.value(row), observed.seen.value(row));
-            match said.last_mut() {
-                // What one answer said stands together, oldest date first, as a rule.
+            match spans.last_mut() {
+                // Rows of one answer usually come together, oldest date first.
                 Some((known, from, to)) if *known == seen => (*from, *to) = ((*from).min(date), (*to).max(date)),
-                _ => said.push((seen, date, date)),
+                _ => spans.push((seen, date, date)),
             }
         }
-        said.sort_unstable();
-        said.dedup_by(|next, last| {
+        spans.sort_unstable();
+        spans.dedup_by(|next, last| {
             let is_same = next.0 == last.0;
             if is_same {
                 (last.1, last.2) = (last.1.min(next.1), last.2.max(next.2));
             }
             is_same
         });
-        let mut all: Vec<Covered> = Vec::with_capacity(said.len());
-        for (seen, oldest, newest) in said {
+        let mut all: Vec<Covered> = Vec::with_capacity(spans.len());
+        for (seen, oldest, newest) in spans {
             let covered = match all.last() {
                 Some(last) if last.newest >= newest => Covered { seen, oldest: last.oldest.min(oldest), ..*last },
                 Some(last) => Covered { seen, oldest: last.oldest.min(oldest), newest, newest_seen: seen },
@@ -85,8 +85,8 @@ impl Coverage {
         self.0.first().is_none_or(|first| first.seen >= seen)
     }
 
-    /// Whether an answer before an instant covered a date: it said something of an earlier date and of a later one, or of
-    /// the same date when that day was over.
+    /// Whether an answer before an instant covered a date: it had both an earlier and a later date, or the same date
+    /// once that day was over.
     fn covers(&self, date: i64, seen: i64) -> bool {
         let before = self.0.partition_point(|covered| covered.seen < seen);
         before.checked_sub(1).is_some_and(|last| {
@@ -97,7 +97,7 @@ impl Coverage {
     }
 }
 
-/// The changed cells of one series, counted.
+/// Counters of one series.
 #[derive(Default)]
 pub(super) struct SeriesTally {
     pub(super) total: Tally,
@@ -105,22 +105,22 @@ pub(super) struct SeriesTally {
     pub(super) by_month: Vec<(Month, Tally)>,
 }
 
-/// Cells that were said once and never changed: nearly all are. Those that count alike stand together.
+/// A group of cells observed once and never changed, as nearly all are, that count the same.
 struct Calm {
-    /// When the last of them was said.
+    /// When they were last observed.
     seen: i64,
-    /// The date from which on cells that were said then count otherwise.
+    /// From this date on, cells observed then count differently.
     end: i64,
     month: Month,
     month_end: i64,
     ages: RangeInclusive<Age>,
-    /// What each of them counts.
+    /// The count of each.
     each: Tally,
     cells: u64,
 }
 
 impl Calm {
-    /// Takes cells that come after these with them, if they count alike; gives them back if not.
+    /// Merges the next group if it counts the same; returns it otherwise.
     fn join(&mut self, next: Self) -> Option<Self> {
         if (self.month, &self.ages, self.each) != (next.month, &next.ages, next.each) {
             return Some(next);
@@ -130,38 +130,38 @@ impl Calm {
     }
 }
 
-/// One walk over the cells of a series.
+/// A walk over the cells of a series.
 pub(super) struct Walk<'a> {
     pub(super) observed: &'a Observed<'a>,
     pub(super) span: Span,
 }
 
-/// A cell between two instants.
+/// A cell within the span.
 #[derive(Clone, Copy, Default)]
 struct Cell {
     is_known_before: bool,
-    /// When it came to be known, in the span or before it.
+    /// When it became known, in the span or before.
     known_from: Option<i64>,
-    /// When it was withdrawn for good.
+    /// When it was withdrawn and did not come back.
     known_until: Option<i64>,
 }
 
 impl Walk<'_> {
-    /// Counts the cells of a series that are asked for, and tells each change.
+    /// Counts the cells in scope and reports each change.
     pub(super) fn series(
         &self,
         cells: &[Range<usize>],
-        is_asked: impl Fn(i64) -> bool,
-        mut tell: impl FnMut(Rewrite),
+        is_in_scope: impl Fn(i64) -> bool,
+        mut on_change: impl FnMut(Rewrite),
     ) -> SeriesTally {
         let coverage = Coverage::of(cells, self.observed);
         let mut tally = SeriesTally::default();
         let mut rewrites: Vec<Rewrite> = Vec::new();
         let mut calm: Option<Calm> = None;
         for rows in cells {
-            // A latest signal without a date says nothing of the past.
+            // A latest signal without a date has no past.
             let dates = self.observed.dates;
-            let Some(date) = dates.is_valid(rows.start).then(|| dates.value(rows.start)).filter(|&it| is_asked(it))
+            let Some(date) = dates.is_valid(rows.start).then(|| dates.value(rows.start)).filter(|&it| is_in_scope(it))
             else {
                 continue;
             };
@@ -186,16 +186,16 @@ impl Walk<'_> {
             rewrites.clear();
             let cell = self.cell(rows, date, &coverage, &mut rewrites);
             tally.count(self, cell, date, &rewrites);
-            rewrites.iter().copied().for_each(&mut tell);
+            rewrites.iter().copied().for_each(&mut on_change);
         }
         tally.count_calm(calm);
         tally
     }
 
-    /// A cell that was said once, and comes after others that were.
+    /// A cell observed once, following others.
     fn calm(&self, date: i64, seen: i64, coverage: &Coverage, before: Option<&Calm>) -> Calm {
         let Span { from, until } = self.span;
-        // Cells are in the order of their dates.
+        // Cells are sorted by date.
         let (month, month_end) = match before {
             Some(before) if date < before.month_end => (before.month, before.month_end),
             _ => {
@@ -205,7 +205,7 @@ impl Walk<'_> {
         };
         let instants = [from.map_or(seen, |from| from.max(seen)), until];
         let [youngest, oldest] = instants.map(|instant| Age::between(date, instant));
-        // What the first answer said is nowhere late.
+        // Cells of the first answer are never late.
         let end = if coverage.begins(seen) { i64::MAX } else { date };
         let ends = [end, month_end, youngest.end(instants[0]), oldest.end(instants[1])];
         let is_known_before = from.is_none() || self.span.is_before(seen);
@@ -220,15 +220,15 @@ impl Walk<'_> {
         }
     }
 
-    /// What became of a cell in the span.
+    /// The changes of a cell in the span.
     fn cell(&self, rows: &Range<usize>, date: i64, coverage: &Coverage, rewrites: &mut Vec<Rewrite>) -> Cell {
         let mut cell = Cell::default();
         let mut last: Option<usize> = None;
         for row in rows.clone() {
             let seen = self.observed.seen.value(row);
-            let said = (!self.observed.is_withdrawn(row)).then_some(row);
-            let kind = match (last, said) {
-                // What comes back was covered when it was withdrawn.
+            let spans = (!self.observed.is_withdrawn(row)).then_some(row);
+            let kind = match (last, spans) {
+                // A cell that comes back was covered when it was withdrawn.
                 (None, Some(_)) if row > rows.start || coverage.covers(date, seen) => Some(Kind::AddedLate),
                 (None, _) => None,
                 (Some(_), None) => Some(Kind::Withdrawn),
@@ -237,21 +237,21 @@ impl Walk<'_> {
                 }
             };
             if self.span.is_before(seen) {
-                cell.is_known_before = said.is_some();
+                cell.is_known_before = spans.is_some();
             } else if let Some(kind) = kind {
                 let age_days = (seen - date).div_euclid(MICROS_PER_DAY);
                 rewrites.push(Rewrite { row, kind, before: last, age_days });
             }
-            if said.is_some() {
+            if spans.is_some() {
                 cell.known_from = cell.known_from.or(Some(seen));
             }
-            cell.known_until = said.is_none().then_some(seen);
-            last = said;
+            cell.known_until = spans.is_none().then_some(seen);
+            last = spans;
         }
         cell
     }
 
-    /// One cell, counted.
+    /// Counts one cell.
     fn tally(&self, cell: Cell, rewrites: &[Rewrite]) -> Tally {
         let is_known_before = cell.is_known_before || self.span.from.is_none();
         let is_rewritten = |rewrite: &Rewrite| is_known_before || rewrite.kind == Kind::AddedLate;

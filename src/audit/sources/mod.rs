@@ -1,15 +1,15 @@
 //! Do the vendor's operations agree with one another?
 //!
-//! Two of them may speak of the same cell. Each is taken by what it said last, and both are held against one another:
+//! Where two operations cover the same cell, their latest values are compared:
 //!
-//! - *signals*: of one ticker, period and regime, the histories of every two operations date by date, and a latest signal
-//!   and the entry of a history of the same day. Dates are compared as they were written, on the clock of their offset:
-//!   the batched form writes none. The older model has signals of its own, and is compared with itself alone.
-//! - *scores*: each article that a summary refers to, and the article with the same link in the list. Whether it is the
-//!   lowest of all is not asked: lists end where the vendor wants them to, and nobody knows what a summary is of.
+//! - *signals*: histories of every two operations, date by date per ticker, period and regime; and a latest signal with
+//! the history entry of the same day. Dates are compared as written, on the clock of their offset: the batched form has
+//! no offset. The legacy model has its own signals and is compared only with itself.
+//! - *scores*: each article that a summary refers to, with the article of the same link in the list. Whether it is
+//! really the lowest score is not checked: lists are cut off, and the interface does not define what a summary covers.
 //!
-//! A date that only one of them has is no disagreement. What an operation said long ago may have been revised by another
-//! one since: every disagreement says when each was seen.
+//! A date that only one operation has is not a disagreement. An operation's older value may have been revised by
+//! another one since, so every disagreement includes when each value was seen.
 
 mod rows;
 mod summaries;
@@ -32,57 +32,57 @@ use crate::plan::Reference;
 use crate::tables::{SeriesKey, Table};
 use crate::time::MICROS_PER_DAY;
 
-/// How many disagreements an answer keeps.
+/// The most disagreements kept in the result.
 const KEPT: usize = 10;
 
-/// Where operations speak of the same, and where they contradict one another.
+/// Cells that two operations share, and their disagreements.
 #[derive(Clone, Debug, Default)]
 pub struct Sources {
-    /// What was compared, by the two operations.
+    /// Comparisons by pair of operations.
     pub pairs: BTreeMap<(Endpoint, Endpoint), Compared>,
-    /// The same by ticker.
+    /// Comparisons by ticker.
     pub tickers: BTreeMap<Ticker, Compared>,
     /// The first disagreements.
     pub first: Vec<Disagreement>,
 }
 
-/// Cells of which two operations speak.
+/// Cells that two operations share.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Compared {
-    /// How many there are.
+    /// Number of cells.
     pub cells: u64,
-    /// Of how many they say something else.
+    /// Number of cells with different values.
     pub disagreements: u64,
 }
 
-/// A cell of which two operations say something else.
+/// A cell with different values in two operations.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Disagreement {
-    /// The symbol.
+    /// The ticker.
     pub ticker: Ticker,
-    /// The horizon, of a signal.
+    /// The period, for a signal.
     pub period: Option<Period>,
-    /// The market regime, of a signal.
+    /// The market regime, for a signal.
     pub regime: Option<Regime>,
-    /// The date as it was written, in microseconds.
+    /// The date as written, in microseconds.
     pub date: i64,
-    /// What they speak of.
+    /// What kind of cell it is.
     pub about: About,
-    /// What both say.
+    /// Both values.
     pub statements: [Statement; 2],
 }
 
-/// What two operations speak of.
+/// A kind of shared cell.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum About {
     /// A signal.
     Signal,
-    /// The score of an article that a summary refers to, and its address.
+    /// The score of an article that a summary refers to, with its link.
     Article(Reference, String),
 }
 
 impl About {
-    /// Its spelling in files.
+    /// Its name in files.
     pub fn as_str(&self) -> &'static str {
         match self {
             Self::Signal => "signal",
@@ -93,19 +93,19 @@ impl About {
     }
 }
 
-/// What one operation says of a cell.
+/// The value of a cell in one operation.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Statement {
     /// The operation.
     pub source: Endpoint,
-    /// What it says.
+    /// The value.
     pub value: Value,
-    /// When that was seen first.
+    /// When the value was first seen.
     pub observed_at: DateTime<Utc>,
 }
 
 impl Sources {
-    /// All that was compared.
+    /// Total over all pairs.
     pub fn total(&self) -> Compared {
         self.pairs.values().fold(Compared::default(), |sum, pair| Compared {
             cells: sum.cells + pair.cells,
@@ -114,11 +114,11 @@ impl Sources {
     }
 }
 
-/// Compares what the operations say, and delivers a row for each disagreement in the columns of [`schema`].
+/// Compares operations and delivers a row for each disagreement in the columns of [`schema`].
 ///
 /// # Errors
 ///
-/// When a run cannot be read, and what `deliver` fails with.
+/// If a run cannot be read, or if `deliver` fails.
 pub fn sources(subject: &Subject, mut deliver: impl FnMut(&RecordBatch) -> Result<()>) -> Result<Sources> {
     let mut comparing = Comparing { found: Sources::default(), rows: Gathered::new(schema()) };
     for histories in subject.view().histories(Table::Signals)? {
@@ -135,12 +135,12 @@ pub fn sources(subject: &Subject, mut deliver: impl FnMut(&RecordBatch) -> Resul
     Ok(comparing.found)
 }
 
-/// Whether two series are of the same, whoever gives them; series of one ticker, period and regime stand together.
+/// Whether two series are comparable: the same ticker, period and regime, which are contiguous.
 fn are_peers(one: &SeriesKey, other: &SeriesKey) -> bool {
     (&one.ticker, one.period, one.regime) == (&other.ticker, other.period, other.regime)
 }
 
-/// A comparison under way.
+/// A comparison in progress.
 struct Comparing {
     found: Sources,
     rows: Gathered,
@@ -176,7 +176,7 @@ impl Comparing {
         }
     }
 
-    /// Counts what was compared, which is a disagreement or is not.
+    /// Counts a comparison, and records it if the values differ.
     fn add(&mut self, compared: Disagreement) {
         let [one, other] = compared.statements;
         let is_so = one.value != other.value;

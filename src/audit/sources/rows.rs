@@ -1,4 +1,4 @@
-//! The disagreements as rows.
+//! Disagreements as rows.
 
 use std::sync::{Arc, LazyLock};
 
@@ -9,7 +9,7 @@ use crate::audit::gathered::{Cell, Gathered};
 use crate::interface::{Period, Regime, Signal};
 use crate::tables::{date, instant};
 
-/// The columns of the disagreements: the cell, and what each of two operations says of it.
+/// The columns of disagreements: the cell, and the value in each of two operations.
 pub fn schema() -> SchemaRef {
     static SCHEMA: LazyLock<SchemaRef> = LazyLock::new(|| {
         let text = |name: &str, nullable| Field::new(name, DataType::Utf8, nullable);
@@ -17,7 +17,7 @@ pub fn schema() -> SchemaRef {
             text("ticker", false),
             text("period", true),
             text("regime", true),
-            // As it was written.
+            // As written.
             Field::new("date", date(), false),
             text("about", false),
             text("link", true),
@@ -34,7 +34,7 @@ pub fn schema() -> SchemaRef {
     Arc::clone(&SCHEMA)
 }
 
-/// A disagreement as a row.
+/// Adds a disagreement as a row.
 pub(super) fn push(rows: &mut Gathered, found: &Disagreement) {
     let link = match &found.about {
         About::Signal => None,

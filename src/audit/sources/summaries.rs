@@ -1,4 +1,4 @@
-//! The articles that summaries refer to, held against the lists of articles.
+//! Compares the articles that summaries refer to with the lists of articles.
 
 use std::collections::BTreeMap;
 
@@ -14,10 +14,11 @@ use crate::interface::{Endpoint, Ticker};
 use crate::plan::Reference;
 use crate::tables::{Change, Table};
 
-/// The articles that the last summary of a ticker refers to, with their addresses.
+/// The articles that a ticker's latest summary refers to, with their links.
 type References = Vec<(Reference, String, Statement)>;
 
-/// Compares every reference whose article is listed. The summaries are held, a few rows a ticker; the articles are not.
+/// Compares every reference whose article is listed. Summaries are held in memory, a few rows per ticker; articles are
+/// not.
 pub(super) fn compare(
     subject: &Subject,
     comparing: &mut Comparing,
@@ -48,7 +49,7 @@ fn article(
 ) {
     let texts = observed.texts.expect("these are articles");
     let listed: Vec<usize> = observed.known(history).filter(|&row| texts[1].value(row) == link).collect();
-    // An address may be listed several times: one of them is enough to agree.
+    // A link may be listed several times; one match is enough.
     let agrees = listed.iter().copied().find(|&row| observed.value(row) == summary.value);
     let Some(row) = agrees.or(listed.last().copied()) else { return };
     let listed =

@@ -1,30 +1,30 @@
-//! Days with numbers, and stretches of days that a plot has room for.
+//! Calendar arithmetic for plots: numbered days, and buckets (weeks, months, quarters, years) that fit on an axis.
 
 use chrono::{Datelike, Days, NaiveDate};
 
 use crate::time::MICROS_PER_DAY;
 
-/// The days that have a place in a plot: those of 1900 to 2099, counted from 1970. A date beyond is more likely a slip of
-/// the vendor than a date, and memory must not follow it.
+/// Days that are plotted: 1900 to 2099, counted from 1970. A date outside is more likely a vendor's mistake, and must
+/// not cost memory.
 const FIRST_DAY: i64 = -25_567;
 const LAST_DAY: i64 = 47_481;
 
-/// Whether a day has a place in a plot.
+/// Whether a day is plotted.
 pub(super) fn is_drawn(day: NaiveDate) -> bool {
     (FIRST_DAY..=LAST_DAY).contains(&i64::from(day.to_epoch_days()))
 }
 
-/// No number yet.
+/// No number assigned yet.
 const NEW: u32 = u32::MAX;
 
-/// Which days have been met, each with a number.
+/// The days seen so far, each with a number.
 #[derive(Debug)]
 pub(super) struct Calendar {
     places: Vec<u32>,
     days: Vec<NaiveDate>,
-    /// The first date and the last, with their times.
+    /// Earliest and latest timestamp.
     bounds: Option<(i64, i64)>,
-    /// The date that was looked up last.
+    /// The most recent lookup.
     last: Option<(i64, Option<usize>)>,
 }
 
@@ -36,7 +36,7 @@ impl Default for Calendar {
 }
 
 impl Calendar {
-    /// The number of the day of a naive timestamp; none where it has no place in a plot.
+    /// The number of the day of a naive timestamp; `None` if the day is not plotted.
     #[inline]
     pub(super) fn place(&mut self, micros: i64) -> Option<usize> {
         match self.last {
@@ -60,27 +60,27 @@ impl Calendar {
         Some(*place as usize)
     }
 
-    /// The days that were met, by number.
+    /// The days seen so far, by number.
     pub(super) fn days(&self) -> impl ExactSizeIterator<Item = NaiveDate> {
         self.days.iter().copied()
     }
 
-    /// The first date and the last that were met, drawn or not, in microseconds of the naive clock.
+    /// Earliest and latest timestamp seen, plotted or not, in naive microseconds.
     pub(super) fn bounds(&self) -> Option<(i64, i64)> {
         self.bounds
     }
 }
 
-/// How long a stretch is.
+/// The width of a bucket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Step {
-    /// From Monday to Sunday.
+    /// Monday to Sunday.
     Week,
-    /// A month of the calendar.
+    /// A calendar month.
     Month,
-    /// Three of them.
+    /// A calendar quarter.
     Quarter,
-    /// A year of the calendar.
+    /// A calendar year.
     Year,
 }
 
@@ -97,7 +97,7 @@ impl Step {
         }
     }
 
-    /// The first day of the stretch that a day is in.
+    /// The first day of the bucket that holds a day.
     pub fn start(self, day: NaiveDate) -> NaiveDate {
         let first = |month: u32| NaiveDate::from_ymd_opt(day.year(), month, 1).expect("every month has a first day");
         match self {
@@ -118,7 +118,7 @@ impl Step {
         self.start(start + within_the_next)
     }
 
-    /// The stretch that begins on a day, in words: `2026-03`, `2026 Q1`, `week of 2026-03-02`.
+    /// The label of the bucket that starts on a day: `2026-03`, `2026 Q1`, `week of 2026-03-02`.
     pub fn in_words(self, start: NaiveDate) -> String {
         match self {
             Self::Week => format!("week of {start}"),
@@ -129,17 +129,17 @@ impl Step {
     }
 }
 
-/// Stretches without a gap, from the one with the first day to the one with the last.
+/// Contiguous buckets, from the first day to the last.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Axis {
-    /// How long each is.
+    /// The width of each bucket.
     pub step: Step,
-    /// Where each begins.
+    /// The first day of each bucket.
     pub starts: Vec<NaiveDate>,
 }
 
 impl Axis {
-    /// The finest stretches, but for those that are too fine, of which there are no more than `most`; years, if need be.
+    /// The finest buckets, no finer than `finest`, that number `most` or fewer; years if nothing else fits.
     pub fn of(days: &[NaiveDate], finest: Step, most: usize) -> Self {
         let (Some(&first), Some(&last)) = (days.iter().min(), days.iter().max()) else {
             return Self { step: finest, starts: Vec::new() };
@@ -155,27 +155,27 @@ impl Axis {
         steps.into_iter().find(is_enough).expect("years are always enough")
     }
 
-    /// Which stretch a day is in.
+    /// The bucket that holds a day.
     pub fn place(&self, day: NaiveDate) -> Option<usize> {
         self.starts.binary_search(&self.step.start(day)).ok()
     }
 
-    /// How many stretches there are.
+    /// Number of buckets.
     pub fn len(&self) -> usize {
         self.starts.len()
     }
 
-    /// Whether there are none.
+    /// Whether there are no buckets.
     pub fn is_empty(&self) -> bool {
         self.starts.is_empty()
     }
 
-    /// A stretch in words.
+    /// The label of a bucket.
     pub fn in_words(&self, place: usize) -> String {
         self.step.in_words(self.starts[place])
     }
 
-    /// The sums of what days have, by stretch.
+    /// Sums of daily values by bucket.
     pub fn sums(&self, days: impl IntoIterator<Item = (NaiveDate, u64)>) -> Vec<u64> {
         let mut sums = vec![0; self.len()];
         for (day, count) in days {

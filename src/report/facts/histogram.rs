@@ -1,24 +1,24 @@
-//! How values are distributed, when nobody said what they range over.
+//! Histograms of values whose range is not known in advance.
 //!
-//! The interface gives no bounds of a confidence or a score. So each value is counted at the first scale that holds it,
-//! and the scale that is drawn is chosen when all have been counted: the smallest that leaves out one in a hundred at
-//! most. What is left out is counted too.
+//! The interface gives no bounds for a confidence or a score. Each value is counted at the first scale that holds it.
+//! Once all are counted, the plot uses the smallest scale that leaves out one value in a hundred at most, and the
+//! values left out are counted too.
 
 use serde::{Deserialize, Serialize};
 
-/// The scales: a histogram of one goes from minus it to plus it.
+/// The scales: a histogram at scale `s` covers -`s` to `s`.
 const SCALES: [f64; 3] = [1.0, 10.0, 100.0];
 
-/// The bins on either side of zero.
+/// Bins on either side of zero.
 const HALF: usize = 50;
 
-/// How much wider the bins of a scale are than those of the one before.
+/// Ratio of bin widths between one scale and the next.
 const RATIO: usize = 10;
 
-/// The share of values that a drawing may leave out.
+/// Largest share of values that a plot may leave out.
 const MOST_LEFT_OUT: f64 = 0.01;
 
-/// Values, counted.
+/// Counts of values.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(into = "Counted", try_from = "Counted")]
 pub struct Histogram {
@@ -26,7 +26,7 @@ pub struct Histogram {
     beyond: u64,
 }
 
-/// A histogram as it is written down: the counts of each scale, and of what is beyond them all.
+/// The serialized form: counts per scale, and of values outside all of them.
 #[derive(Serialize, Deserialize)]
 struct Counted {
     scales: Vec<Vec<u64>>,
@@ -50,28 +50,28 @@ impl TryFrom<Counted> for Histogram {
     }
 }
 
-/// A histogram as it is drawn: bins of one width, side by side.
+/// A histogram ready to plot: adjacent bins of equal width.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Bins {
-    /// Where the first begins.
+    /// Lower edge of the first bin.
     pub from: f64,
-    /// How wide each is.
+    /// Width of a bin.
     pub width: f64,
-    /// How many values are in each; a value on an edge is in the upper one, but for the last edge.
+    /// Count per bin. A value on an edge belongs to the upper bin, except at the last edge.
     pub counts: Vec<u64>,
-    /// How many values are in none.
+    /// Values outside all bins.
     pub left_out: u64,
 }
 
 impl Bins {
-    /// Where a bin begins and ends, in words: `0.52 to 0.54`.
+    /// The edges of a bin: `0.52 to 0.54`.
     pub fn edges(&self, bin: usize) -> String {
         let decimals = if self.width < 0.1 { 2 } else { 1 };
         let edge = |place: usize| self.from + place as f64 * self.width;
         format!("{:.decimals$} to {:.decimals$}", edge(bin), edge(bin + 1))
     }
 
-    /// Where the first begins and the last ends.
+    /// Lower edge of the first bin and upper edge of the last.
     pub fn range(&self) -> (f64, f64) {
         (self.from, self.from + self.counts.len() as f64 * self.width)
     }
@@ -87,7 +87,7 @@ impl Histogram {
     /// Counts a value.
     #[inline]
     pub fn add(&mut self, value: f64) {
-        // Nearly all values are of the first scale, where there is nothing to divide by.
+        // Nearly all values are at the first scale, where no division is needed.
         const { assert!(SCALES[0] == 1.0) };
         if value.abs() <= SCALES[0] {
             self.count_in(0, value);
@@ -104,26 +104,26 @@ impl Histogram {
         }
     }
 
-    /// Counts a part of a scale.
+    /// Counts a value given as a fraction of a scale.
     #[inline(always)]
     fn count_in(&mut self, scale: usize, part: f64) {
         let place = floor(part * HALF as f64) + HALF as isize;
         self.scales[scale][place.clamp(0, 2 * HALF as isize - 1) as usize] += 1;
     }
 
-    /// How many values there are.
+    /// Number of values.
     pub fn count(&self) -> u64 {
         self.scales.iter().flatten().sum::<u64>() + self.beyond
     }
 
-    /// Some histograms as they are drawn side by side, at one scale.
+    /// Histograms to be plotted side by side, at one scale.
     pub fn bins<const N: usize>(histograms: [&Self; N]) -> [Bins; N] {
         let all: u64 = histograms.iter().map(|histogram| histogram.count()).sum();
         let left_out = |scale: usize| histograms.iter().map(|histogram| histogram.left_out(scale)).sum::<u64>();
         let is_enough = |scale: &usize| left_out(*scale) as f64 <= all as f64 * MOST_LEFT_OUT;
         let scale = (0..SCALES.len()).find(is_enough).unwrap_or(SCALES.len() - 1);
         let counts = histograms.map(|histogram| histogram.counts(scale));
-        // Where nothing is below zero, nothing is drawn there.
+        // Without negative values the negative half is not plotted.
         let is_positive = counts.iter().all(|counts| counts[..HALF].iter().all(|count| *count == 0));
         let first = if is_positive { HALF } else { 0 };
         let width = SCALES[scale] / HALF as f64;
@@ -141,7 +141,7 @@ impl Histogram {
         self.scales[scale + 1..].iter().flatten().sum::<u64>() + self.beyond
     }
 
-    /// The bins of a scale, with what was counted at the scales below it.
+    /// The bins of a scale, including what was counted at smaller scales.
     fn counts(&self, scale: usize) -> Vec<u64> {
         let mut counts = self.scales[scale].to_vec();
         for (finer, of_finer) in self.scales[..scale].iter().enumerate() {
@@ -155,7 +155,7 @@ impl Histogram {
     }
 }
 
-/// The next whole number below: not every processor that we build for has an instruction for it.
+/// Rounds down; not every processor we build for has an instruction for it.
 fn floor(number: f64) -> isize {
     let whole = number as isize;
     whole - isize::from(number < whole as f64)

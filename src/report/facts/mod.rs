@@ -1,11 +1,11 @@
-//! What there is to know of a dataset, as numbers.
+//! The numbers of a report.
 //!
-//! Each number of a report is computed here, once. [`Tally`] counts the rows of a long dataset while they pass by on their
-//! way to the files, before they are put into matrices and in whatever order; [`Facts`] is what came of it, with [`News`],
-//! which counts the articles about the tickers of a dataset. [`Work`] is what the runs did that it is built from.
+//! Each number is computed here, once. [`Tally`] counts the rows of a long dataset as they are written, before any
+//! pivot to matrices and in any order. [`Facts`] is its result, together with [`News`], the articles about the
+//! dataset's tickers. [`Work`] covers the runs that the dataset is built from.
 //!
-//! Memory follows days by pairs of period and regime, and tickers by how often the pairs that they have change from day to
-//! day; never rows.
+//! Memory grows with the number of days times pairs of period and regime, and per ticker with how often its set of
+//! pairs changes from one day to the next; never with rows.
 
 mod calendar;
 mod histogram;
@@ -28,150 +28,150 @@ pub use work::{Answers, Work};
 use crate::interface::{Period, Regime};
 use crate::plan::Days;
 
-/// What the rows of a dataset say, and the news about its tickers.
+/// The numbers of a dataset, and of the news about its tickers.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Facts {
-    /// How many rows there are.
+    /// Number of rows.
     pub rows: u64,
-    /// The first date and the last, in microseconds of the naive clock.
+    /// Earliest and latest date, in naive microseconds.
     pub dates: Option<(i64, i64)>,
-    /// The rows whose dates are not of 1900 to 2099, and so have no place in a plot over time. They count everywhere else.
+    /// Rows dated outside 1900 to 2099. They are not plotted over time but count everywhere else.
     pub undrawn: u64,
-    /// The days of these.
+    /// Number of days that those rows are on.
     pub undrawn_days: u64,
-    /// Signals that were left out because an earlier signal of their series has the same naive date.
+    /// Signals left out because an earlier signal of their series has the same naive date.
     pub repeated: u64,
-    /// The articles that features were made of.
+    /// The articles that features were computed from.
     pub articles: Articles,
     /// The tickers, by name.
     pub tickers: Vec<OfTicker>,
-    /// The pairs of period and regime, shortest period first.
+    /// Pairs of period and regime, shortest period first.
     pub pairs: Vec<OfPair>,
-    /// The days of 1900 to 2099 that have rows, in order.
+    /// Days from 1900 to 2099 that have rows, in order.
     #[serde(with = "record::days")]
     pub days: Vec<NaiveDate>,
-    /// The confidences of the signals that say buy, and of those that say sell.
+    /// Confidences of buys and of sells.
     pub confidences: [Histogram; 2],
-    /// The windows of news.
+    /// The news windows.
     pub windows: Vec<InWindow>,
-    /// The articles about the tickers; none where the dataset takes no news, or nobody has counted them yet.
+    /// Articles about the tickers; `None` if the dataset has no news, or they have not been counted yet.
     pub news: Option<News>,
 }
 
-/// Articles that features were made of.
+/// Articles that features were computed from.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Articles {
-    /// All of them.
+    /// Number of articles.
     pub all: u64,
-    /// Those without a score.
+    /// Articles without a score.
     pub unscored: u64,
-    /// Those that repeat another one exactly, and so count in no window.
+    /// Exact duplicates, which count in no window.
     pub repeated: u64,
 }
 
-/// What there is of a ticker.
+/// The rows of a ticker.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct OfTicker {
     /// Its symbol.
     pub name: String,
-    /// How many pairs of period and regime it has.
+    /// Number of pairs of period and regime it has.
     pub pairs: u32,
-    /// How many of its pairs have a signal, added up over days, by the first day of each month that has any. Of several
-    /// signals of a pair on a day one counts.
+    /// For each month that has signals, by its first day: the number of pairs with a signal, summed over days. Several
+    /// signals of a pair on one day count once.
     #[serde(with = "record::rows_by_day")]
     pub months: Vec<(NaiveDate, u32)>,
 }
 
-/// What there is of a pair of period and regime.
+/// The rows of a pair of period and regime.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct OfPair {
     /// The period.
     pub period: Period,
     /// The regime.
     pub regime: Regime,
-    /// What its signals say on each of [`Facts::days`].
-    pub days: Vec<Said>,
-    /// What those of other days say.
-    pub undrawn: Said,
+    /// Totals for each of [`Facts::days`].
+    pub days: Vec<SignalTotals>,
+    /// Totals for all other days.
+    pub undrawn: SignalTotals,
 }
 
-/// What some signals say.
+/// Totals of some signals.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(into = "(u64, u64, f64)", from = "(u64, u64, f64)")]
-pub struct Said {
-    /// How many there are.
+pub struct SignalTotals {
+    /// Number of signals.
     pub rows: u64,
-    /// How many of them say buy.
+    /// Number of buys.
     pub buys: u64,
-    /// The sum of their confidences.
+    /// Sum of confidences.
     pub confidence: f64,
 }
 
 /// How many signals have news in a window.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct InWindow {
-    /// How long it is.
+    /// Length of the window.
     pub days: Days,
-    /// The column that counts its articles.
+    /// The column with the number of its articles.
     pub column: String,
-    /// How many rows have at least one.
+    /// Rows with at least one article.
     pub with_news: u64,
 }
 
-/// How much of what could be there is there, for the tickers of a dataset.
+/// Coverage of a dataset: the signals present out of those possible.
 #[derive(Clone, Debug)]
 pub struct Coverage {
-    /// The stretches of time.
+    /// The time axis.
     pub axis: Axis,
-    /// By stretch, how many days have rows of any ticker.
+    /// Per bucket, days with rows of any ticker.
     pub days: Vec<u64>,
-    /// By stretch, how many tickers have rows.
+    /// Per bucket, tickers with rows.
     pub tickers: Vec<u64>,
-    /// The tickers with the most gaps first, as many as any page has room for.
+    /// The tickers with the most gaps first, as many as a page can show.
     pub rows: Vec<Covered>,
-    /// How many tickers there are.
+    /// Number of tickers.
     pub all: usize,
-    /// How many of them lack something.
+    /// Number of tickers with gaps.
     pub incomplete: usize,
 }
 
-/// How much of what could be there is there, for one ticker.
+/// Coverage of one ticker.
 #[derive(Clone, Debug)]
 pub struct Covered {
     /// Its symbol.
     pub ticker: String,
-    /// By stretch, the days on which each of its pairs has a signal, added up.
+    /// Per bucket, days with a signal, summed over its pairs.
     pub days: Vec<u64>,
-    /// By stretch, what they would be if each of its pairs had a signal on every day on which any ticker has one.
+    /// The same if every pair had a signal on every day that any ticker has one.
     pub full: Vec<u64>,
 }
 
 impl Covered {
-    /// Its days, and what they would be if none were missing.
+    /// Pair days present, and pair days possible.
     pub fn total(&self) -> (u64, u64) {
         (self.days.iter().sum(), self.full.iter().sum())
     }
 }
 
 impl Coverage {
-    /// How many tickers are listed; what is said of one takes a kilobyte.
+    /// The most tickers listed; each takes a kilobyte.
     pub const LISTED: usize = 64;
 }
 
 impl Facts {
-    /// The first day and the last, drawn or not.
+    /// First and last day, plotted or not.
     pub fn bounds(&self) -> Option<(NaiveDate, NaiveDate)> {
         let day = |micros: i64| DateTime::from_timestamp_micros(micros).map(|moment| moment.date_naive());
         let (first, last) = self.dates?;
         Some((day(first)?, day(last)?))
     }
 
-    /// How many days have rows, drawn or not.
+    /// Number of days with rows, plotted or not.
     pub fn day_count(&self) -> u64 {
         self.days.len() as u64 + self.undrawn_days
     }
 
-    /// What is covered, in no more than so many stretches of a month or longer.
+    /// Coverage in at most `most` buckets of a month or longer.
     pub fn coverage(&self, most: usize) -> Coverage {
         let axis = Axis::of(&self.days, Step::Month, most);
         let days = axis.sums(self.days.iter().map(|day| (*day, 1)));
@@ -189,7 +189,8 @@ impl Facts {
         };
         let missing: Vec<(u64, u64)> = self.tickers.iter().map(missing).collect();
         let mut order: Vec<usize> = (0..missing.len()).collect();
-        // By how much of all is missing, as whole numbers: the order is the same everywhere. Ties stay by name.
+        // Sorted by the missing share, in integers so that the order is the same on every machine. Ties stay in name
+        // order.
         order.sort_by(|one, other| {
             let ((lacks, of), (other_lacks, of_other)) = (missing[*one], missing[*other]);
             (u128::from(other_lacks) * u128::from(of)).cmp(&(u128::from(lacks) * u128::from(of_other)))
@@ -199,31 +200,31 @@ impl Facts {
         Coverage { rows, all: missing.len(), incomplete, tickers, days, axis }
     }
 
-    /// What all signals say, whatever their dates.
-    pub fn said(&self) -> Said {
-        self.pairs.iter().fold(Said::default(), |sum, pair| sum + pair.total())
+    /// Totals of all signals, whatever their dates.
+    pub fn totals(&self) -> SignalTotals {
+        self.pairs.iter().fold(SignalTotals::default(), |sum, pair| sum + pair.total())
     }
 }
 
 impl OfPair {
-    /// What its signals say in each stretch of time.
-    pub fn over(&self, days: &[NaiveDate], axis: &Axis) -> Vec<Said> {
-        let mut sums = vec![Said::default(); axis.len()];
-        for (day, said) in days.iter().zip(&self.days) {
+    /// Totals per bucket.
+    pub fn over(&self, days: &[NaiveDate], axis: &Axis) -> Vec<SignalTotals> {
+        let mut sums = vec![SignalTotals::default(); axis.len()];
+        for (day, totals) in days.iter().zip(&self.days) {
             if let Some(place) = axis.place(*day) {
-                sums[place] = sums[place] + *said;
+                sums[place] = sums[place] + *totals;
             }
         }
         sums
     }
 
-    /// What all its signals say, whatever their dates.
-    pub fn total(&self) -> Said {
-        self.days.iter().fold(self.undrawn, |sum, said| sum + *said)
+    /// Totals of all its signals, whatever their dates.
+    pub fn total(&self) -> SignalTotals {
+        self.days.iter().fold(self.undrawn, |sum, totals| sum + *totals)
     }
 }
 
-impl std::ops::Add for Said {
+impl std::ops::Add for SignalTotals {
     type Output = Self;
 
     fn add(self, other: Self) -> Self {
@@ -235,13 +236,13 @@ impl std::ops::Add for Said {
     }
 }
 
-impl Said {
-    /// The share that says buy; none where nothing is said.
+impl SignalTotals {
+    /// Share of buys; `None` without signals.
     pub fn buy_share(self) -> Option<f64> {
         (self.rows > 0).then(|| self.buys as f64 / self.rows as f64)
     }
 
-    /// The mean confidence; none where nothing is said.
+    /// Mean confidence; `None` without signals.
     pub fn mean_confidence(self) -> Option<f64> {
         (self.rows > 0).then(|| self.confidence / self.rows as f64)
     }

@@ -1,4 +1,4 @@
-//! Counts the articles about the tickers of a dataset.
+//! Counts the articles about a dataset's tickers.
 
 use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
@@ -15,26 +15,26 @@ use crate::error::Result;
 use crate::plan::Vintage;
 use crate::tables::Table;
 
-/// How many of the highest and of the lowest scores are told with their headlines.
-const TOLD: usize = 4;
+/// How many of the lowest and highest scores are shown with their headlines.
+const HEADLINES: usize = 4;
 
-/// The articles about the tickers of a dataset that are dated from its first day to its last, as they were known last.
+/// Articles about a dataset's tickers, dated from its first day to its last, with their latest known scores.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct News {
-    /// How many there are.
+    /// Number of articles.
     pub articles: u64,
-    /// How many have no score.
+    /// Articles without a score.
     pub unscored: u64,
-    /// The tickers that they are about.
+    /// The tickers they are about.
     pub tickers: BTreeSet<String>,
-    /// How many there are of each day of 1900 to 2099 that has any.
+    /// Articles per day from 1900 to 2099, for days that have any.
     #[serde(with = "record::count_by_day")]
     pub days: BTreeMap<NaiveDate, u64>,
     /// Their scores.
     pub scores: Histogram,
-    /// Those with the lowest scores, the lowest first.
+    /// Lowest scores, lowest first.
     pub lowest: Vec<Headline>,
-    /// Those with the highest scores, the highest first.
+    /// Highest scores, highest first.
     pub highest: Vec<Headline>,
 }
 
@@ -43,19 +43,19 @@ pub struct News {
 pub struct Headline {
     /// Its score.
     pub score: f64,
-    /// The ticker that it is about.
+    /// The ticker it is about.
     pub ticker: String,
     /// Its date.
     #[serde(with = "record::day")]
     pub date: NaiveDate,
     /// Its title, as the vendor wrote it.
     pub title: String,
-    /// Its address, as the vendor wrote it.
+    /// Its link, as the vendor wrote it.
     pub link: String,
 }
 
 impl News {
-    /// The articles of a view that are about the tickers of a dataset.
+    /// Counts the articles of a view about a dataset's tickers.
     ///
     /// # Errors
     ///
@@ -79,7 +79,7 @@ impl News {
         let dates = column("date").as_primitive::<TimestampMicrosecondType>().values();
         let scores = column("score").as_primitive::<Float64Type>();
         let (titles, links) = (column("title").as_string::<i32>(), column("link").as_string::<i32>());
-        // Articles come ticker by ticker.
+        // Articles come grouped by ticker.
         let (mut last, mut is_asked, mut is_known) = (None, false, false);
         let mut of_days: HashMap<NaiveDate, u64> = HashMap::new();
         for row in 0..articles.num_rows() {
@@ -111,18 +111,18 @@ impl News {
                 title: titles.value(row).to_owned(),
                 link: links.value(row).to_owned(),
             };
-            tell(&mut self.lowest, score, Ordering::Less, headline);
-            tell(&mut self.highest, score, Ordering::Greater, headline);
+            insert_extreme(&mut self.lowest, score, Ordering::Less, headline);
+            insert_extreme(&mut self.highest, score, Ordering::Greater, headline);
         }
         of_days.into_iter().for_each(|(date, count)| *self.days.entry(date).or_default() += count);
     }
 }
 
-/// Adds an article to a list of extremes, if it is one. Of equals the first stays.
-fn tell(list: &mut Vec<Headline>, score: f64, further: Ordering, headline: impl Fn() -> Headline) {
-    let place = list.partition_point(|told| score.total_cmp(&told.score) != further);
-    if place < TOLD {
+/// Inserts an article into a list of extremes if it belongs there. On a tie, the first one stays.
+fn insert_extreme(list: &mut Vec<Headline>, score: f64, further: Ordering, headline: impl Fn() -> Headline) {
+    let place = list.partition_point(|other| score.total_cmp(&other.score) != further);
+    if place < HEADLINES {
         list.insert(place, headline());
-        list.truncate(TOLD);
+        list.truncate(HEADLINES);
     }
 }

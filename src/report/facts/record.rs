@@ -1,40 +1,40 @@
-//! Facts as they are written down beside a dataset, so that a version that takes over another one's files need not count
-//! them again: JSON, with days as text.
+//! The JSON form of facts, stored beside a dataset so that a version that reuses another one's files does not count
+//! again. Days are text.
 
-use super::{Facts, Said};
+use super::{Facts, SignalTotals};
 use crate::error::Reason;
 
 impl Facts {
-    /// The facts as text.
+    /// The facts as JSON.
     pub fn to_json(&self) -> Vec<u8> {
         let mut text = serde_json::to_vec(self).expect("facts are text and numbers");
         text.push(b'\n');
         text
     }
 
-    /// The facts that a text says.
+    /// Facts from JSON.
     ///
     /// # Errors
     ///
-    /// When it says none.
+    /// If the text is not the JSON of facts.
     pub fn from_json(text: &[u8]) -> Result<Self, Reason> {
         Ok(serde_json::from_slice(text)?)
     }
 }
 
-impl From<Said> for (u64, u64, f64) {
-    fn from(said: Said) -> Self {
-        (said.rows, said.buys, said.confidence)
+impl From<SignalTotals> for (u64, u64, f64) {
+    fn from(totals: SignalTotals) -> Self {
+        (totals.rows, totals.buys, totals.confidence)
     }
 }
 
-impl From<(u64, u64, f64)> for Said {
+impl From<(u64, u64, f64)> for SignalTotals {
     fn from((rows, buys, confidence): (u64, u64, f64)) -> Self {
         Self { rows, buys, confidence }
     }
 }
 
-/// Days, one after another.
+/// A list of days.
 pub(super) mod days {
     use chrono::NaiveDate;
     use serde::{Deserialize, Deserializer, Serializer, de};
@@ -78,7 +78,7 @@ pub(super) mod day {
     }
 }
 
-/// How many there are of each day.
+/// Counts per day.
 pub(super) mod count_by_day {
     use std::collections::BTreeMap;
 

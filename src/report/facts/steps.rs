@@ -1,6 +1,6 @@
-//! A number for each day, most of which are those of the day before.
+//! A number per day, stored only where it changes.
 
-/// The numbers of days: each holds from its day to that of the next. It is zero before the first.
+/// A step function over days: each number holds until the next entry. Before the first it is zero.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Steps(Vec<(u32, u32)>);
 
@@ -18,7 +18,7 @@ impl Steps {
         let ends = self.0.get(next).is_some_and(|(from, _)| *from == day + 1);
         let first = next - usize::from(begins);
         let (before, after) = (number(first.checked_sub(1)), if ends { self.0[next].1 } else { old });
-        // Most days continue the days before them: the step after these moves by a day.
+        // Days mostly come in order: the step that follows just moves by a day.
         if begins && !ends && before == new {
             self.0[first].0 += 1;
             return;
@@ -28,7 +28,7 @@ impl Steps {
         self.0.splice(first..next + usize::from(ends), changed);
     }
 
-    /// The days whose number is not zero, and their numbers.
+    /// The days with a number other than zero.
     pub(super) fn days(&self) -> impl Iterator<Item = (u32, u32)> {
         let until = self.0.iter().skip(1).map(|(from, _)| *from);
         let steps = self.0.iter().zip(until).filter(|((_, number), _)| *number > 0);

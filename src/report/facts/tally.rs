@@ -1,4 +1,4 @@
-//! Counts the rows of a dataset while they pass by.
+//! Counts the rows of a dataset as they are written.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::ops::Range;
@@ -12,20 +12,20 @@ use super::calendar::{Calendar, Step};
 use super::histogram::Histogram;
 use super::steps::Steps;
 use super::tickers::Tickers;
-use super::{Articles, Facts, InWindow, OfPair, OfTicker, Said};
+use super::{Articles, Facts, InWindow, OfPair, OfTicker, SignalTotals};
 use crate::interface::{Period, Regime, Signal};
 use crate::plan::{DatasetPlan, Feature};
 use crate::tables::{Column, Rows};
 use crate::time::MICROS_PER_DAY;
 
-/// How many pairs of period and regime there may be; a bit for each fits into 128.
+/// The most pairs of period and regime; a bit for each fits into 128.
 const PAIRS: usize = Period::COUNT * Regime::ALL.len();
 
-/// No number yet.
+/// No number assigned yet.
 const NEW: u8 = u8::MAX;
 
-/// The pairs of period and regime that have been met, each with a number: mostly few of them have rows, and what is counted
-/// of these stands together.
+/// The pairs of period and regime seen so far, each with a number. Few of all pairs usually occur, so their counters
+/// sit close together.
 #[derive(Debug)]
 struct Pairs {
     places: [u8; PAIRS],
@@ -33,7 +33,7 @@ struct Pairs {
 }
 
 impl Pairs {
-    /// The number of a pair; a new one's is the count of those before it.
+    /// The number of a pair; a new pair gets the next one.
     fn place(&mut self, pair: usize) -> u8 {
         let place = &mut self.places[pair];
         if *place == NEW {
@@ -44,13 +44,13 @@ impl Pairs {
     }
 }
 
-/// Sets of pairs, each with a number: the tickers of a dataset have few different ones.
+/// Sets of pairs, each with a number: the tickers of a dataset have few different sets.
 #[derive(Debug)]
 struct PairSets {
-    /// A bit for each pair. The first has none.
+    /// A bit per pair. The first set is empty.
     sets: Vec<u128>,
     places: HashMap<u128, u32>,
-    /// The set that was looked up last.
+    /// The most recent lookup.
     last: (u128, u32),
 }
 
@@ -61,7 +61,7 @@ impl Default for PairSets {
 }
 
 impl PairSets {
-    /// The number of the set that has the pairs of a numbered one and some more.
+    /// The number of the union of a set and some more pairs.
     #[inline]
     fn with(&mut self, number: u32, more: u128) -> u32 {
         let set = self.sets[number as usize] | more;
@@ -80,9 +80,9 @@ impl PairSets {
     }
 }
 
-/// What is counted of the rows so far.
+/// Counters over the rows so far.
 ///
-/// Rows may come in any order. It is quick where those of one ticker follow one another, and those of one date.
+/// Rows may come in any order. Counting is fastest when rows of one ticker, and of one date, come together.
 #[derive(Debug)]
 pub struct Tally {
     rows: u64,
@@ -91,33 +91,33 @@ pub struct Tally {
     undrawn: Undrawn,
     pairs: Pairs,
     pair_sets: PairSets,
-    /// By day and pair, what the signals say.
-    said: Vec<Vec<Said>>,
+    /// Totals by day and pair.
+    totals: Vec<Vec<SignalTotals>>,
     of_tickers: Vec<TickerTally>,
     confidences: [Histogram; 2],
     windows: Vec<InWindow>,
 }
 
-/// What is counted of a ticker.
+/// Counters of a ticker.
 #[derive(Debug, Default)]
 struct TickerTally {
-    /// By day, the number of the set of the pairs that have a signal: however often a day, it is one.
+    /// By day, the number of the set of pairs with a signal; several signals on one day count once.
     days: Steps,
     /// Its pairs, a bit for each.
     pairs: u128,
 }
 
-/// What is counted of the rows whose dates have no place in a plot.
+/// Counters over rows whose dates are not plotted.
 #[derive(Debug, Default)]
 struct Undrawn {
     rows: u64,
     days: HashSet<i64>,
-    /// By pair, what the signals say.
-    said: Vec<Said>,
+    /// Totals by pair.
+    totals: Vec<SignalTotals>,
 }
 
 impl Tally {
-    /// A tally of the rows of a plan.
+    /// An empty tally for a plan.
     pub fn new(plan: &DatasetPlan) -> Self {
         let windows = plan.features.iter().filter_map(|feature| match feature {
             Feature::Count(days) => Some(InWindow { days: *days, column: feature.to_string(), with_news: 0 }),
@@ -130,19 +130,19 @@ impl Tally {
             undrawn: Undrawn::default(),
             pairs: Pairs { places: [NEW; PAIRS], count: 0 },
             pair_sets: PairSets::default(),
-            said: Vec::new(),
+            totals: Vec::new(),
             of_tickers: Vec::new(),
             confidences: [Histogram::default(), Histogram::default()],
             windows: windows.collect(),
         }
     }
 
-    /// The rows so far.
+    /// Rows so far.
     pub fn rows(&self) -> u64 {
         self.rows
     }
 
-    /// Counts some rows of a long dataset.
+    /// Counts rows of a long dataset.
     pub fn count(&mut self, rows: &Rows) {
         self.rows += rows.num_rows() as u64;
         for window in &mut self.windows {
@@ -154,7 +154,7 @@ impl Tally {
         let names = tickers.values().as_string::<i32>();
         let moments = dates.values().as_primitive::<TimestampMicrosecondType>().values();
         let signals = Signals::of(rows, &mut self.pairs);
-        // Most rows are of the ticker and the date of the row before.
+        // Most rows have the ticker and the date of the row before.
         for (start, end) in (tickers.turns() | dates.turns()).runs() {
             let ticker = self.tickers.place(names.value(tickers.place(start)));
             if ticker == self.of_tickers.len() {
@@ -162,25 +162,25 @@ impl Tally {
             }
             let moment = moments[dates.place(start)];
             let day = self.calendar.place(moment);
-            let said = match day {
-                Some(day) => at(&mut self.said, day),
+            let totals = match day {
+                Some(day) => at(&mut self.totals, day),
                 None => {
                     self.undrawn.rows += (end - start) as u64;
                     self.undrawn.days.insert(moment.div_euclid(MICROS_PER_DAY));
-                    &mut self.undrawn.said
+                    &mut self.undrawn.totals
                 }
             };
-            if said.len() < usize::from(self.pairs.count) {
-                said.resize(self.pairs.count.into(), Said::default());
+            if totals.len() < usize::from(self.pairs.count) {
+                totals.resize(self.pairs.count.into(), SignalTotals::default());
             }
             let mut pairs = 0;
             for (pair, signal, confidence) in signals.of_rows(start..end) {
                 pairs |= 1 << pair;
                 self.confidences[usize::from(signal)].add(confidence);
-                let said = &mut said[usize::from(pair)];
-                said.rows += 1;
-                said.buys += u64::from(signal == Signal::Buy as u8);
-                said.confidence += confidence;
+                let totals = &mut totals[usize::from(pair)];
+                totals.rows += 1;
+                totals.buys += u64::from(signal == Signal::Buy as u8);
+                totals.confidence += confidence;
             }
             let of_ticker = &mut self.of_tickers[ticker];
             of_ticker.pairs |= pairs;
@@ -190,16 +190,16 @@ impl Tally {
         }
     }
 
-    /// What was counted, when all rows have passed.
+    /// The facts, once all rows are counted.
     pub fn finish(self) -> Facts {
         let days: Vec<_> = self.calendar.days().collect();
         let mut order: Vec<usize> = (0..days.len()).collect();
         order.sort_unstable_by_key(|place| days[*place]);
         let of_pair = |pair: usize| {
             let place = usize::from(self.pairs.places[pair]);
-            let days = order.iter().map(|&day| self.said.get(day)?.get(place).copied());
-            let days: Vec<Said> = days.map(Option::unwrap_or_default).collect();
-            let undrawn = self.undrawn.said.get(place).copied().unwrap_or_default();
+            let days = order.iter().map(|&day| self.totals.get(day)?.get(place).copied());
+            let days: Vec<SignalTotals> = days.map(Option::unwrap_or_default).collect();
+            let undrawn = self.undrawn.totals.get(place).copied().unwrap_or_default();
             let period = Period::all().nth(pair / Regime::ALL.len()).expect("a pair has a period");
             let regime = Regime::ALL[pair % Regime::ALL.len()];
             let pair = OfPair { period, regime, days, undrawn };
@@ -234,9 +234,9 @@ impl Tally {
     }
 }
 
-/// What differs from signal to signal of a ticker and a date, row by row.
+/// The columns that differ from signal to signal of one ticker and date.
 struct Signals {
-    /// The places of their pairs.
+    /// The number of each row's pair.
     pairs: Vec<u8>,
     signals: Vec<u8>,
     confidences: ScalarBuffer<f64>,
@@ -247,7 +247,7 @@ impl Signals {
         let periods = Choices::of(rows, "period", |text| text.parse().map_or(0, Period::index));
         let regimes = Choices::of(rows, "regime", |text| text.parse().map_or(0, |regime: Regime| regime as usize));
         let signals = Choices::of(rows, "signal", |text| text.parse().map_or(0, |signal: Signal| signal as usize));
-        // For each period and each regime that may be said, the place of their pair.
+        // The number of the pair of each period and regime in the dictionaries.
         let mut places = vec![NEW; periods.numbers.len() * regimes.numbers.len()];
         let place = |(period, regime): (&i8, &i8)| {
             let (period, regime) = (period.as_usize(), regime.as_usize());
@@ -265,14 +265,14 @@ impl Signals {
         }
     }
 
-    /// The place of the pair, the signal and the confidence of each of some rows.
+    /// Pair, signal and confidence of some rows.
     fn of_rows(&self, rows: Range<usize>) -> impl Iterator<Item = (u8, u8, f64)> {
         let pairs = self.pairs[rows.clone()].iter().zip(&self.signals[rows.clone()]);
         pairs.zip(&self.confidences[rows]).map(|((pair, signal), confidence)| (*pair, *signal, *confidence))
     }
 }
 
-/// A column of a closed set, and the number of each spelling in its dictionary.
+/// A column of a closed set, with the number of each dictionary entry.
 struct Choices {
     keys: ScalarBuffer<i8>,
     numbers: Vec<usize>,
@@ -287,12 +287,12 @@ impl Choices {
     }
 }
 
-/// What each row has in a column.
+/// The values of a column, one per row.
 fn flat(rows: &Rows, name: &str) -> ArrayRef {
     column(rows, name).flat().expect("each row has one of the values")
 }
 
-/// The entry at a place of a list, which is made longer where it is too short.
+/// The entry at an index; the list grows as needed.
 fn at<T: Clone + Default>(list: &mut Vec<T>, place: usize) -> &mut T {
     if place >= list.len() {
         list.resize(place + 1, T::default());

@@ -1,22 +1,22 @@
-//! The tickers that have been met, each with a number.
+//! The tickers seen so far, each with a number.
 
 use std::collections::HashMap;
 
-/// Tickers, in the order in which they were met.
+/// Tickers in the order in which they were first seen.
 ///
-/// Rows come ticker by ticker, or in rounds of all tickers: the one that followed last time is tried first, so few rows
-/// need a search.
+/// Rows come ticker by ticker, or in rounds of all tickers. The ticker that followed last time is tried first, so few
+/// rows need a lookup.
 #[derive(Debug, Default)]
 pub(super) struct Tickers {
     names: Vec<String>,
     places: HashMap<String, usize>,
-    /// By ticker, the one that came after it.
+    /// For each ticker, the one that came after it.
     followers: Vec<usize>,
     current: usize,
 }
 
 impl Tickers {
-    /// The number of a ticker; a new one's is the count of those before it.
+    /// The number of a ticker; a new ticker gets the next one.
     pub(super) fn place(&mut self, name: &str) -> usize {
         if self.names.get(self.current).is_some_and(|current| current == name) {
             return self.current;

@@ -1,4 +1,4 @@
-//! What the runs did that a dataset is built from: requests, rejected records, unknown fields, and how long it took.
+//! The runs that a dataset is built from: requests, rejected records, unknown fields and durations.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -12,13 +12,13 @@ use crate::tables::RequestRecord;
 /// What the runs did.
 #[derive(Clone, Debug, Default)]
 pub struct Work {
-    /// The runs that answered a request of the dataset, the newest first.
+    /// Runs that answered a request of the dataset, newest first.
     pub runs: Vec<RunRecord>,
-    /// What was asked in the newest of them, by operation, in the order in which operations were answered first.
+    /// The answers of the newest of them, by operation, in the order in which operations were first answered.
     pub answers: Vec<Answers>,
-    /// The records of the latest answers that were rejected.
+    /// Rejected records of the latest answers.
     pub rejects: Rejects,
-    /// The fields of the latest answers that the interface does not know.
+    /// Unknown fields of the latest answers.
     pub unknown: UnknownFields,
 }
 
@@ -27,13 +27,13 @@ pub struct Work {
 pub struct Answers {
     /// The operation.
     pub endpoint: Endpoint,
-    /// How often something was asked again.
+    /// Number of retries.
     pub again: u64,
-    /// The rows that the answers gave.
+    /// Rows in the answers.
     pub rows: u64,
-    /// Their size.
+    /// Bytes of the answers.
     pub bytes: u64,
-    /// How long after the run began each of them was complete, in order.
+    /// When each answer was complete, counted from the start of the run, in order.
     pub complete: Vec<Duration>,
 }
 

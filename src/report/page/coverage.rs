@@ -1,4 +1,4 @@
-//! Which tickers have signals, and when.
+//! Coverage: which tickers have signals, and when.
 
 use super::{Html, Topic, cut, figure, section};
 use crate::numbers::{counted, grouped, portion};
@@ -6,21 +6,21 @@ use crate::report::Report;
 use crate::report::facts::{Coverage, Covered};
 use crate::report::svg::{Area, Plot};
 
-/// How many stretches of time there is room for.
+/// The most buckets of a plot.
 const COLUMNS: usize = 72;
 
-/// How many tickers are drawn where none has gaps, and how many of those that have there is room for.
+/// Tickers shown if none has gaps, and the most shown if some have.
 const ROWS: usize = 20;
 const ROWS_WITH_GAPS: usize = 48;
 
-/// The height of a row, which the style gives to the names beside it.
+/// Height of a row; must match the style of the names beside it.
 const ROW_HEIGHT: f64 = 16.0;
 
 impl Report {
     pub(super) fn coverage(&self, html: &mut Html) {
         let coverage = self.facts.coverage(COLUMNS);
         let mut asides = vec![
-            "A ticker is complete when it has a signal for each of its pairs of period and regime on every day on which any \
+            "A ticker is complete when it has a signal for each of its period and regime pairs on every day that any \
              ticker has one."
                 .to_owned(),
         ];
@@ -36,11 +36,11 @@ impl Report {
 }
 
 impl Coverage {
-    /// What is to be said of it, in a line.
+    /// The finding: how many tickers have gaps.
     pub(in crate::report) fn finding(&self) -> String {
         let all = self.all as u64;
         match self.incomplete as u64 {
-            _ if self.axis.is_empty() => "No signal is dated from 1900 to 2099".to_owned(),
+            _ if self.axis.is_empty() => "No signals dated between 1900 and 2099".to_owned(),
             0 => format!("No gaps in {}", counted(all, "ticker", "tickers")),
             1 => format!("1 of {} has gaps", counted(all, "ticker", "tickers")),
             some => format!("{} of {} have gaps", grouped(some), counted(all, "ticker", "tickers")),
@@ -48,12 +48,12 @@ impl Coverage {
     }
 }
 
-/// How many tickers have signals.
+/// The number of tickers with signals over time.
 fn tickers(html: &mut Html, coverage: &Coverage) {
     let Coverage { axis, days, tickers, .. } = coverage;
     let most = tickers.iter().copied().max().unwrap_or_default().max(1);
     let title = format!("Tickers with signals, by {}", axis.step.as_str());
-    let note = format!("At most {}.", counted(most, "ticker", "tickers"));
+    let note = format!("Peak: {}.", counted(most, "ticker", "tickers"));
     figure(html, &title, &note, |html| {
         Plot { id: &"plot-tickers", label: &title, height: 64.0, columns: axis.len() }.draw(html, |canvas| {
             for (place, (count, days)) in tickers.iter().zip(days).enumerate() {
@@ -68,18 +68,18 @@ fn tickers(html: &mut Html, coverage: &Coverage) {
     });
 }
 
-/// What each ticker has of what it could have.
+/// The coverage map, a row per ticker.
 fn map(html: &mut Html, coverage: &Coverage) {
     let axis = &coverage.axis;
     let shown = &coverage.rows[..coverage.rows.len().min(coverage.incomplete.clamp(ROWS, ROWS_WITH_GAPS))];
-    let title = format!("Signals of each ticker, by {}", axis.step.as_str());
+    let title = format!("Signals per ticker, by {}", axis.step.as_str());
     html.element("figure", &[], |html| {
         html.element("figcaption", &[], |html| {
             html.leaf("b", &[], &title);
             html.element("span", &[("class", &"keys")], |html| {
-                html.text("Those with the most gaps first. There is: ");
+                html.text("Tickers with the most gaps first. Present: ");
                 let keys =
-                    [("q0", "nothing"), ("q1", "under half"), ("q2", "over half"), ("q3", "over 90 %"), ("q4", "all")];
+                    [("q0", "none"), ("q1", "under half"), ("q2", "over half"), ("q3", "over 90 %"), ("q4", "all")];
                 keys.into_iter().for_each(|(class, text)| key(html, class, text));
             });
         });
@@ -95,18 +95,18 @@ fn map(html: &mut Html, coverage: &Coverage) {
         });
         if let Some(next) = coverage.rows.get(shown.len()) {
             let (days, full) = next.total();
-            let others = counted((coverage.all - shown.len()) as u64, "ticker that has", "tickers that have");
+            let others = counted((coverage.all - shown.len()) as u64, "other has", "others have");
             let least = if days >= full { "all".to_owned() } else { format!("at least {}", portion(days, full)) };
             let (shown, all) = (shown.len(), grouped(coverage.all as u64));
             cut(
                 html,
-                format_args!("{shown} of {all} tickers are drawn. Left out: {others} {least} of what could be there."),
+                format_args!("Showing {shown} of {all} tickers; the {others} {least} of their possible signals."),
             );
         }
     });
 }
 
-/// An entry of the key: a swatch and what it means.
+/// A legend entry: a swatch and its meaning.
 fn key(html: &mut Html, class: &str, text: &str) {
     html.element("span", &[], |html| {
         html.element("svg", &[("class", &"key"), ("aria-hidden", &"true"), ("viewBox", &"0 0 10 10")], |html| {
@@ -125,8 +125,8 @@ fn cells(html: &mut Html, coverage: &Coverage, shown: &[Covered], title: &str) {
             for (place, (days, full)) in covered.days.iter().zip(&covered.full).enumerate() {
                 let area = Area::column(place, axis.len()).between(top + 1.5, top + ROW_HEIGHT - 1.5);
                 let (ticker, when) = (&covered.ticker, axis.in_words(place));
-                let (said, could) = (grouped(*days), grouped(*full));
-                canvas.mark(shade(*days, *full), area, format_args!("{ticker}, {when}\n{said} of {could}"));
+                let (present, possible) = (grouped(*days), grouped(*full));
+                canvas.mark(shade(*days, *full), area, format_args!("{ticker}, {when}\n{present} of {possible}"));
             }
         }
         canvas.times(axis, bottom + 18.0, 6);
@@ -144,5 +144,5 @@ fn shade(days: u64, full: u64) -> &'static str {
     }
 }
 
-// What is drawn, and the one after it that says what is left out, are among those that are listed.
+// The tickers shown, and the first one left out, must be among those listed.
 const _: () = assert!(ROWS_WITH_GAPS < Coverage::LISTED && ROWS <= ROWS_WITH_GAPS);

@@ -1,6 +1,6 @@
-//! The page: who it is about, then a section for each question that people ask of a dataset.
+//! The page: an introduction, then a section per question that people ask of a dataset.
 //!
-//! Each section says its finding in a sentence before it shows anything.
+//! Each section states its finding in a sentence before it shows any plot.
 
 mod coverage;
 mod head;
@@ -20,7 +20,7 @@ const STYLE: &str = include_str!("../style.css");
 const SCRIPT: &str = include_str!("../script.js");
 
 impl Report {
-    /// The report as one HTML file.
+    /// Renders the report as one HTML file.
     pub fn page(&self) -> String {
         let mut html = Html::page();
         html.element("html", &[("lang", &"en")], |html| {
@@ -53,7 +53,7 @@ impl Report {
     }
 }
 
-/// What a section is about: its heading, its finding, and what explains it.
+/// The heading of a section, its finding, and notes on it.
 struct Topic<'a> {
     id: &'static str,
     heading: &'static str,
@@ -61,7 +61,7 @@ struct Topic<'a> {
     asides: &'a [String],
 }
 
-/// A section.
+/// Renders a section.
 fn section(html: &mut Html, topic: &Topic<'_>, body: impl FnOnce(&mut Html)) {
     html.element("section", &[("id", &topic.id)], |html| {
         html.element("div", &[], |html| {
@@ -73,7 +73,7 @@ fn section(html: &mut Html, topic: &Topic<'_>, body: impl FnOnce(&mut Html)) {
     });
 }
 
-/// A figure with its title and a line on how to read it.
+/// A figure with a title and a note on how to read it.
 fn figure(html: &mut Html, title: impl Display, note: impl Display, content: impl FnOnce(&mut Html)) {
     html.element("figure", &[], |html| {
         html.element("figcaption", &[], |html| {
@@ -84,17 +84,17 @@ fn figure(html: &mut Html, title: impl Display, note: impl Display, content: imp
     });
 }
 
-/// A line that says what was cut.
+/// A line that says what was left out.
 fn cut(html: &mut Html, text: impl Display) {
     html.leaf("p", &[("class", &"cut")], text);
 }
 
-/// A bar from left to right with its name and its value, one of some below one another.
+/// A horizontal bar with its name and value.
 struct Level<'a> {
     id: &'a dyn Display,
     name: &'a dyn Display,
     class: &'static str,
-    /// The part of the width that it takes, from zero to one.
+    /// Its share of the width, from zero to one.
     share: f64,
     value: &'a dyn Display,
 }
@@ -111,14 +111,14 @@ fn level(html: &mut Html, level: &Level<'_>) {
     html.leaf("span", &[], value);
 }
 
-/// The head of a table's column.
+/// A column's head.
 #[derive(Clone, Copy)]
 enum Column {
     Text(&'static str),
     Number(&'static str),
 }
 
-/// A table whose cells are written one by one; on a narrow screen each row becomes a few lines.
+/// A table whose cells are rendered one by one; on a narrow screen each row becomes a few lines.
 fn table(html: &mut Html, columns: &[Column], rows: usize, cell: impl Fn(&mut Html, usize, usize)) {
     html.element("table", &[("class", &"wide")], |html| {
         html.element("thead", &[], |html| {

@@ -1,4 +1,4 @@
-//! How much news there is, how it is scored, and how many signals it reaches.
+//! News: how many articles, their scores, and how many signals they reach.
 
 use super::signals::quarters;
 use super::{Html, Level, Topic, figure, level, section};
@@ -7,13 +7,13 @@ use crate::report::Report;
 use crate::report::facts::{Axis, Facts, Headline, Histogram, InWindow, News, Step};
 use crate::report::svg::{Area, Plot};
 
-/// How many stretches of time there is room for: five years of weeks, and some.
+/// The most buckets of a plot: a little over five years of weeks.
 const COLUMNS: usize = 300;
 
 impl Report {
     pub(super) fn articles(&self, html: &mut Html) {
         let Some(news) = &self.facts.news else {
-            let finding = "This dataset takes no news".to_owned();
+            let finding = "This dataset has no news".to_owned();
             return section(html, &Topic { id: "news", heading: "News", finding, asides: &[] }, |_| ());
         };
         let finding = self.facts.reach().unwrap_or_else(|| counted(news.articles, "article", "articles"));
@@ -26,8 +26,8 @@ impl Report {
                 over_time(html, news, &self.facts);
                 scores(html, news);
                 html.element("div", &[("class", &"pair")], |html| {
-                    headlines(html, "The lowest scores", &news.lowest);
-                    headlines(html, "The highest scores", &news.highest);
+                    headlines(html, "Lowest scores", &news.lowest);
+                    headlines(html, "Highest scores", &news.highest);
                 });
             }
         });
@@ -35,11 +35,11 @@ impl Report {
 }
 
 impl Facts {
-    /// How many signals have news, in a line; none where nobody counted.
+    /// The share of signals that have news; `None` if it was not counted.
     pub(in crate::report) fn reach(&self) -> Option<String> {
         let window = self.windows.iter().max_by_key(|window| window.days.count())?;
         let share = portion(window.with_news, self.rows);
-        Some(format!("{share} of the signals have news within {}", window.in_words()))
+        Some(format!("{share} of signals have news within {}", window.in_words()))
     }
 }
 
@@ -51,13 +51,13 @@ impl InWindow {
 }
 
 impl News {
-    /// Says how many articles a plot of these counts does not show, where there are any.
+    /// A note on the articles that a plot leaves out, if there are any.
     pub(in crate::report) fn beyond(&self, drawn: &[u64]) -> Option<String> {
         let beyond = self.articles - drawn.iter().sum::<u64>();
-        (beyond > 0).then(|| format!("{} dated beyond the plot.", counted(beyond, "article is", "articles are")))
+        (beyond > 0).then(|| format!("{} dated outside this plot.", counted(beyond, "article is", "articles are")))
     }
 
-    /// What is counted, in a line.
+    /// What the counts cover.
     pub(in crate::report) fn scope(&self, facts: &Facts) -> String {
         let unscored = match self.unscored {
             0 => String::new(),
@@ -74,7 +74,7 @@ impl News {
 }
 
 fn windows(html: &mut Html, facts: &Facts) {
-    let note = "By the length of the window, which ends before the signal's date by the lag of the join.";
+    let note = "By window length. A window ends at the signal's date minus the lag of the join.";
     figure(html, "Signals with news", note, |html| {
         html.element("div", &[("class", &"rows")], |html| {
             for window in &facts.windows {
@@ -99,7 +99,7 @@ fn over_time(html: &mut Html, news: &News, facts: &Facts) {
     let most = counts.iter().copied().max().unwrap_or_default().max(1);
     let title = format!("Articles by {}", axis.step.as_str());
     let beyond = news.beyond(&counts).map_or_else(String::new, |beyond| format!(" {beyond}"));
-    let note = format!("At most {} in a {}.{beyond}", grouped(most), axis.step.as_str());
+    let note = format!("Peak: {} in a {}.{beyond}", grouped(most), axis.step.as_str());
     figure(html, &title, note, |html| {
         Plot { id: &"plot-news", label: &title, height: 116.0, columns: axis.len() }.draw(html, |canvas| {
             for (place, count) in counts.iter().enumerate() {
@@ -115,10 +115,10 @@ fn over_time(html: &mut Html, news: &News, facts: &Facts) {
 
 fn scores(html: &mut Html, news: &News) {
     let [bins] = Histogram::bins([&news.scores]);
-    let title = "How articles are scored";
+    let title = "Article scores";
     let left_out = match bins.left_out {
         0 => String::new(),
-        count => format!(" {} lie beyond what is drawn.", grouped(count)),
+        count => format!(" {} fall outside the plotted range.", grouped(count)),
     };
     let note = format!("Articles by score, in steps of {}.{left_out}", bins.width);
     figure(html, title, note, |html| {

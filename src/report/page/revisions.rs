@@ -1,4 +1,4 @@
-//! What the vendor did to its past.
+//! Revisions: which signals and articles the vendor changed after the fact.
 
 use super::{Html, Level, Topic, cut, figure, level, section};
 use crate::audit::revisions::{Age, Revisions, Rewrites};
@@ -8,10 +8,10 @@ use crate::report::Report;
 use crate::report::facts::{Axis, Step};
 use crate::report::svg::{Area, Plot};
 
-/// How many stretches of time there is room for.
+/// The most buckets of a plot.
 const COLUMNS: usize = 72;
 
-/// How many tickers are named.
+/// The most tickers listed.
 const TICKERS: usize = 10;
 
 impl Report {
@@ -23,11 +23,11 @@ impl Report {
                 tables.map(|(rewrites, what)| rewrites.tally(what)).collect()
             }
             (None, _) if self.work.runs.len() == 1 => {
-                vec!["What a vendor does to its past shows from the second run on.".to_owned()]
+                vec!["Revisions show up from the second run on.".to_owned()]
             }
             (None, _) => Vec::new(),
         };
-        let topic = Topic { id: "rewrites", heading: "The rewritten past", finding: self.rewritten(), asides: &asides };
+        let topic = Topic { id: "rewrites", heading: "Revisions", finding: self.rewritten(), asides: &asides };
         section(html, &topic, |html| {
             let Some(Revisions { signals, articles, .. }) = self.changes() else { return };
             let tables = [(signals, "signals"), (articles, "articles")];
@@ -42,12 +42,12 @@ impl Report {
         });
     }
 
-    /// What was changed of the past, if anything was.
+    /// The revisions, if anything changed.
     pub(in crate::report) fn changes(&self) -> Option<&Revisions> {
         self.revisions.as_ref().filter(|found| found.signals.total.changed + found.articles.total.changed > 0)
     }
 
-    /// What became of the past, in a line.
+    /// The finding: the share that changed.
     pub(in crate::report) fn rewritten(&self) -> String {
         match (self.changes(), &self.revisions) {
             (Some(changes), _) => {
@@ -57,39 +57,35 @@ impl Report {
                 let (first, rest) = shares.split_at(1);
                 format!("{}{rest} changed after they were first seen", first.to_uppercase())
             }
-            (None, _) if self.work.runs.len() == 1 => "There is one run: nothing can have changed yet".to_owned(),
-            (None, _) => "Nothing was rewritten".to_owned(),
+            (None, _) if self.work.runs.len() == 1 => "Only one run so far: nothing to compare with".to_owned(),
+            (None, _) => "No revisions".to_owned(),
         }
     }
 }
 
 impl Rewrites {
-    /// The share that changed, in words; none where there is nothing that could have.
+    /// The share that changed; `None` without any cells.
     fn changed_share(&self, what: &str) -> Option<String> {
         let rate = self.total.rate()?;
-        Some(if self.total.changed == 0 {
-            format!("none of the {what}")
-        } else {
-            format!("{} of the {what}", percent(rate))
-        })
+        Some(if self.total.changed == 0 { format!("no {what}") } else { format!("{} of {what}", percent(rate)) })
     }
 
-    /// What changed, in a line.
+    /// Counts of revisions, late additions and withdrawals.
     pub(in crate::report) fn tally(&self, what: &str) -> String {
         let total = &self.total;
         let turned = match total.flipped {
             0 => String::new(),
-            flipped => format!(" ({} between buy and sell)", grouped(flipped)),
+            flipped => format!(" ({} flipped between buy and sell)", grouped(flipped)),
         };
         let (revisions, late) = (counted(total.revised, "revision", "revisions"), grouped(total.added_late));
         format!(
-            "Of {} {what}: {revisions}{turned}, {late} added late, {} withdrawn.",
+            "{} {what}: {revisions}{turned}, {late} added late, {} withdrawn.",
             grouped(total.known),
             grouped(total.withdrawn)
         )
     }
 
-    /// The tickers of which most cells changed, with their cells that changed and that there are.
+    /// Tickers by number of changed cells, most first, with changed and known cells.
     pub(in crate::report) fn most(&self) -> Vec<(&Ticker, u64, u64)> {
         let changed = self.by_ticker.iter().filter(|(_, tally)| tally.changed > 0);
         let mut tickers: Vec<_> = changed.map(|(ticker, tally)| (ticker, tally.changed, tally.known)).collect();
@@ -97,19 +93,19 @@ impl Rewrites {
         tickers
     }
 
-    /// By age, the share of the cells that changed.
+    /// Share of changed cells by age.
     pub(in crate::report) fn ages(&self) -> impl Iterator<Item = (Age, f64)> {
         self.by_age.iter().map(|(age, tally)| (*age, tally.rate().unwrap_or_default()))
     }
 }
 
-/// A share of something that there may be none of.
+/// A share, zero if there is nothing to share.
 fn share(some: u64, all: u64) -> f64 {
     some as f64 / all.max(1) as f64
 }
 
 fn by_age(html: &mut Html, rewrites: &Rewrites, what: &'static str) {
-    let note = format!("The share of the {what} that had this age at some time and changed at it.");
+    let note = format!("Share of the {what} that reached this age and changed at it.");
     figure(html, format_args!("Age of {what} when they changed"), note, |html| {
         html.element("div", &[("class", &"rows")], |html| {
             let most = rewrites.ages().map(|(_, rate)| rate).fold(f64::MIN_POSITIVE, f64::max);
@@ -137,10 +133,10 @@ fn by_month(html: &mut Html, rewrites: &Rewrites, what: &str) {
     let known = axis.sums(months.iter().map(|(start, tally)| (*start, tally.known)));
     let rate = |place: usize| share(changed[place], known[place]);
     let most = (0..axis.len()).map(rate).fold(0.0, f64::max).max(f64::MIN_POSITIVE);
-    let title = format!("The {what} that changed, by the {} of their date", axis.step.as_str());
+    let title = format!("Changed {what}, by {} of their date", axis.step.as_str());
     let highest = (0..axis.len()).max_by(|one, other| rate(*one).total_cmp(&rate(*other)));
     let note = highest
-        .map_or_else(String::new, |place| format!("At most {}, in {}.", percent(rate(place)), axis.in_words(place)));
+        .map_or_else(String::new, |place| format!("Peak: {}, in {}.", percent(rate(place)), axis.in_words(place)));
     figure(html, &title, note, |html| {
         Plot { id: &format_args!("plot-rewrites-{what}"), label: &title, height: 96.0, columns: axis.len() }.draw(
             html,
@@ -164,7 +160,7 @@ fn by_ticker(html: &mut Html, rewrites: &Rewrites, what: &str) {
     figure(
         html,
         format_args!("Tickers with the most changed {what}"),
-        format_args!("The {what} that changed, and their share of all of the ticker's."),
+        format_args!("Changed {what}, and their share of all {what} of the ticker."),
         |html| {
             html.element("div", &[("class", &"rows")], |html| {
                 for (place, (ticker, changed, known)) in tickers.iter().take(TICKERS).enumerate() {
@@ -182,7 +178,7 @@ fn by_ticker(html: &mut Html, rewrites: &Rewrites, what: &str) {
             });
             if tickers.len() > TICKERS {
                 let others = counted((tickers.len() - TICKERS) as u64, "other ticker has", "other tickers have");
-                cut(html, format_args!("{others} signals that changed too."));
+                cut(html, format_args!("{others} changed {what} too."));
             }
         },
     );

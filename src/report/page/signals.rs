@@ -1,84 +1,85 @@
-//! What the signals say, and how sure they are.
+//! Signals: buy or sell, and with what confidence.
 
 use super::{Html, Topic, cut, figure, section};
 use crate::numbers::{grouped, portion};
 use crate::report::Report;
-use crate::report::facts::{Axis, Bins, Histogram, OfPair, Said, Step};
+use crate::report::facts::{Axis, Bins, Histogram, OfPair, SignalTotals, Step};
 use crate::report::svg::{Anchor, Area, Canvas, Plot};
 
-/// How many stretches of time there is room for in a plot of one pair, and how many in one of a hundred.
+/// The most buckets in the plot of a pair, and when there are many pairs.
 const COLUMNS: usize = 64;
 const COLUMNS_OF_MANY: usize = 24;
 
-/// How many pairs are many.
+/// How many pairs count as many.
 const MANY: usize = 27;
 
-/// The strips of a plot of one pair: what is said, and how surely.
+/// The two strips in the plot of a pair: share of buys, and mean confidence.
 const SHARE: (f64, f64) = (0.0, 46.0);
 const CONFIDENCE: (f64, f64) = (54.0, 84.0);
 
 impl Report {
     pub(super) fn signals(&self, html: &mut Html) {
         let facts = &self.facts;
-        let all = facts.said();
-        let finding = format!("{} of the signals say buy", portion(all.buys, all.rows));
+        let all = facts.totals();
+        let finding = format!("{} of signals are buys", portion(all.buys, all.rows));
         let mut asides = Vec::new();
         let share = |pair: &&OfPair| pair.total().buy_share().unwrap_or_default();
         let least = facts.pairs.iter().min_by(|one, other| share(one).total_cmp(&share(other)));
         let most = facts.pairs.iter().max_by(|one, other| share(one).total_cmp(&share(other)));
         if let (Some(least), Some(most), true) = (least, most, facts.pairs.len() > 1) {
-            let told = |pair: &OfPair| {
-                let said = pair.total();
-                format!("{} {}, {}", pair.period, pair.regime, portion(said.buys, said.rows))
+            let share_of = |pair: &OfPair| {
+                let totals = pair.total();
+                format!("{} {}, {}", pair.period, pair.regime, portion(totals.buys, totals.rows))
             };
-            asides.push(format!("The fewest in {}; the most in {}.", told(least), told(most)));
+            asides.push(format!("Lowest for {}; highest for {}.", share_of(least), share_of(most)));
         }
         asides.extend(facts.beyond_the_plots());
         let most_columns = if facts.pairs.len() > MANY { COLUMNS_OF_MANY } else { COLUMNS };
         let axis = Axis::of(&facts.days, Step::Week, most_columns);
         section(html, &Topic { id: "signals", heading: "Buy and sell", finding, asides: &asides }, |html| {
-            let of_pairs: Vec<Vec<Said>> = facts.pairs.iter().map(|pair| pair.over(&facts.days, &axis)).collect();
+            let of_pairs: Vec<Vec<SignalTotals>> =
+                facts.pairs.iter().map(|pair| pair.over(&facts.days, &axis)).collect();
             let scale = scale(&of_pairs);
             html.element("figure", &[], |html| {
                 html.element("figcaption", &[], |html| {
                     html.leaf("b", &[], format_args!("By period, regime and {}", axis.step.as_str()));
                     html.element("span", &[], |html| {
-                        html.text("Above, the share of the signals that say ");
+                        html.text("Top: share of signals that are ");
                         html.leaf("em", &[("class", &"say-buy")], "buy");
-                        html.text(" and that say ");
+                        html.text(" and ");
                         html.leaf("em", &[("class", &"say-sell")], "sell");
                         let (low, high) = scale;
                         html.text(format_args!(
-                            "; the dashes are at half. Below, the mean confidence, from {low:.2} to {high:.2} in every plot."
+                            "; the dashed line is at 50 %. Bottom: mean confidence, from {low:.2} to {high:.2}."
                         ));
                     });
                 });
                 html.element("div", &[("class", &"multiples")], |html| {
-                    for (pair, said) in facts.pairs.iter().zip(&of_pairs) {
-                        multiple(html, pair, said, &axis, scale);
+                    for (pair, totals) in facts.pairs.iter().zip(&of_pairs) {
+                        multiple(html, pair, totals, &axis, scale);
                     }
                 });
                 if facts.pairs.len() > MANY && axis.step > Step::Week {
-                    cut(html, format_args!("There are many pairs: time goes in steps of a {}.", axis.step.as_str()));
+                    cut(html, format_args!("There are many pairs, so each column is a {}.", axis.step.as_str()));
                 }
             });
         });
     }
 
     pub(super) fn confidence(&self, html: &mut Html) {
-        let finding = match self.facts.said().mean_confidence() {
-            Some(mean) => format!("Confidence is {mean:.3} on average"),
-            None => "There are no signals".to_owned(),
+        let finding = match self.facts.totals().mean_confidence() {
+            Some(mean) => format!("Mean confidence is {mean:.3}"),
+            None => "No signals".to_owned(),
         };
         let [buys, sells] = &self.facts.confidences;
         let [of_buys, of_sells] = Histogram::bins([buys, sells]);
         let mut asides = Vec::new();
         let left_out = of_buys.left_out + of_sells.left_out;
         if left_out > 0 {
-            asides.push(format!("{} confidences lie beyond what is drawn.", grouped(left_out)));
+            asides.push(format!("{} confidences fall outside the plotted range.", grouped(left_out)));
         }
         section(html, &Topic { id: "confidence", heading: "Confidence", finding, asides: &asides }, |html| {
-            let title = "How sure buys and sells are";
+            let title = "Confidence of buys and sells";
             let note = format!("Signals by confidence, in steps of {}.", of_buys.width);
             figure(html, title, note, |html| {
                 let bins = of_buys.counts.len();
@@ -111,7 +112,7 @@ impl Report {
     }
 }
 
-/// The end of a plot that has fewer marks near it: there is room for a name.
+/// The side of a plot that has fewer marks, where there is room for a label.
 fn emptier_side(bins: [&Bins; 2]) -> Anchor {
     let third = bins[0].counts.len() / 3;
     let near = |counts: &[u64]| counts.iter().sum::<u64>();
@@ -120,7 +121,7 @@ fn emptier_side(bins: [&Bins; 2]) -> Anchor {
     if left <= right { Anchor::Start } else { Anchor::End }
 }
 
-/// The values at the ends, the middle and the quarters of a scale.
+/// Labels at the ends, the middle and the quarters of a scale.
 pub(super) fn quarters(canvas: &mut Canvas<'_>, (from, to): (f64, f64), y: f64) {
     for quarter in 0..=4 {
         let x = f64::from(quarter) / 4.0;
@@ -128,9 +129,9 @@ pub(super) fn quarters(canvas: &mut Canvas<'_>, (from, to): (f64, f64), y: f64) 
     }
 }
 
-/// One scale for the mean confidences of all plots: from below the least to above the most, by whole hundredths.
-fn scale(of_pairs: &[Vec<Said>]) -> (f64, f64) {
-    let means = || of_pairs.iter().flatten().filter_map(|said| said.mean_confidence());
+/// A common scale for mean confidences in all plots, rounded outwards to hundredths.
+fn scale(of_pairs: &[Vec<SignalTotals>]) -> (f64, f64) {
+    let means = || of_pairs.iter().flatten().filter_map(|totals| totals.mean_confidence());
     let low = means().fold(f64::INFINITY, f64::min);
     let high = means().fold(f64::NEG_INFINITY, f64::max);
     match (low.is_finite(), high.is_finite()) {
@@ -140,7 +141,7 @@ fn scale(of_pairs: &[Vec<Said>]) -> (f64, f64) {
 }
 
 /// The plot of one pair.
-fn multiple(html: &mut Html, pair: &OfPair, said: &[Said], axis: &Axis, (low, high): (f64, f64)) {
+fn multiple(html: &mut Html, pair: &OfPair, totals: &[SignalTotals], axis: &Axis, (low, high): (f64, f64)) {
     let OfPair { period, regime, .. } = pair;
     let total = pair.total();
     let buys = portion(total.buys, total.rows);
@@ -154,16 +155,16 @@ fn multiple(html: &mut Html, pair: &OfPair, said: &[Said], axis: &Axis, (low, hi
             });
         });
         let id = format!("plot-signals-{period}-{regime}");
-        let label = format!("{period} {regime}: {buys} say buy, mean confidence {mean:.3}");
+        let label = format!("{period} {regime}: {buys} buys, mean confidence {mean:.3}");
         Plot { id: &id, label: &label, height: 104.0, columns: axis.len() }.draw(html, |canvas| {
-            for (place, said) in said.iter().enumerate() {
-                let Some(share) = said.buy_share() else { continue };
+            for (place, totals) in totals.iter().enumerate() {
+                let Some(share) = totals.buy_share() else { continue };
                 let (top, bottom) = SHARE;
                 let area = Area { width: 1.0 / axis.len() as f64, ..Area::column(place, axis.len()) };
                 let edge = bottom - share * (bottom - top);
                 canvas.ground("sell flush", area.between(top, edge));
-                let (when, rows) = (axis.in_words(place), grouped(said.rows));
-                let (buys, mean) = (portion(said.buys, said.rows), said.mean_confidence().unwrap_or_default());
+                let (when, rows) = (axis.in_words(place), grouped(totals.rows));
+                let (buys, mean) = (portion(totals.buys, totals.rows), totals.mean_confidence().unwrap_or_default());
                 canvas.mark(
                     "buy flush",
                     area.between(edge, bottom),
@@ -172,12 +173,12 @@ fn multiple(html: &mut Html, pair: &OfPair, said: &[Said], axis: &Axis, (low, hi
             }
             canvas.rule("half", (SHARE.0 + SHARE.1) / 2.0);
             let (top, bottom) = CONFIDENCE;
-            let point = |(place, said): (usize, &Said)| {
-                let mean = said.mean_confidence()?;
+            let point = |(place, totals): (usize, &SignalTotals)| {
+                let mean = totals.mean_confidence()?;
                 let x = (place as f64 + 0.5) / axis.len() as f64;
                 Some((x, (high - mean) / (high - low) * (bottom - top)))
             };
-            canvas.line(top, bottom - top, &said.iter().enumerate().map(point).collect::<Vec<_>>());
+            canvas.line(top, bottom - top, &totals.iter().enumerate().map(point).collect::<Vec<_>>());
             canvas.rule("base", bottom);
             canvas.times(axis, 101.0, 4);
         });

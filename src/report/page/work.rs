@@ -1,4 +1,4 @@
-//! Rejected records, unknown fields, and how long everything took.
+//! Rejected records, unknown fields and durations.
 
 use std::time::Duration;
 
@@ -10,10 +10,10 @@ use crate::report::facts::{Answers, Work};
 use crate::report::svg::{Area, Plot};
 use crate::tables::Drift;
 
-/// How many rows of a table there is room for.
+/// The most rows of a table.
 const ROWS: usize = 12;
 
-/// Into how many stretches the time of a run is cut.
+/// Buckets that the duration of a run is divided into.
 const STRETCHES: usize = 80;
 
 impl Report {
@@ -21,7 +21,7 @@ impl Report {
         let Work { rejects, unknown, .. } = &self.work;
         let asides = if rejects.records > 0 || !unknown.fields.is_empty() {
             vec![
-                "Counted in the latest answer to each request of this dataset. New is what the answer before did not have."
+                "Counted in the latest answer to each request of this dataset. New means not in the answer before it."
                     .to_owned(),
             ]
         } else {
@@ -45,7 +45,7 @@ impl Report {
         section(html, &Topic { id: "timings", heading: "Time", finding, asides: &[] }, |html| {
             let most = stages.iter().map(|(_, time)| *time).max().unwrap_or_default().as_secs_f64().max(1e-9);
             if !stages.is_empty() {
-                figure(html, "By stage", "Fetching of the newest run, and what followed.", |html| {
+                figure(html, "By stage", "Fetching of the latest run, and the stages after it.", |html| {
                     html.element("div", &[("class", &"rows")], |html| {
                         for (name, time) in &stages {
                             let (id, share) = (format!("plot-stage-{name}"), time.as_secs_f64() / most);
@@ -61,27 +61,27 @@ impl Report {
         });
     }
 
-    /// How long each stage took, as far as anybody knows: fetching is that of the newest run.
+    /// Duration of each stage where known; fetching is that of the newest run.
     pub(in crate::report) fn timed(&self) -> Vec<(&'static str, Duration)> {
         let fetched = self.work.answers.iter().filter_map(|answers| answers.complete.last()).max();
         fetched.map(|time| ("fetch", *time)).into_iter().chain(self.stages.iter().copied()).collect()
     }
 
-    /// How long the newest run took, in a line.
+    /// How long the newest run took to fetch.
     pub(in crate::report) fn fetched(&self) -> String {
         match self.work.runs.first() {
             Some(RunRecord { fetched_in, definition, .. }) => {
                 let is_other = *definition != self.identity.name;
-                let of = if is_other { format!(", of definition `{definition}`,") } else { String::new() };
-                format!("The newest run{of} was fetched in {}", took(*fetched_in))
+                let of = if is_other { format!(" (definition `{definition}`)") } else { String::new() };
+                format!("The latest run{of} was fetched in {}", took(*fetched_in))
             }
-            None => "There was no run".to_owned(),
+            None => "No runs".to_owned(),
         }
     }
 }
 
 impl Work {
-    /// How many records were rejected and how many fields are unknown, in a line.
+    /// Number of rejected records and unknown fields.
     pub(in crate::report) fn unusable(&self) -> String {
         let of_which = |new: Option<u64>| match new {
             None => String::new(),
@@ -101,10 +101,10 @@ impl Work {
     }
 }
 
-/// Says how much more there is than there is room for.
+/// Notes how many rows were cut.
 fn cut_at_rows(html: &mut Html, all: usize, what: &str) {
     if all > ROWS {
-        cut(html, format_args!("{ROWS} of {} {what} are shown.", grouped(all as u64)));
+        cut(html, format_args!("Showing {ROWS} of {} {what}.", grouped(all as u64)));
     }
 }
 
@@ -113,9 +113,9 @@ fn reasons(html: &mut Html, rejects: &Rejects) {
     let columns = [Column::Text("reason"), Column::Text("such as"), Column::Number("records"), Column::Number("new")];
     let unlisted = match unlisted {
         0 => String::new(),
-        count => format!(" {} more are counted and not listed.", grouped(*count)),
+        count => format!(" {} more are counted but not listed.", grouped(*count)),
     };
-    let note = format!("Each is kept in the archive, with its place and its text.{unlisted}");
+    let note = format!("Every rejected record is kept in the archive with its place and raw text.{unlisted}");
     figure(html, "Why records were rejected", note, |html| {
         table(html, &columns, reasons.len().min(ROWS), |html, row, column| {
             let Reason { reason, example: (request, pointer), records, new, .. } = &reasons[row];
@@ -132,7 +132,7 @@ fn reasons(html: &mut Html, rejects: &Rejects) {
 
 fn unknown_fields(html: &mut Html, fields: &[Drift]) {
     let columns = [Column::Text("field"), Column::Text("operation"), Column::Text("such as"), Column::Number("times")];
-    figure(html, "Fields that the interface does not know", "", |html| {
+    figure(html, "Unknown fields", "", |html| {
         table(html, &columns, fields.len().min(ROWS), |html, row, column| match column {
             0 => html.foreign(&fields[row].field),
             1 => html.text(fields[row].endpoint),
@@ -187,8 +187,7 @@ fn runs(html: &mut Html, work: &Work) {
         Column::Number("withdrawn"),
         Column::Number("rejected"),
     ];
-    let note = "Those that answered a request of this dataset, the newest first. Changes are those of everything that a run \
-                asked for.";
+    let note = "Runs that answered a request of this dataset, newest first. Changes cover everything a run requested.";
     figure(html, "Runs", note, |html| {
         table(html, &columns, work.runs.len().min(ROWS), |html, row, column| {
             let run = &work.runs[row];
