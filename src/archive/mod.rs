@@ -1,4 +1,4 @@
-//! The archive: a folder of sealed runs, each with what it changed in all that is known.
+//! The archive: a folder of sealed runs, each with what it changed.
 //!
 //! It is the only state. A run without a seal does not exist; a sealed run never changes and refers to no other.
 //!
@@ -7,20 +7,19 @@
 //!     run=20261120T213000Z-7f3a/
 //!         signals.parquet  articles.parquet  summaries.parquet  sentiment_history.parquet     what changed
 //!         listings.parquet     which request listed which series, and since when
-//!         requests.parquet     a row for each request that was answered, with its unknown fields
-//!         rejects.parquet      what could not be typed, with reason, place and raw text
-//!         run.json             the seal: what the run was, and every file with rows, bytes and BLAKE3
+//!         requests.parquet     a row per answered request, with its unknown fields
+//!         rejects.parquet      rejected records, with reason, place and raw text
+//!         run.json             the seal: the run, and rows, bytes and BLAKE3 of every file
 //!     pack=20261120T213000Z-01c2/
-//!         …                    the same files with the rows of several runs, whose seals are in `run.json`
-//!     .partial/                runs and packs that are under way, or were interrupted
-//!     .locks/                  a file for each definition, locked while a run of it is under way
-//!     .locks/                  a file per definition, locked while a run of it is under way
+//!         …                    the same files for several runs, whose seals are in `run.json`
+//!     .partial/                runs and packs in progress, or interrupted
+//!     .locks/                  a file per definition, locked while a run of it is in progress
 //! ```
 //!
 //! # Rows (layout 9)
 //!
-//! A *series* is what one operation says of a ticker, and for signals of a period and a regime. A *cell* is one thing that
-//! it says something about. A row of the four tables is an observation: what became of a cell, and when.
+//! A *series* is what one operation returns for a ticker, and for signals for a period and regime. A *cell* is one item
+//! of it: a date, an article, a summary. A row of the four tables is an observation: how a cell changed, and when.
 //!
 //! | table | a cell of a series is | its values |
 //! |---|---|---|
@@ -29,18 +28,18 @@
 //! | `summaries` | the series itself | everything else, `extra` |
 //! | `sentiment_history` | `record` (JSON text), `copy` | `place` |
 //!
-//! A row begins with its series (`ticker`, for signals `period` and `regime`, `source`: the operation) and ends with
-//! `change` (`added`, `revised`, or `withdrawn`, without values) and `observed_at`, when the response was complete. Dates
-//! are naive microseconds, in UTC where the service wrote an offset, which `utc_offset_minutes` keeps. `place` counts the
-//! articles of a date (or records of a day) that were known before; the first listed was known last. `copy` counts cells
-//! that are otherwise equal, `repeats` those of equal score; `extra` is JSON with the unknown fields. A listing's cell is
-//! a `request`; a history without signals is not listed. Rows are sorted by series (periods by length), then by cell.
+//! A row starts with its series (`ticker`, for signals `period` and `regime`, `source`: the operation) and ends with
+//! `change` (`added`, `revised`, or `withdrawn`, without values) and `observed_at`, when the response was complete.
+//! Dates are naive microseconds, in UTC if the service wrote an offset, which `utc_offset_minutes` keeps. `place`
+//! numbers the articles of a date (or records of a day) from the oldest; lists have the newest first. `copy` numbers
+//! cells that are otherwise equal, `repeats` those of equal score; `extra` is JSON with the unknown fields. A listing's
+//! cell is its `request`; empty histories are not listed. Rows are sorted by series (periods by length), then by cell.
 //!
 //! # What is known
 //!
-//! What is known of a cell as of an instant is its row with the greatest `observed_at` that is not later, unless that is
-//! `withdrawn`; of rows of one instant, the greatest by `change`, then by value. A pack repeats the rows of its members,
-//! so a row counts once however many folders hold it. Any tool can ask, at any moment:
+//! The known value of a cell as of an instant is its latest row by `observed_at` up to that instant, unless it is
+//! `withdrawn`; rows of one instant are ordered by `change`, then by value. A pack repeats the rows of its members, so
+//! identical rows count once. Any tool can query this at any time:
 //!
 //! ```sql
 //! select * exclude (change, newest) from (
@@ -51,11 +50,11 @@
 //! ) where newest = 1 and change <> 'withdrawn'
 //! ```
 //!
-//! An answer covers everything from its oldest date on (for articles, whose lists may be cut off, from the day after): it
-//! withdraws each cell of that span that it lacks. What is older than the span, an empty history and a missing series
-//! withdraw nothing. A run is written under `.partial`, its seal last, and renamed to its place. Readers take no lock and
-//! write nothing; a file is read once its length and BLAKE3 are those of its seal. Small runs are packed as they come, all
-//! by `archive compact`; `archive prune` removes the members of a pack once it was found to say what they say.
+//! An answer covers everything from its oldest date on (for articles, whose lists may be cut off, from the day after)
+//! and withdraws each cell in that range that it lacks. Older cells, an empty history and a missing series withdraw
+//! nothing. A run is written under `.partial`, its seal last, and renamed into place. Readers take no lock and write
+//! nothing; a file is read once its length and BLAKE3 match the seal. Small runs are packed automatically, all by
+//! `archive compact`; `archive prune` removes the members of a pack once it is verified to hold their rows.
 
 mod answers;
 mod fold;

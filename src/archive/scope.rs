@@ -1,4 +1,4 @@
-//! Which series a dataset is of: those that its requests listed last.
+//! The series of a dataset: those that its requests listed last.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
@@ -9,26 +9,26 @@ use crate::interface::{Endpoint, Sector, Ticker};
 use crate::plan::{Filter, Request};
 use crate::tables::{Change, SeriesKey};
 
-/// Which series of signals are looked at.
+/// A selection of signal series.
 #[derive(Clone, Debug)]
 pub struct Scope {
-    /// The operation that gave them.
+    /// The operation that returned them.
     pub source: Endpoint,
-    /// The requests, in words, whose answers listed them last.
+    /// The requests, as text, whose latest answers must list them.
     pub requests: BTreeSet<String>,
-    /// Which of these are taken.
+    /// A filter on these.
     pub filter: Filter,
 }
 
 impl Scope {
-    /// The series of all its requests, whichever are taken.
+    /// The series of all its requests, without the filter.
     #[must_use]
     pub fn unfiltered(&self) -> Self {
         Self { filter: Filter::default(), ..self.clone() }
     }
 
-    /// The series of the scope: those that its requests listed last, also when they list them no longer, as far as they
-    /// are not filtered out.
+    /// The series of the scope: those that its requests listed last and that pass the filter, including those delisted
+    /// since.
     pub(super) fn members(&self, listings: &Listings) -> HashSet<SeriesKey> {
         let tickers = self.filter.sectors.as_ref().map(|sectors| {
             let is_of_sector = |request: &str| {
@@ -48,13 +48,13 @@ impl Scope {
     }
 }
 
-/// The tickers that some requests, in words, listed last.
+/// The tickers that some requests listed last.
 pub(super) fn listed(listings: &Listings, requests: &BTreeSet<String>) -> BTreeSet<Ticker> {
     let is_listed = |events: &[Listing]| listed_last_by(events, |request| requests.contains(request));
     listings.series().filter(|(_, events)| is_listed(events)).map(|(key, _)| key.ticker.clone()).collect()
 }
 
-/// The series that the last answer to each of some requests, in words, listed; a request that listed none has no entry.
+/// The series that the latest answer to each request listed; a request that listed none has no entry.
 pub(super) fn listing(listings: &Listings, requests: &BTreeSet<String>) -> BTreeMap<String, BTreeSet<SeriesKey>> {
     let mut found: BTreeMap<String, BTreeSet<SeriesKey>> = BTreeMap::new();
     for (key, events) in listings.series() {
@@ -66,7 +66,8 @@ pub(super) fn listing(listings: &Listings, requests: &BTreeSet<String>) -> BTree
     found
 }
 
-/// The sector of each ticker that the histories of a sector list, or listed last; the first by name where several do.
+/// The sector of each ticker, from the sector requests that list it or listed it last; the first by name if there are
+/// several.
 pub(super) fn sectors(listings: &Listings) -> HashMap<Ticker, Sector> {
     let mut found: HashMap<&Ticker, (bool, DateTime<Utc>, Sector)> = HashMap::new();
     for Listing { key, request, change, observed_at } in listings.series().flat_map(|(_, events)| events) {
@@ -86,7 +87,7 @@ pub(super) fn sectors(listings: &Listings) -> HashMap<Ticker, Sector> {
     found.into_iter().map(|(ticker, (_, _, sector))| (ticker.clone(), sector)).collect()
 }
 
-/// Whether a request of some kind lists the series; or listed it last, when none does any longer.
+/// Whether a request of some kind lists the series, or listed it last if none does any more.
 fn listed_last_by(events: &[Listing], is_wanted: impl Fn(&str) -> bool) -> bool {
     let is_listed = events.iter().any(|event| event.change == Change::Added);
     let latest = events.iter().map(|event| event.observed_at).max();
@@ -96,7 +97,7 @@ fn listed_last_by(events: &[Listing], is_wanted: impl Fn(&str) -> bool) -> bool 
     events.iter().filter(is_last).any(|event| is_wanted(&event.request))
 }
 
-/// Whether a filter takes a series, its sector aside.
+/// Whether a filter accepts a series, apart from its sector.
 fn takes(filter: &Filter, key: &SeriesKey) -> bool {
     let Filter { tickers, periods, regimes, .. } = filter;
     tickers.as_ref().is_none_or(|tickers| tickers.contains(&key.ticker))

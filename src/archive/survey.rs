@@ -1,4 +1,4 @@
-//! The runs of an archive that are not sealed.
+//! The unsealed runs of an archive.
 
 use std::path::{Path, PathBuf};
 
@@ -8,24 +8,24 @@ use super::unfinished;
 use crate::error::Result;
 use crate::file;
 
-/// A run that was interrupted, or that somebody is making.
+/// A run that was interrupted, or is in progress.
 #[derive(Clone, Debug)]
 pub struct UnfinishedRun {
     /// Its name.
     pub run: String,
-    /// The definition's name.
+    /// Name of its definition.
     pub definition: String,
-    /// When it began.
+    /// When it started.
     pub started_at: chrono::DateTime<chrono::Utc>,
-    /// The requests that were answered.
+    /// Number of answered requests.
     pub answers: usize,
 }
 
-/// The runs of an archive that are not sealed, oldest first.
+/// The unsealed runs of an archive, oldest first.
 ///
 /// # Errors
 ///
-/// When the archive cannot be read.
+/// If the archive cannot be read.
 pub fn unfinished_runs(archive: &Path) -> Result<Vec<UnfinishedRun>> {
     let of_folder = |path: PathBuf| {
         let Origin { run, definition, started_at, .. } = Origin::read(&path)?;

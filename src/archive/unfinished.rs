@@ -1,4 +1,4 @@
-//! A run that is being made, or that was interrupted while it was.
+//! A run that is in progress, or was interrupted.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File, TryLockError};
@@ -28,44 +28,43 @@ use crate::time::free_name;
 pub(super) const RECORD: &str = "unfinished.json";
 const JOURNAL: &str = "answers.jsonl";
 
-/// How long an interrupted run is fresh enough to be gone on with: what it was answered must still be what a run of now
-/// would be answered.
+/// How long an interrupted run can be resumed: its answers must still be what the service would answer now.
 const TAKEN_UP_WITHIN: TimeDelta = TimeDelta::hours(6);
 
-/// How long an interrupted run that nobody goes on with is kept.
+/// How long an interrupted run that is not resumed is kept.
 const LEFT_BEHIND_AFTER: TimeDelta = TimeDelta::days(7);
 
-/// What becomes of an interrupted run of the same definition.
+/// What to do with an interrupted run of the same definition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Interrupted {
-    /// It is gone on with, while it is fresh.
+    /// Resume it while it is fresh.
     TakenUp,
-    /// It is left where it is, and everything is asked for anew.
+    /// Leave it, and request everything again.
     Left,
 }
 
-/// Whose run is begun, and when.
+/// Definition and time of a new run.
 #[derive(Clone, Copy, Debug)]
 pub struct Beginning<'a> {
-    /// The definition's name.
+    /// Name of the definition.
     pub definition: &'a str,
-    /// The definition's text.
+    /// Text of the definition.
     pub text: &'a str,
-    /// The instant that it is.
+    /// The current time.
     pub now: DateTime<Utc>,
-    /// What becomes of an interrupted run.
+    /// What to do with an interrupted run.
     pub interrupted: Interrupted,
 }
 
-/// What was answered.
+/// The answers so far.
 #[derive(Debug)]
 struct Answers {
     by_request: BTreeMap<String, Answer>,
-    /// A line for each answer that is complete, its record as JSON.
+    /// A line per complete answer: its record as JSON.
     journal: File,
 }
 
-/// A run that is not sealed yet. It is this process's alone while the value lives.
+/// An unsealed run, owned by this process while the value lives.
 #[derive(Debug)]
 pub struct Unfinished {
     archive: PathBuf,
@@ -73,16 +72,16 @@ pub struct Unfinished {
     origin: Origin,
     lanes: Arc<Lanes>,
     answers: Mutex<Answers>,
-    /// Locked; the lock goes with it, also when the process is killed.
+    /// The lock is released with this, even if the process is killed.
     _lock: File,
 }
 
 impl Unfinished {
-    /// Takes up the run of a definition that was interrupted, or begins one.
+    /// Resumes the interrupted run of a definition, or starts a new one.
     ///
     /// # Errors
     ///
-    /// When the folder cannot be written.
+    /// If the folder cannot be written.
     pub fn begin(archive: &Path, beginning: Beginning<'_>) -> Result<Self> {
         let folder = archive.join(FOLDER_OF_UNFINISHED);
         fs::create_dir_all(archive).map_err(|source| Error::Write { path: archive.to_owned(), source })?;
@@ -108,7 +107,7 @@ impl Unfinished {
         let origin = Origin { layout: LAYOUT, run, definition, definition_digest, started_at: beginning.now };
         let lock = file::create(&path.join(RECORD))?;
         let failed = |source| Error::Write { path: path.join(RECORD), source };
-        // Locked before there is anything in it that another process could take up.
+        // Locked before there is anything in it for another process to resume.
         lock.lock().map_err(failed)?;
         let text = serde_json::to_vec_pretty(&origin).expect("the origin is text and numbers");
         (&lock).write_all(&text).map_err(failed)?;
@@ -121,7 +120,7 @@ impl Unfinished {
                 continue;
             }
             links::refuse(&path)?;
-            // A run that is not whole, not this definition's or not free stays where it is, for some time.
+            // A run that is incomplete, of another definition or locked stays in place for a while.
             let Ok(lock) = links::open(&path.join(RECORD)) else {
                 if file::is_older(&path, file::DAY) {
                     discard(&path);
@@ -134,7 +133,7 @@ impl Unfinished {
             }
             let Some(origin) = Origin::read(&path) else { continue };
             if is_sealed(sealed, &origin.run) {
-                // It was sealed, and killed before it could clear away what it was sealed from.
+                // It was sealed, but killed before it could remove this folder.
                 discard(&path);
                 continue;
             }
@@ -158,36 +157,36 @@ impl Unfinished {
         Ok(Self { archive: archive.to_owned(), path, origin, lanes, answers, _lock: lock })
     }
 
-    /// What a request was answered, if it was.
+    /// The answer to a request, if there is one.
     pub fn answered(&self, request: &str) -> Option<Arc<AnswerRecord>> {
         self.lock().by_request.get(request).map(|answer| Arc::clone(&answer.record))
     }
 
-    /// How many requests were answered.
+    /// Number of answered requests.
     pub fn len(&self) -> usize {
         self.lock().by_request.len()
     }
 
-    /// Whether nothing was answered.
+    /// Whether there are no answers.
     pub fn is_empty(&self) -> bool {
         self.lock().by_request.is_empty()
     }
 
-    /// Every answer's record, by request.
+    /// The record of every answer, by request.
     pub fn records(&self) -> Vec<Arc<AnswerRecord>> {
         self.lock().by_request.values().map(|answer| Arc::clone(&answer.record)).collect()
     }
 
-    /// Begins to write down an answer.
+    /// Starts writing an answer.
     pub fn draft(&self) -> Draft {
         Draft::on(&self.lanes)
     }
 
-    /// Completes an answer: from here on it need not be asked for again.
+    /// Completes an answer; from here on it is not requested again.
     ///
     /// # Errors
     ///
-    /// When the disk does not take it.
+    /// If it cannot be written.
     pub fn commit(&self, draft: Draft, request: RequestRecord) -> Result<Arc<AnswerRecord>> {
         let record = Arc::new(draft.complete(request)?);
         let mut answers = self.lock();
@@ -197,28 +196,28 @@ impl Unfinished {
         Ok(record)
     }
 
-    /// Orders what was answered, writes it, and seals the run.
+    /// Sorts and writes the answers, and seals the run.
     ///
     /// # Errors
     ///
-    /// When a file cannot be read or written. What was answered is then still there.
+    /// If a file cannot be read or written. The answers are kept in that case.
     pub fn seal(&self, sealed_at: DateTime<Utc>) -> Result<SealedRun> {
         let answers: Vec<Answer> = self.lock().by_request.values().cloned().collect();
         let run = settle::seal(&self.archive, &self.path, &self.origin, &answers, sealed_at)?;
         if let Err(error) = upkeep::pack_small(&self.archive) {
-            // The run is sealed, and reads take a little longer until the next one packs it.
+            // The run is sealed; reads take a little longer until the next one packs it.
             tracing::warn!(%error, "cannot pack runs");
         }
-        // The answers are in the sealed run now. If they cannot be removed they are old answers of no run.
+        // The answers are in the sealed run now. If they cannot be removed, they are ignored leftovers.
         let _ = remove::folder(&self.path);
         Ok(run)
     }
 
-    /// Gives the run up: its rejects go into a file, everything else goes.
+    /// Gives up the run: writes its rejected records to a file and removes everything else.
     ///
     /// # Errors
     ///
-    /// When the file cannot be written.
+    /// If the file cannot be written.
     pub fn give_up(&self, evidence: &Path) -> Result<PathBuf> {
         links::refuse(evidence)?;
         fs::create_dir_all(evidence).map_err(|source| Error::Write { path: evidence.to_owned(), source })?;
@@ -237,13 +236,13 @@ impl Unfinished {
 impl Drop for Unfinished {
     fn drop(&mut self) {
         if self.is_empty() {
-            // Nothing to go on with; what stays behind is hidden, and nobody takes it for anything.
+            // There is nothing to resume; leftovers are hidden and ignored.
             let _ = remove::folder(&self.path);
         }
     }
 }
 
-/// Appends a line, some of it at a time: one that names every ticker that there is takes many megabytes.
+/// Appends a line in chunks: a line that names every ticker takes many megabytes.
 fn append(journal: &File, record: &AnswerRecord) -> io::Result<()> {
     let mut line = BufWriter::with_capacity(1 << 16, journal);
     serde_json::to_writer(&mut line, record)?;
@@ -251,12 +250,12 @@ fn append(journal: &File, record: &AnswerRecord) -> io::Result<()> {
     line.flush()
 }
 
-/// Whether a run is sealed, in a folder of its own or in a pack: no other one takes its name.
+/// Whether a run is sealed, in its own folder or in a pack; run names are unique.
 fn is_sealed(archive: &Archive, run: &str) -> bool {
     archive.runs().iter().any(|sealed| sealed.name() == run)
 }
 
-/// Removes a run that nobody will resume. What cannot be removed stays, and the next run tries again.
+/// Removes a run that will not be resumed. If that fails, the next run tries again.
 fn discard(path: &Path) {
     if let Err(error) = remove::folder(path) {
         tracing::warn!(path = %path.display(), %error, "cannot remove an interrupted run");
@@ -264,7 +263,7 @@ fn discard(path: &Path) {
 }
 
 impl Origin {
-    /// What the folder of an unfinished run says of itself; none if it says nothing, or is called after another run.
+    /// Reads the origin of an unfinished run; `None` if it is missing or belongs to another run.
     pub(super) fn read(folder: &Path) -> Option<Self> {
         let origin: Self = serde_json::from_slice(&links::read(&folder.join(RECORD)).ok()?).ok()?;
         let is_here = folder.file_name().is_some_and(|name| *name == *origin.run);
@@ -273,13 +272,13 @@ impl Origin {
 }
 
 impl Answers {
-    /// The answers of a run that are complete. One that cannot be read is asked for again.
+    /// The complete answers of a run. One that cannot be read is requested again.
     fn of(run: &Path) -> Result<Self> {
         let failed = |source| Error::Write { path: run.join(JOURNAL), source };
         let mut journal = links::append(&run.join(JOURNAL))?;
         let text = links::read(&run.join(JOURNAL))?;
         if text.last().is_some_and(|last| *last != b'\n') {
-            // Whoever wrote the last line was killed while it did.
+            // The process was killed while it wrote the last line.
             journal.write_all(b"\n").map_err(failed)?;
         }
         let answers = lines(&text).filter_map(|line| Answer::read(run, line));
@@ -288,7 +287,7 @@ impl Answers {
     }
 }
 
-/// How many requests of an unfinished run were answered.
+/// Number of answered requests of an unfinished run.
 pub(super) fn answered(run: &Path) -> usize {
     let text = links::read(&run.join(JOURNAL)).unwrap_or_default();
     let records = lines(&text).filter_map(|line| serde_json::from_str::<AnswerRecord>(line).ok());

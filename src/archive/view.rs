@@ -1,8 +1,7 @@
-//! What was known at an instant: of every cell the latest value that had been observed by then, or the first one.
+//! What was known as of an instant: the latest value of every cell observed by then, or the first.
 //!
-//! It is a filter over the sealed runs, `observed_at` at or before the instant, and a fold over the observations of each
-//! cell. It goes through the archive some whole tickers at a time, and through articles some whole dates at a time where
-//! nobody needs all articles of a ticker at once.
+//! A view filters the sealed runs by `observed_at` and folds the observations of each cell. It reads the archive a few
+//! whole tickers at a time; articles a few whole dates at a time, unless all articles of a ticker are needed at once.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::{Arc, LazyLock, OnceLock};
@@ -17,7 +16,7 @@ use arrow::datatypes::{DataType, Field, Schema, SchemaRef, TimestampMicrosecondT
 use arrow::error::ArrowError;
 use chrono::{DateTime, TimeDelta, Utc};
 
-use super::fold::cells::{Cells, Known};
+use super::fold::cells::{CellState, Cells};
 use super::fold::histories::Histories;
 use super::fold::merged::{Merged, Piece};
 use super::fold::pieces::{Watch, concatenated};
@@ -35,26 +34,26 @@ use crate::tables::{SeriesKey, Slab, Table, instant};
 use crate::time::to_record;
 use crate::trace::work;
 
-/// What is asked of a view.
+/// Which values a view returns.
 #[derive(Clone, Copy, Debug)]
 pub struct Asked {
-    /// Which observation of a cell is taken.
+    /// Which observation of a cell to take.
     pub vintage: Vintage,
-    /// A cell that was first seen later than this after its date is backfilled.
+    /// A cell first seen later than this after its date is backfilled.
     pub live_within: TimeDelta,
 }
 
-/// An archive as it was known at an instant.
+/// An archive as of an instant.
 #[derive(Clone, Debug)]
 pub struct View {
     archive: Archive,
     as_of: DateTime<Utc>,
-    /// Read once, when they are first asked for.
+    /// Read once, on first use.
     listings: Arc<OnceLock<Listings>>,
 }
 
 impl View {
-    /// An archive as of an instant.
+    /// A view of an archive as of an instant.
     pub fn of(archive: Archive, as_of: DateTime<Utc>) -> Self {
         Self { archive, as_of, listings: Arc::default() }
     }
@@ -69,18 +68,18 @@ impl View {
         &self.archive
     }
 
-    /// The runs that had begun by then, in the order in which they were sealed.
+    /// The runs started by then, in the order in which they were sealed.
     pub fn runs(&self) -> impl DoubleEndedIterator<Item = &SealedRun> {
         self.archive.runs().iter().filter(|run| run.seal().started_at <= self.as_of)
     }
 
-    /// The folders that have observations made by then.
+    /// The folders with observations made by then.
     fn folders(&self) -> Vec<&Arc<Folder>> {
         self.archive.read().iter().filter(|folder| folder.seal().started_at <= self.as_of).collect()
     }
 
-    /// What the view is drawn from: the observations and listings of each run, by their digests, and the instant, where it
-    /// cuts through them. Two views that are drawn from the same know the same, however the runs are packed.
+    /// Fingerprint of the view's contents: the digests of each run's observations and listings, and the instant if it
+    /// cuts through one. Views with the same fingerprint have the same contents, however the runs are packed.
     pub fn drawn_from(&self) -> Vec<String> {
         let files = || Table::ALL.into_iter().map(Table::file).chain([LISTINGS.to_owned()]);
         let mut drawn_from = Vec::new();
@@ -96,7 +95,7 @@ impl View {
         drawn_from
     }
 
-    /// The listings, as they were known.
+    /// The listings as of the instant.
     fn listings(&self) -> Result<&Listings> {
         if let Some(listings) = self.listings.get() {
             return Ok(listings);
@@ -105,47 +104,47 @@ impl View {
         Ok(self.listings.get_or_init(|| listings))
     }
 
-    /// The tickers that some requests, in words, listed last.
+    /// The tickers that some requests listed last.
     ///
     /// # Errors
     ///
-    /// When a run cannot be read.
+    /// If a run cannot be read.
     pub fn listed(&self, requests: &BTreeSet<String>) -> Result<BTreeSet<Ticker>> {
         Ok(listed(self.listings()?, requests))
     }
 
-    /// The series that the last answer to each of some requests, in words, listed.
+    /// The series that the latest answer to each of some requests listed.
     ///
     /// # Errors
     ///
-    /// When a run cannot be read.
+    /// If a run cannot be read.
     pub fn listing(&self, requests: &BTreeSet<String>) -> Result<BTreeMap<String, BTreeSet<SeriesKey>>> {
         Ok(listing(self.listings()?, requests))
     }
 
-    /// The series of signals that a scope takes.
+    /// The signal series in a scope.
     ///
     /// # Errors
     ///
-    /// When a run cannot be read.
+    /// If a run cannot be read.
     pub fn members(&self, scope: &Scope) -> Result<HashSet<SeriesKey>> {
         Ok(scope.members(self.listings()?))
     }
 
-    /// The sector of each ticker that the histories of a sector list, or listed last.
+    /// The sector of each ticker that a sector request lists, or listed last.
     ///
     /// # Errors
     ///
-    /// When a run cannot be read.
+    /// If a run cannot be read.
     pub fn sectors(&self) -> Result<HashMap<Ticker, Sector>> {
         Ok(sectors(self.listings()?))
     }
 
-    /// When one of some requests, in words, was last answered after an instant; none when none of them was.
+    /// When one of some requests was last answered after an instant; `None` if none was.
     ///
     /// # Errors
     ///
-    /// When a run cannot be read.
+    /// If a run cannot be read.
     pub fn last_answered(&self, requests: &BTreeSet<String>, after: DateTime<Utc>) -> Result<Option<DateTime<Utc>>> {
         for run in self.runs().rev().take_while(|run| run.seal().sealed_at > after) {
             let answered = run.requests()?.into_iter().filter(|record| requests.contains(&record.request));
@@ -157,7 +156,7 @@ impl View {
         Ok(None)
     }
 
-    /// The columns of a table's cells: the series, the cell, its value, and what is known of its observations.
+    /// The columns of a table's cells: series, cell, value, and details of its observations.
     pub fn schema(table: Table) -> SchemaRef {
         static SCHEMAS: LazyLock<[SchemaRef; 4]> = LazyLock::new(|| {
             Table::ALL.map(|table| {
@@ -174,11 +173,11 @@ impl View {
         Arc::clone(&SCHEMAS[table as usize])
     }
 
-    /// What became of the cells of a table, some whole tickers at a time, up to the view's instant.
+    /// The history of a table's cells up to the view's instant, a few whole tickers at a time.
     ///
     /// # Errors
     ///
-    /// When a file cannot be opened.
+    /// If a file cannot be opened.
     pub fn histories(&self, table: Table) -> Result<impl Iterator<Item = Result<Histories>>> {
         let mut merged = self.merged(table)?;
         let as_of = self.as_of.timestamp_micros();
@@ -190,12 +189,12 @@ impl View {
         }))
     }
 
-    /// The cells of a table that were known, in order and piece by piece, in the columns of [`View::schema`]. The articles of
-    /// a ticker may come in several pieces.
+    /// The known cells of a table in order, piece by piece, in the columns of [`View::schema`]. The articles of a
+    /// ticker may come in several pieces.
     ///
     /// # Errors
     ///
-    /// When a file cannot be opened.
+    /// If a file cannot be opened.
     pub fn cells(&self, table: Table, asked: Asked) -> Result<impl Iterator<Item = Result<RecordBatch>>> {
         let mut merged = self.merged(table)?;
         let view = self.clone();
@@ -208,21 +207,21 @@ impl View {
         }))
     }
 
-    /// The signals of some series, and the news of their tickers, slab by slab, in the order of the tickers.
+    /// The signals of some series and the news of their tickers, slab by slab, in ticker order.
     ///
     /// # Errors
     ///
-    /// When a file cannot be opened.
+    /// If a file cannot be opened.
     pub fn slabs(&self, scope: &Scope, asked: Asked) -> Result<impl Iterator<Item = Result<Slab>>> {
         self.slabs_watched(scope, asked, None::<fn(&Histories)>)
     }
 
-    /// As [`View::slabs`]; and shows what became of signals and articles, of all that have any, to somebody who watches. The
-    /// articles of a ticker that has very many of them are shown with their dates and scores alone.
+    /// Like [`View::slabs`], and also passes the histories of all signals and articles to `watch`. Of a ticker with
+    /// very many articles, only dates and scores are passed.
     ///
     /// # Errors
     ///
-    /// When a file cannot be opened.
+    /// If a file cannot be opened.
     pub fn slabs_watched<W: FnMut(&Histories)>(
         &self,
         scope: &Scope,
@@ -238,7 +237,7 @@ impl View {
         let mut slab = move || -> Result<Option<Slab>> {
             let _work = work!("read slab");
             let Some(tickers) = signals.next(Cuts::Tickers)? else {
-                // Nobody else looks at articles of tickers that have no signals.
+                // Articles of tickers without signals are read only for the observer.
                 if let (Some(watch), Some(articles)) = (&mut watch, tables.first_mut()) {
                     while let Some(piece) = articles.next(Cuts::Dates)? {
                         view.put_together(Table::Articles, &piece, Some(watch))?;
@@ -253,7 +252,7 @@ impl View {
                 let mut watch = watch.as_mut().filter(|_| table == Table::Articles);
                 let mut pieces = Vec::new();
                 while let Some(piece) = merged.next_until(&tickers.end, Cuts::of_cells(table))? {
-                    pieces.push(view.told(table, &view.put_together(table, &piece, watch.as_deref_mut())?)?);
+                    pieces.push(view.spans(table, &view.put_together(table, &piece, watch.as_deref_mut())?)?);
                 }
                 let whole = concatenated(&Slab::news_schema(table), pieces);
                 news.push(whole.map_err(|error| Error::Settle { source: error.into() })?);
@@ -268,19 +267,18 @@ impl View {
         Merged::open(table, &self.folders())
     }
 
-    /// A table of news, as far as a slab has use for it.
+    /// A table of news, with only the columns that a slab needs.
     fn news(&self, table: Table) -> Result<Merged> {
         let merged = self.merged(table)?;
-        // Texts tell one cell from another, and most of the bytes are theirs. Where each row is a cell of its own, nothing
-        // has to be told from another.
+        // Texts identify cells and are most of the bytes. If each row is a cell of its own, they are not needed.
         if !self.is_of_one_run(table) || !merged.are_added() {
             return Ok(merged);
         }
-        let told = Slab::news_schema(table);
-        Ok(merged.narrowed(|name| ["change", "observed_at"].contains(&name) || told.index_of(name).is_ok()))
+        let schema = Slab::news_schema(table);
+        Ok(merged.narrowed(|name| ["change", "observed_at"].contains(&name) || schema.index_of(name).is_ok()))
     }
 
-    /// What some runs observed, by cell; shown to somebody who watches.
+    /// Groups the observations of some runs by cell, and passes their histories on.
     fn put_together<W: FnMut(&Histories)>(
         &self,
         table: Table,
@@ -303,7 +301,7 @@ impl View {
         put_together().map_err(|error: ArrowError| Error::Settle { source: error.into() })
     }
 
-    /// The cells that were observed.
+    /// The known cells of some observations.
     fn folded(&self, table: Table, observed: &Observed, asked: Asked) -> Result<RecordBatch> {
         let folded = match observed {
             Observed::Plain(rows) => {
@@ -315,37 +313,37 @@ impl View {
         folded.map_err(|error| Error::Settle { source: error.into() })
     }
 
-    /// Whether some rows, which are all that a table has of their tickers, are the first and only observations of their
-    /// cells: a run observes a cell once.
+    /// Whether some rows, which are all rows of their tickers, are single observations of their cells: a run observes a
+    /// cell once.
     fn is_plain(&self, table: Table, rows: &RecordBatch) -> bool {
         self.is_of_one_run(table) && are_added(rows)
     }
 
-    /// Whether one run alone has rows of a table.
+    /// Whether only one run has rows of a table.
     fn is_of_one_run(&self, table: Table) -> bool {
         let mut folders = self.folders().into_iter().filter(|folder| folder.seal().rows(&table.file()) > 0);
         let (Some(folder), None) = (folders.next(), folders.next()) else { return false };
         folder.seal().sealed_at <= self.as_of && !folder.seal().is_pack()
     }
 
-    /// What was said of cells, and from when to when.
-    fn told(&self, table: Table, observed: &Observed) -> Result<RecordBatch> {
+    /// Every value of the cells, and from when to when it was current.
+    fn spans(&self, table: Table, observed: &Observed) -> Result<RecordBatch> {
         let schema = Slab::news_schema(table);
-        // Those of them that a file has.
-        let said = |rows: &RecordBatch| -> Vec<ArrayRef> {
+        // The columns that a file has.
+        let values = |rows: &RecordBatch| -> Vec<ArrayRef> {
             schema.fields().iter().filter_map(|field| rows.column_by_name(field.name()).cloned()).collect()
         };
-        let told = || {
+        let spans = || {
             let columns = match observed {
                 Observed::Plain(rows) => {
-                    let mut columns = said(rows);
+                    let mut columns = values(rows);
                     columns.push(Arc::clone(rows.column(rows.num_columns() - 1)));
                     columns.push(new_null_array(&instant(), rows.num_rows()));
                     columns
                 }
                 Observed::Cells(cells) => {
-                    let (rows, from, until) = cells.told(self.as_of.timestamp_micros());
-                    let mut columns = take_arrays(&said(&cells.rows), &UInt32Array::from(rows), None)?;
+                    let (rows, from, until) = cells.spans(self.as_of.timestamp_micros());
+                    let mut columns = take_arrays(&values(&cells.rows), &UInt32Array::from(rows), None)?;
                     columns.push(Arc::new(TimestampMicrosecondArray::from(from).with_timezone("UTC")));
                     columns.push(Arc::new(TimestampMicrosecondArray::from(until).with_timezone("UTC")));
                     columns
@@ -353,23 +351,23 @@ impl View {
             };
             RecordBatch::try_new(Arc::clone(&schema), columns)
         };
-        told().map_err(|error: ArrowError| Error::Settle { source: error.into() })
+        spans().map_err(|error: ArrowError| Error::Settle { source: error.into() })
     }
 }
 
 /// Observations of some whole cells.
 enum Observed {
-    /// The first and only ones of their cells, as they stand.
+    /// Single observations of each cell.
     Plain(RecordBatch),
     Cells(Box<Cells>),
 }
 
-/// Rows of observations as cells.
-fn shown(table: Table, rows: &RecordBatch, mut known: Vec<Known>, asked: Asked) -> Result<RecordBatch, ArrowError> {
+/// Observations as cells.
+fn shown(table: Table, rows: &RecordBatch, mut known: Vec<CellState>, asked: Asked) -> Result<RecordBatch, ArrowError> {
     if asked.vintage == Vintage::Latest {
         known.retain(|known| known.latest.is_some());
     }
-    let row = |known: &Known| match asked.vintage {
+    let row = |known: &CellState| match asked.vintage {
         Vintage::Latest => known.latest.expect("the others were left out"),
         Vintage::First => known.first,
     };
@@ -383,7 +381,7 @@ fn shown(table: Table, rows: &RecordBatch, mut known: Vec<Known>, asked: Asked) 
     cells_of(table, &taken, first, revisions, asked)
 }
 
-/// Cells out of the observation that is taken of each, with the instant of the first one and the number of those after it.
+/// Builds cells from the chosen observation of each, with the time of the first and the number of later ones.
 fn cells_of(
     table: Table,
     taken: &RecordBatch,
@@ -400,7 +398,7 @@ fn cells_of(
     RecordBatch::try_new(View::schema(table), columns)
 }
 
-/// Whether each cell was first seen long after its date; of a cell without a date nobody can tell.
+/// Whether each cell was first seen long after its date; null for a cell without a date.
 fn backfilled(
     dates: &TimestampMicrosecondArray,
     first: &TimestampMicrosecondArray,

@@ -1,4 +1,4 @@
-//! What is kept of one answer until its run is sealed.
+//! The stored form of one answer, kept until its run is sealed.
 
 use std::collections::{BTreeMap, HashSet};
 use std::ops::Range;
@@ -15,44 +15,43 @@ use crate::error::{Error, Reason, Result};
 use crate::interface::Ticker;
 use crate::tables::{Drift, Leniencies, Oversized, Reject, RequestRecord, SeriesKey, Table};
 
-/// What an answer said, but for its rows.
+/// An answer without its rows.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct AnswerRecord {
-    /// The request, and how it was answered.
+    /// The request, with the status, size and time of its answer.
     pub request: RequestRecord,
-    /// The key of each series, in the order of their rows. A long one may come in pieces, and a ticker that is only
-    /// listed has none.
+    /// The key of each series, in row order. A long series may come in pieces; a ticker that is only listed has no key.
     pub series: Vec<SeriesKey>,
-    /// The histories of signals without rows: they list no series.
+    /// Signal histories without rows, which list no series.
     pub empty: Vec<SeriesKey>,
-    /// Where its rows stand, those that could be typed and those that could not.
+    /// Location of its rows, typed and rejected.
     pub rows: BTreeMap<Rows, Pieces>,
-    /// Histories of signals.
+    /// Number of signal histories.
     pub histories: u64,
-    /// Those of them that had records and kept none.
+    /// Those that had records of which all were rejected.
     pub lost: u64,
-    /// What was noticed beside its rows.
+    /// Other findings in the answer.
     #[serde(flatten)]
     pub oddities: Oddities,
 }
 
-/// What was noticed in answers beside their rows.
+/// Findings in answers, besides their rows.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Oddities {
-    /// Fields that the interface does not know.
+    /// Unknown fields.
     pub drift: Vec<Drift>,
     /// Confidences outside 0 to 1.
     pub unusual: u64,
-    /// Values that were accepted although the interface spells them otherwise.
+    /// Values accepted though they deviate from the interface's notation.
     #[serde(default)]
     pub lenient: Leniencies,
-    /// What was rejected for its size alone; the first of it.
+    /// The first record rejected for its size.
     #[serde(default)]
     pub oversized: Vec<Oversized>,
 }
 
 impl Oddities {
-    /// Adds those of another answer, or of more of this one.
+    /// Adds the findings of another answer, or of more of this one.
     pub fn add(&mut self, other: Self) {
         other.drift.into_iter().for_each(|field| field.add_to(&mut self.drift));
         self.unusual += other.unusual;
@@ -63,48 +62,48 @@ impl Oddities {
 }
 
 impl AnswerRecord {
-    /// The series that it lists.
+    /// The series that the answer lists.
     pub fn listed(&self) -> impl Iterator<Item = &SeriesKey> {
         let empty: HashSet<&SeriesKey> = self.empty.iter().collect();
         self.series.iter().filter(move |key| !empty.contains(key))
     }
 
-    /// The tickers of the series that it lists.
+    /// Tickers of the series that the answer lists.
     pub fn named(&self) -> impl Iterator<Item = &Ticker> {
         self.listed().map(|key| &key.ticker)
     }
 }
 
-/// The kinds of an answer's rows.
+/// The kinds of rows in an answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Rows {
-    /// What could be typed, a batch for each piece of a series.
+    /// Typed rows, a batch per piece of a series.
     Typed,
-    /// What could not.
+    /// Rejected records.
     Rejects,
 }
 
-/// Rows that stand one piece after another.
+/// Contiguous pieces of rows.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Pieces {
-    /// Where they stand.
+    /// Their location.
     pub(in crate::archive) stretch: Stretch,
-    /// The bytes of each.
+    /// Bytes of each piece.
     pub(in crate::archive) lengths: Vec<u64>,
 }
 
-/// An answer that is complete.
+/// A complete answer.
 #[derive(Clone, Debug)]
 pub(in crate::archive) struct Answer {
-    /// Where the files are.
+    /// The folder of its files.
     pub(in crate::archive) folder: PathBuf,
-    /// Shared, for an answer may name every ticker that there is.
+    /// Shared, since an answer may list every ticker there is.
     pub(in crate::archive) record: Arc<AnswerRecord>,
 }
 
 impl Answer {
-    /// An answer that another process wrote down; none when its rows are not what was written.
+    /// Reads an answer that another process wrote; `None` if its rows do not match their checksums.
     pub(in crate::archive) fn read(folder: &Path, record: &str) -> Option<Self> {
         let record: AnswerRecord = serde_json::from_str(record).ok()?;
         record
@@ -115,17 +114,17 @@ impl Answer {
     }
 }
 
-/// The batches of one kind of an answer's rows, read in any order and by many at once.
+/// The batches of one kind of rows, readable in any order and from several threads.
 pub(in crate::archive) struct Batches {
     path: PathBuf,
     section: Section,
     schema: SchemaRef,
-    /// Where each stands in the section.
+    /// Byte range of each batch in the section.
     places: Vec<Range<u64>>,
 }
 
 impl Batches {
-    /// Opens the rows of an answer; none when it has none of the kind.
+    /// Opens rows of an answer; `None` if it has none of this kind.
     pub(in crate::archive) fn open(answer: &Answer, rows: Rows, files: &mut Files) -> Result<Option<Self>> {
         let Some(Pieces { stretch, lengths }) = answer.record.rows.get(&rows) else { return Ok(None) };
         let schema = match rows {

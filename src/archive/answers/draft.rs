@@ -1,4 +1,4 @@
-//! An answer while it is being written down.
+//! An answer that is still being written.
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
@@ -13,10 +13,10 @@ use crate::error::{Error, Result};
 use crate::interface::{Endpoint, Ticker};
 use crate::tables::{Reject, RequestRecord, Series, SeriesKey, Table};
 
-/// What one answer says, on its way to the disk. Dropped before it is committed, it leaves nothing.
+/// An answer on its way to disk. Dropped before it is committed, it leaves nothing behind.
 pub struct Draft {
     lanes: Arc<Lanes>,
-    /// What its rows are written to, and the bytes of each piece.
+    /// The lane of each kind of rows, and the bytes of each piece.
     writing: BTreeMap<Rows, (Lane, Vec<u64>)>,
     series: Vec<SeriesKey>,
     empty: Vec<SeriesKey>,
@@ -46,7 +46,7 @@ impl Draft {
     ///
     /// # Errors
     ///
-    /// When it cannot be written.
+    /// If it cannot be written.
     pub fn add_series(&mut self, series: Series) -> Result<()> {
         self.rows += series.rows.num_rows() as u64;
         self.write(Rows::Typed, &series.rows)?;
@@ -57,23 +57,23 @@ impl Draft {
         Ok(())
     }
 
-    /// Adds tickers that it lists.
+    /// Adds tickers that the answer lists.
     pub fn add_tickers(&mut self, source: Endpoint, tickers: Vec<Ticker>) {
         self.rows += tickers.len() as u64;
         self.series.extend(tickers.into_iter().map(|ticker| SeriesKey::of_ticker(source, ticker)));
     }
 
-    /// Adds to the number of histories that there were, and of those that had records and kept none.
+    /// Adds to the number of histories, and of those whose records were all rejected.
     pub fn add_histories(&mut self, histories: u64, lost: u64) {
         self.histories += histories;
         self.lost += lost;
     }
 
-    /// Adds rejected records: `count` of them, of which many may be told as one.
+    /// Adds rejected records: `count` of them, which may be more than the entries given.
     ///
     /// # Errors
     ///
-    /// When they cannot be written.
+    /// If they cannot be written.
     pub fn add_rejects(&mut self, rejects: &[Reject], count: u64) -> Result<()> {
         self.rejects += count;
         if rejects.is_empty() {
@@ -83,20 +83,20 @@ impl Draft {
         self.write(Rows::Rejects, &batch.expect("rejects are texts and numbers"))
     }
 
-    /// Adds what was noticed beside the rows.
+    /// Adds other findings.
     pub fn add_oddities(&mut self, oddities: Oddities) {
         self.oddities.add(oddities);
     }
 
-    /// The rows and the rejects that were added.
+    /// Number of rows and of rejected records added.
     pub fn counts(&self) -> (u64, u64) {
         (self.rows, self.rejects)
     }
 
     /// Completes the rows.
     ///
-    /// Nothing waits for the disk here: what a machine lost that lost its power is told by the checksums, and asked
-    /// for again. The sealed run is what must be durable.
+    /// Nothing is flushed to disk here: what a power failure loses shows in the checksums and is requested again. Only
+    /// a sealed run must be durable.
     pub(in crate::archive) fn complete(self, request: RequestRecord) -> Result<AnswerRecord> {
         let mut rows = BTreeMap::new();
         for (kind, (lane, lengths)) in self.writing {

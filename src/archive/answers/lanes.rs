@@ -1,10 +1,10 @@
-//! The files that answers are written to until their run is sealed: a few, one answer after another in each.
+//! The few files that answers are appended to until their run is sealed.
 //!
-//! A file for each answer would be thousands to make and to remove. An answer has a lane for itself while it is written
-//! down, and then the next one has it. What was not kept is cut off.
+//! A file per answer would mean creating and removing thousands. An answer has a lane to itself while it is written;
+//! then the next answer appends to it. A dropped answer is truncated away.
 //!
-//! A checksum tells what a machine lost that lost its power. It need not be a strong one: nobody but this house writes
-//! here, and what is read after all is sealed with digests.
+//! A checksum detects what a power failure lost. It need not be strong: only this program writes these files, and the
+//! sealed run has digests.
 
 use std::collections::HashMap;
 use std::fs::{File, OpenOptions};
@@ -20,7 +20,7 @@ use crate::file;
 use crate::links;
 use crate::names;
 
-/// How much is written at once: what is handed over series by series is many times as many small pieces.
+/// Bytes per write: series arrive as many small pieces.
 const PORTION: usize = 128 << 10;
 
 /// The lanes of a run.
@@ -32,52 +32,52 @@ pub(in crate::archive) struct Lanes {
 
 #[derive(Debug, Default)]
 struct State {
-    /// How many names were tried.
+    /// Number of names tried.
     tried: usize,
     free: Vec<Open>,
 }
 
-/// A file that lanes are in.
+/// An open lane file.
 #[derive(Debug)]
 struct Open {
     name: String,
     file: File,
     end: u64,
-    /// What is not written yet; kept for the next answer.
+    /// Write buffer, reused by the next answer.
     waiting: Vec<u8>,
 }
 
-/// A lane that is written to. It is free again when the value goes.
+/// A lane in use. Dropping it returns it to the pool.
 #[derive(Debug)]
 pub(in crate::archive) struct Lane {
     lanes: Arc<Lanes>,
-    /// Always there, until the value goes.
+    /// `Some` until it is dropped.
     open: Option<Open>,
     from: u64,
     checksum: Hasher,
     is_kept: bool,
 }
 
-/// Where something stands, and what it is.
+/// A byte range of a lane file, with its checksum.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(in crate::archive) struct Stretch {
-    /// The file's name.
+    /// Name of the file.
     file: String,
-    /// Where it begins.
+    /// First byte.
     from: u64,
-    /// Its length.
+    /// Length.
     bytes: u64,
-    /// Its CRC-32.
+    /// CRC-32.
     crc32: u32,
 }
 
 impl Lanes {
-    /// Lanes in a folder, beside those that are there.
+    /// Lanes in a folder, next to files that already exist.
     pub(in crate::archive) fn of(folder: PathBuf) -> Self {
         Self { folder, state: Mutex::default() }
     }
 
-    /// A lane that nobody else writes to.
+    /// Takes a lane for exclusive use.
     pub(in crate::archive) fn take(lanes: &Arc<Self>) -> Result<Lane> {
         let mut state = lanes.state.lock().unwrap_or_else(PoisonError::into_inner);
         let open = match state.free.pop() {
@@ -88,7 +88,7 @@ impl Lanes {
         Ok(Lane { lanes, from, open: Some(open), checksum, is_kept: false })
     }
 
-    /// A file under the next name that is free: a run that is gone on with has some already.
+    /// Creates a file under the next free name; a resumed run has some already.
     fn create(&self, tried: &mut usize) -> Result<Open> {
         loop {
             let name = format!("{tried}.answers");
@@ -104,12 +104,12 @@ impl Lanes {
 }
 
 impl Lane {
-    /// The path of the file.
+    /// Path of the file.
     pub(in crate::archive) fn path(&self) -> PathBuf {
         self.lanes.folder.join(self.open.as_ref().map_or("", |open| &open.name))
     }
 
-    /// Appends what is written into the bytes that wait; how many it was is returned.
+    /// Appends what `write` adds to the buffer; returns its length.
     pub(in crate::archive) fn append(&mut self, write: impl FnOnce(&mut Vec<u8>)) -> io::Result<u64> {
         let open = self.open.as_mut().expect("it is there until the value goes");
         let before = open.waiting.len();
@@ -127,7 +127,7 @@ impl Lane {
     ///
     /// # Errors
     ///
-    /// When the last of it cannot be written.
+    /// If the rest of it cannot be written.
     pub(in crate::archive) fn keep(mut self) -> io::Result<Stretch> {
         let open = self.open.as_mut().expect("it is there until the value goes");
         open.write_waiting()?;
@@ -141,7 +141,7 @@ impl Open {
     fn write_waiting(&mut self) -> io::Result<()> {
         self.file.write_all(&self.waiting)?;
         self.end += self.waiting.len() as u64;
-        // One long answer should not take the room for ever.
+        // One long answer should not keep the memory.
         self.waiting.clear();
         self.waiting.shrink_to(2 * PORTION);
         Ok(())
@@ -152,7 +152,7 @@ impl Drop for Lane {
     fn drop(&mut self) {
         let Some(mut open) = self.open.take() else { return };
         if !self.is_kept {
-            // Where it cannot be cut off nobody writes behind it: what follows would not stand where it is looked for.
+            // If truncating fails the file is not reused, since its offsets would be wrong.
             if open.file.set_len(self.from).is_err() {
                 return;
             }
@@ -164,12 +164,12 @@ impl Drop for Lane {
 }
 
 impl Stretch {
-    /// Its file in a folder.
+    /// Path of its file in a folder.
     pub(in crate::archive) fn path(&self, folder: &Path) -> PathBuf {
         folder.join(&self.file)
     }
 
-    /// Whether it stands in a file that answers are written to, as far as the file's name tells.
+    /// Whether the file's name is that of a lane.
     pub(super) fn is_of_answers(&self) -> bool {
         names::fits(&self.file, names::ANSWERS)
     }
@@ -179,7 +179,7 @@ impl Stretch {
         Ok(Section { file: files.open(&self.path(folder))?, from: self.from, bytes: self.bytes })
     }
 
-    /// Makes sure that it is what was written.
+    /// Checks that the bytes match their checksum.
     pub(in crate::archive) fn check(&self, folder: &Path) -> Result<()> {
         let failed = |source| Error::Read { path: self.path(folder), source };
         let section = self.open(folder, &mut Files::default())?;
@@ -194,7 +194,7 @@ impl Stretch {
     }
 }
 
-/// The files of lanes, each opened once, however many stretches of it are read.
+/// Lane files, each opened once however many ranges of it are read.
 #[derive(Debug, Default)]
 pub(in crate::archive) struct Files(HashMap<PathBuf, Arc<File>>);
 
@@ -209,7 +209,7 @@ impl Files {
     }
 }
 
-/// A stretch of a file that many may read at once.
+/// A byte range of a file, readable from several threads.
 #[derive(Debug)]
 pub(in crate::archive) struct Section {
     file: Arc<File>,
@@ -219,7 +219,7 @@ pub(in crate::archive) struct Section {
 }
 
 impl Section {
-    /// So many of its bytes, from one on.
+    /// Reads `length` bytes from `at`.
     pub(in crate::archive) fn read(&self, at: u64, length: u64) -> io::Result<Vec<u8>> {
         let is_within = at.checked_add(length).is_some_and(|end| end <= self.bytes);
         let length = usize::try_from(length).ok().filter(|_| is_within).ok_or(io::ErrorKind::UnexpectedEof)?;
@@ -259,13 +259,13 @@ mod tests {
         assert_eq!((section.read(3, 3).unwrap(), section.read(0, 2).unwrap()), (b"ond".to_vec(), b"se".to_vec()));
         assert_eq!(section.read(3, 4).unwrap_err().kind(), io::ErrorKind::UnexpectedEof);
 
-        // What waits to be written belongs to the answer that is given up, and goes with it.
+        // Buffered bytes of a dropped answer are dropped with it.
         let long = "long".repeat(PORTION);
         drop(write(&long[..PORTION + 1]));
         let long = write(&long).keep().unwrap();
         long.check(folder.path()).unwrap();
 
-        // Another process goes on in files of its own.
+        // Another process writes to files of its own.
         let lanes = Arc::new(Lanes::of(folder.path().to_owned()));
         let mut lane = Lanes::take(&lanes).unwrap();
         lane.append(|out| out.extend_from_slice(b"later")).unwrap();

@@ -1,4 +1,4 @@
-//! What the answers of a run said, on disk until the run is sealed.
+//! The answers of a run, on disk until the run is sealed.
 
 pub(super) mod answer;
 pub(super) mod draft;

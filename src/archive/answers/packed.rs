@@ -1,10 +1,10 @@
-//! Rows as they wait for their run to be sealed: a column after another, and nothing that goes without saying.
+//! A compact row codec for answers: column after column, without redundancy.
 //!
-//! All rows of a run are written once and read once this way. In an Arrow file those of a history take twice the room:
-//! columns in which nothing stands have places for it, and each batch a kilobyte that says how it is made.
+//! All rows of a run are written and read once in this form. An Arrow file of a history takes twice the space: null
+//! columns still store values, and each batch has a kilobyte of metadata.
 //!
-//! First the number of rows, in four bytes. Then each column of the schema: a byte that says whether none, all or some
-//! of its rows have a value, a bit for each row where some do, and the values of all rows, but where none does.
+//! First the number of rows, in four bytes. Then for each column of the schema a byte: no row, every row or some rows
+//! have a value. If some, a bitmap follows. Unless none, the values of all rows follow.
 
 use std::iter::repeat_n;
 use std::sync::Arc;
@@ -21,16 +21,16 @@ use arrow::datatypes::{
 use crate::error::Reason;
 use crate::time::MICROS_PER_DAY;
 
-/// Which of a column's rows have a value.
+/// Which rows of a column have a value.
 const NONE: u8 = 0;
 const ALL: u8 = 1;
 const SOME: u8 = 2;
 
-/// How the instants of a column are written.
+/// The encodings of timestamps.
 const DAYS: u8 = 0;
 const MICROS: u8 = 1;
 
-/// Appends rows of a table, or rejects.
+/// Appends rows of a table, or rejected records.
 pub(super) fn pack(rows: &RecordBatch, out: &mut Vec<u8>) {
     out.extend_from_slice(&(rows.num_rows() as u32).to_le_bytes());
     rows.columns().iter().for_each(|column| pack_column(column, out));
@@ -76,7 +76,7 @@ fn pack_numbers<T: ArrowPrimitiveType>(numbers: &PrimitiveArray<T>, out: &mut Ve
     out.extend_from_slice(numbers.values().inner());
 }
 
-/// Appends where each text ends, then the texts.
+/// Appends the end offset of each text, then the texts.
 fn pack_texts(texts: &StringArray, out: &mut Vec<u8>) {
     let (first, offsets) = texts.offsets().split_first().expect("there is one offset more than there are texts");
     out.extend(offsets.iter().flat_map(|offset| (offset - first).to_le_bytes()));
@@ -84,7 +84,7 @@ fn pack_texts(texts: &StringArray, out: &mut Vec<u8>) {
     out.extend_from_slice(&texts.value_data()[from..to]);
 }
 
-/// The rows in the columns of a schema.
+/// Decodes rows in the columns of a schema.
 pub(super) fn unpack(bytes: &[u8], schema: &SchemaRef) -> Result<RecordBatch, Reason> {
     let mut packed = Packed(bytes);
     let rows = packed.number::<4>().map(u32::from_le_bytes)? as usize;
@@ -92,7 +92,7 @@ pub(super) fn unpack(bytes: &[u8], schema: &SchemaRef) -> Result<RecordBatch, Re
     Ok(RecordBatch::try_new(Arc::clone(schema), columns)?)
 }
 
-/// What is still to be read.
+/// The bytes left to read.
 struct Packed<'a>(&'a [u8]);
 
 impl<'a> Packed<'a> {
@@ -143,7 +143,7 @@ impl<'a> Packed<'a> {
     }
 
     fn values<T: ArrowNativeType>(&mut self, rows: usize) -> Result<ScalarBuffer<T>, Reason> {
-        // A copy stands where numbers may.
+        // Copied, because numbers must be aligned.
         Ok(ScalarBuffer::new(Buffer::from(self.take(rows * size_of::<T>())?), 0, rows))
     }
 

@@ -1,4 +1,4 @@
-//! Observations put together by what they are about: the cell, and when each observation of it was made.
+//! Observations grouped by cell, and ordered by when they were made.
 
 use std::ops::Range;
 
@@ -16,11 +16,11 @@ use crate::tables::{Change, Table};
 /// Observations of the cells of some series, in the columns of [`Table::schema`].
 pub(in crate::archive) struct Cells {
     pub(in crate::archive) table: Table,
-    /// By series, by cell, and then by when they were observed.
+    /// Sorted by series, cell and observation time.
     pub(in crate::archive) rows: RecordBatch,
     /// The rows of each cell.
     bounds: Vec<Range<usize>>,
-    /// When each row was observed, and what became of its cell.
+    /// Observation time and kind of change of each row.
     seen: TimestampMicrosecondArray,
     pub(in crate::archive) changes: Vec<Change>,
     is_same_value: Vec<DynComparator>,
@@ -28,17 +28,17 @@ pub(in crate::archive) struct Cells {
 
 /// What is known of a cell.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::archive) struct Known {
-    /// The row that it was first told in.
+pub(in crate::archive) struct CellState {
+    /// The row of its first value.
     pub(in crate::archive) first: u32,
-    /// The row that was told last; none when it was withdrawn.
+    /// The row of its latest value; `None` if it was withdrawn.
     pub(in crate::archive) latest: Option<u32>,
-    /// How often something else was said after the first time: it was revised, withdrawn or came back.
+    /// Number of later changes: revised, withdrawn or added again.
     pub(in crate::archive) revisions: u32,
 }
 
 impl Cells {
-    /// Puts observations together.
+    /// Groups observations by cell.
     pub(in crate::archive) fn of<'a>(
         table: Table,
         batches: impl IntoIterator<Item = &'a RecordBatch> + Clone,
@@ -64,23 +64,23 @@ impl Cells {
         Ok(Self { table, rows, bounds, seen, changes, is_same_value })
     }
 
-    /// What is known of each cell by an instant, in the order of the cells; cells that are not known are left out.
-    pub(in crate::archive) fn known(&self, as_of_micros: i64) -> Vec<Known> {
+    /// What is known of each cell as of an instant, in cell order. Cells not yet known are left out.
+    pub(in crate::archive) fn known(&self, as_of_micros: i64) -> Vec<CellState> {
         let mut all = Vec::with_capacity(self.bounds.len());
         for cell in &self.bounds {
             if let Some(row) = only(cell) {
-                let known = Known { first: row, latest: Some(row), revisions: 0 };
-                all.extend(self.is_said(row, as_of_micros).then_some(known));
+                let known = CellState { first: row, latest: Some(row), revisions: 0 };
+                all.extend(self.has_value(row, as_of_micros).then_some(known));
                 continue;
             }
-            let mut known: Option<Known> = None;
-            for (row, said) in self.said(cell, as_of_micros) {
-                match (&mut known, said) {
-                    (None, Some(_)) => known = Some(Known { first: row, latest: said, revisions: 0 }),
+            let mut known: Option<CellState> = None;
+            for (row, value) in self.timeline(cell, as_of_micros) {
+                match (&mut known, value) {
+                    (None, Some(_)) => known = Some(CellState { first: row, latest: value, revisions: 0 }),
                     (None, None) => {}
-                    (Some(known), said) if self.is_same(known.latest, said) => {}
-                    (Some(known), said) => {
-                        known.latest = said;
+                    (Some(known), value) if self.is_same(known.latest, value) => {}
+                    (Some(known), value) => {
+                        known.latest = value;
                         known.revisions += 1;
                     }
                 }
@@ -90,18 +90,18 @@ impl Cells {
         all
     }
 
-    /// Whether a row says something, and that by an instant.
-    fn is_said(&self, row: u32, as_of_micros: i64) -> bool {
+    /// Whether a row has a value and was observed by an instant.
+    fn has_value(&self, row: u32, as_of_micros: i64) -> bool {
         self.seen.values()[row as usize] <= as_of_micros && self.changes[row as usize] != Change::Withdrawn
     }
 
-    /// The rows of a cell up to an instant, each with itself where it says something.
-    fn said(&self, cell: &Range<usize>, as_of_micros: i64) -> impl Iterator<Item = (u32, Option<u32>)> {
+    /// Rows of a cell up to an instant, each with itself as value unless it withdraws the cell.
+    fn timeline(&self, cell: &Range<usize>, as_of_micros: i64) -> impl Iterator<Item = (u32, Option<u32>)> {
         let rows = cell.clone().take_while(move |&row| self.seen.value(row) <= as_of_micros);
         rows.map(|row| (row as u32, (self.changes[row] != Change::Withdrawn).then_some(row as u32)))
     }
 
-    /// Whether two observations say the same.
+    /// Whether two observations have equal values.
     fn is_same(&self, one: Option<u32>, other: Option<u32>) -> bool {
         match (one, other) {
             (None, None) => true,
@@ -112,49 +112,48 @@ impl Cells {
         }
     }
 
-    /// Every row that says something of its cell which was not said just before, up to an instant; from when on it was
-    /// said, and until when, where that is over.
-    pub(in crate::archive) fn told(&self, as_of_micros: i64) -> (Vec<u32>, Vec<i64>, Vec<Option<i64>>) {
-        let (mut told, mut from, mut until) = (Vec::new(), Vec::new(), Vec::new());
+    /// Every value of every cell up to an instant that differs from the one before: its row, the time it was observed,
+    /// and the time it ended, if it has.
+    pub(in crate::archive) fn spans(&self, as_of_micros: i64) -> (Vec<u32>, Vec<i64>, Vec<Option<i64>>) {
+        let (mut rows, mut from, mut until) = (Vec::new(), Vec::new(), Vec::new());
         for cell in &self.bounds {
             let mut last: Option<u32> = None;
-            for (row, said) in self.said(cell, as_of_micros) {
-                if self.is_same(last, said) {
+            for (row, value) in self.timeline(cell, as_of_micros) {
+                if self.is_same(last, value) {
                     continue;
                 }
                 let instant = self.seen.value(row as usize);
                 if last.is_some() {
-                    *until.last_mut().expect("the row before was told") = Some(instant);
+                    *until.last_mut().expect("the row before has a value") = Some(instant);
                 }
-                if let Some(row) = said {
-                    told.push(row);
+                if let Some(row) = value {
+                    rows.push(row);
                     from.push(instant);
                     until.push(None);
                 }
-                last = said;
+                last = value;
             }
         }
-        (told, from, until)
+        (rows, from, until)
     }
 
-    /// The rows that say something else of their cell than the row before, up to an instant, and where those of each cell
-    /// begin and end among them.
+    /// Every row up to an instant whose value differs from the row before, and the range of each cell among them.
     pub(in crate::archive) fn turns(&self, as_of_micros: i64) -> (Vec<u32>, Vec<Range<usize>>) {
         let (mut turns, mut bounds) = (Vec::with_capacity(self.rows.num_rows()), Vec::with_capacity(self.bounds.len()));
         for cell in &self.bounds {
             let start = turns.len();
             if let Some(row) = only(cell) {
-                if self.is_said(row, as_of_micros) {
+                if self.has_value(row, as_of_micros) {
                     turns.push(row);
                     bounds.push(start..start + 1);
                 }
                 continue;
             }
             let mut last: Option<u32> = None;
-            for (row, said) in self.said(cell, as_of_micros) {
-                if !self.is_same(last, said) {
+            for (row, value) in self.timeline(cell, as_of_micros) {
+                if !self.is_same(last, value) {
                     turns.push(row);
-                    last = said;
+                    last = value;
                 }
             }
             if turns.len() > start {
@@ -164,8 +163,7 @@ impl Cells {
         (turns, bounds)
     }
 
-    /// The values of all cells that were known at an instant and not withdrawn, in the columns and the order of the
-    /// table's rows.
+    /// Values of all cells as of an instant, in the columns and order of the table's rows.
     pub(in crate::archive) fn values(&self, as_of_micros: i64) -> Result<RecordBatch, ArrowError> {
         let mut rows: Vec<u32> = self.known(as_of_micros).into_iter().filter_map(|known| known.latest).collect();
         if self.table == Table::Articles {
@@ -179,12 +177,12 @@ impl Cells {
     }
 }
 
-/// The row of a cell of which something was said once, as of nearly all.
+/// The row of a cell observed once, as nearly all are.
 fn only(cell: &Range<usize>) -> Option<u32> {
     (cell.len() == 1).then_some(cell.start as u32)
 }
 
-/// The columns of a table's rows, out of those of its file, of cells of which something is said.
+/// Selects the columns of a table's rows from those of its file.
 pub(in crate::archive) fn rows_of(table: Table, rows: &RecordBatch) -> Result<RecordBatch, ArrowError> {
     let schema = table.row_schema();
     let column = |field: &std::sync::Arc<arrow::datatypes::Field>| {

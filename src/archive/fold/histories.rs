@@ -1,4 +1,4 @@
-//! What became of each cell of a table, from the first that was said of it to the last.
+//! The history of each cell of a table, from its first observation to its last.
 
 use std::ops::Range;
 
@@ -10,16 +10,16 @@ use super::cells::Cells;
 use crate::archive::sealed::keys;
 use crate::tables::{Change, SeriesKey, Table};
 
-/// The observations of some whole tickers, as far as each says something else than the one before.
+/// Observations of some whole tickers, leaving out those that repeat the one before.
 #[derive(Clone, Debug)]
 pub struct Histories {
-    /// What is observed.
+    /// The table.
     pub table: Table,
-    /// In the columns of [`Table::schema`]; by series, by cell, and then by when they were made.
+    /// In the columns of [`Table::schema`], sorted by series, cell and observation time.
     pub rows: RecordBatch,
-    /// What became of the cell of each row.
+    /// The kind of change of each row.
     pub changes: Vec<Change>,
-    /// The series, in their order.
+    /// The series, in order.
     pub series: Vec<History>,
 }
 
@@ -28,12 +28,12 @@ pub struct Histories {
 pub struct History {
     /// The series.
     pub key: SeriesKey,
-    /// The rows of each cell, in the order of the cells.
+    /// The rows of each cell, in cell order.
     pub cells: Vec<Range<usize>>,
 }
 
 impl Histories {
-    /// What became of some cells up to an instant.
+    /// The history of some cells up to an instant.
     pub(in crate::archive) fn of(cells: &Cells, as_of_micros: i64) -> Result<Self, ArrowError> {
         let (turns, bounds) = cells.turns(as_of_micros);
         let (rows, changes) = if turns.len() == cells.rows.num_rows() {
@@ -53,7 +53,7 @@ impl Histories {
         Ok(Self { table: cells.table, rows, changes, series })
     }
 
-    /// With the dates, the scores and the instants of articles alone: the other columns take most of the memory.
+    /// Keeps only dates, scores and observation times of articles: the other columns take most of the memory.
     pub(in crate::archive) fn scores(self) -> Result<Self, ArrowError> {
         let schema = self.rows.schema();
         let kept = ["ticker", "source", "date", "score", "observed_at"].into_iter().map(|name| schema.index_of(name));
@@ -61,7 +61,7 @@ impl Histories {
         Ok(Self { rows, ..self })
     }
 
-    /// Those of one piece after another; a series may go on in the next piece.
+    /// Concatenates pieces; a series may continue in the next piece.
     pub(in crate::archive) fn joined(pieces: Vec<Self>) -> Result<Option<Self>, ArrowError> {
         let Some(Self { table, rows, .. }) = pieces.first() else { return Ok(None) };
         let (table, rows) = (*table, concat_batches(rows.schema_ref(), pieces.iter().map(|piece| &piece.rows))?);

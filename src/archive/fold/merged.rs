@@ -1,9 +1,8 @@
-//! The rows of one table out of many folders, piece by piece: some whole tickers at a time, or some whole dates of one
-//! ticker, where a ticker may have more rows than fit into memory.
+//! Merges one table of many folders, piece by piece: a few whole tickers at a time, or a few whole dates of a ticker
+//! that may have more rows than fit into memory.
 //!
-//! A run that changed little has few rows of each ticker, or none. The rows of such runs are read at once and put together
-//! first, and then read on as if they were one file's: what is done for each file and each slab of tickers is then done
-//! for a few files, however many runs there are.
+//! A run with few changes has few rows per ticker. The rows of such runs are read at once and merged first, and then
+//! treated as one file, so that the cost per file and piece does not grow with the number of runs.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -20,26 +19,26 @@ use crate::archive::sealed::rows::{are_added, ticker};
 use crate::error::{Error, Result};
 use crate::tables::{Change, Table};
 
-/// How many rows are read of a file at a time, about; of a ticker that cannot be cut all are.
+/// Approximate rows to read of a file at a time; a ticker that cannot be cut is read whole.
 const ROWS_AT_ONCE: usize = 1 << 16;
 
-/// The most rows that are read at once, out of the smallest files.
+/// The most rows to read at once from the smallest files.
 const MAX_HELD_ROWS: u64 = 1 << 17;
 
 /// One table of many folders.
 pub(in crate::archive) struct Merged {
-    /// The longest first.
+    /// Longest first.
     sources: Vec<Source>,
 }
 
-/// The rows up to a cut, a batch for each source.
+/// The rows up to a cut, a batch per source.
 pub(in crate::archive) struct Piece {
     pub(in crate::archive) end: Bound,
     pub(in crate::archive) batches: Vec<RecordBatch>,
 }
 
 impl Merged {
-    /// Opens a table of some folders; those that have no rows of it are passed over.
+    /// Opens a table of some folders, skipping those without rows.
     pub(in crate::archive) fn open(table: Table, folders: &[&Arc<Folder>]) -> Result<Self> {
         let rows = |folder: &Folder| folder.seal().rows(&table.file());
         let open = |folder: &&Arc<Folder>| ByTicker::open(folder, &table.file(), &table.schema());
@@ -67,12 +66,12 @@ impl Merged {
         Ok(Self { sources })
     }
 
-    /// Reads no more than some of the columns of what was not read yet.
+    /// Reads only some of the columns from here on.
     pub(in crate::archive) fn narrowed(self, is_read: impl Fn(&str) -> bool) -> Self {
         Self { sources: self.sources.into_iter().map(|source| source.narrowed(&is_read)).collect() }
     }
 
-    /// Whether every row added its cell, as far as is told before it is read.
+    /// Whether every row adds its cell, as far as the statistics show.
     pub(in crate::archive) fn are_added(&self) -> bool {
         self.sources.iter().all(|source| match source {
             Source::File(file) => file.says_only("change", Change::Added.as_str()),
@@ -80,21 +79,22 @@ impl Merged {
         })
     }
 
-    /// The next piece; none at the end.
+    /// The next piece; `None` at the end.
     pub(in crate::archive) fn next(&mut self, cuts: Cuts) -> Result<Option<Piece>> {
         let end = self.cut(cuts, None)?;
         let Some(end) = end.or_else(|| self.sources.iter().filter_map(Source::end).max()) else { return Ok(None) };
         self.take_until(end).map(Some)
     }
 
-    /// The next piece of what comes before a cut; none when that was read.
+    /// The next piece before a limit; `None` once all of it was read.
     pub(in crate::archive) fn next_until(&mut self, limit: &Bound, cuts: Cuts) -> Result<Option<Piece>> {
         let end = self.cut(cuts, Some(limit))?;
         let piece = self.take_until(end.unwrap_or_else(|| limit.clone()))?;
         Ok(piece.batches.iter().any(|batch| batch.num_rows() > 0).then_some(piece))
     }
 
-    /// The first of the cuts that sources have after enough rows, before a limit; none where they have no more.
+    /// The earliest of the cuts that each source proposes after enough rows, before a limit; `None` if no rows are
+    /// left.
     fn cut(&mut self, cuts: Cuts, limit: Option<&Bound>) -> Result<Option<Bound>> {
         let mut first: Option<Bound> = None;
         for source in &mut self.sources {
@@ -110,12 +110,12 @@ impl Merged {
         Ok(Piece { end, batches })
     }
 
-    /// The tickers that have very many rows, as far as is told before they are read.
+    /// The tickers with very many rows, as far as the statistics show.
     pub(in crate::archive) fn giants(&self) -> HashSet<String> {
         self.sources.iter().flat_map(Source::giants).collect()
     }
 
-    /// The rows of some tickers, which are in order; those of others are not read where they fill a row group.
+    /// The rows of some tickers, which are in order. Row groups of other tickers are skipped.
     pub(in crate::archive) fn of_tickers<'t>(
         &mut self,
         tickers: impl Iterator<Item = &'t str> + Clone,
@@ -128,11 +128,11 @@ impl Merged {
     }
 }
 
-/// Where rows come from that are ordered by ticker.
+/// A source of rows sorted by ticker.
 enum Source {
     /// The file of one folder.
     File(Box<ByTicker>),
-    /// What is left of the rows of several small files.
+    /// The rest of the rows of several small files.
     Held(RecordBatch),
 }
 
@@ -140,12 +140,12 @@ impl Source {
     fn narrowed(self, is_read: impl Fn(&str) -> bool) -> Self {
         match self {
             Self::File(file) => Self::File(Box::new(file.narrowed(is_read))),
-            // They were read already.
+            // Already in memory.
             Self::Held(rows) => Self::Held(rows),
         }
     }
 
-    /// A cut after at least so many rows; none where there are fewer before a limit.
+    /// A cut after at least `least` rows; `None` if there are fewer before a limit.
     fn cut(&mut self, least: usize, cuts: Cuts, limit: Option<&Bound>) -> Result<Option<Bound>> {
         let rows = match self {
             Self::File(file) => return file.cut(least, cuts, limit),
@@ -155,12 +155,12 @@ impl Source {
         if before <= least {
             return Ok(None);
         }
-        // A ticker or a date that begins with these rows has all of them, and more.
+        // A cut before the first row would be empty.
         let cut = |row| Bound::last_before(rows, row, cuts, |cut| cut.rows_before(rows) == 0);
         Ok((least..before).find_map(cut))
     }
 
-    /// A cut after all rows that are there; none when there are no rows.
+    /// A cut after all remaining rows; `None` if there are none.
     fn end(&self) -> Option<Bound> {
         match self {
             Self::File(file) => file.end(),
@@ -171,7 +171,7 @@ impl Source {
     fn giants(&self) -> Vec<String> {
         match self {
             Self::File(file) => file.giants().collect(),
-            // They are few.
+            // Too few to matter.
             Self::Held(_) => Vec::new(),
         }
     }
@@ -192,7 +192,7 @@ impl Source {
         }
     }
 
-    /// The rows before a cut, of which there may be none.
+    /// The rows before a cut, possibly none.
     fn take_until(&mut self, end: &Bound) -> Result<RecordBatch> {
         match self {
             Self::File(file) => file.take_until(end),
@@ -206,7 +206,7 @@ impl Source {
     }
 }
 
-/// The rows of some files in one order.
+/// Merges the rows of some files.
 fn put_together(table: Table, batches: &[RecordBatch]) -> Result<RecordBatch, ArrowError> {
     let rows = concat_batches(&table.schema(), batches)?;
     let ends = batches.iter().scan(0, |end, batch| {

@@ -1,9 +1,9 @@
-//! The order of observations: by series, then by cell, and those of a cell by when they were made. Of two observations of
-//! one instant, the change and the values decide: the order never depends on the folder that an observation is read from.
+//! The order of observations: by series, cell and observation time. Observations of one instant are ordered by change
+//! and value, so the order never depends on the folder that an observation was read from.
 //!
-//! Each run has the rows of a series in one piece, nearly always in this order. Where there are many runs, most of the
-//! rows stand in one of them, and the others have a few each. So a series is put in order by laying the few between the
-//! many, of which whole stretches stay together; that takes a fraction of sorting them all.
+//! Each run has the rows of a series in one piece, nearly always in this order. With many runs, most rows are in one of
+//! them and the others have a few each. So a series is sorted by inserting the few into the many, of which long ranges
+//! stay together, at a fraction of the cost of sorting them all.
 
 use std::borrow::Cow;
 use std::cmp::Ordering;
@@ -19,16 +19,16 @@ use crate::archive::sealed::rows::{first_where, observed};
 use crate::tables::Table;
 use crate::turns::Turns;
 
-/// The order of some observations.
+/// An order of observations.
 pub(in crate::archive) struct Order {
     /// The rows, in order.
     pub(in crate::archive) rows: Vec<u32>,
-    /// Where those of each cell begin and end among them.
+    /// The range of each cell among them.
     pub(in crate::archive) cells: Vec<Range<usize>>,
 }
 
 impl Order {
-    /// Puts the rows of some batches, which begin at some of them, in order.
+    /// Orders the rows of some batches; `starts` has the first row of each.
     pub(in crate::archive) fn of(table: Table, rows: &RecordBatch, starts: &[u32]) -> Result<Self, ArrowError> {
         let count = rows.num_rows();
         let turns = keys::turns(rows).map_err(ArrowError::from_external_error)?;
@@ -37,7 +37,7 @@ impl Order {
         let ranks = keys::ranks(rows, &turns.starts().collect::<Vec<_>>());
         let piece = |(series, (start, end))| Piece { series, start: start as u32, end: end as u32 };
         let mut pieces: Vec<Piece> = ranks.into_iter().zip(turns.runs()).map(piece).collect();
-        // Each batch is in order by series, and those of a series stay in the order of the batches.
+        // Each batch is sorted by series, and the sort is stable.
         pieces.sort_by_key(|piece| piece.series);
         let places = Places::of(table, rows)?;
         let mut order = Self { rows: Vec::with_capacity(count), cells: Vec::with_capacity(count) };
@@ -46,18 +46,18 @@ impl Order {
         Ok(order)
     }
 
-    /// Whether the rows stood in order before.
+    /// Whether the rows were already in order.
     pub(in crate::archive) fn is_given(&self) -> bool {
         self.rows.is_sorted()
     }
 
-    /// Adds the rows of a series, which stand in some pieces.
+    /// Adds the rows of a series, given as pieces.
     fn add_series(&mut self, pieces: &[Piece], places: &Places<'_>) {
         let longest = pieces.iter().max_by_key(|piece| piece.end - piece.start);
         let mut many = longest.map(Piece::rows).filter(|rows| places.are_ordered(rows)).unwrap_or_default();
         let others = pieces.iter().map(Piece::rows).filter(|rows| *rows != many);
         let mut few: Vec<u32> = others.flatten().collect();
-        // Each piece is in order, as a rule: what is left to do is a merge, which this sort finds out.
+        // Each piece is usually sorted, which makes this sort a merge.
         few.sort_by(|&row, &other| places.order(row, other));
         let start = self.rows.len();
         for row in few {
@@ -79,9 +79,9 @@ impl Order {
     }
 }
 
-/// Rows of one series that follow each other in one batch.
+/// Contiguous rows of one series in one batch.
 struct Piece {
-    /// The series, by its place among all.
+    /// Rank of the series.
     series: u64,
     start: u32,
     end: u32,
@@ -93,15 +93,14 @@ impl Piece {
     }
 }
 
-/// What the rows of a series are ordered by: the date, the rest of the cell's identity, when it was observed, and then
-/// what is said of it.
+/// The sort key within a series: date, rest of the cell's identity, observation time, and then the value.
 struct Places<'a> {
-    /// The date of each row; none where no cell has one.
+    /// The date of each row; `None` if no cell has one.
     dates: Option<Cow<'a, [i64]>>,
-    /// What, beside its date, tells a row's cell from others.
+    /// The other columns that identify a cell.
     others: Vec<DynComparator>,
     seen: &'a [i64],
-    /// What tells observations of one instant apart.
+    /// The tie-breakers between observations of one instant.
     ties: Vec<DynComparator>,
 }
 
@@ -131,13 +130,13 @@ impl<'a> Places<'a> {
         order.then(row.cmp(&other))
     }
 
-    /// Whether some rows stand in order.
+    /// Whether rows are in order.
     fn are_ordered(&self, rows: &Range<u32>) -> bool {
         rows.clone().is_sorted_by(|&row, &next| self.order(row, next).is_le())
     }
 }
 
-/// Dates; those that are not known come first.
+/// Dates; unknown ones come first.
 fn known_dates(dates: &TimestampMicrosecondArray) -> Cow<'_, [i64]> {
     match dates.null_count() {
         0 => Cow::Borrowed(dates.values()),
@@ -157,7 +156,7 @@ mod tests {
     use crate::interface::{Endpoint, Period, Regime};
     use crate::tables::{Change, Changes, SeriesKey, Table};
 
-    /// A series, a date, a title, and when it was observed.
+    /// Series, date, title and observation time.
     type Row = (usize, Option<i64>, usize, i64);
 
     const TITLES: [&str; 3] = ["", "a", "a longer one"];
@@ -217,7 +216,7 @@ mod tests {
                         (random(series) as usize, date, title, (place + random(3)) as i64)
                     })
                     .collect();
-                // In order by series at least, as files are; most of them by cell, and most have a cell once.
+                // Sorted at least by series, as files are; usually also by cell, with each cell once.
                 if random(4) > 0 {
                     rows.sort();
                 } else {

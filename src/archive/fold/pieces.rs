@@ -1,4 +1,4 @@
-//! Puts together what was read piece by piece.
+//! Joins what was read piece by piece.
 
 use arrow::array::{Array, ArrayRef, RecordBatch, new_empty_array};
 use arrow::compute::concat;
@@ -8,10 +8,10 @@ use arrow::error::ArrowError;
 use super::histories::Histories;
 use crate::archive::sealed::bound::Bound;
 
-/// Shows what became of the cells of whole series.
+/// Passes the histories of whole series to an observer.
 pub(in crate::archive) struct Watch<W> {
     show: W,
-    /// The pieces so far of a series that continues in the next one.
+    /// Pieces so far of a series that continues in the next one.
     held: Vec<Histories>,
 }
 
@@ -20,8 +20,8 @@ impl<W: FnMut(&Histories)> Watch<W> {
         Self { show, held: Vec::new() }
     }
 
-    /// Shows a piece once all of its last series is there. Only a series of articles comes in several pieces; of these
-    /// the dates and scores are shown.
+    /// Passes a piece on once its last series is complete. Only articles come in several pieces; of these, only dates
+    /// and scores are passed on.
     pub(in crate::archive) fn show(&mut self, piece: Histories, end: &Bound) -> Result<(), ArrowError> {
         if self.held.is_empty() && !end.is_within_ticker() {
             (self.show)(&piece);
@@ -37,7 +37,7 @@ impl<W: FnMut(&Histories)> Watch<W> {
     }
 }
 
-/// Several batches as one. One column at a time is in memory twice, not all of them.
+/// Concatenates batches column by column, so that only one column is in memory twice.
 pub(in crate::archive) fn concatenated(
     schema: &SchemaRef,
     mut batches: Vec<RecordBatch>,

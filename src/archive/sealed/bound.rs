@@ -1,4 +1,4 @@
-//! Where to cut rows that are ordered by ticker.
+//! Positions at which rows sorted by ticker may be cut.
 
 use arrow::array::{AsArray, RecordBatch};
 use arrow::datatypes::TimestampMicrosecondType;
@@ -6,7 +6,7 @@ use arrow::datatypes::TimestampMicrosecondType;
 use super::rows::{first_where, ticker};
 use crate::tables::Table;
 
-/// Which cuts are allowed.
+/// The allowed cuts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::archive) enum Cuts {
     /// Between two tickers.
@@ -16,14 +16,14 @@ pub(in crate::archive) enum Cuts {
 }
 
 impl Cuts {
-    /// The smallest pieces that the cells of a table can be folded in. A ticker has one series of articles, ordered by
-    /// date, so its articles need not be in memory all at once.
+    /// The finest cuts at which the cells of a table can be folded. A ticker has one series of articles, sorted by
+    /// date, so its articles need not all be in memory at once.
     pub(in crate::archive) fn of_cells(table: Table) -> Self {
         if table == Table::Articles { Self::Dates } else { Self::Tickers }
     }
 }
 
-/// A cut: the rows of all tickers before one, and those of this one that are older than a date.
+/// A cut: all tickers before one, and the rows of this one before a date.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(in crate::archive) struct Bound {
     ticker: String,
@@ -46,8 +46,8 @@ impl Bound {
         Self { ticker: ticker.to_owned(), before: date }
     }
 
-    /// The last cut before a row that leaves some rows before it: `is_empty` tells of a cut whether there are none. Where a
-    /// ticker begins is the better place.
+    /// The last cut at or before a row that leaves rows before it; `is_empty` decides whether a cut leaves none. A cut
+    /// between tickers is preferred.
     pub(in crate::archive) fn last_before(
         rows: &RecordBatch,
         row: usize,
@@ -62,17 +62,17 @@ impl Bound {
         })
     }
 
-    /// Whether it is between two dates of a ticker.
+    /// Whether the cut is between two dates of a ticker.
     pub(in crate::archive) fn is_within_ticker(&self) -> bool {
         !matches!(self.before, i64::MIN | i64::MAX)
     }
 
-    /// The date at which a ticker is cut; none when no row of it is on the other side.
+    /// The date at which a ticker is cut; `None` if it is wholly on one side.
     pub(in crate::archive) fn date_of(&self, ticker: &str) -> Option<i64> {
         (self.ticker == ticker && self.is_within_ticker()).then_some(self.before)
     }
 
-    /// Whether a row comes before the cut.
+    /// Whether a row is before the cut.
     pub(in crate::archive) fn is_after(&self, rows: &RecordBatch, row: usize) -> bool {
         let symbol = ticker(rows, row);
         match symbol.cmp(&self.ticker) {
@@ -86,7 +86,7 @@ impl Bound {
         }
     }
 
-    /// How many rows come before the cut.
+    /// Number of rows before the cut.
     pub(in crate::archive) fn rows_before(&self, rows: &RecordBatch) -> usize {
         first_where(0..rows.num_rows(), |row| !self.is_after(rows, row))
     }

@@ -1,4 +1,4 @@
-//! Reads a file of rows that are ordered by ticker, in pieces that end where a ticker or a date ends.
+//! Reads a file of rows sorted by ticker, in pieces that end at a ticker or a date.
 
 use std::collections::VecDeque;
 use std::path::PathBuf;
@@ -18,33 +18,33 @@ use super::rows::{check, ticker};
 use super::source::Source;
 use crate::error::{Error, Reason, Result};
 
-/// How many rows are decoded at a time: many, where few files are open at once.
+/// Rows per decoded batch; large, for when few files are open at once.
 const BATCH_ROWS: usize = 1 << 14;
 
-/// Rows of one ticker that are too many to be read at once with those of others.
+/// A ticker with this many rows is read by itself.
 const GIANT_ROWS: i64 = 1 << 13;
 
-/// A file of rows ordered by ticker. Pieces are taken from its beginning to its end.
+/// A file of rows sorted by ticker, read once from start to end.
 pub(in crate::archive) struct ByTicker {
     path: PathBuf,
     file: Source,
     metadata: ArrowReaderMetadata,
-    /// The columns that are read.
+    /// The columns to read.
     schema: SchemaRef,
     mask: ProjectionMask,
-    /// The row group that is read next.
+    /// The next row group.
     group: usize,
     batches: Option<ParquetRecordBatchReader>,
-    /// How many rows these still have.
+    /// Rows left in the open batches.
     left_in_batches: usize,
-    /// Rows that were read and not yet all handed out.
+    /// Rows read but not yet handed out.
     pending: VecDeque<RecordBatch>,
-    /// How many of the first of these were.
+    /// Number of leading rows of these that were handed out.
     given: usize,
 }
 
 impl ByTicker {
-    /// Opens a file that has the columns of a schema.
+    /// Opens a file with the columns of a schema.
     pub(in crate::archive) fn open(folder: &Folder, name: &str, schema: &SchemaRef) -> Result<Self> {
         let (path, file, metadata) = folder.open(name, schema)?;
         let schema = schema.clone();
@@ -63,7 +63,7 @@ impl ByTicker {
         })
     }
 
-    /// Reads no more than some of its columns; the first is read anyhow.
+    /// Reads only some of the columns; the first one always.
     pub(in crate::archive) fn narrowed(self, is_read: impl Fn(&str) -> bool) -> Self {
         let fields = self.schema.fields().iter().enumerate();
         let places: Vec<usize> =
@@ -73,7 +73,7 @@ impl ByTicker {
         Self { schema, mask, ..self }
     }
 
-    /// Whether a column says one thing alone, as far as the end of the file tells.
+    /// Whether a column has a single value, according to the file's statistics.
     pub(in crate::archive) fn says_only(&self, column: &str, text: &str) -> bool {
         let Ok(place) = self.schema.index_of(column) else { return false };
         self.metadata.metadata().row_groups().iter().all(|group| match group.column(place).statistics() {
@@ -86,7 +86,7 @@ impl ByTicker {
         })
     }
 
-    /// The tickers that fill a row group alone, as far as the end of the file tells.
+    /// Tickers that fill a row group alone, according to the file's statistics.
     pub(in crate::archive) fn giants(&self) -> impl Iterator<Item = String> {
         let groups = self.metadata.metadata().row_groups().iter();
         groups.filter_map(|group| match group.column(0).statistics() {
@@ -103,7 +103,7 @@ impl ByTicker {
         self.pending.iter().map(RecordBatch::num_rows).sum::<usize>() - self.given
     }
 
-    /// At least so many rows, and on to the next cut; none at the end of the file.
+    /// At least `least` rows, and on to the next cut; `None` at the end of the file.
     pub(in crate::archive) fn take_rows(&mut self, least: usize, cuts: Cuts) -> Result<Option<RecordBatch>> {
         match self.cut(least, cuts, None)? {
             Some(bound) => self.take_until(&bound).map(Some),
@@ -112,7 +112,7 @@ impl ByTicker {
         }
     }
 
-    /// A cut after at least so many rows; none where the file ends before that, or reaches a limit.
+    /// A cut after at least `least` rows; `None` if the file ends before, or reaches a limit.
     pub(in crate::archive) fn cut(&mut self, least: usize, cuts: Cuts, limit: Option<&Bound>) -> Result<Option<Bound>> {
         loop {
             if let Some(batch) = self.pending.back() {
@@ -133,18 +133,18 @@ impl ByTicker {
         }
     }
 
-    /// A cut after all pending rows; none when there are no such rows.
+    /// A cut after all pending rows; `None` if there are none.
     pub(in crate::archive) fn end(&self) -> Option<Bound> {
         self.pending.back().map(|batch| Bound::after(ticker(batch, batch.num_rows() - 1)))
     }
 
-    /// The rows before a cut, of which there may be none.
+    /// The rows before a cut, possibly none.
     pub(in crate::archive) fn take_until(&mut self, bound: &Bound) -> Result<RecordBatch> {
         self.read_until(bound)?;
         self.hand_out(self.rows_before(bound))
     }
 
-    /// Reads until a row after a cut is pending, or the file ends.
+    /// Reads until a row after the cut is pending, or the file ends.
     fn read_until(&mut self, bound: &Bound) -> Result<()> {
         while self.pending.back().is_none_or(|batch| bound.is_after(batch, batch.num_rows() - 1)) {
             match self.read()? {
@@ -155,7 +155,7 @@ impl ByTicker {
         Ok(())
     }
 
-    /// All that is left.
+    /// All remaining rows.
     pub(in crate::archive) fn take_rest(&mut self) -> Result<RecordBatch> {
         while let Some(batch) = self.read()? {
             self.pending.push_back(batch);
@@ -163,13 +163,13 @@ impl ByTicker {
         self.hand_out(usize::MAX)
     }
 
-    /// The rows of some tickers, which are in order. Those of other tickers are passed over, most of them unread.
+    /// The rows of some tickers, which are in order. Other tickers are skipped, mostly without reading them.
     pub(in crate::archive) fn take_tickers<'t>(
         &mut self,
         wanted: impl Iterator<Item = &'t str>,
     ) -> Result<Vec<RecordBatch>> {
         let mut taken = Vec::new();
-        // The rows of tickers that follow one another are handed out together.
+        // Consecutive wanted tickers are handed out together.
         let mut ready = 0;
         for wanted in wanted {
             let is_behind = |batch: &RecordBatch| ticker(batch, batch.num_rows() - 1) < wanted;
@@ -206,7 +206,7 @@ impl ByTicker {
         if rows > 0 { self.hand_out(rows).map(Some) } else { Ok(None) }
     }
 
-    /// Passes over the row groups that end before a ticker.
+    /// Skips row groups that end before a ticker.
     fn skip_groups(&mut self, wanted: &str) {
         let groups = self.metadata.metadata().row_groups();
         while let Some(group) = groups.get(self.group) {
@@ -232,8 +232,8 @@ impl ByTicker {
                         self.check(&batch)?;
                         self.left_in_batches = self.left_in_batches.saturating_sub(batch.num_rows());
                         if self.left_in_batches == 0 {
-                            // Many files may wait for their next tickers, and what unpacks columns is larger than most
-                            // of these are.
+                            // Many files may wait for their next ticker, and the decoders of a file take more memory
+                            // than most of them hold.
                             self.batches = None;
                         }
                         return Ok(Some(batch));
@@ -260,7 +260,7 @@ impl ByTicker {
         }
     }
 
-    /// Checks rows that were read, which come after those that are pending.
+    /// Validates rows that were just read, which follow those pending.
     fn check(&self, batch: &RecordBatch) -> Result<()> {
         check(batch).map_err(|reason| self.damaged(reason))?;
         match self.pending.back() {
@@ -275,13 +275,13 @@ impl ByTicker {
         Error::Damaged { path: self.path.clone(), source: error.into() }
     }
 
-    /// How many pending rows come before a cut.
+    /// Number of pending rows before a cut.
     fn rows_before(&self, bound: &Bound) -> usize {
         let before: usize = self.pending.iter().map(|batch| bound.rows_before(batch)).sum();
         before.saturating_sub(self.given)
     }
 
-    /// The first rows of what is pending.
+    /// The first pending rows.
     fn hand_out(&mut self, rows: usize) -> Result<RecordBatch> {
         let mut first = Vec::new();
         self.pass_over(rows, |batch, from, count| first.push(batch.slice(from, count)));
@@ -292,7 +292,7 @@ impl ByTicker {
         }
     }
 
-    /// Goes on behind the first rows of what is pending, piece by piece. What stays is not touched.
+    /// Skips the first pending rows, batch by batch, without copying the rest.
     fn pass_over(&mut self, rows: usize, mut each: impl FnMut(&RecordBatch, usize, usize)) {
         let mut left = rows;
         while left > 0

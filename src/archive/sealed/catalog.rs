@@ -1,6 +1,6 @@
-//! What an archive is made of: the runs that it knows, and the folders that their rows are read from.
+//! The catalog of an archive: its runs, and the folders that their rows are read from.
 //!
-//! A pack stands for its members: their rows are read from it, whether or not the members' own folders are still there.
+//! A pack stands for its members: their rows are read from it, whether or not their own folders still exist.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashSet};
@@ -17,7 +17,7 @@ use crate::error::{Error, Result};
 use crate::file;
 use crate::tables::{Reject, RequestRecord};
 
-/// A run that is complete and will never change.
+/// A complete run, which never changes.
 #[derive(Clone, Debug)]
 pub struct SealedRun {
     seal: Seal,
@@ -26,17 +26,17 @@ pub struct SealedRun {
 }
 
 impl SealedRun {
-    /// The run of a seal, whose rows are in a folder.
+    /// A run with its seal and the folder of its rows.
     pub(in crate::archive) fn of(seal: Seal, folder: Arc<Folder>) -> Self {
         Self { seal, folder }
     }
 
-    /// The folder that holds its rows: its own, or that of a pack.
+    /// The folder with its rows: its own, or that of a pack.
     pub fn path(&self) -> &Path {
         self.folder.path()
     }
 
-    /// What it says of itself.
+    /// Its seal.
     pub fn seal(&self) -> &Seal {
         &self.seal
     }
@@ -46,26 +46,26 @@ impl SealedRun {
         &self.seal.run
     }
 
-    /// The pack that holds its rows, where its own folder is gone.
+    /// The pack that holds its rows, if its own folder was removed.
     pub fn pack(&self) -> Option<&Seal> {
         Some(self.folder.seal()).filter(|seal| seal.is_pack())
     }
 
-    /// How many requests were answered.
+    /// Number of answered requests.
     pub fn request_count(&self) -> u64 {
         self.seal.rows(REQUESTS)
     }
 
-    /// How many records were rejected.
+    /// Number of rejected records.
     pub fn reject_count(&self) -> u64 {
         self.seal.rows(REJECTS)
     }
 
-    /// The requests that were answered.
+    /// The answered requests.
     ///
     /// # Errors
     ///
-    /// When they cannot be read.
+    /// If they cannot be read.
     pub fn requests(&self) -> Result<Vec<RequestRecord>> {
         let mut requests = Vec::new();
         for rows in self.folder.rows(REQUESTS, &RequestRecord::schema(), self.place(REQUESTS))? {
@@ -79,24 +79,23 @@ impl SealedRun {
     ///
     /// # Errors
     ///
-    /// When they cannot be read.
+    /// If they cannot be read.
     pub fn rejects(&self) -> Result<impl Iterator<Item = Result<RecordBatch>> + use<>> {
         self.folder.rows(REJECTS, &Reject::schema(), self.place(REJECTS))
     }
 
-    /// Which rows of a file that has those of one run after the other are its own: how many come before them, and how
-    /// many they are.
+    /// Its rows in a file that holds one run after another: number of rows before them, and their number.
     fn place(&self, name: &str) -> (u64, u64) {
         let before = self.folder.seal().runs().iter().take_while(|run| run.run != self.seal.run);
         (before.map(|run| run.rows(name)).sum(), self.seal.rows(name))
     }
 }
 
-/// The sealed runs of an archive, as they were when it was opened. Runs that are sealed later are not in it.
+/// The sealed runs of an archive at the time it was opened. Runs sealed later are not included.
 #[derive(Clone, Debug)]
 pub struct Archive {
     path: PathBuf,
-    /// In the order in which they were sealed.
+    /// Ordered by when they were sealed.
     runs: Vec<SealedRun>,
     /// Every sealed folder.
     folders: Vec<Arc<Folder>>,
@@ -105,11 +104,12 @@ pub struct Archive {
 }
 
 impl Archive {
-    /// Opens an archive. A folder without a seal is no run.
+    /// Opens an archive. A folder without a seal is not a run.
     ///
     /// # Errors
     ///
-    /// When the folder does not exist, when it or a seal cannot be read, when a seal is of another layout, and when a pack contradicts a run.
+    /// If the folder does not exist, if it or a seal cannot be read, if a seal has another layout, or if a pack
+    /// contradicts a run.
     pub fn open(path: &Path) -> Result<Self> {
         if !path.exists() {
             return Err(Error::MissingArchive { path: path.to_owned() });
@@ -134,7 +134,7 @@ impl Archive {
         &self.runs
     }
 
-    /// The folder of a run that stands by itself; none for a run that is in a pack.
+    /// The own folder of a run; `None` if only a pack holds it.
     pub fn own_folder(&self, run: &SealedRun) -> Option<&Path> {
         let is_member = |folder: &&Arc<Folder>| folder.seal().runs().iter().any(|member| member.run == run.name());
         let mut folders = self.folders.iter().filter(is_member);
@@ -147,25 +147,25 @@ impl Archive {
         &self.folders
     }
 
-    /// The folders that rows are read from: together they hold every run. A run may be in two of them where packs
-    /// overlap; what is known of a cell does not depend on how often an observation is read.
+    /// The folders that rows are read from; together they hold every run. Where packs overlap, a run may be in two of
+    /// them; repeated observations do not change what is known.
     pub(in crate::archive) fn read(&self) -> &[Arc<Folder>] {
         &self.read
     }
 
-    /// The folders whose runs are all in one of the packs that are read.
+    /// Folders whose runs are all in one of the packs being read.
     pub(in crate::archive) fn superseded(&self) -> Vec<&Arc<Folder>> {
         let is_read = |folder: &Arc<Folder>| self.read.iter().any(|read| Arc::ptr_eq(read, folder));
         self.folders.iter().filter(|folder| !is_read(folder)).collect()
     }
 
-    /// How many folders `archive prune` would remove.
+    /// Number of folders that `archive prune` would remove.
     pub fn superseded_count(&self) -> usize {
         self.superseded().len()
     }
 }
 
-/// The folders of an archive that are sealed, in the order of their names.
+/// The sealed folders of an archive, by name.
 fn sealed_folders(archive: &Path) -> Result<Vec<PathBuf>> {
     let mut sealed = Vec::new();
     for path in file::entries(archive)? {
@@ -184,10 +184,10 @@ fn sealed_folders(archive: &Path) -> Result<Vec<PathBuf>> {
     Ok(sealed)
 }
 
-/// Every run that has a folder of its own or is a member of a pack.
+/// Every run with a folder of its own or in a pack.
 fn runs(folders: &[Arc<Folder>]) -> Result<Vec<SealedRun>> {
     let mut runs: BTreeMap<&str, SealedRun> = BTreeMap::new();
-    // Where a run has a folder of its own, that is where its requests are looked up.
+    // Requests are read from a run's own folder if it has one.
     let (packs, alone): (Vec<_>, Vec<_>) = folders.iter().partition(|folder| folder.seal().is_pack());
     for folder in alone.into_iter().chain(packs) {
         for seal in folder.seal().runs() {
@@ -209,7 +209,7 @@ fn runs(folders: &[Arc<Folder>]) -> Result<Vec<SealedRun>> {
     Ok(runs)
 }
 
-/// As few folders as hold every run: the packs of most members, and what these leave out.
+/// The fewest folders that hold every run: the largest packs, and whatever they leave out.
 fn cover(folders: &[Arc<Folder>]) -> Vec<Arc<Folder>> {
     let names =
         |folder: &Arc<Folder>| -> Vec<String> { folder.seal().runs().iter().map(|run| run.run.clone()).collect() };
@@ -224,7 +224,7 @@ fn cover(folders: &[Arc<Folder>]) -> Vec<Arc<Folder>> {
         is_disjoint
     };
     let (mut read, overlapping): (Vec<&Arc<Folder>>, Vec<_>) = by_size.into_iter().partition(is_disjoint);
-    // Packs overlap where two machines packed at once. One is read beside the other where it alone has a run.
+    // Packs overlap if two machines packed at once. The smaller one is read as well if it alone holds a run.
     for folder in overlapping {
         if names(folder).iter().any(|name| !covered.contains(name)) {
             covered.extend(names(folder));

@@ -1,5 +1,5 @@
-//! A sealed folder, and the files in it. No byte of a file is believed before the file was found to be what its seal says:
-//! a regular file of the sealed length and digest, with the columns of the layout, in row groups of a bounded size.
+//! A sealed folder and its files. A file is trusted only once it matches its seal: a regular file of the sealed length
+//! and digest, with the layout's columns, in row groups of bounded size.
 
 use std::collections::HashSet;
 use std::fs;
@@ -18,10 +18,10 @@ use crate::error::{Error, Reason, Result};
 use crate::file::FileRecord;
 use crate::links;
 
-/// The most rows of a row group; those that are written here have an eighth of them.
+/// The most rows of a row group; files written here have an eighth of that.
 const MAX_GROUP_ROWS: i64 = 1 << 20;
 
-/// The most bytes of a row group once it is decompressed.
+/// The most bytes of a decompressed row group.
 const MAX_GROUP_BYTES: i64 = 256 << 20;
 
 /// A sealed folder: a run, or a pack that stands for several runs.
@@ -31,10 +31,10 @@ pub(in crate::archive) struct Folder {
     seal: Seal,
 }
 
-/// A file that was found to be what its seal says: its path, digest, length and time of last change.
+/// A verified file: path, digest, length and modification time.
 type Found = (PathBuf, String, u64, Option<SystemTime>);
 
-/// The files that this process has read through, and need not read through again.
+/// Files that this process has verified, and need not read again.
 static CHECKED: LazyLock<Mutex<HashSet<Found>>> = LazyLock::new(Mutex::default);
 
 impl Folder {
@@ -50,7 +50,7 @@ impl Folder {
         &self.seal
     }
 
-    /// The path of one of its files, once the file was found to be what the seal says.
+    /// The path of a file, once it is verified.
     pub(in crate::archive) fn checked(&self, name: &str) -> Result<PathBuf> {
         let (path, record) = (self.path.join(name), self.record(name)?);
         let damaged = |reason: String| Error::Damaged { path: path.clone(), source: reason.into() };
@@ -71,7 +71,7 @@ impl Folder {
         self.seal.file(name).ok_or_else(missing)
     }
 
-    /// One of its files, ready to be read in the columns of a schema.
+    /// Opens a file for reading in the columns of a schema.
     pub(in crate::archive) fn open(
         &self,
         name: &str,
@@ -80,7 +80,7 @@ impl Folder {
         let path = self.checked(name)?;
         let rows = self.record(name)?.rows;
         let file = Source::open(&path)?;
-        // The types are the layout's, whatever a writer thought of them.
+        // Types come from the layout, not from the file's metadata.
         let options = ArrowReaderOptions::new().with_schema(SchemaRef::clone(schema));
         let metadata = file.metadata(options).map_err(Reason::from).and_then(|metadata| {
             bounded(&metadata, rows)?;
@@ -92,7 +92,7 @@ impl Folder {
         }
     }
 
-    /// Some rows of one of its files, batch by batch: `count` of them after the first `skipped`.
+    /// Rows of a file, batch by batch: `count` rows after the first `skipped`.
     pub(in crate::archive) fn rows(
         &self,
         name: &str,
@@ -111,7 +111,7 @@ impl Folder {
     }
 }
 
-/// What a file looks like from outside; why it cannot be the one that a record describes, where it cannot.
+/// The identity of a file from its metadata, or why it cannot match its record.
 fn found(path: &Path, record: &FileRecord) -> Result<Result<Found, String>> {
     let failed = |source: io::Error| Error::Read { path: path.to_owned(), source };
     let metadata = fs::symlink_metadata(path).map_err(failed)?;
@@ -124,7 +124,7 @@ fn found(path: &Path, record: &FileRecord) -> Result<Result<Found, String>> {
     Ok(Ok((path.to_owned(), record.blake3.clone(), record.bytes, metadata.modified().ok())))
 }
 
-/// Checks how many rows a file says that it has, and how much memory its row groups may take, before any is decoded.
+/// Checks number of rows and size of row groups before anything is decoded.
 fn bounded(metadata: &ArrowReaderMetadata, rows: u64) -> Result<(), Reason> {
     let metadata = metadata.metadata();
     let counted: i64 = metadata.row_groups().iter().map(|group| group.num_rows().max(0)).fold(0, i64::saturating_add);

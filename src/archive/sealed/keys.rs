@@ -1,4 +1,4 @@
-//! The series of rows: read from the columns that name them.
+//! Series keys, read from the columns of rows.
 
 use std::ops::Range;
 use std::str::FromStr;
@@ -12,7 +12,7 @@ use crate::interface::{Endpoint, Period, Regime};
 use crate::tables::SeriesKey;
 use crate::turns::Turns;
 
-/// Each stretch of rows of one series.
+/// Contiguous rows of each series.
 pub(in crate::archive) fn ranges(rows: &RecordBatch) -> Result<Vec<(SeriesKey, Range<usize>)>, Reason> {
     let periods = Spelled::<Period>::of(rows, "period");
     let regimes = Spelled::<Regime>::of(rows, "regime");
@@ -24,7 +24,7 @@ pub(in crate::archive) fn ranges(rows: &RecordBatch) -> Result<Vec<(SeriesKey, R
         let symbol = ticker(rows, start);
         let last = ranges.last_mut().filter(|(last, _)| last.ticker.as_str() == symbol);
         let ticker = match last {
-            // One name may stand under two codes.
+            // One name may have two dictionary codes.
             Some((last, range)) if (last.period, last.regime, last.source) == (period, regime, source) => {
                 range.end = end;
                 continue;
@@ -37,20 +37,19 @@ pub(in crate::archive) fn ranges(rows: &RecordBatch) -> Result<Vec<(SeriesKey, R
     Ok(ranges)
 }
 
-/// Where rows turn to another series.
+/// Boundaries between series.
 pub(in crate::archive) fn turns(rows: &RecordBatch) -> Result<Turns, Reason> {
     let named = ["ticker", "period", "regime", "source"].into_iter().filter_map(|name| rows.column_by_name(name));
     let turns = named.map(|column| Turns::of(column)).reduce(|one, other| &one | &other);
     turns.ok_or_else(|| "the rows name no series".into())
 }
 
-/// The places of the series of some rows among all that there can be: by ticker, period, regime and source. What a row
-/// does not name, and what nobody knows, comes first.
+/// Ranks of the series of some rows: by ticker, period, regime and source. Missing and unknown values rank first.
 pub(in crate::archive) fn ranks(rows: &RecordBatch, of: &[usize]) -> Vec<u64> {
     let tickers = rows.column(0).as_dictionary::<Int32Type>();
     let names = tickers.values().as_string::<i32>();
     let code = |row: usize| tickers.keys().value(row) as usize;
-    // There may be many more names than these rows have, and one may stand under several codes.
+    // The dictionary may have many more names than these rows use, and duplicates.
     let (mut codes, mut ticker_ranks) = (Vec::new(), vec![None; names.len()]);
     for &row in of {
         if ticker_ranks[code(row)].replace(0).is_none() {
@@ -73,10 +72,10 @@ pub(in crate::archive) fn ranks(rows: &RecordBatch, of: &[usize]) -> Vec<u64> {
     of.iter().map(|&row| rank(row)).collect()
 }
 
-/// A column of spellings, by what they spell. A column that is not there says nothing in every row.
+/// A dictionary column, parsed. A column that does not exist is null in every row.
 struct Spelled<'a, T> {
     column: Option<&'a DictionaryArray<Int8Type>>,
-    /// What the spellings mean. Those that no row has may mean nothing: a reader may put some there.
+    /// The parsed entries. Unused ones may be invalid: a reader may have added some.
     meanings: Vec<Option<T>>,
     name: &'a str,
 }

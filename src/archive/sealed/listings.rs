@@ -1,4 +1,4 @@
-//! Which request is answered with which series, and since when.
+//! Listings: which request returned which series, and since when.
 
 use std::sync::{Arc, LazyLock};
 
@@ -14,7 +14,7 @@ use super::rows::{changes, observed};
 use crate::error::{Reason, Result};
 use crate::tables::{Change, SeriesKey, choice, choices, instant, key_columns, stretches, symbol};
 
-/// The name of the file.
+/// Name of the file.
 pub(in crate::archive) const LISTINGS: &str = "listings.parquet";
 
 /// A series that an answer listed for the first time, or no longer.
@@ -26,11 +26,11 @@ pub(in crate::archive) struct Listing {
     pub(in crate::archive) observed_at: DateTime<Utc>,
 }
 
-/// The name of a request, which many series share.
+/// The text of a request, shared by many series.
 pub(in crate::archive) type Name = Arc<str>;
 
 impl Listing {
-    /// What listings are ordered by; of those of one instant, what became of the series decides.
+    /// The sort key of listings; those of one instant are ordered by change.
     pub(in crate::archive) fn order(&self) -> impl Ord + '_ {
         (&self.key, &self.request, self.observed_at, self.change as i8)
     }
@@ -69,7 +69,7 @@ pub(in crate::archive) fn batch(listings: &[Listing]) -> std::result::Result<Rec
     RecordBatch::try_new(schema(), columns)
 }
 
-/// The listings of some folders in order: by series, by request, and then by instant.
+/// The listings of some folders, by series, request and instant.
 pub(in crate::archive) fn read(folders: &[Arc<Folder>]) -> Result<Vec<Listing>> {
     let mut listings = Vec::new();
     for folder in folders.iter().filter(|folder| folder.seal().rows(LISTINGS) > 0) {
@@ -96,16 +96,16 @@ fn records(rows: &RecordBatch) -> std::result::Result<Vec<Listing>, Reason> {
     Ok(listings)
 }
 
-/// What became of each series in the answers to each request, last.
+/// The latest listing of each series by each request.
 #[derive(Debug)]
 pub(in crate::archive) struct Listings(Vec<Listing>);
 
 impl Listings {
-    /// What had become of them by an instant.
+    /// The listings as of an instant.
     pub(in crate::archive) fn of(folders: &[Arc<Folder>], as_of: DateTime<Utc>) -> Result<Self> {
         let mut listings = read(folders)?;
         listings.retain(|listing| listing.observed_at <= as_of);
-        // The last one of each series and request stays.
+        // Keeps the last one of each series and request.
         listings.dedup_by(|next, last| {
             let is_same = (&next.key, &next.request) == (&last.key, &last.request);
             if is_same {
@@ -117,7 +117,7 @@ impl Listings {
         Ok(Self(listings))
     }
 
-    /// The series in their order, each with what became of it in the answers to each request.
+    /// The series in order, each with its latest listing by each request.
     pub(in crate::archive) fn series(&self) -> impl Iterator<Item = (&SeriesKey, &[Listing])> {
         self.0.chunk_by(|one, next| one.key == next.key).map(|listings| (&listings[0].key, listings))
     }

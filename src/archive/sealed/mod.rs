@@ -1,6 +1,6 @@
-//! Sealed folders: what is in them, how they are written, and how they are read back.
+//! Sealed folders: their contents, and how they are written and read.
 //!
-//! Whatever a folder says is checked before it is used; see `folder` for files and `seal` for the seal.
+//! Everything in a folder is checked before it is used; see `folder` for files and `seal` for the seal.
 
 pub(super) mod bound;
 pub(super) mod by_ticker;

@@ -7,13 +7,13 @@ use chrono::DateTime;
 use crate::error::Reason;
 use crate::tables::RequestRecord;
 
-/// The file of the rejected records.
+/// The file of rejected records.
 pub(in crate::archive) const REJECTS: &str = "rejects.parquet";
 
-/// The file of the requests that were answered.
+/// The file of answered requests.
 pub(in crate::archive) const REQUESTS: &str = "requests.parquet";
 
-/// Rows of the file of requests, which have the columns of its schema.
+/// Reads request records from rows with the columns of the schema.
 pub(super) fn records(rows: &RecordBatch) -> Result<Vec<RequestRecord>, Reason> {
     let column = |name: &str| rows.column_by_name(name).expect("the rows were read in the columns of the schema");
     let texts = |name: &str| column(name).as_string::<i32>();

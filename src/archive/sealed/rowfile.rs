@@ -13,17 +13,17 @@ use crate::error::{Error, Reason, Result};
 use crate::file::{self, Described, FileRecord};
 use crate::tables::Rows;
 
-/// Rows of a row group: few enough to skip the tickers that are not wanted, enough to compress.
+/// Rows per row group: few enough to skip tickers that are not wanted, enough to compress.
 const ROW_GROUP_ROWS: usize = 1 << 17;
 
-/// The bytes of rows, about, that are enough for a row group too: those of articles are long, and wait in memory.
+/// Approximate bytes at which a row group is written early: rows of articles are long and held in memory.
 const ROW_GROUP_BYTES: usize = 6 << 20;
 
-/// The bytes of a column that is not worth compressing. A run that says little has few others, and many such runs are read
+/// Columns up to this size are not compressed. Runs with few changes have only such columns, and many of them are read
 /// at once.
 const PLAIN_BYTES: usize = 1 << 12;
 
-/// A Parquet file that is being written.
+/// A Parquet file being written.
 pub(in crate::archive) struct Rowfile {
     path: PathBuf,
     writer: Writer<Described<File>>,
@@ -32,7 +32,7 @@ pub(in crate::archive) struct Rowfile {
 }
 
 impl Rowfile {
-    /// Begins a file whose rows are ordered by its first columns, as many as are said.
+    /// Creates a file whose rows are sorted by its first `ordered_by` columns.
     pub(in crate::archive) fn create(path: &Path, schema: SchemaRef, ordered_by: usize) -> Result<Self> {
         let layout = Layout {
             compression: Compression::ZSTD(ZstdLevel::default()),
@@ -50,7 +50,7 @@ impl Rowfile {
         self.add(&batch.into())
     }
 
-    /// Writes rows whose turns are known.
+    /// Writes rows.
     pub(in crate::archive) fn add(&mut self, rows: &Rows) -> Result<()> {
         self.rows += rows.num_rows() as u64;
         let mut groups = self.waiting.push(rows);
@@ -60,7 +60,7 @@ impl Rowfile {
         groups.iter().try_for_each(|group| self.writer.write(group)).map_err(|error| self.failed(error))
     }
 
-    /// Completes the file. It is not durable yet: it is when there is a seal that names it.
+    /// Completes the file. It becomes durable when it is sealed.
     pub(in crate::archive) fn finish(mut self) -> Result<FileRecord> {
         let rest = self.waiting.rest();
         rest.map_or(Ok(()), |rows| self.writer.write(&rows)).map_err(|error| self.failed(error))?;

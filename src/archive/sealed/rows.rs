@@ -1,4 +1,4 @@
-//! The columns that rows of every file have: the ticker, what became of a cell, and when that was observed.
+//! The columns common to all files: ticker, change and observation time.
 
 use std::ops::Range;
 use std::str::FromStr;
@@ -10,14 +10,14 @@ use crate::error::Reason;
 use crate::interface::{Endpoint, Period, Regime, Signal, Ticker};
 use crate::tables::Change;
 
-/// The ticker of a row; it is the first column of every file.
+/// The ticker of a row, the first column of every file.
 pub(in crate::archive) fn ticker(batch: &RecordBatch, row: usize) -> &str {
     let dictionary = batch.column(0).as_dictionary::<Int32Type>();
     let code = dictionary.keys().value(row) as usize;
     dictionary.values().as_string::<i32>().value(code)
 }
 
-/// The first row of a range for which something holds that holds for all rows after it.
+/// Binary search for the first row at which `holds` becomes true.
 pub(in crate::archive) fn first_where(rows: Range<usize>, holds: impl Fn(usize) -> bool) -> usize {
     let Range { start: mut low, end: mut high } = rows;
     while low < high {
@@ -36,7 +36,7 @@ pub(in crate::archive) fn observed(rows: &RecordBatch) -> &TimestampMicrosecondA
     rows.column_by_name("observed_at").expect("every table has the column").as_primitive()
 }
 
-/// What became of the cell of each row.
+/// The kind of change of each row.
 pub(in crate::archive) fn changes(rows: &RecordBatch) -> Vec<Change> {
     let column = rows.column_by_name("change").expect("every table has the column");
     let column = column.as_dictionary::<Int8Type>();
@@ -46,7 +46,7 @@ pub(in crate::archive) fn changes(rows: &RecordBatch) -> Vec<Change> {
     column.keys().values().iter().map(|key| meanings[key.as_usize()]).collect()
 }
 
-/// Whether every row added its cell.
+/// Whether every row adds its cell.
 pub(in crate::archive) fn are_added(rows: &RecordBatch) -> bool {
     let column = rows.column_by_name("change").expect("every table has the column").as_dictionary::<Int8Type>();
     let is_added = |text: Option<&str>| text == Some(Change::Added.as_str());
@@ -54,8 +54,7 @@ pub(in crate::archive) fn are_added(rows: &RecordBatch) -> bool {
     column.null_count() == 0 && column.keys().values().iter().all(|key| are_added[key.as_usize()])
 }
 
-/// Checks that columns of closed sets spell nothing else, that numbers are finite, and that
-/// tickers are tickers, in order.
+/// Validates rows: closed sets have known spellings, numbers are finite, tickers are valid and sorted.
 pub(in crate::archive) fn check(rows: &RecordBatch) -> Result<(), Reason> {
     fn is<T: FromStr>(text: &str) -> bool {
         text.parse::<T>().is_ok()
@@ -72,7 +71,7 @@ pub(in crate::archive) fn check(rows: &RecordBatch) -> Result<(), Reason> {
         };
         let column = column.as_dictionary::<Int8Type>();
         let spellings = column.values().as_string::<i32>();
-        // A reader may put spellings there that no row has.
+        // A reader may have added spellings that no row uses.
         let unknown: Vec<usize> = (0..spellings.len()).filter(|&code| !is_known(spellings.value(code))).collect();
         let mut keys = column.keys().iter().flatten().map(ArrowNativeType::as_usize);
         if !unknown.is_empty()
@@ -85,7 +84,7 @@ pub(in crate::archive) fn check(rows: &RecordBatch) -> Result<(), Reason> {
     check_tickers(rows)
 }
 
-/// Checks that the tickers are tickers, and in order.
+/// Checks that tickers are valid and sorted.
 fn check_tickers(rows: &RecordBatch) -> Result<(), Reason> {
     let tickers = rows.column(0).as_dictionary::<Int32Type>();
     let names = tickers.values().as_string::<i32>();
@@ -103,7 +102,7 @@ fn check_tickers(rows: &RecordBatch) -> Result<(), Reason> {
     Ok(())
 }
 
-/// Checks that every number is one that JSON can say: no confidence and no score of an answer is any other.
+/// Checks that every number is finite, as all JSON numbers are.
 fn check_numbers(rows: &RecordBatch) -> Result<(), Reason> {
     for (field, column) in rows.schema_ref().fields().iter().zip(rows.columns()) {
         let Some(numbers) = column.as_primitive_opt::<Float64Type>() else { continue };

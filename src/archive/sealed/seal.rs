@@ -1,4 +1,4 @@
-//! The seal of a sealed folder: what it is, and what every file of it must be.
+//! The seal of a sealed folder, which describes it and every file in it.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -16,49 +16,49 @@ use crate::names::{RUN_FILES, is_unique};
 use crate::tables::{Drift, Table};
 use crate::time::as_record;
 
-/// The version of the layout; readers refuse every other one.
+/// Version of the layout; readers refuse all others.
 pub const LAYOUT: u32 = 9;
 
-/// The name of the seal's file.
+/// Name of the seal's file.
 pub(in crate::archive) const SEAL: &str = "run.json";
 
 /// The largest seal that is read. A pack of ten years of daily runs takes a tenth of it.
 const MAX_BYTES: u64 = 64 << 20;
 
-/// What stands for the seal's own digest while it is computed.
+/// Placeholder for the seal's own digest while it is computed.
 const NO_DIGEST: &str = "0000000000000000000000000000000000000000000000000000000000000000";
 
-/// What `run.json` says: of a run, or of a pack, which stands for several runs.
+/// The contents of `run.json`, for a run or for a pack of several runs.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Seal {
-    /// The version of the layout.
+    /// Version of the layout.
     pub layout: u32,
-    /// The name of the run or of the pack.
+    /// Name of the run or pack.
     pub run: String,
-    /// The version of the program that wrote it.
+    /// Version of the program that wrote it.
     pub bellwether: String,
-    /// The definition that was run; none of a pack.
+    /// The definition that was run; `None` for a pack.
     pub definition: Option<Definition>,
-    /// When the run began; of a pack, when the first of its members did.
+    /// When the run, or the first member of the pack, started.
     #[serde(with = "as_record")]
     pub started_at: DateTime<Utc>,
-    /// When the run was sealed; of a pack, when the last of its members was.
+    /// When the run, or the last member of the pack, was sealed.
     #[serde(with = "as_record")]
     pub sealed_at: DateTime<Utc>,
-    /// What it changed; of a pack, what its members changed in all.
+    /// What the run, or all members of the pack, changed.
     pub changes: Counts,
-    /// Fields of the answers that the interface does not know.
+    /// Unknown fields of the answers.
     pub drift: Vec<Drift>,
     /// Every file of the folder.
     pub files: Vec<FileRecord>,
-    /// The seals of the runs that a pack stands for, in the order in which they were sealed; none of a run.
+    /// The seals of a pack's members, in the order in which they were sealed; empty for a run.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub members: Vec<Self>,
-    /// The BLAKE3 of the seal's own text, with 64 zeros in the place of this.
+    /// The BLAKE3 of the seal's text, with 64 zeros in place of this value.
     pub seal: String,
 }
 
-/// A definition, as far as a run remembers it.
+/// The definition of a run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Definition {
     /// Its name.
@@ -67,14 +67,14 @@ pub struct Definition {
     pub digest: String,
 }
 
-/// How many cells, of all tables, and how many series came and went.
+/// Changed cells of all tables, and listed and delisted series.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Counts {
-    /// Cells that were not there before.
+    /// New cells.
     pub added: u64,
     /// Cells whose values changed.
     pub revised: u64,
-    /// Cells that were no longer there.
+    /// Cells no longer listed.
     pub withdrawn: u64,
     /// Series that an answer listed for the first time, or again.
     pub listed: u64,
@@ -93,17 +93,17 @@ impl std::ops::AddAssign for Counts {
 }
 
 impl Seal {
-    /// Whether the folder stands for several runs.
+    /// Whether the folder is a pack.
     pub fn is_pack(&self) -> bool {
         !self.members.is_empty()
     }
 
-    /// The runs that the folder holds: the members of a pack, or the run itself.
+    /// The runs in the folder: the members of a pack, or the run itself.
     pub(in crate::archive) fn runs(&self) -> &[Self] {
         if self.is_pack() { &self.members } else { std::slice::from_ref(self) }
     }
 
-    /// The name of the folder.
+    /// Name of the folder.
     pub(in crate::archive) fn folder_name(&self) -> String {
         format!("{}={}", if self.is_pack() { "pack" } else { "run" }, self.run)
     }
@@ -113,22 +113,22 @@ impl Seal {
         self.files.iter().find(|file| file.name == name)
     }
 
-    /// The rows of one of its files; none where it has no such file.
+    /// Rows of one of its files; zero if there is no such file.
     pub fn rows(&self, name: &str) -> u64 {
         self.file(name).map_or(0, |file| file.rows)
     }
 
-    /// The size of all its files.
+    /// Size of all its files.
     pub fn bytes(&self) -> u64 {
         self.files.iter().map(|file| file.bytes).sum()
     }
 
-    /// The observations of all its tables.
+    /// Number of observations in all its tables.
     pub(in crate::archive) fn observations(&self) -> u64 {
         Table::ALL.iter().map(|table| self.rows(&table.file())).sum()
     }
 
-    /// Seals a folder: digests the seal and writes it, once the files that it names are durable.
+    /// Seals a folder: writes the seal with its digest, once the files it names are durable.
     pub(in crate::archive) fn write(&mut self, folder: &Path) -> Result<()> {
         file::sync_all(&self.files.iter().map(|file| folder.join(&file.name)).collect::<Vec<_>>())?;
         self.seal = self.digest();
@@ -144,13 +144,13 @@ impl Seal {
         digest::of(Self { seal: NO_DIGEST.to_owned(), ..self.clone() }.text().as_bytes())
     }
 
-    /// Reads the seal of a folder and checks that it is consistent: a pack holds what its members held.
+    /// Reads the seal of a folder and checks that it is consistent.
     pub(in crate::archive) fn read(folder: &Path) -> Result<Self> {
         let path = folder.join(SEAL);
         let damaged = |source: Reason| Error::Damaged { path: path.clone(), source };
         let text = read_bounded(&path)?;
         let value: serde_json::Value = serde_json::from_str(&text).map_err(|error| damaged(error.into()))?;
-        // Another layout may have another seal: its version is all that can be relied on.
+        // Another layout may have another seal, so only its version can be relied on.
         match value["layout"].as_u64() {
             Some(layout) if layout == u64::from(LAYOUT) => {}
             Some(layout) => return Err(Error::Layout { path: folder.to_owned(), layout, known: LAYOUT }),
@@ -164,7 +164,7 @@ impl Seal {
         Ok(seal)
     }
 
-    /// Checks a seal as far as that can be done without looking at the files.
+    /// Checks a seal as far as possible without reading files.
     fn check(&self) -> Result<(), Reason> {
         if self.digest() != self.seal {
             return Err(format!("its BLAKE3 is {} and should be {}", self.digest(), self.seal).into());
@@ -179,7 +179,7 @@ impl Seal {
         if self.is_pack() { self.check_members() } else { Ok(()) }
     }
 
-    /// Checks that a pack has the rows of its members, each of them once and in order.
+    /// Checks that a pack has the rows of its members, each once and in order.
     fn check_members(&self) -> Result<(), Reason> {
         for member in &self.members {
             if member.is_pack() {
@@ -210,7 +210,7 @@ impl Seal {
     }
 }
 
-/// The text of a seal, which is a regular file of bounded size.
+/// The text of a seal, which must be a regular file of bounded size.
 fn read_bounded(path: &Path) -> Result<String> {
     let failed = |source| Error::Read { path: path.to_owned(), source };
     let found = fs::symlink_metadata(path).map_err(failed)?;
@@ -225,7 +225,7 @@ fn read_bounded(path: &Path) -> Result<String> {
     Ok(text)
 }
 
-/// Whose a run is, and since when: what `unfinished.json` says.
+/// Owner and start of a run: the contents of `unfinished.json`.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(in crate::archive) struct Origin {
     pub(in crate::archive) layout: u32,

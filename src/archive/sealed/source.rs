@@ -1,4 +1,4 @@
-//! The bytes of a Parquet file of a run, as far as they are read.
+//! Reads the bytes of a run's Parquet file as needed.
 
 use std::fs::File;
 use std::io::Read;
@@ -16,13 +16,13 @@ use crate::error::{Error, Result};
 use crate::file;
 use crate::links;
 
-/// The bytes of a file. Many runs are read at once, and most of their files are small: these are not kept open.
+/// The bytes of a file. Many runs are read at once and most of their files are small: these are not kept open.
 pub(in crate::archive) enum Source {
     Held(Bytes),
     Open(File, u64),
 }
 
-/// How large a file may be that is held.
+/// The largest file that is held in memory.
 const HELD_BYTES: u64 = 1 << 20;
 
 impl Source {
@@ -39,7 +39,7 @@ impl Source {
         Ok(Self::Held(bytes.into()))
     }
 
-    /// What its end says of it.
+    /// Reads the file's metadata.
     pub(in crate::archive) fn metadata(
         &self,
         options: ArrowReaderOptions,
@@ -50,7 +50,7 @@ impl Source {
         }
     }
 
-    /// The columns of a row group that are read.
+    /// Reads columns of a row group.
     pub(in crate::archive) fn columns(
         &self,
         group: &RowGroupMetaData,
@@ -79,12 +79,12 @@ impl Source {
     }
 }
 
-/// The columns of a row group, by where they begin in their file. A page is a part of one: reading the file page by page
-/// would ask the system several times for each.
+/// Columns of a row group, by their offset in the file. Reading page by page would take several system calls per
+/// column.
 pub(in crate::archive) struct Columns(Vec<(u64, Bytes)>);
 
 impl Columns {
-    /// The rest of the column that has bytes at a place.
+    /// The rest of the column that has the byte at an offset.
     fn from(&self, place: u64) -> Result<Bytes, ParquetError> {
         let found = self.0.iter().find_map(|(from, bytes)| {
             let start = usize::try_from(place.checked_sub(*from)?).ok()?;

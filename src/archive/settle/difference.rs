@@ -1,7 +1,7 @@
-//! What an answer changes in a series: its rows compared with what was known of it.
+//! What an answer changes in a series: the difference between its rows and what was known.
 //!
-//! An answer covers everything from its oldest date on. Most often it has what was known, and a few rows after that: then
-//! columns are compared and no row is looked at. Otherwise both are merged by cell.
+//! An answer covers everything from its oldest date on. It usually has everything that was known and a few rows after
+//! that, in which case whole columns are compared. Otherwise both sides are merged by cell.
 
 use std::cmp::Ordering;
 use std::collections::HashMap;
@@ -17,35 +17,35 @@ use arrow::error::ArrowError;
 
 use crate::tables::{Change, Table};
 
-/// What became of some cells of a series, and their rows, in the order of the cells.
+/// The changes of a series and their rows, in cell order.
 pub(super) type Difference = (Vec<Change>, RecordBatch);
 
-/// The difference between what was known of a series and what an answer says, both in the columns and the order of the
-/// table's rows; none where nothing changed. Both may be those of some whole dates, of a series or an answer whose oldest
-/// date is older: the answer covers the series from that date on.
+/// The difference between what was known of a series and an answer, both in the columns and order of the table's rows;
+/// `None` if nothing changed. Both may be a range of whole dates; `covered_from` is the oldest date of the whole
+/// answer.
 pub(super) fn difference(
     table: Table,
     known: &RecordBatch,
-    said: &RecordBatch,
+    answered: &RecordBatch,
     covered_from: Option<i64>,
 ) -> Result<Option<Difference>, ArrowError> {
     // An empty history covers nothing.
-    if said.num_rows() == 0 && covered_from.is_none() {
+    if answered.num_rows() == 0 && covered_from.is_none() {
         return Ok(None);
     }
-    let has_oldest = oldest(said) == covered_from;
-    let said = &if has_oldest { aligned(table, said.clone(), known)? } else { said.clone() };
+    let has_oldest = oldest(answered) == covered_from;
+    let answered = &if has_oldest { aligned(table, answered.clone(), known)? } else { answered.clone() };
     let first_covered = first_covered(table, known, covered_from);
     let rest = known.slice(first_covered, known.num_rows() - first_covered);
     let count = rest.num_rows();
-    if count <= said.num_rows() && has_dates(table, said) && is_same(&rest, &said.slice(0, count)) {
-        let added = said.slice(count, said.num_rows() - count);
+    if count <= answered.num_rows() && has_dates(table, answered) && is_same(&rest, &answered.slice(0, count)) {
+        let added = answered.slice(count, answered.num_rows() - count);
         return Ok((added.num_rows() > 0).then(|| (vec![Change::Added; added.num_rows()], added)));
     }
-    Merge::of(table, known, said)?.difference(covered_from)
+    Merge::of(table, known, answered)?.difference(covered_from)
 }
 
-/// The first known row that the answer would have if it still were; those before it are older than what is said.
+/// The first known row that the answer covers.
 fn first_covered(table: Table, known: &RecordBatch, covered_from: Option<i64>) -> usize {
     match covered_from.filter(|_| table.is_dated()) {
         Some(oldest) => dates(known).iter().position(|date| date.is_some_and(|date| date >= oldest)),
@@ -54,7 +54,7 @@ fn first_covered(table: Table, known: &RecordBatch, covered_from: Option<i64>) -
     .unwrap_or(known.num_rows())
 }
 
-/// Whether every row has a date, where rows of the table can have one.
+/// Whether every row has a date, in tables whose rows have dates.
 fn has_dates(table: Table, rows: &RecordBatch) -> bool {
     !table.is_dated() || dates(rows).null_count() == 0
 }
@@ -63,7 +63,7 @@ fn dates(rows: &RecordBatch) -> &arrow::array::TimestampMicrosecondArray {
     rows.column(0).as_primitive::<TimestampMicrosecondType>()
 }
 
-/// The oldest date that is said.
+/// The oldest date of an answer.
 pub(super) fn oldest(rows: &RecordBatch) -> Option<i64> {
     rows.column_by_name("date").and_then(|_| dates(rows).iter().flatten().next())
 }
@@ -71,7 +71,7 @@ pub(super) fn oldest(rows: &RecordBatch) -> Option<i64> {
 /// Whether rows are equal, column by column.
 fn is_same(one: &RecordBatch, other: &RecordBatch) -> bool {
     one.columns().iter().zip(other.columns()).all(|(one, other)| {
-        // Comparing the texts of each row would take longer than everything else.
+        // Comparing the texts row by row would cost more than everything else.
         let is_null = |column: &ArrayRef| column.null_count() == column.len();
         match (one.as_dictionary_opt::<Int8Type>(), other.as_dictionary_opt::<Int8Type>()) {
             _ if is_null(one) && is_null(other) => true,
@@ -81,7 +81,7 @@ fn is_same(one: &RecordBatch, other: &RecordBatch) -> bool {
     })
 }
 
-/// Whether columns of choices are equal, whatever the order of their dictionaries.
+/// Whether two columns of choices are equal, whatever the order of their dictionaries.
 fn is_same_choice(one: &DictionaryArray<Int8Type>, other: &DictionaryArray<Int8Type>) -> bool {
     let (ones, others) = (one.values().as_string::<i32>(), other.values().as_string::<i32>());
     if ones == others {
@@ -92,14 +92,14 @@ fn is_same_choice(one: &DictionaryArray<Int8Type>, other: &DictionaryArray<Int8T
     one.keys().iter().zip(other.keys()).all(|(one, other)| one.and_then(|key| codes[key as usize]) == other)
 }
 
-/// The articles of a list, those of its oldest date with places that continue from the known ones: a list whose length is
-/// limited may begin in the middle of a date, and all of that date may be new. No article falls below its known place.
-fn aligned(table: Table, said: RecordBatch, old: &RecordBatch) -> Result<RecordBatch, ArrowError> {
-    if table != Table::Articles || said.num_rows() == 0 || old.num_rows() == 0 {
-        return Ok(said);
+/// Moves the places of a list's oldest date so that they continue the known ones: a list of limited length may start in
+/// the middle of a date, and all of that date may be new. No article falls below its known place.
+fn aligned(table: Table, answered: RecordBatch, old: &RecordBatch) -> Result<RecordBatch, ArrowError> {
+    if table != Table::Articles || answered.num_rows() == 0 || old.num_rows() == 0 {
+        return Ok(answered);
     }
     let dates = |rows: &RecordBatch| rows.column(0).as_primitive::<TimestampMicrosecondType>().clone();
-    let oldest = dates(&said).value(0);
+    let oldest = dates(&answered).value(0);
     let of_oldest = |rows: &RecordBatch| -> Vec<((String, String, i32), i32)> {
         let text = |column: usize, row: usize| rows.column(column).as_string::<i32>().value(row).to_owned();
         let number = |column: usize, row: usize| rows.column(column).as_primitive::<Int32Type>().value(row);
@@ -108,66 +108,66 @@ fn aligned(table: Table, said: RecordBatch, old: &RecordBatch) -> Result<RecordB
         rows.map(|row| ((text(1, row), text(2, row), number(3, row)), number(4, row))).collect()
     };
     let known: HashMap<_, i32> = of_oldest(old).into_iter().collect();
-    let moved = of_oldest(&said).into_iter().filter_map(|(article, place)| Some(known.get(&article)? - place));
+    let moved = of_oldest(&answered).into_iter().filter_map(|(article, place)| Some(known.get(&article)? - place));
     let after_all = || known.values().max().map_or(0, |last| last + 1);
     let shift = moved.max().unwrap_or_else(after_all);
     if shift <= 0 {
-        return Ok(said);
+        return Ok(answered);
     }
-    let dates = dates(&said);
-    let places = said.column(4).as_primitive::<Int32Type>().values().iter().zip(dates.values());
+    let dates = dates(&answered);
+    let places = answered.column(4).as_primitive::<Int32Type>().values().iter().zip(dates.values());
     let places = places.map(|(place, date)| if *date == oldest { place + shift } else { *place });
     let places: ArrayRef = Arc::new(places.collect::<Int32Array>());
-    let mut columns = said.columns().to_vec();
+    let mut columns = answered.columns().to_vec();
     columns[4] = places;
-    RecordBatch::try_new(said.schema(), columns)
+    RecordBatch::try_new(answered.schema(), columns)
 }
 
-/// Both sides, row by row.
+/// A merge of both sides by cell.
 struct Merge<'a> {
     table: Table,
     known: &'a RecordBatch,
-    said: &'a RecordBatch,
-    /// Compare a known row with one that is said, by what tells cells apart.
+    answered: &'a RecordBatch,
+    /// Comparators of the columns that identify a cell.
     identity: Vec<DynComparator>,
-    /// Compare what is said of a cell.
+    /// Comparators of a cell's values.
     values: Vec<DynComparator>,
 }
 
-/// A row of either side, and what became of its cell.
+/// A changed row of either side.
 enum Changed {
-    Said(u32, Change),
+    Answered(u32, Change),
     Gone(u32),
 }
 
 impl<'a> Merge<'a> {
-    fn of(table: Table, known: &'a RecordBatch, said: &'a RecordBatch) -> Result<Self, ArrowError> {
+    fn of(table: Table, known: &'a RecordBatch, answered: &'a RecordBatch) -> Result<Self, ArrowError> {
         let compared = |names: &[&str]| -> Result<Vec<DynComparator>, ArrowError> {
             let columns =
-                names.iter().filter_map(|name| Some((known.column_by_name(name)?, said.column_by_name(name)?)));
-            columns.map(|(known, said)| make_comparator(known, said, SortOptions::default())).collect()
+                names.iter().filter_map(|name| Some((known.column_by_name(name)?, answered.column_by_name(name)?)));
+            columns.map(|(known, answered)| make_comparator(known, answered, SortOptions::default())).collect()
         };
-        Ok(Self { table, known, said, identity: compared(table.identity())?, values: compared(table.values())? })
+        Ok(Self { table, known, answered, identity: compared(table.identity())?, values: compared(table.values())? })
     }
 
     fn difference(&self, covered_from: Option<i64>) -> Result<Option<Difference>, ArrowError> {
-        let (known, said) = (by_cell(self.table, self.known)?, by_cell(self.table, self.said)?);
+        let (known, answered) = (by_cell(self.table, self.known)?, by_cell(self.table, self.answered)?);
         let mut changed = Vec::new();
-        let (mut known, mut said) = (known.into_iter().peekable(), said.into_iter().peekable());
+        let (mut known, mut answered) = (known.into_iter().peekable(), answered.into_iter().peekable());
         loop {
-            let order = match (known.peek(), said.peek()) {
-                (Some(&known), Some(&said)) => compare(&self.identity, known, said),
+            let order = match (known.peek(), answered.peek()) {
+                (Some(&known), Some(&answered)) => compare(&self.identity, known, answered),
                 (Some(_), None) => Ordering::Less,
                 (None, Some(_)) => Ordering::Greater,
                 (None, None) => break,
             };
             let before = if order.is_le() { known.next() } else { None };
-            let now = if order.is_ge() { said.next() } else { None };
+            let now = if order.is_ge() { answered.next() } else { None };
             match (before, now) {
                 (Some(before), Some(now)) if !self.is_same_value(before, now) => {
-                    changed.push(Changed::Said(now, Change::Revised));
+                    changed.push(Changed::Answered(now, Change::Revised));
                 }
-                (None, Some(now)) => changed.push(Changed::Said(now, Change::Added)),
+                (None, Some(now)) => changed.push(Changed::Answered(now, Change::Added)),
                 (Some(before), None) if is_covered(self.table, self.known, before as usize, covered_from) => {
                     changed.push(Changed::Gone(before));
                 }
@@ -177,27 +177,27 @@ impl<'a> Merge<'a> {
         if changed.is_empty() { Ok(None) } else { self.rows(&changed).map(Some) }
     }
 
-    fn is_same_value(&self, known: u32, said: u32) -> bool {
-        if compare(&self.values, known, said).is_ne() {
+    fn is_same_value(&self, known: u32, answered: u32) -> bool {
+        if compare(&self.values, known, answered).is_ne() {
             return false;
         }
-        let (before, now) = (self.known.column_by_name("extra"), self.said.column_by_name("extra"));
+        let (before, now) = (self.known.column_by_name("extra"), self.answered.column_by_name("extra"));
         let (Some(before), Some(now)) = (before, now) else { return true };
         let (before, now) = (before.as_string::<i32>(), now.as_string::<i32>());
-        let (known, said) = (known as usize, said as usize);
-        // An answer whose unknown fields were not kept says nothing of them.
-        now.is_null(said) || (before.is_valid(known) && before.value(known) == now.value(said))
+        let (known, answered) = (known as usize, answered as usize);
+        // An answer whose unknown fields were not kept does not change them.
+        now.is_null(answered) || (before.is_valid(known) && before.value(known) == now.value(answered))
     }
 
-    /// The rows that changed; of those that are gone only what tells them apart.
+    /// The changed rows; withdrawn ones keep only what identifies the cell.
     fn rows(&self, changed: &[Changed]) -> Result<Difference, ArrowError> {
-        let (mut said, mut gone, mut order, mut kinds) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
-        let count = changed.iter().filter(|changed| matches!(changed, Changed::Said(..))).count();
+        let (mut answered, mut gone, mut order, mut kinds) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+        let count = changed.iter().filter(|changed| matches!(changed, Changed::Answered(..))).count();
         for changed in changed {
             match changed {
-                Changed::Said(row, change) => {
-                    order.push(said.len() as u32);
-                    said.push(*row);
+                Changed::Answered(row, change) => {
+                    order.push(answered.len() as u32);
+                    answered.push(*row);
                     kinds.push(*change);
                 }
                 Changed::Gone(row) => {
@@ -208,9 +208,9 @@ impl<'a> Merge<'a> {
             }
         }
         let schema = self.table.open_row_schema();
-        let said = take_record_batch(self.said, &UInt32Array::from(said))?.with_schema(schema.clone())?;
+        let answered = take_record_batch(self.answered, &UInt32Array::from(answered))?.with_schema(schema.clone())?;
         if gone.is_empty() {
-            return Ok((kinds, said));
+            return Ok((kinds, answered));
         }
         let gone = take_record_batch(self.known, &UInt32Array::from(gone))?;
         let column = |(place, field): (usize, &Arc<Field>)| {
@@ -223,7 +223,7 @@ impl<'a> Merge<'a> {
         let columns: Vec<ArrayRef> = schema.fields().iter().enumerate().map(column).collect();
         let options = RecordBatchOptions::new().with_row_count(Some(gone.num_rows()));
         let gone = RecordBatch::try_new_with_options(schema.clone(), columns, &options)?;
-        let both = concat_batches(&schema, [&said, &gone])?;
+        let both = concat_batches(&schema, [&answered, &gone])?;
         Ok((kinds, take_record_batch(&both, &UInt32Array::from(order))?))
     }
 }
@@ -233,7 +233,7 @@ fn compare(columns: &[DynComparator], one: u32, other: u32) -> Ordering {
     columns.iter().fold(Ordering::Equal, |order, compare| order.then_with(|| compare(one, other)))
 }
 
-/// Rows in the order of their cells. Articles stand in the order in which they were known.
+/// Rows in cell order. Articles are in the order in which they became known.
 fn by_cell(table: Table, rows: &RecordBatch) -> Result<Vec<u32>, ArrowError> {
     let mut order: Vec<u32> = (0..rows.num_rows() as u32).collect();
     if table == Table::Articles {
@@ -245,8 +245,8 @@ fn by_cell(table: Table, rows: &RecordBatch) -> Result<Vec<u32>, ArrowError> {
     Ok(order)
 }
 
-/// Whether an answer would have a cell if it still were: from its oldest date on it has all. Of articles the oldest date
-/// may be there in part, where their number is limited.
+/// Whether an answer covers a cell: it has everything from its oldest date on. The oldest date of a list of articles
+/// may be incomplete, since lists are cut off.
 fn is_covered(table: Table, rows: &RecordBatch, row: usize, covered_from: Option<i64>) -> bool {
     if !table.is_dated() {
         return true;
@@ -255,7 +255,7 @@ fn is_covered(table: Table, rows: &RecordBatch, row: usize, covered_from: Option
     match (covered_from, dates.is_valid(row)) {
         (Some(from), true) if table == Table::Articles => dates.value(row) > from,
         (Some(from), true) => dates.value(row) >= from,
-        // What has no date is heard of only in answers that have it.
+        // Rows without a date are covered only by answers that have such rows.
         (_, false) => false,
         (None, true) => false,
     }

@@ -1,4 +1,4 @@
-//! What the archive knows of the series that were answered, some whole tickers at a time.
+//! Reads what the archive knows of the answered series, a few whole tickers at a time.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -7,7 +7,7 @@ use arrow::array::RecordBatch;
 use arrow::error::ArrowError;
 use chrono::{DateTime, Utc};
 
-use super::spool::Told;
+use super::spool::AnsweredSeries;
 use crate::archive::fold::cells::{Cells, rows_of};
 use crate::archive::fold::merged::Merged;
 use crate::archive::sealed::bound::{Bound, Cuts};
@@ -18,30 +18,30 @@ use crate::archive::sealed::rows::{are_added, observed};
 use crate::error::{Error, Result};
 use crate::tables::{SeriesKey, Table};
 
-/// The observations of an archive. Tickers are asked for in their order, so that each file is read once at most.
-pub(super) struct Known {
+/// A reader of an archive's observations. Tickers are requested in order, so each file is read at most once.
+pub(super) struct KnownReader {
     tables: Vec<(Table, Merged, Origin)>,
-    /// The tickers that have very many articles.
+    /// Tickers with very many articles.
     giants: HashSet<String>,
 }
 
-/// Where the observations of a table come from.
+/// The source of a table's observations.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Origin {
-    /// From one run, which observes a cell once.
+    /// One run, which observes a cell once.
     OneRun,
-    /// From several runs.
+    /// Several runs.
     Several,
 }
 
-/// The observations of some series.
+/// Observations of some series.
 #[derive(Default)]
 pub(super) struct Observations {
     by_series: HashMap<SeriesKey, Vec<RecordBatch>>,
     of_one_run: Vec<Table>,
 }
 
-impl Known {
+impl KnownReader {
     pub(super) fn open(archive: &Archive) -> Result<Self> {
         let folders: Vec<&Arc<Folder>> = archive.read().iter().collect();
         let mut tables = Vec::new();
@@ -59,13 +59,12 @@ impl Known {
         Ok(Self { tables, giants })
     }
 
-    /// Whether a ticker has too many articles for [`Known::of`].
+    /// Whether a ticker has too many articles for [`KnownReader::of`].
     pub(super) fn is_giant(&self, ticker: &str) -> bool {
         self.giants.contains(ticker)
     }
 
-    /// The next observations of the articles of a ticker that are before a cut, and where they end. Those of other
-    /// tickers that stand before it are passed over.
+    /// The next observations of a ticker's articles before a cut, and where they end. Earlier tickers are skipped.
     pub(super) fn next_articles(&mut self, ticker: &str, limit: &Bound) -> Result<Option<(Observations, Bound)>> {
         let articles = self.tables.iter_mut().find(|(table, ..)| *table == Table::Articles);
         let Some((table, merged, origin)) = articles else { return Ok(None) };
@@ -76,14 +75,14 @@ impl Known {
         Ok(Some((observations, piece.end)))
     }
 
-    /// What was observed of some series, which are those of whole tickers and in order.
-    pub(super) fn of(&mut self, told: &[Told]) -> Result<Observations> {
+    /// Observations of some series, which are of whole tickers and in order.
+    pub(super) fn of(&mut self, series: &[AnsweredSeries]) -> Result<Observations> {
         let mut observations = Observations::default();
         for (table, merged, origin) in &mut self.tables {
-            let mut tickers: Vec<&str> = told
+            let mut tickers: Vec<&str> = series
                 .iter()
-                .filter(|told| Table::of(told.key.source) == Some(*table))
-                .map(|told| told.key.ticker.as_str())
+                .filter(|series| Table::of(series.key.source) == Some(*table))
+                .map(|series| series.key.ticker.as_str())
                 .collect();
             tickers.dedup();
             observations.add(*table, *origin, &merged.of_tickers(tickers.iter().copied())?)?;
@@ -105,7 +104,7 @@ impl Observations {
         Ok(())
     }
 
-    /// The values of a series that were known at an instant, in the columns and the order of the table's rows.
+    /// Values of a series as of an instant, in the columns and order of the table's rows.
     pub(super) fn values(
         &self,
         table: Table,
@@ -115,7 +114,7 @@ impl Observations {
         let as_of = as_of.timestamp_micros();
         match self.by_series.get(key).map_or(&[][..], Vec::as_slice) {
             [] => Ok(RecordBatch::new_empty(table.row_schema())),
-            // The first and only observations of their cells are what is known, as they stand.
+            // Single observations of each cell are the known values.
             [only]
                 if self.of_one_run.contains(&table)
                     && are_added(only)

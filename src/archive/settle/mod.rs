@@ -1,8 +1,8 @@
-//! Seals a run: works out what its answers changed, writes it in order, and renames the folder to its place.
+//! Seals a run: works out what its answers changed, writes it in order, and renames the folder into place.
 //!
-//! The answers are merged with what the archive knew, in the order of the tickers and some tickers at a time, so that
-//! memory follows the size of these and not that of the run; very many articles of one ticker are merged some dates at a
-//! time (`giant`). Only the series that were answered are read.
+//! Answers are merged with what the archive knows in ticker order, a few tickers at a time, so memory follows their
+//! size and not that of the run. Very many articles of one ticker are merged a few dates at a time (`giant`). Only the
+//! answered series are read.
 
 mod difference;
 mod giant;
@@ -22,8 +22,8 @@ use chrono::{DateTime, Utc};
 use rayon::prelude::*;
 
 use self::difference::{difference, oldest};
-use self::known::{Known, Observations};
-use self::spool::{Repeated, Spool, Told};
+use self::known::{KnownReader, Observations};
+use self::spool::{AnsweredSeries, Repeated, Spool};
 use self::tables::Tables;
 use super::answers::answer::{Answer, AnswerRecord, Batches, Rows};
 use super::answers::lanes::Files;
@@ -39,20 +39,20 @@ use crate::remove;
 use crate::tables::{Change, Changes, Reject, RequestRecord, SeriesKey, Table};
 use crate::trace::work;
 
-/// How many series are settled at a time, at least, but for the last.
+/// The fewest series to settle at a time, except at the end.
 const SERIES_AT_ONCE: usize = 64;
 
-/// The bytes of what was answered that are settled at a time, about. A series of articles that alone has more is settled
-/// some dates at a time.
+/// Approximate bytes of answers to settle at a time. A series of articles larger than this is settled a few dates at a
+/// time.
 const BYTES_AT_ONCE: u64 = 4 << 20;
 
-/// The rows that are put together at once.
+/// The most rows to concatenate at once.
 const PIECE_ROWS: usize = 1 << 15;
 
-/// How many groups may be ready while another is written.
+/// Groups that may be ready while another is written.
 const GROUPS_AHEAD: usize = 2;
 
-/// Seals a run: writes its files into a folder of the unfinished run, and renames the folder.
+/// Seals a run: writes its files to a folder inside the unfinished run, and renames that.
 pub(super) fn seal(
     archive: &Path,
     unfinished: &Path,
@@ -63,15 +63,15 @@ pub(super) fn seal(
     let folder = unfinished.join("sealed");
     remove::folder(&folder).map_err(|source| Error::Write { path: folder.clone(), source })?;
     fs::create_dir(&folder).map_err(|source| Error::Write { path: folder.clone(), source })?;
-    // Only now, and not when the run began: another run may have been sealed in between.
+    // Opened now, not when the run started: another run may have been sealed in between.
     let before = Archive::open(archive)?;
     let mut spool = Spool::of(answers);
-    let told = spool.told();
-    let listings = listed(&before, &spool, &told)?;
+    let series = spool.series();
+    let listings = listed(&before, &spool, &series)?;
     let mut out = Rowfile::create(&folder.join(LISTINGS), listings::schema(), 4)?;
     out.write(listings::batch(&listings))?;
     let listing_file = out.finish()?;
-    let Written { mut files, mut counts, repeated } = settle(&before, &folder, &mut spool, &told)?;
+    let Written { mut files, mut counts, repeated } = settle(&before, &folder, &mut spool, &series)?;
     files.push(listing_file);
     for listing in &listings {
         match listing.change {
@@ -103,8 +103,8 @@ pub(super) fn seal(
     Ok(SealedRun::of(seal.clone(), Arc::new(Folder::new(path, seal))))
 }
 
-/// The series that answers began or ceased to list, in order.
-fn listed(archive: &Archive, spool: &Spool<'_>, told: &[Told]) -> Result<Vec<Listing>> {
+/// The series that answers started or stopped listing, in order.
+fn listed(archive: &Archive, spool: &Spool<'_>, series: &[AnsweredSeries]) -> Result<Vec<Listing>> {
     let answered: HashMap<Name, DateTime<Utc>> = spool.answered().collect();
     let known = Listings::of(archive.read(), DateTime::<Utc>::MAX_UTC)?;
     let mut known = known.series().peekable();
@@ -121,40 +121,45 @@ fn listed(archive: &Archive, spool: &Spool<'_>, told: &[Told]) -> Result<Vec<Lis
             Listing { key: key.clone(), request, change, observed_at }
         }));
     };
-    for told in told {
-        while let Some((key, before)) = known.next_if(|(key, _)| **key < told.key) {
+    for series in series {
+        while let Some((key, before)) = known.next_if(|(key, _)| **key < series.key) {
             compare(key, before, BTreeSet::new());
         }
-        let before = known.next_if(|(key, _)| **key == told.key).map_or(&[][..], |(_, before)| before);
-        compare(&told.key, before, spool.listing(told));
+        let before = known.next_if(|(key, _)| **key == series.key).map_or(&[][..], |(_, before)| before);
+        compare(&series.key, before, spool.listing(series));
     }
     known.for_each(|(key, before)| compare(key, before, BTreeSet::new()));
     Ok(changed)
 }
 
-/// Settles every series, and writes what changed to the files of a folder. The next tickers are read and compared while
-/// the last are written.
-fn settle(archive: &Archive, folder: &Path, spool: &mut Spool<'_>, told: &[Told]) -> Result<Written> {
-    let mut known = Known::open(archive)?;
+/// Settles every series and writes the changes to the files of a folder. The next tickers are read and compared while
+/// the last ones are written.
+fn settle(archive: &Archive, folder: &Path, spool: &mut Spool<'_>, series: &[AnsweredSeries]) -> Result<Written> {
+    let mut known = KnownReader::open(archive)?;
     let mut writing = Writing { tables: Tables::create(folder)?, counts: Counts::default(), repeated: Vec::new() };
     thread::scope(|scope| {
         let (ready, groups) = mpsc::sync_channel(GROUPS_AHEAD);
-        // Nobody receives any more once a group could not be written.
-        scope.spawn(move || settle_all(&mut known, spool, told, |group| ready.send(group).is_ok()));
+        // The receiver is gone once a write fails.
+        scope.spawn(move || settle_all(&mut known, spool, series, |group| ready.send(group).is_ok()));
         groups.into_iter().try_for_each(|group| writing.write(group?))
     })?;
     writing.finish()
 }
 
-/// Hands out the changes of all tickers, until somebody has had enough or a group fails.
-fn settle_all(known: &mut Known, spool: &mut Spool<'_>, told: &[Told], mut send: impl FnMut(Result<Group>) -> bool) {
-    let mut rest = told;
+/// Sends the changes of all tickers, until the receiver stops or a group fails.
+fn settle_all(
+    known: &mut KnownReader,
+    spool: &mut Spool<'_>,
+    series: &[AnsweredSeries],
+    mut send: impl FnMut(Result<Group>) -> bool,
+) {
+    let mut rest = series;
     loop {
-        let is_giant = |told: &&Told| {
-            Table::of(told.key.source) == Some(Table::Articles)
-                && (spool.bytes(told) > BYTES_AT_ONCE || known.is_giant(told.key.ticker.as_str()))
+        let is_giant = |series: &&AnsweredSeries| {
+            Table::of(series.key.source) == Some(Table::Articles)
+                && (spool.bytes(series) > BYTES_AT_ONCE || known.is_giant(series.key.ticker.as_str()))
         };
-        let few = rest.iter().take_while(|told| !is_giant(told)).count();
+        let few = rest.iter().take_while(|series| !is_giant(series)).count();
         let (tickers, others) = rest.split_at(few);
         if !settle_tickers(known, spool, tickers, &mut send) {
             return;
@@ -167,15 +172,15 @@ fn settle_all(known: &mut Known, spool: &mut Spool<'_>, told: &[Told], mut send:
     }
 }
 
-/// Hands out the changes of some tickers; whether that is all, and wanted. What is known of the next tickers is read while
+/// Sends the changes of some tickers; returns whether it was completed and accepted. The next tickers are read while
 /// these are settled.
 fn settle_tickers(
-    known: &mut Known,
+    known: &mut KnownReader,
     spool: &mut Spool<'_>,
-    told: &[Told],
+    series: &[AnsweredSeries],
     mut send: impl FnMut(Result<Group>) -> bool,
 ) -> bool {
-    let mut rest = told;
+    let mut rest = series;
     let mut observations = known.of(&rest[..whole_tickers(spool, rest)]);
     while !rest.is_empty() {
         let (some, others) = rest.split_at(whole_tickers(spool, rest));
@@ -192,28 +197,33 @@ fn settle_tickers(
 }
 
 /// Settles the series of some tickers.
-fn settle_group(spool: &mut Spool<'_>, told: &[Told], observations: &Observations) -> Result<Group> {
+fn settle_group(spool: &mut Spool<'_>, series: &[AnsweredSeries], observations: &Observations) -> Result<Group> {
     let _work = work!("settle tickers");
-    spool.open(told)?;
+    spool.open(series)?;
     let spool = &*spool;
-    let settle = |told: &Told| {
+    let settle = |series: &AnsweredSeries| {
         let _work = work!("settle series");
-        let Some((said, repeated)) = spool.said(told)? else { return Ok((None, Vec::new())) };
+        let Some((answer, repeated)) = spool.first_copy(series)? else { return Ok((None, Vec::new())) };
         let changes = || -> Result<Option<Changes>, ArrowError> {
-            let known = observations.values(said.table, &told.key, said.observed_at)?;
-            let found = difference(said.table, &known, &said.rows, oldest(&said.rows))?;
-            Ok(found.map(|(kinds, rows)| Changes { key: told.key.clone(), observed_at: said.observed_at, kinds, rows }))
+            let known = observations.values(answer.table, &series.key, answer.observed_at)?;
+            let found = difference(answer.table, &known, &answer.rows, oldest(&answer.rows))?;
+            Ok(found.map(|(kinds, rows)| Changes {
+                key: series.key.clone(),
+                observed_at: answer.observed_at,
+                kinds,
+                rows,
+            }))
         };
         Ok((changes().map_err(|error| Error::Settle { source: error.into() })?, repeated))
     };
-    let settled = told.par_iter().map(settle).collect::<Result<Vec<_>>>()?;
+    let settled = series.par_iter().map(settle).collect::<Result<Vec<_>>>()?;
     let (changes, repeated): (Vec<Option<Changes>>, Vec<Vec<Repeated>>) = settled.into_iter().unzip();
     Group::of(changes.into_iter().flatten().collect(), repeated.concat())
 }
 
-/// Some whole tickers, or some dates of a ticker, that are settled.
+/// Some whole tickers, or some dates of a ticker, after settling.
 struct Group {
-    /// What became of their cells, by table and in order.
+    /// Changed rows by table, in order.
     rows: Vec<(Table, crate::tables::Rows)>,
     counts: Counts,
     repeated: Vec<Repeated>,
@@ -228,14 +238,14 @@ impl Group {
     }
 }
 
-/// The files of observations of a run that is being sealed.
+/// The observation files of a run being sealed.
 struct Writing {
     tables: Tables,
     counts: Counts,
     repeated: Vec<Repeated>,
 }
 
-/// The files of observations, and what was found on the way.
+/// The finished observation files and their counts.
 struct Written {
     files: Vec<FileRecord>,
     counts: Counts,
@@ -255,7 +265,7 @@ impl Writing {
     }
 }
 
-/// Changes as rows of their tables, each table's in the order in which they are given.
+/// Changes as rows of their tables, in the given order.
 fn written(changes: Vec<Changes>) -> Result<Vec<(Table, crate::tables::Rows)>, ArrowError> {
     let mut by_table: BTreeMap<Table, Vec<Changes>> = BTreeMap::new();
     for changes in changes {
@@ -279,17 +289,17 @@ fn written(changes: Vec<Changes>) -> Result<Vec<(Table, crate::tables::Rows)>, A
     pieces.into_par_iter().map(rows).collect()
 }
 
-/// How many of the next series are those of whole tickers, and enough.
-fn whole_tickers(spool: &Spool<'_>, told: &[Told]) -> usize {
-    let (mut series, mut bytes) = (0, 0);
-    for of_ticker in told.chunk_by(|one, next| one.key.ticker == next.key.ticker) {
-        if series >= SERIES_AT_ONCE || bytes >= BYTES_AT_ONCE {
+/// Number of the next series that make up enough whole tickers.
+fn whole_tickers(spool: &Spool<'_>, series: &[AnsweredSeries]) -> usize {
+    let (mut count, mut bytes) = (0, 0);
+    for of_ticker in series.chunk_by(|one, next| one.key.ticker == next.key.ticker) {
+        if count >= SERIES_AT_ONCE || bytes >= BYTES_AT_ONCE {
             break;
         }
-        series += of_ticker.len();
-        bytes += of_ticker.iter().map(|told| spool.bytes(told)).sum::<u64>();
+        count += of_ticker.len();
+        bytes += of_ticker.iter().map(|series| spool.bytes(series)).sum::<u64>();
     }
-    series
+    count
 }
 
 fn counted(kinds: &[Change]) -> Counts {
@@ -302,7 +312,7 @@ fn counted(kinds: &[Change]) -> Counts {
     }
 }
 
-/// Writes the rejects of some answers, and the series that they repeat.
+/// Writes the rejected records of some answers, and the series that they repeat.
 pub(super) fn write_rejects(path: &Path, answers: &[Answer], repeated: &[Repeated]) -> Result<FileRecord> {
     let mut out = Rowfile::create(path, Reject::schema(), 0)?;
     for answer in answers.iter().filter(|answer| answer.record.request.rejects > 0) {
@@ -317,7 +327,7 @@ pub(super) fn write_rejects(path: &Path, answers: &[Answer], repeated: &[Repeate
     out.finish()
 }
 
-/// Rows with the instant at which they were seen.
+/// Rows with the instant of their observation.
 fn seen(rows: &RecordBatch, observed_at: DateTime<Utc>) -> Result<RecordBatch, ArrowError> {
     let seen = std::iter::repeat_n(observed_at.timestamp_micros(), rows.num_rows());
     let mut columns: Vec<ArrayRef> = rows.columns().to_vec();
@@ -325,7 +335,7 @@ fn seen(rows: &RecordBatch, observed_at: DateTime<Utc>) -> Result<RecordBatch, A
     RecordBatch::try_new(Reject::schema(), columns)
 }
 
-/// Writes the requests. What an answer repeats with other values is rejected there.
+/// Writes the requests. Series repeated with other values count as rejected.
 fn write_requests(path: &Path, answers: &[Answer], repeated: &[Repeated]) -> Result<FileRecord> {
     let mut repeating: HashMap<&str, u64> = HashMap::new();
     for Repeated { reject, records, .. } in repeated {

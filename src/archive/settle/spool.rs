@@ -1,4 +1,4 @@
-//! The rows of a run's answers, series by series, in order.
+//! The rows of a run's answers by series, in order.
 
 use std::collections::hash_map::Entry;
 use std::collections::{BTreeSet, HashMap, HashSet};
@@ -15,19 +15,19 @@ use crate::archive::sealed::listings::Name;
 use crate::error::{Error, Result};
 use crate::tables::{Reject, SeriesKey, Table};
 
-/// How many answers are open at once.
+/// The most answers open at once.
 const OPEN_ANSWERS: usize = 1 << 12;
 
-/// Where some rows of a series are: which answer, and which batch of its file.
+/// Location of rows: an answer, and a batch of its file.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Place {
     answer: usize,
     batch: usize,
 }
 
-/// A series that was answered, and where its rows are.
+/// A series in the answers, and the location of its rows.
 #[derive(Clone, Debug)]
-pub(super) struct Told {
+pub(super) struct AnsweredSeries {
     pub(super) key: SeriesKey,
     places: Vec<Place>,
 }
@@ -37,19 +37,19 @@ pub(super) struct Spool<'a> {
     answers: &'a [Answer],
     open: HashMap<usize, Batches>,
     files: Files,
-    /// The requests, which many series share.
+    /// The requests, shared by many series.
     requests: Vec<Name>,
     /// Histories without signals, with their answers.
     empty: HashSet<(usize, &'a SeriesKey)>,
 }
 
-/// What an answer says of a series.
+/// The rows of a series in an answer.
 #[derive(Clone, Debug)]
-pub(super) struct Said {
+pub(super) struct AnswerRows {
     pub(super) table: Table,
     /// When the answer was complete.
     pub(super) observed_at: DateTime<Utc>,
-    /// In the columns and the order of [`Table::row_schema`].
+    /// In the columns and order of [`Table::row_schema`].
     pub(super) rows: RecordBatch,
 }
 
@@ -59,12 +59,12 @@ pub(in crate::archive) struct Repeated {
     pub(super) reject: Reject,
     /// When the answer was complete.
     pub(super) observed_at: DateTime<Utc>,
-    /// How many records it has there.
+    /// Number of repeated records.
     pub(super) records: u64,
 }
 
 impl<'a> Spool<'a> {
-    /// The answers of a run, in the order of their requests.
+    /// Opens the answers of a run, in request order.
     pub(super) fn of(answers: &'a [Answer]) -> Self {
         let requests = answers.iter().map(|answer| Name::from(answer.record.request.request.as_str())).collect();
         let of_answer = |(answer, it): (usize, &'a Answer)| it.record.empty.iter().map(move |key| (answer, key));
@@ -72,43 +72,43 @@ impl<'a> Spool<'a> {
         Self { answers, open: HashMap::new(), files: Files::default(), requests, empty }
     }
 
-    /// Every series that was answered, in order.
-    pub(super) fn told(&self) -> Vec<Told> {
+    /// Every series in the answers, in order.
+    pub(super) fn series(&self) -> Vec<AnsweredSeries> {
         let of_answer = |(answer, it): (usize, &'a Answer)| {
             let with_place = move |(batch, key): (usize, &'a SeriesKey)| (key, Place { answer, batch });
             it.record.series.iter().enumerate().map(with_place)
         };
         let mut pieces: Vec<(&SeriesKey, Place)> = self.answers.iter().enumerate().flat_map(of_answer).collect();
         pieces.sort_by_key(|(key, _)| *key);
-        let mut told: Vec<Told> = Vec::new();
+        let mut series: Vec<AnsweredSeries> = Vec::new();
         for (key, place) in pieces {
-            match told.last_mut() {
+            match series.last_mut() {
                 Some(last) if last.key == *key => last.places.push(place),
-                _ => told.push(Told { key: key.clone(), places: vec![place] }),
+                _ => series.push(AnsweredSeries { key: key.clone(), places: vec![place] }),
             }
         }
-        told
+        series
     }
 
-    /// The requests that were answered, and when.
+    /// The answered requests, and when.
     pub(super) fn answered(&self) -> impl Iterator<Item = (Name, DateTime<Utc>)> {
         let seen = self.answers.iter().map(|answer| answer.record.request.observed_at);
         self.requests.iter().map(Arc::clone).zip(seen)
     }
 
-    /// The requests whose answers listed a series. A history without signals lists none.
-    pub(super) fn listing(&self, told: &Told) -> BTreeSet<Name> {
-        let listing = told.places.iter().filter(|place| !self.empty.contains(&(place.answer, &told.key)));
+    /// The requests whose answers listed a series. A history without signals is not listed.
+    pub(super) fn listing(&self, series: &AnsweredSeries) -> BTreeSet<Name> {
+        let listing = series.places.iter().filter(|place| !self.empty.contains(&(place.answer, &series.key)));
         listing.map(|place| Arc::clone(&self.requests[place.answer])).collect()
     }
 
-    /// Opens the answers that have the rows of some series.
-    pub(super) fn open(&mut self, told: &[Told]) -> Result<()> {
+    /// Opens the answers that have rows of some series.
+    pub(super) fn open(&mut self, series: &[AnsweredSeries]) -> Result<()> {
         if self.open.len() > OPEN_ANSWERS {
             self.open.clear();
         }
-        let has_rows = |told: &&Told| Table::of(told.key.source).is_some();
-        for place in told.iter().filter(has_rows).flat_map(|told| &told.places) {
+        let has_rows = |series: &&AnsweredSeries| Table::of(series.key.source).is_some();
+        for place in series.iter().filter(has_rows).flat_map(|series| &series.places) {
             if let Entry::Vacant(open) = self.open.entry(place.answer) {
                 let answer = &self.answers[place.answer];
                 let batches = Batches::open(answer, Rows::Typed, &mut self.files)?;
@@ -119,53 +119,52 @@ impl<'a> Spool<'a> {
         Ok(())
     }
 
-    /// The bytes of the rows of a series.
-    pub(super) fn bytes(&self, told: &Told) -> u64 {
+    /// Bytes of a series' rows.
+    pub(super) fn bytes(&self, series: &AnsweredSeries) -> u64 {
         let length =
             |place: &Place| self.answers[place.answer].record.rows.get(&Rows::Typed)?.lengths.get(place.batch).copied();
-        told.places.iter().filter_map(length).sum()
+        series.places.iter().filter_map(length).sum()
     }
 
     /// When the answer that counts for a series was complete.
-    pub(super) fn observed_at(&self, told: &Told) -> DateTime<Utc> {
-        self.answers[told.places[0].answer].record.request.observed_at
+    pub(super) fn observed_at(&self, series: &AnsweredSeries) -> DateTime<Utc> {
+        self.answers[series.places[0].answer].record.request.observed_at
     }
 
-    /// The places of a series, those of each telling together: a long list of articles or records comes in pieces; a
-    /// history comes whole, or stands twice.
-    pub(super) fn tellings<'t>(&self, told: &'t Told) -> impl Iterator<Item = &'t [Place]> {
-        let table = Table::of(told.key.source);
+    /// The locations of a series, grouped by copy: a long list of articles or records comes in pieces; a history comes
+    /// whole, possibly twice.
+    pub(super) fn copies<'t>(&self, series: &'t AnsweredSeries) -> impl Iterator<Item = &'t [Place]> {
+        let table = Table::of(series.key.source);
         let is_continued = move |one: &Place, next: &Place| {
             one.answer == next.answer && matches!(table, Some(Table::Articles | Table::SentimentHistory))
         };
-        told.places.chunk_by(is_continued)
+        series.places.chunk_by(is_continued)
     }
 
-    /// What it is to a series that it is told once more with other values.
-    pub(super) fn repetition(&self, told: &Told, telling: &[Place], rows: usize) -> Repeated {
-        let answer = &self.answers[telling[0].answer];
-        let (reject, observed_at) = (repetition(&told.key, answer), answer.record.request.observed_at);
+    /// The rejection of a copy with other values.
+    pub(super) fn repetition(&self, series: &AnsweredSeries, copy: &[Place], rows: usize) -> Repeated {
+        let answer = &self.answers[copy[0].answer];
+        let (reject, observed_at) = (repetition(&series.key, answer), answer.record.request.observed_at);
         Repeated { reject, observed_at, records: rows as u64 }
     }
 
-    /// What was said of a series whose answers are open. Where it was said twice the first counts; where they differ,
-    /// that is a reject.
-    pub(super) fn said(&self, told: &Told) -> Result<Option<(Said, Vec<Repeated>)>> {
-        let Some(table) = Table::of(told.key.source) else { return Ok(None) };
-        let mut tellings = self.tellings(told);
-        let Some(first) = tellings.next() else { return Ok(None) };
+    /// The rows of a series whose answers are open. The first copy counts; copies that differ from it are rejected.
+    pub(super) fn first_copy(&self, series: &AnsweredSeries) -> Result<Option<(AnswerRows, Vec<Repeated>)>> {
+        let Some(table) = Table::of(series.key.source) else { return Ok(None) };
+        let mut copies = self.copies(series);
+        let Some(first) = copies.next() else { return Ok(None) };
         let rows = self.rows(table, first)?;
         let mut repeated = Vec::new();
-        for other in tellings {
+        for other in copies {
             let others = self.rows(table, other)?;
             if others != rows {
-                repeated.push(self.repetition(told, other, others.num_rows()));
+                repeated.push(self.repetition(series, other, others.num_rows()));
             }
         }
-        Ok(Some((Said { table, observed_at: self.observed_at(told), rows }, repeated)))
+        Ok(Some((AnswerRows { table, observed_at: self.observed_at(series), rows }, repeated)))
     }
 
-    /// The rows of a series, out of the pieces in which one answer gives them.
+    /// The rows of a series, from the pieces of one answer.
     fn rows(&self, table: Table, pieces: &[Place]) -> Result<RecordBatch> {
         let read = pieces.iter().map(|place| self.piece(*place)).collect::<Result<Vec<_>>>()?;
         let whole = match &read[..] {
@@ -175,7 +174,7 @@ impl<'a> Spool<'a> {
         whole.and_then(|rows| table.arranged(&rows)).map_err(|error| self.damaged(pieces[0], error))
     }
 
-    /// What it means that rows are not what they should be.
+    /// The error for rows that do not decode as expected.
     pub(super) fn damaged(&self, place: Place, error: ArrowError) -> Error {
         Error::Damaged { path: self.answers[place.answer].folder.clone(), source: error.into() }
     }

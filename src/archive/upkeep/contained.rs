@@ -1,4 +1,4 @@
-//! Does a pack hold what it stands for? Every row of every file is looked up; what the seals claim proves nothing.
+//! Checks that a pack contains what it stands for: every row of every file is compared, whatever the seals claim.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -16,8 +16,8 @@ use crate::archive::sealed::requests::{REJECTS, REQUESTS};
 use crate::error::{Error, Result};
 use crate::tables::{Reject, Table};
 
-/// The files of a pack that lack a row of a folder that the pack stands for: a run that is a member of it, or a pack of
-/// such runs. Folders that are gone cannot be looked up.
+/// The files of a pack that miss a row of a folder that the pack stands for: a member run, or a pack of such runs.
+/// Folders that no longer exist cannot be checked.
 pub(super) fn incomplete_files(archive: &Archive, pack: &Arc<Folder>) -> Result<Vec<String>> {
     let members: HashSet<&str> = pack.seal().members.iter().map(|member| member.seal.as_str()).collect();
     let is_replaced = |folder: &&Arc<Folder>| {
@@ -26,7 +26,7 @@ pub(super) fn incomplete_files(archive: &Archive, pack: &Arc<Folder>) -> Result<
     let replaced = archive.folders().iter().filter(is_replaced);
     let (packs, runs): (Vec<_>, Vec<_>) = replaced.partition(|folder| folder.seal().is_pack());
     let mut files = Vec::new();
-    // The runs have no row in common, so they are looked up together. A pack may hold some of them too.
+    // Runs have no rows in common, so they are checked together. A pack may overlap with them and is checked by itself.
     for folders in [runs].into_iter().chain(packs.into_iter().map(|pack| vec![pack])).filter(|some| !some.is_empty()) {
         files.extend(lacking(pack, &folders)?);
     }
@@ -35,7 +35,7 @@ pub(super) fn incomplete_files(archive: &Archive, pack: &Arc<Folder>) -> Result<
     Ok(files)
 }
 
-/// The files of a pack that lack a row of some folders, which have no run in common.
+/// The files of a pack that miss a row of some folders, which have no run in common.
 fn lacking(pack: &Arc<Folder>, folders: &[&Arc<Folder>]) -> Result<Vec<String>> {
     let mut files = Vec::new();
     for table in Table::ALL {
@@ -63,7 +63,7 @@ fn lacking(pack: &Arc<Folder>, folders: &[&Arc<Folder>]) -> Result<Vec<String>> 
     Ok(files)
 }
 
-/// Whether some rows have all of others among them. Both are in the same order.
+/// Whether some rows contain all of others. Both are in the same order.
 fn holds(
     mut some: impl Iterator<Item = Result<RecordBatch>>,
     wanted: impl Iterator<Item = Result<RecordBatch>>,

@@ -1,4 +1,4 @@
-//! A copy of an archive with some of its runs.
+//! Copies an archive with some of its runs.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -9,12 +9,12 @@ use crate::archive::sealed::seal::SEAL;
 use crate::error::{Error, Result};
 use crate::file;
 
-/// Copies the runs of an archive that are wanted into a new folder; none where a run that is wanted is in one pack with
-/// one that is not, and has no folder of its own any more. Sealed files never change, so they are linked where they can be.
+/// Copies the wanted runs of an archive into a new folder; `None` if a wanted run is only in a pack that also has runs
+/// that are not. Sealed files never change, so they are linked where possible.
 ///
 /// # Errors
 ///
-/// When a file cannot be copied.
+/// If a file cannot be copied.
 pub fn copy(archive: &Archive, target: &Path, is_wanted: impl Fn(&SealedRun) -> bool) -> Result<Option<Archive>> {
     let wanted: BTreeSet<&str> = archive.runs().iter().filter(|run| is_wanted(run)).map(SealedRun::name).collect();
     let write = |path: &Path| {

@@ -1,4 +1,4 @@
-//! Removes what killed processes left of packing and pruning. The leftovers are hidden, and no reader looks at them.
+//! Removes leftovers of killed packing and pruning. They are hidden and ignored by readers.
 
 use std::fs::{File, TryLockError};
 use std::path::Path;
@@ -19,7 +19,7 @@ pub(super) fn clear(archive: &Path) -> Result<()> {
         let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
         let removed = match name {
             _ if REMOVING.iter().any(|form| fits(name, form)) => remove::folder(&path),
-            // The lock is held until the folder is gone.
+            // The lock is held until the folder is removed.
             _ if fits(name, PACKING) => abandoned(&path).map_or(Ok(()), |_lock| remove::folder(&path)),
             _ => Ok(()),
         };
@@ -30,10 +30,10 @@ pub(super) fn clear(archive: &Path) -> Result<()> {
     Ok(())
 }
 
-/// A pack is locked right after its folder is made; younger folders may not be locked yet.
+/// A new pack may not be locked yet: its folder is created just before.
 const MINUTE: Duration = Duration::from_secs(60);
 
-/// The lock of a pack that no process is writing; none while one is. Where the file system has no locks, a pack counts as
+/// The lock of an abandoned pack; `None` while a process writes it. On file systems without locks, a pack counts as
 /// abandoned after a day.
 fn abandoned(path: &Path) -> Option<File> {
     if !file::is_older(path, MINUTE) {

@@ -1,4 +1,4 @@
-//! Upkeep: packing runs, removing what a pack stands for, and verifying what is there.
+//! Upkeep: packing runs, removing folders that a pack stands for, and verification.
 
 mod contained;
 mod copy;

@@ -1,11 +1,11 @@
 //! Packs: one folder that stands for several runs.
 //!
-//! A daily run changes little, and a year has hundreds of them. So what a run costs would follow the number of runs that
-//! came before it, if small runs were not packed: when enough of them have come together, a pack of them is sealed, and
-//! of packs that have grown alike another one. A pack has every row of its members and their seals, so it says what they
-//! say; the members' own folders are not read any more, and stay until they are pruned. Compacting packs all on request.
+//! A daily run changes little, and a year has hundreds of them. Without packs, the cost of a run would grow with the
+//! number of runs before it. Once enough small runs have accumulated they are packed, and packs of similar size are
+//! packed again. A pack has every row and the seals of its members, so readers use it instead; the members' own folders
+//! stay until they are pruned. Compacting packs everything on request.
 //!
-//! Packing is never needed: whatever goes wrong with it, the runs are still there.
+//! Packing is optional: if it fails, the runs are still there.
 
 use std::cmp::Reverse;
 use std::fs::{self, File};
@@ -35,28 +35,28 @@ use crate::tables::{Reject, RequestRecord, Table};
 use crate::time::name_of;
 use crate::trace::work;
 
-/// How many folders are worth a pack.
+/// The fewest folders worth packing.
 const ENOUGH_FOLDERS: usize = 16;
 
-/// An older folder is packed with newer ones where it has at most so many times their rows: each row is then copied a few
-/// times at most, and the number of folders follows the logarithm of the number of runs.
+/// An older folder is packed with newer ones if it has at most this many times their rows. So each row is copied a few
+/// times at most, and the number of folders grows with the logarithm of the number of runs.
 const GROWTH: u64 = 4;
 
-/// Folders of so few rows are packed whatever the newer ones have.
+/// Folders with fewer rows than this are packed whatever the newer ones have.
 const FEW_ROWS: u64 = 1 << 15;
 
-/// Packs the newest runs of an archive where enough small ones have come together.
+/// Packs the newest runs of an archive once enough small ones have accumulated.
 pub(in crate::archive) fn pack_small(archive: &Path) -> Result<Option<Seal>> {
     let archive = Archive::open(archive)?;
     let due = due(archive.read());
     if due.is_empty() { Ok(None) } else { pack(&archive, &due) }
 }
 
-/// Packs the runs of an archive, but for the newest ones; none where there are fewer than two folders to be packed.
+/// Packs the runs of an archive except the newest `keep`; `None` if there are fewer than two folders to pack.
 ///
 /// # Errors
 ///
-/// When a run cannot be read or is not what was written, and when the folder cannot be written.
+/// If a run cannot be read or is damaged, or if the folder cannot be written.
 pub fn compact(folder: &Path, keep: usize) -> Result<Option<Seal>> {
     let archive = Archive::open(folder)?;
     let kept: Vec<&str> = archive.runs().iter().rev().take(keep).map(SealedRun::name).collect();
@@ -65,11 +65,11 @@ pub fn compact(folder: &Path, keep: usize) -> Result<Option<Seal>> {
     if old.len() < 2 { Ok(None) } else { pack(&archive, &old) }
 }
 
-/// The newest folders of an archive that are worth a pack, in their order; none where they are too few.
+/// The newest folders of an archive that are worth packing, in order; empty if there are too few.
 fn due(read: &[Arc<Folder>]) -> Vec<Arc<Folder>> {
     let mut newest: Vec<&Arc<Folder>> = read.iter().collect();
     newest.sort_by_key(|folder| Reverse((folder.seal().sealed_at, &folder.seal().run)));
-    // The newest always is. Whether an older one is depends on the rows of those after it.
+    // The newest always qualifies. An older one depends on the rows of those after it.
     let mut newer = None;
     let is_due = |folder: &&&Arc<Folder>| {
         let own = folder.seal().observations();
@@ -82,13 +82,13 @@ fn due(read: &[Arc<Folder>]) -> Vec<Arc<Folder>> {
     if due.len() < ENOUGH_FOLDERS { Vec::new() } else { due }
 }
 
-/// Seals a pack of some folders. Where another process has just done the same, its pack is the one.
+/// Seals a pack of some folders. If another process has just written the same pack, that one is used.
 fn pack(archive: &Archive, folders: &[Arc<Folder>]) -> Result<Option<Seal>> {
     let _work = work!("pack runs");
     let mut members: Vec<Seal> = folders.iter().flat_map(|folder| folder.seal().runs().to_vec()).collect();
     members.sort_by(|one, other| (one.sealed_at, &one.run).cmp(&(other.sealed_at, &other.run)));
     if members.windows(2).any(|pair| pair[0].run == pair[1].run) {
-        // Packs that overlap: each row would have to be told from its copy.
+        // Overlapping packs: copies of rows would have to be removed.
         return Ok(None);
     }
     let name = name(&members);
@@ -107,7 +107,7 @@ fn pack(archive: &Archive, folders: &[Arc<Folder>]) -> Result<Option<Seal>> {
     }
 }
 
-/// The name of a pack: when the last of its members was sealed, and a digest of all their names.
+/// The name of a pack: when its last member was sealed, and a digest of the members' names.
 fn name(members: &[Seal]) -> String {
     let names: Vec<&str> = members.iter().map(|member| member.run.as_str()).collect();
     let digest = digest::of(names.join("\n").as_bytes());
@@ -144,7 +144,7 @@ fn write(folders: &[Arc<Folder>], members: &[Seal], archive: &Archive, folder: &
     Ok(files)
 }
 
-/// Every observation of a table that some folders have, in order and piece by piece.
+/// Every observation of a table in some folders, in order, piece by piece.
 pub(super) fn observations(
     folders: &[&Arc<Folder>],
     table: Table,
@@ -182,7 +182,7 @@ fn seal(members: Vec<Seal>, run: String, files: Vec<FileRecord>) -> Seal {
     }
 }
 
-/// The hidden folder that a pack is written in. It is locked, so that no other process takes it for a leftover.
+/// The hidden folder in which a pack is written, locked so that other processes do not remove it as a leftover.
 struct Work {
     path: PathBuf,
     _lock: File,
@@ -197,7 +197,7 @@ impl Work {
         let failed = |source| Error::Write { path: path.clone(), source };
         fs::create_dir(&path).map_err(failed)?;
         let lock = File::open(&path).map_err(failed)?;
-        // Some file systems have no locks: there, age tells a leftover.
+        // Some file systems have no locks; there, age identifies a leftover.
         let _ = lock.lock();
         Ok(Self { path, _lock: lock })
     }
@@ -205,7 +205,7 @@ impl Work {
 
 impl Drop for Work {
     fn drop(&mut self) {
-        // What stays behind is hidden, and removed by the next packing. A folder that was renamed is not there any more.
+        // Leftovers are hidden, and removed by the next packing. After a rename there is nothing to remove.
         let _ = remove::folder(&self.path);
     }
 }
@@ -215,7 +215,7 @@ mod tests {
     use super::*;
     use chrono::TimeDelta;
 
-    /// A folder of a run that was sealed on a day.
+    /// A folder of a run sealed on a day.
     fn folder(day: u32, rows: u64) -> Arc<Folder> {
         let sealed_at = DateTime::<Utc>::UNIX_EPOCH + TimeDelta::days(day.into());
         let file = FileRecord { name: Table::Signals.file(), rows, bytes: 0, blake3: String::new() };

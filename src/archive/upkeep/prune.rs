@@ -1,4 +1,4 @@
-//! Removes the folders that a pack stands for: a plan first, then what it says.
+//! Removes the folders that a pack stands for: first a plan, then its execution.
 
 use std::fs;
 use std::path::Path;
@@ -13,15 +13,15 @@ use crate::error::{Error, Result};
 use crate::links;
 use crate::remove;
 
-/// What pruning removes.
+/// The folders to remove.
 #[derive(Clone, Debug)]
 pub struct Plan {
     archive: Archive,
-    /// The folders that go, in the order of their names.
+    /// The folders, by name.
     pub removals: Vec<Removal>,
 }
 
-/// A folder that is removed.
+/// A folder to remove.
 #[derive(Clone, Debug)]
 pub struct Removal {
     /// Its name: `run=…` or `pack=…`.
@@ -33,11 +33,11 @@ pub struct Removal {
 }
 
 impl Plan {
-    /// What pruning an archive would remove.
+    /// Plans the pruning of an archive.
     ///
     /// # Errors
     ///
-    /// When the archive cannot be read.
+    /// If the archive cannot be read.
     pub fn of(archive: &Path) -> Result<Self> {
         let archive = Archive::open(archive)?;
         let removal = |folder: &&Arc<Folder>| {
@@ -50,7 +50,7 @@ impl Plan {
     }
 }
 
-/// The pack that is read in the place of a folder, and holds every run of it.
+/// The pack that is read instead of a folder and holds every run of it.
 fn pack_for<'a>(archive: &'a Archive, folder: &Folder) -> Option<&'a Arc<Folder>> {
     let holds = |pack: &&Arc<Folder>| {
         folder.seal().runs().iter().all(|run| pack.seal().members.iter().any(|member| member.seal == run.seal))
@@ -58,12 +58,12 @@ fn pack_for<'a>(archive: &'a Archive, folder: &Folder) -> Option<&'a Arc<Folder>
     archive.read().iter().filter(|read| read.seal().is_pack()).find(holds)
 }
 
-/// Removes what a plan says, once each pack was found to hold every row of the folders that it stands for; and what an
-/// earlier removal that was killed left behind.
+/// Carries out a plan, once each pack is verified to hold every row of the folders that it stands for; and removes
+/// leftovers of a killed removal.
 ///
 /// # Errors
 ///
-/// When a pack lacks a row, when a folder holds something else than the files of a run, and when it cannot be removed.
+/// If a pack misses a row, if a folder holds anything but the files of a run, or if it cannot be removed.
 pub fn prune(plan: &Plan) -> Result<()> {
     let archive = &plan.archive;
     let is_needed = |pack: &&Arc<Folder>| plan.removals.iter().any(|removal| removal.pack == pack.seal().folder_name());
@@ -85,7 +85,7 @@ pub fn prune(plan: &Plan) -> Result<()> {
         remove::check(&path).map_err(failed(&path))?;
     }
     for removal in &plan.removals {
-        // In one step: a folder is there or it is not.
+        // A rename, so that a folder is either there or not.
         let (from, aside) = (path(removal), hidden.join(format!(".removing-{}", removal.folder)));
         fs::rename(&from, &aside).map_err(failed(&from))?;
         remove::folder(&aside).map_err(failed(&aside))?;

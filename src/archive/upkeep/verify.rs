@@ -1,5 +1,4 @@
-//! Is everything what was written, and does it say what it should? Checksums, rows and counts of every file, and packs
-//! held against the members that are still there.
+//! Verifies an archive: checksums, rows and counts of every file, and packs against the members that still exist.
 
 use std::fs;
 use std::path::Path;
@@ -19,20 +18,20 @@ use crate::error::{Error, Result};
 use crate::file::{self, FileRecord};
 use crate::tables::{Change, Table};
 
-/// What was looked at, and what is wrong.
+/// What was verified, and what is wrong.
 #[derive(Clone, Debug, Default)]
 pub struct Verified {
-    /// The files whose size, checksum and rows were compared.
+    /// Files whose size, checksum and rows were compared.
     pub files: usize,
-    /// What is not as it should be, a line each.
+    /// The problems found, a line each.
     pub faults: Vec<String>,
 }
 
-/// Verifies all folders of an archive. Rows are looked at when the files are what was written.
+/// Verifies all folders of an archive. Rows are read only if the files match their checksums.
 ///
 /// # Errors
 ///
-/// When the archive cannot be opened.
+/// If the archive cannot be opened.
 pub fn verify(archive: &Archive) -> Result<Verified> {
     let mut verified = Verified::default();
     for folder in archive.folders() {
@@ -67,7 +66,7 @@ fn told(error: &Error) -> String {
     }
 }
 
-/// Reads all rows of a folder, and holds the changes that its seal counts against those that the rows record.
+/// Reads all rows of a folder and compares the changes that its seal counts with those in the rows.
 fn counts_what_it_has(folder: &Folder) -> Result<Vec<String>> {
     let mut counted = Counts::default();
     for table in Table::ALL.into_iter().filter(|table| folder.seal().rows(&table.file()) > 0) {
@@ -97,7 +96,7 @@ fn counts_what_it_has(folder: &Folder) -> Result<Vec<String>> {
     Ok((counted != folder.seal().changes).then(fault).into_iter().collect())
 }
 
-/// In what a file differs from its record.
+/// How a file differs from its record, if it does.
 pub fn fault(path: &Path, record: &FileRecord) -> Option<String> {
     let shown = path.display();
     match fs::symlink_metadata(path) {
@@ -120,7 +119,7 @@ pub fn fault(path: &Path, record: &FileRecord) -> Option<String> {
     (rows != record.rows).then(|| format!("`{shown}` has {rows} rows and should have {}", record.rows))
 }
 
-/// The rows of a Parquet file; of another file nobody can tell without reading it.
+/// Number of rows of a Parquet file; `None` for other files.
 fn rows_of(path: &Path) -> Option<u64> {
     let is_parquet = path.extension().is_some_and(|extension| extension == "parquet");
     let file = is_parquet.then(|| file::open(path).ok())??;
