@@ -1,7 +1,7 @@
-//! Tickers whose series all have the same dates, as answers mostly have them.
+//! Tickers whose series all have the same dates, as is usual.
 //!
-//! Their rows need no sorting: by date, period and regime the first row of each series comes first, then the second of
-//! each, and so on. And the features of a date are those of so many rows as there are series.
+//! Their rows need no sorting: by date, period and regime, the first row of each series comes first, then the second of
+//! each, and so on. All rows of a date share their features.
 
 use std::ops::Range;
 
@@ -11,26 +11,26 @@ use crate::plan::Column;
 /// The signals of one ticker.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Block {
-    /// The first row of each series, by period and regime.
+    /// First row of each series, by period and regime.
     series: Vec<usize>,
-    /// How many dates there are.
+    /// Number of dates.
     dates: usize,
 }
 
-/// The columns that the rows of blocks are ordered by; those that come after them decide nothing.
+/// The columns that order the rows of blocks; any further ones make no difference.
 const ORDER: [Column; 4] = [Column::Ticker, Column::Date, Column::Period, Column::Regime];
 
-/// How the rows of signals stand.
+/// The layout of signals.
 #[derive(Debug)]
 pub(super) enum Arrangement {
-    /// In blocks, and wanted in their order.
+    /// Blocks, to be returned in block order.
     Blocks(Vec<Block>),
-    /// In some other way.
+    /// Anything else.
     Any,
 }
 
 impl Arrangement {
-    /// That of signals which are wanted in an order.
+    /// The layout of signals, given the columns to sort by.
     pub(super) fn of(signals: &Signals, sort: &[Column]) -> Self {
         // Signals of one date that know different news share no features.
         if !signals.made.is_empty() {
@@ -39,7 +39,7 @@ impl Arrangement {
         blocks(signals, sort).map_or(Self::Any, Self::Blocks)
     }
 
-    /// The cells whose features are asked for: of blocks one for each date, else that of each row.
+    /// The cells to compute features for: one per date for blocks, otherwise one per row.
     pub(super) fn cells(&self, signals: &Signals) -> Vec<i64> {
         match self {
             Self::Blocks(blocks) => dates(blocks).map(|(row, _)| signals.cell(row)).collect(),
@@ -48,7 +48,7 @@ impl Arrangement {
     }
 }
 
-/// The signals as blocks, where all are in blocks and wanted in their order.
+/// The signals as blocks, if all are in blocks and to be sorted that way.
 fn blocks(signals: &Signals, sort: &[Column]) -> Option<Vec<Block>> {
     if !sort.starts_with(&ORDER) {
         return None;
@@ -56,7 +56,7 @@ fn blocks(signals: &Signals, sort: &[Column]) -> Option<Vec<Block>> {
     let mut blocks = Vec::new();
     let (mut row, mut before) = (0, None);
     while let Some(&ticker) = signals.tickers.get(row) {
-        // Two stretches of one ticker would be mixed.
+        // Two ranges of one ticker would be mixed.
         if before >= Some(ticker) {
             return None;
         }
@@ -68,7 +68,7 @@ fn blocks(signals: &Signals, sort: &[Column]) -> Option<Vec<Block>> {
     Some(blocks)
 }
 
-/// Some rows, which are those of one ticker, as a block.
+/// The rows of one ticker as a block.
 fn block(signals: &Signals, rows: Range<usize>) -> Option<Block> {
     let key = |row: usize| (signals.periods[row], signals.regimes[row]);
     let first = key(rows.start);
@@ -84,7 +84,7 @@ fn block(signals: &Signals, rows: Range<usize>) -> Option<Block> {
             && are_all(&signals.periods[start..][..dates], period)
             && are_all(&signals.regimes[start..][..dates], regime)
     };
-    // The archive knows another order of periods than texts have.
+    // The archive sorts periods by length, not as text.
     series.sort_by_key(|&start| key(start));
     let are_apart = series.is_sorted_by(|&one, &next| key(one) < key(next));
     (are_apart && series.iter().all(is_alike)).then_some(Block { series, dates })
@@ -94,7 +94,7 @@ fn are_all<T: Copy + PartialEq>(codes: &[T], code: T) -> bool {
     codes.iter().all(|&one| one == code)
 }
 
-/// What the rows have in a column, in order.
+/// Reorders a column by blocks.
 pub(super) fn ordered<T: Copy>(values: Vec<T>, blocks: &[Block]) -> Vec<T> {
     if blocks.iter().all(|block| block.series.len() == 1) {
         return values;
@@ -109,7 +109,7 @@ pub(super) fn ordered<T: Copy>(values: Vec<T>, blocks: &[Block]) -> Vec<T> {
     ordered
 }
 
-/// For each date of each ticker one of its rows, and how many there are.
+/// One row of each date of each ticker, and the number of rows of that date.
 pub(super) fn dates(blocks: &[Block]) -> impl Iterator<Item = (usize, usize)> {
     let of_block = |block: &Block| {
         let (first, count) = (block.series[0], block.series.len());

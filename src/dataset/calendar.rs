@@ -1,4 +1,4 @@
-//! The dates that have signals, by which trading days are counted.
+//! The trading days of a dataset: the dates that have signals.
 
 use arrow::array::AsArray;
 use arrow::datatypes::{Int16Type, TimestampMicrosecondType};
@@ -28,13 +28,13 @@ impl Calendar {
         Ok(Self(days))
     }
 
-    /// The last day whose news serves a signal of a day.
+    /// The last day whose news a signal of a day may use.
     pub(super) fn cutoff(&self, date: Day, lag: Lag) -> Day {
         match lag {
             Lag::Calendar(days) => date - days.count(),
             Lag::Trading(count) => {
                 let place = self.0.partition_point(|&day| day < date);
-                // Before the first date that has signals nobody knows which days were trading days.
+                // Trading days before the first date with signals are unknown.
                 place.checked_sub(usize::from(count)).map_or(Day::MIN, |place| self.0[place])
             }
         }

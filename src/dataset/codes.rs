@@ -1,7 +1,7 @@
-//! The columns of a slab as numbers: tickers counted in their order, closed sets by the rank of their spelling, dates as
-//! naive timestamps.
+//! The columns of a slab as numbers: tickers in order of appearance, closed sets by the rank of their spelling, dates
+//! as naive timestamps.
 //!
-//! Numbers sort as their spellings do, and are what the join is quick with.
+//! Codes sort like the values they stand for, and are fast to join on.
 
 use std::collections::{HashMap, HashSet};
 use std::iter::repeat_n;
@@ -17,10 +17,10 @@ use crate::interface::{Endpoint, Period, Regime, Signal};
 use crate::plan::{Column, DatasetPlan, Days, Lag, NaiveRule};
 use crate::time::MICROS_PER_DAY;
 
-/// A day, counted from 1970.
+/// Days since 1970.
 pub(super) type Day = i32;
 
-/// Ticker and day in one number, which compares as they do.
+/// Ticker and day packed into one sortable number.
 pub(super) fn cell((ticker, day): (i32, Day)) -> i64 {
     (i64::from(ticker) << 32) | i64::from((day ^ i32::MIN) as u32)
 }
@@ -30,7 +30,7 @@ pub(super) fn day(micros: i64) -> Day {
     micros.div_euclid(MICROS_PER_DAY) as Day
 }
 
-/// The tickers seen so far. Slabs come in the order of their tickers, so codes sort as symbols do.
+/// The tickers seen so far. Slabs come in ticker order, so codes sort like tickers.
 #[derive(Debug, Default)]
 pub(super) struct Tickers {
     names: Vec<String>,
@@ -38,7 +38,7 @@ pub(super) struct Tickers {
 }
 
 impl Tickers {
-    /// The symbols, by code.
+    /// The tickers, by code.
     pub(super) fn names(&self) -> &[String] {
         &self.names
     }
@@ -89,7 +89,7 @@ fn ranked(spellings: impl IntoIterator<Item = &'static str>) -> Vec<&'static str
     spellings
 }
 
-/// The signals of a slab, a column each.
+/// The signals of a slab by column.
 #[derive(Debug)]
 pub(super) struct Signals {
     pub(super) tickers: Vec<i32>,
@@ -98,9 +98,9 @@ pub(super) struct Signals {
     pub(super) regimes: Vec<i8>,
     pub(super) signals: Vec<i8>,
     pub(super) confidences: Vec<f64>,
-    /// When each one was made; empty where days decide everything.
+    /// When each signal was made; empty if days alone decide.
     pub(super) made: Vec<Moment>,
-    /// Where each one comes from, as far as that is asked for.
+    /// Lineage columns, as far as requested.
     pub(super) lineage: Vec<(Column, Numbers)>,
 }
 
@@ -114,7 +114,7 @@ pub(super) enum Numbers {
 }
 
 impl Signals {
-    /// The signals of a slab that a plan takes, their dates naive by its rule; and how many were left out because an
+    /// The signals of a slab that a plan selects, with naive dates by its rule, and the number left out because an
     /// earlier signal of their series has the same naive date.
     pub(super) fn of(batch: &RecordBatch, plan: &DatasetPlan, tickers: &mut Tickers) -> (Self, u64) {
         let dates = column(batch, "date").as_primitive::<TimestampMicrosecondType>();
@@ -153,13 +153,13 @@ impl Signals {
         (signals, repeated)
     }
 
-    /// The ticker and day of a row, in one number.
+    /// Ticker and day of a row, packed into one number.
     pub(super) fn cell(&self, row: usize) -> i64 {
         cell((self.tickers[row], day(self.dates[row])))
     }
 
-    /// Two instants may be one date of a clock, as when clocks are put back. Whether a row has the date of one before it,
-    /// which is the earlier one.
+    /// Marks rows with the same naive date as an earlier row of their series. When clocks are put back, two instants
+    /// have the same naive date.
     fn repeated(&self) -> Vec<bool> {
         let mut seen = HashSet::new();
         let keys =
@@ -192,7 +192,7 @@ impl Signals {
     }
 }
 
-/// A column that says where each signal comes from, as numbers; none for the others.
+/// A lineage column as numbers; `None` for other columns.
 fn lineage(batch: &RecordBatch, asked: Column) -> Option<Numbers> {
     let values = batch.column_by_name(asked.name());
     let instants = |values: &ArrayRef| values.as_primitive::<TimestampMicrosecondType>().values().to_vec();
@@ -218,17 +218,17 @@ fn ranks<T: Ranked>(column: &ArrayRef) -> Vec<i8> {
     })
 }
 
-/// Each row's code, found once for each entry of the dictionary, in the order in which the rows have them.
+/// The code of each row, decoding each dictionary entry once, in order of first use.
 pub(super) fn decoded<K: ArrowDictionaryKeyType, C: Copy>(
     column: &ArrayRef,
     mut code: impl FnMut(&str) -> C,
 ) -> Vec<C> {
-    /// The rows that are compared at once: those of a series mostly have one key.
+    /// Rows compared at once: those of a series mostly have the same key.
     const STRIDE: usize = 64;
     let dictionary = column.as_dictionary::<K>();
     let names = dictionary.values().as_string::<i32>();
     let keys = dictionary.keys().values();
-    // Entries that no row has may mean nothing: a reader may put some there.
+    // Unused entries may be invalid: a reader may have added some.
     let mut codes: Vec<Option<C>> = vec![None; names.len()];
     let mut of_key = |place: usize| *codes[place].get_or_insert_with(|| code(names.value(place)));
     let mut decoded = Vec::with_capacity(keys.len());
@@ -254,7 +254,7 @@ mod tests {
     #[test]
     fn each_row_has_the_code_of_its_name_wherever_names_turn() {
         let names = ["bear", "never", "bull", "neutral"];
-        // Names turn within a stride, at its end, and from row to row.
+        // Names change within a stride, at its end, and from row to row.
         let lengths = [(0, 70), (2, 58), (3, 64), (0, 1), (3, 1), (0, 1), (2, 200)];
         let keys: Vec<i8> = lengths.into_iter().flat_map(|(key, rows)| std::iter::repeat_n(key, rows)).collect();
         for rows in [0, 1, 63, 64, 65, 128, keys.len()] {

@@ -1,4 +1,4 @@
-//! What was known of the news on each date that has signals.
+//! Features: what was known of the news on each date that has signals.
 
 use std::sync::Arc;
 
@@ -14,13 +14,13 @@ use crate::plan::{DatasetPlan, Days, Feature};
 /// The features of some tickers and days.
 #[derive(Debug)]
 pub(super) struct Features {
-    /// What names each row.
+    /// The key of each row.
     pub(super) keys: Vec<Key>,
-    /// A column a feature, in the order of the plan.
+    /// A column per feature, in plan order.
     pub(super) columns: Vec<ArrayRef>,
 }
 
-/// Computes the features of every key; keys and news are in order.
+/// Computes the features of every key; keys and news are sorted.
 pub(super) fn of(keys: Vec<Key>, news: &News, plan: &DatasetPlan, calendar: &Calendar) -> Features {
     let cut = |key: &Key| Cut::of(key, calendar.cutoff(key.day, plan.lag), plan.dates);
     let cuts: Vec<Cut> = keys.iter().map(cut).collect();
@@ -33,7 +33,7 @@ pub(super) fn of(keys: Vec<Key>, news: &News, plan: &DatasetPlan, calendar: &Cal
     Features { keys, columns }
 }
 
-/// For each key, where its ticker's articles begin and where those that are too young begin.
+/// For each key, the index of its ticker's first article, and of the first that is too recent.
 fn known_by(keys: &[Key], cuts: &[Cut], articles: &[Article]) -> Vec<(usize, usize)> {
     let (mut first, mut end) = (0, 0);
     let mut bounds = Vec::with_capacity(keys.len());
@@ -51,14 +51,14 @@ fn known_by(keys: &[Key], cuts: &[Cut], articles: &[Article]) -> Vec<(usize, usi
     bounds
 }
 
-/// Keys and what is known of each.
+/// The keys and what is known at each.
 struct Table<'a> {
     keys: &'a [Key],
     /// What each key may know.
     cuts: &'a [Cut],
     known: Vec<(usize, usize)>,
     news: &'a News,
-    /// What the windows of each length hold.
+    /// The windows of each length.
     windows: Vec<(Days, Vec<Window>)>,
 }
 
@@ -76,7 +76,7 @@ impl<'a> Table<'a> {
         table
     }
 
-    /// The column of a feature; a field of historical sentiment is the `field`th of them, counted from one.
+    /// The column of a feature. For a field of historical sentiment, `field` is its number, counted from one.
     fn column(&self, feature: &Feature, field: usize) -> ArrayRef {
         let reals = |values: Vec<Option<f64>>| -> ArrayRef { Arc::new(Float64Array::from(values)) };
         let whole = |values: Vec<Option<i32>>| -> ArrayRef { Arc::new(Int32Array::from(values)) };
@@ -117,7 +117,7 @@ impl<'a> Table<'a> {
         &found.expect("the windows of every feature were computed").1
     }
 
-    /// For each key, the last article that was known.
+    /// For each key, the last article known.
     fn last(&self) -> impl Iterator<Item = Option<&'a Article>> {
         let articles = &self.news.articles;
         self.known
@@ -139,7 +139,7 @@ impl<'a> Table<'a> {
         })
     }
 
-    /// For each key, the last of some statements that was known and is not about a day after the cutoff.
+    /// For each key, the last statement known whose day is not after the cutoff.
     fn statements(&self, statements: &'a [Statement]) -> impl Iterator<Item = Option<&'a Statement>> {
         let (mut first, mut end) = (0, 0);
         self.keys.iter().zip(self.cuts).map(move |(&Key { ticker, .. }, &cut)| {

@@ -1,5 +1,4 @@
-//! What names a row of features: a ticker and a day, and where days do not decide alone, the moment up to which news is
-//! known.
+//! Keys of feature rows: a ticker and a day, and if days alone do not decide, the moment up to which news is known.
 
 use super::codes::Day;
 use super::naive::Moment;
@@ -9,23 +8,23 @@ use super::naive::Moment;
 pub(super) struct Key {
     pub(super) ticker: i32,
     pub(super) day: Day,
-    /// Nothing is known that became known later; [`Moment::END`] where the day decides.
+    /// News that became known after this moment is not used; [`Moment::END`] if the day alone decides.
     pub(super) limit: Moment,
 }
 
-/// The keys of some cells, each cell being a ticker and a day.
+/// The keys of some cells, each a ticker and a day.
 #[derive(Debug)]
 pub(super) struct Keyed {
-    /// Every key once, in order.
+    /// Distinct keys, sorted.
     pub(super) keys: Vec<Key>,
-    /// The place of each cell's key.
+    /// The index of each cell's key.
     pub(super) of_cells: Vec<u32>,
-    /// Whether no two keys are of one ticker and day.
+    /// Whether each ticker and day has a single key.
     pub(super) are_of_days: bool,
 }
 
 impl Keyed {
-    /// The keys of cells whose days decide.
+    /// The keys of cells for which days alone decide.
     pub(super) fn of_days(cells: &[i64]) -> Self {
         let distinct = distinct(cells);
         let of_cells = places(cells, &distinct);
@@ -33,7 +32,7 @@ impl Keyed {
         Self { keys: distinct.into_iter().map(key).collect(), of_cells, are_of_days: true }
     }
 
-    /// The keys of cells that have limits.
+    /// The keys of cells with limits.
     pub(super) fn limited(cells: &[i64], limits: &[Moment]) -> Self {
         let of_cells: Vec<Key> = cells.iter().zip(limits).map(|(&cell, &limit)| of_cell(cell, limit)).collect();
         let mut keys = of_cells.clone();
@@ -49,13 +48,13 @@ fn of_cell(cell: i64, limit: Moment) -> Key {
     Key { ticker: (cell >> 32) as i32, day: cell as u32 as i32 ^ i32::MIN, limit }
 }
 
-/// Every cell once, in order.
+/// Distinct cells, sorted.
 fn distinct(cells: &[i64]) -> Vec<i64> {
     let mut keys: Vec<i64> = Vec::new();
     let (mut place, mut missing) = (0, Vec::new());
     let mut last = i64::MIN;
     for &cell in cells {
-        // A series goes forward in time. Most have the days of the one before them.
+        // A series is in date order, and mostly has the same days as the one before.
         if cell < last {
             if !missing.is_empty() {
                 keys.append(&mut missing);
@@ -78,11 +77,11 @@ fn distinct(cells: &[i64]) -> Vec<i64> {
     keys
 }
 
-/// Where each cell stands among the distinct ones.
+/// The index of each cell among the distinct ones.
 fn places(cells: &[i64], distinct: &[i64]) -> Vec<u32> {
     let mut place = 0;
     let of_cell = |&wanted: &i64| {
-        // A series goes forward in time, and so do the distinct cells; where the next series begins, they are searched.
+        // A series and the distinct cells are both in date order, so only the start of each series is searched for.
         if distinct.get(place).is_none_or(|&cell| cell > wanted) {
             place = distinct.partition_point(|&cell| cell < wanted);
         }

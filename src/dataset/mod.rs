@@ -1,4 +1,4 @@
-//! From the view of the archive to the rows of a dataset: features of the news, joined to signals, in order.
+//! Builds the rows of a dataset from a view of the archive: news features, joined to signals, sorted.
 //!
 //! A slab of whole tickers goes through four steps, each in a file of its own: `codes` turns its names into numbers and
 //! its dates into naive ones (by `naive`), `features` computes what is known of the news for each of the `keys`, which are
@@ -7,11 +7,11 @@
 //! and a date share stands there once. Slabs are read in order and joined several at once, each on one thread, while those
 //! before them are delivered.
 //!
-//! A signal of date D is served by articles dated D minus the lag and earlier, never by later ones: there is no nearest
-//! and no forward search. Both dates are told by one rule, and where both instants are known an article is never later than
-//! the signal it serves (`naive` has the rule in full). A window's numbers come from the articles in the window alone and
-//! do not depend on their order (`window`), so they do not depend on threads, nor on what stood in the archive before or
-//! after. A filter selects rows and never changes them: trading days are counted by a calendar of all signals.
+//! A signal of date D uses articles dated D minus the lag and earlier, never later ones: there is no nearest and no
+//! forward join. One rule determines both dates, and if both instants are known an article is never later than the
+//! signal that uses it (see `naive` for the full rule). The values of a window depend only on the articles in it, not
+//! on their order (`window`), so they do not depend on threads or on the rest of the archive. A filter selects rows and
+//! never changes them: trading days are counted over all signals.
 
 mod blocks;
 mod calendar;
@@ -51,27 +51,27 @@ use sorting::Sorting;
 
 pub use wide::Wide;
 
-/// How many slabs may be joined, or ready, before they are delivered.
+/// The most slabs that may be joined, or ready, before they are delivered.
 const SLABS_AHEAD: usize = 3;
 
-/// What a dataset is built from.
+/// The input of a dataset.
 pub struct Sources<Signals, Whole> {
-    /// The signals that are taken, with the news of their tickers. They may be read twice.
+    /// The selected signals with the news of their tickers. They may be read twice.
     pub slabs: Signals,
-    /// All signals that the definition asks for, whichever are taken: they say which days are trading days.
+    /// All signals that the definition requests, before filters: they determine trading days.
     pub whole: Whole,
 }
 
-/// What a dataset was made of, as far as a person should know of it.
+/// Counts of what went into a dataset, for people.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
-    /// Signals that were left out: an earlier signal of their series has the same naive date.
+    /// Signals left out because an earlier one of their series has the same naive date.
     pub repeated_signals: u64,
-    /// Articles that features were made of.
+    /// Articles that features were computed from.
     pub articles: u64,
-    /// Those of them that have no score.
+    /// Those without a score.
     pub unscored_articles: u64,
-    /// Articles that count in no window: they repeat another one exactly.
+    /// Exact duplicates, which count in no window.
     pub repeated_articles: u64,
 }
 
@@ -86,12 +86,12 @@ impl AddAssign for Counts {
 
 /// Builds a dataset and delivers its rows, batch by batch, in the order of the plan.
 ///
-/// Where the plan orders by ticker first, memory follows the size of a slab; else rows are laid aside in a folder that
-/// is made for them, when they are many, and merged.
+/// If the plan sorts by ticker first, memory follows the size of a slab; otherwise rows are sorted externally once
+/// there are many, in a temporary folder.
 ///
 /// # Errors
 ///
-/// When a slab cannot be read, when the frames cannot be joined, and whatever `deliver` returns.
+/// If a slab cannot be read or joined, or if `deliver` fails.
 pub fn build<S: Iterator<Item = Result<Slab>>, W: Iterator<Item = Result<Slab>>>(
     sources: Sources<impl Fn() -> Result<S> + Sync, impl FnOnce() -> Result<W>>,
     plan: &DatasetPlan,
@@ -107,7 +107,7 @@ pub fn build<S: Iterator<Item = Result<Slab>>, W: Iterator<Item = Result<Slab>>>
     let is_ticker_first = plan.sort.first() == Some(&Column::Ticker);
     let mut sorting = Sorting::new(plan, scratch);
     thread::scope(|scope| -> Result<()> {
-        // While a row group is written, the next slabs are made ready; a few, for each takes some megabytes.
+        // The next slabs are prepared while a row group is written; only a few, as each takes some megabytes.
         let (ready, joined) = mpsc::sync_channel(SLABS_AHEAD);
         let (slabs, calendar) = (&slabs, &calendar);
         scope.spawn(move || match slabs() {
@@ -134,10 +134,10 @@ pub fn build<S: Iterator<Item = Result<Slab>>, W: Iterator<Item = Result<Slab>>>
     Ok(counts)
 }
 
-/// The rows of a slab, when they are joined, and what was counted.
+/// Receives the rows of a joined slab and its counts.
 type Joined = mpsc::Receiver<Result<(Rows, Counts)>>;
 
-/// Joins slabs, several at once, and hands their rows out in order, until nobody receives any more: a delivery failed.
+/// Joins slabs in parallel and sends their rows in order, until the receiver is gone because a delivery failed.
 fn join_all(
     slabs: impl Iterator<Item = Result<Slab>>,
     plan: &DatasetPlan,
@@ -151,7 +151,7 @@ fn join_all(
                 return;
             }
             scope.spawn_fifo(move |_| {
-                // Whoever waited for it may have given up meanwhile.
+                // The receiver may be gone.
                 let _ = done.send(slab.and_then(|slab| of_slab(&slab, plan, calendar)));
             });
         }
@@ -175,7 +175,7 @@ fn of_slab(slab: &Slab, plan: &DatasetPlan, calendar: &Calendar) -> Result<(Rows
     Ok((rows.map_err(|error| Error::Join { source: error.into() })?, counts))
 }
 
-/// Forgets when signals were made that know all news up to their cutoff, as nearly all do.
+/// Clears the moments of signals that know all news up to their cutoff, as nearly all do.
 fn limit(signals: &mut Signals, behind_minutes: i64, plan: &DatasetPlan, calendar: &Calendar) {
     let mut is_limited = false;
     let mut ends: HashMap<Day, Ends> = HashMap::new();

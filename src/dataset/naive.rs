@@ -1,21 +1,21 @@
-//! The one rule that turns what was written into naive dates, for signals and for all that is joined to them.
+//! The rule that turns dates as written into naive dates, for signals and for everything joined to them.
 //!
-//! The archive keeps a date that was written with an offset as its instant in UTC, beside the offset. `[dates] naive` says
-//! which clock shows it: UTC, the clock face as written (`wall`), or a zone's. A date that was written without an offset is
-//! on the rule's clock already. Under `wall` there is no such clock, so its instant is not known.
+//! The archive stores a date written with an offset as an instant in UTC, with the offset. `[dates] naive` chooses the
+//! clock: UTC, the clock face as written (`wall`), or a time zone. A date without an offset is taken to be on that
+//! clock. Under `wall` there is no such clock, so its instant is unknown.
 //!
-//! Days decide first: an article serves the signals of its own naive day plus the lag, and of later days. Then no signal is
-//! served by what was not yet known when it was made, and that is a question of instants:
+//! Days decide first: an article is available to signals of its own naive day plus the lag, and of later days. In
+//! addition, no signal uses what was not yet known when it was made, which is a question of instants:
 //!
-//! - *Known from.* What was written with an offset is known from its instant on. What was written without one, with a time
-//!   or not, is known at the end of its day on the rule's clock.
-//! - *Made at.* A signal with an offset is made at its instant, one with a time but no offset at that time on the rule's
-//!   clock. A signal without either names a whole day and is made at its end.
+//! - *Known from.* A date with an offset is known from its instant on. A date without one, with or without a time, is
+//! known from the end of its day on the rule's clock.
+//! - *Made at.* A signal with an offset is made at its instant, one with a time but no offset at that time on the
+//! rule's clock. A signal with neither covers a whole day and is made at its end.
 //!
-//! Where the instant of one of the two is not known, which happens only under `wall`, their clock faces are compared.
-//! A lag of a day or more implies all of this on one clock that never goes back; it matters for a lag of `0d`, for `wall`
-//! with mixed offsets, and where a zone puts its clocks back over midnight. When something was observed is an instant; as
-//! a day, it is told by UTC under `wall`.
+//! If one of the two instants is unknown, which happens only under `wall`, the clock faces are compared. With a lag of
+//! a day or more, all of this follows on a clock that never goes back; it matters for a lag of `0d`, for `wall` with
+//! mixed offsets, and when a zone's clock goes back over midnight. Observation times are instants; as a day under
+//! `wall`, they count in UTC.
 
 use arrow::array::{Array, Int16Array, TimestampMicrosecondArray};
 use chrono::{DateTime, LocalResult, TimeZone, Utc};
@@ -27,7 +27,7 @@ use crate::time::MICROS_PER_DAY;
 
 const MICROS_PER_MINUTE: i64 = 60_000_000;
 
-/// A moment on the clock of a rule, and in UTC where that is known. Both are in microseconds since 1970.
+/// A moment on the clock of a rule, and in UTC if known, both in microseconds since 1970.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Moment {
     face: i64,
@@ -49,18 +49,18 @@ impl Moment {
         }
     }
 
-    /// What orders moments: instants, as far as they are known.
+    /// The sort key of moments: instants if known.
     pub(super) fn order(self) -> i64 {
         self.instant.unwrap_or(self.face)
     }
 
-    /// Whether it is not before something that was observed at an instant.
+    /// Whether it is at or after an observation.
     pub(super) fn has_seen(self, observed: i64) -> bool {
         observed <= self.instant.unwrap_or(self.face)
     }
 }
 
-/// The dates as a rule tells them, in microseconds since 1970.
+/// Naive dates by a rule, in microseconds since 1970.
 pub(super) fn dates(dates: &TimestampMicrosecondArray, offsets: &Int16Array, rule: NaiveRule) -> Vec<i64> {
     if rule == NaiveRule::Utc || offsets.null_count() == offsets.len() {
         return dates.values().to_vec();
@@ -68,7 +68,7 @@ pub(super) fn dates(dates: &TimestampMicrosecondArray, offsets: &Int16Array, rul
     dates.values().iter().zip(offsets).map(|(&date, offset)| face(date, offset, rule)).collect()
 }
 
-/// The naive date of one that was written.
+/// The naive date of a date as written.
 pub(super) fn face(date: i64, offset: Option<i16>, rule: NaiveRule) -> i64 {
     match (offset, rule) {
         (None, _) | (Some(_), NaiveRule::Utc) => date,
@@ -77,7 +77,7 @@ pub(super) fn face(date: i64, offset: Option<i16>, rule: NaiveRule) -> i64 {
     }
 }
 
-/// From when on something is known that is dated so.
+/// From when on something with this date is known.
 pub(super) fn known_from(date: i64, offset: Option<i16>, rule: NaiveRule) -> Moment {
     match offset {
         Some(_) => Moment { face: face(date, offset, rule), instant: Some(date) },
@@ -85,7 +85,7 @@ pub(super) fn known_from(date: i64, offset: Option<i16>, rule: NaiveRule) -> Mom
     }
 }
 
-/// When a signal was made that is dated so.
+/// When a signal with this date was made.
 pub(super) fn made_at(date: i64, offset: Option<i16>, rule: NaiveRule) -> Moment {
     match offset {
         Some(_) => Moment { face: face(date, offset, rule), instant: Some(date) },
@@ -94,18 +94,18 @@ pub(super) fn made_at(date: i64, offset: Option<i16>, rule: NaiveRule) -> Moment
     }
 }
 
-/// The end of a day on the clock of a rule: the last one, where the clock shows it twice.
+/// The end of a day on the clock of a rule; the later one if the clock shows it twice.
 pub(super) fn end_of(day: Day, rule: NaiveRule) -> Moment {
     let face = (i64::from(day) + 1) * MICROS_PER_DAY;
     Moment { face, instant: instants(face, rule).map(|(_, last)| last) }
 }
 
-/// By when everything of a day and before is known.
+/// When everything up to and including a day is known.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Ends(Moment);
 
 impl Ends {
-    /// Of a day, where what was written with an offset is behind UTC by no more than some minutes.
+    /// The end of a day, if no offset as written is behind UTC by more than some minutes.
     pub(super) fn of(day: Day, behind_minutes: i64, rule: NaiveRule) -> Self {
         if day == Day::MIN {
             return Self(Moment::BEGINNING);
@@ -117,14 +117,14 @@ impl Ends {
         })
     }
 
-    /// Whether a signal that was made at a moment knows all of it.
+    /// Whether a signal made at a moment knows all of it.
     pub(super) fn are_known(self, made: Moment) -> bool {
         self.0.face <= made.face && self.0.is_by(made)
     }
 }
 
-/// The first instant and the last at which the clock of a rule shows a time; none where the rule has no clock. A time that
-/// the clock skips is shown when it goes on.
+/// The first and last instant at which the clock of a rule shows a time; `None` if the rule has no clock. A time that
+/// the clock skips counts as the moment it resumes.
 fn instants(face: i64, rule: NaiveRule) -> Option<(i64, i64)> {
     let zone = match rule {
         NaiveRule::Utc => return Some((face, face)),

@@ -1,7 +1,7 @@
-//! The news of a slab as numbers: articles, summaries and historical sentiment, each with when it was known.
+//! The news of a slab as numbers: articles, summaries and historical sentiment, with when each was known.
 //!
-//! An article that an answer repeats exactly, with the same date, title, link and score, counts once in a window unless the
-//! plan keeps repeated ones.
+//! An article that an answer repeats exactly, with the same date, title, link and score, counts once in a window unless
+//! the plan keeps duplicates.
 
 use arrow::array::{Array, AsArray, RecordBatch, TimestampMicrosecondArray};
 use arrow::datatypes::{Float64Type, Int16Type, Int32Type, TimestampMicrosecondType};
@@ -16,7 +16,7 @@ use crate::interface::Score;
 use crate::plan::{Availability, DatasetPlan, Duplicates, Feature, NaiveRule, Reference};
 use crate::tables::{Leniencies, Slab};
 
-/// What a key may know: nothing of a later day than its cutoff, and nothing that became known after its limit.
+/// What a key may know: nothing dated after its cutoff day, and nothing that became known after its limit.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Cut {
     pub(super) day: Day,
@@ -29,14 +29,14 @@ impl Cut {
         Self { day: cutoff, limit: key.limit, rule }
     }
 
-    /// Whether something with a date that was written so was known.
+    /// Whether something with this date was known.
     fn knows(self, written: Date) -> bool {
         self.limit == Moment::END
             || naive::known_from(written.micros, written.offset_minutes, self.rule).is_by(self.limit)
     }
 }
 
-/// From when to when the service was seen to say something: instants, and their days.
+/// When the service was observed to return a value: from and until, as instants and days.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Seen {
     from: (Day, i64),
@@ -46,7 +46,7 @@ pub(super) struct Seen {
 impl Seen {
     const ALWAYS: Self = Self { from: (Day::MIN, i64::MIN), until: (Day::MAX, i64::MAX) };
 
-    /// Whether the service had been seen to say it, and not yet to say something else.
+    /// Whether the value had been observed, and not yet replaced.
     fn is_at(self, cut: Cut) -> bool {
         let has_begun = self.from.0 <= cut.day && cut.limit.has_seen(self.from.1);
         let has_ended = self.until.0 <= cut.day && cut.limit.has_seen(self.until.1);
@@ -54,14 +54,14 @@ impl Seen {
     }
 }
 
-/// One article, or what was said of it for a while.
+/// An article, or one of its successive values.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Article {
     pub(super) ticker: i32,
     /// The naive date.
     pub(super) date: i64,
     written: Date,
-    /// How many articles of its date were known before it.
+    /// Number of articles of its date known before it.
     place: i32,
     /// Whether it counts in windows.
     pub(super) is_counted: bool,
@@ -75,11 +75,11 @@ impl Article {
     }
 }
 
-/// A summary, or a record of historical sentiment: numbers that hold until later ones are known.
+/// A summary or a record of historical sentiment: numbers that hold until later ones are known.
 #[derive(Clone, Debug)]
 pub(super) struct Statement {
     pub(super) ticker: i32,
-    /// The day that it is about; of a summary the day on which it was first seen.
+    /// Its day; for a summary, the day on which it was first observed.
     pub(super) day: Day,
     /// The date of a record of historical sentiment.
     written: Option<Date>,
@@ -97,11 +97,11 @@ impl Statement {
 /// The news of some tickers.
 #[derive(Debug, Default)]
 pub(super) struct News {
-    /// By ticker, then from the first known to the last.
+    /// Sorted by ticker, then from the first known to the last.
     pub(super) articles: Vec<Article>,
-    /// By ticker and day; their values are those of the three references.
+    /// Sorted by ticker and day; the values are those of the three references.
     pub(super) summaries: Vec<Statement>,
-    /// By ticker and day; their values are those of the fields that the plan names.
+    /// Sorted by ticker and day; the values are the fields that the plan names.
     pub(super) records: Vec<Statement>,
 }
 
@@ -123,7 +123,7 @@ impl News {
         news
     }
 
-    /// How many articles there are, each by what was said of it last.
+    /// Counts of articles, by their latest values.
     pub(super) fn counts(&self) -> Counts {
         let mut counts = Counts::default();
         for article in self.articles.iter().filter(|article| article.seen.until == Seen::ALWAYS.until) {
@@ -134,7 +134,7 @@ impl News {
         counts
     }
 
-    /// By how many minutes the clock that is furthest behind UTC was behind, of those that dates were written by.
+    /// How many minutes the written offset furthest behind UTC is behind.
     pub(super) fn behind_minutes(&self) -> i64 {
         let articles = self.articles.iter().map(|article| article.written);
         let written = articles.chain(self.records.iter().filter_map(|record| record.written));
@@ -154,7 +154,7 @@ fn field(feature: &Feature) -> Option<&str> {
     }
 }
 
-/// When each row was seen.
+/// When each row was observed.
 struct Sightings<'a> {
     from: &'a [i64],
     until: &'a TimestampMicrosecondArray,
@@ -166,7 +166,7 @@ impl<'a> Sightings<'a> {
         Self { from: instants("seen_from").values(), until: instants("seen_until") }
     }
 
-    /// From when to when a row counts as seen; none when it never does.
+    /// From when to when a row is available; `None` if never.
     fn counted(&self, row: usize, plan: &DatasetPlan) -> Option<Seen> {
         match plan.availability {
             Availability::Dated => self.until.is_null(row).then_some(Seen::ALWAYS),
@@ -204,10 +204,10 @@ fn read_articles(rows: &RecordBatch, plan: &DatasetPlan, tickers: &mut Tickers) 
     };
     let mut articles: Vec<Article> = Vec::with_capacity(codes.len());
     articles.extend(codes.into_iter().enumerate().filter_map(of_row));
-    // Two statements on one article keep the order in which they were made.
+    // Successive values of one article keep their order.
     let order = |article: &Article| (article.ticker, article.date, article.written.micros, article.place);
     let day = |article: &Article| (article.ticker, article.date);
-    // Rows come by date as a rule, and sorting those of a date takes little memory.
+    // Rows usually come sorted by date, and sorting within a date takes little memory.
     if articles.is_sorted_by_key(day) {
         articles.chunk_by_mut(|one, next| day(one) == day(next)).for_each(|of_date| of_date.sort_by_key(order));
     } else {
@@ -216,7 +216,7 @@ fn read_articles(rows: &RecordBatch, plan: &DatasetPlan, tickers: &mut Tickers) 
     articles
 }
 
-/// Summaries count from the day on which they were seen: their own dates are those of three articles.
+/// Summaries count from the day on which they were observed: the dates they carry are those of three articles.
 fn read_summaries(rows: &RecordBatch, plan: &DatasetPlan, tickers: &mut Tickers) -> Vec<Statement> {
     let codes = decoded::<Int32Type, _>(column(rows, "ticker"), |name| tickers.code(name));
     let scores = Reference::ALL
@@ -232,8 +232,8 @@ fn read_summaries(rows: &RecordBatch, plan: &DatasetPlan, tickers: &mut Tickers)
     summaries
 }
 
-/// Records of historical sentiment that have a date in a form of the interface. Of those of one date the first listed is
-/// the last one known. A field that is neither a number nor a text that holds one is null.
+/// Records of historical sentiment with a date in a form of the interface. Of records of one date, the first listed is
+/// the latest. A field that is neither a number nor text that holds one is null.
 fn read_records(rows: &RecordBatch, fields: &[&str], plan: &DatasetPlan, tickers: &mut Tickers) -> Vec<Statement> {
     let codes = decoded::<Int32Type, _>(column(rows, "ticker"), |name| tickers.code(name));
     let texts = column(rows, "record").as_string::<i32>();

@@ -1,4 +1,4 @@
-//! The joined rows in the declared columns: numbers become names again, and types are what the plan says.
+//! Turns joined rows into the declared columns: numbers become names again, with the types of the plan.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -16,7 +16,7 @@ use crate::interface::{Endpoint, Period, Regime, Signal};
 use crate::plan::{Column, DatasetPlan};
 use crate::tables::{self, Rows, Stretches, choices};
 
-/// The joined rows and their features, in the plan's schema.
+/// The joined rows and their features, in the schema of the plan.
 pub(super) fn rows(
     joined: Joined,
     features: &Features,
@@ -38,7 +38,7 @@ pub(super) fn rows(
         }
     };
     let places = UInt32Array::from_iter_values(stretches.iter().map(|stretch| stretch.place));
-    // Mostly each stretch has features of its own, in their order.
+    // Usually each range of rows has its own features, in order.
     let is_each = places.values().iter().copied().eq(0..features.keys.len() as u32);
     let feature = |values: &ArrayRef| -> Result<_, ArrowError> {
         let values = if is_each { Arc::clone(values) } else { take(values, &places, None)? };
@@ -53,9 +53,9 @@ pub(super) fn rows(
     Rows::of(Arc::clone(&plan.schema), columns)
 }
 
-/// The ticker of each stretch.
+/// The ticker of each range.
 fn names(stretches: &[Stretch], tickers: &Tickers) -> ArrayRef {
-    // Those of one ticker mostly stand together.
+    // Ranges of one ticker are usually adjacent.
     let mut names = StringBuilder::with_capacity(stretches.len(), 4 * stretches.len());
     for alike in stretches.chunk_by(|one, next| one.ticker == next.ticker) {
         names.append_value_n(&tickers.names()[alike[0].ticker as usize], alike.len());
@@ -63,7 +63,7 @@ fn names(stretches: &[Stretch], tickers: &Tickers) -> ArrayRef {
     Arc::new(names.finish())
 }
 
-/// A column of numbers as what they stand for.
+/// A column of numbers as the values they stand for.
 fn spelled(values: Numbers, column: Column) -> Result<ArrayRef, ArrowError> {
     Ok(match (column, values) {
         (Column::Period, Numbers::Bytes(ranks)) => of_ranks::<Period>(ranks),

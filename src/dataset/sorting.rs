@@ -1,4 +1,4 @@
-//! Puts rows in order that do not come in it: sorted stretches are merged, and laid aside in files when they are many.
+//! External sort: sorted runs are merged, and spilled to files when there are many.
 
 use std::fs::{self, File};
 use std::io::BufReader;
@@ -17,16 +17,16 @@ use crate::file;
 use crate::plan::{Column, DatasetPlan};
 use crate::remove;
 
-/// The size of what is held before it is laid aside.
+/// Bytes to hold in memory before spilling.
 const HELD_BYTES: usize = 256 << 20;
 
-/// Rows of a stretch that are read, and rows that are delivered, at a time.
+/// Rows to read per run, and to deliver, at a time.
 const ROWS_AT_ONCE: usize = 1 << 13;
 
-/// Stretches of rows, each in order, on their way to one order.
+/// Sorted runs of rows waiting to be merged.
 pub(super) struct Sorting<'a> {
     plan: &'a DatasetPlan,
-    /// Where stretches are laid aside.
+    /// Folder to spill to.
     scratch: PathBuf,
     held: Vec<RecordBatch>,
     bytes: usize,
@@ -38,14 +38,14 @@ impl<'a> Sorting<'a> {
         Self { plan, scratch, held: Vec::new(), bytes: 0, files: Vec::new() }
     }
 
-    /// Adds a stretch.
+    /// Adds a run.
     pub(super) fn add(&mut self, rows: RecordBatch) -> Result<()> {
         self.bytes += rows.get_array_memory_size();
         self.held.push(rows);
         if self.bytes < HELD_BYTES {
             return Ok(());
         }
-        // What is held becomes one longer stretch.
+        // Merges the runs in memory into a longer one.
         let held = std::mem::take(&mut self.held);
         self.bytes = 0;
         if self.files.is_empty() {
@@ -75,19 +75,19 @@ impl<'a> Sorting<'a> {
 
 impl Drop for Sorting<'_> {
     fn drop(&mut self) {
-        // What stays behind is hidden, and nobody reads it.
+        // Leftovers are hidden and ignored.
         let _ = remove::folder(&self.scratch);
     }
 }
 
-/// Rows in order.
+/// A sorted run.
 enum Stretch {
     Held(RecordBatch),
     Laid(PathBuf, Box<FileReader<BufReader<File>>>),
 }
 
 impl Stretch {
-    /// The next rows; none at the end.
+    /// The next rows; `None` at the end.
     fn next(&mut self) -> Result<Option<RecordBatch>> {
         match self {
             Self::Held(rows) => {
@@ -104,7 +104,7 @@ impl Stretch {
     }
 }
 
-/// The rows of a stretch that are merged now.
+/// The current rows of a run.
 struct Head {
     stretch: Stretch,
     rows: RecordBatch,
@@ -112,7 +112,7 @@ struct Head {
     at: usize,
 }
 
-/// Merges stretches. Of equal rows, which a dataset does not have, the earlier stretch comes first.
+/// Merges runs. Of equal rows, which a dataset does not have, the earlier run comes first.
 fn merge(
     plan: &DatasetPlan,
     stretches: Vec<Stretch>,
@@ -125,7 +125,7 @@ fn merge(
             heads.push(Head { stretch, order: order.rows(&rows)?, rows, at: 0 });
         }
     }
-    // The places of the heads as a heap: the least is first.
+    // A min-heap of heads.
     let mut heap: Vec<usize> = (0..heads.len()).collect();
     heap.sort_by(|&one, &other| compare(&heads, one, other));
     let mut out = Output { batches: Vec::new(), places: Vec::new(), taken: vec![None; heads.len()] };
@@ -157,7 +157,7 @@ fn compare(heads: &[Head], one: usize, other: usize) -> std::cmp::Ordering {
     row(one).cmp(&row(other)).then(one.cmp(&other))
 }
 
-/// Lets the first of a heap down to where it belongs.
+/// Restores the heap after its first element changed.
 fn sink(heads: &[Head], heap: &mut [usize]) {
     let mut parent = 0;
     loop {
@@ -171,12 +171,12 @@ fn sink(heads: &[Head], heap: &mut [usize]) {
     }
 }
 
-/// Rows that were taken and not yet delivered.
+/// Rows taken but not yet delivered.
 struct Output {
     batches: Vec<RecordBatch>,
-    /// Which batch, and which row of it.
+    /// The batch and row of each.
     places: Vec<(usize, usize)>,
-    /// Where the rows of each head are among the batches.
+    /// The index of each head's rows among the batches.
     taken: Vec<Option<usize>>,
 }
 
@@ -199,7 +199,7 @@ impl Output {
     }
 }
 
-/// What rows are ordered by, as bytes that compare as rows do.
+/// The sort key of rows, as bytes that compare in the same order.
 struct Order {
     converter: RowConverter,
     places: Vec<usize>,

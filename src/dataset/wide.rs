@@ -1,4 +1,4 @@
-//! The rows of a dataset as matrices: dates down, tickers across, one for each period, regime and value.
+//! The rows of a dataset as matrices: dates down, tickers across, one per period, regime and value.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use crate::interface::{Period, Regime, Signal};
 use crate::plan::Column;
 use crate::tables::{self, Rows};
 
-/// Matrices that are being filled. Rows come ticker by ticker.
+/// Matrices being filled. Rows come ticker by ticker.
 #[derive(Debug)]
 pub struct Wide {
     /// The columns that become matrices.
@@ -23,23 +23,23 @@ pub struct Wide {
     matrices: BTreeMap<(Period, Regime), Vec<History>>,
 }
 
-/// What one ticker has in one period and regime.
+/// The values of one ticker in one period and regime.
 #[derive(Debug)]
 struct History {
     ticker: String,
-    /// Most tickers have the same dates as the one before.
+    /// Shared: most tickers have the same dates as the one before.
     dates: Arc<Vec<i64>>,
-    /// A column for each value.
+    /// A column per value.
     values: Vec<ArrayRef>,
 }
 
 impl Wide {
-    /// No matrices yet, of some columns.
+    /// Empty matrices for some columns.
     pub fn new(values: &[String]) -> Self {
         Self { values: values.to_vec(), matrices: BTreeMap::new() }
     }
 
-    /// Adds rows of a long dataset, ordered by ticker and date.
+    /// Adds rows of a long dataset, sorted by ticker and date.
     ///
     /// # Errors
     ///
@@ -79,11 +79,11 @@ impl Wide {
         Ok(())
     }
 
-    /// Delivers every matrix: by period, regime and value.
+    /// Delivers every matrix, by period, regime and value.
     ///
     /// # Errors
     ///
-    /// Whatever `deliver` returns.
+    /// If `deliver` fails.
     pub fn finish(self, mut deliver: impl FnMut(Period, Regime, &str, &RecordBatch) -> Result<()>) -> Result<()> {
         for ((period, regime), histories) in self.matrices {
             let mut dates: Vec<i64> = Vec::new();
@@ -115,10 +115,10 @@ fn matrix(dates: &[i64], histories: &[History], value: usize) -> Result<RecordBa
     RecordBatch::try_new(Arc::new(Schema::new(fields)), columns)
 }
 
-/// A column as matrices have it: a signal is 1 for buy and -1 for sell.
+/// The values of a column in a matrix: a signal is 1 for buy and -1 for sell.
 fn valued(name: &str, column: &ArrayRef) -> Result<ArrayRef, ArrowError> {
     if name != Column::Signal.name() {
-        // A dictionary of names would be one for each ticker.
+        // A dictionary would repeat the names for each ticker.
         return match column.data_type() {
             DataType::Dictionary(..) => arrow::compute::cast(column, &DataType::Utf8),
             _ => Ok(Arc::clone(column)),

@@ -1,31 +1,31 @@
-//! What the articles of a window say together.
+//! Statistics of the articles in a window.
 //!
-//! Means and deviations do not depend on the order of the articles, and another engine can repeat them to the last bit:
-//! they are computed from whole numbers. A score counts as `x`, its billionths, rounded half away from zero. Of the `n`
-//! articles that have a score,
+//! Means and deviations do not depend on the order of the articles, and other engines can reproduce them bit for bit,
+//! because they are computed in integers. A score counts as `x`, its billionths, rounded half away from zero. For the
+//! `n` articles with a score:
 //!
 //! ```text
 //! mean = sum(x) / (n * 1e9)
 //! std  = sqrt((n * sum(x * x) - sum(x) * sum(x)) / (n * (n - 1))) / 1e9
 //! ```
 //!
-//! Sums and products are exact, in 128 bits. Each of the two numbers of a quotient is converted to a 64-bit float, to the
-//! nearest; then one division, one square root and one division follow. So a score counts to nine decimals in a mean and a
-//! deviation. Where 128 bits are too few the mean or the deviation is null: a mean from scores of about 1e29 on, the
-//! deviation of a thousand articles from scores of about 1e7 on. The least and the greatest score are exact.
+//! Sums and products are exact, in 128 bits. Numerator and denominator are each converted to the nearest 64-bit float;
+//! then follow one division, one square root and one division. So a score counts to nine decimals in a mean and a
+//! deviation. If 128 bits are not enough the result is null: the mean from scores of about 1e29 on, the deviation of a
+//! thousand articles from scores of about 1e7 on. The minimum and maximum score are exact.
 
 use super::news::{Article, Cut};
 
-/// Billionths: what scores are counted in.
+/// Scores are counted in billionths.
 const SCALE: f64 = 1e9;
 
-/// The numbers of a window.
+/// The statistics of a window.
 #[derive(Debug)]
 pub(super) struct Window {
     pub(super) articles: i32,
-    /// How many of them have a score.
+    /// Number of articles with a score.
     scores: u32,
-    /// The sum of the billionths, and of their squares; none where they are too large.
+    /// Sum of the billionths, and of their squares; `None` on overflow.
     sum: Option<i128>,
     squares: Option<i128>,
     min: f64,
@@ -33,7 +33,7 @@ pub(super) struct Window {
 }
 
 impl Window {
-    /// The articles that are known to a key.
+    /// The articles known to a key.
     pub(super) fn of(articles: &[Article], cut: Cut) -> Self {
         let known = articles.iter().filter(|article| article.is_counted && article.is_known(cut));
         Self::of_scores(known.map(|article| article.score))
@@ -51,7 +51,7 @@ impl Window {
             window.sum = window.sum.zip(scaled).and_then(|(sum, scaled)| sum.checked_add(scaled));
             let square = scaled.and_then(|scaled| scaled.checked_mul(scaled));
             window.squares = window.squares.zip(square).and_then(|(squares, square)| squares.checked_add(square));
-            // Of the two zeros the negative one is less, in whatever order they come.
+            // Negative zero is less than zero, in whatever order they come.
             if score.total_cmp(&window.min).is_lt() {
                 window.min = score;
             }
@@ -67,7 +67,7 @@ impl Window {
         Some(sum as f64 / (f64::from(self.scores) * SCALE))
     }
 
-    /// The sample standard deviation; of fewer than two scores there is none.
+    /// Sample standard deviation; `None` for fewer than two scores.
     pub(super) fn deviation(&self) -> Option<f64> {
         let count = i128::from(self.scores);
         let (sum, squares) = self.sum.zip(self.squares).filter(|_| count > 1)?;
@@ -84,7 +84,7 @@ impl Window {
     }
 }
 
-/// A score in billionths; none where it is too large for 128 bits.
+/// A score in billionths; `None` if it does not fit into 128 bits.
 fn billionths(score: f64) -> Option<i128> {
     /// 2^127: the first float that is too large.
     const END: f64 = 170_141_183_460_469_231_731_687_303_715_884_105_728.0;

@@ -1,7 +1,7 @@
-//! The columns that travel: what decoding makes, the archive keeps and the dataset reads.
+//! The schemas that stages share: what decoding produces, the archive stores and the dataset reads.
 //!
-//! Their schemas are declared here once. Three rules make them readable everywhere: timestamps are in microseconds,
-//! a closed set is a dictionary of its spellings, and nothing is unsigned.
+//! Each is declared here once. Three rules make files readable everywhere: timestamps are in microseconds, a closed set
+//! is a dictionary of its spellings, and nothing is unsigned.
 
 mod column;
 mod records;
@@ -23,34 +23,34 @@ pub(crate) use series::{joined, key_columns};
 pub use slab::Slab;
 pub use table::Table;
 
-/// A naive instant: what the vendor says that a value is about.
+/// A naive timestamp: the date that a value is about.
 pub fn date() -> DataType {
     DataType::Timestamp(TimeUnit::Microsecond, None)
 }
 
-/// An instant in UTC: when something was seen.
+/// A timestamp in UTC: when something was observed.
 pub fn instant() -> DataType {
     DataType::Timestamp(TimeUnit::Microsecond, Some("UTC".into()))
 }
 
-/// One of a closed set of spellings, few enough to count with a byte.
+/// A closed set of spellings, few enough for one-byte codes.
 pub fn choice() -> DataType {
     DataType::Dictionary(Box::new(DataType::Int8), Box::new(DataType::Utf8))
 }
 
-/// One of an open set of names that repeat.
+/// An open set of names that repeat.
 pub fn symbol() -> DataType {
     DataType::Dictionary(Box::new(DataType::Int32), Box::new(DataType::Utf8))
 }
 
-/// A column of [`choice`]s, from the spellings and the place of each row's among them.
+/// A column of [`choice`]s, from each row's code and the spellings.
 pub(crate) fn choices(codes: Int8Array, spellings: impl IntoIterator<Item = &'static str>) -> ArrayRef {
     let spellings = StringArray::from_iter_values(spellings);
     let column = DictionaryArray::<Int8Type>::try_new(codes, Arc::new(spellings));
     Arc::new(column.expect("every code is the place of a spelling"))
 }
 
-/// A column of [`symbol`]s that says the same in every row of a stretch: each name with the length of its stretch.
+/// A column of [`symbol`]s from runs of equal names, each with its length.
 pub(crate) fn stretches<'a>(names: impl Iterator<Item = (&'a str, usize)>) -> ArrayRef {
     let mut column = StringDictionaryBuilder::<Int32Type>::new();
     for (name, length) in joined_stretches(names) {
@@ -59,8 +59,7 @@ pub(crate) fn stretches<'a>(names: impl Iterator<Item = (&'a str, usize)>) -> Ar
     Arc::new(column.finish())
 }
 
-/// A column of [`choice`]s that says the same in every row of a stretch: each spelling, or none, with the length of its
-/// stretch.
+/// A column of [`choice`]s from runs of equal spellings or nulls, each with its length.
 pub(crate) fn choice_stretches(
     spellings: impl IntoIterator<Item = &'static str>,
     stretches: impl Iterator<Item = (Option<&'static str>, usize)>,
@@ -79,7 +78,7 @@ pub(crate) fn choice_stretches(
     Arc::new(column.finish())
 }
 
-/// Stretches, those that say the same as the one before joined to it.
+/// Merges adjacent runs with equal values.
 fn joined_stretches<T: PartialEq>(stretches: impl Iterator<Item = (T, usize)>) -> Vec<(T, usize)> {
     let mut joined: Vec<(T, usize)> = Vec::new();
     for (said, length) in stretches {

@@ -1,4 +1,4 @@
-//! What a run remembers of its work: the requests it made and the records it set aside.
+//! Records of a run's work: its requests and its rejected records.
 
 use std::fmt;
 use std::ops::AddAssign;
@@ -13,27 +13,27 @@ use serde::{Deserialize, Serialize};
 use super::instant;
 use crate::interface::Endpoint;
 
-/// A record that could not be typed, kept as it came.
+/// A record that could not be typed, kept as received.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Reject {
-    /// The request whose answer held it, without the key.
+    /// The request that returned it, without the key.
     pub request: String,
-    /// The ticker that it belongs to, where that is known.
+    /// Its ticker, if known.
     pub ticker: Option<String>,
-    /// Where it stands in the body: a JSON pointer.
+    /// Its position in the body: a JSON pointer.
     pub pointer: String,
-    /// Why it was set aside.
+    /// Why it was rejected.
     pub reason: String,
-    /// Its text.
+    /// Its raw text.
     pub raw: String,
 }
 
 impl Reject {
-    /// The rejects of a run as a table.
+    /// The rejected records of a run as a table.
     ///
     /// # Errors
     ///
-    /// Never in practice: the columns are made to fit.
+    /// Never in practice: the columns fit the schema.
     pub fn batch(rejects: &[Self]) -> Result<RecordBatch, ArrowError> {
         let text = |field: fn(&Self) -> &str| -> ArrayRef {
             Arc::new(StringArray::from_iter_values(rejects.iter().map(field)))
@@ -54,7 +54,7 @@ impl Reject {
         Arc::new(Schema::new(Self::fields()))
     }
 
-    /// The columns of a run's rejects: those of [`Reject::batch`], and when the answer was complete.
+    /// The columns of a run's rejected records: those of [`Reject::batch`], and when the answer was complete.
     pub fn schema() -> SchemaRef {
         let mut fields = Self::fields();
         fields.push(Field::new("observed_at", instant(), false));
@@ -72,27 +72,27 @@ impl Reject {
     }
 }
 
-/// A field that the interface does not know.
+/// An unknown field.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Drift {
-    /// The operation whose answers hold it.
+    /// The operation that returned it.
     pub endpoint: Endpoint,
-    /// Where it stands, with `*` for a ticker or a position: `/*/predictions/*/model`.
+    /// Its path, with `*` for a ticker or a position: `/*/predictions/*/model`.
     pub field: String,
-    /// How often it was seen.
+    /// Number of occurrences.
     pub count: u64,
-    /// The first value seen, as JSON, clipped when it is long.
+    /// The first value seen, as JSON, truncated if it is long.
     pub example: String,
 }
 
 impl Drift {
-    /// How many fields are told apart; the names of fields are the vendor's, and may be without end.
+    /// The most fields listed separately; field names are the vendor's, so their number is not bounded.
     const MAX_FIELDS: usize = 64;
 
-    /// What the others are counted under.
+    /// The field that all further ones are counted under.
     const THE_REST: &str = "/…";
 
-    /// Adds it to a list in which no field stands twice.
+    /// Adds it to a list in which each field occurs once.
     pub fn add_to(mut self, list: &mut Vec<Self>) {
         let place = |list: &[Self], drift: &Self| {
             list.iter().position(|known| known.endpoint == drift.endpoint && known.field == drift.field)
@@ -107,10 +107,10 @@ impl Drift {
     }
 }
 
-/// How many values were accepted that are not spelled as the interface spells them.
+/// Values accepted though they deviate from the interface's notation.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Leniencies {
-    /// Signals in other letter case, such as `BUY`.
+    /// Signals in another letter case, such as `BUY`.
     pub signals: u64,
     /// Dates with a lower-case `t` or `z`.
     pub dates: u64,
@@ -123,17 +123,17 @@ impl AddAssign for Leniencies {
     }
 }
 
-/// A record that was rejected because it is larger than any that is decoded.
+/// A record rejected for its size.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Oversized {
-    /// The ticker that it belongs to, where that is known.
+    /// Its ticker, if known.
     pub ticker: Option<String>,
     /// Its size, and the limit.
     pub reason: String,
 }
 
 impl Oversized {
-    /// How many are listed. Each takes at least the limit of the service's bytes, so more are a flood.
+    /// The most that are listed. Each takes at least the limit in bytes, so more would be a flood.
     pub const MAX_LISTED: usize = 8;
 }
 
@@ -146,27 +146,27 @@ impl fmt::Display for Oversized {
     }
 }
 
-/// A request that was answered.
+/// An answered request.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RequestRecord {
     /// The operation.
     pub endpoint: Endpoint,
-    /// The request in words, without the key.
+    /// The request as text, without the key.
     pub request: String,
-    /// The HTTP status of the answer that was taken.
+    /// The HTTP status of the accepted answer.
     pub status: u16,
-    /// How often it was asked.
+    /// Number of attempts.
     pub attempts: u32,
-    /// The size of the body.
+    /// Size of the body.
     pub bytes: u64,
     /// The BLAKE3 of the body.
     pub digest: String,
-    /// The rows that it gave.
+    /// Number of rows in the answer.
     pub rows: u64,
-    /// The records that were rejected.
+    /// Number of rejected records.
     pub rejects: u64,
-    /// Fields of the answer that the interface does not know. They come in when the run is sealed: until then an answer
-    /// keeps them with what else was noticed in it.
+    /// Unknown fields of the answer, filled in when the run is sealed; until then they are stored with the answer's
+    /// other findings.
     #[serde(skip)]
     pub unknown_fields: Vec<Drift>,
     /// When the body was complete.
@@ -179,7 +179,7 @@ impl RequestRecord {
     ///
     /// # Errors
     ///
-    /// Never in practice: the columns are made to fit.
+    /// Never in practice: the columns fit the schema.
     pub fn batch(records: &[Self]) -> Result<RecordBatch, ArrowError> {
         let count = |field: fn(&Self) -> u64| -> ArrayRef {
             Arc::new(Int64Array::from_iter_values(records.iter().map(|record| field(record) as i64)))
@@ -215,7 +215,7 @@ impl RequestRecord {
             Field::new("digest", DataType::Utf8, false),
             Field::new("rows", DataType::Int64, false),
             Field::new("rejects", DataType::Int64, false),
-            // A JSON list of [`Drift`]; null where every field is known.
+            // A JSON list of [`Drift`]; null without unknown fields.
             Field::new("unknown_fields", DataType::Utf8, true),
             Field::new("observed_at", instant(), false),
         ]))

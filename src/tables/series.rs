@@ -1,4 +1,4 @@
-//! A series: what the service says of one key, and many of them as a table.
+//! A series, which holds the values of one key, and many series as a table.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -18,30 +18,30 @@ use serde::{Deserialize, Serialize};
 use super::{Table, choice_stretches, stretches};
 use crate::interface::{Endpoint, Period, Regime, Ticker};
 
-/// What names a series.
+/// The key of a series.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct SeriesKey {
-    /// The symbol.
+    /// The ticker.
     pub ticker: Ticker,
-    /// The horizon, of signals.
+    /// The period, for signals.
     pub period: Option<Period>,
-    /// The market regime, of signals.
+    /// The market regime, for signals.
     pub regime: Option<Regime>,
-    /// The operation that gives it.
+    /// The operation that returns it.
     pub source: Endpoint,
 }
 
 impl SeriesKey {
-    /// The key of what an operation says of a ticker as a whole.
+    /// The key of a series about a ticker as a whole.
     pub fn of_ticker(source: Endpoint, ticker: Ticker) -> Self {
         Self { ticker, period: None, regime: None, source }
     }
 }
 
-/// The history of one key: what is the same in every row is said once.
+/// A series, with the key stored once for all rows.
 #[derive(Clone, Debug)]
 pub struct Series {
-    /// What names it.
+    /// Its key.
     pub key: SeriesKey,
     /// Its rows: signals oldest first, everything else in the order of the answer, in the columns of
     /// [`Table::listed_schema`].
@@ -49,11 +49,11 @@ pub struct Series {
 }
 
 impl Table {
-    /// The rows of a series as they are kept, out of those of an answer: each cell by itself, and all in their order.
+    /// Converts rows of an answer to the stored form, with cells identified and sorted.
     ///
     /// # Errors
     ///
-    /// When the rows are not in the columns of [`Table::listed_schema`].
+    /// If the rows do not have the columns of [`Table::listed_schema`].
     pub fn arranged(self, rows: &RecordBatch) -> Result<RecordBatch, ArrowError> {
         match self {
             Self::Signals | Self::Summaries => Ok(rows.clone()),
@@ -63,7 +63,7 @@ impl Table {
     }
 }
 
-/// Orders articles from the first known to the last: by date, and those of one date from the last listed to the first.
+/// Sorts articles from the first known to the last: by date, and within a date from the last listed to the first.
 fn articles(rows: &RecordBatch) -> Result<RecordBatch, ArrowError> {
     let positions = rows.column(0).as_primitive::<Int32Type>().values();
     let dates = rows.column(1).as_primitive::<TimestampMicrosecondType>().values();
@@ -103,8 +103,8 @@ fn articles(rows: &RecordBatch) -> Result<RecordBatch, ArrowError> {
     RecordBatch::try_new(Table::Articles.row_schema(), columns)
 }
 
-/// Orders records by their text, the only thing that every record has. Like an article, a record also has a place among
-/// those of its day, counted from the last listed to the first.
+/// Sorts records by their text, the only thing that every record has. Like articles, records are numbered within their
+/// day, from the last listed to the first.
 fn records(rows: &RecordBatch) -> Result<RecordBatch, ArrowError> {
     let positions = rows.column(0).as_primitive::<Int32Type>().values();
     let texts = rows.column(1).as_string::<i32>();
@@ -132,35 +132,35 @@ fn records(rows: &RecordBatch) -> Result<RecordBatch, ArrowError> {
     RecordBatch::try_new(Table::SentimentHistory.row_schema(), columns)
 }
 
-/// The day of a record as it was written; none if it has no `date` that begins with one.
+/// The day of a record as written; `None` if it has no `date` that starts with one.
 fn written_day(record: &str) -> Option<String> {
     #[derive(Deserialize)]
     struct Dated<'a> {
         #[serde(borrow)]
         date: Cow<'a, str>,
     }
-    // Other JSON than an object would be read as one, too.
+    // Other JSON than an object would also deserialize.
     let is_object = record.trim_start().starts_with('{');
     let dated: Dated<'_> = is_object.then(|| serde_json::from_str(record).ok())??;
     dated.date.get(..10).map(str::to_owned)
 }
 
-/// What became of a cell.
+/// How a cell changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Change {
-    /// It is there, and was not before.
+    /// New, or back after a withdrawal.
     Added,
-    /// The service says something else of it than before.
+    /// The value changed.
     Revised,
-    /// The service no longer has it, though its answer covers it.
+    /// No longer listed, though the answer covers it.
     Withdrawn,
 }
 
 impl Change {
-    /// Every change.
+    /// All kinds.
     pub const ALL: [Self; 3] = [Self::Added, Self::Revised, Self::Withdrawn];
 
-    /// Its spelling in files.
+    /// Its name in files.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Added => "added",
@@ -170,25 +170,25 @@ impl Change {
     }
 }
 
-/// What an answer changed in a series.
+/// The changes that an answer makes to a series.
 #[derive(Clone, Debug)]
 pub struct Changes {
     /// The series.
     pub key: SeriesKey,
     /// When the answer was complete.
     pub observed_at: DateTime<Utc>,
-    /// What became of each row's cell.
+    /// The kind of change of each row.
     pub kinds: Vec<Change>,
-    /// The rows, in the order of their cells; nothing is said of those that were withdrawn.
+    /// The rows, in cell order; withdrawn cells have no values.
     pub rows: RecordBatch,
 }
 
 impl Table {
-    /// Changes as rows of the table's file, in the order that they are given.
+    /// Changes as rows of the table's file, in the given order.
     ///
     /// # Errors
     ///
-    /// When a key or the rows of a series are not of this table.
+    /// If a key or the rows of a series do not belong to this table.
     pub fn batch(self, changes: &[Changes]) -> Result<RecordBatch, ArrowError> {
         if changes.is_empty() {
             return Ok(RecordBatch::new_empty(self.schema()));
@@ -215,13 +215,13 @@ impl Table {
     }
 }
 
-/// Several columns as one, one after another. Where their dictionaries are the same, so is the dictionary of the whole.
+/// Concatenates columns, keeping the dictionary if all have the same.
 pub(crate) fn joined(mut pieces: Vec<ArrayRef>) -> Result<ArrayRef, ArrowError> {
-    // What nobody writes is most of what there could be.
+    // Columns that are all null are the most common.
     if pieces.iter().all(|piece| piece.null_count() == piece.len()) {
         return Ok(new_null_array(pieces[0].data_type(), pieces.iter().map(|piece| piece.len()).sum()));
     }
-    // The spellings of a closed set are the same everywhere, and an Arrow file has one list of them for all its rows.
+    // Closed sets have the same dictionary everywhere, and an Arrow file stores one dictionary for all its rows.
     if let Some(first) = pieces[0].as_any_dictionary_opt().map(|first| Arc::clone(first.values())) {
         for piece in &mut pieces {
             let same = piece.as_any_dictionary();
@@ -233,7 +233,7 @@ pub(crate) fn joined(mut pieces: Vec<ArrayRef>) -> Result<ArrayRef, ArrowError> 
     concat(&pieces.iter().map(|piece| &**piece as &dyn Array).collect::<Vec<_>>())
 }
 
-/// The columns that name the series of each row, from stretches of rows of one series: ticker, period, regime, source.
+/// The key columns (ticker, period, regime, source) from runs of rows of one series.
 pub(crate) fn key_columns<'a>(keys: impl Iterator<Item = (&'a SeriesKey, usize)> + Clone) -> [ArrayRef; 4] {
     let spelled = |spelling: fn(&SeriesKey) -> Option<&'static str>| {
         keys.clone().map(move |(key, length)| (spelling(key), length))

@@ -1,4 +1,4 @@
-//! What the archive hands to the dataset: some whole tickers at a time.
+//! Slabs, which the archive hands to the dataset: a few whole tickers at a time.
 
 use std::sync::Arc;
 
@@ -7,15 +7,15 @@ use arrow::datatypes::{DataType, Field, FieldRef, Schema, SchemaRef};
 
 use super::{Table, instant};
 
-/// Some whole tickers, in the order of their symbols.
+/// A few whole tickers, in ticker order.
 ///
-/// A dataset is built slab by slab, so its memory follows the size of a slab and not of the archive, and no row of one
-/// ticker can ever meet a row of another.
+/// A dataset is built slab by slab, so memory follows the size of a slab and not of the archive, and rows of different
+/// tickers never mix.
 #[derive(Clone, Debug)]
 pub struct Slab {
-    /// Their signals, in the columns of the archive's view of them, ordered by series and date.
+    /// Their signals, in the columns of the archive's view, sorted by series and date.
     pub signals: RecordBatch,
-    /// What was said of their news: articles, summaries and historical sentiment, in the columns of
+    /// The values of their news over time: articles, summaries and historical sentiment, in the columns of
     /// [`Slab::news_schema`].
     pub news: [RecordBatch; 3],
 }
@@ -24,8 +24,8 @@ impl Slab {
     /// The tables of news, in their order in a slab.
     pub const NEWS: [Table; 3] = [Table::Articles, Table::Summaries, Table::SentimentHistory];
 
-    /// The columns of a table of news: those of its file that name a cell and say what it is, but for texts that no
-    /// feature is made of, and from when to when the service was known to say so; a null end says that it still does.
+    /// The columns of a table of news: the cell and its value, without texts that no feature uses, and from when to
+    /// when the value was current; a null end means it still is.
     pub fn news_schema(table: Table) -> SchemaRef {
         let all = table.schema();
         let said = &all.fields()[..all.fields().len() - 2];

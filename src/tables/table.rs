@@ -1,4 +1,4 @@
-//! The tables of observations, and their columns.
+//! The tables of observations and their columns.
 
 use std::sync::{Arc, LazyLock};
 
@@ -16,15 +16,15 @@ pub enum Table {
     Articles,
     /// The summary of each ticker.
     Summaries,
-    /// Historical sentiment, whose fields the interface does not show: each record as JSON text.
+    /// Historical sentiment, whose fields the interface does not define: each record as JSON text.
     SentimentHistory,
 }
 
 impl Table {
-    /// Every table.
+    /// All tables.
     pub const ALL: [Self; 4] = [Self::Signals, Self::Articles, Self::Summaries, Self::SentimentHistory];
 
-    /// The table of what an operation answers; none for the list of tickers, which says no more than that they are.
+    /// The table for an operation's answers; `None` for the list of tickers, which has no values.
     pub fn of(source: Endpoint) -> Option<Self> {
         match source {
             Endpoint::SignalsHistoryAll
@@ -43,7 +43,7 @@ impl Table {
         }
     }
 
-    /// Its name, which is its file's.
+    /// Its name, and that of its file.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Signals => "signals",
@@ -58,7 +58,7 @@ impl Table {
         format!("{}.parquet", self.as_str())
     }
 
-    /// What tells one cell of a series from another, in the order that cells are in.
+    /// The columns that identify a cell of a series, in sort order.
     pub fn identity(self) -> &'static [&'static str] {
         match self {
             Self::Signals => &["date"],
@@ -68,7 +68,7 @@ impl Table {
         }
     }
 
-    /// What the service says of a cell, but for the fields that the interface does not know.
+    /// The columns of a cell's value, without unknown fields.
     pub fn values(self) -> &'static [&'static str] {
         match self {
             Self::Signals => &["utc_offset_minutes", "signal", "confidence"],
@@ -92,7 +92,7 @@ impl Table {
         }
     }
 
-    /// How many columns name the series of a row; they stand first in the table's file.
+    /// Number of key columns, which come first in the table's file.
     pub fn key_columns(self) -> usize {
         self.schema().fields().len() - self.row_schema().fields().len() - 2
     }
@@ -102,7 +102,7 @@ impl Table {
         self.identity().first() == Some(&"date")
     }
 
-    /// Whether it keeps fields that the interface does not know.
+    /// Whether it keeps unknown fields.
     pub fn has_extra(self) -> bool {
         self != Self::SentimentHistory
     }
@@ -114,7 +114,7 @@ impl Table {
             Self::Articles => {
                 static ARTICLES: LazyLock<SchemaRef> = LazyLock::new(|| {
                     Arc::new(Schema::new(vec![
-                        // Its place in the answer: among articles of one date the first listed is the last one known.
+                        // Position in the answer: among articles of one date, the first listed is the latest.
                         Field::new("position", DataType::Int32, false),
                         Field::new("date", date(), false),
                         Field::new("title", DataType::Utf8, false),
@@ -138,7 +138,7 @@ impl Table {
         }
     }
 
-    /// The columns of a series as it is kept: what tells its cells apart, and what is said of them.
+    /// The columns of a series as stored: cell identity and value.
     pub fn row_schema(self) -> SchemaRef {
         static SCHEMAS: LazyLock<[SchemaRef; 4]> =
             LazyLock::new(|| Table::ALL.map(|table| Arc::new(Schema::new(table.row_fields()))));
@@ -148,7 +148,7 @@ impl Table {
     fn row_fields(self) -> Vec<Field> {
         match self {
             Self::Signals => vec![
-                // Null in a latest signal that has no date: it is kept, and no dataset can use it.
+                // Null for a latest signal without a date, which is kept but cannot be used by a dataset.
                 Field::new("date", date(), true),
                 Field::new("utc_offset_minutes", DataType::Int16, true),
                 Field::new("signal", choice(), false),
@@ -159,21 +159,21 @@ impl Table {
                 Field::new("date", date(), false),
                 Field::new("title", DataType::Utf8, false),
                 Field::new("link", DataType::Utf8, false),
-                // Zero, or how many articles with the same date, title and link were known before it.
+                // Zero, or the number of articles with the same date, title and link known before it.
                 Field::new("copy", DataType::Int32, false),
-                // How many articles of its date were known before it.
+                // Number of articles of its date known before it.
                 Field::new("place", DataType::Int32, false),
                 Field::new("score", DataType::Float64, true),
-                // The offset that the date was written with: only with one is its instant known.
+                // The offset that the date was written with; without one its instant is unknown.
                 Field::new("utc_offset_minutes", DataType::Int16, true),
-                // How many articles with the same date, title, link and score were known before it.
+                // Number of articles with the same date, title, link and score known before it.
                 Field::new("repeats", DataType::Int32, false),
                 extra(),
             ],
             Self::Summaries => {
                 let reference = |name: &str| {
                     [
-                        // The older form has one date for all three, and it is not an article's.
+                        // The legacy form has one date for all three references, which is not an article's.
                         Field::new(format!("{name}_date"), date(), true),
                         Field::new(format!("{name}_score"), DataType::Float64, true),
                         Field::new(format!("{name}_link"), DataType::Utf8, true),
@@ -187,15 +187,15 @@ impl Table {
             }
             Self::SentimentHistory => vec![
                 Field::new("record", DataType::Utf8, false),
-                // Zero, or how many records with the same text stand before it.
+                // Zero, or the number of records with the same text before it.
                 Field::new("copy", DataType::Int32, false),
-                // How many records of its day are listed after it.
+                // Number of records of its day listed after it.
                 Field::new("place", DataType::Int32, false),
             ],
         }
     }
 
-    /// The columns of a series' rows, some of which nothing is said of: they were withdrawn.
+    /// The columns of a series' rows with nullable values, for withdrawn cells.
     pub fn open_row_schema(self) -> SchemaRef {
         static SCHEMAS: LazyLock<[SchemaRef; 4]> =
             LazyLock::new(|| Table::ALL.map(|table| Arc::new(Schema::new(table.open_row_fields()))));
@@ -208,7 +208,7 @@ impl Table {
         self.row_fields().into_iter().map(opened).collect()
     }
 
-    /// The columns of the table's file: the key of the series, the row, what became of the cell, and when that was seen.
+    /// The columns of the table's file: series key, row, change and observation time.
     pub fn schema(self) -> SchemaRef {
         static SCHEMAS: LazyLock<[SchemaRef; 4]> =
             LazyLock::new(|| Table::ALL.map(|table| Arc::new(Schema::new(table.fields()))));
@@ -228,7 +228,7 @@ impl Table {
     }
 }
 
-/// Fields that the interface does not know, as a JSON object, where they are to be kept.
+/// Unknown fields as a JSON object, if they are kept.
 fn extra() -> Field {
     Field::new("extra", DataType::Utf8, true)
 }
