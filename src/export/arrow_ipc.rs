@@ -1,4 +1,4 @@
-//! Arrow IPC files, which others call Feather version 2.
+//! Arrow IPC files, also known as Feather version 2.
 
 use std::io::{BufWriter, Write};
 
@@ -7,10 +7,10 @@ use arrow::datatypes::Schema;
 use arrow::error::ArrowError;
 use arrow::ipc::writer::FileWriter;
 
-/// The rows of a record batch: readers go through a file by these.
+/// Rows per record batch, the unit in which readers read a file.
 const BATCH_ROWS: usize = 1 << 16;
 
-/// An Arrow file that is being written.
+/// An Arrow file being written.
 pub(super) struct Writer<W: Write> {
     inner: FileWriter<BufWriter<W>>,
 }

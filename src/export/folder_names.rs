@@ -1,8 +1,7 @@
-//! The names of folders that stand for values, as Hive has them: `period=15d`, `date=2026-11-20`.
+//! Names of Hive partition folders: `period=15d`, `date=2026-11-20`.
 //!
-//! Whatever a file system or a reader might take for something else is written as `%` and two hexadecimal digits, as in
-//! an address: letters, digits, `-`, `.`, `_` and `~` are left. A null and an empty text have no name and share Hive's.
-//! A date at midnight is written as a day.
+//! Characters that a file system or a reader might misinterpret are percent-encoded; letters, digits, `-`, `.`, `_` and
+//! `~` are not. Null and empty text share Hive's default name. A date at midnight is written as a day.
 
 use arrow::array::{Array, ArrayRef, AsArray};
 use arrow::datatypes::{DataType, TimeUnit, TimestampMicrosecondType};
@@ -13,14 +12,14 @@ use super::moments;
 
 pub(super) const NOTHING: &str = "__HIVE_DEFAULT_PARTITION__";
 
-/// The name of the folder for a row's value.
+/// The folder name for a row's value.
 pub(super) fn of_value(column: &str, values: &ArrayRef, row: usize) -> Result<String, ArrowError> {
     let text = text(values, row)?;
     let value = if text.is_empty() { NOTHING.to_owned() } else { escaped(&text) };
     Ok(format!("{}={value}", escaped(column)))
 }
 
-/// A text as a part of a path.
+/// Encodes text as part of a path.
 pub(super) fn escaped(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for byte in text.bytes() {
@@ -32,7 +31,7 @@ pub(super) fn escaped(text: &str) -> String {
     out
 }
 
-/// The text that was written as a part of a path.
+/// Decodes part of a path.
 pub(super) fn unescaped(part: &str) -> String {
     let mut bytes = Vec::with_capacity(part.len());
     let mut rest = part.as_bytes();

@@ -1,7 +1,7 @@
-//! Where the versions of a dataset are: the definition's own in its folder, ad hoc builds in `builds` below it.
+//! Where versions of a dataset go: the definition's own into its folder, ad hoc builds into `builds` inside it.
 //!
-//! An ad hoc build is called by its instant and its options, `20261120T213000Z-7f3a-ticker-XOM`, and `latest` never points
-//! to it. Nothing removes one but the person who asked for it.
+//! An ad hoc build is named after its instant and options, `20261120T213000Z-7f3a-ticker-XOM`, and `latest` never
+//! points to it. It is never removed automatically.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -14,18 +14,18 @@ use crate::file::Staging;
 use crate::plan::AdHoc;
 use crate::time::free_name;
 
-/// The folder of ad hoc builds in the folder of a dataset.
+/// The folder of ad hoc builds in a dataset's folder.
 pub(super) const BUILDS: &str = "builds";
 
-/// The longest part of a name that tells of options; `dataset.json` has all of them.
+/// The longest description of options in a name; `dataset.json` has all of them.
 const LABEL_BYTES: usize = 64;
 
 /// Where a version goes.
 #[derive(Clone, Debug)]
 pub(super) struct Home {
-    /// The folder that it appears in.
+    /// The folder it appears in.
     pub(super) folder: PathBuf,
-    /// What its name says of its options; none for a definition's own.
+    /// The options in its name; `None` for the definition's own.
     label: Option<String>,
 }
 
@@ -47,12 +47,12 @@ impl Home {
         }
     }
 
-    /// Whether it is of a definition's own versions.
+    /// Whether it is for the definition's own versions.
     pub(super) fn is_own(&self) -> bool {
         self.label.is_none()
     }
 
-    /// Begins a version: its name, and the hidden folder that it is written in.
+    /// Starts a version: its name, and the hidden folder it is written in.
     pub(super) fn stage(&self, built_at: DateTime<Utc>) -> Result<(String, Staging)> {
         let name = |version: &str| match &self.label {
             Some(label) => format!("{version}-{label}"),

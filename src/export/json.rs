@@ -1,4 +1,4 @@
-//! JSON, an object a line: what `jq`, DuckDB, polars (`read_ndjson`) and pandas (`lines=True`) read as it comes.
+//! JSON Lines, an object per line, as read by `jq`, DuckDB, polars (`read_ndjson`) and pandas (`lines=True`).
 
 use std::io::{self, Write};
 
@@ -12,7 +12,7 @@ use serde_json::Value;
 use super::moments;
 use crate::error::Reason;
 
-/// Lines of JSON that are being written.
+/// A JSON Lines file being written.
 pub(super) struct Writer<W: Write> {
     out: W,
 }
@@ -38,7 +38,7 @@ impl<W: Write> Writer<W> {
     }
 }
 
-/// A row, its columns in their order.
+/// A row, in column order.
 struct Object<'a> {
     schema: &'a Schema,
     columns: &'a [Vec<Value>],
@@ -52,7 +52,7 @@ impl Serialize for Object<'_> {
     }
 }
 
-/// The values of a column. JSON has neither dates nor infinities: these are text.
+/// The values of a column. JSON has no dates and no infinities: these are text.
 fn values(column: &ArrayRef) -> Result<Vec<Value>, ArrowError> {
     Ok(match column.data_type() {
         DataType::Boolean => column.as_boolean().iter().map(Value::from).collect(),

@@ -1,4 +1,4 @@
-//! `latest`: the link to the version that readers are to take.
+//! `latest`: the link to the version that readers should use.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -13,10 +13,10 @@ use crate::remove;
 /// The link's name.
 pub(super) const LATEST: &str = "latest";
 
-/// A link that will be `latest`, under a hidden name.
+/// A future `latest`, under a hidden name.
 ///
-/// It is made before the version that it points to appears: another process that removes old versions spares those that
-/// a link points to, so it never removes this one between its appearance and the moment `latest` moves.
+/// It is created before the version it points to appears. Another process that removes old versions spares those that a
+/// link points to, so it cannot remove this one before `latest` moves.
 #[derive(Debug)]
 pub(super) struct Link {
     folder: PathBuf,
@@ -31,7 +31,7 @@ impl Link {
         Ok(Self { folder: folder.to_owned(), hidden, is_latest: false })
     }
 
-    /// Makes it `latest`, in one step and for good.
+    /// Makes it `latest`, atomically and durably.
     pub(super) fn show(mut self) -> Result<PathBuf> {
         check(&self.folder)?;
         let latest = self.folder.join(LATEST);
@@ -42,7 +42,7 @@ impl Link {
     }
 }
 
-/// The version that `latest` points to in a folder; none where it points to anything else.
+/// The version that `latest` points to in a folder; `None` if it points to anything else.
 pub(super) fn version(folder: &Path) -> Option<PathBuf> {
     let path = fs::canonicalize(folder.join(LATEST)).ok()?;
     let is_version = path.file_name()?.to_str().is_some_and(is_unique);
@@ -52,14 +52,14 @@ pub(super) fn version(folder: &Path) -> Option<PathBuf> {
 impl Drop for Link {
     fn drop(&mut self) {
         if !self.is_latest {
-            // Best effort: what stays behind is hidden and is cleared away later.
+            // Best effort: leftovers are hidden and removed later.
             let _ = remove::file(&self.hidden);
         }
     }
 }
 
-/// Refuses a folder for versions that is something else, or that is reached through a link in the folder of datasets, and a
-/// `latest` in it that is no link.
+/// Refuses a folder for versions that is not a folder or is reached through a link, and a `latest` in it that is not a
+/// link.
 pub(super) fn check(folder: &Path) -> Result<()> {
     [folder.parent(), Some(folder)].into_iter().flatten().try_for_each(links::refuse)?;
     let is_file = |path: &&Path| fs::metadata(path).is_ok_and(|found| !found.is_dir());

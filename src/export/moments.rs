@@ -1,7 +1,7 @@
-//! Dates and instants as text: `2026-11-20T00:00:00`, with as much of a second as there is.
+//! Dates and timestamps as text: `2026-11-20T00:00:00`, with as many decimals of a second as needed.
 //!
-//! A dataset may have several in each row, so the date of a day is computed here, in a few multiplications, and not asked
-//! of a calendar that knows more.
+//! A dataset may have several in each row, so the date of a day is computed here in a few multiplications instead of by
+//! a general calendar.
 
 use std::io::Write;
 
@@ -9,7 +9,7 @@ use chrono::DateTime;
 
 use crate::time::MICROS_PER_DAY;
 
-/// The most bytes that a moment takes.
+/// The most bytes of a timestamp.
 pub(super) const MOMENT: usize = 32;
 
 /// The days from 0000-01-01 to 9999-12-31, counted from 1970.
@@ -22,7 +22,7 @@ pub(super) fn text(micros: i64) -> String {
     String::from_utf8_lossy(&text[..length]).into_owned()
 }
 
-/// Writes a naive timestamp, or one in UTC without its `Z`, and says how long its text is.
+/// Writes a naive timestamp, or one in UTC without its `Z`, and returns the length of its text.
 pub(super) fn write(out: &mut [u8; MOMENT], micros: i64) -> usize {
     let (days, since_midnight) = (micros.div_euclid(MICROS_PER_DAY), micros.rem_euclid(MICROS_PER_DAY));
     if !DAYS.contains(&days) {
@@ -41,7 +41,7 @@ pub(super) fn write(out: &mut [u8; MOMENT], micros: i64) -> usize {
     if rest == 0 { length } else { length + written(&mut out[length..], format_args!(".{rest:06}")) }
 }
 
-/// Writes numbers of two digits, each at its place.
+/// Writes numbers of two digits, each at its position.
 fn write_pairs<const COUNT: usize>(text: &mut [u8], numbers: [(usize, u32); COUNT]) {
     for (place, number) in numbers {
         text[place] = b'0' + (number / 10) as u8;
@@ -49,7 +49,7 @@ fn write_pairs<const COUNT: usize>(text: &mut [u8], numbers: [(usize, u32); COUN
     }
 }
 
-/// Writes a moment that no year of four digits has.
+/// Writes a timestamp outside four-digit years.
 fn write_far(out: &mut [u8; MOMENT], micros: i64) -> usize {
     match DateTime::from_timestamp_micros(micros) {
         Some(moment) => written(out, format_args!("{:?}", moment.naive_utc())),
@@ -65,20 +65,20 @@ fn written(out: &mut [u8], text: std::fmt::Arguments<'_>) -> usize {
     room - rest.len()
 }
 
-/// The year, the month and the day of a day, counted from 1970, of a year from 0 to 9999.
+/// Year, month and day of a day counted from 1970, for years 0 to 9999.
 ///
 /// By Neri and Schneider, "Euclidean affine functions and their application to calendar algorithms" (2022): a day counted
 /// in quarters is of the century, and one of a century in quarters of the year, that a division gives, and what is left
 /// over says how far it is into it; a month's first day is a line, rounded down. Divisions are by products and shifts
 /// that are exact for so few days.
 fn date(days: i32) -> (u32, u32, u32) {
-    /// Those of four hundred years.
+    /// Days in four hundred years.
     const DAYS_OF_ERA: u32 = 146_097;
-    // Years that begin in March end with the day that not all of them have. One era more, so that none is negative.
+    // Years that start in March end with the leap day. One more era, so that nothing is negative.
     let day = (days + 719_468 + DAYS_OF_ERA as i32) as u32;
     let quarters = 4 * day + 3;
     let (century, day) = (quarters / DAYS_OF_ERA, quarters % DAYS_OF_ERA / 4);
-    // Divided by the 1461 days of four years.
+    // Divides by the 1461 days of four years.
     let scaled = u64::from(4 * day + 3) * 2_939_745;
     let (year, day) = ((scaled >> 32) as u32, scaled as u32 / 2_939_745 / 4);
     let line = 2_141 * day + 197_913;
@@ -88,7 +88,7 @@ fn date(days: i32) -> (u32, u32, u32) {
     (100 * century + year + u32::from(is_next) - 400, if is_next { month - 12 } else { month }, day)
 }
 
-/// Whether a naive timestamp is the beginning of a day.
+/// Whether a naive timestamp is at midnight.
 pub(super) fn is_midnight(micros: i64) -> bool {
     micros.rem_euclid(MICROS_PER_DAY) == 0
 }

@@ -1,10 +1,10 @@
-//! Files that many may write at once.
+//! Files that several threads may write, durably.
 //!
-//! A system keeps what is written in memory for half a minute, and when a file must be durable all of it goes to the disk
-//! while nobody has anything to do. So a long file is made durable piece by piece, beside the work on the next piece.
+//! The system keeps written data in memory for half a minute, so making a file durable at the end would wait for all of
+//! it. A long file is therefore synced piece by piece while the next piece is written.
 //!
-//! A system also looks for room on the disk block by block, as a file grows, which takes it as long as to copy the bytes. So
-//! a long file has room set aside for it ahead of what is written, and gives back what it did not take.
+//! The system also allocates disk space block by block as a file grows, which takes as long as copying the bytes. So
+//! space for a long file is preallocated, and what is not used is released.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
@@ -16,29 +16,29 @@ use crate::error::Result;
 use crate::file;
 use crate::links::NOFOLLOW;
 
-/// The bytes of a piece that is worth a thread.
+/// The size of a piece that is synced.
 const PIECE_BYTES: u64 = 16 << 20;
 
-/// A file of fewer bytes takes its room as it comes.
+/// Files smaller than this are not preallocated.
 const LONG_BYTES: u64 = 8 << 20;
 
-/// How much of its length a file has set aside at once, and the most bytes: many may be under way on a disk that has
-/// little room.
+/// The share of its length by which a file is preallocated, and the most bytes: many files may be open on a nearly full
+/// disk.
 const SHARE_AHEAD: u64 = 8;
 const MOST_AHEAD: u64 = 16 << 20;
 
-/// A new file that is open only while something is written to it: a dataset may have more of them under way than a
-/// process may have files open. Whoever writes to it gathers.
+/// A new file that is open only while something is written to it: a dataset may have more unfinished files than a
+/// process may have open. Callers should buffer.
 #[derive(Debug)]
 pub(super) struct Outlet {
     path: PathBuf,
-    /// What was written.
+    /// Bytes written.
     length: u64,
-    /// How far room is set aside for it; as far as can be where the system did not, or not all of it.
+    /// End of the preallocated space; the maximum if preallocation failed.
     reserved: u64,
-    /// What was written since the last piece went to the disk.
+    /// Bytes written since the last sync.
     unsettled: u64,
-    /// What makes that piece durable.
+    /// The sync in progress.
     settling: Option<JoinHandle<io::Result<()>>>,
 }
 
@@ -52,7 +52,7 @@ impl Outlet {
         OpenOptions::new().append(true).custom_flags(NOFOLLOW).open(&self.path)
     }
 
-    /// Sets room aside for bytes that are about to be written, and for some of those that may follow.
+    /// Preallocates space for bytes about to be written, and for some that may follow.
     fn reserve(&mut self, file: &File, bytes: usize) {
         let end = self.length + bytes as u64;
         if self.length < LONG_BYTES || end <= self.reserved {
@@ -62,10 +62,10 @@ impl Outlet {
         self.reserved = if file::reserve(file, from, to - from) { to } else { u64::MAX };
     }
 
-    /// Gives back the room that it did not take.
+    /// Releases unused space.
     fn give_back(&mut self) -> io::Result<()> {
         if self.reserved > self.length {
-            // Where files are opened to append, some systems cut none.
+            // Some systems cannot truncate files opened for appending.
             OpenOptions::new().write(true).custom_flags(NOFOLLOW).open(&self.path)?.set_len(self.length)?;
         }
         self.reserved = 0;
@@ -84,7 +84,7 @@ impl Outlet {
         Ok(())
     }
 
-    /// Waits for the piece that is on its way to the disk. Its failure is told to nobody else.
+    /// Waits for the sync in progress. Its failure is reported only here.
     fn settled(&mut self) -> io::Result<()> {
         let settled = self.settling.take().map(JoinHandle::join);
         settled.map_or(Ok(()), |settled| settled.unwrap_or_else(|_| Err(io::Error::other("a thread broke off"))))

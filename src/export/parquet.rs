@@ -1,4 +1,4 @@
-//! Parquet: compressed, with statistics, the order declared, the provenance in the metadata.
+//! Parquet: compressed, with statistics, declared sort order, and provenance in the metadata.
 
 use std::io::Write;
 
@@ -11,7 +11,7 @@ use super::Encoding;
 use crate::encode::{Layout, Writer};
 use crate::plan::Codec;
 
-/// Begins a Parquet file; each write is a row group.
+/// Creates a Parquet file; each write is a row group.
 pub(super) fn create<W: Write + Send>(
     out: W,
     schema: SchemaRef,

@@ -1,9 +1,9 @@
-//! Rows by folders, as Hive has them: a folder for each value of a column, inside it one for each of the next.
+//! Hive partitions: a folder per value of a column, with the next column's folders inside.
 //!
-//! The columns that are folders are left out of the files. A file cannot be gone on with once it is complete, so it is
-//! kept under way as long as rows for it may come: where the rows are ordered by columns that are folders, until these
-//! change; otherwise to the end. Rows wait until there is a row group of them, and when those of all files together are
-//! too many for the memory, the most of one file are written early.
+//! Partition columns are left out of the files. A complete file cannot be appended to, so a file stays open as long as
+//! rows for it may come: if rows are sorted by leading partition columns, until these change; otherwise to the end.
+//! Rows are buffered up to a row group, and when all files together exceed the memory limit, the largest buffer is
+//! flushed early.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -20,12 +20,12 @@ use crate::error::{Error, Result};
 use crate::file;
 use crate::plan::Column;
 
-/// What may be under way at once.
+/// The most that may be open at once.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Limits {
-    /// The folders whose files are not complete.
+    /// Folders with unfinished files.
     pub(super) folders: usize,
-    /// The bytes of the rows that wait.
+    /// Bytes of buffered rows.
     pub(super) bytes: usize,
 }
 
@@ -35,19 +35,19 @@ impl Default for Limits {
     }
 }
 
-/// A dataset by folders that is being written.
+/// A partitioned dataset being written.
 pub(super) struct Partitions {
     shelf: Shelf,
     stem: String,
     limits: Limits,
-    /// The columns that are folders, with their places in the rows.
+    /// The partition columns, with their indices in the rows.
     columns: Vec<(&'static str, usize)>,
-    /// The places of the others, and what a file has of them.
+    /// The indices of all other columns, and the schema of a file.
     kept: Vec<usize>,
     schema: SchemaRef,
-    /// The places among the folders of those that the rows are ordered by first.
+    /// The indices, among the partition columns, of those that the rows are sorted by first.
     leading: Vec<usize>,
-    /// Their values now.
+    /// Their current values.
     now: Vec<String>,
     open: BTreeMap<String, Table>,
     finished: Vec<(String, Finished)>,
@@ -60,7 +60,7 @@ struct Group {
 }
 
 impl Partitions {
-    /// Begins a dataset of rows ordered by `sort`; its files are called `stem` without their ending.
+    /// Starts a dataset of rows sorted by `sort`; its files are named `stem` plus an extension.
     pub(super) fn new(
         shelf: Shelf,
         stem: &str,
@@ -113,7 +113,7 @@ impl Partitions {
         self.relieve()
     }
 
-    /// Completes every file, and gives them in the order of their folders.
+    /// Completes every file and returns them in folder order.
     pub(super) fn finish(mut self) -> Result<Vec<Finished>> {
         self.close()?;
         self.finished.sort_by(|(one, _), (other, _)| one.cmp(other));
@@ -127,7 +127,7 @@ impl Partitions {
         Ok(())
     }
 
-    /// Writes some of what waits where it is too much.
+    /// Flushes the largest tables when over the memory limit.
     fn relieve(&mut self) -> Result<()> {
         let mut bytes: usize = self.open.values().map(Table::bytes).sum();
         while bytes > self.limits.bytes {
@@ -138,7 +138,7 @@ impl Partitions {
         Ok(())
     }
 
-    /// The rows of each folder; folders in the order in which they first occur.
+    /// The rows of each folder, in order of first occurrence.
     fn groups(&self, rows: &RecordBatch) -> Result<Vec<Group>, ArrowError> {
         let columns: Vec<ArrayRef> = self.columns.iter().map(|&(_, place)| rows.column(place).clone()).collect();
         let fields = columns.iter().map(|column| SortField::new(column.data_type().clone())).collect();
@@ -169,7 +169,7 @@ impl Partitions {
         groups.into_par_iter().map(taken).collect()
     }
 
-    /// Of the columns that do not lead the order, the one with the most folders under way.
+    /// Of the columns that do not lead the sort order, the one with the most open folders.
     fn widest(&self) -> &'static str {
         let count = |place: &usize| {
             let names = self.open.keys().filter_map(|folder| folder.split('/').nth(*place));

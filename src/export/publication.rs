@@ -24,29 +24,29 @@ use crate::plan::{AdHoc, Plan, Shape};
 use crate::tables::Rows;
 use crate::trace::work;
 
-/// The rows that are hashed and handed on at once.
+/// Rows hashed and passed on at once.
 const BLOCK_ROWS: usize = 1 << 16;
 
 /// Where a dataset comes from.
 #[derive(Clone, Debug)]
 pub struct Provenance {
-    /// The dataset's name.
+    /// Name of the dataset.
     pub name: String,
-    /// The text of its definition.
+    /// Text of its definition.
     pub definition: String,
-    /// The options of the build that are not in the definition.
+    /// Options of the build that are not in the definition.
     pub ad_hoc: AdHoc,
-    /// The digest of everything that its files follow from: two datasets with one basis have the same files.
+    /// The digest of everything that determines its files: datasets with the same basis have the same files.
     pub basis: String,
     /// The runs whose observations it was built from.
     pub runs: Vec<String>,
-    /// The instant after which nothing that was observed counts.
+    /// Observations after this instant are ignored.
     pub as_of: DateTime<Utc>,
     /// When it was built.
     pub built_at: DateTime<Utc>,
 }
 
-/// A dataset that is being written.
+/// A dataset being written.
 pub struct Publication {
     home: Home,
     version: String,
@@ -75,7 +75,7 @@ enum Files {
     Folders(Partitions),
 }
 
-/// A matrix that was written.
+/// A finished matrix.
 struct Matrix {
     stem: String,
     content: Hash,
@@ -84,11 +84,11 @@ struct Matrix {
 }
 
 impl Publication {
-    /// Begins a version of a dataset below a folder of datasets; an ad hoc build has a place of its own there.
+    /// Starts a version of a dataset in a folder of datasets; an ad hoc build goes into its own folder there.
     ///
     /// # Errors
     ///
-    /// When the folder cannot be written, or something stands where a version or `latest` would.
+    /// If the folder cannot be written, or something is in the way of a version or `latest`.
     pub fn begin(datasets: &Path, plan: &Plan, provenance: Provenance) -> Result<Self> {
         let home = Home::of(datasets, &plan.name, &provenance.ad_hoc)?;
         let (version, staging) = home.stage(provenance.built_at)?;
@@ -107,11 +107,11 @@ impl Publication {
         Ok(Self { home, version, provenance, staging, shelf, rows: 0, kind })
     }
 
-    /// Adds rows to every file of a long dataset, in its order.
+    /// Adds rows, in order, to every file of a long dataset.
     ///
     /// # Errors
     ///
-    /// When a file cannot be written, or there would be too many folders.
+    /// If a file cannot be written, or there would be too many folders.
     pub fn write(&mut self, rows: &Rows) -> Result<()> {
         let Kind::Long(long) = &mut self.kind else {
             return Err(defect(&self.home.folder, "a wide dataset has matrices"));
@@ -121,11 +121,11 @@ impl Publication {
         blocks.push(rows).iter().try_for_each(|block| deliver(block, content, files, &self.home.folder))
     }
 
-    /// Adds a matrix to a wide dataset: dates, then a column for each ticker.
+    /// Adds a matrix to a wide dataset: dates, then a column per ticker.
     ///
     /// # Errors
     ///
-    /// When a file cannot be written.
+    /// If a file cannot be written.
     pub fn write_matrix(&mut self, period: Period, regime: Regime, value: &str, rows: &RecordBatch) -> Result<()> {
         let Kind::Wide { matrices } = &mut self.kind else {
             return Err(defect(&self.home.folder, "a long dataset has no matrices"));
@@ -148,16 +148,16 @@ impl Publication {
         Ok(())
     }
 
-    /// The rows written so far; those of every matrix.
+    /// Number of rows written, summed over matrices.
     pub fn rows(&self) -> u64 {
         self.rows
     }
 
-    /// Completes the files and what is written of them, with what there is to tell of the rows.
+    /// Completes the files and their record, with the facts about the rows.
     ///
     /// # Errors
     ///
-    /// When the disk does not take it, and whatever `facts` returns.
+    /// If they cannot be written, or if `facts` fails.
     pub fn complete(self, plan: &Plan, facts: impl FnOnce() -> Result<Vec<u8>> + Send) -> Result<Staged> {
         let Self { home, version, provenance, staging, shelf, rows, kind } = self;
         let complete = || -> Result<_> {
@@ -165,7 +165,7 @@ impl Publication {
             let _work = work!("make durable");
             Ok((settled(&shelf.root, finished)?, columns, digest::hex(&content)))
         };
-        // The disk takes its time for the last of the files.
+        // Writing the last of the files takes some time.
         let (completed, facts) = rayon::join(complete, facts);
         let (files, columns, content) = completed?;
         let facts = facts?;
@@ -185,7 +185,7 @@ impl Publication {
     }
 }
 
-/// What is known when all rows are written.
+/// The state once all rows are written.
 struct Completed {
     finished: Vec<Finished>,
     columns: Vec<ColumnRecord>,

@@ -1,4 +1,4 @@
-//! The versions of datasets that are published.
+//! Published versions of datasets.
 
 use std::path::{Path, PathBuf};
 
@@ -21,14 +21,14 @@ use crate::time::as_record;
 pub struct Version {
     /// Its folder.
     pub path: PathBuf,
-    /// Its files, as they were written; their names are paths below the folder, with `/`.
+    /// Its files as recorded; names are paths inside the folder, with `/`.
     pub files: Vec<FileRecord>,
-    /// The digest of what was counted of its rows; none in the record of an earlier layout.
+    /// Digest of its facts; `None` in records of earlier layouts.
     facts: Option<String>,
 }
 
 impl Version {
-    /// In what the file with what was counted of the rows differs from the record.
+    /// How the facts file differs from the record, if it does.
     pub fn fault_of_facts(&self) -> Option<String> {
         let expected = self.facts.as_ref()?;
         let path = self.path.join(FACTS);
@@ -42,13 +42,13 @@ impl Version {
         }
     }
 
-    /// The files that have a digest.
+    /// Number of files with a digest.
     pub fn file_count(&self) -> usize {
         self.files.len() + usize::from(self.facts.is_some())
     }
 }
 
-/// What every form of `dataset.json` says.
+/// The fields common to all layouts of `dataset.json`.
 #[derive(Deserialize)]
 struct Record {
     layout: u64,
@@ -59,7 +59,7 @@ struct Record {
 }
 
 impl Record {
-    /// Refuses a record that names a file which no version has.
+    /// Refuses a record with file names that no version has.
     fn check_names(&self, folder: &Path) -> Result<()> {
         match self.files.iter().find(|file| !names::is_file_of_version(&file.name, &self.name)) {
             Some(FileRecord { name, .. }) => {
@@ -71,30 +71,30 @@ impl Record {
     }
 }
 
-/// What the record of a version says of where it comes from.
+/// The provenance in a version's record.
 #[derive(Clone, Debug, Deserialize)]
 pub struct Recorded {
-    /// The dataset's name.
+    /// Name of the dataset.
     pub name: String,
-    /// The version's name.
+    /// Name of the version.
     pub version: String,
-    /// The instant after which nothing that was observed counts.
+    /// Observations after this instant are ignored.
     #[serde(with = "as_record")]
     pub as_of: DateTime<Utc>,
     /// When it was built.
     #[serde(with = "as_record")]
     pub built_at: DateTime<Utc>,
-    /// The text of its definition.
+    /// Text of its definition.
     pub definition: String,
-    /// The digest of what it says.
+    /// Digest of its content.
     pub content: String,
 }
 
-/// The latest version of a dataset, or of the one that was built last of all below a folder; none where there is none.
+/// The latest version of a dataset, or of the dataset built last in a folder; `None` if there is none.
 ///
 /// # Errors
 ///
-/// When a record cannot be read, or was written in another form.
+/// If a record cannot be read or has another layout.
 pub fn latest(datasets: &Path, name: Option<&str>) -> Result<Option<Recorded>> {
     let all = match name {
         Some(name) => vec![datasets.join(name)],
@@ -114,11 +114,11 @@ pub fn latest(datasets: &Path, name: Option<&str>) -> Result<Option<Recorded>> {
     Ok(latest)
 }
 
-/// Every published version and ad hoc build of every dataset below a folder, in the order of their names.
+/// Every published version and ad hoc build of every dataset in a folder, by name.
 ///
 /// # Errors
 ///
-/// When a folder or a record cannot be read, or a record was written by a later version.
+/// If a folder or a record cannot be read, or a record was written by a later version.
 pub fn versions(datasets: &Path) -> Result<Vec<Version>> {
     let mut versions = Vec::new();
     for dataset in folders(datasets)? {
@@ -136,14 +136,14 @@ pub fn versions(datasets: &Path) -> Result<Vec<Version>> {
     Ok(versions)
 }
 
-/// The record in a folder, as far as it is asked for.
+/// Reads the requested fields of the record in a folder.
 pub(super) fn read<T: DeserializeOwned>(folder: &Path) -> Result<T> {
     let file = folder.join(RECORD);
     let text = links::read(&file)?;
     serde_json::from_slice(&text).map_err(|error| Error::Damaged { path: file, source: error.into() })
 }
 
-/// The folders in a folder; links and hidden ones are none.
+/// The folders in a folder, without links and hidden ones.
 pub(super) fn folders(folder: &Path) -> Result<Vec<PathBuf>> {
     let is_folder = |path: &PathBuf| path.is_dir() && !path.is_symlink() && !file::is_hidden(path);
     Ok(file::entries(folder)?.into_iter().filter(is_folder).collect())

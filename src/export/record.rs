@@ -11,14 +11,14 @@ use crate::file::FileRecord;
 use crate::plan::{AdHoc, Plan, Shape};
 use crate::time::to_record;
 
-/// The file's name.
+/// Name of the file.
 pub(super) const RECORD: &str = "dataset.json";
 
-/// The form of the record that is written. Form 1 had one `run`, neither `as_of` nor `content`, and no folders; the
-/// `content` of form 2 was a digest of single values; form 3 had neither `basis` nor `facts`.
+/// The layout of the record. Layout 1 had one `run`, neither `as_of` nor `content`, and no folders; in layout 2
+/// `content` was a digest of single values; layout 3 had neither `basis` nor `facts`.
 pub(super) const LAYOUT: u32 = 5;
 
-/// The file that is laid beside the dataset with what was counted of its rows.
+/// The file with the facts about a dataset's rows.
 pub(super) const FACTS: &str = "facts.json";
 
 #[derive(Debug, Serialize)]
@@ -34,9 +34,9 @@ pub(super) struct Record<'a> {
     definition: &'a str,
     /// The options of an ad hoc build, by name; null for the definition's own dataset.
     ad_hoc: Option<Options>,
-    /// The digest of everything that the files follow from.
+    /// The digest of everything that determines the files.
     basis: &'a str,
-    /// The version whose files were taken over, if they were not written anew.
+    /// The version whose files were reused, if they were not written anew.
     taken_over_from: Option<&'a str>,
     shape: &'static str,
     sort: Vec<&'static str>,
@@ -45,11 +45,11 @@ pub(super) struct Record<'a> {
     rows: u64,
     content: &'a str,
     files: &'a [FileRecord],
-    /// The BLAKE3 of what was counted of the rows.
+    /// The BLAKE3 of the facts.
     facts: &'a str,
 }
 
-/// A column; in a wide dataset `date`, then what the matrices are of.
+/// A column; in a wide dataset, `date` and then the values of the matrices.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct ColumnRecord {
     name: String,
@@ -58,7 +58,7 @@ pub(super) struct ColumnRecord {
 }
 
 impl ColumnRecord {
-    /// The column of a field under a name: a field of a matrix is called by its ticker.
+    /// The record of a field under a name: the fields of a matrix are named after tickers.
     pub(super) fn new(name: &str, field: &Field) -> Self {
         Self { name: name.to_owned(), r#type: type_in_words(field), nullable: field.is_nullable() }
     }
@@ -68,7 +68,7 @@ impl ColumnRecord {
     }
 }
 
-/// What was written.
+/// The contents of the record.
 pub(super) struct Written<'a> {
     pub(super) version: &'a str,
     pub(super) provenance: &'a Provenance,
@@ -121,7 +121,7 @@ pub(super) fn options(ad_hoc: &AdHoc) -> Option<Options> {
     (!options.is_empty()).then_some(options)
 }
 
-/// The columns that order the rows of a file.
+/// The columns that sort the rows of a file.
 pub(super) fn sort(plan: &Plan) -> Vec<&'static str> {
     match plan.dataset.shape {
         Shape::Long => plan.dataset.sort.iter().map(|column| column.name()).collect(),
@@ -129,8 +129,8 @@ pub(super) fn sort(plan: &Plan) -> Vec<&'static str> {
     }
 }
 
-/// What a Parquet file says of where it comes from. It says nothing of when it was built, as of when, or from which runs:
-/// the same rows have the same bytes, also after the runs were compacted. That is in `dataset.json`.
+/// The provenance in a Parquet file's metadata. It does not include when the file was built, as of when, or from which
+/// runs, so that the same rows have the same bytes, even after runs were compacted. Those are in `dataset.json`.
 pub(super) fn metadata(provenance: &Provenance) -> Vec<(&'static str, String)> {
     vec![
         ("bellwether.version", env!("CARGO_PKG_VERSION").to_owned()),

@@ -1,11 +1,11 @@
-//! Which versions stay: the newest, and those that a link points to.
+//! Which versions are kept: the newest, and those that a link points to.
 //!
-//! A link is how a version is pinned: `ln -s 20261120T213000Z-7f3a paper`. Links count wherever in the dataset's folder
-//! they stand directly, and whether they point to a version or into it. A folder that is not called like a version, or
-//! has no record, is none of ours.
+//! A link pins a version: `ln -s 20261120T213000Z-7f3a paper`. Any link directly in the dataset's folder counts,
+//! whether it points to a version or into one. A folder that is not named like a version, or has no record, is not
+//! ours.
 //!
-//! What cannot be removed stays, with a warning in the log: the dataset is published, and the next publication tries
-//! again. A version that somebody has put a file of their own in is never removed.
+//! A version that cannot be removed stays, with a warning in the log: the dataset is published, and the next
+//! publication tries again. A version that contains a foreign file is never removed.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -24,22 +24,22 @@ use crate::names::is_unique;
 use crate::remove;
 use crate::time::as_record;
 
-/// What begins the hidden names of what is being written, was given up, or is being removed.
+/// Prefixes of hidden names: being written, abandoned, or being removed.
 const LEFT_OVERS: [&str; 3] = [".partial-", ".removed-", ".latest-"];
 
-/// Removes the versions beyond the newest `keep`, unless they are pinned or not older than the one just published, and
-/// what killed publications left. Where no number is given, every version is kept.
+/// Removes versions beyond the newest `keep`, unless they are pinned or not older than the one just published, and
+/// leftovers of killed publications. `None` keeps every version.
 ///
 /// # Errors
 ///
-/// When the folder cannot be read.
+/// If the folder cannot be read.
 pub(super) fn tidy(folder: &Path, published: &str, keep: Option<usize>) -> Result<()> {
     keep.map_or(Ok(()), |keep| remove_surplus(folder, published, keep))?;
     remove_left_overs(folder, published)
 }
 
 fn remove_surplus(folder: &Path, published: &str, keep: usize) -> Result<()> {
-    // Versions before links: of a version that is seen here, the link was made before it.
+    // Versions before links: for any version seen here, its link already existed.
     let mut versions: Vec<Version> = file::entries(folder)?.iter().filter_map(|path| version(path)).collect();
     versions.sort_unstable();
     let pinned = pinned(folder)?;
@@ -53,7 +53,7 @@ fn remove_surplus(folder: &Path, published: &str, keep: usize) -> Result<()> {
 }
 
 fn remove_left_overs(folder: &Path, published: &str) -> Result<()> {
-    // The file system's own clock, which need not be ours.
+    // The file system's clock, which may differ from ours.
     let now = fs::metadata(folder.join(published).join(RECORD)).and_then(|record| record.modified());
     if let Ok(now) = now {
         file::entries(folder)?.iter().filter(|path| is_left_over(path, now)).for_each(|path| warn(path, clear(path)));
@@ -61,21 +61,21 @@ fn remove_left_overs(folder: &Path, published: &str) -> Result<()> {
     Ok(())
 }
 
-/// Removes a version: it disappears in one step. One that holds something else is left as it is.
+/// Removes a version atomically. One that contains anything else is left alone.
 fn retire(version: &Path, removed: &Path) -> io::Result<()> {
     remove::check(version)?;
     fs::rename(version, removed)?;
     remove::folder(removed)
 }
 
-/// A version. Those of one second have names in any order, so it is its record that tells when it was built.
+/// A version. Names of the same second are in random order, so its record tells when it was built.
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
 struct Version {
     built_at: DateTime<Utc>,
     name: String,
 }
 
-/// What a record says of when its version was built; the first forms say it too.
+/// The build time in a record, which all layouts have.
 #[derive(Deserialize)]
 struct Built {
     #[serde(with = "as_record")]
@@ -95,14 +95,14 @@ fn version(path: &Path) -> Option<Version> {
     Some(Version { built_at, name: name.to_owned() })
 }
 
-/// The entries of the folder that links in it point to. Hidden links come first and `latest` after them: a link that
-/// became `latest` meanwhile is seen there.
+/// The entries of the folder that links in it point to. Hidden links come first and `latest` after them, so a link that
+/// becomes `latest` meanwhile is still seen.
 fn pinned(folder: &Path) -> Result<BTreeSet<String>> {
     let real = fs::canonicalize(folder).unwrap_or_else(|_| folder.to_owned());
     let mut pinned = BTreeSet::new();
     for link in file::entries(folder)?.iter().filter(|path| path.is_symlink()) {
         let Ok(target) = fs::read_link(link) else { continue };
-        // As it is written, for a version that does not stand yet; and as it is, for a way round.
+        // Both as written, for a version that has not appeared yet, and resolved, for an indirect link.
         let targets = [Some(target.clone()), fs::canonicalize(link).ok()];
         for target in targets.into_iter().flatten() {
             let inside = target.strip_prefix(&real).or_else(|_| target.strip_prefix(folder)).unwrap_or(&target);
@@ -129,7 +129,7 @@ fn clear(path: &Path) -> io::Result<()> {
     if path.is_symlink() { remove::file(path) } else { remove::folder(path) }
 }
 
-/// Another process may have been quicker: what is gone is as good as removed.
+/// Another process may have been faster; then there is nothing to remove.
 fn warn(path: &Path, result: io::Result<()>) {
     if let Err(error) = result
         && error.kind() != io::ErrorKind::NotFound

@@ -1,13 +1,13 @@
-//! What was built before, where nothing has changed that it follows from.
+//! Reuses what was built before, if nothing that determines it has changed.
 //!
-//! A dataset follows from its plan and from the files of the archive that its view is drawn from; the digest of both is its
-//! *basis*. Where the latest version has the same basis, its files are what building them again would write, byte for byte:
-//! the next version links them, so that they take their room once. An ad hoc build of the same basis, instant, runs and
-//! options is the whole answer, and nothing is written.
+//! A dataset is determined by its plan and by the archive files of its view; the digest of both is its *basis*. If the
+//! latest version has the same basis, its files are byte for byte what a build would write, so the next version links
+//! them and they take space only once. An ad hoc build with the same basis, instant, runs and options is returned as it
+//! is, and nothing is written.
 //!
-//! The two never share files: what an ad hoc build wrote is its owner's, who may open it in a spreadsheet and save it.
+//! The two never share files: an ad hoc build belongs to its owner, who may open it in a spreadsheet and save it.
 //!
-//! Every file is read through first. What is not as its record says is not used, and the dataset is built.
+//! Every file is verified first. If one does not match its record, the dataset is built.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -31,36 +31,36 @@ use crate::plan::Plan;
 use crate::time::to_record;
 use crate::trace::work;
 
-/// The latest version of a dataset, where it has the files that the next one is to have.
+/// The latest version of a dataset, if it has the files that the next one needs.
 pub struct Latest {
     home: Home,
     before: Before,
 }
 
-/// What came of a version that was to be taken over.
+/// The outcome of reusing a version.
 pub enum Takeover {
-    /// A file of it is not as it was written.
+    /// One of its files does not match its record.
     Damaged(PathBuf),
-    /// A version was made out of it.
+    /// A version was made from it.
     Taken(Taken),
 }
 
-/// A version that took over the files of another one.
+/// A version with the files of another one.
 pub struct Taken {
-    /// The version.
+    /// The new version.
     pub staged: Staged,
-    /// The name of the one before.
+    /// Name of the version before.
     pub from: String,
 }
 
-/// A published version that is read back.
+/// A published version being reused.
 struct Before {
     path: PathBuf,
     known: Known,
     facts: Vec<u8>,
 }
 
-/// What the record of a version says, as far as it is needed.
+/// The fields of a record needed for reuse.
 #[derive(Deserialize)]
 struct Known {
     layout: u32,
@@ -78,29 +78,29 @@ struct Known {
 }
 
 impl Latest {
-    /// The latest version of a dataset below a folder of datasets; none where there is none of this basis.
+    /// The latest version of a dataset in a folder of datasets; `None` if there is none with this basis.
     ///
     /// # Errors
     ///
-    /// When something stands where a version or `latest` would.
+    /// If something is in the way of a version or `latest`.
     pub fn of_basis(datasets: &Path, provenance: &Provenance) -> Result<Option<Self>> {
         let home = Home::of(datasets, &provenance.name, &provenance.ad_hoc)?;
-        // The folder itself, and not the link: that may move meanwhile.
+        // The folder itself, not the link, which may move meanwhile.
         let Some(path) = link::version(&home.folder) else { return Ok(None) };
         let before = Before::read(path).filter(|before| before.known.basis == provenance.basis);
         Ok(before.map(|before| Self { home, before }))
     }
 
-    /// What was counted of its rows; whether that is as it was written is seen when it is taken over.
+    /// The facts about its rows, verified when it is reused.
     pub fn facts(&self) -> &[u8] {
         &self.before.facts
     }
 
-    /// Makes a version out of it, where it is whole.
+    /// Makes a version from it, if it is intact.
     ///
     /// # Errors
     ///
-    /// When the folder cannot be written.
+    /// If the folder cannot be written.
     pub fn take_over(self, plan: &Plan, provenance: &Provenance) -> Result<Takeover> {
         let _work = work!("take over files");
         let Self { home, before } = self;
@@ -129,12 +129,11 @@ impl Latest {
     }
 }
 
-/// The ad hoc build whose record would say the same but for when it was built, if there is one and it is as it was
-/// written; with what was counted of its rows.
+/// The ad hoc build whose record would differ only in when it was built, if there is an intact one; with its facts.
 ///
 /// # Errors
 ///
-/// When something stands where an ad hoc build would, or a folder cannot be read.
+/// If something is in the way of an ad hoc build, or a folder cannot be read.
 pub fn built_before(datasets: &Path, provenance: &Provenance) -> Result<Option<(Dataset, Vec<u8>)>> {
     let home = Home::of(datasets, &provenance.name, &provenance.ad_hoc)?;
     let asked = options(&provenance.ad_hoc);
@@ -152,7 +151,7 @@ pub fn built_before(datasets: &Path, provenance: &Provenance) -> Result<Option<(
 }
 
 impl Before {
-    /// A version; none where its record is of another form, or names files that no version has.
+    /// Reads a version; `None` if its record has another layout, or names files that no version has.
     fn read(path: PathBuf) -> Option<Self> {
         let known: Known = published::read(&path).ok()?;
         let is_ours = |file: &FileRecord| names::is_file_of_version(&file.name, &known.name);
@@ -160,7 +159,7 @@ impl Before {
         is_known.then(|| Self { facts: links::read(&path.join(FACTS)).unwrap_or_default(), path, known })
     }
 
-    /// A file that is not as the record says.
+    /// A file that does not match the record.
     fn damaged(&self) -> Option<PathBuf> {
         let Self { path, known, facts } = self;
         if digest::of(facts) != known.facts {
@@ -175,7 +174,7 @@ impl Before {
     }
 }
 
-/// A file of the version before as one of the new version.
+/// Links or copies a file of the version before into the new one.
 fn take(from: &Path, to: &Path) -> Result<()> {
     if let Some(folder) = to.parent() {
         fs::create_dir_all(folder).map_err(|source| Error::Write { path: folder.to_owned(), source })?;

@@ -1,7 +1,7 @@
-//! The rows that answer a question: one file, or standard output.
+//! Rows written to one file or to standard output.
 //!
-//! A file is written under a hidden name and appears whole, under a name that nothing has yet: an answer never takes the
-//! place of another one.
+//! A file is written under a hidden name and appears whole, under a name that is not taken yet: existing files are
+//! never replaced.
 
 use std::fs;
 use std::io::Write;
@@ -17,27 +17,27 @@ use crate::plan::Guard;
 use crate::remove;
 use crate::time::unique_name;
 
-/// What the rows are written as.
+/// The format of the rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Form {
     /// Apache Parquet.
     Parquet,
-    /// Text with a header.
+    /// CSV with a header.
     Csv,
-    /// JSON, an object a line.
+    /// JSON Lines.
     Json,
 }
 
 /// Where the rows go.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Goal {
-    /// A file that is not there yet.
+    /// A file that does not exist yet.
     File(PathBuf),
     /// Standard output.
     Stdout,
 }
 
-/// Rows on their way to their goal.
+/// Rows being written.
 pub struct Sheet {
     kind: Kind<Box<dyn Write + Send>>,
     goal: Goal,
@@ -45,11 +45,11 @@ pub struct Sheet {
 }
 
 impl Sheet {
-    /// Begins the rows.
+    /// Starts writing.
     ///
     /// # Errors
     ///
-    /// When the goal is there already or cannot be written.
+    /// If the file exists or cannot be written.
     pub fn begin(form: Form, goal: Goal, schema: SchemaRef) -> Result<Self> {
         let (out, hidden): (Box<dyn Write + Send>, Hidden) = match &goal {
             Goal::Stdout => (Box::new(crate::talk::data()), Hidden(None)),
@@ -72,16 +72,16 @@ impl Sheet {
     ///
     /// # Errors
     ///
-    /// When they cannot be written; [`Error::BrokenPipe`] when nobody reads any more.
+    /// If they cannot be written; [`Error::BrokenPipe`] if the reader is gone.
     pub fn write(&mut self, rows: &RecordBatch) -> Result<()> {
         self.kind.write(&rows.clone().into()).map_err(|error| self.goal.failed(error))
     }
 
-    /// Completes the rows. A file is durable then, and has its name.
+    /// Completes the rows. A file is then durable under its name.
     ///
     /// # Errors
     ///
-    /// As [`write`](Self::write), and when a file of that name has appeared meanwhile.
+    /// As [`write`](Self::write), and if a file of that name has appeared meanwhile.
     pub fn finish(self) -> Result<()> {
         let Self { kind, goal, mut hidden } = self;
         kind.finish().map_err(|error| goal.failed(error))?;
@@ -104,13 +104,13 @@ impl Goal {
     }
 }
 
-/// A file that is gone with this, unless it has got its name.
+/// A file that is removed on drop unless it was given its name.
 struct Hidden(Option<PathBuf>);
 
 impl Drop for Hidden {
     fn drop(&mut self) {
         if let Some(path) = &self.0 {
-            // Best effort: what stays behind is hidden, and no reader takes it for anything.
+            // Best effort: leftovers are hidden and ignored by readers.
             let _ = remove::file(path);
         }
     }

@@ -1,4 +1,4 @@
-//! A dataset that is complete and not yet seen.
+//! A complete dataset that is not published yet.
 
 use std::path::PathBuf;
 
@@ -24,42 +24,42 @@ pub struct Staged {
 pub struct Dataset {
     /// The folder of this version.
     pub path: PathBuf,
-    /// The link that now points at it; none for an ad hoc build.
+    /// The link that now points to it; `None` for an ad hoc build.
     pub latest: Option<PathBuf>,
-    /// Its rows; of a wide dataset those of all its matrices.
+    /// Number of rows; for a wide dataset, summed over matrices.
     pub rows: u64,
     /// Its files.
     pub files: Vec<FileRecord>,
-    /// The digest of what it says, whatever its files are.
+    /// The digest of its content, whatever its files.
     pub content: String,
 }
 
 impl Staged {
-    /// The version's name.
+    /// Name of the version.
     pub fn version(&self) -> &str {
         &self.version
     }
 
-    /// The digest of what it says, whatever its files are.
+    /// The digest of its content, whatever its files.
     pub fn content(&self) -> &str {
         &self.content
     }
 
-    /// Lays a file beside the dataset, which is none of its own: no record names it, and no digest is taken of it.
+    /// Adds a file that is not part of the dataset: no record names it and no digest covers it.
     ///
     /// # Errors
     ///
-    /// When the disk does not take it.
+    /// If it cannot be written.
     pub fn lay_beside(&self, name: &str, bytes: &[u8]) -> Result<()> {
         file::write_bytes(&self.staging.file(name), bytes)
     }
 
-    /// Gives the folder its name. If it is the definition's own, also moves `latest` to it and removes versions that are
-    /// too many; an ad hoc build touches neither.
+    /// Gives the folder its name. For the definition's own dataset, also moves `latest` to it and removes old versions;
+    /// an ad hoc build does neither.
     ///
     /// # Errors
     ///
-    /// When the disk does not take it. The version before is then still the latest.
+    /// If it cannot be written. The previous version is then still the latest.
     pub fn publish(self) -> Result<Dataset> {
         let Self { home, version, staging, rows, files, content, keep } = self;
         let folder = &home.folder;

@@ -1,4 +1,4 @@
-//! Rows as they come, to a reader at the other end of a pipe.
+//! Streams rows to a pipe.
 
 use std::io::{self, BufWriter, Write};
 use std::slice;
@@ -14,11 +14,11 @@ use crate::tables::Rows;
 
 const ROW_GROUP_ROWS: usize = 1 << 18;
 
-/// Rows on their way out. Arrow has the form for streams, which needs no way back; every batch goes out at once. Parquet
-/// gathers row groups.
+/// Rows being streamed. Arrow has a stream format that needs no seeking, and sends every batch at once. Parquet buffers
+/// row groups.
 pub struct Stream<W: Write + Send>(Kind<W>);
 
-/// What the rows are written as.
+/// The format of the rows.
 pub(super) enum Kind<W: Write + Send> {
     Parquet(Box<encode::Writer<W>>, Pieces),
     Csv(csv::Writer<W>),
@@ -27,11 +27,11 @@ pub(super) enum Kind<W: Write + Send> {
 }
 
 impl<W: Write + Send> Stream<W> {
-    /// Begins a stream. What comes before the rows goes out with it.
+    /// Starts a stream and sends its header.
     ///
     /// # Errors
     ///
-    /// [`Error::BrokenPipe`] when nobody reads any more, else [`Error::Stdout`].
+    /// [`Error::BrokenPipe`] if the reader is gone, otherwise [`Error::Stdout`].
     pub fn begin(format: Format, schema: SchemaRef, guard: Guard, out: W) -> Result<Self> {
         Self::create(format, schema, guard, out).map_err(failed)
     }
@@ -53,7 +53,7 @@ impl<W: Write + Send> Stream<W> {
         self.0.write(rows).map_err(failed)
     }
 
-    /// Sends what is left.
+    /// Sends the rest.
     ///
     /// # Errors
     ///
@@ -110,7 +110,7 @@ impl<W: Write + Send> Kind<W> {
     }
 }
 
-/// A failure to send: what the system said, wherever it stands in the chain.
+/// A failure to send, with the system's error wherever it is in the chain.
 pub(super) fn failed(error: Reason) -> Error {
     let mut reason: Option<&(dyn std::error::Error + 'static)> = Some(error.as_ref());
     while let Some(inner) = reason {

@@ -15,23 +15,23 @@ use crate::file::{self, Described, FileRecord};
 use crate::plan::Format;
 use crate::tables::Rows;
 
-/// The bytes of the rows that may wait, about: a row group of more is cut.
+/// Approximate limit of buffered bytes; a larger row group is cut.
 pub(super) const MOST_BYTES: usize = 256 << 20;
 
-/// Where the files of a dataset stand, and how they are written.
+/// Where the files of a dataset are, and how they are written.
 #[derive(Clone, Debug)]
 pub(super) struct Shelf {
-    /// The folder that they are written in.
+    /// The folder they are written in.
     pub(super) root: PathBuf,
-    /// The formats of each.
+    /// The formats to write.
     pub(super) formats: Vec<Format>,
-    /// The rows of a row group.
+    /// Rows per row group.
     pub(super) row_group_rows: usize,
-    /// How rows become bytes.
+    /// How rows are encoded.
     pub(super) encoding: Encoding,
 }
 
-/// Files that are being written, and the rows that wait for them.
+/// Files being written, and their buffered rows.
 pub(super) struct Table {
     path: PathBuf,
     writers: Vec<(String, Writer<Described<Outlet>>)>,
@@ -39,12 +39,12 @@ pub(super) struct Table {
     rows: u64,
 }
 
-/// Files that were written; they are called by their paths below the root.
+/// Finished files, named by their paths inside the root.
 #[derive(Debug)]
 pub(super) struct Finished(pub(super) Vec<FileRecord>);
 
 impl Table {
-    /// Begins the files of a path below the root, which is given without an ending.
+    /// Starts the files of a path inside the root, given without extension.
     pub(super) fn create(shelf: &Shelf, stem: &str, schema: &SchemaRef) -> Result<Self> {
         let path = shelf.root.join(stem);
         if let Some(folder) = path.parent() {
@@ -66,24 +66,24 @@ impl Table {
         self.waiting.push(rows).iter().try_for_each(|group| self.write(group))
     }
 
-    /// What the rows that wait take of the memory, about.
+    /// Approximate memory of the buffered rows.
     pub(super) fn bytes(&self) -> usize {
         self.waiting.bytes_in_pieces()
     }
 
-    /// Writes the rows that wait where they are too many for the memory.
+    /// Flushes the buffered rows when they exceed the limit.
     pub(super) fn relieve(&mut self) -> Result<()> {
-        // By the rows alone: where a row group ends does not depend on how they came.
+        // Decided by the rows alone: row group boundaries must not depend on how the rows arrived.
         if self.waiting.bytes() > MOST_BYTES { self.flush() } else { Ok(()) }
     }
 
-    /// Writes the rows that wait, as a shorter row group.
+    /// Flushes the buffered rows as a shorter row group.
     pub(super) fn flush(&mut self) -> Result<()> {
         self.waiting.rest().map_or(Ok(()), |group| self.write(&group))
     }
 
     fn write(&mut self, group: &[Rows]) -> Result<()> {
-        // The ending tells which of the files it was.
+        // The extension tells which of the files it was.
         let failed = |name: &str, error| file::encoding_failed(&self.path.with_file_name(last(name)), error);
         let write = |(name, writer): &mut (String, Writer<_>)| writer.write(group).map_err(|error| failed(name, error));
         self.writers.par_iter_mut().try_for_each(write)
