@@ -1,8 +1,8 @@
-//! Addresses of services: which of them are this machine's own, and how much of one a message may show.
+//! Service addresses: which are on this machine, and how much of one a message may show.
 
 use url::{Host, Url};
 
-/// Whether an address is of this machine.
+/// Whether an address is on this machine.
 pub fn is_loopback(url: &Url) -> bool {
     match url.host() {
         Some(Host::Ipv4(address)) => address.is_loopback(),
@@ -12,7 +12,7 @@ pub fn is_loopback(url: &Url) -> bool {
     }
 }
 
-/// Host and port of an address: never its credentials or its query.
+/// Host and port of an address, never its credentials or query.
 pub fn host_of(url: &Url) -> String {
     let host = url.host_str().unwrap_or("?");
     match url.port_or_known_default() {

@@ -1,28 +1,28 @@
-//! BLAKE3 over bytes as they come.
+//! Streaming BLAKE3.
 //!
-//! It is quick where whole kilobytes lie side by side, sixteen of which are hashed at once, and several times as slow at
-//! the ends of what it is given. So bytes that come in odd lengths are put together into blocks.
+//! BLAKE3 is fast on whole kilobytes, sixteen of which are hashed at once, and several times slower on the ends of its
+//! input. So input of odd lengths is collected into blocks.
 
 use std::io::{self, Read};
 
 use blake3::{Hash, Hasher};
 
-/// The bytes that are hashed at once, or a multiple of them.
+/// Bytes are hashed in multiples of this.
 const BLOCK: usize = 64 << 10;
 
-/// The bytes of a reader that are hashed while the next are read.
+/// Bytes of a reader that are hashed while the next are read.
 const PORTION: usize = 2 << 20;
 
-/// The digest of bytes that come one after another.
+/// The digest of a stream of bytes.
 #[derive(Debug, Default)]
 pub(crate) struct Digest {
     hasher: Hasher,
-    /// What is not a whole block yet.
+    /// An incomplete block.
     waiting: Vec<u8>,
 }
 
 impl Digest {
-    /// Takes the next bytes.
+    /// Adds bytes.
     pub(crate) fn update(&mut self, mut bytes: &[u8]) {
         if !self.waiting.is_empty() {
             let (first, rest) = bytes.split_at(bytes.len().min(BLOCK - self.waiting.len()));
@@ -35,7 +35,7 @@ impl Digest {
         self.waiting.extend_from_slice(rest);
     }
 
-    /// Takes bytes that are still to be made, by what appends them.
+    /// Adds the bytes that `write` appends.
     pub(crate) fn append(&mut self, write: impl FnOnce(&mut Vec<u8>)) {
         write(&mut self.waiting);
         if self.waiting.len() >= BLOCK {
@@ -43,17 +43,17 @@ impl Digest {
         }
     }
 
-    /// How many bytes were taken.
+    /// Number of bytes so far.
     pub(crate) fn count(&self) -> u64 {
         self.hasher.count() + self.waiting.len() as u64
     }
 
-    /// The digest of all bytes so far.
+    /// The digest so far.
     pub(crate) fn hash(&self) -> Hash {
         self.hasher.clone().update(&self.waiting).finalize()
     }
 
-    /// Hashes the blocks that are whole.
+    /// Hashes complete blocks.
     fn settle(&mut self) {
         let whole = self.waiting.len() - self.waiting.len() % BLOCK;
         self.hasher.update(&self.waiting[..whole]);
@@ -61,7 +61,7 @@ impl Digest {
     }
 }
 
-/// The digest of all that a reader gives, on every thread, and how much that was.
+/// Digest and length of everything in a reader, using all threads.
 pub(crate) fn of_reader(mut reader: impl Read + Send) -> io::Result<(Hash, u64)> {
     let mut hasher = Hasher::new();
     let (mut ready, mut next) = (Vec::with_capacity(PORTION), Vec::with_capacity(PORTION));
@@ -76,12 +76,12 @@ pub(crate) fn of_reader(mut reader: impl Read + Send) -> io::Result<(Hash, u64)>
     }
 }
 
-/// The digest of some bytes, as people write it.
+/// The digest of bytes, in hexadecimal.
 pub(crate) fn of(bytes: &[u8]) -> String {
     hex(&blake3::hash(bytes))
 }
 
-/// A digest as people write it.
+/// A digest in hexadecimal.
 pub(crate) fn hex(digest: &Hash) -> String {
     digest.to_hex().as_str().to_owned()
 }

@@ -1,11 +1,11 @@
-//! Finds a secret wherever a text repeats it, however it is spelled there.
+//! Finds a secret in text that echoes it, however it is encoded there.
 //!
-//! A service that was asked with a key may say it back: in the address of an error page, in a message, in a record. It then
-//! stands there as itself or escaped: by percents, by JSON, by HTML, by Rust's own `Debug`, and by one of these on top of
-//! another, as in JSON that holds an address. Escapes may be in either case, and each character may be escaped or not.
+//! A service may echo the key of a request: in the URL of an error page, in a message, in a record. The key then
+//! appears verbatim or escaped: percent-encoded, in JSON, in HTML, by Rust's `Debug`, or by one of these on top of
+//! another, as in JSON that contains a URL. Escapes may be in either case, and each character may be escaped or not.
 //!
-//! The search is fast where nothing is escaped. A spelling other than the secret itself has a first escape, and everything
-//! before it is plain; so only escapes are looked at, and most of them stand for a character that the secret does not have.
+//! The search is fast if nothing is escaped. Any other form of the secret has a first escape with plain text before it,
+//! so only escapes are examined, and most of them stand for a character that the secret does not have.
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
@@ -14,10 +14,10 @@ use std::ops::Range;
 use memchr::memmem::Finder;
 use memchr::{memchr_iter, memchr3_iter};
 
-/// How many escapes may lie on top of one another.
+/// The most levels of nested escapes.
 const LEVELS: usize = 3;
 
-/// The longest spelling of one byte, in bytes: one of JSON's escapes, each of its letters escaped again.
+/// The longest encoding of one byte, in bytes: a JSON escape, each of its letters escaped again.
 const LONGEST: usize = 36;
 
 /// A secret to look for.
@@ -25,24 +25,24 @@ const LONGEST: usize = 36;
 pub(crate) struct Echo {
     secret: Vec<u8>,
     plain: Finder<'static>,
-    /// The bytes that the secret has.
+    /// The bytes that occur in the secret.
     bytes: [bool; 256],
 }
 
 impl Echo {
-    /// The echo of a secret, which is not empty.
+    /// A matcher for a secret, which is not empty.
     pub(crate) fn of(secret: &str) -> Self {
         let mut bytes = [false; 256];
         secret.bytes().for_each(|byte| bytes[usize::from(byte)] = true);
         Self { secret: secret.into(), plain: Finder::new(secret).into_owned(), bytes }
     }
 
-    /// No spelling is longer than so many bytes.
+    /// The longest possible encoding, in bytes.
     pub(crate) fn longest(&self) -> usize {
         self.secret.len() * LONGEST
     }
 
-    /// Where the secret is spelled, from left to right.
+    /// Where the secret occurs, from left to right.
     pub(crate) fn find(&self, text: &[u8]) -> Vec<Range<usize>> {
         let mut found: Vec<Range<usize>> =
             self.plain.find_iter(text).map(|start| start..start + self.secret.len()).collect();
@@ -55,7 +55,7 @@ impl Echo {
         found
     }
 
-    /// A text in which `***` stands for the secret.
+    /// The text with `***` in place of the secret.
     pub(crate) fn masked<'a>(&self, text: &'a str) -> Cow<'a, str> {
         let found = self.find(text.as_bytes());
         if found.is_empty() {
@@ -73,14 +73,14 @@ impl Echo {
         masked.into()
     }
 
-    /// Puts `*` for every byte of the secret's spellings.
+    /// Overwrites every byte of the secret's occurrences with `*`.
     pub(crate) fn overwrite(&self, text: &mut [u8]) {
         for span in self.find(text) {
             text[span].fill(b'*');
         }
     }
 
-    /// The spelling whose first escape stands at a byte of the text.
+    /// The occurrence whose first escape is at an offset.
     fn around(&self, text: &[u8], at: usize) -> Option<Range<usize>> {
         if !self.may_be_spelled(text, at) {
             return None;
@@ -92,7 +92,7 @@ impl Echo {
         })
     }
 
-    /// Whether an escape may stand for something of the secret: what nearly every escape that does not is told by.
+    /// Quickly rules out most escapes that are not part of the secret.
     fn may_be_spelled(&self, text: &[u8], at: usize) -> bool {
         let has = |byte: u8| self.bytes[usize::from(byte)];
         if has(text[at]) || self.is_space(text[at]) {
@@ -102,8 +102,8 @@ impl Echo {
         may_go_on(text, at) && simple(&text[at..]).is_none_or(is_ours)
     }
 
-    /// The spelling that has the secret's plain beginning before a byte of the text, and there what a byte of the secret is
-    /// the first of.
+    /// The occurrence that has the plain start of the secret before an offset, and the first byte of an encoded one at
+    /// it.
     fn before(&self, text: &[u8], at: usize, first: u8) -> Option<Range<usize>> {
         let lengths = memchr_iter(first, &self.secret).take_while(|&length| length <= at);
         lengths
@@ -112,9 +112,9 @@ impl Echo {
             .find_map(|length| Some(at - length..self.end(text, length, at)?))
     }
 
-    /// Where the longest spelling ends of which so many bytes of the secret stand before a byte of the text.
+    /// The end of the longest occurrence, given the bytes of the secret matched before an offset.
     fn end(&self, text: &[u8], spelled: usize, at: usize) -> Option<usize> {
-        // In the order of what is spelled: each state is left behind before those that follow from it are looked at.
+        // In match order: each state is processed before those that follow from it.
         let (mut states, mut end) = (BTreeSet::from([(spelled, at)]), None);
         while let Some((spelled, at)) = states.pop_first() {
             let rest = &self.secret[spelled..];
@@ -134,18 +134,18 @@ impl Echo {
         end
     }
 
-    /// Whether a byte may stand for a space of the secret's.
+    /// Whether a byte may encode a space of the secret.
     fn is_space(&self, byte: u8) -> bool {
         byte == b'+' && self.bytes[usize::from(b' ')]
     }
 }
 
-/// What some bytes of a text stand for: a byte, or a character of several.
+/// A decoded piece of text: a byte, or a character of several bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Unit {
     bytes: [u8; 4],
     length: usize,
-    /// Where in the text it ends.
+    /// Where it ends in the text.
     end: usize,
 }
 
@@ -164,7 +164,7 @@ impl Unit {
         &self.bytes[..self.length]
     }
 
-    /// The byte, where it is one alone.
+    /// The byte, if it is a single one.
     fn alone(&self) -> Option<u8> {
         (self.length == 1).then_some(self.bytes[0])
     }
@@ -174,7 +174,7 @@ impl Unit {
     }
 }
 
-/// What the bytes at a place of the text may stand for: the byte itself, and what it is escaped for, level by level.
+/// What the bytes at an offset may stand for: the byte itself, and its decodings, level by level.
 fn units(text: &[u8], at: usize) -> impl Iterator<Item = Unit> + Clone {
     let mut goes_on = true;
     (0..=LEVELS).map_while(move |level| {
@@ -184,13 +184,13 @@ fn units(text: &[u8], at: usize) -> impl Iterator<Item = Unit> + Clone {
     })
 }
 
-/// Whether a byte that begins an escape is followed by one that may belong to it.
+/// Whether the byte after the start of an escape may belong to it.
 fn may_go_on(text: &[u8], at: usize) -> bool {
     match &text[at..] {
         [_, b'\\' | b'%' | b'&', ..] => true,
         [b'\\', next, ..] => b"\"'/bfnrt0xu".contains(next),
         [b'%', next, ..] => next.is_ascii_hexdigit(),
-        // The second letter may be escaped itself.
+        // The second letter may itself be escaped.
         [b'&', b'a', next, ..] => b"mp\\%&".contains(next),
         [b'&', b'l' | b'g', next, ..] => b"t\\%&".contains(next),
         [b'&', b'q', next, ..] => b"u\\%&".contains(next),
@@ -199,7 +199,7 @@ fn may_go_on(text: &[u8], at: usize) -> bool {
     }
 }
 
-/// The first byte of what an escape stands for, where it is of the common kinds and its letters are not escaped.
+/// The first byte that an escape stands for, if it is of a common kind and its letters are not escaped.
 fn simple(escape: &[u8]) -> Option<u8> {
     let code =
         |digits: &[u8]| digits.iter().try_fold(0_u32, |code, &digit| Some(code << 4 | char::from(digit).to_digit(16)?));
@@ -216,7 +216,7 @@ fn simple(escape: &[u8]) -> Option<u8> {
     }
 }
 
-/// What the bytes at a place of the text stand for once so many levels of escapes are taken away.
+/// What the bytes at an offset stand for after decoding `level` levels of escapes.
 fn unit(text: &[u8], at: usize, level: usize) -> Option<Unit> {
     let Some(below) = level.checked_sub(1) else {
         return text.get(at).map(|&byte| Unit::byte(byte, at + 1));
@@ -232,7 +232,7 @@ fn unit(text: &[u8], at: usize, level: usize) -> Option<Unit> {
     Some(escaped.filter(|unit| unit.end - at <= LONGEST * unit.length).unwrap_or(first))
 }
 
-/// The letters of an escape, which may be escaped themselves.
+/// The letters of an escape, which may themselves be escaped.
 #[derive(Clone, Copy, Debug)]
 struct Letters<'a> {
     text: &'a [u8],
@@ -247,7 +247,7 @@ impl Letters<'_> {
         unit.alone()
     }
 
-    /// Goes on over some letters, if they come next.
+    /// Consumes some letters if they come next.
     fn eat(&mut self, letters: &[u8]) -> bool {
         let mut ahead = *self;
         let comes = letters.iter().all(|letter| ahead.next() == Some(*letter));
@@ -257,7 +257,7 @@ impl Letters<'_> {
         comes
     }
 
-    /// A number of exactly so many digits.
+    /// A number of exactly this many digits.
     fn code(&mut self, digits: usize, base: u32) -> Option<u32> {
         (0..digits).try_fold(0, |code, _| Some(code * base + char::from(self.next()?).to_digit(base)?))
     }
@@ -293,7 +293,7 @@ impl Letters<'_> {
         Some(Unit::byte(byte, self.at))
     }
 
-    /// What follows `\u`: a character, which may be written as two halves.
+    /// What follows `\u`: a character, possibly as a surrogate pair.
     fn utf16(&mut self) -> Option<Unit> {
         let high = self.code(4, 16)?;
         if !(0xd800..0xdc00).contains(&high) {
@@ -333,7 +333,7 @@ mod tests {
         (0..8 + below(30)).map(|_| letters[below(letters.len())]).collect()
     }
 
-    /// Each character escaped or not, as chance will have it.
+    /// Escapes each character or not, at random.
     fn by_chance(text: &str, escape: impl Fn(char) -> String, must: impl Fn(char) -> bool) -> String {
         let one = |letter| if must(letter) || below(2) == 0 { escape(letter) } else { letter.to_string() };
         text.chars().map(one).collect()

@@ -14,8 +14,7 @@ use crate::links;
 use crate::remove;
 use crate::time::random;
 
-/// A folder that is being written: it lives under a hidden name, and goes away with everything in it unless it is
-/// published.
+/// A folder being written under a hidden name, removed with its contents on drop unless it is published.
 #[derive(Debug)]
 pub struct Staging {
     path: PathBuf,
@@ -23,11 +22,11 @@ pub struct Staging {
 }
 
 impl Staging {
-    /// A new, empty folder inside `parent`, which is made where it is missing.
+    /// A new, empty folder inside `parent`, which is created if needed.
     ///
     /// # Errors
     ///
-    /// When a folder cannot be made, or there is one of that name already.
+    /// If a folder cannot be created, or one with that name exists.
     pub fn create(parent: &Path, name: &str) -> Result<Self> {
         fs::create_dir_all(parent).map_err(|source| Error::Write { path: parent.to_owned(), source })?;
         let path = parent.join(format!(".partial-{name}"));
@@ -35,16 +34,16 @@ impl Staging {
         Ok(Self { path, is_published: false })
     }
 
-    /// Where a file of the folder is written.
+    /// The path for a file of the folder.
     pub fn file(&self, name: &str) -> PathBuf {
         self.path.join(name)
     }
 
-    /// Makes the folder and what it holds durable and gives it its name.
+    /// Makes the folder and its contents durable, and renames it to `target`.
     ///
     /// # Errors
     ///
-    /// When the disk does not take it, or `target` exists.
+    /// If it cannot be written, or `target` exists.
     pub fn publish(mut self, target: &Path) -> Result<()> {
         rename_durably(&self.path, target)?;
         self.is_published = true;
@@ -55,29 +54,29 @@ impl Staging {
 impl Drop for Staging {
     fn drop(&mut self) {
         if !self.is_published {
-            // Best effort: what stays behind is hidden, and no reader takes it for anything.
+            // Best effort: leftovers are hidden and ignored by readers.
             let _ = remove::folder(&self.path);
         }
     }
 }
 
-/// Makes a folder and what it holds durable and gives it its name.
+/// Makes a folder and its contents durable, and renames it to `target`.
 ///
 /// # Errors
 ///
-/// When the disk does not take it, or `target` exists.
+/// If it cannot be written, or `target` exists.
 pub fn rename_durably(folder: &Path, target: &Path) -> Result<()> {
     sync_folder(folder)?;
     fs::rename(folder, target).map_err(|source| Error::Write { path: target.to_owned(), source })?;
     target.parent().map_or(Ok(()), sync_folder)
 }
 
-/// A failure to encode rows. A full disk is told as what it is: the file that could not be written, and why.
+/// A failure to encode rows. A full disk is reported as such: the file that could not be written, and why.
 pub fn encoding_failed(path: &Path, error: Reason) -> Error {
     let mut reason: Option<&(dyn std::error::Error + 'static)> = Some(error.as_ref());
     while let Some(inner) = reason {
         if let Some(source) = inner.downcast_ref::<io::Error>() {
-            // The kind is what the hint depends on; the text is the system's own.
+            // The hint depends on the kind; the text is the system's.
             let source = source.raw_os_error().map_or_else(|| source.kind().into(), io::Error::from_raw_os_error);
             return Error::Write { path: path.to_owned(), source };
         }
@@ -86,20 +85,20 @@ pub fn encoding_failed(path: &Path, error: Reason) -> Error {
     Error::Encode { path: path.to_owned(), source: error }
 }
 
-/// A new file to write rows into.
+/// Creates a file for rows.
 ///
 /// # Errors
 ///
-/// When it cannot be made.
+/// If it cannot be created.
 pub fn create(path: &Path) -> Result<File> {
     File::create_new(path).map_err(|source| Error::Write { path: path.to_owned(), source })
 }
 
-/// What is in a folder, in the order of its names; nothing where there is no folder.
+/// The entries of a folder, by name; empty if the folder does not exist.
 ///
 /// # Errors
 ///
-/// When it cannot be read.
+/// If it cannot be read.
 pub fn entries(folder: &Path) -> Result<Vec<PathBuf>> {
     let failed = |source| Error::Read { path: folder.to_owned(), source };
     let entries = match fs::read_dir(folder) {
@@ -112,34 +111,34 @@ pub fn entries(folder: &Path) -> Result<Vec<PathBuf>> {
     Ok(paths)
 }
 
-/// How old something hidden must be before it counts as left behind: what is younger may belong to a process at work.
+/// How old something hidden must be to count as a leftover: anything younger may belong to a running process.
 pub const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// Whether something was last changed longer ago than that; false if its metadata cannot be read.
+/// Whether something was last changed longer ago than this; false if its metadata cannot be read.
 pub fn is_older(path: &Path, age: Duration) -> bool {
     let changed = fs::symlink_metadata(path).and_then(|found| found.modified());
     changed.is_ok_and(|changed| changed.elapsed().is_ok_and(|elapsed| elapsed > age))
 }
 
-/// A hidden folder that is not made yet, for temporary files below a folder of outputs. Those that killed processes left
-/// there are removed on the way.
+/// The path for a hidden temporary folder inside an output folder. Leftovers of killed processes there are removed
+/// first.
 pub fn scratch(outputs: &Path, name: &str) -> PathBuf {
     const PREFIX: &str = ".scratch-";
     let is_scratch = |path: &Path| path.file_name().is_some_and(|name| name.to_string_lossy().starts_with(PREFIX));
     for path in entries(outputs).unwrap_or_default() {
         if is_scratch(&path) && is_older(&path, DAY) {
-            // Best effort: it is hidden, and nobody reads it.
+            // Best effort: it is hidden and ignored.
             let _ = remove::folder(&path);
         }
     }
     outputs.join(format!("{PREFIX}{name}"))
 }
 
-/// Gives a file a second name, or copies it where the file system has no links, or no more of them.
+/// Hard-links a file, or copies it if the file system has no links, or no more of them.
 ///
 /// # Errors
 ///
-/// When there is something of that name already, and when the disk does not take the copy.
+/// If the name is taken, or the copy cannot be written.
 pub fn link_or_copy(from: &Path, to: &Path) -> Result<()> {
     if fs::hard_link(from, to).is_ok() {
         return Ok(());
@@ -148,25 +147,25 @@ pub fn link_or_copy(from: &Path, to: &Path) -> Result<()> {
     io::copy(&mut source, &mut copy).map(drop).map_err(|source| Error::Write { path: to.to_owned(), source })
 }
 
-/// Whether a name is one that readers pass over: what it names is being written, or was given up.
+/// Whether readers skip this name: it is being written, or was abandoned.
 pub fn is_hidden(path: &Path) -> bool {
     path.file_name().is_some_and(|name| name.to_string_lossy().starts_with('.'))
 }
 
-/// Opens a file to read rows from.
+/// Opens a file of rows.
 ///
 /// # Errors
 ///
-/// When it cannot be opened.
+/// If it cannot be opened.
 pub fn open(path: &Path) -> Result<File> {
     File::open(path).map_err(|source| Error::Read { path: path.to_owned(), source })
 }
 
-/// So many bytes of a file, from a place on. Many may read at once: nobody else's place moves.
+/// Reads `length` bytes of a file from an offset, without moving any cursor.
 ///
 /// # Errors
 ///
-/// When it cannot be read, or ends before.
+/// If it cannot be read, or ends before.
 pub fn read_at(file: &File, from: u64, length: usize) -> io::Result<Vec<u8>> {
     let mut bytes = vec![0; length];
     fill(&mut bytes, file, from)?;
@@ -194,41 +193,41 @@ fn fill(mut bytes: &mut [u8], file: &File, mut from: u64) -> io::Result<()> {
     Ok(())
 }
 
-/// Sets room on the disk aside for what a file will grow by, and says whether the system did. Its length stays as it is.
+/// Preallocates disk space without changing a file's length; returns whether the system did.
 #[cfg(target_os = "linux")]
 pub fn reserve(file: &File, from: u64, bytes: u64) -> bool {
     rustix::fs::fallocate(file, rustix::fs::FallocateFlags::KEEP_SIZE, from, bytes).is_ok()
 }
 
-/// Sets room on the disk aside for what a file will grow by, and says whether the system did. Its length stays as it is.
+/// Preallocates disk space without changing a file's length; returns whether the system did.
 #[cfg(not(target_os = "linux"))]
 pub fn reserve(_file: &File, _from: u64, _bytes: u64) -> bool {
     false
 }
 
-/// Makes what was written to a file durable.
+/// Makes a file durable.
 ///
 /// # Errors
 ///
-/// When the disk does not take it.
+/// If it cannot be written.
 pub fn sync(file: &File, path: &Path) -> Result<()> {
     file.sync_all().map_err(|source| Error::Write { path: path.to_owned(), source })
 }
 
-/// Makes files and folders durable, side by side: the disk is done with several nearly as soon as with one.
+/// Makes files and folders durable in parallel, which takes hardly longer than one.
 ///
 /// # Errors
 ///
-/// When one cannot be opened, or the disk does not take it.
+/// If one cannot be opened or written.
 pub fn sync_all(paths: &[PathBuf]) -> Result<()> {
     paths.par_iter().try_for_each(|path| sync(&open(path)?, path))
 }
 
-/// Writes a record as JSON that people can read too.
+/// Writes a record as pretty-printed JSON.
 ///
 /// # Errors
 ///
-/// When it cannot be written.
+/// If it cannot be written.
 pub fn write_json(path: &Path, record: &impl Serialize) -> Result<()> {
     let mut text = serde_json::to_vec_pretty(record)
         .map_err(|error| Error::Encode { path: path.to_owned(), source: error.into() })?;
@@ -240,36 +239,36 @@ pub fn write_json(path: &Path, record: &impl Serialize) -> Result<()> {
 ///
 /// # Errors
 ///
-/// When it cannot be written.
+/// If it cannot be written.
 pub fn write_bytes(path: &Path, bytes: &[u8]) -> Result<()> {
     let mut file = create(path)?;
     file.write_all(bytes).map_err(|source| Error::Write { path: path.to_owned(), source })?;
     sync(&file, path)
 }
 
-/// Writes a file in the place of the one that is there, if any, whole or not at all.
+/// Writes or replaces a file atomically.
 ///
 /// # Errors
 ///
-/// When it cannot be written.
+/// If it cannot be written.
 pub fn replace(path: &Path, bytes: &[u8]) -> Result<()> {
     let name = path.file_name().map(|name| name.to_string_lossy()).unwrap_or_default();
     let hidden = path.with_file_name(format!(".{name}-{:016x}", random()));
     let written = write_bytes(&hidden, bytes)
         .and_then(|()| fs::rename(&hidden, path).map_err(|source| Error::Write { path: path.to_owned(), source }));
     if written.is_err() {
-        // Best effort: it is hidden, and no reader takes it for anything.
+        // Best effort: it is hidden and ignored by readers.
         let _ = remove::file(&hidden);
     }
     written
 }
 
-/// What a file of rows is, so that a reader can tell whether it still is.
+/// A description of a file, for verifying it later.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FileRecord {
     /// Its name.
     pub name: String,
-    /// Its rows.
+    /// Number of rows.
     pub rows: u64,
     /// Its size.
     pub bytes: u64,
@@ -277,7 +276,7 @@ pub struct FileRecord {
     pub blake3: String,
 }
 
-/// What is written to a file, described on its way there.
+/// A writer that digests and counts what passes through.
 #[derive(Debug)]
 pub struct Described<W> {
     inner: W,
@@ -285,12 +284,12 @@ pub struct Described<W> {
 }
 
 impl<W: Write> Described<W> {
-    /// Describes what is written from now on, which is the whole file.
+    /// Wraps a writer that is at the start of its file.
     pub fn new(inner: W) -> Self {
         Self { inner, digest: Digest::default() }
     }
 
-    /// What was written.
+    /// The description of what was written.
     pub fn record(&self, name: &str, rows: u64) -> FileRecord {
         FileRecord { name: name.to_owned(), rows, bytes: self.digest.count(), blake3: hex(&self.digest.hash()) }
     }
@@ -315,11 +314,11 @@ impl<W: Write> Write for Described<W> {
 }
 
 impl FileRecord {
-    /// Describes a file as it stands.
+    /// Describes an existing file.
     ///
     /// # Errors
     ///
-    /// When it cannot be read back.
+    /// If it cannot be read.
     pub fn of(path: &Path, name: &str, rows: u64) -> Result<Self> {
         let failed = |source| Error::Read { path: path.to_owned(), source };
         let (hash, bytes) = digest::of_reader(open(path)?).map_err(failed)?;

@@ -1,7 +1,7 @@
-//! Makes and opens what stands below a folder that a user named, and follows no link there.
+//! Creates and opens files and folders below a folder that a user named, without following links there.
 //!
-//! The folders named with `--output` and `--archive` may be links, to another disk for instance. What stands below them is
-//! ours: a link there was planted or is a mistake, and what was written through it would end up in somebody else's files.
+//! The folders named with `--output` and `--archive` may be links, for example to another disk. Everything below them
+//! is ours: a link there was planted or is a mistake, and writing through it would change somebody else's files.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read};
@@ -12,14 +12,14 @@ use rustix::fs::OFlags;
 
 use crate::error::{Error, Result};
 
-/// The flag with which the system opens a file and not what it links to.
+/// The flag for opening a file without following a link.
 pub(crate) const NOFOLLOW: i32 = OFlags::NOFOLLOW.bits().cast_signed();
 
-/// Refuses a path that has a link in it below a root. A path that is not below the root was named by itself.
+/// Refuses a path with a link in it below a root. A path outside the root was named by the user.
 ///
 /// # Errors
 ///
-/// When it has one.
+/// If it has one.
 pub(crate) fn refuse_below(root: &Path, path: &Path) -> Result<()> {
     let Ok(below) = path.strip_prefix(root) else { return Ok(()) };
     let mut at = root.to_owned();
@@ -34,16 +34,16 @@ pub(crate) fn refuse_below(root: &Path, path: &Path) -> Result<()> {
 ///
 /// # Errors
 ///
-/// When the path is one.
+/// If the path is one.
 pub(crate) fn refuse(path: &Path) -> Result<()> {
     if path.is_symlink() { Err(Error::Linked { path: path.to_owned() }) } else { Ok(()) }
 }
 
-/// Makes a folder where it is missing, directly below one that is there.
+/// Creates a folder if needed, directly inside an existing one.
 ///
 /// # Errors
 ///
-/// When it cannot be made, or is a link.
+/// If it cannot be created, or is a link.
 pub(crate) fn folder(path: &Path) -> Result<()> {
     match fs::create_dir(path) {
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => refuse(path),
@@ -51,16 +51,16 @@ pub(crate) fn folder(path: &Path) -> Result<()> {
     }
 }
 
-/// Opens a file of ours to append to it, and makes it where it is missing.
+/// Opens or creates a file of ours to append to it.
 ///
 /// # Errors
 ///
-/// When it cannot be opened, or is a link or anything else but a file that has this name alone.
+/// If it cannot be opened, or is a link or anything but a file with a single name.
 pub(crate) fn append(path: &Path) -> Result<File> {
     own(path, OpenOptions::new().append(true).create(true), Use::Write)
 }
 
-/// Opens a file of ours to read what it says and to write it anew, and makes it where it is missing.
+/// Opens or creates a file of ours to read and rewrite it.
 ///
 /// # Errors
 ///
@@ -73,7 +73,7 @@ pub(crate) fn rewrite(path: &Path) -> Result<File> {
 ///
 /// # Errors
 ///
-/// When it is not there, cannot be opened, or is a link or anything else but a file.
+/// If it does not exist, cannot be opened, or is a link or anything but a file.
 pub(crate) fn open(path: &Path) -> Result<File> {
     own(path, OpenOptions::new().read(true), Use::Read)
 }
@@ -82,7 +82,7 @@ pub(crate) fn open(path: &Path) -> Result<File> {
 ///
 /// # Errors
 ///
-/// As [`open`], and when it cannot be read.
+/// As [`open`], and if it cannot be read.
 pub(crate) fn read(path: &Path) -> Result<Vec<u8>> {
     let mut bytes = Vec::new();
     open(path)?.read_to_end(&mut bytes).map_err(|source| Error::Read { path: path.to_owned(), source })?;
@@ -106,13 +106,13 @@ fn own(path: &Path, options: &mut OpenOptions, purpose: Use) -> Result<File> {
 }
 
 fn opened(path: &Path, options: &mut OpenOptions, purpose: Use) -> io::Result<File> {
-    // Without waiting, or a pipe would hold up the program until somebody opens its other end.
+    // Non-blocking, or a pipe would block until its other end is opened.
     let file = options.custom_flags(NOFOLLOW | OFlags::NONBLOCK.bits().cast_signed()).open(path)?;
     let found = file.metadata()?;
     if !found.is_file() {
         return Err(io::Error::other("it is not a regular file"));
     }
-    // What is written under one name of a file is written under the other, which may stand in somebody else's folder.
+    // Writing to one name of a file changes it under its other names, which may be in somebody else's folder.
     if purpose == Use::Write && found.nlink() > 1 {
         return Err(io::Error::other("it has a second name elsewhere (a hard link)"));
     }

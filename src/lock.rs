@@ -1,7 +1,7 @@
 //! One run of a definition at a time.
 //!
-//! The lock is the system's own, on a file of the archive: `.locks/NAME`. It goes with its process, however that ends, so a
-//! lock is never stale. The file stays; what it says is for people who meet a lock that is held.
+//! The lock is a system lock on the archive's file `.locks/NAME`. It is released when its process ends, however that
+//! happens, so a lock is never stale. The file stays; its contents are for people who run into a held lock.
 
 use std::fmt;
 use std::fs::{self, File, TryLockError};
@@ -15,45 +15,45 @@ use crate::error::{Error, Result};
 use crate::links;
 use crate::time::{as_record, to_record};
 
-/// The folder of an archive that locks are in.
+/// The folder of locks in an archive.
 const FOLDER: &str = ".locks";
 
-/// The bytes of a record that are read: it is a line.
+/// The most bytes read of a record, which is one line.
 const MOST_BYTES: u64 = 4096;
 
-/// The right to run a definition on an archive, for as long as the value lives.
+/// The right to run a definition on an archive, while the value lives.
 #[derive(Debug)]
 pub struct Lock {
     _file: File,
 }
 
-/// Who holds a lock.
+/// The holder of a lock.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Holder {
-    /// The number of the process.
+    /// Its process ID.
     pub process: u32,
-    /// The machine that it runs on.
+    /// Its machine.
     pub host: String,
     /// Since when.
     #[serde(with = "as_record")]
     pub since: DateTime<Utc>,
 }
 
-/// What came of asking for a lock.
+/// The outcome of trying to take a lock.
 #[derive(Debug)]
 pub enum Attempt {
     /// It is ours.
     Taken(Lock),
-    /// Another process has it; none where that has not said yet who it is.
+    /// Another process has it; `None` if that has not recorded its identity yet.
     Held(Option<Holder>),
 }
 
 impl Lock {
-    /// Takes the lock of a definition on an archive, if it is free. The archive's folder is made where it is missing.
+    /// Takes the lock of a definition on an archive if it is free. The archive's folder is created if needed.
     ///
     /// # Errors
     ///
-    /// When its file cannot be written or locked.
+    /// If its file cannot be written or locked.
     pub fn try_take(archive: &Path, definition: &str, now: DateTime<Utc>) -> Result<Attempt> {
         fs::create_dir_all(archive).map_err(|source| Error::Write { path: archive.to_owned(), source })?;
         let folder = archive.join(FOLDER);

@@ -1,24 +1,23 @@
-//! What the system says of this process: the processor time that it used, its memory at the peak, the signals that it
-//! ignores.
+//! Resource usage of this process: processor time, peak memory, and ignored signals.
 //!
-//! Linux has these in `/proc`; elsewhere they are unknown.
+//! Read from `/proc` on Linux; unknown elsewhere.
 
 use std::fs;
 use std::time::Duration;
 
-/// The ticks of a second in which Linux tells processor time, on every machine.
+/// Clock ticks per second in which Linux reports processor time.
 const TICKS: u64 = 100;
 
-/// The processor time of all threads so far, in the program and in the system.
+/// Processor time of all threads so far, user and system.
 pub fn processor_time() -> Option<Duration> {
     let text = fs::read_to_string("/proc/self/stat").ok()?;
-    // The program's name, in parentheses, may hold anything.
+    // The program's name, in parentheses, may contain anything.
     let mut fields = text.rsplit_once(')')?.1.split_ascii_whitespace().skip(11);
     let (user, system): (u64, u64) = (fields.next()?.parse().ok()?, fields.next()?.parse().ok()?);
     Some(Duration::from_millis((user + system) * 1000 / TICKS))
 }
 
-/// The most memory that was in use at once, in bytes.
+/// Peak memory in bytes.
 pub fn peak_memory() -> Option<u64> {
     let text = fs::read_to_string("/proc/self/status").ok()?;
     let line = text.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
@@ -26,7 +25,7 @@ pub fn peak_memory() -> Option<u64> {
     Some(kibibytes * 1024)
 }
 
-/// Whether whoever started this process made it ignore a signal, as `nohup` does; false where that is unknown.
+/// Whether this process was started with a signal ignored, as by `nohup`; false if unknown.
 pub fn is_ignored(signal: u32) -> bool {
     let mask = || {
         let text = fs::read_to_string("/proc/self/status").ok()?;

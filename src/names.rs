@@ -1,10 +1,10 @@
-//! The names of the files and folders that this program makes, as patterns.
+//! Patterns of the names of files and folders that this program creates.
 //!
-//! A name that comes from a record or a folder listing is trusted only if it has one of these forms, so it is always one
-//! plain component: never a path, never `..`, never hidden unless the pattern is.
+//! A name from a record or a folder listing is trusted only if it matches one of these, so it is always a single plain
+//! component: never a path, never `..`, never hidden unless the pattern is.
 //!
-//! In a pattern `#` is a digit, `@` a lower-case hexadecimal digit, `%` one or more digits, `*` one or more characters of
-//! any kind but `/`, and `$` the name of the dataset.
+//! In a pattern, `#` is a digit, `@` a lower-case hexadecimal digit, `%` one or more digits, `*` one or more characters
+//! other than `/`, and `$` the name of the dataset.
 
 /// The pattern of [`unique_name`](crate::time::unique_name), as a literal.
 macro_rules! unique {
@@ -50,21 +50,21 @@ pub(crate) const MATRICES: &[&str] = &["*.parquet", "*.csv", "*.arrow"];
 /// Folders of matrices.
 pub(crate) const MATRIX_FOLDERS: &[&str] = &["%d-neutral", "%d-bear", "%d-bull", "%m-neutral", "%m-bear", "%m-bull"];
 
-/// A folder for one value of a column.
+/// The folder for one value of a column.
 pub(crate) const PARTITION: &str = "*=*";
 
-/// Whether a name has the form of a run's or a version's: `20261120T213000Z-7f3a`.
+/// Whether a name has the form of a run or version: `20261120T213000Z-7f3a`.
 pub(crate) fn is_unique(name: &str) -> bool {
     fits(name, unique!())
 }
 
-/// Whether a name may be that of a dataset: it has no character that means something in a pattern or a path.
+/// Whether a name may be a dataset's: it has no character with a meaning in patterns or paths.
 pub(crate) fn is_dataset(name: &str) -> bool {
     !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_'))
 }
 
-/// Whether a path is that of a file of rows below the folder of a version: `NAME.csv`, `date=2026-11-20/NAME.parquet`
-/// or `15d-neutral/confidence.arrow`.
+/// Whether a path may be that of a data file in a version: `NAME.csv`, `date=2026-11-20/NAME.parquet` or
+/// `15d-neutral/confidence.arrow`.
 pub(crate) fn is_file_of_version(path: &str, dataset: &str) -> bool {
     if !is_dataset(dataset) {
         return false;
@@ -82,12 +82,12 @@ pub(crate) fn is_file_of_version(path: &str, dataset: &str) -> bool {
     }
 }
 
-/// Whether a name can only name an entry of one folder, and not a hidden one.
+/// Whether a name can only be a visible entry of one folder.
 fn is_plain(name: &str) -> bool {
     !name.starts_with('.') && !name.contains(['/', '\\', '\0'])
 }
 
-/// Whether a name has the form of a pattern.
+/// Whether a name matches a pattern.
 pub(crate) fn fits(name: &str, pattern: &str) -> bool {
     fits_bytes(name.as_bytes(), pattern.as_bytes())
 }

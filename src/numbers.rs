@@ -1,8 +1,8 @@
-//! Numbers, sizes and times as people read them.
+//! Numbers, sizes and durations formatted for people.
 
 use std::time::Duration;
 
-/// A number with its thousands apart.
+/// A number with thousands separators.
 pub(crate) fn grouped(number: u64) -> String {
     let digits = number.to_string();
     let mut text = String::with_capacity(digits.len() + digits.len() / 3);
@@ -15,8 +15,8 @@ pub(crate) fn grouped(number: u64) -> String {
     text
 }
 
-/// A share in percent: `33.3 %`, `0.71 %`, `99.9967 %`. Closer to nothing or to all it has more decimals, and only nothing
-/// is `0 %` and only all is `100 %`.
+/// A percentage: `33.3 %`, `0.71 %`, `99.9967 %`. Close to zero or to all it gets more decimals, and only exactly
+/// nothing is `0 %` and exactly all `100 %`.
 pub(crate) fn percent(share: f64) -> String {
     let percent = share * 100.0;
     match percent.min(100.0 - percent) {
@@ -30,12 +30,12 @@ pub(crate) fn percent(share: f64) -> String {
     }
 }
 
-/// How much of a whole some of it is, in percent as [`percent`] writes it; `0 %` of nothing.
+/// A part of a whole as [`percent`]; `0 %` if the whole is zero.
 pub(crate) fn portion(some: u64, all: u64) -> String {
     percent(if all == 0 { 0.0 } else { some as f64 / all as f64 })
 }
 
-/// A number with the word for what it counts: `1 run`, `2 runs`.
+/// A number with its noun: `1 run`, `2 runs`.
 pub(crate) fn counted(number: u64, one: &str, many: &str) -> String {
     format!("{} {}", grouped(number), if number == 1 { one } else { many })
 }
@@ -55,7 +55,7 @@ pub(crate) fn bytes(count: u64) -> String {
     if unit == "B" { format!("{count} B") } else { format!("{size:.1} {unit}") }
 }
 
-/// A time that something took: `84 ms`, `2.8 s`, `3 min 20 s`, `1 h 05 min`.
+/// A duration: `84 ms`, `2.8 s`, `3 min 20 s`, `1 h 05 min`.
 pub(crate) fn took(time: Duration) -> String {
     let seconds = time.as_secs();
     match seconds {
@@ -102,7 +102,7 @@ mod tests {
 
     #[test]
     fn a_share_of_something_reads_as_neither_nothing_nor_all() {
-        // Every size of a whole, and shares close to both ends of it and in between.
+        // Sizes of the whole, and shares close to both ends and in between.
         for all in (1..50).map(|bits| (1_u64 << bits) + 1) {
             let middle = [all / 1000, all / 3, all / 2, all - all / 7].map(|some| some.max(1));
             for some in [1, 2, all - 2, all - 1].into_iter().chain(middle).filter(|some| (1..all).contains(some)) {

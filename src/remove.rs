@@ -1,15 +1,15 @@
 //! Removes files and folders. Nothing else in the program does.
 //!
-//! What is removed is proven to be ours first:
+//! Before anything is removed, it is proven to be ours:
 //!
-//! - its path ends in one of the forms of [`FOLDERS`] or [`FILES`], which is where this program puts such a thing;
-//! - none of the components of that form is a link, nor is the thing itself, unless the form is that of a link. What stands
-//!   before the form is a folder that the user named, and may be reached through links;
-//! - in a folder only files of known names are removed, then the empty folder. Anything else stays, and the folder with
-//!   it.
+//! - its path ends in one of the forms of [`FOLDERS`] or [`FILES`], where this program puts such a thing;
+//! - no component of that form is a link, nor is the thing itself, unless the form is that of a link. What comes before
+//! the form is a folder that the user named, and may be reached through links;
+//! - only files with known names are removed from a folder, then the empty folder. Anything else stays, and so does the
+//! folder.
 //!
-//! Folders are opened one inside the other and never by their whole path, so a link that is put in their way meanwhile is
-//! not followed either.
+//! Folders are opened one inside the other, never by their whole path, so a link swapped in meanwhile is not followed
+//! either.
 #![expect(clippy::disallowed_methods, reason = "this is where they are allowed")]
 
 use std::ffi::{CStr, CString};
@@ -25,7 +25,7 @@ use crate::names::{
     RUN_FOLDER, fits, is_dataset, unique,
 };
 
-/// What a folder of ours may hold.
+/// The permitted contents of a folder of ours.
 struct Contents {
     files: &'static [&'static str],
     folders: &'static [(&'static [&'static str], &'static Contents)],
@@ -57,7 +57,7 @@ static SCRATCH: Contents =
 
 static NOTHING: Contents = Contents { files: &[], folders: &[] };
 
-/// Where a folder of ours stands, from the folder that a user named on, and what it may hold.
+/// Where a folder of ours is, relative to a folder that a user named, and its permitted contents.
 struct Form {
     path: &'static [&'static str],
     contents: &'static Contents,
@@ -65,17 +65,17 @@ struct Form {
 
 /// Every folder that is ever removed.
 static FOLDERS: [Form; 14] = [
-    // Below an archive.
+    // In an archive.
     Form { path: &[".partial", unique!()], contents: &UNFINISHED },
     Form { path: &[".partial", unique!(), "sealed"], contents: &RUN },
     Form { path: &[".partial", PACKING], contents: &RUN },
     Form { path: &[".partial", REMOVING[0]], contents: &RUN },
     Form { path: &[".partial", REMOVING[1]], contents: &RUN },
-    // Below a folder of datasets.
+    // In a folder of datasets.
     Form { path: &["$", concat!(".partial-", unique!())], contents: &VERSION },
     Form { path: &["$", concat!(".removed-", unique!())], contents: &VERSION },
     Form { path: &["$", "builds", concat!(".partial-", unique!())], contents: &VERSION },
-    // Below a folder of outputs.
+    // In an output folder.
     Form { path: &[concat!(".scratch-", unique!())], contents: &SCRATCH },
     Form { path: &[concat!(".scratch-", unique!()), "sort"], contents: &SORTED },
     Form { path: &[concat!(".scratch-", unique!()), "archive"], contents: &COPY_OF_ARCHIVE },
@@ -85,32 +85,32 @@ static FOLDERS: [Form; 14] = [
     Form { path: &[concat!(".bellwether-", unique!())], contents: &SORTED },
 ];
 
-/// Every folder that is renamed to one of [`FOLDERS`] and removed then.
+/// Every folder that is renamed to one of [`FOLDERS`] and then removed.
 static RETIRED: [Form; 3] = [
     Form { path: &[RUN_FOLDER], contents: &RUN },
     Form { path: &[PACK_FOLDER], contents: &RUN },
     Form { path: &["$", unique!()], contents: &VERSION },
 ];
 
-/// Every file and link that is ever removed by itself, and what it is.
+/// Every file or link that is ever removed by itself, and its type.
 static FILES: [(&[&str], FileType); 4] = [
     (&["$", concat!(".latest-", unique!())], FileType::Symlink),
-    // What was to replace another file, or to become an answer.
+    // A replacement for another file, or an unfinished output file.
     (&[".*-@@@@@@@@@@@@@@@@"], FileType::RegularFile),
     (&[concat!(".*-", unique!())], FileType::RegularFile),
     (&["evidence", concat!(unique!(), ".body")], FileType::RegularFile),
 ];
 
-/// Removes a folder of ours with all that is ours in it. One that is not there is as good as removed.
+/// Removes a folder of ours with everything of ours in it. It is not an error if it does not exist.
 ///
 /// # Errors
 ///
-/// When it is not proven to be ours, when it holds something that is not, and when the system refuses.
+/// If it is not proven to be ours, if it contains anything that is not, or if the system refuses.
 pub(crate) fn folder(path: &Path) -> io::Result<()> {
     let names = components(path)?;
     let forms: Vec<&Form> = FOLDERS.iter().filter(|form| has_form(&names, form.path)).collect();
-    // A dataset may be called like the folder of ad hoc builds: then its folder has the form of both, and no component of
-    // the longer one may be a link.
+    // A dataset may have the name of the folder of ad hoc builds. Its folder then matches both forms, and no component
+    // of the longer one may be a link.
     let depth = forms.iter().map(|form| form.path.len()).max().ok_or_else(|| not_ours(path))?;
     if Place::open(&names, depth, path)?.is_none() {
         return Ok(());
@@ -125,7 +125,7 @@ pub(crate) fn folder(path: &Path) -> io::Result<()> {
     Err(refused)
 }
 
-/// Removes what is ours in a folder of a form, and the folder.
+/// Removes what is ours in a folder of a form, and then the folder.
 fn clear(path: &Path, names: &[&str], form: &Form) -> io::Result<()> {
     match inspect(path, names, form, Mode::Remove)? {
         Some((_, Some(other))) => Err(holds(&other)),
@@ -134,7 +134,7 @@ fn clear(path: &Path, names: &[&str], form: &Form) -> io::Result<()> {
     }
 }
 
-/// Walks through a folder of a form: where it stands, and the first thing in it that is not ours. None if it is not there.
+/// Walks through a folder of a form: its location, and the first entry that is not ours. `None` if it does not exist.
 fn inspect<'a>(
     path: &Path,
     names: &[&'a str],
@@ -157,11 +157,11 @@ fn unlink(folder: &OwnedFd, name: &str, flags: AtFlags) -> io::Result<()> {
     }
 }
 
-/// Removes a single file or link of ours. One that is not there is as good as removed.
+/// Removes a single file or link of ours. It is not an error if it does not exist.
 ///
 /// # Errors
 ///
-/// When it is not proven to be ours, and when the system refuses.
+/// If it is not proven to be ours, or if the system refuses.
 pub(crate) fn file(path: &Path) -> io::Result<()> {
     let names = components(path)?;
     let (form, kind) = FILES.iter().find(|(form, _)| has_form(&names, form)).ok_or_else(|| not_ours(path))?;
@@ -173,11 +173,11 @@ pub(crate) fn file(path: &Path) -> io::Result<()> {
     }
 }
 
-/// Checks that a version, a run or a pack holds nothing but its own files, before it is renamed and removed.
+/// Checks that a version, run or pack contains only its own files, before it is renamed and removed.
 ///
 /// # Errors
 ///
-/// When it holds something else, and when it is none or cannot be read.
+/// If it contains anything else, is not one of these, or cannot be read.
 pub(crate) fn check(path: &Path) -> io::Result<()> {
     let names = components(path)?;
     let form = RETIRED.iter().find(|form| has_form(&names, form.path)).ok_or_else(|| not_ours(path))?;
@@ -187,14 +187,14 @@ pub(crate) fn check(path: &Path) -> io::Result<()> {
     }
 }
 
-/// Whether files of ours are removed on the way through a folder.
+/// Whether files of ours are removed while walking.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Mode {
     Check,
     Remove,
 }
 
-/// Walks through a folder, and returns the first thing in it that is not ours.
+/// Walks through a folder and returns the first entry that is not ours.
 fn walk(folder: &OwnedFd, contents: &Contents, dataset: &str, mode: Mode) -> io::Result<Option<PathBuf>> {
     let mut other = None;
     for name in entries(folder)? {
@@ -229,15 +229,14 @@ fn walk(folder: &OwnedFd, contents: &Contents, dataset: &str, mode: Mode) -> io:
     Ok(other)
 }
 
-/// Something in a folder that was reached without a link.
+/// An entry of a folder that was reached without a link.
 struct Place<'a> {
     parent: OwnedFd,
     name: &'a str,
 }
 
 impl<'a> Place<'a> {
-    /// Opens the folder that something is in, where the last `depth` components of its path are ours; none where it is
-    /// not there.
+    /// Opens the folder of an entry whose path has `depth` components of ours at its end; `None` if it does not exist.
     fn open(names: &[&'a str], depth: usize, path: &Path) -> io::Result<Option<Self>> {
         let root = path.ancestors().nth(depth).filter(|root| *root != Path::new("")).unwrap_or(Path::new("."));
         let (ours, name) = (&names[names.len() - depth..names.len() - 1], names[names.len() - 1]);
@@ -256,7 +255,7 @@ impl<'a> Place<'a> {
     }
 }
 
-/// Opens a folder inside another one; none where it is not there. A link is refused.
+/// Opens a folder inside another one, refusing links; `None` if it does not exist.
 fn open_inside(folder: &OwnedFd, name: &str) -> io::Result<Option<OwnedFd>> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     match openat(folder, name, flags, rustix::fs::Mode::empty()) {
@@ -267,7 +266,7 @@ fn open_inside(folder: &OwnedFd, name: &str) -> io::Result<Option<OwnedFd>> {
     }
 }
 
-/// What an entry of a folder is; none where it is not there.
+/// The type of a folder's entry; `None` if it does not exist.
 fn kind_of(folder: &OwnedFd, name: &str) -> io::Result<Option<FileType>> {
     match statat(folder, name, AtFlags::SYMLINK_NOFOLLOW) {
         Ok(found) => Ok(Some(FileType::from_raw_mode(found.st_mode))),
@@ -284,7 +283,7 @@ fn entries(folder: &OwnedFd) -> io::Result<Vec<CString>> {
     Ok(names?.into_iter().filter(|name| is_entry(name)).collect())
 }
 
-/// The components at the end of a path that are plain names.
+/// The trailing components of a path that are plain names.
 fn components(path: &Path) -> io::Result<Vec<&str>> {
     let plain = path.components().rev().map_while(|component| match component {
         Component::Normal(name) => name.to_str(),
@@ -295,7 +294,7 @@ fn components(path: &Path) -> io::Result<Vec<&str>> {
     if names.is_empty() { Err(not_ours(path)) } else { Ok(names) }
 }
 
-/// Whether a path ends in a form; `$` is any name that a dataset can have.
+/// Whether a path ends in a form; `$` is any valid dataset name.
 fn has_form(names: &[&str], form: &[&str]) -> bool {
     let Some(first) = names.len().checked_sub(form.len()) else { return false };
     names[first..].iter().zip(form).all(|(name, pattern)| match *pattern {
@@ -323,7 +322,7 @@ mod tests {
 
     use super::{Contents, FOLDERS, Form, file, folder};
 
-    /// A name that fits a pattern.
+    /// A name that matches a pattern.
     fn named(pattern: &str) -> String {
         let one = |token: char| match token {
             '#' | '%' => "7".to_owned(),
@@ -339,7 +338,7 @@ mod tests {
         form.path.iter().fold(root.to_owned(), |path, pattern| path.join(named(pattern)))
     }
 
-    /// Makes all that a folder may hold, some levels deep, and gives the folders in it.
+    /// Creates everything that a folder may contain, some levels deep, and returns its folders.
     fn fill(folder: &Path, contents: &Contents, depth: usize) -> Vec<PathBuf> {
         fs::create_dir_all(folder).unwrap();
         contents.files.iter().for_each(|pattern| fs::write(folder.join(named(pattern)), "ours").unwrap());
@@ -353,11 +352,11 @@ mod tests {
         folders
     }
 
-    /// Something of somebody else's that must not change.
+    /// Something that is not ours and must not change.
     struct Decoy(tempfile::TempDir);
 
     impl Decoy {
-        /// With every name that is ours somewhere.
+        /// Contains every name that is ours somewhere.
         fn new() -> Self {
             let decoy = tempdir().unwrap();
             for form in &FOLDERS {

@@ -1,11 +1,11 @@
-//! The key, as a type that cannot be printed.
+//! The API key, as a type that cannot be printed.
 
 use std::fmt;
 use std::sync::{Arc, PoisonError, RwLock};
 
 use crate::echo::Echo;
 
-/// A caller's key. It has no `Display`, and its `Debug` says nothing.
+/// A caller's key. It has no `Display`, and its `Debug` shows nothing.
 #[derive(Clone)]
 pub struct ApiKey {
     text: String,
@@ -17,12 +17,12 @@ impl ApiKey {
         Self { text: text.to_owned(), echo: Arc::new(Echo::of(text)) }
     }
 
-    /// The key of the built-in service, which is no secret.
+    /// The key of the built-in service, which is not secret.
     pub fn of_the_demo() -> Self {
         Self::of("demo")
     }
 
-    /// A key from the first line of a text, without the mark that some editors put before it; none when it is blank.
+    /// A key from the first line of a text, without a byte order mark; `None` if it is blank.
     pub fn new(text: &str) -> Option<Self> {
         let text = text.trim_start_matches('\u{feff}').lines().next().unwrap_or_default().trim();
         (!text.is_empty()).then(|| {
@@ -32,23 +32,23 @@ impl ApiKey {
         })
     }
 
-    /// What finds the key in what a service says, unless the key is too short to be told from ordinary text.
+    /// A matcher for echoes of the key, unless it is too short to tell from ordinary text.
     pub(crate) fn echo(&self) -> Option<&Arc<Echo>> {
-        /// Shorter keys are words that a headline may hold: masking them would change data.
+        /// Shorter keys may be words of a headline: masking them would change data.
         const SHORTEST: usize = 8;
         (self.text.len() >= SHORTEST).then_some(&self.echo)
     }
 
-    /// The key itself, for the request and for nothing else.
+    /// The key itself, for the request only.
     pub fn expose(&self) -> &str {
         &self.text
     }
 }
 
-/// Every key of this process, so that none of them is shown.
+/// Every key of this process, so that none is ever shown.
 static KNOWN: RwLock<Vec<Arc<Echo>>> = RwLock::new(Vec::new());
 
-/// A text that may have come from anywhere, without any key of this process in it.
+/// A text from anywhere, with all keys of this process masked.
 pub fn without_keys(text: &str) -> String {
     let known = KNOWN.read().unwrap_or_else(PoisonError::into_inner);
     known.iter().fold(text.to_owned(), |text, echo| echo.masked(&text).into_owned())

@@ -1,12 +1,13 @@
-//! The only way by which text leaves the program.
+//! The only way for text to leave the program.
 //!
-//! Much of what is shown was written by others: a service's messages and field names, definitions, names of files. A terminal
-//! obeys some characters instead of showing them: they move the cursor, colour the screen, or turn the order of letters
-//! round, so that a line reads as something else. Such characters are shown as JSON writes them, `\u001b`: escaped JSON is
-//! the same JSON, and both people and programs can tell what was there. Line breaks are ours where a text is laid out, and
-//! escaped within a value: see [`escaped`]. Nothing of ours needs colour. Keys are masked in all that goes to standard error.
+//! Much of what is shown comes from outside: a service's messages and field names, definitions, file names. Some
+//! characters control a terminal instead of being shown: they move the cursor, set colours, or reverse the direction of
+//! text, so that a line reads differently. Such characters are escaped as in JSON, `\u001b`: escaped JSON is still the
+//! same JSON, and people and programs can tell what was there. Line breaks of our own layout are kept, those inside a
+//! value are escaped: see [`escaped`]. Our own text needs no colour. Keys are masked in everything that goes to
+//! standard error.
 //!
-//! Datasets and rows on standard output are data, not talk: they go as they are, through [`data`].
+//! Datasets and rows on standard output are data: they are written unchanged, through [`data`].
 
 use std::borrow::Cow;
 use std::fmt::Write as _;
@@ -15,7 +16,7 @@ use std::io::{self, IsTerminal, Write};
 use crate::error::{Error, Result};
 use crate::secret::without_keys;
 
-/// Writes a text, which ends its own lines, to standard output.
+/// Writes text, with its own line endings, to standard output.
 pub(crate) fn say(text: &str) -> Result<()> {
     let mut out = data().lock();
     out.write_all(laid_out(text).as_bytes()).and_then(|()| out.flush()).map_err(|source| match source.kind() {
@@ -24,11 +25,11 @@ pub(crate) fn say(text: &str) -> Result<()> {
     })
 }
 
-/// Writes a text as a line of its own to standard error.
+/// Writes a line to standard error.
 pub(crate) fn note(text: &str) {
     let mut line = laid_out(&without_keys(text)).into_owned();
     line.push('\n');
-    // Whoever closed standard error does not want to be told.
+    // If standard error is closed, there is nobody to tell.
     let _ = stderr().write_all(line.as_bytes());
 }
 
@@ -38,7 +39,7 @@ pub(crate) fn data() -> io::Stdout {
     io::stdout()
 }
 
-/// Whether people read what is written to standard error.
+/// Whether standard error is a terminal.
 pub(crate) fn is_terminal() -> bool {
     stderr().is_terminal()
 }
@@ -48,12 +49,12 @@ fn stderr() -> io::Stderr {
     io::stderr()
 }
 
-/// A value of others as a piece of one line.
+/// Escapes a value from outside, for use within a line.
 pub(crate) fn escaped(text: &str) -> Cow<'_, str> {
     escape(text, is_hidden)
 }
 
-/// A text whose line breaks are ours.
+/// Escapes text, keeping its line breaks.
 fn laid_out(text: &str) -> Cow<'_, str> {
     escape(text, |letter| letter != '\n' && is_hidden(letter))
 }
@@ -67,7 +68,7 @@ fn escape(text: &str, is_escaped: impl Fn(char) -> bool) -> Cow<'_, str> {
     shown.into()
 }
 
-/// Adds a character as JSON escapes it.
+/// Appends a character escaped as in JSON.
 pub(crate) fn push_escaped(text: &mut String, letter: char) {
     match letter {
         '\n' => text.push_str("\\n"),
@@ -81,8 +82,8 @@ pub(crate) fn push_escaped(text: &mut String, letter: char) {
     }
 }
 
-/// Whether a character is obeyed or passed over instead of shown: controls, marks of direction, invisible characters of
-/// format and separators of lines, as Unicode 17 has them.
+/// Whether a character is invisible or controls the terminal: control characters, direction marks, invisible format
+/// characters and line separators, as of Unicode 17.
 pub(crate) fn is_hidden(letter: char) -> bool {
     letter.is_control()
         || matches!(letter,

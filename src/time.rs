@@ -1,28 +1,28 @@
-//! The clock, and names made of instants.
+//! The clock, and names made from instants.
 //!
-//! A signal's `date` is a `NaiveDateTime`; the instant at which something was seen is a `DateTime<Utc>`. They are
-//! different types on purpose. Nobody but this leaf asks the system what time it is.
+//! A signal's `date` is a `NaiveDateTime`; the instant of an observation is a `DateTime<Utc>`. They are different types
+//! on purpose. Nothing else asks the system for the time.
 
 use std::hash::{BuildHasher, RandomState};
 use std::iter;
 
 use chrono::{DateTime, SubsecRound, Utc};
 
-/// The microseconds of a day.
+/// Microseconds per day.
 pub(crate) const MICROS_PER_DAY: i64 = 86_400_000_000;
 
-/// Where the time comes from.
+/// Source of the time.
 #[derive(Clone, Copy, Debug, Default)]
 pub enum Clock {
-    /// The system's clock.
+    /// The system clock.
     #[default]
     System,
-    /// One instant, for ever.
+    /// A fixed instant.
     Fixed(DateTime<Utc>),
 }
 
 impl Clock {
-    /// The instant that it is now, in whole microseconds: what every file format can hold.
+    /// The current time in whole microseconds, which every file format can represent.
     pub fn now(self) -> DateTime<Utc> {
         match self {
             Self::System => Utc::now().trunc_subsecs(6),
@@ -31,30 +31,30 @@ impl Clock {
     }
 }
 
-/// A name that sorts by time and that no other process takes: `20261120T213000Z-7f3a`.
+/// A unique name that sorts by time: `20261120T213000Z-7f3a`.
 pub fn unique_name(instant: DateTime<Utc>) -> String {
     name_of(instant, random() as u16)
 }
 
-/// The name of an instant and a number that tells it from others of the same second.
+/// A name from an instant and a number that separates names of the same second.
 pub(crate) fn name_of(instant: DateTime<Utc>, salt: u16) -> String {
     format!("{}-{salt:04x}", instant.format("%Y%m%dT%H%M%SZ"))
 }
 
-/// A unique name that is free where it is wanted: those of one second are told apart by four digits only.
+/// A unique name that is not taken: names of the same second differ by only four digits.
 pub(crate) fn free_name(instant: DateTime<Utc>, is_free: impl Fn(&str) -> bool) -> String {
-    /// Where so many in a row are taken, something else is wrong.
+    /// If this many in a row are taken, something else is wrong.
     const TRIES: usize = 8;
     let mut names = iter::repeat_with(|| unique_name(instant)).take(TRIES);
     names.find(|name| is_free(name)).unwrap_or_else(|| unique_name(instant))
 }
 
-/// A number that nobody can foresee, from the seeds that the standard library takes from the system.
+/// An unpredictable number, from the seeds that the standard library gets from the system.
 pub(crate) fn random() -> u64 {
     RandomState::new().hash_one(0_u8)
 }
 
-/// An instant as it stands in records: `2026-11-20T21:30:00.000000Z`.
+/// An instant as written in records: `2026-11-20T21:30:00.000000Z`.
 pub fn to_record(instant: DateTime<Utc>) -> String {
     instant.format("%Y-%m-%dT%H:%M:%S%.6fZ").to_string()
 }

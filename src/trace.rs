@@ -1,6 +1,6 @@
-//! Where the time goes: pieces of work on each thread, as a trace that Perfetto and Chrome draw as a flame graph.
+//! Where the time goes: pieces of work per thread, as a trace that Perfetto and Chrome show as a flame graph.
 //!
-//! A piece of work is a span of `tracing` with the target [`WORK`]. Where nobody asked for a trace it costs nothing.
+//! A piece of work is a `tracing` span with the target [`WORK`]. It costs nothing unless a trace is recorded.
 
 use std::io::{self, Write};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -13,10 +13,10 @@ use tracing::span::Id;
 use tracing_subscriber::layer::{Context, Layer};
 use tracing_subscriber::registry::LookupSpan;
 
-/// The target of the spans that are pieces of work.
+/// The target of spans that are pieces of work.
 pub const WORK: &str = "bellwether::work";
 
-/// Begins a piece of work, which ends when the value goes.
+/// Starts a piece of work, which ends when the value is dropped.
 macro_rules! work {
     ($name:literal) => {
         tracing::debug_span!(target: $crate::trace::WORK, $name).entered()
@@ -25,7 +25,7 @@ macro_rules! work {
 
 pub(crate) use work;
 
-/// The pieces of work that were done while it was there.
+/// A recorder for pieces of work.
 #[derive(Clone, Debug)]
 pub struct Trace {
     begun: Instant,
@@ -44,16 +44,16 @@ struct Piece {
 struct Entered(Instant);
 
 impl Trace {
-    /// A trace that begins now.
+    /// Starts recording.
     pub fn begin() -> Self {
         Self { begun: Instant::now(), pieces: Arc::default() }
     }
 
-    /// Writes the trace in the form of Chrome's trace events, a complete event for each piece of work.
+    /// Writes the trace as Chrome trace events, a complete event per piece of work.
     ///
     /// # Errors
     ///
-    /// When it cannot be written.
+    /// If it cannot be written.
     pub fn write(&self, mut out: impl Write) -> io::Result<()> {
         let pieces = self.pieces.lock().unwrap_or_else(PoisonError::into_inner);
         let mut threads: Vec<ThreadId> = Vec::new();

@@ -1,4 +1,5 @@
-//! A body while it arrives: from the network to a reader on another thread, unpacked, bounded, masked and digested.
+//! A response body as it arrives: from the network to a reader on another thread, decompressed, bounded, masked and
+//! digested.
 
 use std::fs::File;
 use std::io::{self, BufRead, Read, Write};
@@ -24,23 +25,23 @@ use crate::file;
 use crate::secret::ApiKey;
 use crate::time::Clock;
 
-/// The largest body, unpacked.
+/// The largest decompressed body.
 const MAX_BYTES: u64 = 32 << 30;
-/// How many times a body may grow when it is unpacked. Histories shrink to a thirtieth; a bomb to a thousandth.
+/// The largest compression ratio. Histories compress to a thirtieth, a bomb to a thousandth.
 const MAX_GROWTH: u64 = 200;
-/// A body that is smaller than this may grow as it likes.
+/// Bodies smaller than this may have any ratio.
 const GROWTH_FREE: u64 = 8 << 20;
 /// How much of a malformed body is kept.
 const MAX_EVIDENCE: u64 = 64 << 20;
 
-/// What there is to know of a body that was read to its end.
+/// Details of a body that was read to its end.
 #[derive(Clone, Debug)]
 pub struct Seen {
     /// The HTTP status.
     pub status: u16,
-    /// How often it was asked for.
+    /// Number of attempts.
     pub attempts: u32,
-    /// The size of the body.
+    /// Size of the body.
     pub bytes: u64,
     /// The BLAKE3 of the body.
     pub digest: String,
@@ -48,25 +49,25 @@ pub struct Seen {
     pub observed_at: DateTime<Utc>,
 }
 
-/// An answer whose body is still to come.
+/// A response whose body has not been read yet.
 pub(super) struct Stream {
     response: reqwest::Response,
     known: Known,
     packing: Packing,
 }
 
-/// How a body is taken.
+/// How to read a body.
 pub(super) struct Taking<'a> {
-    /// The key that is not to be seen in it.
+    /// The key to mask in it.
     pub(super) key: ApiKey,
-    /// Where it is kept as well.
+    /// Where to keep a copy.
     pub(super) evidence: Option<PathBuf>,
-    /// How long the service may fall silent.
+    /// How long the service may be silent.
     pub(super) stall: Duration,
     pub(super) gauge: &'a Gauge,
 }
 
-/// What is known of a body before it comes.
+/// What is known of a body from its headers.
 #[derive(Clone, Copy, Debug)]
 struct Known {
     status: u16,
@@ -84,7 +85,7 @@ impl Stream {
         Ok(Self { response, known, packing })
     }
 
-    /// Gives the body to a reader while it arrives.
+    /// Passes the body to a reader as it arrives.
     pub(super) async fn read<T, F>(self, read: F, taking: Taking<'_>) -> Result<T, Failure>
     where
         T: Send + 'static,
@@ -105,13 +106,13 @@ impl Stream {
     }
 }
 
-/// A body, to be read on a thread that may block.
+/// A body, for reading on a blocking thread.
 pub struct Body {
     known: Known,
     inner: Masked<Unpacked<Chunks>>,
     packed: Arc<AtomicU64>,
     digest: Digest,
-    /// How much of what lies ready is counted and digested.
+    /// How much of the available bytes is counted and digested.
     counted: usize,
     evidence: Option<File>,
 }
@@ -136,14 +137,14 @@ impl Body {
         })
     }
 
-    /// What there is to know of it, once it was read to its end.
+    /// Details of the body, once it has been read to its end.
     pub fn seen(&self) -> Seen {
         let Known { status, attempts, clock } = self.known;
         let (bytes, digest) = (self.digest.count(), hex(&self.digest.hash()));
         Seen { status, attempts, bytes, digest, observed_at: clock.now() }
     }
 
-    /// Reads on when a body is kept as evidence, so that what is kept is whole, or as much as is kept of any.
+    /// Reads on if the body is kept as evidence, up to the limit.
     fn keep_the_rest(&mut self) {
         while self.evidence.is_some() && self.digest.count() < MAX_EVIDENCE {
             match self.fill_buf().map(<[u8]>::len) {
@@ -182,7 +183,7 @@ impl Read for Body {
     }
 }
 
-/// Makes sure that a body is of a size that is taken, and did not grow too much when it was unpacked.
+/// Checks size and compression ratio.
 fn check_bounds(bytes: u64, packed: u64) -> io::Result<()> {
     let reason = if bytes > MAX_BYTES {
         "its body is larger than any that is taken"

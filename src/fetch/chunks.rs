@@ -1,7 +1,7 @@
 //! The chunks of a body on their way from the network to a reader on another thread.
 //!
-//! What lies ready goes together: a body may come in chunks of a few kilobytes, and waking a reader for each costs more than
-//! reading it. A few such handfuls lie between the two, no more: a reader that is slow slows the network down.
+//! Available chunks are sent together: a body may come in chunks of a few kilobytes, and waking the reader for each
+//! costs more than reading it. Only a few batches are queued, so a slow reader slows the network down.
 
 use std::io::{self, BufRead, Read};
 use std::sync::Arc;
@@ -15,22 +15,22 @@ use super::gauge::Gauge;
 use super::ready::read_ready;
 use super::tempo::Tempo;
 
-/// How many handfuls may lie between the network and the reader.
+/// The most batches queued between network and reader.
 const AHEAD: usize = 8;
 
-/// The bytes that make a handful, whether or not more lies ready.
+/// A batch is sent at this many bytes, even if more are available.
 const HANDFUL: usize = 256 << 10;
 
 type Handful = Vec<io::Result<Bytes>>;
 
-/// Both ends of a body's way.
+/// A channel between network and reader.
 pub(super) fn channel() -> (mpsc::Sender<Handful>, Chunks) {
     let (sender, handfuls) = mpsc::channel(AHEAD);
     let chunks = Chunks { handfuls, handful: Vec::new().into_iter(), current: Bytes::new(), taken: Arc::default() };
     (sender, chunks)
 }
 
-/// Moves chunks from the network to the reader, until the body ends or the reader has seen enough.
+/// Moves chunks from the network to the reader until the body ends or the reader stops.
 pub(super) async fn pump(mut body: Tempo, sender: mpsc::Sender<Handful>, gauge: &Gauge) {
     let mut is_over = false;
     while !is_over {
@@ -67,7 +67,7 @@ pub(super) struct Chunks {
 }
 
 impl Chunks {
-    /// How many bytes were taken so far.
+    /// Number of bytes taken so far.
     pub(super) fn taken(&self) -> Arc<AtomicU64> {
         Arc::clone(&self.taken)
     }

@@ -1,4 +1,4 @@
-//! A body that is kept because it cannot be read.
+//! A copy of a body, kept if it turns out to be unreadable.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -8,7 +8,7 @@ use crate::links;
 use crate::remove;
 use crate::time::{Clock, unique_name};
 
-/// A file for a body. It goes away again unless it is kept.
+/// A file for a body, removed on drop unless it is kept.
 #[derive(Debug)]
 pub(super) struct Evidence {
     folder: PathBuf,
@@ -28,7 +28,7 @@ impl Evidence {
         &self.path
     }
 
-    /// Keeps the file, and says where it is.
+    /// Keeps the file and returns its path.
     pub(super) fn keep(mut self) -> PathBuf {
         self.is_kept = true;
         self.path.clone()
@@ -38,7 +38,7 @@ impl Evidence {
 impl Drop for Evidence {
     fn drop(&mut self) {
         if !self.is_kept {
-            // Best effort: what the file holds proves nothing. The folder goes when it is empty.
+            // Best effort: the file is of no use. The folder is removed once it is empty.
             let _ = remove::file(&self.path);
             let _ = remove::folder(&self.folder);
         }

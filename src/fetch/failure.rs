@@ -1,4 +1,4 @@
-//! Why an attempt failed, before it is decided what to do about it.
+//! Why an attempt failed, before deciding what to do about it.
 
 use std::fmt;
 use std::io;
@@ -14,46 +14,46 @@ use crate::error::{Error, Reason};
 use crate::interface::ValidationFault;
 use crate::secret::ApiKey;
 
-/// The longest body of a refusal that is read.
+/// The most bytes read of an error response.
 const MAX_FAULT_BYTES: usize = 64 * 1024;
-/// The longest that it is waited for.
+/// The longest time to wait for it.
 const MAX_FAULT_TIME: Duration = Duration::from_secs(5);
 
 /// Why a reader stopped before the end of a body.
 #[derive(Debug)]
 pub enum ReadFault {
-    /// The body broke off.
+    /// The body was cut off.
     Broken(io::Error),
-    /// The body is not what it should be.
+    /// The body is not valid.
     Malformed {
-        /// Where, counted from the start of the body.
+        /// Byte offset in the body.
         offset: u64,
-        /// What is wrong with it.
+        /// What is wrong.
         reason: String,
     },
-    /// The reader cannot go on, whatever the body says.
+    /// The reader cannot continue, whatever the body contains.
     Stop(Error),
 }
 
-/// What was asked of whom, as far as an error may say.
+/// The coordinates of a request for error messages.
 #[derive(Clone, Debug)]
 pub(super) struct Asked {
     pub(super) host: String,
     pub(super) request: String,
-    /// The proxy on the way.
+    /// The proxy, if any.
     pub(super) proxy: Option<String>,
 }
 
 /// A failed attempt.
 #[derive(Debug)]
 pub(super) enum Failure {
-    /// No answer.
+    /// No response.
     Transport(reqwest::Error),
-    /// An answer that broke off.
+    /// A response that was cut off.
     Broken(io::Error),
-    /// An answer that is not what it should be.
+    /// A response that is not valid.
     Malformed { offset: u64, reason: String },
-    /// An answer that is no success.
+    /// A response with an error status.
     Status {
         status: u16,
         /// How long the service asks to wait.
@@ -61,13 +61,13 @@ pub(super) enum Failure {
         /// What it says is wrong with the request.
         fault: Option<ValidationFault>,
     },
-    /// An answer that would do harm.
+    /// A response that would do harm.
     Refused(String),
-    /// A failure of our own.
+    /// A failure on our side.
     Stop(Error),
 }
 
-/// A reason to refuse a body, carried through a reader.
+/// A reason to refuse a body, passed through a reader.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 pub(super) struct Refusal(pub(super) &'static str);
@@ -92,29 +92,29 @@ impl From<ReadFault> for Failure {
 }
 
 impl Failure {
-    /// A failure of the transport, without the address that it came from.
+    /// A transport failure, without its URL.
     pub(super) fn transport(error: reqwest::Error) -> Self {
         Self::Transport(error.without_url())
     }
 
-    /// A failure from an answer.
+    /// A failure from an error response.
     pub(super) async fn of_status(response: reqwest::Response, now: DateTime<Utc>, key: &ApiKey) -> Self {
         let status = response.status().as_u16();
         let retry_after = response.headers().get(RETRY_AFTER).and_then(|value| wait_of(value.to_str().ok()?, now));
         let fault = match status {
-            // A fault that cannot be read whole is as good as none: the status alone says enough.
+            // A fault that cannot be read completely is ignored; the status alone says enough.
             422 => timeout(MAX_FAULT_TIME, fault_in(response, key)).await.unwrap_or_default(),
             _ => None,
         };
         Self::Status { status, retry_after, fault }
     }
 
-    /// Whether the service could not prove who it is. Asking again does not help.
+    /// Whether the service's certificate could not be verified. Retrying does not help.
     pub(super) fn is_certificate(&self) -> bool {
         matches!(self, Self::Transport(error) if reasons(error).any(is_certificate))
     }
 
-    /// The failure as people are told of it.
+    /// The failure as a user-facing error.
     pub(super) fn into_error(self, asked: Asked, attempts: u32, evidence: Option<Evidence>) -> Error {
         let Asked { host, request, proxy } = asked;
         let source: Reason = match proxy {
@@ -144,7 +144,7 @@ impl Failure {
     }
 }
 
-/// Why, in a few words that hold no address.
+/// The reason in a few words, without a URL.
 impl fmt::Display for Failure {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -158,7 +158,7 @@ impl fmt::Display for Failure {
     }
 }
 
-/// What the body of a refusal says, without the key, which it may repeat.
+/// The fault in an error response, with the key masked in case it is echoed.
 async fn fault_in(mut response: reqwest::Response, key: &ApiKey) -> Option<ValidationFault> {
     let mut body = Vec::new();
     while let Some(chunk) = response.chunk().await.ok()? {
@@ -173,7 +173,7 @@ async fn fault_in(mut response: reqwest::Response, key: &ApiKey) -> Option<Valid
     serde_json::from_slice(&body).ok()
 }
 
-/// How long a `Retry-After` asks to wait: seconds, or a date. What is over already asks for nothing.
+/// How long a `Retry-After` asks to wait, given in seconds or as a date; nothing for a date in the past.
 fn wait_of(text: &str, now: DateTime<Utc>) -> Option<Duration> {
     let seconds = match text.trim().parse::<u64>() {
         Ok(seconds) => seconds,
@@ -185,21 +185,21 @@ fn wait_of(text: &str, now: DateTime<Utc>) -> Option<Duration> {
     (seconds > 0).then(|| Duration::from_secs(seconds))
 }
 
-/// What the operating system or the protocol said, without the layers that it came through.
+/// The innermost reason, as the operating system or the protocol reports it.
 pub(super) fn innermost(error: &reqwest::Error) -> String {
     reasons(error).last().map_or_else(String::new, ToString::to_string)
 }
 
 type Layer<'a> = &'a (dyn std::error::Error + 'static);
 
-/// An error and the reasons below it.
+/// An error and its sources.
 fn reasons(error: &reqwest::Error) -> impl Iterator<Item = Layer<'_>> {
     std::iter::successors(Some(error as Layer<'_>), |reason| reason.source())
 }
 
 fn is_certificate(reason: Layer<'_>) -> bool {
     match reason.downcast_ref::<io::Error>() {
-        // What an I/O error was made of is not among its sources.
+        // The inner error of an I/O error is not among its sources.
         Some(error) => error.get_ref().is_some_and(|inner| is_certificate(inner)),
         None => matches!(reason.downcast_ref(), Some(rustls::Error::InvalidCertificate(_))),
     }

@@ -1,9 +1,9 @@
-//! What is to be seen of a client while it works.
+//! Live counters of a client.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-/// Counters that the client moves and anyone may read.
+/// Counters that the client updates and anyone may read.
 #[derive(Debug, Default)]
 pub struct Gauge {
     bytes: AtomicU64,
@@ -12,17 +12,17 @@ pub struct Gauge {
 }
 
 impl Gauge {
-    /// The bytes received, as they came over the network.
+    /// Bytes received over the network.
     pub fn bytes(&self) -> u64 {
         self.bytes.load(Ordering::Relaxed)
     }
 
-    /// How often something was asked again.
+    /// Number of retries.
     pub fn retries(&self) -> u64 {
         self.retries.load(Ordering::Relaxed)
     }
 
-    /// Why requests are waiting to be asked again, if any are: how many, and the newest reason.
+    /// Requests waiting to be retried, if any: how many, and the latest reason.
     pub fn waiting(&self) -> Option<(u32, String)> {
         let waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
         (waiting.0 > 0).then(|| waiting.clone())

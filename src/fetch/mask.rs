@@ -1,9 +1,9 @@
-//! A body that repeats the key, as a page that shows its own address does, with the key made unreadable.
+//! Masks the key in a body that echoes it, as a page that shows its own URL does.
 //!
-//! The bytes are masked before anything reads them: whatever is decoded, kept as evidence or told later comes from masked
-//! bytes. So a key is masked in every spelling that a reader could undo, and not only where it stands as itself. What is
-//! masked keeps its length, so that places in the body stay what they are. A key too short to be told from ordinary text
-//! is not looked for: masking it would change data.
+//! Bytes are masked before anything reads them, so whatever is decoded, kept as evidence or reported comes from masked
+//! bytes. The key is masked in every encoding that a reader could undo, not only verbatim. Masking keeps the length, so
+//! offsets in the body stay valid. A key too short to tell from ordinary text is not masked, since that would change
+//! data.
 
 use std::io::{self, BufRead};
 use std::sync::Arc;
@@ -11,16 +11,16 @@ use std::sync::Arc;
 use crate::echo::Echo;
 use crate::secret::ApiKey;
 
-/// How much is looked through at once.
+/// Bytes to search at once.
 const PORTION: usize = 1 << 17;
 
-/// Bytes without the key in them.
+/// Bytes with the key masked.
 pub(super) struct Masked<R> {
     inner: R,
-    /// None where nothing is masked.
+    /// `None` if nothing is masked.
     echo: Option<Arc<Echo>>,
     buffer: Vec<u8>,
-    /// The bytes of the buffer that were looked through and not handed out.
+    /// The bytes of the buffer that are searched and not yet handed out.
     clean: std::ops::Range<usize>,
     is_at_end: bool,
 }
@@ -30,7 +30,7 @@ impl<R: BufRead> Masked<R> {
         Self { inner, echo: key.echo().cloned(), buffer: Vec::new(), clean: 0..0, is_at_end: false }
     }
 
-    /// What can be handed out, where it lies; nothing at the end. It stays until it is consumed.
+    /// The bytes available; empty at the end. They stay until consumed.
     pub(super) fn ready(&mut self) -> io::Result<&[u8]> {
         let Some(echo) = self.echo.clone() else { return self.inner.fill_buf() };
         if self.clean.is_empty() {
@@ -39,12 +39,12 @@ impl<R: BufRead> Masked<R> {
         Ok(&self.buffer[self.clean.clone()])
     }
 
-    /// Takes so much of what was handed out for used.
+    /// Marks bytes as consumed.
     pub(super) fn consume(&mut self, count: usize) {
         if self.echo.is_none() { self.inner.consume(count) } else { self.clean.start += count }
     }
 
-    /// Reads on until something can be handed out. The end of what was read may be the start of a key: it waits.
+    /// Reads until something is available. The end of what was read may be the start of a key, so it is held back.
     fn fill(&mut self, echo: &Echo) -> io::Result<()> {
         self.buffer.drain(..self.clean.end);
         self.clean = 0..0;
@@ -69,13 +69,13 @@ mod tests {
     use super::Masked;
     use crate::secret::ApiKey;
 
-    /// A text that arrives so many bytes at a time, masked.
+    /// A text that arrives `step` bytes at a time, masked.
     fn masked(text: &str, step: usize, key: &ApiKey) -> String {
         let mut masked = Masked::new(BufReader::with_capacity(step, text.as_bytes()), key);
         let mut read = Vec::new();
         loop {
             let ready = masked.ready().expect("bytes in memory");
-            // Not all that is handed out is always used at once.
+            // Not everything handed out is always consumed at once.
             let count = ready.len().div_ceil(2);
             if count == 0 {
                 return String::from_utf8(read).expect("text");

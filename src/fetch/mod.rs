@@ -1,9 +1,8 @@
-//! Asks the service, politely and stubbornly, and hands out bodies as they arrive.
+//! Requests data from the service, with limits and retries, and passes bodies on as they arrive.
 //!
-//! The key is added to a request at the last moment and never leaves it: errors name host, port and request, no redirect
-//! is followed, a proxy sees TLS alone, and a body that repeats the key is masked. Requests under way, requests a second,
-//! attempts, the time for asking again and the time that a body may take are all bounded. What a body means is not known
-//! here.
+//! The key is added to a request at the last moment and never leaves it: errors name host, port and request, redirects
+//! are not followed, a proxy sees only TLS, and a body that echoes the key is masked. Concurrency, requests per second,
+//! attempts, retry time and the time for a body are all bounded. Nothing here interprets a body.
 
 mod body;
 mod chunks;
@@ -56,12 +55,12 @@ pub struct Addresses {
     pub sentiment: Url,
 }
 
-/// What came of a request.
+/// The outcome of a request.
 #[derive(Clone, Debug)]
 pub enum Answered<T> {
-    /// What its reader made of the answer.
+    /// What the reader returned.
     Taken(T),
-    /// The service does not have the operation, or the operation not the ticker.
+    /// The service does not have the operation, or the operation does not have the ticker.
     Missing {
         /// The HTTP status: 404 or 405.
         status: u16,
@@ -73,12 +72,12 @@ pub enum Answered<T> {
 pub struct Client {
     http: reqwest::Client,
     addresses: Addresses,
-    /// Of signals and of sentiment.
+    /// For signals and for sentiment.
     routes: [Route; 2],
     key: ApiKey,
     clock: Clock,
     free: Semaphore,
-    /// One a host: the two addresses may share one.
+    /// One per host, since both addresses may share a host.
     paces: BTreeMap<String, Pace>,
     patience: retry::Patience,
     stall: Duration,
@@ -91,7 +90,8 @@ impl Client {
     ///
     /// # Errors
     ///
-    /// When the environment names a proxy that cannot be used, or TLS cannot be set up: it needs the system's certificates.
+    /// If the environment names a proxy that cannot be used, or if TLS, which needs the system's certificates, cannot
+    /// be set up.
     pub fn new(addresses: Addresses, key: ApiKey, manners: Manners, clock: Clock, evidence: PathBuf) -> Result<Self> {
         let headers = HeaderMap::from_iter([
             (ACCEPT, HeaderValue::from_static("application/json")),
@@ -108,7 +108,7 @@ impl Client {
             .read_timeout(manners.stall);
         let client = routes.iter().fold(client, |client, route| route.add_to(client));
         let is_plain = [&addresses.signals, &addresses.sentiment].into_iter().all(|address| address.scheme() == "http");
-        // Plain http needs no certificates, and a system that has none is no reason to fail.
+        // Plain HTTP needs no certificates, and a system without any must not fail.
         let client = if is_plain { client.tls_certs_only([]) } else { client };
         let http = client.build().map_err(|error| Error::Client { source: error.without_url().into() })?;
         let paces = routes.iter().map(|route| (route.host.clone(), Pace::new(manners.per_second))).collect();
@@ -127,23 +127,23 @@ impl Client {
         })
     }
 
-    /// What is to be seen of the client while it works.
+    /// Live counters of the client.
     pub fn gauge(&self) -> &Gauge {
         &self.gauge
     }
 
-    /// Asks until there is an answer that can be read, or no use in asking again.
+    /// Sends a request until there is an answer that can be read, or retrying is of no use.
     ///
-    /// `read` is given the body on a thread of its own, while it arrives; it is started anew with each attempt.
+    /// `read` gets the body on its own thread as it arrives, anew for each attempt.
     ///
     /// # Errors
     ///
-    /// When the service refuses the key or the request; [`Error::Later`] when it does not answer however often it is
-    /// asked; whatever `read` stops with.
+    /// If the service refuses the key or the request; [`Error::Later`] if it does not answer after all retries;
+    /// whatever `read` stops with.
     ///
     /// # Cancel safety
     ///
-    /// Dropping it ends the request; a reader that is under way finds the body broken off.
+    /// Dropping the future ends the request; a running reader finds the body cut off.
     pub async fn get<T, F>(&self, request: &Request, read: F) -> Result<Answered<T>>
     where
         T: Send + 'static,
@@ -199,14 +199,14 @@ impl Client {
         Stream::of(response, attempts, self.clock)?.read(read, taking).await
     }
 
-    /// The address of a request, with the key: to be given to the HTTP client and to nobody else.
+    /// The URL of a request with the key, for the HTTP client only.
     fn url(&self, request: &Request) -> Url {
         let mut url = self.below(request.endpoint.base(), &request.path());
         url.query_pairs_mut().extend_pairs(request.query()).append_pair("api_key", self.key.expose());
         url
     }
 
-    /// The address of an operation, without a query and without the key: as far as a message may show it.
+    /// The URL of an operation without query and key, for messages.
     pub fn address(&self, endpoint: Endpoint) -> String {
         let url = self.below(endpoint.base(), "");
         format!("{}://{}{}{}", url.scheme(), host_of(&url), url.path(), endpoint.path())

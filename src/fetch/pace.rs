@@ -1,11 +1,11 @@
-//! No more than so many requests a second.
+//! Limits requests per second.
 
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use tokio::time::{Instant, sleep_until};
 
-/// Gives each request its turn, evenly spaced; a turn that nobody took is lost.
+/// Grants slots to requests, evenly spaced; unused slots expire.
 #[derive(Debug)]
 pub(super) struct Pace {
     between: Option<Duration>,
@@ -18,7 +18,7 @@ impl Pace {
         Self { between, next: Mutex::new(None) }
     }
 
-    /// Waits for a turn.
+    /// Waits for a slot.
     pub(super) async fn wait(&self) {
         let Some(between) = self.between else { return };
         let turn = {

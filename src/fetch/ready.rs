@@ -1,8 +1,8 @@
-//! What readers share that hold bytes of a body ready: reading is copying from those.
+//! Reading from bytes that a source already holds, shared by the readers of a body.
 
 use std::io::{self, BufRead, Read};
 
-/// Reads from what a source holds ready.
+/// Reads from the available bytes.
 pub(super) fn read_ready(source: &mut impl BufRead, buffer: &mut [u8]) -> io::Result<usize> {
     let count = source.fill_buf()?.read(buffer)?;
     source.consume(count);

@@ -1,7 +1,7 @@
-//! The way to a service: straight, or through the proxy that the environment names for it.
+//! The route to a service: direct, or through the proxy that the environment sets for it.
 //!
-//! `HTTPS_PROXY`, `ALL_PROXY` and `NO_PROXY` (or their lower-case names) mean what they mean to curl. A service on this
-//! machine is always asked straight, and a proxy only ever sees TLS: plain http would show it the key.
+//! `HTTPS_PROXY`, `ALL_PROXY` and `NO_PROXY` (or lower-case) work as in curl. A service on this machine is always
+//! reached directly, and a proxy only ever sees TLS: plain HTTP would show it the key.
 
 use http::Uri;
 use hyper_util::client::proxy::matcher::{Intercept, Matcher};
@@ -11,7 +11,7 @@ use url::Url;
 use crate::address::{host_of, is_loopback};
 use crate::error::{Error, Result};
 
-/// The way to one base address.
+/// The route to a base address.
 #[derive(Clone, Debug)]
 pub(super) struct Route {
     /// Host and port of the service.
@@ -20,7 +20,7 @@ pub(super) struct Route {
 }
 
 impl Route {
-    /// The way to an address in this environment.
+    /// The route to an address in this environment.
     pub(super) fn to(address: &Url) -> Result<Self> {
         Self::by(&Matcher::from_env(), address)
     }
@@ -42,7 +42,7 @@ impl Route {
         Err(Error::Proxy { host: route.host.clone(), proxy: name, source: reason.into() })
     }
 
-    /// Host and port of the proxy, without its credentials; none where there is no proxy.
+    /// Host and port of the proxy, without credentials; `None` without a proxy.
     pub(super) fn proxy(&self) -> Option<String> {
         let uri = self.proxy.as_ref()?.uri();
         let host = uri.host().unwrap_or("?");
@@ -52,7 +52,7 @@ impl Route {
         })
     }
 
-    /// Lets a client take this way to the service.
+    /// Configures a client to use this route.
     pub(super) fn add_to(&self, client: ClientBuilder) -> ClientBuilder {
         let Some(proxy) = &self.proxy else { return client };
         let (host, uri) = (self.host.clone(), proxy.uri().to_string());

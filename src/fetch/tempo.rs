@@ -1,8 +1,8 @@
-//! How slowly a body may come.
+//! The minimum speed of a body.
 //!
-//! A body may not take for ever, also when it never stops. Once it has been waited for as long as the service may fall
-//! silent (`stall`), it must have brought a kibibyte for each further second, and after some hours it must be whole. Only
-//! the time that is spent waiting for the service counts: a reader that is slow is not the service's fault.
+//! A body must not take forever, even if it never stops. After waiting as long as the service may be silent (`stall`),
+//! it must have brought a kibibyte per further second, and it must be complete after some hours. Only time spent
+//! waiting for the service counts: a slow reader is not the service's fault.
 
 use std::io;
 use std::time::{Duration, Instant};
@@ -12,17 +12,17 @@ use futures_util::FutureExt;
 
 use super::failure::innermost;
 
-/// The least that a body must bring, in bytes a second.
+/// The minimum rate, in bytes per second.
 const LEAST_RATE: u64 = 1 << 10;
 
-/// The longest that a body may be waited for: 4 GB at 5 MB/s take a quarter of an hour.
+/// The longest wait for a body: 4 GB at 5 MB/s take a quarter of an hour.
 const LONGEST: Duration = Duration::from_secs(6 * 60 * 60);
 
-/// The chunks of a body as they come, and how long they were waited for.
+/// The chunks of a body as they arrive, and how long they took.
 #[derive(Debug)]
 pub(super) struct Tempo {
     response: reqwest::Response,
-    /// How long the service may fall silent.
+    /// How long the service may be silent.
     stall: Duration,
     waited: Duration,
     received: u64,
@@ -33,7 +33,7 @@ impl Tempo {
         Self { response, stall, waited: Duration::ZERO, received: 0 }
     }
 
-    /// Waits for the next chunk; none at the end.
+    /// Waits for the next chunk; `None` at the end.
     pub(super) async fn next(&mut self) -> io::Result<Option<Bytes>> {
         let begun = Instant::now();
         let chunk = self.response.chunk().await;
@@ -41,7 +41,7 @@ impl Tempo {
         self.received(chunk)
     }
 
-    /// The next chunk where it lies ready.
+    /// The next chunk if it is available.
     pub(super) fn ready(&mut self) -> Option<io::Result<Option<Bytes>>> {
         let chunk = self.response.chunk().now_or_never()?;
         Some(self.received(chunk))
@@ -57,7 +57,7 @@ impl Tempo {
     }
 }
 
-/// Makes sure that so many bytes are enough for the time that they were waited for.
+/// Checks that enough bytes were received for the time waited.
 fn check(received: u64, waited: Duration, stall: Duration) -> io::Result<()> {
     let reason = if waited > LONGEST {
         format!("it was not complete after {} hours", LONGEST.as_secs() / 3600)

@@ -1,16 +1,16 @@
-//! Unpacks a body that the service compressed, to its last byte.
+//! Decompresses a body, to its last byte.
 //!
-//! A compressed body is one stream (of gzip and zstd also several) and nothing else: bytes that follow it are an error,
-//! as are bytes that cannot be unpacked. What the transport says passes through as it is.
+//! A compressed body is a single stream (several are allowed for gzip and zstd) and nothing else: trailing bytes are an
+//! error, as are bytes that do not decompress. Transport errors pass through unchanged.
 
 use std::io::{self, BufRead, BufReader, ErrorKind, Read};
 
 use super::ready::read_ready;
 
-/// How much is unpacked at once.
+/// Bytes to decompress at once.
 const PORTION: usize = 1 << 17;
 
-/// How a body is compressed.
+/// The compression of a body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Packing {
     None,
@@ -20,7 +20,7 @@ pub(super) enum Packing {
 }
 
 impl Packing {
-    /// The packing that a `Content-Encoding` names; none when it is not one that we ask for.
+    /// The compression that a `Content-Encoding` names; `None` if it is not one that we accept.
     pub(super) fn of(encoding: Option<&[u8]>) -> Option<Self> {
         Some(match encoding {
             None | Some(b"" | b"identity") => Self::None,
@@ -32,17 +32,17 @@ impl Packing {
     }
 }
 
-/// A compressed body that cannot be unpacked: the same on every attempt, unlike a connection that broke.
+/// A body that does not decompress: the same on every attempt, unlike a broken connection.
 #[derive(Debug, thiserror::Error)]
 #[error("{reason}")]
 pub(super) struct Corrupt {
     pub(super) reason: String,
-    /// How much of the body was unpacked before, in bytes.
+    /// Number of bytes decompressed before the error.
     pub(super) offset: u64,
 }
 
 impl Corrupt {
-    /// The same error with the number of bytes that were unpacked before it.
+    /// The same error with the number of bytes decompressed before it.
     pub(super) fn located(mut error: io::Error, offset: u64) -> io::Error {
         if let Some(corrupt) = error.get_mut().and_then(|inner| inner.downcast_mut::<Self>()) {
             corrupt.offset = offset;
@@ -52,7 +52,7 @@ impl Corrupt {
 
     fn of(packing: &'static str, error: io::Error) -> io::Error {
         match error.kind() {
-            // A body that ends too soon may be whole on the next attempt.
+            // A body that ends too soon may be complete on the next attempt.
             ErrorKind::UnexpectedEof | ErrorKind::Interrupted | ErrorKind::ConnectionAborted => error,
             _ => {
                 let reason = format!("the {packing} stream is corrupt or followed by other bytes");
@@ -62,7 +62,7 @@ impl Corrupt {
     }
 }
 
-/// The bytes of a body as they were before it was compressed.
+/// The decompressed bytes of a body.
 pub(super) enum Unpacked<R: BufRead> {
     Plain(R),
     Gzip(Buffered<flate2::bufread::MultiGzDecoder<R>>),
@@ -113,11 +113,11 @@ impl<R: BufRead> Read for Unpacked<R> {
     }
 }
 
-/// A Brotli stream that must be all there is. The decoder of the crate stops at the end of its stream, whatever follows.
+/// A Brotli stream without trailing bytes. The crate's decoder stops at the end of the stream, whatever follows.
 pub(super) struct Brotli<R: BufRead>(brotli_decompressor::Decompressor<R>);
 
 impl<R: BufRead> Brotli<R> {
-    /// How much of the body is held for the decoder.
+    /// Bytes buffered for the decoder.
     const HELD: usize = 1 << 16;
 
     fn new(body: R) -> Self {
@@ -131,7 +131,7 @@ impl<R: BufRead> Read for Brotli<R> {
         if count > 0 || buffer.is_empty() {
             return Ok(count);
         }
-        // Asked again after the end, the decoder refuses what it still holds; what it did not take is looked at here.
+        // When read after the end, the decoder rejects bytes it still holds; bytes it did not take are checked here.
         let is_followed = self.0.read(buffer)? > 0 || !self.0.get_mut().fill_buf()?.is_empty();
         if is_followed { Err(ErrorKind::InvalidData.into()) } else { Ok(0) }
     }
@@ -153,7 +153,7 @@ mod tests {
                 encoder.write_all(TEXT).expect("memory takes any bytes");
                 encoder.finish().expect("memory takes any bytes")
             }
-            // A window of 2^16, one stored block, an empty last one.
+            // A window of 2^16, one stored block and an empty last one.
             Packing::Brotli => {
                 let head = ((TEXT.len() as u32 - 1) << 4) | (1 << 20);
                 [&head.to_le_bytes()[..3], TEXT, &[3]].concat()
@@ -162,7 +162,7 @@ mod tests {
         }
     }
 
-    /// A body that arrives so many bytes at a time, unpacked.
+    /// A body that arrives `portion` bytes at a time, decompressed.
     fn unpacked(packing: Packing, body: &[u8], portion: usize) -> std::io::Result<Vec<u8>> {
         let mut read = Vec::new();
         Unpacked::of(BufReader::with_capacity(portion, body), packing)?.read_to_end(&mut read).map(|_| read)
@@ -177,7 +177,7 @@ mod tests {
                 for garbage in [&b"\0"[..], b"}", b"garbage that is longer than any header", TEXT] {
                     let error = unpacked(packing, &[&body, garbage].concat(), portion).expect_err("it is followed");
                     let is_corrupt = error.get_ref().is_some_and(|inner| inner.is::<Corrupt>());
-                    // One byte may begin another member or frame, of which the rest is missing.
+                    // One byte may begin another member or frame, the rest of which is missing.
                     let may_begin = error.kind() == ErrorKind::UnexpectedEof && garbage.len() == 1;
                     assert!(is_corrupt || may_begin, "{packing:?}, {portion} at a time: {error:?}");
                 }

@@ -1,4 +1,4 @@
-//! Asking again: a pure verdict and a pure schedule. The one loop is in the client.
+//! Retries: a pure verdict and a pure schedule. The loop is in the client.
 
 mod schedule;
 mod verdict;

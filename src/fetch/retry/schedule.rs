@@ -1,4 +1,4 @@
-//! When to ask again, and how often.
+//! When to retry, and how often.
 
 use std::time::Duration;
 
@@ -6,13 +6,13 @@ use tokio::time::Instant;
 
 use crate::time::random;
 
-/// How often a request is asked, at most.
+/// The most attempts of a request.
 const MAX_ATTEMPTS: u32 = 5;
 const FIRST_WAIT: Duration = Duration::from_millis(200);
 /// The longest wait, whatever the service asks for.
 const MAX_WAIT: Duration = Duration::from_secs(60);
 
-/// How long a whole run goes on asking again. Success never gives any of it back.
+/// The time that a whole run may spend on retries. Success never refills it.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::fetch) struct Patience {
     end: Instant,
@@ -24,24 +24,24 @@ impl Patience {
     }
 }
 
-/// The waits of one request: twice as long each time, with full jitter, and an end.
+/// The waits of one request: exponential backoff with full jitter, and an end.
 #[derive(Debug)]
 pub(in crate::fetch) struct Schedule {
     attempts: u32,
 }
 
 impl Schedule {
-    /// A schedule that nothing was asked on yet.
+    /// A new schedule.
     pub(in crate::fetch) fn new() -> Self {
         Self { attempts: 0 }
     }
 
-    /// How many attempts have failed.
+    /// Number of failed attempts.
     pub(in crate::fetch) fn attempts(&self) -> u32 {
         self.attempts
     }
 
-    /// How long to wait before the next attempt; none when there is to be no other.
+    /// How long to wait before the next attempt; `None` if there is none.
     pub(in crate::fetch) fn next(&mut self, hint: Option<Duration>, patience: &Patience) -> Option<Duration> {
         self.attempts += 1;
         let ceiling = FIRST_WAIT.saturating_mul(1 << (self.attempts - 1).min(16)).min(MAX_WAIT);

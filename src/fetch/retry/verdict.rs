@@ -1,4 +1,4 @@
-//! Whether it is of use to ask again.
+//! Whether to retry.
 
 use std::time::Duration;
 
@@ -7,19 +7,19 @@ use crate::fetch::failure::Failure;
 /// What to do after a failed attempt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::fetch) enum Verdict {
-    /// The answer would be the same.
+    /// A retry would get the same answer.
     GiveUp,
-    /// It may pass; the service may have said when.
+    /// The failure may be temporary; the service may have said for how long.
     AskAgain {
         /// How long the service asks to wait.
         hint: Option<Duration>,
     },
 }
 
-/// Judges a failure; a body that is malformed twice will be malformed for ever.
+/// Judges a failure. A body that is malformed twice is not retried.
 pub(in crate::fetch) fn verdict(failure: &Failure, malformed_before: bool) -> Verdict {
     match failure {
-        // Nothing that is wrong with the request itself reaches the transport.
+        // An invalid request never reaches the transport.
         Failure::Transport(error) if error.is_builder() => Verdict::GiveUp,
         Failure::Transport(_) if failure.is_certificate() => Verdict::GiveUp,
         Failure::Transport(_) | Failure::Broken(_) => Verdict::AskAgain { hint: None },
