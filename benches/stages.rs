@@ -77,7 +77,7 @@ fn plan() -> Plan {
 
 /// Seals a run with everything that is told.
 fn sealed(archive: &Path, now: DateTime<Utc>) -> SealedRun {
-    let beginning = Beginning { definition: "stages", text: "", now, interrupted: Interrupted::Left };
+    let beginning = Beginning { definition: "stages", text: "", now, interrupted: Interrupted::Leave };
     let run = Unfinished::begin(archive, beginning).expect("a run");
     for Told { request, series } in &*TOLD {
         let mut draft = run.draft();

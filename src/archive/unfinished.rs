@@ -29,18 +29,18 @@ pub(super) const RECORD: &str = "unfinished.json";
 const JOURNAL: &str = "answers.jsonl";
 
 /// How long an interrupted run can be resumed: its answers must still be what the service would answer now.
-const TAKEN_UP_WITHIN: TimeDelta = TimeDelta::hours(6);
+const RESUME_WITHIN: TimeDelta = TimeDelta::hours(6);
 
 /// How long an interrupted run that is not resumed is kept.
-const LEFT_BEHIND_AFTER: TimeDelta = TimeDelta::days(7);
+const DISCARD_AFTER: TimeDelta = TimeDelta::days(7);
 
 /// What to do with an interrupted run of the same definition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Interrupted {
     /// Resume it while it is fresh.
-    TakenUp,
+    Resume,
     /// Leave it, and request everything again.
-    Left,
+    Leave,
 }
 
 /// Definition and time of a new run.
@@ -89,8 +89,8 @@ impl Unfinished {
         let sealed = Archive::open(archive)?;
         let digest = digest::of(beginning.text.as_bytes());
         let interrupted = match beginning.interrupted {
-            Interrupted::TakenUp => Self::take_up(&sealed, &folder, beginning, &digest)?,
-            Interrupted::Left => None,
+            Interrupted::Resume => Self::resume(&sealed, &folder, beginning, &digest)?,
+            Interrupted::Leave => None,
         };
         match interrupted {
             Some(unfinished) => Ok(unfinished),
@@ -114,7 +114,7 @@ impl Unfinished {
         Self::of(sealed.path(), path, origin, lock)
     }
 
-    fn take_up(sealed: &Archive, folder: &Path, beginning: Beginning<'_>, digest: &str) -> Result<Option<Self>> {
+    fn resume(sealed: &Archive, folder: &Path, beginning: Beginning<'_>, digest: &str) -> Result<Option<Self>> {
         for path in file::entries(folder)? {
             if !path.file_name().and_then(|name| name.to_str()).is_some_and(is_unique) {
                 continue;
@@ -138,12 +138,12 @@ impl Unfinished {
                 continue;
             }
             let age = beginning.now - origin.started_at;
-            if age > LEFT_BEHIND_AFTER {
+            if age > DISCARD_AFTER {
                 discard(&path);
                 continue;
             }
             let is_same = origin.definition == beginning.definition && origin.definition_digest == digest;
-            if origin.layout != LAYOUT || !is_same || age > TAKEN_UP_WITHIN || age < TimeDelta::zero() {
+            if origin.layout != LAYOUT || !is_same || age > RESUME_WITHIN || age < TimeDelta::zero() {
                 continue;
             }
             return Self::of(sealed.path(), path, origin, lock).map(Some);

@@ -39,7 +39,7 @@ impl Canaries {
     /// it leaves out.
     pub(super) fn seal(&self, archive: &Path, known: &View) -> Result<()> {
         let now = self.observed_at;
-        let beginning = Beginning { definition: "canaries", text: "", now, interrupted: Interrupted::Left };
+        let beginning = Beginning { definition: "canaries", text: "", now, interrupted: Interrupted::Leave };
         let unfinished = Unfinished::begin(archive, beginning)?;
         self.answer_all(&unfinished, known, Endpoint::NewsArticles, self.articles())?;
         if !self.fields.is_empty() {

@@ -86,7 +86,7 @@ impl Run {
             LogForm::Text if talk::is_terminal() => Progress::bars(),
             LogForm::Text => Progress::Lines,
         };
-        let interrupted = if self.fresh { Interrupted::Left } else { Interrupted::TakenUp };
+        let interrupted = if self.fresh { Interrupted::Leave } else { Interrupted::Resume };
         let when_held = self.wait.map_or(WhenHeld::Fail, |time| WhenHeld::Wait(time.duration()));
         let (output, archive) = (self.folders.output.clone(), self.folders.archive());
         let summary = interruptible(async |stop| {

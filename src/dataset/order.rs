@@ -1,16 +1,16 @@
-//! The order of rows, as the numbers of the rows.
+//! Sorts rows by columns, returning row numbers.
 //!
-//! Columns are seen as numbers that compare as their values do, and packed into as few words as hold them. Most orders
-//! take one word of few bits, which are sorted beside the numbers of the rows, digit by digit, without a comparison.
+//! Columns become integers that compare like their values, packed into as few words as hold them. Most orders fit into
+//! one word of few bits, which is radix-sorted together with the row numbers, without comparisons.
 
-/// The bits of a digit: few enough for the fastest caches, and two hold most orders.
+/// Bits per digit: small enough for the fastest caches, and two digits are enough for most orders.
 const DIGIT: u32 = 11;
 
-/// The columns that rows are ordered by, first the first.
+/// The columns to sort by, most significant first.
 #[derive(Debug)]
 pub(super) struct Order {
     rows: usize,
-    /// Columns packed side by side, the last ones first.
+    /// Packed columns, least significant first.
     words: Vec<Word>,
 }
 
@@ -21,17 +21,17 @@ struct Word {
 }
 
 impl Order {
-    /// The order of so many rows that nothing tells apart yet.
+    /// An order of some rows without any columns yet.
     pub(super) fn of(rows: usize) -> Self {
         Self { rows, words: Vec::new() }
     }
 
-    /// Takes a column that decides where none of those that were taken after it does: the last column comes first.
+    /// Adds a column that is more significant than those added so far.
     pub(super) fn before(&mut self, numbers: impl Iterator<Item = u64> + Clone) {
         let bounds = numbers.clone().fold((u64::MAX, 0), |(least, most), number| (least.min(number), most.max(number)));
         let (least, most) = bounds;
         if least >= most {
-            // It tells no two rows apart.
+            // It has the same value in every row.
             return;
         }
         let bits = u64::BITS - (most - least).leading_zeros();
@@ -45,7 +45,7 @@ impl Order {
         }
     }
 
-    /// The rows in order; rows that nothing tells apart stay as they are.
+    /// The rows in order. The sort is stable.
     pub(super) fn rows(self) -> Vec<u32> {
         let mut rows: Vec<u32> = (0..self.rows as u32).collect();
         for Word { bits, values } in self.words {
@@ -64,7 +64,7 @@ impl Order {
     }
 }
 
-/// Sorts by the lowest bits of the upper half of each number. What is equal there stays as it is.
+/// A stable sort by the lowest bits of the upper half of each number.
 fn sort_by_digits(keyed: &mut Vec<u64>, bits: u32) {
     let mut sorted = vec![0; keyed.len()];
     for shift in (0..bits).step_by(DIGIT as usize).map(|shift| shift + u32::BITS) {
@@ -84,12 +84,12 @@ fn sort_by_digits(keyed: &mut Vec<u64>, bits: u32) {
     }
 }
 
-/// A signed number as one that compares alike.
+/// Maps a signed number to an unsigned one that compares alike.
 pub(super) fn signed(number: i64) -> u64 {
     number as u64 ^ (1 << 63)
 }
 
-/// A real number as one that compares alike; equal zeros are one.
+/// Maps a float to an unsigned number that compares alike; both zeros are equal.
 pub(super) fn real(number: f64) -> u64 {
     let bits = if number == 0.0 { 0 } else { number.to_bits() };
     if bits >> 63 == 0 { bits | (1 << 63) } else { !bits }

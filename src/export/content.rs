@@ -1,8 +1,8 @@
-//! The digest of what a dataset says: `content` in `dataset.json`.
+//! The digest of a dataset's content: `content` in `dataset.json`.
 //!
-//! It depends on the names, types, order and values of the columns and on the order of the rows, and on nothing else: not
-//! on formats, folders, compression, row groups, dictionaries, threads, or the version that wrote them. Two datasets with
-//! the same digest hold the same rows. To compute it in another language:
+//! It depends on the names, types, order and values of the columns and on the order of the rows, and on nothing else:
+//! not on formats, folders, compression, row groups, dictionaries, threads, or the version that wrote them. Datasets
+//! with the same digest have the same rows. To compute it in another language:
 //!
 //! 1. Read all rows in the order of `sort`, and the columns of `columns` in their order.
 //! 2. For each column cut all its rows, from the first to the last, into *runs*: the longest stretches of rows that hold
@@ -44,7 +44,7 @@ use crate::tables::{self, Rows};
 
 const _: () = assert!(cfg!(target_endian = "little"), "numbers are hashed as they stand in memory");
 
-/// The digest of some rows that come one after another.
+/// The digest of rows in sequence.
 #[derive(Debug)]
 pub(super) struct Content {
     columns: Vec<Column>,
@@ -58,32 +58,32 @@ struct Column {
     runs: Runs,
 }
 
-/// The digest of the runs of a column.
+/// The digest of a column's runs.
 #[derive(Debug, Default)]
 struct Runs {
     digest: Digest,
-    /// The run that may go on.
+    /// The last run, which may continue.
     open: Option<Run>,
     texts: Texts,
 }
 
-/// Rows that hold one value, by its bytes, or null.
+/// Consecutive rows with the same value, given by its bytes, or null.
 #[derive(Debug)]
 struct Run {
     rows: u64,
     value: Option<Vec<u8>>,
 }
 
-/// The texts of a column, by their numbers.
+/// The texts of a column, numbered.
 #[derive(Debug, Default)]
 struct Texts {
     numbers: HashMap<String, u64>,
-    /// In the order of their numbers, as they are hashed.
+    /// In the order of their numbers, as hashed.
     bytes: Vec<u8>,
 }
 
 impl Texts {
-    /// The number of a text; a new one's is the count of those before it.
+    /// The number of a text; a new text gets the next one.
     fn number(&mut self, text: &str) -> u64 {
         if let Some(&number) = self.numbers.get(text) {
             return number;
@@ -124,7 +124,7 @@ impl Content {
     }
 }
 
-/// The digest of matrices, with their paths without endings.
+/// The digest of matrices, by their paths without extension.
 pub(super) fn of_matrices<'a>(matrices: impl Iterator<Item = (&'a str, Hash)>) -> Hash {
     let mut matrices: Vec<(&str, Hash)> = matrices.collect();
     matrices.sort_unstable_by_key(|(path, _)| *path);
@@ -136,7 +136,7 @@ pub(super) fn of_matrices<'a>(matrices: impl Iterator<Item = (&'a str, Hash)>) -
     hasher.finalize()
 }
 
-/// The type of a column in words: of its values, however they are encoded, and whether or not they may be null.
+/// The name of a column's type, whatever its encoding and nullability.
 pub(super) fn type_in_words(field: &Field) -> String {
     let data_type = match field.data_type() {
         DataType::Dictionary(_, values) => values,
@@ -172,12 +172,12 @@ impl Runs {
         Ok(())
     }
 
-    /// Adds values of a type that is rare here, as texts.
+    /// Adds values of a less common type as text.
     fn update_texts(&mut self, column: &tables::Column) -> Result<(), ArrowError> {
         self.update(&cast(&column.flat()?, &DataType::Utf8)?.into())
     }
 
-    /// Adds texts by the keys of a dictionary, whose texts are looked up once each.
+    /// Adds texts by dictionary key, looking up each text once.
     fn add_texts<K: ArrowDictionaryKeyType>(&mut self, column: &tables::Column) {
         let dictionary = column.values().as_dictionary::<K>();
         let (values, keys) = (dictionary.values().as_string::<i32>(), dictionary.keys().values());
@@ -190,7 +190,7 @@ impl Runs {
         self.texts = texts;
     }
 
-    /// Adds numbers of so many bytes.
+    /// Adds fixed-width numbers.
     fn add_numbers<const WIDTH: usize>(&mut self, column: &tables::Column) {
         let data = column.values().to_data();
         let bytes = &data.buffers()[0].as_slice()[data.offset() * WIDTH..];
@@ -198,14 +198,14 @@ impl Runs {
         self.add(column, |place| values[place]);
     }
 
-    /// Adds rows whose turns are exact, by the bytes of the value at a place.
+    /// Adds rows with exact boundaries; `value` gives the value at an index.
     fn add<V: Value>(&mut self, column: &tables::Column, mut value: impl FnMut(usize) -> V) {
         let nulls = column.values().nulls();
         let mut value = |place| nulls.is_none_or(|nulls| nulls.is_valid(place)).then(|| value(place));
         let mut runs = column.runs();
         let Some((place, rows)) = runs.next() else { return };
         let first = Run::of(rows as u64, value(place));
-        // It may go on with the run that is open.
+        // The first run may continue the open one.
         match &mut self.open {
             Some(open) if open.value == first.value => open.rows += first.rows,
             _ => {
@@ -216,7 +216,7 @@ impl Runs {
         let Some(mut last) = runs.next() else { return };
         self.close();
         self.digest.append(|out| {
-            // The last one is open then.
+            // The last one stays open.
             runs.for_each(|next| {
                 let (place, rows) = mem::replace(&mut last, next);
                 push_run(out, rows as u64, value(place));
@@ -226,7 +226,7 @@ impl Runs {
         self.open = Some(Run::of(rows as u64, value(place)));
     }
 
-    /// Writes down the run that does not go on.
+    /// Hashes the open run.
     fn close(&mut self) {
         if let Some(Run { rows, value }) = self.open.take() {
             self.digest.append(|out| {
@@ -257,7 +257,7 @@ impl Run {
     }
 }
 
-/// A value as it is hashed.
+/// A value in its hashed form.
 trait Value: Copy {
     /// Appends its bytes.
     fn push(self, out: &mut Vec<u8>);
@@ -274,7 +274,7 @@ impl<const WIDTH: usize> Value for [u8; WIDTH] {
 
     #[inline(always)]
     fn push_behind(self, byte: u8, out: &mut Vec<u8>) {
-        // All at once are quicker to append than one after the other.
+        // One append is faster than two.
         let mut bytes = [byte; 9];
         bytes[1..=WIDTH].copy_from_slice(&self);
         out.extend_from_slice(&bytes[..=WIDTH]);
@@ -316,7 +316,7 @@ fn push_run(out: &mut Vec<u8>, rows: u64, value: Option<impl Value>) {
     }
 }
 
-/// What says how many rows a run has, and whether it is of a value.
+/// The head of a run: its number of rows, and whether it has a value.
 fn head(rows: u64, is_value: bool) -> u64 {
     rows * 2 + u64::from(is_value)
 }
@@ -330,7 +330,7 @@ fn push_number(out: &mut Vec<u8>, mut number: u64) {
     out.push(number as u8);
 }
 
-/// Whether no two keys stand for one value, and none for null: rows are the same then when their keys are.
+/// Whether dictionary keys identify values: no duplicates and no nulls among the entries.
 fn is_of_distinct_texts(array: &dyn AnyDictionaryArray) -> bool {
     array.values().as_string_opt::<i32>().is_some_and(|texts| {
         let mut seen = HashSet::new();

@@ -1,4 +1,4 @@
-//! From rows to files that appear whole: one writer a format, and their publication.
+//! Writes rows to files that appear whole: a writer per format, and their publication.
 //!
 //! ```text
 //! output/datasets/demo/
@@ -11,15 +11,15 @@
 //!         20261121T090000Z-01c5-ticker-XOM/              an ad hoc build, which `latest` never points to
 //! ```
 //!
-//! A version that would hold what the latest one holds takes its files over, see `reuse`.
+//! If a version would have the same content as the latest one, it reuses its files; see `reuse`.
 //!
-//! A dataset is written under a hidden name, made durable, given its name, and only then does `latest` move. Whoever
-//! reads `latest` reads one version or the other, never a mixture; what was published before stays as it was.
+//! A dataset is written under a hidden name, made durable and renamed, and only then does `latest` move. A reader of
+//! `latest` sees one version or the other, never a mixture; earlier versions stay unchanged.
 //!
-//! Rows are cut into blocks of a fixed length, a `table` gathers a row group for the files of a folder, and a writer
-//! makes its bytes, a column or a stretch of lines on each thread. Where
-//! rows are cut depends on their number alone, so files are the same bytes however the rows arrived and however many
-//! threads there are. When they were built, and from which runs, is in `dataset.json`, in no other file of a dataset.
+//! Rows are cut into blocks of fixed length. A `table` collects a row group for the files of a folder, and a writer
+//! encodes it, with columns or ranges of lines spread over threads. Row group boundaries depend only on row numbers, so
+//! files are byte-identical however the rows arrived and whatever the number of threads. When a dataset was built, and
+//! from which runs, is only in `dataset.json`.
 
 mod arrow_ipc;
 mod content;
@@ -62,18 +62,18 @@ use crate::error::Reason;
 use crate::plan::{Codec, Format, Guard};
 use crate::tables::Rows;
 
-/// How rows become bytes.
+/// How rows are encoded.
 #[derive(Clone, Debug)]
 struct Encoding {
     codec: Codec,
     guard: Guard,
-    /// The columns that order the rows, as far as a file has them.
+    /// The sort columns that a file has.
     sort: Vec<&'static str>,
-    /// What a Parquet file says of itself.
+    /// Metadata of a Parquet file.
     metadata: Vec<(&'static str, String)>,
 }
 
-/// A file of rows that is being written; each write is a row group, in the pieces that it came in.
+/// A data file being written; each write is a row group, in the pieces it came in.
 enum Writer<W: Write + Send> {
     Parquet(Box<encode::Writer<W>>),
     Csv(csv::Writer<W>),
@@ -108,7 +108,7 @@ impl<W: Write + Send> Writer<W> {
         Ok(())
     }
 
-    /// What it is written to.
+    /// The underlying output.
     fn out(&self) -> &W {
         match self {
             Self::Parquet(writer) => writer.out(),
@@ -118,7 +118,7 @@ impl<W: Write + Send> Writer<W> {
     }
 }
 
-/// The ending of a format's files.
+/// The file extension of a format.
 fn extension(format: Format) -> &'static str {
     match format {
         Format::Parquet => "parquet",

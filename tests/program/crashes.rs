@@ -70,7 +70,7 @@ fn seal_signals_of(archive: &Path, confidence: f64) {
     });
     assert!(read.is_ok(), "{read:?}");
     let now = Clock::System.now();
-    let beginning = Beginning { definition: "it", text: "", now, interrupted: Interrupted::Left };
+    let beginning = Beginning { definition: "it", text: "", now, interrupted: Interrupted::Leave };
     let run = Unfinished::begin(archive, beginning).expect("a run");
     let mut draft = run.draft();
     for part in series {

@@ -72,7 +72,7 @@ fn tried(rest: &str, times: [&str; 2], read: fn(Slab) -> Slab) -> Leak {
 /// An archive of twelve days of signals and articles, each at a time of day.
 fn sealed(path: &Path, [signal, article]: [&str; 2]) -> Archive {
     let now = DateTime::from_timestamp(1_770_000_000, 0).unwrap();
-    let beginning = Beginning { definition: "it", text: "", now, interrupted: Interrupted::Left };
+    let beginning = Beginning { definition: "it", text: "", now, interrupted: Interrupted::Leave };
     let run = Unfinished::begin(path, beginning).unwrap();
     let key = |endpoint| SeriesKey::of_ticker(endpoint, "AAA".parse().unwrap());
     let of_signals = SeriesKey {

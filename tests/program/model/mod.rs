@@ -130,7 +130,7 @@ impl World {
             output: self.place.file("output"),
             archive: self.place.file("output/archive"),
             clock: Clock::Fixed(self.now),
-            interrupted: Interrupted::TakenUp,
+            interrupted: Interrupted::Resume,
             when_held: WhenHeld::Fail,
             progress: Progress::Quiet,
             stop: CancellationToken::new(),

@@ -73,7 +73,7 @@ impl Day {
             output: place.file("output"),
             archive: place.file("output/archive"),
             clock: Clock::Fixed(evening(self.universe.today())),
-            interrupted: Interrupted::TakenUp,
+            interrupted: Interrupted::Resume,
             when_held: WhenHeld::Fail,
             progress: Progress::Quiet,
             stop: CancellationToken::new(),
