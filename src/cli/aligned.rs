@@ -1,10 +1,10 @@
-//! Tables for people: columns that are aligned, without colour.
+//! Plain-text tables with aligned columns.
 
 use std::fmt;
 
 use crate::talk::escaped;
 
-/// Rows under a head. The first columns are text, the others numbers.
+/// Rows under a header. The first columns are text, the others numbers.
 #[derive(Clone, Debug)]
 pub(super) struct Aligned {
     texts: usize,
@@ -14,7 +14,7 @@ pub(super) struct Aligned {
 /// How much of a long list is shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Shown {
-    /// Its beginning, and how many more there are.
+    /// The first rows, and the number of those left out.
     First(usize),
     /// All of it.
     All,
@@ -28,7 +28,7 @@ impl Shown {
 }
 
 impl Aligned {
-    /// A table without rows, of so many columns of text.
+    /// An empty table whose first `texts` columns are text.
     pub(super) fn new<const N: usize>(texts: usize, heads: [&str; N]) -> Self {
         Self { texts, rows: vec![heads.map(str::to_owned).to_vec()] }
     }
@@ -44,7 +44,7 @@ impl Aligned {
         self.rest(rows, shown);
     }
 
-    /// Rows, or the first of them and a line that says how to see the others.
+    /// Rows, or the first of them and a line that says how to see the rest.
     pub(super) fn rest(&mut self, rows: impl ExactSizeIterator<Item = Vec<String>>, shown: Shown) {
         let count = rows.len();
         let most = match shown {

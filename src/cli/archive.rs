@@ -1,4 +1,4 @@
-//! `bellwether archive`: keeps the archive small.
+//! `bellwether archive`: packs runs and prunes packed ones.
 
 use super::folders::Folders;
 use super::say;
@@ -7,7 +7,7 @@ use crate::error::Result;
 use crate::links;
 use crate::numbers::{bytes, grouped};
 
-/// Keep the archive small: pack its runs, and remove the folders of those that are packed.
+/// Pack the runs of an archive into fewer folders, and remove packed runs.
 #[derive(Debug, clap::Args)]
 pub(super) struct Archive {
     #[command(subcommand)]
@@ -19,15 +19,15 @@ pub(super) struct Archive {
 
 #[derive(Debug, clap::Subcommand)]
 enum What {
-    /// Pack runs into one folder that says all that they say. Their own folders stay until they are pruned.
+    /// Pack runs into one folder with the same content. The packed runs stay until `archive prune`.
     Compact {
-        /// Leave so many of the newest runs as they are.
+        /// The number of newest runs to leave unpacked.
         #[arg(long, default_value_t = 0, value_name = "RUNS")]
         keep: usize,
     },
-    /// Remove the folders that a pack stands for, and nothing else.
+    /// Remove packed runs, and nothing else.
     Prune {
-        /// Print what would be removed, and remove nothing.
+        /// Print what would be removed without removing it.
         #[arg(long)]
         dry_run: bool,
     },
@@ -56,11 +56,11 @@ impl Archive {
     }
 }
 
-/// A line for each folder that is removed, and one for all.
+/// A line for each removed folder, and a total.
 fn pruned(removals: &[Removal], verb: &str) -> String {
     let line = |removal: &Removal| {
         let Removal { folder, pack, bytes: size } = removal;
-        format!("{verb} `{folder}`, {}, which is in `{pack}`\n", bytes(*size))
+        format!("{verb} `{folder}` ({}), packed in `{pack}`\n", bytes(*size))
     };
     let mut text: String = removals.iter().map(line).collect();
     let size = bytes(removals.iter().map(|removal| removal.bytes).sum());

@@ -1,4 +1,4 @@
-//! `bellwether build`: a dataset out of the archive, as it was known at an instant.
+//! `bellwether build`: a dataset from the archive, as of an instant.
 
 use std::collections::BTreeSet;
 use std::fmt::Display;
@@ -16,21 +16,21 @@ use crate::plan::{AdHoc, Filter, Format, Plan, Shape, Vintage};
 use crate::run::{BuildOptions, Progress, Target, build};
 use crate::time::Clock;
 
-/// Build the dataset of a definition from the archive alone, with no network.
+/// Build the dataset of a definition from the archive alone, without network access.
 ///
-/// With `--as-of`, `--vintage`, `--format` or a filter the build is ad hoc: it goes to `builds` in the folder of the dataset,
-/// does not move `latest`, and is not counted by `keep`. It stays until you remove it.
+/// With `--as-of`, `--vintage`, `--format` or a filter the build is ad hoc: it goes to `builds/` in the dataset's folder,
+/// does not move `latest`, does not count towards `keep`, and stays until you remove it.
 #[derive(Debug, clap::Args)]
 pub(super) struct Build {
     /// A definition: its name in `pipelines/`, or a path.
     definition: String,
 
-    /// Only what had been observed by this instant: `2026-03-31`, the end of that day in UTC, or `2026-03-31T18:00:00Z`.
-    /// All that the archive knows if it is not given.
+    /// Use only what had been observed by this instant: `2026-03-31` (the end of that day in UTC) or
+    /// `2026-03-31T18:00:00Z`. Default: everything in the archive.
     #[arg(long, value_name = "INSTANT", value_parser = instant)]
     as_of: Option<DateTime<Utc>>,
 
-    /// Which observation of a signal is taken: `latest`, as revised, or `first`, as first published.
+    /// Which observation of a signal to use: `latest` (as revised) or `first` (as first published).
     #[arg(long, value_name = "VINTAGE", value_parser = worded::<Vintage>)]
     vintage: Option<Vintage>,
 
@@ -58,7 +58,7 @@ pub(super) struct Build {
     #[arg(long, value_name = "DAY")]
     to: Option<NaiveDate>,
 
-    /// Write these formats, and not those of the definition.
+    /// Write these formats instead of the definition's.
     #[arg(long = "format", value_name = "FORMAT", value_parser = worded::<Format>)]
     formats: Vec<Format>,
 
@@ -68,7 +68,7 @@ pub(super) struct Build {
     #[command(flatten)]
     timings: Timings,
 
-    /// Say nothing but errors.
+    /// Print nothing but errors.
     #[arg(long, short)]
     quiet: bool,
 }
@@ -84,12 +84,12 @@ impl Build {
             (false, _) => Target::Published(self.folders.output.clone()),
             (true, [_]) if plan.dataset.shape != Shape::Long => {
                 return Err(usage(
-                    "a wide dataset is many files, and standard output is one",
-                    "leave `--output -` out",
+                    "a wide dataset has many files and cannot be written to standard output",
+                    "use `--output FOLDER`",
                 ));
             }
             (true, [format]) => Target::Stdout(*format),
-            (true, _) => return Err(usage("several formats to one output", "name one: `--format arrow`")),
+            (true, _) => return Err(usage("standard output takes one format", "choose one: `--format arrow`")),
         };
         let progress = match crate::talk::is_terminal() {
             _ if self.quiet || is_piped => Progress::Quiet,
@@ -108,7 +108,7 @@ impl Build {
         }
     }
 
-    /// What was typed here beside the definition.
+    /// The options that change what the definition asks for.
     fn ad_hoc(&self, plan: &Plan) -> Result<AdHoc> {
         let own = &plan.dataset.filter;
         let filter = Filter {
@@ -122,7 +122,10 @@ impl Build {
         if let Filter { from: Some(from), to: Some(to), .. } = plan.dataset.filter.clone().and(filter.clone())
             && from >= to
         {
-            return Err(usage(&format!("no dates from {from} to before {to}"), "put `--to` after `--from`"));
+            return Err(usage(
+                &format!("empty date range: {from} to {to}"),
+                "`--to` is exclusive: choose a day after `--from`",
+            ));
         }
         let mut formats = Vec::new();
         for &format in &self.formats {
@@ -134,15 +137,15 @@ impl Build {
     }
 }
 
-/// The values that were typed here, all of which the definition must take.
+/// The given values, all of which the definition must accept.
 fn narrowed<T: Ord + Clone + Display>(
     what: &str,
     typed: &[T],
     own: Option<&BTreeSet<T>>,
 ) -> Result<Option<BTreeSet<T>>> {
     if let Some(other) = typed.iter().find(|value| own.is_some_and(|own| !own.contains(value))) {
-        let refusal = format!("the definition does not take {what} `{other}`");
-        return Err(usage(&refusal, "leave it out, or add it to `[filter]` in the definition"));
+        let refusal = format!("the definition filters out {what} `{other}`");
+        return Err(usage(&refusal, "remove it, or add it to `[filter]` in the definition"));
     }
     Ok((!typed.is_empty()).then(|| typed.iter().cloned().collect()))
 }

@@ -1,11 +1,11 @@
-//! `bellwether check`: are these definitions right?
+//! `bellwether check`: checks definitions without running them.
 
 use super::{complain, say};
 use crate::error::{Error, Result};
 use crate::plan::Plan;
 use crate::talk::escaped;
 
-/// Say whether definitions are right.
+/// Check definitions for errors.
 #[derive(Debug, clap::Args)]
 pub(super) struct Check {
     /// Definitions: names in `pipelines/`, or paths.
@@ -24,7 +24,7 @@ impl Check {
                     for warning in plan.dataset.warnings() {
                         super::note(&format!("warning: {path}: {warning}"));
                     }
-                    say(&format!("{path}: right\n"))?;
+                    say(&format!("{path}: ok\n"))?;
                 }
                 Err(error) => {
                     if let Some(earlier) = last.replace(error) {

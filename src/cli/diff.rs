@@ -1,4 +1,4 @@
-//! `bellwether diff`: what changed from one version of a dataset to another?
+//! `bellwether diff`: what changed between two versions of a dataset.
 
 use std::path::PathBuf;
 
@@ -12,27 +12,27 @@ use crate::numbers::{counted, grouped, portion};
 
 /// Compare two versions of a dataset, row by row.
 ///
-/// Rows are told apart by ticker, date, period and regime. Both must be long and have the same columns; their formats,
-/// folders and orders may differ.
+/// Rows are matched by ticker, date, period and regime. Both versions must be long and have the same columns; their
+/// formats, folders and sort orders may differ.
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "Exit codes: 0 done, 3 they differ and `--exit-code` is given, 1 failed, 2 the arguments are not right."
+    after_help = "Exit codes: 0 success, 1 failure, 2 invalid arguments, 3 the versions differ and `--exit-code` is given."
 )]
 pub(super) struct Diff {
-    /// The version before: `NAME` for the latest, `NAME/VERSION`, `NAME/builds/VERSION`, or the folder of a version.
+    /// The earlier version: `NAME` for the latest, `NAME/VERSION`, `NAME/builds/VERSION`, or the folder of a version.
     before: String,
 
-    /// The version after.
+    /// The later version, in the same form.
     after: String,
 
-    /// Exit with code 3 when they differ.
+    /// Exit with code 3 if the versions differ.
     #[arg(long)]
     exit_code: bool,
 
     #[command(flatten)]
     rows: RowsTo,
 
-    /// The folder that versions are named in.
+    /// The folder of published datasets.
     #[arg(long, default_value = "output/datasets", value_name = "FOLDER")]
     datasets: PathBuf,
 }

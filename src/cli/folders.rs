@@ -1,18 +1,18 @@
-//! Where archive and datasets are.
+//! The folders of the archive and the datasets.
 
 use std::path::{Path, PathBuf};
 
-/// Where they are unless somebody says otherwise.
+/// The default output folder.
 const OUTPUT: &str = "output";
 
 /// The folders of a command.
 #[derive(Clone, Debug, clap::Args)]
 pub(super) struct Folders {
-    /// The folder for datasets, and for the archive where that is not named. `build` takes `-` for standard output.
+    /// The folder for datasets, and for the archive unless `--archive` is given. `build` accepts `-` for standard output.
     #[arg(long, default_value = OUTPUT, value_name = "FOLDER", global = true)]
     pub(super) output: PathBuf,
 
-    /// The folder of the archive, `archive` in the folder for datasets if it is not given.
+    /// The folder of the archive. Default: `archive` in the output folder.
     #[arg(long, value_name = "FOLDER", global = true)]
     archive: Option<PathBuf>,
 }
@@ -24,13 +24,13 @@ impl Folders {
         self.archive.clone().unwrap_or_else(|| output.join("archive"))
     }
 
-    /// Whether standard output takes the place of the folder.
+    /// Whether the output goes to standard output instead of a folder.
     pub(super) fn is_stdout(&self) -> bool {
         self.output == Path::new("-")
     }
 }
 
-/// The archive that a question is asked of.
+/// The archive to audit.
 #[derive(Clone, Debug, clap::Args)]
 pub(super) struct ArchiveFolder {
     /// The folder of the archive.

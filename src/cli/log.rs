@@ -1,7 +1,7 @@
-//! What is logged, in which form, and never with the key in it.
+//! Log messages, which never contain the API key.
 //!
-//! Libraries below us log addresses whole, query and all, at their finest levels. So nothing is trusted to leave the key
-//! out: every line passes through a writer that does.
+//! Libraries log whole addresses, with their queries, at their finest levels. Every line therefore passes through a writer
+//! that removes queries.
 
 use std::error::Error as _;
 use std::io::{self, Write};
@@ -17,25 +17,25 @@ use crate::error::Error;
 use crate::talk::{escaped, note};
 use crate::trace::{Trace, WORK};
 
-/// The form of events.
+/// The format of events.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub(super) enum LogForm {
-    /// For people.
+    /// Text for people.
     Text,
-    /// An object a line.
+    /// JSON, one object per line.
     Json,
 }
 
-/// How much is logged.
+/// The level of log messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub(super) enum LogLevel {
-    /// Nothing.
+    /// No log messages.
     Off,
-    /// What goes on.
+    /// The main steps.
     Info,
     /// Connections and requests.
     Debug,
-    /// Everything that any part says.
+    /// Everything, including the libraries in use.
     Trace,
 }
 
@@ -50,7 +50,7 @@ impl From<LogLevel> for LevelFilter {
     }
 }
 
-/// Begins to log, and to fill a trace where there is one.
+/// Starts logging, and recording a trace if there is one.
 pub(super) fn begin(form: LogForm, level: LogLevel, trace: Option<Trace>) {
     if level == LogLevel::Off && trace.is_none() {
         return;

@@ -1,6 +1,6 @@
-//! The command line: one file a command, and what they share.
+//! The command line: one file per command, and what they share.
 //!
-//! Standard output is data, standard error is talk. A reader that closes the pipe has seen enough: that is no failure.
+//! Standard output is data, standard error is for people. A closed pipe is not a failure.
 
 mod aligned;
 mod archive;
@@ -73,7 +73,7 @@ fn exit_codes() -> String {
 /// The number of the signal that a terminal sends when it closes.
 const HANGUP: u32 = 1;
 
-/// Parses the arguments, does what they say, and tells how it went.
+/// Parses the arguments, runs the command, and reports the outcome.
 pub fn main() -> ExitCode {
     let result = match parsed().command {
         Command::Run(command) => command.execute(),
@@ -99,7 +99,7 @@ pub fn main() -> ExitCode {
     }
 }
 
-/// The command line. What is wrong with it is told of its escaped words, for the message repeats them.
+/// The parsed command line. Errors are reported for the escaped words, since the message repeats them.
 fn parsed() -> Cli {
     Cli::try_parse().unwrap_or_else(|error| {
         let words = std::env::args_os().map(|word| escaped(&word.to_string_lossy()).into_owned());
@@ -107,11 +107,11 @@ fn parsed() -> Cli {
     })
 }
 
-/// Tells what failed, why, and what can be done about it.
+/// Prints what failed, why, and what to do about it.
 fn complain(error: &Error) {
     match error {
         Error::BrokenPipe | Error::Told { .. } => return,
-        // The problems of a file carry their own heads and hints.
+        // The problems of a file print their own headers and hints.
         Error::Definition(problems) => return note(&problems.to_string()),
         _ => note(&format!("error: {}", escaped(&error.to_string()))),
     }
@@ -125,12 +125,12 @@ fn complain(error: &Error) {
     }
 }
 
-/// Runs asynchronous work that a signal can stop: the first asks it to, the second does not ask.
+/// Runs asynchronous work. The first signal cancels it, the second ends the process.
 ///
-/// One thread is enough for the network, since bodies are read and decoded by others; with more, a connection and its
-/// reader would wake one another across threads.
+/// One thread is enough for the network, since other threads read and decode bodies; with more, a connection and its
+/// reader would wake each other across threads.
 fn interruptible<T>(work: impl AsyncFnOnce(CancellationToken) -> Result<T>) -> Result<T> {
-    // Begun here, where a system that gives no threads is an error and not a panic somewhere.
+    // Started here, where a system without threads to spare is an error rather than a panic.
     if let Err(error) = rayon::ThreadPoolBuilder::new().build_global()
         && let Some(source) = error.source().and_then(|source| source.downcast_ref::<io::Error>())
     {
@@ -153,7 +153,7 @@ async fn watch_signals(stop: CancellationToken) {
     else {
         return;
     };
-    // Whoever starts a program with `nohup` wants it to outlive its terminal.
+    // A program started with `nohup` is meant to outlive its terminal.
     let mut hangup = if meter::is_ignored(HANGUP) { None } else { signal(SignalKind::hangup()).ok() };
     let mut hung_up = async || match &mut hangup {
         Some(hangup) => hangup.recv().await,

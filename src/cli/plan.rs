@@ -1,4 +1,4 @@
-//! `bellwether plan`: what would be asked, and what would come out.
+//! `bellwether plan`: the requests of a definition, and the columns of its dataset.
 
 use std::fmt::Write;
 
@@ -50,7 +50,7 @@ fn told(plan: &plan::Plan) -> String {
     text
 }
 
-/// The requests of the first way, and the ways that are taken where the service lacks it.
+/// The requests of the first way, and the fallbacks if the service does not offer it.
 fn tell_requests(text: &mut String, plan: &plan::Plan) {
     let Some((first, others)) = plan.ways.split_first() else { return };
     line(text, format_args!("\nrequests: {}", number(first, plan.of_each_ticker.len())));
@@ -59,12 +59,12 @@ fn tell_requests(text: &mut String, plan: &plan::Plan) {
         line(text, format_args!("  GET {} for {}", address(*endpoint), listed(&plan.news_tickers)));
     }
     for Way { endpoint, asked } in others {
-        line(text, format_args!("  or, where the service lacks that, {}", address(*endpoint)));
+        line(text, format_args!("  or, if the service does not offer that, {}", address(*endpoint)));
         match asked {
             Asked::EachTicker(tickers @ Tickers::Written(_), _) => {
                 line(text, format_args!("    for {}", listed(tickers)));
             }
-            Asked::EachTicker(..) => line(text, format_args!("    for the same tickers, as known from the archive")),
+            Asked::EachTicker(..) => line(text, format_args!("    for the same tickers, as listed in the archive")),
             Asked::Listed(_) => {}
         }
     }
@@ -96,13 +96,13 @@ fn tell_list(text: &mut String, requests: &[Request]) {
 fn listed(tickers: &Tickers) -> String {
     match tickers {
         Tickers::Written(tickers) => tickers.iter().map(|ticker| ticker.as_str()).collect::<Vec<_>>().join(", "),
-        Tickers::Available => "each ticker that is available".to_owned(),
-        Tickers::NamedBy(_) => "each ticker that these answers name".to_owned(),
-        Tickers::Signals => "each ticker that has signals".to_owned(),
+        Tickers::Available => "each available ticker".to_owned(),
+        Tickers::NamedBy(_) => "each ticker in these answers".to_owned(),
+        Tickers::Signals => "each ticker with signals".to_owned(),
     }
 }
 
-/// How many requests there are, as far as that is known before any is made.
+/// The number of requests, as far as it is known in advance.
 fn number(way: &Way, of_each: usize) -> String {
     let of_each = match of_each {
         0 => String::new(),
@@ -112,9 +112,9 @@ fn number(way: &Way, of_each: usize) -> String {
         Asked::Listed(requests) => format!("{}{of_each}", requests.len()),
         Asked::EachTicker(Tickers::Written(tickers), pairs) => format!("{}{of_each}", tickers.len() * pairs.len()),
         Asked::EachTicker(Tickers::NamedBy(requests), pairs) => {
-            format!("{}, then {} for each ticker that they name{of_each}", requests.len(), pairs.len())
+            format!("{}, then {} for each ticker in the answers{of_each}", requests.len(), pairs.len())
         }
-        Asked::EachTicker(_, pairs) => format!("1, then {} for each ticker that it lists{of_each}", pairs.len()),
+        Asked::EachTicker(_, pairs) => format!("1, then {} for each ticker in the answer{of_each}", pairs.len()),
     }
 }
 

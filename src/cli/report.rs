@@ -1,4 +1,4 @@
-//! `bellwether report`: what a dataset holds, on one page.
+//! `bellwether report`: an HTML report of a dataset.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -15,28 +15,27 @@ use crate::report::Report as Told;
 use crate::run::{ReportOptions, report};
 use crate::time::Clock;
 
-/// Draw what a published dataset holds, and what its vendor did to its past, as one HTML page.
+/// Write an HTML report of a published dataset: what it holds, and how the vendor revised it.
 ///
-/// The page is one file, which fetches nothing. `run` and `build` lay one beside each version of a dataset.
+/// The report is a single file that loads nothing from elsewhere. `run` and `build` write one next to each version.
 #[derive(Debug, clap::Args)]
 pub(super) struct Report {
     #[command(flatten)]
     subject: Subject,
 
-    /// The file for the page, or `-` for standard output; `reports/NAME.html` in the folder for datasets if it is not
-    /// given.
+    /// The file to write, or `-` for standard output. Default: `reports/NAME.html` in the output folder.
     #[arg(long, value_name = "FILE")]
     file: Option<PathBuf>,
 }
 
-/// Which dataset is told of.
+/// The dataset to report on.
 #[derive(Clone, Debug, clap::Args)]
 pub(super) struct Subject {
-    /// A dataset's name; the one that was built last if it is not given.
+    /// The name of the dataset. Default: the one built last.
     name: Option<String>,
 
-    /// As it was known at this instant, and not as its latest version was: `2026-03-31`, the end of that day in UTC, or
-    /// `2026-03-31T18:00:00Z`.
+    /// Report what was known at this instant: `2026-03-31` (the end of that day in UTC) or `2026-03-31T18:00:00Z`. Default:
+    /// the instant of the latest version.
     #[arg(long, value_name = "INSTANT", value_parser = instant)]
     as_of: Option<DateTime<Utc>>,
 
@@ -45,7 +44,7 @@ pub(super) struct Subject {
 }
 
 impl Subject {
-    /// What there is to tell.
+    /// The report.
     pub(super) fn told(&self) -> Result<Told> {
         let (name, as_of) = (self.name.clone(), self.as_of);
         let (output, archive) = (self.folders.output.clone(), self.folders.archive());

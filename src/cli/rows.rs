@@ -1,4 +1,4 @@
-//! Where the rows of an answer go.
+//! Where the rows of an audit or a comparison go.
 
 use std::path::{Path, PathBuf};
 
@@ -9,19 +9,19 @@ use super::typed::usage;
 use crate::error::Result;
 use crate::export::{Form, Goal, Sheet};
 
-/// The rows of an answer, beside the tables that are shown.
+/// Where to write rows, besides the tables that are printed.
 #[derive(Clone, Debug, clap::Args)]
 pub(super) struct RowsTo {
-    /// Write the rows themselves, as this; `json` is an object a line. The ending of the file tells it if it is not given.
+    /// The format of the rows; `json` is one object per line. Default: by the extension of `--output`.
     #[arg(long, value_name = "FORMAT", value_enum)]
     format: Option<Written>,
 
-    /// The new file for the rows, or `-` for standard output, which then has nothing else.
+    /// Write the rows to a new file, or with `-` to standard output, which then has nothing else.
     #[arg(long, value_name = "FILE")]
     output: Option<PathBuf>,
 }
 
-/// What rows are written as.
+/// The format of rows.
 #[derive(Clone, Copy, Debug, clap::ValueEnum)]
 enum Written {
     Parquet,
@@ -38,7 +38,7 @@ impl Written {
         }
     }
 
-    /// What the ending of a file's name says.
+    /// The format by the extension of a file.
     fn of(path: &Path) -> Option<Self> {
         match path.extension()?.to_str()? {
             "parquet" => Some(Self::Parquet),
@@ -55,7 +55,7 @@ impl RowsTo {
         self.output.as_deref() == Some(Path::new("-"))
     }
 
-    /// Asks for an answer and writes the rows that it delivers, where they are asked for.
+    /// Computes an answer, and writes the rows that it delivers if they are wanted.
     pub(super) fn filled<T>(
         &self,
         schema: SchemaRef,
@@ -67,16 +67,16 @@ impl RowsTo {
         Ok(found)
     }
 
-    /// Begins the rows, where they are asked for.
+    /// Opens the output, if rows are wanted.
     fn begin(&self, schema: SchemaRef) -> Result<Option<Sheet>> {
         let Some(output) = &self.output else {
             return match self.format {
-                Some(_) => Err(usage("rows without a place to write them to", "add `--output FILE`, or `--output -`")),
+                Some(_) => Err(usage("`--format` needs `--output`", "add `--output FILE`, or `--output -`")),
                 None => Ok(None),
             };
         };
         let Some(format) = self.format.or_else(|| Written::of(output)) else {
-            let what = format!("nothing says what the rows in `{}` are to be written as", output.display());
+            let what = format!("cannot tell the format of `{}` from its extension", output.display());
             return Err(usage(&what, "add `--format parquet`, `--format csv` or `--format json`"));
         };
         let goal = if self.is_stdout() { Goal::Stdout } else { Goal::File(output.clone()) };

@@ -24,12 +24,12 @@ pub(super) struct Run {
     #[command(flatten)]
     timings: Timings,
 
-    /// Ask for everything again, even if an interrupted run could be resumed.
+    /// Start over instead of resuming an interrupted run.
     #[arg(long)]
     fresh: bool,
 
-    /// While another run of the definition is under way on the archive, wait until it has ended: at most an hour, or as
-    /// long as is given, such as `--wait=15m`. Without this, such a run fails with exit code 75.
+    /// Wait for another run of the definition on this archive to finish: for an hour, or for the given time, such as
+    /// `--wait=15m`. Without this option the command fails with exit code 75.
     #[arg(
         long,
         value_name = "TIME",
@@ -40,15 +40,15 @@ pub(super) struct Run {
     )]
     wait: Option<Span>,
 
-    /// Say nothing but errors.
+    /// Print nothing but errors.
     #[arg(long, short)]
     quiet: bool,
 
-    /// How events are written to standard error.
+    /// The format of events on standard error.
     #[arg(long, value_enum, default_value_t = LogForm::Text, value_name = "FORM")]
     log: LogForm,
 
-    /// How much of the inner workings is written to standard error.
+    /// The level of log messages on standard error.
     #[arg(long, value_enum, default_value_t = LogLevel::Off, value_name = "LEVEL")]
     log_level: LogLevel,
 }
@@ -62,7 +62,7 @@ impl Run {
             (Err(error), LogForm::Json) => note(&log::error_event(error)),
             _ => return result,
         }
-        // Told already, in the form that was asked for.
+        // Already reported, in the requested format.
         result.map_err(|error| crate::error::Error::Told { code: error.exit_code() })
     }
 
@@ -93,7 +93,7 @@ impl Run {
             let clock = Clock::System;
             run::run(plan, Options { output, archive, clock, interrupted, when_held, progress, stop }).await
         })?;
-        // As JSON the summary has them in any case.
+        // The JSON summary always has the timings.
         self.timings.tell(Some(&summary).filter(|_| self.log == LogForm::Text), recording)?;
         match self.log {
             _ if self.quiet => Ok(()),

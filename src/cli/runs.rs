@@ -9,7 +9,7 @@ use crate::talk::escaped;
 use crate::time::to_record;
 use std::fmt::Write;
 
-/// List the runs of an archive, or show one of them.
+/// List the runs in the archive, or show one of them.
 #[derive(Debug, clap::Args)]
 pub(super) struct Runs {
     #[command(subcommand)]
@@ -21,9 +21,9 @@ pub(super) struct Runs {
 
 #[derive(Debug, clap::Subcommand)]
 enum What {
-    /// Show one run: its files, and the fields that nobody knows.
+    /// Show one run: its files, and unknown fields.
     Show {
-        /// The run's name, or the start of it.
+        /// The run's name, or the beginning of it.
         run: String,
     },
 }
@@ -46,7 +46,7 @@ impl Runs {
 fn listed(archive: &Archive) -> Result<String> {
     let mut text = format!(
         "{:24} {:20} {:>9} {:>13} {:>10} {:>10} {:>9} {:>13}\n",
-        "run", "definition", "requests", "added", "revised", "withdrawn", "rejects", "bytes"
+        "run", "definition", "requests", "added", "revised", "withdrawn", "rejected", "bytes"
     );
     for run in archive.runs() {
         let seal = run.seal();
@@ -70,14 +70,14 @@ fn listed(archive: &Archive) -> Result<String> {
     }
     for run in unfinished_runs(archive.path())? {
         let (name, definition, answers) = (&run.run, &run.definition, grouped(run.answers as u64));
-        line(&mut text, format_args!("{name:24} {definition:20} {answers:>9} not finished"));
+        line(&mut text, format_args!("{name:24} {definition:20} {answers:>9} unfinished"));
     }
     match archive.superseded_count() {
         0 => {}
-        1 => line(&mut text, format_args!("1 folder is in a pack; `bellwether archive prune` removes it")),
+        1 => line(&mut text, format_args!("1 folder is packed; `bellwether archive prune` removes it")),
         count => {
             let count = grouped(count as u64);
-            line(&mut text, format_args!("{count} folders are in packs; `bellwether archive prune` removes them"));
+            line(&mut text, format_args!("{count} folders are packed; `bellwether archive prune` removes them"));
         }
     }
     Ok(text)

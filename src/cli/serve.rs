@@ -1,4 +1,4 @@
-//! `bellwether serve`: the service's own interface, from the demo universe.
+//! `bellwether serve`: the service's interface on this machine, with demo data.
 
 use std::net::Ipv4Addr;
 
@@ -14,24 +14,24 @@ use crate::secret::ApiKey;
 use crate::serve::{self, Service, Universe};
 use crate::time::Clock;
 
-/// Answer the service's interface on this machine.
+/// Serve the service's interface on this machine, with demo data.
 ///
-/// Prints the two base addresses as a definition takes them, and serves until it is stopped.
+/// Prints the two base addresses in the form that a definition takes, and serves until stopped.
 #[derive(Debug, clap::Args)]
 pub(super) struct Serve {
-    /// Answer from the built-in demo universe.
+    /// Serve the built-in demo universe.
     #[arg(long, required = true)]
     demo: bool,
 
-    /// The port to listen on; 0 takes a free one.
+    /// The port to listen on; 0 picks a free one.
     #[arg(long, default_value_t = 0)]
     port: u16,
 
-    /// The day that it is in the demo universe; the current one in UTC when it is not given.
+    /// The current day in the demo universe. Default: today in UTC.
     #[arg(long, value_name = "YYYY-MM-DD")]
     today: Option<NaiveDate>,
 
-    /// The seed that the demo universe grows from.
+    /// The seed of the demo universe.
     #[arg(long, default_value_t = DEMO_SEED)]
     seed: u64,
 
@@ -52,7 +52,10 @@ impl Serve {
             let failed = |source| Error::Serve { address: format!("{}:{}", address.0, address.1), source };
             let listener = TcpListener::bind(address).await.map_err(failed)?;
             let running = serve::start(service, listener).map_err(failed)?;
-            note(&format!("the demo universe of {today}, change set {}; the key is {key_is}", self.change_set));
+            note(&format!(
+                "serving the demo universe of {today}, change set {}; the API key is {key_is}",
+                self.change_set
+            ));
             let (signals, sentiment) = (running.base_url(), running.sentiment_base_url());
             say(&format!("base_url = \"{signals}\"\nsentiment_base_url = \"{sentiment}\"\n"))?;
             stop.cancelled().await;

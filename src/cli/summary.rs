@@ -1,4 +1,4 @@
-//! `bellwether summary`: what a dataset holds, in a terminal.
+//! `bellwether summary`: the report of a dataset, in a terminal.
 
 use console::Term;
 
@@ -6,16 +6,16 @@ use super::report::Subject;
 use super::say;
 use crate::error::Result;
 
-/// How wide lines are where nobody says.
+/// The width of lines outside a terminal.
 const WIDTH: usize = 80;
 
-/// Tell what a published dataset holds, and what its vendor did to its past.
+/// Summarize a published dataset: what it holds, and how the vendor revised it.
 #[derive(Debug, clap::Args)]
 pub(super) struct Summary {
     #[command(flatten)]
     subject: Subject,
 
-    /// How many columns lines may have; as many as the terminal, or 80, if it is not given.
+    /// The width of lines. Default: that of the terminal, or 80.
     #[arg(long, value_name = "COLUMNS")]
     width: Option<usize>,
 }

@@ -1,4 +1,4 @@
-//! Where the time goes, for whoever asks.
+//! Where the time goes: timings and traces on request.
 
 use std::fs::File;
 use std::io::BufWriter;
@@ -9,19 +9,19 @@ use crate::error::{Error, Result};
 use crate::run::Summary;
 use crate::trace::Trace;
 
-/// What is told of the time that something took.
+/// Options for timings and traces.
 #[derive(Debug, clap::Args)]
 pub(super) struct Timings {
-    /// Tell what each stage took, wall clock and processor, and the memory at its peak.
+    /// Print the wall clock and processor time of each stage, and the peak memory.
     #[arg(long)]
     timings: bool,
 
-    /// Write a trace of the work on each thread to a file, for Perfetto (ui.perfetto.dev) or chrome://tracing.
+    /// Write a trace of each thread's work to a file, for Perfetto (ui.perfetto.dev) or chrome://tracing.
     #[arg(long, value_name = "FILE")]
     trace: Option<PathBuf>,
 }
 
-/// A trace that is being filled, and the file that it goes to.
+/// A trace that is being recorded, and the file that it goes to.
 #[derive(Debug)]
 pub(super) struct Recording {
     pub(super) trace: Trace,
@@ -30,7 +30,7 @@ pub(super) struct Recording {
 }
 
 impl Timings {
-    /// Begins a trace, where one is asked for. A file that cannot be written is known before there is any work.
+    /// Starts the trace, if one is wanted. A file that cannot be written is reported before any work is done.
     pub(super) fn begin(&self) -> Result<Option<Recording>> {
         let Some(path) = self.trace.clone() else { return Ok(None) };
         match File::create(&path) {
@@ -39,7 +39,7 @@ impl Timings {
         }
     }
 
-    /// Tells what was asked for.
+    /// Writes the trace and prints the timings, if they are wanted.
     pub(super) fn tell(&self, summary: Option<&Summary>, recording: Option<Recording>) -> Result<()> {
         if let Some(Recording { trace, path, file }) = recording {
             trace.write(BufWriter::new(file)).map_err(|source| Error::Write { path, source })?;

@@ -1,4 +1,4 @@
-//! What is typed as an argument, and its refusals.
+//! Parsers of arguments.
 
 use std::str::FromStr;
 
@@ -12,24 +12,24 @@ pub(super) fn usage(what: &str, hint: &'static str) -> Error {
     Error::Usage { what: what.to_owned(), hint }
 }
 
-/// An instant: with its offset, or a day, which is taken whole.
+/// An instant: with an offset, or a day, which means the end of it.
 pub(super) fn instant(text: &str) -> Result<DateTime<Utc>, String> {
     if let Ok(day) = NaiveDate::from_str(text) {
         let end = day.succ_opt().map(|next| next.and_time(NaiveTime::MIN).and_utc());
-        return end.map(|end| end - TimeDelta::microseconds(1)).ok_or_else(|| "there is no later day".to_owned());
+        return end.map(|end| end - TimeDelta::microseconds(1)).ok_or_else(|| "the day is out of range".to_owned());
     }
     let instant = DateTime::parse_from_rfc3339(text);
     instant.map(|instant| instant.with_timezone(&Utc).trunc_subsecs(6)).map_err(|error| {
-        format!("{error}; write a day, `2026-03-31`, or an instant with its offset, `2026-03-31T18:00:00Z`")
+        format!("{error}; use a day, `2026-03-31`, or an instant with an offset, `2026-03-31T18:00:00Z`")
     })
 }
 
-/// One of a closed set of the service, refused with its hint.
+/// A value from a closed set of the service; an error has its hint.
 pub(super) fn known<T: FromStr<Err = Unknown>>(text: &str) -> Result<T, String> {
     text.parse().map_err(|unknown: Unknown| format!("{unknown}; {}", unknown.hint))
 }
 
-/// One of a closed set of definitions, refused with its hint.
+/// A value from a closed set of definitions; an error has its hint.
 pub(super) fn worded<T: FromStr<Err = String>>(text: &str) -> Result<T, String> {
     text.parse().map_err(|refusal: String| refusal.replace('\n', "; "))
 }
@@ -39,6 +39,6 @@ pub(super) fn share(text: &str) -> Result<f64, String> {
     let (number, scale) = text.strip_suffix('%').map_or((text, 1.0), |number| (number.trim_end(), 100.0));
     match number.parse::<f64>().map(|number| number / scale) {
         Ok(share) if (0.0..=1.0).contains(&share) => Ok(share),
-        _ => Err("a share is `0.5%`, or `0.005`, and at most all of it".to_owned()),
+        _ => Err("use a percentage such as `0.5%`, or a number from 0 to 1".to_owned()),
     }
 }

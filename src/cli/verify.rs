@@ -1,4 +1,4 @@
-//! `bellwether verify`: is everything still what was written?
+//! `bellwether verify`: verifies every file of the archive and the datasets.
 
 use super::folders::Folders;
 use super::say;
@@ -8,8 +8,8 @@ use crate::export::versions;
 use crate::numbers::counted;
 use crate::talk::escaped;
 
-/// Recompute the size, the checksum and the row count of every file of the archive and of the datasets, and check that
-/// packs say what their members say.
+/// Verify the size, checksum and row count of every file in the archive and the datasets, and that each pack matches its
+/// runs.
 #[derive(Debug, clap::Args)]
 pub(super) struct Verify {
     #[command(flatten)]

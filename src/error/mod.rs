@@ -40,12 +40,12 @@ pub const EXIT_INTERRUPTED: u8 = 130;
 /// What each exit code means, as `--help` says it.
 pub const EXIT_CODES: [(u8, &str); 7] = [
     (0, "exactly what was asked for is there"),
-    (1, "it failed; the message says why"),
-    (EXIT_USAGE, "the arguments or the definition are wrong"),
-    (EXIT_FOUND, "found what it was asked to look for: versions differ, or too much was rewritten"),
-    (EXIT_CHECKS, "the data is not what was asked for: a check failed, and nothing was published"),
-    (EXIT_LATER, "not now: the same command resumes later"),
-    (EXIT_INTERRUPTED, "interrupted: the same command resumes"),
+    (1, "failed; see the error message"),
+    (EXIT_USAGE, "invalid arguments or an invalid definition"),
+    (EXIT_FOUND, "versions differ, or too much was rewritten"),
+    (EXIT_CHECKS, "a check of the data failed, and nothing was published"),
+    (EXIT_LATER, "temporary failure: run the same command later to resume"),
+    (EXIT_INTERRUPTED, "interrupted: run the same command to resume"),
 ];
 
 /// A reason of another crate, kept for `source()`.

@@ -455,7 +455,7 @@ fn what_a_filter_names_and_nothing_has_is_named() {
     let shown = run(&place).failed_with(4).stderr;
     assert!(shown.contains("because: no signals for ticker `ZZZZ`\n"), "{shown}");
     let shown = place.run(["build", "it", "--ticker", "CVX"]).failed_with(2).stderr;
-    assert!(shown.contains("the definition does not take ticker `CVX`\n"), "{shown}");
+    assert!(shown.contains("the definition filters out ticker `CVX`\n"), "{shown}");
     define(&place, &vendor.service, "[signals]\nsectors = [\"energy\"]\n[filter]\nperiods = [\"15d\", \"5d\"]\n");
     let shown = place.run(["check", "it"]).failed_with(2).stderr;
     assert!(shown.contains("`[signals]` does not ask for period `5d`"), "{shown}");

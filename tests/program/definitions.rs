@@ -16,7 +16,7 @@ fn the_shipped_definitions_are_right() {
     let place = Place::new();
     let path = |name: &str| project().join("pipelines").join(name);
     let outcome = place.run(["check".into(), path("demo.toml"), path("nightly.toml"), path("notebook.toml")]);
-    assert_eq!(outcome.succeeded().stdout.matches(": right\n").count(), 3);
+    assert_eq!(outcome.succeeded().stdout.matches(": ok\n").count(), 3);
 }
 
 #[test]
@@ -214,9 +214,9 @@ schedule: 30 18 * * 1-5 in America/New_York
 requests: 2, and 1 for each ticker
   GET {base_url}/signals-history-all?sector=energy&period=1m&regime=bear
   GET {base_url}/signals-history-all?sector=a+b%26c&period=1m&regime=bear
-  GET {sentiment_base_url}/news_articles/{ticker} for each ticker that has signals
-  or, where the service lacks that, {base_url}/signals-history/{ticker}
-    for the same tickers, as known from the archive
+  GET {sentiment_base_url}/news_articles/{ticker} for each ticker with signals
+  or, if the service does not offer that, {base_url}/signals-history/{ticker}
+    for the same tickers, as listed in the archive
 
 columns: 10
   ticker           text

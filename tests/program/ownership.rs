@@ -186,7 +186,7 @@ fn answers_are_read_and_written_in_files_of_the_run_alone() {
         assert_ne!(planted, text);
         fs::write(&journal, planted).unwrap();
         let listed = place.run(["runs"]).succeeded().stdout;
-        assert!(listed.contains("not finished"), "{listed}");
+        assert!(listed.contains("unfinished"), "{listed}");
     }
     run(&place).succeeded();
     assert_eq!(service.histories(), 4, "what is not in the run's own files is asked for again");

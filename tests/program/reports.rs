@@ -110,10 +110,10 @@ fn a_report_counts_the_latest_answers_to_its_own_requests_and_nothing_of_other_d
     let own = quality(&["energy"]);
     assert_eq!(
         own,
-        ("of      definition `energy`".to_owned(), ["0 of 2", "2 of 2", "2 of 7"].map(str::to_owned).into())
+        ("scope   definition `energy`".to_owned(), ["0 of 2", "2 of 2", "2 of 7"].map(str::to_owned).into())
     );
     let whole = quality(&[]);
-    assert_eq!(whole.0, "of      the whole archive, all definitions");
+    assert_eq!(whole.0, "scope   the whole archive, all definitions");
     assert_eq!(whole.1, ["2 of 4", "2 of 2", "4 of 7"]);
 
     // The same after all runs were packed.

@@ -1,4 +1,4 @@
-//! `bellwether audit leak`: does the future reach the past?
+//! `bellwether audit leak`: tests a dataset for look-ahead.
 
 use super::folders::Folders;
 use super::say;
@@ -10,7 +10,7 @@ use crate::plan::Plan;
 use crate::run::audit_leak;
 use crate::time::{Clock, unique_name};
 
-/// Try to make the future reach the past of a dataset: take it away, and plant canaries in a copy of the archive.
+/// Test a dataset for look-ahead: remove future data, and plant canaries in a copy of the archive.
 #[derive(Debug, clap::Args)]
 pub(super) struct Leak {
     /// A definition: its name in `pipelines/`, or a path.
@@ -40,6 +40,6 @@ impl Leak {
             0 => String::new(),
             count => format!(", {count} of them not applicable"),
         };
-        say(&format!("{} trials{not_applicable}: nothing of the future reached the past\n", leak.trials.len()))
+        say(&format!("{} trials{not_applicable}: no look-ahead found\n", leak.trials.len()))
     }
 }

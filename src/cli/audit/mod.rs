@@ -1,4 +1,4 @@
-//! `bellwether audit`: questions asked of the archive, a file each.
+//! `bellwether audit`: one file per audit.
 
 mod leak;
 mod quality;
@@ -13,14 +13,14 @@ use super::typed;
 use crate::error::Result;
 use crate::plan::Plan;
 
-/// Says what is looked at.
+/// The line that says what is audited.
 fn about(plan: Option<&Plan>) -> String {
     let what = plan
         .map_or_else(|| "the whole archive, all definitions".to_owned(), |plan| format!("definition `{}`", plan.name));
-    format!("of      {what}\n")
+    format!("scope   {what}\n")
 }
 
-/// Ask questions of the archive.
+/// Audit the archive: look-ahead, revisions, quality, and disagreements between operations.
 #[derive(Debug, clap::Args)]
 pub(super) struct Audit {
     #[command(subcommand)]

@@ -1,4 +1,4 @@
-//! `bellwether audit quality`: is anything missing, stale, repeated, unusual or unreadable?
+//! `bellwether audit quality`: looks for missing, stale, repeated, unusual and rejected data.
 
 use super::about;
 use super::aligned::{Aligned, Shown};
@@ -15,17 +15,16 @@ use crate::tables::Drift;
 
 /// Look for gaps, stale series, repeated articles, unusual values, rejected records and unknown fields.
 ///
-/// A trading day is one on which at least half of the series of an operation have a signal. Confidences are expected in
-/// 0 to 1 and scores in -1 to 1, though the interface shows no bounds. Rejected records and unknown fields are those of the
-/// latest answer to each request; those are new that the answer before did not have.
+/// A trading day is a day on which at least half of the series of an operation have a signal. Confidences are expected to
+/// be between 0 and 1 and scores between -1 and 1, although the interface documents no bounds. Rejected records and unknown
+/// fields are those of the latest answer to each request; they are new if the previous answer did not have them.
 #[derive(Debug, clap::Args)]
 pub(super) struct Quality {
-    /// A definition, its name in `pipelines/` or a path: only what its dataset takes and the answers to its requests, and
-    /// how many of its signals have news in each window. The whole archive, with the requests of all definitions, if it is
-    /// not given.
+    /// A definition: its name in `pipelines/`, or a path. Audits only its dataset and the answers to its requests, and shows
+    /// how many of its signals have news in each window. Default: the whole archive.
     definition: Option<String>,
 
-    /// Show long lists whole.
+    /// Show long lists in full.
     #[arg(long)]
     all: bool,
 
@@ -63,7 +62,7 @@ fn told(found: &quality::Quality, shown: Shown) -> String {
         };
         table.rest(found.rejects.reasons.iter().map(row), shown);
         if found.rejects.unlisted > 0 {
-            table.row([format!("{} more are counted and not listed", grouped(found.rejects.unlisted))]);
+            table.row([format!("… and {} more, counted but not listed", grouped(found.rejects.unlisted))]);
         }
         text.push(table);
     }
@@ -79,7 +78,7 @@ fn told(found: &quality::Quality, shown: Shown) -> String {
     text.join("\n")
 }
 
-/// All, and the tickers that something is wrong with, the worst first.
+/// The total, and the tickers with findings, the worst first.
 fn of_tickers(found: &quality::Quality, shown: Shown) -> Aligned {
     let heads =
         ["ticker", "signals", "coverage", "gaps", "missing", "stale", "behind", "articles", "duplicates", "unusual"];

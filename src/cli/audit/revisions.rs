@@ -1,4 +1,4 @@
-//! `bellwether audit revisions`: what did the vendor do to its past?
+//! `bellwether audit revisions`: how the vendor rewrote its past.
 
 use std::collections::BTreeMap;
 use std::fmt::Display;
@@ -18,34 +18,34 @@ use crate::plan::Plan;
 use crate::run::{About, audit_revisions};
 use crate::time::to_record;
 
-/// Count the values of the past that changed: added late, revised or withdrawn.
+/// Count past values that were added late, revised or withdrawn.
 ///
-/// A cell is added late when earlier answers covered its date without it: a new day at the newest end and the first
-/// listing of a series are not. A rate is the cells that changed, of those that were known at some moment of the span.
+/// A cell is added late if earlier answers covered its date without it; new days at the end of a series and the first
+/// listing of a series do not count. The rate is the share of changed cells among all cells known during the span.
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "Exit codes: 0 done, 3 more was rewritten than `--fail-above` allows, 1 failed, 2 the arguments are not right."
+    after_help = "Exit codes: 0 success, 1 failure, 2 invalid arguments, 3 more was rewritten than `--fail-above` allows."
 )]
 pub(super) struct Revisions {
-    /// A definition, its name in `pipelines/` or a path: only the signals of its dataset, and the articles of their
-    /// tickers. The whole archive if it is not given.
+    /// A definition: its name in `pipelines/`, or a path. Counts only the signals of its dataset and the articles of their
+    /// tickers. Default: the whole archive.
     definition: Option<String>,
 
-    /// Only what was observed after this instant: `2026-03-31`, the end of that day in UTC, or `2026-03-31T18:00:00Z`.
-    /// Everything after the first listing of each series if it is not given.
+    /// Only what was observed after this instant: `2026-03-31` (the end of that day in UTC) or `2026-03-31T18:00:00Z`.
+    /// Default: the first listing of each series.
     #[arg(long, value_name = "INSTANT", value_parser = instant)]
     from: Option<DateTime<Utc>>,
 
-    /// Only what was observed by this instant, with it.
+    /// Only what was observed up to and including this instant. Default: the newest run.
     #[arg(long, value_name = "INSTANT", value_parser = instant)]
     to: Option<DateTime<Utc>>,
 
-    /// Fail with code 3 when a larger share than this of the cells that were known at `--from` was rewritten since, or
-    /// added to: `0.5%`. Signals and scores each count by themselves.
+    /// Exit with code 3 if a larger share of the cells known at `--from` was rewritten since, late additions included:
+    /// `0.5%`. Signals and scores are counted separately.
     #[arg(long, value_name = "SHARE", value_parser = share)]
     fail_above: Option<f64>,
 
-    /// Show long lists whole.
+    /// Show long lists in full.
     #[arg(long)]
     all: bool,
 
@@ -61,8 +61,8 @@ impl Revisions {
         if let (Some(from), Some(to)) = (self.from, self.to)
             && from >= to
         {
-            let what = format!("no changes after {} and up to {}", to_record(from), to_record(to));
-            return Err(usage(&what, "put `--to` after `--from`"));
+            let what = format!("empty span: after {} and up to {}", to_record(from), to_record(to));
+            return Err(usage(&what, "choose a `--to` later than `--from`"));
         }
         let plan = self.definition.as_deref().map(Plan::find).transpose()?;
         let of = About { archive: &self.archive.path, plan: plan.as_ref(), as_of: self.to };
@@ -90,7 +90,7 @@ fn told(found: &revisions::Revisions, shown: Shown) -> String {
         {
             let (rewritten, known) = (grouped(rewritten), grouped(known_before));
             text.push_str(&format!(
-                "\nof {known} that were known at the start, {rewritten} were rewritten or added to: {}\n",
+                "\n{rewritten} of {known} cells known at the start were rewritten, late additions included: {}\n",
                 percent(share)
             ));
         }
@@ -106,7 +106,7 @@ fn of_table(name: &str, table: &Rewrites, shown: Shown) -> Aligned {
     if table.total.changes() == 0 {
         return text;
     }
-    // Ages are few, and stand in their order.
+    // There are few ages, listed in order.
     text.list("by age when it changed", table.by_age.iter().map(|(age, tally)| cells(age, tally)), Shown::All);
     most_rewritten(&mut text, "by month of the date", &table.by_month, shown);
     most_rewritten(&mut text, "by period", &table.by_period, shown);

@@ -1,4 +1,4 @@
-//! `bellwether audit sources`: do the vendor's operations agree?
+//! `bellwether audit sources`: whether the vendor's operations agree.
 
 use super::about;
 use super::aligned::{Aligned, Shown};
@@ -12,15 +12,14 @@ use crate::plan::Plan;
 use crate::run::{self, audit_sources};
 use crate::time::to_record;
 
-/// Compare what different operations say of the same signals and articles: histories, latest signals, and the articles of
-/// summaries.
+/// Compare operations that give the same signals or articles: histories, latest signals and summaries.
 #[derive(Debug, clap::Args)]
 pub(super) struct Sources {
-    /// A definition, its name in `pipelines/` or a path: only the tickers, periods and regimes of its dataset. The whole
-    /// archive if it is not given.
+    /// A definition: its name in `pipelines/`, or a path. Compares only the tickers, periods and regimes of its dataset.
+    /// Default: the whole archive.
     definition: Option<String>,
 
-    /// Show long lists whole, but for the disagreements: `--output FILE` writes these.
+    /// Show long lists in full, except for disagreements: `--output FILE` writes those.
     #[arg(long)]
     all: bool,
 
@@ -42,7 +41,7 @@ impl Sources {
 
 fn told(found: &sources::Sources, shown: Shown) -> String {
     if found.pairs.is_empty() {
-        return "no two operations gave the same signal or article\n".to_owned();
+        return "no signal or article comes from two operations\n".to_owned();
     }
     let mut text = Aligned::new(1, ["operations", "cells", "disagreements", "rate"]);
     text.row(cells("all", found.total()));
@@ -52,7 +51,7 @@ fn told(found: &sources::Sources, shown: Shown) -> String {
     let mut tickers: Vec<_> = found.tickers.iter().filter(|(_, compared)| compared.disagreements > 0).collect();
     tickers.sort_by_key(|(_, compared)| std::cmp::Reverse(compared.disagreements));
     if tickers.is_empty() {
-        return format!("{text}\nthe operations agree on everything that two of them gave\n");
+        return format!("{text}\nno disagreements\n");
     }
     text.list("by ticker", tickers.into_iter().map(|(ticker, compared)| cells(ticker.as_str(), *compared)), shown);
     format!("{text}\n{}", first(found))

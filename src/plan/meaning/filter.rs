@@ -19,8 +19,8 @@ impl Judge {
         if let (Some(from), Some(to)) = (from, to)
             && **from >= **to
         {
-            let problem = Problem::new(format!("no dates from {} to before {}", **from, **to), to.span());
-            self.object(problem.with_hint("`to` is the first day that is left out: put it after `from`"));
+            let problem = Problem::new(format!("empty date range: {} to {}", **from, **to), to.span());
+            self.object(problem.with_hint("`to` is exclusive: choose a day after `from`"));
         }
         // What is not asked for may be among what could not be read.
         if !self.flawed.contains("signals") {

@@ -71,10 +71,7 @@ fn sound_data_are_sound_however_few_they_are() {
         (&few[..], "[join]\nwindows = [\"30d\"]\nstats = [\"count\"]\n"),
     ] {
         let told = told(signals, &news, rest);
-        assert!(
-            told.ends_with(": nothing of the future reached the past\n") && !told.contains("LEAK"),
-            "{rest} {told}"
-        );
+        assert!(told.ends_with(": no look-ahead found\n") && !told.contains("LEAK"), "{rest} {told}");
         assert!(told.contains("show up in later rows\n"), "a canary can be seen: {rest} {told}");
     }
 }
@@ -87,7 +84,7 @@ fn a_trial_that_the_data_give_no_occasion_for_is_not_applicable_and_says_why() {
     let early = told(&signals[..1], &["2025-10-01"], "[join]\nlag = \"5 trading days\"\n");
     assert!(early.contains("no signal is old enough to count trading days from"), "{early}");
     assert!(early.contains("no signal has a UTC offset, so no instant is known"), "{early}");
-    assert!(early.ends_with(" trials, 2 of them not applicable: nothing of the future reached the past\n"), "{early}");
+    assert!(early.ends_with(" trials, 2 of them not applicable: no look-ahead found\n"), "{early}");
     let offset = told(&["2025-10-06T16:00:00Z"], &["2025-10-01"], "");
     assert!(offset.contains("at 2025-10-06T16:00:01.000000Z, signals before"), "{offset}");
     assert!(!offset.contains("not applicable"), "{offset}");
@@ -105,5 +102,5 @@ fn runs_that_only_a_pack_has_cannot_be_taken_out_and_it_is_said() {
     let packed = audit();
     assert!(packed.contains("not applicable             - rows  instants: as of "), "{packed}");
     assert!(packed.contains(", without the runs after it: these runs share a pack with later ones\n"), "{packed}");
-    assert!(packed.ends_with(": nothing of the future reached the past\n"), "{packed}");
+    assert!(packed.ends_with(": no look-ahead found\n"), "{packed}");
 }

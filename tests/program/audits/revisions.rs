@@ -133,8 +133,11 @@ fn the_audit_finds_exactly_what_the_service_rewrote() {
     let known = rewritten.known(0).union(&rewritten.known(1)).cloned().collect::<BTreeSet<_>>();
     let late: Vec<_> = rewritten.signals.iter().filter(|(cell, ..)| cell[4] == seen_on(days()[2])).collect();
     let of_known = late.iter().filter(|(cell, ..)| known.contains(&cell[..4])).count();
-    let line = format!("that were known at the start, {of_known} were rewritten");
-    assert!(stdout.contains(&line) && totals(&stdout)[2] == late.len().to_string(), "{stdout}");
+    let line = format!("\n{of_known} of ");
+    assert!(
+        stdout.contains(&line) && stdout.contains("known at the start") && totals(&stdout)[2] == late.len().to_string(),
+        "{stdout}"
+    );
     assert_eq!(rewritten.audit(&["--from", &third]).0.num_rows(), 0);
     rewritten.check(&rewritten.audit(&["--from", &first]).0, |_| true);
     let definition = "source.service = \"demo\"\nsignals.sectors = [\"energy\"]\nsignals.periods = [\"1d\"]\n\
@@ -167,11 +170,11 @@ fn refusals(place: &Place, from: &str) {
         let outcome = audit(arguments).failed_with(code);
         assert!(outcome.stderr.contains(expected) && outcome.stderr.starts_with("error: "), "{}", outcome.stderr);
     };
-    refused(&["--from", "2026-11-02", "--to", "2026-11-01"], 2, "hint: put `--to` after `--from`");
+    refused(&["--from", "2026-11-02", "--to", "2026-11-01"], 2, "hint: choose a `--to` later than `--from`");
     refused(&["--from", "2020-01-01"], 1, "nothing was known as of 2020-01-01");
     refused(&["--to", "2020-01-01"], 1, "nothing was known as of 2020-01-01");
     refused(&["nobody"], 2, "no definition `nobody`");
-    refused(&["--fail-above", "150%"], 2, "a share is `0.5%`");
+    refused(&["--fail-above", "150%"], 2, "use a percentage such as `0.5%`");
     refused(&["--format", "csv"], 2, "hint: add `--output FILE`, or `--output -`");
     refused(&["--output", "rows.txt"], 2, "hint: add `--format parquet`");
     refused(&["--output", "changes.parquet"], 1, "`changes.parquet` is there already");
