@@ -96,7 +96,7 @@ impl KeySource {
     }
 }
 
-const FIRST_LINE: &str = "put the key on the first line of the file, or of what the command prints";
+const FIRST_LINE: &str = "put the key on the first line of the file, or of the command's output";
 
 impl Fault {
     fn new(reason: impl Into<String>, hint: &'static str) -> Self {
@@ -104,7 +104,7 @@ impl Fault {
     }
 
     fn not_text() -> Self {
-        Self::new("it is not UTF-8 text", "write the key as plain text")
+        Self::new("it is not UTF-8 text", "save the key as plain text")
     }
 
     fn too_long() -> Self {
@@ -115,8 +115,8 @@ impl Fault {
 fn read_file(path: &Path) -> Result<String, Fault> {
     let failed = |error: io::Error| {
         let hint = match error.kind() {
-            io::ErrorKind::NotFound => "check `api_key_file`: a relative path starts at the current folder",
-            io::ErrorKind::PermissionDenied => "give the user that runs bellwether the right to read it",
+            io::ErrorKind::NotFound => "check `api_key_file`; a relative path is relative to the working directory",
+            io::ErrorKind::PermissionDenied => "let the user that runs bellwether read it",
             _ => "check `api_key_file`",
         };
         Fault::new(error.to_string(), hint)
@@ -126,10 +126,10 @@ fn read_file(path: &Path) -> Result<String, Fault> {
     let file = OpenOptions::new().read(true).custom_flags(flags).open(path).map_err(failed)?;
     let kind = file.metadata().map_err(failed)?.file_type();
     if kind.is_dir() {
-        return Err(Fault::new("it is a folder", "name the file in it that holds the key"));
+        return Err(Fault::new("it is a folder", "name the file with the key"));
     }
     if kind.is_fifo() {
-        return Err(Fault::new("it is a pipe", "use `api_key_command` for a key that another program gives"));
+        return Err(Fault::new("it is a pipe", "use `api_key_command` for a key that a program prints"));
     }
     if !kind.is_file() {
         return Err(Fault::new("it is a device or a socket", "name a regular file"));
@@ -165,7 +165,7 @@ fn run(words: &[String], patience: Duration, is_stopped: &dyn Fn() -> bool) -> R
             let _ = printed.send(result.map(|_| bytes));
         };
         let started = thread::Builder::new().spawn(read);
-        started.map_err(|error| Fault::new(error.to_string(), "check the limits of the system"))?;
+        started.map_err(|error| Fault::new(error.to_string(), "raise the limit on threads (`ulimit -u`)"))?;
     }
     let begun = Instant::now();
     let again = |error: io::Error| Fault::new(error.to_string(), "run it again");
@@ -178,15 +178,15 @@ fn run(words: &[String], patience: Duration, is_stopped: &dyn Fn() -> bool) -> R
         if let Some(text) = &mut output
             && let Some(status) = running.status().map_err(again)?
         {
-            let failed = || Fault::new(format!("it failed with {status}"), "run the command by itself to see why");
+            let failed = || Fault::new(format!("it failed with {status}"), "run the command yourself to see why");
             return if status.success() { Ok(Some(std::mem::take(text))) } else { Err(failed()) };
         }
         if is_stopped() {
             return Ok(None);
         }
         if begun.elapsed() >= patience {
-            let reason = format!("it did not end within {} s", patience.as_secs());
-            return Err(Fault::new(reason, "it has no input: use one that needs no answer, or an `api_key_file`"));
+            let reason = format!("it did not finish within {} s", patience.as_secs());
+            return Err(Fault::new(reason, "it cannot prompt for input: use another command, or an `api_key_file`"));
         }
         thread::sleep(LOOK_EVERY);
     }
@@ -237,9 +237,9 @@ mod tests {
         assert_eq!(exactly.len(), MOST_BYTES);
         let begun = Instant::now();
         assert_eq!(shell("yes"), Err(Fault::too_long()));
-        assert!(shell("sleep 60").unwrap_err().reason.contains("did not end"));
+        assert!(shell("sleep 60").unwrap_err().reason.contains("did not finish"));
         // The shell ends, and what it started holds its output open.
-        assert!(shell("sleep 60 & echo key").unwrap_err().reason.contains("did not end"));
+        assert!(shell("sleep 60 & echo key").unwrap_err().reason.contains("did not finish"));
         assert!(begun.elapsed() < Duration::from_secs(20));
     }
 

@@ -114,7 +114,7 @@ fn opened(path: &Path, options: &mut OpenOptions, purpose: Use) -> io::Result<Fi
     }
     // Writing to one name of a file changes it under its other names, which may be in somebody else's folder.
     if purpose == Use::Write && found.nlink() > 1 {
-        return Err(io::Error::other("it has a second name elsewhere (a hard link)"));
+        return Err(io::Error::other("it has another hard link"));
     }
     Ok(file)
 }

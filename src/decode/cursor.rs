@@ -145,7 +145,7 @@ impl<'a> Cursor<'a> {
         match (skip.advance(rest), skip) {
             (Some(length), _) => Ok(length),
             (None, Skip::Scalar) => Ok(rest.len()),
-            (None, Skip::Enclosed(_)) => Err("a value does not end".to_owned()),
+            (None, Skip::Enclosed(_)) => Err("a value is incomplete".to_owned()),
         }
     }
 

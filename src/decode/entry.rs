@@ -193,7 +193,7 @@ mod tests {
                 r#"{"date": "2026-11-20", "signal": "buy", "confidence": "1"}"#,
                 "`confidence`: expected a number, found a string",
             ),
-            (r#"{"date": "2026-11-20", "date": "2026-11-20", "signal": "buy"}"#, "field `date` stands twice"),
+            (r#"{"date": "2026-11-20", "date": "2026-11-20", "signal": "buy"}"#, "duplicate field `date`"),
         ] {
             assert_eq!(read_plain(&mut Cursor::new(text)), None, "{text}");
             assert_eq!(read_any(text).unwrap_err(), reason, "{text}");

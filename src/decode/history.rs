@@ -32,7 +32,7 @@ pub(super) fn decode_many(answer: &Answer<'_>, pieces: &[Piece<'_>]) -> Decoded 
         if piece.is_repeated {
             let offset = piece.offset;
             return Err(format!(
-                "ticker `{key}` stands twice: its other history begins at byte {offset}; the first is kept"
+                "duplicate ticker `{key}`: its other history begins at byte {offset}; the first is kept"
             ));
         }
         Reader::new(answer, &Place::of(answer, piece), "/*", text).read(&key)
@@ -269,7 +269,7 @@ impl<'a, 'p> Reader<'a, 'p> {
         let Self { cursor, place, rows, notes, .. } = self;
         rows.order(|later, kept| {
             let shown = date::show(kept.entry.date.micros);
-            let reason = format!("the date {shown} stands twice; entry {} is kept", kept.position);
+            let reason = format!("duplicate date {shown}; entry {} is kept", kept.position);
             cursor.go_to(later.start as usize);
             // It has been read once, so it can be cut out again.
             let text = cursor.value().unwrap_or_default();

@@ -248,7 +248,7 @@ pub(super) fn missing(name: &str) -> String {
 }
 
 pub(super) fn duplicate(name: &str) -> String {
-    format!("field `{name}` stands twice")
+    format!("duplicate field `{name}`")
 }
 
 #[cfg(test)]
@@ -279,7 +279,7 @@ mod tests {
             a.number().and(c.number()).map(|_| ())
         };
         for (text, expected) in [
-            (r#"{"a": 1, "b": 2, "\u0061": 3}"#, "field `a` stands twice"),
+            (r#"{"a": 1, "b": 2, "\u0061": 3}"#, "duplicate field `a`"),
             (r#"{"a": 1}"#, "missing field `c`"),
             ("[1]", "expected an object, found an array"),
             ("NaN", "expected an object, found something that is not JSON"),

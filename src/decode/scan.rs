@@ -109,9 +109,9 @@ impl Scanner {
     /// Makes sure that a body that brings nothing new ends long before the largest body does.
     fn check_length(&self) -> Result<(), Malformed> {
         let (what, longest) = match self.state {
-            State::Piece(_) => ("a value goes on for", LONGEST_VALUE),
-            State::Key(_) => ("a key goes on for", LONGEST_REST),
-            _ => ("blanks go on for", LONGEST_REST),
+            State::Piece(_) => ("a value of", LONGEST_VALUE),
+            State::Key(_) => ("a key of", LONGEST_REST),
+            _ => ("whitespace of", LONGEST_REST),
         };
         if self.offset - self.since <= longest {
             return Ok(());
@@ -352,12 +352,12 @@ mod tests {
             }
             panic!("it has no end");
         };
-        let blanks = || "blanks go on for more than 1 MiB".to_owned();
+        let blanks = || "whitespace of more than 1 MiB".to_owned();
         assert_eq!(after("{", b' '), (1, 1, blanks()));
         assert_eq!(after("{\"A\": [1],", b'\n'), (1, 10, blanks()));
         assert_eq!(after("{}", b' '), (1, 2, blanks()));
-        assert_eq!(after("{\"", b'x'), (0, 1, "a key goes on for more than 1 MiB".to_owned()));
-        assert_eq!(after("{\"A\": [[[{\"b\":", b' '), (255, 6, "a value goes on for more than 256 MiB".to_owned()));
+        assert_eq!(after("{\"", b'x'), (0, 1, "a key of more than 1 MiB".to_owned()));
+        assert_eq!(after("{\"A\": [[[{\"b\":", b' '), (255, 6, "a value of more than 256 MiB".to_owned()));
     }
 
     #[test]

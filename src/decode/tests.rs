@@ -80,7 +80,7 @@ fn a_history_is_ordered_by_date_and_what_is_wrong_in_it_is_set_aside() {
             ("/A/predictions/2", "`signal`: unknown signal `hold`"),
             ("/A/predictions/4", "`date`: expected a string, found null"),
             ("/A/predictions/5", "`confidence`: expected a number, found something that is not JSON"),
-            ("/A/predictions/3", "the date 2026-11-20 00:00:00 stands twice; entry 0 is kept"),
+            ("/A/predictions/3", "duplicate date 2026-11-20 00:00:00; entry 0 is kept"),
         ]
     );
     let first = &found.rejects[0];
@@ -99,7 +99,7 @@ fn a_history_that_was_not_asked_for_is_set_aside_whole() {
         (other("neutral", "bull"), "it is of regime `bull`, which was not asked for"),
         (other("15d", "45d"), "`period`: unknown period `45d`"),
         (other("\"period\"", "\"span\""), "missing field `period`"),
-        (other("\"period\":\"15d\"", "\"ticker\":\"A\""), "field `ticker` stands twice"),
+        (other("\"period\":\"15d\"", "\"ticker\":\"A\""), "duplicate field `ticker`"),
         (other("predictions", "entries"), "missing field `predictions`"),
         (other("[{", "{\"a\":[{").replace("}]", "}]}"), "`predictions`: expected an array, found an object"),
         (other("[{", "[{},,{"), "expected a value, found `,`"),
@@ -127,7 +127,7 @@ fn entries_may_stand_under_either_name_and_under_both_the_first_is_taken() {
     assert_eq!(found.rejects[0].raw, "[]");
     let twice = body.replace("]}", r#"],"predictions":[],"predictions":[]}"#);
     let found = decoded(&of_ticker(Endpoint::SignalsHistory), twice);
-    assert_eq!(aside(&found), [("", "field `predictions` stands twice")]);
+    assert_eq!(aside(&found), [("", "duplicate field `predictions`")]);
     assert_eq!(found.rejects[0].ticker.as_deref(), Some("AAPL"));
 }
 
@@ -140,7 +140,7 @@ fn the_second_history_of_a_ticker_is_rejected_with_all_its_records_and_its_place
         let found = decoded(&sector(), &body);
         assert_eq!(found.parts.iter().map(|part| rows(part).len()).collect::<Vec<_>>(), [1, 0]);
         let offset = body.rfind(&other).unwrap();
-        let reason = format!("ticker `A` stands twice: its other history begins at byte {offset}; the first is kept");
+        let reason = format!("duplicate ticker `A`: its other history begins at byte {offset}; the first is kept");
         assert_eq!(aside(&found), [("/A", reason.as_str())]);
         assert_eq!((found.records, found.rejected, found.lost), (1 + lost, lost, 1));
         assert_eq!(found.rejects[0].raw, other);

@@ -1,4 +1,4 @@
-//! What follows from a failure: the action that a person can take, and the code that a scheduler acts on.
+//! What to do about a failure: the hint for people, and the exit code for schedulers.
 
 use std::fmt;
 use std::io;
@@ -6,65 +6,68 @@ use std::io;
 use super::{EXIT_CHECKS, EXIT_FOUND, EXIT_INTERRUPTED, EXIT_LATER, EXIT_USAGE, Error};
 
 impl Error {
-    /// What a person can do about it.
+    /// What to do about it.
     pub fn hint(&self) -> Option<String> {
         let hint: &dyn fmt::Display = match self {
             Self::NoDefinition { hint, .. } => hint,
-            Self::DefinitionName { .. } => &"name the file with letters, digits, `-` and `_`, at most 64 of them",
-            Self::LongDefinition { .. } => &"split it into several definitions, or ask for `tickers = \"available\"`",
+            Self::DefinitionName { .. } => &"use at most 64 letters, digits, `-` and `_` in the name of the file",
+            Self::LongDefinition { .. } => &"split it into several definitions, or use `tickers = \"available\"`",
             Self::NoKey { .. } => &KEY_PLACES,
             Self::KeyRefused { .. } => &"check the key in `BELLWETHER_API_KEY`, `api_key_file` or `api_key_command`",
             Self::Proxy { .. } => &"use `https://` and an HTTP proxy, or name the host in `NO_PROXY`",
             Self::Certificate { .. } => {
-                &"if its issuer is your own or your proxy's, name a file with the issuer's certificate in `SSL_CERT_FILE`"
+                &"if you or your proxy issued it, point `SSL_CERT_FILE` to a file with the issuer's certificate"
             }
             Self::Client { .. } => {
-                &"https needs CA certificates: install `ca-certificates`, or name a file of them in `SSL_CERT_FILE`"
+                &"https needs CA certificates: install `ca-certificates`, or point `SSL_CERT_FILE` to a file of them"
             }
             Self::Address { lacking, .. } => {
-                return Some(format!("check the address; if it is right, the service no longer offers {lacking}"));
+                return Some(format!("check the address; if it is correct, the service no longer offers {lacking}"));
             }
             Self::KeySource { hint, .. } => hint,
             Self::Linked { .. } => {
-                &"remove the link; to keep output or archive on another disk, name the folder there with `--output` or `--archive`"
+                &"remove the link; to keep the output or the archive on another disk, use `--output` or `--archive`"
             }
-            Self::Held { .. } => &"run it again when that one has ended, or wait for it with `--wait`",
+            Self::Held { .. } => &"try again when that run has finished, or wait for it with `--wait`",
             Self::ClockBehind { run: None, .. } => {
-                &"set the clock, if it is behind; if it is right, a pack holds a run made by a clock that was ahead: restore the archive from a copy made before that run"
+                &"set the clock if it is behind; if it is correct, a clock was ahead during a run that is now packed: restore the archive from a backup made before that run"
             }
             Self::ClockBehind { run: Some(run), .. } => {
                 return Some(format!(
-                    "set the clock, if it is behind; if it is right, the run was made by a clock that was ahead: move \
-                     `{}` out of the archive",
+                    "set the clock if it is behind; if it is correct, the clock was ahead during that run: move `{}` out of \
+                     the archive",
                     run.display()
                 ));
             }
-            Self::ClockWentBack { .. } => &"when the clock is right, run it again with `--fresh`: nothing was archived",
-            Self::Start { .. } => &"raise the limits of the process: `ulimit -a` lists them",
-            Self::Later { .. } => &"what was fetched is kept: run it again later, and it goes on from there",
+            Self::ClockWentBack { .. } => &"correct the clock and run it again with `--fresh`; nothing was archived",
+            Self::Start { .. } => &"raise the limits of the process; `ulimit -a` lists them",
+            Self::Later { .. } => &"run the same command later to resume; what was fetched is kept",
             Self::Malformed { evidence: Some(path), .. } => {
-                return Some(format!("the body is kept in `{}`, to be shown to the vendor", path.display()));
+                return Some(format!("the body is kept in `{}`: report it to the vendor", path.display()));
             }
-            Self::NoOperation { .. } => &"ask the vendor what took its place, or change `history` or `[sentiment]`",
+            Self::NoOperation { .. } => &"ask the vendor what replaced it, or change `history` or `[sentiment]`",
             Self::TooManyRejects { kept, .. } => {
-                return Some(format!("look at `{}`; `max_share` in `[rejects]` allows for more", kept.display()));
+                return Some(format!(
+                    "the rejected records are in `{}`; to allow more, raise `max_share` in `[rejects]`",
+                    kept.display()
+                ));
             }
             Self::Checks { hint, .. } => {
                 return Some(format!("the archive keeps what was fetched, and `latest` is unchanged; {hint}"));
             }
-            Self::OtherTickers { .. } => &"if that is expected, name the operation with `history` in `[signals]`",
+            Self::OtherTickers { .. } => &"if this is expected, choose the operation with `history` in `[signals]`",
             Self::Empty { .. } => &"check the sectors, periods and regimes, and the filters",
             Self::Write { source, .. } if source.kind() == io::ErrorKind::PermissionDenied => {
-                &"choose a folder that you may write to with `--output`"
+                &"choose a folder that you can write to with `--output`"
             }
             Self::Remove { source, .. } if source.kind() == io::ErrorKind::DirectoryNotEmpty => {
-                &"move what is yours to another folder"
+                &"move your own files to another folder"
             }
             Self::Write { source, .. } if source.kind() == io::ErrorKind::StorageFull => {
-                &"free some space and run it again; what was published before is untouched"
+                &"free some space and run it again; published versions are unchanged"
             }
             Self::Write { source, .. } if source.kind() == io::ErrorKind::FileTooLarge => {
-                &"raise the limit on the size of a file (`ulimit -f`); what was published before is untouched"
+                &"raise the limit on the size of files (`ulimit -f`); published versions are unchanged"
             }
             Self::Write { source, .. } | Self::Read { source, .. } if is_out_of_files(source) => {
                 &"raise the limit on open files (`ulimit -n`)"
@@ -72,42 +75,42 @@ impl Error {
             Self::NoVersion { known, .. } if known.is_empty() => &"publish one first: `bellwether run NAME`",
             Self::NoVersion { known, .. } => {
                 let some: Vec<&str> = known.iter().take(8).map(String::as_str).collect();
-                return Some(format!("there is {}; or name the folder of a version", some.join(", ")));
+                return Some(format!("known names: {}; the folder of a version works too", some.join(", ")));
             }
-            Self::Wide { .. } => &"build both with `layout = \"long\"` and compare these; they have the same values",
+            Self::Wide { .. } => &"build both with `layout = \"long\"` and compare those; the values are the same",
             Self::OtherColumns { .. } => {
-                &"build both from one definition: `bellwether build NAME --as-of INSTANT` gives the earlier state its columns"
+                &"build both from the same definition: `bellwether build NAME --as-of INSTANT` rebuilds the earlier state with its columns"
             }
-            Self::Exists { .. } => &"move it away, or name another file with `--output`",
+            Self::Exists { .. } => &"move it, or choose another file with `--output`",
             Self::Rewritten { .. } => {
-                &"`--format csv --output FILE` writes the changed cells; `--fail-above` allows for more"
+                &"list the changed cells with `--format csv --output FILE`; allow more with `--fail-above`"
             }
-            Self::Occupied { .. } => &"move it away, or choose another folder with `--output`",
+            Self::Occupied { .. } => &"move it, or choose another folder with `--output`",
             Self::TooManyFolders { column, .. } => {
-                return Some(format!("sort by `{column}` first, or take it out of `partition_by`"));
+                return Some(format!("sort by `{column}` first, or remove it from `partition_by`"));
             }
-            Self::Status { status: 404, .. } => &"this service may not have that operation any more",
+            Self::Status { status: 404, .. } => &"the service may no longer offer this operation",
             Self::Layout { layout, known, .. } if *layout < u64::from(*known) => {
-                &"move the archive away and run the definition again; read the old one with the version that wrote it"
+                &"move the archive elsewhere and run the definition again; the version that wrote it can still read it"
             }
-            Self::Layout { .. } => &"use the version of bellwether that wrote it, or a later one",
+            Self::Layout { .. } => &"use the version of bellwether that wrote it, or a newer one",
             Self::Usage { hint, .. } => hint,
             Self::NoArchive { .. } | Self::MissingArchive { .. } | Self::NothingArchived { .. } => {
-                &"run it first: `bellwether run NAME`; or name the archive with `--archive`"
+                &"run it first: `bellwether run NAME`; or choose another archive with `--archive`"
             }
-            Self::NoDataset { .. } => &"publish it first: `bellwether run NAME`; or name the folder with `--output`",
-            Self::TooEarly { .. } => &"`bellwether runs` says which instants there are",
-            Self::NoRun { .. } => &"`bellwether runs` lists those that are there",
-            Self::Unverified { .. } => &"put them back from a copy, or move the run or version that holds them away",
-            Self::Damaged { .. } => {
-                &"`bellwether verify` says what else is not as it was written; put it back from a copy"
+            Self::NoDataset { .. } => {
+                &"publish it first: `bellwether run NAME`; or choose another folder with `--output`"
             }
+            Self::TooEarly { .. } => &"`bellwether runs` lists the runs",
+            Self::NoRun { .. } => &"`bellwether runs` lists the runs",
+            Self::Unverified { .. } => &"restore them from a backup, or move the affected run or version elsewhere",
+            Self::Damaged { .. } => &"restore it from a backup; `bellwether verify` lists all damaged files",
             _ => return None,
         };
         Some(hint.to_string())
     }
 
-    /// The exit code that tells a scheduler what kind of failure it was.
+    /// The exit code, by the kind of failure.
     pub fn exit_code(&self) -> u8 {
         match self {
             Self::BrokenPipe => 0,
@@ -126,11 +129,11 @@ impl Error {
     }
 }
 
-/// Whether a process, or the system, has as many files open as it may.
+/// Whether the process or the system is at its limit of open files.
 fn is_out_of_files(error: &io::Error) -> bool {
     let error = rustix::io::Errno::from_io_error(error);
     matches!(error, Some(rustix::io::Errno::MFILE | rustix::io::Errno::NFILE))
 }
 
-/// Where a key may come from.
-const KEY_PLACES: &str = "set `BELLWETHER_API_KEY`, or name an `api_key_file` or an `api_key_command` in `[source]`";
+/// The places that a key can come from.
+const KEY_PLACES: &str = "set `BELLWETHER_API_KEY`, or `api_key_file` or `api_key_command` in `[source]`";

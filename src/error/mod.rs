@@ -1,9 +1,8 @@
 //! What can go wrong, as one type.
 //!
 //! A variant names an operation with its coordinates. `Display` says what failed and `source()` says why, never both.
-//! [`Error::hint`] is the action that a person can take, and [`Error::exit_code`] what a scheduler acts on: 0 means that
-//! exactly what was asked for is there, and [`EXIT_CODES`] says what every other one means. No variant holds a key, nor an
-//! address with its query.
+//! [`Error::hint`] says what to do about it. [`Error::exit_code`] is for schedulers: 0 means that exactly what was asked for
+//! is there, and [`EXIT_CODES`] lists the meaning of the others. No variant holds a key or an address with its query.
 
 mod advice;
 
@@ -22,22 +21,22 @@ use crate::time::to_record;
 /// The result of an operation of Bellwether.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// The exit code for what a person typed: arguments and definitions.
+/// The exit code for invalid arguments and definitions.
 pub const EXIT_USAGE: u8 = 2;
 
-/// The exit code for an answer that was asked to be a failure: more was rewritten than may be, or versions differ.
+/// The exit code for findings that were asked to be failures: versions differ, or too much was rewritten.
 pub const EXIT_FOUND: u8 = 3;
 
-/// The exit code for data that is not what was asked for.
+/// The exit code for data that fails a check.
 pub const EXIT_CHECKS: u8 = 4;
 
-/// The exit code for what does not work now: the same command goes on later.
+/// The exit code for a temporary failure: the same command resumes later.
 pub const EXIT_LATER: u8 = 75;
 
-/// The exit code of a run that was asked to stop.
+/// The exit code of an interrupted command.
 pub const EXIT_INTERRUPTED: u8 = 130;
 
-/// What each exit code means, as `--help` says it.
+/// The meaning of each exit code, as in `--help`.
 pub const EXIT_CODES: [(u8, &str); 7] = [
     (0, "exactly what was asked for is there"),
     (1, "failed; see the error message"),
@@ -48,19 +47,19 @@ pub const EXIT_CODES: [(u8, &str); 7] = [
     (EXIT_INTERRUPTED, "interrupted: run the same command to resume"),
 ];
 
-/// A reason of another crate, kept for `source()`.
+/// An error of another crate, kept for `source()`.
 pub type Reason = Box<dyn std::error::Error + Send + Sync>;
 
-/// Some records or series of an operation that could not be read.
+/// Rejected records or series of an operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Rejected {
     /// The operation.
     pub operation: &'static str,
     /// Records or series.
     pub what: &'static str,
-    /// How many could not be read.
+    /// How many were rejected.
     pub lost: u64,
-    /// Of how many.
+    /// How many there were.
     pub of: u64,
 }
 
@@ -96,12 +95,12 @@ pub struct Findings {
 }
 
 impl Findings {
-    /// Some findings; none where there are none.
+    /// A chain of findings; none if there are none.
     pub fn of(found: impl DoubleEndedIterator<Item = String>) -> Option<Self> {
         found.rev().fold(None, |next, what| Some(Self { what, next: next.map(Box::new) }))
     }
 
-    /// How many there are.
+    /// The number of findings.
     pub fn count(&self) -> u64 {
         std::iter::successors(Some(self), |one| one.next.as_deref()).count() as u64
     }
@@ -111,16 +110,16 @@ impl Findings {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// A definition that is not right.
+    /// A definition with problems.
     #[error("{0}")]
     Definition(Problems),
 
-    /// A definition that is not there.
+    /// A definition that does not exist.
     #[error("no definition `{given}`: `{}` does not exist", path.display())]
     NoDefinition {
         /// What was asked for.
         given: String,
-        /// Where it was looked for.
+        /// The file that does not exist.
         path: PathBuf,
         /// The nearest names.
         hint: String,
@@ -133,12 +132,12 @@ pub enum Error {
         path: PathBuf,
     },
 
-    /// A definition that is longer than any that is read.
+    /// A definition that is larger than the limit.
     #[error("definition `{}` is larger than {}", path.display(), numbers::bytes(*limit))]
     LongDefinition {
         /// The file.
         path: PathBuf,
-        /// The most bytes that it may have.
+        /// The limit, in bytes.
         limit: u64,
     },
 
@@ -160,17 +159,17 @@ pub enum Error {
         source: io::Error,
     },
 
-    /// A file that is there already, where an answer would be written.
-    #[error("`{}` is there already", path.display())]
+    /// An output file that already exists.
+    #[error("`{}` already exists", path.display())]
     Exists {
         /// The file.
         path: PathBuf,
     },
 
-    /// Something of somebody else's that stands where a file or folder would be written.
-    #[error("`{}` is {found}, where {wanted} should be", path.display())]
+    /// Something else where a file or folder of ours should be.
+    #[error("`{}` is {found}, expected {wanted}", path.display())]
     Occupied {
-        /// Where it stands.
+        /// Its path.
         path: PathBuf,
         /// What it is.
         found: &'static str,
@@ -188,22 +187,22 @@ pub enum Error {
     },
 
     /// A link where something of ours should be.
-    #[error("`{}` is a link, and links are not followed there", path.display())]
+    #[error("`{}` is a symbolic link, which is not followed", path.display())]
     Linked {
         /// The link.
         path: PathBuf,
     },
 
-    /// More folders than can be written at once.
-    #[error("folders by `{column}` need more than {most} files to be written at once")]
+    /// More partitions than can be written at once.
+    #[error("partitioning by `{column}` needs more than {most} files open at once")]
     TooManyFolders {
         /// The column with the most values.
         column: &'static str,
-        /// How many folders may be under way.
+        /// The limit.
         most: usize,
     },
 
-    /// Columns that cannot be encoded into a file.
+    /// Rows that cannot be encoded.
     #[error("cannot write rows to `{}`", path.display())]
     Encode {
         /// The file.
@@ -212,8 +211,8 @@ pub enum Error {
         source: Reason,
     },
 
-    /// A file whose columns cannot be read.
-    #[error("cannot read the rows of `{}`", path.display())]
+    /// A file with damaged content.
+    #[error("`{}` is damaged", path.display())]
     Damaged {
         /// The file.
         path: PathBuf,
@@ -221,14 +220,14 @@ pub enum Error {
         source: Reason,
     },
 
-    /// An archive or a dataset of another layout.
+    /// An archive or a dataset with another layout.
     #[error("`{}` has layout {layout}; this version reads layout {known}", path.display())]
     Layout {
-        /// The record that says so.
+        /// The file that declares the layout.
         path: PathBuf,
         /// Its layout.
         layout: u64,
-        /// The layout that is read.
+        /// The supported layout.
         known: u32,
     },
 
@@ -241,21 +240,21 @@ pub enum Error {
         hint: &'static str,
     },
 
-    /// A definition that another process runs on the same archive.
-    #[error("another run of `{name}` is under way on `{}`{}", archive.display(), by(holder.as_ref()))]
+    /// Another run of the same definition on the same archive.
+    #[error("another run of `{name}` is in progress on `{}`{}", archive.display(), by(holder.as_ref()))]
     Held {
         /// The definition.
         name: String,
         /// The archive.
         archive: PathBuf,
-        /// Who runs it, where that is known.
+        /// The process that runs it, if known.
         holder: Option<Holder>,
     },
 
-    /// A clock that is behind what the archive knows.
+    /// A clock that is behind the newest run of the archive.
     #[error("the clock says {}, but the newest run in the archive was sealed at {}", to_record(*now), to_record(*sealed_at))]
     ClockBehind {
-        /// The folder of the newest run; none where it is in a pack.
+        /// The folder of the newest run; none if it is packed.
         run: Option<PathBuf>,
         /// When it was sealed.
         sealed_at: DateTime<Utc>,
@@ -263,8 +262,8 @@ pub enum Error {
         now: DateTime<Utc>,
     },
 
-    /// A clock that went back during a run.
-    #[error("the clock went back during the run, from {} to {}", to_record(*before), to_record(*now))]
+    /// A clock that moved backwards during a run.
+    #[error("the clock moved backwards during the run, from {} to {}", to_record(*before), to_record(*now))]
     ClockWentBack {
         /// When the run began, or its last answer was complete.
         before: DateTime<Utc>,
@@ -272,15 +271,15 @@ pub enum Error {
         now: DateTime<Utc>,
     },
 
-    /// An archive that is not there.
-    #[error("there is no archive: `{}` does not exist", path.display())]
+    /// An archive that does not exist.
+    #[error("no archive: `{}` does not exist", path.display())]
     MissingArchive {
-        /// Where it was looked for.
+        /// Its folder.
         path: PathBuf,
     },
 
     /// An archive without runs.
-    #[error("`{}` has no sealed run", path.display())]
+    #[error("no sealed runs in `{}`", path.display())]
     NoArchive {
         /// The archive.
         path: PathBuf,
@@ -289,21 +288,21 @@ pub enum Error {
     /// A dataset that was never published.
     #[error("no dataset {}in `{}`", name.as_ref().map_or_else(String::new, |name| format!("`{name}` ")), datasets.display())]
     NoDataset {
-        /// What was asked for; none for any.
+        /// Its name; none for any dataset.
         name: Option<String>,
         /// The folder of datasets.
         datasets: PathBuf,
     },
 
-    /// An archive that knows nothing of what a definition asks for.
-    #[error("the archive has nothing of what `{name}` asks for")]
+    /// An archive without data for a definition.
+    #[error("the archive has no data for `{name}`")]
     NothingArchived {
         /// The definition.
         name: String,
     },
 
-    /// An instant before anything was known.
-    #[error("nothing was known as of {}: the first run was sealed at {}", to_record(*as_of), to_record(*first))]
+    /// An instant before the first run.
+    #[error("no data as of {}: the first run was sealed at {}", to_record(*as_of), to_record(*first))]
     TooEarly {
         /// What was asked for.
         as_of: DateTime<Utc>,
@@ -311,14 +310,14 @@ pub enum Error {
         first: DateTime<Utc>,
     },
 
-    /// Observations that cannot be put together.
-    #[error("cannot put together what was observed")]
+    /// Observations that cannot be merged.
+    #[error("cannot merge observations")]
     Settle {
         /// Why.
         source: Reason,
     },
 
-    /// A run that is not there.
+    /// A run that does not exist.
     #[error("no run `{run}` in `{}`", archive.display())]
     NoRun {
         /// What was asked for.
@@ -327,52 +326,52 @@ pub enum Error {
         archive: PathBuf,
     },
 
-    /// Files that are not what was written.
-    #[error("{count} files are not what was written")]
+    /// Files that fail verification.
+    #[error("{} failed verification", counted(*count as u64, "file", "files"))]
     Unverified {
         /// How many.
         count: usize,
     },
 
-    /// A dataset that the future reaches: a defect of ours.
-    #[error("{count} trials found that the future reaches the past of `{name}`; this is a defect of bellwether")]
+    /// A dataset with look-ahead: a bug.
+    #[error("{} found look-ahead in `{name}`; this is a bug in bellwether", counted(*count as u64, "trial", "trials"))]
     Leak {
         /// The dataset.
         name: String,
-        /// In how many trials.
+        /// The number of trials that found it.
         count: usize,
     },
 
-    /// A version of a dataset that is not there.
+    /// A version of a dataset that does not exist.
     #[error("no version `{given}` in `{}`", datasets.display())]
     NoVersion {
         /// What was asked for.
         given: String,
-        /// Where it was looked for.
+        /// The folder of datasets.
         datasets: PathBuf,
-        /// Those that could have been meant.
+        /// The names that exist.
         known: Vec<String>,
     },
 
-    /// A version of a dataset that has matrices where rows are needed.
-    #[error("`{}` is wide: its matrices have no rows that could be compared", path.display())]
+    /// A wide version where rows are needed.
+    #[error("`{}` is wide: only long datasets can be compared", path.display())]
     Wide {
         /// Its folder.
         path: PathBuf,
     },
 
-    /// Versions of datasets with other columns.
+    /// Versions with different columns.
     #[error(
-        "`{before}` and `{after}` have different columns: {only_before} only in the one, {only_after} only in the other"
+        "`{before}` and `{after}` have different columns: {only_before} only in the first, {only_after} only in the second"
     )]
     OtherColumns {
-        /// The one.
+        /// The first.
         before: String,
-        /// The other.
+        /// The second.
         after: String,
-        /// The columns of the one alone.
+        /// The columns of the first only.
         only_before: String,
-        /// The columns of the other alone.
+        /// The columns of the second only.
         only_after: String,
     },
 
@@ -383,34 +382,34 @@ pub enum Error {
         source: Reason,
     },
 
-    /// More of the past that was rewritten than may be.
-    #[error("{} of what was known was rewritten since, more than {}", percent(*found), percent(*allowed))]
+    /// More of the past was rewritten than allowed.
+    #[error("{} of the known cells were rewritten since, above the limit of {}", percent(*found), percent(*allowed))]
     Rewritten {
-        /// The share that was found.
+        /// The share that was rewritten.
         found: f64,
-        /// The share that may be.
+        /// The limit.
         allowed: f64,
     },
 
-    /// The standard output that is gone: its reader has seen enough.
+    /// Standard output that was closed by its reader.
     #[error("standard output is closed")]
     BrokenPipe,
 
-    /// The standard output that cannot be written for another reason.
+    /// Standard output that cannot be written for another reason.
     #[error("cannot write to standard output")]
     Stdout {
         /// Why.
         source: io::Error,
     },
 
-    /// A key that nothing gives.
+    /// No API key.
     #[error("no API key for {host}")]
     NoKey {
         /// The service's host.
         host: String,
     },
 
-    /// A key that cannot be had from where the definition says it is.
+    /// An API key that cannot be read from its source.
     #[error("cannot get the API key from {place}")]
     KeySource {
         /// The file or command, without its output.
@@ -421,7 +420,7 @@ pub enum Error {
         hint: &'static str,
     },
 
-    /// A key that the service does not take.
+    /// An API key that the service refused.
     #[error("{host} refused the API key with status {status}")]
     KeyRefused {
         /// The service's host.
@@ -430,21 +429,21 @@ pub enum Error {
         status: u16,
     },
 
-    /// A service that does not answer, now.
-    #[error("{host} did not answer `{request}` in {attempts} attempts")]
+    /// A service that does not answer for now.
+    #[error("{host} did not answer `{request}` in {}", counted(u64::from(*attempts), "attempt", "attempts"))]
     Later {
         /// Host and port.
         host: String,
         /// The request, without the key.
         request: String,
-        /// How often it was asked.
+        /// The number of attempts.
         attempts: u32,
         /// Why the last attempt failed.
         source: Reason,
     },
 
     /// A proxy that cannot be used.
-    #[error("cannot ask {host} through the proxy `{proxy}`")]
+    #[error("cannot reach {host} through the proxy `{proxy}`")]
     Proxy {
         /// Host and port of the service.
         host: String,
@@ -454,8 +453,8 @@ pub enum Error {
         source: Reason,
     },
 
-    /// A service that could not prove who it is.
-    #[error("cannot trust the certificate of {host}")]
+    /// A certificate that cannot be verified.
+    #[error("cannot verify the certificate of {host}")]
     Certificate {
         /// Host and port.
         host: String,
@@ -463,8 +462,8 @@ pub enum Error {
         source: Reason,
     },
 
-    /// A base address at which nothing of the service is found.
-    #[error("`GET {address}` answered {status}: is `{setting}` right?")]
+    /// A base address without the service.
+    #[error("`GET {address}` answered {status}: is `{setting}` correct?")]
     Address {
         /// What was asked for, without the query.
         address: String,
@@ -472,12 +471,12 @@ pub enum Error {
         status: u16,
         /// The setting that holds the base address.
         setting: &'static str,
-        /// What it was asked for.
+        /// The operations that were asked for.
         lacking: String,
     },
 
-    /// An answer that would do harm.
-    #[error("the answer of {host} to `{request}` is refused")]
+    /// An answer that exceeds a limit or has a form that is not accepted.
+    #[error("refused the answer of {host} to `{request}`")]
     Refused {
         /// Host and port.
         host: String,
@@ -487,31 +486,31 @@ pub enum Error {
         source: Reason,
     },
 
-    /// A service that has none of the operations that could be asked.
+    /// A service that offers none of the operations that a definition could use.
     #[error("the service no longer offers what `{name}` asks for: {lacking}")]
     NoOperation {
         /// The definition.
         name: String,
-        /// What it was asked for.
+        /// The operations that were asked for.
         lacking: String,
     },
 
-    /// An operation that is gone, and another one that gives other tickers.
-    #[error("the service no longer offers {lacking}, and {instead} lists other tickers: {}", shift(missing, new))]
+    /// An operation that is no longer offered, and a fallback that lists different tickers.
+    #[error("the service no longer offers {lacking}, and {instead} lists different tickers: {}", shift(missing, new))]
     OtherTickers {
         /// The definition.
         name: String,
-        /// What is gone.
+        /// The operation that is no longer offered.
         lacking: String,
-        /// What was asked in its place.
+        /// The fallback.
         instead: &'static str,
-        /// The tickers that it does not list; empty where it lists all.
+        /// The tickers that it does not list, if any.
         missing: String,
-        /// The tickers that it lists beside them; empty where it lists no others.
+        /// The tickers that only it lists, if any.
         new: String,
     },
 
-    /// Data that is not what was asked for.
+    /// Data that fails a check.
     #[error("nothing was published for `{name}`: {}", counted(source.count(), "check failed", "checks failed"))]
     Checks {
         /// The definition.
@@ -522,21 +521,21 @@ pub enum Error {
         source: Box<Findings>,
     },
 
-    /// Too much that could not be read.
-    #[error("{} rejected, more than {}", joined(rejected), percent(*max_share))]
+    /// Too many rejected records or series.
+    #[error("rejected {}, above the limit of {}", joined(rejected), percent(*max_share))]
     TooManyRejects {
         /// What was rejected.
         rejected: Vec<Rejected>,
-        /// The share that may be.
+        /// The limit.
         max_share: f64,
         /// Where the rejected records are.
         kept: PathBuf,
-        /// What is known of why.
+        /// Why, if known.
         source: Option<Reason>,
     },
 
-    /// A request that the service finds invalid.
-    #[error("{host} says that `{request}` is invalid: {fault}")]
+    /// A request that the service calls invalid.
+    #[error("{host} says `{request}` is invalid: {fault}")]
     Invalid {
         /// Host and port.
         host: String,
@@ -546,7 +545,7 @@ pub enum Error {
         fault: ValidationFault,
     },
 
-    /// A status that nothing can be done with.
+    /// An unexpected status.
     #[error("{host} answered `{request}` with status {status}")]
     Status {
         /// Host and port.
@@ -558,7 +557,7 @@ pub enum Error {
     },
 
     /// A body that is not what the interface describes.
-    #[error("the answer to `{request}` cannot be read: {reason} at byte {offset}")]
+    #[error("cannot parse the answer to `{request}`: {reason} at byte {offset}")]
     Malformed {
         /// The request, without the key.
         request: String,
@@ -586,7 +585,7 @@ pub enum Error {
         source: io::Error,
     },
 
-    /// A join that the data frames refuse.
+    /// A join that failed.
     #[error("cannot join signals with news")]
     Join {
         /// Why.
@@ -594,32 +593,32 @@ pub enum Error {
     },
 
     /// A dataset without rows.
-    #[error("`{name}` has no rows: there are no signals for it")]
+    #[error("`{name}` has no rows: no signals match")]
     Empty {
         /// The definition.
         name: String,
     },
 
-    /// A person or a scheduler that asked to stop.
+    /// An interruption by a person or a scheduler.
     #[error("interrupted; nothing was published, and what was fetched is kept for the next run")]
     Interrupted,
 
-    /// A failure that was told already.
+    /// A failure that was already reported.
     #[error("failed with code {code}")]
     Told {
         /// Its exit code.
         code: u8,
     },
 
-    /// A process that cannot have what it needs to work at all.
-    #[error("cannot start to work")]
+    /// A process that the system denies threads or memory.
+    #[error("cannot start")]
     Start {
         /// Why.
         source: io::Error,
     },
 
-    /// A thread that died: a defect of ours.
-    #[error("a worker stopped unexpectedly; this is a defect of bellwether")]
+    /// A worker thread that panicked: a bug.
+    #[error("a worker thread panicked; this is a bug in bellwether")]
     Worker {
         /// What it said.
         source: Reason,
@@ -627,14 +626,14 @@ pub enum Error {
 }
 
 impl Error {
-    /// A worker that panicked: a defect, unless the system gave it no thread. The standard library and the pools of threads
-    /// panic then, and only the text of the panic tells.
+    /// A worker that panicked: a bug, unless the system was out of threads. The standard library and the thread pools panic
+    /// in that case, and only the text of the panic tells the two apart.
     pub(crate) fn worker(panic: tokio::task::JoinError) -> Self {
         const NO_THREAD: [&str; 3] =
             ["failed to spawn thread", "OS can't spawn worker thread", "thread pool has not been initialized"];
         let text = panic.to_string();
         match NO_THREAD.iter().any(|sign| text.contains(sign)) {
-            true => Self::Start { source: io::Error::other("the system gives it no more threads or memory") },
+            true => Self::Start { source: io::Error::other("the system is out of threads or memory") },
             false => Self::Worker { source: panic.into() },
         }
     }

@@ -40,7 +40,7 @@ impl Home {
         let builds = folder.join(BUILDS);
         match fs::symlink_metadata(&builds) {
             Ok(found) if !found.is_dir() => {
-                let found = if found.is_symlink() { "a link" } else { "a file" };
+                let found = if found.is_symlink() { "a symbolic link" } else { "a file" };
                 Err(Error::Occupied { path: builds, found, wanted: "a folder" })
             }
             _ => Ok(Self { folder: builds, label: Some(label(ad_hoc)) }),

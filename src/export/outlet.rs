@@ -87,7 +87,7 @@ impl Outlet {
     /// Waits for the sync in progress. Its failure is reported only here.
     fn settled(&mut self) -> io::Result<()> {
         let settled = self.settling.take().map(JoinHandle::join);
-        settled.map_or(Ok(()), |settled| settled.unwrap_or_else(|_| Err(io::Error::other("a thread broke off"))))
+        settled.map_or(Ok(()), |settled| settled.unwrap_or_else(|_| Err(io::Error::other("a worker thread panicked"))))
     }
 }
 

@@ -37,7 +37,7 @@ impl Version {
             Err(error) => Some(error.to_string()),
             Ok(facts) if digest::of(&facts) == *expected => None,
             Ok(facts) => {
-                Some(format!("`{}` is not what was written: its BLAKE3 is {}", path.display(), digest::of(&facts)))
+                Some(format!("`{}` does not match its checksum: its BLAKE3 is {}", path.display(), digest::of(&facts)))
             }
         }
     }

@@ -92,7 +92,7 @@ impl Reading {
         match value["layout"].as_u64() {
             Some(layout) if layout == u64::from(LAYOUT) => {}
             Some(layout) => return Err(Error::Layout { path, layout, known: LAYOUT }),
-            None => return Err(damaged("it names no layout".into())),
+            None => return Err(damaged("it has no `layout`".into())),
         }
         let record: Record = serde_json::from_value(value).map_err(|error| damaged(error.into()))?;
         if let Some(file) = record.files.iter().find(|file| !names::is_file_of_version(&file.name, &record.name)) {
@@ -105,14 +105,14 @@ impl Reading {
         }
         let fields = record.columns.iter().map(|column| {
             let data_type =
-                type_of(&column.r#type).ok_or_else(|| format!("`{}` is no type of a column", column.r#type))?;
+                type_of(&column.r#type).ok_or_else(|| format!("unknown column type `{}`", column.r#type))?;
             Ok(Field::new(&column.name, data_type, true))
         });
         let fields = fields.collect::<Result<Vec<Field>, Reason>>().map_err(&damaged)?;
         let has = |format: &Format| record.files.iter().any(|file| is_in(*format, file));
         // The quickest to read first.
         let format = [Format::Parquet, Format::Arrow, Format::Csv].into_iter().find(has);
-        let format = format.ok_or_else(|| damaged("it names no file of rows".into()))?;
+        let format = format.ok_or_else(|| damaged("it lists no files with rows".into()))?;
         Ok(Self { folder, schema: Arc::new(Schema::new(fields)), format, record })
     }
 

@@ -79,7 +79,7 @@ impl Stream {
     pub(super) fn of(response: reqwest::Response, attempts: u32, clock: Clock) -> Result<Self, Failure> {
         let encoding = response.headers().get(CONTENT_ENCODING).map(|value| value.as_bytes());
         let Some(packing) = Packing::of(encoding) else {
-            return Err(Failure::Refused("its content encoding is none that was asked for".to_owned()));
+            return Err(Failure::Refused("its content encoding is not supported".to_owned()));
         };
         let known = Known { status: response.status().as_u16(), attempts, clock };
         Ok(Self { response, known, packing })
@@ -186,9 +186,9 @@ impl Read for Body {
 /// Checks size and compression ratio.
 fn check_bounds(bytes: u64, packed: u64) -> io::Result<()> {
     let reason = if bytes > MAX_BYTES {
-        "its body is larger than any that is taken"
+        "its body exceeds the size limit"
     } else if bytes > GROWTH_FREE && bytes / MAX_GROWTH > packed {
-        "its body grows more than any history does when it is unpacked"
+        "its body expands too much when decompressed"
     } else {
         return Ok(());
     };

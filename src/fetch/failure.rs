@@ -149,7 +149,7 @@ impl fmt::Display for Failure {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Transport(error) => formatter.write_str(&innermost(error)),
-            Self::Broken(error) => write!(formatter, "the answer broke off: {error}"),
+            Self::Broken(error) => write!(formatter, "the answer was cut short: {error}"),
             Self::Malformed { offset, reason } => write!(formatter, "{reason} at byte {offset}"),
             Self::Status { status, .. } => write!(formatter, "status {status}"),
             Self::Refused(reason) => formatter.write_str(reason),

@@ -36,7 +36,7 @@ impl Route {
         let Some((proxy, name)) = route.proxy.as_ref().zip(route.proxy()) else { return Ok(route) };
         let reason = match (proxy.uri().scheme_str(), address.scheme()) {
             (Some("http" | "https"), "https") => return Ok(route),
-            (Some("http" | "https"), _) => "plain http would show it the API key",
+            (Some("http" | "https"), _) => "plain http would expose the API key to the proxy",
             _ => "only proxies with an `http://` or `https://` address are supported",
         };
         Err(Error::Proxy { host: route.host.clone(), proxy: name, source: reason.into() })
@@ -122,12 +122,12 @@ mod tests {
     fn a_proxy_that_would_see_the_key_or_is_of_another_kind_is_refused() {
         assert_eq!(
             route("http://me:S3CRET@proxy:3128", "", "http://api.example.com/v1"),
-            Err("cannot ask api.example.com:80 through the proxy `proxy:3128`: plain http would show it the API key"
+            Err("cannot reach api.example.com:80 through the proxy `proxy:3128`: plain http would expose the API key to the proxy"
                 .to_owned())
         );
         assert_eq!(
             route("socks5://proxy", "", "https://api.example.com/v1"),
-            Err("cannot ask api.example.com:443 through the proxy `proxy`: \
+            Err("cannot reach api.example.com:443 through the proxy `proxy`: \
                  only proxies with an `http://` or `https://` address are supported"
                 .to_owned())
         );

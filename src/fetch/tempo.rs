@@ -60,9 +60,9 @@ impl Tempo {
 /// Checks that enough bytes were received for the time waited.
 fn check(received: u64, waited: Duration, stall: Duration) -> io::Result<()> {
     let reason = if waited > LONGEST {
-        format!("it was not complete after {} hours", LONGEST.as_secs() / 3600)
+        format!("it was incomplete after {} hours", LONGEST.as_secs() / 3600)
     } else if received < LEAST_RATE * waited.saturating_sub(stall).as_secs() {
-        format!("{received} bytes came in {} s, less than 1 KiB a second", waited.as_secs())
+        format!("received {received} bytes in {} s, less than 1 KiB per second", waited.as_secs())
     } else {
         return Ok(());
     };

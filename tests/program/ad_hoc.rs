@@ -126,7 +126,7 @@ fn an_ad_hoc_build_is_made_where_the_definition_has_no_version_and_is_found_by_i
     // Its name is offered, and taken.
     let few = format!("it/builds/{}", few.file_name().unwrap().to_str().unwrap());
     let refused = place.run(["diff", "it", &few]).failed_with(1).stderr;
-    assert!(refused.contains(&format!("hint: there is {few};")), "{refused}");
+    assert!(refused.contains(&format!("hint: known names: {few};")), "{refused}");
     build(&place, &["-q"]).succeeded();
     let told = place.run(["diff", &few, "it"]).succeeded().stdout;
     assert!(told.contains(&few), "{told}");
@@ -142,7 +142,7 @@ fn an_ad_hoc_build_is_made_where_the_definition_has_no_version_and_is_found_by_i
     fs::remove_dir_all(place.file("output/datasets/it/builds")).expect("it was there");
     std::os::unix::fs::symlink(elsewhere.path(), place.file("output/datasets/it/builds")).expect("a link");
     let refused = build(&place, &["--ticker", "XOM"]).failed_with(1).stderr;
-    assert!(refused.contains("builds` is a link, where a folder should be"), "{refused}");
+    assert!(refused.contains("builds` is a symbolic link, expected a folder"), "{refused}");
     assert_eq!(fs::read_dir(elsewhere.path()).expect("it is there").count(), 0);
 }
 

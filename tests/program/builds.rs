@@ -68,7 +68,7 @@ fn a_dataset_is_built_without_a_network_and_twice_the_same_whatever_the_number_o
     let rows = read(&only_build(&archived.place, "it").join("it.parquet"));
     assert_eq!(texts(&rows, "date").into_iter().flatten().max().unwrap(), "2026-11-18T00:00:00");
     let early = archived.build("it", "", &["--as-of", "2020-01-01"]).failed_with(1).stderr;
-    assert!(early.starts_with("error: nothing was known as of 2020-01-01T23:59:59.999999Z: the first run"), "{early}");
+    assert!(early.starts_with("error: no data as of 2020-01-01T23:59:59.999999Z: the first run"), "{early}");
     // Versions beyond `keep` go.
     for _ in 0..5 {
         archived.build("it", "", &["-q"]).succeeded();

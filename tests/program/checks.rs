@@ -369,13 +369,13 @@ fn most_tickers_lost_is_too_much_however_long_the_others_are() {
         let service = Scripted::of_histories(move |_| json("200 OK", &body));
         define(&place, &service, "[signals]\nsectors = [\"energy\"]\n");
         let shown = run(&place).failed_with(4).stderr;
-        assert!(shown.contains(&format!("error: {told} rejected, more than 1.00 %\n")), "{shown}");
+        assert!(shown.contains(&format!("error: rejected {told}, above the limit of 1.00 %\n")), "{shown}");
         assert!(latest(&place).is_none());
         // Few records, and yet most of the series.
         define(&place, &service, "[signals]\nsectors = [\"energy\"]\n[rejects]\nmax_share = 0.5\n");
         let shown = run(&place).failed_with(4).stderr;
         assert!(
-            shown.contains("error: 90 of 100 series of signals-history-all rejected, more than 50.0 %\n"),
+            shown.contains("error: rejected 90 of 100 series of signals-history-all, above the limit of 50.0 %\n"),
             "{shown}"
         );
     }
@@ -397,7 +397,7 @@ fn the_records_of_a_ticker_s_second_history_are_counted() {
     let outcome = run(&place).succeeded();
     assert!(outcome.stdout.contains("rejected  2 records\n"), "{}", outcome.stdout);
     let rejects = read(&sealed(&place).join("rejects.parquet"));
-    let reason = format!("ticker `XOM` stands twice: its other history begins at byte {offset}; the first is kept");
+    let reason = format!("duplicate ticker `XOM`: its other history begins at byte {offset}; the first is kept");
     assert_eq!(distinct(&rejects, "reason"), [reason]);
 }
 
@@ -416,10 +416,13 @@ fn records_that_two_answers_give_with_other_values_are_counted() {
     let rejects = read(&sealed(&place).join("rejects.parquet"));
     assert_eq!(
         distinct(&rejects, "reason"),
-        ["an earlier history gives the series 15d neutral with other values, and is kept"]
+        ["another history of the series 15d neutral has different values; the earlier one is kept"]
     );
     let audited = place.run(["audit", "quality", "it"]).succeeded().stdout;
-    assert!(audited.contains("with other values, and is kept") && audited.contains("1 more are counted"), "{audited}");
+    assert!(
+        audited.contains("has different values; the earlier one is kept") && audited.contains("1 more, counted"),
+        "{audited}"
+    );
 }
 
 #[test]

@@ -61,7 +61,7 @@ fn a_run_of_the_future_that_is_in_a_pack_cannot_be_moved_away_alone() {
         }
         let stderr = Outcome::of(place.command(["run", "it", "-q"]).envs([KEY])).failed_with(1).stderr;
         assert!(
-            stderr.contains("hint: set the clock, if it is behind; if it is right, a pack holds a run"),
+            stderr.contains("hint: set the clock if it is behind; if it is correct, a clock was ahead during a run that is now packed"),
             "{stderr}"
         );
         assert!(!stderr.contains("move `"), "{stderr}");

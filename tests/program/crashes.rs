@@ -46,10 +46,10 @@ fn runs_are_listed_and_a_file_that_is_not_what_was_written_is_named() {
     let outcome = place.run(["verify"]).failed_with(1);
     let lines: Vec<&str> = outcome.stdout.lines().collect();
     assert_eq!(lines.len(), 3, "{}", outcome.stdout);
-    assert!(lines[0].contains("signals.parquet` is not what was written: its BLAKE3 is "));
+    assert!(lines[0].contains("signals.parquet` does not match its checksum: its BLAKE3 is "));
     assert!(lines[1].contains("articles.parquet` cannot be read: No such file or directory"));
-    assert!(lines[2].contains("it.parquet` has 0 bytes and should have "));
-    assert!(outcome.stderr.starts_with("error: 3 files are not what was written\n"), "{}", outcome.stderr);
+    assert!(lines[2].contains("it.parquet` has 0 bytes, expected "));
+    assert!(outcome.stderr.starts_with("error: 3 files failed verification\n"), "{}", outcome.stderr);
 
     let seal = fs::read_to_string(folder.join("run.json")).unwrap();
     fs::write(folder.join("run.json"), seal.replace("\"layout\": 9", "\"layout\": 10")).unwrap();
@@ -108,7 +108,7 @@ fn an_archive_with_a_number_that_no_answer_can_give_is_refused_and_not_published
         for command in [&["build", "it"][..], &["audit", "quality", "it"], &["audit", "revisions"], &["verify"]] {
             let outcome = place.run(command).failed_with(1);
             let told = outcome.stdout + &outcome.stderr;
-            let reason = format!("`confidence` of `AA` is {number}: JSON has no such number");
+            let reason = format!("`confidence` of `AA` is {number}: not a finite number");
             assert!(told.contains("signals.parquet") && told.contains(&reason), "{command:?}: {told}");
         }
         assert!(!place.file("output/datasets/it/latest").exists());
@@ -141,7 +141,7 @@ fn an_archive_that_is_not_there_is_an_error_of_every_command_that_reads_it() {
     for command in commands {
         let outcome = place.run([command, &["--archive", "nowhere"]].concat()).failed_with(1);
         assert_eq!(outcome.stdout, "", "{command:?}");
-        let expected = "error: there is no archive: `nowhere` does not exist\n";
+        let expected = "error: no archive: `nowhere` does not exist\n";
         assert!(outcome.stderr.starts_with(expected), "{command:?}: {}", outcome.stderr);
     }
     assert!(!place.file("nowhere").exists() && !place.file("output").exists());
@@ -156,7 +156,7 @@ fn every_file_of_a_version_that_has_a_digest_is_verified() {
     let facts = place.file("output/datasets/it/latest/facts.json");
     fs::write(&facts, "{}").unwrap();
     let shown = place.run(["verify"]).failed_with(1).stdout;
-    assert!(shown.contains("facts.json` is not what was written: its BLAKE3 is "), "{shown}");
+    assert!(shown.contains("facts.json` does not match its checksum: its BLAKE3 is "), "{shown}");
     fs::remove_file(&facts).unwrap();
     let shown = place.run(["verify"]).failed_with(1).stdout;
     assert!(shown.contains("facts.json` cannot be read: No such file"), "{shown}");

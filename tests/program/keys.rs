@@ -21,11 +21,11 @@ fn a_key_file_is_a_regular_file_of_at_most_64_kib() {
     fs::write(place.file("long"), "x".repeat((64 << 10) + 1)).unwrap();
     fs::write(place.file("binary"), b"\xff\xfed\0e\0m\0o\0").unwrap();
     let cases = [
-        ("folder", "it is a folder\nhint: name the file in it that holds the key\n"),
-        ("pipe", "it is a pipe\nhint: use `api_key_command` for a key that another program gives\n"),
+        ("folder", "it is a folder\nhint: name the file with the key\n"),
+        ("pipe", "it is a pipe\nhint: use `api_key_command` for a key that a program prints\n"),
         ("/dev/zero", "it is a device or a socket\nhint: name a regular file\n"),
         ("long", "it is longer than 64 KiB\nhint: put the key on the first line"),
-        ("binary", "it is not UTF-8 text\nhint: write the key as plain text\n"),
+        ("binary", "it is not UTF-8 text\nhint: save the key as plain text\n"),
     ];
     for (path, expected) in cases {
         define(&place, &service, &format!("api_key_file = \"{path}\"\n"));

@@ -67,9 +67,9 @@ fn a_second_run_asks_nothing_and_says_who_is_at_work_and_since_when() {
     let process = first.child.id();
     for arguments in [&["run", "it"][..], &["run", "it", "--fresh"], &["run", "it", "--wait=1s"]] {
         let stderr = run(&first.place, arguments).failed_with(75).stderr;
-        let expected = format!("error: another run of `it` is under way on `output/archive`: process {process} on `");
+        let expected = format!("error: another run of `it` is in progress on `output/archive`: process {process} on `");
         assert!(stderr.starts_with(&expected), "{stderr}");
-        assert!(stderr.contains("`, since 20") && stderr.contains("Z\nhint: run it again when"), "{stderr}");
+        assert!(stderr.contains("`, since 20") && stderr.contains("Z\nhint: try again when"), "{stderr}");
     }
     assert_eq!(first.service.count(), 1);
     first.let_it_answer();

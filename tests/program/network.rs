@@ -102,7 +102,7 @@ fn a_proxy_of_another_kind_is_refused_before_anything_is_asked() {
         [("HTTPS_PROXY", format!("socks5://me:S3CRET-password@{}", proxy.address)), trusting(certificate())];
     let shown = run(&place, variables).failed_with(1).stderr;
     let expected =
-        format!("error: cannot ask vendor.example:443 through the proxy `{}`\n  because: only", proxy.address);
+        format!("error: cannot reach vendor.example:443 through the proxy `{}`\n  because: only", proxy.address);
     assert!(shown.contains(&expected), "{shown}");
     assert!(proxy.heads().is_empty());
 }
@@ -133,7 +133,7 @@ fn a_certificate_that_cannot_be_trusted_ends_the_run_at_once_and_one_that_can_is
         let (before, begun) = (service.connections(), Instant::now());
         let shown = run(&place, [trusting(file)]).failed_with(1).stderr;
         let expected =
-            format!("error: cannot trust the certificate of {host}:{port}\n  because: invalid peer certificate");
+            format!("error: cannot verify the certificate of {host}:{port}\n  because: invalid peer certificate");
         assert!(shown.contains(&expected), "{shown}");
         assert!(shown.ends_with("in `SSL_CERT_FILE`\n"), "{shown}");
         assert_eq!(service.connections(), before + 1, "it is asked once");

@@ -216,7 +216,7 @@ fn a_batch_that_gives_other_tickers_than_the_one_it_replaces_fails_the_run() {
     let shown = go().failed_with(4).stderr;
     assert_eq!(fs::read_dir(place.file("output/archive/.partial")).unwrap().count(), 0, "nothing is resumed from it");
     let expected = "error: the service no longer offers signals-history-batched-all, and signals-history-batched lists \
-                    other tickers: missing B; new D\n";
+                    different tickers: missing B; new D\n";
     assert!(shown.contains(expected), "{shown}");
     assert_eq!(fs::read_link(place.file("output/datasets/it/latest")).unwrap(), latest);
 }
@@ -281,8 +281,8 @@ fn where_nothing_is_found_at_an_address_the_address_is_asked_about() {
     let service = at(&place, "D");
     let shown = run(&place, &service, &service, "[signals]\nsectors = [\"energy\"]\n").failed_with(1).stderr;
     let expected = format!(
-        "error: `GET {}/signals-history-all` answered 404: is `base_url` right?\n\
-         hint: check the address; if it is right, the service no longer offers signals-history-all, and the archive does \
+        "error: `GET {}/signals-history-all` answered 404: is `base_url` correct?\n\
+         hint: check the address; if it is correct, the service no longer offers signals-history-all, and the archive does \
          not know for which tickers to ask signals-history\n",
         service.address("base_url")
     );
@@ -291,7 +291,7 @@ fn where_nothing_is_found_at_an_address_the_address_is_asked_about() {
     let rest = "[signals]\nhistory = \"ticker\"\ntickers = [\"XOM\"]\n";
     let shown = run(&place, &service, &service, rest).failed_with(1).stderr;
     let expected = format!(
-        "error: `GET {}/news_articles/{{ticker}}` answered 404: is `sentiment_base_url` right?\n",
+        "error: `GET {}/news_articles/{{ticker}}` answered 404: is `sentiment_base_url` correct?\n",
         service.address("sentiment_base_url")
     );
     assert!(shown.contains(&expected), "{shown}");

@@ -82,7 +82,7 @@ fn a_link_in_the_place_of_a_folder_of_ours_is_refused_and_what_it_points_to_stay
         };
         let stderr = outcome.failed_with(1).stderr;
         let shown = link.strip_prefix(place.path()).unwrap().display();
-        let expected = format!("error: `{shown}` is a link, and links are not followed there\nhint: remove the link;");
+        let expected = format!("error: `{shown}` is a symbolic link, which is not followed\nhint: remove the link;");
         assert!(stderr.starts_with(&expected), "{folder}: {stderr}");
         assert_eq!(contents(&decoy), before, "{folder}");
         assert!(link.is_symlink(), "{folder}");
@@ -286,7 +286,7 @@ fn a_packed_run_that_holds_a_file_of_the_users_is_not_pruned() {
     let before = contents(&place.file("output/archive"));
     let stderr = place.run(["archive", "prune"]).failed_with(1).stderr;
     assert!(stderr.contains("because: `notes.txt` in it was not made by bellwether\n"), "{stderr}");
-    assert!(stderr.ends_with("hint: move what is yours to another folder\n"), "{stderr}");
+    assert!(stderr.ends_with("hint: move your own files to another folder\n"), "{stderr}");
     assert_eq!(contents(&place.file("output/archive")), before);
     fs::rename(runs[1].join("notes.txt"), place.file("notes.txt")).unwrap();
     place.run(["archive", "prune"]).succeeded();

@@ -34,7 +34,7 @@ fn a_key_that_nobody_gave_is_asked_for_with_the_places_it_may_come_from() {
     let host = service.address("base_url").split('/').nth(2).unwrap();
     let expected = format!(
         "error: no API key for {host}\n\
-         hint: set `BELLWETHER_API_KEY`, or name an `api_key_file` or an `api_key_command` in `[source]`\n"
+         hint: set `BELLWETHER_API_KEY`, or `api_key_file` or `api_key_command` in `[source]`\n"
     );
     assert_eq!(place.run(["run", "it"]).failed_with(1).stderr, expected);
 }
@@ -91,7 +91,7 @@ fn an_invalid_request_is_explained_in_the_service_s_words() {
     let service = Scripted::start(move |_| json("422 Unprocessable Entity", body));
     place.define("it", &definition(&service.source()));
     let expected = format!(
-        "error: {} says that `signals-history-all sector=energy period=15d regime=neutral` is invalid: \
+        "error: {} says `signals-history-all sector=energy period=15d regime=neutral` is invalid: \
          `query.sector`: no such sector; `query.period.0`: odd\n",
         service.address()
     );
@@ -108,7 +108,7 @@ fn a_service_that_is_not_there_is_named_by_host_and_port() {
     let expected = format!(
         "error: {gone} did not answer `signals-history-all sector=energy period=15d regime=neutral` in 5 attempts\n  \
          because: Connection refused (os error 111)\n\
-         hint: what was fetched is kept: run it again later, and it goes on from there\n"
+         hint: run the same command later to resume; what was fetched is kept\n"
     );
     assert_eq!(refused(&place, 75), expected);
 }
@@ -146,7 +146,7 @@ fn a_file_in_the_place_of_latest_is_not_overwritten() {
     fs::create_dir_all(place.file("output/datasets/it")).unwrap();
     fs::write(place.file("output/datasets/it/latest"), "mine").unwrap();
     let outcome = Outcome::of(place.command(["run", "it", "-q"]).env("BELLWETHER_API_KEY", "demo")).failed_with(1);
-    assert!(outcome.stderr.contains("`output/datasets/it/latest` is a file, where a link"), "{}", outcome.stderr);
+    assert!(outcome.stderr.contains("`output/datasets/it/latest` is a file, expected a link"), "{}", outcome.stderr);
     assert_eq!(fs::read_to_string(place.file("output/datasets/it/latest")).unwrap(), "mine");
 }
 

@@ -149,7 +149,7 @@ impl Batches {
 
     pub(in crate::archive) fn get(&self, index: usize) -> Result<RecordBatch> {
         let read = || -> Result<RecordBatch, Reason> {
-            let place = self.places.get(index).ok_or("it ends too soon")?;
+            let place = self.places.get(index).ok_or("it ends early")?;
             unpack(&self.section.read(place.start, place.end - place.start)?, &self.schema)
         };
         read().map_err(|source| Error::Damaged { path: self.path.clone(), source })

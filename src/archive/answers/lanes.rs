@@ -190,7 +190,7 @@ impl Stretch {
         if checksum.finalize() == self.crc32 {
             return Ok(());
         }
-        Err(Error::Damaged { path: self.path(folder), source: "it is not what was written".into() })
+        Err(Error::Damaged { path: self.path(folder), source: "its checksum does not match".into() })
     }
 }
 

@@ -97,7 +97,7 @@ struct Packed<'a>(&'a [u8]);
 
 impl<'a> Packed<'a> {
     fn take(&mut self, count: usize) -> Result<&'a [u8], Reason> {
-        let (taken, rest) = self.0.split_at_checked(count).ok_or("its rows end too soon")?;
+        let (taken, rest) = self.0.split_at_checked(count).ok_or("its rows end early")?;
         self.0 = rest;
         Ok(taken)
     }
@@ -151,7 +151,7 @@ impl<'a> Packed<'a> {
         let ends = self.take(count * size_of::<i32>())?.as_chunks().0.iter().map(|end| i32::from_le_bytes(*end));
         let offsets: Vec<i32> = repeat_n(0, 1).chain(ends).collect();
         if !offsets.is_sorted() {
-            return Err("a text of its rows ends before it begins".into());
+            return Err("a string in its rows ends before it starts".into());
         }
         let bytes = self.take(offsets[count].as_usize())?;
         Ok(StringArray::try_new(OffsetBuffer::new(offsets.into()), Buffer::from(bytes), nulls)?)

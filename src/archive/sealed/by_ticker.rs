@@ -265,7 +265,7 @@ impl ByTicker {
         check(batch).map_err(|reason| self.damaged(reason))?;
         match self.pending.back() {
             Some(last) if ticker(last, last.num_rows() - 1) > ticker(batch, 0) => {
-                Err(self.damaged("its rows are not in the order of their tickers"))
+                Err(self.damaged("its rows are not sorted by ticker"))
             }
             _ => Ok(()),
         }

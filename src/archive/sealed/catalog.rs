@@ -175,7 +175,7 @@ fn sealed_folders(archive: &Path) -> Result<Vec<PathBuf>> {
         }
         let found = fs::symlink_metadata(&path).map_err(|source| Error::Read { path: path.clone(), source })?;
         if found.is_symlink() {
-            return Err(Error::Damaged { path, source: "it is a link, and not a folder of the archive".into() });
+            return Err(Error::Damaged { path, source: "it is a symbolic link, expected a folder".into() });
         }
         if found.is_dir() && fs::symlink_metadata(path.join(SEAL)).is_ok() {
             sealed.push(path);
@@ -195,7 +195,7 @@ fn runs(folders: &[Arc<Folder>]) -> Result<Vec<SealedRun>> {
                 Some(known) if known.seal.seal == seal.seal => {}
                 Some(known) => {
                     let reason =
-                        format!("it says something else of run `{}` than `{}`", seal.run, known.path().display());
+                        format!("its record of run `{}` differs from that in `{}`", seal.run, known.path().display());
                     return Err(Error::Damaged { path: folder.path().join(SEAL), source: reason.into() });
                 }
                 None => {

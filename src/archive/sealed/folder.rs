@@ -60,14 +60,15 @@ impl Folder {
         }
         let read = FileRecord::of(&path, name, record.rows)?;
         if read != *record {
-            return Err(damaged(format!("its BLAKE3 is {} and should be {}", read.blake3, record.blake3)));
+            return Err(damaged(format!("its BLAKE3 checksum is {}, expected {}", read.blake3, record.blake3)));
         }
         CHECKED.lock().unwrap_or_else(PoisonError::into_inner).insert(found);
         Ok(path)
     }
 
     fn record(&self, name: &str) -> Result<&FileRecord> {
-        let missing = || Error::Damaged { path: self.path.join(SEAL), source: format!("it names no `{name}`").into() };
+        let missing =
+            || Error::Damaged { path: self.path.join(SEAL), source: format!("it does not list `{name}`").into() };
         self.seal.file(name).ok_or_else(missing)
     }
 
@@ -119,7 +120,7 @@ fn found(path: &Path, record: &FileRecord) -> Result<Result<Found, String>> {
         return Ok(Err("it is not a regular file".to_owned()));
     }
     if metadata.len() != record.bytes {
-        return Ok(Err(format!("it has {} bytes and should have {}", metadata.len(), record.bytes)));
+        return Ok(Err(format!("it has {} bytes, expected {}", metadata.len(), record.bytes)));
     }
     Ok(Ok((path.to_owned(), record.blake3.clone(), record.bytes, metadata.modified().ok())))
 }
@@ -129,7 +130,7 @@ fn bounded(metadata: &ArrowReaderMetadata, rows: u64) -> Result<(), Reason> {
     let metadata = metadata.metadata();
     let counted: i64 = metadata.row_groups().iter().map(|group| group.num_rows().max(0)).fold(0, i64::saturating_add);
     if u64::try_from(metadata.file_metadata().num_rows()) != Ok(rows) || u64::try_from(counted) != Ok(rows) {
-        return Err(format!("it says that it has {counted} rows, and its seal says {rows}").into());
+        return Err(format!("it declares {counted} rows, expected {rows}").into());
     }
     for group in metadata.row_groups() {
         let bytes = group.columns().iter().map(|column| column.uncompressed_size().max(0)).fold(0, i64::saturating_add);

@@ -30,7 +30,7 @@ pub(in crate::archive) fn ranges(rows: &RecordBatch) -> Result<Vec<(SeriesKey, R
                 continue;
             }
             Some((last, _)) => last.ticker.clone(),
-            None => symbol.parse().map_err(|_| format!("`{symbol}` is no ticker"))?,
+            None => symbol.parse().map_err(|_| format!("`{symbol}` is not a ticker"))?,
         };
         ranges.push((SeriesKey { ticker, period, regime, source }, start..end));
     }
@@ -41,7 +41,7 @@ pub(in crate::archive) fn ranges(rows: &RecordBatch) -> Result<Vec<(SeriesKey, R
 pub(in crate::archive) fn turns(rows: &RecordBatch) -> Result<Turns, Reason> {
     let named = ["ticker", "period", "regime", "source"].into_iter().filter_map(|name| rows.column_by_name(name));
     let turns = named.map(|column| Turns::of(column)).reduce(|one, other| &one | &other);
-    turns.ok_or_else(|| "the rows name no series".into())
+    turns.ok_or_else(|| "a row has no series".into())
 }
 
 /// Ranks of the series of some rows: by ticker, period, regime and source. Missing and unknown values rank first.
@@ -90,7 +90,7 @@ impl<'a, T: FromStr + Copy> Spelled<'a, T> {
     fn get(&self, row: usize) -> Result<Option<T>, Reason> {
         let Some(column) = self.column.filter(|column| column.keys().is_valid(row)) else { return Ok(None) };
         let code = column.keys().value(row) as usize;
-        let unknown = || format!("`{}` is no {}", column.values().as_string::<i32>().value(code), self.name);
+        let unknown = || format!("`{}` is not a {}", column.values().as_string::<i32>().value(code), self.name);
         self.meanings[code].map(Some).ok_or_else(|| unknown().into())
     }
 }

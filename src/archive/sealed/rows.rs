@@ -92,7 +92,7 @@ fn check_tickers(rows: &RecordBatch) -> Result<(), Reason> {
     for alike in tickers.keys().values().chunk_by(|one, next| one == next) {
         let name = names.value(alike[0].as_usize());
         if name < last {
-            return Err("its rows are not in the order of their tickers".into());
+            return Err("its rows are not sorted by ticker".into());
         }
         if name != last && name.parse::<Ticker>().is_err() {
             return Err(format!("`{name}` is not a ticker").into());
@@ -112,7 +112,7 @@ fn check_numbers(rows: &RecordBatch) -> Result<(), Reason> {
         let is_flaw = |row: &usize| numbers.is_valid(*row) && !numbers.value(*row).is_finite();
         if let Some(row) = (0..numbers.len()).find(is_flaw) {
             let (name, number, ticker) = (field.name(), numbers.value(row), ticker(rows, row));
-            return Err(format!("`{name}` of `{ticker}` is {number}: JSON has no such number").into());
+            return Err(format!("`{name}` of `{ticker}` is {number}: not a finite number").into());
         }
     }
     Ok(())

@@ -159,7 +159,7 @@ impl Seal {
         let seal: Self = serde_json::from_value(value).map_err(|error| damaged(error.into()))?;
         seal.check().map_err(damaged)?;
         if folder.file_name().is_none_or(|name| name != seal.folder_name().as_str()) {
-            return Err(damaged(format!("it is the seal of `{}`", seal.folder_name()).into()));
+            return Err(damaged(format!("it belongs to `{}`", seal.folder_name()).into()));
         }
         Ok(seal)
     }
@@ -167,14 +167,14 @@ impl Seal {
     /// Checks a seal as far as possible without reading files.
     fn check(&self) -> Result<(), Reason> {
         if self.digest() != self.seal {
-            return Err(format!("its BLAKE3 is {} and should be {}", self.digest(), self.seal).into());
+            return Err(format!("its BLAKE3 checksum is {}, expected {}", self.digest(), self.seal).into());
         }
         if !is_unique(&self.run) {
             return Err(format!("`{}` is not the name of a run", self.run).into());
         }
         let names: BTreeSet<&str> = self.files.iter().map(|file| file.name.as_str()).collect();
         if names.len() != self.files.len() || names != RUN_FILES.into_iter().filter(|name| *name != SEAL).collect() {
-            return Err("it does not name the files of its layout".into());
+            return Err("it does not list the files of its layout".into());
         }
         if self.is_pack() { self.check_members() } else { Ok(()) }
     }
@@ -192,12 +192,12 @@ impl Seal {
         }
         let in_order = |one: &Self, next: &Self| (one.sealed_at, &one.run) < (next.sealed_at, &next.run);
         if !self.members.is_sorted_by(in_order) {
-            return Err("its members are not in the order in which they were sealed".into());
+            return Err("its members are not sorted by when they were sealed".into());
         }
         for file in &self.files {
             let rows: u64 = self.members.iter().map(|member| member.rows(&file.name)).sum();
             if rows != file.rows {
-                return Err(format!("`{}` has {} rows and its members have {rows}", file.name, file.rows).into());
+                return Err(format!("`{}` has {} rows, but its members have {rows}", file.name, file.rows).into());
             }
         }
         let span = |seal: &Self| (seal.started_at, seal.sealed_at);

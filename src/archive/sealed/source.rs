@@ -70,7 +70,7 @@ impl Source {
             Self::Open(_, length) => *length,
         };
         if from.checked_add(length).is_none_or(|end| end > whole) {
-            return Err(ParquetError::EOF(format!("a column of {length} bytes at {from} does not end in it")));
+            return Err(ParquetError::EOF(format!("a column of {length} bytes at {from} extends past its end")));
         }
         match self {
             Self::Held(bytes) => bytes.get_bytes(from, length as usize),
@@ -90,7 +90,7 @@ impl Columns {
             let start = usize::try_from(place.checked_sub(*from)?).ok()?;
             (start < bytes.len()).then(|| bytes.slice(start..))
         });
-        found.ok_or_else(|| ParquetError::EOF(format!("no column that is read has a page at {place}")))
+        found.ok_or_else(|| ParquetError::EOF(format!("no selected column has a page at {place}")))
     }
 }
 
@@ -113,7 +113,7 @@ impl ChunkReader for Columns {
         }
         let mut bytes = self.from(start)?;
         if length > bytes.len() {
-            return Err(ParquetError::EOF(format!("a page of {length} bytes at {start} does not end in its column")));
+            return Err(ParquetError::EOF(format!("a page of {length} bytes at {start} extends past its column")));
         }
         bytes.truncate(length);
         Ok(bytes)

@@ -193,7 +193,7 @@ fn repetition(key: &SeriesKey, answer: &Answer) -> Reject {
         request: answer.record.request.request.clone(),
         ticker: Some(ticker.to_string()),
         pointer: format!("/{ticker}"),
-        reason: format!("an earlier history gives the series{period}{regime} with other values, and is kept"),
+        reason: format!("another history of the series{period}{regime} has different values; the earlier one is kept"),
         raw: String::new(),
     }
 }

@@ -69,7 +69,7 @@ pub fn prune(plan: &Plan) -> Result<()> {
     let is_needed = |pack: &&Arc<Folder>| plan.removals.iter().any(|removal| removal.pack == pack.seal().folder_name());
     for pack in archive.read().iter().filter(is_needed) {
         if let Some(file) = incomplete_files(archive, pack)?.into_iter().next() {
-            let reason = format!("`{file}` lacks rows of the runs that it stands for");
+            let reason = format!("`{file}` is missing rows of its members");
             return Err(Error::Damaged { path: pack.path().to_owned(), source: reason.into() });
         }
     }

@@ -43,7 +43,7 @@ pub fn verify(archive: &Archive) -> Result<Verified> {
         for folder in archive.folders() {
             let files = if folder.seal().is_pack() { incomplete_files(archive, folder) } else { Ok(Vec::new()) };
             let faults = files.and_then(|files| {
-                let faults = files.iter().map(|file| format!("`{file}` lacks rows of the runs that it stands for"));
+                let faults = files.iter().map(|file| format!("`{file}` is missing rows of its members"));
                 Ok(faults.chain(counts_what_it_has(folder)?).collect::<Vec<String>>())
             });
             match faults {
@@ -92,7 +92,7 @@ fn counts_what_it_has(folder: &Folder) -> Result<Vec<String>> {
         run.requests()?;
         run.rejects()?.try_for_each(|rows| rows.map(drop))?;
     }
-    let fault = || "its seal does not count the changes that its rows record".to_owned();
+    let fault = || "its seal and its rows disagree on the number of changes".to_owned();
     Ok((counted != folder.seal().changes).then(fault).into_iter().collect())
 }
 
@@ -103,7 +103,7 @@ pub fn fault(path: &Path, record: &FileRecord) -> Option<String> {
         Err(error) => return Some(format!("`{shown}` cannot be read: {error}")),
         Ok(found) if !found.is_file() => return Some(format!("`{shown}` is not a regular file")),
         Ok(found) if found.len() != record.bytes => {
-            return Some(format!("`{shown}` has {} bytes and should have {}", found.len(), record.bytes));
+            return Some(format!("`{shown}` has {} bytes, expected {}", found.len(), record.bytes));
         }
         Ok(_) => {}
     }
@@ -113,10 +113,10 @@ pub fn fault(path: &Path, record: &FileRecord) -> Option<String> {
         Err(error) => return Some(error.to_string()),
     };
     if found.blake3 != record.blake3 {
-        return Some(format!("`{shown}` is not what was written: its BLAKE3 is {}", found.blake3));
+        return Some(format!("`{shown}` does not match its checksum: its BLAKE3 is {}", found.blake3));
     }
     let rows = rows_of(path)?;
-    (rows != record.rows).then(|| format!("`{shown}` has {rows} rows and should have {}", record.rows))
+    (rows != record.rows).then(|| format!("`{shown}` has {rows} rows, expected {}", record.rows))
 }
 
 /// Number of rows of a Parquet file; `None` for other files.

@@ -77,7 +77,7 @@ fn too_many_folders_are_refused_with_their_column_and_a_remedy() {
         partitions(&place, &[Column::Period, Column::Ticker], &by_date, Limits { folders: 5, bytes: 1 << 20 });
     let error = partitions.push(&rows(&signals(&["A", "B", "C"], 1))).unwrap_err();
     assert!(matches!(error, Error::TooManyFolders { column: "ticker", most: 5 }), "{error}");
-    assert_eq!(error.hint().unwrap(), "sort by `ticker` first, or take it out of `partition_by`");
+    assert_eq!(error.hint().unwrap(), "sort by `ticker` first, or remove it from `partition_by`");
 }
 
 #[test]

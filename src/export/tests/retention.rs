@@ -168,18 +168,18 @@ fn what_stands_in_the_way_is_told_before_anything_is_built() {
     fs::remove_file(&before).unwrap();
     fs::write(&before, "mine").unwrap();
     let (message, hint) = occupied(publish(place.path(), 2, 9));
-    assert!(message.ends_with("demo/latest` is a file, where a link to the newest version should be"), "{message}");
-    assert!(hint.starts_with("move it away"), "{hint}");
+    assert!(message.ends_with("demo/latest` is a file, expected a link to the newest version"), "{message}");
+    assert!(hint.starts_with("move it, or"), "{hint}");
     fs::remove_file(&before).unwrap();
     fs::create_dir(&before).unwrap();
-    assert!(occupied(publish(place.path(), 2, 9)).0.contains("is a folder, where a link"));
+    assert!(occupied(publish(place.path(), 2, 9)).0.contains("is a folder, expected a link"));
     assert_eq!(hours(place.path()), [1]);
 
     fs::write(place.path().join("file"), "mine").unwrap();
     let (message, _) = occupied(publish(&place.path().join("file"), 1, 9));
-    assert!(message.ends_with("/file` is a file, where a folder should be"), "{message}");
+    assert!(message.ends_with("/file` is a file, expected a folder"), "{message}");
     let (message, _) = occupied(publish(&place.path().join("file/datasets"), 1, 9));
-    assert!(message.ends_with("/file` is a file, where a folder should be"), "{message}");
+    assert!(message.ends_with("/file` is a file, expected a folder"), "{message}");
     assert_eq!(fs::read_to_string(place.path().join("file")).unwrap(), "mine");
 }
 

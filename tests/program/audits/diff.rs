@@ -56,8 +56,8 @@ fn what_changed_between_two_versions_is_found_in_every_form() {
         let stderr = diff(&[one, other]).failed_with(1).stderr;
         assert!(stderr.contains(expected) && stderr.contains("\nhint: "), "{stderr}");
     };
-    refused("it/20200101T000000Z-0000", "it", &format!("hint: there is {earlier}, {later}; or name the folder"));
-    refused("nobody", "it", "hint: there is folders, it, sorted, text;");
+    refused("it/20200101T000000Z-0000", "it", &format!("hint: known names: {earlier}, {later}; the folder"));
+    refused("nobody", "it", "hint: known names: folders, it, sorted, text;");
     for (name, more) in [("wide", "[output]\nlayout = \"wide\"\n"), ("few", "[join]\nwindows = [\"7d\"]\n")] {
         place.define(name, &format!("{source}{more}"));
         place.run(["build", name, "-q"]).succeeded();
@@ -66,7 +66,7 @@ fn what_changed_between_two_versions_is_found_in_every_form() {
     refused("it", "few", "different columns: `news_count_1d`");
     let damaged = place.file(&format!("output/datasets/it/{after}/it.parquet"));
     fs::write(&damaged, "no rows").expect("a file");
-    refused(&earlier, &later, &format!("cannot read the rows of `{}`", fs::canonicalize(&damaged).unwrap().display()));
+    refused(&earlier, &later, &format!("`{}` is damaged", fs::canonicalize(&damaged).unwrap().display()));
 }
 
 #[test]

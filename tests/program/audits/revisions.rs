@@ -161,7 +161,7 @@ fn refusals(place: &Place, from: &str) {
     let above = audit(&["--from", from, "--fail-above", "0.001%"]).failed_with(3);
     assert!(above.stdout.contains("known at the start"), "the tables are shown: {}", above.stdout);
     assert!(
-        above.stderr.starts_with("error: ") && above.stderr.contains(" more than 0.0010 %\nhint: "),
+        above.stderr.starts_with("error: ") && above.stderr.contains(" above the limit of 0.0010 %\nhint: "),
         "{}",
         above.stderr
     );
@@ -171,14 +171,14 @@ fn refusals(place: &Place, from: &str) {
         assert!(outcome.stderr.contains(expected) && outcome.stderr.starts_with("error: "), "{}", outcome.stderr);
     };
     refused(&["--from", "2026-11-02", "--to", "2026-11-01"], 2, "hint: choose a `--to` later than `--from`");
-    refused(&["--from", "2020-01-01"], 1, "nothing was known as of 2020-01-01");
-    refused(&["--to", "2020-01-01"], 1, "nothing was known as of 2020-01-01");
+    refused(&["--from", "2020-01-01"], 1, "no data as of 2020-01-01");
+    refused(&["--to", "2020-01-01"], 1, "no data as of 2020-01-01");
     refused(&["nobody"], 2, "no definition `nobody`");
     refused(&["--fail-above", "150%"], 2, "use a percentage such as `0.5%`");
     refused(&["--format", "csv"], 2, "hint: add `--output FILE`, or `--output -`");
     refused(&["--output", "rows.txt"], 2, "hint: add `--format parquet`");
-    refused(&["--output", "changes.parquet"], 1, "`changes.parquet` is there already");
-    refused(&["--archive", "elsewhere"], 1, "there is no archive: `elsewhere` does not exist");
+    refused(&["--output", "changes.parquet"], 1, "`changes.parquet` already exists");
+    refused(&["--archive", "elsewhere"], 1, "no archive: `elsewhere` does not exist");
     let hidden = place.files().into_iter().filter(|file| file.to_string_lossy().contains(".rows")).count();
     assert_eq!(hidden, 0, "nothing half-written is left");
     let piped = audit(&["--format", "json", "--output", "-"]).succeeded().stdout;

@@ -296,9 +296,9 @@ fn a_pack_of_other_rows_is_found_by_verify_and_prunes_nothing() {
 /// Verifying says that the pack does not hold what it stands for, and pruning removes nothing.
 fn lacks_rows(place: &Place, runs: &[String]) {
     let verified = bounded(place, &["verify"]).failed_with(1);
-    assert!(verified.stdout.contains("lacks rows of the runs that it stands for"), "{verified:?}");
+    assert!(verified.stdout.contains("is missing rows of its members"), "{verified:?}");
     let refused = bounded(place, &["archive", "prune"]).failed_with(1);
-    assert!(refused.stderr.contains("lacks rows of the runs that it stands for"), "{refused:?}");
+    assert!(refused.stderr.contains("is missing rows of its members"), "{refused:?}");
     assert!(runs.iter().all(|run| place.file("output/archive").join(run).join("run.json").exists()));
 }
 
