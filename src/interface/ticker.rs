@@ -55,7 +55,7 @@ impl FromStr for Ticker {
             _ => Err(Unknown {
                 kind: "ticker",
                 given: text.chars().take(64).collect(),
-                hint: "a ticker is a symbol such as AAPL or BRK.B, of at most 16 letters, digits, `.`, `-`, `^` and `=`",
+                hint: "a ticker is a symbol such as AAPL or BRK.B: at most 16 letters, digits, `.`, `-`, `^` and `=`",
             }),
         }
     }

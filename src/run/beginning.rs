@@ -1,4 +1,4 @@
-//! What a run needs before it asks for anything: to be the only one of its definition, and a clock that goes forward.
+//! What a run needs before its first request: the lock of its definition, and a clock that is not behind the archive.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -13,20 +13,20 @@ use crate::error::{Error, Result};
 use crate::lock::{Attempt, Holder, Lock};
 use crate::time::Clock;
 
-/// What a run does while another one of the same definition is under way on the archive.
+/// What a run does while another run of the same definition is in progress on the archive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WhenHeld {
     /// It fails.
     Fail,
-    /// It waits, at most that long.
+    /// It waits, up to a limit.
     Wait(Duration),
 }
 
-/// How often a lock is asked for while it is waited for.
+/// How often to try the lock while waiting for it.
 const ASK_EVERY: Duration = Duration::from_millis(200);
 
-/// How far the clocks of machines that share an archive may be apart. A run waits until its own clock has passed the newest
-/// run in the archive, if that is no further ahead.
+/// How far apart the clocks of machines that share an archive may be. If the newest run in the archive is ahead by no more
+/// than this, a run waits until its own clock has passed it.
 const SKEW: TimeDelta = TimeDelta::seconds(10);
 
 /// Takes the lock of a definition on the archive.
@@ -53,14 +53,14 @@ pub(super) async fn lock(definition: &str, options: &Options) -> Result<Lock> {
     }
 }
 
-/// The instant that it is now, which is not before the newest run of the archive was sealed.
+/// The current instant, which is not before the newest run of the archive was sealed.
 ///
-/// What is known as of an instant is ordered by when it was observed. Observations by a clock that is behind would be older
-/// than those that they follow, and never be seen.
+/// What is known as of an instant is ordered by when it was observed. Observations made with a clock that is behind would be
+/// older than those they follow, and never be seen.
 ///
 /// # Errors
 ///
-/// [`Error::ClockBehind`] when the clock is further behind than clocks of different machines may be.
+/// [`Error::ClockBehind`] when the clock is further behind than clocks of different machines may be apart.
 pub(super) async fn now(options: &Options) -> Result<DateTime<Utc>> {
     let archive = Archive::open(&options.archive)?;
     let Some(newest) = archive.runs().iter().max_by_key(|run| run.seal().sealed_at) else {
@@ -85,7 +85,7 @@ pub(super) async fn now(options: &Options) -> Result<DateTime<Utc>> {
 pub(super) struct Begun {
     /// By the clock of the machine, which may be set.
     pub(super) at: DateTime<Utc>,
-    /// By a clock that only measures.
+    /// By a monotonic clock.
     pub(super) instant: Instant,
 }
 

@@ -127,7 +127,7 @@ struct Made {
 /// What a person should know of a build with some options.
 fn note(ad_hoc: &AdHoc) -> Option<String> {
     let options: Vec<String> = ad_hoc.options().iter().map(|(name, value)| format!("--{name} {value}")).collect();
-    (!ad_hoc.is_none()).then(|| format!("ad hoc build with `{}`: `latest` stays where it is", options.join(" ")))
+    (!ad_hoc.is_none()).then(|| format!("ad hoc build with `{}`: `latest` is unchanged", options.join(" ")))
 }
 
 /// Adds what was counted while a dataset was built to what its rows say.
@@ -170,7 +170,7 @@ impl Work<'_> {
                 && let Ok(facts) = Facts::from_json(&facts)
             {
                 stage.advance(facts.rows);
-                notes.push("it was built before, and nothing has changed since".to_owned());
+                notes.push("already built, and nothing has changed since".to_owned());
                 notes.extend(self.notes(&facts));
                 return Ok(Published { facts, dataset, as_of, new_rejects: None, notes });
             }
@@ -196,10 +196,10 @@ impl Work<'_> {
     fn notes(&self, facts: &Facts) -> Vec<String> {
         let mut notes = Vec::new();
         if facts.repeated > 0 {
-            let count = counted(facts.repeated, "signal was", "signals were");
+            let count = counted(facts.repeated, "signal", "signals");
             let rule = self.plan.dataset.dates;
             notes.push(format!(
-                "{count} left out: under `naive = \"{rule}\"` an earlier signal of the series has the same date"
+                "skipped {count}: under `naive = \"{rule}\"` an earlier signal of the series has the same date"
             ));
         }
         if self.plan.dataset.windows().is_empty() {
@@ -208,11 +208,11 @@ impl Work<'_> {
         let Articles { all, unscored, repeated } = facts.articles;
         let of_all = |count: u64| format!("{} of {}", grouped(count), counted(all, "article", "articles"));
         if unscored > 0 {
-            notes.push(format!("{} without a score: counted by `count`, and by no other statistic", of_all(unscored)));
+            notes.push(format!("{} without a score: included in `count` and in no other statistic", of_all(unscored)));
         }
         if repeated > 0 {
-            let hint = "`duplicates = \"keep\"` counts each";
-            notes.push(format!("{} repeated exactly: an article counts once, {hint}", of_all(repeated)));
+            let hint = "set `duplicates = \"keep\"` to count each";
+            notes.push(format!("{} repeated exactly and counted once; {hint}", of_all(repeated)));
         }
         notes
     }
@@ -239,13 +239,13 @@ impl Work<'_> {
             Takeover::Taken(Taken { staged, from }) => {
                 if let Some(facts) = facts {
                     stage.advance(facts.rows);
-                    let note = format!("nothing has changed since version {from}: its files were taken over");
+                    let note = format!("nothing has changed since version {from}: reused its files");
                     return Ok(Made { staged, facts, beside: beside?, notes: vec![note] });
                 }
                 Vec::new()
             }
             Takeover::Damaged(path) => {
-                vec![format!("`{}` is not as it was written: the dataset was built again", path.display())]
+                vec![format!("`{}` is damaged: rebuilt the dataset", path.display())]
             }
         };
         Ok(Made { notes, ..self.written(output, provenance, stage)? })

@@ -1,15 +1,15 @@
-//! Is what was asked for there? What must hold of the data before it is published.
+//! The checks that data must pass before it is published.
 //!
 //! | check | what it finds |
 //! |---|---|
-//! | `missing` | sectors, tickers and operations that the definition names, or values of a filter, that have no data |
-//! | `universe` | tickers or series that disappeared or appeared since the version before, if more than a share; 1 allows all |
+//! | `missing` | sectors, tickers, operations and filter values that the definition names and that have no data |
+//! | `universe` | more than a share of tickers or series that disappeared or appeared since the previous version; 1 allows all |
 //!
-//! All checks run, and every finding is reported. What the definition allows becomes a note. Anything else fails: nothing is
+//! All checks run, and every finding is reported. Findings that the definition allows become notes. Others fail: nothing is
 //! published, `latest` is unchanged, and the archive keeps what was fetched.
 //!
-//! The version before is the definition's own `latest`. A first run has none; one that asked for other signals is not
-//! compared with. A history without signals counts as gone, so that a vendor who empties histories is noticed.
+//! The previous version is the definition's own `latest`, if there is one and it asked for the same signals. A history
+//! without signals counts as gone, so that emptied histories are noticed.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::Path;
@@ -38,28 +38,28 @@ enum Check {
 /// What the checks found.
 #[derive(Debug, Default)]
 struct Outcome {
-    /// What keeps the dataset from being published.
+    /// Findings that prevent publishing.
     failed: Vec<(Check, String)>,
-    /// What a person should know.
+    /// Findings that are allowed.
     notes: Vec<String>,
 }
 
-/// What was answered to a run.
+/// The answers of a run.
 pub(super) struct Pull<'a> {
     pub(super) records: &'a [Arc<AnswerRecord>],
     /// The requests for what the definition names.
     pub(super) demanded: &'a [Request],
-    /// What the definition asks for and the service does not offer, a sentence each.
+    /// The operations that the service does not offer, one message each.
     pub(super) lacking: &'a [String],
 }
 
-/// What is checked, and against what.
+/// The data to check, and what to check it against.
 #[derive(Clone, Copy)]
 pub(super) struct Checking<'a> {
     pub(super) plan: &'a Plan,
     pub(super) view: &'a View,
     pub(super) scope: &'a Scope,
-    /// The folder of published datasets; none where nothing is published.
+    /// The folder of published datasets; none if nothing is published.
     pub(super) datasets: Option<&'a Path>,
 }
 
@@ -67,7 +67,7 @@ pub(super) struct Checking<'a> {
 type Universe = BTreeSet<SeriesKey>;
 
 impl Checking<'_> {
-    /// Checks what a run was answered; what a person should know of it.
+    /// Checks the answers of a run. Returns notes.
     pub(super) fn pull(self, pull: &Pull<'_>) -> Result<Vec<String>> {
         let answers: BTreeMap<&str, &AnswerRecord> =
             pull.records.iter().map(|record| (record.request.request.as_str(), &**record)).collect();
@@ -91,7 +91,7 @@ impl Checking<'_> {
         outcome.settled(&self.plan.name)
     }
 
-    /// Checks what is known of the definition's newest dataset; what a person should know of it.
+    /// Checks the newest dataset of the definition. Returns notes.
     pub(super) fn newest(self) -> Result<Vec<String>> {
         let mut outcome = Outcome::default();
         let listing = self.view.listing(&self.scope.requests)?;
@@ -103,7 +103,7 @@ impl Checking<'_> {
         outcome.settled(&self.plan.name)
     }
 
-    /// The requests that were answered to the last run of this very definition; none where the archive has no run of it.
+    /// The answered requests of the last run of this exact definition; none if the archive has no such run.
     fn answered(&self) -> Result<Option<BTreeSet<String>>> {
         let digest = digest::of(self.plan.text.as_bytes());
         let is_own = |run: &&SealedRun| {
@@ -115,14 +115,14 @@ impl Checking<'_> {
         last.map(requests).transpose()
     }
 
-    /// Checks what an ad hoc build asks for: that there is something of all of it.
+    /// Checks that every filter value of an ad hoc build has data.
     pub(super) fn ad_hoc(self) -> Result<Vec<String>> {
         let mut outcome = Outcome::default();
         outcome.missing(self.plan, self.filtered_out()?);
         outcome.settled(&self.plan.name)
     }
 
-    /// The values of the filter that no series has.
+    /// The filter values that no series has.
     fn filtered_out(&self) -> Result<Vec<String>> {
         let Filter { tickers, sectors, periods, regimes, .. } = &self.scope.filter;
         if tickers.is_none() && sectors.is_none() && periods.is_none() && regimes.is_none() {
@@ -148,14 +148,14 @@ impl Checking<'_> {
         Ok(told)
     }
 
-    /// Compares the series that there are with those that the version before was made of.
+    /// Compares the series with those of the previous version.
     fn universe(&self, now: Universe, outcome: &mut Outcome) -> Result<()> {
         let Some(datasets) = self.datasets else { return Ok(()) };
         let before = match export::latest(datasets, Some(&self.plan.name)) {
             Ok(None) => return Ok(()),
             Ok(Some(before)) => before,
             Err(error) => {
-                outcome.notes.push(format!("the universe was not compared with the version before: {error}"));
+                outcome.notes.push(format!("the universe was not compared with the previous version: {error}"));
                 return Ok(());
             }
         };
@@ -181,7 +181,7 @@ impl Checking<'_> {
         let (before, after) = (tickers(&listed), tickers(&now));
         let mut found = Shift { what: ["ticker", "tickers"], before: &before, now: &after, version }
             .above(share, |it| it.to_string());
-        // Where tickers came or went, so did their series.
+        // If tickers appeared or disappeared, so did their series.
         if found.is_empty() {
             found = Shift { what: ["series"; 2], before: &listed, now: &now, version }.above(share, in_words);
         }
@@ -189,7 +189,7 @@ impl Checking<'_> {
         Ok(())
     }
 
-    /// Whether a version was made of what is asked for now.
+    /// Whether a version asked for the same signals.
     fn asked_for_the_same(&self, before: &Recorded) -> bool {
         let found = Found::new(self.plan.path.clone(), before.definition.clone());
         found
@@ -199,7 +199,7 @@ impl Checking<'_> {
 }
 
 impl Outcome {
-    /// Adds what is missing, which fails or not as the definition says.
+    /// Adds missing data as failures or notes, as the definition says.
     fn missing(&mut self, plan: &Plan, told: Vec<String>) {
         match plan.checks.missing {
             OnMissing::Fail => self.failed.extend(told.into_iter().map(|told| (Check::Missing, told))),
@@ -212,8 +212,8 @@ impl Outcome {
         let checks: BTreeSet<Check> = self.failed.iter().map(|(check, _)| *check).collect();
         let hint = match (checks.contains(&Check::Missing), checks.contains(&Check::Universe)) {
             (true, false) => "set `missing = \"warn\"` in `[checks]` to publish without it",
-            (false, true) => "if that is expected, raise `universe` in `[checks]`",
-            (true, true) => "if that is expected, set `missing = \"warn\"` and raise `universe` in `[checks]`",
+            (false, true) => "if this is expected, raise `universe` in `[checks]`",
+            (true, true) => "if this is expected, set `missing = \"warn\"` and raise `universe` in `[checks]`",
             (false, false) => return Ok(self.notes),
         };
         let found = self.failed.into_iter().map(|(_, found)| found);
@@ -226,9 +226,9 @@ fn tickers(universe: &Universe) -> BTreeSet<Ticker> {
     universe.iter().map(|key| key.ticker.clone()).collect()
 }
 
-/// What there is, and what the version before was made of.
+/// What there is now, and what the previous version had.
 struct Shift<'a, T> {
-    /// The word for one of them, and for many.
+    /// The singular and plural of what is compared.
     what: [&'static str; 2],
     before: &'a BTreeSet<T>,
     now: &'a BTreeSet<T>,
@@ -236,8 +236,7 @@ struct Shift<'a, T> {
 }
 
 impl<T: Ord> Shift<'_, T> {
-    /// What vanished, where that is more than a share of what there was, and what appeared, where that is more than a
-    /// share of what there is.
+    /// What disappeared, if more than a share of what there was, and what appeared, if more than a share of what there is.
     fn above(&self, share: f64, name: impl Fn(&T) -> String) -> Vec<String> {
         let Self { what: [one, many], before, now, version } = self;
         let shifts = [
@@ -255,7 +254,7 @@ impl<T: Ord> Shift<'_, T> {
     }
 }
 
-/// Whether a filter takes a series, whose ticker is of a sector as far as that is known.
+/// Whether a filter accepts a series. The sector of its ticker may be unknown.
 fn takes(filter: &Filter, key: &SeriesKey, sector: Option<&Sector>) -> bool {
     let Filter { tickers, sectors, periods, regimes, .. } = filter;
     tickers.as_ref().is_none_or(|tickers| tickers.contains(&key.ticker))
@@ -264,7 +263,7 @@ fn takes(filter: &Filter, key: &SeriesKey, sector: Option<&Sector>) -> bool {
         && regimes.as_ref().is_none_or(|regimes| key.regime.is_some_and(|regime| regimes.contains(&regime)))
 }
 
-/// A series of signals, whatever operation gave it.
+/// A series of signals, from any operation.
 fn in_words(key: &SeriesKey) -> String {
     let part = |part: Option<&'static str>| part.map_or_else(String::new, |part| format!(" {part}"));
     let (period, regime) = (part(key.period.map(|it| it.as_str())), part(key.regime.map(|it| it.as_str())));

@@ -101,8 +101,8 @@ impl<'a> Gathering<'a> {
         let notes = match unfinished.len() {
             0 => Vec::new(),
             answers => {
-                let answers = counted(answers as u64, "answer was", "answers were");
-                vec![format!("resumed an interrupted run: {answers} there")]
+                let answers = counted(answers as u64, "answer", "answers");
+                vec![format!("resumed an interrupted run with {answers}")]
             }
         };
         Self {
@@ -179,21 +179,20 @@ impl<'a> Gathering<'a> {
                 }
             }
         }
-        Err(self.no_operation(&lacking, unlisted.map(|endpoint| format!("for which tickers to ask {endpoint}"))))
+        Err(self.no_operation(&lacking, unlisted.map(|endpoint| format!("no list of tickers for {endpoint}"))))
     }
 
-    /// Says which sectors the archive knows no tickers of, for which another operation could be asked.
+    /// Reports sectors without tickers in the archive, which the fallback operation would need.
     fn lack(&mut self, sectors: &[Sector], gone: &[Gone], instead: Endpoint) -> Result<()> {
         if sectors.is_empty() {
             return Ok(());
         }
         let sectors = some_of("sector", sectors.iter());
         if self.plan.checks.missing == OnMissing::Fail {
-            return Err(self.no_operation(gone, Some(format!("for which tickers to ask {instead} in {sectors}"))));
+            return Err(self.no_operation(gone, Some(format!("no tickers of {sectors} for {instead}"))));
         }
         let gone = gone.iter().map(|gone| gone.endpoint.as_str()).collect::<Vec<_>>().join(", ");
-        self.lacking
-            .push(format!("the service no longer offers {gone}, and the archive knows no tickers of {sectors}"));
+        self.lacking.push(format!("the service no longer offers {gone}, and the archive has no tickers of {sectors}"));
         Ok(())
     }
 
@@ -215,7 +214,7 @@ impl<'a> Gathering<'a> {
                 new: of(tickers.difference(known).collect()),
             });
         }
-        let whose = if known.is_empty() { "" } else { ", as known from the archive" };
+        let whose = if known.is_empty() { "" } else { ", as listed in the archive" };
         let tickers = some_of("ticker", tickers.iter());
         self.notes.push(format!("the service no longer offers {lacking}: used {operation} for {tickers}{whose}"));
         Ok(())
@@ -243,7 +242,7 @@ impl<'a> Gathering<'a> {
         }
         let naming = gone.endpoint;
         let tickers = some_of("ticker", known.iter());
-        self.notes.push(format!("the service no longer offers {naming}: used {tickers}, as known from the archive"));
+        self.notes.push(format!("the service no longer offers {naming}: used {tickers}, as listed in the archive"));
         Ok(Ok(known.into_iter().collect()))
     }
 
@@ -292,7 +291,7 @@ impl<'a> Gathering<'a> {
             Wave::Gone(Gone { endpoint, .. }) => {
                 let setting = endpoint.base().setting();
                 let doubt =
-                    if self.is_known(endpoint.base()) { String::new() } else { format!(" (is `{setting}` right?)") };
+                    if self.is_known(endpoint.base()) { String::new() } else { format!(" (is `{setting}` correct?)") };
                 self.lacking.push(format!("the service no longer offers {endpoint}{doubt}"));
                 Ok(())
             }
@@ -371,7 +370,7 @@ impl<'a> Gathering<'a> {
         let name = self.plan.name.clone();
         let mut lacking = gone.iter().map(|gone| gone.endpoint.as_str()).collect::<Vec<_>>().join(", ");
         if let Some(unknown) = unknown {
-            lacking += &format!(", and the archive does not know {unknown}");
+            lacking += &format!(", and the archive has {unknown}");
         }
         match gone.first() {
             Some(&Gone { endpoint, status }) if !self.is_known(endpoint.base()) => {

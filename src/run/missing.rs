@@ -1,4 +1,4 @@
-//! What a definition names and there is no data for.
+//! Sectors, tickers and operations that a definition names and that have no data.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -15,15 +15,15 @@ use crate::tables::SeriesKey;
 enum Why {
     /// The service answered 404 or 405.
     Unknown,
-    /// Nothing is in the answer.
+    /// The answer is empty.
     Nothing,
-    /// There are histories in the answer, and no signals in them.
+    /// All histories in the answer are empty.
     EmptyHistories,
-    /// Nothing in the answer could be read.
+    /// Every record in the answer was rejected.
     Unreadable,
     /// The archive lists no series for it.
     Unlisted,
-    /// It was not among what was answered to the last run.
+    /// The last run got no answer for it.
     Unanswered,
 }
 
@@ -33,9 +33,9 @@ impl Why {
             Self::Unknown => "the service does not know it (404)",
             Self::Nothing => "the answer is empty",
             Self::EmptyHistories => "every history in the answer is empty",
-            Self::Unreadable => "nothing in the answer could be read",
-            Self::Unlisted => "the last answer had none",
-            Self::Unanswered => "the last run had no answer",
+            Self::Unreadable => "every record in the answer was rejected",
+            Self::Unlisted => "there were none in the last answer",
+            Self::Unanswered => "the last run got no answer",
         }
     }
 }
@@ -58,18 +58,18 @@ impl<'a> Subject<'a> {
     }
 }
 
-/// A request, and why it brought no data if it brought none.
+/// A request, and why it has no data, if so.
 type Demand<'a> = (&'a Request, Option<Why>);
 
-/// The requests for what a definition names, and why some of them brought no data.
+/// The requests for what a definition names, and why some have no data.
 pub(super) struct Missing<'a> {
     demanded: Vec<Demand<'a>>,
-    /// The tickers that there is data for.
+    /// The tickers with data.
     known: BTreeSet<&'a Ticker>,
 }
 
 impl<'a> Missing<'a> {
-    /// What the answers to a run lack.
+    /// What is missing from the answers of a run.
     pub(super) fn of_answers(demanded: &'a [Request], answers: &BTreeMap<&str, &'a AnswerRecord>) -> Self {
         let why = |request: &Request| {
             let Some(record) = answers.get(request.to_string().as_str()) else { return Some(Why::Unknown) };
@@ -86,8 +86,8 @@ impl<'a> Missing<'a> {
         Self { demanded: demanded.iter().map(|request| (request, why(request))).collect(), known }
     }
 
-    /// What an archive lacks that lists some series for each request; and what the last run lacks, where that is known by the
-    /// requests that were answered to it.
+    /// What is missing from an archive, by the series that it lists for each request, and from the last run, if its answered
+    /// requests are known.
     pub(super) fn of_archive(
         demanded: &'a [Request],
         listing: &'a BTreeMap<String, BTreeSet<SeriesKey>>,
@@ -136,7 +136,7 @@ impl<'a> Missing<'a> {
         Ok(told)
     }
 
-    /// The sectors that there is data for, in the answers or in the archive.
+    /// The sectors with data, in the answers or in the archive.
     fn sectors(&self, view: &View) -> Result<BTreeSet<Sector>> {
         let mut sectors = known_sectors(view)?;
         let there = self.demanded.iter().filter(|(_, why)| why.is_none());
@@ -145,7 +145,7 @@ impl<'a> Missing<'a> {
     }
 }
 
-/// The requests of the way that an archive was filled by, as far as they are for what the definition names.
+/// The requests that filled the archive, for what the definition names.
 pub(super) fn demanded_of_archive(plan: &Plan, scope: &Scope) -> Vec<Request> {
     let way = plan.ways.iter().find(|way| way.endpoint == scope.source);
     way.map_or_else(Vec::new, |way| match &way.asked {
@@ -155,16 +155,16 @@ pub(super) fn demanded_of_archive(plan: &Plan, scope: &Scope) -> Vec<Request> {
     })
 }
 
-/// The sectors that an archive knows tickers of.
+/// The sectors with tickers in the archive.
 pub(super) fn known_sectors(view: &View) -> Result<BTreeSet<Sector>> {
     Ok(view.sectors()?.into_values().collect())
 }
 
-/// Some tickers without data.
+/// A message about tickers without data.
 pub(super) fn absent_tickers<'k>(what: &str, absent: &[&Ticker], known: impl Iterator<Item = &'k Ticker>) -> String {
     match absent {
         [ticker] => {
-            // Symbols are short: all but one letter of them must be right.
+            // Symbols are short: only one letter may differ.
             let is_near = |known: &&str| strsim::damerau_levenshtein(known, ticker.as_str()) <= 1;
             let near = near(ticker.as_str(), known.map(Ticker::as_str).filter(is_near));
             format!("{what} for ticker `{ticker}`{near}")
@@ -173,12 +173,12 @@ pub(super) fn absent_tickers<'k>(what: &str, absent: &[&Ticker], known: impl Ite
     }
 }
 
-/// A sector without data.
+/// A message about a sector without data.
 pub(super) fn absent_sector(sector: &Sector, known: BTreeSet<Sector>) -> String {
     format!("no signals for sector `{sector}`{}", near(sector.as_str(), known.iter().map(Sector::as_str)))
 }
 
-/// The name that was meant most likely.
+/// The name that was most likely meant.
 fn near<'k>(given: &str, known: impl Iterator<Item = &'k str>) -> String {
     let meant = nearest(given, known.filter(|known| *known != given));
     meant.map_or_else(String::new, |meant| format!(" (did you mean `{meant}`?)"))
@@ -191,7 +191,7 @@ fn what_of(endpoint: Endpoint) -> String {
     }
 }
 
-/// What tells the requests for one sector or ticker apart.
+/// The period and regime of a request.
 fn pair(period: Option<Period>, regime: Option<Regime>) -> String {
     let parts = [period.map(Period::as_str), regime.map(Regime::as_str)];
     parts.into_iter().flatten().collect::<Vec<_>>().join(" ")

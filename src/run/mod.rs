@@ -1,8 +1,8 @@
 //! Wires the stages: fetch, decode, archive, dataset, export. They meet here and nowhere else.
 //!
-//! What a run writes does not depend on which answer came first: answers are kept by request and ordered when the run is
-//! sealed. A run that is stopped, or that fails, leaves what was published before as it was; what it was answered stays,
-//! and the next run of the same definition goes on from there.
+//! What a run writes does not depend on the order of answers: answers are kept by request and sorted when the run is sealed.
+//! A run that is stopped or fails leaves published versions unchanged and keeps its answers; the next run of the same
+//! definition resumes from them.
 
 mod answer;
 mod audits;
@@ -51,7 +51,7 @@ use checks::{Checking, Pull};
 use gather::{Gathered, Gathering};
 use summary::Fetched;
 
-/// How a run is made, beside what its plan says.
+/// The options of a run, besides its plan.
 #[derive(Clone, Debug)]
 pub struct Options {
     /// The folder that datasets and evidence are in.
@@ -60,13 +60,13 @@ pub struct Options {
     pub archive: PathBuf,
     /// Where the time comes from.
     pub clock: Clock,
-    /// What becomes of an interrupted run of the same definition.
+    /// What to do with an interrupted run of the same definition.
     pub interrupted: Interrupted,
-    /// What happens while another run of the same definition is under way.
+    /// What to do while another run of the same definition is in progress.
     pub when_held: WhenHeld,
-    /// How the run shows what it does.
+    /// How progress is shown.
     pub progress: Progress,
-    /// What tells it to stop.
+    /// Cancels the run.
     pub stop: CancellationToken,
 }
 
@@ -80,11 +80,11 @@ impl Options {
 ///
 /// # Errors
 ///
-/// Whatever a stage fails with; [`Error::Interrupted`] when it was told to stop.
+/// Any error of a stage; [`Error::Interrupted`] when it was cancelled.
 ///
 /// # Cancel safety
 ///
-/// Not cancel safe: use [`Options::stop`], and what was begun is cleared away or kept for the next run.
+/// Not cancel safe: use [`Options::stop`], which removes what is incomplete or keeps it for the next run.
 pub async fn run(plan: Plan, options: Options) -> Result<Summary> {
     let instant = Instant::now();
     let plan = Arc::new(plan);
@@ -94,7 +94,7 @@ pub async fn run(plan: Plan, options: Options) -> Result<Summary> {
     let now = beginning::now(&options).await?;
     let begun = Begun { at: now, instant };
     let key = key(&plan, &options.stop).await?;
-    // Before anything is asked for: an output that cannot be written is no reason to trouble the service.
+    // Before the first request: fail early if the output cannot be written.
     let beginning = Beginning { definition: &plan.name, text: &plan.text, now, interrupted: options.interrupted };
     let unfinished = Unfinished::begin(&options.archive, beginning)?;
     let demo = match plan.source {
@@ -128,7 +128,7 @@ fn addresses(remote: &Remote) -> Addresses {
     Addresses { signals: remote.base_url.clone(), sentiment: remote.sentiment_base_url.clone() }
 }
 
-/// The second half of a run: everything that needs only what was gathered.
+/// The second half of a run, after everything was fetched.
 async fn finish(plan: Arc<Plan>, options: Options, gathered: Gathered, begun: Begun) -> Result<Summary> {
     blocking(move || {
         let Gathered { unfinished, scope, signals, demanded, lacking, mut notes, mut timings } = gathered;
@@ -145,7 +145,7 @@ async fn finish(plan: Arc<Plan>, options: Options, gathered: Gathered, begun: Be
         let archiving = Instant::now();
         let run = unfinished.seal(beginning::sealing_instant(&unfinished.records(), begun, options.clock)?)?;
         let archived_in = Some(archiving.elapsed());
-        // The system takes its time to give up what its answers took.
+        // Freeing the memory of the answers takes the system a while.
         rayon::spawn(move || drop(unfinished));
         timings.push(stage.done());
         let stage = options.progress.stage("dataset", 0);
@@ -159,7 +159,7 @@ async fn finish(plan: Arc<Plan>, options: Options, gathered: Gathered, begun: Be
         let published = work.publish(&options.output, options.clock, AdHoc::default(), &stage)?;
         timings.push(stage.done());
         let new_rejects = published.new_rejects;
-        // What two answers of the run contradict each other in is known once it is sealed.
+        // Contradictions between answers of the run are known once it is sealed.
         let rejects = run.requests()?.iter().map(|record| record.rejects).sum();
         let (path, changes) = (run.path().to_owned(), run.seal().changes);
         let fetched = Fetched { run: path, changes, rejects, new_rejects, ..fetched };
@@ -171,7 +171,7 @@ async fn finish(plan: Arc<Plan>, options: Options, gathered: Gathered, begun: Be
     .await
 }
 
-/// Does work that would hold up the runtime's own threads.
+/// Runs blocking work off the runtime's own threads.
 async fn blocking<T: Send + 'static>(work: impl FnOnce() -> Result<T> + Send + 'static) -> Result<T> {
     spawn_blocking(work).await.unwrap_or_else(|panic| Err(Error::worker(panic)))
 }

@@ -1,10 +1,10 @@
-//! Names in a sentence: how many there are, and the first of them.
+//! Lists of names in messages: the count, and the first few.
 
 use std::fmt::Display;
 
 use crate::numbers::grouped;
 
-/// How many names are written out.
+/// How many names are listed.
 const SHOWN: usize = 8;
 
 /// `1 ticker: A`; `12 tickers: A, B, C, D, E, F, G, H and 4 more`.

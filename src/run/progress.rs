@@ -1,5 +1,4 @@
-//! What a run shows of itself on standard error: bars on a terminal, a line every few seconds elsewhere, JSON on request,
-//! or nothing.
+//! Progress on standard error: bars on a terminal, a line every few seconds elsewhere, JSON on request, or nothing.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -12,14 +11,14 @@ use crate::meter;
 use crate::numbers::grouped;
 use crate::talk::{escaped, note};
 
-/// How a run shows what it does.
+/// How progress is shown.
 #[derive(Clone, Debug)]
 pub enum Progress {
     /// Bars that move.
     Bars(MultiProgress),
-    /// A line every few seconds, and when a stage is done.
+    /// A line every few seconds, and at the end of each stage.
     Lines,
-    /// The same as JSON, an object a line.
+    /// The same as JSON, one object per line.
     Json,
     /// Nothing.
     Quiet,
@@ -27,7 +26,7 @@ pub enum Progress {
 
 /// How often a line is written.
 const LINE_EVERY: Duration = Duration::from_secs(5);
-/// How often a bar is told what it waits for.
+/// How often a bar shows what it waits for.
 const BAR_EVERY: Duration = Duration::from_millis(250);
 
 impl Progress {
@@ -36,7 +35,7 @@ impl Progress {
         Self::Bars(MultiProgress::new())
     }
 
-    /// Begins a stage of so many requests; zero when it makes none.
+    /// Starts a stage with a number of requests, which may be zero.
     pub(super) fn stage(&self, name: &'static str, requests: usize) -> Stage {
         let view = match self {
             Self::Bars(bars) => View::Bar(bars.add(bar(name, requests))),
@@ -76,31 +75,31 @@ struct Seen {
     bytes: AtomicU64,
 }
 
-/// A stage that is under way.
+/// A stage in progress.
 #[derive(Debug)]
 pub(super) struct Stage {
     name: &'static str,
     requests: usize,
     begun: Instant,
-    /// The processor time of the process when it began.
+    /// The processor time of the process when it started.
     used: Option<Duration>,
     seen: Seen,
     view: View,
 }
 
-/// What a stage took.
+/// The time that a stage took.
 #[derive(Clone, Copy, Debug)]
 pub struct Timing {
     /// Its name.
     pub stage: &'static str,
-    /// How long it lasted.
+    /// The wall clock time.
     pub wall: Duration,
-    /// The processor time of the process meanwhile, where the system tells it.
+    /// The processor time of the process, if the system provides it.
     pub processor: Option<Duration>,
 }
 
 impl Stage {
-    /// One request more, with what its answer brought.
+    /// Counts an answered request.
     pub(super) fn answered(&self, rows: u64, bytes: u64) {
         self.seen.done.fetch_add(1, Ordering::Relaxed);
         self.seen.bytes.fetch_add(bytes, Ordering::Relaxed);
@@ -110,7 +109,7 @@ impl Stage {
         self.advance(rows);
     }
 
-    /// Some rows more.
+    /// Counts rows.
     pub(super) fn advance(&self, rows: u64) {
         self.seen.rows.fetch_add(rows, Ordering::Relaxed);
         if let View::Bar(bar) = &self.view {
@@ -118,15 +117,15 @@ impl Stage {
         }
     }
 
-    /// How often it is to be told how it goes.
+    /// The interval between updates.
     pub(super) fn interval(&self) -> Duration {
         if matches!(self.view, View::Bar(_)) { BAR_EVERY } else { LINE_EVERY }
     }
 
-    /// Shows how it goes, and what is waited for.
+    /// Shows the progress, and what the stage waits for.
     pub(super) fn tell(&self, gauge: &Gauge) {
         let waiting = gauge.waiting();
-        let because = waiting.as_ref().map(|(count, reason)| format!("{count} to be asked again: {}", escaped(reason)));
+        let because = waiting.as_ref().map(|(count, reason)| format!("{count} waiting to retry: {}", escaped(reason)));
         match &self.view {
             View::Bar(bar) => {
                 let received = format!("{:.1} MB received", gauge.bytes() as f64 / 1e6);
@@ -147,7 +146,7 @@ impl Stage {
         }
     }
 
-    /// The stage is over.
+    /// Ends the stage.
     pub(super) fn done(self) -> Timing {
         let wall = self.begun.elapsed();
         let processor = meter::processor_time().zip(self.used).map(|(now, then)| now.saturating_sub(then));
@@ -183,7 +182,7 @@ impl Stage {
         rows.into_iter().chain(bytes).collect::<Vec<_>>().join(", ")
     }
 
-    /// The time that the rest will take, when it goes on like this.
+    /// The estimated time left.
     fn left(&self) -> String {
         let done = self.seen.done.load(Ordering::Relaxed);
         let rest = (self.requests as u64).saturating_sub(done);
@@ -204,7 +203,7 @@ impl Stage {
     }
 }
 
-/// The parts that there are.
+/// The non-empty parts, joined.
 fn joined<const N: usize>(parts: [String; N]) -> String {
     parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(", ")
 }

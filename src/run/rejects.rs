@@ -1,8 +1,8 @@
-//! How much of what was answered could not be read, and whether that is too much.
+//! The share of rejected records and series, and whether it is too large.
 //!
-//! It is weighed twice, by records and by series, and for each operation by itself: neither the long histories of a few
-//! tickers nor a wealth of news can hide that most tickers were lost. A history that is rejected whole weighs as many
-//! records as it had. A series is lost when it had records and kept none.
+//! It is computed twice, by records and by series, and for each operation separately: neither long histories of a few
+//! tickers nor plenty of news can hide that most tickers were lost. A history that is rejected whole counts as many records
+//! as it had. A series is lost if it had records and kept none.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -21,7 +21,7 @@ struct Tally {
     lost: u64,
 }
 
-/// What is known of why: what was rejected for its size alone, and the requests whose answers were rejected whole.
+/// The known reasons: records rejected for their size, and requests whose answers were rejected whole.
 pub(super) fn reasons(answers: &[Arc<AnswerRecord>]) -> Option<Findings> {
     let oversized = answers.iter().flat_map(|answer| &answer.oddities.oversized);
     let oversized = oversized.take(Oversized::MAX_LISTED).map(Oversized::to_string);
@@ -29,12 +29,12 @@ pub(super) fn reasons(answers: &[Arc<AnswerRecord>]) -> Option<Findings> {
     let unreadable = answers.iter().filter(is_unreadable).map(|answer| format!("`{}`", answer.request.request));
     let unreadable: Vec<String> = unreadable.collect();
     let what = if unreadable.len() == 1 { "answer" } else { "answers" };
-    let unreadable =
-        (!unreadable.is_empty()).then(|| format!("nothing could be read in the {what} to {}", list(unreadable.iter())));
+    let unreadable = (!unreadable.is_empty())
+        .then(|| format!("every record was rejected in the {what} to {}", list(unreadable.iter())));
     Findings::of(oversized.chain(unreadable).collect::<Vec<_>>().into_iter())
 }
 
-/// What was rejected of more than a share.
+/// The operations with more than a share of rejected records or series.
 pub(super) fn above(max_share: f64, answers: &[Arc<AnswerRecord>]) -> Vec<Rejected> {
     let mut tallies: BTreeMap<Endpoint, Tally> = BTreeMap::new();
     for answer in answers {

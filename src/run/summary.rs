@@ -1,4 +1,4 @@
-//! What a run made, in a few lines.
+//! The summary of a run or a build.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -21,24 +21,24 @@ use crate::tables::Drift;
 use crate::talk::escaped;
 use crate::time::to_record;
 
-/// What a run or a build made.
+/// The result of a run or a build.
 #[derive(Clone, Debug)]
 pub struct Summary {
-    /// The rows of its files, each format counted once; those of all matrices of a wide dataset.
+    /// Its rows, counted once for all formats; the rows of all matrices of a wide dataset.
     pub rows: u64,
-    /// The signals in it; of a long dataset each is a row.
+    /// Its signals; in a long dataset each is a row.
     pub signals: u64,
     /// The matrices of a wide dataset.
     pub matrices: Option<usize>,
-    /// The tickers in it.
+    /// Its tickers.
     pub tickers: usize,
-    /// Its first and last date, in microseconds of the naive clock.
+    /// Its first and last date, in naive microseconds.
     pub dates: Option<(i64, i64)>,
     /// The instant as of which it was built.
     pub as_of: DateTime<Utc>,
-    /// What was fetched for it, if anything was.
+    /// What was fetched for it; none for a build.
     pub fetched: Option<Fetched>,
-    /// What else a person should know, a line each.
+    /// Notes, one line each.
     pub notes: Vec<String>,
     /// How long it took.
     pub elapsed: Duration,
@@ -46,7 +46,7 @@ pub struct Summary {
     pub timings: Vec<Timing>,
     /// The folder of the dataset.
     pub dataset: PathBuf,
-    /// The link to the latest version, which this is; none of an ad hoc build.
+    /// The link to it as the latest version; none for an ad hoc build.
     pub latest: Option<PathBuf>,
     /// The dataset's files.
     pub files: Vec<FileRecord>,
@@ -57,26 +57,26 @@ pub struct Summary {
 /// What a run fetched and archived.
 #[derive(Clone, Debug)]
 pub struct Fetched {
-    /// How the signals were got.
+    /// Where the signals came from.
     pub signals: Taken,
-    /// The requests that were answered.
+    /// The number of answered requests.
     pub requests: usize,
-    /// How often something was asked again.
+    /// The number of retries.
     pub retries: u64,
-    /// The records that were rejected.
+    /// The number of rejected records.
     pub rejects: u64,
-    /// How many of them the answers before did not have; none where nothing was answered before.
+    /// How many of them the previous answers did not have; none if there are no previous answers.
     pub new_rejects: Option<u64>,
-    /// What was noticed beside the rows.
+    /// Unknown fields, unusual values and accepted leniencies.
     pub oddities: Oddities,
-    /// What became of the cells of the archive.
+    /// The changes to the cells of the archive.
     pub changes: Counts,
     /// The folder of the sealed run.
     pub run: PathBuf,
 }
 
 impl Fetched {
-    /// What the answers of a run say of themselves.
+    /// The counts of the answers of a run.
     pub(super) fn of(answers: &[Arc<AnswerRecord>], signals: Taken) -> Self {
         let mut fetched = Self {
             signals,
@@ -96,14 +96,14 @@ impl Fetched {
     }
 }
 
-/// A dataset that was published, and what was counted while its rows passed by.
+/// A published dataset, and the facts counted while its rows were written.
 pub(super) struct Published {
     pub(super) facts: Facts,
     pub(super) dataset: Dataset,
     pub(super) as_of: DateTime<Utc>,
-    /// How many rejected records are new; none where nothing was answered before.
+    /// How many rejected records are new; none if there are no previous answers.
     pub(super) new_rejects: Option<u64>,
-    /// What else a person should know of it.
+    /// Notes on it.
     pub(super) notes: Vec<String>,
 }
 
@@ -173,7 +173,7 @@ impl Summary {
         json
     }
 
-    /// What each stage took, as a table.
+    /// The time of each stage, as a table.
     pub fn timings(&self) -> String {
         let row = |name: &str, wall: Duration, processor: Option<Duration>| {
             let processor = processor.map_or_else(|| "-".to_owned(), |time| format!("{:.2} s", time.as_secs_f64()));
@@ -240,13 +240,14 @@ impl fmt::Display for Summary {
 
 impl fmt::Display for Fetched {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let retried = if self.retries > 0 { format!(", {} asked again", grouped(self.retries)) } else { String::new() };
+        let retried =
+            if self.retries > 0 { format!(", {}", counted(self.retries, "retry", "retries")) } else { String::new() };
         writeln!(formatter, "requests  {}{retried}", grouped(self.requests as u64))?;
         let Counts { added, revised, withdrawn, delisted, .. } = self.changes;
         let [added, revised, withdrawn] = [added, revised, withdrawn].map(grouped);
         writeln!(formatter, "changes   {added} added, {revised} revised, {withdrawn} withdrawn")?;
         if delisted > 0 {
-            writeln!(formatter, "gone      {} series no longer listed", grouped(delisted))?;
+            writeln!(formatter, "delisted  {} series", grouped(delisted))?;
         }
         let new = self.new_rejects.filter(|_| self.rejects > 0);
         let new = new.map_or_else(String::new, |new| format!(", {} new", grouped(new)));
@@ -261,7 +262,7 @@ impl fmt::Display for Fetched {
         }
         if lenient.signals > 0 {
             let signals = counted(lenient.signals, "signal", "signals");
-            writeln!(formatter, "lenient   accepted {signals} in other letter case, such as `BUY`")?;
+            writeln!(formatter, "lenient   accepted {signals} with different letter case, such as `BUY`")?;
         }
         if lenient.dates > 0 {
             let dates = counted(lenient.dates, "date", "dates");

@@ -159,7 +159,7 @@ fn the_same_question_asked_twice_is_answered_once_and_no_file_is_shared() {
         let made = only_build(&place, "it");
         let again = build(&place, &["--ticker", "XOM"]).succeeded().stdout;
         assert_eq!(only_build(&place, "it"), made, "{output}");
-        assert!(again.contains("note      it was built before, and nothing has changed since\n"), "{again}");
+        assert!(again.contains("note      already built, and nothing has changed since\n"), "{again}");
         for name in ["rows", "tickers", "dates", "bytes", "dataset", "python"] {
             assert_eq!(line(&again, name), line(&first, name), "{output}");
         }

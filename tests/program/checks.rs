@@ -91,7 +91,7 @@ fn a_sector_without_data_is_named_and_nothing_is_published() {
         (
             "technology",
             json("200 OK", r#"{"error": "overloaded"}"#),
-            "`technology`: nothing in the answer could be read",
+            "`technology`: every record in the answer was rejected",
         ),
         ("technology", json("200 OK", &all_empty), "`technology`: every history in the answer is empty"),
     ];
@@ -129,7 +129,7 @@ fn an_answer_of_which_nothing_can_be_read_is_named_where_that_is_too_much() {
     let shown = run(&place).failed_with(4).stderr;
     let expected = "\
 error: 1 of 3 records and 1 of 3 series of signals-history-all rejected, more than 1.00 %
-  because: nothing could be read in the answer to `signals-history-all sector=technology period=15d regime=neutral`
+  because: every record was rejected in the answer to `signals-history-all sector=technology period=15d regime=neutral`
 ";
     assert!(shown.contains(expected), "{shown}");
     assert!(latest(&place).is_none());
@@ -200,7 +200,7 @@ fn a_sector_whose_histories_all_turn_empty_fails_the_run_and_leaves_latest() {
     assert!(shown.contains("no signals for sector `energy`: every history in the answer is empty\n"), "{shown}");
     assert_eq!((runs(&place), latest(&place)), (2, before.clone()));
     let shown = place.run(["build", "it"]).failed_with(4).stderr;
-    assert!(shown.contains("no signals for sector `energy`: the last answer had none\n"), "{shown}");
+    assert!(shown.contains("no signals for sector `energy`: there were none in the last answer\n"), "{shown}");
     assert_eq!(latest(&place), before, "a build publishes no more than a run");
     run(&place).succeeded();
     assert_ne!(latest(&place), before, "it is well again");
@@ -220,7 +220,7 @@ fn a_sector_that_the_service_forgets_is_not_published_as_it_was() {
     let shown = run(&place).failed_with(4).stderr;
     assert!(shown.contains("no signals for sector `utilities`: the service does not know it (404)\n"), "{shown}");
     let shown = place.run(["build", "it"]).failed_with(4).stderr;
-    assert!(shown.contains("no signals for sector `utilities`: the last run had no answer\n"), "{shown}");
+    assert!(shown.contains("no signals for sector `utilities`: the last run got no answer\n"), "{shown}");
     assert_eq!(latest(&place), before);
     run(&place).succeeded();
     place.run(["build", "it"]).succeeded();

@@ -58,7 +58,7 @@ fn what_may_pass_is_asked_again_until_it_has_passed() {
         let service = recovering(vec![fault]);
         let outcome = run(&place, &service, "", "").succeeded();
         assert_eq!(rows(&outcome), "rows      2", "{name}");
-        assert!(outcome.stdout.contains("requests  1, 1 asked again\n"), "{name}: {}", outcome.stdout);
+        assert!(outcome.stdout.contains("requests  1, 1 retry\n"), "{name}: {}", outcome.stdout);
         assert_eq!(service.histories(), 2, "{name}");
         assert!(!place.file("output/evidence").exists(), "{name}: nothing is evidence of what has passed");
     }
@@ -127,7 +127,7 @@ fn a_service_that_stays_away_ends_the_run_for_now_and_the_next_one_goes_on_from_
     let outcome = go().succeeded();
     assert_eq!(service.histories(), 7, "what was answered is not asked for again");
     assert_eq!(rows(&outcome), "rows      4");
-    assert!(outcome.stdout.contains("note      resumed an interrupted run: 1 answer was there\n"));
+    assert!(outcome.stdout.contains("note      resumed an interrupted run with 1 answer\n"));
     assert_eq!(fs::read_dir(place.file("output/archive/.partial")).unwrap().count(), 0);
     Outcome::of(place.command(["run", "it", "--fresh"]).env("BELLWETHER_API_KEY", "demo")).succeeded();
     assert_eq!(service.histories(), 9);
@@ -154,7 +154,7 @@ fn a_service_that_falls_silent_is_not_waited_for() {
     let begun = Instant::now();
     let outcome = run(&place, &service, "stall = \"1s\"\n", "").succeeded();
     assert!(begun.elapsed() < Duration::from_secs(15));
-    assert!(outcome.stdout.contains("2 asked again"), "{}", outcome.stdout);
+    assert!(outcome.stdout.contains("2 retries"), "{}", outcome.stdout);
 }
 
 #[test]
@@ -411,7 +411,7 @@ fn other_letter_case_of_signals_and_dates_is_accepted_and_counted() {
     let outcome = run(&place, &service, "", "").succeeded();
     for line in [
         "rejected  0 records\n",
-        "lenient   accepted 2 signals in other letter case, such as `BUY`\n",
+        "lenient   accepted 2 signals with different letter case, such as `BUY`\n",
         "lenient   accepted 1 date with a lower-case `t` or `z`\n",
     ] {
         assert!(outcome.stdout.contains(line), "{}", outcome.stdout);

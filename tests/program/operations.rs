@@ -132,7 +132,7 @@ fn an_operation_that_is_gone_is_replaced_for_the_same_tickers() {
         let told =
             "note      the service no longer offers signals-history-all: used signals-history for 53 tickers: AEE, ";
         assert!(outcome.stdout.contains(told), "{}", outcome.stdout);
-        assert!(outcome.stdout.contains(" and 45 more, as known from the archive\n"), "{}", outcome.stdout);
+        assert!(outcome.stdout.contains(" and 45 more, as listed in the archive\n"), "{}", outcome.stdout);
         assert_eq!(published(&place), before);
     }
     place.run(["build", "it"]).succeeded();
@@ -155,8 +155,8 @@ fn an_operation_that_is_gone_and_whose_tickers_nobody_knows_fails_the_run_at_onc
     let signals = "[signals]\nsectors = [\"energy\", \"utilities\"]\nperiods = [\"5d\", \"15d\"]\n";
     place.define("it", &format!("[source]\n{}{signals}", service.source()));
     let shown = Outcome::of(place.command(["run", "it"]).env("BELLWETHER_API_KEY", "demo")).failed_with(1).stderr;
-    let expected = "the service no longer offers signals-history-all, and the archive does not know for which tickers \
-                    to ask signals-history\n";
+    let expected = "the service no longer offers signals-history-all, and the archive has no list of tickers for \
+                    signals-history\n";
     assert!(shown.ends_with(expected), "{shown}");
     assert!(service.count() <= 4, "{:?}", service.targets());
 }
@@ -173,11 +173,11 @@ fn an_operation_is_not_replaced_where_the_tickers_of_a_sector_are_unknown() {
     let later = at(&place, "C");
     let both = "\"energy\", \"utilities\"";
     let shown = run(&place, &later, &later, &signals(both, "")).failed_with(1).stderr;
-    let expected = "the service no longer offers signals-history-all, and the archive does not know for which tickers to \
-                    ask signals-history in 1 sector: utilities\n";
+    let expected = "the service no longer offers signals-history-all, and the archive has no tickers of 1 sector: utilities \
+                    for signals-history\n";
     assert!(shown.contains(expected), "{shown}");
     let outcome = run(&place, &later, &later, &signals(both, "missing = \"warn\"\n")).succeeded();
-    let note = "note      the service no longer offers signals-history-all, and the archive knows no tickers of 1 sector: \
+    let note = "note      the service no longer offers signals-history-all, and the archive has no tickers of 1 sector: \
                 utilities\n";
     assert!(outcome.stdout.contains(note), "{}", outcome.stdout);
     assert_eq!(published(&place), before);
@@ -210,7 +210,7 @@ fn a_batch_that_gives_other_tickers_than_the_one_it_replaces_fails_the_run() {
     go().succeeded();
     let outcome = go().succeeded();
     let told =
-        "signals-history-batched-all: used signals-history-batched for 3 tickers: A, B, C, as known from the archive\n";
+        "signals-history-batched-all: used signals-history-batched for 3 tickers: A, B, C, as listed in the archive\n";
     assert!(outcome.stdout.contains(told), "{}", outcome.stdout);
     let latest = fs::read_link(place.file("output/datasets/it/latest")).unwrap();
     let shown = go().failed_with(4).stderr;
@@ -282,8 +282,8 @@ fn where_nothing_is_found_at_an_address_the_address_is_asked_about() {
     let shown = run(&place, &service, &service, "[signals]\nsectors = [\"energy\"]\n").failed_with(1).stderr;
     let expected = format!(
         "error: `GET {}/signals-history-all` answered 404: is `base_url` correct?\n\
-         hint: check the address; if it is correct, the service no longer offers signals-history-all, and the archive does \
-         not know for which tickers to ask signals-history\n",
+         hint: check the address; if it is correct, the service no longer offers signals-history-all, and the archive has \
+         no list of tickers for signals-history\n",
         service.address("base_url")
     );
     assert!(shown.ends_with(&expected), "{shown}");

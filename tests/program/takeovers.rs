@@ -48,11 +48,10 @@ fn build(place: &Place, arguments: &[&str]) -> Outcome {
 fn a_run_that_changed_nothing_takes_over_what_building_anew_would_write() {
     let (place, _service) = asking("2026-11-20");
     let first = run(&place).stdout;
-    assert!(!first.contains("taken over"), "{first}");
+    assert!(!first.contains("reused its files"), "{first}");
     let version = fs::read_link(place.file("output/datasets/it/latest")).unwrap();
     let second = run(&place).stdout;
-    let note =
-        format!("note      nothing has changed since version {}: its files were taken over\n", version.display());
+    let note = format!("note      nothing has changed since version {}: reused its files\n", version.display());
     assert!(second.contains(&note), "{second}");
     let lines = |text: &str| -> Vec<String> {
         let kept = ["rows ", "tickers ", "dates ", "bytes "];
@@ -62,7 +61,7 @@ fn a_run_that_changed_nothing_takes_over_what_building_anew_would_write() {
     let (from, taken) = latest(&place);
     assert_eq!(from, version.to_str().unwrap());
     let page = fs::read_to_string(place.file("output/datasets/it/latest/report.html")).unwrap();
-    assert!(page.contains("its files were taken over"), "the report tells of it");
+    assert!(page.contains("reused its files"), "the report tells of it");
     place.run(["verify"]).succeeded();
 
     // The same runs and the same instant, and no version to take anything from.
@@ -137,7 +136,7 @@ fn a_file_that_is_not_as_it_was_written_is_not_taken_over() {
         fs::remove_file(&path).unwrap();
         fs::write(&path, bytes).unwrap();
         let told = build(&place, &[]);
-        let note = format!("{name}` is not as it was written: the dataset was built again\n");
+        let note = format!("{name}` is damaged: rebuilt the dataset\n");
         assert!(told.stdout.contains(&note), "{}", told.stdout);
         assert_eq!(latest(&place), (Value::Null, written.clone()), "{name}");
     }

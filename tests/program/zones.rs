@@ -107,10 +107,10 @@ fn definition(source: &str, naive: &str, lag: &str) -> String {
     )
 }
 
-/// How many signals a note says were left out.
-fn left_out(stdout: &str) -> u64 {
-    let note = stdout.lines().find(|line| line.starts_with("note") && line.contains(" left out: "));
-    note.map_or(0, |note| note.split_whitespace().nth(1).and_then(|count| count.parse().ok()).expect("a count"))
+/// How many signals a note says were skipped.
+fn skipped(stdout: &str) -> u64 {
+    let note = stdout.lines().find(|line| line.starts_with("note") && line.contains(" skipped "));
+    note.map_or(0, |note| note.split_whitespace().nth(2).and_then(|count| count.parse().ok()).expect("a count"))
 }
 
 fn check(seed: u64) {
@@ -151,7 +151,7 @@ fn check(seed: u64) {
             let verb = if datasets.is_empty() { "run" } else { "build" };
             let stdout = Outcome::of(place.command([verb, &name]).envs([KEY])).succeeded().stdout;
             let file = place.file(&format!("output/datasets/{name}/latest/{name}.parquet"));
-            let repeated = left_out(&stdout);
+            let repeated = skipped(&stdout);
             datasets.push(json!({ "file": file, "naive": naive, "lag": as_parameter, "repeated": repeated }));
         }
     }
@@ -194,13 +194,13 @@ fn a_signal_whose_naive_date_is_taken_is_left_out_and_counted() {
         let name = naive.to_lowercase().replace('/', "-");
         place.define(&name, &text);
         let outcome = Outcome::of(place.command(["run", &name]).envs([KEY])).succeeded();
-        assert_eq!(left_out(&outcome.stdout), expected, "{}", outcome.stdout);
+        assert_eq!(skipped(&outcome.stdout), expected, "{}", outcome.stdout);
         let lines = place.run(["build", &name, "--format", "csv", "--output", "-"]).succeeded().stdout;
         let found: Vec<&str> = lines.lines().skip(1).filter_map(|line| line.split(',').nth(5)).collect();
         assert_eq!(found, confidences, "{naive}: {lines}");
         // Nothing is built anew, and it is said all the same.
         let again = place.run(["build", &name]).succeeded().stdout;
-        assert_eq!(left_out(&again), expected, "{again}");
+        assert_eq!(skipped(&again), expected, "{again}");
     }
 }
 
