@@ -18,8 +18,8 @@ use crate::time::Clock;
 
 /// Build the dataset of a definition from the archive alone, without network access.
 ///
-/// With `--as-of`, `--vintage`, `--format` or a filter the build is ad hoc: it goes to `builds/` in the dataset's folder,
-/// does not move `latest`, does not count towards `keep`, and stays until you remove it.
+/// With `--as-of`, `--vintage`, `--format` or a filter the build is ad hoc: it goes to `builds/` in the dataset's
+/// folder, does not move `latest`, does not count towards `keep`, and stays until you remove it.
 #[derive(Debug, clap::Args)]
 pub(super) struct Build {
     /// A definition: its name in `pipelines/`, or a path.

@@ -8,7 +8,8 @@ const OUTPUT: &str = "output";
 /// The folders of a command.
 #[derive(Clone, Debug, clap::Args)]
 pub(super) struct Folders {
-    /// The folder for datasets, and for the archive unless `--archive` is given. `build` accepts `-` for standard output.
+    /// The folder for datasets, and for the archive unless `--archive` is given. `build` accepts `-` for standard
+    /// output.
     #[arg(long, default_value = OUTPUT, value_name = "FOLDER", global = true)]
     pub(super) output: PathBuf,
 

@@ -1,7 +1,7 @@
 //! Log messages, which never contain the API key.
 //!
-//! Libraries log whole addresses, with their queries, at their finest levels. Every line therefore passes through a writer
-//! that removes queries.
+//! Libraries log whole addresses, with their queries, at their finest levels. Every line therefore passes through a
+//! writer that removes queries.
 
 use std::error::Error as _;
 use std::io::{self, Write};

@@ -34,8 +34,8 @@ pub(super) struct Subject {
     /// The name of the dataset. Default: the one built last.
     name: Option<String>,
 
-    /// Report what was known at this instant: `2026-03-31` (the end of that day in UTC) or `2026-03-31T18:00:00Z`. Default:
-    /// the instant of the latest version.
+    /// Report what was known at this instant: `2026-03-31` (the end of that day in UTC) or `2026-03-31T18:00:00Z`.
+    /// Default: the instant of the latest version.
     #[arg(long, value_name = "INSTANT", value_parser = instant)]
     as_of: Option<DateTime<Utc>>,
 

@@ -8,8 +8,8 @@ use crate::export::versions;
 use crate::numbers::counted;
 use crate::talk::escaped;
 
-/// Verify the size, checksum and row count of every file in the archive and the datasets, and that each pack matches its
-/// runs.
+/// Verify the size, checksum and row count of every file in the archive and the datasets, and that each pack matches
+/// its runs.
 #[derive(Debug, clap::Args)]
 pub(super) struct Verify {
     #[command(flatten)]

@@ -1,4 +1,4 @@
-//! The closed sets of a definition: what one of a few words stands for.
+//! The enumerations of a definition.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -10,7 +10,7 @@ use serde::{Deserialize, Deserializer, de};
 use super::values::{Refusal, parsed_from_text};
 use crate::problem::nearest;
 
-/// A closed set of spellings.
+/// An enumeration with its spellings.
 macro_rules! choice {
     ($(#[$doc:meta])* $name:ident, $what:literal: $($(#[$variant_doc:meta])* $variant:ident = $text:literal),+ $(,)?) => {
         $(#[$doc])*
@@ -39,7 +39,7 @@ macro_rules! choice {
                 Self::ALL.iter().copied().find(|choice| choice.as_str() == text).ok_or_else(|| {
                     match nearest(text, spellings()) {
                         Some(meant) => format!("unknown {} `{text}`\ndid you mean `{meant}`?", $what),
-                        None => format!("unknown {} `{text}`\nit is one of: {}", $what, list(spellings())),
+                        None => format!("unknown {} `{text}`\nchoose one of: {}", $what, list(spellings())),
                     }
                 })
             }
@@ -67,23 +67,23 @@ macro_rules! choice {
 }
 
 choice! {
-    /// A service that is known by name.
+    /// A service by name.
     Service, "service":
     /// The built-in demo service, in-process, with no key and no network.
     Demo = "demo",
 }
 
 choice! {
-    /// What an article counts as that is listed more than once with the same date, title, link and score.
+    /// How to count articles with the same date, title, link and score.
     Duplicates, "treatment of duplicates":
-    /// One article.
+    /// Once.
     Once = "once",
-    /// As many articles as it is listed.
+    /// Each article.
     Keep = "keep",
 }
 
 choice! {
-    /// The operation that histories are asked of.
+    /// The operation to fetch signals from.
     HistoryForm, "form of history":
     /// `signals-history-all`, sector by sector.
     Sector = "sector",
@@ -96,11 +96,11 @@ choice! {
 }
 
 choice! {
-    /// A list of tickers that need not be written by hand.
+    /// A list of tickers by name.
     TickerList, "list of tickers":
-    /// Those that the signals named.
+    /// The tickers of the signals.
     Signals = "signals",
-    /// Those that the service says are available.
+    /// The tickers that the service lists as available.
     Available = "available",
 }
 
@@ -134,9 +134,9 @@ choice! {
 }
 
 choice! {
-    /// What is said of the scores of the articles in a window.
+    /// A statistic of the scores in a window.
     Statistic, "statistic":
-    /// How many articles.
+    /// The number of articles.
     Count = "count",
     /// The mean of their scores.
     Mean = "mean",
@@ -148,12 +148,12 @@ choice! {
     Std = "std",
     /// The score and date of the newest article, whatever its age.
     Last = "last",
-    /// How many days the newest article is older than the signal.
+    /// The age of the newest article in days, at the signal.
     DaysSince = "days_since",
 }
 
 choice! {
-    /// Which news serves a signal.
+    /// Which news can be joined to a signal.
     Availability, "availability":
     /// News whose date is old enough.
     Dated = "dated",
@@ -162,7 +162,7 @@ choice! {
 }
 
 choice! {
-    /// Where features come from.
+    /// A source of features.
     NewsSource, "source of features":
     /// Scored articles.
     Articles = "articles",
@@ -173,7 +173,7 @@ choice! {
 }
 
 choice! {
-    /// Which observation of a signal is taken.
+    /// Which observation of a signal to use.
     Vintage, "vintage":
     /// The last one, as revised.
     Latest = "latest",
@@ -182,13 +182,13 @@ choice! {
 }
 
 choice! {
-    /// A column that says where a signal comes from, on request.
+    /// An optional column with the lineage of a signal.
     Lineage, "column":
     /// When it was first seen.
     FirstObservedAt = "first_observed_at",
-    /// When the value that stands here was seen.
+    /// When its value was seen.
     ObservedAt = "observed_at",
-    /// How often it was changed since it was first seen.
+    /// How often it was revised since it was first seen.
     Revisions = "revisions",
     /// Whether it was first seen long after its date.
     Backfilled = "backfilled",
@@ -197,13 +197,13 @@ choice! {
 }
 
 choice! {
-    /// How the pages of a Parquet file are compressed.
+    /// The compression of Parquet pages.
     Compression, "compression":
     /// Zstandard, with a level from 1 to 22.
     Zstd = "zstd",
     /// Snappy.
     Snappy = "snappy",
-    /// Not at all.
+    /// No compression.
     None = "none",
 }
 

@@ -28,7 +28,7 @@ impl FromStr for Cron {
         let given: Vec<&str> = text.split_whitespace().collect();
         if given.len() != FIELDS.len() {
             return Err(format!(
-                "a schedule has five fields, this one has {}\nminute, hour, day of month, month, day of week: \
+                "a schedule has five fields, found {}\nminute, hour, day of month, month, day of week: \
                  `30 18 * * 1-5`",
                 given.len()
             ));
@@ -36,7 +36,7 @@ impl FromStr for Cron {
         for (field, (name, low, high)) in given.iter().zip(FIELDS) {
             if !field.split(',').all(|part| is_cron_part(part, low, high)) {
                 return Err(format!(
-                    "`{field}` cannot be the {name} of a schedule\nuse `*`, a number from {low} to {high}, a range such as \
+                    "invalid {name} `{field}` in a schedule\nuse `*`, a number from {low} to {high}, a range such as \
                      `{low}-{high}`, a step such as `*/2`, or a list of these"
                 ));
             }

@@ -8,24 +8,24 @@ use super::Reading;
 use crate::error::Error;
 use crate::problem::nearest;
 
-/// Where definitions are looked for by name.
+/// The folder of definitions.
 pub const FOLDER: &str = "pipelines";
 
 const EXTENSION: &str = "toml";
 
-/// The largest definition that is read. A long one has some thousand tickers, which are ten kilobytes.
+/// The size limit of a definition. A thousand tickers take ten kilobytes.
 const MAX_BYTES: u64 = 1 << 20;
 
-/// A definition as it was found: its name, its file, and what could be read of it.
+/// A definition: its name, its file, and what could be read of it.
 #[derive(Clone, Debug)]
 pub struct Found {
-    /// The file's name without its ending: what the dataset is called.
+    /// The file's name without its extension: the name of the dataset.
     pub name: String,
     /// The file.
     pub path: PathBuf,
-    /// What it says.
+    /// Its text.
     pub text: String,
-    /// What it says, read.
+    /// The parsed text.
     pub reading: Reading,
 }
 
@@ -43,11 +43,11 @@ impl Found {
     }
 }
 
-/// Finds and reads a definition: `demo` is `pipelines/demo.toml`, anything with a separator or an ending is a path.
+/// Finds and reads a definition: `demo` is `pipelines/demo.toml`, anything with a separator or an extension is a path.
 ///
 /// # Errors
 ///
-/// When there is none, with the nearest names; when it cannot be read.
+/// When it does not exist, with the nearest names; when it cannot be read.
 pub fn find(name_or_path: &str) -> Result<Found, Error> {
     let path = path_of(name_or_path);
     match read(&path) {
@@ -58,7 +58,7 @@ pub fn find(name_or_path: &str) -> Result<Found, Error> {
     }
 }
 
-/// The text of a file; none when it is too long.
+/// The text of a file; none if it is too large.
 fn read(path: &Path) -> io::Result<Option<String>> {
     let mut bytes = Vec::new();
     File::open(path)?.take(MAX_BYTES + 1).read_to_end(&mut bytes)?;
@@ -97,7 +97,7 @@ fn missing(given: &str, path: PathBuf) -> Error {
     known.sort();
     let hint = match nearest(name, known.iter().map(String::as_str)) {
         Some(meant) => format!("did you mean `{meant}`?"),
-        None if known.is_empty() => format!("there are no definitions in `{}`", folder.display()),
+        None if known.is_empty() => format!("no definitions in `{}`", folder.display()),
         None => format!("definitions in `{}`: {}", folder.display(), known.join(", ")),
     };
     Error::NoDefinition { given: given.to_owned(), path, hint }

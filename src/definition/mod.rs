@@ -1,9 +1,9 @@
-//! A definition: what a person typed, with the places where it was typed.
+//! A definition as typed, with the place of every value.
 //!
-//! Everything here may be missing, for a default belongs to the plan, not to the file. Values are typed (a [`Period`] is
-//! a period), but combinations are not judged: whether a base address goes with a service, or a sort key names a column,
-//! is for the plan to say, which knows what the definition means. The types are the only description of the format: the
-//! reader, the list of known keys and the JSON Schema all come from them.
+//! Everything here is optional, since defaults belong to the plan. Values are typed (a [`Period`] is a period), but
+//! combinations are not checked: whether a base address goes with a service, or a sort key names a column, is up to the
+//! plan. The types are the only description of the format: the reader, the list of known keys and the JSON Schema all
+//! come from them.
 
 mod choices;
 mod cron;
@@ -33,148 +33,155 @@ pub use reader::Reading;
 pub use tickers::Tickers;
 pub use values::{BaseUrl, CalendarDay, Days, Lag, NaiveRule, Span, Zone};
 
-/// A pipeline of Bellwether: what to ask the service for, and the dataset to make of it.
+/// A Bellwether pipeline: what to fetch from the service, and the dataset to build from it.
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields, expecting = "a table")]
 #[schemars(title = "Bellwether definition")]
 pub struct Definition {
-    /// What the dataset is, in a line.
+    /// A one-line description of the dataset.
     pub description: Option<String>,
-    /// Where the service is and how to be let in.
+    /// The service, and the API key for it.
     pub source: Placed<SourceSection>,
-    /// Which histories of signals to fetch.
+    /// The signals to fetch.
     pub signals: Placed<SignalsSection>,
-    /// Which news and sentiment to fetch for the tickers of those histories.
+    /// The news and sentiment to fetch.
     pub sentiment: Placed<SentimentSection>,
-    /// What becomes of records that cannot be typed, and of fields that nobody knows.
+    /// How to handle rejected records and unknown fields.
     pub rejects: Placed<RejectsSection>,
-    /// How dates with an offset become dates without one.
+    /// How to convert dates with an offset to naive dates.
     pub dates: Placed<DatesSection>,
-    /// Which features of the news each signal is given.
+    /// The news features to join to each signal.
     pub join: Placed<JoinSection>,
-    /// What must hold before a version is published.
+    /// The checks that must pass before a version is published.
     pub checks: Placed<ChecksSection>,
-    /// Which of the signals in the archive go into the dataset. Default: all that the definition asks for.
+    /// The signals to include in the dataset. Default: all signals that the definition fetches.
     pub filter: Placed<FilterSection>,
     /// The files to write.
     pub output: Placed<OutputSection>,
-    /// When a scheduler should run it.
+    /// When a scheduler should run the definition.
     pub schedule: Option<Placed<ScheduleSection>>,
 }
 
-/// Where the service is and how to be let in.
+/// The service, and the API key for it.
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields, expecting = "a table")]
 pub struct SourceSection {
-    /// A service by name: `demo` is built in and needs no key.
+    /// A service by name: `demo` is built in and needs no API key.
     pub service: Option<Placed<Service>>,
-    /// The base address of the signals.
+    /// The base address of the signals operations.
     pub base_url: Option<Placed<BaseUrl>>,
-    /// The base address of news and sentiment.
+    /// The base address of the sentiment operations.
     pub sentiment_base_url: Option<Placed<BaseUrl>>,
-    /// A file whose first line is the key.
+    /// A file whose first line is the API key.
     pub api_key_file: Option<Placed<String>>,
-    /// A command, with its arguments, that prints the key.
+    /// A command, with its arguments, that prints the API key.
     pub api_key_command: Option<Placed<Vec<String>>>,
-    /// How many requests are under way at once, 1 to 64. Default: 8.
+    /// The number of concurrent requests, 1 to 64. Default: 8.
     pub connections: Option<Placed<u8>>,
-    /// How many requests a host is sent in a second, at most. Default: 25, and no limit on this machine.
+    /// The maximum number of requests per second to a host. Default: 25, or unlimited if the service is on this
+    /// machine.
     pub requests_per_second: Option<Placed<u16>>,
-    /// How long an answer may stand still; one that takes longer must bring 1 KiB a second. Default: `30s`.
+    /// How long an answer may stall. After that it must average at least 1 KiB per second. Default: `30s`.
     pub stall: Option<Placed<Span>>,
-    /// How long a run goes on asking again before it leaves the rest for later. Default: `15m`.
+    /// How long a run keeps retrying before it gives up and leaves the rest to be resumed. Default: `15m`.
     pub patience: Option<Placed<Span>>,
 }
 
-/// Which histories of signals to fetch.
+/// The signals to fetch.
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields, expecting = "a table")]
 pub struct SignalsSection {
-    /// The operation to ask. Default: `sector`.
+    /// The operation to fetch signals from. Default: `sector`.
     pub history: Option<Placed<HistoryForm>>,
-    /// The sectors whose tickers are asked for.
+    /// The sectors to fetch.
     pub sectors: Option<Placed<Vec<Placed<Sector>>>>,
-    /// The tickers, for `history = "ticker"` and `"latest"`: a list, or `"available"`. Default: those of the sectors.
+    /// The tickers to fetch, for `history = "ticker"` and `"latest"`: a list, or `"available"`. Default: the tickers of
+    /// the sectors.
     pub tickers: Option<Placed<Tickers>>,
-    /// The horizons. Default: `["15d"]`; with `history = "batched"`, all that the batch has.
+    /// The horizons to fetch. Default: `["15d"]`, or with `history = "batched"` all horizons in the batch.
     pub periods: Option<Placed<Vec<Placed<Period>>>>,
-    /// The market regimes. Default: `["neutral"]`; with `history = "batched"`, all that the batch has.
+    /// The market regimes to fetch. Default: `["neutral"]`, or with `history = "batched"` all regimes in the batch.
     pub regimes: Option<Placed<Vec<Placed<Regime>>>>,
 }
 
-/// Which news and sentiment to fetch for the tickers of the histories.
+/// The news and sentiment to fetch.
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields, expecting = "a table")]
 pub struct SentimentSection {
-    /// Scored news articles. Default: true.
+    /// Whether to fetch scored news articles. Default: true.
     pub articles: Option<Placed<bool>>,
-    /// The summary of each ticker. Default: false.
+    /// Whether to fetch the sentiment summary of each ticker. Default: false.
     pub summary: Option<Placed<bool>>,
-    /// The historical sentiment of each ticker, kept in the archive. Default: false.
+    /// Whether to fetch the historical sentiment of each ticker. Default: false.
     pub historical: Option<Placed<bool>>,
-    /// The tickers: a list, `"signals"` or `"available"`. Default: `"signals"`, those that the signals named.
+    /// The tickers to fetch: a list, `"available"`, or `"signals"` for the tickers of the signals. Default:
+    /// `"signals"`.
     pub tickers: Option<Placed<Tickers>>,
-    /// `once`: articles with the same date, title, link and score count as one; `keep`: each one counts. Default: `once`.
+    /// How to count articles with the same date, title, link and score: `once`, or `keep` to count each. Default:
+    /// `once`.
     pub duplicates: Option<Placed<Duplicates>>,
 }
 
-/// What becomes of records that cannot be typed, and of fields that nobody knows.
+/// How to handle rejected records and unknown fields.
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields, expecting = "a table")]
 pub struct RejectsSection {
-    /// The share of the records, and of the series, of an operation that may be rejected before the run fails, 0 to 1.
-    /// Default: 0.01.
+    /// The maximum share of an operation's records, and of its series, that may be rejected, 0 to 1. Above it the run
+    /// fails. Default: 0.01.
     pub max_share: Option<Placed<f64>>,
-    /// Whether fields that the interface does not know are kept, as JSON. Default: false; they are counted in any case.
+    /// Whether to archive unknown fields, as JSON. They are counted in any case. Default: false.
     pub keep_extra: Option<Placed<bool>>,
 }
 
-/// How dates with an offset become dates without one, for signals, articles and historical sentiment alike.
+/// How to convert dates with an offset to naive dates, for signals, articles and historical sentiment.
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields, expecting = "a table")]
 pub struct DatesSection {
-    /// `utc`: the instant in UTC; `wall`: the clock face as written; or a zone such as `America/New_York`. A date without
-    /// an offset is taken to be on that clock. Of two signals of a series that get one date the earlier one is kept.
-    /// Default: `utc`.
+    /// The clock of naive dates: `utc`, a time zone such as `America/New_York`, or `wall` for the local time as
+    /// written. A date without an offset is assumed to be on that clock. If two signals of a series get the same date,
+    /// the earlier one is kept. Default: `utc`.
     pub naive: Option<Placed<NaiveRule>>,
 }
 
-/// Which features of the news each signal is given.
+/// The news features to join to each signal.
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields, expecting = "a table")]
 pub struct JoinSection {
-    /// How many days before a signal's date an article must be dated: days, or `1 trading day`, counted by all signals that
-    /// the definition asks for. An article is never used for a signal that was made before it: one without an offset is
-    /// known at the end of its day, and a signal without an offset or a time is made at the end of its day.
-    /// Default: `1d`, strictly before.
+    /// How long before a signal's date an article must be dated: calendar days (`1d`), or trading days (`1 trading
+    /// day`), which are the dates of all signals that the definition fetches. An article is never used for a signal
+    /// that was made before it: an article without an offset is known at the end of its day, and a signal without an
+    /// offset or a time is made at the end of its day. Default: `1d`.
     pub lag: Option<Placed<Lag>>,
-    /// `dated`: an article is known from its date on; `observed`: and not before it was seen. Default: `dated`.
+    /// When an article is known: `dated`, from its date on, or `observed`, also not before it was first seen. Default:
+    /// `dated`.
     pub availability: Option<Placed<Availability>>,
-    /// Where features come from. Default: `["articles"]`.
+    /// The sources of features. Default: `["articles"]`.
     pub sources: Option<Placed<Vec<Placed<NewsSource>>>>,
-    /// The windows, in calendar days that end at the signal's date minus the lag. Default: `["1d", "7d", "30d"]`.
+    /// The windows of articles, in calendar days. They end at the signal's date minus the lag. Default: `["1d", "7d",
+    /// "30d"]`.
     pub windows: Option<Placed<Vec<Placed<Days>>>>,
-    /// What to say of the scores in a window: `count` counts articles without a score too, `mean` and `std` round each
+    /// The statistics of the scores in a window. `count` includes articles without a score; `mean` and `std` round each
     /// score to nine decimals. Default: `["count", "mean", "min", "max", "last"]`.
     pub stats: Option<Placed<Vec<Placed<Statistic>>>>,
-    /// The numeric fields of historical sentiment to take, for the source `historical`.
+    /// The numeric fields of historical sentiment to join, for the source `historical`.
     pub historical: Option<Placed<Vec<Placed<String>>>>,
 }
 
-/// What must hold before a version is published. If a check fails nothing is published, `latest` is unchanged, the archive
-/// keeps what was fetched, and the exit code is 4.
+/// The checks that must pass before a version is published. If a check fails, nothing is published, `latest` is
+/// unchanged, the archive keeps what was fetched, and the exit code is 4.
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields, expecting = "a table")]
 pub struct ChecksSection {
-    /// What to do if a sector, ticker or operation that the definition names has no data: `fail`, or `warn` and publish
+    /// What to do if a sector, ticker or operation that the definition names has no data: `fail`, or `warn` to publish
     /// without it. Default: `fail`.
     pub missing: Option<Placed<OnMissing>>,
-    /// The share of tickers, and of series, that may disappear or appear since the version before, 0 to 1; 1 allows all. A
-    /// history without signals counts as gone. Not checked if that version asked for other signals. Default: 0.2.
+    /// The maximum share of tickers, and of series, that may disappear or appear since the previous version, 0 to 1; 1
+    /// allows all. A history without signals counts as gone. Not checked if that version asked for other signals.
+    /// Default: 0.2.
     pub universe: Option<Placed<f64>>,
 }
 
-/// Which of the signals in the archive go into the dataset.
+/// The signals to include in the dataset.
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields, expecting = "a table")]
 pub struct FilterSection {
@@ -196,42 +203,43 @@ pub struct FilterSection {
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields, expecting = "a table")]
 pub struct OutputSection {
-    /// One format, or several. Default: `parquet`.
+    /// The file format, or a list of them. Default: `parquet`.
     pub format: Option<Placed<OneOrMore<Format>>>,
-    /// `long`: one row per signal; `wide`: one matrix of dates and tickers per period, regime and value. Default: `long`.
+    /// `long` for one row per signal, or `wide` for one matrix of dates and tickers per period, regime and value.
+    /// Default: `long`.
     pub layout: Option<Placed<Layout>>,
-    /// The order of the rows. Default: `["ticker", "date", "period", "regime"]`.
+    /// The sort order of the rows. Default: `["ticker", "date", "period", "regime"]`.
     pub sort: Option<Placed<Vec<Placed<String>>>>,
-    /// Columns that say where a signal comes from. Default: none.
+    /// Columns with the lineage of each signal. Default: none.
     pub columns: Option<Placed<Vec<Placed<Lineage>>>>,
-    /// The columns that become matrices, for `layout = "wide"`. Default: `["signal", "confidence"]`.
+    /// The columns to write as matrices, for `layout = "wide"`. Default: `["signal", "confidence"]`.
     pub values: Option<Placed<Vec<Placed<String>>>>,
-    /// Which observation of a signal is taken. Default: `latest`.
+    /// Which observation of a signal to use: `latest` (as revised) or `first` (as first published). Default: `latest`.
     pub vintage: Option<Placed<Vintage>>,
-    /// A signal that was first seen later than this after its date is backfilled. Default: `3d`.
+    /// A signal first seen more than this after its date is backfilled. Default: `3d`.
     pub live_within: Option<Placed<Days>>,
-    /// Folders by the values of these columns, as Hive names them. Default: none.
+    /// The columns to partition by, as Hive-style folders. Default: none.
     pub partition_by: Option<Placed<Vec<Placed<String>>>>,
-    /// How Parquet is compressed. Default: `zstd`.
+    /// The compression of Parquet. Default: `zstd`.
     pub compression: Option<Placed<Compression>>,
-    /// The level of zstd, 1 to 22. Default: 3.
+    /// The zstd level, 1 to 22. Default: 3.
     pub level: Option<Placed<u8>>,
-    /// The rows of a row group of Parquet. Default: 262144.
+    /// The number of rows per Parquet row group. Default: 262144.
     pub row_group_rows: Option<Placed<u32>>,
-    /// Whether texts in CSV that a spreadsheet would take for a formula are kept from it by a `'`. Default: false.
+    /// Whether to prefix CSV text that a spreadsheet would read as a formula with `'`. Default: false.
     pub csv_guard: Option<Placed<bool>>,
-    /// How many versions of the dataset are kept. Default: 5.
+    /// How many versions of the dataset to keep. Default: 5.
     pub keep: Option<Placed<u16>>,
 }
 
-/// When a scheduler should run it.
+/// When a scheduler should run the definition.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, expecting = "a table")]
 pub struct ScheduleSection {
-    /// Five fields: minute, hour, day of month, month, day of week.
+    /// A cron expression of five fields: minute, hour, day of month, month, day of week.
     #[serde(default)]
     pub cron: Option<Placed<Cron>>,
-    /// The zone that the hours are told in. Default: UTC.
+    /// The time zone of the cron expression. Default: UTC.
     #[serde(default)]
     pub timezone: Option<Placed<Zone>>,
 }
@@ -244,7 +252,7 @@ impl Definition {
     }
 }
 
-/// TOML has no null: what may be missing is written as what it is when it is there.
+/// TOML has no null: an optional value is described by its type alone.
 fn without_null(schema: &mut Schema) {
     let null = serde_json::json!({ "type": "null" });
     if let Some(alternatives) = schema.get_mut("anyOf").and_then(|any| any.as_array_mut()) {

@@ -1,8 +1,8 @@
 //! Reads a definition and gathers every problem of the file.
 //!
-//! Deserializing stops at the first thing that is wrong. So each value is first deserialized by itself, in a table that
-//! holds nothing else, and taken out of the file when it fails. What is left deserializes as a whole, and can still be
-//! judged. The types of the definition stay the only description of what is right.
+//! Deserializing stops at the first error. So each value is first deserialized on its own, in a table that holds
+//! nothing else, and removed from the file if it fails. The rest deserializes as a whole and can still be checked. The
+//! types of the definition remain the only description of the format.
 
 use std::collections::BTreeSet;
 
@@ -19,14 +19,14 @@ use crate::problem::{Problem, SHOWN, nearest};
 type Key<'i> = Spanned<DeString<'i>>;
 type Value<'i> = Spanned<DeValue<'i>>;
 
-/// What a text says, as far as it can be read, and what is wrong with the rest.
+/// The parsed part of a definition, and the problems of the rest.
 #[derive(Clone, Debug, Default)]
 pub struct Reading {
-    /// What could be read.
+    /// The parsed part.
     pub definition: Definition,
-    /// What could not.
+    /// The problems of the rest.
     pub problems: Vec<Problem>,
-    /// The sections that something was taken out of: what they lack, they may lack for that reason.
+    /// The sections that something was removed from: they may lack something for that reason.
     pub flawed: BTreeSet<String>,
 }
 
@@ -36,7 +36,7 @@ impl Reading {
         let (document, faults) = DeTable::parse_recoverable(text);
         let mut reading = Self::default();
         if !faults.is_empty() {
-            // What follows a broken line may be misread: say what is broken, and no more.
+            // What follows a broken line may be misread: report only syntax errors.
             reading.problems = faults.iter().map(|fault| problem_of(fault, text.len()..text.len())).collect();
             reading.flawed.extend(names(Definition::json_schema().as_value()).into_iter().map(str::to_owned));
             return reading;
@@ -53,7 +53,7 @@ impl Reading {
         reading
     }
 
-    /// Takes out of a definition what is not known or not right.
+    /// Removes unknown keys and invalid values from a definition.
     fn prune<'i, 's>(
         &mut self,
         document: DeTable<'i>,
@@ -82,7 +82,7 @@ impl Reading {
         kept
     }
 
-    /// Takes out of a section what is not known or not right.
+    /// Removes unknown keys and invalid values from a section.
     fn prune_section<'i, 's>(
         &mut self,
         section: Section<'_, 'i, 's>,
@@ -106,22 +106,22 @@ impl Reading {
     }
 }
 
-/// A section, and what may stand in it.
+/// A section, and the keys that it may have.
 struct Section<'k, 'i, 's> {
     key: &'k Key<'i>,
     schema: &'s Json,
 }
 
-/// A key that stands where nothing of its name may.
+/// An unknown key.
 struct UnknownKey<'i, 's> {
     key: Key<'i>,
-    /// The section that it stands in.
+    /// The section that it is in.
     section: Option<String>,
-    /// What may stand there.
+    /// The keys that it may have.
     schema: &'s Json,
 }
 
-/// Unknown keys as problems. Those that are shown have a hint: what was meant takes longer to find than all the rest.
+/// Unknown keys as problems. Only those that are shown get a hint, since finding the nearest name is slow.
 fn unknown_keys(mut unknown: Vec<UnknownKey<'_, '_>>) -> impl Iterator<Item = Problem> {
     unknown.sort_by_key(|unknown| unknown.key.span().start);
     unknown.into_iter().enumerate().map(|(position, UnknownKey { key, section, schema })| {
@@ -135,7 +135,7 @@ fn unknown_keys(mut unknown: Vec<UnknownKey<'_, '_>>) -> impl Iterator<Item = Pr
     })
 }
 
-/// A value without what is not right in it: a list keeps its right elements, anything else is right or goes.
+/// A value without its invalid parts: a list keeps its valid elements, any other value is kept or removed.
 fn prune_list<'i>(
     sections: &[Key<'i>],
     key: &Key<'i>,
@@ -162,7 +162,7 @@ fn prune_list<'i>(
     }
 }
 
-/// Whether a value is right when it stands alone.
+/// Whether a value is valid on its own.
 fn probe<'i>(sections: &[Key<'i>], key: &Key<'i>, value: Value<'i>, problems: &mut Vec<Problem>) -> bool {
     let span = value.span();
     let mut table = DeTable::from_iter([(key.clone(), value)]);
@@ -178,7 +178,7 @@ fn probe<'i>(sections: &[Key<'i>], key: &Key<'i>, value: Value<'i>, problems: &m
     }
 }
 
-/// A fault of the deserializer as a problem; our own types put a hint on a second line of the message.
+/// An error of the deserializer as a problem. Our own types put a hint on a second line of the message.
 fn problem_of(fault: &toml::de::Error, otherwise: std::ops::Range<usize>) -> Problem {
     let span = fault.span().unwrap_or(otherwise);
     // In this format a sequence is called a list.
@@ -191,13 +191,13 @@ fn problem_of(fault: &toml::de::Error, otherwise: std::ops::Range<usize>) -> Pro
 
 fn hint_for_key(given: &str, section: Option<&str>, known: &[&str]) -> String {
     if section == Some("source") && matches!(given, "api_key" | "key" | "apikey" | "token") {
-        return "a key does not belong in a file that is shared: take it out, make a new one, and give it in \
-                `BELLWETHER_API_KEY`, or name an `api_key_file` or an `api_key_command`"
+        return "API keys do not belong in shared files: remove it, revoke it, and set a new one with `BELLWETHER_API_KEY`, \
+                `api_key_file` or `api_key_command`"
             .to_owned();
     }
     match nearest(given, known.iter().copied()) {
         Some(meant) => format!("did you mean `{meant}`?"),
-        None => format!("known here: {}", known.join(", ")),
+        None => format!("known keys: {}", known.join(", ")),
     }
 }
 

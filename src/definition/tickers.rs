@@ -1,4 +1,4 @@
-//! Which tickers: a list written by hand, or one that somebody else knows.
+//! Which tickers: an explicit list, or a list by name.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -13,9 +13,9 @@ use crate::interface::Ticker;
 /// `"available"`, or `["AAPL", "BRK.B"]`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Tickers {
-    /// A list that somebody else knows.
+    /// A list by name.
     Known(TickerList),
-    /// A list written by hand.
+    /// An explicit list.
     Written(Vec<Ticker>),
 }
 

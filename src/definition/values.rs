@@ -1,6 +1,6 @@
-//! The values of a definition that are not the service's own: days, addresses, zones, times.
+//! The values of a definition that are not part of the service's interface: days, addresses, zones, times.
 //!
-//! Each parses from one spelling and refuses anything else with a message and, on a second line, a hint.
+//! Each has one spelling. The error for anything else is a message with a hint on a second line.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -16,7 +16,7 @@ use url::Url;
 use crate::address::is_loopback;
 use crate::problem::nearest;
 
-/// Why a value was refused: the message, and a hint on a second line.
+/// Why a value is invalid: the message, and a hint on a second line.
 pub(super) type Refusal = String;
 
 macro_rules! parsed_from_text {
@@ -40,13 +40,13 @@ impl Days {
     /// Ten years: more than any window or lag that makes sense.
     const MAX: u16 = 3660;
 
-    /// A number of days that is known to be in bounds.
+    /// A number of days, known to be in range.
     pub(crate) const fn new(count: u16) -> Self {
         assert!(count <= Self::MAX, "a number of days beyond the bound");
         Self(count)
     }
 
-    /// How many.
+    /// The number of days.
     pub fn count(self) -> i32 {
         i32::from(self.0)
     }
@@ -72,7 +72,9 @@ impl FromStr for Days {
         let count = digits.filter(|digits| digits.bytes().all(|byte| byte.is_ascii_digit()));
         match count.and_then(|digits| digits.parse::<u16>().ok()).filter(|&count| count <= Self::MAX) {
             Some(count) => Ok(Self(count)),
-            None => Err(format!("`{text}` is not a number of days\nwrite a whole number and `d`, at most 3660d: `7d`")),
+            None => {
+                Err(format!("`{text}` is not a number of days\nuse a whole number and `d`, such as `7d`, up to 3660d"))
+            }
         }
     }
 }
@@ -89,12 +91,12 @@ impl JsonSchema for Days {
 
 parsed_from_text!(Days);
 
-/// How much older than a signal the news must be that serves it: `1d`, or `1 trading day`.
+/// How much older than a signal its news must be: `1d`, or `1 trading day`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Lag {
-    /// So many calendar days.
+    /// Calendar days.
     Calendar(Days),
-    /// So many of the dates that have signals.
+    /// Dates with signals.
     Trading(u16),
 }
 
@@ -121,7 +123,7 @@ impl FromStr for Lag {
 }
 
 fn no_lag(text: &str) -> Refusal {
-    format!("`{text}` is not a lag\nwrite calendar days, `1d`, or trading days, `1 trading day`")
+    format!("`{text}` is not a lag\nuse calendar days, such as `1d`, or trading days, such as `1 trading day`")
 }
 
 impl JsonSchema for Lag {
@@ -151,7 +153,7 @@ impl FromStr for CalendarDay {
 
     fn from_str(text: &str) -> Result<Self, Refusal> {
         let day = Some(text).filter(|text| text.len() == 10).and_then(|text| text.parse().ok());
-        day.map(Self).ok_or_else(|| format!("`{text}` is not a day\nwrite it as in `2026-11-20`"))
+        day.map(Self).ok_or_else(|| format!("`{text}` is not a day\nuse the form `2026-11-20`"))
     }
 }
 
@@ -182,22 +184,23 @@ impl FromStr for BaseUrl {
     type Err = Refusal;
 
     fn from_str(text: &str) -> Result<Self, Refusal> {
-        let url = Url::parse(text)
-            .map_err(|error| format!("not an address: {error}\nwrite it whole, as in `https://api.example.com/v1`"))?;
-        // What is refused is not repeated: it may hold a key.
+        let url = Url::parse(text).map_err(|error| {
+            format!("not an address: {error}\nuse a full address, such as `https://api.example.com/v1`")
+        })?;
+        // The address is not repeated in the error: it may contain a key.
         if url.query().is_some() || url.fragment().is_some() {
-            return Err("an address with a query\nleave out everything from `?` on; \
+            return Err("an address with a query\nremove everything from `?` on; \
                         the key comes from the environment, a file or a command"
                 .to_owned());
         }
         if !url.username().is_empty() || url.password().is_some() {
-            return Err("an address with a user name or password\nleave out everything before `@`".to_owned());
+            return Err("an address with a user name or password\nremove everything before `@`".to_owned());
         }
         match url.scheme() {
             "https" => Ok(Self(url)),
             "http" if is_loopback(&url) => Ok(Self(url)),
-            "http" => Err("plain http would send the key in the clear\nuse `https://`".to_owned()),
-            scheme => Err(format!("`{scheme}` is not a scheme of the service\nuse `https://`")),
+            "http" => Err("plain http would send the API key unencrypted\nuse `https://`".to_owned()),
+            scheme => Err(format!("unsupported scheme `{scheme}`\nuse `https://`")),
         }
     }
 }
@@ -250,14 +253,14 @@ impl JsonSchema for Zone {
 
 parsed_from_text!(Zone);
 
-/// How a date with an offset becomes one without.
+/// How to convert a date with an offset to a naive date.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NaiveRule {
-    /// The instant, told in UTC.
+    /// The instant in UTC.
     Utc,
-    /// The clock face as written; the offset is dropped.
+    /// The local time as written; the offset is dropped.
     Wall,
-    /// The instant, told in a zone.
+    /// The instant in a time zone.
     Zone(Zone),
 }
 
@@ -280,7 +283,7 @@ impl FromStr for NaiveRule {
             "wall" => Ok(Self::Wall),
             _ => text.parse().map(Self::Zone).map_err(|refusal: Refusal| {
                 let hint = refusal.split_once('\n').map_or("", |(_, hint)| hint);
-                format!("unknown rule for dates `{text}`\n`utc`, `wall` or a time zone; {hint}")
+                format!("unknown rule for dates `{text}`\nuse `utc`, `wall` or a time zone; {hint}")
             }),
         }
     }
@@ -326,9 +329,9 @@ impl FromStr for Span {
         });
         match seconds {
             Some(seconds) => Ok(Self(Duration::from_secs(seconds))),
-            None => Err(format!(
-                "`{text}` is not a length of time\nwrite a number and `s`, `m` or `h`, at most a day: `15m`"
-            )),
+            None => {
+                Err(format!("`{text}` is not a duration\nuse a number and `s`, `m` or `h`, such as `15m`, up to a day"))
+            }
         }
     }
 }

@@ -1,8 +1,9 @@
 //! What can go wrong, as one type.
 //!
 //! A variant names an operation with its coordinates. `Display` says what failed and `source()` says why, never both.
-//! [`Error::hint`] says what to do about it. [`Error::exit_code`] is for schedulers: 0 means that exactly what was asked for
-//! is there, and [`EXIT_CODES`] lists the meaning of the others. No variant holds a key or an address with its query.
+//! [`Error::hint`] says what to do about it. [`Error::exit_code`] is for schedulers: 0 means that exactly what was
+//! asked for is there, and [`EXIT_CODES`] lists the meaning of the others. No variant holds a key or an address with
+//! its query.
 
 mod advice;
 
@@ -626,8 +627,8 @@ pub enum Error {
 }
 
 impl Error {
-    /// A worker that panicked: a bug, unless the system was out of threads. The standard library and the thread pools panic
-    /// in that case, and only the text of the panic tells the two apart.
+    /// A worker that panicked: a bug, unless the system was out of threads. The standard library and the thread pools
+    /// panic in that case, and only the text of the panic tells the two apart.
     pub(crate) fn worker(panic: tokio::task::JoinError) -> Self {
         const NO_THREAD: [&str; 3] =
             ["failed to spawn thread", "OS can't spawn worker thread", "thread pool has not been initialized"];

@@ -1,8 +1,8 @@
 //! A plan: what a definition means.
 //!
-//! Every default is filled in and every combination is possible: whoever holds a [`Plan`] need not ask whether something
-//! was typed. It says which requests are made, how dates become naive, which features each signal is given, and the
-//! exact columns of the dataset that comes out, before anything is fetched.
+//! Every default is filled in and every combination is possible: whoever holds a [`Plan`] need not ask whether
+//! something was typed. It says which requests are made, how dates become naive, which features each signal is given,
+//! and the exact columns of the dataset that comes out, before anything is fetched.
 
 mod ad_hoc;
 mod columns;
@@ -171,8 +171,8 @@ impl DatasetPlan {
     /// What is allowed and deserves a second look.
     pub fn warnings(&self) -> Vec<String> {
         let is_same_day = self.lag == Lag::Calendar(Days::new(0)) && !self.features.is_empty();
-        let text = "with `lag = \"0d\"` a signal without a time uses all news of its own day, also news that came after it: \
-                    use `1d` unless signals are made at the end of their day";
+        let text = "with `lag = \"0d\"` a signal without a time uses all news of its own day, even later news: use `1d` unless signals \
+                    are made at the end of their day";
         is_same_day.then(|| text.to_owned()).into_iter().collect()
     }
 

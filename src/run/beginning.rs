@@ -25,8 +25,8 @@ pub enum WhenHeld {
 /// How often to try the lock while waiting for it.
 const ASK_EVERY: Duration = Duration::from_millis(200);
 
-/// How far apart the clocks of machines that share an archive may be. If the newest run in the archive is ahead by no more
-/// than this, a run waits until its own clock has passed it.
+/// How far apart the clocks of machines that share an archive may be. If the newest run in the archive is ahead by no
+/// more than this, a run waits until its own clock has passed it.
 const SKEW: TimeDelta = TimeDelta::seconds(10);
 
 /// Takes the lock of a definition on the archive.
@@ -55,8 +55,8 @@ pub(super) async fn lock(definition: &str, options: &Options) -> Result<Lock> {
 
 /// The current instant, which is not before the newest run of the archive was sealed.
 ///
-/// What is known as of an instant is ordered by when it was observed. Observations made with a clock that is behind would be
-/// older than those they follow, and never be seen.
+/// What is known as of an instant is ordered by when it was observed. Observations made with a clock that is behind
+/// would be older than those they follow, and never be seen.
 ///
 /// # Errors
 ///

@@ -5,8 +5,8 @@
 //! | `missing` | sectors, tickers, operations and filter values that the definition names and that have no data |
 //! | `universe` | more than a share of tickers or series that disappeared or appeared since the previous version; 1 allows all |
 //!
-//! All checks run, and every finding is reported. Findings that the definition allows become notes. Others fail: nothing is
-//! published, `latest` is unchanged, and the archive keeps what was fetched.
+//! All checks run, and every finding is reported. Findings that the definition allows become notes. Others fail:
+//! nothing is published, `latest` is unchanged, and the archive keeps what was fetched.
 //!
 //! The previous version is the definition's own `latest`, if there is one and it asked for the same signals. A history
 //! without signals counts as gone, so that emptied histories are noticed.
@@ -236,7 +236,8 @@ struct Shift<'a, T> {
 }
 
 impl<T: Ord> Shift<'_, T> {
-    /// What disappeared, if more than a share of what there was, and what appeared, if more than a share of what there is.
+    /// What disappeared, if more than a share of what there was, and what appeared, if more than a share of what there
+    /// is.
     fn above(&self, share: f64, name: impl Fn(&T) -> String) -> Vec<String> {
         let Self { what: [one, many], before, now, version } = self;
         let shifts = [

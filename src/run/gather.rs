@@ -1,14 +1,14 @@
 //! The first half of a run: everything that needs the service.
 //!
-//! Operations come and go. The ways of a plan are tried in their order. An operation that answers 404 or 405 for the first
-//! few sectors or tickers, and answers for none, is gone, and is not asked again in this run.
+//! Operations come and go. The ways of a plan are tried in their order. An operation that answers 404 or 405 for the
+//! first few sectors or tickers, and answers for none, is gone, and is not asked again in this run.
 //!
-//! One rule says what may take the place of an operation that is gone: *the same tickers, or nothing*. Which they are is
-//! what the archive knows from the last answers of the operation; where it knows none, the definition must name them. So
-//! another operation of one ticker is asked for exactly these tickers, an operation that answers for many at once must
-//! name exactly these, and a list of tickers that the service no longer gives is the one that it gave last. Otherwise the
-//! run fails, before it has asked for every ticker. For the same reason many requests are only made once it is known that
-//! the operations are there that the dataset cannot do without.
+//! One rule says what may take the place of an operation that is gone: *the same tickers, or nothing*. Which they are
+//! is what the archive knows from the last answers of the operation; where it knows none, the definition must name
+//! them. So another operation of one ticker is asked for exactly these tickers, an operation that answers for many at
+//! once must name exactly these, and a list of tickers that the service no longer gives is the one that it gave last.
+//! Otherwise the run fails, before it has asked for every ticker. For the same reason many requests are only made once
+//! it is known that the operations are there that the dataset cannot do without.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -220,8 +220,8 @@ impl<'a> Gathering<'a> {
         Ok(())
     }
 
-    /// The tickers of a list: those that the service names or, where the operation is gone that names them, those that it
-    /// named last. That operation, where nobody knows them.
+    /// The tickers of a list: those that the service names or, where the operation is gone that names them, those that
+    /// it named last. That operation, where nobody knows them.
     async fn list(&mut self, list: &Tickers) -> Result<Result<Vec<Ticker>, Gone>> {
         let requests = match list {
             Tickers::Written(tickers) => return Ok(Ok(tickers.clone())),
@@ -254,8 +254,8 @@ impl<'a> Gathering<'a> {
         }
     }
 
-    /// Asks for a little of everything that a dataset cannot do without, before much is asked for. What is answered here
-    /// is not asked for again.
+    /// Asks for a little of everything that a dataset cannot do without, before much is asked for. What is answered
+    /// here is not asked for again.
     async fn probe(&mut self, requests: &[Request], tickers: &[Ticker]) -> Result<()> {
         if requests.len() <= MANY_REQUESTS || !self.needs(Endpoint::NewsArticles) {
             return Ok(());
@@ -275,8 +275,8 @@ impl<'a> Gathering<'a> {
         }
     }
 
-    /// Whether the dataset would say what nobody knows without an operation: a count of no articles would say that there
-    /// was no news.
+    /// Whether the dataset would say what nobody knows without an operation: a count of no articles would say that
+    /// there was no news.
     fn needs(&self, endpoint: Endpoint) -> bool {
         endpoint == Endpoint::NewsArticles
             && self.plan.of_each_ticker.contains(&endpoint)
@@ -364,8 +364,9 @@ impl<'a> Gathering<'a> {
         Ok(Wave::There { named, unknown })
     }
 
-    /// The failure of a service that has none of these operations, and of an archive that does not know what another one
-    /// is to be asked for. A service that has nothing else at that address either is more likely asked at a wrong one.
+    /// The failure of a service that has none of these operations, and of an archive that does not know what another
+    /// one is to be asked for. A service that has nothing else at that address either is more likely asked at a wrong
+    /// one.
     fn no_operation(&self, gone: &[Gone], unknown: Option<String>) -> Error {
         let name = self.plan.name.clone();
         let mut lacking = gone.iter().map(|gone| gone.endpoint.as_str()).collect::<Vec<_>>().join(", ");

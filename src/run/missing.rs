@@ -86,8 +86,8 @@ impl<'a> Missing<'a> {
         Self { demanded: demanded.iter().map(|request| (request, why(request))).collect(), known }
     }
 
-    /// What is missing from an archive, by the series that it lists for each request, and from the last run, if its answered
-    /// requests are known.
+    /// What is missing from an archive, by the series that it lists for each request, and from the last run, if its
+    /// answered requests are known.
     pub(super) fn of_archive(
         demanded: &'a [Request],
         listing: &'a BTreeMap<String, BTreeSet<SeriesKey>>,

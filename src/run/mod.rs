@@ -1,8 +1,8 @@
 //! Wires the stages: fetch, decode, archive, dataset, export. They meet here and nowhere else.
 //!
-//! What a run writes does not depend on the order of answers: answers are kept by request and sorted when the run is sealed.
-//! A run that is stopped or fails leaves published versions unchanged and keeps its answers; the next run of the same
-//! definition resumes from them.
+//! What a run writes does not depend on the order of answers: answers are kept by request and sorted when the run is
+//! sealed. A run that is stopped or fails leaves published versions unchanged and keeps its answers; the next run of
+//! the same definition resumes from them.
 
 mod answer;
 mod audits;

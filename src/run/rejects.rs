@@ -1,8 +1,8 @@
 //! The share of rejected records and series, and whether it is too large.
 //!
 //! It is computed twice, by records and by series, and for each operation separately: neither long histories of a few
-//! tickers nor plenty of news can hide that most tickers were lost. A history that is rejected whole counts as many records
-//! as it had. A series is lost if it had records and kept none.
+//! tickers nor plenty of news can hide that most tickers were lost. A history that is rejected whole counts as many
+//! records as it had. A series is lost if it had records and kept none.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -154,9 +154,9 @@ fn what_does_not_go_together_is_refused_with_the_remedy() {
         assert!(outcome.stderr.contains(expected), "{}", outcome.stderr);
     };
     refused("[output]\nsort = [\"dat\"]\n", &[], "no column `dat` to sort by");
-    refused("[output]\npartition_by = [\"a/b\"]\n", &[], "no column `a/b` to make folders by");
-    refused("[output]\nlayout = \"wide\"\nsort = [\"date\"]\n", &[], "`sort` of a wide dataset");
-    refused("[output]\ncompression = \"snappy\"\nlevel = 3\n", &[], "a level of `snappy`");
+    refused("[output]\npartition_by = [\"a/b\"]\n", &[], "no column `a/b` to partition by");
+    refused("[output]\nlayout = \"wide\"\nsort = [\"date\"]\n", &[], "`sort` has no effect on a wide dataset");
+    refused("[output]\ncompression = \"snappy\"\nlevel = 3\n", &[], "`snappy` has no levels");
     refused(
         "[filter]\nfrom = \"2026-02-01\"\nto = \"2026-01-01\"\n",
         &[],

@@ -461,7 +461,7 @@ fn what_a_filter_names_and_nothing_has_is_named() {
     assert!(shown.contains("the definition filters out ticker `CVX`\n"), "{shown}");
     define(&place, &vendor.service, "[signals]\nsectors = [\"energy\"]\n[filter]\nperiods = [\"15d\", \"5d\"]\n");
     let shown = place.run(["check", "it"]).failed_with(2).stderr;
-    assert!(shown.contains("`[signals]` does not ask for period `5d`"), "{shown}");
+    assert!(shown.contains("`[signals]` does not fetch period `5d`"), "{shown}");
 }
 
 #[test]
@@ -472,7 +472,7 @@ fn checks_that_make_no_sense_are_refused_where_they_stand() {
         "[source]\nservice = \"demo\"\n[signals]\nsectors = [\"energy\"]\n[checks]\nmissing = \"ignore\"\nuniverse = 20.0\n",
     );
     let shown = place.run(["check", "it"]).failed_with(2).stderr;
-    for told in ["unknown action for missing data `ignore`", "it.toml:6:11", "20 is not a share", "it.toml:7:12"] {
+    for told in ["unknown action for missing data `ignore`", "it.toml:6:11", "20 is out of range", "it.toml:7:12"] {
         assert!(shown.contains(told), "{told}: {shown}");
     }
 }

@@ -15,8 +15,8 @@ use crate::time::to_record;
 /// Compare operations that give the same signals or articles: histories, latest signals and summaries.
 #[derive(Debug, clap::Args)]
 pub(super) struct Sources {
-    /// A definition: its name in `pipelines/`, or a path. Compares only the tickers, periods and regimes of its dataset.
-    /// Default: the whole archive.
+    /// A definition: its name in `pipelines/`, or a path. Compares only the tickers, periods and regimes of its
+    /// dataset. Default: the whole archive.
     definition: Option<String>,
 
     /// Show long lists in full, except for disagreements: `--output FILE` writes those.

@@ -67,7 +67,7 @@ impl Judge {
                 Some(_) => "add `\"articles\"` to `sources`",
                 None => "set `articles = true` in `[sentiment]`",
             };
-            self.object(problem.with_hint(format!("{remedy}, or take `{key}` out")));
+            self.object(problem.with_hint(format!("{remedy}, or remove `{key}`")));
         }
         for source in sources.iter().flat_map(|sources| sources.iter()).filter(|source| !is_fetched(***source)) {
             let key = match **source {
@@ -75,11 +75,11 @@ impl Judge {
                 NewsSource::Summary => "summary",
                 NewsSource::Historical => "historical",
             };
-            let problem = Problem::new(format!("features of `{}`, which is not fetched", **source), source.span());
+            let problem = Problem::new(format!("features of `{}` need it to be fetched", **source), source.span());
             self.object(problem.with_hint(format!("set `{key} = true` in `[sentiment]`")));
         }
         for window in windows.iter().flat_map(|windows| windows.iter()).filter(|window| window.count() == 0) {
-            let problem = Problem::new("a window of no days", window.span());
+            let problem = Problem::new("empty window", window.span());
             self.object(problem.with_hint("the shortest window is `1d`"));
         }
         let windows = self.distinct("window", windows.as_ref()).unwrap_or_else(|| DEFAULT_WINDOWS.to_vec());
@@ -93,12 +93,12 @@ impl Judge {
         let fields = self.distinct("field", historical.as_ref()).unwrap_or_default();
         match (is_source(NewsSource::Historical), historical) {
             (true, None) => {
-                let problem = Problem::new("no fields of historical sentiment to take", section.span());
-                self.miss("join", problem.with_hint("name them in `[join]`: `historical = [\"score\"]`"));
+                let problem = Problem::new("no fields of historical sentiment to join", section.span());
+                self.miss("join", problem.with_hint("list them in `[join]`: `historical = [\"score\"]`"));
             }
             (false, Some(typed)) => {
-                let problem = Problem::new("fields of a source that is not taken", typed.span());
-                self.object(problem.with_hint("add `\"historical\"` to `sources`, or take `historical` out"));
+                let problem = Problem::new("`historical` has no effect without its source", typed.span());
+                self.object(problem.with_hint("add `\"historical\"` to `sources`, or remove `historical`"));
             }
             _ => features.extend(fields.into_iter().map(|field| Feature::Historical(field.into()))),
         }
@@ -140,24 +140,22 @@ impl Judge {
         let OutputSection { layout, sort, values, partition_by, .. } = section;
         if layout.as_deref().copied().unwrap_or(Layout::Long) == Layout::Long {
             if let Some(values) = values {
-                let problem = Problem::new("`values` of a long dataset", values.span());
-                self.object(
-                    problem.with_hint("a long dataset has all columns; set `layout = \"wide\"`, or take it out"),
-                );
+                let problem = Problem::new("`values` has no effect on a long dataset", values.span());
+                self.object(problem.with_hint("a long dataset has all columns: set `layout = \"wide\"`, or remove it"));
             }
             return Shape::Long;
         }
         let spans =
             [("sort", sort.as_ref().map(Placed::span)), ("partition_by", partition_by.as_ref().map(Placed::span))];
         for (key, span) in spans.into_iter().filter_map(|(key, span)| Some((key, span?))) {
-            let problem = Problem::new(format!("`{key}` of a wide dataset"), span);
-            self.object(problem.with_hint("its rows are dates and its files are by period and regime: take it out"));
+            let problem = Problem::new(format!("`{key}` has no effect on a wide dataset"), span);
+            self.object(problem.with_hint("it has a row per date and a file per period and regime: remove it"));
         }
         let Some(typed) = values else { return Shape::Wide(DEFAULT_VALUES.map(str::to_owned).to_vec()) };
         let key: Vec<&str> = Column::KEY.iter().map(|column| column.name()).collect();
         let could_be = || names.iter().copied().filter(|name| !key.contains(name));
         for value in typed.iter().filter(|value| !could_be().any(|name| name == value.as_str())) {
-            let problem = Problem::new(format!("no column `{}` to make a matrix of", value.as_str()), value.span());
+            let problem = Problem::new(format!("no column `{}` to write as a matrix", value.as_str()), value.span());
             let hint = match nearest(value, could_be()) {
                 Some(meant) => format!("did you mean `{meant}`?"),
                 None => format!("the columns are: {}", could_be().collect::<Vec<_>>().join(", ")),

@@ -16,20 +16,20 @@ impl Judge {
         let codec = self.codec(section);
         let rows = section.row_group_rows.as_deref().copied().unwrap_or(DEFAULT_ROW_GROUP_ROWS);
         if let Some(typed) = section.row_group_rows.as_ref().filter(|rows| ***rows < 1000) {
-            let problem = Problem::new(format!("row groups of {} rows", **typed), typed.span());
-            self.object(problem.with_hint("use a number from 1000 on; 100000 to 1000000 suit most readers"));
+            let problem = Problem::new(format!("row groups of {} rows are too small", **typed), typed.span());
+            self.object(problem.with_hint("use at least 1000; 100000 to 1000000 suit most readers"));
         }
         let keep = section.keep.as_deref().copied().unwrap_or(DEFAULT_KEEP);
         if let Some(typed) = section.keep.as_ref().filter(|keep| ***keep == 0) {
-            let problem = Problem::new("no version is kept", typed.span());
-            self.object(problem.with_hint("use a number from 1 on"));
+            let problem = Problem::new("`keep` must be positive", typed.span());
+            self.object(problem.with_hint("use a number from 1"));
         }
-        let partition_by = self.columns("make folders by", section.partition_by.as_ref());
+        let partition_by = self.columns("partition by", section.partition_by.as_ref());
         if let Some(typed) = &section.partition_by {
             let mut given = typed.iter();
             if let Some(column) = given.find(|name| name.as_str() == Column::Confidence.name()) {
-                let problem = Problem::new("folders by confidence", column.span());
-                self.object(problem.with_hint("nearly every row would be a folder of its own"));
+                let problem = Problem::new("cannot partition by `confidence`", column.span());
+                self.object(problem.with_hint("nearly every row would get its own folder: remove it"));
             }
         }
         let guard = match section.csv_guard.as_deref() {
@@ -44,10 +44,10 @@ impl Judge {
         let compression = compression.as_deref().copied().unwrap_or(Compression::Zstd);
         if let Some(level) = level {
             if compression != Compression::Zstd {
-                let problem = Problem::new(format!("a level of `{compression}`"), level.span());
-                self.object(problem.with_hint("only `zstd` has levels: take it out"));
+                let problem = Problem::new(format!("`{compression}` has no levels"), level.span());
+                self.object(problem.with_hint("only `zstd` has levels: remove it"));
             } else if !(1..=22).contains(&**level) {
-                let problem = Problem::new(format!("{} is no level of zstd", **level), level.span());
+                let problem = Problem::new(format!("{} is not a zstd level", **level), level.span());
                 self.object(problem.with_hint("use a number from 1 to 22"));
             }
         }
@@ -69,8 +69,8 @@ impl Judge {
             }
         }
         if formats.is_empty() {
-            let problem = Problem::new("no format to write", typed.span());
-            self.object(problem.with_hint("name one: `format = \"parquet\"`"));
+            let problem = Problem::new("empty list: at least one format is required", typed.span());
+            self.object(problem.with_hint("add one, such as `format = \"parquet\"`"));
         }
         formats
     }

@@ -61,8 +61,8 @@ impl Judge {
     fn each_asked<T: Ord + Display>(&mut self, key: &str, what: &str, typed: &Typed<T>, asked: Option<&BTreeSet<T>>) {
         let Some(asked) = asked else { return };
         for value in typed.iter().flat_map(|typed| typed.iter()).filter(|value| !asked.contains(&***value)) {
-            let problem = Problem::new(format!("`[signals]` does not ask for {what} `{}`", **value), value.span());
-            self.object(problem.with_hint(format!("add it to `{key}` in `[signals]`, or take it out of `[filter]`")));
+            let problem = Problem::new(format!("`[signals]` does not fetch {what} `{}`", **value), value.span());
+            self.object(problem.with_hint(format!("add it to `{key}` in `[signals]`, or remove it from `[filter]`")));
         }
     }
 }

@@ -1,4 +1,4 @@
-//! From what was typed to what it means: defaults filled in, combinations judged, every problem gathered.
+//! From definition to plan: fills in defaults, checks combinations, and collects every problem.
 
 mod dataset;
 mod files;
@@ -56,7 +56,7 @@ pub(super) fn of(found: Found) -> Result<Plan> {
     })
 }
 
-/// Judges the sections one by one and keeps what it finds wrong.
+/// Checks the sections one by one and collects problems.
 struct Judge {
     problems: Vec<Problem>,
     flawed: BTreeSet<String>,
@@ -67,7 +67,7 @@ impl Judge {
         self.problems.push(problem);
     }
 
-    /// Objects that a section lacks something, unless what it lacks may be what was taken out of it.
+    /// Reports that a section lacks something, unless that may have been removed from it as invalid.
     fn miss(&mut self, section: &str, problem: Problem) {
         if !self.flawed.contains(section) {
             self.object(problem);
@@ -85,23 +85,23 @@ impl Judge {
     fn share(&mut self, typed: Option<&Placed<f64>>) -> Option<f64> {
         let share = typed?;
         if !(0.0..=1.0).contains(&**share) {
-            let problem = Problem::new(format!("{} is not a share", **share), share.span());
-            self.object(problem.with_hint("use a number from 0 to 1: 0.01 is one in a hundred"));
+            let problem = Problem::new(format!("{} is out of range", **share), share.span());
+            self.object(problem.with_hint("use a share from 0 to 1, such as 0.01"));
         }
         Some(**share)
     }
 
     fn schedule(&mut self, section: &Placed<ScheduleSection>) -> Option<Schedule> {
         let Some(cron) = &section.cron else {
-            let problem = Problem::new("a schedule without `cron`", section.span());
-            self.miss("schedule", problem.with_hint("add five fields: `cron = \"30 18 * * 1-5\"`"));
+            let problem = Problem::new("`cron` is missing", section.span());
+            self.miss("schedule", problem.with_hint("add five fields, such as `cron = \"30 18 * * 1-5\"`"));
             return None;
         };
         let timezone = section.timezone.as_deref().copied().unwrap_or(Zone(chrono_tz::UTC));
         Some(Schedule { cron: (**cron).clone(), timezone })
     }
 
-    /// The values of a list in which nothing may stand twice; none when it was not typed or is empty.
+    /// The values of a list without duplicates; none if it was not given.
     fn distinct<T: Clone + Ord + Display>(
         &mut self,
         what: &str,
@@ -109,8 +109,8 @@ impl Judge {
     ) -> Option<Vec<T>> {
         let typed = typed?;
         if typed.is_empty() {
-            let problem = Problem::new(format!("an empty list: at least one {what} is needed"), typed.span());
-            self.object(problem.with_hint("take the key out to get its default, or name a value"));
+            let problem = Problem::new(format!("empty list: at least one {what} is required"), typed.span());
+            self.object(problem.with_hint("remove the key to get its default, or add a value"));
         }
         let mut seen = BTreeSet::new();
         for value in typed.iter() {
@@ -123,5 +123,5 @@ impl Judge {
 }
 
 fn repeated(what: &str, value: &dyn Display, span: std::ops::Range<usize>) -> Problem {
-    Problem::new(format!("{what} `{value}` stands twice"), span).with_hint("take one out")
+    Problem::new(format!("duplicate {what} `{value}`"), span).with_hint("remove one")
 }

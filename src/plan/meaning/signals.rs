@@ -1,4 +1,4 @@
-//! What is asked of the service: the ways to get the signals, and the tickers whose news is asked for.
+//! The requests of a plan: the ways to get the signals, and the tickers to fetch news for.
 
 use std::collections::BTreeSet;
 
@@ -68,11 +68,11 @@ impl Judge {
         let problem = match history {
             HistoryForm::Batched => return,
             HistoryForm::Sector if section.sectors.is_some() => return,
-            HistoryForm::Sector => Problem::new("no sectors to ask for", section.span())
+            HistoryForm::Sector => Problem::new("no sectors to fetch", section.span())
                 .with_hint("add `sectors = [\"energy\", \"healthcare\"]` to `[signals]`"),
             HistoryForm::Ticker | HistoryForm::Latest if !is_nobody_asked_for => return,
-            HistoryForm::Ticker | HistoryForm::Latest => Problem::new("no tickers to ask for", section.span())
-                .with_hint("add `tickers = [\"AAPL\"]`, `tickers = \"available\"`, or `sectors`, to `[signals]`"),
+            HistoryForm::Ticker | HistoryForm::Latest => Problem::new("no tickers to fetch", section.span())
+                .with_hint("add `tickers = [\"AAPL\"]`, `tickers = \"available\"` or `sectors` to `[signals]`"),
         };
         self.miss("signals", problem);
     }
@@ -82,8 +82,9 @@ impl Judge {
         let typed = typed?;
         match &**typed {
             TypedTickers::Known(list) if !known.contains(list) => {
-                let problem = Problem::new(format!("`{list}` does not say which tickers these are"), typed.span());
-                self.object(problem.with_hint("name them, or use `\"available\"`"));
+                let problem =
+                    Problem::new(format!("`{list}` cannot be used for the tickers of the signals"), typed.span());
+                self.object(problem.with_hint("list the tickers, or use `\"available\"`"));
                 None
             }
             TypedTickers::Known(TickerList::Available) => Some(Tickers::Available),
@@ -94,8 +95,8 @@ impl Judge {
                     self.object(repeated("ticker", ticker, typed.span()));
                 }
                 if tickers.is_empty() {
-                    let problem = Problem::new("an empty list: at least one ticker is needed", typed.span());
-                    self.object(problem.with_hint("take the key out to get its default, or name a value"));
+                    let problem = Problem::new("empty list: at least one ticker is required", typed.span());
+                    self.object(problem.with_hint("remove the key to get its default, or add a value"));
                 }
                 Some(Tickers::Written(tickers.clone()))
             }

@@ -22,18 +22,18 @@ impl Judge {
         if let Some(service) = service {
             let Service::Demo = **service;
             for address in addresses.into_iter().flatten() {
-                let problem = Problem::new("an address beside `service`", address.span());
-                self.object(problem.with_hint("the demo service is built in: take out `service`, or the addresses"));
+                let problem = Problem::new("`service` and an address are mutually exclusive", address.span());
+                self.object(problem.with_hint("the demo service is built in: remove `service`, or the addresses"));
             }
             return Some(Source::Demo);
         }
         if let (Some(_), Some(command)) = (api_key_file, api_key_command) {
-            let problem = Problem::new("two places for the key", command.span());
+            let problem = Problem::new("two sources for the API key", command.span());
             self.object(problem.with_hint("keep `api_key_file` or `api_key_command`, not both"));
         }
         if let Some(command) = api_key_command.as_ref().filter(|command| command.is_empty()) {
-            let problem = Problem::new("a command without a program", command.span());
-            self.object(problem.with_hint("write it word by word: `[\"pass\", \"show\", \"signals\"]`"));
+            let problem = Problem::new("an empty command", command.span());
+            self.object(problem.with_hint("list the program and its arguments: `[\"pass\", \"show\", \"signals\"]`"));
         }
         let key = match (api_key_file, api_key_command) {
             (Some(file), _) => KeySource::File(PathBuf::from(file.as_str())),
@@ -48,8 +48,8 @@ impl Judge {
             }))),
             _ => {
                 let span = addresses.into_iter().flatten().next().map_or(section.span(), Placed::span);
-                let hint = "give both `base_url` and `sentiment_base_url`, or `service = \"demo\"`";
-                self.miss("source", Problem::new("no service to ask", span).with_hint(hint));
+                let hint = "set both `base_url` and `sentiment_base_url`, or `service = \"demo\"`";
+                self.miss("source", Problem::new("no service", span).with_hint(hint));
                 None
             }
         }
@@ -61,12 +61,12 @@ impl Judge {
             _ => true,
         };
         if let Some(connections) = section.connections.as_ref().filter(|count| !(1..=64).contains(&***count)) {
-            let problem = Problem::new(format!("{} connections at once", **connections), connections.span());
+            let problem = Problem::new(format!("{} connections are out of range", **connections), connections.span());
             self.object(problem.with_hint("use a number from 1 to 64"));
         }
         if let Some(rate) = section.requests_per_second.as_ref().filter(|rate| ***rate == 0) {
-            let problem = Problem::new("no requests in a second is no rate", rate.span());
-            self.object(problem.with_hint("use a number from 1 on"));
+            let problem = Problem::new("`requests_per_second` must be positive", rate.span());
+            self.object(problem.with_hint("use a number from 1"));
         }
         let typed_rate = section.requests_per_second.as_deref().copied();
         Manners {
