@@ -1,28 +1,28 @@
-//! An ad hoc build: a dataset narrowed or changed by options of the command line.
+//! Ad hoc builds: datasets that options of the command line narrow or change.
 //!
-//! A definition's own dataset is what its file says, as of all that the archive knows. Anything else is an exploration,
-//! which nobody else should read by accident: it has a place of its own, and its record says how it was asked for.
+//! A definition's own dataset is what its file says, as of the latest state of the archive. Anything else is
+//! exploration, which others must not read by accident: it goes to a separate folder, and its record has the options.
 
 use chrono::{DateTime, Utc};
 
 use super::{Filter, Format, Plan, Vintage};
 use crate::time::to_record;
 
-/// The options of a build that its definition does not have; without any, the build is the definition's own.
+/// The options of a build that override its definition. Without any, the build is the definition's own.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct AdHoc {
     /// Only what had been observed by this instant.
     pub as_of: Option<DateTime<Utc>>,
     /// Another vintage.
     pub vintage: Option<Vintage>,
-    /// Only these of the signals that the definition takes.
+    /// A narrower filter on the signals.
     pub filter: Filter,
-    /// Other formats; none for those of the definition.
+    /// Other formats; empty for those of the definition.
     pub formats: Vec<Format>,
 }
 
 impl AdHoc {
-    /// Whether there is no option at all.
+    /// Whether there are no options.
     pub fn is_none(&self) -> bool {
         self.options().is_empty()
     }
@@ -47,7 +47,7 @@ impl AdHoc {
         options
     }
 
-    /// Narrows and changes a plan; filters take only what the definition takes too.
+    /// Applies the options to a plan. Filters only narrow that of the definition.
     pub fn apply(&self, plan: &mut Plan) {
         plan.dataset.filter = std::mem::take(&mut plan.dataset.filter).and(self.filter.clone());
         plan.dataset.vintage = self.vintage.unwrap_or(plan.dataset.vintage);

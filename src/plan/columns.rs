@@ -25,9 +25,9 @@ pub enum Column {
     Confidence,
     /// When the signal was first seen.
     FirstObservedAt,
-    /// When the value that stands here was seen.
+    /// When its value was seen.
     ObservedAt,
-    /// How often it was changed since it was first seen.
+    /// How often it was revised since it was first seen.
     Revisions,
     /// Whether it was first seen long after its date.
     Backfilled,
@@ -39,7 +39,7 @@ impl Column {
     /// The columns that every dataset has, in the order they are written.
     pub const BASE: [Self; 6] = [Self::Ticker, Self::Date, Self::Period, Self::Regime, Self::Signal, Self::Confidence];
 
-    /// The columns that together name a row.
+    /// The key columns, which identify a row.
     pub const KEY: [Self; 4] = [Self::Ticker, Self::Date, Self::Period, Self::Regime];
 
     /// The column of a choice.
@@ -111,7 +111,7 @@ impl Reference {
 /// A feature: what was known of the news when a signal was given.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Feature {
-    /// How many articles.
+    /// The number of articles.
     Count(Days),
     /// The mean score.
     Mean(Days),
@@ -125,7 +125,7 @@ pub enum Feature {
     LastScore,
     /// The date of the last article.
     LastDate,
-    /// How many days the last article is older than the signal.
+    /// The age of the last article in days, at the signal.
     DaysSince,
     /// A score of the last summary.
     Summary(Reference),
@@ -158,7 +158,7 @@ impl Feature {
         features
     }
 
-    /// The window that it is of, if it is of one.
+    /// Its window, if it has one.
     pub fn window(&self) -> Option<Days> {
         match self {
             Self::Count(days) | Self::Mean(days) | Self::Min(days) | Self::Max(days) | Self::Std(days) => Some(*days),
@@ -168,7 +168,7 @@ impl Feature {
 
     fn field(&self) -> Field {
         let (data_type, nullable) = match self {
-            // No article in a window is a count of zero and a mean of nothing.
+            // Without articles in a window the count is zero and the mean is null.
             Self::Count(_) => (DataType::Int32, false),
             Self::DaysSince | Self::SummaryDaysSince => (DataType::Int32, true),
             Self::LastDate => (tables::date(), true),
@@ -203,7 +203,7 @@ impl fmt::Display for Feature {
     }
 }
 
-/// The columns of a long dataset: its own, the features, and where each signal comes from.
+/// The columns of a long dataset: its own, the features, and the lineage.
 pub(super) fn long(columns: &[Column], features: &[Feature]) -> SchemaRef {
     let own = |columns: &[Column]| -> Vec<Field> {
         columns.iter().map(|column| Field::new(column.name(), column.data_type(), false)).collect()
@@ -213,7 +213,7 @@ pub(super) fn long(columns: &[Column], features: &[Feature]) -> SchemaRef {
     Arc::new(Schema::new(fields.collect::<Vec<_>>()))
 }
 
-/// A column's type in words that do not depend on a library.
+/// A column's type in plain words.
 pub fn describe(field: &Field) -> String {
     let name = match field.data_type() {
         DataType::Utf8 => "text",

@@ -1,15 +1,15 @@
-//! What of a plan decides on the files of its dataset.
+//! The fingerprint of a plan: everything that determines the files of its dataset.
 
 use super::{FilesPlan, Plan};
 use crate::digest;
 
 impl Plan {
-    /// The digest of everything in a plan that decides on the bytes of its dataset's files, and of this program's version.
-    /// Built from the same observations, two plans with one fingerprint give the same files.
+    /// The digest of everything in a plan that determines the bytes of its dataset's files, and of the program's
+    /// version. Two plans with the same fingerprint build the same files from the same observations.
     pub fn fingerprint(&self) -> String {
-        // Each field is named, so that a new one is not forgotten.
+        // Every field is listed, so that a new one is not forgotten.
         let Self {
-            // The text is in the files, and what is asked for follows from it: no option changes that.
+            // The text is in the files, and determines what no option changes.
             text,
             checks: _,
             source: _,
@@ -27,7 +27,7 @@ impl Plan {
             dataset,
             files,
         } = self;
-        // How many versions are kept is the only thing about files that their bytes do not depend on.
+        // The bytes of the files do not depend on how many versions are kept.
         let files = FilesPlan { keep: 0, ..files.clone() };
         let parts = [env!("CARGO_PKG_VERSION"), name, text, &format!("{dataset:?}"), &format!("{files:?}")];
         digest::of(&serde_json::to_vec(&parts).expect("texts are texts"))

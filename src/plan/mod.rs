@@ -1,8 +1,8 @@
 //! A plan: what a definition means.
 //!
-//! Every default is filled in and every combination is possible: whoever holds a [`Plan`] need not ask whether
-//! something was typed. It says which requests are made, how dates become naive, which features each signal is given,
-//! and the exact columns of the dataset that comes out, before anything is fetched.
+//! Every default is filled in and every combination is valid: users of a [`Plan`] never see whether something was
+//! typed. It has the requests to make, the rule for dates, the features to join, and the exact columns of the dataset,
+//! before anything is fetched.
 
 mod ad_hoc;
 mod columns;
@@ -35,27 +35,27 @@ use crate::key_source::KeySource;
 pub struct Plan {
     /// The definition's name, which is the dataset's.
     pub name: String,
-    /// What the dataset is, in a line.
+    /// A one-line description of the dataset.
     pub description: Option<String>,
     /// The definition's file.
     pub path: PathBuf,
     /// The definition's text, which goes into the dataset's record.
     pub text: String,
-    /// Whom to ask.
+    /// The service.
     pub source: Source,
-    /// How to get the signals: the first way that the service still has is taken.
+    /// How to get the signals: the first way that the service offers is used.
     pub ways: Vec<Way>,
-    /// What is asked for each ticker beside its signals.
+    /// The other operations to request for each ticker.
     pub of_each_ticker: Vec<Endpoint>,
-    /// The tickers that it is asked for.
+    /// The tickers of those requests.
     pub news_tickers: Tickers,
-    /// How hard the service is pressed.
+    /// Concurrency, rate and patience.
     pub manners: Manners,
-    /// The share of the records, and of the series, of an operation that may be rejected.
+    /// The maximum share of an operation's records, and of its series, that may be rejected.
     pub max_reject_share: f64,
-    /// What must hold of the data before it is published.
+    /// The checks that must pass before publishing.
     pub checks: Checks,
-    /// Whether fields that the interface does not know are kept.
+    /// Whether to archive unknown fields.
     pub keep_extra: bool,
     /// The dataset.
     pub dataset: DatasetPlan,
@@ -65,7 +65,7 @@ pub struct Plan {
     pub schedule: Option<Schedule>,
 }
 
-/// Whom to ask.
+/// The service.
 #[derive(Clone, Debug)]
 pub enum Source {
     /// The built-in service.
@@ -81,7 +81,7 @@ pub struct Remote {
     pub base_url: Url,
     /// The base address of news and sentiment.
     pub sentiment_base_url: Url,
-    /// Where the key is.
+    /// The source of the API key.
     pub key: KeySource,
 }
 
@@ -90,11 +90,11 @@ pub struct Remote {
 pub struct Way {
     /// The operation whose answers make the dataset.
     pub endpoint: Endpoint,
-    /// What is asked of it.
+    /// The requests.
     pub asked: Asked,
 }
 
-/// What is asked of an operation.
+/// The requests of an operation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Asked {
     /// These requests, in order.
@@ -106,9 +106,9 @@ pub enum Asked {
 /// Where a list of tickers comes from.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Tickers {
-    /// It was written by hand.
+    /// The definition lists them.
     Written(Vec<Ticker>),
-    /// The service says which are available.
+    /// The service lists them as available.
     Available,
     /// The answers to these requests name them.
     NamedBy(Vec<Request>),
@@ -116,59 +116,59 @@ pub enum Tickers {
     Signals,
 }
 
-/// What must hold of the data before it is published.
+/// The checks that must pass before publishing.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Checks {
-    /// What to do where something that the definition names has no data.
+    /// What to do if something that the definition names has no data.
     pub missing: OnMissing,
-    /// The share of the tickers, and of the series, that may vanish or appear since the version before.
+    /// The maximum share of tickers, and of series, that may disappear or appear since the previous version.
     pub universe: f64,
 }
 
-/// How hard the service is pressed.
+/// Limits on the requests to the service.
 #[derive(Clone, Copy, Debug)]
 pub struct Manners {
-    /// How many requests are under way at once.
+    /// The number of concurrent requests.
     pub connections: usize,
-    /// How many requests a host is sent in a second; none where there is no limit.
+    /// The maximum number of requests per second to a host; none for no limit.
     pub per_second: Option<u16>,
-    /// How long the service may be silent in the middle of an answer.
+    /// How long an answer may stall.
     pub stall: Duration,
-    /// How long a run goes on asking again.
+    /// How long a run keeps retrying.
     pub patience: Duration,
 }
 
 /// The dataset: which signals, their features, its columns, its order.
 #[derive(Clone, Debug)]
 pub struct DatasetPlan {
-    /// How a date with an offset becomes one without.
+    /// How to convert a date with an offset to a naive date.
     pub dates: NaiveRule,
-    /// How much older than a signal the news must be that serves it.
+    /// How much older than a signal its news must be.
     pub lag: Lag,
-    /// Which news serves a signal.
+    /// Which news can be joined to a signal.
     pub availability: Availability,
-    /// How articles count that are listed more than once.
+    /// How to count articles that are listed more than once.
     pub duplicates: Duplicates,
     /// The features of the news, in the order of their columns.
     pub features: Vec<Feature>,
-    /// The columns that are not features: those that every dataset has, then where a signal comes from.
+    /// The columns that are not features: those of every dataset, then the lineage.
     pub columns: Vec<Column>,
     /// All columns of a long dataset, exactly as they are written.
     pub schema: SchemaRef,
-    /// The columns that order the rows; together they tell any two rows apart.
+    /// The sort columns; together they identify a row.
     pub sort: Vec<Column>,
-    /// Which of the signals that the definition asks for.
+    /// The filter on the signals.
     pub filter: Filter,
-    /// Which observation of a signal is taken.
+    /// Which observation of a signal to use.
     pub vintage: Vintage,
-    /// A signal that was first seen later than this after its date is backfilled.
+    /// A signal first seen more than this after its date is backfilled.
     pub live_within: Days,
     /// Rows or matrices.
     pub shape: Shape,
 }
 
 impl DatasetPlan {
-    /// What is allowed and deserves a second look.
+    /// Warnings about valid but unusual settings.
     pub fn warnings(&self) -> Vec<String> {
         let is_same_day = self.lag == Lag::Calendar(Days::new(0)) && !self.features.is_empty();
         let text = "with `lag = \"0d\"` a signal without a time uses all news of its own day, even later news: use `1d` unless signals \
@@ -196,7 +196,7 @@ impl DatasetPlan {
     }
 }
 
-/// What a dataset looks like.
+/// The layout of a dataset.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Shape {
     /// A row for each signal.
@@ -205,7 +205,7 @@ pub enum Shape {
     Wide(Vec<String>),
 }
 
-/// Which signals are taken. What is none takes all.
+/// A filter on signals. A field that is none accepts all.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Filter {
     /// Their tickers.
@@ -223,7 +223,7 @@ pub struct Filter {
 }
 
 impl Filter {
-    /// Takes what both take.
+    /// The filter that accepts what both accept.
     #[must_use]
     pub fn and(self, other: Self) -> Self {
         fn both<T: Ord + Clone>(one: Option<BTreeSet<T>>, other: Option<BTreeSet<T>>) -> Option<BTreeSet<T>> {
@@ -246,37 +246,37 @@ impl Filter {
 /// The files that a dataset is written to.
 #[derive(Clone, Debug)]
 pub struct FilesPlan {
-    /// Their formats; at least one, none twice.
+    /// Their formats: at least one, without duplicates.
     pub formats: Vec<Format>,
-    /// How Parquet is compressed.
+    /// The compression of Parquet.
     pub codec: Codec,
-    /// The rows of a row group of Parquet.
+    /// The number of rows per Parquet row group.
     pub row_group_rows: usize,
-    /// The columns whose values are folders.
+    /// The partition columns.
     pub partition_by: Vec<Column>,
-    /// What is kept from a spreadsheet that reads CSV.
+    /// What CSV hides from spreadsheets.
     pub guard: Guard,
-    /// How many versions are kept.
+    /// How many versions to keep.
     pub keep: usize,
 }
 
-/// How the pages of a Parquet file are compressed.
+/// The compression of Parquet pages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Codec {
     /// Zstandard, with its level.
     Zstd(u8),
     /// Snappy.
     Snappy,
-    /// Not at all.
+    /// No compression.
     None,
 }
 
-/// What is kept from a spreadsheet that reads CSV.
+/// What CSV hides from spreadsheets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Guard {
     /// Nothing.
     None,
-    /// Texts that it would take for a formula.
+    /// Text that would be read as a formula.
     Formulas,
 }
 
@@ -285,7 +285,7 @@ pub enum Guard {
 pub struct Schedule {
     /// The five fields.
     pub cron: Cron,
-    /// The zone that the hours are told in.
+    /// The time zone of the fields.
     pub timezone: Zone,
 }
 
@@ -306,20 +306,20 @@ impl Way {
 }
 
 impl Plan {
-    /// Finds a definition by name or path, and says what it means.
+    /// Finds a definition by name or path, and makes its plan.
     ///
     /// # Errors
     ///
-    /// When it is not there, cannot be read, or is not right.
+    /// When it does not exist, cannot be read, or has problems.
     pub fn find(name_or_path: &str) -> Result<Self> {
         Self::of(crate::definition::find(name_or_path)?)
     }
 
-    /// What a definition means.
+    /// Makes the plan of a definition.
     ///
     /// # Errors
     ///
-    /// Everything in it that cannot be read or does not go together, each with its place.
+    /// All problems of the definition, each with its place.
     pub fn of(found: Found) -> Result<Self> {
         meaning::of(found)
     }

@@ -6,7 +6,7 @@ use url::form_urlencoded;
 
 use crate::interface::{Endpoint, Period, Regime, Sector, Ticker};
 
-/// What to ask: an operation and its parameters.
+/// An operation and its parameters.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Request {
     /// The operation.
@@ -33,7 +33,7 @@ impl Request {
         }
     }
 
-    /// An operation that takes nothing.
+    /// An operation without parameters.
     pub fn bare(endpoint: Endpoint) -> Self {
         Self { endpoint, ticker: None, sector: None, period: None, regime: None }
     }
@@ -43,15 +43,15 @@ impl Request {
         Self { endpoint, ticker: Some(ticker), sector: None, period: Some(period), regime: Some(regime) }
     }
 
-    /// An operation that takes nothing but a ticker.
+    /// An operation with only a ticker.
     pub fn of_ticker(endpoint: Endpoint, ticker: Ticker) -> Self {
         Self { endpoint, ticker: Some(ticker), sector: None, period: None, regime: None }
     }
 
-    /// The path below the base address, its parts already escaped.
+    /// The escaped path below the base address.
     pub fn path(&self) -> String {
         match &self.ticker {
-            // A ticker is made of letters that need no escape in a path but `^`.
+            // `^` is the only character of a ticker that needs escaping in a path.
             Some(ticker) => self.endpoint.path().replace("{ticker}", &ticker.as_str().replace('^', "%5E")),
             None => self.endpoint.path().to_owned(),
         }
@@ -67,7 +67,7 @@ impl Request {
     /// The sector of a request in words, which name it.
     pub fn sector_of(words: &str) -> Option<&str> {
         let (_, after) = words.split_once(" sector=")?;
-        // A sector may have blanks in its name; what follows it is the period.
+        // A sector may contain spaces; the period follows it.
         Some(after.rsplit_once(" period=").map_or(after, |(sector, _)| sector))
     }
 
@@ -83,7 +83,7 @@ impl Request {
     }
 }
 
-/// The request in words: never an address with its query, which is where keys are.
+/// The request in words: never an address with its query, which would contain the key.
 impl fmt::Display for Request {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str(&self.path())?;

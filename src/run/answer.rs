@@ -1,4 +1,4 @@
-//! One request from the service to the archive: fetched, decoded and written down while it arrives.
+//! One request, from the service to the archive: its answer is fetched, decoded and written while it arrives.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use crate::plan::Request;
 use crate::tables::RequestRecord;
 use crate::trace::work;
 
-/// The record of a request's answer: from the archive, where it was answered before, or else from the service.
+/// The record of a request's answer: from an interrupted run that is resumed, or from the service.
 pub(super) async fn answer(
     client: &Client,
     run: &Arc<Unfinished>,

@@ -1,4 +1,4 @@
-//! Questions asked of the archive, with the definition that they are about where there is one.
+//! Audits of the archive, or of the part that a definition uses.
 
 use std::path::Path;
 
@@ -17,23 +17,23 @@ use crate::error::{Error, Result};
 use crate::plan::Plan;
 use crate::time::{Clock, unique_name};
 
-/// What a question is about.
+/// The scope of an audit.
 #[derive(Clone, Copy, Debug)]
 pub struct About<'a> {
     /// The archive.
     pub archive: &'a Path,
-    /// The definition whose part of it is looked at; none for the whole.
+    /// The definition whose part of it is audited; none for the whole.
     pub plan: Option<&'a Plan>,
-    /// The instant from which it is seen; none for the latest that the archive knows.
+    /// The instant to audit as of; none for the latest state.
     pub as_of: Option<DateTime<Utc>>,
 }
 
 impl About<'_> {
-    /// The archive, or the part of it, that a question is about.
+    /// The archive, or the part of it, to audit.
     ///
     /// # Errors
     ///
-    /// When the archive cannot be read, has no run, knew nothing yet, or nothing of what the definition asks for.
+    /// When the archive cannot be read, has no run by that instant, or has no data for the definition.
     pub fn subject(&self) -> Result<Subject> {
         let view = view(self.archive, self.as_of)?;
         match self.plan {
@@ -43,7 +43,7 @@ impl About<'_> {
     }
 }
 
-/// Tries to make the future reach the past of a plan's dataset.
+/// Tests the dataset of a plan for look-ahead.
 ///
 /// # Errors
 ///
@@ -54,12 +54,12 @@ pub fn audit_leak(plan: &Plan, archive: &Path, scratch: &Path) -> Result<Leak> {
     leak(view.archive(), &scope, &plan.dataset, scratch)
 }
 
-/// Counts what a vendor did to its past after an instant, or at all, and delivers a row for each change.
+/// Counts the revisions after an instant, or all of them, and delivers a row for each change.
 ///
 /// # Errors
 ///
-/// When the archive cannot be read, when the instant is not before the one that the archive is seen from or is one at
-/// which nothing was known, and what `deliver` fails with.
+/// When the archive cannot be read, when the instant is before the first run or not before `as_of`, and any error of
+/// `deliver`.
 pub fn audit_revisions(
     about: About<'_>,
     from: Option<DateTime<Utc>>,
@@ -72,7 +72,7 @@ pub fn audit_revisions(
     revisions(&about.subject()?, from, deliver)
 }
 
-/// Holds the operations of a vendor against one another, and delivers a row for each disagreement.
+/// Compares the operations of the service, and delivers a row for each disagreement.
 ///
 /// # Errors
 ///
@@ -81,7 +81,7 @@ pub fn audit_sources(about: About<'_>, deliver: impl FnMut(&RecordBatch) -> Resu
     sources(&about.subject()?, deliver)
 }
 
-/// Looks at the quality of what a vendor gives, and delivers a row for each finding.
+/// Checks the quality of the data, and delivers a row for each finding.
 ///
 /// # Errors
 ///

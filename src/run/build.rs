@@ -1,4 +1,4 @@
-//! The second half of a run, which needs no service: a dataset out of the archive.
+//! The second half of a run, which needs no service: building a dataset from the archive.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -29,7 +29,7 @@ use crate::tables::Rows;
 use crate::time::{Clock, unique_name};
 use crate::trace::work;
 
-/// How a dataset is built from the archive.
+/// The options of a build.
 #[derive(Clone, Debug)]
 pub struct BuildOptions {
     /// The archive.
@@ -38,28 +38,28 @@ pub struct BuildOptions {
     pub target: Target,
     /// Where the time comes from.
     pub clock: Clock,
-    /// What is asked for beside the definition; nothing for the definition's own dataset.
+    /// Changes to the definition; none for the definition's own dataset.
     pub ad_hoc: AdHoc,
-    /// How the build shows what it does.
+    /// How progress is shown.
     pub progress: Progress,
-    /// What tells it to stop.
+    /// Cancels the build.
     pub stop: CancellationToken,
 }
 
 /// Where a dataset goes.
 #[derive(Clone, Debug)]
 pub enum Target {
-    /// A version of it is published below this folder of outputs.
+    /// A published version in this output folder.
     Published(PathBuf),
     /// Standard output, in a format.
     Stdout(Format),
 }
 
-/// Builds the dataset of a plan from the archive alone. None when it went to standard output.
+/// Builds the dataset of a plan from the archive alone. Returns none if it went to standard output.
 ///
 /// # Errors
 ///
-/// Whatever a stage fails with; [`Error::Interrupted`] when it was told to stop.
+/// Any error of a stage; [`Error::Interrupted`] when it was cancelled.
 ///
 /// # Cancel safety
 ///
@@ -92,7 +92,7 @@ pub async fn build(mut plan: Plan, options: BuildOptions) -> Result<Option<Summa
     .await
 }
 
-/// An archive as of an instant, or as of the latest that it knows.
+/// The view of an archive as of an instant, or of its latest state.
 pub(super) fn view(archive: &Path, as_of: Option<DateTime<Utc>>) -> Result<View> {
     let archive = Archive::open(archive)?;
     let Some(first) = first(&archive) else {
@@ -110,12 +110,12 @@ pub(super) fn first(archive: &Archive) -> Option<DateTime<Utc>> {
     archive.runs().iter().map(|run| run.seal().sealed_at).min()
 }
 
-/// The instant from which on nothing is known yet: two builds without a run in between are as of the same instant.
+/// The instant of the latest state: two builds without a run in between are as of the same instant.
 pub(super) fn newest(archive: &Archive) -> DateTime<Utc> {
     archive.runs().iter().map(|run| run.seal().sealed_at).max().unwrap_or_default()
 }
 
-/// A version that is complete, and what there is to tell of its rows.
+/// A complete version, and the facts of its rows.
 struct Made {
     staged: Staged,
     facts: Facts,
@@ -124,31 +124,31 @@ struct Made {
     notes: Vec<String>,
 }
 
-/// What a person should know of a build with some options.
+/// The note on an ad hoc build.
 fn note(ad_hoc: &AdHoc) -> Option<String> {
     let options: Vec<String> = ad_hoc.options().iter().map(|(name, value)| format!("--{name} {value}")).collect();
     (!ad_hoc.is_none()).then(|| format!("ad hoc build with `{}`: `latest` is unchanged", options.join(" ")))
 }
 
-/// Adds what was counted while a dataset was built to what its rows say.
+/// Adds the counts of a build to the facts of its rows.
 pub(super) fn add_counts(facts: &mut Facts, counts: Counts) {
     let Counts { repeated_signals, articles: all, unscored_articles: unscored, repeated_articles: repeated } = counts;
     facts.repeated = repeated_signals;
     facts.articles = Articles { all, unscored, repeated };
 }
 
-/// What a dataset is built of.
+/// What a dataset is built from.
 pub(super) struct Work<'a> {
     pub(super) plan: &'a Plan,
     pub(super) view: &'a View,
     pub(super) scope: &'a Scope,
     pub(super) stop: &'a CancellationToken,
-    /// How long it took to archive what it is built of, where that was done just before.
+    /// How long archiving took, if it was part of the same run.
     pub(super) archived_in: Option<Duration>,
 }
 
 impl Work<'_> {
-    /// Publishes the dataset below a folder of outputs.
+    /// Publishes the dataset in an output folder.
     pub(super) fn publish(&self, output: &Path, clock: Clock, ad_hoc: AdHoc, stage: &Stage) -> Result<Published> {
         let begun = Instant::now();
         let as_of = self.view.as_of();
@@ -192,7 +192,7 @@ impl Work<'_> {
         Ok(Published { facts: report.facts, dataset: staged.publish()?, as_of, new_rejects, notes })
     }
 
-    /// What a person should know of the rows.
+    /// Notes on the rows.
     fn notes(&self, facts: &Facts) -> Vec<String> {
         let mut notes = Vec::new();
         if facts.repeated > 0 {
@@ -217,21 +217,21 @@ impl Work<'_> {
         notes
     }
 
-    /// The digest of everything that the files follow from: the plan, the series, and the files of the archive.
+    /// The digest of everything that determines the files: the plan, the series, and the files of the archive.
     fn basis(&self) -> String {
-        // What of them is taken is in the plan.
+        // The filter is part of the plan.
         let Scope { source, requests, filter: _ } = self.scope;
         let series = format!("{source} {requests:?}");
         let parts = [self.plan.fingerprint(), series, self.view.drawn_from().join("\n")];
         digest::of(&serde_json::to_vec(&parts).expect("texts are texts"))
     }
 
-    /// The latest version once more, where it has the same basis; else a new one.
+    /// The latest version again if it has the same basis, or else a new one.
     fn made(&self, output: &Path, provenance: Provenance, stage: &Stage) -> Result<Made> {
         let Some(latest) = Latest::of_basis(&output.join("datasets"), &provenance)? else {
             return self.written(output, provenance, stage);
         };
-        // Facts that cannot be read are damaged, or those of a program that counted other things.
+        // Facts that cannot be read are damaged, or were written by another version of the program.
         let facts = Facts::from_json(latest.facts()).ok();
         let (taken, beside) =
             rayon::join(|| latest.take_over(self.plan, &provenance), || self.beside(self.revisions()?));
@@ -251,7 +251,7 @@ impl Work<'_> {
         Ok(Made { notes, ..self.written(output, provenance, stage)? })
     }
 
-    /// A version whose rows are built and written.
+    /// Builds and writes the rows of a new version.
     fn written(&self, output: &Path, provenance: Provenance, stage: &Stage) -> Result<Made> {
         let scratch = file::scratch(output, &unique_name(provenance.built_at));
         let mut publication = Publication::begin(&output.join("datasets"), self.plan, provenance)?;
@@ -300,8 +300,8 @@ impl Work<'_> {
         stream.finish()
     }
 
-    /// Builds the rows, in order, until it is told to stop. What the vendor did to the past of a subject is counted on
-    /// the way: all that tells it is read anyhow.
+    /// Builds the rows, in order, until it is cancelled. Revisions are counted on the way, since that reads the same
+    /// data.
     pub(super) fn rows(
         &self,
         dataset: &DatasetPlan,
@@ -331,7 +331,7 @@ impl Work<'_> {
     }
 }
 
-/// Where rows are laid aside that are not written to a folder of outputs.
+/// The temporary folder for builds that do not go to an output folder.
 pub(super) fn scratch(clock: Clock) -> PathBuf {
     std::env::temp_dir().join(format!(".bellwether-{}", unique_name(clock.now())))
 }

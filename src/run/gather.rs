@@ -1,14 +1,14 @@
 //! The first half of a run: everything that needs the service.
 //!
-//! Operations come and go. The ways of a plan are tried in their order. An operation that answers 404 or 405 for the
-//! first few sectors or tickers, and answers for none, is gone, and is not asked again in this run.
+//! Operations come and go. The ways of a plan are tried in order. An operation that answers 404 or 405 for the first
+//! few sectors or tickers, and answers for none, is no longer offered, and is not requested again in this run.
 //!
-//! One rule says what may take the place of an operation that is gone: *the same tickers, or nothing*. Which they are
-//! is what the archive knows from the last answers of the operation; where it knows none, the definition must name
-//! them. So another operation of one ticker is asked for exactly these tickers, an operation that answers for many at
-//! once must name exactly these, and a list of tickers that the service no longer gives is the one that it gave last.
-//! Otherwise the run fails, before it has asked for every ticker. For the same reason many requests are only made once
-//! it is known that the operations are there that the dataset cannot do without.
+//! One rule decides what may replace such an operation: *the same tickers, or nothing*. The tickers are those that the
+//! archive has from the operation's last answers; if it has none, the definition must list them. So a fallback for
+//! single tickers is requested for exactly these tickers, a fallback that answers for many at once must list exactly
+//! these, and a list of tickers that the service no longer offers is replaced by its last answer. Otherwise the run
+//! fails before requesting every ticker. For the same reason, many requests are made only after the operations that the
+//! dataset depends on have answered.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -28,58 +28,58 @@ use crate::interface::{Base, Endpoint, Sector, Ticker};
 use crate::numbers::counted;
 use crate::plan::{Asked, OnMissing, Plan, Request, Tickers, Way};
 
-/// How many sectors or tickers must be unknown to an operation, and none known, before it is taken for gone.
+/// How many sectors or tickers must be unknown to an operation, and none known, before it counts as no longer offered.
 const UNKNOWN_SUBJECTS: usize = 5;
 
-/// More requests than these are made once the operations are known to be there that the dataset needs.
+/// More requests than this are made only after the operations that the dataset depends on have answered.
 const MANY_REQUESTS: usize = 32;
 
-/// What was gathered.
+/// The result of gathering.
 pub(super) struct Gathered {
     pub(super) unfinished: Arc<Unfinished>,
-    /// The series whose signals make the dataset.
+    /// The series of the dataset.
     pub(super) scope: Scope,
-    /// How the signals were got.
+    /// Where the signals came from.
     pub(super) signals: Taken,
-    /// The requests for what the definition names: each must bring data.
+    /// The requests for what the definition names: each must have data.
     pub(super) demanded: Vec<Request>,
-    /// What the definition asks for and the service does not offer, a sentence each.
+    /// The operations that the service does not offer, one message each.
     pub(super) lacking: Vec<String>,
-    /// What a person should know, a line each.
+    /// Notes, one line each.
     pub(super) notes: Vec<String>,
-    /// What each stage took.
+    /// The time of each stage.
     pub(super) timings: Vec<Timing>,
 }
 
-/// The way that was taken to the signals.
+/// Where the signals came from.
 #[derive(Clone, Debug)]
 pub struct Taken {
     /// The operation that gave them.
     pub operation: Endpoint,
-    /// The operations in whose place it was asked.
+    /// The operations that it replaced.
     pub instead_of: Vec<&'static str>,
     /// The tickers that its answers name.
     pub tickers: BTreeSet<Ticker>,
 }
 
-/// What came of some requests of one operation.
+/// The outcome of some requests of one operation.
 enum Wave {
-    /// The operation is gone.
+    /// The operation is no longer offered.
     Gone(Gone),
-    /// It is there.
+    /// The operation is offered.
     There {
         /// The tickers that the answers name.
         named: BTreeSet<Ticker>,
-        /// The requests that it knows nothing for.
+        /// The requests that it answered with 404 or 405.
         unknown: Vec<Request>,
     },
 }
 
-/// An operation that the service does not have.
+/// An operation that the service does not offer.
 #[derive(Clone, Copy)]
 struct Gone {
     endpoint: Endpoint,
-    /// What it answers: 404 or 405.
+    /// Its status: 404 or 405.
     status: u16,
 }
 
@@ -246,7 +246,7 @@ impl<'a> Gathering<'a> {
         Ok(Ok(known.into_iter().collect()))
     }
 
-    /// The tickers whose news is asked for.
+    /// The tickers to fetch news for.
     async fn news_tickers(&mut self, of_signals: &BTreeSet<Ticker>) -> Result<Vec<Ticker>> {
         match &self.plan.news_tickers {
             Tickers::Signals => Ok(of_signals.iter().cloned().collect()),
@@ -254,8 +254,8 @@ impl<'a> Gathering<'a> {
         }
     }
 
-    /// Asks for a little of everything that a dataset cannot do without, before much is asked for. What is answered
-    /// here is not asked for again.
+    /// Makes one request of every operation that the dataset depends on, before making many. Its answers are not
+    /// requested again.
     async fn probe(&mut self, requests: &[Request], tickers: &[Ticker]) -> Result<()> {
         if requests.len() <= MANY_REQUESTS || !self.needs(Endpoint::NewsArticles) {
             return Ok(());
@@ -275,8 +275,8 @@ impl<'a> Gathering<'a> {
         }
     }
 
-    /// Whether the dataset would say what nobody knows without an operation: a count of no articles would say that
-    /// there was no news.
+    /// Whether the dataset would be wrong without an operation: a count of zero articles would mean that there was no
+    /// news.
     fn needs(&self, endpoint: Endpoint) -> bool {
         endpoint == Endpoint::NewsArticles
             && self.plan.of_each_ticker.contains(&endpoint)
@@ -303,7 +303,7 @@ impl<'a> Gathering<'a> {
         }
     }
 
-    /// Remembers what the definition demands. What the service itself named and then knows nothing of is told.
+    /// Records what the definition names. Tickers that the service listed and then does not know become a note.
     fn demand(&mut self, is_named_by_service: bool, requests: &[Request], unknown: Vec<Request>) {
         if !is_named_by_service {
             self.demanded.extend_from_slice(requests);
@@ -316,7 +316,7 @@ impl<'a> Gathering<'a> {
         }
     }
 
-    /// Asks for everything in a list of requests of one operation, as a stage of the run.
+    /// Makes the requests of one operation, as a stage of the run.
     async fn staged(&mut self, name: &'static str, requests: Vec<Request>) -> Result<Wave> {
         let stage = self.options.progress.stage(name, requests.len());
         let wave = self.wave(&stage, &requests).await?;
@@ -326,7 +326,7 @@ impl<'a> Gathering<'a> {
         Ok(wave)
     }
 
-    /// Asks for everything in a list of requests of one operation, a few at a time.
+    /// Makes the requests of one operation, a few at a time.
     async fn wave(&mut self, stage: &Stage, requests: &[Request]) -> Result<Wave> {
         let is_asked = |gone: &&Gone| requests.first().is_some_and(|first| first.endpoint == gone.endpoint);
         if let Some(gone) = self.gone.iter().find(is_asked) {
@@ -364,9 +364,8 @@ impl<'a> Gathering<'a> {
         Ok(Wave::There { named, unknown })
     }
 
-    /// The failure of a service that has none of these operations, and of an archive that does not know what another
-    /// one is to be asked for. A service that has nothing else at that address either is more likely asked at a wrong
-    /// one.
+    /// The error for a service that offers none of these operations, and for an archive without the tickers that a
+    /// fallback needs. If nothing else answered at the address either, the address is probably wrong.
     fn no_operation(&self, gone: &[Gone], unknown: Option<String>) -> Error {
         let name = self.plan.name.clone();
         let mut lacking = gone.iter().map(|gone| gone.endpoint.as_str()).collect::<Vec<_>>().join(", ");
@@ -382,20 +381,20 @@ impl<'a> Gathering<'a> {
         }
     }
 
-    /// Whether anything was answered at a base address.
+    /// Whether a base address has answered any request.
     fn is_known(&self, base: Base) -> bool {
         self.unfinished.records().iter().any(|record| record.request.endpoint.base() == base)
     }
 }
 
-/// What a request is about: a sector, a ticker, or everything.
+/// The subject of a request: a sector, a ticker, or everything.
 type Subject<'r> = (Option<&'r str>, Option<&'r str>);
 
 fn subject(request: &Request) -> Subject<'_> {
     (request.sector.as_ref().map(|sector| sector.as_str()), request.ticker.as_ref().map(Ticker::as_str))
 }
 
-/// The operations that are gone, with another one, each once.
+/// Adds an operation that is no longer offered to a list, without duplicates.
 fn with(mut lacking: Vec<Gone>, gone: Gone) -> Vec<Gone> {
     if lacking.iter().all(|known| known.endpoint != gone.endpoint) {
         lacking.push(gone);
@@ -403,7 +402,7 @@ fn with(mut lacking: Vec<Gone>, gone: Gone) -> Vec<Gone> {
     lacking
 }
 
-/// The next answer; while there is none, the stage shows how it goes.
+/// The next answer. While waiting for it, the stage shows its progress.
 async fn next<T>(
     answers: &mut (impl futures_util::Stream<Item = T> + Unpin),
     stage: &Stage,

@@ -1,4 +1,4 @@
-//! What the archive knows of an operation that the service no longer offers.
+//! What the archive has from an operation that the service no longer offers.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -9,17 +9,17 @@ use crate::error::Result;
 use crate::interface::{Sector, Ticker};
 use crate::plan::{Asked, Request, Way};
 
-/// What the last answers to some requests listed.
+/// What the last answers to some requests list.
 #[derive(Default)]
 pub(super) struct Known {
     /// The tickers.
     pub(super) tickers: BTreeSet<Ticker>,
-    /// The sectors that were asked for and of which they listed no ticker.
+    /// The requested sectors without tickers.
     pub(super) unlisted: Vec<Sector>,
 }
 
 impl Known {
-    /// Of the first of some ways of which anything is known.
+    /// From the first of some ways that has any.
     pub(super) fn of_ways(ways: &[&Way], archive: &Path) -> Result<Self> {
         for way in ways {
             if let Asked::Listed(requests) = &way.asked {
@@ -32,7 +32,7 @@ impl Known {
         Ok(Self::default())
     }
 
-    /// Of some requests.
+    /// From some requests.
     pub(super) fn of(requests: &[Request], archive: &Path) -> Result<Self> {
         let archive = Archive::open(archive)?;
         let as_of = newest(&archive);

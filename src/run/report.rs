@@ -1,4 +1,4 @@
-//! A report of a dataset that was published before, out of the archive.
+//! A report of a published dataset, from the archive.
 
 use std::path::PathBuf;
 
@@ -23,30 +23,30 @@ use crate::tables::Table;
 use crate::time::Clock;
 use crate::trace::work;
 
-/// Which dataset is told of, and how it was known.
+/// The options of a report.
 #[derive(Clone, Debug)]
 pub struct ReportOptions {
-    /// Its name; none for the one that was built last.
+    /// The name of the dataset; none for the one built last.
     pub name: Option<String>,
-    /// The folder that datasets are in.
+    /// The output folder.
     pub output: PathBuf,
     /// The archive.
     pub archive: PathBuf,
-    /// The instant as of which it is told; none for that of its latest version.
+    /// The instant to report as of; none for that of the latest version.
     pub as_of: Option<DateTime<Utc>>,
     /// Where the time comes from.
     pub clock: Clock,
-    /// What tells it to stop.
+    /// Cancels the report.
     pub stop: CancellationToken,
 }
 
-/// What there is to tell of the latest version of a dataset, counted anew from the archive by the definition that the
-/// version was built by.
+/// The report of the latest version of a dataset, recomputed from the archive with the definition that the version was
+/// built from.
 ///
 /// # Errors
 ///
-/// When there is no such dataset, when the archive cannot be read, knew nothing yet or nothing of it;
-/// [`Error::Interrupted`] when it was told to stop.
+/// When there is no such dataset, when the archive cannot be read or has no data for it; [`Error::Interrupted`] when it
+/// was cancelled.
 ///
 /// # Cancel safety
 ///
@@ -76,16 +76,16 @@ pub async fn report(options: ReportOptions) -> Result<Report> {
     .await
 }
 
-/// What is told of a dataset and does not come from its rows.
+/// The parts of a report that do not come from the rows.
 pub(super) struct Beside {
     revisions: Option<Revisions>,
     work: facts::Work,
 }
 
 impl Work<'_> {
-    /// Counts the rows of the dataset, and writes them nowhere.
+    /// Counts the rows of the dataset without writing them.
     pub(super) fn count(&self, clock: Clock) -> Result<(Facts, Beside)> {
-        // In the order in which they come, so that nothing has to be laid aside.
+        // In the order of the key, so that nothing has to be sorted.
         let dataset = DatasetPlan { sort: Column::KEY.to_vec(), ..self.plan.dataset.clone() };
         let mut tally = Tally::new(&dataset);
         let subject = self.with_a_past()?;
@@ -99,27 +99,27 @@ impl Work<'_> {
         Ok((facts, self.beside(revisions)?))
     }
 
-    /// The articles about the tickers of some rows; none where the dataset takes no news.
+    /// The articles of the tickers of some rows; none if the dataset has no news.
     pub(super) fn news(&self, facts: &Facts) -> Result<Option<News>> {
         let _work = work!("count news");
         let takes_news = self.plan.of_each_ticker.contains(&Endpoint::NewsArticles);
         takes_news.then(|| News::of(self.view, facts)).transpose()
     }
 
-    /// What is to be told of the dataset, beside what was counted of its rows.
+    /// The parts of the report that do not come from the rows.
     pub(super) fn beside(&self, revisions: Option<Revisions>) -> Result<Beside> {
         let _work = work!("look beside");
         let requests = asked(self.plan, self.view, self.scope)?;
         Ok(Beside { revisions, work: answers(self.view, |request| requests.contains(request))?.into() })
     }
 
-    /// What the vendor did to the past of what the dataset is of, counted by itself.
+    /// The revisions of the series of the dataset.
     pub(super) fn revisions(&self) -> Result<Option<Revisions>> {
         let _work = work!("count revisions");
         self.with_a_past()?.map(|subject| revisions(&subject, None, |_| Ok(()))).transpose()
     }
 
-    /// All that is to be told of the dataset.
+    /// The whole report.
     pub(super) fn report(&self, facts: Facts, beside: Beside, version: Option<Version>) -> Report {
         let Beside { revisions, work } = beside;
         let identity = Identity {
@@ -132,8 +132,7 @@ impl Work<'_> {
         Report { identity, revisions, work, stages: Vec::new(), notes: Vec::new(), facts }
     }
 
-    /// What the dataset is of, where the vendor may have changed the past of it; none where one run alone has observations,
-    /// and so nothing can have changed.
+    /// The series of the dataset, if they may have been revised; none if only one run has observations.
     pub(super) fn with_a_past(&self) -> Result<Option<Subject>> {
         let has_rows =
             |run: &&SealedRun| [Table::Signals, Table::Articles].iter().any(|table| run.seal().rows(&table.file()) > 0);

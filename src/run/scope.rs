@@ -1,4 +1,4 @@
-//! Which series of an archive a plan asks for, without asking the service.
+//! Which series of an archive belong to a plan, without asking the service.
 
 use std::collections::BTreeSet;
 
@@ -9,7 +9,7 @@ use crate::error::{Error, Result};
 use crate::interface::{Endpoint, Ticker};
 use crate::plan::{Asked, Plan, Request, Tickers, Way};
 
-/// The series of the way that was taken last.
+/// The series of the way that was used last.
 pub(super) fn archived(plan: &Plan, view: &View) -> Result<Scope> {
     let (mut latest, mut taken) = (DateTime::<Utc>::MIN_UTC, None);
     for (place, way) in plan.ways.iter().enumerate() {
@@ -23,8 +23,8 @@ pub(super) fn archived(plan: &Plan, view: &View) -> Result<Scope> {
     taken.ok_or_else(|| Error::NothingArchived { name: plan.name.clone() })
 }
 
-/// Every request, in words, that a plan makes, when it takes its signals from a scope: these, the lists of tickers that
-/// name them, and what is asked for each ticker.
+/// Every request of a plan, in words, if its signals come from a scope: the requests of the scope, the lists of tickers
+/// behind them, and the requests for each ticker.
 pub(super) fn asked(plan: &Plan, view: &View, scope: &Scope) -> Result<BTreeSet<String>> {
     let mut asked = scope.requests.clone();
     let ways = plan.ways.iter().filter(|way| way.endpoint == scope.source);
@@ -49,8 +49,8 @@ pub(super) fn asked(plan: &Plan, view: &View, scope: &Scope) -> Result<BTreeSet<
     Ok(asked)
 }
 
-/// The requests of a way, for the tickers that the archive knows of: where the way takes the place of another one, for
-/// those that the other one listed.
+/// The requests of a way for the tickers in the archive. If the way replaces another one, these are the tickers that
+/// the other one listed.
 fn requests(way: &Way, before: &[Way], view: &View) -> Result<Vec<Request>> {
     let Asked::EachTicker(list, _) = &way.asked else { return Ok(way.requests(&[])) };
     for other in before {
@@ -64,7 +64,7 @@ fn requests(way: &Way, before: &[Way], view: &View) -> Result<Vec<Request>> {
     Ok(way.requests(&tickers(list, view)?))
 }
 
-/// The tickers of a list, as far as the archive knows them.
+/// The tickers of a list, as far as they are in the archive.
 fn tickers(list: &Tickers, view: &View) -> Result<Vec<Ticker>> {
     match list {
         Tickers::Written(tickers) => Ok(tickers.clone()),
@@ -72,7 +72,7 @@ fn tickers(list: &Tickers, view: &View) -> Result<Vec<Ticker>> {
     }
 }
 
-/// The requests whose answers name the tickers of a list; none where no answer does, or those of the signals do.
+/// The requests whose answers name the tickers of a list; none if it is explicit or follows the signals.
 fn listing(list: &Tickers) -> Vec<Request> {
     match list {
         Tickers::Written(_) | Tickers::Signals => Vec::new(),

@@ -1,4 +1,4 @@
-//! What the dataset is made of: its signals, their features, its columns and their order.
+//! The dataset of a plan: its signals, features, columns and sort order.
 
 use super::{Judge, repeated};
 use crate::definition::{
@@ -107,12 +107,12 @@ impl Judge {
 
     fn sort(&mut self, section: &OutputSection) -> Vec<Column> {
         let mut sort = self.columns("sort by", section.sort.as_ref());
-        // With the whole key behind what was typed no two rows are equal: the order of a dataset is its only one.
+        // With the key columns appended no two rows are equal, so the sort order is unique.
         sort.extend(Column::KEY.iter().filter(|column| !sort.contains(column)).collect::<Vec<_>>());
         sort
     }
 
-    /// Columns of every dataset by their names, each once.
+    /// Base columns by name, without duplicates.
     pub(super) fn columns(&mut self, what: &str, typed: Option<&Placed<Vec<Placed<String>>>>) -> Vec<Column> {
         let typed = typed.map_or(&[][..], |typed| typed);
         let mut columns: Vec<Column> = Vec::new();

@@ -1,4 +1,4 @@
-//! Which of the archived signals a dataset takes: what `[filter]` says, and nothing that `[signals]` does not ask for.
+//! The filter of a plan: `[filter]`, which may only name what `[signals]` fetches.
 
 use std::collections::BTreeSet;
 use std::fmt::Display;
@@ -9,7 +9,7 @@ use crate::interface::{Period, Regime};
 use crate::plan::Filter;
 use crate::problem::Problem;
 
-/// The values of a list; none where it was not typed.
+/// The values of a list; none if it was not given.
 type Typed<T> = Option<Placed<Vec<Placed<T>>>>;
 
 impl Judge {
@@ -22,7 +22,7 @@ impl Judge {
             let problem = Problem::new(format!("empty date range: {} to {}", **from, **to), to.span());
             self.object(problem.with_hint("`to` is exclusive: choose a day after `from`"));
         }
-        // What is not asked for may be among what could not be read.
+        // Invalid values of `[signals]` were removed, so that it may seem to fetch less than it does.
         if !self.flawed.contains("signals") {
             self.outside(section, signals);
         }
@@ -37,7 +37,7 @@ impl Judge {
         filter.and(of_batch(signals))
     }
 
-    /// Objects to filters for what the signals are not asked for: nothing could ever pass them.
+    /// Reports filters on what is not fetched: they could never match.
     fn outside(&mut self, section: &FilterSection, signals: &SignalsSection) {
         let FilterSection { tickers, sectors, periods, regimes, .. } = section;
         let form = form(signals);
@@ -67,8 +67,8 @@ impl Judge {
     }
 }
 
-/// What a definition takes of a batch, which has whatever the service put there: the periods and regimes that it names,
-/// all where it names none.
+/// The filter on a batch, whose content the service decides: the periods and regimes of the definition, or all if it
+/// has none.
 fn of_batch(signals: &SignalsSection) -> Filter {
     match form(signals) {
         HistoryForm::Batched => {

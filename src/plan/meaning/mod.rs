@@ -19,7 +19,7 @@ use signals::of_each_ticker;
 const DEFAULT_MAX_REJECT_SHARE: f64 = 0.01;
 const DEFAULT_UNIVERSE_SHARE: f64 = 0.2;
 
-/// What a definition means.
+/// Makes the plan of a definition.
 pub(super) fn of(found: Found) -> Result<Plan> {
     let Found { name, path, text, reading } = found;
     let Reading { definition, problems, flawed } = reading;

@@ -8,7 +8,7 @@ use crate::interface::{Endpoint, Period, Regime};
 use crate::plan::{Asked, Request, Tickers, Way};
 use crate::problem::Problem;
 
-/// What is asked for each ticker beside its signals.
+/// The other operations to request for each ticker.
 pub(super) fn of_each_ticker(section: &SentimentSection) -> Vec<Endpoint> {
     let is_asked = |typed: &Option<Placed<bool>>, otherwise| typed.as_deref().copied().unwrap_or(otherwise);
     let asked = [
@@ -20,7 +20,7 @@ pub(super) fn of_each_ticker(section: &SentimentSection) -> Vec<Endpoint> {
 }
 
 impl Judge {
-    /// The ways to get what is asked for, the one that was asked for first, then those that give the same.
+    /// The ways to get the signals: the requested one first, then its fallbacks.
     pub(super) fn ways(&mut self, section: &Placed<SignalsSection>) -> Vec<Way> {
         let SignalsSection { history, sectors, tickers, periods, regimes } = &**section;
         let history = history.as_deref().copied().unwrap_or(HistoryForm::Sector);
@@ -35,7 +35,7 @@ impl Judge {
             .iter()
             .flat_map(|sector| pairs.iter().map(|&(period, regime)| Request::of_sector(sector.clone(), period, regime)))
             .collect();
-        // To learn which tickers a sector has, one period and regime is enough.
+        // One period and regime is enough to list the tickers of a sector.
         let naming: Vec<Request> = of_sectors.iter().step_by(pairs.len().max(1)).cloned().collect();
         let by_sector = || Way { endpoint: Endpoint::SignalsHistoryAll, asked: Asked::Listed(of_sectors.clone()) };
         let each_ticker = |endpoint, otherwise| {
@@ -43,7 +43,7 @@ impl Judge {
             Way { endpoint, asked: Asked::EachTicker(tickers, pairs.clone()) }
         };
         let bare = |endpoint| Way { endpoint, asked: Asked::Listed(vec![Request::bare(endpoint)]) };
-        // What takes the place of another operation must give the same tickers.
+        // A fallback must give the same tickers.
         let same_tickers = match &tickers {
             Some(Tickers::Written(written)) => Tickers::Written(written.clone()),
             _ => Tickers::NamedBy(of_sectors.clone()),
@@ -77,7 +77,7 @@ impl Judge {
         self.miss("signals", problem);
     }
 
-    /// A list of tickers as it was typed; none when it was not.
+    /// A list of tickers; none if it was not given.
     fn tickers(&mut self, typed: Option<&Placed<TypedTickers>>, known: &[TickerList]) -> Option<Tickers> {
         let typed = typed?;
         match &**typed {

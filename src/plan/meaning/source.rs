@@ -1,4 +1,4 @@
-//! Whom to ask, and how hard.
+//! The service of a plan, and the limits on requests to it.
 
 use std::path::PathBuf;
 use std::time::Duration;
