@@ -1,7 +1,8 @@
-//! Where the key comes from: the environment, a file or a command.
+//! Where the API key comes from: the environment, a file or a command.
 //!
-//! Each is bounded. A file is a regular file, so nothing waits for the other end of a pipe; a command has no input, half a
-//! minute, and not the key of the environment. Of both at most 64 KiB are read. What they gave is never part of an error.
+//! Each is bounded. A file must be a regular file, so nothing waits for the other end of a pipe. A command gets no
+//! input, half a minute, and an environment without the key. At most 64 KiB are read from either. Their content is
+//! never part of an error.
 
 use std::fs::OpenOptions;
 use std::io::{self, Read};
@@ -22,16 +23,16 @@ use crate::secret::ApiKey;
 /// The environment variable that holds the key.
 pub const VARIABLE: &str = "BELLWETHER_API_KEY";
 
-/// The most bytes that a key may come with.
+/// The limit on what is read for a key, in bytes.
 const MOST_BYTES: usize = 64 << 10;
 
-/// How long a command may take: it may ask a person for a touch or a word.
+/// How long a command may take: it may need a person to touch a device.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// How often a command is looked after.
+/// How often to check on a command.
 const LOOK_EVERY: Duration = Duration::from_millis(10);
 
-/// Where a definition says that the key is.
+/// The source of a key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum KeySource {
     /// The environment variable.
@@ -42,7 +43,7 @@ pub enum KeySource {
     Command(Vec<String>),
 }
 
-/// Why a source gives no key, and what to do.
+/// Why a source has no key, and what to do about it.
 #[derive(Debug, PartialEq, Eq)]
 struct Fault {
     reason: String,
@@ -50,11 +51,11 @@ struct Fault {
 }
 
 impl KeySource {
-    /// Reads the key. `host` is the service that it is for; `is_stopped` is asked from time to time whether to go on.
+    /// Reads the key for a host. `is_stopped` is polled while a command runs.
     ///
     /// # Errors
     ///
-    /// When there is none, or the file or command fails; [`Error::Interrupted`] when it was told to stop.
+    /// When there is none, or the file or command fails; [`Error::Interrupted`] when it was cancelled.
     pub fn read(&self, host: &str, is_stopped: &dyn Fn() -> bool) -> Result<ApiKey> {
         let text = match self {
             Self::Environment => match std::env::var_os(VARIABLE) {
@@ -76,7 +77,7 @@ impl KeySource {
         })
     }
 
-    /// What is wrong with the place of the key, though the key can be read: a file that others can read too.
+    /// A warning about the source: other users can read the file.
     pub fn warning(&self) -> Option<String> {
         const OTHERS: u32 = 0o077;
         let Self::File(path) = self else { return None };
@@ -121,7 +122,7 @@ fn read_file(path: &Path) -> Result<String, Fault> {
         };
         Fault::new(error.to_string(), hint)
     };
-    // Without waiting, or a pipe would hold up the program until somebody writes to it.
+    // Non-blocking: opening a pipe would wait for a writer.
     let flags = OFlags::NONBLOCK.bits().cast_signed();
     let file = OpenOptions::new().read(true).custom_flags(flags).open(path).map_err(failed)?;
     let kind = file.metadata().map_err(failed)?.file_type();
@@ -143,11 +144,11 @@ fn text(bytes: Vec<u8>) -> Result<String, Fault> {
     if bytes.len() > MOST_BYTES {
         return Err(Fault::too_long());
     }
-    // The bytes of what is not text are part of the error of the conversion: they are not kept.
+    // The conversion error contains the bytes, so it is dropped.
     String::from_utf8(bytes).map_err(|_| Fault::not_text())
 }
 
-/// Runs a command and gives what it prints; none when it was told to stop.
+/// Runs a command and returns its output; none if it was cancelled.
 fn run(words: &[String], patience: Duration, is_stopped: &dyn Fn() -> bool) -> Result<Option<String>, Fault> {
     let (program, arguments) =
         words.split_first().ok_or_else(|| Fault::new("it names no program", "name one in `api_key_command`"))?;
@@ -158,7 +159,7 @@ fn run(words: &[String], patience: Duration, is_stopped: &dyn Fn() -> bool) -> R
     let mut running = Running { child, has_ended: false };
     let (printed, reading) = mpsc::channel();
     if let Some(out) = running.child.stdout.take() {
-        // Where it cannot be killed, with the process that it waits for, it ends with this program.
+        // If the command cannot be killed, this thread ends with the program.
         let read = move || {
             let mut bytes = Vec::new();
             let result = out.take(MOST_BYTES as u64 + 1).read_to_end(&mut bytes);
@@ -174,7 +175,7 @@ fn run(words: &[String], patience: Duration, is_stopped: &dyn Fn() -> bool) -> R
         if let Ok(bytes) = reading.try_recv() {
             output = Some(text(bytes.map_err(again)?)?);
         }
-        // First all of its output, then how it ended: until somebody has asked for that, its number is nobody else's.
+        // First all of the output, then the status: until it is waited for, the process ID is not reused.
         if let Some(text) = &mut output
             && let Some(status) = running.status().map_err(again)?
         {
@@ -192,7 +193,7 @@ fn run(words: &[String], patience: Duration, is_stopped: &dyn Fn() -> bool) -> R
     }
 }
 
-/// A command that is killed, with all that it started, unless it ends by itself.
+/// A command that is killed on drop, with its process group, unless it has ended.
 struct Running {
     child: Child,
     has_ended: bool,
@@ -208,7 +209,7 @@ impl Running {
 
 impl Drop for Running {
     fn drop(&mut self) {
-        // The group has the child's number, which is not given to another process before the child is waited for.
+        // The group has the child's process ID, which is not reused before the child is waited for.
         if !self.has_ended {
             if let Some(group) = Pid::from_raw(self.child.id().cast_signed()) {
                 let _ = kill_process_group(group, Signal::KILL);
@@ -238,7 +239,7 @@ mod tests {
         let begun = Instant::now();
         assert_eq!(shell("yes"), Err(Fault::too_long()));
         assert!(shell("sleep 60").unwrap_err().reason.contains("did not finish"));
-        // The shell ends, and what it started holds its output open.
+        // The shell ends, but the process that it started keeps the output open.
         assert!(shell("sleep 60 & echo key").unwrap_err().reason.contains("did not finish"));
         assert!(begun.elapsed() < Duration::from_secs(20));
     }

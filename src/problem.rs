@@ -1,8 +1,7 @@
-//! What is wrong with a file that a person wrote, shown at its place.
+//! Problems of a definition, shown at their place.
 //!
-//! Problems are gathered, never thrown at the first: a person who fixes a file wants all of them in one go. What is
-//! printed is bounded all the same: the first twenty, a long line around the place alone, a long message as far as it
-//! can be read.
+//! All problems of a file are collected before any is reported. What is printed is bounded: the first twenty problems,
+//! an excerpt of a long line around the place, and the beginning of a long message.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -12,17 +11,17 @@ use std::path::{Path, PathBuf};
 use crate::numbers::counted;
 use crate::talk::escaped;
 
-/// How many problems are shown: whoever mends these reads the next ones.
+/// How many problems are shown.
 pub const SHOWN: usize = 20;
 
-/// One thing that is wrong, and what to do about it.
+/// One problem, and what to do about it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Problem {
     /// What is wrong: lower case, no final stop.
     pub message: String,
-    /// The bytes of the file that it is about.
+    /// Its place in the file, in bytes.
     pub span: Range<usize>,
-    /// An action that mends it.
+    /// An action that fixes it.
     pub hint: Option<String>,
 }
 
@@ -40,7 +39,7 @@ impl Problem {
     }
 }
 
-/// Every problem of one file, with the text that they point into.
+/// All problems of one file, with its text.
 #[derive(Clone, Debug)]
 pub struct Problems {
     path: PathBuf,
@@ -49,7 +48,7 @@ pub struct Problems {
 }
 
 impl Problems {
-    /// The problems of a file, in the order of their places.
+    /// The problems of a file, sorted by place.
     pub fn new(path: &Path, text: &str, mut list: Vec<Problem>) -> Self {
         list.sort_by_key(|problem| (problem.span.start, problem.span.end));
         list.dedup();
@@ -93,7 +92,7 @@ impl fmt::Display for Problems {
     }
 }
 
-/// The line as it may be shown: a key that somebody wrote into it is left out, and so is what stands after it.
+/// A line without secrets: a key, and everything after it, is removed.
 fn without_secrets(line: &str) -> Cow<'_, str> {
     const NAMES: [&str; 6] = ["api_key", "api-key", "apikey", "key", "token", "password"];
     let lower = line.to_ascii_lowercase();
@@ -112,12 +111,12 @@ fn without_secrets(line: &str) -> Cow<'_, str> {
     }
 }
 
-/// Where a span lies, for people: lines and columns count from one, columns in characters.
+/// The place of a span: lines and columns count from one, columns in characters.
 struct Place<'a> {
     line_number: usize,
     column: usize,
     line: &'a str,
-    /// The bytes of the line that it is about.
+    /// The bytes of the span in the line.
     span: Range<usize>,
 }
 
@@ -138,24 +137,24 @@ impl<'a> Place<'a> {
     }
 }
 
-/// As much of a line as is shown, and what stands below it.
+/// An excerpt of a line, and the carets below it.
 #[derive(Debug, PartialEq, Eq)]
 struct Excerpt {
     line: String,
-    /// Blanks as wide as the text before the span.
+    /// Spaces as wide as the text before the span.
     indent: String,
-    /// How many there are.
+    /// The number of carets.
     carets: usize,
 }
 
 impl Excerpt {
-    /// The widest excerpt, in the columns of a terminal.
+    /// The maximum width of an excerpt, in columns.
     const COLUMNS: usize = 100;
 
     /// How much of a long line is shown before the place.
     const BEFORE: usize = 30;
 
-    /// A line around a place, which may lie behind its end: what stood there may not be shown.
+    /// An excerpt around a place, which may be past the end of a line without its secrets.
     fn of(line: &str, span: &Range<usize>) -> Self {
         let place = floor_char_boundary(line, span.start);
         let from = if fits(line) { 0 } else { place - reach(line[..place].chars().rev(), Self::BEFORE) };
@@ -171,13 +170,13 @@ impl Excerpt {
     }
 }
 
-/// Whether a line is shown whole.
+/// Whether a line fits into an excerpt.
 fn fits(line: &str) -> bool {
     reach(line.chars(), Excerpt::COLUMNS) == line.len()
 }
 
-/// The bytes of as many letters as stand within some columns. One that takes no column counts as if it took one, for
-/// there may be any number of them.
+/// The bytes of as many characters as fit into some columns. Zero-width characters count as one column, since there may
+/// be any number of them.
 fn reach(letters: impl Iterator<Item = char>, most: usize) -> usize {
     let mut taken = 0;
     let within = |letter: &char| {
@@ -187,17 +186,17 @@ fn reach(letters: impl Iterator<Item = char>, most: usize) -> usize {
     letters.take_while(within).map(char::len_utf8).sum()
 }
 
-/// A line as it is shown: a tab is four blanks.
+/// A line as it is printed: a tab is four spaces.
 fn shown(line: &str) -> String {
     escaped(&line.replace('\t', "    ")).into_owned()
 }
 
-/// The columns of a terminal that a letter takes.
+/// The width of a character, in columns.
 fn columns(letter: char) -> usize {
     console::measure_text_width(&shown(letter.encode_utf8(&mut [0; 4])))
 }
 
-/// A message or a hint, which may repeat what somebody typed, as far as it can be read.
+/// A message or a hint, which may repeat long input, cut to a readable length.
 fn clipped(text: &str) -> Cow<'_, str> {
     /// In characters.
     const LONGEST: usize = 400;
@@ -215,9 +214,9 @@ fn floor_char_boundary(text: &str, index: usize) -> usize {
     index
 }
 
-/// The candidate that somebody who typed `given` most likely meant.
+/// The candidate that was most likely meant by `given`.
 pub fn nearest<'a>(given: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
-    /// Longer than any candidate by so much that none is near; comparing costs the product of both lengths.
+    /// Longer input is near no candidate, and comparing takes the product of both lengths.
     const LONGEST: usize = 100;
     if given.len() > LONGEST {
         return None;
