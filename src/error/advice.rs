@@ -16,10 +16,10 @@ impl Error {
             Self::KeyRefused { .. } => &"check the key in `BELLWETHER_API_KEY`, `api_key_file` or `api_key_command`",
             Self::Proxy { .. } => &"use `https://` and an HTTP proxy, or name the host in `NO_PROXY`",
             Self::Certificate { .. } => {
-                &"if you or your proxy issued it, point `SSL_CERT_FILE` to a file with the issuer's certificate"
+                &"if you or your proxy issued it, add the issuer's certificate with `SSL_CERT_FILE`"
             }
             Self::Client { .. } => {
-                &"https needs CA certificates: install `ca-certificates`, or point `SSL_CERT_FILE` to a file of them"
+                &"https needs CA certificates: install `ca-certificates`, or provide them with `SSL_CERT_FILE`"
             }
             Self::Address { lacking, .. } => {
                 return Some(format!("check the address; if it is correct, the service no longer offers {lacking}"));

@@ -128,7 +128,7 @@ fn an_answer_of_which_nothing_can_be_read_is_named_where_that_is_too_much() {
     define(&place, &service, "[signals]\nsectors = [\"technology\", \"energy\"]\n");
     let shown = run(&place).failed_with(4).stderr;
     let expected = "\
-error: 1 of 3 records and 1 of 3 series of signals-history-all rejected, more than 1.00 %
+error: rejected 1 of 3 records and 1 of 3 series of signals-history-all, above the limit of 1.00 %
   because: every record was rejected in the answer to `signals-history-all sector=technology period=15d regime=neutral`
 ";
     assert!(shown.contains(expected), "{shown}");

@@ -120,7 +120,7 @@ fn plain_http_needs_no_certificates_and_https_says_that_it_does() {
     assert!(shown.contains("error: cannot set up the HTTP client\n"), "{shown}");
     assert!(shown.contains("No CA certificates were loaded from the system\n"), "{shown}");
     assert!(shown.contains("\nhint: https needs CA certificates: "), "{shown}");
-    assert!(shown.ends_with("in `SSL_CERT_FILE`\n"), "{shown}");
+    assert!(shown.ends_with("with `SSL_CERT_FILE`\n"), "{shown}");
 }
 
 #[test]
@@ -135,7 +135,7 @@ fn a_certificate_that_cannot_be_trusted_ends_the_run_at_once_and_one_that_can_is
         let expected =
             format!("error: cannot verify the certificate of {host}:{port}\n  because: invalid peer certificate");
         assert!(shown.contains(&expected), "{shown}");
-        assert!(shown.ends_with("in `SSL_CERT_FILE`\n"), "{shown}");
+        assert!(shown.ends_with("with `SSL_CERT_FILE`\n"), "{shown}");
         assert_eq!(service.connections(), before + 1, "it is asked once");
         assert!(begun.elapsed() < Duration::from_secs(30));
     }
