@@ -1,15 +1,9 @@
-//! Orders the rows, each with the place of its features: those of blocks by where they stand, all others by Polars.
-
-use polars::prelude::{
-    ChunkTake, ChunkedArray, Float64Type, IdxCa, Int32Type, Int64Type, PolarsNumericType, PolarsResult,
-};
+//! Orders the rows, each with the place of its features: those of blocks by where they stand, all others by sorting.
 
 use super::blocks::{self, Arrangement};
 use super::codes::{Numbers, Signals};
-use super::failed;
 use super::keys::Keyed;
 use super::order::{Order, real, signed};
-use crate::error::Result;
 use crate::plan::{Column, DatasetPlan};
 use crate::time::MICROS_PER_DAY;
 
@@ -39,13 +33,13 @@ pub(super) fn joined(
     cells: &[i64],
     keyed: &Keyed,
     plan: &DatasetPlan,
-) -> Result<Joined> {
+) -> Joined {
     let of_cells = &keyed.of_cells;
     let stretch = |row: usize, place: u32, rows: usize| {
         let (ticker, date) = (signals.tickers[row], signals.dates[row]);
         Stretch { ticker, date, place, rows }
     };
-    Ok(match arrangement {
+    match arrangement {
         Arrangement::Blocks(blocks) => {
             let dates = blocks::dates(blocks).zip(of_cells);
             let stretches = dates.map(|((row, rows), &place)| stretch(row, place, rows)).collect();
@@ -62,13 +56,10 @@ pub(super) fn joined(
                     _ => stretches.push(next),
                 }
             }
-            let order = IdxCa::from_vec("row".into(), order);
-            // A column after the other: other slabs are joined beside this one.
-            let taken = |(column, values)| Ok((column, taken(values, &order)?));
-            let own: PolarsResult<_> = columns(signals).into_iter().map(taken).collect();
-            Joined { stretches, own: own.map_err(failed)? }
+            let taken = |(column, values)| (column, taken(values, &order));
+            Joined { stretches, own: columns(signals).into_iter().map(taken).collect() }
         }
-    })
+    }
 }
 
 impl Stretch {
@@ -136,27 +127,15 @@ fn in_order(values: Numbers, blocks: &[blocks::Block]) -> Numbers {
     }
 }
 
-/// What some rows have in a column, one after another.
-fn taken(values: Numbers, rows: &IdxCa) -> PolarsResult<Numbers> {
-    Ok(match values {
-        Numbers::Bytes(values) => {
-            let values = values.into_iter().map(i32::from).collect();
-            Numbers::Bytes(numbers::<Int32Type>(values, rows)?.into_iter().map(|value| value as i8).collect())
-        }
-        Numbers::Short(values) => Numbers::Short(numbers::<Int32Type>(values, rows)?),
-        Numbers::Long(values) => Numbers::Long(numbers::<Int64Type>(values, rows)?),
-        Numbers::Real(values) => Numbers::Real(numbers::<Float64Type>(values, rows)?),
-    })
-}
-
-/// Numbers at some rows.
-fn numbers<T: PolarsNumericType>(values: Vec<T::Native>, rows: &IdxCa) -> PolarsResult<Vec<T::Native>> {
-    let taken = ChunkedArray::<T>::from_vec("values".into(), values).take(rows)?;
-    let mut pieces = taken.downcast_into_iter().map(|piece| {
-        let (_, values, _) = piece.into_inner();
-        values.into_mut().right_or_else(|shared| shared.to_vec())
-    });
-    let mut first = pieces.next().unwrap_or_default();
-    pieces.for_each(|piece| first.extend(piece));
-    Ok(first)
+/// The values of some rows, in their order.
+fn taken(values: Numbers, rows: &[u32]) -> Numbers {
+    fn at<T: Copy>(values: &[T], rows: &[u32]) -> Vec<T> {
+        rows.iter().map(|&row| values[row as usize]).collect()
+    }
+    match values {
+        Numbers::Bytes(values) => Numbers::Bytes(at(&values, rows)),
+        Numbers::Short(values) => Numbers::Short(at(&values, rows)),
+        Numbers::Long(values) => Numbers::Long(at(&values, rows)),
+        Numbers::Real(values) => Numbers::Real(at(&values, rows)),
+    }
 }

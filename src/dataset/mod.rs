@@ -3,7 +3,7 @@
 //! A slab of whole tickers goes through four steps, each in a file of its own: `codes` turns its names into numbers and
 //! its dates into naive ones (by `naive`), `features` computes what is known of the news for each of the `keys`, which are
 //! tickers and dates that have signals, `join` puts the rows in order, by `blocks` of series that have the same dates or
-//! else by sorting (`order`, and Polars), `shape` makes the declared columns of the result: what the signals of a ticker
+//! else by sorting (`order`), `shape` makes the declared columns of the result: what the signals of a ticker
 //! and a date share stands there once. Slabs are read in order and joined several at once, each on one thread, while those
 //! before them are delivered.
 //!
@@ -33,8 +33,6 @@ use std::path::PathBuf;
 use std::sync::mpsc;
 use std::thread;
 use std::{iter, mem};
-
-use polars::prelude::PolarsError;
 
 use crate::error::{Error, Result};
 use crate::plan::{Column, DatasetPlan, Lag};
@@ -170,7 +168,7 @@ fn of_slab(slab: &Slab, plan: &DatasetPlan, calendar: &Calendar) -> Result<(Rows
     let mut keyed =
         if signals.made.is_empty() { Keyed::of_days(&cells) } else { Keyed::limited(&cells, &signals.made) };
     let features = features::of(mem::take(&mut keyed.keys), &news, plan, calendar);
-    let joined = join::joined(signals, &arrangement, &cells, &keyed, plan)?;
+    let joined = join::joined(signals, &arrangement, &cells, &keyed, plan);
     let rows = shape::rows(joined, &features, plan, &tickers);
     Ok((rows.map_err(|error| Error::Join { source: error.into() })?, counts))
 }
@@ -191,8 +189,4 @@ fn limit(signals: &mut Signals, behind_minutes: i64, plan: &DatasetPlan, calenda
     if !is_limited {
         signals.made.clear();
     }
-}
-
-fn failed(error: PolarsError) -> Error {
-    Error::Join { source: error.into() }
 }
