@@ -29,6 +29,7 @@
 //! | [`report`] | what a dataset holds, on a page and in a terminal |
 //! | [`serve`] | the service's interface, answered from a demo universe |
 //! | [`run`] | wires the stages |
+//! | [`load`] | datasets for other programs: columns and rows, and nothing written |
 //! | [`cli`] | the commands |
 //!
 //! The leaves import none of these: [`error`], [`problem`], [`address`], [`secret`] and where a text repeats it,
@@ -73,6 +74,7 @@ pub mod file;
 pub mod interface;
 pub mod key_source;
 mod links;
+pub mod load;
 pub mod lock;
 pub mod meter;
 mod names;

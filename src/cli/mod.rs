@@ -17,6 +17,8 @@ mod run;
 mod runs;
 mod schema;
 mod serve;
+#[cfg(feature = "polars")]
+mod show;
 mod summary;
 mod timings;
 mod typed;
@@ -52,6 +54,8 @@ struct Cli {
 enum Command {
     Run(run::Run),
     Build(build::Build),
+    #[cfg(feature = "polars")]
+    Show(show::Show),
     Report(report::Report),
     Summary(summary::Summary),
     Runs(runs::Runs),
@@ -78,6 +82,8 @@ pub fn main() -> ExitCode {
     let result = match parsed().command {
         Command::Run(command) => command.execute(),
         Command::Build(command) => command.execute(),
+        #[cfg(feature = "polars")]
+        Command::Show(command) => command.execute(),
         Command::Report(command) => command.execute(),
         Command::Summary(command) => command.execute(),
         Command::Runs(command) => command.execute(),

@@ -593,6 +593,13 @@ pub enum Error {
         source: Reason,
     },
 
+    /// Rows that Polars does not take.
+    #[error("cannot make a frame of the dataset")]
+    Frame {
+        /// Why.
+        source: Reason,
+    },
+
     /// A dataset without rows.
     #[error("`{name}` has no rows: no signals match")]
     Empty {

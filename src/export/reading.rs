@@ -1,8 +1,8 @@
 //! Reads a published version back, whatever format it is in.
 //!
 //! `dataset.json` says which columns there are, of which types, and in which order the rows stand; the files are read as
-//! that, so a version reads the same from Parquet, Arrow and CSV. Columns that are folders come from the paths. Wide
-//! datasets are refused: a matrix has no rows with keys.
+//! that, so a version reads the same from Parquet, Arrow and CSV. Columns that are folders come from the paths. Only the
+//! columns and row groups of a selection are read. Wide datasets are refused here: a matrix has no rows with keys.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -15,7 +15,8 @@ use arrow::csv::ReaderBuilder;
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 use arrow::error::ArrowError;
 use arrow::ipc::reader::FileReaderBuilder;
-use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
+use parquet::arrow::ProjectionMask;
+use parquet::arrow::arrow_reader::{ArrowReaderMetadata, ArrowReaderOptions, ParquetRecordBatchReaderBuilder};
 use serde::Deserialize;
 
 use super::extension;
@@ -23,12 +24,13 @@ use super::folder_names::{self, unescaped};
 use super::home::BUILDS;
 use super::link::LATEST;
 use super::record::{LAYOUT, Options, RECORD};
+use super::selection::Selection;
 use crate::error::{Error, Reason, Result};
 use crate::file::{self, FileRecord};
 use crate::links;
 use crate::names;
-use crate::plan::{Format, describe};
-use crate::tables::{date, instant};
+use crate::plan::{Column as Declared, Format, describe};
+use crate::tables::{choice, date, instant};
 
 /// How many rows are read at a time.
 const BATCH_ROWS: usize = 1 << 16;
@@ -40,6 +42,7 @@ pub struct Reading {
     record: Record,
     schema: SchemaRef,
     format: Format,
+    selection: Selection,
 }
 
 #[derive(Clone, Debug, Deserialize)]
@@ -113,7 +116,8 @@ impl Reading {
         // The quickest to read first.
         let format = [Format::Parquet, Format::Arrow, Format::Csv].into_iter().find(has);
         let format = format.ok_or_else(|| damaged("it lists no files with rows".into()))?;
-        Ok(Self { folder, schema: Arc::new(Schema::new(fields)), format, record })
+        let schema = Arc::new(Schema::new(fields));
+        Ok(Self { folder, schema, format, selection: Selection::default(), record })
     }
 
     /// Its folder.
@@ -148,6 +152,30 @@ impl Reading {
         &self.schema
     }
 
+    /// The part of it that is selected, and nothing else, is read from now on. Closed sets of names are dictionaries, as
+    /// they are in a dataset that was just built.
+    ///
+    /// # Errors
+    ///
+    /// When it lacks a column that is asked for.
+    pub fn select(mut self, selection: Selection) -> Result<Self> {
+        selection.schema(&self.schema)?;
+        let fields = self.schema.fields().iter().map(|field| {
+            match Declared::CHOICES.iter().any(|it| it.name() == field.name()) {
+                true => field.as_ref().clone().with_data_type(choice()),
+                false => field.as_ref().clone(),
+            }
+        });
+        self.schema = Arc::new(Schema::new(fields.collect::<Vec<_>>()));
+        self.selection = selection;
+        Ok(self)
+    }
+
+    /// The columns that are selected.
+    pub fn selected(&self) -> SchemaRef {
+        self.selection.schema(&self.schema).expect("the columns were found when they were selected")
+    }
+
     /// The columns that order its rows as [`rows`](Self::rows) gives them.
     pub fn order(&self) -> Vec<&str> {
         let Record { partition_by, sort, .. } = &self.record;
@@ -155,12 +183,13 @@ impl Reading {
         partition_by.iter().chain(within).map(String::as_str).collect()
     }
 
-    /// Its rows, in the columns of [`schema`](Self::schema): folder by folder, each in its order.
+    /// The rows that are selected, or all, in the columns of [`selected`](Self::selected): folder by folder, each in its
+    /// order.
     ///
     /// # Errors
     ///
     /// When a name of a folder cannot be read.
-    pub fn rows(&self) -> Result<impl Iterator<Item = Result<RecordBatch>>> {
+    pub fn rows(&self) -> Result<impl Iterator<Item = Result<RecordBatch>> + Send + use<>> {
         let mut files: Vec<(Vec<String>, PathBuf)> = Vec::new();
         for file in self.record.files.iter().filter(|file| is_in(self.format, file)) {
             let path = self.folder.join(&file.name);
@@ -186,7 +215,7 @@ impl Reading {
         self.record.partition_by.iter().map(|column| folders.get(column).cloned()).collect()
     }
 
-    fn of_file(&self, folders: &[String], path: &Path) -> Box<dyn Iterator<Item = Result<RecordBatch>>> {
+    fn of_file(&self, folders: &[String], path: &Path) -> Box<dyn Iterator<Item = Result<RecordBatch>> + Send> {
         let batches = match self.batches(path) {
             Ok(batches) => batches,
             Err(error) => return Box::new(std::iter::once(Err(error))),
@@ -199,15 +228,20 @@ impl Reading {
         Box::new(batches.map(typed))
     }
 
-    fn batches(&self, path: &Path) -> Result<Box<dyn Iterator<Item = Result<RecordBatch, ArrowError>>>> {
+    fn batches(&self, path: &Path) -> Result<Box<dyn Iterator<Item = Result<RecordBatch, ArrowError>> + Send>> {
         let file: File = links::open(path)?;
         let damaged = |source: Reason| Error::Damaged { path: path.to_owned(), source };
         Ok(match self.format {
             Format::Parquet => {
-                let reader = ParquetRecordBatchReaderBuilder::try_new(file)
-                    .and_then(|builder| builder.with_batch_size(BATCH_ROWS).build())
+                let metadata = ArrowReaderMetadata::load(&file, ArrowReaderOptions::new())
                     .map_err(|error| damaged(error.into()))?;
-                Box::new(reader)
+                let columns = metadata.parquet_schema().columns().iter().enumerate();
+                let read = columns.filter(|(_, column)| self.selection.reads(column.name())).map(|(place, _)| place);
+                let read = ProjectionMask::leaves(metadata.parquet_schema(), read);
+                let groups = self.selection.row_groups(&metadata);
+                let builder = ParquetRecordBatchReaderBuilder::new_with_metadata(file, metadata);
+                let builder = builder.with_projection(read).with_row_groups(groups).with_batch_size(BATCH_ROWS);
+                Box::new(builder.build().map_err(|error| damaged(error.into()))?)
             }
             Format::Arrow => Box::new(FileReaderBuilder::new().build(file).map_err(|error| damaged(error.into()))?),
             Format::Csv => {
@@ -234,8 +268,10 @@ impl Reading {
             let texts: StringArray = std::iter::repeat_n(value, batch.num_rows()).collect();
             cast(&texts, field.data_type())
         };
-        let columns = self.schema.fields().iter().map(column).collect::<Result<Vec<_>, _>>()?;
-        RecordBatch::try_new(Arc::clone(&self.schema), columns)
+        let read = self.schema.fields().iter().filter(|field| self.selection.reads(field.name()));
+        let read: Vec<Arc<Field>> = read.map(Arc::clone).collect();
+        let columns = read.iter().map(column).collect::<Result<Vec<_>, _>>()?;
+        self.selection.part(&RecordBatch::try_new(Arc::new(Schema::new(read)), columns)?)
     }
 }
 

@@ -42,6 +42,9 @@ impl Column {
     /// The key columns, which identify a row.
     pub const KEY: [Self; 4] = [Self::Ticker, Self::Date, Self::Period, Self::Regime];
 
+    /// The columns of a closed set of names.
+    pub const CHOICES: [Self; 4] = [Self::Period, Self::Regime, Self::Signal, Self::Source];
+
     /// The column of a choice.
     pub(super) fn of(lineage: Lineage) -> Self {
         match lineage {

@@ -93,7 +93,7 @@ pub async fn build(mut plan: Plan, options: BuildOptions) -> Result<Option<Summa
 }
 
 /// The view of an archive as of an instant, or of its latest state.
-pub(super) fn view(archive: &Path, as_of: Option<DateTime<Utc>>) -> Result<View> {
+pub(crate) fn view(archive: &Path, as_of: Option<DateTime<Utc>>) -> Result<View> {
     let archive = Archive::open(archive)?;
     let Some(first) = first(&archive) else {
         return Err(Error::NoArchive { path: archive.path().to_owned() });
@@ -138,13 +138,13 @@ pub(super) fn add_counts(facts: &mut Facts, counts: Counts) {
 }
 
 /// What a dataset is built from.
-pub(super) struct Work<'a> {
-    pub(super) plan: &'a Plan,
-    pub(super) view: &'a View,
-    pub(super) scope: &'a Scope,
-    pub(super) stop: &'a CancellationToken,
+pub(crate) struct Work<'a> {
+    pub(crate) plan: &'a Plan,
+    pub(crate) view: &'a View,
+    pub(crate) scope: &'a Scope,
+    pub(crate) stop: &'a CancellationToken,
     /// How long archiving took, if it was part of the same run.
-    pub(super) archived_in: Option<Duration>,
+    pub(crate) archived_in: Option<Duration>,
 }
 
 impl Work<'_> {
@@ -302,7 +302,7 @@ impl Work<'_> {
 
     /// Builds the rows, in order, until it is cancelled. Revisions are counted on the way, since that reads the same
     /// data.
-    pub(super) fn rows(
+    pub(crate) fn rows(
         &self,
         dataset: &DatasetPlan,
         scratch: PathBuf,
@@ -332,6 +332,6 @@ impl Work<'_> {
 }
 
 /// The temporary folder for builds that do not go to an output folder.
-pub(super) fn scratch(clock: Clock) -> PathBuf {
+pub(crate) fn scratch(clock: Clock) -> PathBuf {
     std::env::temp_dir().join(format!(".bellwether-{}", unique_name(clock.now())))
 }

@@ -46,9 +46,11 @@ use crate::secret::ApiKey;
 use crate::time::Clock;
 
 use beginning::Begun;
-use build::{Work, newest};
+use build::newest;
+pub(crate) use build::{Work, scratch, view};
 use checks::{Checking, Pull};
 use gather::{Gathered, Gathering};
+pub(crate) use scope::archived;
 use summary::Fetched;
 
 /// The options of a run, besides its plan.

@@ -10,7 +10,7 @@ use crate::interface::{Endpoint, Ticker};
 use crate::plan::{Asked, Plan, Request, Tickers, Way};
 
 /// The series of the way that was used last.
-pub(super) fn archived(plan: &Plan, view: &View) -> Result<Scope> {
+pub(crate) fn archived(plan: &Plan, view: &View) -> Result<Scope> {
     let (mut latest, mut taken) = (DateTime::<Utc>::MIN_UTC, None);
     for (place, way) in plan.ways.iter().enumerate() {
         let requests = requests(way, &plan.ways[..place], view)?;

@@ -7,19 +7,19 @@
 
 /// A number, and the place from which further numbers are drawn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Draw(u64);
+pub(crate) struct Draw(u64);
 
 /// What SplitMix64 adds to its state for each number.
 const GAMMA: u64 = 0x9e37_79b9_7f4a_7c15;
 
 impl Draw {
     /// The draw that all others of a universe come from.
-    pub(super) fn from_seed(seed: u64) -> Self {
+    pub(crate) fn from_seed(seed: u64) -> Self {
         Self(seed).at(0)
     }
 
     /// The number at `place` of the SplitMix64 sequence that starts here.
-    pub(super) fn at(self, place: u64) -> Self {
+    pub(crate) fn at(self, place: u64) -> Self {
         let state = self.0.wrapping_add(GAMMA.wrapping_mul(place.wrapping_add(1)));
         let state = (state ^ (state >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
         let state = (state ^ (state >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
@@ -37,7 +37,7 @@ impl Draw {
     }
 
     /// A whole number from 0 to `bound`, exclusive.
-    pub(super) fn below(self, bound: u32) -> u32 {
+    pub(crate) fn below(self, bound: u32) -> u32 {
         // The high half of a 32 by 32 bit product: it fits.
         (((self.0 >> 32) * u64::from(bound)) >> 32) as u32
     }

@@ -29,7 +29,7 @@
 mod answer;
 mod calendar;
 mod companies;
-mod draw;
+pub(crate) mod draw;
 mod headline;
 mod key;
 mod mood;

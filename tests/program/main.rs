@@ -17,6 +17,7 @@ mod hostile;
 mod joins;
 mod keys;
 mod kills;
+mod load;
 mod locks;
 mod memory;
 mod model;

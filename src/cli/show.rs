@@ -1,0 +1,150 @@
+//! `bellwether show`: some rows of a dataset, as Polars prints them.
+
+use std::collections::VecDeque;
+use std::path::PathBuf;
+
+use arrow::array::RecordBatch;
+use arrow::compute::concat_batches;
+use arrow::error::ArrowError;
+use chrono::NaiveDate;
+
+use super::say;
+use super::typed::known;
+use crate::error::{Error, Result};
+use crate::interface::Ticker;
+use crate::load::{Batches, Dataset, Selection};
+use crate::serve::draw::Draw;
+
+/// How many rows are shown unless a number is given. Polars prints so many without leaving any out.
+const ROWS: usize = 10;
+
+/// Print the first rows of a published dataset, the last, or a sample
+///
+/// The table is that of Polars, and follows its settings: `POLARS_FMT_MAX_ROWS=50`, `POLARS_FMT_MAX_COLS=-1`.
+#[derive(Debug, clap::Args)]
+pub(super) struct Show {
+    /// A dataset: NAME for its latest version, NAME/VERSION, or the path of a version
+    #[arg(value_name = "DATASET")]
+    dataset: String,
+
+    /// Print the first N rows [default: 10]
+    #[arg(long, value_name = "N", conflicts_with_all = ["tail", "sample"])]
+    head: Option<usize>,
+
+    /// Print the last N rows
+    #[arg(long, value_name = "N", conflicts_with = "sample")]
+    tail: Option<usize>,
+
+    /// Print N random rows, the same ones each time
+    #[arg(long, value_name = "N")]
+    sample: Option<usize>,
+
+    /// Only these columns, in this order
+    #[arg(long, value_name = "COLUMN", value_delimiter = ',')]
+    columns: Vec<String>,
+
+    /// Only these tickers
+    #[arg(long = "ticker", value_name = "TICKER", value_parser = known::<Ticker>)]
+    tickers: Vec<Ticker>,
+
+    /// Only dates from this day on
+    #[arg(long, value_name = "DAY")]
+    from: Option<NaiveDate>,
+
+    /// Only dates before this day
+    #[arg(long, value_name = "DAY")]
+    to: Option<NaiveDate>,
+
+    /// The folder with the datasets
+    #[arg(long, default_value = "output", value_name = "FOLDER")]
+    output: PathBuf,
+}
+
+impl Show {
+    pub(super) fn execute(self) -> Result<()> {
+        let selection = Selection {
+            columns: (!self.columns.is_empty()).then_some(self.columns),
+            tickers: (!self.tickers.is_empty()).then(|| self.tickers.into_iter().collect()),
+            from: self.from,
+            to: self.to,
+        };
+        let dataset = Dataset::published(&self.output.join("datasets"), &self.dataset)?.select(selection)?;
+        let batches = dataset.batches()?;
+        let rows = match (self.tail, self.sample) {
+            (Some(count), _) => tail(batches, count),
+            (_, Some(count)) => sample(batches, count),
+            _ => head(batches, self.head.unwrap_or(ROWS)),
+        };
+        let rows = rows.map_err(|error| match error {
+            ArrowError::ExternalError(error) => match error.downcast::<Error>() {
+                Ok(error) => *error,
+                Err(source) => Error::Frame { source },
+            },
+            error => Error::Frame { source: error.into() },
+        })?;
+        say(&format!("{}\n", dataset.frame_of(&rows)?))
+    }
+}
+
+/// The first rows; no more are read.
+fn head(batches: Batches, count: usize) -> Result<Vec<RecordBatch>, ArrowError> {
+    let (mut rows, mut missing) = (Vec::new(), count);
+    for batch in batches {
+        let batch = batch?;
+        let taken = batch.slice(0, missing.min(batch.num_rows()));
+        missing -= taken.num_rows();
+        rows.push(taken);
+        if missing == 0 {
+            break;
+        }
+    }
+    Ok(rows)
+}
+
+/// The last rows.
+fn tail(batches: Batches, count: usize) -> Result<Vec<RecordBatch>, ArrowError> {
+    let (mut rows, mut held) = (VecDeque::new(), 0);
+    for batch in batches {
+        let batch = batch?;
+        held += batch.num_rows();
+        rows.push_back(batch);
+        while rows.front().is_some_and(|first| held - first.num_rows() >= count) {
+            held -= rows.pop_front().map_or(0, |first: RecordBatch| first.num_rows());
+        }
+    }
+    if let Some(first) = rows.front_mut() {
+        let surplus = held.saturating_sub(count);
+        *first = first.slice(surplus, first.num_rows() - surplus);
+    }
+    Ok(rows.into())
+}
+
+/// Random rows in their order: each is as likely as any other, and the same dataset gives the same ones.
+fn sample(batches: Batches, count: usize) -> Result<Vec<RecordBatch>, ArrowError> {
+    let mut sampled: Vec<(usize, RecordBatch)> = Vec::new();
+    let random = Draw::from_seed(0);
+    let mut seen = 0;
+    for batch in batches {
+        let batch = batch?;
+        for row in 0..batch.num_rows() {
+            let place = if sampled.len() < count { sampled.len() } else { place_below(random, seen + row) };
+            if place >= count {
+                continue;
+            }
+            // A copy, or the whole batch would be held.
+            let copied = (seen + row, concat_batches(batch.schema_ref(), [&batch.slice(row, 1)])?);
+            match sampled.get_mut(place) {
+                Some(taken) => *taken = copied,
+                None => sampled.push(copied),
+            }
+        }
+        seen += batch.num_rows();
+    }
+    sampled.sort_unstable_by_key(|(place, _)| *place);
+    Ok(sampled.into_iter().map(|(_, row)| row).collect())
+}
+
+/// A random place among the rows up to one, and that one.
+fn place_below(random: Draw, row: usize) -> usize {
+    random.at(row as u64).below(u32::try_from(row + 1).unwrap_or(u32::MAX)) as usize
+}

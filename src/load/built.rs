@@ -1,0 +1,92 @@
+//! A dataset that is built from an archive while it is read.
+
+use std::path::Path;
+use std::sync::mpsc;
+use std::thread::{self, JoinHandle};
+
+use arrow::array::RecordBatch;
+use arrow::datatypes::SchemaRef;
+use tokio_util::sync::CancellationToken;
+
+use super::Selection;
+use crate::archive::{Scope, View};
+use crate::error::{Error, Result};
+use crate::plan::{AdHoc, Plan};
+use crate::run::{Work, archived, scratch, view};
+use crate::time::Clock;
+
+/// How many batches are ready before they are asked for.
+const BATCHES_AHEAD: usize = 2;
+
+/// What a dataset is built from.
+#[derive(Clone, Debug)]
+pub(super) struct Built {
+    plan: Plan,
+    view: View,
+    scope: Scope,
+    selection: Selection,
+}
+
+impl Built {
+    pub(super) fn of(mut plan: Plan, archive: &Path, ad_hoc: &AdHoc) -> Result<Self> {
+        ad_hoc.apply(&mut plan);
+        let view = view(archive, ad_hoc.as_of)?;
+        let scope = archived(&plan, &view)?;
+        Ok(Self { plan, view, scope, selection: Selection::default() })
+    }
+
+    pub(super) fn select(self, selection: Selection) -> Result<Self> {
+        selection.schema(&self.plan.dataset.schema)?;
+        Ok(Self { selection, ..self })
+    }
+
+    pub(super) fn selected(&self) -> SchemaRef {
+        let schema = self.selection.schema(&self.plan.dataset.schema);
+        schema.expect("the columns were found when they were selected")
+    }
+
+    /// The rows, built by a thread of their own.
+    pub(super) fn rows(&self) -> Rows {
+        let (send, receive) = mpsc::sync_channel(BATCHES_AHEAD);
+        let built = self.clone();
+        let builder = thread::spawn(move || {
+            if let Err(error) = built.build(&send) {
+                // Nobody receives any more where the reader was dropped.
+                let _ = send.send(Err(error));
+            }
+        });
+        Rows { receive, builder: Some(builder) }
+    }
+
+    fn build(mut self, send: &mpsc::SyncSender<Result<RecordBatch>>) -> Result<()> {
+        self.plan.dataset.filter = std::mem::take(&mut self.plan.dataset.filter).and(self.selection.filter());
+        self.scope.filter = self.plan.dataset.filter.clone();
+        let Self { plan, view, scope, selection } = &self;
+        let work = Work { plan, view, scope, stop: &CancellationToken::new(), archived_in: None };
+        let deliver = |rows: crate::tables::Rows| {
+            let part = rows.flat().and_then(|rows| selection.part(&rows));
+            let part = part.map_err(|error| Error::Join { source: error.into() })?;
+            send.send(Ok(part)).map_err(|_| Error::Interrupted)
+        };
+        work.rows(&plan.dataset, scratch(Clock::System), None, deliver).map(|_| ())
+    }
+}
+
+/// The batches that a thread builds. Dropping them stops it.
+pub(super) struct Rows {
+    receive: mpsc::Receiver<Result<RecordBatch>>,
+    builder: Option<JoinHandle<()>>,
+}
+
+impl Iterator for Rows {
+    type Item = Result<RecordBatch>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        if let Ok(rows) = self.receive.recv() {
+            return Some(rows);
+        }
+        // Without this, rows would be missing silently where the thread died.
+        let died = self.builder.take()?.join().is_err();
+        died.then(|| Err(Error::Worker { source: "the thread that builds the dataset panicked".into() }))
+    }
+}

@@ -1,0 +1,108 @@
+//! Datasets for other programs: their columns and their rows, batch by batch, with nothing written.
+//!
+//! A [`Dataset`] is a version that was published, or what a plan makes of an archive, built while it is read. Both give the
+//! same rows in the same columns, and of both a [`Selection`] takes some columns, tickers and dates while reading.
+//!
+//! ```no_run
+//! use bellwether::load::{Dataset, Selection};
+//!
+//! let selection = Selection { tickers: Some(["XOM".parse().unwrap()].into()), ..Selection::default() };
+//! let dataset = Dataset::published("output/datasets".as_ref(), "demo")?.select(selection)?;
+//! for batch in dataset.batches()? {
+//!     println!("{} rows", batch?.num_rows());
+//! }
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+mod batches;
+mod built;
+#[cfg(feature = "polars")]
+mod frame;
+
+use std::path::Path;
+use std::sync::Arc;
+
+use arrow::array::RecordBatch;
+use arrow::datatypes::SchemaRef;
+
+pub use self::batches::Batches;
+use self::built::Built;
+use crate::error::Result;
+use crate::export::Reading;
+pub use crate::export::Selection;
+pub use crate::plan::AdHoc;
+use crate::plan::Plan;
+
+/// A dataset to read: published, or built from an archive.
+#[derive(Clone, Debug)]
+pub struct Dataset(Origin);
+
+#[derive(Clone, Debug)]
+enum Origin {
+    Published(Arc<Reading>),
+    Built(Arc<Built>),
+}
+
+impl Dataset {
+    /// A published version: `NAME` for the latest, `NAME/VERSION`, `NAME/builds/VERSION`, or the path of its folder.
+    ///
+    /// # Errors
+    ///
+    /// When it does not exist, is wide, or has a record that cannot be read.
+    pub fn published(datasets: &Path, name: &str) -> Result<Self> {
+        Reading::find(datasets, name)?.select(Selection::default()).map(Self::of_version)
+    }
+
+    /// The dataset that a plan makes of an archive. It is built each time it is read.
+    ///
+    /// # Errors
+    ///
+    /// When the archive cannot be read or has no answers to the plan's requests.
+    pub fn built(plan: Plan, archive: &Path, ad_hoc: &AdHoc) -> Result<Self> {
+        Built::of(plan, archive, ad_hoc).map(Self::of_plan)
+    }
+
+    /// A part of it. Nothing else is read then, as far as the files allow.
+    ///
+    /// # Errors
+    ///
+    /// When a column does not exist.
+    pub fn select(&self, selection: Selection) -> Result<Self> {
+        match &self.0 {
+            Origin::Published(reading) => Reading::clone(reading).select(selection).map(Self::of_version),
+            Origin::Built(built) => Built::clone(built).select(selection).map(Self::of_plan),
+        }
+    }
+
+    /// The columns.
+    pub fn schema(&self) -> SchemaRef {
+        match &self.0 {
+            Origin::Published(reading) => reading.selected(),
+            Origin::Built(built) => built.selected(),
+        }
+    }
+
+    /// The rows, batch by batch. A dataset that is larger than memory can be read.
+    ///
+    /// # Errors
+    ///
+    /// When a file of the dataset is not where it should be. What fails later is an item of the reader.
+    pub fn batches(&self) -> Result<Batches> {
+        Ok(Batches::new(self.schema(), self.rows()?))
+    }
+
+    fn rows(&self) -> Result<Box<dyn Iterator<Item = Result<RecordBatch>> + Send>> {
+        Ok(match &self.0 {
+            Origin::Published(reading) => Box::new(reading.rows()?),
+            Origin::Built(built) => Box::new(built.rows()),
+        })
+    }
+
+    fn of_version(reading: Reading) -> Self {
+        Self(Origin::Published(Arc::new(reading)))
+    }
+
+    fn of_plan(built: Built) -> Self {
+        Self(Origin::Built(Arc::new(built)))
+    }
+}

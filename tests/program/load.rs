@@ -1,0 +1,146 @@
+//! Datasets for other programs: published or built on the spot, whole or in part, as batches or as a frame.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::sync::Arc;
+
+use arrow::array::{Array, ArrayRef, AsArray, RecordBatch};
+use arrow::compute::{cast, concat_batches};
+use arrow::datatypes::{DataType, TimestampMicrosecondType};
+use arrow::record_batch::RecordBatchReader;
+use bellwether::error::Error;
+use bellwether::interface::Ticker;
+use bellwether::load::{AdHoc, Dataset, Selection};
+use bellwether::plan::Plan;
+use chrono::NaiveDate;
+
+use crate::support::program::{DemoService, Outcome, Place};
+use crate::support::python::check;
+
+const KEY: (&str, &str) = ("BELLWETHER_API_KEY", "demo");
+
+/// A place where a dataset of two sectors was published.
+fn published(output: &str) -> Place {
+    let place = Place::new();
+    let service = DemoService::start(&place, &["--today", "2026-11-20"]);
+    let signals = "[signals]\nsectors = [\"energy\", \"utilities\"]\nperiods = [\"5d\", \"1m\"]\n";
+    let lineage = "columns = [\"observed_at\", \"revisions\", \"backfilled\", \"source\"]\n";
+    place.define("it", &format!("[source]\n{}{signals}[output]\n{lineage}{output}", service.source));
+    Outcome::of(place.command(["run", "it"]).envs([KEY])).succeeded();
+    place
+}
+
+fn of_version(place: &Place) -> Dataset {
+    Dataset::published(&place.file("output/datasets"), "it").expect("a published dataset")
+}
+
+fn of_archive(place: &Place) -> Dataset {
+    let definition = place.file("pipelines/it.toml");
+    let plan = Plan::find(definition.to_str().expect("a path")).expect("a definition");
+    Dataset::built(plan, &place.file("output/archive"), &AdHoc::default()).expect("an archive")
+}
+
+/// All rows, with texts in the place of dictionaries, which differ from batch to batch.
+fn rows(dataset: &Dataset) -> RecordBatch {
+    let batches = dataset.batches().expect("files");
+    assert_eq!(batches.schema(), dataset.schema());
+    let plain = |batch: RecordBatch| {
+        let column = |column: &ArrayRef| match column.data_type() {
+            DataType::Dictionary(..) => cast(column, &DataType::Utf8).expect("names"),
+            _ => Arc::clone(column),
+        };
+        let schema = batch.schema();
+        let columns = batch.columns().iter().map(column);
+        let names = schema.fields().iter().map(|field| field.name().clone());
+        RecordBatch::try_from_iter_with_nullable(names.zip(columns).map(|(name, column)| (name, column, true)))
+    };
+    let plain = batches.map(|batch| plain(batch.expect("rows")).expect("columns")).collect::<Vec<_>>();
+    concat_batches(plain[0].schema_ref(), &plain).expect("one schema")
+}
+
+#[test]
+fn a_dataset_that_was_published_and_one_that_is_built_on_the_spot_are_the_same_in_every_format() {
+    for output in ["", "format = [\"csv\"]\n", "format = [\"arrow\"]\n", "partition_by = [\"ticker\"]\n"] {
+        let place = published(output);
+        let (version, built) = (rows(&of_version(&place)), rows(&of_archive(&place)));
+        assert!(version.num_rows() > 10_000);
+        assert_eq!(version, built, "{output}");
+    }
+}
+
+#[test]
+fn a_selection_is_what_looking_through_all_rows_finds() {
+    let place = published("row_group_rows = 5000\n");
+    let all = rows(&of_version(&place));
+    let tickers: BTreeSet<Ticker> = ["XOM", "NEE", "CVX"].map(|ticker| ticker.parse().expect("a ticker")).into();
+    let day = |day: &str| day.parse::<NaiveDate>().expect("a day");
+    let columns = ["confidence", "ticker", "news_mean_7d"].map(str::to_owned).to_vec();
+    for (tickers, from, to) in [
+        (Some(tickers.clone()), None, None),
+        (None, Some(day("2026-01-05")), Some(day("2026-02-03"))),
+        (Some(tickers), Some(day("2026-11-20")), None),
+        (Some(BTreeSet::from(["ZZZZ".parse().expect("a ticker")])), None, None),
+    ] {
+        let is_meant = |row: &usize| {
+            let ticker = all.column(0).as_string::<i32>().value(*row);
+            let date = all.column(1).as_primitive::<TimestampMicrosecondType>().value_as_datetime(*row);
+            let date = date.expect("a date").date();
+            tickers.as_ref().is_none_or(|tickers| tickers.iter().any(|meant| meant.as_str() == ticker))
+                && from.is_none_or(|from| date >= from)
+                && to.is_none_or(|to| date < to)
+        };
+        let meant: Vec<RecordBatch> = (0..all.num_rows()).filter(is_meant).map(|row| all.slice(row, 1)).collect();
+        let expected = concat_batches(all.schema_ref(), &meant).expect("rows");
+        let expected = expected.project(&[5, 0, all.schema().index_of("news_mean_7d").expect("a column")]);
+        let expected = expected.expect("columns");
+        for dataset in [of_version(&place), of_archive(&place)] {
+            let selection = Selection { columns: Some(columns.clone()), tickers: tickers.clone(), from, to };
+            let selected = dataset.select(selection).expect("columns that exist");
+            let batches = selected.batches().expect("files").collect::<Result<Vec<_>, _>>().expect("rows");
+            let found = concat_batches(&selected.schema(), &batches).expect("one schema");
+            assert_eq!(found.num_rows(), expected.num_rows());
+            assert!(found.columns() == expected.columns(), "{tickers:?} {from:?} {to:?}");
+        }
+    }
+    let of_no_column = Selection { columns: Some(vec!["tickr".to_owned()]), ..Selection::default() };
+    for dataset in [of_version(&place), of_archive(&place)] {
+        let refusal = dataset.select(of_no_column.clone()).expect_err("no such column").to_string();
+        assert!(refusal.starts_with("no column `tickr`; the columns are `ticker`, `date`, "), "{refusal}");
+    }
+}
+
+#[test]
+fn a_reader_that_is_dropped_stops_the_build_and_one_that_fails_says_why() {
+    let place = published("");
+    let dataset = of_archive(&place);
+    drop(dataset.batches().expect("an archive").next().expect("a batch").expect("rows"));
+    for entry in fs::read_dir(place.file("output/archive")).expect("an archive").flatten() {
+        let signals = entry.path().join("signals.parquet");
+        if signals.exists() {
+            fs::write(signals, "something else").expect("a file");
+        }
+    }
+    let failure = of_archive(&place).batches().expect("an archive").find_map(Result::err).expect("damaged rows");
+    let arrow::error::ArrowError::ExternalError(failure) = failure else { panic!("{failure}") };
+    assert!(matches!(failure.downcast_ref::<Error>(), Some(Error::Damaged { .. })), "{failure}");
+}
+
+#[cfg(feature = "polars")]
+#[test]
+fn a_frame_and_what_show_prints_are_what_polars_reads_and_prints_itself() {
+    for format in ["parquet", "arrow"] {
+        let place = published(&format!("format = [\"{format}\"]\n"));
+        let frame = of_version(&place).frame().expect("a frame");
+        assert_eq!(frame, of_archive(&place).frame().expect("a frame"));
+        let shown = |arguments: &[&str]| place.run(["show", "it"].iter().chain(arguments)).succeeded().stdout;
+        let columns = ["--columns", "ticker,date,period,signal,confidence,observed_at"];
+        fs::write(place.file("head"), shown(&columns)).expect("a file");
+        fs::write(place.file("tail"), shown(&[&["--tail", "7"], &columns[..]].concat())).expect("a file");
+        let of_xom = ["--ticker", "XOM", "--from", "2026-11-01", "--to", "2026-11-05", "--head", "9"];
+        fs::write(place.file("some"), shown(&[&of_xom, &columns[..]].concat())).expect("a file");
+        check("check_show.py", [place.path().as_os_str(), format.as_ref()]);
+        let sample = shown(&["--sample", "4"]);
+        assert!(sample.starts_with("shape: (4, ") && sample == shown(&["--sample", "4"]), "{sample}");
+        assert!(shown(&["--head", "0"]).starts_with("shape: (0, "));
+    }
+}
