@@ -4,7 +4,7 @@
 //! megabytes of whole pieces at a time are decoded, each piece by itself and in parallel, or a few pieces at a time
 //! where enough answers are under way to keep every processor busy; what they say is delivered in the order of the body. So memory follows a constant and never the size of an answer.
 //!
-//! What is typed comes as [`Series`]: one key, and its rows in the columns of
+//! What is typed comes as [`Series`](crate::tables::Series): one key, and its rows in the columns of
 //! [`Table::listed_schema`](crate::tables::Table::listed_schema). A date is the instant in UTC where an offset was
 //! written, and as written where there was none; which naive date a dataset makes of it is decided later.
 //!
