@@ -4,9 +4,9 @@
 //!
 //! - its path ends in one of the forms of [`FOLDERS`] or [`FILES`], where this program puts such a thing;
 //! - no component of that form is a link, nor is the thing itself, unless the form is that of a link. What comes before
-//! the form is a folder that the user named, and may be reached through links;
+//!   the form is a folder that the user named, and may be reached through links;
 //! - only files with known names are removed from a folder, then the empty folder. Anything else stays, and so does the
-//! folder.
+//!   folder.
 //!
 //! Folders are opened one inside the other, never by their whole path, so a link swapped in meanwhile is not followed
 //! either.

@@ -3,15 +3,15 @@
 //! Four kinds of trial, each compared with the dataset built from the whole archive:
 //!
 //! - *dates*: news of a day and later is removed before the dataset is built; signals before that day must keep their
-//! features.
+//!   features.
 //! - *instants*: runs sealed after an instant are removed from a copy of the archive; the dataset as of that instant
-//! must be the same from both.
+//!   must be the same from both.
 //! - *canaries of a day*: articles with impossible scores, with a date but no time, observed now, are sealed into a
-//! copy of the archive in the way that every answer is. As of the instant before, nothing may have changed; as of now,
-//! no signal that the lag keeps from them may have changed. To show that the trial can fail, some later row must
-//! change; if no row is late enough, the trial does not apply.
+//!   copy of the archive in the way that every answer is. As of the instant before, nothing may have changed; as of
+//!   now, no signal that the lag keeps from them may have changed. To show that the trial can fail, some later row must
+//!   change; if no row is late enough, the trial does not apply.
 //! - *canaries of an instant*: articles and records dated one second after a signal, written with several offsets. No
-//! signal made by then may see them.
+//!   signal made by then may see them.
 //!
 //! An answer with canaries also lists all known news, so that it withdraws nothing. A control copy with the same
 //! answers but no canaries shows what they change. What counts as before is decided here independently, from dates as

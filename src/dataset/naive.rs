@@ -8,9 +8,9 @@
 //! addition, no signal uses what was not yet known when it was made, which is a question of instants:
 //!
 //! - *Known from.* A date with an offset is known from its instant on. A date without one, with or without a time, is
-//! known from the end of its day on the rule's clock.
+//!   known from the end of its day on the rule's clock.
 //! - *Made at.* A signal with an offset is made at its instant, one with a time but no offset at that time on the
-//! rule's clock. A signal with neither covers a whole day and is made at its end.
+//!   rule's clock. A signal with neither covers a whole day and is made at its end.
 //!
 //! If one of the two instants is unknown, which happens only under `wall`, the clock faces are compared. With a lag of
 //! a day or more, all of this follows on a clock that never goes back; it matters for a lag of `0d`, for `wall` with

@@ -3,11 +3,11 @@
 //! Looks at the latest known signals and articles, and at the latest answer to each request:
 //!
 //! - *gaps*: trading days without a signal, between the first and last day of a series. A day counts as a trading day
-//! of an operation if at least half of the series that have begun and not ended by then have a signal.
+//!   of an operation if at least half of the series that have begun and not ended by then have a signal.
 //! - *stale*: series whose last day is before the latest trading day of their operation.
 //! - *duplicates*: articles listed more than once with the same date, title and link.
 //! - *unusual*: confidences outside 0 to 1 and scores outside -1 to 1. The interface gives no bounds; these are the
-//! usual ones.
+//!   usual ones.
 //! - *rejects*: rejected records by reason; and *drift*: unknown fields.
 //! - *windows*: signals with news in each window of a definition, when auditing one.
 //!

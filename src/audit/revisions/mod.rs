@@ -4,10 +4,10 @@
 //! differs from the view as of the second. There are three kinds:
 //!
 //! - *added late*: a cell that earlier answers of its series covered but did not have, or one that comes back. The
-//! first listing of a series adds nothing late; nor does a new day at its newest end, or an article of a day that was
-//! not over when the previous answers ended with it.
+//!   first listing of a series adds nothing late; nor does a new day at its newest end, or an article of a day that was
+//!   not over when the previous answers ended with it.
 //! - *revised*: another signal, confidence or score. An offset, the position of an article in its list and unknown
-//! fields are not values and do not count.
+//!   fields are not values and do not count.
 //! - *withdrawn*: a cell that is no longer listed though the answer covers its date.
 //!
 //! Series count separately: the same history from two operations is two series. Only signals and article scores are

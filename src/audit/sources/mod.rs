@@ -3,10 +3,11 @@
 //! Where two operations cover the same cell, their latest values are compared:
 //!
 //! - *signals*: histories of every two operations, date by date per ticker, period and regime; and a latest signal with
-//! the history entry of the same day. Dates are compared as written, on the clock of their offset: the batched form has
-//! no offset. The legacy model has its own signals and is compared only with itself.
+//!   the history entry of the same day. Dates are compared as written, on the clock of their offset: the batched form
+//!   has no offset. The legacy model has its own signals and is compared only with itself.
 //! - *scores*: each article that a summary refers to, with the article of the same link in the list. Whether it is
-//! really the lowest score is not checked: lists are cut off, and the interface does not define what a summary covers.
+//!   really the lowest score is not checked: lists are cut off, and the interface does not define what a summary
+//!   covers.
 //!
 //! A date that only one operation has is not a disagreement. An operation's older value may have been revised by
 //! another one since, so every disagreement includes when each value was seen.
