@@ -15,47 +15,47 @@ use crate::interface::Ticker;
 use crate::load::{Batches, Dataset, Selection};
 use crate::serve::draw::Draw;
 
-/// How many rows are shown unless a number is given. Polars prints so many without leaving any out.
+/// The default number of rows: the most that Polars prints without eliding any.
 const ROWS: usize = 10;
 
-/// Print the first rows of a published dataset, the last, or a sample
+/// Print rows of a published dataset: the first, the last, or a sample.
 ///
-/// The table is that of Polars, and follows its settings: `POLARS_FMT_MAX_ROWS=50`, `POLARS_FMT_MAX_COLS=-1`.
+/// Polars lays out the table; its settings apply, such as `POLARS_FMT_MAX_ROWS=50` and `POLARS_FMT_MAX_COLS=-1`.
 #[derive(Debug, clap::Args)]
 pub(super) struct Show {
-    /// A dataset: NAME for its latest version, NAME/VERSION, or the path of a version
+    /// A dataset: NAME for its latest version, NAME/VERSION, or the path of a version.
     #[arg(value_name = "DATASET")]
     dataset: String,
 
-    /// Print the first N rows [default: 10]
+    /// Print the first N rows. Default: 10.
     #[arg(long, value_name = "N", conflicts_with_all = ["tail", "sample"])]
     head: Option<usize>,
 
-    /// Print the last N rows
+    /// Print the last N rows.
     #[arg(long, value_name = "N", conflicts_with = "sample")]
     tail: Option<usize>,
 
-    /// Print N random rows, the same ones each time
+    /// Print N random rows, the same ones each time.
     #[arg(long, value_name = "N")]
     sample: Option<usize>,
 
-    /// Only these columns, in this order
+    /// Only these columns, in this order.
     #[arg(long, value_name = "COLUMN", value_delimiter = ',')]
     columns: Vec<String>,
 
-    /// Only these tickers
+    /// Only these tickers.
     #[arg(long = "ticker", value_name = "TICKER", value_parser = known::<Ticker>)]
     tickers: Vec<Ticker>,
 
-    /// Only dates from this day on
+    /// Only dates from this day on.
     #[arg(long, value_name = "DAY")]
     from: Option<NaiveDate>,
 
-    /// Only dates before this day
+    /// Only dates before this day.
     #[arg(long, value_name = "DAY")]
     to: Option<NaiveDate>,
 
-    /// The folder with the datasets
+    /// The folder with the datasets.
     #[arg(long, default_value = "output", value_name = "FOLDER")]
     output: PathBuf,
 }
@@ -86,7 +86,7 @@ impl Show {
     }
 }
 
-/// The first rows; no more are read.
+/// The first rows; reading stops after them.
 fn head(batches: Batches, count: usize) -> Result<Vec<RecordBatch>, ArrowError> {
     let (mut rows, mut missing) = (Vec::new(), count);
     for batch in batches {
