@@ -5,7 +5,7 @@ use std::path::Path;
 use arrow::array::RecordBatch;
 use chrono::{DateTime, Utc};
 
-use super::build::{first, view};
+use super::as_of::{first, view};
 use super::scope::{archived, asked};
 use crate::archive::Archive;
 use crate::audit::answers::answers;

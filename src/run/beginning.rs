@@ -7,20 +7,11 @@ use std::time::{Duration, Instant};
 use chrono::{DateTime, TimeDelta, Utc};
 use tokio_util::sync::CancellationToken;
 
-use super::Options;
+use super::options::{Options, WhenHeld};
 use crate::archive::{AnswerRecord, Archive};
 use crate::error::{Error, Result};
 use crate::lock::{Attempt, Holder, Lock};
 use crate::time::Clock;
-
-/// What a run does while another run of the same definition is in progress on the archive.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum WhenHeld {
-    /// It fails.
-    Fail,
-    /// It waits, up to a limit.
-    Wait(Duration),
-}
 
 /// How often to try the lock while waiting for it.
 const ASK_EVERY: Duration = Duration::from_millis(200);

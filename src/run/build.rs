@@ -1,31 +1,28 @@
 //! The second half of a run, which needs no service: building a dataset from the archive.
 
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Duration, Instant};
+use std::sync::Arc;
+use std::time::Instant;
 
-use chrono::{DateTime, TimeDelta, Utc};
 use tokio_util::sync::CancellationToken;
 
+use super::as_of::view;
+use super::blocking::blocking;
 use super::checks::Checking;
-use super::progress::Progress;
-use super::report::Beside;
+use super::progress::{Progress, Stage};
 use super::scope::archived;
 use super::summary::{Published, Summary};
-use super::{blocking, progress::Stage};
-use crate::archive::{Archive, Asked, Histories, Scope, View};
-use crate::audit::Subject;
-use crate::audit::revisions::{Counting, Revisions};
-use crate::dataset::{self, Counts, Sources, Wide};
+use super::work::{Beside, Work, add_counts, scratch};
+use crate::archive::Scope;
+use crate::dataset::Wide;
 use crate::digest;
 use crate::error::{Error, Result};
 use crate::export::{Latest, Provenance, Publication, Staged, Stream, Taken, Takeover, built_before};
 use crate::file;
 use crate::numbers::{counted, grouped};
-use crate::plan::{AdHoc, DatasetPlan, Format, Plan, Shape};
+use crate::plan::{AdHoc, Format, Plan, Shape};
 use crate::report::facts::{Articles, Facts, Tally};
 use crate::report::{self, Report, Version};
-use crate::tables::Rows;
 use crate::time::{Clock, unique_name};
 use crate::trace::work;
 
@@ -92,29 +89,6 @@ pub async fn build(mut plan: Plan, options: BuildOptions) -> Result<Option<Summa
     .await
 }
 
-/// The view of an archive as of an instant, or of its latest state.
-pub(crate) fn view(archive: &Path, as_of: Option<DateTime<Utc>>) -> Result<View> {
-    let archive = Archive::open(archive)?;
-    let Some(first) = first(&archive) else {
-        return Err(Error::NoArchive { path: archive.path().to_owned() });
-    };
-    let as_of = as_of.unwrap_or_else(|| newest(&archive));
-    if as_of < first {
-        return Err(Error::TooEarly { as_of, first });
-    }
-    Ok(View::of(archive, as_of))
-}
-
-/// When the first run was sealed.
-pub(super) fn first(archive: &Archive) -> Option<DateTime<Utc>> {
-    archive.runs().iter().map(|run| run.seal().sealed_at).min()
-}
-
-/// The instant of the latest state: two builds without a run in between are as of the same instant.
-pub(super) fn newest(archive: &Archive) -> DateTime<Utc> {
-    archive.runs().iter().map(|run| run.seal().sealed_at).max().unwrap_or_default()
-}
-
 /// A complete version, and the facts of its rows.
 struct Made {
     staged: Staged,
@@ -128,23 +102,6 @@ struct Made {
 fn note(ad_hoc: &AdHoc) -> Option<String> {
     let options: Vec<String> = ad_hoc.options().iter().map(|(name, value)| format!("--{name} {value}")).collect();
     (!ad_hoc.is_none()).then(|| format!("ad hoc build with `{}`: `latest` is unchanged", options.join(" ")))
-}
-
-/// Adds the counts of a build to the facts of its rows.
-pub(super) fn add_counts(facts: &mut Facts, counts: Counts) {
-    let Counts { repeated_signals, articles: all, unscored_articles: unscored, repeated_articles: repeated } = counts;
-    facts.repeated = repeated_signals;
-    facts.articles = Articles { all, unscored, repeated };
-}
-
-/// What a dataset is built from.
-pub(crate) struct Work<'a> {
-    pub(crate) plan: &'a Plan,
-    pub(crate) view: &'a View,
-    pub(crate) scope: &'a Scope,
-    pub(crate) stop: &'a CancellationToken,
-    /// How long archiving took, if it was part of the same run.
-    pub(crate) archived_in: Option<Duration>,
 }
 
 impl Work<'_> {
@@ -299,39 +256,4 @@ impl Work<'_> {
         }
         stream.finish()
     }
-
-    /// Builds the rows, in order, until it is cancelled. Revisions are counted on the way, since that reads the same
-    /// data.
-    pub(crate) fn rows(
-        &self,
-        dataset: &DatasetPlan,
-        scratch: PathBuf,
-        subject: Option<&Subject>,
-        mut deliver: impl FnMut(Rows) -> Result<()>,
-    ) -> Result<(Counts, Option<Revisions>)> {
-        let live_within = TimeDelta::days(i64::from(dataset.live_within.count()));
-        let asked = Asked { vintage: dataset.vintage, live_within };
-        let counting = Mutex::new(None);
-        let lock = || counting.lock().unwrap_or_else(PoisonError::into_inner);
-        let slabs = || {
-            *lock() = subject.map(|subject| Counting::of(subject, None));
-            let watch = |histories: &Histories| lock().iter_mut().for_each(|counting| counting.count(histories));
-            self.view.slabs_watched(self.scope, asked, subject.map(|_| watch))
-        };
-        let unfiltered = self.scope.unfiltered();
-        let whole = || self.view.slabs(&unfiltered, asked);
-        let counts = dataset::build(Sources { slabs, whole }, dataset, scratch, |rows| {
-            if self.stop.is_cancelled() {
-                return Err(Error::Interrupted);
-            }
-            deliver(rows)
-        })?;
-        let revisions = lock().take().map(Counting::finish);
-        Ok((counts, revisions))
-    }
-}
-
-/// The temporary folder for builds that do not go to an output folder.
-pub(crate) fn scratch(clock: Clock) -> PathBuf {
-    std::env::temp_dir().join(format!(".bellwether-{}", unique_name(clock.now())))
 }

@@ -15,10 +15,10 @@ use std::sync::Arc;
 
 use futures_util::StreamExt;
 
-use super::Options;
 use super::answer::answer;
 use super::known::Known;
 use super::names::{list, some_of};
+use super::options::Options;
 use super::progress::{Progress, Stage, Timing};
 use crate::archive::{AnswerRecord, Scope, Unfinished};
 use crate::decode::Rules;

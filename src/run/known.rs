@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use super::build::newest;
+use super::as_of::newest;
 use crate::archive::{Archive, View};
 use crate::error::Result;
 use crate::interface::{Sector, Ticker};

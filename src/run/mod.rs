@@ -5,8 +5,10 @@
 //! the same definition resumes from them.
 
 mod answer;
+mod as_of;
 mod audits;
 mod beginning;
+mod blocking;
 mod build;
 mod checks;
 mod demo;
@@ -14,23 +16,23 @@ mod gather;
 mod known;
 mod missing;
 mod names;
+mod options;
 mod progress;
 mod rejects;
 mod report;
 mod scope;
 mod summary;
+mod work;
 
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Instant;
 
-use tokio::task::spawn_blocking;
 use tokio_util::sync::CancellationToken;
 
 pub use audits::{About, audit_leak, audit_quality, audit_revisions, audit_sources};
-pub use beginning::WhenHeld;
 pub use build::{BuildOptions, Target, build};
 pub use demo::{DEMO_SEED, Demo};
+pub use options::{Options, WhenHeld};
 pub use progress::{Progress, Timing};
 pub use report::{ReportOptions, report};
 pub use summary::Summary;
@@ -43,40 +45,16 @@ use crate::fetch::{Addresses, Client};
 use crate::links;
 use crate::plan::{AdHoc, Plan, Remote, Source};
 use crate::secret::ApiKey;
-use crate::time::Clock;
 
+use as_of::newest;
+pub(crate) use as_of::view;
 use beginning::Begun;
-use build::newest;
-pub(crate) use build::{Work, scratch, view};
+use blocking::blocking;
 use checks::{Checking, Pull};
 use gather::{Gathered, Gathering};
 pub(crate) use scope::archived;
 use summary::Fetched;
-
-/// The options of a run, besides its plan.
-#[derive(Clone, Debug)]
-pub struct Options {
-    /// The folder that datasets and evidence are in.
-    pub output: PathBuf,
-    /// The archive.
-    pub archive: PathBuf,
-    /// Where the time comes from.
-    pub clock: Clock,
-    /// What to do with an interrupted run of the same definition.
-    pub interrupted: Interrupted,
-    /// What to do while another run of the same definition is in progress.
-    pub when_held: WhenHeld,
-    /// How progress is shown.
-    pub progress: Progress,
-    /// Cancels the run.
-    pub stop: CancellationToken,
-}
-
-impl Options {
-    fn evidence(&self) -> PathBuf {
-        self.output.join("evidence")
-    }
-}
+pub(crate) use work::{Work, scratch};
 
 /// Fetches, archives, joins and publishes what a plan asks for.
 ///
@@ -171,9 +149,4 @@ async fn finish(plan: Arc<Plan>, options: Options, gathered: Gathered, begun: Be
         Ok(summary)
     })
     .await
-}
-
-/// Runs blocking work off the runtime's own threads.
-async fn blocking<T: Send + 'static>(work: impl FnOnce() -> Result<T> + Send + 'static) -> Result<T> {
-    spawn_blocking(work).await.unwrap_or_else(|panic| Err(Error::worker(panic)))
 }

@@ -5,23 +5,17 @@ use std::path::PathBuf;
 use chrono::{DateTime, Utc};
 use tokio_util::sync::CancellationToken;
 
-use super::blocking;
-use super::build::{Work, add_counts, scratch, view};
-use super::scope::{archived, asked};
-use crate::archive::SealedRun;
-use crate::audit::Subject;
-use crate::audit::answers::answers;
-use crate::audit::revisions::{Revisions, revisions};
+use super::as_of::view;
+use super::blocking::blocking;
+use super::scope::archived;
+use super::work::{Beside, Work, add_counts, scratch};
 use crate::definition::Found;
 use crate::error::{Error, Result};
 use crate::export::{Recorded, latest};
-use crate::interface::Endpoint;
 use crate::plan::{Column, DatasetPlan, Plan};
-use crate::report::facts::{self, Facts, News, Tally};
-use crate::report::{Identity, Report, Version};
-use crate::tables::Table;
+use crate::report::facts::{Facts, Tally};
+use crate::report::{Report, Version};
 use crate::time::Clock;
-use crate::trace::work;
 
 /// The options of a report.
 #[derive(Clone, Debug)]
@@ -76,12 +70,6 @@ pub async fn report(options: ReportOptions) -> Result<Report> {
     .await
 }
 
-/// The parts of a report that do not come from the rows.
-pub(super) struct Beside {
-    revisions: Option<Revisions>,
-    work: facts::Work,
-}
-
 impl Work<'_> {
     /// Counts the rows of the dataset without writing them.
     pub(super) fn count(&self, clock: Clock) -> Result<(Facts, Beside)> {
@@ -97,49 +85,5 @@ impl Work<'_> {
         add_counts(&mut facts, counts);
         facts.news = self.news(&facts)?;
         Ok((facts, self.beside(revisions)?))
-    }
-
-    /// The articles of the tickers of some rows; none if the dataset has no news.
-    pub(super) fn news(&self, facts: &Facts) -> Result<Option<News>> {
-        let _work = work!("count news");
-        let takes_news = self.plan.of_each_ticker.contains(&Endpoint::NewsArticles);
-        takes_news.then(|| News::of(self.view, facts)).transpose()
-    }
-
-    /// The parts of the report that do not come from the rows.
-    pub(super) fn beside(&self, revisions: Option<Revisions>) -> Result<Beside> {
-        let _work = work!("look beside");
-        let requests = asked(self.plan, self.view, self.scope)?;
-        Ok(Beside { revisions, work: answers(self.view, |request| requests.contains(request))?.into() })
-    }
-
-    /// The revisions of the series of the dataset.
-    pub(super) fn revisions(&self) -> Result<Option<Revisions>> {
-        let _work = work!("count revisions");
-        self.with_a_past()?.map(|subject| revisions(&subject, None, |_| Ok(()))).transpose()
-    }
-
-    /// The whole report.
-    pub(super) fn report(&self, facts: Facts, beside: Beside, version: Option<Version>) -> Report {
-        let Beside { revisions, work } = beside;
-        let identity = Identity {
-            name: self.plan.name.clone(),
-            description: self.plan.description.clone(),
-            version,
-            as_of: self.view.as_of(),
-            definition: self.plan.text.clone(),
-        };
-        Report { identity, revisions, work, stages: Vec::new(), notes: Vec::new(), facts }
-    }
-
-    /// The series of the dataset, if they may have been revised; none if only one run has observations.
-    pub(super) fn with_a_past(&self) -> Result<Option<Subject>> {
-        let has_rows =
-            |run: &&SealedRun| [Table::Signals, Table::Articles].iter().any(|table| run.seal().rows(&table.file()) > 0);
-        let begun = |run: &&SealedRun| run.seal().started_at <= self.view.as_of();
-        if self.view.archive().runs().iter().filter(begun).filter(has_rows).nth(1).is_none() {
-            return Ok(None);
-        }
-        Subject::part(self.view.clone(), self.scope.clone()).map(Some)
     }
 }

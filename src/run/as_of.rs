@@ -1,0 +1,31 @@
+//! An archive as of an instant.
+
+use std::path::Path;
+
+use chrono::{DateTime, Utc};
+
+use crate::archive::{Archive, View};
+use crate::error::{Error, Result};
+
+/// The view of an archive as of an instant, or of its latest state.
+pub(crate) fn view(archive: &Path, as_of: Option<DateTime<Utc>>) -> Result<View> {
+    let archive = Archive::open(archive)?;
+    let Some(first) = first(&archive) else {
+        return Err(Error::NoArchive { path: archive.path().to_owned() });
+    };
+    let as_of = as_of.unwrap_or_else(|| newest(&archive));
+    if as_of < first {
+        return Err(Error::TooEarly { as_of, first });
+    }
+    Ok(View::of(archive, as_of))
+}
+
+/// When the first run was sealed.
+pub(super) fn first(archive: &Archive) -> Option<DateTime<Utc>> {
+    archive.runs().iter().map(|run| run.seal().sealed_at).min()
+}
+
+/// The instant of the latest state: two builds without a run in between are as of the same instant.
+pub(super) fn newest(archive: &Archive) -> DateTime<Utc> {
+    archive.runs().iter().map(|run| run.seal().sealed_at).max().unwrap_or_default()
+}

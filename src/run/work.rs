@@ -1,0 +1,127 @@
+//! What builds and reports share: the rows of a dataset, and the parts of a report that do not come from them.
+
+use std::path::PathBuf;
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use chrono::TimeDelta;
+use tokio_util::sync::CancellationToken;
+
+use super::scope::asked;
+use crate::archive::{Asked, Histories, Scope, SealedRun, View};
+use crate::audit::Subject;
+use crate::audit::answers::answers;
+use crate::audit::revisions::{Counting, Revisions, revisions};
+use crate::dataset::{self, Counts, Sources};
+use crate::error::{Error, Result};
+use crate::interface::Endpoint;
+use crate::plan::{DatasetPlan, Plan};
+use crate::report::facts::{self, Articles, Facts, News};
+use crate::report::{Identity, Report, Version};
+use crate::tables::{Rows, Table};
+use crate::time::{Clock, unique_name};
+use crate::trace::work;
+
+/// What a dataset is built from.
+pub(crate) struct Work<'a> {
+    pub(crate) plan: &'a Plan,
+    pub(crate) view: &'a View,
+    pub(crate) scope: &'a Scope,
+    pub(crate) stop: &'a CancellationToken,
+    /// How long archiving took, if it was part of the same run.
+    pub(crate) archived_in: Option<Duration>,
+}
+
+/// The parts of a report that do not come from the rows.
+pub(super) struct Beside {
+    revisions: Option<Revisions>,
+    work: facts::Work,
+}
+
+impl Work<'_> {
+    /// Builds the rows, in order, until it is cancelled. Revisions are counted on the way, since that reads the same
+    /// data.
+    pub(crate) fn rows(
+        &self,
+        dataset: &DatasetPlan,
+        scratch: PathBuf,
+        subject: Option<&Subject>,
+        mut deliver: impl FnMut(Rows) -> Result<()>,
+    ) -> Result<(Counts, Option<Revisions>)> {
+        let live_within = TimeDelta::days(i64::from(dataset.live_within.count()));
+        let asked = Asked { vintage: dataset.vintage, live_within };
+        let counting = Mutex::new(None);
+        let lock = || counting.lock().unwrap_or_else(PoisonError::into_inner);
+        let slabs = || {
+            *lock() = subject.map(|subject| Counting::of(subject, None));
+            let watch = |histories: &Histories| lock().iter_mut().for_each(|counting| counting.count(histories));
+            self.view.slabs_watched(self.scope, asked, subject.map(|_| watch))
+        };
+        let unfiltered = self.scope.unfiltered();
+        let whole = || self.view.slabs(&unfiltered, asked);
+        let counts = dataset::build(Sources { slabs, whole }, dataset, scratch, |rows| {
+            if self.stop.is_cancelled() {
+                return Err(Error::Interrupted);
+            }
+            deliver(rows)
+        })?;
+        let revisions = lock().take().map(Counting::finish);
+        Ok((counts, revisions))
+    }
+
+    /// The articles of the tickers of some rows; none if the dataset has no news.
+    pub(super) fn news(&self, facts: &Facts) -> Result<Option<News>> {
+        let _work = work!("count news");
+        let takes_news = self.plan.of_each_ticker.contains(&Endpoint::NewsArticles);
+        takes_news.then(|| News::of(self.view, facts)).transpose()
+    }
+
+    /// The parts of the report that do not come from the rows.
+    pub(super) fn beside(&self, revisions: Option<Revisions>) -> Result<Beside> {
+        let _work = work!("look beside");
+        let requests = asked(self.plan, self.view, self.scope)?;
+        Ok(Beside { revisions, work: answers(self.view, |request| requests.contains(request))?.into() })
+    }
+
+    /// The revisions of the series of the dataset.
+    pub(super) fn revisions(&self) -> Result<Option<Revisions>> {
+        let _work = work!("count revisions");
+        self.with_a_past()?.map(|subject| revisions(&subject, None, |_| Ok(()))).transpose()
+    }
+
+    /// The whole report.
+    pub(super) fn report(&self, facts: Facts, beside: Beside, version: Option<Version>) -> Report {
+        let Beside { revisions, work } = beside;
+        let identity = Identity {
+            name: self.plan.name.clone(),
+            description: self.plan.description.clone(),
+            version,
+            as_of: self.view.as_of(),
+            definition: self.plan.text.clone(),
+        };
+        Report { identity, revisions, work, stages: Vec::new(), notes: Vec::new(), facts }
+    }
+
+    /// The series of the dataset, if they may have been revised; none if only one run has observations.
+    pub(super) fn with_a_past(&self) -> Result<Option<Subject>> {
+        let has_rows =
+            |run: &&SealedRun| [Table::Signals, Table::Articles].iter().any(|table| run.seal().rows(&table.file()) > 0);
+        let begun = |run: &&SealedRun| run.seal().started_at <= self.view.as_of();
+        if self.view.archive().runs().iter().filter(begun).filter(has_rows).nth(1).is_none() {
+            return Ok(None);
+        }
+        Subject::part(self.view.clone(), self.scope.clone()).map(Some)
+    }
+}
+
+/// Adds the counts of a build to the facts of its rows.
+pub(super) fn add_counts(facts: &mut Facts, counts: Counts) {
+    let Counts { repeated_signals, articles: all, unscored_articles: unscored, repeated_articles: repeated } = counts;
+    facts.repeated = repeated_signals;
+    facts.articles = Articles { all, unscored, repeated };
+}
+
+/// The temporary folder for builds that do not go to an output folder.
+pub(crate) fn scratch(clock: Clock) -> PathBuf {
+    std::env::temp_dir().join(format!(".bellwether-{}", unique_name(clock.now())))
+}
