@@ -54,7 +54,7 @@ const SLABS_AHEAD: usize = 3;
 
 /// The input of a dataset.
 pub struct Sources<Signals, Whole> {
-    /// The selected signals with the news of their tickers. They may be read twice.
+    /// The selected signals with the news of their tickers.
     pub slabs: Signals,
     /// All signals that the definition requests, before filters: they determine trading days.
     pub whole: Whole,
@@ -91,7 +91,7 @@ impl AddAssign for Counts {
 ///
 /// If a slab cannot be read or joined, or if `deliver` fails.
 pub fn build<S: Iterator<Item = Result<Slab>>, W: Iterator<Item = Result<Slab>>>(
-    sources: Sources<impl Fn() -> Result<S> + Sync, impl FnOnce() -> Result<W>>,
+    sources: Sources<impl FnOnce() -> Result<S> + Send, impl FnOnce() -> Result<W>>,
     plan: &DatasetPlan,
     scratch: PathBuf,
     mut deliver: impl FnMut(Rows) -> Result<()>,
@@ -107,7 +107,7 @@ pub fn build<S: Iterator<Item = Result<Slab>>, W: Iterator<Item = Result<Slab>>>
     thread::scope(|scope| -> Result<()> {
         // The next slabs are prepared while a row group is written; only a few, as each takes some megabytes.
         let (ready, joined) = mpsc::sync_channel(SLABS_AHEAD);
-        let (slabs, calendar) = (&slabs, &calendar);
+        let calendar = &calendar;
         scope.spawn(move || match slabs() {
             Ok(slabs) => join_all(slabs, plan, calendar, &ready),
             Err(error) => join_all(iter::once(Err(error)), plan, calendar, &ready),

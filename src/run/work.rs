@@ -1,7 +1,6 @@
 //! What builds and reports share: the rows of a dataset, and the parts of a report that do not come from them.
 
 use std::path::PathBuf;
-use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use chrono::TimeDelta;
@@ -50,12 +49,11 @@ impl Work<'_> {
     ) -> Result<(Counts, Option<Revisions>)> {
         let live_within = TimeDelta::days(i64::from(dataset.live_within.count()));
         let asked = Asked { vintage: dataset.vintage, live_within };
-        let counting = Mutex::new(None);
-        let lock = || counting.lock().unwrap_or_else(PoisonError::into_inner);
-        let slabs = || {
-            *lock() = subject.map(|subject| Counting::of(subject, None));
-            let watch = |histories: &Histories| lock().iter_mut().for_each(|counting| counting.count(histories));
-            self.view.slabs_watched(self.scope, asked, subject.map(|_| watch))
+        let mut counting = subject.map(|subject| Counting::of(subject, None));
+        let counted = counting.as_mut();
+        let slabs = move || {
+            let watch = counted.map(|counting| move |histories: &Histories| counting.count(histories));
+            self.view.slabs_watched(self.scope, asked, watch)
         };
         let unfiltered = self.scope.unfiltered();
         let whole = || self.view.slabs(&unfiltered, asked);
@@ -65,8 +63,7 @@ impl Work<'_> {
             }
             deliver(rows)
         })?;
-        let revisions = lock().take().map(Counting::finish);
-        Ok((counts, revisions))
+        Ok((counts, counting.map(Counting::finish)))
     }
 
     /// The articles of the tickers of some rows; none if the dataset has no news.
