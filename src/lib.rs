@@ -1,41 +1,41 @@
-//! Bellwether turns a vendor's trading signals and news scores into research data that can be trusted.
+//! Bellwether turns a vendor's trading signals and news scores into research data you can trust.
 //!
-//! Data takes one way through the house, from left to right, and never back:
+//! Data flows through the stages from left to right, and never back:
 //!
 //! ```text
 //!     pipelines/*.toml                                                              output/
 //!          |                                                                           ^
 //!     definition -> plan -> fetch -> decode -> archive -> dataset -> export ----------+
-//!     what was      what    HTTP     bytes ->  what was   features,  sealed files
-//!     typed         it      bodies   Arrow     said,      join,
-//!                   means            columns   and when   order
+//!     TOML with     typed   HTTP     bytes to  what was   features,  files that
+//!     places        values, bodies   Arrow     said,      join,      appear whole
+//!                   defaults         columns   and when   order
 //! ```
 //!
-//! A stage knows the plan, the interface and the leaves, never its neighbour: [`run`] wires them, and [`cli`] is how
-//! people start it. Beside the corridor stand [`serve`], which answers the service's own interface, [`audit`], which asks
-//! questions of the archive, and [`report`], which draws pages from answers.
+//! A stage knows the plan, the interface and the leaves, but no other stage: [`run`] connects them, and [`load`] connects
+//! those that reading takes. [`cli`] is the command line. [`audit`] and [`report`] ask questions of the archive and of
+//! datasets; [`serve`] is the demo service.
 //!
-//! | room | what it is for |
+//! | module | what it owns |
 //! |---|---|
 //! | [`interface`] | the service as types: operations, parameters, records, faults |
-//! | [`definition`] | what a person typed, with its places in the file |
-//! | [`plan`] | what it means: requests, columns, order; every default filled in |
-//! | [`fetch`] | asks the service, politely and stubbornly |
-//! | [`decode`] | from bytes to typed columns; what cannot be typed is set aside |
-//! | [`archive`] | sealed runs: what was said, and when |
+//! | [`definition`] | the definition file: keys, values, and where they are |
+//! | [`plan`] | what a definition means: requests, columns, order, with every default filled in |
+//! | [`fetch`] | requests, retries, proxies, limits |
+//! | [`decode`] | JSON to typed columns and rejected records |
+//! | [`archive`] | sealed runs: what the service said, and when |
 //! | [`dataset`] | features of the news, joined to signals without look-ahead |
-//! | [`export`] | files that appear whole |
-//! | [`audit`] | what the vendor did to its past, where it contradicts itself, what is missing, whether the future leaks |
-//! | [`report`] | what a dataset holds, on a page and in a terminal |
-//! | [`serve`] | the service's interface, answered from a demo universe |
-//! | [`run`] | wires the stages |
-//! | [`load`] | datasets for other programs: columns and rows, and nothing written |
+//! | [`export`] | Parquet, CSV and Arrow files, versions, publication |
+//! | [`audit`] | revisions, contradictions, quality, look-ahead, differences |
+//! | [`report`] | the report as a page and as text |
+//! | [`serve`] | the demo service |
+//! | [`run`] | runs and builds |
+//! | [`load`] | datasets as record batches and frames, for other programs |
 //! | [`cli`] | the commands |
 //!
-//! The leaves import none of these: [`error`], [`problem`], [`address`], [`secret`] and where a text repeats it,
-//! [`key_source`], the only way by which text leaves the program, [`time`], [`file`](mod@file), [`lock`], [`meter`] and
-//! [`trace`], the names of our files, the one place that removes any, the spelling of numbers, their ten-thousandths, the bits of a word, where columns turn, the Parquet
-//! encoder, and [`tables`], the columns that travel between the stages.
+//! The leaves import none of these: [`error`], [`problem`], [`address`], [`secret`], [`key_source`], [`time`],
+//! [`file`](mod@file), [`lock`], [`meter`], [`trace`], [`tables`] (the schemas of the columns that travel between
+//! stages), and private ones: the only module that prints, the only one that removes files, the names of our files, number
+//! formats, and the Parquet encoder. `CONTRIBUTING.md` lists the files that common changes touch.
 //!
 //! ```
 //! use bellwether::definition::Found;
