@@ -2,7 +2,8 @@
 //!
 //! A body is read as it arrives and cut into pieces: its tickers, its articles, or the one record that it is. Some
 //! megabytes of whole pieces at a time are decoded, each piece by itself and in parallel, or a few pieces at a time
-//! where enough answers are under way to keep every processor busy; what they say is delivered in the order of the body. So memory follows a constant and never the size of an answer.
+//! where enough answers are under way to keep every processor busy; what they say is delivered in the order of the
+//! body. So memory follows a constant and never the size of an answer.
 //!
 //! What is typed comes as [`Series`](crate::tables::Series): one key, and its rows in the columns of
 //! [`Table::listed_schema`](crate::tables::Table::listed_schema). A date is the instant in UTC where an offset was
