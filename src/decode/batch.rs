@@ -20,9 +20,9 @@ pub(super) struct Bounds {
     pub(super) key: usize,
     /// The deepest nesting within a value.
     pub(super) depth: u64,
-    /// A batch of so many bytes is full.
+    /// The bytes of a full batch.
     pub(super) batch_bytes: usize,
-    /// A batch of so many pieces is full.
+    /// The pieces of a full batch.
     pub(super) batch_pieces: usize,
 }
 
@@ -46,7 +46,7 @@ const KEPT: usize = clip::RAW + 4;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Flaw {
     LongKey,
-    /// Of so many bytes.
+    /// By its length in bytes.
     LongValue(u64),
     Deep,
 }
@@ -59,7 +59,7 @@ pub(super) enum Site {
     Body,
     /// The value of a key of an object.
     Key,
-    /// The element of an array that so many stand before.
+    /// The element of an array, by its index.
     Element(u64),
 }
 
@@ -92,7 +92,7 @@ struct Arriving {
 #[derive(Debug)]
 pub(super) struct Batch {
     bounds: Bounds,
-    /// It is full with so many bytes.
+    /// The bytes that fill it.
     aim: usize,
     bytes: Vec<u8>,
     spans: Vec<Span>,
@@ -104,7 +104,7 @@ impl Batch {
         Self { bounds, aim: bounds.batch_bytes, bytes: Vec::new(), spans: Vec::new(), arriving: Arriving::default() }
     }
 
-    /// Makes it full with so many bytes, within its bounds.
+    /// Sets the bytes that fill it, within its bounds.
     pub(super) fn aim_at(&mut self, bytes: usize) {
         self.aim = bytes.min(self.bounds.batch_bytes);
     }

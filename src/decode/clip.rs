@@ -14,7 +14,7 @@ pub(super) fn shown(text: &str) -> String {
     }
 }
 
-/// At most so many bytes of a text, cut between characters, with an ellipsis when something is missing.
+/// The start of a text, at most a number of bytes, cut between characters, with an ellipsis if something is missing.
 pub(super) fn beginning(text: &str, bytes: usize) -> String {
     if text.len() <= bytes {
         return text.to_owned();

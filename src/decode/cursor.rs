@@ -50,7 +50,7 @@ impl<'a> Cursor<'a> {
         self.at = at;
     }
 
-    /// Goes on by so many bytes.
+    /// Advances by a number of bytes.
     #[inline]
     pub(super) fn go_on(&mut self, length: usize) {
         self.at += length;

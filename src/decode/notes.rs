@@ -123,7 +123,7 @@ impl<'a> Notes<'a> {
         self.reject_whole(answer, piece, 1, reason);
     }
 
-    /// Rejects a piece that is a history of so many records.
+    /// Rejects a piece that is a whole history, with the number of its records.
     pub(super) fn reject_history(&mut self, answer: &Answer<'_>, piece: &Piece<'_>, records: u64, reason: String) {
         self.histories += 1;
         self.lost += 1;
@@ -144,14 +144,14 @@ impl<'a> Notes<'a> {
         self.reject(1, place, reason, raw);
     }
 
-    /// Takes up the notes on a history that kept so many rows.
+    /// Adds the notes on a history, with the number of rows that it kept.
     pub(super) fn absorb_history(&mut self, rows: usize, notes: Self) {
         self.histories += 1;
         self.lost += u64::from(rows == 0 && notes.rejected > 0);
         self.absorb(notes);
     }
 
-    /// Rejects so many records that stand in one place.
+    /// Rejects several records at one place.
     pub(super) fn reject(&mut self, records: u64, place: impl FnOnce() -> Place, reason: String, raw: &[u8]) {
         self.records += records;
         self.rejected += records;

@@ -49,7 +49,7 @@ impl<'a> Object<'a> {
     pub(super) fn read(text: &'a str) -> Result<Self, String> {
         let mut members = Fields::new();
         each_member(text, |name, json| {
-            // The known ones are few, and no form has more than so many others.
+            // There are few known fields, and a form has a limited number of others.
             if members.len() >= 2 * MAX_UNKNOWN {
                 return Err(too_many_unknown());
             }

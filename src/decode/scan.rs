@@ -33,7 +33,7 @@ pub(super) struct Malformed {
 /// Where in a body the scanner stands.
 #[derive(Clone, Copy, Debug)]
 enum State {
-    /// Before anything; so many bytes of a byte order mark have been seen.
+    /// Before anything, with the number of bytes seen of a byte order mark.
     Mark(usize),
     Start,
     FirstKey,

@@ -21,7 +21,7 @@ pub enum Fault<E> {
     Deliver(E),
 }
 
-/// Groups of pieces that are worth a task of their own have so many bytes.
+/// The bytes of pieces that are worth a task of their own.
 pub(super) const GROUP_BYTES: usize = 128 << 10;
 
 /// The batches of a body.

@@ -15,7 +15,7 @@ use crate::plan::{AdHoc, Plan};
 use crate::run::{Work, archived, scratch, view};
 use crate::time::Clock;
 
-/// How many batches are ready before they are asked for.
+/// The number of batches that are built ahead.
 const BATCHES_AHEAD: usize = 2;
 
 /// What a dataset is built from.
@@ -45,13 +45,13 @@ impl Built {
         schema.expect("the columns were found when they were selected")
     }
 
-    /// The rows, built by a thread of their own.
+    /// The rows, built on another thread.
     pub(super) fn rows(&self) -> Rows {
         let (send, receive) = mpsc::sync_channel(BATCHES_AHEAD);
         let built = self.clone();
         let builder = thread::spawn(move || {
             if let Err(error) = built.build(&send) {
-                // Nobody receives any more where the reader was dropped.
+                // This fails if the reader was dropped.
                 let _ = send.send(Err(error));
             }
         });
@@ -85,7 +85,7 @@ impl Iterator for Rows {
         if let Ok(rows) = self.receive.recv() {
             return Some(rows);
         }
-        // Without this, rows would be missing silently where the thread died.
+        // If the thread panicked, rows are missing.
         let died = self.builder.take()?.join().is_err();
         died.then(|| Err(Error::Worker { source: "the thread that builds the dataset panicked".into() }))
     }

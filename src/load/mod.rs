@@ -1,7 +1,8 @@
 //! Datasets for other programs: their columns and their rows, batch by batch, with nothing written.
 //!
-//! A [`Dataset`] is a version that was published, or what a plan makes of an archive, built while it is read. Both give the
-//! same rows in the same columns, and of both a [`Selection`] takes some columns, tickers and dates while reading.
+//! A [`Dataset`] is a published version, or one that is built from an archive while it is read. Both give the same rows in
+//! the same columns. A [`Selection`] of columns, tickers and dates is applied while reading, and selects nothing where
+//! nothing matches. `[checks]` are those of a run or a build: they are not repeated here.
 //!
 //! ```no_run
 //! use bellwether::load::{Dataset, Selection};
@@ -62,7 +63,7 @@ impl Dataset {
         Built::of(plan, archive, ad_hoc).map(Self::of_plan)
     }
 
-    /// A part of it. Nothing else is read then, as far as the files allow.
+    /// A part of it. As far as the files allow, nothing else is read.
     ///
     /// # Errors
     ///
