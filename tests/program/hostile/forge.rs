@@ -31,12 +31,13 @@ pub(super) fn copy_of(sound: &Place) -> Place {
     place
 }
 
-/// The folders of an archive, oldest first.
+/// The folders of an archive, oldest first. Names tell the second alone, so that of two runs of one second either may
+/// sort first.
 pub(super) fn names(archive: &Path) -> Vec<String> {
     let entries = fs::read_dir(archive).expect("an archive");
     let names = entries.map(|entry| entry.expect("an entry").file_name().to_string_lossy().into_owned());
     let mut names: Vec<String> = names.filter(|name| name.contains('=')).collect();
-    names.sort();
+    names.sort_by_cached_key(|name| seal_of(&archive.join(name)).started_at);
     names
 }
 
