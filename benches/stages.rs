@@ -13,13 +13,14 @@ use std::path::Path;
 use std::sync::LazyLock;
 
 use bellwether::archive::{Archive, Asked, Beginning, Interrupted, Scope, SealedRun, Unfinished, View};
+use bellwether::columns::Rows;
 use bellwether::dataset::{self, Sources};
 use bellwether::decode::{Answer, Part, Rules};
 use bellwether::definition::Found;
 use bellwether::export::Stream;
 use bellwether::interface::Endpoint;
 use bellwether::plan::{Format, Plan, Request};
-use bellwether::tables::{RequestRecord, Rows, Series};
+use bellwether::tables::{RequestRecord, Series};
 use chrono::{DateTime, TimeDelta, Utc};
 use divan::Bencher;
 use divan::counter::ItemsCount;

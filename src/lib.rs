@@ -34,8 +34,8 @@
 //!
 //! The leaves import none of these: [`error`], [`problem`], [`address`], [`secret`], [`key_source`], [`time`],
 //! [`file`](mod@file), [`lock`], [`meter`], [`trace`], [`tables`] (the schemas of the columns that travel between
-//! stages), and private ones: the only module that prints, the only one that removes files, the names of our files, number
-//! formats, and the Parquet encoder. `CONTRIBUTING.md` lists the files that common changes touch.
+//! stages), [`columns`] (columns as runs of equal values, and Parquet files written from them), and private ones: the only module that prints, the only one that removes files, the names of our files, number
+//! formats. `CONTRIBUTING.md` lists the files that common changes touch.
 //!
 //! ```
 //! use bellwether::definition::Found;
@@ -58,15 +58,14 @@
 pub mod address;
 pub mod archive;
 pub mod audit;
-mod bits;
 pub mod cli;
+pub mod columns;
 pub mod dataset;
 mod date;
 pub mod decode;
 pub mod definition;
 mod digest;
 mod echo;
-mod encode;
 pub mod error;
 pub mod export;
 pub mod fetch;
@@ -91,4 +90,3 @@ pub mod tables;
 mod talk;
 pub mod time;
 pub mod trace;
-mod turns;

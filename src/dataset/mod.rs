@@ -34,9 +34,10 @@ use std::sync::mpsc;
 use std::thread;
 use std::{iter, mem};
 
+use crate::columns::Rows;
 use crate::error::{Error, Result};
 use crate::plan::{Column, DatasetPlan, Lag};
-use crate::tables::{Rows, Slab};
+use crate::tables::Slab;
 use crate::trace::work;
 
 use blocks::Arrangement;

@@ -12,9 +12,10 @@ use arrow::error::ArrowError;
 use super::codes::{Numbers, Ranked, Tickers};
 use super::features::Features;
 use super::join::{Joined, Stretch};
+use crate::columns::{self, Rows, Stretches};
 use crate::interface::{Endpoint, Period, Regime, Signal};
 use crate::plan::{Column, DatasetPlan};
-use crate::tables::{self, Rows, Stretches, choices};
+use crate::tables::choices;
 
 /// The joined rows and their features, in the schema of the plan.
 pub(super) fn rows(
@@ -44,7 +45,7 @@ pub(super) fn rows(
         let values = if is_each { Arc::clone(values) } else { take(values, &places, None)? };
         Ok(shared.column(values))
     };
-    let mut columns: Vec<tables::Column> = plan.columns.iter().map(column).collect::<Result<_, ArrowError>>()?;
+    let mut columns: Vec<columns::Column> = plan.columns.iter().map(column).collect::<Result<_, ArrowError>>()?;
     let lineage = columns.split_off(Column::BASE.len());
     for values in &features.columns {
         columns.push(feature(values)?);

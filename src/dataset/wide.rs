@@ -10,10 +10,11 @@ use arrow::compute::take;
 use arrow::datatypes::{DataType, Field, Int8Type, Schema, TimestampMicrosecondType};
 use arrow::error::ArrowError;
 
+use crate::columns::Rows;
 use crate::error::{Error, Result};
 use crate::interface::{Period, Regime, Signal};
 use crate::plan::Column;
-use crate::tables::{self, Rows};
+use crate::tables;
 
 /// Matrices being filled. Rows come ticker by ticker.
 #[derive(Debug)]

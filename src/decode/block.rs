@@ -1,6 +1,6 @@
 //! Blocks of a text: what matters of 64 bytes, found for all of them together, one bit of a word for each.
 
-use crate::bits::gathered;
+use crate::columns::gathered;
 
 /// The bytes of a block.
 pub(super) const BLOCK: usize = 64;

@@ -38,9 +38,9 @@ use arrow::error::ArrowError;
 use blake3::{Hash, Hasher};
 use rayon::prelude::*;
 
+use crate::columns::{self, Rows};
 use crate::digest::Digest;
 use crate::plan::describe;
-use crate::tables::{self, Rows};
 
 const _: () = assert!(cfg!(target_endian = "little"), "numbers are hashed as they stand in memory");
 
@@ -146,7 +146,7 @@ pub(super) fn type_in_words(field: &Field) -> String {
 }
 
 impl Runs {
-    fn update(&mut self, column: &tables::Column) -> Result<(), ArrowError> {
+    fn update(&mut self, column: &columns::Column) -> Result<(), ArrowError> {
         let values = column.values();
         match values.data_type() {
             DataType::Utf8 => {
@@ -173,12 +173,12 @@ impl Runs {
     }
 
     /// Adds values of a less common type as text.
-    fn update_texts(&mut self, column: &tables::Column) -> Result<(), ArrowError> {
+    fn update_texts(&mut self, column: &columns::Column) -> Result<(), ArrowError> {
         self.update(&cast(&column.flat()?, &DataType::Utf8)?.into())
     }
 
     /// Adds texts by dictionary key, looking up each text once.
-    fn add_texts<K: ArrowDictionaryKeyType>(&mut self, column: &tables::Column) {
+    fn add_texts<K: ArrowDictionaryKeyType>(&mut self, column: &columns::Column) {
         let dictionary = column.values().as_dictionary::<K>();
         let (values, keys) = (dictionary.values().as_string::<i32>(), dictionary.keys().values());
         let mut texts = mem::take(&mut self.texts);
@@ -191,7 +191,7 @@ impl Runs {
     }
 
     /// Adds fixed-width numbers.
-    fn add_numbers<const WIDTH: usize>(&mut self, column: &tables::Column) {
+    fn add_numbers<const WIDTH: usize>(&mut self, column: &columns::Column) {
         let data = column.values().to_data();
         let bytes = &data.buffers()[0].as_slice()[data.offset() * WIDTH..];
         let (values, _) = bytes.as_chunks::<WIDTH>();
@@ -199,7 +199,7 @@ impl Runs {
     }
 
     /// Adds rows with exact boundaries; `value` gives the value at an index.
-    fn add<V: Value>(&mut self, column: &tables::Column, mut value: impl FnMut(usize) -> V) {
+    fn add<V: Value>(&mut self, column: &columns::Column, mut value: impl FnMut(usize) -> V) {
         let nulls = column.values().nulls();
         let mut value = |place| nulls.is_none_or(|nulls| nulls.is_valid(place)).then(|| value(place));
         let mut runs = column.runs();

@@ -8,7 +8,7 @@ use parquet::errors::ParquetError;
 use parquet::file::metadata::KeyValue;
 
 use super::Encoding;
-use crate::encode::{Layout, Writer};
+use crate::columns::{Layout, Writer};
 use crate::plan::Codec;
 
 /// Creates a Parquet file; each write is a row group.

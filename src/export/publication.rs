@@ -15,13 +15,12 @@ use super::partitions::{Limits, Partitions};
 use super::record::{ColumnRecord, FACTS, RECORD, Record, Written, metadata, sort};
 use super::staged::Staged;
 use super::table::{Finished, Shelf, Table, settled};
+use crate::columns::{self, Pieces, Rows};
 use crate::digest;
-use crate::encode::{self, Pieces};
 use crate::error::{Error, Reason, Result};
 use crate::file::{self, Staging};
 use crate::interface::{Period, Regime};
 use crate::plan::{AdHoc, Plan, Shape};
-use crate::tables::Rows;
 use crate::trace::work;
 
 /// Rows hashed and passed on at once.
@@ -252,7 +251,7 @@ fn deliver(block: &[Rows], content: &mut Content, files: &mut Files, folder: &Pa
             table.relieve()
         }
         // The pieces of each folder are counted.
-        Files::Folders(partitions) => partitions.push(&encode::joined(block[0].schema(), block).map_err(failed)?),
+        Files::Folders(partitions) => partitions.push(&columns::joined(block[0].schema(), block).map_err(failed)?),
     };
     let hash = || {
         let _work = work!("hash content");

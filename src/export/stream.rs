@@ -7,10 +7,9 @@ use arrow::datatypes::{Schema, SchemaRef};
 use arrow::ipc::writer::StreamWriter;
 
 use super::{Encoding, csv, json, parquet};
-use crate::encode::{self, Pieces};
+use crate::columns::{self, Pieces, Rows};
 use crate::error::{Error, Reason, Result};
 use crate::plan::{Codec, Format, Guard};
-use crate::tables::Rows;
 
 const ROW_GROUP_ROWS: usize = 1 << 18;
 
@@ -20,7 +19,7 @@ pub struct Stream<W: Write + Send>(Kind<W>);
 
 /// The format of the rows.
 pub(super) enum Kind<W: Write + Send> {
-    Parquet(Box<encode::Writer<W>>, Pieces),
+    Parquet(Box<columns::Writer<W>>, Pieces),
     Csv(csv::Writer<W>),
     Json(json::Writer<W>),
     Arrow(Box<StreamWriter<BufWriter<W>>>),

@@ -9,11 +9,10 @@ use rayon::prelude::*;
 
 use super::outlet::Outlet;
 use super::{Encoding, Writer, extension};
-use crate::encode::Pieces;
+use crate::columns::{Pieces, Rows};
 use crate::error::{Error, Result};
 use crate::file::{self, Described, FileRecord};
 use crate::plan::Format;
-use crate::tables::Rows;
 
 /// Approximate limit of buffered bytes; a larger row group is cut.
 pub(super) const MOST_BYTES: usize = 256 << 20;

@@ -63,7 +63,7 @@ impl Built {
         self.scope.filter = self.plan.dataset.filter.clone();
         let Self { plan, view, scope, selection } = &self;
         let work = Work { plan, view, scope, stop: &CancellationToken::new(), archived_in: None };
-        let deliver = |rows: crate::tables::Rows| {
+        let deliver = |rows: crate::columns::Rows| {
             let part = rows.flat().and_then(|rows| selection.part(&rows));
             let part = part.map_err(|error| Error::Join { source: error.into() })?;
             send.send(Ok(part)).map_err(|_| Error::Interrupted)

@@ -11,13 +11,14 @@ use crate::archive::{Asked, Histories, Scope, SealedRun, View};
 use crate::audit::Subject;
 use crate::audit::answers::answers;
 use crate::audit::revisions::{Counting, Revisions, revisions};
+use crate::columns::Rows;
 use crate::dataset::{self, Counts, Sources};
 use crate::error::{Error, Result};
 use crate::interface::Endpoint;
 use crate::plan::{DatasetPlan, Plan};
 use crate::report::facts::{self, Articles, Facts, News};
 use crate::report::{Identity, Report, Version};
-use crate::tables::{Rows, Table};
+use crate::tables::Table;
 use crate::time::{Clock, unique_name};
 use crate::trace::work;
 

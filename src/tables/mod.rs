@@ -3,9 +3,7 @@
 //! Each is declared here once. Three rules make files readable everywhere: timestamps are in microseconds, a closed set
 //! is a dictionary of its spellings, and nothing is unsigned.
 
-mod column;
 mod records;
-mod rows;
 mod series;
 mod slab;
 mod table;
@@ -15,9 +13,7 @@ use std::sync::Arc;
 use arrow::array::{ArrayRef, DictionaryArray, Int8Array, StringArray, StringDictionaryBuilder};
 use arrow::datatypes::{DataType, Int8Type, Int32Type, TimeUnit};
 
-pub(crate) use column::{Column, Stretches};
 pub use records::{Drift, Leniencies, Oversized, Reject, RequestRecord};
-pub use rows::Rows;
 pub use series::{Change, Changes, Series, SeriesKey};
 pub(crate) use series::{joined, key_columns};
 pub use slab::Slab;

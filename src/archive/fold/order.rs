@@ -16,8 +16,8 @@ use arrow::error::ArrowError;
 
 use crate::archive::sealed::keys;
 use crate::archive::sealed::rows::{first_where, observed};
+use crate::columns::Turns;
 use crate::tables::Table;
-use crate::turns::Turns;
 
 /// An order of observations.
 pub(in crate::archive) struct Order {

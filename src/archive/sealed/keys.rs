@@ -7,10 +7,10 @@ use arrow::array::{Array, AsArray, DictionaryArray, RecordBatch};
 use arrow::datatypes::{Int8Type, Int32Type};
 
 use super::rows::ticker;
+use crate::columns::Turns;
 use crate::error::Reason;
 use crate::interface::{Endpoint, Period, Regime};
 use crate::tables::SeriesKey;
-use crate::turns::Turns;
 
 /// Contiguous rows of each series.
 pub(in crate::archive) fn ranges(rows: &RecordBatch) -> Result<Vec<(SeriesKey, Range<usize>)>, Reason> {

@@ -8,10 +8,9 @@ use arrow::datatypes::SchemaRef;
 use arrow::error::ArrowError;
 use parquet::basic::{Compression, ZstdLevel};
 
-use crate::encode::{Layout, Pieces, Writer};
+use crate::columns::{Layout, Pieces, Rows, Writer};
 use crate::error::{Error, Reason, Result};
 use crate::file::{self, Described, FileRecord};
-use crate::tables::Rows;
 
 /// Rows per row group: few enough to skip tickers that are not wanted, enough to compress.
 const ROW_GROUP_ROWS: usize = 1 << 17;

@@ -224,7 +224,7 @@ fn settle_group(spool: &mut Spool<'_>, series: &[AnsweredSeries], observations: 
 /// Some whole tickers, or some dates of a ticker, after settling.
 struct Group {
     /// Changed rows by table, in order.
-    rows: Vec<(Table, crate::tables::Rows)>,
+    rows: Vec<(Table, crate::columns::Rows)>,
     counts: Counts,
     repeated: Vec<Repeated>,
 }
@@ -266,7 +266,7 @@ impl Writing {
 }
 
 /// Changes as rows of their tables, in the given order.
-fn written(changes: Vec<Changes>) -> Result<Vec<(Table, crate::tables::Rows)>, ArrowError> {
+fn written(changes: Vec<Changes>) -> Result<Vec<(Table, crate::columns::Rows)>, ArrowError> {
     let mut by_table: BTreeMap<Table, Vec<Changes>> = BTreeMap::new();
     for changes in changes {
         if let Some(table) = Table::of(changes.key.source) {

@@ -3,9 +3,10 @@
 use std::path::Path;
 
 use crate::archive::sealed::rowfile::Rowfile;
+use crate::columns::Rows;
 use crate::error::Result;
 use crate::file::FileRecord;
-use crate::tables::{Rows, Table};
+use crate::tables::Table;
 
 /// A file per table.
 pub(super) struct Tables(Vec<Rowfile>);

@@ -12,9 +12,9 @@ use arrow::error::ArrowError;
 use super::numbers::{self, REAL, WHOLE};
 use super::shares::{self, Shares};
 use super::tape::{self, Tape, ahead, put};
+use crate::columns::Column;
 use crate::export::moments::{self, MOMENT};
 use crate::plan::Guard;
-use crate::tables::Column;
 
 /// The most that columns of closed sets may be able to say together, to be one.
 const MOST_CHOICES: usize = 1 << 10;

@@ -9,9 +9,8 @@ use arrow::error::ArrowError;
 
 use super::cells::{Cells, Written};
 use super::tape::{self, Tape};
+use crate::columns::{Rows, Turns};
 use crate::plan::Guard;
-use crate::tables::Rows;
-use crate::turns::Turns;
 
 /// How many copies of a kept text take as long as writing a cell, about.
 const COPIES: usize = 8;

@@ -20,8 +20,8 @@ use rayon::prelude::*;
 
 use tape::Tape;
 
+use crate::columns::Rows;
 use crate::plan::Guard;
-use crate::tables::Rows;
 use crate::trace::work;
 
 /// The lines that one thread writes at once.

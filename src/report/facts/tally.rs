@@ -13,9 +13,9 @@ use super::histogram::Histogram;
 use super::steps::Steps;
 use super::tickers::Tickers;
 use super::{Articles, Facts, InWindow, OfPair, OfTicker, SignalTotals};
+use crate::columns::{Column, Rows};
 use crate::interface::{Period, Regime, Signal};
 use crate::plan::{DatasetPlan, Feature};
-use crate::tables::{Column, Rows};
 use crate::time::MICROS_PER_DAY;
 
 /// The most pairs of period and regime; a bit for each fits into 128.

@@ -11,7 +11,7 @@ use parquet::file::metadata::{ColumnChunkMetaData, OffsetIndexBuilder, PageEncod
 use parquet::file::writer::{SerializedPageWriter, TrackedWrite};
 use parquet::schema::types::ColumnDescPtr;
 
-use super::hybrid::{Hybrid, bits};
+use super::rle::{Hybrid, bits};
 use super::runs::{NULL, Places, Runs};
 
 /// The rows of a page.

@@ -11,14 +11,12 @@
 //! held for a file, so thousands may be under way.
 
 mod chunk;
-mod gathering;
-mod hybrid;
-mod joined;
-mod numbers;
-mod pieces;
+mod distinct;
+mod rle;
 mod runs;
 #[cfg(test)]
 mod tests;
+mod write_buffer;
 
 use std::io::Write;
 
@@ -32,15 +30,12 @@ use parquet::file::properties::WriterProperties;
 use parquet::file::writer::SerializedFileWriter;
 use rayon::prelude::*;
 
-pub(crate) use joined::joined;
-pub(crate) use pieces::Pieces;
-
-use crate::tables::Rows;
+use super::Rows;
+use super::concat::joined_column;
 use crate::trace::work;
 use chunk::Chunk;
-use gathering::Gathering;
-use joined::joined_column;
 use runs::Runs;
+use write_buffer::Gathering;
 
 /// How a file is laid out.
 #[derive(Clone, Debug)]

@@ -11,10 +11,9 @@ use arrow::datatypes::{
 use parquet::data_type::ByteArray;
 use parquet::file::statistics::Statistics;
 
-use super::hybrid::bits;
-use super::numbers::Numbers;
-use crate::tables::Column;
-use crate::turns::Turns;
+use super::distinct::Numbers;
+use super::rle::bits;
+use crate::columns::{Column, Turns};
 
 /// The bytes that a dictionary may take: what others write at most, and readers keep at hand.
 const MOST_BYTES: usize = 1 << 20;

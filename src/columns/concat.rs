@@ -6,7 +6,8 @@ use arrow::array::{ArrayRef, RecordBatch, RecordBatchOptions};
 use arrow::datatypes::SchemaRef;
 use arrow::error::ArrowError;
 
-use crate::tables::{self, Rows};
+use super::Rows;
+use crate::tables;
 
 /// Some rows as one batch.
 pub(crate) fn joined(schema: &SchemaRef, pieces: &[Rows]) -> Result<RecordBatch, ArrowError> {
@@ -33,8 +34,8 @@ mod tests {
     use arrow::datatypes::{DataType, Field, Int32Type, Schema};
 
     use super::joined;
-    use crate::encode::Pieces;
-    use crate::tables::{Rows, choice, choices};
+    use crate::columns::{Pieces, Rows};
+    use crate::tables::{choice, choices};
 
     fn batch(from: i32, to: i32) -> RecordBatch {
         let schema =

@@ -13,7 +13,7 @@ use arrow::array::{Array, AsArray};
 use arrow::buffer::{BooleanBuffer, NullBuffer};
 use arrow::datatypes::DataType;
 
-use crate::bits;
+use super::bits;
 
 /// The rows whose bits stand in one word.
 const ROWS: usize = u64::BITS as usize;

@@ -4,7 +4,7 @@
 use arrow::array::AsArray;
 use arrow::datatypes::DataType;
 
-use crate::tables::{Column, Rows};
+use super::{Column, Rows};
 
 /// What an array costs beside its values, about.
 const ARRAY_BYTES: usize = 256;
@@ -93,7 +93,7 @@ mod tests {
     use arrow::datatypes::{DataType, Field};
 
     use super::Pieces;
-    use crate::tables::Rows;
+    use crate::columns::Rows;
 
     #[test]
     fn what_rows_weigh_does_not_depend_on_how_they_came() {

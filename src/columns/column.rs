@@ -8,7 +8,7 @@ use arrow::compute::take;
 use arrow::datatypes::DataType;
 use arrow::error::ArrowError;
 
-use crate::turns::Turns;
+use super::Turns;
 
 /// A value for each row, and where the rows turn.
 ///

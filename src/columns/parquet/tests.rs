@@ -15,7 +15,7 @@ use parquet::file::metadata::ParquetMetaData;
 use parquet::file::statistics::Statistics;
 
 use super::{Layout, Writer};
-use crate::tables::Rows;
+use crate::columns::Rows;
 
 fn written(groups: &[RecordBatch], compression: Compression) -> Vec<u8> {
     laid_out(groups, Layout { compression, plain_below: 0, sorted_by: vec![0], metadata: Vec::new() })
