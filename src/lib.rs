@@ -34,8 +34,9 @@
 //!
 //! The leaves import none of these: [`error`], [`problem`], [`address`], [`secret`], [`key_source`], [`time`],
 //! [`file`](mod@file), [`lock`], [`meter`], [`trace`], [`tables`] (the schemas of the columns that travel between
-//! stages), [`columns`] (columns as runs of equal values, and Parquet files written from them), and private ones: the only module that prints, the only one that removes files, the names of our files, number
-//! formats. `CONTRIBUTING.md` lists the files that common changes touch.
+//! stages), [`columns`] (columns as runs of equal values, and the Parquet files written from them), and private ones: the
+//! only module that prints, the only one that removes files, the names of our files, and number formats.
+//! `CONTRIBUTING.md` lists the files that common changes touch.
 //!
 //! ```
 //! use bellwether::definition::Found;

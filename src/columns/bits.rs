@@ -1,25 +1,25 @@
-//! Sixty-four flags as the bits of a word.
+//! Packs 64 flags into a word.
 
-/// The bits of a word, the first flag in the lowest.
+/// Packs flags into a word; the first flag is the lowest bit.
 #[inline]
-pub(crate) fn gathered(flags: [bool; u64::BITS as usize]) -> u64 {
-    /// Multiplied by this, eight bytes that are 0 or 1 gather in the highest byte, the first in its lowest bit.
+pub(crate) fn pack_bits(flags: [bool; u64::BITS as usize]) -> u64 {
+    /// Multiplying eight bytes of 0 or 1 by this collects them in the highest byte, the first as its lowest bit.
     const GATHER: u64 = 0x0102_0408_1020_4080;
     let bytes = flags.map(u8::from);
     let (words, _) = bytes.as_chunks::<8>();
-    let gathered = words.iter().map(|&word| u64::from_le_bytes(word).wrapping_mul(GATHER) >> 56);
-    gathered.zip((0..).step_by(8)).fold(0, |bits, (byte, place)| bits | byte << place)
+    let packed = words.iter().map(|&word| u64::from_le_bytes(word).wrapping_mul(GATHER) >> 56);
+    packed.zip((0..).step_by(8)).fold(0, |bits, (byte, shift)| bits | byte << shift)
 }
 
 #[cfg(test)]
 mod tests {
-    use super::gathered;
+    use super::pack_bits;
 
     #[test]
     fn each_flag_has_its_bit() {
-        assert_eq!(gathered([true; 64]), u64::MAX);
+        assert_eq!(pack_bits([true; 64]), u64::MAX);
         for word in (0..64).map(|bit| 1 << bit).chain([0, 0x9e37_79b9_7f4a_7c15]) {
-            assert_eq!(gathered(std::array::from_fn(|bit| (word >> bit) & 1 == 1)), word);
+            assert_eq!(pack_bits(std::array::from_fn(|bit| (word >> bit) & 1 == 1)), word);
         }
     }
 }

@@ -1,10 +1,10 @@
-//! Where the values of a column turn: a bit for each row, set where it may hold another value than the row before it.
+//! Where the values of a column change: a bit for each row, set where its value may differ from that of the row before.
 //!
-//! Most columns of a dataset stand in runs, and whoever hashes, encodes or counts them works by run. Finding the runs
-//! row by row takes longer than that work. Here 64 rows are compared at once, on their bits as they stand in memory: real
-//! numbers are the same when their bits are, and the entries of a dictionary when their keys are. So a row whose bit is
-//! clear surely holds what the one before it does, null for null. The converse is true of numbers and of texts, while a
-//! dictionary may have one text under two keys. Of types that are rare here nothing is known: every row may turn.
+//! Most columns of a dataset are runs of equal values, and hashing, encoding or counting a run at a time is fast. Finding
+//! the runs row by row would take longer than that work, so 64 rows are compared at once, by their bytes in memory: floats
+//! are equal if their bits are, and dictionary entries if their keys are. A clear bit therefore guarantees equal values,
+//! null to null. A set bit guarantees a difference for numbers and texts; a dictionary may have one text under two keys.
+//! For types that are rare here every bit is set.
 
 use std::ops::BitOr;
 use std::{array, mem};
@@ -13,109 +13,108 @@ use arrow::array::{Array, AsArray};
 use arrow::buffer::{BooleanBuffer, NullBuffer};
 use arrow::datatypes::DataType;
 
-use super::bits;
+use super::bits::pack_bits;
 
-/// The rows whose bits stand in one word.
-const ROWS: usize = u64::BITS as usize;
+/// Rows per word of bits.
+const WORD: usize = u64::BITS as usize;
 
-/// The rows at which a column turns; the first row does.
+/// The boundaries between the runs of a column. The first row always starts a run.
 #[derive(Clone, Debug)]
-pub(crate) struct Turns {
-    /// A bit for each row; that of the first says nothing.
+pub(crate) struct Boundaries {
+    /// A bit for each row; the first is ignored.
     bits: BooleanBuffer,
 }
 
-impl Turns {
-    /// Where a column turns.
+impl Boundaries {
+    /// The boundaries of an array.
     pub(crate) fn of(array: &dyn Array) -> Self {
         Self { bits: bits(array) }
     }
 
-    /// Turns at some of so many rows.
-    pub(crate) fn at(turns: impl IntoIterator<Item = usize>, rows: usize) -> Self {
-        let mut words = vec![0_u64; rows.div_ceil(ROWS)];
-        turns.into_iter().for_each(|row| words[row / ROWS] |= 1 << (row % ROWS));
+    /// Boundaries at the given rows.
+    pub(crate) fn at(starts: impl IntoIterator<Item = usize>, rows: usize) -> Self {
+        let mut words = vec![0_u64; rows.div_ceil(WORD)];
+        starts.into_iter().for_each(|row| words[row / WORD] |= 1 << (row % WORD));
         Self { bits: BooleanBuffer::new(words.into(), 0, rows) }
     }
 
-    /// Those of so many rows, from one on.
+    /// The boundaries of `count` rows from `from` on.
     pub(crate) fn slice(&self, from: usize, count: usize) -> Self {
         Self { bits: self.bits.slice(from, count) }
     }
 
-    /// The rows.
+    /// Number of rows.
     pub(crate) fn len(&self) -> usize {
         self.bits.len()
     }
 
-    /// How many turns there are, but for one.
+    /// Number of boundaries; the first row may or may not count.
     pub(crate) fn count(&self) -> usize {
         self.bits.count_set_bits()
     }
 
-    /// Whether a column turns at a row.
+    /// Whether a row starts a run.
     #[inline]
     pub(crate) fn is_at(&self, row: usize) -> bool {
         row == 0 || self.bits.value(row)
     }
 
-    /// The rows at which it turns, in order.
+    /// The rows that start a run, in order.
     pub(crate) fn starts(&self) -> impl Iterator<Item = usize> {
         self.runs().map(|(start, _)| start)
     }
 
-    /// The stretches from each turn to the next, the last one to the end.
+    /// The first row of each run, and the row after its last.
     pub(crate) fn runs(&self) -> impl Iterator<Item = (usize, usize)> {
         let words = self.bits.bit_chunks();
         let words = words.iter().chain([words.remainder_bits()]);
-        Runs { words, next: 0, start: 0, ends: [0; ROWS], found: 0, given: 0, rows: self.len() }
+        Runs { words, next: 0, start: 0, ends: [0; WORD], found: 0, given: 0, rows: self.len() }
     }
 
-    /// A bit for each row; that of the first says nothing.
-    pub(crate) fn bits(&self) -> &BooleanBuffer {
+    /// A bit for each row; the first is meaningless.
+    pub(super) fn bits(&self) -> &BooleanBuffer {
         &self.bits
     }
 }
 
-impl From<BooleanBuffer> for Turns {
+impl From<BooleanBuffer> for Boundaries {
     fn from(bits: BooleanBuffer) -> Self {
         Self { bits }
     }
 }
 
-/// The stretches from each turn to the next. Those that end in a word are found at once: who goes through them has one
-/// short loop to do so.
+/// Iterates over runs. The ends in one word are found together, so that consuming them is a short loop.
 struct Runs<W> {
     words: W,
     /// The row of the first bit of the next word.
     next: usize,
-    /// Where the next stretch begins.
+    /// Where the next run starts.
     start: usize,
-    /// Where those end that were found last, how many they are, and how many of them were given.
-    ends: [usize; ROWS],
+    /// The ends found last, how many there are, and how many of them were consumed.
+    ends: [usize; WORD],
     found: usize,
     given: usize,
     rows: usize,
 }
 
 impl<W: Iterator<Item = u64>> Runs<W> {
-    /// Finds the next stretches, if there are any.
+    /// Finds the next ends, if any.
     #[inline(never)]
     fn find(&mut self) {
         (self.found, self.given) = (0, 0);
         while self.found == 0 {
             let Some(word) = self.words.next() else {
-                // The last one ends where the rows do.
+                // The last run ends with the rows.
                 self.ends[0] = self.rows;
                 self.found = usize::from(self.start < self.rows);
                 return;
             };
-            // The first row ends no stretch, whatever its bit says.
+            // No run ends at the first row, whatever its bit.
             let mut word = if self.next == 0 { word & !1 } else { word };
             if word == u64::MAX {
-                // Columns that turn at every row do so for long.
+                // A column that changes at every row usually does so for long.
                 self.ends = array::from_fn(|at| self.next + at);
-                self.found = ROWS;
+                self.found = WORD;
             } else {
                 self.found = word.count_ones() as usize;
                 for end in &mut self.ends[..self.found] {
@@ -123,7 +122,7 @@ impl<W: Iterator<Item = u64>> Runs<W> {
                     word &= word - 1;
                 }
             }
-            self.next += ROWS;
+            self.next += WORD;
         }
     }
 }
@@ -145,7 +144,7 @@ impl<W: Iterator<Item = u64>> Iterator for Runs<W> {
     fn fold<B, F: FnMut(B, (usize, usize)) -> B>(mut self, init: B, mut add: F) -> B {
         let mut folded = init;
         loop {
-            // A number that need not be stored where it stands.
+            // A local, which need not be stored in every round.
             let mut start = self.start;
             for &end in &self.ends[self.given..self.found] {
                 folded = add(folded, (start, end));
@@ -160,12 +159,12 @@ impl<W: Iterator<Item = u64>> Iterator for Runs<W> {
     }
 }
 
-/// Where either column turns.
-impl BitOr for &Turns {
-    type Output = Turns;
+/// Where either column changes.
+impl BitOr for &Boundaries {
+    type Output = Boundaries;
 
-    fn bitor(self, other: Self) -> Turns {
-        Turns { bits: &self.bits | &other.bits }
+    fn bitor(self, other: Self) -> Boundaries {
+        Boundaries { bits: &self.bits | &other.bits }
     }
 }
 
@@ -179,11 +178,11 @@ fn bits(array: &dyn Array) -> BooleanBuffer {
         DataType::Utf8 => {
             let texts = array.as_string::<i32>();
             let (offsets, bytes) = (texts.value_offsets(), texts.value_data());
-            return gathered(rows, nulls, |word| texts_apart(offsets, bytes, word * ROWS));
+            return boundary_bits(rows, nulls, |word| texts_apart(offsets, bytes, word * WORD));
         }
         DataType::Boolean => {
             let flags: Vec<u64> = array.as_boolean().values().bit_chunks().iter_padded().collect();
-            return gathered(rows, nulls, |word| flags[word] ^ after(&flags, word));
+            return boundary_bits(rows, nulls, |word| flags[word] ^ after(&flags, word));
         }
         DataType::Dictionary(key, _) => key.primitive_width(),
         other => other.primitive_width(),
@@ -197,9 +196,9 @@ fn bits(array: &dyn Array) -> BooleanBuffer {
     }
 }
 
-/// Gathers the words of the rows, given those of the pairs: bit `n` of a word is set where row `n` of its 64 and the one
-/// after that are apart. What it says of the last row's pair is not looked at.
-fn gathered(rows: usize, nulls: Option<&NullBuffer>, apart: impl Fn(usize) -> u64) -> BooleanBuffer {
+/// Shifts the comparisons of neighbours by one row: bit `n` of an `apart` word is set if row `n` of its 64 differs from the
+/// next one. The comparison of the last row is ignored.
+fn boundary_bits(rows: usize, nulls: Option<&NullBuffer>, apart: impl Fn(usize) -> u64) -> BooleanBuffer {
     let valid: Option<Vec<u64>> =
         nulls.filter(|nulls| nulls.null_count() > 0).map(|nulls| nulls.inner().bit_chunks().iter_padded().collect());
     let mut first = 1;
@@ -210,22 +209,22 @@ fn gathered(rows: usize, nulls: Option<&NullBuffer>, apart: impl Fn(usize) -> u6
             apart = (apart & this & next) | (this ^ next);
         }
         let starts = (apart << 1) | first;
-        first = apart >> (ROWS - 1);
+        first = apart >> (WORD - 1);
         starts
     };
-    let words: Vec<u64> = (0..rows.div_ceil(ROWS)).map(word).collect();
+    let words: Vec<u64> = (0..rows.div_ceil(WORD)).map(word).collect();
     BooleanBuffer::new(words.into(), 0, rows)
 }
 
-/// The bits that follow those of a word.
+/// The bits of a word, moved on by one row.
 fn after(bits: &[u64], word: usize) -> u64 {
-    (bits[word] >> 1) | (bits.get(word + 1).copied().unwrap_or_default() << (ROWS - 1))
+    (bits[word] >> 1) | (bits.get(word + 1).copied().unwrap_or_default() << (WORD - 1))
 }
 
 fn of_numbers<T: Copy + PartialEq>(values: &[T], nulls: Option<&NullBuffer>) -> BooleanBuffer {
-    gathered(values.len(), nulls, |word| {
-        let (these, next) = (&values[word * ROWS..], &values[word * ROWS + 1..]);
-        match (these.first_chunk::<ROWS>(), next.first_chunk::<ROWS>()) {
+    boundary_bits(values.len(), nulls, |word| {
+        let (these, next) = (&values[word * WORD..], &values[word * WORD + 1..]);
+        match (these.first_chunk::<WORD>(), next.first_chunk::<WORD>()) {
             (Some(these), Some(next)) => numbers_apart(these, next),
             _ => {
                 these.iter().zip(next).enumerate().fold(0, |bits, (at, (this, next))| bits | (bit(this != next) << at))
@@ -234,26 +233,26 @@ fn of_numbers<T: Copy + PartialEq>(values: &[T], nulls: Option<&NullBuffer>) -> 
     })
 }
 
-/// Which of these numbers are not their neighbours.
-fn numbers_apart<T: Copy + PartialEq>(these: &[T; ROWS], next: &[T; ROWS]) -> u64 {
+/// Which of these numbers differ from the next one.
+fn numbers_apart<T: Copy + PartialEq>(these: &[T; WORD], next: &[T; WORD]) -> u64 {
     if these == next {
         return 0;
     }
     if size_of::<T>() < size_of::<u64>() {
-        return bits::gathered(array::from_fn(|at| these[at] != next[at]));
+        return pack_bits(array::from_fn(|at| these[at] != next[at]));
     }
-    // Long ones are not compared several at once everywhere. Eight at a time: no step waits for the one before it.
+    // Not every processor compares 64-bit numbers several at once; eight at a time, no step depends on the one before.
     let eights = these.as_chunks::<8>().0.iter().zip(next.as_chunks::<8>().0);
     let eight =
         |(these, next): (&[T; 8], &[T; 8])| (0..8).fold(0, |bits, at| bits | (bit(these[at] != next[at]) << at));
     eights.map(eight).enumerate().fold(0, |bits, (at, eight)| bits | (eight << (8 * at)))
 }
 
-/// Which of the texts from a row on are not their neighbours.
+/// Which of the texts from a row on differ from the next one.
 fn texts_apart(offsets: &[i32], bytes: &[u8], from: usize) -> u64 {
-    let ends = &offsets[from..offsets.len().min(from + ROWS + 2)];
+    let ends = &offsets[from..offsets.len().min(from + WORD + 2)];
     let text = |row: usize| &bytes[ends[row] as usize..ends[row + 1] as usize];
-    // Texts of one length are all the same when their bytes are those that stand a text further.
+    // Texts of one length are all equal if their bytes are equal to themselves shifted by that length.
     let (first, last, length) = (ends[0] as usize, ends[ends.len() - 1] as usize, text(0).len());
     let is_of_length = |pair: &[i32]| (pair[1] - pair[0]) as usize == length;
     let are_of_length = ends.windows(2).fold(true, |are, pair| are & is_of_length(pair));
@@ -276,7 +275,7 @@ mod tests {
         LargeStringArray, StringArray,
     };
 
-    use super::Turns;
+    use super::Boundaries;
 
     fn random(seed: u64) -> impl FnMut(u64) -> u64 {
         let mut state = seed;
@@ -286,8 +285,8 @@ mod tests {
         }
     }
 
-    /// What stands in a row, told apart as the module says.
-    fn told(array: &ArrayRef) -> Vec<Option<String>> {
+    /// The value of each row, equal if the module considers it equal.
+    fn values(array: &ArrayRef) -> Vec<Option<String>> {
         let reals = array.as_any().downcast_ref::<Float64Array>();
         let keys = array.as_any().downcast_ref::<DictionaryArray<arrow::datatypes::Int8Type>>();
         let value = |row: usize| match (reals, keys) {
@@ -329,23 +328,24 @@ mod tests {
     }
 
     #[test]
-    fn a_row_turns_where_it_differs_from_the_one_before_it() {
+    fn a_row_starts_a_run_where_it_differs_from_the_one_before_it() {
         for (seed, rows) in [0, 1, 2, 63, 64, 65, 66, 127, 128, 129, 130, 1000, 5000].into_iter().enumerate() {
             for longest in [1, 3, 40, 700] {
                 for column in columns(rows, longest, seed as u64) {
                     for from in [0, 1, 3, 64, 77].into_iter().filter(|from| *from <= rows) {
                         let slice = column.slice(from, rows - from);
-                        let told = told(&slice);
+                        let values = values(&slice);
                         let expected: Vec<bool> =
-                            (0..told.len()).map(|row| row == 0 || told[row] != told[row - 1]).collect();
-                        let found = |turns: Turns| (0..turns.len()).map(|row| turns.is_at(row)).collect::<Vec<_>>();
+                            (0..values.len()).map(|row| row == 0 || values[row] != values[row - 1]).collect();
+                        let found =
+                            |found: Boundaries| (0..found.len()).map(|row| found.is_at(row)).collect::<Vec<_>>();
                         assert_eq!(
-                            found(Turns::of(&slice)),
+                            found(Boundaries::of(&slice)),
                             expected,
                             "{} {rows} {longest} {from}",
                             column.data_type()
                         );
-                        assert_eq!(found(Turns::of(&column).slice(from, rows - from)), expected);
+                        assert_eq!(found(Boundaries::of(&column).slice(from, rows - from)), expected);
                     }
                 }
             }
@@ -353,37 +353,37 @@ mod tests {
     }
 
     #[test]
-    fn what_lies_beneath_a_null_is_not_looked_at() {
+    fn values_under_a_null_are_ignored() {
         let nulls = arrow::buffer::NullBuffer::from(vec![false, false, true, true, false]);
         let numbers = Int32Array::new(vec![1, 2, 2, 2, 2].into(), Some(nulls));
-        assert_eq!(Turns::of(&numbers).starts().collect::<Vec<_>>(), [0, 2, 4]);
+        assert_eq!(Boundaries::of(&numbers).starts().collect::<Vec<_>>(), [0, 2, 4]);
     }
 
     #[test]
-    fn of_a_type_that_is_rare_nothing_is_known() {
+    fn every_row_of_a_rare_type_starts_a_run() {
         let texts = LargeStringArray::from(vec!["a", "a"]);
-        assert_eq!(Turns::of(&texts).count(), 2);
+        assert_eq!(Boundaries::of(&texts).count(), 2);
     }
 
     #[test]
-    fn runs_go_from_turn_to_turn() {
+    fn runs_end_where_the_next_one_starts() {
         let numbers = Int32Array::from(vec![4, 4, 5, 6, 6, 6]);
-        let turns = Turns::of(&numbers);
-        assert_eq!(turns.runs().collect::<Vec<_>>(), [(0, 2), (2, 3), (3, 6)]);
-        assert_eq!(turns.slice(1, 3).runs().collect::<Vec<_>>(), [(0, 1), (1, 2), (2, 3)]);
-        assert_eq!(turns.slice(3, 3).runs().collect::<Vec<_>>(), [(0, 3)]);
-        assert_eq!(turns.slice(3, 0).runs().count(), 0);
+        let boundaries = Boundaries::of(&numbers);
+        assert_eq!(boundaries.runs().collect::<Vec<_>>(), [(0, 2), (2, 3), (3, 6)]);
+        assert_eq!(boundaries.slice(1, 3).runs().collect::<Vec<_>>(), [(0, 1), (1, 2), (2, 3)]);
+        assert_eq!(boundaries.slice(3, 3).runs().collect::<Vec<_>>(), [(0, 3)]);
+        assert_eq!(boundaries.slice(3, 0).runs().count(), 0);
         // One after the other, and all at once.
         for longest in [1, 2, 90] {
             let column = columns(700, longest, 3).swap_remove(4);
             for (from, count) in [(0, 700), (1, 640), (0, 64), (64, 128), (63, 1)] {
-                let turns = Turns::of(&column).slice(from, count);
-                let starts: Vec<usize> = (0..count).filter(|&row| turns.is_at(row)).collect();
+                let boundaries = Boundaries::of(&column).slice(from, count);
+                let starts: Vec<usize> = (0..count).filter(|&row| boundaries.is_at(row)).collect();
                 let expected: Vec<_> = starts.iter().copied().zip(starts[1..].iter().copied().chain([count])).collect();
-                let mut runs = turns.runs();
+                let mut runs = boundaries.runs();
                 assert!(expected.iter().all(|run| runs.next() == Some(*run)) && runs.next().is_none());
                 let mut all = Vec::new();
-                turns.runs().for_each(|run| all.push(run));
+                boundaries.runs().for_each(|run| all.push(run));
                 assert_eq!(all, expected);
             }
         }

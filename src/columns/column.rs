@@ -1,4 +1,4 @@
-//! A column of rows on their way to files.
+//! A column whose equal values are stored once per run.
 
 use std::sync::Arc;
 
@@ -8,27 +8,27 @@ use arrow::compute::take;
 use arrow::datatypes::DataType;
 use arrow::error::ArrowError;
 
-use super::Turns;
+use super::Boundaries;
 
-/// A value for each row, and where the rows turn.
+/// A value for each row, and where the values change.
 ///
-/// What is said of a ticker's date holds for all its signals, so neighbours may share a value: it stands once then, and
-/// whoever hashes, encodes or counts the rows looks at it once.
+/// What holds for a ticker's date holds for all its signals, so adjacent rows may share a value. It is then stored once,
+/// and hashing, encoding or counting the rows reads it once.
 #[derive(Clone, Debug)]
 pub(crate) struct Column {
     values: ArrayRef,
-    /// Which of the values each row has; none where each has its own.
-    places: Option<ScalarBuffer<u32>>,
-    turns: Turns,
+    /// The index of each row's value; none if each row has its own value, in order.
+    indices: Option<ScalarBuffer<u32>>,
+    boundaries: Boundaries,
 }
 
 impl Column {
-    /// The rows.
+    /// Number of rows.
     pub(crate) fn len(&self) -> usize {
-        self.turns.len()
+        self.boundaries.len()
     }
 
-    /// The values, of which there may be more than the rows have.
+    /// The values; the rows may not use all of them.
     pub(crate) fn values(&self) -> &ArrayRef {
         &self.values
     }
@@ -38,54 +38,56 @@ impl Column {
         self.values.data_type()
     }
 
-    /// Which of the values a row has.
+    /// The index of a row's value.
     #[inline]
-    pub(crate) fn place(&self, row: usize) -> usize {
-        self.places.as_ref().map_or(row, |places| places[row] as usize)
+    pub(crate) fn index(&self, row: usize) -> usize {
+        self.indices.as_ref().map_or(row, |indices| indices[row] as usize)
     }
 
-    /// How many of the rows are null.
+    /// Number of rows that are null.
     pub(crate) fn null_count(&self) -> usize {
-        match (&self.places, self.values.nulls()) {
+        match (&self.indices, self.values.nulls()) {
             (None, _) => self.values.null_count(),
             (Some(_), None) => 0,
-            (Some(_), Some(nulls)) => self.rows_where(|place| nulls.is_null(place)),
+            (Some(_), Some(nulls)) => self.rows_where(|index| nulls.is_null(index)),
         }
     }
 
-    /// How many of the rows have a value of some kind, by its place.
-    pub(crate) fn rows_where(&self, is_meant: impl Fn(usize) -> bool) -> usize {
-        self.runs().filter(|(place, _)| is_meant(*place)).map(|(_, rows)| rows).sum()
+    /// Number of rows whose value, given by its index, meets a condition.
+    pub(crate) fn rows_where(&self, matches: impl Fn(usize) -> bool) -> usize {
+        self.runs().filter(|(index, _)| matches(*index)).map(|(_, rows)| rows).sum()
     }
 
-    /// Whether neighbours may share a value.
+    /// Whether rows may share a value.
     pub(crate) fn is_shared(&self) -> bool {
-        self.places.is_some()
+        self.indices.is_some()
     }
 
-    /// Where the rows turn.
-    pub(crate) fn turns(&self) -> &Turns {
-        &self.turns
+    /// Where the values change.
+    pub(crate) fn boundaries(&self) -> &Boundaries {
+        &self.boundaries
     }
 
-    /// The stretches from each turn to the next: the place of their value, and how many rows they have.
+    /// The runs of equal values: the index of the value, and the number of rows.
     pub(crate) fn runs(&self) -> impl Iterator<Item = (usize, usize)> {
-        self.turns.runs().map(|(start, end)| (self.place(start), end - start))
+        self.boundaries.runs().map(|(start, end)| (self.index(start), end - start))
     }
 
-    /// So many of the rows, from one on.
+    /// `count` rows from `from` on.
     pub(crate) fn slice(&self, from: usize, count: usize) -> Self {
-        let turns = self.turns.slice(from, count);
-        match &self.places {
-            Some(places) => Self { values: Arc::clone(&self.values), places: Some(places.slice(from, count)), turns },
-            None => Self { values: self.values.slice(from, count), places: None, turns },
+        let boundaries = self.boundaries.slice(from, count);
+        match &self.indices {
+            Some(indices) => {
+                Self { values: Arc::clone(&self.values), indices: Some(indices.slice(from, count)), boundaries }
+            }
+            None => Self { values: self.values.slice(from, count), indices: None, boundaries },
         }
     }
 
-    /// A value for each row, as others have it.
+    /// The column as a plain array, with a value for each row.
     pub(crate) fn flat(&self) -> Result<ArrayRef, ArrowError> {
-        match &self.places {
-            Some(places) => take(&self.values, &UInt32Array::new(places.clone(), None), None),
+        match &self.indices {
+            Some(indices) => take(&self.values, &UInt32Array::new(indices.clone(), None), None),
             None => Ok(Arc::clone(&self.values)),
         }
     }
@@ -93,43 +95,43 @@ impl Column {
 
 impl From<ArrayRef> for Column {
     fn from(values: ArrayRef) -> Self {
-        Self { turns: Turns::of(&values), values, places: None }
+        Self { boundaries: Boundaries::of(&values), values, indices: None }
     }
 }
 
-/// Rows cut into stretches that share what is said of them.
+/// Rows divided into segments; the rows of a segment share the values of some columns.
 #[derive(Debug)]
-pub(crate) struct Stretches {
-    /// Of each row, the stretch that it is in.
-    places: ScalarBuffer<u32>,
-    /// Where each stretch begins.
+pub(crate) struct Segments {
+    /// The segment of each row.
+    indices: ScalarBuffer<u32>,
+    /// The first row of each segment.
     starts: Vec<usize>,
 }
 
-impl Stretches {
-    /// Stretches of so many rows each, one after another.
+impl Segments {
+    /// Adjacent segments with the given numbers of rows.
     pub(crate) fn of(counts: impl Iterator<Item = usize>) -> Self {
-        /// The places that are written at once.
+        /// Indices written at once.
         const STRIDE: usize = 8;
-        let (mut places, mut starts) = (Vec::new(), Vec::new());
-        for (place, count) in counts.enumerate() {
-            let start = places.len();
-            // A few too many are quicker to write than as many as there are.
-            (0..count.div_ceil(STRIDE)).for_each(|_| places.extend_from_slice(&[place as u32; STRIDE]));
-            places.truncate(start + count);
+        let (mut indices, mut starts) = (Vec::new(), Vec::new());
+        for (index, count) in counts.enumerate() {
+            let start = indices.len();
+            // Writing a few too many is faster than writing the exact number.
+            (0..count.div_ceil(STRIDE)).for_each(|_| indices.extend_from_slice(&[index as u32; STRIDE]));
+            indices.truncate(start + count);
             starts.push(start);
         }
-        Self { places: places.into(), starts }
+        Self { indices: indices.into(), starts }
     }
 
-    /// A column of which each stretch has a value.
+    /// A column with one value per segment.
     pub(crate) fn column(&self, values: ArrayRef) -> Column {
-        let rows = self.places.len();
+        let rows = self.indices.len();
         if values.len() == rows {
             return values.into();
         }
-        let turns = Turns::at(Turns::of(&values).starts().map(|place| self.starts[place]), rows);
-        Column { values, places: Some(self.places.clone()), turns }
+        let boundaries = Boundaries::at(Boundaries::of(&values).starts().map(|segment| self.starts[segment]), rows);
+        Column { values, indices: Some(self.indices.clone()), boundaries }
     }
 }
 
@@ -139,14 +141,14 @@ mod tests {
 
     use arrow::array::{Array, ArrayRef, Int32Array};
 
-    use super::{Column, Stretches};
+    use super::{Column, Segments};
 
     #[test]
-    fn a_shared_value_is_that_of_each_row_of_its_stretch() {
+    fn each_row_of_a_segment_has_its_value() {
         let values = [Some(7), None, None, Some(8), Some(8), Some(7)];
         let counts = [1, 3, 2, 11, 8, 1];
-        let stretches = Stretches::of(counts.into_iter());
-        let column = stretches.column(Arc::new(Int32Array::from(values.to_vec())));
+        let segments = Segments::of(counts.into_iter());
+        let column = segments.column(Arc::new(Int32Array::from(values.to_vec())));
         let each = || values.iter().zip(counts).flat_map(|(value, count)| std::iter::repeat_n(*value, count));
         let flat = Column::from(Arc::new(each().collect::<Int32Array>()) as ArrayRef);
         assert!(column.is_shared());
@@ -154,20 +156,20 @@ mod tests {
             let (column, flat) = (column.slice(from, count), flat.slice(from, count));
             assert_eq!((column.len(), &column.flat().unwrap()), (count, &flat.flat().unwrap()));
             assert_eq!(column.null_count(), flat.null_count());
-            assert!(column.turns().starts().eq(flat.turns().starts()), "{from} {count}");
-            let said = |column: &Column| -> Vec<(ArrayRef, usize)> {
-                column.runs().map(|(place, rows)| (column.values().slice(place, 1), rows)).collect()
+            assert!(column.boundaries().starts().eq(flat.boundaries().starts()), "{from} {count}");
+            let runs = |column: &Column| -> Vec<(ArrayRef, usize)> {
+                column.runs().map(|(index, rows)| (column.values().slice(index, 1), rows)).collect()
             };
-            assert_eq!(said(&column), said(&flat));
+            assert_eq!(runs(&column), runs(&flat));
         }
     }
 
     #[test]
-    fn stretches_of_one_row_share_nothing() {
+    fn segments_of_one_row_share_nothing() {
         let values: ArrayRef = Arc::new(Int32Array::from(vec![1, 1, 2]));
-        let column = Stretches::of([1, 1, 1].into_iter()).column(Arc::clone(&values));
+        let column = Segments::of([1, 1, 1].into_iter()).column(Arc::clone(&values));
         assert!(!column.is_shared());
-        assert_eq!(column.turns().starts().collect::<Vec<_>>(), [0, 2]);
-        assert!(Stretches::of(std::iter::empty()).column(values.slice(0, 0)).values().is_empty());
+        assert_eq!(column.boundaries().starts().collect::<Vec<_>>(), [0, 2]);
+        assert!(Segments::of(std::iter::empty()).column(values.slice(0, 0)).values().is_empty());
     }
 }

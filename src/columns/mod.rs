@@ -1,4 +1,13 @@
-//! Columns as runs of equal values, and the Parquet pages written from them.
+//! Columns as runs of equal values, and the Parquet files written from them.
+//!
+//! Most columns of a dataset repeat: a ticker for thousands of rows, a date and the features of its news for every period
+//! and regime. [`Rows`] store such a value once, and know where each column changes (`Boundaries`), so that hashing,
+//! counting and encoding read a value once per run instead of once per row.
+//!
+//! `ParquetWriter` does so for Parquet files: it looks each run up in a dictionary, and writes the indices as runs. The
+//! `parquet` crate's `ArrowWriter` looks up every row; `benches/columns.rs` compares the two. Everything
+//! else is left to that crate: schemas, page headers, statistics in the footer, codecs other than zstd and Snappy, and
+//! columns that get no dictionary, because they have too many distinct values or a type that is rare here.
 
 mod bits;
 mod boundaries;
@@ -8,10 +17,10 @@ mod parquet;
 mod row_buffer;
 mod rows;
 
-pub(crate) use bits::gathered;
-pub(crate) use boundaries::Turns;
-pub(crate) use column::{Column, Stretches};
-pub(crate) use concat::joined;
-pub(crate) use parquet::{Layout, Writer};
-pub(crate) use row_buffer::Pieces;
+pub(crate) use bits::pack_bits;
+pub(crate) use boundaries::Boundaries;
+pub(crate) use column::{Column, Segments};
+pub(crate) use concat::{concat, concat_arrays};
+pub(crate) use parquet::{ParquetOptions, ParquetWriter};
+pub(crate) use row_buffer::RowBuffer;
 pub use rows::Rows;

@@ -1,84 +1,84 @@
-//! Rows cut into blocks of one length, wherever the batches ended in which they came. A block is given as the pieces that
-//! it came in: putting them together would copy every value.
+//! Cuts rows into blocks of a fixed length, whatever batches they arrive in. A block is returned in the pieces it arrived
+//! in, because concatenating them would copy every value.
 
 use arrow::array::AsArray;
 use arrow::datatypes::DataType;
 
 use super::{Column, Rows};
 
-/// What an array costs beside its values, about.
+/// Approximate size of an array without its values.
 const ARRAY_BYTES: usize = 256;
 
-/// Rows that wait until there are enough of them.
+/// Rows that are buffered until they fill a block.
 #[derive(Debug)]
-pub(crate) struct Pieces {
-    length: usize,
-    waiting: Vec<Rows>,
+pub(crate) struct RowBuffer {
+    block_rows: usize,
+    pieces: Vec<Rows>,
     rows: usize,
     bytes: usize,
 }
 
-impl Pieces {
-    pub(crate) fn new(length: usize) -> Self {
-        Self { length, waiting: Vec::new(), rows: 0, bytes: 0 }
+impl RowBuffer {
+    pub(crate) fn new(block_rows: usize) -> Self {
+        Self { block_rows, pieces: Vec::new(), rows: 0, bytes: 0 }
     }
 
-    /// Takes rows, and gives the blocks that they complete.
+    /// Adds rows, and returns the blocks that they complete.
     pub(crate) fn push(&mut self, rows: &Rows) -> Vec<Vec<Rows>> {
         let mut complete = Vec::new();
         let mut from = 0;
         while from < rows.num_rows() {
-            let count = (rows.num_rows() - from).min(self.length - self.rows);
+            let count = (rows.num_rows() - from).min(self.block_rows - self.rows);
             let piece = rows.slice(from, count);
             from += count;
             self.rows += count;
-            self.bytes += piece.columns().iter().map(weight).sum::<usize>();
-            self.waiting.push(piece);
-            if self.rows == self.length {
-                complete.extend(self.rest());
+            self.bytes += piece.columns().iter().map(bytes).sum::<usize>();
+            self.pieces.push(piece);
+            if self.rows == self.block_rows {
+                complete.extend(self.take());
             }
         }
         complete
     }
 
-    /// The pieces that wait; none where there are none.
-    pub(crate) fn rest(&mut self) -> Option<Vec<Rows>> {
+    /// Takes the buffered rows, if there are any.
+    pub(crate) fn take(&mut self) -> Option<Vec<Rows>> {
         (self.rows, self.bytes) = (0, 0);
-        let pieces = std::mem::take(&mut self.waiting);
+        let pieces = std::mem::take(&mut self.pieces);
         (!pieces.is_empty()).then_some(pieces)
     }
 
-    /// What the rows that wait take of the memory, about; it depends on nothing but them.
+    /// Approximate memory of the buffered rows, which does not depend on their pieces.
     pub(crate) fn bytes(&self) -> usize {
         self.bytes
     }
 
-    /// The same with what their pieces take, which is more than the rows where they came one by one.
-    pub(crate) fn bytes_in_pieces(&self) -> usize {
-        let arrays: usize = self.waiting.iter().map(|piece| piece.columns().len()).sum();
+    /// Approximate memory including the pieces, which take more than the rows if these arrived one by one.
+    pub(crate) fn bytes_with_overhead(&self) -> usize {
+        let arrays: usize = self.pieces.iter().map(|piece| piece.columns().len()).sum();
         self.bytes + arrays * ARRAY_BYTES
     }
 }
 
-/// What the values of all rows weigh, though neighbours may share them.
-fn weight(column: &Column) -> usize {
+/// Size of the values of all rows, as if none were shared.
+fn bytes(column: &Column) -> usize {
     match column.data_type() {
         DataType::Utf8 => {
             let texts = column.values().as_string::<i32>();
             column.len() * 4
-                + column.runs().map(|(place, rows)| rows * texts.value_length(place) as usize).sum::<usize>()
+                + column.runs().map(|(index, rows)| rows * texts.value_length(index) as usize).sum::<usize>()
         }
         DataType::Dictionary(key, _) => column.len() * key.primitive_width().unwrap_or(1),
         DataType::FixedSizeBinary(width) => column.len() * *width as usize,
-        // Lists are of texts here.
+        // All lists are lists of texts.
         DataType::List(_) => {
             let lists = column.values().as_list::<i32>();
-            let (ends, ends_of_texts) = (lists.value_offsets(), lists.values().as_string::<i32>().value_offsets());
-            let texts = |place: usize| {
-                let (from, to) = (ends[place] as usize, ends[place + 1] as usize);
-                (to - from) * 4 + (ends_of_texts[to] - ends_of_texts[from]) as usize
+            let (ends, text_ends) = (lists.value_offsets(), lists.values().as_string::<i32>().value_offsets());
+            let bytes = |index: usize| {
+                let (from, to) = (ends[index] as usize, ends[index + 1] as usize);
+                (to - from) * 4 + (text_ends[to] - text_ends[from]) as usize
             };
-            column.len() * 4 + column.runs().map(|(place, rows)| rows * texts(place)).sum::<usize>()
+            column.len() * 4 + column.runs().map(|(index, rows)| rows * bytes(index)).sum::<usize>()
         }
         other => column.len() * other.primitive_width().unwrap_or(1),
     }
@@ -92,11 +92,11 @@ mod tests {
     use arrow::buffer::OffsetBuffer;
     use arrow::datatypes::{DataType, Field};
 
-    use super::Pieces;
+    use super::RowBuffer;
     use crate::columns::Rows;
 
     #[test]
-    fn what_rows_weigh_does_not_depend_on_how_they_came() {
+    fn the_size_of_rows_does_not_depend_on_their_pieces() {
         let texts = Arc::new(StringArray::from(vec!["a", "", "bcd", "ef"])) as Arc<dyn Array>;
         let numbers = Arc::new(Int32Array::from(vec![1, 2, 3, 4])) as Arc<dyn Array>;
         let lists = ListArray::new(
@@ -113,27 +113,27 @@ mod tests {
             ("digest", Arc::new(FixedSizeBinaryArray::try_from_iter(digests).unwrap())),
         ];
         let rows = Rows::from(RecordBatch::try_from_iter(columns).unwrap());
-        let weights = |ends: &[usize]| {
-            let mut pieces = Pieces::new(100);
+        let sizes = |ends: &[usize]| {
+            let mut buffer = RowBuffer::new(100);
             let starts = std::iter::once(&0).chain(ends);
             for (&from, &to) in starts.zip(ends) {
-                assert!(pieces.push(&rows.slice(from, to - from)).is_empty());
+                assert!(buffer.push(&rows.slice(from, to - from)).is_empty());
             }
-            (pieces.bytes(), pieces.bytes_in_pieces())
+            (buffer.bytes(), buffer.bytes_with_overhead())
         };
-        assert_eq!(weights(&[4]), (140, 140 + 4 * 256));
-        assert_eq!(weights(&[1, 2, 3, 4]), (140, 140 + 16 * 256));
+        assert_eq!(sizes(&[4]), (140, 140 + 4 * 256));
+        assert_eq!(sizes(&[1, 2, 3, 4]), (140, 140 + 16 * 256));
     }
 
     #[test]
-    fn nothing_waits_when_a_block_is_complete() {
+    fn a_complete_block_leaves_nothing_buffered() {
         let numbers = Arc::new(Int32Array::from(vec![1, 2, 3, 4])) as Arc<dyn Array>;
         let rows = Rows::from(RecordBatch::try_from_iter([("number", numbers)]).unwrap());
-        let mut pieces = Pieces::new(6);
-        assert!(pieces.push(&rows).is_empty());
-        let complete = pieces.push(&rows);
+        let mut buffer = RowBuffer::new(6);
+        assert!(buffer.push(&rows).is_empty());
+        let complete = buffer.push(&rows);
         assert_eq!(complete, [vec![rows.clone(), rows.slice(0, 2)]]);
-        assert_eq!((pieces.bytes(), pieces.rest()), (8, Some(vec![rows.slice(2, 2)])));
-        assert_eq!((pieces.bytes(), pieces.bytes_in_pieces(), pieces.rest()), (0, 0, None));
+        assert_eq!((buffer.bytes(), buffer.take()), (8, Some(vec![rows.slice(2, 2)])));
+        assert_eq!((buffer.bytes(), buffer.bytes_with_overhead(), buffer.take()), (0, 0, None));
     }
 }

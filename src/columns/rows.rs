@@ -1,4 +1,4 @@
-//! Rows on their way to files.
+//! Rows of a dataset on their way to files.
 
 use std::sync::Arc;
 
@@ -8,7 +8,9 @@ use arrow::error::ArrowError;
 
 use super::Column;
 
-/// Some rows, and where each of their columns turns: it is found once, for all who hash, encode or count them.
+/// Rows of a dataset, stored so that adjacent rows may share a value.
+///
+/// Where the values of each column change is found once, for all that hash, encode or count them.
 #[derive(Clone, Debug)]
 pub struct Rows {
     schema: SchemaRef,
@@ -17,7 +19,7 @@ pub struct Rows {
 }
 
 impl Rows {
-    /// Rows of some columns.
+    /// Rows from their columns.
     pub(crate) fn of(schema: SchemaRef, columns: Vec<Column>) -> Result<Self, ArrowError> {
         let count = columns.first().map_or(0, Column::len);
         let is_sound = columns.len() == schema.fields().len()
@@ -28,16 +30,16 @@ impl Rows {
         if is_sound {
             return Ok(Self { schema, columns, count });
         }
-        Err(ArrowError::SchemaError(format!("rows are not as {schema} has them")))
+        Err(ArrowError::SchemaError(format!("columns do not match the schema {schema}")))
     }
 
-    /// How many they are.
+    /// Number of rows.
     #[must_use]
     pub fn num_rows(&self) -> usize {
         self.count
     }
 
-    /// What their columns are called, and of what types they are.
+    /// Names and types of the columns.
     #[must_use]
     pub fn schema(&self) -> &SchemaRef {
         &self.schema
@@ -47,23 +49,23 @@ impl Rows {
         &self.columns
     }
 
-    /// A column that the rows have.
+    /// A column by its name.
     pub(crate) fn column(&self, name: &str) -> Option<&Column> {
-        self.schema.index_of(name).ok().map(|place| &self.columns[place])
+        self.schema.index_of(name).ok().map(|index| &self.columns[index])
     }
 
-    /// So many of the rows, from one on.
+    /// `count` rows from `from` on.
     #[must_use]
     pub fn slice(&self, from: usize, count: usize) -> Self {
         let columns = self.columns.iter().map(|column| column.slice(from, count)).collect();
         Self { schema: Arc::clone(&self.schema), columns, count }
     }
 
-    /// A value for each row, as others have it.
+    /// The rows as a record batch, with a value for each row.
     ///
     /// # Errors
     ///
-    /// When a column would be too large.
+    /// If a column would be too large.
     pub fn flat(&self) -> Result<RecordBatch, ArrowError> {
         let columns = self.columns.iter().map(Column::flat).collect::<Result<_, _>>()?;
         let options = RecordBatchOptions::new().with_row_count(Some(self.count));
@@ -78,7 +80,7 @@ impl From<RecordBatch> for Rows {
     }
 }
 
-/// Rows that say the same are the same, however their values are shared and wherever their dictionaries turn.
+/// Rows are equal if their values are, shared or not.
 impl PartialEq for Rows {
     fn eq(&self, other: &Self) -> bool {
         matches!((self.flat(), other.flat()), (Ok(one), Ok(other)) if one == other)

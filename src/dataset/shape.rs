@@ -12,7 +12,7 @@ use arrow::error::ArrowError;
 use super::codes::{Numbers, Ranked, Tickers};
 use super::features::Features;
 use super::join::{Joined, Stretch};
-use crate::columns::{self, Rows, Stretches};
+use crate::columns::{self, Rows, Segments};
 use crate::interface::{Endpoint, Period, Regime, Signal};
 use crate::plan::{Column, DatasetPlan};
 use crate::tables::choices;
@@ -25,13 +25,13 @@ pub(super) fn rows(
     tickers: &Tickers,
 ) -> Result<Rows, ArrowError> {
     let Joined { stretches, own } = joined;
-    let shared = Stretches::of(stretches.iter().map(|stretch| stretch.rows));
+    let segments = Segments::of(stretches.iter().map(|stretch| stretch.rows));
     let mut own: HashMap<Column, Numbers> = own.into_iter().collect();
     let column = |column: &Column| match column {
-        Column::Ticker => Ok(shared.column(names(&stretches, tickers))),
+        Column::Ticker => Ok(segments.column(names(&stretches, tickers))),
         Column::Date => {
             let dates = stretches.iter().map(|stretch| stretch.date);
-            Ok(shared.column(Arc::new(TimestampMicrosecondArray::from_iter_values(dates))))
+            Ok(segments.column(Arc::new(TimestampMicrosecondArray::from_iter_values(dates))))
         }
         other => {
             let missing = || ArrowError::SchemaError(format!("no signal says its {}", other.name()));
@@ -43,7 +43,7 @@ pub(super) fn rows(
     let is_each = places.values().iter().copied().eq(0..features.keys.len() as u32);
     let feature = |values: &ArrayRef| -> Result<_, ArrowError> {
         let values = if is_each { Arc::clone(values) } else { take(values, &places, None)? };
-        Ok(shared.column(values))
+        Ok(segments.column(values))
     };
     let mut columns: Vec<columns::Column> = plan.columns.iter().map(column).collect::<Result<_, ArrowError>>()?;
     let lineage = columns.split_off(Column::BASE.len());

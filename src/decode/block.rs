@@ -1,6 +1,6 @@
 //! Blocks of a text: what matters of 64 bytes, found for all of them together, one bit of a word for each.
 
-use crate::columns::gathered;
+use crate::columns::pack_bits;
 
 /// The bytes of a block.
 pub(super) const BLOCK: usize = 64;
@@ -24,9 +24,9 @@ impl Marks {
     #[inline]
     pub(super) fn of(block: &[u8; BLOCK]) -> Self {
         Self {
-            quotes: gathered(block.map(|byte| byte == b'"')),
-            opens: gathered(block.map(|byte| byte | CURLY == b'{')),
-            closes: gathered(block.map(|byte| byte | CURLY == b'}')),
+            quotes: pack_bits(block.map(|byte| byte == b'"')),
+            opens: pack_bits(block.map(|byte| byte | CURLY == b'{')),
+            closes: pack_bits(block.map(|byte| byte | CURLY == b'}')),
             // Not `contains`, which stops at the first and so cannot look at many at once.
             has_backslash: block.iter().fold(false, |found, &byte| found | (byte == b'\\')),
         }

@@ -151,7 +151,7 @@ impl Runs {
         match values.data_type() {
             DataType::Utf8 => {
                 let (values, mut texts) = (values.as_string::<i32>(), mem::take(&mut self.texts));
-                self.add(column, |place| Number(texts.number(values.value(place))));
+                self.add(column, |index| Number(texts.number(values.value(index))));
                 self.texts = texts;
             }
             DataType::Dictionary(key, _) if is_of_distinct_texts(values.as_any_dictionary()) => match **key {
@@ -161,7 +161,7 @@ impl Runs {
             },
             DataType::Boolean => {
                 let flags = values.as_boolean();
-                self.add(column, |place| [u8::from(flags.value(place))]);
+                self.add(column, |index| [u8::from(flags.value(index))]);
             }
             other => match other.primitive_width() {
                 Some(4) => self.add_numbers::<4>(column),
@@ -183,8 +183,8 @@ impl Runs {
         let (values, keys) = (dictionary.values().as_string::<i32>(), dictionary.keys().values());
         let mut texts = mem::take(&mut self.texts);
         let mut numbers: Vec<Option<Number>> = vec![None; values.len()];
-        self.add(column, |place| {
-            let key = keys[place].as_usize();
+        self.add(column, |index| {
+            let key = keys[index].as_usize();
             *numbers[key].get_or_insert_with(|| Number(texts.number(values.value(key))))
         });
         self.texts = texts;
@@ -195,16 +195,16 @@ impl Runs {
         let data = column.values().to_data();
         let bytes = &data.buffers()[0].as_slice()[data.offset() * WIDTH..];
         let (values, _) = bytes.as_chunks::<WIDTH>();
-        self.add(column, |place| values[place]);
+        self.add(column, |index| values[index]);
     }
 
     /// Adds rows with exact boundaries; `value` gives the value at an index.
     fn add<V: Value>(&mut self, column: &columns::Column, mut value: impl FnMut(usize) -> V) {
         let nulls = column.values().nulls();
-        let mut value = |place| nulls.is_none_or(|nulls| nulls.is_valid(place)).then(|| value(place));
+        let mut value = |index| nulls.is_none_or(|nulls| nulls.is_valid(index)).then(|| value(index));
         let mut runs = column.runs();
-        let Some((place, rows)) = runs.next() else { return };
-        let first = Run::of(rows as u64, value(place));
+        let Some((index, rows)) = runs.next() else { return };
+        let first = Run::of(rows as u64, value(index));
         // The first run may continue the open one.
         match &mut self.open {
             Some(open) if open.value == first.value => open.rows += first.rows,
@@ -218,12 +218,12 @@ impl Runs {
         self.digest.append(|out| {
             // The last one stays open.
             runs.for_each(|next| {
-                let (place, rows) = mem::replace(&mut last, next);
-                push_run(out, rows as u64, value(place));
+                let (index, rows) = mem::replace(&mut last, next);
+                push_run(out, rows as u64, value(index));
             });
         });
-        let (place, rows) = last;
-        self.open = Some(Run::of(rows as u64, value(place)));
+        let (index, rows) = last;
+        self.open = Some(Run::of(rows as u64, value(index)));
     }
 
     /// Hashes the open run.

@@ -59,7 +59,7 @@ pub use sheet::{Form, Goal, Sheet};
 pub use staged::{Dataset, Staged};
 pub use stream::Stream;
 
-use crate::columns::{self, Rows};
+use crate::columns::{self, ParquetWriter, Rows};
 use crate::error::Reason;
 use crate::plan::{Codec, Format, Guard};
 
@@ -76,7 +76,7 @@ struct Encoding {
 
 /// A data file being written; each write is a row group, in the pieces it came in.
 enum Writer<W: Write + Send> {
-    Parquet(Box<columns::Writer<W>>),
+    Parquet(Box<ParquetWriter<W>>),
     Csv(csv::Writer<W>),
     Arrow(Box<arrow_ipc::Writer<W>>),
 }
@@ -94,7 +94,7 @@ impl<W: Write + Send> Writer<W> {
         match self {
             Self::Parquet(writer) => writer.write(group)?,
             Self::Csv(writer) => writer.write(group)?,
-            Self::Arrow(writer) => writer.write(&columns::joined(group[0].schema(), group)?)?,
+            Self::Arrow(writer) => writer.write(&columns::concat(group[0].schema(), group)?)?,
         }
         Ok(())
     }

@@ -8,7 +8,7 @@ use parquet::errors::ParquetError;
 use parquet::file::metadata::KeyValue;
 
 use super::Encoding;
-use crate::columns::{Layout, Writer};
+use crate::columns::{ParquetOptions, ParquetWriter};
 use crate::plan::Codec;
 
 /// Creates a Parquet file; each write is a row group.
@@ -16,10 +16,10 @@ pub(super) fn create<W: Write + Send>(
     out: W,
     schema: SchemaRef,
     encoding: &Encoding,
-) -> Result<Writer<W>, ParquetError> {
-    let layout = Layout {
+) -> Result<ParquetWriter<W>, ParquetError> {
+    let options = ParquetOptions {
         compression: compression(encoding.codec),
-        plain_below: 0,
+        uncompressed_below: 0,
         sorted_by: encoding.sort.iter().filter_map(|name| schema.index_of(name).ok()).collect(),
         metadata: encoding
             .metadata
@@ -27,7 +27,7 @@ pub(super) fn create<W: Write + Send>(
             .map(|(key, value)| KeyValue::new((*key).to_owned(), value.clone()))
             .collect(),
     };
-    Writer::create(out, schema, layout)
+    ParquetWriter::create(out, schema, options)
 }
 
 fn compression(codec: Codec) -> Compression {

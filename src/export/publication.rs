@@ -15,7 +15,7 @@ use super::partitions::{Limits, Partitions};
 use super::record::{ColumnRecord, FACTS, RECORD, Record, Written, metadata, sort};
 use super::staged::Staged;
 use super::table::{Finished, Shelf, Table, settled};
-use crate::columns::{self, Pieces, Rows};
+use crate::columns::{self, RowBuffer, Rows};
 use crate::digest;
 use crate::error::{Error, Reason, Result};
 use crate::file::{self, Staging};
@@ -63,7 +63,7 @@ enum Kind {
 
 /// A long dataset.
 struct Long {
-    blocks: Pieces,
+    blocks: RowBuffer,
     content: Content,
     files: Files,
 }
@@ -201,7 +201,7 @@ impl Kind {
             let limits = Limits::default();
             Files::Folders(Partitions::new(shelf.clone(), &plan.name, schema, by, &plan.dataset.sort, limits))
         };
-        let blocks = Pieces::new(BLOCK_ROWS);
+        let blocks = RowBuffer::new(BLOCK_ROWS);
         Ok(Self::Long(Box::new(Long { blocks, content: Content::new(schema), files })))
     }
 
@@ -209,7 +209,7 @@ impl Kind {
         match self {
             Self::Long(long) => {
                 let Long { mut blocks, mut content, mut files } = *long;
-                blocks.rest().map_or(Ok(()), |block| deliver(&block, &mut content, &mut files, folder))?;
+                blocks.take().map_or(Ok(()), |block| deliver(&block, &mut content, &mut files, folder))?;
                 let finished = match files {
                     Files::Whole(table) => vec![table.finish()?],
                     Files::Folders(partitions) => partitions.finish()?,
@@ -251,7 +251,7 @@ fn deliver(block: &[Rows], content: &mut Content, files: &mut Files, folder: &Pa
             table.relieve()
         }
         // The pieces of each folder are counted.
-        Files::Folders(partitions) => partitions.push(&columns::joined(block[0].schema(), block).map_err(failed)?),
+        Files::Folders(partitions) => partitions.push(&columns::concat(block[0].schema(), block).map_err(failed)?),
     };
     let hash = || {
         let _work = work!("hash content");

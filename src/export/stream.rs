@@ -7,7 +7,7 @@ use arrow::datatypes::{Schema, SchemaRef};
 use arrow::ipc::writer::StreamWriter;
 
 use super::{Encoding, csv, json, parquet};
-use crate::columns::{self, Pieces, Rows};
+use crate::columns::{ParquetWriter, RowBuffer, Rows};
 use crate::error::{Error, Reason, Result};
 use crate::plan::{Codec, Format, Guard};
 
@@ -19,7 +19,7 @@ pub struct Stream<W: Write + Send>(Kind<W>);
 
 /// The format of the rows.
 pub(super) enum Kind<W: Write + Send> {
-    Parquet(Box<columns::Writer<W>>, Pieces),
+    Parquet(Box<ParquetWriter<W>>, RowBuffer),
     Csv(csv::Writer<W>),
     Json(json::Writer<W>),
     Arrow(Box<StreamWriter<BufWriter<W>>>),
@@ -65,8 +65,8 @@ impl<W: Write + Send> Stream<W> {
 impl<W: Write + Send> Kind<W> {
     pub(super) fn parquet(schema: SchemaRef, guard: Guard, out: W) -> Result<Self, Reason> {
         let encoding = Encoding { codec: Codec::Zstd(3), guard, sort: Vec::new(), metadata: Vec::new() };
-        let waiting = Pieces::new(ROW_GROUP_ROWS);
-        Ok(Self::Parquet(Box::new(parquet::create(out, schema, &encoding)?), waiting))
+        let buffer = RowBuffer::new(ROW_GROUP_ROWS);
+        Ok(Self::Parquet(Box::new(parquet::create(out, schema, &encoding)?), buffer))
     }
 
     pub(super) fn csv(schema: &Schema, guard: Guard, out: W) -> Result<Self, Reason> {
@@ -79,8 +79,8 @@ impl<W: Write + Send> Kind<W> {
 
     pub(super) fn write(&mut self, rows: &Rows) -> Result<(), Reason> {
         match self {
-            Self::Parquet(writer, waiting) => {
-                waiting.push(rows).iter().try_for_each(|group| writer.write(group))?;
+            Self::Parquet(writer, buffer) => {
+                buffer.push(rows).iter().try_for_each(|group| writer.write(group))?;
             }
             Self::Csv(writer) => writer.write(slice::from_ref(rows))?,
             Self::Json(writer) => writer.write(&rows.flat()?)?,
@@ -94,8 +94,8 @@ impl<W: Write + Send> Kind<W> {
 
     pub(super) fn finish(self) -> Result<(), Reason> {
         match self {
-            Self::Parquet(mut writer, mut waiting) => {
-                waiting.rest().map_or(Ok(()), |group| writer.write(&group))?;
+            Self::Parquet(mut writer, mut buffer) => {
+                buffer.take().map_or(Ok(()), |group| writer.write(&group))?;
                 writer.finish()?;
             }
             Self::Csv(mut writer) => writer.finish()?,

@@ -9,7 +9,7 @@ use rayon::prelude::*;
 
 use super::outlet::Outlet;
 use super::{Encoding, Writer, extension};
-use crate::columns::{Pieces, Rows};
+use crate::columns::{RowBuffer, Rows};
 use crate::error::{Error, Result};
 use crate::file::{self, Described, FileRecord};
 use crate::plan::Format;
@@ -34,7 +34,7 @@ pub(super) struct Shelf {
 pub(super) struct Table {
     path: PathBuf,
     writers: Vec<(String, Writer<Described<Outlet>>)>,
-    waiting: Pieces,
+    buffer: RowBuffer,
     rows: u64,
 }
 
@@ -57,28 +57,28 @@ impl Table {
             Ok((name, writer.map_err(|error| file::encoding_failed(&path, error))?))
         };
         let writers = shelf.formats.iter().map(create).collect::<Result<Vec<_>>>()?;
-        Ok(Self { path, writers, waiting: Pieces::new(shelf.row_group_rows), rows: 0 })
+        Ok(Self { path, writers, buffer: RowBuffer::new(shelf.row_group_rows), rows: 0 })
     }
 
     pub(super) fn push(&mut self, rows: &Rows) -> Result<()> {
         self.rows += rows.num_rows() as u64;
-        self.waiting.push(rows).iter().try_for_each(|group| self.write(group))
+        self.buffer.push(rows).iter().try_for_each(|group| self.write(group))
     }
 
     /// Approximate memory of the buffered rows.
     pub(super) fn bytes(&self) -> usize {
-        self.waiting.bytes_in_pieces()
+        self.buffer.bytes_with_overhead()
     }
 
     /// Flushes the buffered rows when they exceed the limit.
     pub(super) fn relieve(&mut self) -> Result<()> {
         // Decided by the rows alone: row group boundaries must not depend on how the rows arrived.
-        if self.waiting.bytes() > MOST_BYTES { self.flush() } else { Ok(()) }
+        if self.buffer.bytes() > MOST_BYTES { self.flush() } else { Ok(()) }
     }
 
     /// Flushes the buffered rows as a shorter row group.
     pub(super) fn flush(&mut self) -> Result<()> {
-        self.waiting.rest().map_or(Ok(()), |group| self.write(&group))
+        self.buffer.take().map_or(Ok(()), |group| self.write(&group))
     }
 
     fn write(&mut self, group: &[Rows]) -> Result<()> {

@@ -7,15 +7,15 @@ use std::sync::Arc;
 
 use arrow::array::{
     Array, ArrayRef, AsArray, Int32Array, RecordBatch, StringArray, TimestampMicrosecondArray, UInt32Array,
-    new_null_array,
 };
-use arrow::compute::{concat, take_record_batch};
+use arrow::compute::take_record_batch;
 use arrow::datatypes::{Float64Type, Int32Type, TimestampMicrosecondType};
 use arrow::error::ArrowError;
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 
 use super::{Table, choice_stretches, stretches};
+use crate::columns::concat_arrays;
 use crate::interface::{Endpoint, Period, Regime, Ticker};
 
 /// The key of a series.
@@ -200,7 +200,7 @@ impl Table {
         }
         columns.push(source);
         for place in 0..self.open_row_schema().fields().len() {
-            columns.push(joined(changes.iter().map(|one| Arc::clone(one.rows.column(place))).collect())?);
+            columns.push(concat_arrays(changes.iter().map(|one| Arc::clone(one.rows.column(place))).collect())?);
         }
         let count = changes.iter().map(|one| one.kinds.len()).sum();
         let mut seen = Vec::with_capacity(count);
@@ -213,24 +213,6 @@ impl Table {
         columns.push(Arc::new(TimestampMicrosecondArray::from(seen).with_timezone("UTC")));
         RecordBatch::try_new(self.schema(), columns)
     }
-}
-
-/// Concatenates columns, keeping the dictionary if all have the same.
-pub(crate) fn joined(mut pieces: Vec<ArrayRef>) -> Result<ArrayRef, ArrowError> {
-    // Columns that are all null are the most common.
-    if pieces.iter().all(|piece| piece.null_count() == piece.len()) {
-        return Ok(new_null_array(pieces[0].data_type(), pieces.iter().map(|piece| piece.len()).sum()));
-    }
-    // Closed sets have the same dictionary everywhere, and an Arrow file stores one dictionary for all its rows.
-    if let Some(first) = pieces[0].as_any_dictionary_opt().map(|first| Arc::clone(first.values())) {
-        for piece in &mut pieces {
-            let same = piece.as_any_dictionary();
-            if !Arc::ptr_eq(same.values(), &first) && same.values().to_data() == first.to_data() {
-                *piece = same.with_values(Arc::clone(&first));
-            }
-        }
-    }
-    concat(&pieces.iter().map(|piece| &**piece as &dyn Array).collect::<Vec<_>>())
 }
 
 /// The key columns (ticker, period, regime, source) from runs of rows of one series.

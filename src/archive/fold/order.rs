@@ -16,7 +16,7 @@ use arrow::error::ArrowError;
 
 use crate::archive::sealed::keys;
 use crate::archive::sealed::rows::{first_where, observed};
-use crate::columns::Turns;
+use crate::columns::Boundaries;
 use crate::tables::Table;
 
 /// An order of observations.
@@ -31,12 +31,12 @@ impl Order {
     /// Orders the rows of some batches; `starts` has the first row of each.
     pub(in crate::archive) fn of(table: Table, rows: &RecordBatch, starts: &[u32]) -> Result<Self, ArrowError> {
         let count = rows.num_rows();
-        let turns = keys::turns(rows).map_err(ArrowError::from_external_error)?;
+        let boundaries = keys::boundaries(rows).map_err(ArrowError::from_external_error)?;
         let cuts = starts.iter().map(|&start| start as usize).filter(|&start| start < count);
-        let turns = &turns | &Turns::at(cuts, count);
-        let ranks = keys::ranks(rows, &turns.starts().collect::<Vec<_>>());
+        let boundaries = &boundaries | &Boundaries::at(cuts, count);
+        let ranks = keys::ranks(rows, &boundaries.starts().collect::<Vec<_>>());
         let piece = |(series, (start, end))| Piece { series, start: start as u32, end: end as u32 };
-        let mut pieces: Vec<Piece> = ranks.into_iter().zip(turns.runs()).map(piece).collect();
+        let mut pieces: Vec<Piece> = ranks.into_iter().zip(boundaries.runs()).map(piece).collect();
         // Each batch is sorted by series, and the sort is stable.
         pieces.sort_by_key(|piece| piece.series);
         let places = Places::of(table, rows)?;

@@ -7,7 +7,7 @@ use arrow::array::{Array, AsArray, DictionaryArray, RecordBatch};
 use arrow::datatypes::{Int8Type, Int32Type};
 
 use super::rows::ticker;
-use crate::columns::Turns;
+use crate::columns::Boundaries;
 use crate::error::Reason;
 use crate::interface::{Endpoint, Period, Regime};
 use crate::tables::SeriesKey;
@@ -18,7 +18,7 @@ pub(in crate::archive) fn ranges(rows: &RecordBatch) -> Result<Vec<(SeriesKey, R
     let regimes = Spelled::<Regime>::of(rows, "regime");
     let sources = Spelled::<Endpoint>::of(rows, "source");
     let mut ranges: Vec<(SeriesKey, Range<usize>)> = Vec::new();
-    for (start, end) in turns(rows)?.runs() {
+    for (start, end) in boundaries(rows)?.runs() {
         let (period, regime) = (periods.get(start)?, regimes.get(start)?);
         let source = sources.get(start)?.ok_or("a row has no source")?;
         let symbol = ticker(rows, start);
@@ -38,10 +38,10 @@ pub(in crate::archive) fn ranges(rows: &RecordBatch) -> Result<Vec<(SeriesKey, R
 }
 
 /// Boundaries between series.
-pub(in crate::archive) fn turns(rows: &RecordBatch) -> Result<Turns, Reason> {
+pub(in crate::archive) fn boundaries(rows: &RecordBatch) -> Result<Boundaries, Reason> {
     let named = ["ticker", "period", "regime", "source"].into_iter().filter_map(|name| rows.column_by_name(name));
-    let turns = named.map(|column| Turns::of(column)).reduce(|one, other| &one | &other);
-    turns.ok_or_else(|| "a row has no series".into())
+    let boundaries = named.map(|column| Boundaries::of(column)).reduce(|one, other| &one | &other);
+    boundaries.ok_or_else(|| "a row has no series".into())
 }
 
 /// Ranks of the series of some rows: by ticker, period, regime and source. Missing and unknown values rank first.

@@ -8,7 +8,7 @@ use arrow::datatypes::SchemaRef;
 use arrow::error::ArrowError;
 use parquet::basic::{Compression, ZstdLevel};
 
-use crate::columns::{Layout, Pieces, Rows, Writer};
+use crate::columns::{ParquetOptions, ParquetWriter, RowBuffer, Rows};
 use crate::error::{Error, Reason, Result};
 use crate::file::{self, Described, FileRecord};
 
@@ -20,28 +20,28 @@ const ROW_GROUP_BYTES: usize = 6 << 20;
 
 /// Columns up to this size are not compressed. Runs with few changes have only such columns, and many of them are read
 /// at once.
-const PLAIN_BYTES: usize = 1 << 12;
+const UNCOMPRESSED_BYTES: usize = 1 << 12;
 
 /// A Parquet file being written.
 pub(in crate::archive) struct Rowfile {
     path: PathBuf,
-    writer: Writer<Described<File>>,
-    waiting: Pieces,
+    writer: ParquetWriter<Described<File>>,
+    buffer: RowBuffer,
     rows: u64,
 }
 
 impl Rowfile {
     /// Creates a file whose rows are sorted by its first `ordered_by` columns.
     pub(in crate::archive) fn create(path: &Path, schema: SchemaRef, ordered_by: usize) -> Result<Self> {
-        let layout = Layout {
+        let options = ParquetOptions {
             compression: Compression::ZSTD(ZstdLevel::default()),
-            plain_below: PLAIN_BYTES,
+            uncompressed_below: UNCOMPRESSED_BYTES,
             sorted_by: (0..ordered_by).collect(),
             metadata: Vec::new(),
         };
-        let writer = Writer::create(Described::new(file::create(path)?), SchemaRef::clone(&schema), layout)
+        let writer = ParquetWriter::create(Described::new(file::create(path)?), SchemaRef::clone(&schema), options)
             .map_err(|error| file::encoding_failed(path, error.into()))?;
-        Ok(Self { path: path.to_owned(), writer, waiting: Pieces::new(ROW_GROUP_ROWS), rows: 0 })
+        Ok(Self { path: path.to_owned(), writer, buffer: RowBuffer::new(ROW_GROUP_ROWS), rows: 0 })
     }
 
     pub(in crate::archive) fn write(&mut self, batch: Result<RecordBatch, ArrowError>) -> Result<()> {
@@ -52,16 +52,16 @@ impl Rowfile {
     /// Writes rows.
     pub(in crate::archive) fn add(&mut self, rows: &Rows) -> Result<()> {
         self.rows += rows.num_rows() as u64;
-        let mut groups = self.waiting.push(rows);
-        if self.waiting.bytes() >= ROW_GROUP_BYTES {
-            groups.extend(self.waiting.rest());
+        let mut groups = self.buffer.push(rows);
+        if self.buffer.bytes() >= ROW_GROUP_BYTES {
+            groups.extend(self.buffer.take());
         }
         groups.iter().try_for_each(|group| self.writer.write(group)).map_err(|error| self.failed(error))
     }
 
     /// Completes the file. It becomes durable when it is sealed.
     pub(in crate::archive) fn finish(mut self) -> Result<FileRecord> {
-        let rest = self.waiting.rest();
+        let rest = self.buffer.take();
         rest.map_or(Ok(()), |rows| self.writer.write(&rows)).map_err(|error| self.failed(error))?;
         self.writer.finish().map_err(|error| self.failed(error))?;
         let name = self.path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();

@@ -1,19 +1,16 @@
-//! Arrow columns to Parquet files: a row group at once, a column on each thread.
+//! Writes Parquet files a row group at a time, with a column on each thread.
 //!
-//! Most columns of this house stand in runs: a ticker for thousands of rows, a date and the features of its news for
-//! every period and regime. Such a column is taken apart into `runs` of equal values and a dictionary of the distinct
-//! ones, so a value is looked up once a run, and written in the `hybrid` of runs and packed bits that Parquet has for
-//! places in a dictionary, as the pages of a column `chunk`. Where most rows differ from the one before, as confidences
-//! do, nothing is gained by looking for runs: each row has its place. A column with too many distinct values, or of a type
-//! that is rare here, is left to the writer of the `parquet` crate.
+//! A column becomes a `dictionary` of its `distinct` values and an index per run, looked up once per run, and then the
+//! pages of a column `chunk`, encoded by `rle`. If most rows differ from the one before, as confidences do, looking for
+//! runs gains nothing, and each row gets an index.
 //!
-//! A file is the same bytes for the same row groups, whatever the number of threads. Between two row groups nothing is
-//! held for a file, so thousands may be under way.
+//! The bytes of a file depend on its row groups alone, not on the number of threads or on the pieces in which the rows
+//! arrived. An open file holds no memory between two row groups, so thousands may be open.
 
 mod chunk;
+mod dictionary;
 mod distinct;
 mod rle;
-mod runs;
 #[cfg(test)]
 mod tests;
 mod write_buffer;
@@ -31,107 +28,122 @@ use parquet::file::writer::SerializedFileWriter;
 use rayon::prelude::*;
 
 use super::Rows;
-use super::concat::joined_column;
+use super::concat::concat_column;
 use crate::trace::work;
 use chunk::Chunk;
-use runs::Runs;
-use write_buffer::Gathering;
+use dictionary::DictionaryColumn;
+use write_buffer::WriteBuffer;
 
-/// How a file is laid out.
+/// How a Parquet file is written.
 #[derive(Clone, Debug)]
-pub(crate) struct Layout {
-    /// How pages are compressed.
+pub(crate) struct ParquetOptions {
+    /// The codec of the pages.
     pub(crate) compression: Compression,
-    /// Columns of fewer bytes in a row group are left as they are: a reader sooner reads them than it is ready to unpack.
-    pub(crate) plain_below: usize,
-    /// The places of the columns that order the rows, first the first.
+    /// Columns of fewer bytes in a row group are not compressed: reading them is faster than preparing a decompressor.
+    pub(crate) uncompressed_below: usize,
+    /// The columns by which the rows are sorted.
     pub(crate) sorted_by: Vec<usize>,
-    /// What the file says of itself.
+    /// Metadata of the file.
     pub(crate) metadata: Vec<KeyValue>,
 }
 
-/// A Parquet file that is being written.
-pub(crate) struct Writer<W: Write + Send> {
+/// Writes a Parquet file.
+pub(crate) struct ParquetWriter<W: Write + Send> {
     schema: SchemaRef,
     compression: Compression,
-    plain_below: usize,
-    inner: SerializedFileWriter<Gathering<W>>,
-    /// What writes the columns that do not stand in runs.
-    others: ArrowRowGroupWriterFactory,
+    uncompressed_below: usize,
+    inner: SerializedFileWriter<WriteBuffer<W>>,
+    /// Encodes the columns that get no dictionary here.
+    fallback: ArrowRowGroupWriterFactory,
 }
 
-/// A column of a row group, as bytes.
-enum Column {
-    Ours(Chunk),
-    Other(ArrowColumnChunk),
+/// A column of a row group, and how it is encoded.
+enum Encoder {
+    Dictionary(DictionaryColumn),
+    Fallback(ArrowColumnWriter),
 }
 
-impl<W: Write + Send> Writer<W> {
-    /// Begins a file.
-    pub(crate) fn create(out: W, schema: SchemaRef, layout: Layout) -> Result<Self, ParquetError> {
-        let Layout { compression, plain_below, sorted_by, metadata } = layout;
+/// An encoded column of a row group.
+enum Encoded {
+    Dictionary(Chunk),
+    Fallback(ArrowColumnChunk),
+}
+
+impl<W: Write + Send> ParquetWriter<W> {
+    /// Starts a file.
+    pub(crate) fn create(out: W, schema: SchemaRef, options: ParquetOptions) -> Result<Self, ParquetError> {
+        let ParquetOptions { compression, uncompressed_below, sorted_by, metadata } = options;
         let sorting: Vec<SortingColumn> = sorted_by
             .into_iter()
-            .map(|place| SortingColumn { column_idx: place as i32, descending: false, nulls_first: false })
+            .map(|index| SortingColumn { column_idx: index as i32, descending: false, nulls_first: false })
             .collect();
         let properties = WriterProperties::builder()
             .set_created_by(concat!("bellwether ", env!("CARGO_PKG_VERSION")).to_owned())
             .set_compression(compression)
-            // A row group is what is written at once.
+            // Each write is a row group.
             .set_max_row_group_row_count(None)
             .set_sorting_columns((!sorting.is_empty()).then_some(sorting))
             .set_key_value_metadata((!metadata.is_empty()).then_some(metadata))
             .build();
-        let writer = ArrowWriter::try_new(Gathering::new(out), SchemaRef::clone(&schema), Some(properties))?;
-        let (inner, others) = writer.into_serialized_writer()?;
-        Ok(Self { schema, compression, plain_below, inner, others })
+        let writer = ArrowWriter::try_new(WriteBuffer::new(out), SchemaRef::clone(&schema), Some(properties))?;
+        let (inner, fallback) = writer.into_serialized_writer()?;
+        Ok(Self { schema, compression, uncompressed_below, inner, fallback })
     }
 
-    /// Writes a row group that came in pieces, one at least.
+    /// Writes a row group, given in one or more pieces.
     pub(crate) fn write(&mut self, pieces: &[Rows]) -> Result<(), ParquetError> {
-        let runs = |place: usize| {
-            let _work = work!("find runs");
-            Runs::of(&pieces.iter().map(|piece| &piece.columns()[place]).collect::<Vec<_>>())
-        };
-        let runs: Vec<Option<Runs>> = (0..self.schema.fields().len()).into_par_iter().map(runs).collect();
-        // These keep a compressor each: they are made for the row groups that have use for them.
-        let mut others: Vec<Option<ArrowColumnWriter>> = if runs.iter().all(Option::is_some) {
-            runs.iter().map(|_| None).collect()
-        } else {
-            let group = self.inner.flushed_row_groups().len();
-            self.others.create_column_writers(group)?.into_iter().map(Some).collect()
-        };
-        let leaves = self.inner.schema_descr().columns();
-        let (schema, compression, plain_below) = (&self.schema, self.compression, self.plain_below);
-        let encoded = |(place, (runs, other)): (usize, (Option<Runs>, &mut Option<ArrowColumnWriter>))| {
+        let encoders = self.encoders(pieces)?;
+        let (schema, leaves) = (&self.schema, self.inner.schema_descr().columns());
+        let (compression, uncompressed_below) = (self.compression, self.uncompressed_below);
+        let encode = |(index, encoder): (usize, Encoder)| {
             let _work = work!("encode column");
-            match runs {
-                // Each column has one leaf: none is nested.
-                Some(runs) if runs.bytes() < plain_below => {
-                    Chunk::of(&runs, &leaves[place], Compression::UNCOMPRESSED).map(Column::Ours)
+            match encoder {
+                Encoder::Dictionary(column) => {
+                    let is_small = column.bytes() < uncompressed_below;
+                    let compression = if is_small { Compression::UNCOMPRESSED } else { compression };
+                    // Each column has one leaf, as none is nested.
+                    Chunk::of(&column, &leaves[index], compression).map(Encoded::Dictionary)
                 }
-                Some(runs) => Chunk::of(&runs, &leaves[place], compression).map(Column::Ours),
-                None => {
-                    let mut writer = other.take().expect("a column without runs has a writer");
-                    // Where this writer ends a page depends on where the arrays end that it is given.
-                    for leaf in compute_leaves(schema.field(place), &joined_column(pieces, place)?)? {
+                Encoder::Fallback(mut writer) => {
+                    // This writer ends pages depending on where its input arrays end.
+                    for leaf in compute_leaves(schema.field(index), &concat_column(pieces, index)?)? {
                         writer.write(&leaf)?;
                     }
-                    writer.close().map(Column::Other)
+                    writer.close().map(Encoded::Fallback)
                 }
             }
         };
-        let columns = runs.into_par_iter().zip(&mut others).enumerate().map(encoded);
-        let columns = columns.collect::<Result<Vec<Column>, ParquetError>>()?;
+        let columns = encoders.into_par_iter().enumerate().map(encode).collect::<Result<Vec<_>, ParquetError>>()?;
         let mut group = self.inner.next_row_group()?;
         for column in columns {
             match column {
-                Column::Ours(chunk) => group.append_column(&chunk.bytes, chunk.closed)?,
-                Column::Other(chunk) => chunk.append_to_row_group(&mut group)?,
+                Encoded::Dictionary(chunk) => group.append_column(&chunk.bytes, chunk.closed)?,
+                Encoded::Fallback(chunk) => chunk.append_to_row_group(&mut group)?,
             }
         }
         group.close()?;
         Ok(self.inner.flush()?)
+    }
+
+    /// The columns of a row group, with a dictionary where there are few distinct values.
+    fn encoders(&self, pieces: &[Rows]) -> Result<Vec<Encoder>, ParquetError> {
+        let dictionary = |index: usize| {
+            let _work = work!("find runs");
+            DictionaryColumn::of(&pieces.iter().map(|piece| &piece.columns()[index]).collect::<Vec<_>>())
+        };
+        let columns: Vec<_> = (0..self.schema.fields().len()).into_par_iter().map(dictionary).collect();
+        // Each of these writers has a compressor, so they are created only if the row group needs one.
+        let fallbacks = if columns.iter().all(Option::is_some) {
+            Vec::new()
+        } else {
+            self.fallback.create_column_writers(self.inner.flushed_row_groups().len())?
+        };
+        let mut fallbacks = fallbacks.into_iter();
+        let encoder = |column| match (column, fallbacks.next()) {
+            (Some(column), _) => Encoder::Dictionary(column),
+            (None, fallback) => Encoder::Fallback(fallback.expect("there is a fallback for each column")),
+        };
+        Ok(columns.into_iter().map(encoder).collect())
     }
 
     /// Completes the file.
@@ -140,7 +152,7 @@ impl<W: Write + Send> Writer<W> {
         Ok(self.inner.inner_mut().out_mut().flush()?)
     }
 
-    /// What it is written to.
+    /// The output.
     pub(crate) fn out(&self) -> &W {
         self.inner.inner().out()
     }

@@ -1,4 +1,4 @@
-//! What was written is read back by the `parquet` crate's own reader, values, nulls and statistics.
+//! Files are read back by the `parquet` crate: values, nulls and statistics.
 
 use std::sync::Arc;
 
@@ -14,15 +14,18 @@ use parquet::basic::{Compression, Encoding, ZstdLevel};
 use parquet::file::metadata::ParquetMetaData;
 use parquet::file::statistics::Statistics;
 
-use super::{Layout, Writer};
+use super::{ParquetOptions, ParquetWriter};
 use crate::columns::Rows;
 
 fn written(groups: &[RecordBatch], compression: Compression) -> Vec<u8> {
-    laid_out(groups, Layout { compression, plain_below: 0, sorted_by: vec![0], metadata: Vec::new() })
+    written_with(
+        groups,
+        ParquetOptions { compression, uncompressed_below: 0, sorted_by: vec![0], metadata: Vec::new() },
+    )
 }
 
-fn laid_out(groups: &[RecordBatch], layout: Layout) -> Vec<u8> {
-    let mut writer = Writer::create(Vec::new(), groups[0].schema(), layout).unwrap();
+fn written_with(groups: &[RecordBatch], options: ParquetOptions) -> Vec<u8> {
+    let mut writer = ParquetWriter::create(Vec::new(), groups[0].schema(), options).unwrap();
     groups.iter().for_each(|group| writer.write(&[group.clone().into()]).unwrap());
     writer.finish().unwrap();
     writer.out().clone()
@@ -35,7 +38,7 @@ fn read(bytes: Vec<u8>) -> (RecordBatch, Arc<ParquetMetaData>) {
     (concat_batches(&schema, &batches).unwrap(), metadata)
 }
 
-/// Rows of every type, in runs of up to so many.
+/// Rows with a column of every type, in runs of up to `longest` rows.
 fn rows(count: usize, longest: u64, seed: u64) -> RecordBatch {
     let mut state = seed;
     let mut random = move |below: u64| {
@@ -117,17 +120,17 @@ fn every_type_is_read_back_in_every_codec() {
 }
 
 #[test]
-fn a_column_of_few_bytes_is_left_as_it_is() {
+fn a_small_column_is_not_compressed() {
     let (rows, compression) = (rows(2000, 3, 5), Compression::ZSTD(ZstdLevel::default()));
-    let layout = Layout { compression, plain_below: 1000, sorted_by: Vec::new(), metadata: Vec::new() };
-    let (found, metadata) = read(laid_out(std::slice::from_ref(&rows), layout));
+    let options = ParquetOptions { compression, uncompressed_below: 1000, sorted_by: Vec::new(), metadata: Vec::new() };
+    let (found, metadata) = read(written_with(std::slice::from_ref(&rows), options));
     assert_eq!(plain(&found), plain(&rows));
     let codec = |name: &str| metadata.row_group(0).column(rows.schema().index_of(name).unwrap()).compression();
     assert_eq!((codec("count"), codec("confidence")), (Compression::UNCOMPRESSED, compression));
 }
 
 #[test]
-fn the_files_end_tells_the_bounds_of_each_column_and_its_nulls() {
+fn the_footer_has_the_bounds_and_the_null_count_of_each_column() {
     let rows = rows(5000, 20, 3);
     let (_, metadata) = read(written(std::slice::from_ref(&rows), Compression::UNCOMPRESSED));
     for (place, field) in rows.schema().fields().iter().enumerate() {
@@ -155,7 +158,7 @@ fn the_files_end_tells_the_bounds_of_each_column_and_its_nulls() {
 }
 
 #[test]
-fn zeros_of_both_signs_lie_within_the_bounds_and_what_is_no_number_has_none() {
+fn bounds_include_zeros_of_both_signs_and_no_nan() {
     let values: ArrayRef = Arc::new(Float64Array::from(vec![0.0, -0.0, f64::NAN, 0.0]));
     let schema = Arc::new(Schema::new(vec![Field::new("value", DataType::Float64, false)]));
     let rows = RecordBatch::try_new(schema, vec![values]).unwrap();
@@ -172,7 +175,7 @@ fn zeros_of_both_signs_lie_within_the_bounds_and_what_is_no_number_has_none() {
 }
 
 #[test]
-fn a_column_with_too_many_distinct_values_has_no_dictionary_alone() {
+fn a_column_with_too_many_distinct_values_falls_back_to_plain_pages() {
     let values: ArrayRef =
         Arc::new((0..200_000).map(|number| Some(f64::from(number).sqrt())).collect::<Float64Array>());
     let schema = Arc::new(Schema::new(vec![Field::new("value", DataType::Float64, false)]));
@@ -193,21 +196,25 @@ fn the_bytes_do_not_depend_on_the_number_of_threads() {
     assert!(bytes(1) == bytes(4));
 }
 
-/// The bytes of a row group that comes in pieces, given where each ends.
+/// The bytes of a row group that arrives in pieces, given where each ends.
 fn in_pieces(rows: &RecordBatch, ends: &[usize]) -> Vec<u8> {
     let starts = std::iter::once(&0).chain(ends);
     let pieces: Vec<Rows> = starts.zip(ends).map(|(&from, &to)| rows.slice(from, to - from).into()).collect();
-    let layout =
-        Layout { compression: Compression::UNCOMPRESSED, plain_below: 0, sorted_by: vec![0], metadata: Vec::new() };
-    let mut writer = Writer::create(Vec::new(), rows.schema(), layout).unwrap();
+    let options = ParquetOptions {
+        compression: Compression::UNCOMPRESSED,
+        uncompressed_below: 0,
+        sorted_by: vec![0],
+        metadata: Vec::new(),
+    };
+    let mut writer = ParquetWriter::create(Vec::new(), rows.schema(), options).unwrap();
     writer.write(&pieces).unwrap();
     writer.finish().unwrap();
     writer.out().clone()
 }
 
 #[test]
-fn whether_a_column_is_written_in_runs_does_not_depend_on_the_pieces() {
-    // As many runs as are looked for at most, and a few more or less; a piece that begins within one seems to begin another.
+fn writing_per_run_or_per_row_does_not_depend_on_the_pieces() {
+    // Around the number of runs at which the encoding changes. A piece that starts inside a run seems to start another.
     for runs in 498..=501 {
         let numbers = (0..1000)
             .map(|row| if runs == 501 && row == 999 { -1 } else { (row / 2).min(runs - 1) })
@@ -220,7 +227,7 @@ fn whether_a_column_is_written_in_runs_does_not_depend_on_the_pieces() {
 }
 
 #[test]
-fn the_bytes_do_not_depend_on_the_pieces_in_which_a_row_group_comes() {
+fn the_bytes_do_not_depend_on_the_pieces_of_a_row_group() {
     for longest in [1, 12, 9000] {
         let rows = rows(150_000, longest, 9);
         let expected = written(std::slice::from_ref(&rows), Compression::UNCOMPRESSED);

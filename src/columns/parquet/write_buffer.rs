@@ -1,49 +1,49 @@
-//! Bytes on their way to a file, handed on many at once.
+//! Collects small writes to a file.
 
 use std::io::{self, Write};
 
-/// The bytes that are worth writing.
-const ENOUGH: usize = 1 << 18;
+/// Bytes per write.
+const CAPACITY: usize = 1 << 18;
 
-/// Gathers what is written in small pieces. Flushed, it holds nothing and takes no room; what it writes to is not flushed
-/// with it.
-pub(super) struct Gathering<W> {
+/// Like [`BufWriter`](io::BufWriter), but a flush frees the buffer, so that an idle file takes no memory, and does not
+/// flush the output, which is flushed once at the end.
+pub(super) struct WriteBuffer<W> {
     out: W,
-    held: Vec<u8>,
+    buffered: Vec<u8>,
 }
 
-impl<W> Gathering<W> {
+impl<W> WriteBuffer<W> {
     pub(super) fn new(out: W) -> Self {
-        Self { out, held: Vec::new() }
+        Self { out, buffered: Vec::new() }
     }
 
-    /// What it writes to.
+    /// The output.
     pub(super) fn out(&self) -> &W {
         &self.out
     }
 
-    /// What it writes to, when it holds nothing.
+    /// The output, once everything is flushed.
     pub(super) fn out_mut(&mut self) -> &mut W {
-        debug_assert!(self.held.is_empty(), "what is held is written first");
+        debug_assert!(self.buffered.is_empty(), "flush before writing to the output");
         &mut self.out
     }
 }
 
-impl<W: Write> Write for Gathering<W> {
+impl<W: Write> Write for WriteBuffer<W> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        if self.held.len() + bytes.len() > ENOUGH {
+        if self.buffered.len() + bytes.len() > CAPACITY {
             self.flush()?;
         }
-        if bytes.len() > ENOUGH {
+        if bytes.len() > CAPACITY {
             self.out.write_all(bytes)?;
         } else {
-            self.held.extend_from_slice(bytes);
+            self.buffered.extend_from_slice(bytes);
         }
         Ok(bytes.len())
     }
 
     fn flush(&mut self) -> io::Result<()> {
-        let held = std::mem::take(&mut self.held);
-        if held.is_empty() { Ok(()) } else { self.out.write_all(&held) }
+        let buffered = std::mem::take(&mut self.buffered);
+        if buffered.is_empty() { Ok(()) } else { self.out.write_all(&buffered) }
     }
 }

@@ -109,7 +109,7 @@ impl<'a> Cells<'a> {
 
     /// Writes the cell of a row and a comma behind what ends there, and says where they end.
     pub(super) fn write(&self, out: &mut [u8], end: usize, row: usize) -> usize {
-        let place = self.column.place(row);
+        let place = self.column.index(row);
         match &self.values {
             Values::Texts(texts, guard) => write_cell(texts.nulls(), out, end, place, text_of(texts, *guard)),
             Values::Choices(choices) => choices.copy(out, end, place),
@@ -126,7 +126,7 @@ impl<'a> Cells<'a> {
             Values::Texts(texts, guard) => written(column, texts.nulls(), most, text_of(&texts, guard)),
             Values::Choices(choices) if !column.is_shared() => Written::Choices(choices),
             Values::Choices(choices) => {
-                lined_up(column.len(), most, |out, row| choices.copy(out, 0, column.place(row)))
+                lined_up(column.len(), most, |out, row| choices.copy(out, 0, column.index(row)))
             }
             Values::Moments(moments, after) => written(column, moments.nulls(), most, moment_of(moments, after)),
             Values::Reals(reals) => match shares(column, reals) {
@@ -240,7 +240,7 @@ fn written(
     most: usize,
     write: impl Fn(&mut [u8], usize, usize) -> usize,
 ) -> Written {
-    lined_up(column.len(), most, |out, row| write_cell(nulls, out, 0, column.place(row), &write))
+    lined_up(column.len(), most, |out, row| write_cell(nulls, out, 0, column.index(row), &write))
 }
 
 #[inline(always)]

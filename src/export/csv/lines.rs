@@ -9,7 +9,7 @@ use arrow::error::ArrowError;
 
 use super::cells::{Cells, Written};
 use super::tape::{self, Tape};
-use crate::columns::{Rows, Turns};
+use crate::columns::{Boundaries, Rows};
 use crate::plan::Guard;
 
 /// How many copies of a kept text take as long as writing a cell, about.
@@ -17,9 +17,9 @@ const COPIES: usize = 8;
 
 /// Appends the lines of some rows.
 pub(super) fn push(out: &mut Tape, rows: &Rows, guard: Guard) -> Result<(), ArrowError> {
-    let mut columns: Vec<(Cells<'_>, Turns)> = Vec::new();
+    let mut columns: Vec<(Cells<'_>, Boundaries)> = Vec::new();
     for column in rows.columns() {
-        let (cells, turns) = (Cells::of(column, guard)?, column.turns());
+        let (cells, turns) = (Cells::of(column, guard)?, column.boundaries());
         match columns.last_mut() {
             Some((last, last_turns)) if last.goes_with(&cells) => {
                 last.join(cells);
@@ -41,7 +41,8 @@ pub(super) fn push(out: &mut Tape, rows: &Rows, guard: Guard) -> Result<(), Arro
     }
     let mut parts: Vec<Part<'_>> = spans.into_iter().flat_map(Part::of).collect();
     let most = parts.iter().map(Part::most).sum();
-    let turns = parts.iter().filter_map(Part::turns).fold(Turns::at([], rows.num_rows()), |all, turns| &all | turns);
+    let turns =
+        parts.iter().filter_map(Part::turns).fold(Boundaries::at([], rows.num_rows()), |all, turns| &all | turns);
     for (start, end) in turns.runs() {
         parts.iter_mut().for_each(|part| part.turn(start));
         for row in start..end {
@@ -60,12 +61,12 @@ pub(super) fn push(out: &mut Tape, rows: &Rows, guard: Guard) -> Result<(), Arro
 struct Span<'a> {
     cells: Vec<Cells<'a>>,
     /// Where any of them turns.
-    turns: Turns,
+    turns: Boundaries,
 }
 
 impl Span<'_> {
     /// Where either of two spans turns, if it is less work to keep one text of both.
-    fn turns_with(&self, next: &Self) -> Option<Turns> {
+    fn turns_with(&self, next: &Self) -> Option<Boundaries> {
         let both = &self.turns | &next.turns;
         let apart = self.work() + next.work() + both.len() / COPIES;
         (both.count() * (self.cells.len() + next.cells.len()) <= apart).then_some(both)
@@ -93,7 +94,7 @@ struct Kept<'a> {
     cells: Vec<Cells<'a>>,
     /// The most bytes that a row of them takes.
     most: usize,
-    turns: Turns,
+    turns: Boundaries,
     text: Tape,
 }
 
@@ -114,7 +115,7 @@ impl<'a> Part<'a> {
         }
     }
 
-    fn turns(&self) -> Option<&Turns> {
+    fn turns(&self) -> Option<&Boundaries> {
         match self {
             Self::Kept(kept) => Some(&kept.turns),
             Self::Written(_) => None,

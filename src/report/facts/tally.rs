@@ -148,19 +148,19 @@ impl Tally {
         for window in &mut self.windows {
             let column = column(rows, &window.column);
             let counts = column.values().as_primitive::<Int32Type>().values();
-            window.with_news += column.rows_where(|place| counts[place] > 0) as u64;
+            window.with_news += column.rows_where(|index| counts[index] > 0) as u64;
         }
         let (tickers, dates) = (column(rows, "ticker"), column(rows, "date"));
         let names = tickers.values().as_string::<i32>();
         let moments = dates.values().as_primitive::<TimestampMicrosecondType>().values();
         let signals = Signals::of(rows, &mut self.pairs);
         // Most rows have the ticker and the date of the row before.
-        for (start, end) in (tickers.turns() | dates.turns()).runs() {
-            let ticker = self.tickers.place(names.value(tickers.place(start)));
+        for (start, end) in (tickers.boundaries() | dates.boundaries()).runs() {
+            let ticker = self.tickers.place(names.value(tickers.index(start)));
             if ticker == self.of_tickers.len() {
                 self.of_tickers.push(TickerTally::default());
             }
-            let moment = moments[dates.place(start)];
+            let moment = moments[dates.index(start)];
             let day = self.calendar.place(moment);
             let totals = match day {
                 Some(day) => at(&mut self.totals, day),
