@@ -35,8 +35,8 @@
 //! The leaves import none of these: [`error`], [`problem`], [`address`], [`secret`], [`key_source`], [`time`],
 //! [`file`](mod@file), [`lock`], [`meter`], [`trace`], [`tables`] (the schemas of the columns that travel between
 //! stages), [`columns`] (columns as runs of equal values, and the Parquet files written from them), and private ones: the
-//! only module that prints, the only one that removes files, the names of our files, and number formats.
-//! `CONTRIBUTING.md` lists the files that common changes touch.
+//! only one that removes files, what escapes text before it is shown, the names of our files, and number formats. Only
+//! [`cli`] prints. `CONTRIBUTING.md` lists the files that common changes touch.
 //!
 //! ```
 //! use bellwether::definition::Found;
@@ -68,6 +68,7 @@ pub mod definition;
 mod digest;
 mod echo;
 pub mod error;
+mod escape;
 pub mod export;
 pub mod fetch;
 pub mod file;
@@ -88,6 +89,5 @@ pub mod run;
 pub mod secret;
 pub mod serve;
 pub mod tables;
-mod talk;
 pub mod time;
 pub mod trace;

@@ -8,8 +8,8 @@ use std::fmt;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
+use crate::escape::escaped;
 use crate::numbers::counted;
-use crate::talk::escaped;
 
 /// How many problems are shown.
 pub const SHOWN: usize = 20;

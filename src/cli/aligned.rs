@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::talk::escaped;
+use crate::escape::escaped;
 
 /// Rows under a header. The first columns are text, the others numbers.
 #[derive(Clone, Debug)]

@@ -7,13 +7,14 @@ use chrono::{DateTime, NaiveDate, Utc};
 
 use super::folders::Folders;
 use super::log::{LogForm, LogLevel};
+use super::talk::data;
 use super::timings::Timings;
 use super::typed::{instant, known, usage, worded};
-use super::{interruptible, log, say};
+use super::{interruptible, log, progress, say};
 use crate::error::Result;
 use crate::interface::{Period, Regime, Sector, Ticker};
 use crate::plan::{AdHoc, Filter, Format, Plan, Shape, Vintage};
-use crate::run::{BuildOptions, Progress, Target, build};
+use crate::run::{self, BuildOptions, Control};
 use crate::time::Clock;
 
 /// Build the dataset of a definition from the archive alone, without network access.
@@ -80,26 +81,26 @@ impl Build {
         let archive = self.folders.archive();
         let ad_hoc = self.ad_hoc(&plan)?;
         let formats = if ad_hoc.formats.is_empty() { &plan.files.formats } else { &ad_hoc.formats };
-        let target = match (is_piped, &formats[..]) {
-            (false, _) => Target::Published(self.folders.output.clone()),
+        let piped = match (is_piped, &formats[..]) {
+            (false, _) => None,
             (true, [_]) if plan.dataset.shape != Shape::Long => {
                 return Err(usage(
                     "a wide dataset has many files and cannot be written to standard output",
                     "use `--output FOLDER`",
                 ));
             }
-            (true, [format]) => Target::Stdout(*format),
+            (true, [format]) => Some(*format),
             (true, _) => return Err(usage("standard output takes one format", "choose one: `--format arrow`")),
         };
-        let progress = match crate::talk::is_terminal() {
-            _ if self.quiet || is_piped => Progress::Quiet,
-            true => Progress::bars(),
-            false => Progress::Lines,
-        };
+        let observer = Some(if self.quiet || is_piped { progress::quiet(LogForm::Text) } else { progress::shown() });
         let recording = self.timings.begin()?;
         log::begin(LogForm::Text, LogLevel::Off, recording.as_ref().map(|recording| recording.trace.clone()));
         let summary = interruptible(async |stop| {
-            build(plan, BuildOptions { archive, target, clock: Clock::System, ad_hoc, progress, stop }).await
+            let options = BuildOptions { archive, clock: Clock::System, ad_hoc, control: Control { observer, stop } };
+            match piped {
+                Some(format) => run::stream(plan, format, data(), options).await.map(|()| None),
+                None => run::build(plan, self.folders.output.clone(), options).await.map(Some),
+            }
         })?;
         self.timings.tell(summary.as_ref(), recording)?;
         match summary {

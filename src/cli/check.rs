@@ -2,8 +2,8 @@
 
 use super::{complain, say};
 use crate::error::{Error, Result};
+use crate::escape::escaped;
 use crate::plan::Plan;
-use crate::talk::escaped;
 
 /// Check definitions for errors.
 #[derive(Debug, clap::Args)]

@@ -13,8 +13,9 @@ use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
 use tracing_subscriber::{Layer, fmt, registry};
 
+use super::talk::note;
 use crate::error::Error;
-use crate::talk::{escaped, note};
+use crate::escape::escaped;
 use crate::trace::{Trace, WORK};
 
 /// The format of events.

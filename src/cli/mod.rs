@@ -11,6 +11,7 @@ mod diff;
 mod folders;
 mod log;
 mod plan;
+mod progress;
 mod report;
 mod rows;
 mod run;
@@ -20,6 +21,7 @@ mod serve;
 #[cfg(feature = "polars")]
 mod show;
 mod summary;
+mod talk;
 mod timings;
 mod typed;
 mod verify;
@@ -33,8 +35,10 @@ use clap::{Parser, Subcommand};
 use tokio_util::sync::CancellationToken;
 
 use crate::error::{EXIT_CODES, Error, Result};
+use crate::escape::escaped;
 use crate::meter;
-use crate::talk::{escaped, note, say};
+
+use talk::{note, say};
 
 const STYLES: Styles = Styles::styled()
     .header(AnsiColor::Green.on_default().bold())

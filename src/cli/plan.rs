@@ -4,9 +4,9 @@ use std::fmt::Write;
 
 use super::say;
 use crate::error::Result;
+use crate::escape::escaped;
 use crate::interface::Endpoint;
 use crate::plan::{self, Asked, Request, Source, Tickers, Way, describe};
-use crate::talk::escaped;
 
 /// Print the requests of a definition and the columns of its dataset.
 #[derive(Debug, clap::Args)]

@@ -12,7 +12,7 @@ use crate::error::{Error, Result};
 use crate::file;
 use crate::links;
 use crate::report::Report as Told;
-use crate::run::{ReportOptions, report};
+use crate::run::{Control, ReportOptions, report};
 use crate::time::Clock;
 
 /// Write an HTML report of a published dataset: what it holds, and how the vendor revised it.
@@ -49,7 +49,8 @@ impl Subject {
         let (name, as_of) = (self.name.clone(), self.as_of);
         let (output, archive) = (self.folders.output.clone(), self.folders.archive());
         interruptible(async |stop| {
-            report(ReportOptions { name, output, archive, as_of, clock: Clock::System, stop }).await
+            let control = Control { stop, ..Control::default() };
+            report(ReportOptions { name, output, archive, as_of, clock: Clock::System, control }).await
         })
     }
 }

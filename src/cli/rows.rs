@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
 
+use super::talk::data;
 use super::typed::usage;
 use crate::error::Result;
 use crate::export::{Form, Goal, Sheet};
@@ -79,7 +80,7 @@ impl RowsTo {
             let what = format!("cannot tell the format of `{}` from its extension", output.display());
             return Err(usage(&what, "add `--format parquet`, `--format csv` or `--format json`"));
         };
-        let goal = if self.is_stdout() { Goal::Stdout } else { Goal::File(output.clone()) };
+        let goal = if self.is_stdout() { Goal::Stream(Box::new(data())) } else { Goal::File(output.clone()) };
         Sheet::begin(format.form(), goal, schema).map(Some)
     }
 }

@@ -4,12 +4,11 @@ use super::folders::Folders;
 use super::log::{LogForm, LogLevel};
 use super::timings::{Recording, Timings};
 use super::typed::worded;
-use super::{interruptible, log, note, say};
+use super::{interruptible, log, note, progress, say};
 use crate::definition::Span;
 use crate::error::Result;
-use crate::plan::{Plan, Source};
-use crate::run::{self, Interrupted, Options, Progress, WhenHeld};
-use crate::talk;
+use crate::plan::Plan;
+use crate::run::{self, Control, Interrupted, Options, WhenHeld};
 use crate::time::Clock;
 
 /// Fetch what a definition asks for and publish its dataset.
@@ -66,32 +65,20 @@ impl Run {
         result.map_err(|error| crate::error::Error::Told { code: error.exit_code() })
     }
 
-    fn warn(&self, warning: &str) {
-        match self.log {
-            LogForm::Text => note(&format!("warning: {}", talk::escaped(warning))),
-            LogForm::Json => note(&serde_json::json!({ "event": "warning", "message": warning }).to_string()),
-        }
-    }
-
     fn made(&self, recording: Option<Recording>) -> Result<()> {
         let plan = Plan::find(&self.definition)?;
-        if let Source::Remote(remote) = &plan.source
-            && let Some(warning) = remote.key.warning()
-        {
-            self.warn(&warning);
-        }
-        let progress = match self.log {
-            _ if self.quiet => Progress::Quiet,
-            LogForm::Json => Progress::Json,
-            LogForm::Text if talk::is_terminal() => Progress::bars(),
-            LogForm::Text => Progress::Lines,
-        };
+        let observer = Some(match self.log {
+            form if self.quiet => progress::quiet(form),
+            LogForm::Json => progress::as_json(),
+            LogForm::Text => progress::shown(),
+        });
         let interrupted = if self.fresh { Interrupted::Leave } else { Interrupted::Resume };
         let when_held = self.wait.map_or(WhenHeld::Fail, |time| WhenHeld::Wait(time.duration()));
         let (output, archive) = (self.folders.output.clone(), self.folders.archive());
         let summary = interruptible(async |stop| {
             let clock = Clock::System;
-            run::run(plan, Options { output, archive, clock, interrupted, when_held, progress, stop }).await
+            let control = Control { observer, stop };
+            run::run(plan, Options { output, archive, clock, interrupted, when_held, control }).await
         })?;
         // The JSON summary always has the timings.
         self.timings.tell(Some(&summary).filter(|_| self.log == LogForm::Text), recording)?;

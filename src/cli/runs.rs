@@ -4,8 +4,8 @@ use super::folders::Folders;
 use super::say;
 use crate::archive::{Archive, Seal, SealedRun, unfinished_runs};
 use crate::error::{Error, Result};
+use crate::escape::escaped;
 use crate::numbers::grouped;
-use crate::talk::escaped;
 use crate::time::to_record;
 use std::fmt::Write;
 

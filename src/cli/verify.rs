@@ -4,9 +4,9 @@ use super::folders::Folders;
 use super::say;
 use crate::archive::{Archive, Verified, fault, verify};
 use crate::error::{Error, Result};
+use crate::escape::escaped;
 use crate::export::versions;
 use crate::numbers::counted;
-use crate::talk::escaped;
 
 /// Verify the size, checksum and row count of every file in the archive and the datasets, and that each pack matches
 /// its runs.

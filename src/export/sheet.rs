@@ -1,4 +1,4 @@
-//! Rows written to one file or to standard output.
+//! Rows written to one file or to a stream.
 //!
 //! A file is written under a hidden name and appears whole, under a name that is not taken yet: existing files are
 //! never replaced.
@@ -29,18 +29,18 @@ pub enum Form {
 }
 
 /// Where the rows go.
-#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Goal {
     /// A file that does not exist yet.
     File(PathBuf),
-    /// Standard output.
-    Stdout,
+    /// A stream, such as standard output.
+    Stream(Box<dyn Write + Send>),
 }
 
 /// Rows being written.
 pub struct Sheet {
     kind: Kind<Box<dyn Write + Send>>,
-    goal: Goal,
+    /// The file; none for a stream.
+    path: Option<PathBuf>,
     hidden: Hidden,
 }
 
@@ -51,12 +51,12 @@ impl Sheet {
     ///
     /// If the file exists or cannot be written.
     pub fn begin(form: Form, goal: Goal, schema: SchemaRef) -> Result<Self> {
-        let (out, hidden): (Box<dyn Write + Send>, Hidden) = match &goal {
-            Goal::Stdout => (Box::new(crate::talk::data()), Hidden(None)),
+        let (out, path, hidden): (Box<dyn Write + Send>, _, _) = match goal {
+            Goal::Stream(out) => (out, None, Hidden(None)),
             Goal::File(path) => {
-                absent(path)?;
-                let hidden = hidden(path);
-                (Box::new(file::create(&hidden)?), Hidden(Some(hidden)))
+                absent(&path)?;
+                let hidden = hidden(&path);
+                (Box::new(file::create(&hidden)?), Some(path), Hidden(Some(hidden)))
             }
         };
         let kind = match form {
@@ -64,8 +64,8 @@ impl Sheet {
             Form::Csv => Kind::csv(&schema, Guard::None, out),
             Form::Json => Ok(Kind::json(out)),
         };
-        let kind = kind.map_err(|error| goal.failed(error))?;
-        Ok(Self { kind, goal, hidden })
+        let kind = kind.map_err(|error| failed(path.as_deref(), error))?;
+        Ok(Self { kind, path, hidden })
     }
 
     /// Adds rows.
@@ -74,7 +74,7 @@ impl Sheet {
     ///
     /// If they cannot be written; [`Error::BrokenPipe`] if the reader is gone.
     pub fn write(&mut self, rows: &RecordBatch) -> Result<()> {
-        self.kind.write(&rows.clone().into()).map_err(|error| self.goal.failed(error))
+        self.kind.write(&rows.clone().into()).map_err(|error| failed(self.path.as_deref(), error))
     }
 
     /// Completes the rows. A file is then durable under its name.
@@ -83,9 +83,9 @@ impl Sheet {
     ///
     /// As [`write`](Self::write), and if a file of that name has appeared meanwhile.
     pub fn finish(self) -> Result<()> {
-        let Self { kind, goal, mut hidden } = self;
-        kind.finish().map_err(|error| goal.failed(error))?;
-        if let (Goal::File(path), Some(from)) = (&goal, &hidden.0) {
+        let Self { kind, path, mut hidden } = self;
+        kind.finish().map_err(|error| failed(path.as_deref(), error))?;
+        if let (Some(path), Some(from)) = (&path, &hidden.0) {
             file::sync(&file::open(from)?, from)?;
             absent(path)?;
             fs::rename(from, path).map_err(|source| Error::Write { path: path.clone(), source })?;
@@ -95,12 +95,10 @@ impl Sheet {
     }
 }
 
-impl Goal {
-    fn failed(&self, error: Reason) -> Error {
-        match self {
-            Self::File(path) => file::encoding_failed(path, error),
-            Self::Stdout => stream::failed(error),
-        }
+fn failed(path: Option<&Path>, error: Reason) -> Error {
+    match path {
+        Some(path) => file::encoding_failed(path, error),
+        None => stream::failed(error),
     }
 }
 

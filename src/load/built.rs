@@ -6,13 +6,12 @@ use std::thread::{self, JoinHandle};
 
 use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
-use tokio_util::sync::CancellationToken;
 
 use super::Selection;
 use crate::archive::{Scope, View};
 use crate::error::{Error, Result};
 use crate::plan::{AdHoc, Plan};
-use crate::run::{Work, archived, scratch, view};
+use crate::run::{Control, Work, archived, scratch, view};
 use crate::time::Clock;
 
 /// The number of batches that are built ahead.
@@ -62,7 +61,7 @@ impl Built {
         self.plan.dataset.filter = std::mem::take(&mut self.plan.dataset.filter).and(self.selection.filter());
         self.scope.filter = self.plan.dataset.filter.clone();
         let Self { plan, view, scope, selection } = &self;
-        let work = Work { plan, view, scope, stop: &CancellationToken::new(), archived_in: None };
+        let work = Work { plan, view, scope, control: &Control::default(), archived_in: None };
         let deliver = |rows: crate::columns::Rows| {
             let part = rows.flat().and_then(|rows| selection.part(&rows));
             let part = part.map_err(|error| Error::Join { source: error.into() })?;

@@ -6,9 +6,9 @@ use super::Report;
 use super::facts::{Axis, Bins, Histogram, OfPair, Step, Work};
 use crate::audit::answers::Reason;
 use crate::audit::revisions::Revisions;
+use crate::escape::escaped;
 use crate::numbers::{counted, grouped, percent, portion, took};
 use crate::tables::Drift;
-use crate::talk::escaped;
 
 /// Smallest and largest line width.
 const NARROWEST: usize = 50;

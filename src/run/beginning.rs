@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use chrono::{DateTime, TimeDelta, Utc};
-use tokio_util::sync::CancellationToken;
 
+use super::observer::CancellationToken;
 use super::options::{Options, WhenHeld};
 use crate::archive::{AnswerRecord, Archive};
 use crate::error::{Error, Result};
@@ -40,7 +40,7 @@ pub(super) async fn lock(definition: &str, options: &Options) -> Result<Lock> {
         }
         let pause = ASK_EVERY.min(patience);
         patience -= pause;
-        sleep(pause, &options.stop).await?;
+        sleep(pause, &options.control.stop).await?;
     }
 }
 
@@ -62,7 +62,9 @@ pub(super) async fn now(options: &Options) -> Result<DateTime<Utc>> {
         let now = options.clock.now();
         match (sealed_at - now, options.clock) {
             (ahead, _) if ahead <= TimeDelta::zero() => return Ok(now),
-            (ahead, Clock::System) if ahead <= SKEW => sleep(ahead.to_std().unwrap_or_default(), &options.stop).await?,
+            (ahead, Clock::System) if ahead <= SKEW => {
+                sleep(ahead.to_std().unwrap_or_default(), &options.control.stop).await?
+            }
             _ => {
                 let run = archive.own_folder(newest).map(Path::to_owned);
                 return Err(Error::ClockBehind { run, sealed_at, now });

@@ -1,16 +1,16 @@
 //! The second half of a run, which needs no service: building a dataset from the archive.
 
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Instant;
 
-use tokio_util::sync::CancellationToken;
-
 use super::as_of::view;
 use super::blocking::blocking;
 use super::checks::Checking;
-use super::progress::{Progress, Stage};
+use super::observer::Control;
 use super::scope::archived;
+use super::stage::Stage;
 use super::summary::{Published, Summary};
 use super::work::{Beside, Work, add_counts, scratch};
 use crate::archive::Scope;
@@ -31,28 +31,15 @@ use crate::trace::work;
 pub struct BuildOptions {
     /// The archive.
     pub archive: PathBuf,
-    /// Where the dataset goes.
-    pub target: Target,
     /// Where the time comes from.
     pub clock: Clock,
     /// Changes to the definition; none for the definition's own dataset.
     pub ad_hoc: AdHoc,
-    /// How progress is shown.
-    pub progress: Progress,
-    /// Cancels the build.
-    pub stop: CancellationToken,
+    /// Follows and cancels the build.
+    pub control: Control,
 }
 
-/// Where a dataset goes.
-#[derive(Clone, Debug)]
-pub enum Target {
-    /// A published version in this output folder.
-    Published(PathBuf),
-    /// Standard output, in a format.
-    Stdout(Format),
-}
-
-/// Builds the dataset of a plan from the archive alone. Returns none if it went to standard output.
+/// Builds the dataset of a plan from the archive alone, and publishes it in an output folder.
 ///
 /// # Errors
 ///
@@ -60,33 +47,52 @@ pub enum Target {
 ///
 /// # Cancel safety
 ///
-/// Not cancel safe: use [`BuildOptions::stop`].
-pub async fn build(mut plan: Plan, options: BuildOptions) -> Result<Option<Summary>> {
+/// Not cancel safe: use [`BuildOptions::control`].
+pub async fn build(plan: Plan, output: PathBuf, options: BuildOptions) -> Result<Summary> {
     let begun = Instant::now();
     blocking(move || {
-        options.ad_hoc.apply(&mut plan);
-        let view = view(&options.archive, options.ad_hoc.as_of)?;
-        let scope = archived(&plan, &view)?;
-        let datasets = match &options.target {
-            Target::Published(output) => Some(output.join("datasets")),
-            Target::Stdout(_) => None,
-        };
-        let checking = Checking { plan: &plan, view: &view, scope: &scope, datasets: datasets.as_deref() };
-        let notes = if options.ad_hoc.is_none() { checking.newest()? } else { checking.ad_hoc()? };
-        let work = Work { plan: &plan, view: &view, scope: &scope, stop: &options.stop, archived_in: None };
-        match &options.target {
-            Target::Stdout(format) => work.stream(*format, options.clock).map(|()| None),
-            Target::Published(output) => {
-                let stage = options.progress.stage("dataset", 0);
-                let published = work.publish(output, options.clock, options.ad_hoc.clone(), &stage)?;
-                let timings = vec![stage.done()];
-                let mut summary = Summary::of(&plan, published, timings, begun.elapsed());
-                summary.notes.splice(0..0, notes);
-                Ok(Some(summary))
-            }
-        }
+        let datasets = output.join("datasets");
+        from_archive(plan, options, Some(&datasets), |work, options, notes| {
+            let stage = Stage::begin(&options.control, "dataset");
+            let published = work.publish(&output, options.clock, options.ad_hoc.clone(), &stage)?;
+            let timings = vec![stage.finish()];
+            let mut summary = Summary::of(work.plan, published, timings, begun.elapsed());
+            summary.notes.splice(0..0, notes);
+            Ok(summary)
+        })
     })
     .await
+}
+
+/// Builds the dataset of a plan from the archive alone, and writes it to a stream.
+///
+/// # Errors
+///
+/// As [`build`], and when the stream cannot be written.
+///
+/// # Cancel safety
+///
+/// As [`build`].
+pub async fn stream(plan: Plan, format: Format, out: impl Write + Send + 'static, options: BuildOptions) -> Result<()> {
+    blocking(move || from_archive(plan, options, None, |work, options, _| work.stream(format, out, options.clock)))
+        .await
+}
+
+/// Finds and checks what a dataset is built from.
+fn from_archive<T>(
+    mut plan: Plan,
+    options: BuildOptions,
+    datasets: Option<&Path>,
+    build: impl FnOnce(Work<'_>, &BuildOptions, Vec<String>) -> Result<T>,
+) -> Result<T> {
+    options.ad_hoc.apply(&mut plan);
+    let view = view(&options.archive, options.ad_hoc.as_of)?;
+    let scope = archived(&plan, &view)?;
+    let checking = Checking { plan: &plan, view: &view, scope: &scope, datasets };
+    let notes = if options.ad_hoc.is_none() { checking.newest()? } else { checking.ad_hoc()? };
+    options.control.note(&notes);
+    let work = Work { plan: &plan, view: &view, scope: &scope, control: &options.control, archived_in: None };
+    build(work, &options, notes)
 }
 
 /// A complete version, and the facts of its rows.
@@ -106,7 +112,7 @@ fn note(ad_hoc: &AdHoc) -> Option<String> {
 
 impl Work<'_> {
     /// Publishes the dataset in an output folder.
-    pub(super) fn publish(&self, output: &Path, clock: Clock, ad_hoc: AdHoc, stage: &Stage) -> Result<Published> {
+    pub(super) fn publish(&self, output: &Path, clock: Clock, ad_hoc: AdHoc, stage: &Stage<'_>) -> Result<Published> {
         let begun = Instant::now();
         let as_of = self.view.as_of();
         let provenance = Provenance {
@@ -129,6 +135,7 @@ impl Work<'_> {
                 stage.advance(facts.rows);
                 notes.push("already built, and nothing has changed since".to_owned());
                 notes.extend(self.notes(&facts));
+                self.control.note(&notes);
                 return Ok(Published { facts, dataset, as_of, new_rejects: None, notes });
             }
             self.written(output, provenance, stage)?
@@ -136,6 +143,7 @@ impl Work<'_> {
         let Made { staged, facts, beside, notes: more } = made;
         notes.extend(more);
         notes.extend(self.notes(&facts));
+        self.control.note(&notes);
         let version = Version { name: staged.version().to_owned(), built_at, content: staged.content().to_owned() };
         let stages = [("archive", self.archived_in), ("dataset", Some(begun.elapsed()))];
         let stages = stages.into_iter().filter_map(|(name, time)| Some((name, time?))).collect();
@@ -184,7 +192,7 @@ impl Work<'_> {
     }
 
     /// The latest version again if it has the same basis, or else a new one.
-    fn made(&self, output: &Path, provenance: Provenance, stage: &Stage) -> Result<Made> {
+    fn made(&self, output: &Path, provenance: Provenance, stage: &Stage<'_>) -> Result<Made> {
         let Some(latest) = Latest::of_basis(&output.join("datasets"), &provenance)? else {
             return self.written(output, provenance, stage);
         };
@@ -209,7 +217,7 @@ impl Work<'_> {
     }
 
     /// Builds and writes the rows of a new version.
-    fn written(&self, output: &Path, provenance: Provenance, stage: &Stage) -> Result<Made> {
+    fn written(&self, output: &Path, provenance: Provenance, stage: &Stage<'_>) -> Result<Made> {
         let scratch = file::scratch(output, &unique_name(provenance.built_at));
         let mut publication = Publication::begin(&output.join("datasets"), self.plan, provenance)?;
         let mut tally = Tally::new(&self.plan.dataset);
@@ -242,10 +250,10 @@ impl Work<'_> {
         Ok(Made { staged: staged?, beside: beside?, facts, notes: Vec::new() })
     }
 
-    /// Writes the dataset to standard output.
-    fn stream(&self, format: Format, clock: Clock) -> Result<()> {
+    /// Writes the dataset to a stream.
+    fn stream(&self, format: Format, out: impl Write + Send, clock: Clock) -> Result<()> {
         let schema = Arc::clone(&self.plan.dataset.schema);
-        let mut stream = Stream::begin(format, schema, self.plan.files.guard, crate::talk::data())?;
+        let mut stream = Stream::begin(format, schema, self.plan.files.guard, out)?;
         let mut rows = 0;
         self.rows(&self.plan.dataset, scratch(clock), None, |batch| {
             rows += batch.num_rows();

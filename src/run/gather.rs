@@ -18,8 +18,9 @@ use futures_util::StreamExt;
 use super::answer::answer;
 use super::known::Known;
 use super::names::{list, some_of};
+use super::observer::{Control, Event};
 use super::options::Options;
-use super::progress::{Progress, Stage, Timing};
+use super::stage::{EVENT_EVERY, Stage, Timing};
 use crate::archive::{AnswerRecord, Scope, Unfinished};
 use crate::decode::Rules;
 use crate::error::{Error, Result};
@@ -101,6 +102,7 @@ impl<'a> Gathering<'a> {
         let notes = match unfinished.len() {
             0 => Vec::new(),
             answers => {
+                options.control.observe(Event::Resumed { answers });
                 let answers = counted(answers as u64, "answer", "answers");
                 vec![format!("resumed an interrupted run with {answers}")]
             }
@@ -216,7 +218,7 @@ impl<'a> Gathering<'a> {
         }
         let whose = if known.is_empty() { "" } else { ", as listed in the archive" };
         let tickers = some_of("ticker", tickers.iter());
-        self.notes.push(format!("the service no longer offers {lacking}: used {operation} for {tickers}{whose}"));
+        self.note(format!("the service no longer offers {lacking}: used {operation} for {tickers}{whose}"));
         Ok(())
     }
 
@@ -242,7 +244,7 @@ impl<'a> Gathering<'a> {
         }
         let naming = gone.endpoint;
         let tickers = some_of("ticker", known.iter());
-        self.notes.push(format!("the service no longer offers {naming}: used {tickers}, as listed in the archive"));
+        self.note(format!("the service no longer offers {naming}: used {tickers}, as listed in the archive"));
         Ok(Ok(known.into_iter().collect()))
     }
 
@@ -261,15 +263,18 @@ impl<'a> Gathering<'a> {
             return Ok(());
         }
         let mut of_signals: BTreeSet<Ticker> = tickers.iter().cloned().collect();
-        if of_signals.is_empty()
-            && let Wave::There { named, .. } = self.wave(&Progress::Quiet.stage("signals", 1), &requests[..1]).await?
-        {
-            of_signals = named;
+        let unobserved = Control::default();
+        if of_signals.is_empty() {
+            let stage = Stage::of_requests(&unobserved, "signals", 1, self.client.gauge());
+            if let Wave::There { named, .. } = self.wave(&stage, &requests[..1]).await? {
+                of_signals = named;
+            }
         }
         let tickers = self.news_tickers(&of_signals).await?;
         let some = tickers.into_iter().take(UNKNOWN_SUBJECTS);
         let some: Vec<Request> = some.map(|ticker| Request::of_ticker(Endpoint::NewsArticles, ticker)).collect();
-        match self.wave(&Progress::Quiet.stage("articles", some.len()), &some).await? {
+        let stage = Stage::of_requests(&unobserved, "articles", some.len(), self.client.gauge());
+        match self.wave(&stage, &some).await? {
             Wave::Gone(gone) => Err(self.no_operation(&[gone], None)),
             Wave::There { .. } => Ok(()),
         }
@@ -312,22 +317,27 @@ impl<'a> Gathering<'a> {
         let tickers: BTreeSet<Ticker> = unknown.iter().filter_map(|request| request.ticker.clone()).collect();
         if let Some(first) = unknown.first().filter(|_| !tickers.is_empty()) {
             let tickers = some_of("ticker", tickers.iter());
-            self.notes.push(format!("no data in {} for {tickers}", first.endpoint));
+            self.note(format!("no data in {} for {tickers}", first.endpoint));
         }
+    }
+
+    fn note(&mut self, note: String) {
+        self.options.control.observe(Event::Note(&note));
+        self.notes.push(note);
     }
 
     /// Makes the requests of one operation, as a stage of the run.
     async fn staged(&mut self, name: &'static str, requests: Vec<Request>) -> Result<Wave> {
-        let stage = self.options.progress.stage(name, requests.len());
+        let stage = Stage::of_requests(&self.options.control, name, requests.len(), self.client.gauge());
         let wave = self.wave(&stage, &requests).await?;
         if matches!(wave, Wave::There { .. }) {
-            self.timings.push(stage.done());
+            self.timings.push(stage.finish());
         }
         Ok(wave)
     }
 
     /// Makes the requests of one operation, a few at a time.
-    async fn wave(&mut self, stage: &Stage, requests: &[Request]) -> Result<Wave> {
+    async fn wave(&mut self, stage: &Stage<'_>, requests: &[Request]) -> Result<Wave> {
         let is_asked = |gone: &&Gone| requests.first().is_some_and(|first| first.endpoint == gone.endpoint);
         if let Some(gone) = self.gone.iter().find(is_asked) {
             return Ok(Wave::Gone(*gone));
@@ -340,7 +350,7 @@ impl<'a> Gathering<'a> {
         let mut answers = futures_util::stream::iter(requests).map(ask).buffer_unordered(self.plan.manners.connections);
         let (mut named, mut answered, mut unknown) = (BTreeSet::new(), 0_usize, Vec::new());
         let mut unknown_subjects: BTreeSet<Subject<'_>> = BTreeSet::new();
-        while let Some((request, answer)) = next(&mut answers, stage, self.options, client).await? {
+        while let Some((request, answer)) = next(&mut answers, stage, self.options).await? {
             match answer? {
                 Answered::Taken(record) => {
                     answered += 1;
@@ -405,21 +415,20 @@ fn with(mut lacking: Vec<Gone>, gone: Gone) -> Vec<Gone> {
 /// The next answer. While waiting for it, the stage shows its progress.
 async fn next<T>(
     answers: &mut (impl futures_util::Stream<Item = T> + Unpin),
-    stage: &Stage,
+    stage: &Stage<'_>,
     options: &Options,
-    client: &Client,
 ) -> Result<Option<T>> {
     loop {
         tokio::select! {
             biased;
-            () = options.stop.cancelled() => return Err(Error::Interrupted),
+            () = options.control.stop.cancelled() => return Err(Error::Interrupted),
             next = answers.next() => return Ok(next),
-            () = tokio::time::sleep(stage.interval()) => stage.tell(client.gauge()),
+            () = tokio::time::sleep(EVENT_EVERY) => stage.wait(),
         }
     }
 }
 
-fn advance(stage: &Stage, record: &AnswerRecord) {
+fn advance(stage: &Stage<'_>, record: &AnswerRecord) {
     stage.answered(record.request.rows, record.request.bytes);
 }
 

@@ -16,25 +16,25 @@ mod gather;
 mod known;
 mod missing;
 mod names;
+mod observer;
 mod options;
-mod progress;
 mod rejects;
 mod report;
 mod scope;
+mod stage;
 mod summary;
 mod work;
 
 use std::sync::Arc;
 use std::time::Instant;
 
-use tokio_util::sync::CancellationToken;
-
 pub use audits::{About, audit_leak, audit_quality, audit_revisions, audit_sources};
-pub use build::{BuildOptions, Target, build};
+pub use build::{BuildOptions, build, stream};
 pub use demo::{DEMO_SEED, Demo};
+pub use observer::{CancellationToken, Control, Event, Observer, Progress, Waiting};
 pub use options::{Options, WhenHeld};
-pub use progress::{Progress, Timing};
 pub use report::{ReportOptions, report};
+pub use stage::Timing;
 pub use summary::Summary;
 
 use crate::address::host_of;
@@ -53,6 +53,7 @@ use blocking::blocking;
 use checks::{Checking, Pull};
 use gather::{Gathered, Gathering};
 pub(crate) use scope::archived;
+use stage::Stage;
 use summary::Fetched;
 pub(crate) use work::{Work, scratch};
 
@@ -64,16 +65,21 @@ pub(crate) use work::{Work, scratch};
 ///
 /// # Cancel safety
 ///
-/// Not cancel safe: use [`Options::stop`], which removes what is incomplete or keeps it for the next run.
+/// Not cancel safe: use [`Options::control`], which removes what is incomplete or keeps it for the next run.
 pub async fn run(plan: Plan, options: Options) -> Result<Summary> {
     let instant = Instant::now();
     let plan = Arc::new(plan);
+    if let Source::Remote(remote) = &plan.source
+        && let Some(warning) = remote.key.warning()
+    {
+        options.control.observe(Event::Warning(&warning));
+    }
     let ours = [options.archive.clone(), options.evidence(), options.output.join("datasets").join(&plan.name)];
     ours.iter().try_for_each(|path| links::refuse_below(&options.output, path))?;
     let _lock = beginning::lock(&plan.name, &options).await?;
     let now = beginning::now(&options).await?;
     let begun = Begun { at: now, instant };
-    let key = key(&plan, &options.stop).await?;
+    let key = key(&plan, &options.control.stop).await?;
     // Before the first request: fail early if the output cannot be written.
     let beginning = Beginning { definition: &plan.name, text: &plan.text, now, interrupted: options.interrupted };
     let unfinished = Unfinished::begin(&options.archive, beginning)?;
@@ -121,23 +127,25 @@ async fn finish(plan: Arc<Plan>, options: Options, gathered: Gathered, begun: Be
             let source = rejects::reasons(&records).map(Into::into);
             return Err(Error::TooManyRejects { rejected, max_share, kept, source });
         }
-        let stage = options.progress.stage("archive", 0);
+        let stage = Stage::begin(&options.control, "archive");
         let archiving = Instant::now();
         let run = unfinished.seal(beginning::sealing_instant(&unfinished.records(), begun, options.clock)?)?;
         let archived_in = Some(archiving.elapsed());
         // Freeing the memory of the answers takes the system a while.
         rayon::spawn(move || drop(unfinished));
-        timings.push(stage.done());
-        let stage = options.progress.stage("dataset", 0);
+        timings.push(stage.finish());
+        let stage = Stage::begin(&options.control, "dataset");
         let archive = Archive::open(&options.archive)?;
         let as_of = newest(&archive);
         let view = View::of(archive, as_of);
         let datasets = options.output.join("datasets");
         let checking = Checking { plan: &plan, view: &view, scope: &scope, datasets: Some(&datasets) };
-        notes.extend(checking.pull(&Pull { records: &records, demanded: &demanded, lacking: &lacking })?);
-        let work = Work { plan: &plan, view: &view, scope: &scope, stop: &options.stop, archived_in };
+        let found = checking.pull(&Pull { records: &records, demanded: &demanded, lacking: &lacking })?;
+        options.control.note(&found);
+        notes.extend(found);
+        let work = Work { plan: &plan, view: &view, scope: &scope, control: &options.control, archived_in };
         let published = work.publish(&options.output, options.clock, AdHoc::default(), &stage)?;
-        timings.push(stage.done());
+        timings.push(stage.finish());
         let new_rejects = published.new_rejects;
         // Contradictions between answers of the run are known once it is sealed.
         let rejects = run.requests()?.iter().map(|record| record.rejects).sum();

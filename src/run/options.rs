@@ -3,9 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use tokio_util::sync::CancellationToken;
-
-use super::progress::Progress;
+use super::observer::Control;
 use crate::archive::Interrupted;
 use crate::time::Clock;
 
@@ -22,10 +20,8 @@ pub struct Options {
     pub interrupted: Interrupted,
     /// What to do while another run of the same definition is in progress.
     pub when_held: WhenHeld,
-    /// How progress is shown.
-    pub progress: Progress,
-    /// Cancels the run.
-    pub stop: CancellationToken,
+    /// Follows and cancels the run.
+    pub control: Control,
 }
 
 impl Options {

@@ -3,10 +3,10 @@
 use std::path::PathBuf;
 
 use chrono::{DateTime, Utc};
-use tokio_util::sync::CancellationToken;
 
 use super::as_of::view;
 use super::blocking::blocking;
+use super::observer::Control;
 use super::scope::archived;
 use super::work::{Beside, Work, add_counts, scratch};
 use crate::definition::Found;
@@ -31,7 +31,7 @@ pub struct ReportOptions {
     /// Where the time comes from.
     pub clock: Clock,
     /// Cancels the report.
-    pub stop: CancellationToken,
+    pub control: Control,
 }
 
 /// The report of the latest version of a dataset, recomputed from the archive with the definition that the version was
@@ -44,7 +44,7 @@ pub struct ReportOptions {
 ///
 /// # Cancel safety
 ///
-/// Not cancel safe: use [`ReportOptions::stop`].
+/// Not cancel safe: use [`ReportOptions::control`].
 pub async fn report(options: ReportOptions) -> Result<Report> {
     blocking(move || {
         let datasets = options.output.join("datasets");
@@ -54,7 +54,7 @@ pub async fn report(options: ReportOptions) -> Result<Report> {
         let plan = Plan::of(Found::new(format!("{}.toml", recorded.name).into(), recorded.definition.clone())?)?;
         let view = view(&options.archive, Some(options.as_of.unwrap_or(recorded.as_of)))?;
         let scope = archived(&plan, &view)?;
-        let work = Work { plan: &plan, view: &view, scope: &scope, stop: &options.stop, archived_in: None };
+        let work = Work { plan: &plan, view: &view, scope: &scope, control: &options.control, archived_in: None };
         let (facts, beside) = work.count(options.clock)?;
         if facts.rows == 0 {
             return Err(Error::Empty { name: plan.name });

@@ -9,8 +9,9 @@ use chrono::{DateTime, Utc};
 use serde_json::json;
 
 use super::gather::Taken;
-use super::progress::Timing;
+use super::stage::Timing;
 use crate::archive::{AnswerRecord, Counts, Oddities};
+use crate::escape::escaped;
 use crate::export::Dataset;
 use crate::file::FileRecord;
 use crate::meter;
@@ -18,7 +19,6 @@ use crate::numbers::{counted, grouped};
 use crate::plan::{Plan, Shape};
 use crate::report::facts::Facts;
 use crate::tables::Drift;
-use crate::talk::escaped;
 use crate::time::to_record;
 
 /// The result of a run or a build.

@@ -4,8 +4,8 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use chrono::TimeDelta;
-use tokio_util::sync::CancellationToken;
 
+use super::observer::Control;
 use super::scope::asked;
 use crate::archive::{Asked, Histories, Scope, SealedRun, View};
 use crate::audit::Subject;
@@ -27,7 +27,7 @@ pub(crate) struct Work<'a> {
     pub(crate) plan: &'a Plan,
     pub(crate) view: &'a View,
     pub(crate) scope: &'a Scope,
-    pub(crate) stop: &'a CancellationToken,
+    pub(crate) control: &'a Control,
     /// How long archiving took, if it was part of the same run.
     pub(crate) archived_in: Option<Duration>,
 }
@@ -59,7 +59,7 @@ impl Work<'_> {
         let unfiltered = self.scope.unfiltered();
         let whole = || self.view.slabs(&unfiltered, asked);
         let counts = dataset::build(Sources { slabs, whole }, dataset, scratch, |rows| {
-            if self.stop.is_cancelled() {
+            if self.control.stop.is_cancelled() {
                 return Err(Error::Interrupted);
             }
             deliver(rows)

@@ -1,8 +1,13 @@
 //! What a run shows while it works.
 
 use std::fs;
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
+use bellwether::error::Error;
+use bellwether::plan::Plan;
+use bellwether::run::{self, CancellationToken, Control, Event, Interrupted, Options, Progress, Summary, WhenHeld};
+use bellwether::time::Clock;
 use serde_json::Value;
 
 use crate::support::program::{DemoService, Outcome, Place};
@@ -101,4 +106,50 @@ fn a_rate_is_kept_for_each_host() {
     let begun = Instant::now();
     run(&place, &["-q"]).succeeded();
     assert!(begun.elapsed() >= Duration::from_millis(800), "nine requests need eight pauses");
+}
+
+/// What an observer is told of a run, which it cancels at one of the events.
+fn observed(place: &Place, cancelled_at: &'static str) -> (Result<Summary, Error>, Vec<String>) {
+    let plan = Plan::find(place.file("pipelines/it.toml").to_str().expect("a path")).expect("a definition");
+    let (seen, stop) = (Arc::new(Mutex::new(Vec::new())), CancellationToken::new());
+    let (events, token) = (Arc::clone(&seen), stop.clone());
+    let observer = move |event: &Event<'_>| {
+        let line = match event {
+            Event::Started(Progress { stage, total, .. }) => format!("{stage} starts: {total:?}"),
+            Event::Finished(Progress { stage, done, rows, .. }) => format!("{stage} ends: {done}, {rows}"),
+            Event::Resumed { answers } => format!("resumes with {answers}"),
+            _ => return,
+        };
+        if line == cancelled_at {
+            token.cancel();
+        }
+        events.lock().expect("no panic").push(line);
+    };
+    let options = Options {
+        output: place.file("output"),
+        archive: place.file("output/archive"),
+        clock: Clock::System,
+        interrupted: Interrupted::Resume,
+        when_held: WhenHeld::Fail,
+        control: Control { stop, ..Control::observed_by(observer) },
+    };
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+    let outcome = runtime.block_on(run::run(plan, options));
+    let seen = std::mem::take(&mut *seen.lock().expect("no panic"));
+    (outcome, seen)
+}
+
+#[test]
+fn an_observer_follows_a_run_from_stage_to_stage_and_may_cancel_it() {
+    let place = Place::new();
+    let definition = "[source]\nservice = \"demo\"\n[signals]\nsectors = [\"energy\"]\nperiods = [\"5d\", \"1m\"]\n";
+    place.define("it", &format!("{definition}[sentiment]\narticles = false\n"));
+    let (outcome, seen) = observed(&place, "signals starts: Some(2)");
+    assert!(matches!(outcome, Err(Error::Interrupted)), "{outcome:?}");
+    assert_eq!(seen, ["signals starts: Some(2)"]);
+    let (outcome, seen) = observed(&place, "");
+    let rows = outcome.expect("a dataset").rows;
+    let ends = [format!("signals ends: 2, {rows}"), format!("dataset ends: 0, {rows}")];
+    let stages = ["signals starts: Some(2)", &ends[0], "archive starts: None", "archive ends: 0, 0"];
+    assert_eq!(seen, [&stages[..], &["dataset starts: None", &ends[1]]].concat());
 }

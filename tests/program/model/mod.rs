@@ -22,13 +22,12 @@ use bellwether::archive::{self, Archive, Asked, Seal, View, compact, prune, veri
 use bellwether::definition::Found;
 use bellwether::error::Error;
 use bellwether::plan::{Plan, Vintage};
-use bellwether::run::{self, Interrupted, Options, Progress, WhenHeld};
+use bellwether::run::{self, Control, Interrupted, Options, WhenHeld};
 use bellwether::tables::Table;
 use bellwether::time::Clock;
 use chrono::{DateTime, TimeDelta, Utc};
 use parquet::arrow::ArrowWriter;
 use tokio::runtime::Runtime;
-use tokio_util::sync::CancellationToken;
 
 use self::histories::History;
 use self::naive::{Changed, Model, Shown};
@@ -132,8 +131,7 @@ impl World {
             clock: Clock::Fixed(self.now),
             interrupted: Interrupted::Resume,
             when_held: WhenHeld::Fail,
-            progress: Progress::Quiet,
-            stop: CancellationToken::new(),
+            control: Control::default(),
         };
         let runs_before = self.archive().runs().len();
         let outcome = self.runtime.block_on(run::run(self.plan(), options));

@@ -8,12 +8,11 @@ use bellwether::archive::Interrupted;
 use bellwether::definition::Found;
 use bellwether::interface::{ChangeSet, Period, Regime, Ticker};
 use bellwether::plan::Plan;
-use bellwether::run::{Options, Progress, Summary, WhenHeld, run};
+use bellwether::run::{Control, Options, Summary, WhenHeld, run};
 use bellwether::serve::Universe;
 use bellwether::time::Clock;
 use chrono::{DateTime, NaiveDate, Utc};
 use serde_json::Value;
-use tokio_util::sync::CancellationToken;
 
 use super::program::Place;
 use super::service::{KEY, Server, list, text};
@@ -75,8 +74,7 @@ impl Day {
             clock: Clock::Fixed(evening(self.universe.today())),
             interrupted: Interrupted::Resume,
             when_held: WhenHeld::Fail,
-            progress: Progress::Quiet,
-            stop: CancellationToken::new(),
+            control: Control::default(),
         };
         self.server.runtime.block_on(run(plan, options)).expect("a run")
     }

@@ -1,53 +1,13 @@
-//! The only way for text to leave the program.
+//! Escapes text from outside before it is shown.
 //!
 //! Much of what is shown comes from outside: a service's messages and field names, definitions, file names. Some
 //! characters control a terminal instead of being shown: they move the cursor, set colours, or reverse the direction of
 //! text, so that a line reads differently. Such characters are escaped as in JSON, `\u001b`: escaped JSON is still the
 //! same JSON, and people and programs can tell what was there. Line breaks of our own layout are kept, those inside a
-//! value are escaped: see [`escaped`]. Our own text needs no colour. Keys are masked in everything that goes to
-//! standard error.
-//!
-//! Datasets and rows on standard output are data: they are written unchanged, through [`data`].
+//! value are escaped: see [`escaped`]. Our own text needs no colour.
 
 use std::borrow::Cow;
 use std::fmt::Write as _;
-use std::io::{self, IsTerminal, Write};
-
-use crate::error::{Error, Result};
-use crate::secret::without_keys;
-
-/// Writes text, with its own line endings, to standard output.
-pub(crate) fn say(text: &str) -> Result<()> {
-    let mut out = data().lock();
-    out.write_all(laid_out(text).as_bytes()).and_then(|()| out.flush()).map_err(|source| match source.kind() {
-        io::ErrorKind::BrokenPipe => Error::BrokenPipe,
-        _ => Error::Stdout { source },
-    })
-}
-
-/// Writes a line to standard error.
-pub(crate) fn note(text: &str) {
-    let mut line = laid_out(&without_keys(text)).into_owned();
-    line.push('\n');
-    // If standard error is closed, there is nobody to tell.
-    let _ = stderr().write_all(line.as_bytes());
-}
-
-/// Standard output, for data.
-#[expect(clippy::disallowed_methods, reason = "this is the place that the lint points to")]
-pub(crate) fn data() -> io::Stdout {
-    io::stdout()
-}
-
-/// Whether standard error is a terminal.
-pub(crate) fn is_terminal() -> bool {
-    stderr().is_terminal()
-}
-
-#[expect(clippy::disallowed_methods, reason = "this is the place that the lint points to")]
-fn stderr() -> io::Stderr {
-    io::stderr()
-}
 
 /// Escapes a value from outside, for use within a line.
 pub(crate) fn escaped(text: &str) -> Cow<'_, str> {
@@ -55,7 +15,7 @@ pub(crate) fn escaped(text: &str) -> Cow<'_, str> {
 }
 
 /// Escapes text, keeping its line breaks.
-fn laid_out(text: &str) -> Cow<'_, str> {
+pub(crate) fn laid_out(text: &str) -> Cow<'_, str> {
     escape(text, |letter| letter != '\n' && is_hidden(letter))
 }
 

@@ -1,0 +1,206 @@
+//! Progress on standard error: bars on a terminal, a line every few seconds elsewhere, JSON on request, or nothing.
+//! Warnings are always printed.
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use indicatif::{ProgressBar, ProgressStyle};
+use serde_json::{Value, json};
+
+use super::log::LogForm;
+use super::talk::{is_terminal, note};
+use crate::escape::escaped;
+use crate::numbers::grouped;
+use crate::run::{Event, Observer, Progress};
+
+/// How often a line is written.
+const LINE_EVERY: Duration = Duration::from_secs(5);
+
+/// The observer for a command: bars if standard error is a terminal, lines if it is not.
+pub(super) fn shown() -> Arc<dyn Observer> {
+    if is_terminal() { Arc::new(Bars::default()) } else { Arc::new(Lines::default()) }
+}
+
+/// The observer for events as JSON.
+pub(super) fn as_json() -> Arc<dyn Observer> {
+    Arc::new(Json::default())
+}
+
+/// The observer that prints only warnings.
+pub(super) fn quiet(form: LogForm) -> Arc<dyn Observer> {
+    Arc::new(Quiet(form))
+}
+
+/// Bars that move.
+#[derive(Default)]
+struct Bars(Mutex<Option<ProgressBar>>);
+
+/// A line every few seconds, and at the end of each stage.
+#[derive(Default)]
+struct Lines(Interval);
+
+/// The same as JSON, one object per line.
+#[derive(Default)]
+struct Json(Interval);
+
+/// Nothing but warnings.
+struct Quiet(LogForm);
+
+impl Observer for Bars {
+    fn observe(&self, event: &Event<'_>) {
+        let mut bar = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        match (event, &*bar) {
+            (Event::Started(progress), _) => *bar = Some(started(progress)),
+            (Event::Advanced(progress), Some(bar)) => {
+                bar.set_position(progress.done);
+                bar.set_message(joined([counts(progress), received(progress), waiting(progress).unwrap_or_default()]));
+            }
+            (Event::Finished(progress), Some(bar)) => {
+                bar.set_position(progress.done);
+                bar.set_message(counts(progress));
+                bar.finish();
+            }
+            (Event::Warning(warning), None) => warn(LogForm::Text, warning),
+            (Event::Warning(warning), Some(bar)) => bar.suspend(|| warn(LogForm::Text, warning)),
+            _ => {}
+        }
+    }
+}
+
+fn started(progress: &Progress<'_>) -> ProgressBar {
+    let (bar, template) = match progress.total {
+        Some(total) => (ProgressBar::new(total), "{prefix:9} [{bar:32}] {pos}/{len}  {msg}  {elapsed}, {eta} left"),
+        None => (ProgressBar::new_spinner(), "{prefix:9} {spinner}  {msg}  {elapsed}"),
+    };
+    bar.set_style(ProgressStyle::with_template(template).expect("the template is right").progress_chars("=> "));
+    bar.set_prefix(progress.stage);
+    bar.enable_steady_tick(Duration::from_millis(120));
+    bar
+}
+
+impl Observer for Lines {
+    fn observe(&self, event: &Event<'_>) {
+        match event {
+            Event::Started(_) => self.0.restart(),
+            Event::Advanced(progress) if self.0.is_over() => {
+                let because = waiting(progress).unwrap_or_default();
+                line(progress, [steps(progress), counts(progress), received(progress), because, left(progress)]);
+            }
+            Event::Finished(progress) => {
+                let requests = progress.total.map_or_else(String::new, |total| format!("{total} requests"));
+                line(progress, [requests, counts(progress), format!("{:.1} s", progress.elapsed.as_secs_f64())]);
+            }
+            Event::Warning(warning) => warn(LogForm::Text, warning),
+            _ => {}
+        }
+    }
+}
+
+impl Observer for Json {
+    fn observe(&self, event: &Event<'_>) {
+        match event {
+            Event::Started(_) => self.0.restart(),
+            Event::Advanced(progress) if self.0.is_over() => {
+                let mut event = as_event("progress", progress);
+                event["received"] = progress.received.into();
+                event["retries"] = progress.retries.into();
+                event["waiting"] = waiting(progress).into();
+                note(&event.to_string());
+            }
+            Event::Finished(progress) => note(&as_event("stage", progress).to_string()),
+            Event::Warning(warning) => warn(LogForm::Json, warning),
+            _ => {}
+        }
+    }
+}
+
+impl Observer for Quiet {
+    fn observe(&self, event: &Event<'_>) {
+        if let Event::Warning(warning) = event {
+            warn(self.0, warning);
+        }
+    }
+}
+
+/// When the last line was written.
+struct Interval(Mutex<Instant>);
+
+impl Default for Interval {
+    fn default() -> Self {
+        Self(Mutex::new(Instant::now()))
+    }
+}
+
+impl Interval {
+    fn restart(&self) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
+    }
+
+    /// Whether it is time for another line; if so, a new interval begins.
+    fn is_over(&self) -> bool {
+        let mut last = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_over = last.elapsed() >= LINE_EVERY;
+        if is_over {
+            *last = Instant::now();
+        }
+        is_over
+    }
+}
+
+fn warn(form: LogForm, warning: &str) {
+    match form {
+        LogForm::Text => note(&format!("warning: {}", escaped(warning))),
+        LogForm::Json => note(&json!({ "event": "warning", "message": warning }).to_string()),
+    }
+}
+
+fn line<const N: usize>(progress: &Progress<'_>, parts: [String; N]) {
+    note(&format!("{}: {}", progress.stage, joined(parts)));
+}
+
+/// The non-empty parts, joined.
+fn joined<const N: usize>(parts: [String; N]) -> String {
+    parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(", ")
+}
+
+fn steps(progress: &Progress<'_>) -> String {
+    progress.total.map_or_else(String::new, |total| format!("{} of {total} requests", progress.done))
+}
+
+fn counts(progress: &Progress<'_>) -> String {
+    let Progress { rows, bytes, elapsed, .. } = *progress;
+    let rows = (rows > 0).then(|| format!("{} rows", grouped(rows)));
+    let bytes = (bytes > 0).then(|| {
+        let megabytes = bytes as f64 / 1e6;
+        let rate = megabytes / elapsed.as_secs_f64().max(1e-3);
+        format!("{megabytes:.1} MB at {rate:.0} MB/s")
+    });
+    rows.into_iter().chain(bytes).collect::<Vec<_>>().join(", ")
+}
+
+fn received(progress: &Progress<'_>) -> String {
+    progress.total.map_or_else(String::new, |_| format!("{:.1} MB received", progress.received as f64 / 1e6))
+}
+
+fn waiting(progress: &Progress<'_>) -> Option<String> {
+    progress.waiting.map(|waiting| format!("{} waiting to retry: {}", waiting.requests, escaped(waiting.reason)))
+}
+
+/// The estimated time left.
+fn left(progress: &Progress<'_>) -> String {
+    let rest = progress.total.unwrap_or_default().saturating_sub(progress.done);
+    let seconds = progress.elapsed.as_secs_f64() / progress.done as f64 * rest as f64;
+    if progress.done > 0 && rest > 0 { format!("{seconds:.0} s left") } else { String::new() }
+}
+
+fn as_event(kind: &str, progress: &Progress<'_>) -> Value {
+    json!({
+        "event": kind,
+        "stage": progress.stage,
+        "done": progress.done,
+        "requests": progress.total.unwrap_or_default(),
+        "rows": progress.rows,
+        "bytes": progress.bytes,
+        "seconds": progress.elapsed.as_secs_f64(),
+    })
+}

@@ -1,0 +1,119 @@
+//! How a caller follows an operation, and how it cancels it.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+pub use tokio_util::sync::CancellationToken;
+
+/// Follows an operation. The library prints nothing: this is where a caller learns what happens.
+///
+/// The threads that do the work call it, so it should return quickly. A closure is an observer.
+pub trait Observer: Send + Sync {
+    /// Takes note of an event.
+    fn observe(&self, event: &Event<'_>);
+}
+
+impl<F: Fn(&Event<'_>) + Send + Sync> Observer for F {
+    fn observe(&self, event: &Event<'_>) {
+        self(event);
+    }
+}
+
+/// What happens during an operation.
+#[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
+pub enum Event<'a> {
+    /// A stage started. Stages follow one another. A stage that fails, or is replaced by another, does not finish.
+    Started(&'a Progress<'a>),
+    /// A stage advanced, or waits for the service.
+    Advanced(&'a Progress<'a>),
+    /// A stage finished.
+    Finished(&'a Progress<'a>),
+    /// An interrupted run is resumed.
+    Resumed {
+        /// The number of requests that it has answers for.
+        answers: usize,
+    },
+    /// A remark on the result, which is also in its summary. It may quote the service: escape it before printing it.
+    Note(&'a str),
+    /// Something to correct, although the operation can continue.
+    Warning(&'a str),
+}
+
+/// The progress of a stage.
+#[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
+pub struct Progress<'a> {
+    /// The name of the stage.
+    pub stage: &'static str,
+    /// The number of requests that are answered, or of files that are verified.
+    pub done: u64,
+    /// How many there are; none if the stage has neither.
+    pub total: Option<u64>,
+    /// Rows so far.
+    pub rows: u64,
+    /// Bytes of the answers that are complete.
+    pub bytes: u64,
+    /// Bytes received in all stages, including answers in progress.
+    pub received: u64,
+    /// Retries in all stages.
+    pub retries: u64,
+    /// The requests that wait to be retried, if any.
+    pub waiting: Option<Waiting<'a>>,
+    /// The time since the stage started.
+    pub elapsed: Duration,
+}
+
+/// Requests that wait to be retried.
+#[derive(Clone, Copy, Debug)]
+pub struct Waiting<'a> {
+    /// How many.
+    pub requests: u32,
+    /// Why the latest one waits. It may quote the service: escape it before printing it.
+    pub reason: &'a str,
+}
+
+/// How a caller follows and cancels an operation. By default nobody does.
+///
+/// ```
+/// use bellwether::run::{Control, Event};
+///
+/// let control = Control::observed_by(|event: &Event<'_>| {
+///     if let Event::Finished(progress) = event {
+///         println!("{}: {} rows", progress.stage, progress.rows);
+///     }
+/// });
+/// let stop = control.stop.clone(); // `stop.cancel()` cancels it, from any thread
+/// # assert!(!stop.is_cancelled());
+/// ```
+#[derive(Clone, Default)]
+pub struct Control {
+    /// Follows the operation.
+    pub observer: Option<Arc<dyn Observer>>,
+    /// Cancels the operation.
+    pub stop: CancellationToken,
+}
+
+impl Control {
+    /// With an observer.
+    pub fn observed_by(observer: impl Observer + 'static) -> Self {
+        Self { observer: Some(Arc::new(observer)), ..Self::default() }
+    }
+
+    pub(super) fn observe(&self, event: Event<'_>) {
+        if let Some(observer) = &self.observer {
+            observer.observe(&event);
+        }
+    }
+
+    pub(super) fn note(&self, notes: &[String]) {
+        notes.iter().for_each(|note| self.observe(Event::Note(note)));
+    }
+}
+
+impl fmt::Debug for Control {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.debug_struct("Control").field("stop", &self.stop.is_cancelled()).finish_non_exhaustive()
+    }
+}
