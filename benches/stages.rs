@@ -20,6 +20,7 @@ use bellwether::definition::Found;
 use bellwether::export::Stream;
 use bellwether::interface::Endpoint;
 use bellwether::plan::{Format, Plan, Request};
+use bellwether::run::CancellationToken;
 use bellwether::tables::{RequestRecord, Series};
 use chrono::{DateTime, TimeDelta, Utc};
 use divan::Bencher;
@@ -78,7 +79,13 @@ fn plan() -> Plan {
 
 /// Seals a run with everything that is told.
 fn sealed(archive: &Path, now: DateTime<Utc>) -> SealedRun {
-    let beginning = Beginning { definition: "stages", text: "", now, interrupted: Interrupted::Leave };
+    let beginning = Beginning {
+        definition: "stages",
+        text: "",
+        now,
+        interrupted: Interrupted::Leave,
+        stop: &CancellationToken::new(),
+    };
     let run = Unfinished::begin(archive, beginning).expect("a run");
     for Told { request, series } in &*TOLD {
         let mut draft = run.draft();
@@ -141,7 +148,8 @@ fn joined(archive: &Path, plan: &Plan, mut deliver: impl FnMut(Rows)) {
         Ok(())
     };
     let whole = scope.unfiltered();
-    let sources = Sources { slabs: || view.slabs(&scope, asked), whole: || view.slabs(&whole, asked) };
+    let stop = &CancellationToken::new();
+    let sources = Sources { slabs: || view.slabs(&scope, asked), whole: || view.slabs(&whole, asked), stop };
     let built = dataset::build(sources, &plan.dataset, archive.join("scratch"), deliver);
     built.expect("a dataset");
 }

@@ -61,15 +61,21 @@ impl Digest {
     }
 }
 
-/// Digest and length of everything in a reader, using all threads.
-pub(crate) fn of_reader(mut reader: impl Read + Send) -> io::Result<(Hash, u64)> {
+/// Digest and length of everything in a reader, using all threads; `None` once it is stopped.
+pub(crate) fn of_reader(
+    mut reader: impl Read + Send,
+    is_stopped: impl Fn() -> bool,
+) -> io::Result<Option<(Hash, u64)>> {
     let mut hasher = Hasher::new();
     let (mut ready, mut next) = (Vec::with_capacity(PORTION), Vec::with_capacity(PORTION));
     loop {
         let read = || reader.by_ref().take(PORTION as u64).read_to_end(&mut next);
         let (read, _) = rayon::join(read, || hasher.update_rayon(&ready));
         if read? == 0 {
-            return Ok((hasher.finalize(), hasher.count()));
+            return Ok(Some((hasher.finalize(), hasher.count())));
+        }
+        if is_stopped() {
+            return Ok(None);
         }
         std::mem::swap(&mut ready, &mut next);
         next.clear();
@@ -107,7 +113,8 @@ mod tests {
         }
         for length in [0, 1, 5 << 20, 2 * PORTION] {
             let bytes: Vec<u8> = bytes.iter().copied().cycle().take(length).collect();
-            assert_eq!(of_reader(&bytes[..]).unwrap(), (blake3::hash(&bytes), length as u64));
+            assert_eq!(of_reader(&bytes[..], || false).unwrap(), Some((blake3::hash(&bytes), length as u64)));
+            assert_eq!(of_reader(&bytes[..], || true).unwrap().is_none(), length > 0);
         }
         assert_eq!(Digest::default().hash(), blake3::hash(b""));
     }

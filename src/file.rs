@@ -8,6 +8,7 @@ use std::time::Duration;
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
+use crate::cancel::CancellationToken;
 use crate::digest::{self, Digest, hex};
 use crate::error::{Error, Reason, Result};
 use crate::links;
@@ -318,10 +319,11 @@ impl FileRecord {
     ///
     /// # Errors
     ///
-    /// If it cannot be read.
-    pub fn of(path: &Path, name: &str, rows: u64) -> Result<Self> {
+    /// If it cannot be read; [`Error::Interrupted`] once the token is cancelled.
+    pub fn of(path: &Path, name: &str, rows: u64, stop: &CancellationToken) -> Result<Self> {
         let failed = |source| Error::Read { path: path.to_owned(), source };
-        let (hash, bytes) = digest::of_reader(open(path)?).map_err(failed)?;
+        let read = digest::of_reader(open(path)?, || stop.is_cancelled()).map_err(failed)?;
+        let (hash, bytes) = read.ok_or(Error::Interrupted)?;
         Ok(Self { name: name.to_owned(), rows, bytes, blake3: hex(&hash) })
     }
 }

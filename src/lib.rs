@@ -59,6 +59,7 @@
 pub mod address;
 pub mod archive;
 pub mod audit;
+mod cancel;
 pub mod cli;
 pub mod columns;
 pub mod dataset;

@@ -16,6 +16,7 @@ use super::sealed::catalog::{Archive, SealedRun};
 use super::sealed::seal::{LAYOUT, Origin};
 use super::settle;
 use super::upkeep;
+use crate::cancel::CancellationToken;
 use crate::digest;
 use crate::error::{Error, Result};
 use crate::file;
@@ -54,6 +55,8 @@ pub struct Beginning<'a> {
     pub now: DateTime<Utc>,
     /// What to do with an interrupted run.
     pub interrupted: Interrupted,
+    /// Cancels sealing.
+    pub stop: &'a CancellationToken,
 }
 
 /// The answers so far.
@@ -72,6 +75,7 @@ pub struct Unfinished {
     origin: Origin,
     lanes: Arc<Lanes>,
     answers: Mutex<Answers>,
+    stop: CancellationToken,
     /// The lock is released with this, even if the process is killed.
     _lock: File,
 }
@@ -86,7 +90,7 @@ impl Unfinished {
         let folder = archive.join(FOLDER_OF_UNFINISHED);
         fs::create_dir_all(archive).map_err(|source| Error::Write { path: archive.to_owned(), source })?;
         links::folder(&folder)?;
-        let sealed = Archive::open(archive)?;
+        let sealed = Archive::open(archive)?.until(beginning.stop);
         let digest = digest::of(beginning.text.as_bytes());
         let interrupted = match beginning.interrupted {
             Interrupted::Resume => Self::resume(&sealed, &folder, beginning, &digest)?,
@@ -111,7 +115,7 @@ impl Unfinished {
         lock.lock().map_err(failed)?;
         let text = serde_json::to_vec_pretty(&origin).expect("the origin is text and numbers");
         (&lock).write_all(&text).map_err(failed)?;
-        Self::of(sealed.path(), path, origin, lock)
+        Self::of(sealed, path, origin, lock)
     }
 
     fn resume(sealed: &Archive, folder: &Path, beginning: Beginning<'_>, digest: &str) -> Result<Option<Self>> {
@@ -146,15 +150,16 @@ impl Unfinished {
             if origin.layout != LAYOUT || !is_same || age > RESUME_WITHIN || age < TimeDelta::zero() {
                 continue;
             }
-            return Self::of(sealed.path(), path, origin, lock).map(Some);
+            return Self::of(sealed, path, origin, lock).map(Some);
         }
         Ok(None)
     }
 
-    fn of(archive: &Path, path: PathBuf, origin: Origin, lock: File) -> Result<Self> {
+    fn of(sealed: &Archive, path: PathBuf, origin: Origin, lock: File) -> Result<Self> {
         let answers = Mutex::new(Answers::of(&path)?);
         let lanes = Arc::new(Lanes::of(path.clone()));
-        Ok(Self { archive: archive.to_owned(), path, origin, lanes, answers, _lock: lock })
+        let (archive, stop) = (sealed.path().to_owned(), sealed.stop().clone());
+        Ok(Self { archive, path, origin, lanes, answers, stop, _lock: lock })
     }
 
     /// The answer to a request, if there is one.
@@ -200,11 +205,13 @@ impl Unfinished {
     ///
     /// # Errors
     ///
-    /// If a file cannot be read or written. The answers are kept in that case.
+    /// If a file cannot be read or written, or the run is cancelled. The answers are kept in that case.
     pub fn seal(&self, sealed_at: DateTime<Utc>) -> Result<SealedRun> {
         let answers: Vec<Answer> = self.lock().by_request.values().cloned().collect();
-        let run = settle::seal(&self.archive, &self.path, &self.origin, &answers, sealed_at)?;
-        if let Err(error) = upkeep::pack_small(&self.archive) {
+        // Opened now, not when the run started: another run may have been sealed in between.
+        let before = Archive::open(&self.archive)?.until(&self.stop);
+        let run = settle::seal(&before, &self.path, &self.origin, &answers, sealed_at)?;
+        if let Err(error) = upkeep::pack_small(&self.archive, &self.stop) {
             // The run is sealed; reads take a little longer until the next one packs it.
             tracing::warn!(%error, "cannot pack runs");
         }

@@ -27,6 +27,7 @@ use super::sealed::folder::Folder;
 use super::sealed::keys;
 use super::sealed::listings::{LISTINGS, Listings};
 use super::sealed::rows::{are_added, observed};
+use crate::cancel::CancellationToken;
 use crate::error::{Error, Result};
 use crate::interface::{Sector, Ticker};
 use crate::plan::Vintage;
@@ -56,6 +57,11 @@ impl View {
     /// A view of an archive as of an instant.
     pub fn of(archive: Archive, as_of: DateTime<Utc>) -> Self {
         Self { archive, as_of, listings: Arc::default() }
+    }
+
+    /// The same view, read until a token is cancelled.
+    pub(crate) fn until(&self, stop: &CancellationToken) -> Self {
+        Self { archive: self.archive.clone().until(stop), ..self.clone() }
     }
 
     /// The instant.

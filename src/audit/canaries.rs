@@ -39,7 +39,8 @@ impl Canaries {
     /// it leaves out.
     pub(super) fn seal(&self, archive: &Path, known: &View) -> Result<()> {
         let now = self.observed_at;
-        let beginning = Beginning { definition: "canaries", text: "", now, interrupted: Interrupted::Leave };
+        let (interrupted, stop) = (Interrupted::Leave, known.archive().stop());
+        let beginning = Beginning { definition: "canaries", text: "", now, interrupted, stop };
         let unfinished = Unfinished::begin(archive, beginning)?;
         self.answer_all(&unfinished, known, Endpoint::NewsArticles, self.articles())?;
         if !self.fields.is_empty() {

@@ -319,7 +319,8 @@ impl Work<'_> {
         let slabs = || Ok(self.slabs(view, self.scope)?.map(move |slab| part.of(&slab?).map_err(failed)));
         let unfiltered = self.scope.unfiltered();
         let whole = || self.slabs(view, &unfiltered);
-        dataset::build(Sources { slabs, whole }, self.plan, self.scratch.join("sort"), |rows| {
+        let stop = view.archive().stop();
+        dataset::build(Sources { slabs, whole, stop }, self.plan, self.scratch.join("sort"), |rows| {
             deliver(&rows.flat().map_err(failed)?)
         })
         .map(drop)

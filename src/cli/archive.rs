@@ -1,11 +1,12 @@
 //! `bellwether archive`: packs runs and prunes packed ones.
 
 use super::folders::Folders;
-use super::say;
-use crate::archive::{Plan, Removal, compact, prune};
+use super::{cancellable, say};
+use crate::archive::Removal;
 use crate::error::Result;
 use crate::links;
 use crate::numbers::{bytes, grouped};
+use crate::run::{Prune, compact, prune};
 
 /// Pack the runs of an archive into fewer folders, and remove packed runs.
 #[derive(Debug, clap::Args)]
@@ -38,7 +39,7 @@ impl Archive {
         let archive = self.folders.archive();
         links::refuse_below(&self.folders.output, &archive)?;
         match self.what {
-            What::Compact { keep } => match compact(&archive, keep)? {
+            What::Compact { keep } => match cancellable(move |control| compact(&archive, keep, control))? {
                 Some(pack) => {
                     let (runs, size) = (grouped(pack.members.len() as u64), bytes(pack.bytes()));
                     say(&format!("packed {runs} runs into `pack={}`, {size}\n", pack.run))
@@ -46,11 +47,9 @@ impl Archive {
                 None => say("nothing to pack\n"),
             },
             What::Prune { dry_run } => {
-                let plan = Plan::of(&archive)?;
-                if !dry_run {
-                    prune(&plan)?;
-                }
-                say(&pruned(&plan.removals, if dry_run { "would remove" } else { "removed" }))
+                let what = if dry_run { Prune::List } else { Prune::Remove };
+                let removals = cancellable(move |control| prune(&archive, what, control))?;
+                say(&pruned(&removals, if dry_run { "would remove" } else { "removed" }))
             }
         }
     }

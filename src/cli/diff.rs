@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use super::aligned::Aligned;
 use super::rows::RowsTo;
-use super::say;
+use super::{cancellable, say};
 use crate::audit::diff::{self, Difference};
 use crate::error::{EXIT_FOUND, Error, Result};
 use crate::export::Reading;
@@ -41,8 +41,11 @@ impl Diff {
     pub(super) fn execute(self) -> Result<()> {
         let find = |given: &str| Reading::find(&self.datasets, given);
         let (before, after) = (find(&self.before)?, find(&self.after)?);
-        let schema = diff::schema(before.schema());
-        let found = self.rows.filled(schema, |deliver| diff::diff(&before, &after, deliver))?;
+        let (rows, versions) = (self.rows.clone(), [before.clone(), after.clone()]);
+        let found = cancellable(move |control| {
+            let [before, after] = versions.map(|version| version.until(control.stop.clone()));
+            rows.filled(diff::schema(before.schema()), |deliver| diff::diff(&before, &after, deliver))
+        })?;
         if !self.rows.is_stdout() {
             say(&told(&before, &after, &found))?;
         }

@@ -37,6 +37,7 @@ use tokio_util::sync::CancellationToken;
 use crate::error::{EXIT_CODES, Error, Result};
 use crate::escape::escaped;
 use crate::meter;
+use crate::run::Control;
 
 use talk::{note, say};
 
@@ -154,6 +155,15 @@ fn interruptible<T>(work: impl AsyncFnOnce(CancellationToken) -> Result<T>) -> R
         let stop = CancellationToken::new();
         tokio::spawn(watch_signals(stop.clone()));
         work(stop).await
+    })
+}
+
+/// Runs blocking work. The first signal cancels it, the second ends the process.
+fn cancellable<T: Send + 'static>(work: impl FnOnce(&Control) -> Result<T> + Send + 'static) -> Result<T> {
+    interruptible(async |stop| {
+        let control = Control { stop, ..Control::default() };
+        let work = tokio::task::spawn_blocking(move || work(&control));
+        work.await.unwrap_or_else(|panic| Err(Error::worker(panic)))
     })
 }
 

@@ -1,12 +1,12 @@
 //! `bellwether verify`: verifies every file of the archive and the datasets.
 
 use super::folders::Folders;
-use super::say;
-use crate::archive::{Archive, Verified, fault, verify};
+use super::{cancellable, say};
+use crate::archive::Verified;
 use crate::error::{Error, Result};
 use crate::escape::escaped;
-use crate::export::versions;
 use crate::numbers::counted;
+use crate::run::verify;
 
 /// Verify the size, checksum and row count of every file in the archive and the datasets, and that each pack matches
 /// its runs.
@@ -18,12 +18,8 @@ pub(super) struct Verify {
 
 impl Verify {
     pub(super) fn execute(self) -> Result<()> {
-        let Verified { mut files, mut faults } = verify(&Archive::open(&self.folders.archive())?)?;
-        for version in versions(&self.folders.output.join("datasets"))? {
-            files += version.file_count();
-            faults.extend(version.fault_of_facts());
-            faults.extend(version.files.iter().filter_map(|file| fault(&version.path.join(&file.name), file)));
-        }
+        let (archive, output) = (self.folders.archive(), self.folders.output);
+        let Verified { files, faults } = cancellable(move |control| verify(&archive, &output, control))?;
         for fault in &faults {
             say(&format!("{}\n", escaped(&fault.to_string())))?;
         }

@@ -34,6 +34,7 @@ use std::sync::mpsc;
 use std::thread;
 use std::{iter, mem};
 
+use crate::cancel::{self, CancellationToken};
 use crate::columns::Rows;
 use crate::error::{Error, Result};
 use crate::plan::{Column, DatasetPlan, Lag};
@@ -54,11 +55,13 @@ pub use wide::Wide;
 const SLABS_AHEAD: usize = 3;
 
 /// The input of a dataset.
-pub struct Sources<Signals, Whole> {
+pub struct Sources<'a, Signals, Whole> {
     /// The selected signals with the news of their tickers.
     pub slabs: Signals,
     /// All signals that the definition requests, before filters: they determine trading days.
     pub whole: Whole,
+    /// Cancels the build.
+    pub stop: &'a CancellationToken,
 }
 
 /// Counts of what went into a dataset, for people.
@@ -90,21 +93,21 @@ impl AddAssign for Counts {
 ///
 /// # Errors
 ///
-/// If a slab cannot be read or joined, or if `deliver` fails.
+/// If a slab cannot be read or joined, if `deliver` fails, or once the token is cancelled.
 pub fn build<S: Iterator<Item = Result<Slab>>, W: Iterator<Item = Result<Slab>>>(
-    sources: Sources<impl FnOnce() -> Result<S> + Send, impl FnOnce() -> Result<W>>,
+    sources: Sources<'_, impl FnOnce() -> Result<S> + Send, impl FnOnce() -> Result<W>>,
     plan: &DatasetPlan,
     scratch: PathBuf,
     mut deliver: impl FnMut(Rows) -> Result<()>,
 ) -> Result<Counts> {
-    let Sources { slabs, whole } = sources;
+    let Sources { slabs, whole, stop } = sources;
     let calendar = match plan.lag {
         Lag::Trading(_) if !plan.features.is_empty() => Calendar::of(whole()?, plan)?,
         Lag::Trading(_) | Lag::Calendar(_) => Calendar::default(),
     };
     let mut counts = Counts::default();
     let is_ticker_first = plan.sort.first() == Some(&Column::Ticker);
-    let mut sorting = Sorting::new(plan, scratch);
+    let mut sorting = Sorting::new(plan, scratch, stop);
     thread::scope(|scope| -> Result<()> {
         // The next slabs are prepared while a row group is written; only a few, as each takes some megabytes.
         let (ready, joined) = mpsc::sync_channel(SLABS_AHEAD);
@@ -115,6 +118,7 @@ pub fn build<S: Iterator<Item = Result<Slab>>, W: Iterator<Item = Result<Slab>>>
         });
         for rows in joined {
             let Ok(rows) = rows.recv() else { break };
+            cancel::check(stop)?;
             let (rows, of_slab) = rows?;
             counts += of_slab;
             if rows.num_rows() == 0 {

@@ -12,6 +12,7 @@ use arrow::ipc::reader::FileReader;
 use arrow::ipc::writer::FileWriter;
 use arrow::row::{RowConverter, Rows, SortField};
 
+use crate::cancel::{self, CancellationToken};
 use crate::error::{Error, Result};
 use crate::file;
 use crate::plan::{Column, DatasetPlan};
@@ -28,14 +29,15 @@ pub(super) struct Sorting<'a> {
     plan: &'a DatasetPlan,
     /// Folder to spill to.
     scratch: PathBuf,
+    stop: &'a CancellationToken,
     held: Vec<RecordBatch>,
     bytes: usize,
     files: Vec<PathBuf>,
 }
 
 impl<'a> Sorting<'a> {
-    pub(super) fn new(plan: &'a DatasetPlan, scratch: PathBuf) -> Self {
-        Self { plan, scratch, held: Vec::new(), bytes: 0, files: Vec::new() }
+    pub(super) fn new(plan: &'a DatasetPlan, scratch: PathBuf, stop: &'a CancellationToken) -> Self {
+        Self { plan, scratch, stop, held: Vec::new(), bytes: 0, files: Vec::new() }
     }
 
     /// Adds a run.
@@ -54,14 +56,17 @@ impl<'a> Sorting<'a> {
         let path = self.scratch.join(format!("{}.arrow", self.files.len()));
         let failed = |error: ArrowError| file::encoding_failed(&path, error.into());
         let mut out = FileWriter::try_new_buffered(file::create(&path)?, &self.plan.schema).map_err(failed)?;
-        merge(self.plan, held.into_iter().map(Stretch::Held).collect(), |rows| out.write(&rows).map_err(failed))?;
+        merge(self.plan, held.into_iter().map(Stretch::Held).collect(), |rows| {
+            cancel::check(self.stop)?;
+            out.write(&rows).map_err(failed)
+        })?;
         out.finish().map_err(failed)?;
         self.files.push(path);
         Ok(())
     }
 
     /// Delivers all rows in order.
-    pub(super) fn finish(mut self, deliver: impl FnMut(RecordBatch) -> Result<()>) -> Result<()> {
+    pub(super) fn finish(mut self, mut deliver: impl FnMut(RecordBatch) -> Result<()>) -> Result<()> {
         let mut stretches = Vec::new();
         for path in &self.files {
             let reader = FileReader::try_new_buffered(file::open(path)?, None)
@@ -69,7 +74,10 @@ impl<'a> Sorting<'a> {
             stretches.push(Stretch::Laid(path.clone(), Box::new(reader)));
         }
         stretches.extend(std::mem::take(&mut self.held).into_iter().map(Stretch::Held));
-        merge(self.plan, stretches, deliver)
+        merge(self.plan, stretches, |rows| {
+            cancel::check(self.stop)?;
+            deliver(rows)
+        })
     }
 }
 

@@ -15,6 +15,7 @@ use super::partitions::{Limits, Partitions};
 use super::record::{ColumnRecord, FACTS, RECORD, Record, Written, metadata, sort};
 use super::staged::Staged;
 use super::table::{Finished, Shelf, Table, settled};
+use crate::cancel::CancellationToken;
 use crate::columns::{self, RowBuffer, Rows};
 use crate::digest;
 use crate::error::{Error, Reason, Result};
@@ -83,12 +84,13 @@ struct Matrix {
 }
 
 impl Publication {
-    /// Starts a version of a dataset in a folder of datasets; an ad hoc build goes into its own folder there.
+    /// Starts a version of a dataset in a folder of datasets; an ad hoc build goes into its own folder there. Writing
+    /// fails once the token is cancelled.
     ///
     /// # Errors
     ///
     /// If the folder cannot be written, or something is in the way of a version or `latest`.
-    pub fn begin(datasets: &Path, plan: &Plan, provenance: Provenance) -> Result<Self> {
+    pub fn begin(datasets: &Path, plan: &Plan, provenance: Provenance, stop: &CancellationToken) -> Result<Self> {
         let home = Home::of(datasets, &plan.name, &provenance.ad_hoc)?;
         let (version, staging) = home.stage(provenance.built_at)?;
         let encoding = Encoding {
@@ -98,7 +100,8 @@ impl Publication {
             metadata: metadata(&provenance),
         };
         let formats = plan.files.formats.clone();
-        let shelf = Shelf { root: staging.file(""), formats, row_group_rows: plan.files.row_group_rows, encoding };
+        let (root, row_group_rows) = (staging.file(""), plan.files.row_group_rows);
+        let shelf = Shelf { root, formats, row_group_rows, encoding, stop: stop.clone() };
         let kind = match plan.dataset.shape {
             Shape::Wide(_) => Kind::Wide { matrices: Vec::new() },
             Shape::Long => Kind::long(plan, &shelf)?,

@@ -25,6 +25,7 @@ use super::home::BUILDS;
 use super::link::LATEST;
 use super::record::{LAYOUT, Options, RECORD};
 use super::selection::Selection;
+use crate::cancel::{self, CancellationToken};
 use crate::error::{Error, Reason, Result};
 use crate::file::{self, FileRecord};
 use crate::links;
@@ -43,6 +44,8 @@ pub struct Reading {
     schema: SchemaRef,
     format: Format,
     selection: Selection,
+    /// Cancels reading it.
+    stop: CancellationToken,
 }
 
 #[derive(Clone, Debug, Deserialize)]
@@ -117,7 +120,12 @@ impl Reading {
         let format = [Format::Parquet, Format::Arrow, Format::Csv].into_iter().find(has);
         let format = format.ok_or_else(|| damaged("it lists no files with rows".into()))?;
         let schema = Arc::new(Schema::new(fields));
-        Ok(Self { folder, schema, format, selection: Selection::default(), record })
+        Ok(Self { folder, schema, format, selection: Selection::default(), stop: CancellationToken::new(), record })
+    }
+
+    /// The same version, read until a token is cancelled.
+    pub fn until(self, stop: CancellationToken) -> Self {
+        Self { stop, ..self }
     }
 
     /// Its folder.
@@ -222,6 +230,7 @@ impl Reading {
         };
         let (reading, folders, path) = (self.clone(), folders.to_vec(), path.to_owned());
         let typed = move |batch: Result<RecordBatch, ArrowError>| {
+            cancel::check(&reading.stop)?;
             let typed = batch.and_then(|batch| reading.typed(&batch, &folders));
             typed.map_err(|error| Error::Damaged { path: path.clone(), source: error.into() })
         };

@@ -22,6 +22,7 @@ use super::published;
 use super::record::{ColumnRecord, FACTS, LAYOUT, Options, RECORD, Record, Written, options};
 use super::staged::{Dataset, Staged};
 use super::table::{Finished, settled};
+use crate::cancel::{self, CancellationToken};
 use crate::digest;
 use crate::error::{Error, Result};
 use crate::file::{self, FileRecord};
@@ -100,17 +101,20 @@ impl Latest {
     ///
     /// # Errors
     ///
-    /// If the folder cannot be written.
-    pub fn take_over(self, plan: &Plan, provenance: &Provenance) -> Result<Takeover> {
+    /// If the folder cannot be written, or once the token is cancelled.
+    pub fn take_over(self, plan: &Plan, provenance: &Provenance, stop: &CancellationToken) -> Result<Takeover> {
         let _work = work!("take over files");
         let Self { home, before } = self;
-        if let Some(damaged) = before.damaged() {
+        if let Some(damaged) = before.damaged(stop)? {
             return Ok(Takeover::Damaged(damaged));
         }
         let Before { path, known, facts } = before;
         let Known { version: from, columns, rows, content, files, facts: digest, .. } = known;
         let (version, staging) = home.stage(provenance.built_at)?;
-        files.par_iter().try_for_each(|file| take(&path.join(&file.name), &staging.file(&file.name)))?;
+        files.par_iter().try_for_each(|file| {
+            cancel::check(stop)?;
+            take(&path.join(&file.name), &staging.file(&file.name))
+        })?;
         let files = settled(&staging.file(""), vec![Finished(files)])?;
         file::write_bytes(&staging.file(FACTS), &facts)?;
         let written = Written {
@@ -133,8 +137,12 @@ impl Latest {
 ///
 /// # Errors
 ///
-/// If something is in the way of an ad hoc build, or a folder cannot be read.
-pub fn built_before(datasets: &Path, provenance: &Provenance) -> Result<Option<(Dataset, Vec<u8>)>> {
+/// If something is in the way of an ad hoc build, if a folder cannot be read, or once the token is cancelled.
+pub fn built_before(
+    datasets: &Path,
+    provenance: &Provenance,
+    stop: &CancellationToken,
+) -> Result<Option<(Dataset, Vec<u8>)>> {
     let home = Home::of(datasets, &provenance.name, &provenance.ad_hoc)?;
     let asked = options(&provenance.ad_hoc);
     let is_same = |Before { known, .. }: &Before| {
@@ -144,10 +152,13 @@ pub fn built_before(datasets: &Path, provenance: &Provenance) -> Result<Option<(
             && known.runs == provenance.runs
     };
     let newest_first = published::folders(&home.folder)?.into_iter().rev();
-    let same = newest_first.filter_map(Before::read).find(|before| is_same(before) && before.damaged().is_none());
-    Ok(same.map(|Before { path, known: Known { rows, content, files, .. }, facts }| {
-        (Dataset { path, latest: None, rows, files, content }, facts)
-    }))
+    for before in newest_first.filter_map(Before::read).filter(is_same) {
+        if before.damaged(stop)?.is_none() {
+            let Before { path, known: Known { rows, content, files, .. }, facts } = before;
+            return Ok(Some((Dataset { path, latest: None, rows, files, content }, facts)));
+        }
+    }
+    Ok(None)
 }
 
 impl Before {
@@ -160,17 +171,19 @@ impl Before {
     }
 
     /// A file that does not match the record.
-    fn damaged(&self) -> Option<PathBuf> {
+    fn damaged(&self, stop: &CancellationToken) -> Result<Option<PathBuf>> {
         let Self { path, known, facts } = self;
         if digest::of(facts) != known.facts {
-            return Some(path.join(FACTS));
+            return Ok(Some(path.join(FACTS)));
         }
         let is_damaged = |file: &&FileRecord| {
             let written = path.join(&file.name);
             links::refuse_below(path, &written).is_err()
-                || FileRecord::of(&written, &file.name, file.rows).ok().as_ref() != Some(*file)
+                || FileRecord::of(&written, &file.name, file.rows, stop).ok().as_ref() != Some(*file)
         };
-        known.files.par_iter().find_first(is_damaged).map(|file| path.join(&file.name))
+        let damaged = known.files.par_iter().find_first(is_damaged).map(|file| path.join(&file.name));
+        cancel::check(stop)?;
+        Ok(damaged)
     }
 }
 

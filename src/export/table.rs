@@ -9,6 +9,7 @@ use rayon::prelude::*;
 
 use super::outlet::Outlet;
 use super::{Encoding, Writer, extension};
+use crate::cancel::{self, CancellationToken};
 use crate::columns::{RowBuffer, Rows};
 use crate::error::{Error, Result};
 use crate::file::{self, Described, FileRecord};
@@ -28,6 +29,8 @@ pub(super) struct Shelf {
     pub(super) row_group_rows: usize,
     /// How rows are encoded.
     pub(super) encoding: Encoding,
+    /// Cancels writing.
+    pub(super) stop: CancellationToken,
 }
 
 /// Files being written, and their buffered rows.
@@ -36,6 +39,7 @@ pub(super) struct Table {
     writers: Vec<(String, Writer<Described<Outlet>>)>,
     buffer: RowBuffer,
     rows: u64,
+    stop: CancellationToken,
 }
 
 /// Finished files, named by their paths inside the root.
@@ -57,7 +61,7 @@ impl Table {
             Ok((name, writer.map_err(|error| file::encoding_failed(&path, error))?))
         };
         let writers = shelf.formats.iter().map(create).collect::<Result<Vec<_>>>()?;
-        Ok(Self { path, writers, buffer: RowBuffer::new(shelf.row_group_rows), rows: 0 })
+        Ok(Self { path, writers, buffer: RowBuffer::new(shelf.row_group_rows), rows: 0, stop: shelf.stop.clone() })
     }
 
     pub(super) fn push(&mut self, rows: &Rows) -> Result<()> {
@@ -82,6 +86,7 @@ impl Table {
     }
 
     fn write(&mut self, group: &[Rows]) -> Result<()> {
+        cancel::check(&self.stop)?;
         // The extension tells which of the files it was.
         let failed = |name: &str, error| file::encoding_failed(&self.path.with_file_name(last(name)), error);
         let write = |(name, writer): &mut (String, Writer<_>)| writer.write(group).map_err(|error| failed(name, error));

@@ -7,8 +7,11 @@ use std::thread::{self, JoinHandle};
 use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
 
+use tokio_util::sync::DropGuard;
+
 use super::Selection;
 use crate::archive::{Scope, View};
+use crate::cancel::CancellationToken;
 use crate::error::{Error, Result};
 use crate::plan::{AdHoc, Plan};
 use crate::run::{Control, Work, archived, scratch, view};
@@ -24,19 +27,26 @@ pub(super) struct Built {
     view: View,
     scope: Scope,
     selection: Selection,
+    /// Cancels reading it.
+    stop: CancellationToken,
 }
 
 impl Built {
     pub(super) fn of(mut plan: Plan, archive: &Path, ad_hoc: &AdHoc) -> Result<Self> {
         ad_hoc.apply(&mut plan);
-        let view = view(archive, ad_hoc.as_of)?;
+        let stop = CancellationToken::new();
+        let view = view(archive, ad_hoc.as_of, &stop)?;
         let scope = archived(&plan, &view)?;
-        Ok(Self { plan, view, scope, selection: Selection::default() })
+        Ok(Self { plan, view, scope, selection: Selection::default(), stop })
     }
 
     pub(super) fn select(self, selection: Selection) -> Result<Self> {
         selection.schema(&self.plan.dataset.schema)?;
         Ok(Self { selection, ..self })
+    }
+
+    pub(super) fn until(self, stop: CancellationToken) -> Self {
+        Self { stop, ..self }
     }
 
     pub(super) fn selected(&self) -> SchemaRef {
@@ -47,21 +57,23 @@ impl Built {
     /// The rows, built on another thread.
     pub(super) fn rows(&self) -> Rows {
         let (send, receive) = mpsc::sync_channel(BATCHES_AHEAD);
-        let built = self.clone();
+        let stop = self.stop.child_token();
+        let built = Self { view: self.view.until(&stop), stop: stop.clone(), ..self.clone() };
         let builder = thread::spawn(move || {
             if let Err(error) = built.build(&send) {
                 // This fails if the reader was dropped.
                 let _ = send.send(Err(error));
             }
         });
-        Rows { receive, builder: Some(builder) }
+        Rows { receive, builder: Some(builder), _stop: stop.drop_guard() }
     }
 
     fn build(mut self, send: &mpsc::SyncSender<Result<RecordBatch>>) -> Result<()> {
         self.plan.dataset.filter = std::mem::take(&mut self.plan.dataset.filter).and(self.selection.filter());
         self.scope.filter = self.plan.dataset.filter.clone();
-        let Self { plan, view, scope, selection } = &self;
-        let work = Work { plan, view, scope, control: &Control::default(), archived_in: None };
+        let Self { plan, view, scope, selection, stop } = &self;
+        let control = Control { stop: stop.clone(), ..Control::default() };
+        let work = Work { plan, view, scope, control: &control, archived_in: None };
         let deliver = |rows: crate::columns::Rows| {
             let part = rows.flat().and_then(|rows| selection.part(&rows));
             let part = part.map_err(|error| Error::Join { source: error.into() })?;
@@ -75,6 +87,7 @@ impl Built {
 pub(super) struct Rows {
     receive: mpsc::Receiver<Result<RecordBatch>>,
     builder: Option<JoinHandle<()>>,
+    _stop: DropGuard,
 }
 
 impl Iterator for Rows {

@@ -28,6 +28,7 @@ use arrow::datatypes::SchemaRef;
 
 pub use self::batches::Batches;
 use self::built::Built;
+use crate::cancel::CancellationToken;
 use crate::error::Result;
 use crate::export::Reading;
 pub use crate::export::Selection;
@@ -72,6 +73,15 @@ impl Dataset {
         match &self.0 {
             Origin::Published(reading) => Reading::clone(reading).select(selection).map(Self::of_version),
             Origin::Built(built) => Built::clone(built).select(selection).map(Self::of_plan),
+        }
+    }
+
+    /// The same dataset, read until a token is cancelled: what reads it then fails with
+    /// [`Error::Interrupted`](crate::error::Error::Interrupted).
+    pub fn until(&self, stop: CancellationToken) -> Self {
+        match &self.0 {
+            Origin::Published(reading) => Self::of_version(Reading::clone(reading).until(stop)),
+            Origin::Built(built) => Self::of_plan(Built::clone(built).until(stop)),
         }
     }
 

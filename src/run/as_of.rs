@@ -5,11 +5,12 @@ use std::path::Path;
 use chrono::{DateTime, Utc};
 
 use crate::archive::{Archive, View};
+use crate::cancel::CancellationToken;
 use crate::error::{Error, Result};
 
-/// The view of an archive as of an instant, or of its latest state.
-pub(crate) fn view(archive: &Path, as_of: Option<DateTime<Utc>>) -> Result<View> {
-    let archive = Archive::open(archive)?;
+/// The view of an archive as of an instant, or of its latest state, read until a token is cancelled.
+pub(crate) fn view(archive: &Path, as_of: Option<DateTime<Utc>>, stop: &CancellationToken) -> Result<View> {
+    let archive = Archive::open(archive)?.until(stop);
     let Some(first) = first(&archive) else {
         return Err(Error::NoArchive { path: archive.path().to_owned() });
     };

@@ -6,7 +6,9 @@ use arrow::array::RecordBatch;
 use chrono::{DateTime, Utc};
 
 use super::as_of::{first, view};
+use super::observer::Control;
 use super::scope::{archived, asked};
+use super::stage::Stage;
 use crate::archive::Archive;
 use crate::audit::answers::answers;
 use crate::audit::quality::{Quality, quality, windows};
@@ -17,6 +19,14 @@ use crate::error::{Error, Result};
 use crate::plan::Plan;
 use crate::time::{Clock, unique_name};
 
+/// Does work as a stage of its own.
+fn observed<T>(control: &Control, name: &'static str, work: impl FnOnce() -> Result<T>) -> Result<T> {
+    let stage = Stage::begin(control, name);
+    let done = work()?;
+    stage.finish();
+    Ok(done)
+}
+
 /// The scope of an audit.
 #[derive(Clone, Copy, Debug)]
 pub struct About<'a> {
@@ -26,6 +36,8 @@ pub struct About<'a> {
     pub plan: Option<&'a Plan>,
     /// The instant to audit as of; none for the latest state.
     pub as_of: Option<DateTime<Utc>>,
+    /// Follows and cancels the audit.
+    pub control: &'a Control,
 }
 
 impl About<'_> {
@@ -35,7 +47,7 @@ impl About<'_> {
     ///
     /// When the archive cannot be read, has no run by that instant, or has no data for the definition.
     pub fn subject(&self) -> Result<Subject> {
-        let view = view(self.archive, self.as_of)?;
+        let view = view(self.archive, self.as_of, &self.control.stop)?;
         match self.plan {
             Some(plan) => Subject::part(view.clone(), archived(plan, &view)?),
             None => Subject::whole(view),
@@ -48,10 +60,10 @@ impl About<'_> {
 /// # Errors
 ///
 /// When the archive cannot be read, or a copy of it cannot be written in the folder `scratch`.
-pub fn audit_leak(plan: &Plan, archive: &Path, scratch: &Path) -> Result<Leak> {
-    let view = view(archive, None)?;
+pub fn audit_leak(plan: &Plan, archive: &Path, scratch: &Path, control: &Control) -> Result<Leak> {
+    let view = view(archive, None, &control.stop)?;
     let scope = archived(plan, &view)?;
-    leak(view.archive(), &scope, &plan.dataset, scratch)
+    observed(control, "leak", || leak(view.archive(), &scope, &plan.dataset, scratch))
 }
 
 /// Counts the revisions after an instant, or all of them, and delivers a row for each change.
@@ -69,7 +81,7 @@ pub fn audit_revisions(
         let first = first(&Archive::open(about.archive)?).filter(|first| as_of < *first);
         first.map_or(Ok(()), |first| Err(Error::TooEarly { as_of, first }))?;
     }
-    revisions(&about.subject()?, from, deliver)
+    observed(about.control, "revisions", || revisions(&about.subject()?, from, deliver))
 }
 
 /// Compares the operations of the service, and delivers a row for each disagreement.
@@ -78,7 +90,7 @@ pub fn audit_revisions(
 ///
 /// When the archive cannot be read, and what `deliver` fails with.
 pub fn audit_sources(about: About<'_>, deliver: impl FnMut(&RecordBatch) -> Result<()>) -> Result<Sources> {
-    sources(&about.subject()?, deliver)
+    observed(about.control, "sources", || sources(&about.subject()?, deliver))
 }
 
 /// Checks the quality of the data, and delivers a row for each finding.
@@ -87,7 +99,11 @@ pub fn audit_sources(about: About<'_>, deliver: impl FnMut(&RecordBatch) -> Resu
 ///
 /// When the archive cannot be read, and what `deliver` fails with.
 pub fn audit_quality(about: About<'_>, deliver: impl FnMut(&RecordBatch) -> Result<()>) -> Result<Quality> {
-    let view = view(about.archive, about.as_of)?;
+    observed(about.control, "quality", || found(about, deliver))
+}
+
+fn found(about: About<'_>, deliver: impl FnMut(&RecordBatch) -> Result<()>) -> Result<Quality> {
+    let view = view(about.archive, about.as_of, &about.control.stop)?;
     let (answers, windows) = match about.plan {
         Some(plan) => {
             let scope = archived(plan, &view)?;

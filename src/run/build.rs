@@ -14,6 +14,7 @@ use super::stage::Stage;
 use super::summary::{Published, Summary};
 use super::work::{Beside, Work, add_counts, scratch};
 use crate::archive::Scope;
+use crate::cancel;
 use crate::dataset::Wide;
 use crate::digest;
 use crate::error::{Error, Result};
@@ -86,7 +87,7 @@ fn from_archive<T>(
     build: impl FnOnce(Work<'_>, &BuildOptions, Vec<String>) -> Result<T>,
 ) -> Result<T> {
     options.ad_hoc.apply(&mut plan);
-    let view = view(&options.archive, options.ad_hoc.as_of)?;
+    let view = view(&options.archive, options.ad_hoc.as_of, &options.control.stop)?;
     let scope = archived(&plan, &view)?;
     let checking = Checking { plan: &plan, view: &view, scope: &scope, datasets };
     let notes = if options.ad_hoc.is_none() { checking.newest()? } else { checking.ad_hoc()? };
@@ -129,7 +130,7 @@ impl Work<'_> {
         let made = if provenance.ad_hoc.is_none() {
             self.made(output, provenance, stage)?
         } else {
-            if let Some((dataset, facts)) = built_before(&output.join("datasets"), &provenance)?
+            if let Some((dataset, facts)) = built_before(&output.join("datasets"), &provenance, &self.control.stop)?
                 && let Ok(facts) = Facts::from_json(&facts)
             {
                 stage.advance(facts.rows);
@@ -153,6 +154,7 @@ impl Work<'_> {
             staged.lay_beside(report::FILE, report.page().as_bytes())?;
         }
         let _work = work!("publish");
+        cancel::check(&self.control.stop)?;
         let new_rejects = report.work.rejects.new;
         Ok(Published { facts: report.facts, dataset: staged.publish()?, as_of, new_rejects, notes })
     }
@@ -198,8 +200,10 @@ impl Work<'_> {
         };
         // Facts that cannot be read are damaged, or were written by another version of the program.
         let facts = Facts::from_json(latest.facts()).ok();
-        let (taken, beside) =
-            rayon::join(|| latest.take_over(self.plan, &provenance), || self.beside(self.revisions()?));
+        let (taken, beside) = rayon::join(
+            || latest.take_over(self.plan, &provenance, &self.control.stop),
+            || self.beside(self.revisions()?),
+        );
         let notes = match taken? {
             Takeover::Taken(Taken { staged, from }) => {
                 if let Some(facts) = facts {
@@ -219,7 +223,7 @@ impl Work<'_> {
     /// Builds and writes the rows of a new version.
     fn written(&self, output: &Path, provenance: Provenance, stage: &Stage<'_>) -> Result<Made> {
         let scratch = file::scratch(output, &unique_name(provenance.built_at));
-        let mut publication = Publication::begin(&output.join("datasets"), self.plan, provenance)?;
+        let mut publication = Publication::begin(&output.join("datasets"), self.plan, provenance, &self.control.stop)?;
         let mut tally = Tally::new(&self.plan.dataset);
         let mut wide = match &self.plan.dataset.shape {
             Shape::Long => None,

@@ -429,7 +429,7 @@ async fn next<T>(
 }
 
 fn advance(stage: &Stage<'_>, record: &AnswerRecord) {
-    stage.answered(record.request.rows, record.request.bytes);
+    stage.done(record.request.rows, record.request.bytes);
 }
 
 fn stage_of(endpoint: Endpoint) -> &'static str {

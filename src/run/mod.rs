@@ -23,6 +23,7 @@ mod report;
 mod scope;
 mod stage;
 mod summary;
+mod upkeep;
 mod work;
 
 use std::sync::Arc;
@@ -36,6 +37,7 @@ pub use options::{Options, WhenHeld};
 pub use report::{ReportOptions, report};
 pub use stage::Timing;
 pub use summary::Summary;
+pub use upkeep::{Prune, compact, prune, verify};
 
 use crate::address::host_of;
 pub use crate::archive::Interrupted;
@@ -81,7 +83,8 @@ pub async fn run(plan: Plan, options: Options) -> Result<Summary> {
     let begun = Begun { at: now, instant };
     let key = key(&plan, &options.control.stop).await?;
     // Before the first request: fail early if the output cannot be written.
-    let beginning = Beginning { definition: &plan.name, text: &plan.text, now, interrupted: options.interrupted };
+    let (interrupted, stop) = (options.interrupted, &options.control.stop);
+    let beginning = Beginning { definition: &plan.name, text: &plan.text, now, interrupted, stop };
     let unfinished = Unfinished::begin(&options.archive, beginning)?;
     let demo = match plan.source {
         Source::Demo => Some(Demo::start(now.date_naive()).await?),
@@ -135,7 +138,7 @@ async fn finish(plan: Arc<Plan>, options: Options, gathered: Gathered, begun: Be
         rayon::spawn(move || drop(unfinished));
         timings.push(stage.finish());
         let stage = Stage::begin(&options.control, "dataset");
-        let archive = Archive::open(&options.archive)?;
+        let archive = Archive::open(&options.archive)?.until(&options.control.stop);
         let as_of = newest(&archive);
         let view = View::of(archive, as_of);
         let datasets = options.output.join("datasets");

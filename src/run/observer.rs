@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-pub use tokio_util::sync::CancellationToken;
+pub use crate::cancel::CancellationToken;
 
 /// Follows an operation. The library prints nothing: this is where a caller learns what happens.
 ///

@@ -8,6 +8,7 @@ use super::as_of::view;
 use super::blocking::blocking;
 use super::observer::Control;
 use super::scope::archived;
+use super::stage::Stage;
 use super::work::{Beside, Work, add_counts, scratch};
 use crate::definition::Found;
 use crate::error::{Error, Result};
@@ -52,10 +53,13 @@ pub async fn report(options: ReportOptions) -> Result<Report> {
             return Err(Error::NoDataset { name: options.name, datasets });
         };
         let plan = Plan::of(Found::new(format!("{}.toml", recorded.name).into(), recorded.definition.clone())?)?;
-        let view = view(&options.archive, Some(options.as_of.unwrap_or(recorded.as_of)))?;
+        let as_of = options.as_of.unwrap_or(recorded.as_of);
+        let view = view(&options.archive, Some(as_of), &options.control.stop)?;
         let scope = archived(&plan, &view)?;
         let work = Work { plan: &plan, view: &view, scope: &scope, control: &options.control, archived_in: None };
+        let stage = Stage::begin(&options.control, "report");
         let (facts, beside) = work.count(options.clock)?;
+        stage.finish();
         if facts.rows == 0 {
             return Err(Error::Empty { name: plan.name });
         }

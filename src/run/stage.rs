@@ -48,6 +48,11 @@ impl<'a> Stage<'a> {
         Self::started(control, name, Some(requests as u64), Some(gauge))
     }
 
+    /// Starts a stage that goes through some files.
+    pub(super) fn of_files(control: &'a Control, name: &'static str, files: usize) -> Self {
+        Self::started(control, name, Some(files as u64), None)
+    }
+
     fn started(control: &'a Control, name: &'static str, total: Option<u64>, gauge: Option<&'a Gauge>) -> Self {
         let (begun, used) = (Instant::now(), meter::processor_time());
         let [done, rows, bytes] = [0; 3].map(AtomicU64::new);
@@ -56,8 +61,8 @@ impl<'a> Stage<'a> {
         stage
     }
 
-    /// Counts an answered request.
-    pub(super) fn answered(&self, rows: u64, bytes: u64) {
+    /// Counts a request that was answered, or a file that was verified.
+    pub(super) fn done(&self, rows: u64, bytes: u64) {
         self.done.fetch_add(1, Ordering::Relaxed);
         self.bytes.fetch_add(bytes, Ordering::Relaxed);
         self.advance(rows);

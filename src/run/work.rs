@@ -11,9 +11,10 @@ use crate::archive::{Asked, Histories, Scope, SealedRun, View};
 use crate::audit::Subject;
 use crate::audit::answers::answers;
 use crate::audit::revisions::{Counting, Revisions, revisions};
+use crate::cancel;
 use crate::columns::Rows;
 use crate::dataset::{self, Counts, Sources};
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::interface::Endpoint;
 use crate::plan::{DatasetPlan, Plan};
 use crate::report::facts::{self, Articles, Facts, News};
@@ -58,10 +59,9 @@ impl Work<'_> {
         };
         let unfiltered = self.scope.unfiltered();
         let whole = || self.view.slabs(&unfiltered, asked);
-        let counts = dataset::build(Sources { slabs, whole }, dataset, scratch, |rows| {
-            if self.control.stop.is_cancelled() {
-                return Err(Error::Interrupted);
-            }
+        let stop = &self.control.stop;
+        let counts = dataset::build(Sources { slabs, whole, stop }, dataset, scratch, |rows| {
+            cancel::check(stop)?;
             deliver(rows)
         })?;
         Ok((counts, counting.map(Counting::finish)))

@@ -10,6 +10,7 @@ use bellwether::archive::{Beginning, Interrupted, Unfinished};
 use bellwether::decode::{Answer, Part, Rules};
 use bellwether::interface::{Period, Regime};
 use bellwether::plan::Request;
+use bellwether::run::CancellationToken;
 use bellwether::tables::{RequestRecord, Series};
 use bellwether::time::Clock;
 
@@ -70,7 +71,8 @@ fn seal_signals_of(archive: &Path, confidence: f64) {
     });
     assert!(read.is_ok(), "{read:?}");
     let now = Clock::System.now();
-    let beginning = Beginning { definition: "it", text: "", now, interrupted: Interrupted::Leave };
+    let beginning =
+        Beginning { definition: "it", text: "", now, interrupted: Interrupted::Leave, stop: &CancellationToken::new() };
     let run = Unfinished::begin(archive, beginning).expect("a run");
     let mut draft = run.draft();
     for part in series {

@@ -5,6 +5,7 @@
 mod ad_hoc;
 mod audits;
 mod builds;
+mod cancel;
 mod checks;
 mod clocks;
 mod crashes;

@@ -128,7 +128,7 @@ fn observed(place: &Place, cancelled_at: &'static str) -> (Result<Summary, Error
     let options = Options {
         output: place.file("output"),
         archive: place.file("output/archive"),
-        clock: Clock::System,
+        clock: Clock::Fixed("2026-11-20T22:00:00Z".parse().expect("an instant")),
         interrupted: Interrupted::Resume,
         when_held: WhenHeld::Fail,
         control: Control { stop, ..Control::observed_by(observer) },
@@ -144,12 +144,12 @@ fn an_observer_follows_a_run_from_stage_to_stage_and_may_cancel_it() {
     let place = Place::new();
     let definition = "[source]\nservice = \"demo\"\n[signals]\nsectors = [\"energy\"]\nperiods = [\"5d\", \"1m\"]\n";
     place.define("it", &format!("{definition}[sentiment]\narticles = false\n"));
-    let (outcome, seen) = observed(&place, "signals starts: Some(2)");
+    let (outcome, seen) = observed(&place, "archive starts: None");
     assert!(matches!(outcome, Err(Error::Interrupted)), "{outcome:?}");
-    assert_eq!(seen, ["signals starts: Some(2)"]);
+    assert_eq!(seen, ["signals starts: Some(2)", "signals ends: 2, 55264", "archive starts: None"]);
     let (outcome, seen) = observed(&place, "");
     let rows = outcome.expect("a dataset").rows;
     let ends = [format!("signals ends: 2, {rows}"), format!("dataset ends: 0, {rows}")];
     let stages = ["signals starts: Some(2)", &ends[0], "archive starts: None", "archive ends: 0, 0"];
-    assert_eq!(seen, [&stages[..], &["dataset starts: None", &ends[1]]].concat());
+    assert_eq!(seen, [&["resumes with 2"], &stages[..], &["dataset starts: None", &ends[1]]].concat());
 }

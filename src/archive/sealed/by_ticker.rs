@@ -16,6 +16,7 @@ use super::bound::{Bound, Cuts};
 use super::folder::Folder;
 use super::rows::{check, ticker};
 use super::source::Source;
+use crate::cancel::{self, CancellationToken};
 use crate::error::{Error, Reason, Result};
 
 /// Rows per decoded batch; large, for when few files are open at once.
@@ -29,6 +30,8 @@ pub(in crate::archive) struct ByTicker {
     path: PathBuf,
     file: Source,
     metadata: ArrowReaderMetadata,
+    /// Cancels reading it.
+    stop: CancellationToken,
     /// The columns to read.
     schema: SchemaRef,
     mask: ProjectionMask,
@@ -53,6 +56,7 @@ impl ByTicker {
             path,
             file,
             metadata,
+            stop: folder.stop().clone(),
             schema,
             mask,
             group: 0,
@@ -224,6 +228,7 @@ impl ByTicker {
     }
 
     fn read(&mut self) -> Result<Option<RecordBatch>> {
+        cancel::check(&self.stop)?;
         loop {
             match &mut self.batches {
                 Some(batches) => match batches.next().transpose() {

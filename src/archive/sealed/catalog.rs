@@ -3,7 +3,7 @@
 //! A pack stands for its members: their rows are read from it, whether or not their own folders still exist.
 
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -13,6 +13,7 @@ use arrow::array::RecordBatch;
 use super::folder::Folder;
 use super::requests::{REJECTS, REQUESTS, records};
 use super::seal::{SEAL, Seal};
+use crate::cancel::CancellationToken;
 use crate::error::{Error, Result};
 use crate::file;
 use crate::tables::{Reject, RequestRecord};
@@ -101,6 +102,8 @@ pub struct Archive {
     folders: Vec<Arc<Folder>>,
     /// The folders that rows are read from.
     read: Vec<Arc<Folder>>,
+    /// Cancels reading it.
+    stop: CancellationToken,
 }
 
 impl Archive {
@@ -121,12 +124,31 @@ impl Archive {
         }
         let runs = runs(&folders)?;
         let read = cover(&folders);
-        Ok(Self { path: path.to_owned(), runs, folders, read })
+        Ok(Self { path: path.to_owned(), runs, folders, read, stop: CancellationToken::new() })
     }
 
     /// Its folder.
     pub fn path(&self) -> &Path {
         &self.path
+    }
+
+    /// The same archive, read until a token is cancelled: whatever reads it then fails with [`Error::Interrupted`].
+    pub fn until(self, stop: &CancellationToken) -> Self {
+        let renewed: HashMap<*const Folder, Arc<Folder>> = self
+            .folders
+            .iter()
+            .map(|folder| (Arc::as_ptr(folder), Arc::new(Folder::clone(folder).until(stop.clone()))))
+            .collect();
+        let renew = |folder: &Arc<Folder>| Arc::clone(&renewed[&Arc::as_ptr(folder)]);
+        let runs = self.runs.into_iter().map(|run| SealedRun { folder: renew(&run.folder), ..run }).collect();
+        let read = self.read.iter().map(renew).collect();
+        let folders = self.folders.iter().map(renew).collect();
+        Self { path: self.path, runs, folders, read, stop: stop.clone() }
+    }
+
+    /// The token that cancels reading it.
+    pub(crate) fn stop(&self) -> &CancellationToken {
+        &self.stop
     }
 
     /// The runs, in the order in which they were sealed.
@@ -157,6 +179,11 @@ impl Archive {
     pub(in crate::archive) fn superseded(&self) -> Vec<&Arc<Folder>> {
         let is_read = |folder: &Arc<Folder>| self.read.iter().any(|read| Arc::ptr_eq(read, folder));
         self.folders.iter().filter(|folder| !is_read(folder)).collect()
+    }
+
+    /// Number of files in its folders.
+    pub(crate) fn file_count(&self) -> usize {
+        self.folders.iter().map(|folder| folder.seal().files.len()).sum()
     }
 
     /// Number of folders that `archive prune` would remove.

@@ -14,6 +14,7 @@ use parquet::arrow::arrow_reader::{ArrowReaderMetadata, ArrowReaderOptions, Parq
 
 use super::seal::{SEAL, Seal};
 use super::source::Source;
+use crate::cancel::{self, CancellationToken};
 use crate::error::{Error, Reason, Result};
 use crate::file::FileRecord;
 use crate::links;
@@ -29,6 +30,8 @@ const MAX_GROUP_BYTES: i64 = 256 << 20;
 pub(in crate::archive) struct Folder {
     path: PathBuf,
     seal: Seal,
+    /// Cancels reading it.
+    stop: CancellationToken,
 }
 
 /// A verified file: path, digest, length and modification time.
@@ -39,7 +42,16 @@ static CHECKED: LazyLock<Mutex<HashSet<Found>>> = LazyLock::new(Mutex::default);
 
 impl Folder {
     pub(in crate::archive) fn new(path: PathBuf, seal: Seal) -> Self {
-        Self { path, seal }
+        Self { path, seal, stop: CancellationToken::new() }
+    }
+
+    /// The same folder, read until a token is cancelled.
+    pub(in crate::archive) fn until(self, stop: CancellationToken) -> Self {
+        Self { stop, ..self }
+    }
+
+    pub(in crate::archive) fn stop(&self) -> &CancellationToken {
+        &self.stop
     }
 
     pub(in crate::archive) fn path(&self) -> &Path {
@@ -58,7 +70,7 @@ impl Folder {
         if CHECKED.lock().unwrap_or_else(PoisonError::into_inner).contains(&found) {
             return Ok(path);
         }
-        let read = FileRecord::of(&path, name, record.rows)?;
+        let read = FileRecord::of(&path, name, record.rows, &self.stop)?;
         if read != *record {
             return Err(damaged(format!("its BLAKE3 checksum is {}, expected {}", read.blake3, record.blake3)));
         }
@@ -108,7 +120,11 @@ impl Folder {
             .with_limit(limit(count))
             .build()
             .map_err(|error| damaged(&path, error.into()))?;
-        Ok(rows.map(move |rows| rows.map_err(|error| damaged(&path, error.into()))))
+        let stop = self.stop.clone();
+        Ok(rows.map(move |rows| {
+            cancel::check(&stop)?;
+            rows.map_err(|error| damaged(&path, error.into()))
+        }))
     }
 }
 

@@ -33,6 +33,7 @@ use super::sealed::listings::{self, LISTINGS, Listing, Listings, Name};
 use super::sealed::requests::{REJECTS, REQUESTS};
 use super::sealed::rowfile::Rowfile;
 use super::sealed::seal::{Counts, Definition, LAYOUT, Origin, Seal};
+use crate::cancel;
 use crate::error::{Error, Result};
 use crate::file::{self, FileRecord};
 use crate::remove;
@@ -54,7 +55,7 @@ const GROUPS_AHEAD: usize = 2;
 
 /// Seals a run: writes its files to a folder inside the unfinished run, and renames that.
 pub(super) fn seal(
-    archive: &Path,
+    before: &Archive,
     unfinished: &Path,
     origin: &Origin,
     answers: &[Answer],
@@ -63,15 +64,13 @@ pub(super) fn seal(
     let folder = unfinished.join("sealed");
     remove::folder(&folder).map_err(|source| Error::Write { path: folder.clone(), source })?;
     fs::create_dir(&folder).map_err(|source| Error::Write { path: folder.clone(), source })?;
-    // Opened now, not when the run started: another run may have been sealed in between.
-    let before = Archive::open(archive)?;
-    let mut spool = Spool::of(answers);
+    let mut spool = Spool::of(answers, before.stop());
     let series = spool.series();
-    let listings = listed(&before, &spool, &series)?;
+    let listings = listed(before, &spool, &series)?;
     let mut out = Rowfile::create(&folder.join(LISTINGS), listings::schema(), 4)?;
     out.write(listings::batch(&listings))?;
     let listing_file = out.finish()?;
-    let Written { mut files, mut counts, repeated } = settle(&before, &folder, &mut spool, &series)?;
+    let Written { mut files, mut counts, repeated } = settle(before, &folder, &mut spool, &series)?;
     files.push(listing_file);
     for listing in &listings {
         match listing.change {
@@ -98,7 +97,8 @@ pub(super) fn seal(
         seal: String::new(),
     };
     seal.write(&folder)?;
-    let path = archive.join(seal.folder_name());
+    cancel::check(before.stop())?;
+    let path = before.path().join(seal.folder_name());
     file::rename_durably(&folder, &path)?;
     Ok(SealedRun::of(seal.clone(), Arc::new(Folder::new(path, seal))))
 }
@@ -141,7 +141,10 @@ fn settle(archive: &Archive, folder: &Path, spool: &mut Spool<'_>, series: &[Ans
         let (ready, groups) = mpsc::sync_channel(GROUPS_AHEAD);
         // The receiver is gone once a write fails.
         scope.spawn(move || settle_all(&mut known, spool, series, |group| ready.send(group).is_ok()));
-        groups.into_iter().try_for_each(|group| writing.write(group?))
+        groups.into_iter().try_for_each(|group| {
+            cancel::check(archive.stop())?;
+            writing.write(group?)
+        })
     })?;
     writing.finish()
 }

@@ -12,6 +12,7 @@ use chrono::{DateTime, Utc};
 use crate::archive::answers::answer::{Answer, Batches, Rows};
 use crate::archive::answers::lanes::Files;
 use crate::archive::sealed::listings::Name;
+use crate::cancel::{self, CancellationToken};
 use crate::error::{Error, Result};
 use crate::tables::{Reject, SeriesKey, Table};
 
@@ -35,6 +36,8 @@ pub(super) struct AnsweredSeries {
 /// The files of all answers.
 pub(super) struct Spool<'a> {
     answers: &'a [Answer],
+    /// Cancels reading them.
+    stop: &'a CancellationToken,
     open: HashMap<usize, Batches>,
     files: Files,
     /// The requests, shared by many series.
@@ -65,11 +68,11 @@ pub(in crate::archive) struct Repeated {
 
 impl<'a> Spool<'a> {
     /// Opens the answers of a run, in request order.
-    pub(super) fn of(answers: &'a [Answer]) -> Self {
+    pub(super) fn of(answers: &'a [Answer], stop: &'a CancellationToken) -> Self {
         let requests = answers.iter().map(|answer| Name::from(answer.record.request.request.as_str())).collect();
         let of_answer = |(answer, it): (usize, &'a Answer)| it.record.empty.iter().map(move |key| (answer, key));
         let empty = answers.iter().enumerate().flat_map(of_answer).collect();
-        Self { answers, open: HashMap::new(), files: Files::default(), requests, empty }
+        Self { answers, stop, open: HashMap::new(), files: Files::default(), requests, empty }
     }
 
     /// Every series in the answers, in order.
@@ -181,6 +184,7 @@ impl<'a> Spool<'a> {
 
     /// A piece as the answer lists it.
     pub(super) fn piece(&self, place: Place) -> Result<RecordBatch> {
+        cancel::check(self.stop)?;
         self.open.get(&place.answer).expect("the answers of a series are open before it is read").get(place.batch)
     }
 }

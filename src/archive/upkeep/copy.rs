@@ -6,6 +6,7 @@ use std::path::Path;
 
 use crate::archive::sealed::catalog::{Archive, SealedRun};
 use crate::archive::sealed::seal::SEAL;
+use crate::cancel;
 use crate::error::{Error, Result};
 use crate::file;
 
@@ -32,8 +33,9 @@ pub fn copy(archive: &Archive, target: &Path, is_wanted: impl Fn(&SealedRun) -> 
         let target = target.join(folder.seal().folder_name());
         fs::create_dir(&target).map_err(write(&target))?;
         for name in folder.seal().files.iter().map(|file| file.name.as_str()).chain([SEAL]) {
+            cancel::check(archive.stop())?;
             file::link_or_copy(&folder.path().join(name), &target.join(name))?;
         }
     }
-    if copied == wanted { Archive::open(target).map(Some) } else { Ok(None) }
+    if copied == wanted { Ok(Some(Archive::open(target)?.until(archive.stop()))) } else { Ok(None) }
 }

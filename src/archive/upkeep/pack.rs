@@ -26,6 +26,7 @@ use crate::archive::sealed::listings::{self, LISTINGS};
 use crate::archive::sealed::requests::{REJECTS, REQUESTS};
 use crate::archive::sealed::rowfile::Rowfile;
 use crate::archive::sealed::seal::{Counts, LAYOUT, Seal};
+use crate::cancel::{self, CancellationToken};
 use crate::digest;
 use crate::error::{Error, Result};
 use crate::file::{self, FileRecord};
@@ -46,8 +47,8 @@ const GROWTH: u64 = 4;
 const FEW_ROWS: u64 = 1 << 15;
 
 /// Packs the newest runs of an archive once enough small ones have accumulated.
-pub(in crate::archive) fn pack_small(archive: &Path) -> Result<Option<Seal>> {
-    let archive = Archive::open(archive)?;
+pub(in crate::archive) fn pack_small(archive: &Path, stop: &CancellationToken) -> Result<Option<Seal>> {
+    let archive = Archive::open(archive)?.until(stop);
     let due = due(archive.read());
     if due.is_empty() { Ok(None) } else { pack(&archive, &due) }
 }
@@ -56,9 +57,9 @@ pub(in crate::archive) fn pack_small(archive: &Path) -> Result<Option<Seal>> {
 ///
 /// # Errors
 ///
-/// If a run cannot be read or is damaged, or if the folder cannot be written.
-pub fn compact(folder: &Path, keep: usize) -> Result<Option<Seal>> {
-    let archive = Archive::open(folder)?;
+/// If a run cannot be read or is damaged, if the folder cannot be written, or once the token is cancelled.
+pub fn compact(folder: &Path, keep: usize, stop: &CancellationToken) -> Result<Option<Seal>> {
+    let archive = Archive::open(folder)?.until(stop);
     let kept: Vec<&str> = archive.runs().iter().rev().take(keep).map(SealedRun::name).collect();
     let is_old = |folder: &&Arc<Folder>| folder.seal().runs().iter().all(|run| !kept.contains(&run.run.as_str()));
     let old: Vec<Arc<Folder>> = archive.read().iter().filter(is_old).cloned().collect();
@@ -100,6 +101,7 @@ fn pack(archive: &Archive, folders: &[Arc<Folder>]) -> Result<Option<Seal>> {
     let files = write(folders, &members, archive, &work.path)?;
     let mut seal = seal(members, name, files);
     seal.write(&work.path)?;
+    cancel::check(archive.stop())?;
     match file::rename_durably(&work.path, &path) {
         Ok(()) => Ok(Some(seal)),
         Err(_) if path.exists() => Ok(None),

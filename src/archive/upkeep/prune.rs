@@ -9,6 +9,7 @@ use super::leftovers;
 use crate::archive::FOLDER_OF_UNFINISHED;
 use crate::archive::sealed::catalog::Archive;
 use crate::archive::sealed::folder::Folder;
+use crate::cancel::{self, CancellationToken};
 use crate::error::{Error, Result};
 use crate::links;
 use crate::remove;
@@ -38,8 +39,8 @@ impl Plan {
     /// # Errors
     ///
     /// If the archive cannot be read.
-    pub fn of(archive: &Path) -> Result<Self> {
-        let archive = Archive::open(archive)?;
+    pub fn of(archive: &Path, stop: &CancellationToken) -> Result<Self> {
+        let archive = Archive::open(archive)?.until(stop);
         let removal = |folder: &&Arc<Folder>| {
             let seal = folder.seal();
             let pack = pack_for(&archive, folder)?.seal().folder_name();
@@ -63,7 +64,7 @@ fn pack_for<'a>(archive: &'a Archive, folder: &Folder) -> Option<&'a Arc<Folder>
 ///
 /// # Errors
 ///
-/// If a pack misses a row, if a folder holds anything but the files of a run, or if it cannot be removed.
+/// If the token of the plan is cancelled, if a pack misses a row, if a folder holds anything but the files of a run, or if it cannot be removed.
 pub fn prune(plan: &Plan) -> Result<()> {
     let archive = &plan.archive;
     let is_needed = |pack: &&Arc<Folder>| plan.removals.iter().any(|removal| removal.pack == pack.seal().folder_name());
@@ -85,6 +86,7 @@ pub fn prune(plan: &Plan) -> Result<()> {
         remove::check(&path).map_err(failed(&path))?;
     }
     for removal in &plan.removals {
+        cancel::check(archive.stop())?;
         // A rename, so that a folder is either there or not.
         let (from, aside) = (path(removal), hidden.join(format!(".removing-{}", removal.folder)));
         fs::rename(&from, &aside).map_err(failed(&from))?;

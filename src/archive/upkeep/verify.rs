@@ -14,6 +14,7 @@ use crate::archive::sealed::folder::Folder;
 use crate::archive::sealed::listings;
 use crate::archive::sealed::rows::changes;
 use crate::archive::sealed::seal::Counts;
+use crate::cancel::CancellationToken;
 use crate::error::{Error, Result};
 use crate::file::{self, FileRecord};
 use crate::tables::{Change, Table};
@@ -27,17 +28,21 @@ pub struct Verified {
     pub faults: Vec<String>,
 }
 
-/// Verifies all folders of an archive. Rows are read only if the files match their checksums.
+/// Verifies all folders of an archive, and passes each file to `done`. Rows are read only if the files match their
+/// checksums.
 ///
 /// # Errors
 ///
-/// If the archive cannot be opened.
-pub fn verify(archive: &Archive) -> Result<Verified> {
+/// If a folder cannot be read, or once the archive's token is cancelled.
+pub fn verify(archive: &Archive, mut done: impl FnMut(&FileRecord)) -> Result<Verified> {
     let mut verified = Verified::default();
     for folder in archive.folders() {
         let files = &folder.seal().files;
         verified.files += files.len();
-        verified.faults.extend(files.iter().filter_map(|file| fault(&folder.path().join(&file.name), file)));
+        for file in files {
+            verified.faults.extend(fault(&folder.path().join(&file.name), file, archive.stop())?);
+            done(file);
+        }
     }
     if verified.faults.is_empty() {
         for folder in archive.folders() {
@@ -97,26 +102,31 @@ fn counts_what_it_has(folder: &Folder) -> Result<Vec<String>> {
 }
 
 /// How a file differs from its record, if it does.
-pub fn fault(path: &Path, record: &FileRecord) -> Option<String> {
+///
+/// # Errors
+///
+/// [`Error::Interrupted`] once the token is cancelled.
+pub fn fault(path: &Path, record: &FileRecord, stop: &CancellationToken) -> Result<Option<String>> {
     let shown = path.display();
     match fs::symlink_metadata(path) {
-        Err(error) => return Some(format!("`{shown}` cannot be read: {error}")),
-        Ok(found) if !found.is_file() => return Some(format!("`{shown}` is not a regular file")),
+        Err(error) => return Ok(Some(format!("`{shown}` cannot be read: {error}"))),
+        Ok(found) if !found.is_file() => return Ok(Some(format!("`{shown}` is not a regular file"))),
         Ok(found) if found.len() != record.bytes => {
-            return Some(format!("`{shown}` has {} bytes, expected {}", found.len(), record.bytes));
+            return Ok(Some(format!("`{shown}` has {} bytes, expected {}", found.len(), record.bytes)));
         }
         Ok(_) => {}
     }
-    let found = match FileRecord::of(path, &record.name, record.rows) {
+    let found = match FileRecord::of(path, &record.name, record.rows, stop) {
         Ok(found) => found,
-        Err(Error::Read { source, .. }) => return Some(format!("`{shown}` cannot be read: {source}")),
-        Err(error) => return Some(error.to_string()),
+        Err(Error::Interrupted) => return Err(Error::Interrupted),
+        Err(Error::Read { source, .. }) => return Ok(Some(format!("`{shown}` cannot be read: {source}"))),
+        Err(error) => return Ok(Some(error.to_string())),
     };
     if found.blake3 != record.blake3 {
-        return Some(format!("`{shown}` does not match its checksum: its BLAKE3 is {}", found.blake3));
+        return Ok(Some(format!("`{shown}` does not match its checksum: its BLAKE3 is {}", found.blake3)));
     }
-    let rows = rows_of(path)?;
-    (rows != record.rows).then(|| format!("`{shown}` has {rows} rows, expected {}", record.rows))
+    let Some(rows) = rows_of(path) else { return Ok(None) };
+    Ok((rows != record.rows).then(|| format!("`{shown}` has {rows} rows, expected {}", record.rows)))
 }
 
 /// Number of rows of a Parquet file; `None` for other files.

@@ -12,6 +12,7 @@ use chrono::DateTime;
 
 use super::{Leak, Work};
 use crate::archive::{Archive, Beginning, Interrupted, Scope, Unfinished};
+use crate::cancel::CancellationToken;
 use crate::date::{self, Date};
 use crate::definition::Found;
 use crate::interface::Endpoint;
@@ -72,7 +73,8 @@ fn tried(rest: &str, times: [&str; 2], read: fn(Slab) -> Slab) -> Leak {
 /// An archive of twelve days of signals and articles, each at a time of day.
 fn sealed(path: &Path, [signal, article]: [&str; 2]) -> Archive {
     let now = DateTime::from_timestamp(1_770_000_000, 0).unwrap();
-    let beginning = Beginning { definition: "it", text: "", now, interrupted: Interrupted::Leave };
+    let beginning =
+        Beginning { definition: "it", text: "", now, interrupted: Interrupted::Leave, stop: &CancellationToken::new() };
     let run = Unfinished::begin(path, beginning).unwrap();
     let key = |endpoint| SeriesKey::of_ticker(endpoint, "AAA".parse().unwrap());
     let of_signals = SeriesKey {

@@ -44,7 +44,11 @@ pub fn windows(view: &View, scope: &Scope, plan: &DatasetPlan, scratch: PathBuf)
     let asked = Asked { vintage: plan.vintage, live_within: TimeDelta::days(i64::from(plan.live_within.count())) };
     let whole = scope.unfiltered();
     dataset::build(
-        Sources { slabs: || view.slabs(scope, asked), whole: || view.slabs(&whole, asked) },
+        Sources {
+            slabs: || view.slabs(scope, asked),
+            whole: || view.slabs(&whole, asked),
+            stop: view.archive().stop(),
+        },
         &plan,
         scratch,
         |rows| {

@@ -1,7 +1,7 @@
 //! `bellwether audit leak`: tests a dataset for look-ahead.
 
 use super::folders::Folders;
-use super::say;
+use super::{cancellable, say};
 use crate::audit::Outcome;
 use crate::error::{Error, Result};
 use crate::file;
@@ -24,7 +24,8 @@ impl Leak {
     pub(super) fn ask(self) -> Result<()> {
         let plan = Plan::find(&self.definition)?;
         let scratch = file::scratch(&self.folders.output, &unique_name(Clock::System.now()));
-        let leak = audit_leak(&plan, &self.folders.archive(), &scratch)?;
+        let (name, archive) = (plan.name.clone(), self.folders.archive());
+        let leak = cancellable(move |control| audit_leak(&plan, &archive, &scratch, control))?;
         for trial in &leak.trials {
             let line = match &trial.outcome {
                 Outcome::Sound => format!("ok              {:>12} rows  {}\n", grouped(trial.rows), trial.what),
@@ -34,7 +35,7 @@ impl Leak {
             say(&line)?;
         }
         if leak.leaks() > 0 {
-            return Err(Error::Leak { name: plan.name, count: leak.leaks() });
+            return Err(Error::Leak { name, count: leak.leaks() });
         }
         let not_applicable = match leak.not_applicable() {
             0 => String::new(),

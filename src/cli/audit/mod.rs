@@ -6,6 +6,7 @@ mod revisions;
 mod sources;
 
 use super::aligned;
+use super::cancellable;
 use super::folders;
 use super::rows;
 use super::say;

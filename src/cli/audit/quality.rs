@@ -4,7 +4,7 @@ use super::about;
 use super::aligned::{Aligned, Shown};
 use super::folders::ArchiveFolder;
 use super::rows::RowsTo;
-use super::say;
+use super::{cancellable, say};
 use crate::audit::answers::Reason;
 use crate::audit::quality::{self, OfTicker};
 use crate::error::Result;
@@ -39,8 +39,11 @@ pub(super) struct Quality {
 impl Quality {
     pub(super) fn ask(self) -> Result<()> {
         let plan = self.definition.as_deref().map(Plan::find).transpose()?;
-        let of = About { archive: &self.archive.path, plan: plan.as_ref(), as_of: None };
-        let found = self.rows.filled(quality::schema(), |deliver| audit_quality(of, deliver))?;
+        let (rows, archive, asked) = (self.rows.clone(), self.archive.path, plan.clone());
+        let found = cancellable(move |control| {
+            let of = About { archive: &archive, plan: asked.as_ref(), as_of: None, control };
+            rows.filled(quality::schema(), |deliver| audit_quality(of, deliver))
+        })?;
         if self.rows.is_stdout() { Ok(()) } else { say(&(about(plan.as_ref()) + &told(&found, Shown::of(self.all)))) }
     }
 }

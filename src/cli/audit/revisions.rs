@@ -9,8 +9,8 @@ use super::about;
 use super::aligned::{Aligned, Shown};
 use super::folders::ArchiveFolder;
 use super::rows::RowsTo;
-use super::say;
 use super::typed::{instant, share, usage};
+use super::{cancellable, say};
 use crate::audit::revisions::{self, Rewrites, Tally};
 use crate::error::{Error, Result};
 use crate::numbers::{grouped, percent};
@@ -65,8 +65,11 @@ impl Revisions {
             return Err(usage(&what, "choose a `--to` later than `--from`"));
         }
         let plan = self.definition.as_deref().map(Plan::find).transpose()?;
-        let of = About { archive: &self.archive.path, plan: plan.as_ref(), as_of: self.to };
-        let found = self.rows.filled(revisions::schema(), |deliver| audit_revisions(of, self.from, deliver))?;
+        let (rows, archive, asked) = (self.rows.clone(), self.archive.path, plan.clone());
+        let found = cancellable(move |control| {
+            let of = About { archive: &archive, plan: asked.as_ref(), as_of: self.to, control };
+            rows.filled(revisions::schema(), |deliver| audit_revisions(of, self.from, deliver))
+        })?;
         if !self.rows.is_stdout() {
             say(&(about(plan.as_ref()) + &told(&found, Shown::of(self.all))))?;
         }

@@ -4,7 +4,7 @@ use super::about;
 use super::aligned::{Aligned, Shown};
 use super::folders::ArchiveFolder;
 use super::rows::RowsTo;
-use super::say;
+use super::{cancellable, say};
 use crate::audit::sources::{self, About, Compared, Disagreement, Statement, Value};
 use crate::error::Result;
 use crate::numbers::{grouped, percent};
@@ -33,8 +33,11 @@ pub(super) struct Sources {
 impl Sources {
     pub(super) fn ask(self) -> Result<()> {
         let plan = self.definition.as_deref().map(Plan::find).transpose()?;
-        let of = run::About { archive: &self.archive.path, plan: plan.as_ref(), as_of: None };
-        let found = self.rows.filled(sources::schema(), |deliver| audit_sources(of, deliver))?;
+        let (rows, archive, asked) = (self.rows.clone(), self.archive.path, plan.clone());
+        let found = cancellable(move |control| {
+            let of = run::About { archive: &archive, plan: asked.as_ref(), as_of: None, control };
+            rows.filled(sources::schema(), |deliver| audit_sources(of, deliver))
+        })?;
         if self.rows.is_stdout() { Ok(()) } else { say(&(about(plan.as_ref()) + &told(&found, Shown::of(self.all)))) }
     }
 }

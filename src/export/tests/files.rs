@@ -9,6 +9,7 @@ use parquet::file::reader::{FileReader as _, SerializedFileReader};
 use tempfile::tempdir;
 
 use super::{moment, parquet_rows, plan, provenance, publish, publish_as, record, rows, schema, signals};
+use crate::cancel::CancellationToken;
 use crate::file::FileRecord;
 use crate::plan::{Codec, Format};
 
@@ -138,7 +139,10 @@ fn the_record_tells_what_the_files_are() {
     assert_eq!(files, dataset.files);
     assert_eq!(files.iter().map(|file| file.name.as_str()).collect::<Vec<_>>(), ["demo.parquet", "demo.csv"]);
     for file in &files {
-        assert_eq!(&FileRecord::of(&dataset.path.join(&file.name), &file.name, 20).unwrap(), file);
+        assert_eq!(
+            &FileRecord::of(&dataset.path.join(&file.name), &file.name, 20, &CancellationToken::new()).unwrap(),
+            file
+        );
     }
     assert_eq!(fs::read_link(dataset.latest.unwrap()).unwrap(), Path::new(dataset.path.file_name().unwrap()));
 }

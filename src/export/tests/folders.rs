@@ -7,6 +7,7 @@ use arrow::datatypes::{Float64Type, TimestampMicrosecondType};
 use tempfile::tempdir;
 
 use super::{DAY, DAY_MICROS, Signal, parquet_rows, plan, publish, record, rows, schema, signals, tree};
+use crate::cancel::CancellationToken;
 use crate::error::Error;
 use crate::export::partitions::{Limits, Partitions};
 use crate::export::table::{Finished, Shelf};
@@ -141,6 +142,7 @@ fn more_folders_than_a_process_may_have_files_open_are_written() {
 fn partitions(place: &tempfile::TempDir, by: &[Column], sort: &[Column], limits: Limits) -> Partitions {
     let encoding = Encoding { codec: Codec::None, guard: Guard::None, sort: vec!["ticker"], metadata: Vec::new() };
     let root = place.path().to_owned();
-    let shelf = Shelf { root, formats: vec![Format::Parquet], row_group_rows: 1000, encoding };
+    let shelf =
+        Shelf { root, formats: vec![Format::Parquet], row_group_rows: 1000, encoding, stop: CancellationToken::new() };
     Partitions::new(shelf, "demo", &schema(), by, sort, limits)
 }

@@ -6,6 +6,7 @@ use arrow::datatypes::{DataType, Field, Schema};
 use tempfile::tempdir;
 
 use super::{DAY, DAY_MICROS, parquet_rows, plan, provenance, record, tree};
+use crate::cancel::CancellationToken;
 use crate::export::{Dataset, Publication};
 use crate::interface::{Period, Regime};
 use crate::plan::{Format, Plan, Shape};
@@ -32,7 +33,7 @@ fn wide() -> Plan {
 fn build(regimes: &[Regime], days: i64) -> (tempfile::TempDir, Dataset) {
     let place = tempdir().unwrap();
     let plan = wide();
-    let mut publication = Publication::begin(place.path(), &plan, provenance()).unwrap();
+    let mut publication = Publication::begin(place.path(), &plan, provenance(), &CancellationToken::new()).unwrap();
     for &regime in regimes {
         for value in ["confidence", "historical_a/b"] {
             publication.write_matrix(Period::default(), regime, value, &matrix(&["AAPL", "XOM"], days)).unwrap();
@@ -92,7 +93,7 @@ fn a_matrix_of_many_tickers_is_written() {
     let plan = wide();
     let tickers: Vec<String> = (0..3000).map(|number| format!("T{number}")).collect();
     let rows = matrix(&tickers.iter().map(String::as_str).collect::<Vec<_>>(), 20);
-    let mut publication = Publication::begin(place.path(), &plan, provenance()).unwrap();
+    let mut publication = Publication::begin(place.path(), &plan, provenance(), &CancellationToken::new()).unwrap();
     publication.write_matrix(Period::default(), Regime::Bull, "confidence", &rows).unwrap();
     let dataset = publication.complete(&plan, || Ok(b"{}".to_vec())).unwrap().publish().unwrap();
     assert_eq!(parquet_rows(&dataset.path.join("15d-bull/confidence.parquet")), rows);
@@ -102,9 +103,10 @@ fn a_matrix_of_many_tickers_is_written() {
 fn rows_and_matrices_do_not_mix() {
     let place = tempdir().unwrap();
     let rows = matrix(&["AAPL"], 1);
-    let mut wide = Publication::begin(place.path(), &wide(), provenance()).unwrap();
+    let mut wide = Publication::begin(place.path(), &wide(), provenance(), &CancellationToken::new()).unwrap();
     assert!(wide.write(&rows.clone().into()).is_err());
-    let mut long = Publication::begin(place.path(), &plan(&[Format::Csv]), provenance()).unwrap();
+    let mut long =
+        Publication::begin(place.path(), &plan(&[Format::Csv]), provenance(), &CancellationToken::new()).unwrap();
     assert!(long.write_matrix(Period::default(), Regime::Bull, "confidence", &rows).is_err());
     drop((wide, long));
     assert_eq!(tree(place.path()), Vec::<String>::new());

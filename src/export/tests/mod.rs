@@ -23,6 +23,7 @@ use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 use serde_json::Value;
 
 use super::{Dataset, Provenance, Publication};
+use crate::cancel::CancellationToken;
 use crate::definition::Found;
 use crate::error::Result;
 use crate::interface::{Period, Regime};
@@ -126,7 +127,7 @@ fn provenance() -> Provenance {
 }
 
 fn publish_as(folder: &Path, plan: &Plan, provenance: Provenance, batches: &[RecordBatch]) -> Result<Dataset> {
-    let mut publication = Publication::begin(folder, plan, provenance)?;
+    let mut publication = Publication::begin(folder, plan, provenance, &CancellationToken::new())?;
     for batch in batches {
         publication.write(&batch.clone().into())?;
     }

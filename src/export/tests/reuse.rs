@@ -7,6 +7,7 @@ use std::path::Path;
 use tempfile::tempdir;
 
 use super::{moment, plan, provenance, publish_as, record, rows, signals, tree};
+use crate::cancel::CancellationToken;
 use crate::digest;
 use crate::export::{Dataset, Latest, Provenance, Taken, Takeover};
 use crate::plan::{Column, Format, Plan};
@@ -28,7 +29,7 @@ fn publish(place: &Path, plan: &Plan, provenance: Provenance) -> Dataset {
 fn taken(place: &Path, plan: &Plan, provenance: &Provenance) -> Option<Taken> {
     let latest = Latest::of_basis(place, provenance).unwrap()?;
     let is_counted = latest.facts() == b"{}";
-    match latest.take_over(plan, provenance).unwrap() {
+    match latest.take_over(plan, provenance, &CancellationToken::new()).unwrap() {
         Takeover::Taken(taken) => {
             assert!(is_counted, "what was counted is as it was written");
             Some(taken)

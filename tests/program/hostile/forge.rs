@@ -8,7 +8,8 @@ use std::sync::Arc;
 use arrow::array::{AsArray, Float64Array, RecordBatch};
 use arrow::compute::concat_batches;
 use arrow::datatypes::{Float64Type, Schema};
-use bellwether::archive::{Seal, compact};
+use bellwether::archive::Seal;
+use bellwether::run::{Control, compact};
 use parquet::arrow::ArrowWriter;
 use parquet::file::properties::WriterProperties;
 
@@ -106,7 +107,7 @@ pub(super) fn many_rows(folder: &Path) {
 
 /// Packs an archive, changes the pack, and seals it again.
 pub(super) fn pack(archive: &Path, change: impl Fn(&mut Seal, &Path)) {
-    let mut pack = compact(archive, 0).expect("it packs").expect("there are two runs");
+    let mut pack = compact(archive, 0, &Control::default()).expect("it packs").expect("there are two runs");
     let folder = archive.join(format!("pack={}", pack.run));
     change(&mut pack, &folder);
     // Members are sealed too: where one was changed, its digest is made to fit.

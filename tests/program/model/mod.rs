@@ -18,11 +18,11 @@ use std::thread;
 use arrow::array::{AsArray, RecordBatch};
 use arrow::compute::cast;
 use arrow::datatypes::DataType;
-use bellwether::archive::{self, Archive, Asked, Seal, View, compact, prune, verify};
+use bellwether::archive::{Archive, Asked, Seal, View};
 use bellwether::definition::Found;
 use bellwether::error::Error;
 use bellwether::plan::{Plan, Vintage};
-use bellwether::run::{self, Control, Interrupted, Options, WhenHeld};
+use bellwether::run::{self, Control, Interrupted, Options, Prune, WhenHeld, compact, prune};
 use bellwether::tables::Table;
 use bellwether::time::Clock;
 use chrono::{DateTime, TimeDelta, Utc};
@@ -162,7 +162,8 @@ impl World {
     /// Holds what the archive says twice against one another.
     #[track_caller]
     fn verify(&self) {
-        let faults = verify(&self.archive()).expect("it can be read").faults;
+        let (archive, output) = (self.archive().path().to_owned(), self.place.file("output"));
+        let faults = run::verify(&archive, &output, &Control::default()).expect("it can be read").faults;
         assert!(faults.is_empty(), "{}\n{faults:#?}", self.story);
     }
 
@@ -329,10 +330,10 @@ fn what_is_known_does_not_depend_on_how_many_runs_it_took_or_what_became_of_them
         world.verify();
         let keep = world.random.between(0, pulls);
         world.story.push_str(&format!("\npacked but {keep}"));
-        compact(&archive, keep).expect("it packs");
+        compact(&archive, keep, &Control::default()).expect("it packs");
         world.check_views();
         world.verify();
-        prune(&archive::Plan::of(&archive).expect("a plan")).expect("it prunes");
+        prune(&archive, Prune::Remove, &Control::default()).expect("it prunes");
         world.check_views();
         world.verify();
         (pulls..pulls + 3).for_each(|pull| world.go_on(pull));
@@ -392,9 +393,9 @@ fn a_foreign_reader_finds_what_is_known_by_the_documented_query_alone() {
     let archive = world.place.file("output/archive");
     assert!(!packs(&archive).is_empty(), "{}", world.story);
     check(&world);
-    compact(&archive, 3).expect("it packs");
+    compact(&archive, 3, &Control::default()).expect("it packs");
     check(&world);
-    prune(&archive::Plan::of(&archive).expect("a plan")).expect("it prunes");
+    prune(&archive, Prune::Remove, &Control::default()).expect("it prunes");
     check(&world);
 }
 

@@ -1,0 +1,230 @@
+//! Whatever works can be cancelled: at once, with nothing half done, and so that it can be done later.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use arrow::error::ArrowError;
+use bellwether::error::{Error, Result};
+use bellwether::load::{AdHoc, Dataset};
+use bellwether::plan::Plan;
+use bellwether::run::{
+    self, About, BuildOptions, CancellationToken, Control, Event, Interrupted, Options, Prune, ReportOptions, Summary,
+    WhenHeld,
+};
+use bellwether::time::Clock;
+use chrono::{DateTime, Utc};
+use tokio::runtime::{Builder, Runtime};
+
+use crate::support::program::Place;
+
+/// The event at which an observer cancels.
+#[derive(Clone, Copy, Debug)]
+enum At {
+    Start(&'static str),
+    Advance(&'static str),
+    Never,
+}
+
+fn control(at: At) -> Control {
+    let stop = CancellationToken::new();
+    let token = stop.clone();
+    let observer = move |event: &Event<'_>| {
+        let is_it = match (event, at) {
+            (Event::Started(progress), At::Start(stage)) => progress.stage == stage,
+            (Event::Advanced(progress), At::Advance(stage)) => progress.stage == stage,
+            _ => false,
+        };
+        if is_it {
+            token.cancel();
+        }
+    };
+    Control { stop, ..Control::observed_by(observer) }
+}
+
+/// A place with the demo service's energy sector.
+struct Demo {
+    place: Place,
+    runtime: Runtime,
+}
+
+impl Demo {
+    fn new(rest: &str) -> Self {
+        let place = Place::new();
+        let demo = "[source]\nservice = \"demo\"\n[signals]\nsectors = [\"energy\"]\n[join]\nwindows = [\"7d\"]\n";
+        place.define("it", &format!("{demo}{rest}"));
+        Self { place, runtime: Builder::new_current_thread().enable_all().build().expect("a runtime") }
+    }
+
+    fn plan(&self) -> Plan {
+        Plan::find(self.place.file("pipelines/it.toml").to_str().expect("a path")).expect("a definition")
+    }
+
+    fn run(&self, now: &str, at: At) -> Result<Summary> {
+        let options = Options {
+            output: self.place.file("output"),
+            archive: self.place.file("output/archive"),
+            clock: Clock::Fixed(now.parse::<DateTime<Utc>>().expect("an instant")),
+            interrupted: Interrupted::Resume,
+            when_held: WhenHeld::Fail,
+            control: control(at),
+        };
+        self.runtime.block_on(run::run(self.plan(), options))
+    }
+
+    fn build(&self, ad_hoc: AdHoc, at: At) -> Result<Summary> {
+        let (archive, clock) = (self.place.file("output/archive"), Clock::System);
+        let options = BuildOptions { archive, clock, ad_hoc, control: control(at) };
+        self.runtime.block_on(run::build(self.plan(), self.place.file("output"), options))
+    }
+}
+
+/// Every file in a folder, hidden or not.
+fn files(folder: &Path) -> BTreeSet<String> {
+    let mut found = BTreeSet::new();
+    for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+        let path = entry.path();
+        if path.is_dir() && !path.is_symlink() {
+            found.extend(files(&path));
+        } else {
+            found.insert(path.display().to_string());
+        }
+    }
+    found
+}
+
+#[track_caller]
+fn is_interrupted<T>(outcome: Result<T>, at: impl std::fmt::Debug) {
+    assert!(matches!(outcome, Err(Error::Interrupted)), "{at:?}: {:?}", outcome.err());
+}
+
+#[test]
+fn a_run_that_is_cancelled_in_any_stage_publishes_nothing_and_is_done_by_the_next() {
+    const NOW: &str = "2026-11-20T22:00:00Z";
+    for sort in
+        ["", "[output]\nsort = [\"date\", \"ticker\"]\n", "[output]\nlayout = \"wide\"\nvalues = [\"signal\"]\n"]
+    {
+        let undisturbed = Demo::new(sort).run(NOW, At::Never).expect("a dataset");
+        let demo = Demo::new(sort);
+        let stages = [
+            At::Start("signals"),
+            At::Advance("articles"),
+            At::Start("archive"),
+            At::Start("dataset"),
+            At::Advance("dataset"),
+        ];
+        for at in stages {
+            is_interrupted(demo.run(NOW, at), at);
+            assert_eq!(files(&demo.place.file("output/datasets/it")), BTreeSet::new(), "{sort} {at:?}");
+        }
+        let summary = demo.run(NOW, At::Never).expect("a dataset");
+        assert_eq!((summary.rows, summary.content), (undisturbed.rows, undisturbed.content), "{sort}");
+        for at in [At::Start("dataset"), At::Advance("dataset")] {
+            let before = files(&demo.place.file("output/datasets"));
+            is_interrupted(demo.build(AdHoc { as_of: Some(summary.as_of), ..AdHoc::default() }, at), at);
+            assert_eq!(files(&demo.place.file("output/datasets/it")).difference(&before).count(), 0, "{sort} {at:?}");
+        }
+    }
+}
+
+#[test]
+fn upkeep_audits_and_reports_that_are_cancelled_change_nothing() {
+    let demo = Demo::new("");
+    for day in ["2026-11-18", "2026-11-19", "2026-11-20"] {
+        demo.run(&format!("{day}T22:00:00Z"), At::Never).expect("a dataset");
+    }
+    let (archive, output) = (demo.place.file("output/archive"), demo.place.file("output"));
+    let scratch = output.join(".scratch-20261120T220000Z-0000");
+    let plan = demo.plan();
+    fn about<'a>(archive: &'a Path, plan: &'a Plan, control: &'a Control) -> About<'a> {
+        About { archive, plan: Some(plan), as_of: None, control }
+    }
+    type Work<'a> = Box<dyn Fn(&Control) -> Result<()> + 'a>;
+    let works: [(At, Work<'_>); 8] = [
+        (At::Start("verify"), Box::new(|control| run::verify(&archive, &output, control).map(drop))),
+        (At::Advance("verify"), Box::new(|control| run::verify(&archive, &output, control).map(drop))),
+        (At::Start("pack"), Box::new(|control| run::compact(&archive, 0, control).map(drop))),
+        (At::Start("leak"), Box::new(|control| run::audit_leak(&plan, &archive, &scratch, control).map(drop))),
+        (
+            At::Start("revisions"),
+            Box::new(|control| run::audit_revisions(about(&archive, &plan, control), None, |_| Ok(())).map(drop)),
+        ),
+        (
+            At::Start("sources"),
+            Box::new(|control| run::audit_sources(about(&archive, &plan, control), |_| Ok(())).map(drop)),
+        ),
+        (
+            At::Start("quality"),
+            Box::new(|control| run::audit_quality(about(&archive, &plan, control), |_| Ok(())).map(drop)),
+        ),
+        (
+            At::Start("report"),
+            Box::new(|control| {
+                let (output, archive, control) = (output.clone(), archive.clone(), control.clone());
+                let clock = Clock::System;
+                let options = ReportOptions { name: None, output, archive, as_of: None, clock, control };
+                demo.runtime.block_on(run::report(options)).map(drop)
+            }),
+        ),
+    ];
+    for (at, work) in &works {
+        let before = files(&output);
+        is_interrupted(work(&control(*at)), at);
+        assert_eq!(files(&output), before, "{at:?}");
+        work(&control(At::Never)).unwrap_or_else(|error| panic!("{at:?}: {error}"));
+    }
+    let packed = files(&archive);
+    is_interrupted(run::prune(&archive, Prune::Remove, &control(At::Start("prune"))), "prune");
+    assert_eq!(files(&archive), packed);
+    assert_eq!(run::prune(&archive, Prune::Remove, &control(At::Never)).expect("a pack").len(), 3);
+}
+
+#[test]
+fn a_dataset_is_read_until_it_is_cancelled_and_can_be_read_again() {
+    let demo = Demo::new("");
+    demo.run("2026-11-20T22:00:00Z", At::Never).expect("a dataset");
+    let published = Dataset::published(&demo.place.file("output/datasets"), "it").expect("a version");
+    let built = Dataset::built(demo.plan(), &demo.place.file("output/archive"), &AdHoc::default()).expect("an archive");
+    for dataset in [published, built] {
+        let stop = CancellationToken::new();
+        let mut batches = dataset.until(stop.clone()).batches().expect("files");
+        batches.next().expect("a batch").expect("rows");
+        stop.cancel();
+        let failure = batches.find_map(|batch| batch.err());
+        if let Some(failure) = failure {
+            let ArrowError::ExternalError(failure) = failure else { panic!("{failure}") };
+            assert!(matches!(failure.downcast_ref::<Error>(), Some(Error::Interrupted)), "{failure}");
+        }
+        let first = dataset.until(stop).batches().expect("files").next().expect("an item");
+        assert!(first.is_err(), "a token that is cancelled stops reading before the first row");
+        let rows: usize = dataset.batches().expect("files").map(|batch| batch.expect("rows").num_rows()).sum();
+        assert_eq!(rows, 27_632);
+    }
+}
+
+#[test]
+fn an_interrupted_audit_ends_with_its_code_and_leaves_no_copies() {
+    let demo = Demo::new("");
+    demo.run("2026-11-20T22:00:00Z", At::Never).expect("a dataset");
+    let before = files(&demo.place.file("output"));
+    let mut command = demo.place.command(["audit", "leak", "it"]);
+    let mut child = command.spawn().expect("the program");
+    let is_scratch = |path: &Path| path.to_string_lossy().contains("/.scratch-");
+    let entries = || fs::read_dir(demo.place.file("output")).into_iter().flatten().flatten();
+    let is_begun = || entries().any(|entry| is_scratch(&entry.path()));
+    while !is_begun() {
+        assert!(child.try_wait().expect("a child").is_none(), "it ended too soon");
+        thread::sleep(Duration::from_millis(5));
+    }
+    let begun = Instant::now();
+    let killed = Command::new("kill").args(["-INT", &child.id().to_string()]).status().expect("a program");
+    assert!(killed.success());
+    let status = child.wait().expect("a child");
+    assert_eq!(status.code(), Some(130));
+    assert!(begun.elapsed() < Duration::from_secs(5), "{:?}", begun.elapsed());
+    assert_eq!(files(&demo.place.file("output")), before);
+    assert!(!is_begun());
+}
