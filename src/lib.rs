@@ -81,7 +81,6 @@ pub mod lock;
 pub mod meter;
 mod names;
 mod numbers;
-mod parts;
 pub mod plan;
 pub mod problem;
 mod remove;

@@ -1,143 +1,216 @@
 //! Rows as lines.
 //!
-//! Neighbouring columns of closed sets, such as period, regime and signal, are one column of all that they can say
-//! together. The features of a date are those of all its signals, so neighbouring columns mostly turn together: their
-//! cells are a span, whose text is kept and copied until one of them turns. The cells of the other columns are written
-//! column by column, so that putting lines together is copying alone.
+//! Most text repeats: that of a ticker and a date, and of the features of its news, for all signals of that date; that of a
+//! period, regime and signal for every other date. Neighbouring columns that repeat together form a group, whose text is
+//! written once, and copied from there for the rows that repeat it.
+
+use std::ops::Range;
 
 use arrow::error::ArrowError;
 
-use super::cells::{Cells, Written};
-use super::tape::{self, Tape};
+use super::fields::Field;
 use crate::columns::{Boundaries, Rows};
 use crate::plan::Guard;
 
-/// How many copies of a kept text take as long as writing a cell, about.
+/// How many copies of a text take about as long as writing one field.
 const COPIES: usize = 8;
 
-/// Appends the lines of some rows.
-pub(super) fn push(out: &mut Tape, rows: &Rows, guard: Guard) -> Result<(), ArrowError> {
-    let mut columns: Vec<(Cells<'_>, Boundaries)> = Vec::new();
-    for column in rows.columns() {
-        let (cells, turns) = (Cells::of(column, guard)?, column.boundaries());
-        match columns.last_mut() {
-            Some((last, last_turns)) if last.goes_with(&cells) => {
-                last.join(cells);
-                *last_turns = &*last_turns | turns;
-            }
-            _ => columns.push((cells, turns.clone())),
-        }
-    }
-    let mut spans: Vec<Span<'_>> = Vec::new();
-    for (cells, turns) in columns {
-        let span = Span { cells: vec![cells], turns };
-        match spans.last_mut() {
-            Some(last) if let Some(turns) = last.turns_with(&span) => {
-                last.turns = turns;
-                last.cells.extend(span.cells);
-            }
-            _ => spans.push(span),
-        }
-    }
-    let mut parts: Vec<Part<'_>> = spans.into_iter().flat_map(Part::of).collect();
-    let most = parts.iter().map(Part::most).sum();
-    let turns =
-        parts.iter().filter_map(Part::turns).fold(Boundaries::at([], rows.num_rows()), |all, turns| &all | turns);
-    for (start, end) in turns.runs() {
-        parts.iter_mut().for_each(|part| part.turn(start));
-        for row in start..end {
-            out.append(most, |out| {
-                let end = parts.iter().fold(0, |end, part| part.copy(out, end, row));
-                // Each cell has something after it, the last one the line's end.
-                out[end - 1] = b'\n';
-                end
-            });
-        }
-    }
-    Ok(())
+/// The most combinations of values in a group of closed sets.
+const MAX_COMBINATIONS: usize = 1 << 10;
+
+/// The bytes that are copied at once: a length known at compile time is faster than the exact one.
+const STRIDE: usize = 32;
+
+/// Lines in a buffer that is kept for the next ones.
+///
+/// One check of the room serves a whole line, and the end of the text is passed from field to field instead of being
+/// stored with each, as a `Vec` does.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Lines {
+    buffer: Vec<u8>,
+    end: usize,
 }
 
-/// Columns side by side.
-struct Span<'a> {
-    cells: Vec<Cells<'a>>,
-    /// Where any of them turns.
-    turns: Boundaries,
+impl Lines {
+    pub(super) fn as_bytes(&self) -> &[u8] {
+        &self.buffer[..self.end]
+    }
+
+    pub(super) fn clear(&mut self) {
+        self.end = 0;
+    }
+
+    /// Appends a line for each row.
+    pub(super) fn extend(&mut self, rows: &Rows, guard: Guard) -> Result<(), ArrowError> {
+        let mut groups = groups(rows, guard)?;
+        let longest = groups.iter().map(Group::longest).sum::<usize>() + STRIDE;
+        let mut end = self.end;
+        for row in 0..rows.num_rows() {
+            if self.buffer.len() < end + longest {
+                grow(&mut self.buffer, end + longest);
+            }
+            let out = &mut *self.buffer;
+            end = groups.iter_mut().fold(end, |end, group| group.write(out, end, row));
+            // Each field ends with a comma.
+            out[end - 1] = b'\n';
+        }
+        self.end = end;
+        Ok(())
+    }
 }
 
-impl Span<'_> {
-    /// Where either of two spans turns, if it is less work to keep one text of both.
-    fn turns_with(&self, next: &Self) -> Option<Boundaries> {
-        let both = &self.turns | &next.turns;
+#[cold]
+fn grow(buffer: &mut Vec<u8>, needed: usize) {
+    buffer.resize(needed.max(buffer.len() * 2), 0);
+}
+
+/// Neighbouring columns that repeat together.
+struct Group<'a> {
+    fields: Vec<Field<'a>>,
+    /// Where any of them changes.
+    boundaries: Boundaries,
+    /// Of closed sets: the combination of values of each row, and the number of possible combinations.
+    keys: Option<(Vec<u32>, usize)>,
+    cache: Cache,
+}
+
+/// Where in the buffer the text of a group was written.
+enum Cache {
+    /// Nowhere: the text rarely repeats.
+    None,
+    /// The text of the current run.
+    Run(Range<usize>),
+    /// The combination of each row, and the text of each combination, empty until it is written.
+    Combinations(Vec<u32>, Vec<Range<usize>>),
+}
+
+/// The columns in groups, each as wide as saves work.
+fn groups(rows: &Rows, guard: Guard) -> Result<Vec<Group<'_>>, ArrowError> {
+    let groups = rows.columns().iter().map(|column| {
+        let field = Field::new(column, guard)?;
+        let (boundaries, keys) = (column.boundaries().clone(), field.keys());
+        Ok(Group { fields: vec![field], boundaries, keys, cache: Cache::None })
+    });
+    let groups = groups.collect::<Result<_, ArrowError>>()?;
+    let mut groups = joined(joined(groups, Group::join_sets), Group::join_runs);
+    groups.iter_mut().for_each(Group::choose_cache);
+    Ok(groups)
+}
+
+/// Groups with each joined to the one before it, if possible.
+fn joined<'a>(groups: Vec<Group<'a>>, join: impl Fn(&mut Group<'a>, Group<'a>) -> Option<Group<'a>>) -> Vec<Group<'a>> {
+    let mut joined: Vec<Group<'a>> = Vec::new();
+    for next in groups {
+        let apart = match joined.last_mut() {
+            Some(last) => join(last, next),
+            None => Some(next),
+        };
+        joined.extend(apart);
+    }
+    joined
+}
+
+impl<'a> Group<'a> {
+    /// Adds the next group if both are closed sets with few combinations; returns it otherwise.
+    fn join_sets(&mut self, next: Self) -> Option<Self> {
+        match (&mut self.keys, &next.keys) {
+            (Some((keys, count)), Some((next_keys, next_count)))
+                if *count * next_count <= MAX_COMBINATIONS.min(keys.len()) =>
+            {
+                keys.iter_mut().zip(next_keys).for_each(|(key, next)| *key = *key * *next_count as u32 + next);
+                *count *= next_count;
+                self.boundaries = &self.boundaries | &next.boundaries;
+                self.fields.extend(next.fields);
+                None
+            }
+            _ => Some(next),
+        }
+    }
+
+    /// Adds the next group if it saves work to write both where either changes; returns it otherwise.
+    fn join_runs(&mut self, next: Self) -> Option<Self> {
+        let both = &self.boundaries | &next.boundaries;
         let apart = self.work() + next.work() + both.len() / COPIES;
-        (both.count() * (self.cells.len() + next.cells.len()) <= apart).then_some(both)
+        if !is_in_runs(&both) || both.count() * (self.fields.len() + next.fields.len()) > apart {
+            return Some(next);
+        }
+        self.boundaries = both;
+        self.fields.extend(next.fields);
+        self.keys = None;
+        None
     }
 
-    /// The cells to write.
+    /// The number of fields to write.
     fn work(&self) -> usize {
-        self.turns.count() * self.cells.len()
+        self.boundaries.count() * self.fields.len()
     }
 
-    /// Whether it turns so rarely that its text is worth keeping.
-    fn is_kept(&self) -> bool {
-        self.turns.count() * 2 <= self.turns.len()
-    }
-}
-
-/// A part of each line, as text.
-enum Part<'a> {
-    Kept(Kept<'a>),
-    Written(Written),
-}
-
-/// Columns that turn rarely: their text is kept until one of them does.
-struct Kept<'a> {
-    cells: Vec<Cells<'a>>,
-    /// The most bytes that a row of them takes.
-    most: usize,
-    turns: Boundaries,
-    text: Tape,
-}
-
-impl<'a> Part<'a> {
-    fn of(span: Span<'a>) -> Vec<Self> {
-        if !span.is_kept() {
-            return span.cells.into_iter().map(|cells| Self::Written(cells.written())).collect();
-        }
-        let most = span.cells.iter().map(Cells::most).sum();
-        vec![Self::Kept(Kept { cells: span.cells, most, turns: span.turns, text: Tape::default() })]
+    /// Chooses which text to cache.
+    fn choose_cache(&mut self) {
+        self.cache = match self.keys.take() {
+            _ if is_in_runs(&self.boundaries) => Cache::Run(0..0),
+            Some((keys, count)) if count <= MAX_COMBINATIONS.min(keys.len()) => {
+                Cache::Combinations(keys, vec![0..0; count])
+            }
+            _ => Cache::None,
+        };
     }
 
-    /// The most bytes that a copy of it needs room for.
-    fn most(&self) -> usize {
-        match self {
-            Self::Kept(kept) => tape::room(kept.most),
-            Self::Written(written) => written.most(),
-        }
+    /// The most bytes that a row takes.
+    fn longest(&self) -> usize {
+        self.fields.iter().map(Field::longest).sum()
     }
 
-    fn turns(&self) -> Option<&Boundaries> {
-        match self {
-            Self::Kept(kept) => Some(&kept.turns),
-            Self::Written(_) => None,
-        }
-    }
-
-    /// Makes it ready for a row and those that follow until it turns.
-    fn turn(&mut self, row: usize) {
-        if let Self::Kept(Kept { cells, most, turns, text }) = self
-            && turns.is_at(row)
-        {
-            text.clear();
-            text.append(*most, |out| cells.iter().fold(0, |end, cells| cells.write(out, end, row)));
-        }
-    }
-
-    /// Copies the part of a row behind what ends there, and says where it ends.
+    /// Writes the fields of a row at `end`, or copies them if their text is cached, and returns the new end.
     #[inline(always)]
-    fn copy(&self, out: &mut [u8], end: usize, row: usize) -> usize {
-        match self {
-            Self::Kept(kept) => kept.text.copy(out, end),
-            Self::Written(written) => written.copy(out, end, row),
+    fn write(&mut self, out: &mut [u8], end: usize, row: usize) -> usize {
+        let cached = match &mut self.cache {
+            Cache::None => None,
+            Cache::Run(text) if self.boundaries.is_at(row) => Some(text),
+            Cache::Run(text) => return copy_within(out, text, end),
+            Cache::Combinations(keys, texts) => {
+                let text = &mut texts[keys[row] as usize];
+                if text.end > 0 {
+                    return copy_within(out, text, end);
+                }
+                Some(text)
+            }
+        };
+        let start = end;
+        let end = self.fields.iter().fold(end, |end, field| field.write(out, end, row));
+        if let Some(text) = cached {
+            *text = start..end;
         }
+        end
     }
+}
+
+/// Whether values change so rarely that caching the text of a run pays.
+fn is_in_runs(boundaries: &Boundaries) -> bool {
+    boundaries.count() * 2 <= boundaries.len()
+}
+
+/// Copies a part of the buffer to `end`, and returns the new end. The last stride may be too long: there is room for it.
+#[inline(always)]
+fn copy_within(out: &mut [u8], part: &Range<usize>, end: usize) -> usize {
+    let (mut from, mut to) = (part.start, end);
+    while from < part.end {
+        out.copy_within(from..from + STRIDE, to);
+        from += STRIDE;
+        to += STRIDE;
+    }
+    end + (part.end - part.start)
+}
+
+/// The bytes from a place on, which is within the room that was asked for.
+#[inline(always)]
+pub(super) fn ahead<const COUNT: usize>(out: &mut [u8], at: usize) -> &mut [u8; COUNT] {
+    out[at..].first_chunk_mut().expect("no line is longer than its longest")
+}
+
+/// Writes some bytes at `end`, and returns the new end.
+#[inline]
+pub(super) fn put(out: &mut [u8], end: usize, bytes: &[u8]) -> usize {
+    out[end..end + bytes.len()].copy_from_slice(bytes);
+    end + bytes.len()
 }

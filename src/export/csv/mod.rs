@@ -1,16 +1,14 @@
-//! CSV as RFC 4180 has it, with lines that end in a line feed: a header, ISO dates, the shortest numbers that read back
-//! equal. Null is nothing, an empty text is `""`, so that a reader can tell them apart.
+//! CSV by RFC 4180, with lines that end in a line feed: a header, ISO dates, and the shortest numbers that read back equal.
+//! Null is empty and an empty text is `""`, so that a reader can tell them apart.
 //!
-//! With [`Guard::Formulas`] a text that a spreadsheet would take for a formula gets a `'` before it, names of columns
-//! too. Numbers are left alone: `-0.5` is one.
+//! With [`Guard::Formulas`] a text that a spreadsheet would take for a formula gets a leading `'`, in column names too.
+//! Numbers such as `-0.5` do not.
 //!
-//! `lines` puts together what `cells` say, real numbers by `numbers` and `shares`, on a `tape`.
+//! `lines` joins the `fields` of a row, whose numbers are written by `numbers`.
 
-mod cells;
+mod fields;
 mod lines;
 mod numbers;
-mod shares;
-mod tape;
 
 use std::io::{self, Write};
 
@@ -18,59 +16,52 @@ use arrow::datatypes::Schema;
 use arrow::error::ArrowError;
 use rayon::prelude::*;
 
-use tape::Tape;
+use lines::Lines;
 
 use crate::columns::Rows;
 use crate::plan::Guard;
 use crate::trace::work;
 
-/// The lines that one thread writes at once.
-const STRETCH_ROWS: usize = 1 << 13;
+/// Rows that a thread writes at once.
+const BLOCK_ROWS: usize = 1 << 13;
 
-/// The stretches that are written at once: a text takes more room than its numbers do.
-const STRETCHES: usize = 8;
+/// Blocks that are held as text at once.
+const BLOCKS: usize = 8;
 
-/// A CSV file that is being written.
+/// Writes a CSV file.
 pub(super) struct Writer<W: Write> {
     out: W,
     guard: Guard,
-    /// Room for the lines that are being written and for those that are handed on meanwhile.
-    room: [Vec<Tape>; 2],
+    /// Lines on their way to the output, and lines written meanwhile.
+    buffers: [Vec<Lines>; 2],
 }
 
 impl<W: Write + Send> Writer<W> {
     pub(super) fn create(mut out: W, schema: &Schema, guard: Guard) -> io::Result<Self> {
-        let names = || schema.fields().iter().map(|field| field.name());
-        let most = names().map(|name| cells::room(name.len()) + 1).sum();
-        let header = Tape::of(most, |out| {
-            let end = names().fold(0, |end, name| {
-                let end = cells::write_text(out, end, name, guard);
-                tape::put(out, end, b",")
-            });
-            out[end - 1] = b'\n';
-            end
-        });
-        out.write_all(header.as_bytes())?;
-        Ok(Self { out, guard, room: [(); 2].map(|()| vec![Tape::default(); STRETCHES]) })
+        let names = schema.fields().iter().map(|field| fields::quoted(field.name(), guard));
+        let mut header = names.collect::<Vec<_>>().join(&b',');
+        header.push(b'\n');
+        out.write_all(&header)?;
+        Ok(Self { out, guard, buffers: [(); 2].map(|()| vec![Lines::default(); BLOCKS]) })
     }
 
     pub(super) fn write(&mut self, pieces: &[Rows]) -> Result<(), ArrowError> {
-        let Self { out, guard, room: [ready, next] } = self;
-        let stretches: Vec<Rows> = pieces.iter().flat_map(stretches).collect();
-        for stretches in stretches.chunks(STRETCHES) {
-            next.iter_mut().for_each(Tape::clear);
-            let write = |(lines, rows): (&mut Tape, &Rows)| {
+        let Self { out, guard, buffers: [ready, next] } = self;
+        let blocks: Vec<Rows> = pieces.iter().flat_map(blocks).collect();
+        for blocks in blocks.chunks(BLOCKS) {
+            next.iter_mut().for_each(Lines::clear);
+            let write = |(lines, rows): (&mut Lines, &Rows)| {
                 let _work = work!("write lines");
-                lines::push(lines, rows, *guard)
+                lines.extend(rows, *guard)
             };
-            let write = || next.par_iter_mut().zip(stretches).try_for_each(write);
+            let write = || next.par_iter_mut().zip(blocks).try_for_each(write);
             let (handed_on, written) = rayon::join(|| hand_on(out, ready), write);
             handed_on?;
             written?;
             std::mem::swap(ready, next);
         }
         hand_on(out, ready)?;
-        ready.iter_mut().for_each(Tape::clear);
+        ready.iter_mut().for_each(Lines::clear);
         Ok(())
     }
 
@@ -83,16 +74,13 @@ impl<W: Write + Send> Writer<W> {
     }
 }
 
-fn stretches(rows: &Rows) -> impl Iterator<Item = Rows> {
+fn blocks(rows: &Rows) -> impl Iterator<Item = Rows> {
     let count = rows.num_rows();
-    (0..count).step_by(STRETCH_ROWS).map(move |from| rows.slice(from, STRETCH_ROWS.min(count - from)))
+    (0..count).step_by(BLOCK_ROWS).map(move |from| rows.slice(from, BLOCK_ROWS.min(count - from)))
 }
 
-/// Hands on lines; their checksum takes as long as they did.
-fn hand_on(out: &mut impl Write, stretches: &[Tape]) -> io::Result<()> {
+/// Sends lines to the output, whose checksum takes about as long as writing them did.
+fn hand_on(out: &mut impl Write, lines: &[Lines]) -> io::Result<()> {
     let _work = work!("hand lines on");
-    stretches
-        .iter()
-        .filter(|stretch| !stretch.as_bytes().is_empty())
-        .try_for_each(|stretch| out.write_all(stretch.as_bytes()))
+    lines.iter().map(Lines::as_bytes).filter(|lines| !lines.is_empty()).try_for_each(|lines| out.write_all(lines))
 }

@@ -1,10 +1,10 @@
-//! Numbers as text: real ones as the shortest that reads back equal.
+//! Numbers as text: floats as the shortest text that reads back equal.
 
 use std::io::Write;
 
-use super::tape::put;
+use super::lines::put;
 
-/// Up to here a number of eight decimals has at most fifteen digits, and no two such decimals are one number.
+/// Below this a number with eight decimals has at most fifteen digits, and no two such decimals are the same float.
 const MOST: f64 = 1e7;
 
 const HUNDRED_MILLION: u32 = 100_000_000;
@@ -15,14 +15,19 @@ pub(super) const REAL: usize = 32;
 /// The most bytes that a whole number takes.
 pub(super) const WHOLE: usize = 16;
 
-/// Writes a number, and says how long its text is.
+/// Writes a number, and returns the length of its text.
 #[inline]
 pub(super) fn write_real(out: &mut [u8; REAL], number: f64) -> usize {
     let size = number.abs();
+    let count = (size * 1e4 + 0.5) as u32;
+    // Most confidences and scores are ten-thousandths below 1.
+    if count < 10_000 && f64::from(count) / 1e4 == size {
+        return write_ten_thousandths(out, number.is_sign_negative(), count);
+    }
     if (1e-4..MOST).contains(&size) {
-        // Rounded: halves and less are far from the last bit.
+        // Rounded: a half is far from the last bit.
         let units = (size * 1e8 + 0.5) as i64;
-        // A decimal that reads back equal; without the zeros at its end there is none that is shorter.
+        // A decimal that reads back equal; without its trailing zeros none is shorter.
         if units as f64 / 1e8 == size {
             return write_decimal(out, number.is_sign_negative(), units as u64);
         }
@@ -30,9 +35,9 @@ pub(super) fn write_real(out: &mut [u8; REAL], number: f64) -> usize {
     write_shortest(out, number)
 }
 
-/// Writes the shortest digits, in the form that most programs write: with an exponent below 0.00001 and from 1e16 on.
+/// Writes the shortest digits in the common form: with an exponent below 0.00001 and from 1e16 on.
 fn write_shortest(out: &mut [u8; REAL], number: f64) -> usize {
-    // Of larger ones two texts are often equally near, and this takes the other one.
+    // For larger numbers two texts are often equally near, and `zmij` takes the other one.
     if (1e-5..MOST).contains(&number.abs()) {
         return put(out, 0, zmij::Buffer::new().format_finite(number).as_bytes());
     }
@@ -41,7 +46,7 @@ fn write_shortest(out: &mut [u8; REAL], number: f64) -> usize {
     REAL - rest.len()
 }
 
-/// Writes a whole number, and says how long its text is.
+/// Writes a whole number, and returns the length of its text.
 #[inline]
 pub(super) fn write_whole(out: &mut [u8; WHOLE], number: i32) -> usize {
     if (0..10).contains(&number) {
@@ -83,6 +88,28 @@ fn write_decimal(out: &mut [u8; REAL], is_negative: bool, units: u64) -> usize {
     out[point + 1..point + 9].copy_from_slice(&texts(digits));
     let zeros = (digits.leading_zeros() / 8).min(7) as usize;
     point + 9 - zeros
+}
+
+/// Writes a number of ten-thousandths below 1, with one decimal at least.
+#[inline]
+fn write_ten_thousandths(out: &mut [u8; REAL], is_negative: bool, count: u32) -> usize {
+    let digits = four_digits(count);
+    out[0] = b'-';
+    let sign = usize::from(is_negative);
+    let text = (u64::from(digits | 0x3030_3030) << 16) | u64::from(u16::from_le_bytes(*b"0."));
+    // All digits are quicker to copy than as many as there are.
+    out[sign..sign + 8].copy_from_slice(&text.to_le_bytes());
+    let zeros = (digits.leading_zeros() / 8).min(3) as usize;
+    sign + 6 - zeros
+}
+
+/// The four digits of a number below ten thousand, as [`digits`].
+#[inline]
+fn four_digits(number: u32) -> u32 {
+    let hundreds = (number * 5_243) >> 19;
+    let twos = hundreds | ((number - hundreds * 100) << 16);
+    let tens = ((twos * 103) >> 10) & 0x000f_000f;
+    tens | ((twos - tens * 10) << 8)
 }
 
 /// The eight digits of a number below a hundred million, the first in the lowest byte: halves are parted from wholes in
@@ -132,6 +159,7 @@ mod tests {
             1e16,
             1e-7,
         ]);
+        numbers.extend((0..=10_000).map(|count| f64::from(count) / 1e4));
         for _ in 0..200_000 {
             let decimals = 10_u64.pow((random() >> 60) as u32) as f64;
             numbers.push(((random() >> 33) % 100_000) as f64 / decimals);

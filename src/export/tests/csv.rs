@@ -1,12 +1,14 @@
 use std::sync::Arc;
 
 use arrow::array::{
-    Array, ArrayRef, BooleanArray, DictionaryArray, Float64Array, Int32Array, RecordBatch, StringArray,
+    Array, ArrayRef, BooleanArray, DictionaryArray, Float64Array, Int32Array, Int64Array, RecordBatch, StringArray,
     TimestampMicrosecondArray,
 };
-use arrow::datatypes::{DataType, Field, Int8Type, Schema};
+use arrow::datatypes::{DataType, Field, Int8Type, Int32Type, Schema};
+use chrono::DateTime;
 
 use super::{DAY, rows, signals};
+use crate::columns::{Rows, Segments};
 use crate::export::csv::Writer;
 use crate::plan::Guard;
 
@@ -109,58 +111,110 @@ fn many_lines_are_in_order() {
     assert_eq!(arrow.num_rows(), 300_000);
 }
 
-#[test]
-fn a_line_does_not_depend_on_the_lines_before_it() {
-    let mut state = 3_u64;
-    let mut random = move |below: u64| {
-        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        ((state >> 33) % below) as usize
+/// A field as the simplest writer would have it.
+fn plain(text: &str, guard: Guard) -> String {
+    let guarded = if guard == Guard::Formulas && text.starts_with(['=', '+', '-', '@', '\t', '\r']) { "'" } else { "" };
+    let needs_quotes = text.is_empty() || text.contains([',', '"', '\r', '\n']);
+    if needs_quotes { format!("\"{guarded}{}\"", text.replace('"', "\"\"")) } else { format!("{guarded}{text}") }
+}
+
+/// One of a few values of each kind as an array would hold it, and its field.
+fn nasty(kind: usize, guard: Guard, values: &[Option<usize>]) -> (ArrayRef, Vec<String>) {
+    const TEXTS: [&str; 11] = [
+        "",
+        "a",
+        "BRK.B",
+        "c,d",
+        "\"",
+        "=1",
+        "-\"\",\"\n",
+        "\r",
+        "a text that is longer than what is copied at once",
+        "é",
+        "exactly thirty-two bytes of text",
+    ];
+    const REALS: [f64; 11] = [0.0, -0.0, 0.5, 1.0, -1.0, 0.9999, 0.1 + 0.2, 1.0 / 3.0, 5e-324, f64::MAX, 1e16];
+    const INTEGERS: [i32; 11] = [0, 9, 10, -1, 7, 100, -50, 123_456_789, i32::MAX, i32::MIN, 99_999_999];
+    const REST: [i64; 4] = [0, 43_200_000_000, 1, 86_399_999_999];
+    let moment = |value: usize| DAY + (value as i64 - 5) * 40 * 86_400_000_000 + REST[value % 4];
+    let moment_text = |value: usize, after: &str| {
+        let moment = DateTime::from_timestamp_micros(moment(value)).unwrap();
+        let form = if REST[value % 4] % 1_000_000 == 0 { "%Y-%m-%dT%H:%M:%S" } else { "%Y-%m-%dT%H:%M:%S%.6f" };
+        format!("{}{after}", moment.format(form))
     };
-    let texts = ["", "a", "BRK.B", "c,d", "\"", "=1", "a text that is longer than what is copied at once", "é"];
-    for longest in [1, 2, 5, 40] {
-        let mut numbers = || {
-            let mut numbers = Vec::new();
-            while numbers.len() < 300 {
-                numbers.extend(std::iter::repeat_n(random(9), random(longest) + 1));
+    let values = || values.iter().copied();
+    let texts = || values().map(|value| value.map(|value| TEXTS[value]));
+    let moments = || values().map(|value| value.map(moment)).collect::<TimestampMicrosecondArray>();
+    let fields =
+        |field: &dyn Fn(usize) -> String| values().map(|value| value.map_or_else(String::new, field)).collect();
+    match kind {
+        0 => (Arc::new(texts().collect::<StringArray>()), fields(&|value| plain(TEXTS[value], guard))),
+        1 => (Arc::new(texts().collect::<DictionaryArray<Int8Type>>()), fields(&|value| plain(TEXTS[value], guard))),
+        2 => (Arc::new(texts().collect::<DictionaryArray<Int32Type>>()), fields(&|value| plain(TEXTS[value], guard))),
+        3 => (Arc::new(moments()), fields(&|value| moment_text(value, ""))),
+        4 => (Arc::new(moments().with_timezone("UTC")), fields(&|value| moment_text(value, "Z"))),
+        5 => {
+            let reals: Float64Array = values().map(|value| value.map(|value| REALS[value])).collect();
+            (Arc::new(reals), fields(&|value| format!("{:?}", REALS[value])))
+        }
+        6 => {
+            let integers: Int32Array = values().map(|value| value.map(|value| INTEGERS[value])).collect();
+            (Arc::new(integers), fields(&|value| INTEGERS[value].to_string()))
+        }
+        7 => {
+            let longs: Int64Array = values().map(|value| value.map(|value| i64::from(INTEGERS[value]) * 3)).collect();
+            (Arc::new(longs), fields(&|value| (i64::from(INTEGERS[value]) * 3).to_string()))
+        }
+        _ => {
+            let flags: BooleanArray = values().map(|value| value.map(|value| value > 5)).collect();
+            (Arc::new(flags), fields(&|value| (value > 5).to_string()))
+        }
+    }
+}
+
+#[test]
+fn lines_are_those_of_a_plain_writer_whatever_repeats() {
+    let mut state = 3_u64;
+    let mut random = move |below: usize| {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        ((state >> 33) % below as u64) as usize
+    };
+    for case in 0..60 {
+        let guard = [Guard::Formulas, Guard::None][case % 2];
+        let lengths: Vec<usize> = (0..40).map(|_| 1 + random([1, 2, 9, 40][case / 2 % 4])).collect();
+        let segments = Segments::of(lengths.iter().copied());
+        let rows = lengths.iter().sum();
+        let (mut columns, mut fields, mut expected) = (Vec::new(), Vec::new(), vec![String::new(); rows]);
+        for place in 0..12 {
+            let (kind, is_shared, most_alike) = (random(9), random(2) == 0, 1 + random(30));
+            let count = if is_shared { lengths.len() } else { rows };
+            let mut values = Vec::new();
+            while values.len() < count {
+                let value = random(13);
+                values.extend(std::iter::repeat_n((value < 11).then_some(value), 1 + random(most_alike)));
             }
-            numbers.truncate(300);
-            numbers
-        };
-        let some = |number: &usize| (*number < 8).then_some(*number);
-        let choices: DictionaryArray<Int8Type> =
-            numbers().iter().map(|number| some(number).map(|it| texts[it])).collect();
-        let columns: Vec<(&str, ArrayRef)> = vec![
-            ("t", Arc::new(numbers().iter().map(|number| some(number).map(|it| texts[it])).collect::<StringArray>())),
-            (
-                "d",
-                Arc::new(
-                    numbers()
-                        .iter()
-                        .map(|number| some(number).map(|it| DAY + it as i64 * 777_777_777))
-                        .collect::<TimestampMicrosecondArray>(),
-                ),
-            ),
-            ("c", Arc::new(choices)),
-            (
-                "r",
-                Arc::new(
-                    numbers()
-                        .iter()
-                        .map(|number| some(number).map(|it| it as f64 / 3.0 - 1.0))
-                        .collect::<Float64Array>(),
-                ),
-            ),
-            (
-                "i",
-                Arc::new(
-                    numbers().iter().map(|number| some(number).map(|it| 3 - it as i32 * 50)).collect::<Int32Array>(),
-                ),
-            ),
-            ("f", Arc::new(numbers().iter().map(|number| some(number).map(|it| it > 3)).collect::<BooleanArray>())),
-        ];
-        let rows = batch(columns);
-        let line = |row: usize| written(&rows.slice(row, 1), Guard::Formulas).split_once('\n').unwrap().1.to_owned();
-        let lines: String = (0..rows.num_rows()).map(line).collect();
-        assert_eq!(written(&rows, Guard::Formulas), format!("t,d,c,r,i,f\n{lines}"), "{longest}");
+            values.truncate(count);
+            let (array, texts) = nasty(kind, guard, &values);
+            let name = ["=n", "a,b", "n"][place % 3];
+            fields.push(Field::new(name, array.data_type().clone(), true));
+            let each = lengths.iter().zip(&texts).flat_map(|(&length, text)| std::iter::repeat_n(text, length));
+            let each: Vec<&String> = if is_shared { each.collect() } else { texts.iter().collect() };
+            columns.push(if is_shared { segments.column(array) } else { array.into() });
+            for (line, text) in expected.iter_mut().zip(each) {
+                line.push_str(if place == 0 { "" } else { "," });
+                line.push_str(text);
+            }
+        }
+        let header = fields.iter().map(|field| plain(field.name(), guard)).collect::<Vec<_>>().join(",");
+        let rows = Rows::of(Arc::new(Schema::new(fields)), columns).unwrap();
+        for (from, count) in [(0, rows.num_rows()), (1, rows.num_rows() - 1), (rows.num_rows() / 2, 7), (3, 0)] {
+            let mut out = Vec::new();
+            let mut writer = Writer::create(&mut out, rows.schema(), guard).unwrap();
+            writer.write(&[rows.slice(from, count), rows.clone()]).unwrap();
+            writer.finish().unwrap();
+            let lines = expected[from..from + count].iter().chain(&expected);
+            let expected: String = std::iter::once(&header).chain(lines).map(|line| format!("{line}\n")).collect();
+            assert_eq!(String::from_utf8(out).unwrap(), expected, "{case}");
+        }
     }
 }
