@@ -1,9 +1,9 @@
 //! `bellwether archive`: packs runs and prunes packed ones.
 
 use super::folders::Folders;
+use super::outcome::Result;
 use super::{cancellable, say};
 use crate::archive::Removal;
-use crate::error::Result;
 use crate::links;
 use crate::numbers::{bytes, grouped};
 use crate::run::{Prune, compact, prune};

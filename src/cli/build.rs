@@ -1,5 +1,6 @@
 //! `bellwether build`: a dataset from the archive, as of an instant.
 
+use super::outcome::{Failure, Result};
 use std::collections::BTreeSet;
 use std::fmt::Display;
 
@@ -11,7 +12,6 @@ use super::talk::data;
 use super::timings::Timings;
 use super::typed::{instant, known, usage, worded};
 use super::{interruptible, log, progress, say};
-use crate::error::Result;
 use crate::interface::{Period, Regime, Sector, Ticker};
 use crate::plan::{AdHoc, Filter, Format, Plan, Shape, Vintage};
 use crate::run::{self, BuildOptions, Control};
@@ -101,7 +101,8 @@ impl Build {
                 Some(format) => run::stream(plan, format, data(), options).await.map(|()| None),
                 None => run::build(plan, self.folders.output.clone(), options).await.map(Some),
             }
-        })?;
+        });
+        let summary = summary.map_err(Failure::of_run)?;
         self.timings.tell(summary.as_ref(), recording)?;
         match summary {
             Some(summary) if !self.quiet => say(&summary.to_string()),

@@ -1,7 +1,7 @@
 //! `bellwether check`: checks definitions without running them.
 
+use super::outcome::{Failure, Result};
 use super::{complain, say};
-use crate::error::{Error, Result};
 use crate::escape::escaped;
 use crate::plan::Plan;
 
@@ -15,7 +15,7 @@ pub(super) struct Check {
 
 impl Check {
     pub(super) fn execute(self) -> Result<()> {
-        let mut last: Option<Error> = None;
+        let mut last: Option<Failure> = None;
         for definition in &self.definitions {
             match Plan::find(definition) {
                 Ok(plan) => {
@@ -27,7 +27,7 @@ impl Check {
                     say(&format!("{path}: ok\n"))?;
                 }
                 Err(error) => {
-                    if let Some(earlier) = last.replace(error) {
+                    if let Some(earlier) = last.replace(error.into()) {
                         complain(&earlier);
                         super::note("");
                     }

@@ -1,12 +1,12 @@
 //! `bellwether diff`: what changed between two versions of a dataset.
 
+use super::outcome::{Failure, Result};
 use std::path::PathBuf;
 
 use super::aligned::Aligned;
 use super::rows::RowsTo;
 use super::{cancellable, say};
 use crate::audit::diff::{self, Difference};
-use crate::error::{EXIT_FOUND, Error, Result};
 use crate::export::Reading;
 use crate::numbers::{counted, grouped, portion};
 
@@ -50,7 +50,7 @@ impl Diff {
             say(&told(&before, &after, &found))?;
         }
         match self.exit_code && !found.is_none() {
-            true => Err(Error::Told { code: EXIT_FOUND }),
+            true => Err(Failure::Differ),
             false => Ok(()),
         }
     }

@@ -13,8 +13,8 @@ use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
 use tracing_subscriber::{Layer, fmt, registry};
 
+use super::outcome::Failure;
 use super::talk::note;
-use crate::error::Error;
 use crate::escape::escaped;
 use crate::trace::{Trace, WORK};
 
@@ -66,7 +66,7 @@ pub(super) fn begin(form: LogForm, level: LogLevel, trace: Option<Trace>) {
 }
 
 /// An error as an event.
-pub(super) fn error_event(error: &Error) -> String {
+pub(super) fn error_event(error: &Failure) -> String {
     let reasons = std::iter::successors(error.source(), |reason| (*reason).source()).map(ToString::to_string);
     json!({
         "event": "error",

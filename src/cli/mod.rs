@@ -10,6 +10,7 @@ mod check;
 mod diff;
 mod folders;
 mod log;
+mod outcome;
 mod plan;
 mod progress;
 mod report;
@@ -34,11 +35,12 @@ use clap::builder::styling::{AnsiColor, Styles};
 use clap::{Parser, Subcommand};
 use tokio_util::sync::CancellationToken;
 
-use crate::error::{EXIT_CODES, Error, Result};
+use crate::error::Error;
 use crate::escape::escaped;
 use crate::meter;
 use crate::run::Control;
 
+use outcome::{EXIT_CODES, Failure, INTERRUPTED};
 use talk::{note, say};
 
 const STYLES: Styles = Styles::styled()
@@ -119,11 +121,11 @@ fn parsed() -> Cli {
 }
 
 /// Prints what failed, why, and what to do about it.
-fn complain(error: &Error) {
+fn complain(error: &Failure) {
     match error {
-        Error::BrokenPipe | Error::Told { .. } => return,
+        Failure::BrokenPipe | Failure::Differ | Failure::Reported { .. } => return,
         // The problems of a file print their own headers and hints.
-        Error::Definition(problems) => return note(&problems.to_string()),
+        Failure::Library(Error::Definition(problems)) => return note(&problems.to_string()),
         _ => note(&format!("error: {}", escaped(&error.to_string()))),
     }
     let mut reason = error.source();
@@ -140,14 +142,13 @@ fn complain(error: &Error) {
 ///
 /// One thread is enough for the network, since other threads read and decode bodies; with more, a connection and its
 /// reader would wake each other across threads.
-fn interruptible<T>(work: impl AsyncFnOnce(CancellationToken) -> Result<T>) -> Result<T> {
+fn interruptible<T, E: From<Error>>(work: impl AsyncFnOnce(CancellationToken) -> Result<T, E>) -> Result<T, E> {
     // Started here, where a system without threads to spare is an error rather than a panic.
     if let Err(error) = rayon::ThreadPoolBuilder::new().build_global()
         && let Some(source) = error.source().and_then(|source| source.downcast_ref::<io::Error>())
     {
-        return Err(Error::Start {
-            source: source.raw_os_error().map_or_else(|| source.kind().into(), io::Error::from_raw_os_error),
-        });
+        let source = source.raw_os_error().map_or_else(|| source.kind().into(), io::Error::from_raw_os_error);
+        return Err(Error::Start { source }.into());
     }
     let runtime =
         tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(|source| Error::Start { source })?;
@@ -159,7 +160,9 @@ fn interruptible<T>(work: impl AsyncFnOnce(CancellationToken) -> Result<T>) -> R
 }
 
 /// Runs blocking work. The first signal cancels it, the second ends the process.
-fn cancellable<T: Send + 'static>(work: impl FnOnce(&Control) -> Result<T> + Send + 'static) -> Result<T> {
+fn cancellable<T: Send + 'static>(
+    work: impl FnOnce(&Control) -> crate::error::Result<T> + Send + 'static,
+) -> crate::error::Result<T> {
     interruptible(async |stop| {
         let control = Control { stop, ..Control::default() };
         let work = tokio::task::spawn_blocking(move || work(&control));
@@ -188,7 +191,7 @@ async fn watch_signals(stop: CancellationToken) {
         if is_first {
             stop.cancel();
         } else {
-            std::process::exit(i32::from(Error::Interrupted.exit_code()));
+            std::process::exit(i32::from(INTERRUPTED));
         }
     }
 }

@@ -1,9 +1,9 @@
 //! `bellwether plan`: the requests of a definition, and the columns of its dataset.
 
+use super::outcome::Result;
 use std::fmt::Write;
 
 use super::say;
-use crate::error::Result;
 use crate::escape::escaped;
 use crate::interface::Endpoint;
 use crate::plan::{self, Asked, Request, Source, Tickers, Way, describe};

@@ -1,5 +1,6 @@
 //! `bellwether report`: an HTML report of a dataset.
 
+use super::outcome::Result;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -8,7 +9,7 @@ use chrono::{DateTime, Utc};
 use super::folders::Folders;
 use super::typed::instant;
 use super::{interruptible, say};
-use crate::error::{Error, Result};
+use crate::error::Error;
 use crate::file;
 use crate::links;
 use crate::report::Report as Told;
@@ -48,10 +49,10 @@ impl Subject {
     pub(super) fn told(&self) -> Result<Told> {
         let (name, as_of) = (self.name.clone(), self.as_of);
         let (output, archive) = (self.folders.output.clone(), self.folders.archive());
-        interruptible(async |stop| {
+        Ok(interruptible(async |stop| {
             let control = Control { stop, ..Control::default() };
             report(ReportOptions { name, output, archive, as_of, clock: Clock::System, control }).await
-        })
+        })?)
     }
 }
 

@@ -2,11 +2,11 @@
 
 use super::folders::Folders;
 use super::log::{LogForm, LogLevel};
+use super::outcome::{Failure, Result};
 use super::timings::{Recording, Timings};
 use super::typed::worded;
 use super::{interruptible, log, note, progress, say};
 use crate::definition::Span;
-use crate::error::Result;
 use crate::plan::Plan;
 use crate::run::{self, Control, Interrupted, Options, WhenHeld};
 use crate::time::Clock;
@@ -62,7 +62,7 @@ impl Run {
             _ => return result,
         }
         // Already reported, in the requested format.
-        result.map_err(|error| crate::error::Error::Told { code: error.exit_code() })
+        result.map_err(|error| Failure::Reported { code: error.exit_code() })
     }
 
     fn made(&self, recording: Option<Recording>) -> Result<()> {
@@ -79,7 +79,8 @@ impl Run {
             let clock = Clock::System;
             let control = Control { observer, stop };
             run::run(plan, Options { output, archive, clock, interrupted, when_held, control }).await
-        })?;
+        });
+        let summary = summary.map_err(Failure::of_run)?;
         // The JSON summary always has the timings.
         self.timings.tell(Some(&summary).filter(|_| self.log == LogForm::Text), recording)?;
         match self.log {

@@ -1,9 +1,9 @@
 //! `bellwether runs`: what is in the archive.
 
 use super::folders::Folders;
+use super::outcome::{Failure, Result};
 use super::say;
 use crate::archive::{Archive, Seal, SealedRun, unfinished_runs};
-use crate::error::{Error, Result};
 use crate::escape::escaped;
 use crate::numbers::grouped;
 use crate::time::to_record;
@@ -36,7 +36,7 @@ impl Runs {
             None => say(&listed(&archive)?),
             Some(What::Show { run }) => {
                 let found = archive.runs().iter().find(|sealed| sealed.name().starts_with(run.as_str()));
-                let found = found.ok_or_else(|| Error::NoRun { run: run.clone(), archive: folder })?;
+                let found = found.ok_or_else(|| Failure::NoRun { run: run.clone(), archive: folder })?;
                 say(&shown(found))
             }
         }

@@ -1,8 +1,8 @@
 //! `bellwether schema`: the JSON Schema of a definition.
 
+use super::outcome::Result;
 use super::say;
 use crate::definition::Definition;
-use crate::error::Result;
 
 /// Print the JSON Schema of a definition, for editors.
 #[derive(Debug, clap::Args)]

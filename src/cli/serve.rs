@@ -1,12 +1,13 @@
 //! `bellwether serve`: the service's interface on this machine, with demo data.
 
+use super::outcome::Result;
 use std::net::Ipv4Addr;
 
 use chrono::NaiveDate;
 use tokio::net::TcpListener;
 
 use super::{interruptible, note, say};
-use crate::error::{Error, Result};
+use crate::error::Error;
 use crate::interface::ChangeSet;
 use crate::key_source::VARIABLE;
 use crate::run::DEMO_SEED;

@@ -1,5 +1,6 @@
 //! `bellwether show`: some rows of a dataset, as Polars prints them.
 
+use super::outcome::Result;
 use std::collections::VecDeque;
 use std::path::PathBuf;
 
@@ -10,7 +11,7 @@ use chrono::NaiveDate;
 
 use super::say;
 use super::typed::known;
-use crate::error::{Error, Result};
+use crate::error::Error;
 use crate::interface::Ticker;
 use crate::load::{Batches, Dataset, Selection};
 use crate::serve::draw::Draw;

@@ -1,10 +1,10 @@
 //! `bellwether summary`: the report of a dataset, in a terminal.
 
+use super::outcome::Result;
 use console::Term;
 
 use super::report::Subject;
 use super::say;
-use crate::error::Result;
 
 /// The width of lines outside a terminal.
 const WIDTH: usize = 80;

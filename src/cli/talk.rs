@@ -3,19 +3,16 @@
 //! Text is escaped (see [`escape`](crate::escape)), and keys are masked in everything that goes to standard error.
 //! Datasets and rows on standard output are data: they are written unchanged, through [`data`].
 
+use super::outcome::{Failure, Result};
 use std::io::{self, IsTerminal, Write};
 
-use crate::error::{Error, Result};
 use crate::escape::laid_out;
 use crate::secret::without_keys;
 
 /// Writes text, with its own line endings, to standard output.
 pub(super) fn say(text: &str) -> Result<()> {
     let mut out = data().lock();
-    out.write_all(laid_out(text).as_bytes()).and_then(|()| out.flush()).map_err(|source| match source.kind() {
-        io::ErrorKind::BrokenPipe => Error::BrokenPipe,
-        _ => Error::Stdout { source },
-    })
+    out.write_all(laid_out(text).as_bytes()).and_then(|()| out.flush()).map_err(Failure::of_stdout)
 }
 
 /// Writes a line to standard error.

@@ -8,8 +8,8 @@ use crate::error::Error;
 use crate::interface::Unknown;
 
 /// Arguments that do not go together.
-pub(super) fn usage(what: &str, hint: &'static str) -> Error {
-    Error::Usage { what: what.to_owned(), hint }
+pub(super) fn usage<E: From<Error>>(what: &str, hint: &'static str) -> E {
+    Error::Usage { what: what.to_owned(), hint }.into()
 }
 
 /// An instant: with an offset, or a day, which means the end of it.

@@ -1,9 +1,9 @@
 //! `bellwether verify`: verifies every file of the archive and the datasets.
 
 use super::folders::Folders;
+use super::outcome::{Failure, Result};
 use super::{cancellable, say};
 use crate::archive::Verified;
-use crate::error::{Error, Result};
 use crate::escape::escaped;
 use crate::numbers::counted;
 use crate::run::verify;
@@ -25,7 +25,7 @@ impl Verify {
         }
         match faults.len() {
             0 => say(&format!("verified {}\n", counted(files as u64, "file", "files"))),
-            count => Err(Error::Unverified { count }),
+            count => Err(Failure::Unverified { count }),
         }
     }
 }

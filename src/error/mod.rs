@@ -1,17 +1,19 @@
 //! What can go wrong, as one type.
 //!
 //! A variant names an operation with its coordinates. `Display` says what failed and `source()` says why, never both.
-//! [`Error::hint`] says what to do about it. [`Error::exit_code`] is for schedulers: 0 means that exactly what was
-//! asked for is there, and [`EXIT_CODES`] lists the meaning of the others. No variant holds a key or an address with
-//! its query.
+//! [`Error::kind`] says which of a few kinds it is, and [`Error::hint`] what to do about it. No variant holds a key or an
+//! address with its query.
 
-mod advice;
+mod hint;
+mod kind;
 
 use std::fmt;
 use std::io;
 use std::path::PathBuf;
 
 use chrono::{DateTime, Utc};
+
+pub use kind::Kind;
 
 use crate::interface::ValidationFault;
 use crate::lock::Holder;
@@ -21,32 +23,6 @@ use crate::time::to_record;
 
 /// The result of an operation of Bellwether.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
-
-/// The exit code for invalid arguments and definitions.
-pub const EXIT_USAGE: u8 = 2;
-
-/// The exit code for findings that were asked to be failures: versions differ, or too much was rewritten.
-pub const EXIT_FOUND: u8 = 3;
-
-/// The exit code for data that fails a check.
-pub const EXIT_CHECKS: u8 = 4;
-
-/// The exit code for a temporary failure: the same command resumes later.
-pub const EXIT_LATER: u8 = 75;
-
-/// The exit code of an interrupted command.
-pub const EXIT_INTERRUPTED: u8 = 130;
-
-/// The meaning of each exit code, as in `--help`.
-pub const EXIT_CODES: [(u8, &str); 7] = [
-    (0, "exactly what was asked for is there"),
-    (1, "failed; see the error message"),
-    (EXIT_USAGE, "invalid arguments or an invalid definition"),
-    (EXIT_FOUND, "versions differ, or too much was rewritten"),
-    (EXIT_CHECKS, "a check of the data failed, and nothing was published"),
-    (EXIT_LATER, "temporary failure: run the same command later to resume"),
-    (EXIT_INTERRUPTED, "interrupted: run the same command to resume"),
-];
 
 /// An error of another crate, kept for `source()`.
 pub type Reason = Box<dyn std::error::Error + Send + Sync>;
@@ -318,31 +294,6 @@ pub enum Error {
         source: Reason,
     },
 
-    /// A run that does not exist.
-    #[error("no run `{run}` in `{}`", archive.display())]
-    NoRun {
-        /// What was asked for.
-        run: String,
-        /// The archive.
-        archive: PathBuf,
-    },
-
-    /// Files that fail verification.
-    #[error("{} failed verification", counted(*count as u64, "file", "files"))]
-    Unverified {
-        /// How many.
-        count: usize,
-    },
-
-    /// A dataset with look-ahead: a bug.
-    #[error("{} found look-ahead in `{name}`; this is a bug in bellwether", counted(*count as u64, "trial", "trials"))]
-    Leak {
-        /// The dataset.
-        name: String,
-        /// The number of trials that found it.
-        count: usize,
-    },
-
     /// A version of a dataset that does not exist.
     #[error("no version `{given}` in `{}`", datasets.display())]
     NoVersion {
@@ -383,22 +334,9 @@ pub enum Error {
         source: Reason,
     },
 
-    /// More of the past was rewritten than allowed.
-    #[error("{} of the known cells were rewritten since, above the limit of {}", percent(*found), percent(*allowed))]
-    Rewritten {
-        /// The share that was rewritten.
-        found: f64,
-        /// The limit.
-        allowed: f64,
-    },
-
-    /// Standard output that was closed by its reader.
-    #[error("standard output is closed")]
-    BrokenPipe,
-
-    /// Standard output that cannot be written for another reason.
-    #[error("cannot write to standard output")]
-    Stdout {
+    /// A stream that cannot be written, or was closed by its reader.
+    #[error("cannot write to the stream")]
+    Stream {
         /// Why.
         source: io::Error,
     },
@@ -607,16 +545,9 @@ pub enum Error {
         name: String,
     },
 
-    /// An interruption by a person or a scheduler.
-    #[error("interrupted; nothing was published, and what was fetched is kept for the next run")]
+    /// An operation that its caller cancelled. A run keeps what was fetched for the next one.
+    #[error("interrupted")]
     Interrupted,
-
-    /// A failure that was already reported.
-    #[error("failed with code {code}")]
-    Told {
-        /// Its exit code.
-        code: u8,
-    },
 
     /// A process that the system denies threads or memory.
     #[error("cannot start")]

@@ -72,7 +72,7 @@ impl Sheet {
     ///
     /// # Errors
     ///
-    /// If they cannot be written; [`Error::BrokenPipe`] if the reader is gone.
+    /// If they cannot be written; [`Error::Stream`] if a stream is closed.
     pub fn write(&mut self, rows: &RecordBatch) -> Result<()> {
         self.kind.write(&rows.clone().into()).map_err(|error| failed(self.path.as_deref(), error))
     }

@@ -30,7 +30,7 @@ impl<W: Write + Send> Stream<W> {
     ///
     /// # Errors
     ///
-    /// [`Error::BrokenPipe`] if the reader is gone, otherwise [`Error::Stdout`].
+    /// [`Error::Stream`] if they cannot be sent.
     pub fn begin(format: Format, schema: SchemaRef, guard: Guard, out: W) -> Result<Self> {
         Self::create(format, schema, guard, out).map_err(failed)
     }
@@ -114,13 +114,10 @@ pub(super) fn failed(error: Reason) -> Error {
     let mut reason: Option<&(dyn std::error::Error + 'static)> = Some(error.as_ref());
     while let Some(inner) = reason {
         if let Some(source) = inner.downcast_ref::<io::Error>() {
-            if source.kind() == io::ErrorKind::BrokenPipe {
-                return Error::BrokenPipe;
-            }
             let source = source.raw_os_error().map_or_else(|| source.kind().into(), io::Error::from_raw_os_error);
-            return Error::Stdout { source };
+            return Error::Stream { source };
         }
         reason = inner.source();
     }
-    Error::Stdout { source: io::Error::other(error) }
+    Error::Stream { source: io::Error::other(error) }
 }

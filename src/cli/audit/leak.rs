@@ -1,9 +1,9 @@
 //! `bellwether audit leak`: tests a dataset for look-ahead.
 
 use super::folders::Folders;
+use super::outcome::{Failure, Result};
 use super::{cancellable, say};
 use crate::audit::Outcome;
-use crate::error::{Error, Result};
 use crate::file;
 use crate::numbers::grouped;
 use crate::plan::Plan;
@@ -35,7 +35,7 @@ impl Leak {
             say(&line)?;
         }
         if leak.leaks() > 0 {
-            return Err(Error::Leak { name, count: leak.leaks() });
+            return Err(Failure::Leak { name, count: leak.leaks() });
         }
         let not_applicable = match leak.not_applicable() {
             0 => String::new(),

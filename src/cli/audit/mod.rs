@@ -8,10 +8,10 @@ mod sources;
 use super::aligned;
 use super::cancellable;
 use super::folders;
+use super::outcome::{self, Result};
 use super::rows;
 use super::say;
 use super::typed;
-use crate::error::Result;
 use crate::plan::Plan;
 
 /// The line that says what is audited.

@@ -3,11 +3,11 @@
 use super::about;
 use super::aligned::{Aligned, Shown};
 use super::folders::ArchiveFolder;
+use super::outcome::Result;
 use super::rows::RowsTo;
 use super::{cancellable, say};
 use crate::audit::answers::Reason;
 use crate::audit::quality::{self, OfTicker};
-use crate::error::Result;
 use crate::numbers::{grouped, percent};
 use crate::plan::Plan;
 use crate::run::{About, audit_quality};

@@ -1,5 +1,6 @@
 //! `bellwether audit revisions`: how the vendor rewrote its past.
 
+use super::outcome::{Failure, Result};
 use std::collections::BTreeMap;
 use std::fmt::Display;
 
@@ -12,7 +13,6 @@ use super::rows::RowsTo;
 use super::typed::{instant, share, usage};
 use super::{cancellable, say};
 use crate::audit::revisions::{self, Rewrites, Tally};
-use crate::error::{Error, Result};
 use crate::numbers::{grouped, percent};
 use crate::plan::Plan;
 use crate::run::{About, audit_revisions};
@@ -76,7 +76,7 @@ impl Revisions {
         let worst = [&found.signals, &found.articles].into_iter().filter_map(|table| table.total.rewritten_share());
         let worst = worst.fold(0.0, f64::max);
         match self.fail_above {
-            Some(allowed) if worst > allowed => Err(Error::Rewritten { found: worst, allowed }),
+            Some(allowed) if worst > allowed => Err(Failure::Rewritten { found: worst, allowed }),
             _ => Ok(()),
         }
     }

@@ -3,10 +3,10 @@
 use super::about;
 use super::aligned::{Aligned, Shown};
 use super::folders::ArchiveFolder;
+use super::outcome::Result;
 use super::rows::RowsTo;
 use super::{cancellable, say};
 use crate::audit::sources::{self, About, Compared, Disagreement, Statement, Value};
-use crate::error::Result;
 use crate::numbers::{grouped, percent};
 use crate::plan::Plan;
 use crate::run::{self, audit_sources};

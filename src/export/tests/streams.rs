@@ -62,9 +62,10 @@ fn a_reader_that_has_seen_enough_is_no_other_failure() {
     for format in ALL {
         for bytes in [0, 10, 1000, 4000] {
             let error = send(format, &batches(), Closed(bytes, io::ErrorKind::BrokenPipe)).unwrap_err();
-            assert!(matches!(error, Error::BrokenPipe), "{format} after {bytes}: {error:?}");
+            let Error::Stream { source } = &error else { panic!("{format} after {bytes}: {error:?}") };
+            assert_eq!(source.kind(), io::ErrorKind::BrokenPipe, "{format} after {bytes}");
             let error = send(format, &batches(), Closed(bytes, io::ErrorKind::StorageFull)).unwrap_err();
-            let Error::Stdout { source } = &error else { panic!("{format} after {bytes}: {error:?}") };
+            let Error::Stream { source } = &error else { panic!("{format} after {bytes}: {error:?}") };
             assert_eq!(source.kind(), io::ErrorKind::StorageFull);
         }
     }

@@ -1,9 +1,9 @@
-//! What to do about a failure: the hint for people, and the exit code for schedulers.
+//! What to do about a failure.
 
 use std::fmt;
 use std::io;
 
-use super::{EXIT_CHECKS, EXIT_FOUND, EXIT_INTERRUPTED, EXIT_LATER, EXIT_USAGE, Error};
+use super::Error;
 
 impl Error {
     /// What to do about it.
@@ -82,9 +82,6 @@ impl Error {
                 &"build both from the same definition: `bellwether build NAME --as-of INSTANT` rebuilds the earlier state with its columns"
             }
             Self::Exists { .. } => &"move it, or choose another file with `--output`",
-            Self::Rewritten { .. } => {
-                &"list the changed cells with `--format csv --output FILE`; allow more with `--fail-above`"
-            }
             Self::Occupied { .. } => &"move it, or choose another folder with `--output`",
             Self::TooManyFolders { column, .. } => {
                 return Some(format!("sort by `{column}` first, or remove it from `partition_by`"));
@@ -102,30 +99,10 @@ impl Error {
                 &"publish it first: `bellwether run NAME`; or choose another folder with `--output`"
             }
             Self::TooEarly { .. } => &"`bellwether runs` lists the runs",
-            Self::NoRun { .. } => &"`bellwether runs` lists the runs",
-            Self::Unverified { .. } => &"restore them from a backup, or move the affected run or version elsewhere",
             Self::Damaged { .. } => &"restore it from a backup; `bellwether verify` lists all damaged files",
             _ => return None,
         };
         Some(hint.to_string())
-    }
-
-    /// The exit code, by the kind of failure.
-    pub fn exit_code(&self) -> u8 {
-        match self {
-            Self::BrokenPipe => 0,
-            Self::Definition(_)
-            | Self::NoDefinition { .. }
-            | Self::DefinitionName { .. }
-            | Self::LongDefinition { .. }
-            | Self::Usage { .. } => EXIT_USAGE,
-            Self::Told { code } => *code,
-            Self::Later { .. } | Self::Held { .. } => EXIT_LATER,
-            Self::Rewritten { .. } => EXIT_FOUND,
-            Self::Checks { .. } | Self::OtherTickers { .. } | Self::TooManyRejects { .. } => EXIT_CHECKS,
-            Self::Interrupted => EXIT_INTERRUPTED,
-            _ => 1,
-        }
     }
 }
 

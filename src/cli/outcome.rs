@@ -1,0 +1,166 @@
+//! How a command ends if it does not succeed: the message, the hint, and the exit code for schedulers.
+//!
+//! 0 means that exactly what was asked for is there; [`EXIT_CODES`] lists the meaning of the others.
+
+use std::io;
+use std::path::PathBuf;
+
+use crate::error::{Error, Kind};
+use crate::numbers::{counted, percent};
+
+/// The exit code for invalid arguments and definitions.
+const USAGE: u8 = 2;
+
+/// The exit code for findings that were asked to be failures: versions differ, or too much was rewritten.
+const FOUND: u8 = 3;
+
+/// The exit code for data that fails a check.
+const CHECKS: u8 = 4;
+
+/// The exit code for a temporary failure: the same command resumes later.
+const LATER: u8 = 75;
+
+/// The exit code of an interrupted command.
+pub(super) const INTERRUPTED: u8 = 130;
+
+/// The meaning of each exit code, as in `--help`.
+pub(super) const EXIT_CODES: [(u8, &str); 7] = [
+    (0, "exactly what was asked for is there"),
+    (1, "failed; see the error message"),
+    (USAGE, "invalid arguments or an invalid definition"),
+    (FOUND, "versions differ, or too much was rewritten"),
+    (CHECKS, "a check of the data failed, and nothing was published"),
+    (LATER, "temporary failure: run the same command later to resume"),
+    (INTERRUPTED, "interrupted: run the same command to resume"),
+];
+
+/// The result of a command.
+pub(super) type Result<T, E = Failure> = std::result::Result<T, E>;
+
+/// A command that did not succeed.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum Failure {
+    /// An operation failed.
+    #[error(transparent)]
+    Library(Error),
+
+    /// A run was interrupted.
+    #[error("interrupted; nothing was published, and what was fetched is kept for the next run")]
+    RunInterrupted,
+
+    /// A run that does not exist.
+    #[error("no run `{run}` in `{}`", archive.display())]
+    NoRun {
+        /// What was asked for.
+        run: String,
+        /// The archive.
+        archive: PathBuf,
+    },
+
+    /// Files that fail verification.
+    #[error("{} failed verification", counted(*count as u64, "file", "files"))]
+    Unverified {
+        /// How many.
+        count: usize,
+    },
+
+    /// A dataset with look-ahead: a bug.
+    #[error("{} found look-ahead in `{name}`; this is a bug in bellwether", counted(*count as u64, "trial", "trials"))]
+    Leak {
+        /// The dataset.
+        name: String,
+        /// The number of trials that found it.
+        count: usize,
+    },
+
+    /// More of the past was rewritten than allowed.
+    #[error("{} of the known cells were rewritten since, above the limit of {}", percent(*found), percent(*allowed))]
+    Rewritten {
+        /// The share that was rewritten.
+        found: f64,
+        /// The limit.
+        allowed: f64,
+    },
+
+    /// Versions that differ, which was already printed.
+    #[error("the versions differ")]
+    Differ,
+
+    /// A failure that was already reported.
+    #[error("failed with code {code}")]
+    Reported {
+        /// Its exit code.
+        code: u8,
+    },
+
+    /// Standard output that was closed by its reader.
+    #[error("standard output is closed")]
+    BrokenPipe,
+
+    /// Standard output that cannot be written for another reason.
+    #[error("cannot write to standard output")]
+    Stdout {
+        /// Why.
+        source: io::Error,
+    },
+}
+
+impl From<Error> for Failure {
+    fn from(error: Error) -> Self {
+        match error {
+            Error::Stream { source } => Self::of_stdout(source),
+            error => Self::Library(error),
+        }
+    }
+}
+
+impl Failure {
+    /// A failure to write to standard output.
+    pub(super) fn of_stdout(source: io::Error) -> Self {
+        match source.kind() {
+            io::ErrorKind::BrokenPipe => Self::BrokenPipe,
+            _ => Self::Stdout { source },
+        }
+    }
+
+    /// What an interrupted run, or one that failed, says.
+    pub(super) fn of_run(error: Error) -> Self {
+        match error {
+            Error::Interrupted => Self::RunInterrupted,
+            error => error.into(),
+        }
+    }
+
+    /// What to do about it.
+    pub(super) fn hint(&self) -> Option<String> {
+        match self {
+            Self::Library(error) => error.hint(),
+            Self::NoRun { .. } => Some("`bellwether runs` lists the runs".to_owned()),
+            Self::Unverified { .. } => {
+                Some("restore them from a backup, or move the affected run or version elsewhere".to_owned())
+            }
+            Self::Rewritten { .. } => Some(
+                "list the changed cells with `--format csv --output FILE`; allow more with `--fail-above`".to_owned(),
+            ),
+            _ => None,
+        }
+    }
+
+    /// The exit code, by the kind of failure.
+    pub(super) fn exit_code(&self) -> u8 {
+        match self {
+            Self::BrokenPipe => 0,
+            Self::Differ | Self::Rewritten { .. } => FOUND,
+            Self::Reported { code } => *code,
+            Self::RunInterrupted => INTERRUPTED,
+            Self::Library(error) => match error.kind() {
+                Kind::Usage | Kind::Definition => USAGE,
+                Kind::Checks => CHECKS,
+                Kind::Temporary => LATER,
+                Kind::Interrupted => INTERRUPTED,
+                _ => 1,
+            },
+            _ => 1,
+        }
+    }
+}
