@@ -33,7 +33,7 @@ const PATIENCE: Duration = Duration::from_secs(30);
 const LOOK_EVERY: Duration = Duration::from_millis(10);
 
 /// The source of a key.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub enum KeySource {
     /// The environment variable.
     Environment,
@@ -41,6 +41,8 @@ pub enum KeySource {
     File(PathBuf),
     /// The first line that a command prints.
     Command(Vec<String>),
+    /// The caller of the library.
+    Given(ApiKey),
 }
 
 /// Why a source has no key, and what to do about it.
@@ -67,6 +69,7 @@ impl KeySource {
                 let text = run(words, PATIENCE, is_stopped).map_err(|fault| self.failed(fault))?;
                 text.ok_or(Error::Interrupted)?
             }
+            Self::Given(key) => return Ok(key.clone()),
         };
         if text.len() > MOST_BYTES {
             return Err(self.failed(Fault::too_long()));
@@ -92,6 +95,7 @@ impl KeySource {
             Self::Environment => format!("`{VARIABLE}`"),
             Self::File(path) => format!("`{}`", path.display()),
             Self::Command(words) => format!("the command `{}`", words.first().map_or("", String::as_str)),
+            Self::Given(_) => "the caller".to_owned(),
         };
         Error::KeySource { place, source: fault.reason.into(), hint: fault.hint }
     }

@@ -60,6 +60,12 @@ impl Problems {
         &self.list
     }
 
+    /// The line and column of a problem, counted from one, columns in characters.
+    pub fn place(&self, problem: &Problem) -> (usize, usize) {
+        let place = Place::of(&self.text, &problem.span);
+        (place.line_number, place.column)
+    }
+
     fn write_one(&self, formatter: &mut fmt::Formatter<'_>, problem: &Problem) -> fmt::Result {
         let place = Place::of(&self.text, &problem.span);
         let Excerpt { line, indent, carets } = Excerpt::of(&without_secrets(place.line), &place.span);

@@ -6,7 +6,7 @@
 use std::hash::{BuildHasher, RandomState};
 use std::iter;
 
-use chrono::{DateTime, SubsecRound, Utc};
+use chrono::{DateTime, NaiveDate, NaiveTime, SubsecRound, TimeDelta, Utc};
 
 /// Microseconds per day.
 pub(crate) const MICROS_PER_DAY: i64 = 86_400_000_000;
@@ -57,6 +57,28 @@ pub(crate) fn random() -> u64 {
 /// An instant as written in records: `2026-11-20T21:30:00.000000Z`.
 pub fn to_record(instant: DateTime<Utc>) -> String {
     instant.format("%Y-%m-%dT%H:%M:%S%.6fZ").to_string()
+}
+
+/// Parses an instant: one with an offset, or a day, which means the end of it in UTC.
+///
+/// # Errors
+///
+/// A sentence, if it is neither.
+///
+/// ```
+/// let end = bellwether::time::instant("2026-03-31")?;
+/// assert_eq!(bellwether::time::to_record(end), "2026-03-31T23:59:59.999999Z");
+/// # Ok::<(), String>(())
+/// ```
+pub fn instant(text: &str) -> Result<DateTime<Utc>, String> {
+    if let Ok(day) = text.parse::<NaiveDate>() {
+        let end = day.succ_opt().map(|next| next.and_time(NaiveTime::MIN).and_utc());
+        return end.map(|end| end - TimeDelta::microseconds(1)).ok_or_else(|| "the day is out of range".to_owned());
+    }
+    let instant = DateTime::parse_from_rfc3339(text);
+    instant.map(|instant| instant.with_timezone(&Utc).trunc_subsecs(6)).map_err(|error| {
+        format!("{error}; use a day, `2026-03-31`, or an instant with an offset, `2026-03-31T18:00:00Z`")
+    })
 }
 
 /// The form of [`to_record`], for serde.

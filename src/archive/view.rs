@@ -201,7 +201,11 @@ impl View {
     /// # Errors
     ///
     /// If a file cannot be opened.
-    pub fn cells(&self, table: Table, asked: Asked) -> Result<impl Iterator<Item = Result<RecordBatch>>> {
+    pub fn cells(
+        &self,
+        table: Table,
+        asked: Asked,
+    ) -> Result<impl Iterator<Item = Result<RecordBatch>> + Send + use<>> {
         let mut merged = self.merged(table)?;
         let view = self.clone();
         Ok(std::iter::from_fn(move || {

@@ -28,6 +28,7 @@ mod typed;
 mod verify;
 
 use std::error::Error as _;
+use std::ffi::OsString;
 use std::io;
 use std::process::ExitCode;
 
@@ -84,9 +85,15 @@ fn exit_codes() -> String {
 /// The number of the signal that a terminal sends when it closes.
 const HANGUP: u32 = 1;
 
-/// Parses the arguments, runs the command, and reports the outcome.
+/// Runs the command that the arguments of the process name.
 pub fn main() -> ExitCode {
-    let result = match parsed().command {
+    ExitCode::from(main_with(std::env::args_os().collect()))
+}
+
+/// Parses arguments, the first of which is the name of the program, runs the command, and reports the outcome. Returns the
+/// exit code. Wrong arguments, `--help` and `--version` end the process.
+pub fn main_with(arguments: Vec<OsString>) -> u8 {
+    let result = match parsed(arguments).command {
         Command::Run(command) => command.execute(),
         Command::Build(command) => command.execute(),
         #[cfg(feature = "polars")]
@@ -104,18 +111,18 @@ pub fn main() -> ExitCode {
         Command::Serve(command) => command.execute(),
     };
     match result {
-        Ok(()) => ExitCode::SUCCESS,
+        Ok(()) => 0,
         Err(error) => {
             complain(&error);
-            ExitCode::from(error.exit_code())
+            error.exit_code()
         }
     }
 }
 
 /// The parsed command line. Errors are reported for the escaped words, since the message repeats them.
-fn parsed() -> Cli {
-    Cli::try_parse().unwrap_or_else(|error| {
-        let words = std::env::args_os().map(|word| escaped(&word.to_string_lossy()).into_owned());
+fn parsed(arguments: Vec<OsString>) -> Cli {
+    Cli::try_parse_from(&arguments).unwrap_or_else(|error| {
+        let words = arguments.iter().map(|word| escaped(&word.to_string_lossy()).into_owned());
         Cli::try_parse_from(words).err().unwrap_or(error).exit()
     })
 }

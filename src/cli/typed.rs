@@ -2,26 +2,13 @@
 
 use std::str::FromStr;
 
-use chrono::{DateTime, NaiveDate, NaiveTime, SubsecRound, TimeDelta, Utc};
-
 use crate::error::Error;
 use crate::interface::Unknown;
+pub(super) use crate::time::instant;
 
 /// Arguments that do not go together.
 pub(super) fn usage<E: From<Error>>(what: &str, hint: &'static str) -> E {
     Error::Usage { what: what.to_owned(), hint }.into()
-}
-
-/// An instant: with an offset, or a day, which means the end of it.
-pub(super) fn instant(text: &str) -> Result<DateTime<Utc>, String> {
-    if let Ok(day) = NaiveDate::from_str(text) {
-        let end = day.succ_opt().map(|next| next.and_time(NaiveTime::MIN).and_utc());
-        return end.map(|end| end - TimeDelta::microseconds(1)).ok_or_else(|| "the day is out of range".to_owned());
-    }
-    let instant = DateTime::parse_from_rfc3339(text);
-    instant.map(|instant| instant.with_timezone(&Utc).trunc_subsecs(6)).map_err(|error| {
-        format!("{error}; use a day, `2026-03-31`, or an instant with an offset, `2026-03-31T18:00:00Z`")
-    })
 }
 
 /// A value from a closed set of the service; an error has its hint.

@@ -51,7 +51,7 @@ use std::io::Write;
 use ::arrow::datatypes::SchemaRef;
 
 pub use publication::{Provenance, Publication};
-pub use published::{Recorded, Version, latest, versions};
+pub use published::{Kind, Published, Recorded, Version, latest, published, versions};
 pub use reading::Reading;
 pub use reuse::{Latest, Taken, Takeover, built_before};
 pub use selection::Selection;

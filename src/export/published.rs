@@ -7,7 +7,7 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
 use super::home::BUILDS;
-use super::link::LATEST;
+use super::link::{self, LATEST};
 use super::record::{FACTS, LAYOUT, RECORD};
 use crate::digest;
 use crate::error::{Error, Result};
@@ -88,6 +88,91 @@ pub struct Recorded {
     pub definition: String,
     /// Digest of its content.
     pub content: String,
+}
+
+/// A version or an ad hoc build, as it is listed.
+#[derive(Clone, Debug)]
+pub struct Published {
+    /// Its folder.
+    pub path: PathBuf,
+    /// Its provenance.
+    pub recorded: Recorded,
+    /// What it is among the versions of its dataset.
+    pub kind: Kind,
+    /// `long` or `wide`.
+    pub shape: String,
+    /// Number of rows.
+    pub rows: u64,
+    /// Size of its data files.
+    pub bytes: u64,
+}
+
+/// What a version is among the versions of its dataset.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// The one that `latest` points to.
+    Latest,
+    /// An earlier one.
+    Earlier,
+    /// An ad hoc build.
+    AdHoc,
+}
+
+impl Kind {
+    /// Its name.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Latest => "latest",
+            Self::Earlier => "earlier",
+            Self::AdHoc => "ad hoc",
+        }
+    }
+}
+
+/// The fields of `dataset.json` that lists show.
+#[derive(Deserialize)]
+struct Listed {
+    shape: String,
+    rows: u64,
+}
+
+/// Every published version and ad hoc build of every dataset in a folder, by dataset, oldest first. Those of other layouts
+/// are left out.
+///
+/// # Errors
+///
+/// If a folder or a record cannot be read.
+pub fn published(datasets: &Path) -> Result<Vec<Published>> {
+    let mut published = Vec::new();
+    for dataset in folders(datasets)? {
+        let latest = link::version(&dataset);
+        let mut own = Vec::new();
+        let builds = folders(&dataset.join(BUILDS))?.into_iter().map(|path| (path, Kind::AdHoc));
+        let versions = folders(&dataset)?.into_iter().filter(|path| path.file_name() != Some(BUILDS.as_ref()));
+        let kind = |path: &Path| match latest.is_some() && path.canonicalize().ok() == latest {
+            true => Kind::Latest,
+            false => Kind::Earlier,
+        };
+        let versions = versions.map(|path| {
+            let kind = kind(&path);
+            (path, kind)
+        });
+        for (path, kind) in versions.chain(builds) {
+            if !path.join(RECORD).exists() {
+                continue;
+            }
+            let Record { layout, files, .. } = read(&path)?;
+            if layout != u64::from(LAYOUT) {
+                continue;
+            }
+            let (Listed { shape, rows }, recorded) = (read(&path)?, read::<Recorded>(&path)?);
+            let bytes = files.iter().map(|file| file.bytes).sum();
+            own.push(Published { path, recorded, kind, shape, rows, bytes });
+        }
+        own.sort_by_key(|version| version.recorded.built_at);
+        published.append(&mut own);
+    }
+    Ok(published)
 }
 
 /// The latest version of a dataset, or of the dataset built last in a folder; `None` if there is none.

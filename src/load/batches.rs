@@ -3,13 +3,14 @@
 use std::fmt;
 use std::sync::Arc;
 
-use arrow::array::{RecordBatch, RecordBatchReader};
-use arrow::datatypes::SchemaRef;
+use arrow::array::{Array, ArrayRef, AsArray, DictionaryArray, Int8Array, RecordBatch, RecordBatchReader, StringArray};
+use arrow::datatypes::{DataType, Int8Type, SchemaRef};
 use arrow::error::ArrowError;
 
 use crate::error::Result;
 
-/// The rows of a dataset, batch by batch. An error is an [`ArrowError::ExternalError`] that holds an
+/// The rows of a dataset, batch by batch. A dictionary has the names that occur in its batch, and no others: frame libraries
+/// make categories of them. An error is an [`ArrowError::ExternalError`] that holds an
 /// [`Error`](crate::error::Error).
 pub struct Batches {
     schema: SchemaRef,
@@ -26,7 +27,8 @@ impl Iterator for Batches {
     type Item = Result<RecordBatch, ArrowError>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        Some(self.rows.next()?.map_err(|error| ArrowError::ExternalError(Box::new(error))))
+        let rows = self.rows.next()?;
+        Some(rows.map_err(|error| ArrowError::ExternalError(Box::new(error))).and_then(|rows| compacted(&rows)))
     }
 }
 
@@ -40,4 +42,33 @@ impl fmt::Debug for Batches {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.debug_struct("Batches").field("schema", &self.schema).finish_non_exhaustive()
     }
+}
+
+/// Rows whose dictionaries have no name that does not occur.
+fn compacted(rows: &RecordBatch) -> Result<RecordBatch, ArrowError> {
+    let column = |column: &ArrayRef| match column.data_type() {
+        DataType::Dictionary(keys, _) if **keys == DataType::Int8 => occurring(column.as_dictionary()),
+        _ => Ok(Arc::clone(column)),
+    };
+    RecordBatch::try_new(rows.schema(), rows.columns().iter().map(column).collect::<Result<_, _>>()?)
+}
+
+fn occurring(column: &DictionaryArray<Int8Type>) -> Result<ArrayRef, ArrowError> {
+    let names = column.values().as_string::<i32>();
+    let mut occurs = vec![false; names.len()];
+    match column.nulls() {
+        None => column.keys().values().iter().for_each(|&key| occurs[key as usize] = true),
+        Some(_) => column.keys().iter().flatten().for_each(|key| occurs[key as usize] = true),
+    }
+    if occurs.iter().all(|occurs| *occurs) {
+        return Ok(Arc::new(column.clone()));
+    }
+    let kept: Vec<usize> = (0..names.len()).filter(|&place| occurs[place]).collect();
+    let mut keys = vec![0; names.len()];
+    kept.iter().zip(0..).for_each(|(&place, key)| keys[place] = key);
+    // What is behind a null may be any key.
+    let keys = column.keys().values().iter().map(|&key| keys.get(key as usize).copied().unwrap_or_default());
+    let keys = Int8Array::new(keys.collect(), column.nulls().cloned());
+    let names = StringArray::from_iter_values(kept.into_iter().map(|place| names.value(place)));
+    Ok(Arc::new(DictionaryArray::try_new(keys, Arc::new(names))?))
 }

@@ -15,6 +15,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+mod articles;
 mod batches;
 mod built;
 #[cfg(feature = "polars")]
@@ -26,6 +27,7 @@ use std::sync::Arc;
 use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
 
+pub use self::articles::Articles;
 pub use self::batches::Batches;
 use self::built::Built;
 use crate::cancel::CancellationToken;
