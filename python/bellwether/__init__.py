@@ -1,0 +1,67 @@
+"""Trading signals and news scores as research data you can trust, in one line.
+
+>>> import bellwether as bw
+>>> summary = bw.run("demo", progress=False)
+>>> frame = bw.load("demo").to_polars()
+
+`run` fetches and publishes; `load` reads what was published, or builds from the archive what was known at an instant, with
+no file written. What it returns is an Arrow C stream, which Polars, pandas, pyarrow and DuckDB take as it is.
+"""
+
+from ._ask import Plan, Report, articles, check, datasets, diff, plan, quality, report, revisions, runs
+from ._dataset import Dataset, load
+from ._errors import (
+    BellwetherError,
+    ChecksError,
+    DataError,
+    DefinitionError,
+    ForkedError,
+    Interrupted,
+    NotFoundError,
+    Problem,
+    ServiceError,
+    StorageError,
+    TemporaryError,
+    UsageError,
+)
+from ._progress import BellwetherWarning, Event
+from ._publish import Summary, build, run
+from ._service import DemoService, demo_service
+from ._table import Answer, Table
+
+__all__ = [
+    "Answer",
+    "BellwetherError",
+    "BellwetherWarning",
+    "ChecksError",
+    "DataError",
+    "Dataset",
+    "DefinitionError",
+    "DemoService",
+    "Event",
+    "ForkedError",
+    "Interrupted",
+    "NotFoundError",
+    "Plan",
+    "Problem",
+    "Report",
+    "ServiceError",
+    "StorageError",
+    "Summary",
+    "Table",
+    "TemporaryError",
+    "UsageError",
+    "articles",
+    "build",
+    "check",
+    "datasets",
+    "demo_service",
+    "diff",
+    "load",
+    "plan",
+    "quality",
+    "report",
+    "revisions",
+    "run",
+    "runs",
+]

@@ -1,0 +1,243 @@
+"""Questions to definitions, to the archive and to published versions."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from html import escape
+from pathlib import Path
+from typing import Any
+
+from . import _bellwether, _html, _values
+from ._errors import DefinitionError, Problem
+from ._table import Answer, Table
+from ._values import Day, Definition, Instant, PathLike
+
+__all__ = ["Plan", "Report", "articles", "check", "datasets", "diff", "plan", "quality", "report", "revisions", "runs"]
+
+
+def check(definition: Definition) -> list[Problem]:
+    """The problems of a definition: none if it can be run.
+
+    >>> import bellwether as bw
+    >>> bw.check("demo")
+    []
+    >>> bw.check({"source": {"service": "demo"}, "signals": {"sectors": ["energy"], "periods": ["45d"]}})[0].hint
+    'periods are 1d to 30d and 1m to 6m'
+    """
+    try:
+        _bellwether.check(_values.definition(definition))
+    except DefinitionError as error:
+        if not error.problems:
+            raise
+        return error.problems
+    return []
+
+
+class Plan:
+    """What a definition means, with every default filled in."""
+
+    __slots__ = ("_facts",)
+
+    def __init__(self, facts: dict[str, Any]) -> None:
+        self._facts = facts
+
+    @property
+    def name(self) -> str:
+        """The name of the dataset."""
+        return str(self._facts["name"])
+
+    @property
+    def requests(self) -> list[str]:
+        """The requests for signals that are known before the first answer."""
+        return list(self._facts["requests"])
+
+    @property
+    def columns(self) -> dict[str, str]:
+        """The columns of the dataset, and their types in words."""
+        return dict(self._facts["columns"])
+
+    @property
+    def sort(self) -> list[str]:
+        """The columns that order its rows."""
+        return list(self._facts["sort"])
+
+    @property
+    def formats(self) -> list[str]:
+        """The formats that it is written in."""
+        return list(self._facts["formats"])
+
+    @property
+    def text(self) -> str:
+        """The definition, as a file has it."""
+        return str(self._facts["text"])
+
+    def _title(self) -> str:
+        return f"Plan {self.name}: {len(self.requests)} requests of {self._facts['operation']}, {len(self.columns)} columns"
+
+    def __repr__(self) -> str:
+        return f"<{self._title()}>"
+
+    def _repr_html_(self) -> str:
+        return _html.titled(self._title(), _html.table(["column", "type"], self.columns.items()))
+
+
+def plan(definition: Definition) -> Plan:
+    """What a definition means: its requests, and the columns of its dataset.
+
+    >>> import bellwether as bw
+    >>> bw.plan("demo").requests[0]
+    'signals-history-all?sector=energy&period=5d&regime=neutral'
+    """
+    return Plan(json.loads(_bellwether.plan(_values.definition(definition))))
+
+
+def revisions(
+    definition: Definition | None = None,
+    *,
+    after: Instant | None = None,
+    until: Instant | None = None,
+    output: PathLike = "output",
+    archive: PathLike | None = None,
+) -> Answer:
+    """What the vendor rewrote: a row for each value that was added late, revised or withdrawn.
+
+    Of the dataset of a definition, or of the whole archive. `after` and `until` are instants of observation.
+
+    >>> import bellwether as bw
+    >>> bw.revisions("demo").totals["signals"]["total"]["revised"]
+    0
+    """
+    subject = _subject(definition, output, archive)
+    rows, totals = _bellwether.revisions(subject, _values.instant(after), _values.instant(until))
+    return Answer(rows, json.loads(totals))
+
+
+def quality(
+    definition: Definition | None = None,
+    *,
+    as_of: Instant | None = None,
+    output: PathLike = "output",
+    archive: PathLike | None = None,
+) -> Answer:
+    """Gaps, stale series, repeated articles, unusual values, rejected records and unknown fields: a row for each finding.
+
+    >>> import bellwether as bw
+    >>> bw.quality("demo").totals["rejected"]
+    0
+    """
+    subject = _subject(definition, output, archive)
+    rows, totals = _bellwether.quality(subject, _values.instant(as_of))
+    return Answer(rows, json.loads(totals))
+
+
+def diff(dataset: str, before: str, after: str = "latest", *, output: PathLike = "output") -> Answer:
+    """The rows that differ between two published versions of a dataset.
+
+    `before` and `after` are names of versions, as `datasets` lists them.
+
+    >>> import bellwether as bw
+    >>> versions = bw.datasets().to_polars().filter(dataset="demo")["version"]
+    >>> len(bw.diff("demo", versions[0], versions[0]))
+    0
+    """
+    datasets = Path(output) / "datasets"
+    rows, totals = _bellwether.diff(datasets, f"{dataset}/{before}", f"{dataset}/{after}")
+    return Answer(rows, json.loads(totals))
+
+
+def articles(
+    definition: Definition,
+    *,
+    as_of: Instant | None = None,
+    columns: Iterable[str] | None = None,
+    tickers: str | Iterable[str] | None = None,
+    start: Day | None = None,
+    end: Day | None = None,
+    output: PathLike = "output",
+    archive: PathLike | None = None,
+) -> Table:
+    """The news about the tickers of a definition, as it was known at an instant, or is known now.
+
+    >>> import bellwether as bw
+    >>> bw.articles("demo", tickers="XOM", columns=["date", "title", "score"]).columns
+    ['date', 'title', 'score']
+    """
+    part = _values.part(columns, tickers, start, end)
+    subject = (_values.definition(definition), *_values.folders(output, archive))
+    return Table(_bellwether.articles(subject, _values.instant(as_of), part))
+
+
+def runs(*, output: PathLike = "output", archive: PathLike | None = None) -> Table:
+    """The sealed runs of the archive, and what each changed.
+
+    >>> import bellwether as bw
+    >>> bw.runs().columns[:3]
+    ['run', 'definition', 'started_at']
+    """
+    return Table(_bellwether.runs(_values.folders(output, archive)[1]))
+
+
+def datasets(*, output: PathLike = "output") -> Table:
+    """The published versions, oldest first.
+
+    >>> import bellwether as bw
+    >>> "demo" in list(bw.datasets().to_polars()["dataset"])
+    True
+    """
+    return Table(_bellwether.datasets(Path(output) / "datasets"))
+
+
+class Report:
+    """The report of a dataset. A notebook shows its page."""
+
+    __slots__ = ("name", "page", "text")
+
+    #: The name of the dataset.
+    name: str
+    #: The page: one file that loads nothing.
+    page: str
+    #: The same for a terminal.
+    text: str
+
+    def __init__(self, name: str, page: str, text: str) -> None:
+        self.name = name
+        self.page = page
+        self.text = text
+
+    def save(self, path: PathLike) -> None:
+        """Writes the page to a file."""
+        Path(path).write_text(self.page, encoding="utf-8")
+
+    def __repr__(self) -> str:
+        return f"<Report of {self.name}: {len(self.page):,} characters>"
+
+    def _repr_html_(self) -> str:
+        return (
+            f'<iframe title="{escape(self.name, quote=True)}" sandbox="allow-scripts allow-popups" '
+            f'style="width:100%;height:720px;border:0" srcdoc="{escape(self.page, quote=True)}"></iframe>'
+        )
+
+
+def report(
+    dataset: str | None = None,
+    *,
+    as_of: Instant | None = None,
+    output: PathLike = "output",
+    archive: PathLike | None = None,
+) -> Report:
+    """A report of a published dataset: what it holds, and what the vendor did to its past. By default of the one built last.
+
+    >>> import bellwether as bw
+    >>> bw.report("demo").name
+    'demo'
+    """
+    output, archive = _values.folders(output, archive)
+    return Report(*_bellwether.report(dataset, output, archive, _values.instant(as_of)))
+
+
+def _subject(
+    definition: Definition | None, output: PathLike, archive: PathLike | None
+) -> tuple[str | tuple[str, str] | None, Path, Path]:
+    given = None if definition is None else _values.definition(definition)
+    return given, *_values.folders(output, archive)

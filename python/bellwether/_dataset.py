@@ -1,0 +1,135 @@
+"""Datasets."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from html import escape
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from . import _bellwether, _html, _table, _values
+from ._errors import UsageError
+from ._table import Table
+from ._values import Day, Definition, Instant, PathLike, Vintage
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+__all__ = ["Dataset", "load"]
+
+def load(
+    dataset: Definition,
+    *,
+    as_of: Instant | None = None,
+    vintage: Vintage | None = None,
+    columns: Iterable[str] | None = None,
+    tickers: str | Iterable[str] | None = None,
+    start: Day | None = None,
+    end: Day | None = None,
+    output: PathLike = "output",
+    archive: PathLike | None = None,
+) -> Dataset:
+    """A dataset: a published version, or one that is built from the archive while it is read.
+
+    `dataset` is a name for its latest version, `NAME/VERSION`, `NAME/builds/VERSION`, or the folder of a version.
+
+    With `as_of` or `vintage`, or a definition as a dict, the dataset is built from the archive each time it is read, and no
+    file is written. `as_of` takes what had been seen by then: a day means the end of it in UTC. `vintage="first"` takes each
+    signal as it was first published.
+
+    `columns`, `tickers`, `start` (inclusive) and `end` (exclusive) select a part, and only that part is read.
+
+    >>> import bellwether as bw
+    >>> dataset = bw.load("demo", tickers="XOM", columns=["date", "signal", "confidence"])
+    >>> dataset.to_polars().columns
+    ['date', 'signal', 'confidence']
+    """
+    part = _values.part(columns, tickers, start, end)
+    definition = _values.definition(dataset)
+    output, archive = _values.folders(output, archive)
+    if as_of is None and vintage is None and isinstance(definition, str):
+        rows, identity = _bellwether.published(output / "datasets", definition, part)
+    else:
+        options = (_values.instant(as_of), vintage)
+        rows, identity = _bellwether.built(definition, output, archive, options, part)
+    return Dataset(rows, json.loads(identity))
+
+
+class Dataset(Table):
+    """A dataset to read, as often as needed. `load` makes it.
+
+    It is an Arrow C stream: `polars.DataFrame(dataset)`, `pyarrow.RecordBatchReader.from_stream(dataset)` or
+    `duckdb.sql("from dataset")` take its rows batch by batch, so it may be larger than memory.
+    """
+
+    __slots__ = ("_identity",)
+
+    def __init__(self, rows: _bellwether.Rows, identity: dict[str, Any]) -> None:
+        super().__init__(rows)
+        self._identity = identity
+
+    @property
+    def name(self) -> str:
+        """Its name, with its version if it is published."""
+        return str(self._identity["name"])
+
+    @property
+    def as_of(self) -> str | None:
+        """The instant as of which it was built; none for the latest state of the archive."""
+        as_of: str | None = self._identity["as_of"]
+        return as_of
+
+    @property
+    def path(self) -> Path | None:
+        """The folder of a published version."""
+        path = self._identity.get("path")
+        return None if path is None else Path(path)
+
+    def factor(self, value: str, *, period: str | None = None, regime: str | None = None) -> pd.Series[Any]:
+        """A column as factor tools take it: a series by date and ticker, sorted, with naive dates.
+
+        A signal becomes 1 for buy and -1 for sell. A dataset of several periods or regimes takes a choice.
+
+        >>> import bellwether as bw
+        >>> factor = bw.load("demo").factor("confidence", period="5d", regime="neutral")
+        >>> factor.index.names
+        FrozenList(['date', 'ticker'])
+        """
+        frame = self.to_pandas()
+        for column, wanted in (("period", period), ("regime", regime)):
+            found = sorted(frame[column].astype(str).unique())
+            if wanted is None and len(found) > 1:
+                raise UsageError(f"the dataset has several {column}s: {', '.join(found)}", f"choose one with `{column}=`")
+            if wanted is not None:
+                frame = frame[frame[column] == wanted]
+        series = frame.set_index(["date", "ticker"])[value].sort_index()
+        if value == "signal":
+            return series.astype(str).map({"buy": 1, "sell": -1})
+        return series
+
+    def _title(self) -> str:
+        as_of = f", as of {self.as_of}" if self.as_of else ""
+        if self.path is None:
+            return f"Dataset {self.name}{as_of}, built from the archive when it is read: {len(self.columns)} columns"
+        return f"Dataset {self.name}: {self._identity['rows']:,} rows{as_of}, {len(self.columns)} columns"
+
+    def __repr__(self) -> str:
+        return f"<{self._title()}>"
+
+    def _repr_html_(self) -> str:
+        facts = self._identity.get("facts")
+        if not facts:
+            return _html.titled(self._title(), _html.facts([("columns", escape(", ".join(self.columns)))]))
+        first, last = facts["dates"] or ("-", "-")
+        over_time = facts["over_time"]
+        rows = [
+            ("rows", f"{self._identity['rows']:,}"),
+            ("tickers", f"{facts['tickers']:,}"),
+            ("dates", f"{first} to {last}"),
+            ("as of", escape(self.as_of or "")),
+            ("signals", _html.sparkline(over_time["signals"], "signals over time", low=0)),
+            ("share of buys", _html.sparkline(over_time["buys"], "share of buys over time", low=0, high=1)),
+            ("confidence", _html.sparkline(over_time["confidence"], "mean confidence over time")),
+        ]
+        return _html.titled(f"Dataset {self.name}", _html.facts(rows))

@@ -1,0 +1,139 @@
+"""Exceptions. All are below `BellwetherError`."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import NamedTuple
+
+__all__ = [
+    "BellwetherError",
+    "ChecksError",
+    "DataError",
+    "DefinitionError",
+    "ForkedError",
+    "Interrupted",
+    "NotFoundError",
+    "Problem",
+    "ServiceError",
+    "StorageError",
+    "TemporaryError",
+    "UsageError",
+]
+
+
+class Problem(NamedTuple):
+    """A problem of a definition, and where it is."""
+
+    message: str
+    hint: str | None
+    #: Counted from one, in the file, or in the text that a dict was turned into.
+    line: int
+    #: Counted from one, in characters.
+    column: int
+
+
+class BellwetherError(Exception):
+    """An operation of Bellwether that failed.
+
+    The message says what failed, why, and what to do about it.
+
+    >>> import bellwether as bw
+    >>> try:
+    ...     bw.check("demmo")
+    ... except bw.BellwetherError as error:
+    ...     print(error.hint)
+    did you mean `demo`?
+    """
+
+    #: What to do about it.
+    hint: str | None
+    #: What led to it, the nearest reason first.
+    reasons: list[str]
+    #: The problems of a definition.
+    problems: list[Problem]
+
+    def __init__(
+        self,
+        message: str,
+        hint: str | None = None,
+        reasons: Sequence[str] = (),
+        problems: Sequence[tuple[str, str | None, int, int]] = (),
+    ) -> None:
+        self.hint = None if hint is None else _in_python(hint)
+        self.reasons = list(reasons)
+        self.problems = [Problem(*problem) for problem in problems]
+        lines = [message, *(f"  because: {reason}" for reason in self.reasons)]
+        # The text of problems has their hints.
+        if self.hint is not None and not self.problems:
+            lines.append(f"hint: {self.hint}")
+        super().__init__("\n".join(lines))
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return (_again, (type(self), self.args, self.__dict__))
+
+
+def _again(kind: type[BellwetherError], args: tuple[object, ...], state: dict[str, object]) -> BellwetherError:
+    """Builds an exception anew in another process."""
+    error = kind.__new__(kind)
+    error.args = args
+    error.__dict__.update(state)
+    return error
+
+
+class UsageError(BellwetherError, ValueError):
+    """Arguments that do not make sense, alone or together."""
+
+
+class DefinitionError(BellwetherError, ValueError):
+    """A definition with problems; see `problems`."""
+
+
+class NotFoundError(BellwetherError, FileNotFoundError):
+    """A definition, a dataset, a version or an archive that does not exist, or has no rows."""
+
+
+class ServiceError(BellwetherError):
+    """A service that cannot be reached, refuses the key, or answers with something else than its interface describes."""
+
+
+class TemporaryError(BellwetherError):
+    """A service that does not answer for now, or another run of the same definition. Running it again later resumes."""
+
+
+class DataError(BellwetherError):
+    """Data that does not allow what was asked for."""
+
+
+class ChecksError(DataError):
+    """Data that fails a check. Nothing was published; the archive keeps what was fetched."""
+
+
+class StorageError(BellwetherError):
+    """A file or folder that cannot be read or written, or that is damaged."""
+
+
+class Interrupted(BellwetherError):
+    """Work that was stopped by something else than a signal. Running it again resumes."""
+
+
+class ForkedError(BellwetherError):
+    """A process that was forked after Bellwether was used. Start workers with `spawn`."""
+
+
+_WORDS = [
+    (r"`bellwether run NAME`", "`bw.run(NAME)`"),
+    (r"`bellwether runs`", "`bw.runs()`"),
+    (r"`bellwether plan NAME`", "`bw.plan(NAME)`"),
+    (r"`bellwether build NAME --as-of INSTANT`", "`bw.load(NAME, as_of=INSTANT)`"),
+    (r"`--fresh`", "`fresh=True`"),
+    (r"`--wait`", "`wait=SECONDS`"),
+    (r"`--(output|archive)`", r"`\1=`"),
+]
+
+
+def _in_python(hint: str) -> str:
+    """A hint of the program, for those who call it from Python."""
+    for words, ours in _WORDS:
+        hint = re.sub(words, ours, hint)
+    return hint

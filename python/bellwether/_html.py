@@ -1,0 +1,81 @@
+"""Tables and sparklines for notebooks, and tables for terminals."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from html import escape
+
+__all__: list[str] = []
+
+#: Sparklines, in pixels.
+_WIDTH, _HEIGHT = 240, 28
+
+
+def table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """A table. Everything in it is text."""
+    head = "".join(f"<th>{escape(name)}</th>" for name in columns)
+    head = f"<thead><tr>{head}</tr></thead>" if any(columns) else ""
+    body = "".join(f"<tr>{''.join(f'<td>{escape(cell)}</td>' for cell in row)}</tr>" for row in rows)
+    return f"<table>{head}<tbody>{body}</tbody></table>"
+
+
+def facts(rows: Iterable[tuple[str, str]]) -> str:
+    """Facts, of which each is a name and a piece of HTML."""
+    body = "".join(
+        f"<tr><th style='text-align:left'>{escape(name)}</th><td style='text-align:left'>{html}</td></tr>"
+        for name, html in rows
+    )
+    return f"<table><tbody>{body}</tbody></table>"
+
+
+def titled(title: str, html: str) -> str:
+    """HTML below a title."""
+    return f"<div><strong>{escape(title)}</strong>{html}</div>"
+
+
+def sparkline(values: Sequence[float | None], label: str, low: float | None = None, high: float | None = None) -> str:
+    """A line over time. Values that are missing leave a gap."""
+    known = [value for value in values if value is not None]
+    if not known:
+        return ""
+    low, high = min(known) if low is None else low, max(known) if high is None else high
+    span = (high - low) or 1.0
+    step = _WIDTH / max(len(values) - 1, 1)
+    path: list[str] = []
+    is_down = False
+    for place, value in enumerate(values):
+        if value is not None:
+            y = _HEIGHT - 2 - (value - low) / span * (_HEIGHT - 4)
+            path.append(f"{'L' if is_down else 'M'}{place * step:.1f} {y:.1f}")
+        is_down = value is not None
+    return (
+        f"<svg width='{_WIDTH}' height='{_HEIGHT}' viewBox='0 0 {_WIDTH} {_HEIGHT}' role='img' "
+        f"aria-label='{escape(label, quote=True)}'><title>{escape(label)}</title>"
+        f"<path d='{''.join(path)}' fill='none' stroke='currentColor' stroke-width='1.5'/></svg>"
+    )
+
+
+def aligned(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """A table for a terminal."""
+    lines = [columns, *rows]
+    widths = [max(len(line[place]) for line in lines) for place in range(len(columns))]
+    return "\n".join("  ".join(cell.ljust(width) for cell, width in zip(line, widths)).rstrip() for line in lines)
+
+
+def number(value: object) -> str:
+    """A value as people read it."""
+    if value is None:
+        return "-"
+    if isinstance(value, float):
+        return f"{value:.4g}"
+    return f"{value:,}" if isinstance(value, int) else str(value)
+
+
+def flat(totals: Mapping[str, object], above: str = "") -> Iterator[tuple[str, object]]:
+    """Totals, of which some are in others, with the names on the way. Long lists of totals are left out."""
+    for name, value in totals.items():
+        if isinstance(value, Mapping):
+            if not name.startswith("by_"):
+                yield from flat(value, f"{above}{name} ")
+        else:
+            yield above + name.replace("_", " "), value

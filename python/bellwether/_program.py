@@ -1,0 +1,17 @@
+"""The program `bellwether`: the same code as the binary, entered from Python."""
+
+from __future__ import annotations
+
+import signal
+import sys
+
+from . import _bellwether
+
+__all__ = ["main"]
+
+
+def main() -> None:
+    """Runs the command line."""
+    # Python's handler would wait for Python code to run, and there is none until the program ends.
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    sys.exit(_bellwether.main(["bellwether", *sys.argv[1:]]))

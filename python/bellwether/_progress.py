@@ -1,0 +1,134 @@
+"""Progress in a notebook or on a terminal."""
+
+from __future__ import annotations
+
+import sys
+import warnings
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+from html import escape
+from importlib import import_module
+from typing import Any, Literal, TypedDict
+
+from . import _html
+
+__all__ = ["BellwetherWarning", "Event"]
+
+#: The width of a bar, in columns of a terminal.
+_WIDTH = 32
+
+
+class BellwetherWarning(UserWarning):
+    """Something to correct, although the operation can continue."""
+
+
+class Event(TypedDict):
+    """What happens during a run or a build."""
+
+    event: Literal["started", "advanced", "finished", "resumed", "note", "warning"]
+    #: What a note or a warning says, and what a stage waits for.
+    message: str
+    #: `signals`, `articles`, `archive`, `dataset` and so on; empty for events that are of no stage.
+    stage: str
+    #: Requests that were answered.
+    done: int
+    #: Requests in all, if the stage makes requests.
+    total: int | None
+    #: Rows so far.
+    rows: int
+    #: Bytes of complete answers.
+    bytes: int
+    #: Bytes received, including answers in progress.
+    received: int
+    #: Retries.
+    retries: int
+    #: Since the stage started.
+    seconds: float
+
+
+@contextmanager
+def shown(progress: bool | Callable[[Event], object]) -> Generator[Callable[[Event], None], None, None]:
+    """What to call with each event, while it is shown."""
+    bar: _Notebook | _Terminal | None = None
+    if progress is True:
+        bar = _Notebook() if _in_notebook() else _Terminal() if sys.stderr.isatty() else None
+    follow = progress if callable(progress) else bar
+
+    def observe(event: Event) -> None:
+        if event["event"] == "warning":
+            warnings.warn(event["message"], BellwetherWarning, stacklevel=5)
+        if follow is not None:
+            follow(event)
+
+    try:
+        yield observe
+    finally:
+        if bar is not None:
+            bar.close()
+
+
+def _in_notebook() -> bool:
+    """Whether a kernel runs this, which shows HTML."""
+    python = sys.modules.get("IPython")
+    shell = None if python is None else python.get_ipython()
+    return shell is not None and hasattr(shell, "kernel")
+
+
+def _counts(event: Event) -> str:
+    """`1,750,725 rows, 126.8 MB, 0.2 s`."""
+    parts = [f"{event['rows']:,} rows"] if event["rows"] else []
+    if event["received"] and event["total"]:
+        parts.append(f"{event['received'] / 1e6:.1f} MB")
+    return ", ".join([*parts, f"{event['seconds']:.1f} s", *([event["message"]] if event["message"] else [])])
+
+
+class _Terminal:
+    """A line for each stage, of which the last one moves."""
+
+    def __init__(self) -> None:
+        self._is_open = False
+
+    def __call__(self, event: Event) -> None:
+        if not event["stage"]:
+            return
+        done, total = event["done"], event["total"]
+        filled = _WIDTH * done // total if total else 0
+        bar = f"[{'=' * filled:{_WIDTH}}] {done}/{total}  " if total else ""
+        end = "\n" if event["event"] == "finished" else ""
+        sys.stderr.write(f"\r\x1b[K{event['stage']:9} {bar}{_counts(event)}{end}")
+        sys.stderr.flush()
+        self._is_open = not end
+
+    def close(self) -> None:
+        """Leaves the last line, whether its stage finished or not."""
+        if self._is_open:
+            sys.stderr.write("\n")
+            sys.stderr.flush()
+
+
+class _Notebook:
+    """A row of a table for each stage."""
+
+    def __init__(self) -> None:
+        self._ipython: Any = import_module("IPython.display")
+        self._stages: dict[str, Event] = {}
+        self._display = self._ipython.display(self._ipython.HTML(""), display_id=True)
+
+    def __call__(self, event: Event) -> None:
+        if event["stage"]:
+            self._stages[event["stage"]] = event
+            self._display.update(self._ipython.HTML(self._table()))
+
+    def close(self) -> None:
+        """Leaves the table as it is."""
+
+    def _table(self) -> str:
+        def bar(event: Event) -> str:
+            if event["total"]:
+                return f"<progress max='{event['total']}' value='{event['done']}'></progress> {event['done']}/{event['total']}"
+            return "<progress max='1' value='1'></progress>" if event["event"] == "finished" else "<progress></progress>"
+
+        rows = [
+            (stage, f"{bar(event)} &nbsp; {escape(_counts(event))}") for stage, event in self._stages.items()
+        ]
+        return _html.facts(rows)

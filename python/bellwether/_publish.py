@@ -1,0 +1,121 @@
+"""Runs and builds."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from html import escape
+from pathlib import Path
+from typing import Any
+
+from . import _bellwether, _dataset, _html, _progress, _values
+from ._dataset import Dataset
+from ._values import Day, Definition, Instant, PathLike, Vintage
+
+__all__ = ["Summary", "build", "run"]
+
+
+class Summary(Mapping[str, Any]):
+    """The result of a run or a build: what `bellwether run --log json` prints at its end."""
+
+    __slots__ = ("_facts", "_text")
+
+    def __init__(self, facts: str, text: str) -> None:
+        self._facts: dict[str, Any] = json.loads(facts)
+        self._text = text
+
+    def __getitem__(self, key: str) -> Any:
+        return self._facts[key]
+
+    def __iter__(self) -> Any:
+        return iter(self._facts)
+
+    def __len__(self) -> int:
+        return len(self._facts)
+
+    @property
+    def rows(self) -> int:
+        """The number of rows."""
+        return int(self["rows"])
+
+    @property
+    def path(self) -> Path:
+        """The folder of the version."""
+        return Path(self["dataset"])
+
+    @property
+    def notes(self) -> list[str]:
+        """What a person should know of it."""
+        return list(self["notes"])
+
+    def load(self) -> Dataset:
+        """The version that was published."""
+        return _dataset.load(self.path)
+
+    def __repr__(self) -> str:
+        return self._text.rstrip("\n")
+
+    def _repr_html_(self) -> str:
+        lines = [line.split(maxsplit=1) for line in self._text.splitlines()]
+        facts = [(words[0], escape(words[1] if len(words) > 1 else "")) for words in lines if words]
+        return _html.titled(self.path.parent.name, _html.facts(facts))
+
+
+def run(
+    definition: Definition,
+    *,
+    output: PathLike = "output",
+    archive: PathLike | None = None,
+    key: str | None = None,
+    fresh: bool = False,
+    wait: float | None = None,
+    progress: bool | Callable[[_progress.Event], object] = True,
+    today: Day | None = None,
+) -> Summary:
+    """Fetches what a definition asks for, archives it, and publishes its dataset, as `bellwether run` does.
+
+    `definition` is a name in `pipelines/`, a path, or the definition itself as a dict with a `name`.
+
+    The API key is `key`, or what the program would take: `BELLWETHER_API_KEY`, `api_key_file` or `api_key_command`.
+    `fresh` starts over instead of resuming an interrupted run, `wait` waits so many seconds for another run of the definition.
+    `progress` shows a bar, or is called with each event. `today` is for the demo service alone: the day that it takes for
+    today, and that its answers are observed on.
+
+    Ctrl-C stops it, and the next run of the definition resumes it.
+
+    >>> import bellwether as bw
+    >>> summary = bw.run("demo", progress=False)
+    >>> summary.rows > 0
+    True
+    """
+    # No local variable holds the key where a traceback would show it.
+    key = None if key is None else _bellwether.Key(key)  # type: ignore[assignment]
+    manner: _values.Manner = {"fresh": fresh, "wait": wait, "today": _values.day(today)}
+    given = _values.definition(definition)
+    with _progress.shown(progress) as show:
+        return Summary(*_bellwether.run(given, _values.folders(output, archive), manner, key, show))  # type: ignore[arg-type]
+
+
+def build(
+    definition: Definition,
+    *,
+    as_of: Instant | None = None,
+    vintage: Vintage | None = None,
+    output: PathLike = "output",
+    archive: PathLike | None = None,
+    progress: bool | Callable[[_progress.Event], object] = True,
+) -> Summary:
+    """Builds and publishes the dataset of a definition from the archive, offline, as `bellwether build` does.
+
+    With `as_of` or `vintage` the build is ad hoc: it goes to `datasets/NAME/builds/`. To read it without publishing it, use
+    `load`.
+
+    >>> import bellwether as bw
+    >>> summary = bw.build("demo", progress=False)
+    >>> summary.path.parent.name
+    'demo'
+    """
+    options = (_values.instant(as_of), vintage)
+    given = _values.definition(definition)
+    with _progress.shown(progress) as show:
+        return Summary(*_bellwether.build(given, _values.folders(output, archive), options, show))

@@ -1,0 +1,113 @@
+"""Rows for frame libraries."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from . import _html
+from ._bellwether import Rows
+
+if TYPE_CHECKING:
+    import pandas as pd
+    import polars as pl
+    import pyarrow as pa
+
+__all__ = ["Answer", "Table"]
+
+#: Rows in a repr.
+_SHOWN = 10
+
+
+class Table:
+    """Rows that any frame library takes, without a copy and without pyarrow.
+
+    Whatever reads Arrow C streams reads it, and any number of times: `polars.DataFrame(table)`,
+    `pyarrow.RecordBatchReader.from_stream(table)`, `duckdb.sql("from table")`.
+    """
+
+    __slots__ = ("_rows",)
+
+    def __init__(self, rows: Rows) -> None:
+        self._rows = rows
+
+    @property
+    def columns(self) -> list[str]:
+        """The names of the columns."""
+        return [name for name, _ in self._rows.columns]
+
+    @property
+    def types(self) -> dict[str, str]:
+        """The columns and their types, in words."""
+        return dict(self._rows.columns)
+
+    def to_polars(self) -> pl.DataFrame:
+        """All rows as a frame of Polars."""
+        import polars
+
+        return polars.DataFrame(self._rows.read())
+
+    def to_arrow(self) -> pa.Table:
+        """All rows as a table of pyarrow."""
+        import pyarrow
+
+        return pyarrow.table(self._rows.read())
+
+    def to_pandas(self) -> pd.DataFrame:
+        """All rows as a frame of pandas. This takes pyarrow."""
+        return _pandas(self._rows.read())
+
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
+        """The rows from the first, batch by batch, as an Arrow C stream. Each call reads them again."""
+        return self._rows.__arrow_c_stream__(requested_schema)
+
+    def __arrow_c_schema__(self) -> object:
+        """The columns as an Arrow schema."""
+        return self._rows.__arrow_c_schema__()
+
+    def _title(self) -> str:
+        count = self._rows.count
+        rows = "" if count is None else f"{count:,} rows, "
+        return f"{type(self).__name__}: {rows}{len(self.columns)} columns"
+
+    def __repr__(self) -> str:
+        return f"{self._title()}\n{_html.aligned(self.columns, self._rows.text(_SHOWN))}"
+
+    def _repr_html_(self) -> str:
+        return _html.titled(self._title(), _html.table(self.columns, self._rows.text(_SHOWN)))
+
+
+class Answer(Table):
+    """The rows of an answer, in memory, and its totals.
+
+    `len()` is the number of rows.
+    """
+
+    __slots__ = ("totals",)
+
+    #: The totals, by name.
+    totals: dict[str, object]
+
+    def __init__(self, rows: Rows, totals: dict[str, object]) -> None:
+        super().__init__(rows)
+        self.totals = totals
+
+    def __len__(self) -> int:
+        return self._rows.count or 0
+
+    def __repr__(self) -> str:
+        totals = "".join(f"{name}: {_html.number(value)}\n" for name, value in _html.flat(self.totals))
+        return totals + super().__repr__()
+
+    def _repr_html_(self) -> str:
+        totals = [[name, _html.number(value)] for name, value in _html.flat(self.totals)]
+        facts = _html.table(["", ""], totals) if totals else ""
+        return facts + super()._repr_html_()
+
+
+def _pandas(rows: Rows) -> pd.DataFrame:
+    import pyarrow
+
+    # Each column is handed over as it is turned into one of pandas, so that there are not two of each.
+    table: pa.Table = pyarrow.table(rows)
+    frame: pd.DataFrame = table.to_pandas(split_blocks=True, date_as_object=False)
+    return frame

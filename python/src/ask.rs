@@ -1,0 +1,247 @@
+//! Questions to the archive and to published versions. Answers are rows, and totals as JSON.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use arrow::array::{ArrayRef, RecordBatch, StringArray, TimestampMicrosecondArray, UInt64Array};
+use arrow::datatypes::SchemaRef;
+use bellwether::archive::Archive;
+use bellwether::audit;
+use bellwether::audit::quality::OfTicker;
+use bellwether::audit::revisions::{Rewrites, Tally};
+use bellwether::error::{Error, Result};
+use bellwether::export::{self, Reading};
+use bellwether::load;
+use bellwether::plan::Plan;
+use bellwether::run::{About, Control, ReportOptions, audit_quality, audit_revisions};
+use bellwether::time::Clock;
+use chrono::{DateTime, Utc};
+use pyo3::prelude::*;
+use serde_json::{Value, json};
+
+use crate::definition::Given;
+use crate::load::{Part, moment};
+use crate::publish::finished;
+use crate::rows::{Reader, Rows};
+use crate::supervise::quietly;
+
+/// Where answers come from: the definition, if any, the output folder and the archive.
+type Subject = (Option<Given>, PathBuf, PathBuf);
+
+/// Gathers the rows of an answer.
+fn gathered<T>(
+    schema: SchemaRef,
+    ask: impl FnOnce(&mut dyn FnMut(&RecordBatch) -> Result<()>) -> Result<T>,
+) -> Result<(Rows, T)> {
+    let mut batches = Vec::new();
+    let found = ask(&mut |batch| {
+        batches.push(batch.clone());
+        Ok(())
+    })?;
+    Ok((Rows::held(schema, batches), found))
+}
+
+fn plan_of(subject: &Subject) -> Result<Option<Plan>> {
+    let (definition, output, _) = subject;
+    definition.as_ref().map(|definition| definition.plan_or_published(output)).transpose()
+}
+
+/// What the vendor rewrote, after an instant and up to another.
+#[pyfunction]
+pub(crate) fn revisions(
+    py: Python<'_>,
+    subject: Subject,
+    after: Option<String>,
+    until: Option<String>,
+) -> PyResult<(Rows, String)> {
+    quietly(py, move |stop| {
+        let plan = plan_of(&subject)?;
+        let control = Control { stop: stop.clone(), ..Control::default() };
+        let about =
+            About { archive: &subject.2, plan: plan.as_ref(), as_of: moment(until.as_deref())?, control: &control };
+        let after = moment(after.as_deref())?;
+        let (rows, found) = gathered(audit::revisions::schema(), |deliver| audit_revisions(about, after, deliver))?;
+        let totals = json!({ "signals": rewrites(&found.signals), "articles": rewrites(&found.articles) });
+        Ok((rows, totals.to_string()))
+    })
+}
+
+fn rewrites(of: &Rewrites) -> Value {
+    fn by<K: ToString>(tallies: &BTreeMap<K, Tally>) -> BTreeMap<String, Value> {
+        let changed = tallies.iter().filter(|(_, of)| of.changed > 0);
+        changed.map(|(name, of)| (name.to_string(), tally(of))).collect()
+    }
+    json!({
+        "total": tally(&of.total),
+        "by_age": by(&of.by_age),
+        "by_month": by(&of.by_month),
+        "by_period": by(&of.by_period),
+        "by_regime": by(&of.by_regime),
+        "by_sector": by(&of.by_sector),
+        "by_ticker": by(&of.by_ticker),
+    })
+}
+
+fn tally(of: &Tally) -> Value {
+    json!({
+        "known": of.known,
+        "changed": of.changed,
+        "rate": of.rate(),
+        "added_late": of.added_late,
+        "revised": of.revised,
+        "withdrawn": of.withdrawn,
+        "flipped": of.flipped,
+    })
+}
+
+/// Gaps, stale series, repeated articles, unusual values, rejected records and unknown fields.
+#[pyfunction]
+pub(crate) fn quality(py: Python<'_>, subject: Subject, as_of: Option<String>) -> PyResult<(Rows, String)> {
+    quietly(py, move |stop| {
+        let plan = plan_of(&subject)?;
+        let control = Control { stop: stop.clone(), ..Control::default() };
+        let about =
+            About { archive: &subject.2, plan: plan.as_ref(), as_of: moment(as_of.as_deref())?, control: &control };
+        let (rows, found) = gathered(audit::quality::schema(), |deliver| audit_quality(about, deliver))?;
+        let windows = found.windows.iter().map(|window| (window.days.to_string(), json!(window.share())));
+        let OfTicker { signals, missing, gaps, stale, articles, duplicates, unusual, .. } = found.total;
+        let totals = json!({
+            "series": found.series,
+            "signals": signals,
+            "coverage": found.total.coverage(),
+            "missing": missing,
+            "gaps": gaps,
+            "stale": stale,
+            "articles": articles,
+            "duplicates": duplicates,
+            "unusual": unusual,
+            "rejected": found.rejects.records,
+            "unknown_fields": found.unknown.fields.len(),
+            "news": windows.collect::<BTreeMap<_, _>>(),
+        });
+        Ok((rows, totals.to_string()))
+    })
+}
+
+/// The rows that differ between two versions.
+#[pyfunction]
+pub(crate) fn diff(py: Python<'_>, datasets: PathBuf, before: String, after: String) -> PyResult<(Rows, String)> {
+    quietly(py, move |stop| {
+        let find = |given: &str| Reading::find(&datasets, given).map(|version| version.until(stop.clone()));
+        let (before, after) = (find(&before)?, find(&after)?);
+        let schema = audit::diff::schema(before.schema());
+        let (rows, found) = gathered(schema, |deliver| audit::diff::diff(&before, &after, deliver))?;
+        let totals = json!({
+            "before": before.name(),
+            "after": after.name(),
+            "rows_before": found.before,
+            "rows_after": found.after,
+            "added": found.added,
+            "removed": found.removed,
+            "changed": found.changed,
+            "columns": found.columns.into_iter().filter(|(_, count)| *count > 0).collect::<BTreeMap<_, _>>(),
+        });
+        Ok((rows, totals.to_string()))
+    })
+}
+
+/// The news about the tickers of a definition, as known at an instant.
+#[pyfunction]
+pub(crate) fn articles(
+    py: Python<'_>,
+    subject: (Given, PathBuf, PathBuf),
+    as_of: Option<String>,
+    part: Part,
+) -> PyResult<Rows> {
+    quietly(py, move |_| {
+        let (definition, output, archive) = subject;
+        let plan = definition.plan_or_published(&output)?;
+        let articles = load::Articles::of(&plan, &archive, moment(as_of.as_deref())?)?.select(part.selection()?)?;
+        Ok({
+            let schema = articles.schema();
+            Rows::opened(schema, move |stop| articles.until(stop).batches().map(|batches| Box::new(batches) as Reader))
+        })
+    })
+}
+
+/// The sealed runs of an archive.
+#[pyfunction]
+pub(crate) fn runs(py: Python<'_>, archive: PathBuf) -> PyResult<Rows> {
+    quietly(py, move |_| {
+        let archive = Archive::open(&archive)?;
+        let seals = || archive.runs().iter().map(|run| run.seal());
+        let count = |of: &dyn Fn(&bellwether::archive::SealedRun) -> u64| -> ArrayRef {
+            Arc::new(archive.runs().iter().map(of).collect::<UInt64Array>())
+        };
+        table([
+            ("run", texts(seals().map(|seal| Some(seal.run.clone())))),
+            ("definition", texts(seals().map(|seal| seal.definition.as_ref().map(|it| it.name.clone())))),
+            ("started_at", instants(seals().map(|seal| seal.started_at))),
+            ("sealed_at", instants(seals().map(|seal| seal.sealed_at))),
+            ("requests", count(&|run| run.request_count())),
+            ("added", count(&|run| run.seal().changes.added)),
+            ("revised", count(&|run| run.seal().changes.revised)),
+            ("withdrawn", count(&|run| run.seal().changes.withdrawn)),
+            ("rejected", count(&|run| run.reject_count())),
+            ("bytes", count(&|run| run.seal().bytes())),
+        ])
+    })
+}
+
+/// The published versions in a folder of datasets.
+#[pyfunction]
+pub(crate) fn datasets(py: Python<'_>, datasets: PathBuf) -> PyResult<Rows> {
+    quietly(py, move |_| {
+        let versions = export::published(&datasets)?;
+        let count = |of: &dyn Fn(&export::Published) -> u64| -> ArrayRef {
+            Arc::new(versions.iter().map(of).collect::<UInt64Array>())
+        };
+        let text = |of: &dyn Fn(&export::Published) -> String| texts(versions.iter().map(|version| Some(of(version))));
+        table([
+            ("dataset", text(&|of| of.recorded.name.clone())),
+            ("version", text(&|of| of.recorded.version.clone())),
+            ("kind", text(&|of| of.kind.as_str().to_owned())),
+            ("layout", text(&|of| of.shape.clone())),
+            ("rows", count(&|of| of.rows)),
+            ("bytes", count(&|of| of.bytes)),
+            ("as_of", instants(versions.iter().map(|of| of.recorded.as_of))),
+            ("built_at", instants(versions.iter().map(|of| of.recorded.built_at))),
+            ("path", text(&|of| of.path.display().to_string())),
+        ])
+    })
+}
+
+/// The report of a dataset: its name, its page, and its text.
+#[pyfunction]
+pub(crate) fn report(
+    py: Python<'_>,
+    name: Option<String>,
+    output: PathBuf,
+    archive: PathBuf,
+    as_of: Option<String>,
+) -> PyResult<(String, String, String)> {
+    /// Columns of the text.
+    const WIDTH: usize = 100;
+    quietly(py, move |stop| {
+        let as_of = moment(as_of.as_deref())?;
+        let control = Control { stop: stop.clone(), ..Control::default() };
+        let options = ReportOptions { name, output, archive, as_of, clock: Clock::System, control };
+        let report = finished(bellwether::run::report(options))?;
+        Ok((report.identity.name.clone(), report.page(), report.text(WIDTH)))
+    })
+}
+
+fn texts(values: impl Iterator<Item = Option<String>>) -> ArrayRef {
+    Arc::new(values.collect::<StringArray>())
+}
+
+fn instants(values: impl Iterator<Item = DateTime<Utc>>) -> ArrayRef {
+    let micros = values.map(|instant| Some(instant.timestamp_micros()));
+    Arc::new(micros.collect::<TimestampMicrosecondArray>().with_timezone("UTC"))
+}
+
+fn table<const N: usize>(columns: [(&str, ArrayRef); N]) -> Result<Rows> {
+    let rows = RecordBatch::try_from_iter(columns).map_err(|source| Error::Frame { source: source.into() })?;
+    Ok(Rows::held(rows.schema(), vec![rows]))
+}

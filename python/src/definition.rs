@@ -1,0 +1,81 @@
+//! Definitions: by name, by path, or as a text that Python made of a dict.
+
+use std::path::{Path, PathBuf};
+
+use bellwether::definition::Found;
+use bellwether::error::{Error, Result};
+use bellwether::export::latest;
+use bellwether::plan::{Plan, describe};
+use bellwether::problem::Problems;
+use pyo3::prelude::*;
+use serde_json::json;
+
+use crate::fault;
+
+/// A definition as Python gives it.
+#[derive(Clone, FromPyObject)]
+pub(crate) enum Given {
+    /// A name in `pipelines/`, or a path.
+    Named(String),
+    /// A name, and a text.
+    Written(String, String),
+}
+
+impl Given {
+    /// Its plan.
+    pub(crate) fn plan(&self) -> Result<Plan> {
+        match self {
+            Self::Named(name) => Plan::find(name),
+            Self::Written(name, text) => Plan::of(Found::new(PathBuf::from(format!("{name}.toml")), text.clone())?),
+        }
+    }
+
+    /// Its plan; for a name without a file, that of the latest version published under the name.
+    pub(crate) fn plan_or_published(&self, output: &Path) -> Result<Plan> {
+        match self.plan() {
+            Err(error @ Error::NoDefinition { .. }) => {
+                let Self::Named(name) = self else { return Err(error) };
+                match latest(&output.join("datasets"), Some(name)) {
+                    Ok(Some(recorded)) => Self::Written(recorded.name, recorded.definition).plan(),
+                    _ => Err(error),
+                }
+            }
+            plan => plan,
+        }
+    }
+}
+
+/// The problems of a definition: message, hint, line and column.
+pub(crate) fn places(problems: &Problems) -> Vec<(String, Option<String>, usize, usize)> {
+    let place = |problem: &bellwether::problem::Problem| {
+        let (line, column) = problems.place(problem);
+        (problem.message.clone(), problem.hint.clone(), line, column)
+    };
+    problems.list().iter().map(place).collect()
+}
+
+/// The warnings of a definition. Its problems are an exception.
+#[pyfunction]
+pub(crate) fn check(py: Python<'_>, definition: Given) -> PyResult<Vec<String>> {
+    let plan = definition.plan().map_err(|error| fault::raised(py, &error))?;
+    Ok(plan.dataset.warnings())
+}
+
+/// What a definition means, as JSON.
+#[pyfunction]
+pub(crate) fn plan(py: Python<'_>, definition: Given) -> PyResult<String> {
+    let plan = definition.plan().map_err(|error| fault::raised(py, &error))?;
+    let requests = plan.ways.first().map(|way| way.requests(&[])).unwrap_or_default();
+    let columns = plan.dataset.schema.fields().iter().map(|field| json!([field.name(), describe(field)]));
+    let plan = json!({
+        "name": plan.name,
+        "description": plan.description,
+        "operation": plan.ways.first().map(|way| way.endpoint.as_str()),
+        "requests": requests.iter().map(|request| request.target()).collect::<Vec<_>>(),
+        "columns": columns.collect::<Vec<_>>(),
+        "sort": plan.dataset.sort.iter().map(|column| column.name()).collect::<Vec<_>>(),
+        "formats": plan.files.formats.iter().map(|format| format.as_str()).collect::<Vec<_>>(),
+        "text": plan.text,
+    });
+    Ok(plan.to_string())
+}

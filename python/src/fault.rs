@@ -1,0 +1,74 @@
+//! The library's errors as exceptions of `bellwether._errors`.
+
+use std::error::Error as _;
+
+use arrow::error::ArrowError;
+use bellwether::error::{Error, Kind};
+use bellwether::secret::without_keys;
+use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
+use pyo3::types::PyType;
+
+use crate::definition::places;
+
+/// The exception of an error.
+fn class_of(error: &Error) -> &'static str {
+    // In Python a file that does not exist is a `FileNotFoundError`.
+    if matches!(error, Error::NoDefinition { .. }) {
+        return "NotFoundError";
+    }
+    match error.kind() {
+        Kind::Usage => "UsageError",
+        Kind::Definition => "DefinitionError",
+        Kind::Service => "ServiceError",
+        Kind::Temporary => "TemporaryError",
+        Kind::Checks => "ChecksError",
+        Kind::Data => "DataError",
+        Kind::NotFound => "NotFoundError",
+        Kind::Storage => "StorageError",
+        Kind::Interrupted => "Interrupted",
+        _ => "BellwetherError",
+    }
+}
+
+/// An exception for an error of the library, with everything that led to it.
+pub(crate) fn raised(py: Python<'_>, error: &Error) -> PyErr {
+    let mut reasons = Vec::new();
+    let mut source = error.source();
+    while let Some(reason) = source {
+        reasons.push(without_keys(&reason.to_string()));
+        source = reason.source();
+    }
+    let problems = match error {
+        Error::Definition(problems) => places(problems),
+        _ => Vec::new(),
+    };
+    let hint = error.hint().map(|hint| without_keys(&hint));
+    let made = class(py, class_of(error))
+        .and_then(|class| class.call1((without_keys(&error.to_string()), hint, reasons, problems)));
+    made.map_or_else(|error| error, PyErr::from_value)
+}
+
+/// The library's error in an error of a stream.
+pub(crate) fn of_stream(error: ArrowError) -> Error {
+    match error {
+        ArrowError::ExternalError(source) => match source.downcast::<Error>() {
+            Ok(error) => *error,
+            Err(source) => Error::Frame { source },
+        },
+        error => Error::Frame { source: error.into() },
+    }
+}
+
+/// An exception in a process that was forked.
+pub(crate) fn forked(py: Python<'_>, message: &str, hint: &str) -> PyErr {
+    class(py, "ForkedError")
+        .and_then(|class| class.call1((message, hint)))
+        .map_or_else(|error| error, PyErr::from_value)
+}
+
+fn class<'py>(py: Python<'py>, name: &str) -> PyResult<Bound<'py, PyType>> {
+    static ERRORS: PyOnceLock<Py<PyModule>> = PyOnceLock::new();
+    let errors = ERRORS.get_or_try_init(py, || py.import("bellwether._errors").map(Bound::unbind))?;
+    Ok(errors.bind(py).getattr(name)?.cast_into()?)
+}

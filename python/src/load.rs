@@ -1,0 +1,140 @@
+//! Datasets: published versions, and those that are built while they are read.
+
+use std::path::{Path, PathBuf};
+
+use bellwether::error::{Error, Result};
+use bellwether::export::Reading;
+use bellwether::load::{AdHoc, Dataset, Selection};
+use bellwether::plan::Vintage;
+use bellwether::report::facts::{Axis, Facts, SignalTotals, Step};
+use bellwether::time::instant;
+use pyo3::prelude::*;
+use serde_json::{Value, json};
+use tokio_util::sync::CancellationToken;
+
+use crate::definition::Given;
+use crate::rows::{Reader, Rows};
+use crate::supervise;
+
+/// A part of a dataset, as Python gives it.
+#[derive(FromPyObject)]
+#[pyo3(from_item_all)]
+pub(crate) struct Part {
+    columns: Option<Vec<String>>,
+    tickers: Option<Vec<String>>,
+    start: Option<String>,
+    end: Option<String>,
+}
+
+impl Part {
+    pub(crate) fn selection(&self) -> Result<Selection> {
+        let date = |text: &Option<String>| text.as_deref().map(day).transpose();
+        Ok(Selection {
+            columns: self.columns.clone(),
+            tickers: self.tickers.as_ref().map(|names| names.iter().map(|name| known(name)).collect()).transpose()?,
+            from: date(&self.start)?,
+            to: date(&self.end)?,
+        })
+    }
+}
+
+/// A point of the service's change record.
+pub(crate) fn known_change_set(text: &str) -> Result<bellwether::interface::ChangeSet> {
+    known(text)
+}
+
+/// A value of a closed set.
+fn known<T: std::str::FromStr<Err = bellwether::interface::Unknown>>(text: &str) -> Result<T> {
+    text.parse().map_err(|unknown: bellwether::interface::Unknown| usage(format!("{unknown}; {}", unknown.hint)))
+}
+
+pub(crate) fn day(text: &str) -> Result<chrono::NaiveDate> {
+    text.parse().map_err(|_| usage(format!("`{text}` is not a day: use `2026-03-31`")))
+}
+
+/// An instant, or the end of a day.
+pub(crate) fn moment(text: Option<&str>) -> Result<Option<chrono::DateTime<chrono::Utc>>> {
+    text.map(|text| instant(text).map_err(usage)).transpose()
+}
+
+/// Which observation of a signal to take.
+pub(crate) fn vintage_of(text: Option<&str>) -> Result<Option<Vintage>> {
+    text.map(|text| text.parse().map_err(|refusal: String| usage(refusal.replace('\n', "; ")))).transpose()
+}
+
+fn usage(what: String) -> Error {
+    Error::Usage { what, hint: "check the arguments" }
+}
+
+/// A published version, and what its record says as JSON.
+#[pyfunction]
+pub(crate) fn published(py: Python<'_>, datasets: PathBuf, name: String, part: Part) -> PyResult<(Rows, String)> {
+    supervise::quietly(py, move |_| {
+        let version = Reading::find(&datasets, &name)?;
+        // `latest` moves: the rows and the record are those of one version.
+        let folder = version.folder().to_owned();
+        let dataset = Dataset::published(&datasets, &folder.to_string_lossy())?.select(part.selection()?)?;
+        let identity = json!({
+            "name": version.name(),
+            "as_of": version.as_of(),
+            "rows": version.row_count(),
+            "content": version.content(),
+            "path": folder,
+            "facts": facts(&folder),
+        });
+        Ok((rows(dataset), identity.to_string()))
+    })
+}
+
+/// A dataset that is built from the archive each time it is read, and what it is as JSON.
+#[pyfunction]
+pub(crate) fn built(
+    py: Python<'_>,
+    definition: Given,
+    output: PathBuf,
+    archive: PathBuf,
+    options: (Option<String>, Option<String>),
+    part: Part,
+) -> PyResult<(Rows, String)> {
+    supervise::quietly(py, move |_| {
+        let plan = definition.plan_or_published(&output)?;
+        let (as_of, vintage) = options;
+        let ad_hoc =
+            AdHoc { as_of: moment(as_of.as_deref())?, vintage: vintage_of(vintage.as_deref())?, ..AdHoc::default() };
+        let identity = json!({ "name": plan.name, "as_of": ad_hoc.as_of.map(bellwether::time::to_record) });
+        let dataset = Dataset::built(plan, &archive, &ad_hoc)?.select(part.selection()?)?;
+        Ok((rows(dataset), identity.to_string()))
+    })
+}
+
+fn rows(dataset: Dataset) -> Rows {
+    let schema = dataset.schema();
+    let open = move |stop: &CancellationToken| {
+        dataset.until(stop.clone()).batches().map(|batches| Box::new(batches) as Reader)
+    };
+    Rows::opened(schema, open)
+}
+
+/// What a version's facts say over time, if they can be read.
+fn facts(folder: &Path) -> Option<Value> {
+    /// As many points as a sparkline can show.
+    const POINTS: usize = 60;
+    let facts = Facts::from_json(&std::fs::read(folder.join("facts.json")).ok()?).ok()?;
+    let axis = Axis::of(&facts.days, Step::Month, POINTS);
+    let mut totals = vec![SignalTotals::default(); axis.len()];
+    for pair in &facts.pairs {
+        pair.over(&facts.days, &axis).into_iter().zip(&mut totals).for_each(|(one, sum)| *sum = *sum + one);
+    }
+    let bounds = facts.bounds().map(|(first, last)| [first.to_string(), last.to_string()]);
+    Some(json!({
+        "tickers": facts.tickers.len(),
+        "signals": facts.rows,
+        "dates": bounds,
+        "pairs": facts.pairs.len(),
+        "over_time": {
+            "signals": totals.iter().map(|of| of.rows).collect::<Vec<_>>(),
+            "buys": totals.iter().map(|of| of.buy_share()).collect::<Vec<_>>(),
+            "confidence": totals.iter().map(|of| of.mean_confidence()).collect::<Vec<_>>(),
+        },
+    }))
+}

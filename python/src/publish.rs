@@ -1,0 +1,134 @@
+//! Runs and builds.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bellwether::error::{Error, Result};
+use bellwether::key_source::KeySource;
+use bellwether::plan::{AdHoc, Plan, Source};
+use bellwether::run::{BuildOptions, Control, Interrupted, Options, WhenHeld};
+use bellwether::secret::ApiKey;
+use bellwether::time::Clock;
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+
+use crate::definition::Given;
+use crate::events::Events;
+use crate::load::{moment, vintage_of};
+use crate::supervise::supervised;
+
+/// An API key, which shows itself nowhere.
+#[pyclass(frozen, module = "bellwether._bellwether")]
+pub(crate) struct Key(ApiKey);
+
+#[pymethods]
+impl Key {
+    #[new]
+    fn new(text: &str) -> PyResult<Self> {
+        ApiKey::new(text).map(Self).ok_or_else(|| PyValueError::new_err("the key is empty"))
+    }
+
+    fn __repr__(&self) -> &'static str {
+        "Key(…)"
+    }
+}
+
+/// How a run goes about its work.
+#[derive(FromPyObject)]
+#[pyo3(from_item_all)]
+pub(crate) struct Manner {
+    /// Start over instead of resuming an interrupted run.
+    fresh: bool,
+    /// How long to wait for another run of the definition, in seconds.
+    wait: Option<f64>,
+    /// The day that the demo service takes for today.
+    today: Option<String>,
+}
+
+/// Fetches and publishes what a definition asks for. Returns the summary as JSON, and as text.
+#[pyfunction]
+pub(crate) fn run(
+    py: Python<'_>,
+    definition: Given,
+    folders: (PathBuf, PathBuf),
+    manner: Manner,
+    key: Option<Py<Key>>,
+    progress: Option<Py<PyAny>>,
+) -> PyResult<(String, String)> {
+    let key = key.map(|key| key.get().0.clone());
+    let Manner { fresh, wait, today } = manner;
+    let when_held = match wait {
+        Some(seconds) => WhenHeld::Wait(
+            Duration::try_from_secs_f64(seconds).map_err(|error| PyValueError::new_err(error.to_string()))?,
+        ),
+        None => WhenHeld::Fail,
+    };
+    let events = Events::default();
+    let observer = events.clone();
+    let mut look = || events.pass_on(py, progress.as_ref());
+    let summary = supervised(py, &mut look, move |stop| {
+        let control = Control { observer: Some(Arc::new(observer)), stop: stop.clone() };
+        let mut plan = definition.plan_or_published(&folders.0)?;
+        let clock = clock(&plan, today.as_deref())?;
+        take_key(&mut plan, key);
+        let options = Options {
+            output: folders.0,
+            archive: folders.1,
+            clock,
+            interrupted: if fresh { Interrupted::Leave } else { Interrupted::Resume },
+            when_held,
+            control,
+        };
+        finished(bellwether::run::run(plan, options))
+    })?;
+    Ok((summary.to_json().to_string(), summary.to_string()))
+}
+
+/// Builds and publishes the dataset of a definition from the archive. Returns the summary as JSON, and as text.
+#[pyfunction]
+pub(crate) fn build(
+    py: Python<'_>,
+    definition: Given,
+    folders: (PathBuf, PathBuf),
+    options: (Option<String>, Option<String>),
+    progress: Option<Py<PyAny>>,
+) -> PyResult<(String, String)> {
+    let events = Events::default();
+    let observer = events.clone();
+    let mut look = || events.pass_on(py, progress.as_ref());
+    let summary = supervised(py, &mut look, move |stop| {
+        let control = Control { observer: Some(Arc::new(observer)), stop: stop.clone() };
+        let plan = definition.plan_or_published(&folders.0)?;
+        let (as_of, vintage) = options;
+        let ad_hoc =
+            AdHoc { as_of: moment(as_of.as_deref())?, vintage: vintage_of(vintage.as_deref())?, ..AdHoc::default() };
+        let options = BuildOptions { archive: folders.1, clock: Clock::System, ad_hoc, control };
+        finished(bellwether::run::build(plan, folders.0, options))
+    })?;
+    Ok((summary.to_json().to_string(), summary.to_string()))
+}
+
+/// The clock of a run: for the demo service it can stand at a day that is past.
+fn clock(plan: &Plan, today: Option<&str>) -> Result<Clock> {
+    match (moment(today)?, &plan.source) {
+        (None, _) => Ok(Clock::System),
+        (Some(instant), Source::Demo) => Ok(Clock::Fixed(instant)),
+        (Some(_), Source::Remote(_)) => Err(Error::Usage {
+            what: "`today` is for the demo service: what another service says is observed now".to_owned(),
+            hint: "leave it out, or use `service = \"demo\"`",
+        }),
+    }
+}
+
+fn take_key(plan: &mut Plan, key: Option<ApiKey>) {
+    if let (Source::Remote(remote), Some(key)) = (&mut plan.source, key) {
+        remote.key = KeySource::Given(key);
+    }
+}
+
+/// Waits for asynchronous work on this thread. One thread is enough for the network: bodies are decoded on others.
+pub(crate) fn finished<T>(work: impl Future<Output = Result<T>>) -> Result<T> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    runtime.map_err(|source| Error::Start { source })?.block_on(work)
+}

@@ -1,0 +1,195 @@
+//! Rows for frame libraries, by the Arrow C stream interface.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+
+use arrow::array::{ArrayRef, AsArray, RecordBatch, RecordBatchIterator, RecordBatchReader};
+use arrow::datatypes::{Schema, SchemaRef, TimestampMicrosecondType};
+use arrow::error::ArrowError;
+use arrow::ffi::FFI_ArrowSchema;
+use arrow::ffi_stream::FFI_ArrowArrayStream;
+use arrow::util::display::{ArrayFormatter, FormatOptions};
+use bellwether::error::{Error, Result};
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+use pyo3::types::PyCapsule;
+use tokio_util::sync::CancellationToken;
+
+use crate::fault::{self, of_stream};
+use crate::supervise::{self, FORKED, is_forked};
+
+/// A reader of all rows, from the first.
+pub(crate) type Reader = Box<dyn RecordBatchReader + Send>;
+
+/// What opens such a reader, which a token cancels.
+type Open = dyn Fn(&CancellationToken) -> Result<Reader> + Send + Sync;
+
+/// Rows that can be read any number of times.
+#[pyclass(frozen, module = "bellwether._bellwether")]
+pub(crate) struct Rows {
+    schema: SchemaRef,
+    source: Source,
+}
+
+#[derive(Clone)]
+enum Source {
+    /// In memory.
+    Held(Arc<[RecordBatch]>),
+    /// Read or built anew each time.
+    Opened(Arc<Open>),
+}
+
+impl Rows {
+    /// Rows in memory.
+    pub(crate) fn held(schema: SchemaRef, batches: Vec<RecordBatch>) -> Self {
+        Self { schema, source: Source::Held(batches.into()) }
+    }
+
+    /// Rows that are read anew each time.
+    pub(crate) fn opened(
+        schema: SchemaRef,
+        open: impl Fn(&CancellationToken) -> Result<Reader> + Send + Sync + 'static,
+    ) -> Self {
+        Self { schema, source: Source::Opened(Arc::new(open)) }
+    }
+}
+
+impl Source {
+    fn reader(&self, schema: &SchemaRef, stop: &CancellationToken) -> Result<Reader> {
+        match self {
+            Self::Held(batches) => {
+                let batches: Vec<_> = batches.iter().cloned().map(Ok).collect();
+                Ok(Box::new(RecordBatchIterator::new(batches, Arc::clone(schema))))
+            }
+            Self::Opened(open) => open(stop),
+        }
+    }
+}
+
+#[pymethods]
+impl Rows {
+    /// The names and types of the columns.
+    #[getter]
+    fn columns(&self) -> Vec<(String, String)> {
+        self.schema.fields().iter().map(|field| (field.name().clone(), bellwether::plan::describe(field))).collect()
+    }
+
+    /// The number of rows, once they are in memory.
+    #[getter]
+    fn count(&self) -> Option<usize> {
+        match &self.source {
+            Source::Held(batches) => Some(batches.iter().map(RecordBatch::num_rows).sum()),
+            Source::Opened(_) => None,
+        }
+    }
+
+    /// The same rows in memory.
+    fn read(&self, py: Python<'_>) -> PyResult<Self> {
+        let (source, schema) = (self.source.clone(), Arc::clone(&self.schema));
+        let batches = supervise::quietly(py, move |stop| {
+            let mut batches = Vec::new();
+            for batch in source.reader(&schema, stop)? {
+                batches.push(batch.map_err(of_stream)?);
+            }
+            Ok(batches)
+        })?;
+        Ok(Self::held(Arc::clone(&self.schema), batches))
+    }
+
+    /// The first rows, as texts.
+    fn text(&self, py: Python<'_>, count: usize) -> PyResult<Vec<Vec<String>>> {
+        let (source, schema) = (self.source.clone(), Arc::clone(&self.schema));
+        supervise::quietly(py, move |stop| {
+            let mut lines = Vec::new();
+            for batch in source.reader(&schema, stop)? {
+                let batch = batch.map_err(of_stream)?;
+                lines.extend(texts(&batch.slice(0, batch.num_rows().min(count - lines.len()))).map_err(of_stream)?);
+                if lines.len() == count {
+                    break;
+                }
+            }
+            Ok(lines)
+        })
+    }
+
+    /// The rows from the first, as a stream. A consumer may ask for another schema; the protocol lets a producer keep its
+    /// own.
+    #[pyo3(signature = (requested_schema=None))]
+    fn __arrow_c_stream__<'py>(
+        &self,
+        py: Python<'py>,
+        requested_schema: Option<Bound<'py, PyCapsule>>,
+    ) -> PyResult<Bound<'py, PyCapsule>> {
+        let _ = requested_schema;
+        supervise::refuse_fork()?;
+        let reader = py
+            .detach(|| self.source.reader(&self.schema, &CancellationToken::new()))
+            .map_err(|error| fault::raised(py, &error))?;
+        let stream = FFI_ArrowArrayStream::new(Box::new(Guarded { reader, has_failed: false }));
+        PyCapsule::new_with_value(py, stream, c"arrow_array_stream")
+    }
+
+    /// The columns, as an Arrow schema.
+    fn __arrow_c_schema__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyCapsule>> {
+        let schema = FFI_ArrowSchema::try_from(Schema::clone(&self.schema));
+        let schema = schema.map_err(|error| PyValueError::new_err(error.to_string()))?;
+        PyCapsule::new_with_value(py, schema, c"arrow_schema")
+    }
+}
+
+/// A reader that neither panics into its consumer, which is C, nor waits for threads that stayed in another process.
+struct Guarded {
+    reader: Reader,
+    has_failed: bool,
+}
+
+impl Iterator for Guarded {
+    type Item = Result<RecordBatch, ArrowError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.has_failed {
+            return None;
+        }
+        if is_forked() {
+            return Some(Err(ArrowError::ExternalError(FORKED.into())));
+        }
+        let next = catch_unwind(AssertUnwindSafe(|| self.reader.next()));
+        let next = next.unwrap_or_else(|_| Some(Err(ArrowError::ExternalError("reading the rows panicked".into()))));
+        next.map(|batch| {
+            batch.map_err(|error| {
+                self.has_failed = true;
+                ArrowError::ExternalError(text_of(&of_stream(error)).into())
+            })
+        })
+    }
+}
+
+impl RecordBatchReader for Guarded {
+    fn schema(&self) -> SchemaRef {
+        self.reader.schema()
+    }
+}
+
+/// All that a C stream can carry of an error is a text.
+fn text_of(error: &Error) -> String {
+    let reasons = std::iter::successors(std::error::Error::source(error), |reason| reason.source());
+    let text = reasons.fold(error.to_string(), |text, reason| format!("{text}: {reason}"));
+    let text = error.hint().map_or_else(|| text.clone(), |hint| format!("{text}; hint: {hint}"));
+    bellwether::secret::without_keys(&text)
+}
+
+fn texts(rows: &RecordBatch) -> Result<Vec<Vec<String>>, ArrowError> {
+    let options = FormatOptions::default().with_timestamp_format(Some("%Y-%m-%d %H:%M:%S"));
+    let naive: Vec<ArrayRef> = rows.columns().iter().map(without_zone).collect();
+    let columns = naive.iter().map(|column| ArrayFormatter::try_new(column.as_ref(), &options));
+    let columns = columns.collect::<Result<Vec<_>, _>>()?;
+    Ok((0..rows.num_rows()).map(|row| columns.iter().map(|column| column.value(row).to_string()).collect()).collect())
+}
+
+/// Instants are in UTC, and are shown without saying so.
+fn without_zone(column: &ArrayRef) -> ArrayRef {
+    match column.as_primitive_opt::<TimestampMicrosecondType>() {
+        Some(instants) => Arc::new(instants.clone().with_timezone_opt(None::<&str>)),
+        None => Arc::clone(column),
+    }
+}

@@ -1,0 +1,111 @@
+//! Work on a thread of its own, while the calling thread looks for signals.
+//!
+//! The interpreter is released meanwhile, so other Python threads go on. Python sets a flag when a signal arrives and runs
+//! its handler when the main thread looks: Ctrl-C is noticed within [`LOOK_EVERY`]. The work is then cancelled and waited
+//! for, so that it leaves what it leaves on a terminal. A second Ctrl-C stops waiting.
+
+use std::sync::OnceLock;
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::thread;
+use std::time::Duration;
+
+use bellwether::error::{Error, Result};
+use pyo3::exceptions::PyKeyboardInterrupt;
+use pyo3::prelude::*;
+use tokio_util::sync::CancellationToken;
+
+use crate::fault;
+
+/// How often the calling thread looks for signals.
+const LOOK_EVERY: Duration = Duration::from_millis(20);
+
+/// Runs work on a thread. It is cancelled by a signal whose handler raises.
+///
+/// `look` is called on the calling thread now and then, and once at the end.
+pub(crate) fn supervised<T: Send + 'static>(
+    py: Python<'_>,
+    look: &mut dyn FnMut() -> PyResult<()>,
+    work: impl FnOnce(&CancellationToken) -> Result<T> + Send + 'static,
+) -> PyResult<T> {
+    refuse_fork()?;
+    let stop = CancellationToken::new();
+    let (send, mut receive) = mpsc::channel();
+    let worker = thread::Builder::new().name("bellwether".to_owned()).spawn({
+        let stop = stop.clone();
+        move || {
+            // This fails if the caller has stopped waiting.
+            let _ = send.send(work(&stop));
+        }
+    });
+    let worker = worker.map_err(|source| fault::raised(py, &Error::Start { source }))?;
+    let mut raised: Option<PyErr> = None;
+    loop {
+        let outcome;
+        (receive, outcome) = py.detach(move || {
+            let outcome = receive.recv_timeout(LOOK_EVERY);
+            (receive, outcome)
+        });
+        match (outcome, raised.take()) {
+            (Ok(_), Some(error)) => return Err(error),
+            (Ok(Ok(value)), None) => return look().map(|()| value),
+            (Ok(Err(error)), None) => {
+                look()?;
+                return Err(fault::raised(py, &error));
+            }
+            (Err(RecvTimeoutError::Disconnected), earlier) => {
+                let _ = py.detach(|| worker.join());
+                return Err(earlier.unwrap_or_else(|| panicked(py)));
+            }
+            (Err(RecvTimeoutError::Timeout), earlier) => match (earlier, py.check_signals().and_then(|()| look())) {
+                (earlier, Ok(())) => raised = earlier,
+                (None, Err(error)) => {
+                    stop.cancel();
+                    raised = Some(interrupted(py, error));
+                }
+                (Some(_), Err(error)) => return Err(error),
+            },
+        }
+    }
+}
+
+/// Work that shows no progress.
+pub(crate) fn quietly<T: Send + 'static>(
+    py: Python<'_>,
+    work: impl FnOnce(&CancellationToken) -> Result<T> + Send + 'static,
+) -> PyResult<T> {
+    supervised(py, &mut || Ok(()), work)
+}
+
+/// Raises in a process that was forked after the library was used: its threads stayed behind, and waiting for them would
+/// never end.
+pub(crate) fn refuse_fork() -> PyResult<()> {
+    match is_forked() {
+        false => Ok(()),
+        true => Err(Python::attach(|py| fault::forked(py, FORKED, FORKED_HINT))),
+    }
+}
+
+/// Whether the process was forked after the library was used. The first call makes it used.
+pub(crate) fn is_forked() -> bool {
+    static USED_BY: OnceLock<u32> = OnceLock::new();
+    let process = std::process::id();
+    *USED_BY.get_or_init(|| process) != process
+}
+
+pub(crate) const FORKED: &str = "this process was forked after bellwether was used, and threads do not survive a fork";
+const FORKED_HINT: &str =
+    "start workers with `multiprocessing.get_context(\"spawn\")`, or use bellwether for the first time in the worker";
+
+/// A `KeyboardInterrupt` says what became of the work; what other handlers raise is passed on.
+fn interrupted(py: Python<'_>, error: PyErr) -> PyErr {
+    match error.is_instance_of::<PyKeyboardInterrupt>(py)
+        && error.value(py).str().is_ok_and(|text| text.to_string().is_empty())
+    {
+        true => PyKeyboardInterrupt::new_err(Error::Interrupted.to_string()),
+        false => error,
+    }
+}
+
+fn panicked(py: Python<'_>) -> PyErr {
+    fault::raised(py, &Error::Worker { source: "it left its message on standard error".into() })
+}

@@ -1,0 +1,139 @@
+"""Questions: each answer against the program's own, and against the files."""
+
+from __future__ import annotations
+
+import io
+import json
+from pathlib import Path
+
+import polars as pl
+import polars.testing
+import pytest
+
+import bellwether as bw
+
+#: Two days of the demo service, between which it rewrote some of its past.
+EARLIER, LATER = "2026-11-06", "2026-11-20"
+
+
+@pytest.fixture(scope="module")
+def place_of_two_days(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    import os
+
+    from conftest import define
+
+    folder = tmp_path_factory.mktemp("two-days")
+    define(folder)
+    before = Path.cwd()
+    os.chdir(folder)
+    try:
+        for day in (EARLIER, LATER):
+            bw.run("demo", today=day, progress=False)
+    finally:
+        os.chdir(before)
+    return folder
+
+
+@pytest.fixture
+def two_days(place_of_two_days: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(place_of_two_days)
+    return place_of_two_days
+
+
+def _csv(printed: bytes) -> pl.DataFrame:
+    return pl.read_csv(io.BytesIO(printed), infer_schema=False)
+
+
+def test_revisions_are_those_that_the_program_finds(two_days: Path, program) -> None:
+    found = bw.revisions("demo")
+    printed = _csv(program("audit", "revisions", "demo", "--format", "csv", "--output", "-").stdout)
+    assert len(found) == printed.height > 0
+    assert found.columns == printed.columns
+    signals = found.totals["signals"]["total"]
+    assert 0 < signals["changed"] < signals["known"]
+    assert len(bw.revisions("demo", until=EARLIER)) == 0
+    assert len(bw.revisions("demo", after=EARLIER)) == len(found)
+
+
+def test_what_was_known_earlier_is_what_was_published_earlier(two_days: Path) -> None:
+    versions = bw.datasets().to_polars()["version"].to_list()
+    earlier = bw.load("demo", as_of=EARLIER).to_polars()
+    published = bw.load(f"demo/{versions[0]}").to_polars()
+    polars.testing.assert_frame_equal(earlier.cast(pl.String), published.cast(pl.String))
+    assert bw.load("demo").to_polars().height > earlier.height
+
+
+def test_quality_is_what_the_program_finds(two_days: Path, program) -> None:
+    found = bw.quality("demo")
+    printed = _csv(program("audit", "quality", "demo", "--format", "csv", "--output", "-").stdout)
+    assert len(found) == printed.height
+    assert found.columns == printed.columns
+    assert 0.9 < found.totals["coverage"] <= 1
+    assert set(found.totals["news"]) == {"7d"}
+
+
+def test_a_diff_is_what_the_program_finds(two_days: Path, program) -> None:
+    before, after = bw.datasets().to_polars()["version"].to_list()
+    found = bw.diff("demo", before, after)
+    printed = program("diff", f"demo/{before}", f"demo/{after}", "--format", "csv", "--output", "-")
+    assert len(found) == _csv(printed.stdout).height > 0
+    assert found.totals["added"] + found.totals["removed"] + found.totals["changed"] == len(found)
+    assert len(bw.diff("demo", before)) == len(found)
+    assert len(bw.diff("demo", after, after)) == 0
+
+
+def test_runs_and_datasets_are_listed(two_days: Path) -> None:
+    runs = bw.runs().to_polars()
+    assert runs["definition"].to_list() == ["demo", "demo"]
+    assert runs["sealed_at"].dt.date().cast(pl.String).to_list() == [EARLIER, LATER]
+    seals = sorted(Path("output/archive").glob("run=*/run.json"))
+    assert runs["added"].to_list() == [json.loads(seal.read_text())["changes"]["added"] for seal in seals]
+    datasets = bw.datasets().to_polars()
+    assert datasets["kind"].to_list() == ["earlier", "latest"]
+    assert datasets["rows"].to_list()[-1] == bw.load("demo").to_polars().height
+
+
+def test_articles_are_those_of_the_archive(two_days: Path) -> None:
+    articles = bw.articles("demo", tickers="XOM").to_polars()
+    files = sorted(Path("output/archive").glob("run=*/articles.parquet"))
+    rows = pl.concat([pl.read_parquet(file) for file in files]).filter(pl.col("ticker").cast(pl.String) == "XOM")
+    cells = rows.select("date", "title", "link", "copy").unique()
+    assert articles.height == cells.height > 0
+    early = bw.articles("demo", tickers="XOM", as_of=EARLIER, start="2026-10-01", columns=["date", "title"]).to_polars()
+    assert early.columns == ["date", "title"]
+    assert early["date"].min() >= pl.Series(["2026-10-01"]).str.to_datetime()[0]
+    assert 0 < early.height < articles.height
+
+
+def test_a_report_is_a_page_for_a_notebook_and_a_file(two_days: Path, tmp_path: Path) -> None:
+    report = bw.report("demo")
+    assert report.name == "demo"
+    report.save(tmp_path / "demo.html")
+    assert (tmp_path / "demo.html").read_text().lower().startswith("<!doctype html>")
+    shown = report._repr_html_()
+    assert shown.startswith("<iframe") and "srcdoc=" in shown
+    assert "tickers" in report.text
+
+
+def test_whatever_is_shown_in_a_notebook_is_escaped(two_days: Path) -> None:
+    evil = "<script>alert(1)</script>"
+    from bellwether import _html
+
+    for html in (
+        _html.table([evil], [[evil]]),
+        _html.titled(evil, ""),
+        _html.facts([(evil, "")]),
+        _html.sparkline([1, 2], evil),
+    ):
+        assert "<script" not in html
+
+
+def test_reprs_are_short_and_show_numbers(two_days: Path) -> None:
+    assert repr(bw.load("demo")).count("\n") == 0
+    assert "rows" in repr(bw.load("demo")) and "demo/" in repr(bw.load("demo"))
+    html = bw.load("demo")._repr_html_()
+    assert html.count("<svg") == 3 and "tickers" in html
+    assert len(repr(bw.runs()).splitlines()) < 15
+    assert "demo" in repr(bw.plan("demo"))
+    for shown in (bw.runs(), bw.datasets(), bw.revisions("demo"), bw.quality("demo"), bw.plan("demo")):
+        assert "<table" in shown._repr_html_()

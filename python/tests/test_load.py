@@ -1,0 +1,151 @@
+"""What `load` returns, in every frame library, against the files and against the program."""
+
+from __future__ import annotations
+
+import datetime
+import io
+from pathlib import Path
+
+import duckdb
+import pandas as pd
+import polars as pl
+import polars.testing
+import pyarrow as pa
+import pyarrow.parquet
+import pytest
+
+import bellwether as bw
+
+COLUMNS = ["ticker", "date", "period", "regime", "signal", "confidence"]
+
+
+def _plain(frame: pl.DataFrame) -> pl.DataFrame:
+    """A frame with texts in the place of categories."""
+    return frame.with_columns(pl.col(pl.Categorical, pl.Enum).cast(pl.String))
+
+
+def _file(published: Path) -> Path:
+    return published / "output/datasets/demo/latest/demo.parquet"
+
+
+def test_a_published_version_is_what_its_parquet_file_says(published: Path) -> None:
+    file = pl.read_parquet(_file(published))
+    frame = bw.load("demo").to_polars()
+    assert frame.columns == file.columns
+    polars.testing.assert_frame_equal(_plain(frame), _plain(file))
+
+
+def test_what_is_built_is_what_was_published(published: Path) -> None:
+    built = bw.load("demo", vintage="latest").to_polars()
+    polars.testing.assert_frame_equal(_plain(built), _plain(bw.load("demo").to_polars()))
+
+
+def test_what_is_built_is_what_the_program_builds(published: Path, program) -> None:
+    printed = program("build", "demo", "--format", "arrow", "--output", "-")
+    assert printed.returncode == 0, printed.stderr
+    with pa.ipc.open_stream(io.BytesIO(printed.stdout)) as stream:
+        by_program = pl.DataFrame(stream.read_all())
+    polars.testing.assert_frame_equal(_plain(bw.load("demo", vintage="latest").to_polars()), _plain(by_program))
+
+
+@pytest.mark.parametrize("vintage", [None, "latest"], ids=["published", "built"])
+def test_every_library_takes_the_same_rows(published: Path, vintage) -> None:
+    dataset = bw.load("demo", vintage=vintage, tickers=["XOM", "CVX"])
+    by_polars = _plain(pl.DataFrame(dataset))
+    polars.testing.assert_frame_equal(_plain(dataset.to_polars()), by_polars)
+    by_arrow = pa.RecordBatchReader.from_stream(dataset).read_all()
+    assert dataset.to_arrow().equals(by_arrow)
+    polars.testing.assert_frame_equal(_plain(pl.DataFrame(by_arrow)), by_polars)
+    by_duckdb = duckdb.sql("from dataset").pl()
+    assert by_duckdb.height == by_polars.height
+    by_pandas = dataset.to_pandas()
+    assert list(by_pandas["confidence"]) == by_polars["confidence"].to_list()
+    assert len(pd.DataFrame.from_arrow(dataset)) == by_polars.height
+
+
+@pytest.mark.parametrize("vintage", [None, "latest"], ids=["published", "built"])
+def test_dates_are_naive_and_only_categories_that_occur_are_there(published: Path, vintage) -> None:
+    dataset = bw.load("demo", vintage=vintage)
+    frame = dataset.to_pandas()
+    assert frame["date"].dtype == "datetime64[us]"
+    assert str(frame["observed_at"].dtype) == "datetime64[us, UTC]"
+    assert frame["confidence"].dtype == "float64"
+    assert sorted(frame["period"].cat.categories) == ["1m", "5d"]
+    assert sorted(frame["regime"].cat.categories) == ["bull", "neutral"]
+    assert sorted(frame["signal"].cat.categories) == ["buy", "sell"]
+    schema = dataset.to_polars().schema
+    assert schema["date"] == pl.Datetime("us")
+    assert schema["observed_at"] == pl.Datetime("us", "UTC")
+    assert isinstance(schema["period"], pl.Categorical)
+    types = {name: str(kind) for name, kind in zip(dataset.columns, duckdb.sql("from dataset").types)}
+    assert types["date"] == "TIMESTAMP"
+
+
+def test_a_part_is_what_a_filter_of_the_whole_gives(published: Path) -> None:
+    whole = bw.load("demo").to_polars()
+    start, end = datetime.date(2026, 3, 2), datetime.date(2026, 3, 20)
+    part = bw.load("demo", tickers="XOM", start=start, end=end, columns=["confidence", "date"])
+    expected = whole.filter((pl.col("ticker") == "XOM") & (pl.col("date") >= start) & (pl.col("date") < end))
+    assert expected.height > 0
+    polars.testing.assert_frame_equal(part.to_polars(), expected.select("confidence", "date"))
+    assert part.columns == ["confidence", "date"]
+
+
+def test_what_has_answered_once_answers_again(published: Path) -> None:
+    for dataset in (bw.load("demo", tickers="XOM"), bw.load("demo", tickers="XOM", as_of="2026-11-30")):
+        heights = {pl.DataFrame(dataset).height for _ in range(2)}
+        repr(dataset), dataset._repr_html_()
+        heights.add(duckdb.sql("from dataset").pl().height)
+        heights.add(duckdb.sql("from dataset").pl().height)
+        assert len(heights) == 1 and heights != {0}
+
+
+def test_two_streams_of_one_dataset_do_not_disturb_each_other(published: Path) -> None:
+    dataset = bw.load("demo")
+    one, other = (pa.RecordBatchReader.from_stream(dataset) for _ in range(2))
+    first = one.read_next_batch()
+    assert other.read_all().slice(0, first.num_rows).combine_chunks().to_batches()[0].num_rows > 0
+    assert one.read_all().num_rows + first.num_rows == dataset.to_arrow().num_rows
+
+
+def test_a_stream_that_is_dropped_early_ends(published: Path) -> None:
+    for _ in range(8):
+        pa.RecordBatchReader.from_stream(bw.load("demo", vintage="latest")).read_next_batch()
+
+
+def test_the_columns_are_known_without_reading(published: Path) -> None:
+    dataset = bw.load("demo", vintage="latest")
+    assert dataset.columns[: len(COLUMNS)] == COLUMNS
+    assert pa.schema(dataset) == dataset.to_arrow().schema
+
+
+def test_a_factor_is_a_series_by_date_and_ticker(published: Path) -> None:
+    factor = bw.load("demo").factor("signal", period="5d", regime="neutral")
+    assert factor.index.names == ["date", "ticker"]
+    assert factor.index.is_unique and factor.index.is_monotonic_increasing
+    assert factor.index.levels[0].tz is None
+    assert set(factor.unique()) == {1, -1}
+    with pytest.raises(bw.UsageError, match="several periods: 1m, 5d"):
+        bw.load("demo").factor("confidence")
+
+
+def test_a_version_is_found_by_name_and_by_folder(published: Path) -> None:
+    version = (published / "output/datasets/demo/latest").resolve()
+    for given in ("demo", f"demo/{version.name}", version):
+        assert bw.load(given).path == version
+
+
+def test_what_does_not_exist_says_what_to_do(published: Path) -> None:
+    with pytest.raises(bw.NotFoundError, match="no version `nothing`") as caught:
+        bw.load("nothing")
+    assert isinstance(caught.value, FileNotFoundError)
+    assert "demo" in (caught.value.hint or "")
+    with pytest.raises(bw.NotFoundError, match="no data as of 2020") as caught:
+        bw.load("demo", as_of="2020-01-01")
+    assert caught.value.hint == "`bw.runs()` lists the runs"
+    with pytest.raises(bw.UsageError, match="no column `nope`"):
+        bw.load("demo", columns=["nope"])
+    with pytest.raises(ValueError, match="is not a day"):
+        bw.load("demo", start="soon")
+    with pytest.raises(bw.UsageError, match="has no time zone"):
+        bw.load("demo", as_of=datetime.datetime(2026, 3, 31))
