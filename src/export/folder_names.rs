@@ -8,7 +8,7 @@ use arrow::datatypes::{DataType, TimeUnit, TimestampMicrosecondType};
 use arrow::error::ArrowError;
 use arrow::util::display::{ArrayFormatter, FormatOptions};
 
-use super::moments;
+use super::timestamps;
 
 pub(super) const NOTHING: &str = "__HIVE_DEFAULT_PARTITION__";
 
@@ -55,10 +55,10 @@ fn text(values: &ArrayRef, row: usize) -> Result<String, ArrowError> {
     match values.data_type() {
         DataType::Timestamp(TimeUnit::Microsecond, zone) if values.is_valid(row) => {
             let micros = values.as_primitive::<TimestampMicrosecondType>().value(row);
-            let mut out = moments::text(micros);
+            let mut out = timestamps::text(micros);
             match zone {
                 Some(_) => out.push('Z'),
-                None if moments::is_midnight(micros) => out.truncate(out.len() - "T00:00:00".len()),
+                None if timestamps::is_midnight(micros) => out.truncate(out.len() - "T00:00:00".len()),
                 None => {}
             }
             Ok(out)
@@ -102,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn a_date_is_a_day_at_midnight_and_a_moment_otherwise() {
+    fn a_date_is_a_day_at_midnight_and_a_timestamp_otherwise() {
         let micros = vec![1_795_132_800_000_000, 1_795_167_000_000_000];
         let naive: ArrayRef = Arc::new(TimestampMicrosecondArray::from(micros.clone()));
         assert_eq!(of_value("date", &naive, 0).unwrap(), "date=2026-11-20");

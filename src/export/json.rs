@@ -9,7 +9,7 @@ use arrow::error::ArrowError;
 use serde::{Serialize, Serializer};
 use serde_json::Value;
 
-use super::moments;
+use super::timestamps;
 use crate::error::Reason;
 
 /// A JSON Lines file being written.
@@ -63,9 +63,9 @@ fn values(column: &ArrayRef) -> Result<Vec<Value>, ArrowError> {
             column.as_primitive::<Float64Type>().iter().map(|value| value.map_or(Value::Null, number)).collect()
         }
         DataType::Timestamp(TimeUnit::Microsecond, zone) => {
-            let moment = |micros: i64| moments::text(micros) + if zone.is_some() { "Z" } else { "" };
+            let text = |micros: i64| timestamps::text(micros) + if zone.is_some() { "Z" } else { "" };
             let column = column.as_primitive::<TimestampMicrosecondType>();
-            column.iter().map(|micros| micros.map(moment).into()).collect()
+            column.iter().map(|micros| micros.map(text).into()).collect()
         }
         _ => cast(column, &DataType::Utf8)?.as_string::<i32>().iter().map(Value::from).collect(),
     })

@@ -28,7 +28,6 @@ mod folder_names;
 mod home;
 mod json;
 mod link;
-mod moments;
 mod outlet;
 mod parquet;
 mod partitions;
@@ -45,6 +44,7 @@ mod stream;
 mod table;
 #[cfg(test)]
 mod tests;
+mod timestamps;
 
 use std::io::Write;
 

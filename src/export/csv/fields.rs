@@ -13,7 +13,7 @@ use arrow::error::ArrowError;
 use super::lines::{ahead, put};
 use super::numbers::{self, REAL, WHOLE};
 use crate::columns::Column;
-use crate::export::moments::{self, MOMENT};
+use crate::export::timestamps::{self, TIMESTAMP};
 use crate::plan::Guard;
 
 /// A column, and how its values are written.
@@ -69,7 +69,7 @@ impl<'a> Field<'a> {
                 None => 0,
             },
             Values::Choices(_, texts, _) => longest_of(texts, 0..texts.len()),
-            Values::Timestamps(_, suffix) => MOMENT + suffix.len(),
+            Values::Timestamps(_, suffix) => TIMESTAMP + suffix.len(),
             Values::Reals(_) => REAL,
             Values::Integers(_) => WHOLE,
         }
@@ -105,7 +105,7 @@ impl<'a> Field<'a> {
             Values::Texts(texts, guard) => write_text(out, end, texts.value(index), *guard),
             Values::Choices(keys, texts, guard) => write_text(out, end, texts.value(keys[index] as usize), *guard),
             Values::Timestamps(values, suffix) => {
-                let end = end + moments::write(ahead(out, end), values.value(index));
+                let end = end + timestamps::write(ahead(out, end), values.value(index));
                 put(out, end, suffix.as_bytes())
             }
             Values::Reals(values) => end + numbers::write_real(ahead(out, end), values.value(index)),

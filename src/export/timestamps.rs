@@ -10,20 +10,20 @@ use chrono::DateTime;
 use crate::time::MICROS_PER_DAY;
 
 /// The most bytes of a timestamp.
-pub(super) const MOMENT: usize = 32;
+pub(super) const TIMESTAMP: usize = 32;
 
 /// The days from 0000-01-01 to 9999-12-31, counted from 1970.
 const DAYS: std::ops::RangeInclusive<i64> = -719_528..=2_932_896;
 
 /// The text of a naive timestamp, or of one in UTC without its `Z`.
 pub(super) fn text(micros: i64) -> String {
-    let mut text = [0; MOMENT];
+    let mut text = [0; TIMESTAMP];
     let length = write(&mut text, micros);
     String::from_utf8_lossy(&text[..length]).into_owned()
 }
 
 /// Writes a naive timestamp, or one in UTC without its `Z`, and returns the length of its text.
-pub(super) fn write(out: &mut [u8; MOMENT], micros: i64) -> usize {
+pub(super) fn write(out: &mut [u8; TIMESTAMP], micros: i64) -> usize {
     let (days, since_midnight) = (micros.div_euclid(MICROS_PER_DAY), micros.rem_euclid(MICROS_PER_DAY));
     if !DAYS.contains(&days) {
         return write_far(out, micros);
@@ -50,9 +50,9 @@ fn write_pairs<const COUNT: usize>(text: &mut [u8], numbers: [(usize, u32); COUN
 }
 
 /// Writes a timestamp outside four-digit years.
-fn write_far(out: &mut [u8; MOMENT], micros: i64) -> usize {
+fn write_far(out: &mut [u8; TIMESTAMP], micros: i64) -> usize {
     match DateTime::from_timestamp_micros(micros) {
-        Some(moment) => written(out, format_args!("{:?}", moment.naive_utc())),
+        Some(instant) => written(out, format_args!("{:?}", instant.naive_utc())),
         // No calendar has it: a number is better than nothing.
         None => written(out, format_args!("{micros}")),
     }
@@ -61,7 +61,7 @@ fn write_far(out: &mut [u8; MOMENT], micros: i64) -> usize {
 fn written(out: &mut [u8], text: std::fmt::Arguments<'_>) -> usize {
     let room = out.len();
     let mut rest = out;
-    rest.write_fmt(text).expect("no moment takes more");
+    rest.write_fmt(text).expect("no timestamp takes more");
     room - rest.len()
 }
 
@@ -110,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn a_moment_is_written_to_the_microsecond() {
+    fn a_timestamp_is_written_to_the_microsecond() {
         let cases = [
             (1_795_132_800_000_000, "2026-11-20T00:00:00"),
             (1_795_210_200_000_001, "2026-11-20T21:30:00.000001"),
