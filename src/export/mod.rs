@@ -24,11 +24,11 @@
 mod arrow_ipc;
 mod content;
 mod csv;
+mod durable_file;
 mod folder_names;
 mod home;
 mod json;
 mod link;
-mod outlet;
 mod parquet;
 mod partitions;
 mod publication;

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use arrow::datatypes::SchemaRef;
 use rayon::prelude::*;
 
-use super::outlet::Outlet;
+use super::durable_file::DurableFile;
 use super::{Encoding, Writer, extension};
 use crate::cancel::{self, CancellationToken};
 use crate::columns::{RowBuffer, Rows};
@@ -36,7 +36,7 @@ pub(super) struct Shelf {
 /// Files being written, and their buffered rows.
 pub(super) struct Table {
     path: PathBuf,
-    writers: Vec<(String, Writer<Described<Outlet>>)>,
+    writers: Vec<(String, Writer<Described<DurableFile>>)>,
     buffer: RowBuffer,
     rows: u64,
     stop: CancellationToken,
@@ -56,7 +56,7 @@ impl Table {
         let create = |&format: &Format| {
             let name = format!("{stem}.{}", extension(format));
             let path = shelf.root.join(&name);
-            let out = Described::new(Outlet::create(&path)?);
+            let out = Described::new(DurableFile::create(&path)?);
             let writer = Writer::create(format, out, SchemaRef::clone(schema), &shelf.encoding);
             Ok((name, writer.map_err(|error| file::encoding_failed(&path, error))?))
         };
@@ -97,7 +97,7 @@ impl Table {
     pub(super) fn finish(mut self) -> Result<Finished> {
         self.flush()?;
         let Self { path, writers, rows, .. } = self;
-        let finish = |(name, mut writer): (String, Writer<Described<Outlet>>)| {
+        let finish = |(name, mut writer): (String, Writer<Described<DurableFile>>)| {
             let finished = writer.finish();
             finished.map_err(|error| file::encoding_failed(&path.with_file_name(last(&name)), error))?;
             Ok(writer.out().record(&name, rows))

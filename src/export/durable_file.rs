@@ -30,22 +30,22 @@ const MOST_AHEAD: u64 = 16 << 20;
 /// A new file that is open only while something is written to it: a dataset may have more unfinished files than a
 /// process may have open. Callers should buffer.
 #[derive(Debug)]
-pub(super) struct Outlet {
+pub(super) struct DurableFile {
     path: PathBuf,
     /// Bytes written.
     length: u64,
     /// End of the preallocated space; the maximum if preallocation failed.
     reserved: u64,
     /// Bytes written since the last sync.
-    unsettled: u64,
+    unsynced: u64,
     /// The sync in progress.
-    settling: Option<JoinHandle<io::Result<()>>>,
+    syncing: Option<JoinHandle<io::Result<()>>>,
 }
 
-impl Outlet {
+impl DurableFile {
     pub(super) fn create(path: &Path) -> Result<Self> {
         file::create(path)?;
-        Ok(Self { path: path.to_owned(), length: 0, reserved: 0, unsettled: 0, settling: None })
+        Ok(Self { path: path.to_owned(), length: 0, reserved: 0, unsynced: 0, syncing: None })
     }
 
     fn open(&self) -> io::Result<File> {
@@ -63,7 +63,7 @@ impl Outlet {
     }
 
     /// Releases unused space.
-    fn give_back(&mut self) -> io::Result<()> {
+    fn release(&mut self) -> io::Result<()> {
         if self.reserved > self.length {
             // Some systems cannot truncate files opened for appending.
             OpenOptions::new().write(true).custom_flags(NOFOLLOW).open(&self.path)?.set_len(self.length)?;
@@ -74,24 +74,24 @@ impl Outlet {
 
     fn written(&mut self, file: File, bytes: usize) -> io::Result<()> {
         self.length += bytes as u64;
-        self.unsettled += bytes as u64;
-        let is_busy = self.settling.as_ref().is_some_and(|settling| !settling.is_finished());
-        if self.unsettled >= PIECE_BYTES && !is_busy {
-            self.settled()?;
-            self.unsettled = 0;
-            self.settling = thread::Builder::new().spawn(move || file.sync_data()).ok();
+        self.unsynced += bytes as u64;
+        let is_busy = self.syncing.as_ref().is_some_and(|sync| !sync.is_finished());
+        if self.unsynced >= PIECE_BYTES && !is_busy {
+            self.wait_for_sync()?;
+            self.unsynced = 0;
+            self.syncing = thread::Builder::new().spawn(move || file.sync_data()).ok();
         }
         Ok(())
     }
 
     /// Waits for the sync in progress. Its failure is reported only here.
-    fn settled(&mut self) -> io::Result<()> {
-        let settled = self.settling.take().map(JoinHandle::join);
-        settled.map_or(Ok(()), |settled| settled.unwrap_or_else(|_| Err(io::Error::other("a worker thread panicked"))))
+    fn wait_for_sync(&mut self) -> io::Result<()> {
+        let result = self.syncing.take().map(JoinHandle::join);
+        result.map_or(Ok(()), |result| result.unwrap_or_else(|_| Err(io::Error::other("a worker thread panicked"))))
     }
 }
 
-impl Write for Outlet {
+impl Write for DurableFile {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let mut file = self.open()?;
         self.reserve(&file, bytes.len());
@@ -108,8 +108,8 @@ impl Write for Outlet {
     }
 
     fn flush(&mut self) -> io::Result<()> {
-        self.settled()?;
-        self.give_back()
+        self.wait_for_sync()?;
+        self.release()
     }
 }
 
@@ -119,25 +119,25 @@ mod tests {
     use std::io::Write;
     use std::os::unix::fs::MetadataExt;
 
-    use super::{LONG_BYTES, MOST_AHEAD, Outlet};
+    use super::{DurableFile, LONG_BYTES, MOST_AHEAD};
 
     #[test]
-    fn a_long_file_is_what_was_written_and_takes_no_more_room() {
+    fn a_long_file_releases_its_preallocated_space() {
         let place = tempfile::tempdir().unwrap();
         let path = place.path().join("long");
-        let mut outlet = Outlet::create(&path).unwrap();
+        let mut file = DurableFile::create(&path).unwrap();
         let piece: Vec<u8> = (0..999_983_u32).map(|at| (at % 251) as u8).collect();
         let mut written = 0;
         while written < LONG_BYTES * 5 {
-            outlet.write_all(&piece).unwrap();
+            file.write_all(&piece).unwrap();
             written += piece.len() as u64;
-            let told = fs::metadata(&path).unwrap();
-            assert_eq!(told.len(), written, "what is set aside is nobody's yet");
-            assert!(told.blocks() * 512 < written + MOST_AHEAD + (1 << 20));
+            let metadata = fs::metadata(&path).unwrap();
+            assert_eq!(metadata.len(), written, "preallocated space must not count");
+            assert!(metadata.blocks() * 512 < written + MOST_AHEAD + (1 << 20));
         }
-        outlet.flush().unwrap();
-        let told = fs::metadata(&path).unwrap();
-        assert!(told.blocks() * 512 < written + (1 << 16), "{} for {written}", told.blocks() * 512);
+        file.flush().unwrap();
+        let metadata = fs::metadata(&path).unwrap();
+        assert!(metadata.blocks() * 512 < written + (1 << 16), "{} for {written}", metadata.blocks() * 512);
         assert!(fs::read(&path).unwrap().chunks(piece.len()).all(|part| part == piece));
     }
 }
