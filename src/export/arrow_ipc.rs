@@ -11,11 +11,11 @@ use arrow::ipc::writer::FileWriter;
 const BATCH_ROWS: usize = 1 << 16;
 
 /// An Arrow file being written.
-pub(super) struct Writer<W: Write> {
+pub(super) struct ArrowFileWriter<W: Write> {
     inner: FileWriter<BufWriter<W>>,
 }
 
-impl<W: Write> Writer<W> {
+impl<W: Write> ArrowFileWriter<W> {
     pub(super) fn create(out: W, schema: &Schema) -> Result<Self, ArrowError> {
         Ok(Self { inner: FileWriter::try_new_buffered(out, schema)? })
     }

@@ -13,11 +13,11 @@ use super::timestamps;
 use crate::error::Reason;
 
 /// A JSON Lines file being written.
-pub(super) struct Writer<W: Write> {
+pub(super) struct JsonWriter<W: Write> {
     out: W,
 }
 
-impl<W: Write> Writer<W> {
+impl<W: Write> JsonWriter<W> {
     pub(super) fn new(out: W) -> Self {
         Self { out }
     }

@@ -50,6 +50,9 @@ use std::io::Write;
 
 use ::arrow::datatypes::SchemaRef;
 
+use arrow_ipc::ArrowFileWriter;
+use csv::CsvWriter;
+
 pub use publication::{Provenance, Publication};
 pub use published::{Kind, Published, Recorded, Version, latest, published, versions};
 pub use reading::Reading;
@@ -74,19 +77,19 @@ struct Encoding {
     metadata: Vec<(&'static str, String)>,
 }
 
-/// A data file being written; each write is a row group, in the pieces it came in.
-enum Writer<W: Write + Send> {
+/// Writes a data file in one of the formats; each write is a row group, in the pieces it came in.
+enum FormatWriter<W: Write + Send> {
     Parquet(Box<ParquetWriter<W>>),
-    Csv(csv::Writer<W>),
-    Arrow(Box<arrow_ipc::Writer<W>>),
+    Csv(CsvWriter<W>),
+    Arrow(Box<ArrowFileWriter<W>>),
 }
 
-impl<W: Write + Send> Writer<W> {
+impl<W: Write + Send> FormatWriter<W> {
     fn create(format: Format, out: W, schema: SchemaRef, encoding: &Encoding) -> Result<Self, Reason> {
         match format {
             Format::Parquet => Ok(Self::Parquet(Box::new(parquet::create(out, schema, encoding)?))),
-            Format::Csv => Ok(Self::Csv(csv::Writer::create(out, &schema, encoding.guard)?)),
-            Format::Arrow => Ok(Self::Arrow(Box::new(arrow_ipc::Writer::create(out, &schema)?))),
+            Format::Csv => Ok(Self::Csv(CsvWriter::create(out, &schema, encoding.guard)?)),
+            Format::Arrow => Ok(Self::Arrow(Box::new(ArrowFileWriter::create(out, &schema)?))),
         }
     }
 

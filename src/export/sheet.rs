@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
 
-use super::stream::{self, Kind};
+use super::stream::{self, RowWriter};
 use crate::error::{Error, Reason, Result};
 use crate::file;
 use crate::plan::Guard;
@@ -38,7 +38,7 @@ pub enum Goal {
 
 /// Rows being written.
 pub struct Sheet {
-    kind: Kind<Box<dyn Write + Send>>,
+    writer: RowWriter<Box<dyn Write + Send>>,
     /// The file; none for a stream.
     path: Option<PathBuf>,
     hidden: Hidden,
@@ -59,13 +59,13 @@ impl Sheet {
                 (Box::new(file::create(&hidden)?), Some(path), Hidden(Some(hidden)))
             }
         };
-        let kind = match form {
-            Form::Parquet => Kind::parquet(schema, Guard::None, out),
-            Form::Csv => Kind::csv(&schema, Guard::None, out),
-            Form::Json => Ok(Kind::json(out)),
+        let writer = match form {
+            Form::Parquet => RowWriter::parquet(schema, Guard::None, out),
+            Form::Csv => RowWriter::csv(&schema, Guard::None, out),
+            Form::Json => Ok(RowWriter::json(out)),
         };
-        let kind = kind.map_err(|error| failed(path.as_deref(), error))?;
-        Ok(Self { kind, path, hidden })
+        let writer = writer.map_err(|error| failed(path.as_deref(), error))?;
+        Ok(Self { writer, path, hidden })
     }
 
     /// Adds rows.
@@ -74,7 +74,7 @@ impl Sheet {
     ///
     /// If they cannot be written; [`Error::Stream`] if a stream is closed.
     pub fn write(&mut self, rows: &RecordBatch) -> Result<()> {
-        self.kind.write(&rows.clone().into()).map_err(|error| failed(self.path.as_deref(), error))
+        self.writer.write(&rows.clone().into()).map_err(|error| failed(self.path.as_deref(), error))
     }
 
     /// Completes the rows. A file is then durable under its name.
@@ -83,8 +83,8 @@ impl Sheet {
     ///
     /// As [`write`](Self::write), and if a file of that name has appeared meanwhile.
     pub fn finish(self) -> Result<()> {
-        let Self { kind, path, mut hidden } = self;
-        kind.finish().map_err(|error| failed(path.as_deref(), error))?;
+        let Self { writer, path, mut hidden } = self;
+        writer.finish().map_err(|error| failed(path.as_deref(), error))?;
         if let (Some(path), Some(from)) = (&path, &hidden.0) {
             file::sync(&file::open(from)?, from)?;
             absent(path)?;

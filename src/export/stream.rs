@@ -6,7 +6,9 @@ use std::slice;
 use arrow::datatypes::{Schema, SchemaRef};
 use arrow::ipc::writer::StreamWriter;
 
-use super::{Encoding, csv, json, parquet};
+use super::csv::CsvWriter;
+use super::json::JsonWriter;
+use super::{Encoding, parquet};
 use crate::columns::{ParquetWriter, RowBuffer, Rows};
 use crate::error::{Error, Reason, Result};
 use crate::plan::{Codec, Format, Guard};
@@ -15,13 +17,13 @@ const ROW_GROUP_ROWS: usize = 1 << 18;
 
 /// Rows being streamed. Arrow has a stream format that needs no seeking, and sends every batch at once. Parquet buffers
 /// row groups.
-pub struct Stream<W: Write + Send>(Kind<W>);
+pub struct Stream<W: Write + Send>(RowWriter<W>);
 
-/// The format of the rows.
-pub(super) enum Kind<W: Write + Send> {
+/// Writes rows to a pipe in one of the formats.
+pub(super) enum RowWriter<W: Write + Send> {
     Parquet(Box<ParquetWriter<W>>, RowBuffer),
-    Csv(csv::Writer<W>),
-    Json(json::Writer<W>),
+    Csv(CsvWriter<W>),
+    Json(JsonWriter<W>),
     Arrow(Box<StreamWriter<BufWriter<W>>>),
 }
 
@@ -37,9 +39,9 @@ impl<W: Write + Send> Stream<W> {
 
     fn create(format: Format, schema: SchemaRef, guard: Guard, out: W) -> Result<Self, Reason> {
         Ok(Self(match format {
-            Format::Parquet => Kind::parquet(schema, guard, out)?,
-            Format::Csv => Kind::csv(&schema, guard, out)?,
-            Format::Arrow => Kind::Arrow(Box::new(StreamWriter::try_new_buffered(out, &schema)?)),
+            Format::Parquet => RowWriter::parquet(schema, guard, out)?,
+            Format::Csv => RowWriter::csv(&schema, guard, out)?,
+            Format::Arrow => RowWriter::Arrow(Box::new(StreamWriter::try_new_buffered(out, &schema)?)),
         }))
     }
 
@@ -62,7 +64,7 @@ impl<W: Write + Send> Stream<W> {
     }
 }
 
-impl<W: Write + Send> Kind<W> {
+impl<W: Write + Send> RowWriter<W> {
     pub(super) fn parquet(schema: SchemaRef, guard: Guard, out: W) -> Result<Self, Reason> {
         let encoding = Encoding { codec: Codec::Zstd(3), guard, sort: Vec::new(), metadata: Vec::new() };
         let buffer = RowBuffer::new(ROW_GROUP_ROWS);
@@ -70,11 +72,11 @@ impl<W: Write + Send> Kind<W> {
     }
 
     pub(super) fn csv(schema: &Schema, guard: Guard, out: W) -> Result<Self, Reason> {
-        Ok(Self::Csv(csv::Writer::create(out, schema, guard)?))
+        Ok(Self::Csv(CsvWriter::create(out, schema, guard)?))
     }
 
     pub(super) fn json(out: W) -> Self {
-        Self::Json(json::Writer::new(out))
+        Self::Json(JsonWriter::new(out))
     }
 
     pub(super) fn write(&mut self, rows: &Rows) -> Result<(), Reason> {

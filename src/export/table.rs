@@ -8,7 +8,7 @@ use arrow::datatypes::SchemaRef;
 use rayon::prelude::*;
 
 use super::durable_file::DurableFile;
-use super::{Encoding, Writer, extension};
+use super::{Encoding, FormatWriter, extension};
 use crate::cancel::{self, CancellationToken};
 use crate::columns::{RowBuffer, Rows};
 use crate::error::{Error, Result};
@@ -36,7 +36,7 @@ pub(super) struct Shelf {
 /// Files being written, and their buffered rows.
 pub(super) struct Table {
     path: PathBuf,
-    writers: Vec<(String, Writer<Described<DurableFile>>)>,
+    writers: Vec<(String, FormatWriter<Described<DurableFile>>)>,
     buffer: RowBuffer,
     rows: u64,
     stop: CancellationToken,
@@ -57,7 +57,7 @@ impl Table {
             let name = format!("{stem}.{}", extension(format));
             let path = shelf.root.join(&name);
             let out = Described::new(DurableFile::create(&path)?);
-            let writer = Writer::create(format, out, SchemaRef::clone(schema), &shelf.encoding);
+            let writer = FormatWriter::create(format, out, SchemaRef::clone(schema), &shelf.encoding);
             Ok((name, writer.map_err(|error| file::encoding_failed(&path, error))?))
         };
         let writers = shelf.formats.iter().map(create).collect::<Result<Vec<_>>>()?;
@@ -89,7 +89,8 @@ impl Table {
         cancel::check(&self.stop)?;
         // The extension tells which of the files it was.
         let failed = |name: &str, error| file::encoding_failed(&self.path.with_file_name(last(name)), error);
-        let write = |(name, writer): &mut (String, Writer<_>)| writer.write(group).map_err(|error| failed(name, error));
+        let write =
+            |(name, writer): &mut (String, FormatWriter<_>)| writer.write(group).map_err(|error| failed(name, error));
         self.writers.par_iter_mut().try_for_each(write)
     }
 
@@ -97,7 +98,7 @@ impl Table {
     pub(super) fn finish(mut self) -> Result<Finished> {
         self.flush()?;
         let Self { path, writers, rows, .. } = self;
-        let finish = |(name, mut writer): (String, Writer<Described<DurableFile>>)| {
+        let finish = |(name, mut writer): (String, FormatWriter<Described<DurableFile>>)| {
             let finished = writer.finish();
             finished.map_err(|error| file::encoding_failed(&path.with_file_name(last(&name)), error))?;
             Ok(writer.out().record(&name, rows))

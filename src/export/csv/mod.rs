@@ -29,14 +29,14 @@ const BLOCK_ROWS: usize = 1 << 13;
 const BLOCKS: usize = 8;
 
 /// Writes a CSV file.
-pub(super) struct Writer<W: Write> {
+pub(super) struct CsvWriter<W: Write> {
     out: W,
     guard: Guard,
     /// Lines on their way to the output, and lines written meanwhile.
     buffers: [Vec<Lines>; 2],
 }
 
-impl<W: Write + Send> Writer<W> {
+impl<W: Write + Send> CsvWriter<W> {
     pub(super) fn create(mut out: W, schema: &Schema, guard: Guard) -> io::Result<Self> {
         let names = schema.fields().iter().map(|field| fields::quoted(field.name(), guard));
         let mut header = names.collect::<Vec<_>>().join(&b',');

@@ -9,12 +9,12 @@ use chrono::DateTime;
 
 use super::{DAY, rows, signals};
 use crate::columns::{Rows, Segments};
-use crate::export::csv::Writer;
+use crate::export::csv::CsvWriter;
 use crate::plan::Guard;
 
 fn written(rows: &RecordBatch, guard: Guard) -> String {
     let mut out = Vec::new();
-    let mut writer = Writer::create(&mut out, rows.schema_ref(), guard).unwrap();
+    let mut writer = CsvWriter::create(&mut out, rows.schema_ref(), guard).unwrap();
     writer.write(&[rows.clone().into()]).unwrap();
     writer.finish().unwrap();
     String::from_utf8(out).unwrap()
@@ -209,7 +209,7 @@ fn lines_are_those_of_a_plain_writer_whatever_repeats() {
         let rows = Rows::of(Arc::new(Schema::new(fields)), columns).unwrap();
         for (from, count) in [(0, rows.num_rows()), (1, rows.num_rows() - 1), (rows.num_rows() / 2, 7), (3, 0)] {
             let mut out = Vec::new();
-            let mut writer = Writer::create(&mut out, rows.schema(), guard).unwrap();
+            let mut writer = CsvWriter::create(&mut out, rows.schema(), guard).unwrap();
             writer.write(&[rows.slice(from, count), rows.clone()]).unwrap();
             writer.finish().unwrap();
             let lines = expected[from..from + count].iter().chain(&expected);
