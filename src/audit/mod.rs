@@ -9,11 +9,11 @@ pub mod answers;
 mod canaries;
 mod cut;
 pub mod diff;
-mod gathered;
 mod leak;
 mod observed;
 pub mod quality;
 pub mod revisions;
+mod row_builder;
 pub mod sources;
 mod subject;
 

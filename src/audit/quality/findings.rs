@@ -5,7 +5,7 @@ use std::sync::{Arc, LazyLock};
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 
 use super::calendar::Stretch;
-use crate::audit::gathered::{Cell, Gathered};
+use crate::audit::row_builder::{Cell, RowBuilder};
 use crate::interface::{Period, Regime};
 use crate::tables::{SeriesKey, date};
 use crate::time::MICROS_PER_DAY;
@@ -92,7 +92,7 @@ impl<'a> Finding<'a> {
 }
 
 /// Adds a finding as a row.
-pub(super) fn push(rows: &mut Gathered, finding: &Finding<'_>) {
+pub(super) fn push(rows: &mut RowBuilder, finding: &Finding<'_>) {
     let key = finding.key;
     rows.push(&[
         Cell::Text(Some(finding.kind.as_str())),

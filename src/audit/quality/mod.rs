@@ -25,8 +25,8 @@ pub use findings::schema;
 pub use news::{Window, windows};
 
 use super::answers::{Answers, Reason, Rejects, UnknownFields};
-use super::gathered::Gathered;
 use super::observed::Observed;
+use super::row_builder::RowBuilder;
 use super::subject::Subject;
 use crate::archive::History;
 use crate::error::Result;
@@ -110,7 +110,7 @@ pub fn quality(
 ) -> Result<Quality> {
     let Answers { rejects, unknown, .. } = answers;
     let found = Quality { rejects, unknown, windows, ..Quality::default() };
-    let mut looking = Looking { found, rows: Gathered::new(schema()) };
+    let mut looking = Looking { found, rows: RowBuilder::new(schema()) };
     let calendars = Calendars::of(subject)?;
     for histories in subject.view().histories(Table::Signals)? {
         let histories = histories?;
@@ -136,7 +136,7 @@ pub fn quality(
 /// An audit in progress.
 struct Looking {
     found: Quality,
-    rows: Gathered,
+    rows: RowBuilder,
 }
 
 impl Looking {

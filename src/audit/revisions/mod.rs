@@ -24,8 +24,8 @@ use chrono::{DateTime, Utc};
 pub use rows::schema;
 pub use tally::{Age, Month, Revisions, Rewrites, Tally};
 
-use super::gathered::Gathered;
 use super::observed::Observed;
+use super::row_builder::RowBuilder;
 use super::subject::Subject;
 use crate::archive::{Histories, History};
 use crate::error::Result;
@@ -66,7 +66,7 @@ pub fn revisions(
     mut deliver: impl FnMut(&RecordBatch) -> Result<()>,
 ) -> Result<Revisions> {
     let mut counting = Counting::of(subject, from);
-    let mut rows = Gathered::new(schema());
+    let mut rows = RowBuilder::new(schema());
     for table in [Table::Signals, Table::Articles] {
         for histories in subject.view().histories(table)? {
             counting.count_each(&histories?, |change| rows::push(&mut rows, change));

@@ -5,8 +5,8 @@ use std::sync::{Arc, LazyLock};
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 
 use super::CellChange;
-use crate::audit::gathered::{Cell, Gathered};
 use crate::audit::observed::Value;
+use crate::audit::row_builder::{Cell, RowBuilder};
 use crate::interface::{Period, Regime, Signal};
 use crate::tables::{date, instant};
 
@@ -41,7 +41,7 @@ pub fn schema() -> SchemaRef {
 }
 
 /// Adds a change as a row.
-pub(super) fn push(rows: &mut Gathered, CellChange { key, sector, observed, rewrite }: CellChange<'_>) {
+pub(super) fn push(rows: &mut RowBuilder, CellChange { key, sector, observed, rewrite }: CellChange<'_>) {
     let row = rewrite.row;
     let value = |row: Option<usize>| row.map(|row| observed.value(row)).unwrap_or_default();
     let (old, new) = (value(rewrite.before), value(Some(row)));

@@ -23,8 +23,8 @@ use chrono::{DateTime, Utc};
 pub use super::observed::Value;
 pub use rows::schema;
 
-use super::gathered::Gathered;
 use super::observed::Observed;
+use super::row_builder::RowBuilder;
 use super::subject::Subject;
 use crate::archive::History;
 use crate::error::Result;
@@ -121,7 +121,7 @@ impl Sources {
 ///
 /// If a run cannot be read, or if `deliver` fails.
 pub fn sources(subject: &Subject, mut deliver: impl FnMut(&RecordBatch) -> Result<()>) -> Result<Sources> {
-    let mut comparing = Comparing { found: Sources::default(), rows: Gathered::new(schema()) };
+    let mut comparing = Comparing { found: Sources::default(), rows: RowBuilder::new(schema()) };
     for histories in subject.view().histories(Table::Signals)? {
         let histories = histories?;
         let observed = Observed::of(&histories);
@@ -144,7 +144,7 @@ fn are_peers(one: &SeriesKey, other: &SeriesKey) -> bool {
 /// A comparison in progress.
 struct Comparing {
     found: Sources,
-    rows: Gathered,
+    rows: RowBuilder,
 }
 
 impl Comparing {

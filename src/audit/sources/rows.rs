@@ -5,7 +5,7 @@ use std::sync::{Arc, LazyLock};
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 
 use super::{About, Disagreement};
-use crate::audit::gathered::{Cell, Gathered};
+use crate::audit::row_builder::{Cell, RowBuilder};
 use crate::interface::{Period, Regime, Signal};
 use crate::tables::{date, instant};
 
@@ -35,7 +35,7 @@ pub fn schema() -> SchemaRef {
 }
 
 /// Adds a disagreement as a row.
-pub(super) fn push(rows: &mut Gathered, found: &Disagreement) {
+pub(super) fn push(rows: &mut RowBuilder, found: &Disagreement) {
     let link = match &found.about {
         About::Signal => None,
         About::Article(_, link) => Some(link.as_str()),

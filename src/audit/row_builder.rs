@@ -13,13 +13,13 @@ use crate::error::{Error, Result};
 pub(super) const ROWS_AT_ONCE: usize = 1 << 14;
 
 /// Rows not delivered yet.
-pub(super) struct Gathered {
+pub(super) struct RowBuilder {
     schema: SchemaRef,
-    columns: Vec<Column>,
+    columns: Vec<ColumnBuilder>,
     rows: usize,
 }
 
-enum Column {
+enum ColumnBuilder {
     Text(StringBuilder),
     Whole(Int32Builder),
     Count(Int64Builder),
@@ -38,16 +38,16 @@ pub(super) enum Cell<'a> {
     Moment(Option<i64>),
 }
 
-impl Gathered {
+impl RowBuilder {
     pub(super) fn new(schema: SchemaRef) -> Self {
         let column = |data_type: &DataType| match data_type {
-            DataType::Int32 => Column::Whole(Int32Builder::new()),
-            DataType::Int64 => Column::Count(Int64Builder::new()),
-            DataType::Float64 => Column::Real(Float64Builder::new()),
+            DataType::Int32 => ColumnBuilder::Whole(Int32Builder::new()),
+            DataType::Int64 => ColumnBuilder::Count(Int64Builder::new()),
+            DataType::Float64 => ColumnBuilder::Real(Float64Builder::new()),
             DataType::Timestamp(_, zone) => {
-                Column::Moment(TimestampMicrosecondBuilder::new().with_timezone_opt(zone.clone()))
+                ColumnBuilder::Moment(TimestampMicrosecondBuilder::new().with_timezone_opt(zone.clone()))
             }
-            _ => Column::Text(StringBuilder::new()),
+            _ => ColumnBuilder::Text(StringBuilder::new()),
         };
         let columns = schema.fields().iter().map(|field| column(field.data_type())).collect();
         Self { schema, columns, rows: 0 }
@@ -59,11 +59,11 @@ impl Gathered {
         self.rows += 1;
         for (column, cell) in self.columns.iter_mut().zip(row) {
             match (column, *cell) {
-                (Column::Text(column), Cell::Text(text)) => column.append_option(text),
-                (Column::Whole(column), Cell::Whole(number)) => column.append_option(number),
-                (Column::Count(column), Cell::Count(number)) => column.append_option(number),
-                (Column::Real(column), Cell::Real(number)) => column.append_option(number),
-                (Column::Moment(column), Cell::Moment(micros)) => column.append_option(micros),
+                (ColumnBuilder::Text(column), Cell::Text(text)) => column.append_option(text),
+                (ColumnBuilder::Whole(column), Cell::Whole(number)) => column.append_option(number),
+                (ColumnBuilder::Count(column), Cell::Count(number)) => column.append_option(number),
+                (ColumnBuilder::Real(column), Cell::Real(number)) => column.append_option(number),
+                (ColumnBuilder::Moment(column), Cell::Moment(micros)) => column.append_option(micros),
                 _ => unreachable!("a row has the types that its schema declares"),
             }
         }
@@ -79,13 +79,13 @@ impl Gathered {
         if std::mem::take(&mut self.rows) == 0 {
             return Ok(());
         }
-        let column = |column: &mut Column| -> ArrayRef {
+        let column = |column: &mut ColumnBuilder| -> ArrayRef {
             match column {
-                Column::Text(column) => Arc::new(column.finish()),
-                Column::Whole(column) => Arc::new(column.finish()),
-                Column::Count(column) => Arc::new(column.finish()),
-                Column::Real(column) => Arc::new(column.finish()),
-                Column::Moment(column) => Arc::new(column.finish()),
+                ColumnBuilder::Text(column) => Arc::new(column.finish()),
+                ColumnBuilder::Whole(column) => Arc::new(column.finish()),
+                ColumnBuilder::Count(column) => Arc::new(column.finish()),
+                ColumnBuilder::Real(column) => Arc::new(column.finish()),
+                ColumnBuilder::Moment(column) => Arc::new(column.finish()),
             }
         };
         let columns = self.columns.iter_mut().map(column).collect();
