@@ -111,21 +111,21 @@ fn level(html: &mut Html, level: &Level<'_>) {
     html.leaf("span", &[], value);
 }
 
-/// A column's head.
+/// The heading of a column; numbers are aligned to the right.
 #[derive(Clone, Copy)]
-enum Column {
+enum Heading {
     Text(&'static str),
     Number(&'static str),
 }
 
 /// A table whose cells are rendered one by one; on a narrow screen each row becomes a few lines.
-fn table(html: &mut Html, columns: &[Column], rows: usize, cell: impl Fn(&mut Html, usize, usize)) {
+fn table(html: &mut Html, columns: &[Heading], rows: usize, cell: impl Fn(&mut Html, usize, usize)) {
     html.element("table", &[("class", &"wide")], |html| {
         html.element("thead", &[], |html| {
             html.element("tr", &[], |html| {
                 columns.iter().for_each(|column| match column {
-                    Column::Text(name) => html.leaf("th", &[("scope", &"col")], name),
-                    Column::Number(name) => html.leaf("th", &[("scope", &"col"), ("class", &"number")], name),
+                    Heading::Text(name) => html.leaf("th", &[("scope", &"col")], name),
+                    Heading::Number(name) => html.leaf("th", &[("scope", &"col"), ("class", &"number")], name),
                 });
             });
         });
@@ -135,8 +135,8 @@ fn table(html: &mut Html, columns: &[Column], rows: usize, cell: impl Fn(&mut Ht
                     for (place, column) in columns.iter().enumerate() {
                         let content = |html: &mut Html| cell(html, row, place);
                         match column {
-                            Column::Text(name) => html.element("td", &[("data-head", name)], content),
-                            Column::Number(name) => {
+                            Heading::Text(name) => html.element("td", &[("data-head", name)], content),
+                            Heading::Number(name) => {
                                 html.element("td", &[("class", &"number"), ("data-head", name)], content);
                             }
                         }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::{Column, Html, Level, Topic, cut, figure, level, section, table};
+use super::{Heading, Html, Level, Topic, cut, figure, level, section, table};
 use crate::audit::answers::{Reason, Rejects, RunRecord};
 use crate::numbers::{bytes, counted, grouped, took};
 use crate::report::Report;
@@ -110,7 +110,8 @@ fn cut_at_rows(html: &mut Html, all: usize, what: &str) {
 
 fn reasons(html: &mut Html, rejects: &Rejects) {
     let Rejects { reasons, unlisted, .. } = rejects;
-    let columns = [Column::Text("reason"), Column::Text("such as"), Column::Number("records"), Column::Number("new")];
+    let columns =
+        [Heading::Text("reason"), Heading::Text("such as"), Heading::Number("records"), Heading::Number("new")];
     let unlisted = match unlisted {
         0 => String::new(),
         count => format!(" {} more are counted but not listed.", grouped(*count)),
@@ -131,7 +132,8 @@ fn reasons(html: &mut Html, rejects: &Rejects) {
 }
 
 fn unknown_fields(html: &mut Html, fields: &[Drift]) {
-    let columns = [Column::Text("field"), Column::Text("operation"), Column::Text("such as"), Column::Number("times")];
+    let columns =
+        [Heading::Text("field"), Heading::Text("operation"), Heading::Text("such as"), Heading::Number("times")];
     figure(html, "Unknown fields", "", |html| {
         table(html, &columns, fields.len().min(ROWS), |html, row, column| match column {
             0 => html.foreign(&fields[row].field),
@@ -178,14 +180,14 @@ fn answers(html: &mut Html, all: &[Answers]) {
 
 fn runs(html: &mut Html, work: &Work) {
     let columns = [
-        Column::Text("run"),
-        Column::Text("definition"),
-        Column::Number("fetched in"),
-        Column::Number("requests"),
-        Column::Number("added"),
-        Column::Number("revised"),
-        Column::Number("withdrawn"),
-        Column::Number("rejected"),
+        Heading::Text("run"),
+        Heading::Text("definition"),
+        Heading::Number("fetched in"),
+        Heading::Number("requests"),
+        Heading::Number("added"),
+        Heading::Number("revised"),
+        Heading::Number("withdrawn"),
+        Heading::Number("rejected"),
     ];
     let note = "Runs that answered a request of this dataset, newest first. Changes cover everything a run requested.";
     figure(html, "Runs", note, |html| {
