@@ -47,20 +47,20 @@ const _: () = assert!(cfg!(target_endian = "little"), "numbers are hashed as the
 /// The digest of rows in sequence.
 #[derive(Debug)]
 pub(super) struct Content {
-    columns: Vec<Column>,
+    columns: Vec<ColumnDigest>,
 }
 
 #[derive(Debug)]
-struct Column {
+struct ColumnDigest {
     name: String,
     type_in_words: String,
     is_nullable: bool,
-    runs: Runs,
+    runs: RunDigest,
 }
 
 /// The digest of a column's runs.
 #[derive(Debug, Default)]
-struct Runs {
+struct RunDigest {
     digest: Digest,
     /// The last run, which may continue.
     open: Option<Run>,
@@ -98,11 +98,11 @@ impl Texts {
 
 impl Content {
     pub(super) fn new(schema: &Schema) -> Self {
-        let column = |field: &std::sync::Arc<Field>| Column {
+        let column = |field: &std::sync::Arc<Field>| ColumnDigest {
             name: field.name().clone(),
             type_in_words: type_in_words(field),
             is_nullable: field.is_nullable(),
-            runs: Runs::default(),
+            runs: RunDigest::default(),
         };
         Self { columns: schema.fields().iter().map(column).collect() }
     }
@@ -114,7 +114,7 @@ impl Content {
 
     pub(super) fn digest(self) -> Hash {
         let mut hasher = Hasher::new();
-        for Column { name, type_in_words, is_nullable, runs } in self.columns {
+        for ColumnDigest { name, type_in_words, is_nullable, runs } in self.columns {
             hash_text(&mut hasher, &name);
             hash_text(&mut hasher, &type_in_words);
             hasher.update(&[u8::from(is_nullable)]);
@@ -145,7 +145,7 @@ pub(super) fn type_in_words(field: &Field) -> String {
     describe(&Field::new(field.name(), data_type.clone(), false))
 }
 
-impl Runs {
+impl RunDigest {
     fn update(&mut self, column: &columns::Column) -> Result<(), ArrowError> {
         let values = column.values();
         match values.data_type() {
