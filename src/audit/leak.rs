@@ -114,7 +114,7 @@ struct Planting<'a> {
 }
 
 /// Number and digest of some rows.
-type Rows = (u64, [u8; 32]);
+type RowsDigest = (u64, [u8; 32]);
 
 impl Work<'_> {
     fn leak(&self, archive: &Archive) -> Result<Leak> {
@@ -327,7 +327,7 @@ impl Work<'_> {
     }
 
     /// Number and digest of a part's rows.
-    fn rows(&self, view: &View, part: Part) -> Result<Rows> {
+    fn rows(&self, view: &View, part: Part) -> Result<RowsDigest> {
         let failed = |error: ArrowError| Error::Join { source: error.into() };
         let fields = self.plan.schema.fields().iter().map(|field| SortField::new(field.data_type().clone()));
         let converter = RowConverter::new(fields.collect()).map_err(failed)?;
@@ -349,7 +349,7 @@ impl Work<'_> {
 }
 
 impl Leak {
-    fn add(&mut self, what: String, one: Rows, other: Rows) {
+    fn add(&mut self, what: String, one: RowsDigest, other: RowsDigest) {
         let outcome = if one == other { Outcome::Sound } else { Outcome::Leak };
         self.trials.push(Trial { what, rows: one.0, outcome });
     }
