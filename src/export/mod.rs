@@ -29,6 +29,7 @@ mod folder_names;
 mod home;
 mod json;
 mod link;
+mod matrices;
 mod parquet;
 mod partitions;
 mod publication;
@@ -55,7 +56,7 @@ use csv::CsvWriter;
 
 pub use publication::{Provenance, Publication};
 pub use published::{Kind, Published, Recorded, Version, latest, published, versions};
-pub use reading::Reading;
+pub use reading::{Found, Reading};
 pub use reuse::{Latest, Taken, Takeover, built_before};
 pub use selection::Selection;
 pub use sheet::{Form, Goal, Sheet};

@@ -2,7 +2,7 @@
 //!
 //! `dataset.json` says which columns there are, of which types, and in which order the rows stand; the files are read as
 //! that, so a version reads the same from Parquet, Arrow and CSV. Columns that are folders come from the paths. Only the
-//! columns and row groups of a selection are read. Wide datasets are refused here: a matrix has no rows with keys.
+//! columns and row groups of a selection are read. The matrices of a wide version (see `matrices`) are read one by one.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -23,9 +23,10 @@ use super::extension;
 use super::folder_names::{self, unescaped};
 use super::home::BUILDS;
 use super::link::LATEST;
-use super::record::{LAYOUT, Options, RECORD};
+use super::record::{FACTS, LAYOUT, Options, RECORD};
 use super::selection::Selection;
 use crate::cancel::{self, CancellationToken};
+use crate::digest;
 use crate::error::{Error, Reason, Result};
 use crate::file::{self, FileRecord};
 use crate::links;
@@ -36,20 +37,29 @@ use crate::tables::{choice, date, instant};
 /// How many rows are read at a time.
 const BATCH_ROWS: usize = 1 << 16;
 
-/// A published version of a long dataset that is read back.
+/// A published version that is read back: long, or one matrix of a wide one.
 #[derive(Clone, Debug)]
 pub struct Reading {
-    folder: PathBuf,
-    record: Record,
-    schema: SchemaRef,
-    format: Format,
+    pub(super) folder: PathBuf,
+    pub(super) record: Record,
+    pub(super) schema: SchemaRef,
+    pub(super) format: Format,
     selection: Selection,
     /// Cancels reading it.
     stop: CancellationToken,
 }
 
+/// A published version, by its shape.
+#[derive(Clone, Debug)]
+pub enum Found {
+    /// A row for each signal.
+    Long(Reading),
+    /// Matrices of dates and tickers, by name: `5d-bull/confidence`.
+    Wide(BTreeMap<String, Reading>),
+}
+
 #[derive(Clone, Debug, Deserialize)]
-struct Record {
+pub(super) struct Record {
     name: String,
     version: String,
     #[serde(default)]
@@ -59,9 +69,10 @@ struct Record {
     sort: Vec<String>,
     columns: Vec<Column>,
     partition_by: Vec<String>,
-    rows: u64,
+    pub(super) rows: u64,
     content: String,
-    files: Vec<FileRecord>,
+    pub(super) files: Vec<FileRecord>,
+    facts: String,
 }
 
 #[derive(Clone, Debug, Deserialize)]
@@ -71,12 +82,22 @@ struct Column {
 }
 
 impl Reading {
-    /// Finds a version: `NAME` for the latest, `NAME/VERSION`, `NAME/builds/VERSION`, or the path of its folder.
+    /// Finds a long version; see [`Found::find`].
     ///
     /// # Errors
     ///
     /// When it is not there, is wide, or has a record that cannot be read.
     pub fn find(datasets: &Path, given: &str) -> Result<Self> {
+        let reading = Self::whole(datasets, given)?;
+        if reading.is_wide() { Err(Error::Wide { path: reading.folder }) } else { Ok(reading) }
+    }
+
+    fn is_wide(&self) -> bool {
+        self.record.shape == "wide"
+    }
+
+    /// A version; the columns of a wide one are dates and values.
+    fn whole(datasets: &Path, given: &str) -> Result<Self> {
         let named = datasets.join(given);
         let candidates = [named.join("latest"), named, PathBuf::from(given).join("latest"), PathBuf::from(given)];
         let found = candidates.into_iter().find(|folder| folder.join(RECORD).is_file());
@@ -106,8 +127,8 @@ impl Reading {
                 format!("`{}` is not the name of a file of a version", file.name.escape_debug()).into(),
             ));
         }
-        if record.shape != "long" {
-            return Err(Error::Wide { path: folder });
+        if !["long", "wide"].contains(&record.shape.as_str()) {
+            return Err(damaged(format!("unknown shape `{}`", record.shape).into()));
         }
         let fields = record.columns.iter().map(|column| {
             let data_type =
@@ -155,6 +176,20 @@ impl Reading {
         &self.record.content
     }
 
+    /// The facts of all its rows, as they were written.
+    ///
+    /// # Errors
+    ///
+    /// When they cannot be read, or are damaged.
+    pub(crate) fn facts(&self) -> Result<Vec<u8>> {
+        let path = self.folder.join(FACTS);
+        let facts = links::read(&path)?;
+        if digest::of(&facts) != self.record.facts {
+            return Err(Error::Damaged { path, source: "it does not match its checksum".into() });
+        }
+        Ok(facts)
+    }
+
     /// Its columns; whatever they were written as, texts are texts.
     pub fn schema(&self) -> &SchemaRef {
         &self.schema
@@ -167,6 +202,11 @@ impl Reading {
     ///
     /// When it lacks a column that is asked for.
     pub fn select(mut self, selection: Selection) -> Result<Self> {
+        if self.is_wide() {
+            self.selection = selection.of_matrix(&self.schema);
+            self.selection.schema(&self.schema)?;
+            return Ok(self);
+        }
         selection.schema(&self.schema)?;
         let fields = self.schema.fields().iter().map(|field| {
             match Declared::CHOICES.iter().any(|it| it.name() == field.name()) {
@@ -284,7 +324,7 @@ impl Reading {
     }
 }
 
-fn is_in(format: Format, file: &FileRecord) -> bool {
+pub(super) fn is_in(format: Format, file: &FileRecord) -> bool {
     Path::new(&file.name).extension().is_some_and(|ending| ending == extension(format))
 }
 
@@ -300,8 +340,21 @@ fn as_text(field: &Field) -> Field {
 
 /// The type that some words describe.
 fn type_of(words: &str) -> Option<DataType> {
-    let types = [DataType::Utf8, DataType::Int32, DataType::Float64, DataType::Boolean, date(), instant()];
+    let types =
+        [DataType::Utf8, DataType::Int8, DataType::Int32, DataType::Float64, DataType::Boolean, date(), instant()];
     types.into_iter().find(|data_type| describe(&Field::new("", data_type.clone(), false)) == words)
+}
+
+impl Found {
+    /// Finds a version: `NAME` for the latest, `NAME/VERSION`, `NAME/builds/VERSION`, or the path of its folder.
+    ///
+    /// # Errors
+    ///
+    /// When it is not there, or has a record that cannot be read.
+    pub fn find(datasets: &Path, given: &str) -> Result<Self> {
+        let whole = Reading::whole(datasets, given)?;
+        if whole.is_wide() { whole.matrices().map(Self::Wide) } else { Ok(Self::Long(whole)) }
+    }
 }
 
 /// What could have been meant: the versions of the dataset, or the datasets.

@@ -14,6 +14,7 @@ use parquet::file::statistics::Statistics;
 
 use crate::error::{Error, Result};
 use crate::interface::Ticker;
+use crate::numbers::grouped;
 use crate::plan::{Column, Filter};
 
 /// Which part of a dataset is read. Without any choice, all of it.
@@ -33,6 +34,16 @@ impl Selection {
     /// Its rows, as a filter of signals.
     pub(crate) fn filter(&self) -> Filter {
         Filter { tickers: self.tickers.clone(), from: self.from, to: self.to, ..Filter::default() }
+    }
+
+    /// The same choice for a matrix, whose columns are dates and tickers: without the tickers that it does not have.
+    pub(super) fn of_matrix(self, schema: &Schema) -> Self {
+        let Some(tickers) = &self.tickers else { return self };
+        let is_taken =
+            |name: &String| name == Column::Date.name() || tickers.iter().any(|ticker| ticker.as_str() == name);
+        let names = || schema.fields().iter().map(|field| field.name().clone());
+        let columns = self.columns.unwrap_or_else(|| names().collect()).into_iter().filter(is_taken).collect();
+        Self { columns: Some(columns), tickers: None, ..self }
     }
 
     /// The schema of the columns that it takes.
@@ -129,5 +140,12 @@ fn micros(day: NaiveDate) -> i64 {
 }
 
 fn names(schema: &Schema) -> String {
-    schema.fields().iter().map(|field| format!("`{}`", field.name())).collect::<Vec<_>>().join(", ")
+    /// A long dataset has fewer columns, a matrix may have thousands.
+    const SHOWN: usize = 100;
+    let names = schema.fields().iter().map(|field| format!("`{}`", field.name()));
+    let shown = names.take(SHOWN).collect::<Vec<_>>().join(", ");
+    match schema.fields().len().saturating_sub(SHOWN) {
+        0 => shown,
+        more => format!("{shown} and {} more", grouped(more as u64)),
+    }
 }

@@ -1,5 +1,6 @@
 //! A dataset that is built from an archive while it is read.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::mpsc;
 use std::thread::{self, JoinHandle};
@@ -13,6 +14,7 @@ use super::Selection;
 use crate::archive::{Scope, View};
 use crate::cancel::CancellationToken;
 use crate::error::{Error, Result};
+use crate::interface::Ticker;
 use crate::plan::{AdHoc, Plan};
 use crate::run::{Control, Work, archived, scratch, view};
 use crate::time::Clock;
@@ -43,6 +45,11 @@ impl Built {
     pub(super) fn select(self, selection: Selection) -> Result<Self> {
         selection.schema(&self.plan.dataset.schema)?;
         Ok(Self { selection, ..self })
+    }
+
+    /// The tickers that it has signals of.
+    pub(super) fn tickers(&self) -> Result<BTreeSet<Ticker>> {
+        Ok(self.view.members(&self.scope)?.into_iter().map(|key| key.ticker).collect())
     }
 
     pub(super) fn until(self, stop: CancellationToken) -> Self {

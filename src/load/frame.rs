@@ -58,6 +58,10 @@ impl Dataset {
 fn column(name: PlSmallStr, data_type: &DataType, parts: &[&ArrayRef]) -> PolarsResult<Column> {
     Ok(match data_type {
         DataType::Float64 => Float64Chunked::from_chunk_iter(name, shared::<Float64Type>(parts)).into_column(),
+        DataType::Int8 => {
+            let numbers = parts.iter().flat_map(|part| part.as_primitive::<Int8Type>()).map(|it| it.map(i32::from));
+            Int32Chunked::from_iter_options(name, numbers).into_column()
+        }
         DataType::Int32 => Int32Chunked::from_chunk_iter(name, shared::<Int32Type>(parts)).into_column(),
         DataType::Timestamp(_, zone) => {
             let micros = Int64Chunked::from_chunk_iter(name, shared::<TimestampMicrosecondType>(parts));

@@ -1,8 +1,10 @@
 //! Datasets for other programs: their columns and their rows, batch by batch, with nothing written.
 //!
 //! A [`Dataset`] is a published version, or one that is built from an archive while it is read. Both give the same rows in
-//! the same columns. A [`Selection`] of columns, tickers and dates is applied while reading, and selects nothing where
-//! nothing matches. `[checks]` are those of a run or a build: they are not repeated here.
+//! the same columns. A [`Selection`] of columns, tickers and dates is applied while reading. A name that the dataset does
+//! not have is an error; dates without rows select nothing. `[checks]` are those of a run or a build: they are not
+//! repeated here. A version that may be wide is found by [`Published`]: each of its matrices is a dataset, with a column of
+//! dates and a column per ticker.
 //!
 //! ```no_run
 //! use bellwether::load::{Dataset, Selection};
@@ -21,6 +23,7 @@ mod built;
 #[cfg(feature = "polars")]
 mod frame;
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -31,11 +34,55 @@ pub use self::articles::Articles;
 pub use self::batches::Batches;
 use self::built::Built;
 use crate::cancel::CancellationToken;
-use crate::error::Result;
-use crate::export::Reading;
+use crate::error::{Error, Result};
 pub use crate::export::Selection;
+use crate::export::{Found, Reading};
+use crate::interface::Ticker;
 pub use crate::plan::AdHoc;
 use crate::plan::Plan;
+use crate::report::facts::Facts;
+use crate::run::absent_tickers;
+
+/// A published version, long or wide.
+///
+/// ```no_run
+/// use bellwether::load::Published;
+///
+/// match Published::find("output/datasets".as_ref(), "demo")? {
+///     Published::Long(dataset) => println!("{} columns", dataset.schema().fields().len()),
+///     Published::Wide(matrices) => {
+///         for (name, matrix) in &matrices {
+///             println!("{name}: {} tickers", matrix.schema().fields().len() - 1);
+///         }
+///     }
+/// }
+/// # Ok::<(), bellwether::error::Error>(())
+/// ```
+#[derive(Clone, Debug)]
+pub enum Published {
+    /// A row for each signal.
+    Long(Dataset),
+    /// A matrix for each period, regime and value, by name: `5d-bull/confidence`.
+    Wide(BTreeMap<String, Dataset>),
+}
+
+impl Published {
+    /// A version: `NAME` for the latest, `NAME/VERSION`, `NAME/builds/VERSION`, or the path of its folder.
+    ///
+    /// # Errors
+    ///
+    /// When it does not exist, or has a record or a file that cannot be read.
+    pub fn find(datasets: &Path, name: &str) -> Result<Self> {
+        let dataset = |reading: Reading| reading.select(Selection::default()).map(Dataset::of_version);
+        match Found::find(datasets, name)? {
+            Found::Long(reading) => dataset(reading).map(Self::Long),
+            Found::Wide(matrices) => {
+                let matrices = matrices.into_iter().map(|(name, reading)| Ok((name, dataset(reading)?)));
+                matrices.collect::<Result<_>>().map(Self::Wide)
+            }
+        }
+    }
+}
 
 /// A dataset to read: published, or built from an archive.
 #[derive(Clone, Debug)]
@@ -52,7 +99,7 @@ impl Dataset {
     ///
     /// # Errors
     ///
-    /// When it does not exist, is wide, or has a record that cannot be read.
+    /// When it does not exist, is wide (see [`Published`]), or has a record that cannot be read.
     pub fn published(datasets: &Path, name: &str) -> Result<Self> {
         Reading::find(datasets, name)?.select(Selection::default()).map(Self::of_version)
     }
@@ -66,12 +113,16 @@ impl Dataset {
         Built::of(plan, archive, ad_hoc).map(Self::of_plan)
     }
 
-    /// A part of it. As far as the files allow, nothing else is read.
+    /// A part of it. As far as the files allow, nothing else is read. A matrix has a column per ticker: a choice of
+    /// tickers is one of columns.
     ///
     /// # Errors
     ///
-    /// When a column does not exist.
+    /// When there is no such column, or the dataset has no signals of a ticker.
     pub fn select(&self, selection: Selection) -> Result<Self> {
+        if let Some(tickers) = &selection.tickers {
+            self.check(tickers)?;
+        }
         match &self.0 {
             Origin::Published(reading) => Reading::clone(reading).select(selection).map(Self::of_version),
             Origin::Built(built) => Built::clone(built).select(selection).map(Self::of_plan),
@@ -102,6 +153,24 @@ impl Dataset {
     /// When a file of the dataset is not where it should be. What fails later is an item of the reader.
     pub fn batches(&self) -> Result<Batches> {
         Ok(Batches::new(self.schema(), self.rows()?))
+    }
+
+    /// Checks that it has signals of some tickers.
+    fn check(&self, tickers: &BTreeSet<Ticker>) -> Result<()> {
+        let known = match &self.0 {
+            Origin::Published(reading) => {
+                let facts = Facts::from_json(&reading.facts()?);
+                let facts = facts.map_err(|source| Error::Damaged { path: reading.folder().to_owned(), source })?;
+                facts.tickers.into_iter().filter_map(|of| of.name.parse().ok()).collect()
+            }
+            Origin::Built(built) => built.tickers()?,
+        };
+        let absent: Vec<&Ticker> = tickers.difference(&known).collect();
+        if absent.is_empty() {
+            return Ok(());
+        }
+        let what = absent_tickers("no signals", &absent, known.iter());
+        Err(Error::Usage { what, hint: "correct the ticker, or leave it out" })
     }
 
     fn rows(&self) -> Result<Box<dyn Iterator<Item = Result<RecordBatch>> + Send>> {

@@ -161,7 +161,7 @@ pub(super) fn known_sectors(view: &View) -> Result<BTreeSet<Sector>> {
 }
 
 /// A message about tickers without data.
-pub(super) fn absent_tickers<'k>(what: &str, absent: &[&Ticker], known: impl Iterator<Item = &'k Ticker>) -> String {
+pub(crate) fn absent_tickers<'k>(what: &str, absent: &[&Ticker], known: impl Iterator<Item = &'k Ticker>) -> String {
     match absent {
         [ticker] => {
             // Symbols are short: only one letter may differ.

@@ -54,6 +54,7 @@ use beginning::Begun;
 use blocking::blocking;
 use checks::{Checking, Pull};
 use gather::{Gathered, Gathering};
+pub(crate) use missing::absent_tickers;
 pub(crate) use scope::archived;
 use stage::Stage;
 use summary::Fetched;

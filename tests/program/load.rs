@@ -1,16 +1,16 @@
 //! Datasets for other programs: published or built on the spot, whole or in part, as batches or as a frame.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::sync::Arc;
 
 use arrow::array::{Array, ArrayRef, AsArray, RecordBatch};
 use arrow::compute::{cast, concat_batches};
-use arrow::datatypes::{DataType, TimestampMicrosecondType};
+use arrow::datatypes::{DataType, Float64Type, TimestampMicrosecondType};
 use arrow::record_batch::RecordBatchReader;
 use bellwether::error::Error;
 use bellwether::interface::Ticker;
-use bellwether::load::{AdHoc, Dataset, Selection};
+use bellwether::load::{AdHoc, Dataset, Published, Selection};
 use bellwether::plan::Plan;
 use chrono::NaiveDate;
 
@@ -73,13 +73,11 @@ fn a_selection_is_what_looking_through_all_rows_finds() {
     let place = published("row_group_rows = 5000\n");
     let all = rows(&of_version(&place));
     let tickers: BTreeSet<Ticker> = ["XOM", "NEE", "CVX"].map(|ticker| ticker.parse().expect("a ticker")).into();
-    let day = |day: &str| day.parse::<NaiveDate>().expect("a day");
     let columns = ["confidence", "ticker", "news_mean_7d"].map(str::to_owned).to_vec();
     for (tickers, from, to) in [
         (Some(tickers.clone()), None, None),
         (None, Some(day("2026-01-05")), Some(day("2026-02-03"))),
         (Some(tickers), Some(day("2026-11-20")), None),
-        (Some(BTreeSet::from(["ZZZZ".parse().expect("a ticker")])), None, None),
     ] {
         let is_meant = |row: &usize| {
             let ticker = all.column(0).as_string::<i32>().value(*row);
@@ -107,6 +105,114 @@ fn a_selection_is_what_looking_through_all_rows_finds() {
         let refusal = dataset.select(of_no_column.clone()).expect_err("no such column").to_string();
         assert!(refusal.starts_with("no column `tickr`; the columns are `ticker`, `date`, "), "{refusal}");
     }
+    let of = |tickers: &[&str]| Selection { tickers: Some(set(tickers)), ..Selection::default() };
+    for dataset in [of_version(&place), of_archive(&place)] {
+        let refused = |tickers: &[&str]| dataset.select(of(tickers)).expect_err("no such ticker").to_string();
+        assert_eq!(refused(&["XOM", "XON"]), "no signals for ticker `XON` (did you mean `XOM`?)");
+        assert_eq!(refused(&["XOM", "Z1", "Z2"]), "no signals for 2 tickers: Z1, Z2");
+    }
+}
+
+fn day(day: &str) -> NaiveDate {
+    day.parse().expect("a day")
+}
+
+fn set(tickers: &[&str]) -> BTreeSet<Ticker> {
+    tickers.iter().map(|ticker| ticker.parse().expect("a ticker")).collect()
+}
+
+/// A cell of a matrix: its name, the date and the ticker.
+type Cell = (String, i64, String);
+
+/// The signals and confidences of long rows that a matrix has as numbers.
+fn cells(rows: &RecordBatch) -> BTreeMap<Cell, f64> {
+    let text = |name: &str| rows.column_by_name(name).expect("a column").as_string::<i32>().clone();
+    let [tickers, periods, regimes, signals] = ["ticker", "period", "regime", "signal"].map(text);
+    let confidences = rows.column_by_name("confidence").expect("a column").as_primitive::<Float64Type>();
+    let dates = rows.column_by_name("date").expect("a column").as_primitive::<TimestampMicrosecondType>();
+    let mut cells = BTreeMap::new();
+    for row in 0..rows.num_rows() {
+        let signal = if signals.value(row) == "buy" { 1.0 } else { -1.0 };
+        for (value, number) in [("signal", signal), ("confidence", confidences.value(row))] {
+            let name = format!("{}-{}/{value}", periods.value(row), regimes.value(row));
+            cells.insert((name, dates.value(row), tickers.value(row).to_owned()), number);
+        }
+    }
+    cells
+}
+
+/// The values of matrices.
+fn cells_of_matrices(matrices: &BTreeMap<String, Dataset>) -> BTreeMap<Cell, f64> {
+    let mut cells = BTreeMap::new();
+    for (name, matrix) in matrices {
+        for batch in matrix.batches().expect("a file") {
+            let batch = batch.expect("rows");
+            let dates = batch.column(0).as_primitive::<TimestampMicrosecondType>();
+            for (column, field) in batch.columns().iter().zip(batch.schema().fields()).skip(1) {
+                let numbers = cast(column, &DataType::Float64).expect("numbers");
+                for (date, number) in dates.values().iter().zip(numbers.as_primitive::<Float64Type>()) {
+                    let cell = (name.clone(), *date, field.name().clone());
+                    number.and_then(|number| cells.insert(cell, number));
+                }
+            }
+        }
+    }
+    cells
+}
+
+#[test]
+fn the_matrices_of_a_wide_version_have_the_values_of_its_long_rows_in_every_format() {
+    for format in ["parquet", "arrow", "csv"] {
+        let wide = "layout = \"wide\"\nvalues = [\"signal\", \"confidence\"]\n";
+        let place = published(&format!("format = [\"{format}\"]\n{wide}"));
+        let Published::Wide(matrices) = Published::find(&place.file("output/datasets"), "it").expect("a version")
+        else {
+            panic!("the version is wide");
+        };
+        let names: Vec<&str> = matrices.keys().map(String::as_str).collect();
+        assert_eq!(names, ["1m-neutral/confidence", "1m-neutral/signal", "5d-neutral/confidence", "5d-neutral/signal"]);
+        let expected = cells(&rows(&of_archive(&place)));
+        let whole = cells_of_matrices(&matrices);
+        assert_eq!(whole.len(), expected.len());
+        assert!(whole == expected, "{format}");
+
+        let (tickers, from, to) = (set(&["XOM", "NEE"]), day("2026-01-05"), day("2026-02-03"));
+        let selection = Selection { tickers: Some(tickers), from: Some(from), to: Some(to), ..Selection::default() };
+        let part =
+            |(name, matrix): (&String, &Dataset)| (name.clone(), matrix.select(selection.clone()).expect("tickers"));
+        let part: BTreeMap<String, Dataset> = matrices.iter().map(part).collect();
+        let schema = part["5d-neutral/signal"].schema();
+        let columns: BTreeSet<&str> = schema.fields().iter().map(|field| field.name().as_str()).collect();
+        assert_eq!(columns, BTreeSet::from(["NEE", "XOM", "date"]));
+        let micros = |day: NaiveDate| day.and_time(chrono::NaiveTime::MIN).and_utc().timestamp_micros();
+        let is_meant = |(_, date, ticker): &Cell| {
+            ["NEE", "XOM"].contains(&ticker.as_str()) && (micros(from)..micros(to)).contains(date)
+        };
+        let expected: BTreeMap<Cell, f64> = expected.into_iter().filter(|(cell, _)| is_meant(cell)).collect();
+        assert!(!expected.is_empty() && cells_of_matrices(&part) == expected, "{format}");
+
+        #[cfg(feature = "polars")]
+        for (name, width) in [("5d-neutral/signal", 3), ("5d-neutral/confidence", 3)] {
+            let frame = part[name].frame().expect("a frame");
+            assert_eq!(frame.shape(), (frame.height(), width), "{name}");
+            assert!(frame.height() > 15, "{name}");
+        }
+
+        let of_none = Selection { tickers: Some(set(&["XON"])), ..Selection::default() };
+        let refusal = matrices["5d-neutral/signal"].select(of_none).expect_err("no such ticker").to_string();
+        assert_eq!(refusal, "no signals for ticker `XON` (did you mean `XOM`?)");
+    }
+}
+
+#[cfg(feature = "polars")]
+#[test]
+fn showing_a_ticker_or_a_column_that_a_dataset_does_not_have_is_refused() {
+    let place = published("");
+    let refused = |arguments: &[&str]| place.run(["show", "it"].iter().chain(arguments)).failed_with(2).stderr;
+    let refusal = refused(&["--ticker", "XON"]);
+    assert!(refusal.starts_with("error: no signals for ticker `XON` (did you mean `XOM`?)\n"), "{refusal}");
+    let refusal = refused(&["--columns", "tickr"]);
+    assert!(refusal.starts_with("error: no column `tickr`; the columns are `ticker`, "), "{refusal}");
 }
 
 #[test]
