@@ -13,7 +13,7 @@ mod news;
 mod record;
 mod steps;
 mod tally;
-mod tickers;
+mod ticker_numbers;
 mod work;
 
 use chrono::{DateTime, NaiveDate};

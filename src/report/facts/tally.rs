@@ -11,7 +11,7 @@ use chrono::NaiveDate;
 use super::calendar::{Calendar, Step};
 use super::histogram::Histogram;
 use super::steps::Steps;
-use super::tickers::Tickers;
+use super::ticker_numbers::TickerNumbers;
 use super::{Articles, Facts, InWindow, OfPair, OfTicker, SignalTotals};
 use crate::columns::{Column, Rows};
 use crate::interface::{Period, Regime, Signal};
@@ -86,7 +86,7 @@ impl PairSets {
 #[derive(Debug)]
 pub struct Tally {
     rows: u64,
-    tickers: Tickers,
+    tickers: TickerNumbers,
     calendar: Calendar,
     undrawn: Undrawn,
     pairs: Pairs,
@@ -125,7 +125,7 @@ impl Tally {
         });
         Self {
             rows: 0,
-            tickers: Tickers::default(),
+            tickers: TickerNumbers::default(),
             calendar: Calendar::default(),
             undrawn: Undrawn::default(),
             pairs: Pairs { places: [NEW; PAIRS], count: 0 },
@@ -156,7 +156,7 @@ impl Tally {
         let signals = Signals::of(rows, &mut self.pairs);
         // Most rows have the ticker and the date of the row before.
         for (start, end) in (tickers.boundaries() | dates.boundaries()).runs() {
-            let ticker = self.tickers.place(names.value(tickers.index(start)));
+            let ticker = self.tickers.number(names.value(tickers.index(start)));
             if ticker == self.of_tickers.len() {
                 self.of_tickers.push(TickerTally::default());
             }
