@@ -47,25 +47,25 @@ pub(crate) fn choices(codes: Int8Array, spellings: impl IntoIterator<Item = &'st
 }
 
 /// A column of [`symbol`]s from runs of equal names, each with its length.
-pub(crate) fn stretches<'a>(names: impl Iterator<Item = (&'a str, usize)>) -> ArrayRef {
+pub(crate) fn symbol_runs<'a>(names: impl Iterator<Item = (&'a str, usize)>) -> ArrayRef {
     let mut column = StringDictionaryBuilder::<Int32Type>::new();
-    for (name, length) in joined_stretches(names) {
+    for (name, length) in merge_runs(names) {
         column.append_n(name, length).expect("there are fewer names than rows");
     }
     Arc::new(column.finish())
 }
 
 /// A column of [`choice`]s from runs of equal spellings or nulls, each with its length.
-pub(crate) fn choice_stretches(
+pub(crate) fn choice_runs(
     spellings: impl IntoIterator<Item = &'static str>,
-    stretches: impl Iterator<Item = (Option<&'static str>, usize)>,
+    runs: impl Iterator<Item = (Option<&'static str>, usize)>,
 ) -> ArrayRef {
     let spellings = StringArray::from_iter_values(spellings);
-    let stretches = joined_stretches(stretches);
-    let rows = stretches.iter().map(|(_, length)| length).sum();
+    let runs = merge_runs(runs);
+    let rows = runs.iter().map(|(_, length)| length).sum();
     let column = StringDictionaryBuilder::<Int8Type>::new_with_dictionary(rows, &spellings);
     let mut column = column.expect("a closed set has few spellings");
-    for (spelling, length) in stretches {
+    for (spelling, length) in runs {
         match spelling {
             Some(spelling) => _ = column.append_n(spelling, length).expect("it is one of the set"),
             None => column.append_nulls(length),
@@ -75,13 +75,13 @@ pub(crate) fn choice_stretches(
 }
 
 /// Merges adjacent runs with equal values.
-fn joined_stretches<T: PartialEq>(stretches: impl Iterator<Item = (T, usize)>) -> Vec<(T, usize)> {
-    let mut joined: Vec<(T, usize)> = Vec::new();
-    for (said, length) in stretches {
-        match joined.last_mut() {
-            Some((last, known)) if *last == said => *known += length,
-            _ => joined.push((said, length)),
+fn merge_runs<T: PartialEq>(runs: impl Iterator<Item = (T, usize)>) -> Vec<(T, usize)> {
+    let mut merged: Vec<(T, usize)> = Vec::new();
+    for (value, length) in runs {
+        match merged.last_mut() {
+            Some((last, known)) if *last == value => *known += length,
+            _ => merged.push((value, length)),
         }
     }
-    joined
+    merged
 }

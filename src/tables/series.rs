@@ -14,7 +14,7 @@ use arrow::error::ArrowError;
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 
-use super::{Table, choice_stretches, stretches};
+use super::{Table, choice_runs, symbol_runs};
 use crate::columns::concat_arrays;
 use crate::interface::{Endpoint, Period, Regime, Ticker};
 
@@ -209,7 +209,7 @@ impl Table {
         }
         let kinds = changes.iter().flat_map(|one| one.kinds.chunk_by(|kind, next| kind == next));
         let kinds = kinds.map(|alike| (Some(alike[0].as_str()), alike.len()));
-        columns.push(choice_stretches(Change::ALL.map(Change::as_str), kinds));
+        columns.push(choice_runs(Change::ALL.map(Change::as_str), kinds));
         columns.push(Arc::new(TimestampMicrosecondArray::from(seen).with_timezone("UTC")));
         RecordBatch::try_new(self.schema(), columns)
     }
@@ -221,10 +221,10 @@ pub(crate) fn key_columns<'a>(keys: impl Iterator<Item = (&'a SeriesKey, usize)>
         keys.clone().map(move |(key, length)| (spelling(key), length))
     };
     [
-        stretches(keys.clone().map(|(key, length)| (key.ticker.as_str(), length))),
-        choice_stretches(Period::all().map(Period::as_str), spelled(|key| key.period.map(Period::as_str))),
-        choice_stretches(Regime::ALL.map(Regime::as_str), spelled(|key| key.regime.map(Regime::as_str))),
-        choice_stretches(Endpoint::ALL.map(Endpoint::as_str), spelled(|key| Some(key.source.as_str()))),
+        symbol_runs(keys.clone().map(|(key, length)| (key.ticker.as_str(), length))),
+        choice_runs(Period::all().map(Period::as_str), spelled(|key| key.period.map(Period::as_str))),
+        choice_runs(Regime::ALL.map(Regime::as_str), spelled(|key| key.regime.map(Regime::as_str))),
+        choice_runs(Endpoint::ALL.map(Endpoint::as_str), spelled(|key| Some(key.source.as_str()))),
     ]
 }
 

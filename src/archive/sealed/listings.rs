@@ -12,7 +12,7 @@ use super::folder::Folder;
 use super::keys;
 use super::rows::{changes, observed};
 use crate::error::{Reason, Result};
-use crate::tables::{Change, SeriesKey, choice, choices, instant, key_columns, stretches, symbol};
+use crate::tables::{Change, SeriesKey, choice, choices, instant, key_columns, symbol, symbol_runs};
 
 /// Name of the file.
 pub(in crate::archive) const LISTINGS: &str = "listings.parquet";
@@ -62,7 +62,7 @@ pub(in crate::archive) fn batch(listings: &[Listing]) -> std::result::Result<Rec
         period,
         regime,
         source,
-        stretches(listings.iter().map(|listing| (&*listing.request, 1))),
+        symbol_runs(listings.iter().map(|listing| (&*listing.request, 1))),
         choices(changes, Change::ALL.map(Change::as_str)),
         Arc::new(TimestampMicrosecondArray::from_iter_values(seen).with_timezone("UTC")),
     ];
