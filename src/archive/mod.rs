@@ -61,7 +61,6 @@ mod fold;
 mod scope;
 mod sealed;
 mod settle;
-mod survey;
 mod unfinished;
 mod upkeep;
 mod view;
@@ -72,8 +71,7 @@ pub use fold::histories::{Histories, History};
 pub use scope::Scope;
 pub use sealed::catalog::{Archive, SealedRun};
 pub use sealed::seal::{Counts, Definition, LAYOUT, Seal};
-pub use survey::{UnfinishedRun, unfinished_runs};
-pub use unfinished::{Beginning, Interrupted, Unfinished};
+pub use unfinished::{Beginning, Interrupted, Unfinished, UnfinishedRun, unfinished_runs};
 pub use upkeep::{Plan, Removal, Verified, compact, copy, fault, prune, verify};
 pub use view::{Asked, View};
 

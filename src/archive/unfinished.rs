@@ -295,7 +295,7 @@ impl Answers {
 }
 
 /// Number of answered requests of an unfinished run.
-pub(super) fn answered(run: &Path) -> usize {
+fn answered(run: &Path) -> usize {
     let text = links::read(&run.join(JOURNAL)).unwrap_or_default();
     let records = lines(&text).filter_map(|line| serde_json::from_str::<AnswerRecord>(line).ok());
     records.map(|record| record.request.request).collect::<BTreeSet<String>>().len()
@@ -303,4 +303,31 @@ pub(super) fn answered(run: &Path) -> usize {
 
 fn lines(text: &[u8]) -> impl Iterator<Item = &str> {
     text.split(|byte| *byte == b'\n').filter_map(|line| std::str::from_utf8(line).ok()).filter(|line| !line.is_empty())
+}
+
+/// A run that was interrupted, or is in progress.
+#[derive(Clone, Debug)]
+pub struct UnfinishedRun {
+    /// Its name.
+    pub run: String,
+    /// Name of its definition.
+    pub definition: String,
+    /// When it started.
+    pub started_at: DateTime<Utc>,
+    /// Number of answered requests.
+    pub answers: usize,
+}
+
+/// The unsealed runs of an archive, oldest first.
+///
+/// # Errors
+///
+/// If the archive cannot be read.
+pub fn unfinished_runs(archive: &Path) -> Result<Vec<UnfinishedRun>> {
+    let of_folder = |path: PathBuf| {
+        let Origin { run, definition, started_at, .. } = Origin::read(&path)?;
+        let answers = answered(&path);
+        Some(UnfinishedRun { run, definition, started_at, answers })
+    };
+    Ok(file::entries(&archive.join(FOLDER_OF_UNFINISHED))?.into_iter().filter_map(of_folder).collect())
 }
