@@ -10,8 +10,8 @@ use chrono::{DateTime, TimeDelta, Utc};
 
 use super::FOLDER_OF_UNFINISHED;
 use super::answers::answer::{Answer, AnswerRecord};
+use super::answers::answer_files::AnswerFiles;
 use super::answers::draft::Draft;
-use super::answers::lanes::Lanes;
 use super::sealed::catalog::{Archive, SealedRun};
 use super::sealed::seal::{LAYOUT, Origin};
 use super::settle;
@@ -73,7 +73,7 @@ pub struct Unfinished {
     archive: PathBuf,
     path: PathBuf,
     origin: Origin,
-    lanes: Arc<Lanes>,
+    files: Arc<AnswerFiles>,
     answers: Mutex<Answers>,
     stop: CancellationToken,
     /// The lock is released with this, even if the process is killed.
@@ -157,9 +157,9 @@ impl Unfinished {
 
     fn of(sealed: &Archive, path: PathBuf, origin: Origin, lock: File) -> Result<Self> {
         let answers = Mutex::new(Answers::of(&path)?);
-        let lanes = Arc::new(Lanes::of(path.clone()));
+        let files = Arc::new(AnswerFiles::of(path.clone()));
         let (archive, stop) = (sealed.path().to_owned(), sealed.stop().clone());
-        Ok(Self { archive, path, origin, lanes, answers, stop, _lock: lock })
+        Ok(Self { archive, path, origin, files, answers, stop, _lock: lock })
     }
 
     /// The answer to a request, if there is one.
@@ -184,7 +184,7 @@ impl Unfinished {
 
     /// Starts writing an answer.
     pub fn draft(&self) -> Draft {
-        Draft::on(&self.lanes)
+        Draft::on(&self.files)
     }
 
     /// Completes an answer; from here on it is not requested again.

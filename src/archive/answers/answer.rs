@@ -9,8 +9,8 @@ use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
 use serde::{Deserialize, Serialize};
 
-use super::lanes::{Files, Section, Stretch};
-use super::packed::unpack;
+use super::answer_files::{ByteRange, Files, Section};
+use super::row_codec::unpack;
 use crate::error::{Error, Reason, Result};
 use crate::interface::Ticker;
 use crate::tables::{Drift, Leniencies, Oversized, Reject, RequestRecord, SeriesKey, Table};
@@ -25,7 +25,7 @@ pub struct AnswerRecord {
     /// Signal histories without rows, which list no series.
     pub empty: Vec<SeriesKey>,
     /// Location of its rows, typed and rejected.
-    pub rows: BTreeMap<Rows, Pieces>,
+    pub rows: BTreeMap<RowKind, Pieces>,
     /// Number of signal histories.
     pub histories: u64,
     /// Those that had records of which all were rejected.
@@ -77,7 +77,7 @@ impl AnswerRecord {
 /// The kinds of rows in an answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Rows {
+pub enum RowKind {
     /// Typed rows, a batch per piece of a series.
     Typed,
     /// Rejected records.
@@ -88,7 +88,7 @@ pub enum Rows {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Pieces {
     /// Their location.
-    pub(in crate::archive) stretch: Stretch,
+    pub(in crate::archive) stretch: ByteRange,
     /// Bytes of each piece.
     pub(in crate::archive) lengths: Vec<u64>,
 }
@@ -125,11 +125,11 @@ pub(in crate::archive) struct Batches {
 
 impl Batches {
     /// Opens rows of an answer; `None` if it has none of this kind.
-    pub(in crate::archive) fn open(answer: &Answer, rows: Rows, files: &mut Files) -> Result<Option<Self>> {
+    pub(in crate::archive) fn open(answer: &Answer, rows: RowKind, files: &mut Files) -> Result<Option<Self>> {
         let Some(Pieces { stretch, lengths }) = answer.record.rows.get(&rows) else { return Ok(None) };
         let schema = match rows {
-            Rows::Typed => Table::of(answer.record.request.endpoint).map(Table::listed_schema),
-            Rows::Rejects => Some(Reject::batch_schema()),
+            RowKind::Typed => Table::of(answer.record.request.endpoint).map(Table::listed_schema),
+            RowKind::Rejects => Some(Reject::batch_schema()),
         };
         let Some(schema) = schema else { return Ok(None) };
         let mut end = 0_u64;

@@ -6,18 +6,18 @@ use std::sync::Arc;
 
 use arrow::array::RecordBatch;
 
-use super::answer::{AnswerRecord, Oddities, Pieces, Rows};
-use super::lanes::{Lane, Lanes};
-use super::packed::pack;
+use super::answer::{AnswerRecord, Oddities, Pieces, RowKind};
+use super::answer_files::{AnswerFile, AnswerFiles};
+use super::row_codec::pack;
 use crate::error::{Error, Result};
 use crate::interface::{Endpoint, Ticker};
 use crate::tables::{Reject, RequestRecord, Series, SeriesKey, Table};
 
 /// An answer on its way to disk. Dropped before it is committed, it leaves nothing behind.
 pub struct Draft {
-    lanes: Arc<Lanes>,
-    /// The lane of each kind of rows, and the bytes of each piece.
-    writing: BTreeMap<Rows, (Lane, Vec<u64>)>,
+    files: Arc<AnswerFiles>,
+    /// The file of each kind of rows, and the bytes of each piece.
+    writing: BTreeMap<RowKind, (AnswerFile, Vec<u64>)>,
     series: Vec<SeriesKey>,
     empty: Vec<SeriesKey>,
     histories: u64,
@@ -28,9 +28,9 @@ pub struct Draft {
 }
 
 impl Draft {
-    pub(in crate::archive) fn on(lanes: &Arc<Lanes>) -> Self {
+    pub(in crate::archive) fn on(files: &Arc<AnswerFiles>) -> Self {
         Self {
-            lanes: Arc::clone(lanes),
+            files: Arc::clone(files),
             writing: BTreeMap::new(),
             series: Vec::new(),
             empty: Vec::new(),
@@ -49,7 +49,7 @@ impl Draft {
     /// If it cannot be written.
     pub fn add_series(&mut self, series: Series) -> Result<()> {
         self.rows += series.rows.num_rows() as u64;
-        self.write(Rows::Typed, &series.rows)?;
+        self.write(RowKind::Typed, &series.rows)?;
         if series.rows.num_rows() == 0 && Table::of(series.key.source) == Some(Table::Signals) {
             self.empty.push(series.key.clone());
         }
@@ -80,7 +80,7 @@ impl Draft {
             return Ok(());
         }
         let batch = Reject::batch(rejects);
-        self.write(Rows::Rejects, &batch.expect("rejects are texts and numbers"))
+        self.write(RowKind::Rejects, &batch.expect("rejects are texts and numbers"))
     }
 
     /// Adds other findings.
@@ -99,22 +99,22 @@ impl Draft {
     /// a sealed run must be durable.
     pub(in crate::archive) fn complete(self, request: RequestRecord) -> Result<AnswerRecord> {
         let mut rows = BTreeMap::new();
-        for (kind, (lane, lengths)) in self.writing {
-            let path = lane.path();
-            let stretch = lane.keep().map_err(|source| Error::Write { path, source })?;
-            rows.insert(kind, Pieces { stretch, lengths });
+        for (kind, (file, lengths)) in self.writing {
+            let path = file.path();
+            let range = file.keep().map_err(|source| Error::Write { path, source })?;
+            rows.insert(kind, Pieces { stretch: range, lengths });
         }
         let Self { series, empty, histories, lost, oddities, .. } = self;
         Ok(AnswerRecord { request, series, empty, rows, histories, lost, oddities })
     }
 
-    fn write(&mut self, rows: Rows, batch: &RecordBatch) -> Result<()> {
-        let (lane, lengths) = match self.writing.entry(rows) {
+    fn write(&mut self, rows: RowKind, batch: &RecordBatch) -> Result<()> {
+        let (file, lengths) = match self.writing.entry(rows) {
             Entry::Occupied(known) => known.into_mut(),
-            Entry::Vacant(new) => new.insert((Lanes::take(&self.lanes)?, Vec::new())),
+            Entry::Vacant(new) => new.insert((AnswerFiles::take(&self.files)?, Vec::new())),
         };
-        let length = lane.append(|out| pack(batch, out));
-        lengths.push(length.map_err(|source| Error::Write { path: lane.path(), source })?);
+        let length = file.append(|out| pack(batch, out));
+        lengths.push(length.map_err(|source| Error::Write { path: file.path(), source })?);
         Ok(())
     }
 }

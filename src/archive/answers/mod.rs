@@ -1,6 +1,6 @@
 //! The answers of a run, on disk until the run is sealed.
 
 pub(super) mod answer;
+pub(super) mod answer_files;
 pub(super) mod draft;
-pub(super) mod lanes;
-mod packed;
+mod row_codec;

@@ -25,8 +25,8 @@ use self::difference::{difference, oldest};
 use self::known::{KnownReader, Observations};
 use self::spool::{AnsweredSeries, Repeated, Spool};
 use self::tables::Tables;
-use super::answers::answer::{Answer, AnswerRecord, Batches, Rows};
-use super::answers::lanes::Files;
+use super::answers::answer::{Answer, AnswerRecord, Batches, RowKind};
+use super::answers::answer_files::Files;
 use super::sealed::catalog::{Archive, SealedRun};
 use super::sealed::folder::Folder;
 use super::sealed::listings::{self, LISTINGS, Listing, Listings, Name};
@@ -319,7 +319,7 @@ fn counted(kinds: &[Change]) -> Counts {
 pub(super) fn write_rejects(path: &Path, answers: &[Answer], repeated: &[Repeated]) -> Result<FileRecord> {
     let mut out = Rowfile::create(path, Reject::schema(), 0)?;
     for answer in answers.iter().filter(|answer| answer.record.request.rejects > 0) {
-        let Some(batches) = Batches::open(answer, Rows::Rejects, &mut Files::default())? else { continue };
+        let Some(batches) = Batches::open(answer, RowKind::Rejects, &mut Files::default())? else { continue };
         for index in 0..batches.count() {
             out.write(seen(&batches.get(index)?, answer.record.request.observed_at))?;
         }

@@ -9,8 +9,8 @@ use arrow::compute::concat_batches;
 use arrow::error::ArrowError;
 use chrono::{DateTime, Utc};
 
-use crate::archive::answers::answer::{Answer, Batches, Rows};
-use crate::archive::answers::lanes::Files;
+use crate::archive::answers::answer::{Answer, Batches, RowKind};
+use crate::archive::answers::answer_files::Files;
 use crate::archive::sealed::listings::Name;
 use crate::cancel::{self, CancellationToken};
 use crate::error::{Error, Result};
@@ -114,7 +114,7 @@ impl<'a> Spool<'a> {
         for place in series.iter().filter(has_rows).flat_map(|series| &series.places) {
             if let Entry::Vacant(open) = self.open.entry(place.answer) {
                 let answer = &self.answers[place.answer];
-                let batches = Batches::open(answer, Rows::Typed, &mut self.files)?;
+                let batches = Batches::open(answer, RowKind::Typed, &mut self.files)?;
                 let missing = || Error::Damaged { path: answer.folder.clone(), source: "an answer has no rows".into() };
                 open.insert(batches.ok_or_else(missing)?);
             }
@@ -124,8 +124,9 @@ impl<'a> Spool<'a> {
 
     /// Bytes of a series' rows.
     pub(super) fn bytes(&self, series: &AnsweredSeries) -> u64 {
-        let length =
-            |place: &Place| self.answers[place.answer].record.rows.get(&Rows::Typed)?.lengths.get(place.batch).copied();
+        let length = |place: &Place| {
+            self.answers[place.answer].record.rows.get(&RowKind::Typed)?.lengths.get(place.batch).copied()
+        };
         series.places.iter().filter_map(length).sum()
     }
 

@@ -1,6 +1,6 @@
 //! The few files that answers are appended to until their run is sealed.
 //!
-//! A file per answer would mean creating and removing thousands. An answer has a lane to itself while it is written;
+//! A file per answer would mean creating and removing thousands. An answer has a file to itself while it is written;
 //! then the next answer appends to it. A dropped answer is truncated away.
 //!
 //! A checksum detects what a power failure lost. It need not be strong: only this program writes these files, and the
@@ -23,9 +23,9 @@ use crate::names;
 /// Bytes per write: series arrive as many small pieces.
 const PORTION: usize = 128 << 10;
 
-/// The lanes of a run.
+/// The files of a run.
 #[derive(Debug)]
-pub(in crate::archive) struct Lanes {
+pub(in crate::archive) struct AnswerFiles {
     folder: PathBuf,
     state: Mutex<State>,
 }
@@ -37,7 +37,7 @@ struct State {
     free: Vec<Open>,
 }
 
-/// An open lane file.
+/// An open file.
 #[derive(Debug)]
 struct Open {
     name: String,
@@ -47,10 +47,10 @@ struct Open {
     waiting: Vec<u8>,
 }
 
-/// A lane in use. Dropping it returns it to the pool.
+/// A file in use by one answer. Dropping it lets the next answer append to it.
 #[derive(Debug)]
-pub(in crate::archive) struct Lane {
-    lanes: Arc<Lanes>,
+pub(in crate::archive) struct AnswerFile {
+    files: Arc<AnswerFiles>,
     /// `Some` until it is dropped.
     open: Option<Open>,
     from: u64,
@@ -58,9 +58,9 @@ pub(in crate::archive) struct Lane {
     is_kept: bool,
 }
 
-/// A byte range of a lane file, with its checksum.
+/// A byte range of an answer file, with its checksum.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(in crate::archive) struct Stretch {
+pub(in crate::archive) struct ByteRange {
     /// Name of the file.
     file: String,
     /// First byte.
@@ -71,21 +71,21 @@ pub(in crate::archive) struct Stretch {
     crc32: u32,
 }
 
-impl Lanes {
-    /// Lanes in a folder, next to files that already exist.
+impl AnswerFiles {
+    /// Answer files in a folder, next to files that already exist.
     pub(in crate::archive) fn of(folder: PathBuf) -> Self {
         Self { folder, state: Mutex::default() }
     }
 
-    /// Takes a lane for exclusive use.
-    pub(in crate::archive) fn take(lanes: &Arc<Self>) -> Result<Lane> {
-        let mut state = lanes.state.lock().unwrap_or_else(PoisonError::into_inner);
+    /// Takes a file for exclusive use.
+    pub(in crate::archive) fn take(files: &Arc<Self>) -> Result<AnswerFile> {
+        let mut state = files.state.lock().unwrap_or_else(PoisonError::into_inner);
         let open = match state.free.pop() {
             Some(open) => open,
-            None => lanes.create(&mut state.tried)?,
+            None => files.create(&mut state.tried)?,
         };
-        let (lanes, from, checksum) = (Arc::clone(lanes), open.end, Hasher::new());
-        Ok(Lane { lanes, from, open: Some(open), checksum, is_kept: false })
+        let (files, from, checksum) = (Arc::clone(files), open.end, Hasher::new());
+        Ok(AnswerFile { files, from, open: Some(open), checksum, is_kept: false })
     }
 
     /// Creates a file under the next free name; a resumed run has some already.
@@ -103,10 +103,10 @@ impl Lanes {
     }
 }
 
-impl Lane {
+impl AnswerFile {
     /// Path of the file.
     pub(in crate::archive) fn path(&self) -> PathBuf {
-        self.lanes.folder.join(self.open.as_ref().map_or("", |open| &open.name))
+        self.files.folder.join(self.open.as_ref().map_or("", |open| &open.name))
     }
 
     /// Appends what `write` adds to the buffer; returns its length.
@@ -128,12 +128,12 @@ impl Lane {
     /// # Errors
     ///
     /// If the rest of it cannot be written.
-    pub(in crate::archive) fn keep(mut self) -> io::Result<Stretch> {
+    pub(in crate::archive) fn keep(mut self) -> io::Result<ByteRange> {
         let open = self.open.as_mut().expect("it is there until the value goes");
         open.write_waiting()?;
         self.is_kept = true;
         let (file, end) = (open.name.clone(), open.end);
-        Ok(Stretch { file, from: self.from, bytes: end - self.from, crc32: self.checksum.clone().finalize() })
+        Ok(ByteRange { file, from: self.from, bytes: end - self.from, crc32: self.checksum.clone().finalize() })
     }
 }
 
@@ -148,7 +148,7 @@ impl Open {
     }
 }
 
-impl Drop for Lane {
+impl Drop for AnswerFile {
     fn drop(&mut self) {
         let Some(mut open) = self.open.take() else { return };
         if !self.is_kept {
@@ -159,17 +159,17 @@ impl Drop for Lane {
             open.waiting.clear();
             open.end = self.from;
         }
-        self.lanes.state.lock().unwrap_or_else(PoisonError::into_inner).free.push(open);
+        self.files.state.lock().unwrap_or_else(PoisonError::into_inner).free.push(open);
     }
 }
 
-impl Stretch {
+impl ByteRange {
     /// Path of its file in a folder.
     pub(in crate::archive) fn path(&self, folder: &Path) -> PathBuf {
         folder.join(&self.file)
     }
 
-    /// Whether the file's name is that of a lane.
+    /// Whether the name is that of an answer file.
     pub(super) fn is_of_answers(&self) -> bool {
         names::fits(&self.file, names::ANSWERS)
     }
@@ -194,7 +194,7 @@ impl Stretch {
     }
 }
 
-/// Lane files, each opened once however many ranges of it are read.
+/// AnswerFile files, each opened once however many ranges of it are read.
 #[derive(Debug, Default)]
 pub(in crate::archive) struct Files(HashMap<PathBuf, Arc<File>>);
 
@@ -234,16 +234,16 @@ mod tests {
 
     use tempfile::tempdir;
 
-    use super::{Files, Lanes, PORTION};
+    use super::{AnswerFiles, Files, PORTION};
 
     #[test]
     fn answers_share_a_file_and_what_is_not_kept_is_cut_off() {
         let folder = tempdir().unwrap();
-        let lanes = Arc::new(Lanes::of(folder.path().to_owned()));
+        let files = Arc::new(AnswerFiles::of(folder.path().to_owned()));
         let write = |text: &str| {
-            let mut lane = Lanes::take(&lanes).unwrap();
-            lane.append(|out| out.extend_from_slice(text.as_bytes())).unwrap();
-            lane
+            let mut file = AnswerFiles::take(&files).unwrap();
+            file.append(|out| out.extend_from_slice(text.as_bytes())).unwrap();
+            file
         };
         let first = write("first").keep().unwrap();
         drop(write("given up"));
@@ -266,10 +266,10 @@ mod tests {
         long.check(folder.path()).unwrap();
 
         // Another process writes to files of its own.
-        let lanes = Arc::new(Lanes::of(folder.path().to_owned()));
-        let mut lane = Lanes::take(&lanes).unwrap();
-        lane.append(|out| out.extend_from_slice(b"later")).unwrap();
-        lane.keep().unwrap();
+        let files = Arc::new(AnswerFiles::of(folder.path().to_owned()));
+        let mut file = AnswerFiles::take(&files).unwrap();
+        file.append(|out| out.extend_from_slice(b"later")).unwrap();
+        file.keep().unwrap();
         assert!(folder.path().join("2.answers").exists());
     }
 }
