@@ -23,7 +23,7 @@ pub(super) struct Calendar(Vec<Day>);
 
 /// Consecutive trading days: the first and the last.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Stretch {
+pub(super) struct DayRange {
     pub(super) first: Day,
     pub(super) last: Day,
     /// Number of trading days.
@@ -109,8 +109,8 @@ impl Calendar {
     }
 
     /// Trading days between the first and last of some days that are not among them.
-    pub(super) fn gaps(&self, days: &[Day]) -> Vec<Stretch> {
-        let mut gaps: Vec<Stretch> = Vec::new();
+    pub(super) fn gaps(&self, days: &[Day]) -> Vec<DayRange> {
+        let mut gaps: Vec<DayRange> = Vec::new();
         let mut is_open = false;
         for day in self.between(days) {
             let is_missing = days.binary_search(day).is_err();
@@ -119,7 +119,7 @@ impl Calendar {
                     gap.last = *day;
                     gap.days += 1;
                 }
-                _ if is_missing => gaps.push(Stretch { first: *day, last: *day, days: 1 }),
+                _ if is_missing => gaps.push(DayRange { first: *day, last: *day, days: 1 }),
                 _ => {}
             }
             is_open = is_missing;
@@ -128,16 +128,16 @@ impl Calendar {
     }
 
     /// Trading days after the last of some days.
-    pub(super) fn behind(&self, days: &[Day]) -> Option<Stretch> {
+    pub(super) fn behind(&self, days: &[Day]) -> Option<DayRange> {
         let last = days.last()?;
         let after = &self.0[self.0.partition_point(|day| day <= last)..];
-        Some(Stretch { first: *after.first()?, last: *after.last()?, days: after.len() as u64 })
+        Some(DayRange { first: *after.first()?, last: *after.last()?, days: after.len() as u64 })
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{Presence, Stretch};
+    use super::{DayRange, Presence};
 
     #[test]
     fn a_trading_day_is_one_that_half_of_the_series_have() {
@@ -149,8 +149,8 @@ mod tests {
         [&[1, 2, 3][..], &[1, 3], &[1, 3]].iter().for_each(|days| holiday.add(days));
         assert_eq!(holiday.calendar().0, [1, 3]);
         let calendar = presence.calendar();
-        assert_eq!(calendar.gaps(series[1]), [Stretch { first: 3, last: 4, days: 2 }]);
-        assert_eq!(calendar.behind(series[1]), Some(Stretch { first: 8, last: 10, days: 3 }));
+        assert_eq!(calendar.gaps(series[1]), [DayRange { first: 3, last: 4, days: 2 }]);
+        assert_eq!(calendar.behind(series[1]), Some(DayRange { first: 8, last: 10, days: 3 }));
         assert_eq!(calendar.gaps(series[0]), []);
         assert_eq!(calendar.behind(series[3]), None);
     }

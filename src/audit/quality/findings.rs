@@ -4,7 +4,7 @@ use std::sync::{Arc, LazyLock};
 
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 
-use super::calendar::Stretch;
+use super::calendar::DayRange;
 use crate::audit::row_builder::{Cell, RowBuilder};
 use crate::interface::{Period, Regime};
 use crate::tables::{SeriesKey, date};
@@ -85,9 +85,9 @@ impl<'a> Finding<'a> {
         Self { key: Some(key), source: Some(key.source.as_str()), ..Self::of(kind) }
     }
 
-    pub(super) fn over(self, stretch: Stretch) -> Self {
+    pub(super) fn over(self, range: DayRange) -> Self {
         let micros = |day: i64| Some(day * MICROS_PER_DAY);
-        Self { date: micros(stretch.first), until: micros(stretch.last), count: Some(stretch.days), ..self }
+        Self { date: micros(range.first), until: micros(range.last), count: Some(range.days), ..self }
     }
 }
 
