@@ -21,7 +21,7 @@ pub struct Value {
 }
 
 /// Columns of some histories.
-pub(super) struct Observed<'a> {
+pub(super) struct ObservedColumns<'a> {
     pub(super) dates: &'a TimestampMicrosecondArray,
     pub(super) seen: &'a TimestampMicrosecondArray,
     pub(super) texts: Option<[&'a StringArray; 2]>,
@@ -31,7 +31,7 @@ pub(super) struct Observed<'a> {
     numbers: &'a Float64Array,
 }
 
-impl<'a> Observed<'a> {
+impl<'a> ObservedColumns<'a> {
     pub(super) fn of(histories: &'a Histories) -> Self {
         let rows = &histories.rows;
         let instants = |name: &str| column(rows, name).as_primitive::<TimestampMicrosecondType>();

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::day;
 use crate::archive::History;
-use crate::audit::observed::Observed;
+use crate::audit::observed::ObservedColumns;
 use crate::audit::subject::Subject;
 use crate::error::Result;
 use crate::interface::Endpoint;
@@ -43,7 +43,7 @@ impl Calendars {
         let mut presences: BTreeMap<Endpoint, Presence> = BTreeMap::new();
         for histories in subject.view().histories(Table::Signals)? {
             let histories = histories?;
-            let observed = Observed::of(&histories);
+            let observed = ObservedColumns::of(&histories);
             for history in histories.series.iter().filter(|one| subject.has(&one.key)) {
                 presences.entry(history.key.source).or_default().add(&days(subject, history, &observed));
             }
@@ -58,7 +58,7 @@ impl Calendars {
 }
 
 /// Days of a series that are in scope, in order.
-pub(super) fn days(subject: &Subject, history: &History, observed: &Observed<'_>) -> Vec<Day> {
+pub(super) fn days(subject: &Subject, history: &History, observed: &ObservedColumns<'_>) -> Vec<Day> {
     let dates = observed.known(history).filter_map(|row| observed.written_date(row));
     let mut days: Vec<Day> = dates.filter(|date| subject.has_date(*date)).map(day).collect();
     days.sort_unstable();

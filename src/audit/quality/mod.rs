@@ -25,7 +25,7 @@ pub use findings::schema;
 pub use news::{Window, windows};
 
 use super::answers::{Answers, Reason, Rejects, UnknownFields};
-use super::observed::Observed;
+use super::observed::ObservedColumns;
 use super::row_builder::RowBuilder;
 use super::subject::Subject;
 use crate::archive::History;
@@ -114,7 +114,7 @@ pub fn quality(
     let calendars = Calendars::of(subject)?;
     for histories in subject.view().histories(Table::Signals)? {
         let histories = histories?;
-        let observed = Observed::of(&histories);
+        let observed = ObservedColumns::of(&histories);
         for history in histories.series.iter().filter(|one| subject.has(&one.key)) {
             looking.signals(subject, history, &observed, &calendars);
         }
@@ -122,7 +122,7 @@ pub fn quality(
     }
     for histories in subject.view().histories(Table::Articles)? {
         let histories = histories?;
-        let observed = Observed::of(&histories);
+        let observed = ObservedColumns::of(&histories);
         for history in histories.series.iter().filter(|one| subject.has(&one.key)) {
             looking.articles(subject, history, &observed);
         }
@@ -140,7 +140,7 @@ struct Looking {
 }
 
 impl Looking {
-    fn signals(&mut self, subject: &Subject, history: &History, observed: &Observed<'_>, calendars: &Calendars) {
+    fn signals(&mut self, subject: &Subject, history: &History, observed: &ObservedColumns<'_>, calendars: &Calendars) {
         let days = calendar::days(subject, history, observed);
         if days.is_empty() {
             return;
@@ -172,7 +172,7 @@ impl Looking {
         self.add(&history.key.ticker, counted);
     }
 
-    fn articles(&mut self, subject: &Subject, history: &History, observed: &Observed<'_>) {
+    fn articles(&mut self, subject: &Subject, history: &History, observed: &ObservedColumns<'_>) {
         let mut counted = OfTicker::default();
         let texts = observed.texts.expect("these are articles");
         let article = |row: usize| (observed.dates.value(row), texts.map(|texts| texts.value(row)));

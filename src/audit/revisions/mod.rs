@@ -24,7 +24,7 @@ use chrono::{DateTime, Utc};
 pub use rows::schema;
 pub use tally::{Age, Month, Revisions, Rewrites, Tally};
 
-use super::observed::Observed;
+use super::observed::ObservedColumns;
 use super::row_builder::RowBuilder;
 use super::subject::Subject;
 use crate::archive::{Histories, History};
@@ -104,7 +104,7 @@ impl<'a> Counting<'a> {
             Table::Articles => &mut found.articles,
             Table::Summaries | Table::SentimentHistory => return,
         };
-        let observed = Observed::of(histories);
+        let observed = ObservedColumns::of(histories);
         let walk = Walk { observed: &observed, span };
         for History { key, cells } in histories.series.iter().filter(|history| subject.has(&history.key)) {
             let sector = subject.sector(&key.ticker);
@@ -124,7 +124,7 @@ impl<'a> Counting<'a> {
 struct CellChange<'a> {
     key: &'a SeriesKey,
     sector: &'a str,
-    observed: &'a Observed<'a>,
+    observed: &'a ObservedColumns<'a>,
     rewrite: Rewrite,
 }
 

@@ -6,7 +6,7 @@ use arrow::array::Array;
 
 use super::Kind;
 use super::tally::{Age, Month, Tally};
-use crate::audit::observed::Observed;
+use crate::audit::observed::ObservedColumns;
 use crate::time::MICROS_PER_DAY;
 
 /// The span in which changes count, in microseconds: after `from`, up to and including `until`.
@@ -47,7 +47,7 @@ struct Covered {
 }
 
 impl Coverage {
-    fn of(cells: &[Range<usize>], observed: &Observed<'_>) -> Self {
+    fn of(cells: &[Range<usize>], observed: &ObservedColumns<'_>) -> Self {
         let mut spans: Vec<(i64, i64, i64)> = Vec::new();
         for row in cells.iter().cloned().flatten() {
             if observed.is_withdrawn(row) || observed.dates.is_null(row) {
@@ -132,7 +132,7 @@ impl Calm {
 
 /// A walk over the cells of a series.
 pub(super) struct Walk<'a> {
-    pub(super) observed: &'a Observed<'a>,
+    pub(super) observed: &'a ObservedColumns<'a>,
     pub(super) span: Span,
 }
 

@@ -23,7 +23,7 @@ use chrono::{DateTime, Utc};
 pub use super::observed::Value;
 pub use rows::schema;
 
-use super::observed::Observed;
+use super::observed::ObservedColumns;
 use super::row_builder::RowBuilder;
 use super::subject::Subject;
 use crate::archive::History;
@@ -124,7 +124,7 @@ pub fn sources(subject: &Subject, mut deliver: impl FnMut(&RecordBatch) -> Resul
     let mut comparing = Comparing { found: Sources::default(), rows: RowBuilder::new(schema()) };
     for histories in subject.view().histories(Table::Signals)? {
         let histories = histories?;
-        let observed = Observed::of(&histories);
+        let observed = ObservedColumns::of(&histories);
         let asked: Vec<&History> = histories.series.iter().filter(|one| subject.has_peer(&one.key)).collect();
         for peers in asked.chunk_by(|one, other| are_peers(&one.key, &other.key)) {
             comparing.signals(subject, peers, &observed);
@@ -148,7 +148,7 @@ struct Comparing {
 }
 
 impl Comparing {
-    fn signals(&mut self, subject: &Subject, peers: &[&History], observed: &Observed<'_>) {
+    fn signals(&mut self, subject: &Subject, peers: &[&History], observed: &ObservedColumns<'_>) {
         for (place, one) in peers.iter().enumerate() {
             for other in &peers[place + 1..] {
                 let (sources, key) = ([one.key.source, other.key.source], &one.key);

@@ -7,7 +7,7 @@ use arrow::datatypes::Float64Type;
 
 use super::{About, Comparing, Disagreement, Statement, Value};
 use crate::archive::{Histories, History};
-use crate::audit::observed::{Observed, column, instant_of};
+use crate::audit::observed::{ObservedColumns, column, instant_of};
 use crate::audit::subject::Subject;
 use crate::error::Result;
 use crate::interface::{Endpoint, Ticker};
@@ -30,7 +30,7 @@ pub(super) fn compare(
     }
     for histories in subject.view().histories(Table::Articles)? {
         let histories = histories?;
-        let observed = Observed::of(&histories);
+        let observed = ObservedColumns::of(&histories);
         for history in &histories.series {
             for reference in references.get(&history.key.ticker).into_iter().flatten() {
                 article(comparing, history, &observed, reference);
@@ -44,7 +44,7 @@ pub(super) fn compare(
 fn article(
     comparing: &mut Comparing,
     history: &History,
-    observed: &Observed<'_>,
+    observed: &ObservedColumns<'_>,
     (reference, link, summary): &(Reference, String, Statement),
 ) {
     let texts = observed.texts.expect("these are articles");
