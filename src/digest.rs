@@ -10,8 +10,8 @@ use blake3::{Hash, Hasher};
 /// Bytes are hashed in multiples of this.
 const BLOCK: usize = 64 << 10;
 
-/// Bytes of a reader that are hashed while the next are read.
-const PORTION: usize = 2 << 20;
+/// Bytes of a reader that are hashed at once: few enough to stay in the processor's cache.
+const PORTION: usize = 256 << 10;
 
 /// The digest of a stream of bytes.
 #[derive(Debug, Default)]
@@ -61,24 +61,20 @@ impl Digest {
     }
 }
 
-/// Digest and length of everything in a reader, using all threads; `None` once it is stopped.
-pub(crate) fn of_reader(
-    mut reader: impl Read + Send,
-    is_stopped: impl Fn() -> bool,
-) -> io::Result<Option<(Hash, u64)>> {
+/// Digest and length of everything in a reader; `None` once it is stopped.
+pub(crate) fn of_reader(mut reader: impl Read, is_stopped: impl Fn() -> bool) -> io::Result<Option<(Hash, u64)>> {
     let mut hasher = Hasher::new();
-    let (mut ready, mut next) = (Vec::with_capacity(PORTION), Vec::with_capacity(PORTION));
+    let mut portion = vec![0; PORTION];
     loop {
-        let read = || reader.by_ref().take(PORTION as u64).read_to_end(&mut next);
-        let (read, _) = rayon::join(read, || hasher.update_rayon(&ready));
-        if read? == 0 {
-            return Ok(Some((hasher.finalize(), hasher.count())));
-        }
         if is_stopped() {
             return Ok(None);
         }
-        std::mem::swap(&mut ready, &mut next);
-        next.clear();
+        match reader.read(&mut portion) {
+            Ok(0) => return Ok(Some((hasher.finalize(), hasher.count()))),
+            Ok(read) => _ = hasher.update(&portion[..read]),
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
     }
 }
 
