@@ -318,7 +318,7 @@ impl View {
                 let revisions = Arc::new(Int32Array::from(vec![0; rows.num_rows()]));
                 cells_of(table, rows, Arc::clone(rows.column(rows.num_columns() - 1)), revisions, asked)
             }
-            Observed::Cells(cells) => shown(table, &cells.rows, cells.known(self.as_of.timestamp_micros()), asked),
+            Observed::Cells(cells) => shown(table, &cells.rows, cells.known(0..cells.count(), self.as_of.timestamp_micros()), asked),
         };
         folded.map_err(|error| Error::Settle { source: error.into() })
     }

@@ -1,17 +1,20 @@
 //! Observations grouped by cell, and ordered by when they were made.
 
 use std::ops::Range;
+use std::sync::Arc;
 
 use arrow::array::{
     ArrayRef, AsArray, DynComparator, RecordBatch, TimestampMicrosecondArray, UInt32Array, make_comparator,
 };
-use arrow::compute::{SortOptions, concat_batches, take_record_batch};
-use arrow::datatypes::{Int32Type, TimestampMicrosecondType};
+use arrow::compute::{SortOptions, concat_batches, take_arrays, take_record_batch};
+use arrow::datatypes::{Field, Int32Type, TimestampMicrosecondType};
 use arrow::error::ArrowError;
 
 use super::order::Order;
+use crate::archive::sealed::keys;
 use crate::archive::sealed::rows::{changes, observed};
-use crate::tables::{Change, Table};
+use crate::error::Reason;
+use crate::tables::{Change, SeriesKey, Table};
 
 /// Observations of the cells of some series, in the columns of [`Table::schema`].
 pub(in crate::archive) struct Cells {
@@ -64,10 +67,26 @@ impl Cells {
         Ok(Self { table, rows, bounds, seen, changes, is_same_value })
     }
 
-    /// What is known of each cell as of an instant, in cell order. Cells not yet known are left out.
-    pub(in crate::archive) fn known(&self, as_of_micros: i64) -> Vec<CellState> {
-        let mut all = Vec::with_capacity(self.bounds.len());
-        for cell in &self.bounds {
+    /// Number of cells.
+    pub(in crate::archive) fn count(&self) -> usize {
+        self.bounds.len()
+    }
+
+    /// The cells of each series, in order.
+    pub(in crate::archive) fn series(&self) -> Result<Vec<(SeriesKey, Range<usize>)>, Reason> {
+        let mut first = 0;
+        let of_series = |(key, rows): (SeriesKey, Range<usize>)| {
+            let start = first;
+            first += self.bounds[start..].partition_point(|cell| cell.end <= rows.end);
+            (key, start..first)
+        };
+        Ok(keys::ranges(&self.rows)?.into_iter().map(of_series).collect())
+    }
+
+    /// What is known of some cells as of an instant, in cell order. Cells not yet known are left out.
+    pub(in crate::archive) fn known(&self, cells: Range<usize>, as_of_micros: i64) -> Vec<CellState> {
+        let mut all = Vec::with_capacity(cells.len());
+        for cell in &self.bounds[cells] {
             if let Some(row) = only(cell) {
                 let known = CellState { first: row, latest: Some(row), revisions: 0 };
                 all.extend(self.has_value(row, as_of_micros).then_some(known));
@@ -163,9 +182,9 @@ impl Cells {
         (turns, bounds)
     }
 
-    /// Values of all cells as of an instant, in the columns and order of the table's rows.
-    pub(in crate::archive) fn values(&self, as_of_micros: i64) -> Result<RecordBatch, ArrowError> {
-        let mut rows: Vec<u32> = self.known(as_of_micros).into_iter().filter_map(|known| known.latest).collect();
+    /// Values of some cells as of an instant, in the columns and order of the table's rows.
+    pub(in crate::archive) fn values(&self, cells: Range<usize>, as_of_micros: i64) -> Result<RecordBatch, ArrowError> {
+        let mut rows: Vec<u32> = self.known(cells, as_of_micros).into_iter().filter_map(|known| known.latest).collect();
         if self.table == Table::Articles {
             let dates = self.rows.column_by_name("date").expect("articles have dates");
             let places = self.rows.column_by_name("place").expect("articles have places");
@@ -173,7 +192,16 @@ impl Cells {
             let places = places.as_primitive::<Int32Type>().values();
             rows.sort_by_key(|&row| (dates[row as usize], places[row as usize]));
         }
-        rows_of(self.table, &take_record_batch(&self.rows, &UInt32Array::from(rows))?)
+        // Withdrawn cells have no value, so the columns have the types of a table's rows only without them.
+        let columns = columns_of(self.table, &self.rows)?;
+        let columns = match rows.first() {
+            // Most cells are observed once.
+            Some(&first) if rows.iter().copied().eq(first..first + rows.len() as u32) => {
+                columns.iter().map(|column| column.slice(first as usize, rows.len())).collect()
+            }
+            _ => take_arrays(&columns, &UInt32Array::from(rows), None)?,
+        };
+        RecordBatch::try_new(self.table.row_schema(), columns)
     }
 }
 
@@ -184,11 +212,13 @@ fn only(cell: &Range<usize>) -> Option<u32> {
 
 /// Selects the columns of a table's rows from those of its file.
 pub(in crate::archive) fn rows_of(table: Table, rows: &RecordBatch) -> Result<RecordBatch, ArrowError> {
-    let schema = table.row_schema();
-    let column = |field: &std::sync::Arc<arrow::datatypes::Field>| {
+    RecordBatch::try_new(table.row_schema(), columns_of(table, rows)?)
+}
+
+fn columns_of(table: Table, rows: &RecordBatch) -> Result<Vec<ArrayRef>, ArrowError> {
+    let column = |field: &Arc<Field>| {
         let column = rows.column_by_name(field.name());
         column.cloned().ok_or_else(|| ArrowError::SchemaError(format!("no column `{}`", field.name())))
     };
-    let columns = schema.fields().iter().map(column).collect::<Result<Vec<ArrayRef>, _>>()?;
-    RecordBatch::try_new(schema, columns)
+    table.row_schema().fields().iter().map(column).collect()
 }

@@ -4,7 +4,6 @@
 //! range. The archive's articles are read up to the same dates, in smaller steps where the archive has more than the
 //! answer. An answer usually lists its articles by date, so a range takes few of its pieces; otherwise every range
 //! reads them all. Articles of one date stay together, however many there are.
-//! it does not, each stretch reads them all. Articles of one date stay together, however many they are.
 
 use arrow::array::{AsArray, BooleanArray, RecordBatch};
 use arrow::compute::{concat_batches, filter_record_batch};

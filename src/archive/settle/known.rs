@@ -1,6 +1,7 @@
 //! Reads what the archive knows of the answered series, a few whole tickers at a time.
 
 use std::collections::{HashMap, HashSet};
+use std::ops::Range;
 use std::sync::Arc;
 
 use arrow::array::RecordBatch;
@@ -37,8 +38,12 @@ enum Origin {
 /// Observations of some series.
 #[derive(Default)]
 pub(super) struct Observations {
-    by_series: HashMap<SeriesKey, Vec<RecordBatch>>,
-    of_one_run: Vec<Table>,
+    /// Series whose cells were each observed once, by one run.
+    single: HashMap<SeriesKey, RecordBatch>,
+    /// The cells of the other series, by table.
+    cells: Vec<Cells>,
+    /// The place of their table, and the range of a series among its cells.
+    ranges: HashMap<SeriesKey, (usize, Range<usize>)>,
 }
 
 impl KnownReader {
@@ -93,14 +98,22 @@ impl KnownReader {
 
 impl Observations {
     fn add(&mut self, table: Table, origin: Origin, batches: &[RecordBatch]) -> Result<()> {
-        if origin == Origin::OneRun {
-            self.of_one_run.push(table);
-        }
-        for rows in batches {
-            for (key, range) in keys::ranges(rows).map_err(|source| Error::Settle { source })? {
-                self.by_series.entry(key).or_default().push(rows.slice(range.start, range.len()));
+        if origin == Origin::OneRun && batches.iter().all(are_added) {
+            let mut single = Vec::new();
+            for rows in batches {
+                let ranges = keys::ranges(rows).map_err(|source| Error::Settle { source })?;
+                single.extend(ranges.into_iter().map(|(key, range)| (key, rows.slice(range.start, range.len()))));
+            }
+            // A series may continue in the next batch.
+            if single.windows(2).all(|pair| pair[0].0 != pair[1].0) {
+                self.single.extend(single);
+                return Ok(());
             }
         }
+        let cells = Cells::of(table, batches).map_err(|error| Error::Settle { source: error.into() })?;
+        let series = cells.series().map_err(|source| Error::Settle { source })?;
+        self.ranges.extend(series.into_iter().map(|(key, range)| (key, (self.cells.len(), range))));
+        self.cells.push(cells);
         Ok(())
     }
 
@@ -112,17 +125,14 @@ impl Observations {
         as_of: DateTime<Utc>,
     ) -> std::result::Result<RecordBatch, ArrowError> {
         let as_of = as_of.timestamp_micros();
-        match self.by_series.get(key).map_or(&[][..], Vec::as_slice) {
-            [] => Ok(RecordBatch::new_empty(table.row_schema())),
-            // Single observations of each cell are the known values.
-            [only]
-                if self.of_one_run.contains(&table)
-                    && are_added(only)
-                    && observed(only).values().iter().all(|&seen| seen <= as_of) =>
-            {
-                rows_of(table, only)
+        match (self.single.get(key), self.ranges.get(key)) {
+            (Some(rows), _) if observed(rows).values().iter().all(|&seen| seen <= as_of) => rows_of(table, rows),
+            (Some(rows), _) => {
+                let cells = Cells::of(table, [rows])?;
+                cells.values(0..cells.count(), as_of)
             }
-            batches => Cells::of(table, batches)?.values(as_of),
+            (None, Some((place, range))) => self.cells[*place].values(range.clone(), as_of),
+            (None, None) => Ok(RecordBatch::new_empty(table.row_schema())),
         }
     }
 }
