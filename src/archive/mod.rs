@@ -73,6 +73,6 @@ pub use sealed::catalog::{Archive, SealedRun};
 pub use sealed::seal::{Counts, Definition, LAYOUT, Seal};
 pub use unfinished::{Beginning, Interrupted, Unfinished, UnfinishedRun, unfinished_runs};
 pub use upkeep::{Plan, Removal, Verified, compact, copy, fault, prune, verify};
-pub use view::{Asked, View};
+pub use view::{ArticleHistories, Asked, Giant, View};
 
 const FOLDER_OF_UNFINISHED: &str = ".partial";

@@ -19,9 +19,9 @@ use chrono::{DateTime, TimeDelta, Utc};
 use super::fold::cells::{CellState, Cells};
 use super::fold::histories::Histories;
 use super::fold::merged::{Merged, Piece};
-use super::fold::pieces::{Watch, concatenated};
+use super::fold::pieces::concatenated;
 use super::scope::{Scope, listed, listing, sectors};
-use super::sealed::bound::Cuts;
+use super::sealed::bound::{Bound, Cuts};
 use super::sealed::catalog::{Archive, SealedRun};
 use super::sealed::folder::Folder;
 use super::sealed::keys;
@@ -31,9 +31,12 @@ use crate::cancel::CancellationToken;
 use crate::error::{Error, Result};
 use crate::interface::{Sector, Ticker};
 use crate::plan::Vintage;
-use crate::tables::{SeriesKey, Slab, Table, instant};
+use crate::tables::{Articles, Pieces, SeriesKey, Slab, Table, instant};
 use crate::time::to_record;
 use crate::trace::work;
+
+/// The most articles of a slab to hold in memory.
+const HELD_ARTICLES: usize = 1 << 17;
 
 /// Which values a view returns.
 #[derive(Clone, Copy, Debug)]
@@ -186,13 +189,43 @@ impl View {
     /// If a file cannot be opened.
     pub fn histories(&self, table: Table) -> Result<impl Iterator<Item = Result<Histories>>> {
         let mut merged = self.merged(table)?;
-        let as_of = self.as_of.timestamp_micros();
+        let view = self.clone();
         Ok(std::iter::from_fn(move || {
             let tickers = merged.next(Cuts::Tickers).transpose()?;
-            let put_together = |tickers: Piece| Histories::of(&Cells::of(table, &tickers.batches)?, as_of);
-            let settled = |error: ArrowError| Error::Settle { source: error.into() };
-            Some(tickers.and_then(|tickers| put_together(tickers).map_err(settled)))
+            Some(tickers.and_then(|tickers| view.histories_of(table, &tickers)))
         }))
+    }
+
+    /// The histories of articles up to the view's instant, in ticker order.
+    ///
+    /// # Errors
+    ///
+    /// If a file cannot be opened.
+    pub fn articles(&self) -> Result<impl Iterator<Item = Result<ArticleHistories>>> {
+        let mut merged = self.merged(Table::Articles)?;
+        let view = self.clone();
+        let mut giant: Option<String> = None;
+        let mut next = move || {
+            if let Some(ticker) = giant.take() {
+                merged.pass_over(&Bound::after(&ticker))?;
+                return Ok(Some(ArticleHistories::Giant(Giant { view: view.clone(), ticker })));
+            }
+            let Some(mut piece) = merged.next(Cuts::Dates)? else { return Ok(None) };
+            if piece.end.is_within_ticker() {
+                let ticker = piece.end.ticker().to_owned();
+                let before = Bound::before(&ticker);
+                piece.batches.iter_mut().for_each(|batch| *batch = batch.slice(0, before.rows_before(batch)));
+                giant = Some(ticker);
+            }
+            view.histories_of(Table::Articles, &piece).map(|whole| Some(ArticleHistories::Whole(whole)))
+        };
+        Ok(std::iter::from_fn(move || next().transpose()))
+    }
+
+    /// The histories of a piece.
+    fn histories_of(&self, table: Table, piece: &Piece) -> Result<Histories> {
+        let histories = || Histories::of(&Cells::of(table, &piece.batches)?, self.as_of.timestamp_micros());
+        histories().map_err(|error: ArrowError| Error::Settle { source: error.into() })
     }
 
     /// The known cells of a table in order, piece by piece, in the columns of [`View::schema`]. The articles of a
@@ -211,7 +244,7 @@ impl View {
         Ok(std::iter::from_fn(move || {
             let piece = merged.next(Cuts::of_cells(table)).transpose()?;
             Some(piece.and_then(|piece| {
-                let observed = view.put_together(table, &piece, None::<&mut Watch<fn(&Histories)>>)?;
+                let observed = view.put_together(table, &piece)?;
                 view.folded(table, &observed, asked)
             }))
         }))
@@ -226,8 +259,7 @@ impl View {
         self.slabs_watched(scope, asked, None::<fn(&Histories)>)
     }
 
-    /// Like [`View::slabs`], and also passes the histories of all signals and articles to `watch`. Of a ticker with
-    /// very many articles, only dates and scores are passed.
+    /// Like [`View::slabs`], and also passes the histories of all signals to `watch`.
     ///
     /// # Errors
     ///
@@ -236,41 +268,61 @@ impl View {
         &self,
         scope: &Scope,
         asked: Asked,
-        watch: Option<W>,
+        mut watch: Option<W>,
     ) -> Result<impl Iterator<Item = Result<Slab>> + use<W>> {
-        let mut watch = watch.map(Watch::of);
         let members = self.members(scope)?;
         let mut signals = self.merged(Table::Signals)?;
-        let news = |table| if watch.is_some() { self.merged(table) } else { self.news(table) };
-        let mut tables = Slab::NEWS.into_iter().map(news).collect::<Result<Vec<_>>>()?;
+        let mut articles = self.news(Table::Articles)?;
+        let [mut summaries, mut records] = [self.news(Table::Summaries)?, self.news(Table::SentimentHistory)?];
         let view = self.clone();
+        let mut begin = None;
         let mut slab = move || -> Result<Option<Slab>> {
             let _work = work!("read slab");
-            let Some(tickers) = signals.next(Cuts::Tickers)? else {
-                // Articles of tickers without signals are read only for the observer.
-                if let (Some(watch), Some(articles)) = (&mut watch, tables.first_mut()) {
-                    while let Some(piece) = articles.next(Cuts::Dates)? {
-                        view.put_together(Table::Articles, &piece, Some(watch))?;
-                    }
-                }
-                return Ok(None);
+            let Some(tickers) = signals.next(Cuts::Tickers)? else { return Ok(None) };
+            let observed = match &mut watch {
+                None => view.put_together(Table::Signals, &tickers)?,
+                Some(watch) => view.watched(&tickers, watch)?,
             };
-            let observed = view.put_together(Table::Signals, &tickers, watch.as_mut())?;
             let signals = view.folded(Table::Signals, &observed, asked)?;
-            let mut news = Vec::with_capacity(tables.len());
-            for (table, merged) in Slab::NEWS.into_iter().zip(&mut tables) {
-                let mut watch = watch.as_mut().filter(|_| table == Table::Articles);
-                let mut pieces = Vec::new();
-                while let Some(piece) = merged.next_until(&tickers.end, Cuts::of_cells(table))? {
-                    pieces.push(view.spans(table, &view.put_together(table, &piece, watch.as_deref_mut())?)?);
+            let (mut held, mut rows) = (Vec::new(), 0);
+            while let Some(piece) = articles.next_until(&tickers.end, Cuts::Dates)? {
+                if rows <= HELD_ARTICLES {
+                    let spans = view.spans(Table::Articles, &view.put_together(Table::Articles, &piece)?)?;
+                    rows += spans.num_rows();
+                    held.push(spans);
                 }
-                let whole = concatenated(&Slab::news_schema(table), pieces);
-                news.push(whole.map_err(|error| Error::Settle { source: error.into() })?);
             }
-            let news = news.try_into().expect("there are as many as there are tables of news");
-            Ok(Some(Slab { signals: usable(&signals, &members)?, news }))
+            let range = (begin.replace(tickers.end.clone()), tickers.end);
+            let whole = |table: Table, merged: &mut Merged| -> Result<RecordBatch> {
+                let mut pieces = Vec::new();
+                while let Some(piece) = merged.next_until(&range.1, Cuts::Tickers)? {
+                    pieces.push(view.spans(table, &view.put_together(table, &piece)?)?);
+                }
+                concatenated(&Slab::news_schema(table), pieces).map_err(|error| Error::Settle { source: error.into() })
+            };
+            let summaries = whole(Table::Summaries, &mut summaries)?;
+            let records = whole(Table::SentimentHistory, &mut records)?;
+            let articles = if rows <= HELD_ARTICLES {
+                Articles::held(held)
+            } else {
+                let view = view.clone();
+                Articles::stored(move || view.articles_between(&range.0, range.1.clone()))
+            };
+            Ok(Some(Slab { signals: usable(&signals, &members)?, articles, summaries, records }))
         };
         Ok(std::iter::from_fn(move || slab().transpose()))
+    }
+
+    /// The values of the articles between two cuts over time.
+    fn articles_between(&self, begin: &Option<Bound>, end: Bound) -> Result<Pieces> {
+        let mut articles = self.news(Table::Articles)?;
+        if let Some(begin) = begin {
+            articles.pass_over(begin)?;
+        }
+        let view = self.clone();
+        let spans = move |piece: Piece| view.spans(Table::Articles, &view.put_together(Table::Articles, &piece)?);
+        let mut next = move || articles.next_until(&end, Cuts::Dates)?.map(&spans).transpose();
+        Ok(Box::new(std::iter::from_fn(move || next().transpose())))
     }
 
     fn merged(&self, table: Table) -> Result<Merged> {
@@ -288,27 +340,23 @@ impl View {
         Ok(merged.narrowed(|name| ["change", "observed_at"].contains(&name) || schema.index_of(name).is_ok()))
     }
 
-    /// Groups the observations of some runs by cell, and passes their histories on.
-    fn put_together<W: FnMut(&Histories)>(
-        &self,
-        table: Table,
-        piece: &Piece,
-        watch: Option<&mut Watch<W>>,
-    ) -> Result<Observed> {
-        let put_together = || {
-            if watch.is_none()
-                && let [only] = &piece.batches[..]
-                && self.is_plain(table, only)
-            {
-                return Ok(Observed::Plain(only.clone()));
-            }
-            let cells = Cells::of(table, &piece.batches)?;
-            if let Some(watch) = watch {
-                watch.show(Histories::of(&cells, self.as_of.timestamp_micros())?, &piece.end)?;
-            }
-            Ok(Observed::Cells(Box::new(cells)))
-        };
-        put_together().map_err(|error: ArrowError| Error::Settle { source: error.into() })
+    /// Groups the observations of some runs by cell.
+    fn put_together(&self, table: Table, piece: &Piece) -> Result<Observed> {
+        if let [only] = &piece.batches[..]
+            && self.is_plain(table, only)
+        {
+            return Ok(Observed::Plain(only.clone()));
+        }
+        let cells = Cells::of(table, &piece.batches).map_err(|error| Error::Settle { source: error.into() })?;
+        Ok(Observed::Cells(Box::new(cells)))
+    }
+
+    /// Groups signals by cell, and passes their histories on.
+    fn watched(&self, piece: &Piece, watch: &mut impl FnMut(&Histories)) -> Result<Observed> {
+        let settled = |error: ArrowError| Error::Settle { source: error.into() };
+        let cells = Cells::of(Table::Signals, &piece.batches).map_err(settled)?;
+        watch(&Histories::of(&cells, self.as_of.timestamp_micros()).map_err(settled)?);
+        Ok(Observed::Cells(Box::new(cells)))
     }
 
     /// The known cells of some observations.
@@ -318,7 +366,9 @@ impl View {
                 let revisions = Arc::new(Int32Array::from(vec![0; rows.num_rows()]));
                 cells_of(table, rows, Arc::clone(rows.column(rows.num_columns() - 1)), revisions, asked)
             }
-            Observed::Cells(cells) => shown(table, &cells.rows, cells.known(0..cells.count(), self.as_of.timestamp_micros()), asked),
+            Observed::Cells(cells) => {
+                shown(table, &cells.rows, cells.known(0..cells.count(), self.as_of.timestamp_micros()), asked)
+            }
         };
         folded.map_err(|error| Error::Settle { source: error.into() })
     }
@@ -362,6 +412,38 @@ impl View {
             RecordBatch::try_new(Arc::clone(&schema), columns)
         };
         spans().map_err(|error: ArrowError| Error::Settle { source: error.into() })
+    }
+}
+
+/// The histories of articles of some tickers.
+pub enum ArticleHistories {
+    /// Of whole tickers.
+    Whole(Histories),
+    /// Of a ticker with too many articles to hold in memory.
+    Giant(Giant),
+}
+
+/// A ticker with very many articles, which are read from the archive each time.
+pub struct Giant {
+    view: View,
+    ticker: String,
+}
+
+impl Giant {
+    /// The histories of its articles, in pieces of whole dates.
+    ///
+    /// # Errors
+    ///
+    /// If a file cannot be opened.
+    pub fn pieces(&self) -> Result<impl Iterator<Item = Result<Histories>>> {
+        let mut merged = self.view.merged(Table::Articles)?;
+        let (begin, end) = (Bound::before(&self.ticker), Bound::after(&self.ticker));
+        merged.pass_over(&begin)?;
+        let mut next = move || {
+            let piece = merged.next_until(&end, Cuts::Dates)?;
+            piece.map(|piece| self.view.histories_of(Table::Articles, &piece)).transpose()
+        };
+        Ok(std::iter::from_fn(move || next().transpose()))
     }
 }
 

@@ -8,6 +8,7 @@ use chrono::{NaiveDate, NaiveTime, TimeDelta, TimeZone};
 use serde_json::Value;
 
 use crate::date::{self, Date};
+use crate::error::Error;
 use crate::plan::{Column, NaiveRule, Zone};
 use crate::tables::{Leniencies, Slab};
 
@@ -38,26 +39,28 @@ pub(super) struct Split {
 
 impl Part {
     /// The part of a slab on this side.
-    pub(super) fn of(&self, slab: &Slab) -> Result<Slab, ArrowError> {
-        let mut part = slab.clone();
+    pub(super) fn of(&self, slab: Slab) -> Result<Slab, ArrowError> {
+        let mut part = slab;
         if self.made_before.is_some() || self.made_by.is_some() {
             let is_taken = |date: Date| {
                 let is_by = |instant| date.offset_minutes.is_some() && date.micros <= instant;
                 self.made_before.is_none_or(|split| split.is_before(date)) && self.made_by.is_none_or(is_by)
             };
-            part.signals = filtered(&slab.signals, written_dates(&slab.signals).map(is_taken))?;
+            part.signals = filtered(&part.signals, written_dates(&part.signals).map(is_taken))?;
         }
         if let Some(split) = self.news_before {
-            let [articles, _, records] = &mut part.news;
-            *articles = filtered(articles, written_dates(articles).map(|date| !split.is_after(date)))?;
-            let texts = records.column_by_name("record").expect("records have texts").as_string::<i32>().clone();
+            part.articles = part.articles.map(move |articles| {
+                let kept = written_dates(&articles).map(|date| !split.is_after(date));
+                filtered(&articles, kept).map_err(|error| Error::Join { source: error.into() })
+            });
+            let texts = part.records.column_by_name("record").expect("records have texts").as_string::<i32>().clone();
             let is_kept = |text: Option<&str>| {
                 let record: Option<Value> = text.and_then(|text| serde_json::from_str(text).ok());
                 let date =
                     record.and_then(|record| date::read(record["date"].as_str()?, &mut Leniencies::default()).ok());
                 date.is_none_or(|date| !split.is_after(date))
             };
-            *records = filtered(records, texts.iter().map(is_kept))?;
+            part.records = filtered(&part.records, texts.iter().map(is_kept))?;
         }
         Ok(part)
     }

@@ -292,7 +292,7 @@ impl Work<'_> {
 
     fn shows_canaries(&self, view: &View) -> Result<bool> {
         for slab in self.slabs(view, &self.scope.unfiltered())? {
-            if is_planted(&slab?) {
+            if is_planted(&slab?)? {
                 return Ok(true);
             }
         }
@@ -316,7 +316,7 @@ impl Work<'_> {
     /// Builds a part of a dataset.
     fn build(&self, view: &View, part: Part, mut deliver: impl FnMut(&RecordBatch) -> Result<()>) -> Result<()> {
         let failed = |error: ArrowError| Error::Join { source: error.into() };
-        let slabs = || Ok(self.slabs(view, self.scope)?.map(move |slab| part.of(&slab?).map_err(failed)));
+        let slabs = || Ok(self.slabs(view, self.scope)?.map(move |slab| part.of(slab?).map_err(failed)));
         let unfiltered = self.scope.unfiltered();
         let whole = || self.slabs(view, &unfiltered);
         let stop = view.archive().stop();

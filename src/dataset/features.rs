@@ -4,11 +4,13 @@ use std::sync::Arc;
 
 use arrow::array::{ArrayRef, Float64Array, Int32Array, TimestampMicrosecondArray};
 
+use super::Counts;
 use super::calendar::Calendar;
 use super::codes::day;
 use super::keys::Key;
-use super::news::{Article, Cut, News, Statement};
+use super::news::{self, Article, Cut, News, Statement};
 use super::window::Window;
+use crate::error::Result;
 use crate::plan::{DatasetPlan, Days, Feature};
 
 /// The features of some tickers and days.
@@ -20,17 +22,36 @@ pub(super) struct Features {
     pub(super) columns: Vec<ArrayRef>,
 }
 
-/// Computes the features of every key; keys and news are sorted.
-pub(super) fn of(keys: Vec<Key>, news: &News, plan: &DatasetPlan, calendar: &Calendar) -> Features {
+/// Computes the features of every key, and counts the articles; keys and news are sorted.
+pub(super) fn of(
+    keys: Vec<Key>,
+    articles: impl Iterator<Item = Result<Vec<Article>>>,
+    news: &News,
+    settings: Settings<'_>,
+) -> Result<(Features, Counts)> {
+    let Settings { plan, calendar } = settings;
     let cut = |key: &Key| Cut::of(key, calendar.cutoff(key.day, plan.lag), plan.dates);
     let cuts: Vec<Cut> = keys.iter().map(cut).collect();
-    let table = Table::of(&keys, &cuts, news, &plan.features);
+    let mut table = Table::of(&keys, &cuts, news, &plan.features);
+    let mut counts = Counts::default();
+    for articles in articles {
+        let articles = articles?;
+        counts += news::counts(&articles);
+        table.add(&articles);
+    }
     let is_field = |feature: &&Feature| matches!(feature, Feature::Historical(_));
     let column = |(place, feature): (usize, &Feature)| {
         table.column(feature, plan.features[..=place].iter().filter(is_field).count())
     };
     let columns = plan.features.iter().enumerate().map(column).collect();
-    Features { keys, columns }
+    Ok((Features { keys, columns }, counts))
+}
+
+/// What determines which news a signal may use.
+#[derive(Clone, Copy)]
+pub(super) struct Settings<'a> {
+    pub(super) plan: &'a DatasetPlan,
+    pub(super) calendar: &'a Calendar,
 }
 
 /// For each key, the index of its ticker's first article, and of the first that is too recent.
@@ -56,24 +77,47 @@ struct Table<'a> {
     keys: &'a [Key],
     /// What each key may know.
     cuts: &'a [Cut],
-    known: Vec<(usize, usize)>,
     news: &'a News,
     /// The windows of each length.
     windows: Vec<(Days, Vec<Window>)>,
+    /// The last article known to each key.
+    last: Vec<Option<Article>>,
 }
 
 impl<'a> Table<'a> {
+    /// Keys without any articles.
     fn of(keys: &'a [Key], cuts: &'a [Cut], news: &'a News, features: &[Feature]) -> Self {
-        let known = known_by(keys, cuts, &news.articles);
-        let mut table = Self { keys, cuts, known, news, windows: Vec::new() };
+        let mut table = Self { keys, cuts, news, windows: Vec::new(), last: vec![None; keys.len()] };
         for days in features.iter().filter_map(Feature::window) {
             if table.windows.iter().all(|(known, _)| *known != days) {
-                let windows = table.articles_within(days).map(|(articles, cut)| Window::of(articles, cut));
-                let windows = windows.collect();
-                table.windows.push((days, windows));
+                table.windows.push((days, vec![Window::default(); keys.len()]));
             }
         }
         table
+    }
+
+    /// Adds some articles, sorted by ticker and from the first known to the last.
+    fn add(&mut self, articles: &[Article]) {
+        let known = known_by(self.keys, self.cuts, articles);
+        for (days, windows) in &mut self.windows {
+            let mut start = 0;
+            for ((&(first, end), &cut), window) in known.iter().zip(self.cuts).zip(windows) {
+                // The articles of the days that end at the cutoff.
+                start = start.max(first);
+                while start < end && day(articles[start].date) <= cut.day.saturating_sub(days.count()) {
+                    start += 1;
+                }
+                window.add(&articles[start.min(end)..end], cut);
+            }
+        }
+        for ((&(first, end), &cut), last) in known.iter().zip(self.cuts).zip(&mut self.last) {
+            let newest = articles[first..end].iter().rev().find(|article| article.is_known(cut));
+            if let Some(article) = newest
+                && last.is_none_or(|last| last.order() <= article.order())
+            {
+                *last = Some(*article);
+            }
+        }
     }
 
     /// The column of a feature. For a field of historical sentiment, `field` is its number, counted from one.
@@ -89,13 +133,13 @@ impl<'a> Table<'a> {
             Feature::Min(days) => reals(self.window(*days).iter().map(Window::min).collect()),
             Feature::Max(days) => reals(self.window(*days).iter().map(Window::max).collect()),
             Feature::Std(days) => reals(self.window(*days).iter().map(Window::deviation).collect()),
-            Feature::LastScore => reals(self.last().map(|article| article.and_then(|one| one.score)).collect()),
+            Feature::LastScore => reals(self.last.iter().map(|last| last.and_then(|one| one.score)).collect()),
             Feature::LastDate => {
-                let dates = self.last().map(|article| article.map(|one| one.date));
+                let dates = self.last.iter().map(|last| last.map(|one| one.date));
                 Arc::new(dates.collect::<TimestampMicrosecondArray>())
             }
             Feature::DaysSince => {
-                let since = self.last().zip(self.keys).map(|(last, key)| last.map(|one| key.day - day(one.date)));
+                let since = self.last.iter().zip(self.keys).map(|(last, key)| last.map(|one| key.day - day(one.date)));
                 whole(since.collect())
             }
             Feature::Summary(reference) => {
@@ -115,28 +159,6 @@ impl<'a> Table<'a> {
     fn window(&self, days: Days) -> &[Window] {
         let found = self.windows.iter().find(|(known, _)| *known == days);
         &found.expect("the windows of every feature were computed").1
-    }
-
-    /// For each key, the last article known.
-    fn last(&self) -> impl Iterator<Item = Option<&'a Article>> {
-        let articles = &self.news.articles;
-        self.known
-            .iter()
-            .zip(self.cuts)
-            .map(move |(&(first, end), &cut)| articles[first..end].iter().rev().find(|article| article.is_known(cut)))
-    }
-
-    /// For each key, the articles of the `days` days that end at its cutoff, and what it may know of them.
-    fn articles_within(&self, days: Days) -> impl Iterator<Item = (&'a [Article], Cut)> {
-        let articles = &self.news.articles;
-        let mut start = 0;
-        self.known.iter().zip(self.cuts).map(move |(&(first, end), &cut)| {
-            start = start.max(first);
-            while start < end && day(articles[start].date) <= cut.day.saturating_sub(days.count()) {
-                start += 1;
-            }
-            (&articles[start.min(end)..end], cut)
-        })
     }
 
     /// For each key, the last statement known whose day is not after the cutoff.

@@ -166,13 +166,16 @@ fn of_slab(slab: &Slab, plan: &DatasetPlan, calendar: &Calendar) -> Result<(Rows
     let mut tickers = Tickers::default();
     let (mut signals, repeated_signals) = Signals::of(&slab.signals, plan, &mut tickers);
     let news = News::of(slab, plan, &mut tickers);
-    let counts = Counts { repeated_signals, ..news.counts() };
-    limit(&mut signals, news.behind_minutes(), plan, calendar);
+    limit(&mut signals, news.behind_minutes(slab, plan)?, plan, calendar);
     let arrangement = Arrangement::of(&signals, &plan.sort);
     let cells = arrangement.cells(&signals);
     let mut keyed =
         if signals.made.is_empty() { Keyed::of_days(&cells) } else { Keyed::limited(&cells, &signals.made) };
-    let features = features::of(mem::take(&mut keyed.keys), &news, plan, calendar);
+    let pieces = if news::has_articles(plan) { Some(slab.articles.pieces()?) } else { None };
+    let articles = pieces.into_iter().flatten().map(|piece| Ok(news::read_articles(&piece?, plan, &mut tickers)));
+    let (features, counts) =
+        features::of(mem::take(&mut keyed.keys), articles, &news, features::Settings { plan, calendar })?;
+    let counts = Counts { repeated_signals, ..counts };
     let joined = join::joined(signals, &arrangement, &cells, &keyed, plan);
     let rows = shape::rows(joined, &features, plan, &tickers);
     Ok((rows.map_err(|error| Error::Join { source: error.into() })?, counts))

@@ -1,9 +1,11 @@
-//! The news of a slab as numbers: articles, summaries and historical sentiment, with when each was known.
+//! The news of a slab as numbers: articles, summaries and historical sentiment, with when each was known. Articles are
+//! read piece by piece, since a ticker may have very many.
 //!
 //! An article that an answer repeats exactly, with the same date, title, link and score, counts once in a window unless
 //! the plan keeps duplicates.
 
 use arrow::array::{Array, AsArray, RecordBatch, TimestampMicrosecondArray};
+use arrow::compute::min;
 use arrow::datatypes::{Float64Type, Int16Type, Int32Type, TimestampMicrosecondType};
 use serde_json::Value;
 
@@ -12,6 +14,7 @@ use super::codes::{Day, Tickers, column, day, decoded};
 use super::keys::Key;
 use super::naive::{self, Moment};
 use crate::date::{self, Date};
+use crate::error::Result;
 use crate::interface::Score;
 use crate::plan::{Availability, DatasetPlan, Duplicates, Feature, NaiveRule, Reference};
 use crate::tables::{Leniencies, Slab};
@@ -73,6 +76,11 @@ impl Article {
     pub(super) fn is_known(&self, cut: Cut) -> bool {
         self.seen.is_at(cut) && cut.knows(self.written)
     }
+
+    /// Orders the articles of a ticker from the first known to the last.
+    pub(super) fn order(&self) -> (i64, i64, i32) {
+        (self.date, self.written.micros, self.place)
+    }
 }
 
 /// A summary or a record of historical sentiment: numbers that hold until later ones are known.
@@ -94,11 +102,9 @@ impl Statement {
     }
 }
 
-/// The news of some tickers.
+/// The summaries and the historical sentiment of some tickers.
 #[derive(Debug, Default)]
 pub(super) struct News {
-    /// Sorted by ticker, then from the first known to the last.
-    pub(super) articles: Vec<Article>,
     /// Sorted by ticker and day; the values are those of the three references.
     pub(super) summaries: Vec<Statement>,
     /// Sorted by ticker and day; the values are the fields that the plan names.
@@ -107,40 +113,50 @@ pub(super) struct News {
 
 impl News {
     pub(super) fn of(slab: &Slab, plan: &DatasetPlan, tickers: &mut Tickers) -> Self {
-        let [articles, summaries, records] = &slab.news;
         let mut news = Self::default();
         let fields: Vec<&str> = plan.features.iter().filter_map(field).collect();
-        let of_articles = |feature: &Feature| !is_of_summary(feature) && field(feature).is_none();
-        if plan.features.iter().any(of_articles) {
-            news.articles = read_articles(articles, plan, tickers);
-        }
         if plan.features.iter().any(is_of_summary) {
-            news.summaries = read_summaries(summaries, plan, tickers);
+            news.summaries = read_summaries(&slab.summaries, plan, tickers);
         }
         if !fields.is_empty() {
-            news.records = read_records(records, &fields, plan, tickers);
+            news.records = read_records(&slab.records, &fields, plan, tickers);
         }
         news
     }
 
-    /// Counts of articles, by their latest values.
-    pub(super) fn counts(&self) -> Counts {
-        let mut counts = Counts::default();
-        for article in self.articles.iter().filter(|article| article.seen.until == Seen::ALWAYS.until) {
-            counts.articles += 1;
-            counts.unscored_articles += u64::from(article.is_counted && article.score.is_none());
-            counts.repeated_articles += u64::from(!article.is_counted);
+    /// How many minutes the offset furthest behind UTC is behind, in dates of these and of a slab's articles. Only
+    /// dates as written depend on it.
+    pub(super) fn behind_minutes(&self, slab: &Slab, plan: &DatasetPlan) -> Result<i64> {
+        if plan.dates != NaiveRule::Wall {
+            return Ok(0);
         }
-        counts
+        let records = self.records.iter().filter_map(|record| record.written?.offset_minutes);
+        let mut least = records.min().unwrap_or_default();
+        if has_articles(plan) {
+            for piece in slab.articles.pieces()? {
+                let piece = piece?;
+                let offsets = column(&piece, "utc_offset_minutes").as_primitive::<Int16Type>();
+                least = least.min(min(offsets).unwrap_or_default());
+            }
+        }
+        Ok(-i64::from(least.min(0)))
     }
+}
 
-    /// How many minutes the written offset furthest behind UTC is behind.
-    pub(super) fn behind_minutes(&self) -> i64 {
-        let articles = self.articles.iter().map(|article| article.written);
-        let written = articles.chain(self.records.iter().filter_map(|record| record.written));
-        let behind = written.filter_map(|written| written.offset_minutes).map(|offset| -i64::from(offset));
-        behind.max().unwrap_or_default().max(0)
+/// Whether a plan computes features from articles.
+pub(super) fn has_articles(plan: &DatasetPlan) -> bool {
+    plan.features.iter().any(|feature| !is_of_summary(feature) && field(feature).is_none())
+}
+
+/// Counts of articles, by their latest values.
+pub(super) fn counts(articles: &[Article]) -> Counts {
+    let mut counts = Counts::default();
+    for article in articles.iter().filter(|article| article.seen.until == Seen::ALWAYS.until) {
+        counts.articles += 1;
+        counts.unscored_articles += u64::from(article.is_counted && article.score.is_none());
+        counts.repeated_articles += u64::from(!article.is_counted);
     }
+    counts
 }
 
 fn is_of_summary(feature: &Feature) -> bool {
@@ -181,7 +197,8 @@ impl<'a> Sightings<'a> {
     }
 }
 
-fn read_articles(rows: &RecordBatch, plan: &DatasetPlan, tickers: &mut Tickers) -> Vec<Article> {
+/// Reads a piece of articles, and sorts them by ticker, then from the first known to the last.
+pub(super) fn read_articles(rows: &RecordBatch, plan: &DatasetPlan, tickers: &mut Tickers) -> Vec<Article> {
     let codes = decoded::<Int32Type, _>(column(rows, "ticker"), |name| tickers.code(name));
     let dates = column(rows, "date").as_primitive::<TimestampMicrosecondType>();
     let offsets = column(rows, "utc_offset_minutes").as_primitive::<Int16Type>();
@@ -205,7 +222,7 @@ fn read_articles(rows: &RecordBatch, plan: &DatasetPlan, tickers: &mut Tickers) 
     let mut articles: Vec<Article> = Vec::with_capacity(codes.len());
     articles.extend(codes.into_iter().enumerate().filter_map(of_row));
     // Successive values of one article keep their order.
-    let order = |article: &Article| (article.ticker, article.date, article.written.micros, article.place);
+    let order = |article: &Article| (article.ticker, article.order());
     let day = |article: &Article| (article.ticker, article.date);
     // Rows usually come sorted by date, and sorting within a date takes little memory.
     if articles.is_sorted_by_key(day) {

@@ -20,7 +20,7 @@ use super::news::{Article, Cut};
 const SCALE: f64 = 1e9;
 
 /// The statistics of a window.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Window {
     pub(super) articles: i32,
     /// Number of articles with a score.
@@ -32,34 +32,38 @@ pub(super) struct Window {
     max: f64,
 }
 
+impl Default for Window {
+    fn default() -> Self {
+        let (min, max) = (f64::INFINITY, f64::NEG_INFINITY);
+        Self { articles: 0, scores: 0, sum: Some(0), squares: Some(0), min, max }
+    }
+}
+
 impl Window {
-    /// The articles known to a key.
-    pub(super) fn of(articles: &[Article], cut: Cut) -> Self {
+    /// Adds the articles known to a key.
+    pub(super) fn add(&mut self, articles: &[Article], cut: Cut) {
         let known = articles.iter().filter(|article| article.is_counted && article.is_known(cut));
-        Self::of_scores(known.map(|article| article.score))
+        self.add_scores(known.map(|article| article.score));
     }
 
-    /// Articles with these scores.
-    fn of_scores(scores: impl IntoIterator<Item = Option<f64>>) -> Self {
-        let (min, max) = (f64::INFINITY, f64::NEG_INFINITY);
-        let mut window = Self { articles: 0, scores: 0, sum: Some(0), squares: Some(0), min, max };
+    /// Adds articles with these scores.
+    fn add_scores(&mut self, scores: impl IntoIterator<Item = Option<f64>>) {
         for score in scores {
-            window.articles += 1;
+            self.articles += 1;
             let Some(score) = score else { continue };
-            window.scores += 1;
+            self.scores += 1;
             let scaled = billionths(score);
-            window.sum = window.sum.zip(scaled).and_then(|(sum, scaled)| sum.checked_add(scaled));
+            self.sum = self.sum.zip(scaled).and_then(|(sum, scaled)| sum.checked_add(scaled));
             let square = scaled.and_then(|scaled| scaled.checked_mul(scaled));
-            window.squares = window.squares.zip(square).and_then(|(squares, square)| squares.checked_add(square));
+            self.squares = self.squares.zip(square).and_then(|(squares, square)| squares.checked_add(square));
             // Negative zero is less than zero, in whatever order they come.
-            if score.total_cmp(&window.min).is_lt() {
-                window.min = score;
+            if score.total_cmp(&self.min).is_lt() {
+                self.min = score;
             }
-            if score.total_cmp(&window.max).is_gt() {
-                window.max = score;
+            if score.total_cmp(&self.max).is_gt() {
+                self.max = score;
             }
         }
-        window
     }
 
     pub(super) fn mean(&self) -> Option<f64> {
@@ -97,7 +101,9 @@ mod tests {
     use super::Window;
 
     fn of(scores: &[f64]) -> Window {
-        Window::of_scores(scores.iter().copied().map(Some))
+        let mut window = Window::default();
+        window.add_scores(scores.iter().copied().map(Some));
+        window
     }
 
     fn bits(window: &Window) -> [Option<u64>; 4] {
@@ -140,7 +146,8 @@ mod tests {
         let huge = of(&[1e300, -1e300, 0.5]);
         assert_eq!((huge.mean(), huge.deviation()), (None, None));
         assert_eq!((huge.min(), huge.max()), (Some(-1e300), Some(1e300)));
-        let none = Window::of_scores([None, None]);
+        let mut none = Window::default();
+        none.add_scores([None, None]);
         assert_eq!((none.articles, none.mean(), none.deviation(), none.min()), (2, None, None, None));
     }
 }

@@ -40,8 +40,8 @@ pub(super) struct Beside {
 }
 
 impl Work<'_> {
-    /// Builds the rows, in order, until it is cancelled. Revisions are counted on the way, since that reads the same
-    /// data.
+    /// Builds the rows, in order, until it is cancelled. Revisions of signals are counted on the way, since
+    /// that reads the same data.
     pub(crate) fn rows(
         &self,
         dataset: &DatasetPlan,
@@ -54,7 +54,7 @@ impl Work<'_> {
         let mut counting = subject.map(|subject| Counting::of(subject, None));
         let counted = counting.as_mut();
         let slabs = move || {
-            let watch = counted.map(|counting| move |histories: &Histories| counting.count(histories));
+            let watch = counted.map(|counting| move |histories: &Histories| counting.signals(histories));
             self.view.slabs_watched(self.scope, asked, watch)
         };
         let unfiltered = self.scope.unfiltered();
@@ -64,6 +64,9 @@ impl Work<'_> {
             cancel::check(stop)?;
             deliver(rows)
         })?;
+        if let Some(counting) = &mut counting {
+            counting.articles()?;
+        }
         Ok((counts, counting.map(Counting::finish)))
     }
 

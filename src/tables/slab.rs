@@ -6,24 +6,62 @@ use arrow::array::RecordBatch;
 use arrow::datatypes::{DataType, Field, FieldRef, Schema, SchemaRef};
 
 use super::{Table, instant};
+use crate::error::Result;
 
 /// A few whole tickers, in ticker order.
 ///
 /// A dataset is built slab by slab, so memory follows the size of a slab and not of the archive, and rows of different
 /// tickers never mix.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct Slab {
     /// Their signals, in the columns of the archive's view, sorted by series and date.
     pub signals: RecordBatch,
-    /// The values of their news over time: articles, summaries and historical sentiment, in the columns of
-    /// [`Slab::news_schema`].
-    pub news: [RecordBatch; 3],
+    /// The values of their articles over time, in the columns of [`Slab::news_schema`].
+    pub articles: Articles,
+    /// The values of their summaries over time, likewise.
+    pub summaries: RecordBatch,
+    /// The values of their historical sentiment over time, likewise.
+    pub records: RecordBatch,
+}
+
+/// Articles in pieces of whole dates, in order of ticker and date. If there are very many, they are read from the
+/// archive each time.
+#[derive(Clone)]
+pub struct Articles(Arc<dyn Fn() -> Result<Pieces> + Send + Sync>);
+
+/// The pieces of some articles.
+pub type Pieces = Box<dyn Iterator<Item = Result<RecordBatch>> + Send>;
+
+impl Articles {
+    /// Articles in memory.
+    pub fn held(pieces: Vec<RecordBatch>) -> Self {
+        Self(Arc::new(move || Ok(Box::new(pieces.clone().into_iter().map(Ok)))))
+    }
+
+    /// Articles that are read each time.
+    pub fn stored(open: impl Fn() -> Result<Pieces> + Send + Sync + 'static) -> Self {
+        Self(Arc::new(open))
+    }
+
+    /// The pieces.
+    ///
+    /// # Errors
+    ///
+    /// If a file cannot be opened.
+    pub fn pieces(&self) -> Result<Pieces> {
+        (self.0)()
+    }
+
+    /// These articles with each piece changed.
+    pub fn map(self, change: impl Fn(RecordBatch) -> Result<RecordBatch> + Clone + Send + Sync + 'static) -> Self {
+        Self(Arc::new(move || {
+            let change = change.clone();
+            Ok(Box::new(self.pieces()?.map(move |piece| piece.and_then(&change))))
+        }))
+    }
 }
 
 impl Slab {
-    /// The tables of news, in their order in a slab.
-    pub const NEWS: [Table; 3] = [Table::Articles, Table::Summaries, Table::SentimentHistory];
-
     /// The columns of a table of news: the cell and its value, without texts that no feature uses, and from when to
     /// when the value was current; a null end means it still is.
     pub fn news_schema(table: Table) -> SchemaRef {

@@ -7,7 +7,7 @@ use bellwether::tables::Table;
 use chrono::{DateTime, TimeDelta, Utc};
 
 use crate::support::program::{Outcome, Place};
-use crate::support::rows::{columns, known};
+use crate::support::rows::{columns, known, read};
 use crate::support::scripted::{Asked, Scripted, json};
 
 /// Articles by their dates, in numbers of forty seconds, and titles.
@@ -77,11 +77,13 @@ fn very_many_articles_of_a_ticker_are_compared_and_packed_as_few_are() {
     let rest = "[signals]\nhistory = \"batched\"\n[sentiment]\narticles = true\n";
     place.define("it", &format!("[source]\n{}{rest}", service.source()));
     let mut expected = Articles::new();
+    let mut rewritten = [0; 2];
     for pull in 0..3 {
         let ran = Outcome::of(place.command(["run", "it"]).env("BELLWETHER_API_KEY", "demo")).succeeded();
         let (known, [added, revised, withdrawn]) = after(&expected, &listed(pull));
         let signals = if pull == 0 { 31 } else { 0 };
         let line = ran.stdout.lines().find(|line| line.starts_with("changes")).expect("the changes").replace(',', "");
+        rewritten = [rewritten[0] + revised, rewritten[1] + withdrawn];
         let changes = format!("changes   {} added {revised} revised {withdrawn} withdrawn", added + signals);
         assert_eq!(line, changes, "pull {pull}");
         expected = known;
@@ -93,6 +95,12 @@ fn very_many_articles_of_a_ticker_are_compared_and_packed_as_few_are() {
             assert_eq!(score.parse::<f64>(), Ok(f64::from(*expected_score)), "{title}");
         }
     }
+    // The second answer has other titles on dates that the first one covered.
+    let late = (3_001..60_000).filter(|number| number % 100 == 0).count();
+    place.run(["audit", "revisions", "it", "--output", "revisions.parquet"]).succeeded();
+    let kinds = columns(&read(&place.file("revisions.parquet")), ["kind"]);
+    let count = |kind: &str| kinds.iter().filter(|[found]| found == kind).count();
+    assert_eq!([count("revised"), count("withdrawn"), count("added_late")], [rewritten[0], rewritten[1], late]);
     let before = archived(&place);
     place.run(["archive", "compact"]).succeeded();
     place.run(["verify"]).succeeded();

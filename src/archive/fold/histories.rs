@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use arrow::array::{RecordBatch, UInt32Array};
-use arrow::compute::{concat_batches, take_record_batch};
+use arrow::compute::take_record_batch;
 use arrow::error::ArrowError;
 
 use super::cells::Cells;
@@ -51,32 +51,5 @@ impl Histories {
         };
         let series = ranges.into_iter().map(of_series).collect();
         Ok(Self { table: cells.table, rows, changes, series })
-    }
-
-    /// Keeps only dates, scores and observation times of articles: the other columns take most of the memory.
-    pub(in crate::archive) fn scores(self) -> Result<Self, ArrowError> {
-        let schema = self.rows.schema();
-        let kept = ["ticker", "source", "date", "score", "observed_at"].into_iter().map(|name| schema.index_of(name));
-        let rows = self.rows.project(&kept.collect::<Result<Vec<_>, _>>()?)?;
-        Ok(Self { rows, ..self })
-    }
-
-    /// Concatenates pieces; a series may continue in the next piece.
-    pub(in crate::archive) fn joined(pieces: Vec<Self>) -> Result<Option<Self>, ArrowError> {
-        let Some(Self { table, rows, .. }) = pieces.first() else { return Ok(None) };
-        let (table, rows) = (*table, concat_batches(rows.schema_ref(), pieces.iter().map(|piece| &piece.rows))?);
-        let (mut changes, mut series) = (Vec::with_capacity(rows.num_rows()), Vec::<History>::new());
-        for piece in pieces {
-            let start = changes.len();
-            changes.extend(piece.changes);
-            for History { key, cells } in piece.series {
-                let cells = cells.into_iter().map(|cell| cell.start + start..cell.end + start);
-                match series.last_mut() {
-                    Some(last) if last.key == key => last.cells.extend(cells),
-                    _ => series.push(History { key, cells: cells.collect() }),
-                }
-            }
-        }
-        Ok(Some(Self { table, rows, changes, series }))
     }
 }

@@ -79,6 +79,17 @@ impl Merged {
         })
     }
 
+    /// Passes over the rows before a cut of articles, mostly without reading them.
+    pub(in crate::archive) fn pass_over(&mut self, begin: &Bound) -> Result<()> {
+        for source in &mut self.sources {
+            if let Source::File(file) = source {
+                file.skip_groups(begin.ticker());
+            }
+        }
+        while self.next_until(begin, Cuts::Dates)?.is_some() {}
+        Ok(())
+    }
+
     /// The next piece; `None` at the end.
     pub(in crate::archive) fn next(&mut self, cuts: Cuts) -> Result<Option<Piece>> {
         let end = self.cut(cuts, None)?;

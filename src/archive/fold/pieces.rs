@@ -5,38 +5,6 @@ use arrow::compute::concat;
 use arrow::datatypes::{FieldRef, SchemaRef};
 use arrow::error::ArrowError;
 
-use super::histories::Histories;
-use crate::archive::sealed::bound::Bound;
-
-/// Passes the histories of whole series to an observer.
-pub(in crate::archive) struct Watch<W> {
-    show: W,
-    /// Pieces so far of a series that continues in the next one.
-    held: Vec<Histories>,
-}
-
-impl<W: FnMut(&Histories)> Watch<W> {
-    pub(in crate::archive) fn of(show: W) -> Self {
-        Self { show, held: Vec::new() }
-    }
-
-    /// Passes a piece on once its last series is complete. Only articles come in several pieces; of these, only dates
-    /// and scores are passed on.
-    pub(in crate::archive) fn show(&mut self, piece: Histories, end: &Bound) -> Result<(), ArrowError> {
-        if self.held.is_empty() && !end.is_within_ticker() {
-            (self.show)(&piece);
-            return Ok(());
-        }
-        self.held.push(piece.scores()?);
-        if !end.is_within_ticker()
-            && let Some(whole) = Histories::joined(std::mem::take(&mut self.held))?
-        {
-            (self.show)(&whole);
-        }
-        Ok(())
-    }
-}
-
 /// Concatenates batches column by column, so that only one column is in memory twice.
 pub(in crate::archive) fn concatenated(
     schema: &SchemaRef,

@@ -62,6 +62,11 @@ impl Bound {
         })
     }
 
+    /// The ticker at which it cuts.
+    pub(in crate::archive) fn ticker(&self) -> &str {
+        &self.ticker
+    }
+
     /// Whether the cut is between two dates of a ticker.
     pub(in crate::archive) fn is_within_ticker(&self) -> bool {
         !matches!(self.before, i64::MIN | i64::MAX)

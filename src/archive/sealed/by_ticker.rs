@@ -182,9 +182,7 @@ impl ByTicker {
                 ready = 0;
                 while self.pending.back().is_none_or(is_behind) {
                     (self.pending, self.given) = (VecDeque::new(), 0);
-                    if self.batches.is_none() {
-                        self.skip_groups(wanted);
-                    }
+                    self.skip_groups(wanted);
                     match self.read()? {
                         Some(batch) => self.pending.push_back(batch),
                         None => return Ok(taken),
@@ -210,8 +208,11 @@ impl ByTicker {
         if rows > 0 { self.hand_out(rows).map(Some) } else { Ok(None) }
     }
 
-    /// Skips row groups that end before a ticker.
-    fn skip_groups(&mut self, wanted: &str) {
+    /// Skips row groups that end before a ticker, unless one is being read.
+    pub(in crate::archive) fn skip_groups(&mut self, wanted: &str) {
+        if self.batches.is_some() {
+            return;
+        }
         let groups = self.metadata.metadata().row_groups();
         while let Some(group) = groups.get(self.group) {
             let ends_before = match group.column(0).statistics() {

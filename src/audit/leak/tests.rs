@@ -113,17 +113,18 @@ fn sealed(path: &Path, [signal, article]: [&str; 2]) -> Archive {
 
 /// Assigns articles to their UTC day, whatever the clock of the signals.
 fn without_offsets(mut slab: Slab) -> Slab {
-    let articles = &slab.news[0];
-    let place = articles.schema().index_of("utc_offset_minutes").unwrap();
-    let mut columns = articles.columns().to_vec();
-    columns[place] = Arc::new(Int16Array::new_null(articles.num_rows()));
-    slab.news[0] = RecordBatch::try_new(articles.schema(), columns).unwrap();
+    slab.articles = slab.articles.map(|articles| {
+        let place = articles.schema().index_of("utc_offset_minutes").unwrap();
+        let mut columns = articles.columns().to_vec();
+        columns[place] = Arc::new(Int16Array::new_null(articles.num_rows()));
+        Ok(RecordBatch::try_new(articles.schema(), columns).unwrap())
+    });
     slab
 }
 
 /// Assigns records to the day that their date text starts with.
 fn first_ten_characters(mut slab: Slab) -> Slab {
-    let records = &slab.news[2];
+    let records = &slab.records;
     let place = records.schema().index_of("record").unwrap();
     let mut columns = records.columns().to_vec();
     let cut = |text: Option<&str>| {
@@ -132,7 +133,7 @@ fn first_ten_characters(mut slab: Slab) -> Slab {
         record.to_string()
     };
     columns[place] = Arc::new(StringArray::from_iter_values(columns[place].as_string::<i32>().iter().map(cut)));
-    slab.news[2] = RecordBatch::try_new(records.schema(), columns).unwrap();
+    slab.records = RecordBatch::try_new(records.schema(), columns).unwrap();
     slab
 }
 

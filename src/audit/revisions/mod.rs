@@ -12,7 +12,7 @@
 //!
 //! Series count separately: the same history from two operations is two series. Only signals and article scores are
 //! compared; a summary describes the day of its request and has no past. The archive is read a few whole tickers at a
-//! time, so memory does not grow with its size.
+//! time, or a few dates of one, so memory does not grow with its size.
 
 mod rows;
 mod tally;
@@ -27,10 +27,10 @@ pub use tally::{Age, Month, Revisions, Rewrites, Tally};
 use super::observed::ObservedColumns;
 use super::row_builder::RowBuilder;
 use super::subject::Subject;
-use crate::archive::{Histories, History};
+use crate::archive::{ArticleHistories, Histories, History};
 use crate::error::Result;
 use crate::tables::{SeriesKey, Table};
-use walk::{Rewrite, SeriesTally, Span, Walk};
+use walk::{Coverage, Rewrite, SeriesTally, Span, Spans, Walk};
 
 /// A kind of change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -67,12 +67,14 @@ pub fn revisions(
 ) -> Result<Revisions> {
     let mut counting = Counting::of(subject, from);
     let mut rows = RowBuilder::new(schema());
-    for table in [Table::Signals, Table::Articles] {
-        for histories in subject.view().histories(table)? {
-            counting.count_each(&histories?, |change| rows::push(&mut rows, change));
-            rows.relieve(&mut deliver)?;
-        }
+    for histories in subject.view().histories(Table::Signals)? {
+        counting.count(&histories?, Spanned::Here, |change| rows::push(&mut rows, change));
+        rows.relieve(&mut deliver)?;
     }
+    counting.each_of_articles(|counting, histories, spanned| {
+        counting.count(histories, spanned, |change| rows::push(&mut rows, change));
+        rows.relieve(&mut deliver)
+    })?;
     rows.flush(deliver)?;
     Ok(counting.finish())
 }
@@ -91,12 +93,50 @@ impl<'a> Counting<'a> {
         Self { subject, found: Revisions { from, until: subject.view().as_of(), signals, articles } }
     }
 
-    /// Counts histories of signals or articles, which come in order, and ignores others.
-    pub fn count(&mut self, histories: &Histories) {
-        self.count_each(histories, |_| {});
+    /// Counts histories of signals, which come in order.
+    pub fn signals(&mut self, histories: &Histories) {
+        self.count(histories, Spanned::Here, |_| {});
     }
 
-    fn count_each(&mut self, histories: &Histories, mut on_change: impl FnMut(CellChange<'_>)) {
+    /// Counts the histories of articles.
+    ///
+    /// # Errors
+    ///
+    /// If a run cannot be read.
+    pub fn articles(&mut self) -> Result<()> {
+        self.each_of_articles(|counting, histories, spanned| {
+            counting.count(histories, spanned, |_| {});
+            Ok(())
+        })
+    }
+
+    /// Reads the histories of articles. Those of a ticker with very many are read twice, piece by piece: what its
+    /// answers covered is known only at the end.
+    fn each_of_articles(
+        &mut self,
+        mut each: impl FnMut(&mut Self, &Histories, Spanned<'_>) -> Result<()>,
+    ) -> Result<()> {
+        for histories in self.subject.view().articles()? {
+            match histories? {
+                ArticleHistories::Whole(histories) => each(self, &histories, Spanned::Here)?,
+                ArticleHistories::Giant(giant) => {
+                    let mut spans = Spans::default();
+                    for piece in giant.pieces()? {
+                        let piece = piece?;
+                        let observed = ObservedColumns::of(&piece);
+                        piece.series.iter().for_each(|history| spans.add(&history.cells, &observed));
+                    }
+                    let coverage = Coverage::of(spans);
+                    for piece in giant.pieces()? {
+                        each(self, &piece?, Spanned::Before(&coverage))?;
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn count(&mut self, histories: &Histories, spanned: Spanned<'_>, mut on_change: impl FnMut(CellChange<'_>)) {
         let Self { subject, found } = self;
         let span = Span { from: found.from.map(|from| from.timestamp_micros()), until: found.until.timestamp_micros() };
         let rewrites = match histories.table {
@@ -109,7 +149,17 @@ impl<'a> Counting<'a> {
         for History { key, cells } in histories.series.iter().filter(|history| subject.has(&history.key)) {
             let sector = subject.sector(&key.ticker);
             let report = |rewrite| on_change(CellChange { key, sector, observed: &observed, rewrite });
-            let tally = walk.series(cells, |date| subject.has_date(date), report);
+            let own;
+            let coverage = match spanned {
+                Spanned::Before(coverage) => coverage,
+                Spanned::Here => {
+                    let mut spans = Spans::default();
+                    spans.add(cells, &observed);
+                    own = Coverage::of(spans);
+                    &own
+                }
+            };
+            let tally = walk.series(cells, coverage, |date| subject.has_date(date), report);
             rewrites.add(key, sector, tally);
         }
     }
@@ -118,6 +168,15 @@ impl<'a> Counting<'a> {
     pub fn finish(self) -> Revisions {
         self.found
     }
+}
+
+/// Where it is known what the answers of a series covered.
+#[derive(Clone, Copy)]
+enum Spanned<'a> {
+    /// In the histories of the whole series.
+    Here,
+    /// From all pieces of the series, which were read before.
+    Before(&'a Coverage),
 }
 
 /// A change of a cell, with its series.

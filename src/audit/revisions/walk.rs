@@ -34,7 +34,7 @@ pub(super) struct Rewrite {
 }
 
 /// What the answers of a series covered, in order.
-struct Coverage(Vec<Covered>);
+pub(super) struct Coverage(Vec<Covered>);
 
 /// What all answers up to an instant covered.
 #[derive(Clone, Copy)]
@@ -46,9 +46,14 @@ struct Covered {
     newest_seen: i64,
 }
 
-impl Coverage {
-    fn of(cells: &[Range<usize>], observed: &ObservedColumns<'_>) -> Self {
-        let mut spans: Vec<(i64, i64, i64)> = Vec::new();
+/// The dates that answers of a series had, by when they were seen.
+#[derive(Default)]
+pub(super) struct Spans(Vec<(i64, i64, i64)>);
+
+impl Spans {
+    /// Adds some cells of the series.
+    pub(super) fn add(&mut self, cells: &[Range<usize>], observed: &ObservedColumns<'_>) {
+        let spans = &mut self.0;
         for row in cells.iter().cloned().flatten() {
             if observed.is_withdrawn(row) || observed.dates.is_null(row) {
                 continue;
@@ -68,6 +73,11 @@ impl Coverage {
             }
             is_same
         });
+    }
+}
+
+impl Coverage {
+    pub(super) fn of(Spans(spans): Spans) -> Self {
         let mut all: Vec<Covered> = Vec::with_capacity(spans.len());
         for (seen, oldest, newest) in spans {
             let covered = match all.last() {
@@ -147,14 +157,14 @@ struct Cell {
 }
 
 impl Walk<'_> {
-    /// Counts the cells in scope and reports each change.
+    /// Counts some cells of a series, those in scope, and reports each change.
     pub(super) fn series(
         &self,
         cells: &[Range<usize>],
+        coverage: &Coverage,
         is_in_scope: impl Fn(i64) -> bool,
         mut on_change: impl FnMut(Rewrite),
     ) -> SeriesTally {
-        let coverage = Coverage::of(cells, self.observed);
         let mut tally = SeriesTally::default();
         let mut rewrites: Vec<Rewrite> = Vec::new();
         let mut calm: Option<Calm> = None;
@@ -172,7 +182,7 @@ impl Walk<'_> {
                     continue;
                 }
                 if !coverage.covers(date, seen) {
-                    let next = self.calm(date, seen, &coverage, calm.as_ref());
+                    let next = self.calm(date, seen, coverage, calm.as_ref());
                     let next = match &mut calm {
                         Some(calm) => calm.join(next),
                         None => Some(next),
@@ -184,7 +194,7 @@ impl Walk<'_> {
                 }
             }
             rewrites.clear();
-            let cell = self.cell(rows, date, &coverage, &mut rewrites);
+            let cell = self.cell(rows, date, coverage, &mut rewrites);
             tally.count(self, cell, date, &rewrites);
             rewrites.iter().copied().for_each(&mut on_change);
         }
