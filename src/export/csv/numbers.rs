@@ -22,14 +22,15 @@ pub(super) fn write_real(out: &mut [u8; REAL], number: f64) -> usize {
     let count = (size * 1e4 + 0.5) as u32;
     // Most confidences and scores are ten-thousandths below 1.
     if count < 10_000 && f64::from(count) / 1e4 == size {
-        return write_ten_thousandths(out, number.is_sign_negative(), count);
+        return write_decimal(out, number.is_sign_negative(), [0, count * 10_000]);
     }
     if (1e-4..MOST).contains(&size) {
         // Rounded: a half is far from the last bit.
         let units = (size * 1e8 + 0.5) as i64;
         // A decimal that reads back equal; without its trailing zeros none is shorter.
         if units as f64 / 1e8 == size {
-            return write_decimal(out, number.is_sign_negative(), units as u64);
+            let (whole, part) = (units / i64::from(HUNDRED_MILLION), units % i64::from(HUNDRED_MILLION));
+            return write_decimal(out, number.is_sign_negative(), [whole as u32, part as u32]);
         }
     }
     write_shortest(out, number)
@@ -74,42 +75,19 @@ fn write_digits(out: &mut [u8; WHOLE], number: i32) -> usize {
     end + 8 - zeros
 }
 
-/// Writes a number of hundred-millionths, with one decimal at least.
+/// Writes a whole number and hundred-millionths, with one decimal at least.
 #[inline]
-fn write_decimal(out: &mut [u8; REAL], is_negative: bool, units: u64) -> usize {
-    let (whole, part) = (units / u64::from(HUNDRED_MILLION), units % u64::from(HUNDRED_MILLION));
+fn write_decimal(out: &mut [u8; REAL], is_negative: bool, [whole, part]: [u32; 2]) -> usize {
     out[0] = b'-';
     let sign = usize::from(is_negative);
     let whole_room = out[sign..].first_chunk_mut().expect("a real number takes more than a whole one");
     let point = sign + write_whole(whole_room, whole as i32);
-    let digits = digits(part as u32);
+    let digits = digits(part);
     out[point] = b'.';
     // All digits are quicker to copy than as many as there are.
     out[point + 1..point + 9].copy_from_slice(&texts(digits));
     let zeros = (digits.leading_zeros() / 8).min(7) as usize;
     point + 9 - zeros
-}
-
-/// Writes a number of ten-thousandths below 1, with one decimal at least.
-#[inline]
-fn write_ten_thousandths(out: &mut [u8; REAL], is_negative: bool, count: u32) -> usize {
-    let digits = four_digits(count);
-    out[0] = b'-';
-    let sign = usize::from(is_negative);
-    let text = (u64::from(digits | 0x3030_3030) << 16) | u64::from(u16::from_le_bytes(*b"0."));
-    // All digits are quicker to copy than as many as there are.
-    out[sign..sign + 8].copy_from_slice(&text.to_le_bytes());
-    let zeros = (digits.leading_zeros() / 8).min(3) as usize;
-    sign + 6 - zeros
-}
-
-/// The four digits of a number below ten thousand, as [`digits`].
-#[inline]
-fn four_digits(number: u32) -> u32 {
-    let hundreds = (number * 5_243) >> 19;
-    let twos = hundreds | ((number - hundreds * 100) << 16);
-    let tens = ((twos * 103) >> 10) & 0x000f_000f;
-    tens | ((twos - tens * 10) << 8)
 }
 
 /// The eight digits of a number below a hundred million, the first in the lowest byte: halves are parted from wholes in
