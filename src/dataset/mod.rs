@@ -16,6 +16,7 @@
 mod blocks;
 mod calendar;
 mod codes;
+mod external_sort;
 mod features;
 mod join;
 mod keys;
@@ -23,7 +24,6 @@ mod naive;
 mod news;
 mod order;
 mod shape;
-mod sorting;
 mod wide;
 mod window;
 
@@ -44,10 +44,10 @@ use crate::trace::work;
 use blocks::Arrangement;
 use calendar::Calendar;
 use codes::{Day, Signals, Tickers};
+use external_sort::ExternalSort;
 use keys::Keyed;
 use naive::{Ends, Moment};
 use news::News;
-use sorting::Sorting;
 
 pub use wide::Wide;
 
@@ -107,7 +107,7 @@ pub fn build<S: Iterator<Item = Result<Slab>>, W: Iterator<Item = Result<Slab>>>
     };
     let mut counts = Counts::default();
     let is_ticker_first = plan.sort.first() == Some(&Column::Ticker);
-    let mut sorting = Sorting::new(plan, scratch, stop);
+    let mut sorting = ExternalSort::new(plan, scratch, stop);
     thread::scope(|scope| -> Result<()> {
         // The next slabs are prepared while a row group is written; only a few, as each takes some megabytes.
         let (ready, joined) = mpsc::sync_channel(SLABS_AHEAD);

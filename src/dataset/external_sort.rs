@@ -25,7 +25,7 @@ const HELD_BYTES: usize = 256 << 20;
 const ROWS_AT_ONCE: usize = 1 << 13;
 
 /// Sorted runs of rows waiting to be merged.
-pub(super) struct Sorting<'a> {
+pub(super) struct ExternalSort<'a> {
     plan: &'a DatasetPlan,
     /// Folder to spill to.
     scratch: PathBuf,
@@ -35,7 +35,7 @@ pub(super) struct Sorting<'a> {
     files: Vec<PathBuf>,
 }
 
-impl<'a> Sorting<'a> {
+impl<'a> ExternalSort<'a> {
     pub(super) fn new(plan: &'a DatasetPlan, scratch: PathBuf, stop: &'a CancellationToken) -> Self {
         Self { plan, scratch, stop, held: Vec::new(), bytes: 0, files: Vec::new() }
     }
@@ -56,7 +56,7 @@ impl<'a> Sorting<'a> {
         let path = self.scratch.join(format!("{}.arrow", self.files.len()));
         let failed = |error: ArrowError| file::encoding_failed(&path, error.into());
         let mut out = FileWriter::try_new_buffered(file::create(&path)?, &self.plan.schema).map_err(failed)?;
-        merge(self.plan, held.into_iter().map(Stretch::Held).collect(), |rows| {
+        merge(self.plan, held.into_iter().map(SortedRun::Memory).collect(), |rows| {
             cancel::check(self.stop)?;
             out.write(&rows).map_err(failed)
         })?;
@@ -67,21 +67,21 @@ impl<'a> Sorting<'a> {
 
     /// Delivers all rows in order.
     pub(super) fn finish(mut self, mut deliver: impl FnMut(RecordBatch) -> Result<()>) -> Result<()> {
-        let mut stretches = Vec::new();
+        let mut runs = Vec::new();
         for path in &self.files {
             let reader = FileReader::try_new_buffered(file::open(path)?, None)
                 .map_err(|error| Error::Damaged { path: path.clone(), source: error.into() })?;
-            stretches.push(Stretch::Laid(path.clone(), Box::new(reader)));
+            runs.push(SortedRun::File(path.clone(), Box::new(reader)));
         }
-        stretches.extend(std::mem::take(&mut self.held).into_iter().map(Stretch::Held));
-        merge(self.plan, stretches, |rows| {
+        runs.extend(std::mem::take(&mut self.held).into_iter().map(SortedRun::Memory));
+        merge(self.plan, runs, |rows| {
             cancel::check(self.stop)?;
             deliver(rows)
         })
     }
 }
 
-impl Drop for Sorting<'_> {
+impl Drop for ExternalSort<'_> {
     fn drop(&mut self) {
         // Leftovers are hidden and ignored.
         let _ = remove::folder(&self.scratch);
@@ -89,22 +89,22 @@ impl Drop for Sorting<'_> {
 }
 
 /// A sorted run.
-enum Stretch {
-    Held(RecordBatch),
-    Laid(PathBuf, Box<FileReader<BufReader<File>>>),
+enum SortedRun {
+    Memory(RecordBatch),
+    File(PathBuf, Box<FileReader<BufReader<File>>>),
 }
 
-impl Stretch {
+impl SortedRun {
     /// The next rows; `None` at the end.
     fn next(&mut self) -> Result<Option<RecordBatch>> {
         match self {
-            Self::Held(rows) => {
+            Self::Memory(rows) => {
                 let count = ROWS_AT_ONCE.min(rows.num_rows());
                 let next = rows.slice(0, count);
                 *rows = rows.slice(count, rows.num_rows() - count);
                 Ok((count > 0).then_some(next))
             }
-            Self::Laid(path, reader) => {
+            Self::File(path, reader) => {
                 let damaged = |error: ArrowError| Error::Damaged { path: path.clone(), source: error.into() };
                 reader.next().transpose().map_err(damaged)
             }
@@ -114,23 +114,19 @@ impl Stretch {
 
 /// The current rows of a run.
 struct Head {
-    stretch: Stretch,
+    run: SortedRun,
     rows: RecordBatch,
-    order: Rows,
+    keys: Rows,
     at: usize,
 }
 
 /// Merges runs. Of equal rows, which a dataset does not have, the earlier run comes first.
-fn merge(
-    plan: &DatasetPlan,
-    stretches: Vec<Stretch>,
-    mut deliver: impl FnMut(RecordBatch) -> Result<()>,
-) -> Result<()> {
-    let order = Order::of(plan)?;
-    let mut heads = Vec::with_capacity(stretches.len());
-    for mut stretch in stretches {
-        if let Some(rows) = stretch.next()? {
-            heads.push(Head { stretch, order: order.rows(&rows)?, rows, at: 0 });
+fn merge(plan: &DatasetPlan, runs: Vec<SortedRun>, mut deliver: impl FnMut(RecordBatch) -> Result<()>) -> Result<()> {
+    let key = SortKey::of(plan)?;
+    let mut heads = Vec::with_capacity(runs.len());
+    for mut run in runs {
+        if let Some(rows) = run.next()? {
+            heads.push(Head { run, keys: key.rows(&rows)?, rows, at: 0 });
         }
     }
     // A min-heap of heads.
@@ -143,8 +139,8 @@ fn merge(
         head.at += 1;
         if head.at == head.rows.num_rows() {
             out.taken[least] = None;
-            match head.stretch.next()? {
-                Some(rows) => (head.order, head.rows, head.at) = (order.rows(&rows)?, rows, 0),
+            match head.run.next()? {
+                Some(rows) => (head.keys, head.rows, head.at) = (key.rows(&rows)?, rows, 0),
                 None => {
                     let last = heap.len() - 1;
                     heap.swap(0, last);
@@ -161,7 +157,7 @@ fn merge(
 }
 
 fn compare(heads: &[Head], one: usize, other: usize) -> std::cmp::Ordering {
-    let row = |head: usize| heads[head].order.row(heads[head].at);
+    let row = |head: usize| heads[head].keys.row(heads[head].at);
     row(one).cmp(&row(other)).then(one.cmp(&other))
 }
 
@@ -208,25 +204,25 @@ impl Output {
 }
 
 /// The sort key of rows, as bytes that compare in the same order.
-struct Order {
+struct SortKey {
     converter: RowConverter,
-    places: Vec<usize>,
+    columns: Vec<usize>,
 }
 
-impl Order {
+impl SortKey {
     fn of(plan: &DatasetPlan) -> Result<Self> {
-        let place = |column: &Column| plan.schema.index_of(column.name());
-        let places = plan.sort.iter().map(place).collect::<Result<Vec<_>, _>>();
-        let made = places.and_then(|places| {
+        let index = |column: &Column| plan.schema.index_of(column.name());
+        let columns = plan.sort.iter().map(index).collect::<Result<Vec<_>, _>>();
+        let key = columns.and_then(|columns| {
             let schema: &SchemaRef = &plan.schema;
-            let fields = places.iter().map(|&place| SortField::new(schema.field(place).data_type().clone()));
-            Ok(Self { converter: RowConverter::new(fields.collect())?, places })
+            let fields = columns.iter().map(|&index| SortField::new(schema.field(index).data_type().clone()));
+            Ok(Self { converter: RowConverter::new(fields.collect())?, columns })
         });
-        made.map_err(|error| Error::Join { source: error.into() })
+        key.map_err(|error| Error::Join { source: error.into() })
     }
 
     fn rows(&self, rows: &RecordBatch) -> Result<Rows> {
-        let columns: Vec<_> = self.places.iter().map(|&place| std::sync::Arc::clone(rows.column(place))).collect();
+        let columns: Vec<_> = self.columns.iter().map(|&index| std::sync::Arc::clone(rows.column(index))).collect();
         self.converter.convert_columns(&columns).map_err(|error| Error::Join { source: error.into() })
     }
 }
