@@ -22,6 +22,7 @@ mod batches;
 mod built;
 #[cfg(feature = "polars")]
 mod frame;
+mod wide;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;

@@ -1,0 +1,118 @@
+//! A long dataset as matrices: dates down, tickers across, one for each period, regime and value.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::Arc;
+
+use arrow::array::{Array, ArrayRef, AsArray, Int8Array, RecordBatch, TimestampMicrosecondArray, UInt32Array};
+use arrow::compute::{cast, concat_batches, take};
+use arrow::datatypes::{DataType, Field, Int8Type, Schema, TimestampMicrosecondType};
+use arrow::error::ArrowError;
+
+use super::Dataset;
+use crate::error::{Error, Reason, Result};
+use crate::interface::{Period, Regime, Signal};
+use crate::plan::Column;
+use crate::tables::date;
+
+/// The rows of one ticker in one period and regime: their dates, and where they stand.
+type Series = Vec<(i64, u32)>;
+
+impl Dataset {
+    /// A long dataset as matrices of some of its columns, by the name that a wide version gives them: `5d-bull/confidence`.
+    /// Each has a column of dates and a column per ticker. A signal is 1 for buy and -1 for sell. All rows are in memory.
+    ///
+    /// # Errors
+    ///
+    /// When its key or one of the columns is not selected, and whatever reading the dataset fails with.
+    pub fn matrices(&self, values: &[&str]) -> Result<BTreeMap<String, RecordBatch>> {
+        let schema = self.schema();
+        let key = Column::KEY.iter().map(|column| column.name());
+        if let Some(name) = key.chain(values.iter().copied()).find(|name| schema.index_of(name).is_err()) {
+            let what = format!("matrices need the column `{name}`, which was not selected");
+            return Err(Error::Usage { what, hint: "select it too" });
+        }
+        let batches = self.rows()?.collect::<Result<Vec<_>>>()?;
+        matrices(&schema, &batches, values).map_err(|source| Error::Frame { source })
+    }
+}
+
+fn matrices(
+    schema: &Arc<Schema>,
+    batches: &[RecordBatch],
+    values: &[&str],
+) -> Result<BTreeMap<String, RecordBatch>, Reason> {
+    let rows = concat_batches(schema, batches)?;
+    let columns = values.iter().map(|name| valued(name, &rows)).collect::<Result<Vec<_>, _>>()?;
+    let mut matrices = BTreeMap::new();
+    for ((period, regime), tickers) in series(&rows)? {
+        let dates: BTreeSet<i64> = tickers.values().flatten().map(|(date, _)| *date).collect();
+        let dates: Vec<i64> = dates.into_iter().collect();
+        let places: Vec<UInt32Array> = tickers.values().map(|series| places(&dates, series)).collect();
+        for (value, column) in values.iter().zip(&columns) {
+            let mut fields = vec![Field::new(Column::Date.name(), date(), false)];
+            fields.extend(tickers.keys().map(|ticker| Field::new(*ticker, column.data_type().clone(), true)));
+            let mut matrix: Vec<ArrayRef> = vec![Arc::new(TimestampMicrosecondArray::from(dates.clone()))];
+            for places in &places {
+                matrix.push(take(column, places, None)?);
+            }
+            let matrix = RecordBatch::try_new(Arc::new(Schema::new(fields)), matrix)?;
+            matrices.insert(format!("{period}-{regime}/{value}"), matrix);
+        }
+    }
+    Ok(matrices)
+}
+
+/// The rows by period and regime, and by ticker, each in the order of dates.
+fn series(rows: &RecordBatch) -> Result<BTreeMap<(Period, Regime), BTreeMap<&str, Series>>, Reason> {
+    let column = |column: Column| rows.column_by_name(column.name()).expect("it was selected");
+    let tickers = column(Column::Ticker).as_string::<i32>();
+    let dates = column(Column::Date).as_primitive::<TimestampMicrosecondType>().values();
+    let (periods, regimes) = (codes(column(Column::Period)), codes(column(Column::Regime)));
+    let mut places: HashMap<(&str, i8, i8), Series> = HashMap::new();
+    let mut start = 0;
+    let key = |row: usize| (tickers.value(row), periods[row], regimes[row]);
+    while start < rows.num_rows() {
+        // Most orders keep the rows of a series together.
+        let end = (start + 1..rows.num_rows()).find(|&row| key(row) != key(start)).unwrap_or(rows.num_rows());
+        let series = places.entry(key(start)).or_default();
+        series.extend((start..end).map(|row| (dates[row], row as u32)));
+        start = end;
+    }
+    let mut series: BTreeMap<(Period, Regime), BTreeMap<&str, Series>> = BTreeMap::new();
+    for ((ticker, period, regime), rows) in places {
+        let pair = (name(column(Column::Period), period).parse()?, name(column(Column::Regime), regime).parse()?);
+        // A name may have several codes: the batches had dictionaries of their own.
+        series.entry(pair).or_default().entry(ticker).or_default().extend(rows);
+    }
+    series.values_mut().flat_map(BTreeMap::values_mut).for_each(|rows| rows.sort_unstable());
+    Ok(series)
+}
+
+/// Where the value of each date stands.
+fn places(dates: &[i64], series: &Series) -> UInt32Array {
+    let mut series = series.iter().peekable();
+    let place = |date: &i64| series.next_if(|(own, _)| own == date).map(|(_, row)| *row);
+    dates.iter().map(place).collect()
+}
+
+fn codes(column: &ArrayRef) -> &[i8] {
+    column.as_dictionary::<Int8Type>().keys().values()
+}
+
+fn name(column: &ArrayRef, code: i8) -> &str {
+    column.as_dictionary::<Int8Type>().values().as_string::<i32>().value(code as usize)
+}
+
+/// The values of a column in a matrix. A dictionary would repeat its names for each ticker.
+fn valued(name: &str, rows: &RecordBatch) -> Result<ArrayRef, ArrowError> {
+    let column = rows.column_by_name(name).expect("it was selected");
+    if name == Column::Signal.name() {
+        let texts = cast(column, &DataType::Utf8)?;
+        let sign = |text: &str| if text == Signal::Buy.as_str() { 1 } else { -1 };
+        return Ok(Arc::new(texts.as_string::<i32>().iter().map(|text| text.map(sign)).collect::<Int8Array>()));
+    }
+    match column.data_type() {
+        DataType::Dictionary(..) => cast(column, &DataType::Utf8),
+        _ => Ok(Arc::clone(column)),
+    }
+}
