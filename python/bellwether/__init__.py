@@ -28,6 +28,7 @@ from ._progress import BellwetherWarning, Event
 from ._publish import Summary, build, run
 from ._service import DemoService, demo_service
 from ._table import Answer, Table
+from ._wide import Matrix, Wide
 
 __all__ = [
     "Answer",
@@ -41,6 +42,7 @@ __all__ = [
     "Event",
     "ForkedError",
     "Interrupted",
+    "Matrix",
     "NotFoundError",
     "Plan",
     "Problem",
@@ -51,6 +53,7 @@ __all__ = [
     "Table",
     "TemporaryError",
     "UsageError",
+    "Wide",
     "articles",
     "build",
     "check",

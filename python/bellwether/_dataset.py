@@ -6,21 +6,28 @@ import json
 from collections.abc import Iterable
 from html import escape
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, overload
 
 from . import _bellwether, _html, _table, _values
 from ._errors import UsageError
 from ._table import Table
 from ._values import Day, Definition, Instant, PathLike, Vintage
+from ._wide import Matrix, Wide
 
 if TYPE_CHECKING:
     import pandas as pd
 
 __all__ = ["Dataset", "load"]
 
+#: The columns that name a row.
+_KEY = ["ticker", "date", "period", "regime"]
+
+
+@overload
 def load(
     dataset: Definition,
     *,
+    layout: Literal["long"] = "long",
     as_of: Instant | None = None,
     vintage: Vintage | None = None,
     columns: Iterable[str] | None = None,
@@ -29,7 +36,34 @@ def load(
     end: Day | None = None,
     output: PathLike = "output",
     archive: PathLike | None = None,
-) -> Dataset:
+) -> Dataset: ...
+@overload
+def load(
+    dataset: Definition,
+    *,
+    layout: Literal["wide"],
+    as_of: Instant | None = None,
+    vintage: Vintage | None = None,
+    columns: Iterable[str] | None = None,
+    tickers: str | Iterable[str] | None = None,
+    start: Day | None = None,
+    end: Day | None = None,
+    output: PathLike = "output",
+    archive: PathLike | None = None,
+) -> Wide: ...
+def load(
+    dataset: Definition,
+    *,
+    layout: Literal["long", "wide"] = "long",
+    as_of: Instant | None = None,
+    vintage: Vintage | None = None,
+    columns: Iterable[str] | None = None,
+    tickers: str | Iterable[str] | None = None,
+    start: Day | None = None,
+    end: Day | None = None,
+    output: PathLike = "output",
+    archive: PathLike | None = None,
+) -> Dataset | Wide:
     """A dataset: a published version, or one that is built from the archive while it is read.
 
     `dataset` is a name for its latest version, `NAME/VERSION`, `NAME/builds/VERSION`, or the folder of a version.
@@ -40,20 +74,42 @@ def load(
 
     `columns`, `tickers`, `start` (inclusive) and `end` (exclusive) select a part, and only that part is read.
 
+    `layout="wide"` gives a matrix of dates by tickers for each period, regime and column, by name; by default of `signal`, 1 for
+    buy and -1 for sell, and `confidence`.
+
     >>> import bellwether as bw
     >>> dataset = bw.load("demo", tickers="XOM", columns=["date", "signal", "confidence"])
     >>> dataset.to_polars().columns
     ['date', 'signal', 'confidence']
+    >>> wide = bw.load("demo", layout="wide", tickers=["CVX", "XOM"])
+    >>> wide["5d-neutral/confidence"].to_pandas().columns
+    Index(['CVX', 'XOM'], dtype='str', name='ticker')
     """
-    part = _values.part(columns, tickers, start, end)
     definition = _values.definition(dataset)
     output, archive = _values.folders(output, archive)
-    if as_of is None and vintage is None and isinstance(definition, str):
+    is_published = as_of is None and vintage is None and isinstance(definition, str)
+    names = None if columns is None else list(columns)
+    if layout == "wide" and is_published and isinstance(definition, str):
+        part = _values.part(names, tickers, start, end)
+        if (found := _bellwether.published_wide(output / "datasets", definition, part)) is not None:
+            matrices, identity = found
+            return Wide(json.loads(identity)["name"], {name: Matrix(name, matrix) for name, matrix in matrices})
+    if layout == "wide":
+        names = names or ["signal", "confidence"]
+        part = _values.part(dict.fromkeys([*_KEY, *names]), tickers, start, end)
+    else:
+        part = _values.part(names, tickers, start, end)
+    if is_published and isinstance(definition, str):
         rows, identity = _bellwether.published(output / "datasets", definition, part)
     else:
         options = (_values.instant(as_of), vintage)
         rows, identity = _bellwether.built(definition, output, archive, options, part)
-    return Dataset(rows, json.loads(identity))
+    is_part = any(value is not None for value in part.values())
+    loaded = Dataset(rows, {**json.loads(identity), "is_part": is_part})
+    if layout == "long" or names is None:
+        return loaded
+    matrices = _bellwether.matrices(rows, [name for name in names if name not in _KEY])
+    return Wide(loaded.name, {name: Matrix(name, matrix) for name, matrix in matrices})
 
 
 class Dataset(Table):
@@ -110,16 +166,17 @@ class Dataset(Table):
 
     def _title(self) -> str:
         as_of = f", as of {self.as_of}" if self.as_of else ""
+        part = "part of " if self._identity["is_part"] else ""
         if self.path is None:
-            return f"Dataset {self.name}{as_of}, built from the archive when it is read: {len(self.columns)} columns"
-        return f"Dataset {self.name}: {self._identity['rows']:,} rows{as_of}, {len(self.columns)} columns"
+            return f"Dataset {part}{self.name}{as_of}, built from the archive when it is read: {len(self.columns)} columns"
+        return f"Dataset {part}{self.name}: {part}{self._identity['rows']:,} rows{as_of}, {len(self.columns)} columns"
 
     def __repr__(self) -> str:
         return f"<{self._title()}>"
 
     def _repr_html_(self) -> str:
         facts = self._identity.get("facts")
-        if not facts:
+        if not facts or self._identity["is_part"]:
             return _html.titled(self._title(), _html.facts([("columns", escape(", ".join(self.columns)))]))
         first, last = facts["dates"] or ("-", "-")
         over_time = facts["over_time"]

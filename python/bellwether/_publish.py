@@ -92,8 +92,13 @@ def run(
     key = None if key is None else _bellwether.Key(key)  # type: ignore[assignment]
     manner: _values.Manner = {"fresh": fresh, "wait": wait, "today": _values.day(today)}
     given = _values.definition(definition)
-    with _progress.shown(progress) as show:
-        return Summary(*_bellwether.run(given, _values.folders(output, archive), manner, key, show))  # type: ignore[arg-type]
+    try:
+        with _progress.shown(progress) as show:
+            return Summary(*_bellwether.run(given, _values.folders(output, archive), manner, key, show))  # type: ignore[arg-type]
+    except KeyboardInterrupt as interrupt:
+        if not interrupt.args:
+            interrupt.args = ("interrupted: nothing was published, and the next run of the definition resumes it",)
+        raise
 
 
 def build(

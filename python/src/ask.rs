@@ -23,7 +23,7 @@ use serde_json::{Value, json};
 use crate::definition::Given;
 use crate::load::{Part, moment};
 use crate::publish::finished;
-use crate::rows::{Reader, Rows};
+use crate::rows::Rows;
 use crate::supervise::quietly;
 
 /// Where answers come from: the definition, if any, the output folder and the archive.
@@ -158,10 +158,7 @@ pub(crate) fn articles(
         let (definition, output, archive) = subject;
         let plan = definition.plan_or_published(&output)?;
         let articles = load::Articles::of(&plan, &archive, moment(as_of.as_deref())?)?.select(part.selection()?)?;
-        Ok({
-            let schema = articles.schema();
-            Rows::opened(schema, move |stop| articles.until(stop).batches().map(|batches| Box::new(batches) as Reader))
-        })
+        Ok(Rows::of_articles(articles))
     })
 }
 

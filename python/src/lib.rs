@@ -23,7 +23,7 @@ mod _bellwether {
     #[pymodule_export]
     use super::definition::{check, plan};
     #[pymodule_export]
-    use super::load::{built, published};
+    use super::load::{built, matrices, published, published_wide};
     #[pymodule_export]
     use super::program::main;
     #[pymodule_export]

@@ -4,16 +4,16 @@ use std::path::{Path, PathBuf};
 
 use bellwether::error::{Error, Result};
 use bellwether::export::Reading;
-use bellwether::load::{AdHoc, Dataset, Selection};
+use bellwether::load::{AdHoc, Dataset, Published, Selection};
 use bellwether::plan::Vintage;
 use bellwether::report::facts::{Axis, Facts, SignalTotals, Step};
 use bellwether::time::instant;
+use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use serde_json::{Value, json};
-use tokio_util::sync::CancellationToken;
 
 use crate::definition::Given;
-use crate::rows::{Reader, Rows};
+use crate::rows::Rows;
 use crate::supervise;
 
 /// A part of a dataset, as Python gives it.
@@ -82,7 +82,28 @@ pub(crate) fn published(py: Python<'_>, datasets: PathBuf, name: String, part: P
             "path": folder,
             "facts": facts(&folder),
         });
-        Ok((rows(dataset), identity.to_string()))
+        Ok((Rows::of_dataset(dataset), identity.to_string()))
+    })
+}
+
+/// The matrices of a published version by name, and what the version is as JSON; none if it is long.
+#[pyfunction]
+pub(crate) fn published_wide(
+    py: Python<'_>,
+    datasets: PathBuf,
+    name: String,
+    part: Part,
+) -> PyResult<Option<(Vec<(String, Rows)>, String)>> {
+    supervise::quietly(py, move |_| {
+        let Published::Wide(matrices) = Published::find(&datasets, &name)? else { return Ok(None) };
+        let selection = Selection { columns: None, ..part.selection()? };
+        let is_wanted = |name: &str| {
+            let value = name.rsplit('/').next().unwrap_or_default();
+            part.columns.as_ref().is_none_or(|columns| columns.iter().any(|column| column == value))
+        };
+        let wanted = matrices.into_iter().filter(|(name, _)| is_wanted(name));
+        let selected = wanted.map(|(name, matrix)| Ok((name, Rows::of_dataset(matrix.select(selection.clone())?))));
+        Ok(Some((selected.collect::<Result<_>>()?, json!({ "name": name }).to_string())))
     })
 }
 
@@ -103,16 +124,21 @@ pub(crate) fn built(
             AdHoc { as_of: moment(as_of.as_deref())?, vintage: vintage_of(vintage.as_deref())?, ..AdHoc::default() };
         let identity = json!({ "name": plan.name, "as_of": ad_hoc.as_of.map(bellwether::time::to_record) });
         let dataset = Dataset::built(plan, &archive, &ad_hoc)?.select(part.selection()?)?;
-        Ok((rows(dataset), identity.to_string()))
+        Ok((Rows::of_dataset(dataset), identity.to_string()))
     })
 }
 
-fn rows(dataset: Dataset) -> Rows {
-    let schema = dataset.schema();
-    let open = move |stop: &CancellationToken| {
-        dataset.until(stop.clone()).batches().map(|batches| Box::new(batches) as Reader)
+/// The matrices of some columns, by name.
+#[pyfunction]
+pub(crate) fn matrices(py: Python<'_>, rows: Py<Rows>, values: Vec<String>) -> PyResult<Vec<(String, Rows)>> {
+    let Some(dataset) = rows.get().dataset().cloned() else {
+        return Err(PyTypeError::new_err("the rows are not those of a dataset"));
     };
-    Rows::opened(schema, open)
+    supervise::quietly(py, move |stop| {
+        let values: Vec<&str> = values.iter().map(String::as_str).collect();
+        let matrices = dataset.until(stop.clone()).matrices(&values)?;
+        Ok(matrices.into_iter().map(|(name, matrix)| (name, Rows::held(matrix.schema(), vec![matrix]))).collect())
+    })
 }
 
 /// What a version's facts say over time, if they can be read.

@@ -10,6 +10,7 @@ use arrow::ffi::FFI_ArrowSchema;
 use arrow::ffi_stream::FFI_ArrowArrayStream;
 use arrow::util::display::{ArrayFormatter, FormatOptions};
 use bellwether::error::{Error, Result};
+use bellwether::load::{Articles, Dataset};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyCapsule;
@@ -19,10 +20,7 @@ use crate::fault::{self, of_stream};
 use crate::supervise::{self, FORKED, is_forked};
 
 /// A reader of all rows, from the first.
-pub(crate) type Reader = Box<dyn RecordBatchReader + Send>;
-
-/// What opens such a reader, which a token cancels.
-type Open = dyn Fn(&CancellationToken) -> Result<Reader> + Send + Sync;
+type Reader = Box<dyn RecordBatchReader + Send>;
 
 /// Rows that can be read any number of times.
 #[pyclass(frozen, module = "bellwether._bellwether")]
@@ -36,7 +34,9 @@ enum Source {
     /// In memory.
     Held(Arc<[RecordBatch]>),
     /// Read or built anew each time.
-    Opened(Arc<Open>),
+    Dataset(Dataset),
+    /// Read anew each time.
+    Articles(Articles),
 }
 
 impl Rows {
@@ -45,24 +45,35 @@ impl Rows {
         Self { schema, source: Source::Held(batches.into()) }
     }
 
-    /// Rows that are read anew each time.
-    pub(crate) fn opened(
-        schema: SchemaRef,
-        open: impl Fn(&CancellationToken) -> Result<Reader> + Send + Sync + 'static,
-    ) -> Self {
-        Self { schema, source: Source::Opened(Arc::new(open)) }
+    /// The rows of a dataset.
+    pub(crate) fn of_dataset(dataset: Dataset) -> Self {
+        Self { schema: dataset.schema(), source: Source::Dataset(dataset) }
+    }
+
+    /// Articles.
+    pub(crate) fn of_articles(articles: Articles) -> Self {
+        Self { schema: articles.schema(), source: Source::Articles(articles) }
+    }
+
+    /// The dataset that the rows are of.
+    pub(crate) fn dataset(&self) -> Option<&Dataset> {
+        match &self.source {
+            Source::Dataset(dataset) => Some(dataset),
+            _ => None,
+        }
     }
 }
 
 impl Source {
     fn reader(&self, schema: &SchemaRef, stop: &CancellationToken) -> Result<Reader> {
-        match self {
+        Ok(match self {
             Self::Held(batches) => {
                 let batches: Vec<_> = batches.iter().cloned().map(Ok).collect();
-                Ok(Box::new(RecordBatchIterator::new(batches, Arc::clone(schema))))
+                Box::new(RecordBatchIterator::new(batches, Arc::clone(schema)))
             }
-            Self::Opened(open) => open(stop),
-        }
+            Self::Dataset(dataset) => Box::new(dataset.until(stop.clone()).batches()?),
+            Self::Articles(articles) => Box::new(articles.until(stop).batches()?),
+        })
     }
 }
 
@@ -79,7 +90,7 @@ impl Rows {
     fn count(&self) -> Option<usize> {
         match &self.source {
             Source::Held(batches) => Some(batches.iter().map(RecordBatch::num_rows).sum()),
-            Source::Opened(_) => None,
+            _ => None,
         }
     }
 

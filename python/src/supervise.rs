@@ -10,7 +10,6 @@ use std::thread;
 use std::time::Duration;
 
 use bellwether::error::{Error, Result};
-use pyo3::exceptions::PyKeyboardInterrupt;
 use pyo3::prelude::*;
 use tokio_util::sync::CancellationToken;
 
@@ -60,7 +59,7 @@ pub(crate) fn supervised<T: Send + 'static>(
                 (earlier, Ok(())) => raised = earlier,
                 (None, Err(error)) => {
                     stop.cancel();
-                    raised = Some(interrupted(py, error));
+                    raised = Some(error);
                 }
                 (Some(_), Err(error)) => return Err(error),
             },
@@ -95,16 +94,6 @@ pub(crate) fn is_forked() -> bool {
 pub(crate) const FORKED: &str = "this process was forked after bellwether was used, and threads do not survive a fork";
 const FORKED_HINT: &str =
     "start workers with `multiprocessing.get_context(\"spawn\")`, or use bellwether for the first time in the worker";
-
-/// A `KeyboardInterrupt` says what became of the work; what other handlers raise is passed on.
-fn interrupted(py: Python<'_>, error: PyErr) -> PyErr {
-    match error.is_instance_of::<PyKeyboardInterrupt>(py)
-        && error.value(py).str().is_ok_and(|text| text.to_string().is_empty())
-    {
-        true => PyKeyboardInterrupt::new_err(Error::Interrupted.to_string()),
-        false => error,
-    }
-}
 
 fn panicked(py: Python<'_>) -> PyErr {
     fault::raised(py, &Error::Worker { source: "it left its message on standard error".into() })

@@ -129,6 +129,46 @@ def test_a_factor_is_a_series_by_date_and_ticker(published: Path) -> None:
         bw.load("demo").factor("confidence")
 
 
+@pytest.mark.parametrize("as_of", [None, "2026-11-30"], ids=["published", "built"])
+def test_matrices_are_what_a_pivot_gives(published: Path, as_of) -> None:
+    wide = bw.load("demo", layout="wide", as_of=as_of, columns=["signal", "confidence", "news_count_7d"])
+    assert len(wide) == 12
+    long = bw.load("demo").to_polars().filter(period="1m", regime="bull")
+    for column in ("confidence", "news_count_7d"):
+        expected = long.pivot("ticker", index="date", values=column).sort("date")
+        matrix = wide[f"1m-bull/{column}"]
+        polars.testing.assert_frame_equal(matrix.to_polars(), expected.select("date", *sorted(expected.columns[1:])))
+        assert matrix.tickers == sorted(expected.columns[1:])
+    signs = long.with_columns(pl.col("signal").cast(pl.String).replace_strict({"buy": 1, "sell": -1}).cast(pl.Int8))
+    expected = signs.pivot("ticker", index="date", values="signal").sort("date")
+    signals = wide["1m-bull/signal"]
+    polars.testing.assert_frame_equal(signals.to_polars(), expected.select("date", *sorted(expected.columns[1:])))
+    frame = signals.to_pandas()
+    assert isinstance(frame.index, pd.DatetimeIndex) and frame.index.tz is None and frame.index.is_monotonic_increasing
+    with pytest.raises(KeyError, match="no matrix `9d/x`; there are 1m-bull"):
+        wide["9d/x"]
+
+
+def test_a_wide_version_is_read_as_it_is_and_says_so(place: Path) -> None:
+    definition = {
+        "name": "matrices",
+        "source": {"service": "demo"},
+        "signals": {"sectors": ["energy"], "periods": ["5d"]},
+        "output": {"layout": "wide"},
+    }
+    path = bw.run(definition, progress=False).path
+    wide = bw.load("matrices", layout="wide")
+    files = sorted(path.glob("*/*.parquet"))
+    assert list(wide) == [f"{file.parent.name}/{file.stem}" for file in files]
+    for file, matrix in zip(files, wide.values()):
+        polars.testing.assert_frame_equal(matrix.to_polars(), pl.read_parquet(file))
+    part = bw.load("matrices", layout="wide", columns=["confidence"], tickers="XOM", start="2026-10-01")
+    assert list(part) == ["5d-neutral/confidence"]
+    assert part["5d-neutral/confidence"].tickers == ["XOM"]
+    with pytest.raises(bw.DataError, match="is wide"):
+        bw.load("matrices")
+
+
 def test_a_version_is_found_by_name_and_by_folder(published: Path) -> None:
     version = (published / "output/datasets/demo/latest").resolve()
     for given in ("demo", f"demo/{version.name}", version):

@@ -182,7 +182,7 @@ def test_ctrl_c_stops_a_run_at_once_and_the_next_one_resumes(place: Path, servic
         command = [sys.executable, "-c", textwrap.dedent(script)]
         ended = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
         milliseconds, said = ended.stdout.split(maxsplit=1)
-        assert "kept for the next run" in said
+        assert "the next run of the definition resumes it" in said
         times.append(int(milliseconds))
         if times[-1] < 100:
             break
