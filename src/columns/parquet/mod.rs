@@ -59,8 +59,8 @@ pub(crate) struct ParquetWriter<W: Write + Send> {
 
 /// A column of a row group, and how it is encoded.
 enum Encoder {
-    Dictionary(DictionaryColumn),
-    Fallback(ArrowColumnWriter),
+    Dictionary(Box<DictionaryColumn>),
+    Fallback(Box<ArrowColumnWriter>),
 }
 
 /// An encoded column of a row group.
@@ -140,8 +140,8 @@ impl<W: Write + Send> ParquetWriter<W> {
         };
         let mut fallbacks = fallbacks.into_iter();
         let encoder = |column| match (column, fallbacks.next()) {
-            (Some(column), _) => Encoder::Dictionary(column),
-            (None, fallback) => Encoder::Fallback(fallback.expect("there is a fallback for each column")),
+            (Some(column), _) => Encoder::Dictionary(Box::new(column)),
+            (None, fallback) => Encoder::Fallback(Box::new(fallback.expect("there is a fallback for each column"))),
         };
         Ok(columns.into_iter().map(encoder).collect())
     }
