@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import json
 from collections.abc import Iterable
 from html import escape
@@ -16,6 +17,7 @@ from ._wide import Matrix, Wide
 
 if TYPE_CHECKING:
     import pandas as pd
+    import polars as pl
 
 __all__ = ["Dataset", "load"]
 
@@ -104,8 +106,7 @@ def load(
     else:
         options = (_values.instant(as_of), vintage)
         rows, identity = _bellwether.built(definition, output, archive, options, part)
-    is_part = any(value is not None for value in part.values())
-    loaded = Dataset(rows, {**json.loads(identity), "is_part": is_part})
+    loaded = Dataset(rows, json.loads(identity), part)
     if layout == "long" or names is None:
         return loaded
     matrices = _bellwether.matrices(rows, [name for name in names if name not in _KEY])
@@ -119,11 +120,12 @@ class Dataset(Table):
     `duckdb.sql("from dataset")` take its rows batch by batch, so it may be larger than memory.
     """
 
-    __slots__ = ("_identity",)
+    __slots__ = ("_identity", "_part")
 
-    def __init__(self, rows: _bellwether.Rows, identity: dict[str, Any]) -> None:
+    def __init__(self, rows: _bellwether.Rows, identity: dict[str, Any], part: _values.Part) -> None:
         super().__init__(rows)
         self._identity = identity
+        self._part = part
 
     @property
     def name(self) -> str:
@@ -141,6 +143,28 @@ class Dataset(Table):
         """The folder of a published version."""
         path = self._identity.get("path")
         return None if path is None else Path(path)
+
+    def to_polars(self) -> pl.DataFrame:
+        """All rows as a frame of Polars, which reads a version that is one Parquet file by itself."""
+        import polars
+
+        if self.path is None or not (file := self.path / f"{self.name.split('/')[0]}.parquet").is_file():
+            return super().to_polars()
+        rows = polars.scan_parquet(file)
+        if (tickers := self._part["tickers"]) is not None:
+            rows = rows.filter(polars.col("ticker").is_in(tickers))
+        if (start := self._part["start"]) is not None:
+            rows = rows.filter(polars.col("date") >= datetime.datetime.fromisoformat(start))
+        if (end := self._part["end"]) is not None:
+            rows = rows.filter(polars.col("date") < datetime.datetime.fromisoformat(end))
+        try:
+            return rows.select(self.columns).collect()
+        except polars.exceptions.PolarsError:
+            # Our reader says what is wrong, and what to do.
+            return super().to_polars()
+
+    def _is_part(self) -> bool:
+        return any(value is not None for value in self._part.values())
 
     def factor(self, value: str, *, period: str | None = None, regime: str | None = None) -> pd.Series[Any]:
         """A column as factor tools take it: a series by date and ticker, sorted, with naive dates.
@@ -166,7 +190,7 @@ class Dataset(Table):
 
     def _title(self) -> str:
         as_of = f", as of {self.as_of}" if self.as_of else ""
-        part = "part of " if self._identity["is_part"] else ""
+        part = "part of " if self._is_part() else ""
         if self.path is None:
             return f"Dataset {part}{self.name}{as_of}, built from the archive when it is read: {len(self.columns)} columns"
         return f"Dataset {part}{self.name}: {part}{self._identity['rows']:,} rows{as_of}, {len(self.columns)} columns"
@@ -176,7 +200,7 @@ class Dataset(Table):
 
     def _repr_html_(self) -> str:
         facts = self._identity.get("facts")
-        if not facts or self._identity["is_part"]:
+        if not facts or self._is_part():
             return _html.titled(self._title(), _html.facts([("columns", escape(", ".join(self.columns)))]))
         first, last = facts["dates"] or ("-", "-")
         over_time = facts["over_time"]

@@ -16,6 +16,9 @@ use crate::definition::Given;
 use crate::rows::Rows;
 use crate::supervise;
 
+/// Matrices by name.
+type Matrices = Vec<(String, Rows)>;
+
 /// A part of a dataset, as Python gives it.
 #[derive(FromPyObject)]
 #[pyo3(from_item_all)]
@@ -93,7 +96,7 @@ pub(crate) fn published_wide(
     datasets: PathBuf,
     name: String,
     part: Part,
-) -> PyResult<Option<(Vec<(String, Rows)>, String)>> {
+) -> PyResult<Option<(Matrices, String)>> {
     supervise::quietly(py, move |_| {
         let Published::Wide(matrices) = Published::find(&datasets, &name)? else { return Ok(None) };
         let selection = Selection { columns: None, ..part.selection()? };
@@ -130,7 +133,7 @@ pub(crate) fn built(
 
 /// The matrices of some columns, by name.
 #[pyfunction]
-pub(crate) fn matrices(py: Python<'_>, rows: Py<Rows>, values: Vec<String>) -> PyResult<Vec<(String, Rows)>> {
+pub(crate) fn matrices(py: Python<'_>, rows: Py<Rows>, values: Vec<String>) -> PyResult<Matrices> {
     let Some(dataset) = rows.get().dataset().cloned() else {
         return Err(PyTypeError::new_err("the rows are not those of a dataset"));
     };

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import io
+import textwrap
 from pathlib import Path
 
 import duckdb
@@ -17,6 +18,13 @@ import pytest
 import bellwether as bw
 
 COLUMNS = ["ticker", "date", "period", "regime", "signal", "confidence"]
+
+
+DEFINITION = {
+    "source": {"service": "demo"},
+    "signals": {"sectors": ["energy", "utilities"], "periods": ["5d", "1m"], "regimes": ["neutral", "bull"]},
+    "join": {"windows": ["7d"]},
+}
 
 
 def _plain(frame: pl.DataFrame) -> pl.DataFrame:
@@ -89,6 +97,69 @@ def test_a_part_is_what_a_filter_of_the_whole_gives(published: Path) -> None:
     assert expected.height > 0
     polars.testing.assert_frame_equal(part.to_polars(), expected.select("confidence", "date"))
     assert part.columns == ["confidence", "date"]
+
+
+@pytest.mark.parametrize(
+    "part",
+    [{}, {"columns": ["regime", "date"]}, {"tickers": ["XOM"]}, {"start": "2026-01-02", "end": "2026-02-01"}],
+    ids=["whole", "columns", "tickers", "dates"],
+)
+def test_the_frame_of_polars_is_that_of_the_stream(published: Path, part) -> None:
+    dataset = bw.load("demo", **part)
+    by_stream = pl.DataFrame(dataset)
+    assert by_stream.height > 0
+    polars.testing.assert_frame_equal(dataset.to_polars(), by_stream)
+
+
+@pytest.mark.parametrize("output", [{"format": "csv"}, {"format": "arrow"}, {"partition_by": ["period", "regime"]}])
+def test_a_version_reads_the_same_in_every_format(published: Path, output) -> None:
+    definition = {**DEFINITION, "name": "formatted", "output": output}
+    bw.build(definition, archive="output/archive", output="formatted", progress=False)
+    order = ["ticker", "date", "period", "regime"]
+    frame = _plain(bw.load("formatted", output="formatted").to_polars())
+    expected = _plain(bw.load("demo", columns=frame.columns).to_polars())
+    polars.testing.assert_frame_equal(frame.sort(order), expected.sort(order))
+
+
+def test_a_damaged_version_says_so(place: Path) -> None:
+    path = bw.run({**DEFINITION, "name": "damaged"}, progress=False).path
+    file = path / "damaged.parquet"
+    file.write_bytes(file.read_bytes()[:5000])
+    dataset = bw.load("damaged")
+    for read in (dataset.to_polars, dataset.to_arrow, dataset.to_pandas):
+        with pytest.raises(bw.StorageError, match="is damaged") as caught:
+            read()
+        assert "restore it from a backup" in (caught.value.hint or "")
+    with pytest.raises(Exception, match="is damaged"):
+        pl.DataFrame(dataset)
+
+
+def test_seven_million_rows_are_streamed_in_less_memory_than_they_have(place: Path, python) -> None:
+    path = bw.run({**DEFINITION, "name": "large"}, progress=False).path
+    file = path / "large.parquet"
+    schema = pa.schema(bw.load("large"))
+    small = bw.load("large").to_arrow().slice(0, 65_536)
+    copies = 107
+    in_file = pa.parquet.read_schema(file)
+    with pa.parquet.ParquetWriter(file, in_file) as writer:
+        for _ in range(copies):
+            writer.write_table(small.cast(in_file))
+    assert schema == pa.schema(bw.load("large"))
+    script = """
+        import resource
+        import bellwether as bw, pyarrow as pa
+        peak = lambda: resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+        dataset = bw.load("large")
+        next(iter(pa.RecordBatchReader.from_stream(dataset)))
+        before, rows, size = peak(), 0, 0
+        for batch in pa.RecordBatchReader.from_stream(dataset):
+            rows, size = rows + batch.num_rows, size + batch.nbytes
+        print(rows, size, peak() - before)
+    """
+    ended = python(textwrap.dedent(script))
+    rows, size, grown = map(int, ended.stdout.split())
+    assert rows == copies * small.num_rows > 7_000_000
+    assert grown < size / 10, f"{grown / 1e6:.0f} MB more, for {size / 1e6:.0f} MB of rows"
 
 
 def test_what_has_answered_once_answers_again(published: Path) -> None:

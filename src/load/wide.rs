@@ -17,6 +17,9 @@ use crate::tables::date;
 /// The rows of one ticker in one period and regime: their dates, and where they stand.
 type Series = Vec<(i64, u32)>;
 
+/// The rows of each ticker in one period and regime.
+type Tickers<'a> = BTreeMap<&'a str, Series>;
+
 impl Dataset {
     /// A long dataset as matrices of some of its columns, by the name that a wide version gives them: `5d-bull/confidence`.
     /// Each has a column of dates and a column per ticker. A signal is 1 for buy and -1 for sell. All rows are in memory.
@@ -63,7 +66,7 @@ fn matrices(
 }
 
 /// The rows by period and regime, and by ticker, each in the order of dates.
-fn series(rows: &RecordBatch) -> Result<BTreeMap<(Period, Regime), BTreeMap<&str, Series>>, Reason> {
+fn series(rows: &RecordBatch) -> Result<BTreeMap<(Period, Regime), Tickers<'_>>, Reason> {
     let column = |column: Column| rows.column_by_name(column.name()).expect("it was selected");
     let tickers = column(Column::Ticker).as_string::<i32>();
     let dates = column(Column::Date).as_primitive::<TimestampMicrosecondType>().values();
@@ -78,7 +81,7 @@ fn series(rows: &RecordBatch) -> Result<BTreeMap<(Period, Regime), BTreeMap<&str
         series.extend((start..end).map(|row| (dates[row], row as u32)));
         start = end;
     }
-    let mut series: BTreeMap<(Period, Regime), BTreeMap<&str, Series>> = BTreeMap::new();
+    let mut series: BTreeMap<(Period, Regime), Tickers<'_>> = BTreeMap::new();
     for ((ticker, period, regime), rows) in places {
         let pair = (name(column(Column::Period), period).parse()?, name(column(Column::Regime), regime).parse()?);
         // A name may have several codes: the batches had dictionaries of their own.
