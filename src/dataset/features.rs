@@ -6,9 +6,9 @@ use arrow::array::{ArrayRef, Float64Array, Int32Array, TimestampMicrosecondArray
 
 use super::Counts;
 use super::calendar::Calendar;
-use super::codes::day;
 use super::keys::Key;
 use super::news::{self, Article, Cut, News, Statement};
+use super::slab_columns::day;
 use super::window::Window;
 use crate::error::Result;
 use crate::plan::{DatasetPlan, Days, Feature};

@@ -1,23 +1,23 @@
-//! Orders the rows, each with the place of its features: those of blocks by where they stand, all others by sorting.
+//! Orders the rows, each with the place of its features: aligned series by their positions, everything else by sorting.
 
-use super::blocks::{self, Arrangement};
-use super::codes::{Numbers, Signals};
+use super::aligned_series::{self, AlignedSeries, Arrangement};
 use super::keys::Keyed;
-use super::order::{Order, real, signed};
+use super::row_order::{RowOrder, real, signed};
+use super::slab_columns::{Numbers, Signals};
 use crate::plan::{Column, DatasetPlan};
 use crate::time::MICROS_PER_DAY;
 
 /// The rows of a slab, in the order of the plan.
 pub(super) struct Joined {
     /// The rows, as far as they share what they say.
-    pub(super) stretches: Vec<Stretch>,
+    pub(super) segments: Vec<Segment>,
     /// What each row says itself.
     pub(super) own: Vec<(Column, Numbers)>,
 }
 
 /// Rows of one ticker and date, one after another.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Stretch {
+pub(super) struct Segment {
     pub(super) ticker: i32,
     pub(super) date: i64,
     /// Which of the features they have.
@@ -35,34 +35,34 @@ pub(super) fn joined(
     plan: &DatasetPlan,
 ) -> Joined {
     let of_cells = &keyed.of_cells;
-    let stretch = |row: usize, place: u32, rows: usize| {
+    let segment = |row: usize, place: u32, rows: usize| {
         let (ticker, date) = (signals.tickers[row], signals.dates[row]);
-        Stretch { ticker, date, place, rows }
+        Segment { ticker, date, place, rows }
     };
     match arrangement {
-        Arrangement::Blocks(blocks) => {
-            let dates = blocks::dates(blocks).zip(of_cells);
-            let stretches = dates.map(|((row, rows), &place)| stretch(row, place, rows)).collect();
-            let ordered = |(column, values)| (column, in_order(values, blocks));
-            Joined { stretches, own: columns(signals).into_iter().map(ordered).collect() }
+        Arrangement::Aligned(aligned) => {
+            let dates = aligned_series::dates(aligned).zip(of_cells);
+            let segments = dates.map(|((row, rows), &place)| segment(row, place, rows)).collect();
+            let ordered = |(column, values)| (column, in_order(values, aligned));
+            Joined { segments, own: columns(signals).into_iter().map(ordered).collect() }
         }
         Arrangement::Any => {
             let order = order(&signals, cells, keyed, plan);
-            let mut stretches: Vec<Stretch> = Vec::new();
+            let mut segments: Vec<Segment> = Vec::new();
             for row in order.iter().map(|&row| row as usize) {
-                let next = stretch(row, of_cells[row], 1);
-                match stretches.last_mut() {
+                let next = segment(row, of_cells[row], 1);
+                match segments.last_mut() {
                     Some(last) if last.is_shared_by(&next) => last.rows += 1,
-                    _ => stretches.push(next),
+                    _ => segments.push(next),
                 }
             }
             let taken = |(column, values)| (column, taken(values, &order));
-            Joined { stretches, own: columns(signals).into_iter().map(taken).collect() }
+            Joined { segments, own: columns(signals).into_iter().map(taken).collect() }
         }
     }
 }
 
-impl Stretch {
+impl Segment {
     /// Whether another one, which follows it, says the same.
     fn is_shared_by(&self, next: &Self) -> bool {
         (self.ticker, self.date, self.place) == (next.ticker, next.date, next.place)
@@ -71,7 +71,7 @@ impl Stretch {
 
 /// The rows in the order of the plan, given the cell of each and the place of its features.
 fn order(signals: &Signals, cells: &[i64], keyed: &Keyed, plan: &DatasetPlan) -> Vec<u32> {
-    let mut order = Order::of(signals.dates.len());
+    let mut order = RowOrder::of(signals.dates.len());
     let mut columns = plan.sort.iter().rev().peekable();
     while let Some(column) = columns.next() {
         match column {
@@ -117,13 +117,13 @@ fn columns(signals: Signals) -> Vec<(Column, Numbers)> {
     columns
 }
 
-/// What the rows of blocks have in a column, in order.
-fn in_order(values: Numbers, blocks: &[blocks::Block]) -> Numbers {
+/// A column of aligned series, in order.
+fn in_order(values: Numbers, aligned: &[AlignedSeries]) -> Numbers {
     match values {
-        Numbers::Bytes(values) => Numbers::Bytes(blocks::ordered(values, blocks)),
-        Numbers::Short(values) => Numbers::Short(blocks::ordered(values, blocks)),
-        Numbers::Long(values) => Numbers::Long(blocks::ordered(values, blocks)),
-        Numbers::Real(values) => Numbers::Real(blocks::ordered(values, blocks)),
+        Numbers::Bytes(values) => Numbers::Bytes(aligned_series::ordered(values, aligned)),
+        Numbers::Short(values) => Numbers::Short(aligned_series::ordered(values, aligned)),
+        Numbers::Long(values) => Numbers::Long(aligned_series::ordered(values, aligned)),
+        Numbers::Real(values) => Numbers::Real(aligned_series::ordered(values, aligned)),
     }
 }
 

@@ -1,11 +1,11 @@
 //! Builds the rows of a dataset from a view of the archive: news features, joined to signals, sorted.
 //!
-//! A slab of whole tickers goes through four steps, each in a file of its own: `codes` turns its names into numbers and
-//! its dates into naive ones (by `naive`), `features` computes what is known of the news for each of the `keys`, which are
-//! tickers and dates that have signals, `join` puts the rows in order, by `blocks` of series that have the same dates or
-//! else by sorting (`order`), `shape` makes the declared columns of the result: what the signals of a ticker
-//! and a date share stands there once. Slabs are read in order and joined several at once, each on one thread, while those
-//! before them are delivered.
+//! A slab of whole tickers goes through four steps. `slab_columns` turns its names into numbers and its dates into naive
+//! ones (by `naive`). `features` computes what is known of the news for each of the `keys`, which are tickers and dates that
+//! have signals. `join` puts the rows in order: directly if all series of a ticker have the same dates (`aligned_series`),
+//! otherwise by sorting (`row_order`). `assemble` makes the declared columns, in which the signals of a ticker and a date
+//! share their values. Slabs are read in order, and joined several at once, each on one thread, while earlier ones are
+//! delivered.
 //!
 //! A signal of date D uses articles dated D minus the lag and earlier, never later ones: there is no nearest and no
 //! forward join. One rule determines both dates, and if both instants are known an article is never later than the
@@ -13,17 +13,17 @@
 //! on their order (`window`), so they do not depend on threads or on the rest of the archive. A filter selects rows and
 //! never changes them: trading days are counted over all signals.
 
-mod blocks;
+mod aligned_series;
+mod assemble;
 mod calendar;
-mod codes;
 mod external_sort;
 mod features;
 mod join;
 mod keys;
 mod naive;
 mod news;
-mod order;
-mod shape;
+mod row_order;
+mod slab_columns;
 mod wide;
 mod window;
 
@@ -41,13 +41,13 @@ use crate::plan::{Column, DatasetPlan, Lag};
 use crate::tables::Slab;
 use crate::trace::work;
 
-use blocks::Arrangement;
+use aligned_series::Arrangement;
 use calendar::Calendar;
-use codes::{Day, Signals, Tickers};
 use external_sort::ExternalSort;
 use keys::Keyed;
 use naive::{Ends, Moment};
 use news::News;
+use slab_columns::{Day, Signals, TickerCodes};
 
 pub use wide::Wide;
 
@@ -163,7 +163,7 @@ fn join_all(
 
 fn of_slab(slab: &Slab, plan: &DatasetPlan, calendar: &Calendar) -> Result<(Rows, Counts)> {
     let _work = work!("join slab");
-    let mut tickers = Tickers::default();
+    let mut tickers = TickerCodes::default();
     let (mut signals, repeated_signals) = Signals::of(&slab.signals, plan, &mut tickers);
     let news = News::of(slab, plan, &mut tickers);
     limit(&mut signals, news.behind_minutes(slab, plan)?, plan, calendar);
@@ -177,7 +177,7 @@ fn of_slab(slab: &Slab, plan: &DatasetPlan, calendar: &Calendar) -> Result<(Rows
         features::of(mem::take(&mut keyed.keys), articles, &news, features::Settings { plan, calendar })?;
     let counts = Counts { repeated_signals, ..counts };
     let joined = join::joined(signals, &arrangement, &cells, &keyed, plan);
-    let rows = shape::rows(joined, &features, plan, &tickers);
+    let rows = assemble::rows(joined, &features, plan, &tickers);
     Ok((rows.map_err(|error| Error::Join { source: error.into() })?, counts))
 }
 
@@ -186,7 +186,7 @@ fn limit(signals: &mut Signals, behind_minutes: i64, plan: &DatasetPlan, calenda
     let mut is_limited = false;
     let mut ends: HashMap<Day, Ends> = HashMap::new();
     for (made, &date) in signals.made.iter_mut().zip(&signals.dates) {
-        let day = codes::day(date);
+        let day = slab_columns::day(date);
         let ends =
             ends.entry(day).or_insert_with(|| Ends::of(calendar.cutoff(day, plan.lag), behind_minutes, plan.dates));
         if ends.are_known(*made) {

@@ -21,7 +21,7 @@ use arrow::array::{Array, Int16Array, TimestampMicrosecondArray};
 use chrono::{DateTime, LocalResult, TimeZone, Utc};
 use chrono_tz::Tz;
 
-use super::codes::{Day, day};
+use super::slab_columns::{Day, day};
 use crate::plan::{NaiveRule, Zone};
 use crate::time::MICROS_PER_DAY;
 

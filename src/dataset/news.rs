@@ -10,9 +10,9 @@ use arrow::datatypes::{Float64Type, Int16Type, Int32Type, TimestampMicrosecondTy
 use serde_json::Value;
 
 use super::Counts;
-use super::codes::{Day, Tickers, column, day, decoded};
 use super::keys::Key;
 use super::naive::{self, Moment};
+use super::slab_columns::{Day, TickerCodes, column, day, decoded};
 use crate::date::{self, Date};
 use crate::error::Result;
 use crate::interface::Score;
@@ -112,7 +112,7 @@ pub(super) struct News {
 }
 
 impl News {
-    pub(super) fn of(slab: &Slab, plan: &DatasetPlan, tickers: &mut Tickers) -> Self {
+    pub(super) fn of(slab: &Slab, plan: &DatasetPlan, tickers: &mut TickerCodes) -> Self {
         let mut news = Self::default();
         let fields: Vec<&str> = plan.features.iter().filter_map(field).collect();
         if plan.features.iter().any(is_of_summary) {
@@ -198,7 +198,7 @@ impl<'a> Sightings<'a> {
 }
 
 /// Reads a piece of articles, and sorts them by ticker, then from the first known to the last.
-pub(super) fn read_articles(rows: &RecordBatch, plan: &DatasetPlan, tickers: &mut Tickers) -> Vec<Article> {
+pub(super) fn read_articles(rows: &RecordBatch, plan: &DatasetPlan, tickers: &mut TickerCodes) -> Vec<Article> {
     let codes = decoded::<Int32Type, _>(column(rows, "ticker"), |name| tickers.code(name));
     let dates = column(rows, "date").as_primitive::<TimestampMicrosecondType>();
     let offsets = column(rows, "utc_offset_minutes").as_primitive::<Int16Type>();
@@ -234,7 +234,7 @@ pub(super) fn read_articles(rows: &RecordBatch, plan: &DatasetPlan, tickers: &mu
 }
 
 /// Summaries count from the day on which they were observed: the dates they carry are those of three articles.
-fn read_summaries(rows: &RecordBatch, plan: &DatasetPlan, tickers: &mut Tickers) -> Vec<Statement> {
+fn read_summaries(rows: &RecordBatch, plan: &DatasetPlan, tickers: &mut TickerCodes) -> Vec<Statement> {
     let codes = decoded::<Int32Type, _>(column(rows, "ticker"), |name| tickers.code(name));
     let scores = Reference::ALL
         .map(|reference| column(rows, &format!("{}_score", reference.as_str())).as_primitive::<Float64Type>());
@@ -251,7 +251,7 @@ fn read_summaries(rows: &RecordBatch, plan: &DatasetPlan, tickers: &mut Tickers)
 
 /// Records of historical sentiment with a date in a form of the interface. Of records of one date, the first listed is
 /// the latest. A field that is neither a number nor text that holds one is null.
-fn read_records(rows: &RecordBatch, fields: &[&str], plan: &DatasetPlan, tickers: &mut Tickers) -> Vec<Statement> {
+fn read_records(rows: &RecordBatch, fields: &[&str], plan: &DatasetPlan, tickers: &mut TickerCodes) -> Vec<Statement> {
     let codes = decoded::<Int32Type, _>(column(rows, "ticker"), |name| tickers.code(name));
     let texts = column(rows, "record").as_string::<i32>();
     let places = column(rows, "place").as_primitive::<Int32Type>();

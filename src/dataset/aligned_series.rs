@@ -5,26 +5,26 @@
 
 use std::ops::Range;
 
-use super::codes::Signals;
+use super::slab_columns::Signals;
 use crate::plan::Column;
 
-/// The signals of one ticker.
+/// The series of one ticker, which have the same dates.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Block {
+pub(super) struct AlignedSeries {
     /// First row of each series, by period and regime.
     series: Vec<usize>,
     /// Number of dates.
     dates: usize,
 }
 
-/// The columns that order the rows of blocks; any further ones make no difference.
+/// The columns that order aligned series; any further ones make no difference.
 const ORDER: [Column; 4] = [Column::Ticker, Column::Date, Column::Period, Column::Regime];
 
 /// The layout of signals.
 #[derive(Debug)]
 pub(super) enum Arrangement {
-    /// Blocks, to be returned in block order.
-    Blocks(Vec<Block>),
+    /// Aligned series, in order of their tickers.
+    Aligned(Vec<AlignedSeries>),
     /// Anything else.
     Any,
 }
@@ -36,24 +36,24 @@ impl Arrangement {
         if !signals.made.is_empty() {
             return Self::Any;
         }
-        blocks(signals, sort).map_or(Self::Any, Self::Blocks)
+        aligned(signals, sort).map_or(Self::Any, Self::Aligned)
     }
 
-    /// The cells to compute features for: one per date for blocks, otherwise one per row.
+    /// The cells to compute features for: one per date for aligned series, otherwise one per row.
     pub(super) fn cells(&self, signals: &Signals) -> Vec<i64> {
         match self {
-            Self::Blocks(blocks) => dates(blocks).map(|(row, _)| signals.cell(row)).collect(),
+            Self::Aligned(aligned) => dates(aligned).map(|(row, _)| signals.cell(row)).collect(),
             Self::Any => (0..signals.dates.len()).map(|row| signals.cell(row)).collect(),
         }
     }
 }
 
-/// The signals as blocks, if all are in blocks and to be sorted that way.
-fn blocks(signals: &Signals, sort: &[Column]) -> Option<Vec<Block>> {
+/// The aligned series of all tickers, if all series are aligned and to be sorted that way.
+fn aligned(signals: &Signals, sort: &[Column]) -> Option<Vec<AlignedSeries>> {
     if !sort.starts_with(&ORDER) {
         return None;
     }
-    let mut blocks = Vec::new();
+    let mut aligned = Vec::new();
     let (mut row, mut before) = (0, None);
     while let Some(&ticker) = signals.tickers.get(row) {
         // Two ranges of one ticker would be mixed.
@@ -62,14 +62,14 @@ fn blocks(signals: &Signals, sort: &[Column]) -> Option<Vec<Block>> {
         }
         before = Some(ticker);
         let rows = signals.tickers[row..].iter().take_while(|&&other| other == ticker).count();
-        blocks.push(block(signals, row..row + rows)?);
+        aligned.push(of_ticker(signals, row..row + rows)?);
         row += rows;
     }
-    Some(blocks)
+    Some(aligned)
 }
 
-/// The rows of one ticker as a block.
-fn block(signals: &Signals, rows: Range<usize>) -> Option<Block> {
+/// The series of one ticker, if they are aligned.
+fn of_ticker(signals: &Signals, rows: Range<usize>) -> Option<AlignedSeries> {
     let key = |row: usize| (signals.periods[row], signals.regimes[row]);
     let first = key(rows.start);
     let dates = rows.clone().take_while(|&row| key(row) == first).count();
@@ -87,20 +87,20 @@ fn block(signals: &Signals, rows: Range<usize>) -> Option<Block> {
     // The archive sorts periods by length, not as text.
     series.sort_by_key(|&start| key(start));
     let are_apart = series.is_sorted_by(|&one, &next| key(one) < key(next));
-    (are_apart && series.iter().all(is_alike)).then_some(Block { series, dates })
+    (are_apart && series.iter().all(is_alike)).then_some(AlignedSeries { series, dates })
 }
 
 fn are_all<T: Copy + PartialEq>(codes: &[T], code: T) -> bool {
     codes.iter().all(|&one| one == code)
 }
 
-/// Reorders a column by blocks.
-pub(super) fn ordered<T: Copy>(values: Vec<T>, blocks: &[Block]) -> Vec<T> {
-    if blocks.iter().all(|block| block.series.len() == 1) {
+/// Reorders a column of aligned series.
+pub(super) fn ordered<T: Copy>(values: Vec<T>, aligned: &[AlignedSeries]) -> Vec<T> {
+    if aligned.iter().all(|of_ticker| of_ticker.series.len() == 1) {
         return values;
     }
     let mut ordered = Vec::with_capacity(values.len());
-    for Block { series, dates } in blocks {
+    for AlignedSeries { series, dates } in aligned {
         let of_series: Vec<&[T]> = series.iter().map(|&start| &values[start..][..*dates]).collect();
         for date in 0..*dates {
             ordered.extend(of_series.iter().map(|values| values[date]));
@@ -110,18 +110,18 @@ pub(super) fn ordered<T: Copy>(values: Vec<T>, blocks: &[Block]) -> Vec<T> {
 }
 
 /// One row of each date of each ticker, and the number of rows of that date.
-pub(super) fn dates(blocks: &[Block]) -> impl Iterator<Item = (usize, usize)> {
-    let of_block = |block: &Block| {
-        let (first, count) = (block.series[0], block.series.len());
-        (first..first + block.dates).map(move |row| (row, count))
+pub(super) fn dates(aligned: &[AlignedSeries]) -> impl Iterator<Item = (usize, usize)> {
+    let dates_of = |of_ticker: &AlignedSeries| {
+        let (first, count) = (of_ticker.series[0], of_ticker.series.len());
+        (first..first + of_ticker.dates).map(move |row| (row, count))
     };
-    blocks.iter().flat_map(of_block)
+    aligned.iter().flat_map(dates_of)
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{Block, ORDER, blocks, dates, ordered};
-    use crate::dataset::codes::Signals;
+    use super::{AlignedSeries, ORDER, aligned, dates, ordered};
+    use crate::dataset::slab_columns::Signals;
     use crate::plan::Column;
 
     fn signals(rows: &[(i32, i8, i8, i64)]) -> Signals {
@@ -145,15 +145,15 @@ mod tests {
                 rows.extend(dates.iter().map(|&date| (ticker, period, regime, date)));
             }
         }
-        let blocks = blocks(&signals(&rows), &ORDER).unwrap();
-        assert_eq!(blocks[1], Block { series: vec![11, 10, 9], dates: 1 });
+        let aligned = aligned(&signals(&rows), &ORDER).unwrap();
+        assert_eq!(aligned[1], AlignedSeries { series: vec![11, 10, 9], dates: 1 });
         let mut expected: Vec<u32> = (0..rows.len() as u32).collect();
         expected.sort_by_key(|&row| {
             let (ticker, period, regime, date) = rows[row as usize];
             (ticker, date, period, regime)
         });
-        assert_eq!(ordered((0..rows.len() as u32).collect(), &blocks), expected);
-        let found: Vec<_> = dates(&blocks).map(|(row, count)| (rows[row].0, rows[row].3, count)).collect();
+        assert_eq!(ordered((0..rows.len() as u32).collect(), &aligned), expected);
+        let found: Vec<_> = dates(&aligned).map(|(row, count)| (rows[row].0, rows[row].3, count)).collect();
         assert_eq!(found.len(), 8);
         assert_eq!((found[0], found[3], found[7]), ((0, 3, 3), (2, 1, 3), (3, 9, 3)));
     }
@@ -161,9 +161,9 @@ mod tests {
     #[test]
     fn what_is_in_no_blocks_is_left_to_others() {
         let whole = [(0, 0, 0, 1), (0, 0, 0, 2), (0, 1, 0, 1), (0, 1, 0, 2)];
-        assert!(blocks(&signals(&whole), &ORDER).is_some());
-        assert!(blocks(&signals(&whole), &[Column::Date, Column::Ticker]).is_none());
-        assert_eq!(blocks(&signals(&[]), &ORDER), Some(Vec::new()));
+        assert!(aligned(&signals(&whole), &ORDER).is_some());
+        assert!(aligned(&signals(&whole), &[Column::Date, Column::Ticker]).is_none());
+        assert_eq!(aligned(&signals(&[]), &ORDER), Some(Vec::new()));
         // A date is missing at the end or within, the dates are others, they go backwards or stand still, a series comes
         // twice or in two parts, or tickers come in another order or twice.
         for rows in [
@@ -178,7 +178,7 @@ mod tests {
             &[(1, 0, 0, 1), (0, 0, 0, 1)],
             &[(0, 0, 0, 1), (1, 0, 0, 1), (0, 1, 0, 1)],
         ] {
-            assert_eq!(blocks(&signals(rows), &ORDER), None, "{rows:?}");
+            assert_eq!(aligned(&signals(rows), &ORDER), None, "{rows:?}");
         }
     }
 }

@@ -9,9 +9,9 @@ use arrow::array::{
 use arrow::compute::take;
 use arrow::error::ArrowError;
 
-use super::codes::{Numbers, Ranked, Tickers};
 use super::features::Features;
-use super::join::{Joined, Stretch};
+use super::join::{Joined, Segment};
+use super::slab_columns::{Numbers, Ranked, TickerCodes};
 use crate::columns::{self, Rows, Segments};
 use crate::interface::{Endpoint, Period, Regime, Signal};
 use crate::plan::{Column, DatasetPlan};
@@ -22,28 +22,28 @@ pub(super) fn rows(
     joined: Joined,
     features: &Features,
     plan: &DatasetPlan,
-    tickers: &Tickers,
+    tickers: &TickerCodes,
 ) -> Result<Rows, ArrowError> {
-    let Joined { stretches, own } = joined;
-    let segments = Segments::of(stretches.iter().map(|stretch| stretch.rows));
+    let Joined { segments, own } = joined;
+    let shared = Segments::of(segments.iter().map(|segment| segment.rows));
     let mut own: HashMap<Column, Numbers> = own.into_iter().collect();
     let column = |column: &Column| match column {
-        Column::Ticker => Ok(segments.column(names(&stretches, tickers))),
+        Column::Ticker => Ok(shared.column(names(&segments, tickers))),
         Column::Date => {
-            let dates = stretches.iter().map(|stretch| stretch.date);
-            Ok(segments.column(Arc::new(TimestampMicrosecondArray::from_iter_values(dates))))
+            let dates = segments.iter().map(|segment| segment.date);
+            Ok(shared.column(Arc::new(TimestampMicrosecondArray::from_iter_values(dates))))
         }
         other => {
             let missing = || ArrowError::SchemaError(format!("no signal says its {}", other.name()));
             Ok(spelled(own.remove(other).ok_or_else(missing)?, *other)?.into())
         }
     };
-    let places = UInt32Array::from_iter_values(stretches.iter().map(|stretch| stretch.place));
+    let places = UInt32Array::from_iter_values(segments.iter().map(|segment| segment.place));
     // Usually each range of rows has its own features, in order.
     let is_each = places.values().iter().copied().eq(0..features.keys.len() as u32);
     let feature = |values: &ArrayRef| -> Result<_, ArrowError> {
         let values = if is_each { Arc::clone(values) } else { take(values, &places, None)? };
-        Ok(segments.column(values))
+        Ok(shared.column(values))
     };
     let mut columns: Vec<columns::Column> = plan.columns.iter().map(column).collect::<Result<_, ArrowError>>()?;
     let lineage = columns.split_off(Column::BASE.len());
@@ -55,10 +55,10 @@ pub(super) fn rows(
 }
 
 /// The ticker of each range.
-fn names(stretches: &[Stretch], tickers: &Tickers) -> ArrayRef {
+fn names(segments: &[Segment], tickers: &TickerCodes) -> ArrayRef {
     // Ranges of one ticker are usually adjacent.
-    let mut names = StringBuilder::with_capacity(stretches.len(), 4 * stretches.len());
-    for alike in stretches.chunk_by(|one, next| one.ticker == next.ticker) {
+    let mut names = StringBuilder::with_capacity(segments.len(), 4 * segments.len());
+    for alike in segments.chunk_by(|one, next| one.ticker == next.ticker) {
         names.append_value_n(&tickers.names()[alike[0].ticker as usize], alike.len());
     }
     Arc::new(names.finish())

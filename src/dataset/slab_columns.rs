@@ -32,12 +32,12 @@ pub(super) fn day(micros: i64) -> Day {
 
 /// The tickers seen so far. Slabs come in ticker order, so codes sort like tickers.
 #[derive(Debug, Default)]
-pub(super) struct Tickers {
+pub(super) struct TickerCodes {
     names: Vec<String>,
     codes: HashMap<String, i32>,
 }
 
-impl Tickers {
+impl TickerCodes {
     /// The tickers, by code.
     pub(super) fn names(&self) -> &[String] {
         &self.names
@@ -116,7 +116,7 @@ pub(super) enum Numbers {
 impl Signals {
     /// The signals of a slab that a plan selects, with naive dates by its rule, and the number left out because an
     /// earlier signal of their series has the same naive date.
-    pub(super) fn of(batch: &RecordBatch, plan: &DatasetPlan, tickers: &mut Tickers) -> (Self, u64) {
+    pub(super) fn of(batch: &RecordBatch, plan: &DatasetPlan, tickers: &mut TickerCodes) -> (Self, u64) {
         let dates = column(batch, "date").as_primitive::<TimestampMicrosecondType>();
         let offsets = column(batch, "utc_offset_minutes").as_primitive::<Int16Type>();
         let lineage = plan.columns.iter().filter_map(|&column| Some((column, lineage(batch, column)?)));

@@ -8,7 +8,7 @@ const DIGIT: u32 = 11;
 
 /// The columns to sort by, most significant first.
 #[derive(Debug)]
-pub(super) struct Order {
+pub(super) struct RowOrder {
     rows: usize,
     /// Packed columns, least significant first.
     words: Vec<Word>,
@@ -20,7 +20,7 @@ struct Word {
     values: Vec<u64>,
 }
 
-impl Order {
+impl RowOrder {
     /// An order of some rows without any columns yet.
     pub(super) fn of(rows: usize) -> Self {
         Self { rows, words: Vec::new() }
@@ -97,14 +97,14 @@ pub(super) fn real(number: f64) -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use super::{Order, real, signed};
+    use super::{RowOrder, real, signed};
 
     #[test]
     fn rows_are_ordered_by_the_first_column_that_tells_them_apart() {
         let tickers = [1_u64, 0, 1, 0, 1, 0];
         let dates = [5_i64, -7, i64::MIN, i64::MAX, 5, -7];
         let scores = [0.5, -0.0, 1e300, 2.0, -0.25, 0.0];
-        let mut order = Order::of(6);
+        let mut order = RowOrder::of(6);
         order.before(scores.iter().map(|&score| real(score)));
         order.before(dates.iter().map(|&date| signed(date)));
         order.before(tickers.iter().copied());
@@ -121,7 +121,7 @@ mod tests {
         let rows: Vec<[u64; 5]> = (0..2000)
             .map(|_| [random(3), random(4) << 60, random(2), random(5).wrapping_mul(1 << 62 | 1), random(4)])
             .collect();
-        let mut order = Order::of(rows.len());
+        let mut order = RowOrder::of(rows.len());
         for column in (0..5).rev() {
             order.before(rows.iter().map(move |row| row[column]));
         }
@@ -132,7 +132,7 @@ mod tests {
 
     #[test]
     fn no_rows_are_in_order() {
-        let mut order = Order::of(0);
+        let mut order = RowOrder::of(0);
         order.before([].into_iter());
         assert!(order.rows().is_empty());
     }
