@@ -3,7 +3,7 @@
 use url::{Host, Url};
 
 /// Whether an address is on this machine.
-pub fn is_loopback(url: &Url) -> bool {
+pub(crate) fn is_loopback(url: &Url) -> bool {
     match url.host() {
         Some(Host::Ipv4(address)) => address.is_loopback(),
         Some(Host::Ipv6(address)) => address.is_loopback(),
@@ -13,7 +13,7 @@ pub fn is_loopback(url: &Url) -> bool {
 }
 
 /// Host and port of an address, never its credentials or query.
-pub fn host_of(url: &Url) -> String {
+pub(crate) fn host_of(url: &Url) -> String {
     let host = url.host_str().unwrap_or("?");
     match url.port_or_known_default() {
         Some(port) => format!("{host}:{port}"),

@@ -17,7 +17,7 @@ use crate::time::random;
 
 /// A folder being written under a hidden name, removed with its contents on drop unless it is published.
 #[derive(Debug)]
-pub struct Staging {
+pub(crate) struct Staging {
     path: PathBuf,
     is_published: bool,
 }
@@ -28,7 +28,7 @@ impl Staging {
     /// # Errors
     ///
     /// If a folder cannot be created, or one with that name exists.
-    pub fn create(parent: &Path, name: &str) -> Result<Self> {
+    pub(crate) fn create(parent: &Path, name: &str) -> Result<Self> {
         fs::create_dir_all(parent).map_err(|source| Error::Write { path: parent.to_owned(), source })?;
         let path = parent.join(format!(".partial-{name}"));
         fs::create_dir(&path).map_err(|source| Error::Write { path: path.clone(), source })?;
@@ -36,7 +36,7 @@ impl Staging {
     }
 
     /// The path for a file of the folder.
-    pub fn file(&self, name: &str) -> PathBuf {
+    pub(crate) fn file(&self, name: &str) -> PathBuf {
         self.path.join(name)
     }
 
@@ -45,7 +45,7 @@ impl Staging {
     /// # Errors
     ///
     /// If it cannot be written, or `target` exists.
-    pub fn publish(mut self, target: &Path) -> Result<()> {
+    pub(crate) fn publish(mut self, target: &Path) -> Result<()> {
         rename_durably(&self.path, target)?;
         self.is_published = true;
         Ok(())
@@ -66,14 +66,14 @@ impl Drop for Staging {
 /// # Errors
 ///
 /// If it cannot be written, or `target` exists.
-pub fn rename_durably(folder: &Path, target: &Path) -> Result<()> {
+pub(crate) fn rename_durably(folder: &Path, target: &Path) -> Result<()> {
     sync_folder(folder)?;
     fs::rename(folder, target).map_err(|source| Error::Write { path: target.to_owned(), source })?;
     target.parent().map_or(Ok(()), sync_folder)
 }
 
 /// A failure to encode rows. A full disk is reported as such: the file that could not be written, and why.
-pub fn encoding_failed(path: &Path, error: Reason) -> Error {
+pub(crate) fn encoding_failed(path: &Path, error: Reason) -> Error {
     let mut reason: Option<&(dyn std::error::Error + 'static)> = Some(error.as_ref());
     while let Some(inner) = reason {
         if let Some(source) = inner.downcast_ref::<io::Error>() {
@@ -91,7 +91,7 @@ pub fn encoding_failed(path: &Path, error: Reason) -> Error {
 /// # Errors
 ///
 /// If it cannot be created.
-pub fn create(path: &Path) -> Result<File> {
+pub(crate) fn create(path: &Path) -> Result<File> {
     File::create_new(path).map_err(|source| Error::Write { path: path.to_owned(), source })
 }
 
@@ -100,7 +100,7 @@ pub fn create(path: &Path) -> Result<File> {
 /// # Errors
 ///
 /// If it cannot be read.
-pub fn entries(folder: &Path) -> Result<Vec<PathBuf>> {
+pub(crate) fn entries(folder: &Path) -> Result<Vec<PathBuf>> {
     let failed = |source| Error::Read { path: folder.to_owned(), source };
     let entries = match fs::read_dir(folder) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
@@ -113,17 +113,17 @@ pub fn entries(folder: &Path) -> Result<Vec<PathBuf>> {
 }
 
 /// How old something hidden must be to count as a leftover: anything younger may belong to a running process.
-pub const DAY: Duration = Duration::from_secs(24 * 60 * 60);
+pub(crate) const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// Whether something was last changed longer ago than this; false if its metadata cannot be read.
-pub fn is_older(path: &Path, age: Duration) -> bool {
+pub(crate) fn is_older(path: &Path, age: Duration) -> bool {
     let changed = fs::symlink_metadata(path).and_then(|found| found.modified());
     changed.is_ok_and(|changed| changed.elapsed().is_ok_and(|elapsed| elapsed > age))
 }
 
 /// The path for a hidden temporary folder inside an output folder. Leftovers of killed processes there are removed
 /// first.
-pub fn scratch(outputs: &Path, name: &str) -> PathBuf {
+pub(crate) fn scratch(outputs: &Path, name: &str) -> PathBuf {
     const PREFIX: &str = ".scratch-";
     let is_scratch = |path: &Path| path.file_name().is_some_and(|name| name.to_string_lossy().starts_with(PREFIX));
     for path in entries(outputs).unwrap_or_default() {
@@ -140,7 +140,7 @@ pub fn scratch(outputs: &Path, name: &str) -> PathBuf {
 /// # Errors
 ///
 /// If the name is taken, or the copy cannot be written.
-pub fn link_or_copy(from: &Path, to: &Path) -> Result<()> {
+pub(crate) fn link_or_copy(from: &Path, to: &Path) -> Result<()> {
     if fs::hard_link(from, to).is_ok() {
         return Ok(());
     }
@@ -149,7 +149,7 @@ pub fn link_or_copy(from: &Path, to: &Path) -> Result<()> {
 }
 
 /// Whether readers skip this name: it is being written, or was abandoned.
-pub fn is_hidden(path: &Path) -> bool {
+pub(crate) fn is_hidden(path: &Path) -> bool {
     path.file_name().is_some_and(|name| name.to_string_lossy().starts_with('.'))
 }
 
@@ -158,7 +158,7 @@ pub fn is_hidden(path: &Path) -> bool {
 /// # Errors
 ///
 /// If it cannot be opened.
-pub fn open(path: &Path) -> Result<File> {
+pub(crate) fn open(path: &Path) -> Result<File> {
     File::open(path).map_err(|source| Error::Read { path: path.to_owned(), source })
 }
 
@@ -167,7 +167,7 @@ pub fn open(path: &Path) -> Result<File> {
 /// # Errors
 ///
 /// If it cannot be read, or ends before.
-pub fn read_at(file: &File, from: u64, length: usize) -> io::Result<Vec<u8>> {
+pub(crate) fn read_at(file: &File, from: u64, length: usize) -> io::Result<Vec<u8>> {
     let mut bytes = vec![0; length];
     fill(&mut bytes, file, from)?;
     Ok(bytes)
@@ -196,7 +196,7 @@ fn fill(mut bytes: &mut [u8], file: &File, mut from: u64) -> io::Result<()> {
 
 /// Preallocates disk space without changing a file's length; returns whether the system did.
 #[cfg(target_os = "linux")]
-pub fn reserve(file: &File, from: u64, bytes: u64) -> bool {
+pub(crate) fn reserve(file: &File, from: u64, bytes: u64) -> bool {
     rustix::fs::fallocate(file, rustix::fs::FallocateFlags::KEEP_SIZE, from, bytes).is_ok()
 }
 
@@ -211,7 +211,7 @@ pub fn reserve(_file: &File, _from: u64, _bytes: u64) -> bool {
 /// # Errors
 ///
 /// If it cannot be written.
-pub fn sync(file: &File, path: &Path) -> Result<()> {
+pub(crate) fn sync(file: &File, path: &Path) -> Result<()> {
     file.sync_all().map_err(|source| Error::Write { path: path.to_owned(), source })
 }
 
@@ -220,7 +220,7 @@ pub fn sync(file: &File, path: &Path) -> Result<()> {
 /// # Errors
 ///
 /// If one cannot be opened or written.
-pub fn sync_all(paths: &[PathBuf]) -> Result<()> {
+pub(crate) fn sync_all(paths: &[PathBuf]) -> Result<()> {
     paths.par_iter().try_for_each(|path| sync(&open(path)?, path))
 }
 
@@ -229,7 +229,7 @@ pub fn sync_all(paths: &[PathBuf]) -> Result<()> {
 /// # Errors
 ///
 /// If it cannot be written.
-pub fn write_json(path: &Path, record: &impl Serialize) -> Result<()> {
+pub(crate) fn write_json(path: &Path, record: &impl Serialize) -> Result<()> {
     let mut text = serde_json::to_vec_pretty(record)
         .map_err(|error| Error::Encode { path: path.to_owned(), source: error.into() })?;
     text.push(b'\n');
@@ -241,7 +241,7 @@ pub fn write_json(path: &Path, record: &impl Serialize) -> Result<()> {
 /// # Errors
 ///
 /// If it cannot be written.
-pub fn write_bytes(path: &Path, bytes: &[u8]) -> Result<()> {
+pub(crate) fn write_bytes(path: &Path, bytes: &[u8]) -> Result<()> {
     let mut file = create(path)?;
     file.write_all(bytes).map_err(|source| Error::Write { path: path.to_owned(), source })?;
     sync(&file, path)
@@ -252,7 +252,7 @@ pub fn write_bytes(path: &Path, bytes: &[u8]) -> Result<()> {
 /// # Errors
 ///
 /// If it cannot be written.
-pub fn replace(path: &Path, bytes: &[u8]) -> Result<()> {
+pub(crate) fn replace(path: &Path, bytes: &[u8]) -> Result<()> {
     let name = path.file_name().map(|name| name.to_string_lossy()).unwrap_or_default();
     let hidden = path.with_file_name(format!(".{name}-{:016x}", random()));
     let written = write_bytes(&hidden, bytes)
@@ -279,19 +279,19 @@ pub struct FileRecord {
 
 /// A writer that digests and counts what passes through.
 #[derive(Debug)]
-pub struct Described<W> {
+pub(crate) struct Described<W> {
     inner: W,
     digest: Digest,
 }
 
 impl<W: Write> Described<W> {
     /// Wraps a writer that is at the start of its file.
-    pub fn new(inner: W) -> Self {
+    pub(crate) fn new(inner: W) -> Self {
         Self { inner, digest: Digest::default() }
     }
 
     /// The description of what was written.
-    pub fn record(&self, name: &str, rows: u64) -> FileRecord {
+    pub(crate) fn record(&self, name: &str, rows: u64) -> FileRecord {
         FileRecord { name: name.to_owned(), rows, bytes: self.digest.count(), blake3: hex(&self.digest.hash()) }
     }
 }

@@ -1,5 +1,36 @@
 //! Bellwether turns a vendor's trading signals and news scores into research data you can trust.
 //!
+//! The program is [`cli`]. As a library, Bellwether is a [`Plan`](plan::Plan), what is done with it in [`run`], and the
+//! datasets that [`load`] reads:
+//!
+//! ```
+//! use bellwether::definition::Found;
+//! use bellwether::load::{Dataset, Selection};
+//! use bellwether::plan::Plan;
+//! use bellwether::run::{Options, run};
+//!
+//! # let folder = tempfile::tempdir()?;
+//! # let output = folder.path();
+//! let text = "
+//!     source.service = \"demo\"
+//!     signals.sectors = [\"utilities\"]
+//! ";
+//! let plan = Plan::of(Found::new("example.toml".into(), text.into())?)?;
+//! let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+//! let summary = runtime.block_on(run(plan, Options::new(output)))?;
+//!
+//! let dataset = Dataset::published(&output.join("datasets"), "example")?;
+//! let of_nee = Selection { tickers: Some(["NEE".parse()?].into()), ..Selection::default() };
+//! let rows = dataset.select(of_nee)?.batches()?.map(|batch| batch.map(|batch| batch.num_rows()));
+//! assert!(rows.sum::<Result<usize, _>>()? < summary.rows as usize);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! Whatever takes a while takes a [`Control`](run::Control), by which a caller follows it and cancels it. Failures are an
+//! [`Error`](error::Error) with a [`Kind`](error::Kind), a hint and its reasons. Nothing is printed.
+//!
+//! # The house
+//!
 //! Data flows through the stages from left to right, and never back:
 //!
 //! ```text
@@ -20,23 +51,24 @@
 //! | [`interface`] | the service as types: operations, parameters, records, faults |
 //! | [`definition`] | the definition file: keys, values, and where they are |
 //! | [`plan`] | what a definition means: requests, columns, order, with every default filled in |
-//! | [`fetch`] | requests, retries, proxies, limits |
-//! | [`decode`] | JSON to typed columns and rejected records |
+//! | `fetch` | requests, retries, proxies, limits |
+//! | `decode` | JSON to typed columns and rejected records |
 //! | [`archive`] | sealed runs: what the service said, and when |
-//! | [`dataset`] | features of the news, joined to signals without look-ahead |
+//! | `dataset` | features of the news, joined to signals without look-ahead |
 //! | [`export`] | Parquet, CSV and Arrow files, versions, publication |
 //! | [`audit`] | revisions, contradictions, quality, look-ahead, differences |
 //! | [`report`] | the report as a page and as text |
 //! | [`serve`] | the demo service |
-//! | [`run`] | runs and builds |
+//! | [`run`] | runs, builds, audits and upkeep; observers and cancelling |
 //! | [`load`] | datasets as record batches and frames, for other programs |
 //! | [`cli`] | the commands |
 //!
-//! The leaves import none of these: [`error`], [`problem`], [`address`], [`secret`], [`key_source`], [`time`],
-//! [`file`](mod@file), [`lock`], [`meter`], [`trace`], [`tables`] (the schemas of the columns that travel between
-//! stages), [`columns`] (columns as runs of equal values, and the Parquet files written from them), and private ones: the
-//! only one that removes files, what escapes text before it is shown, the names of our files, and number formats. Only
-//! [`cli`] prints. `CONTRIBUTING.md` lists the files that common changes touch.
+//! The leaves import none of these: [`error`], [`problem`], [`secret`], [`key_source`], [`time`], and private ones: files,
+//! locks, the only module that removes files, what escapes text before it is shown, the schemas of the columns that travel
+//! between stages (`tables`), columns as runs of equal values and the Parquet files written from them (`columns`), and
+//! number formats. Only [`cli`] prints. `CONTRIBUTING.md` lists the files that common changes touch.
+//!
+//! What a definition means can be asked without a service:
 //!
 //! ```
 //! use bellwether::definition::Found;
@@ -56,14 +88,29 @@
 //! # Ok::<(), bellwether::error::Error>(())
 //! ```
 
-pub mod address;
+mod address;
 pub mod archive;
 pub mod audit;
 mod cancel;
 pub mod cli;
+#[cfg(not(feature = "harness"))]
+#[expect(unreachable_pub, reason = "tests and benchmarks reach it")]
+mod columns;
+#[cfg(feature = "harness")]
+#[doc(hidden)]
 pub mod columns;
+#[cfg(not(feature = "harness"))]
+#[expect(unreachable_pub, reason = "tests and benchmarks reach it")]
+mod dataset;
+#[cfg(feature = "harness")]
+#[doc(hidden)]
 pub mod dataset;
 mod date;
+#[cfg(not(feature = "harness"))]
+#[expect(unreachable_pub, reason = "tests and benchmarks reach it")]
+mod decode;
+#[cfg(feature = "harness")]
+#[doc(hidden)]
 pub mod decode;
 pub mod definition;
 mod digest;
@@ -71,14 +118,14 @@ mod echo;
 pub mod error;
 mod escape;
 pub mod export;
-pub mod fetch;
-pub mod file;
+mod fetch;
+mod file;
 pub mod interface;
 pub mod key_source;
 mod links;
 pub mod load;
-pub mod lock;
-pub mod meter;
+mod lock;
+mod meter;
 mod names;
 mod numbers;
 pub mod plan;
@@ -88,6 +135,11 @@ pub mod report;
 pub mod run;
 pub mod secret;
 pub mod serve;
+#[cfg(not(feature = "harness"))]
+#[expect(unreachable_pub, reason = "tests and benchmarks reach it")]
+mod tables;
+#[cfg(feature = "harness")]
+#[doc(hidden)]
 pub mod tables;
 pub mod time;
-pub mod trace;
+mod trace;

@@ -23,7 +23,7 @@ const MOST_BYTES: u64 = 4096;
 
 /// The right to run a definition on an archive, while the value lives.
 #[derive(Debug)]
-pub struct Lock {
+pub(crate) struct Lock {
     _file: File,
 }
 
@@ -41,7 +41,7 @@ pub struct Holder {
 
 /// The outcome of trying to take a lock.
 #[derive(Debug)]
-pub enum Attempt {
+pub(crate) enum Attempt {
     /// It is ours.
     Taken(Lock),
     /// Another process has it; `None` if that has not recorded its identity yet.
@@ -54,7 +54,7 @@ impl Lock {
     /// # Errors
     ///
     /// If its file cannot be written or locked.
-    pub fn try_take(archive: &Path, definition: &str, now: DateTime<Utc>) -> Result<Attempt> {
+    pub(crate) fn try_take(archive: &Path, definition: &str, now: DateTime<Utc>) -> Result<Attempt> {
         fs::create_dir_all(archive).map_err(|source| Error::Write { path: archive.to_owned(), source })?;
         let folder = archive.join(FOLDER);
         links::folder(&folder)?;

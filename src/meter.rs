@@ -9,7 +9,7 @@ use std::time::Duration;
 const TICKS: u64 = 100;
 
 /// Processor time of all threads so far, user and system.
-pub fn processor_time() -> Option<Duration> {
+pub(crate) fn processor_time() -> Option<Duration> {
     let text = fs::read_to_string("/proc/self/stat").ok()?;
     // The program's name, in parentheses, may contain anything.
     let mut fields = text.rsplit_once(')')?.1.split_ascii_whitespace().skip(11);
@@ -18,7 +18,7 @@ pub fn processor_time() -> Option<Duration> {
 }
 
 /// Peak memory in bytes.
-pub fn peak_memory() -> Option<u64> {
+pub(crate) fn peak_memory() -> Option<u64> {
     let text = fs::read_to_string("/proc/self/status").ok()?;
     let line = text.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
     let kibibytes: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
@@ -26,7 +26,7 @@ pub fn peak_memory() -> Option<u64> {
 }
 
 /// Whether this process was started with a signal ignored, as by `nohup`; false if unknown.
-pub fn is_ignored(signal: u32) -> bool {
+pub(crate) fn is_ignored(signal: u32) -> bool {
     let mask = || {
         let text = fs::read_to_string("/proc/self/status").ok()?;
         let line = text.lines().find_map(|line| line.strip_prefix("SigIgn:"))?;

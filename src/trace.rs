@@ -14,7 +14,7 @@ use tracing_subscriber::layer::{Context, Layer};
 use tracing_subscriber::registry::LookupSpan;
 
 /// The target of spans that are pieces of work.
-pub const WORK: &str = "bellwether::work";
+pub(crate) const WORK: &str = "bellwether::work";
 
 /// Starts a piece of work, which ends when the value is dropped.
 macro_rules! work {
@@ -27,7 +27,7 @@ pub(crate) use work;
 
 /// A recorder for pieces of work.
 #[derive(Clone, Debug)]
-pub struct Trace {
+pub(crate) struct Trace {
     begun: Instant,
     pieces: Arc<Mutex<Vec<Piece>>>,
 }
@@ -45,7 +45,7 @@ struct Entered(Instant);
 
 impl Trace {
     /// Starts recording.
-    pub fn begin() -> Self {
+    pub(crate) fn begin() -> Self {
         Self { begun: Instant::now(), pieces: Arc::default() }
     }
 
@@ -54,7 +54,7 @@ impl Trace {
     /// # Errors
     ///
     /// If it cannot be written.
-    pub fn write(&self, mut out: impl Write) -> io::Result<()> {
+    pub(crate) fn write(&self, mut out: impl Write) -> io::Result<()> {
         let pieces = self.pieces.lock().unwrap_or_else(PoisonError::into_inner);
         let mut threads: Vec<ThreadId> = Vec::new();
         write!(out, "{{\"displayTimeUnit\":\"ms\",\"traceEvents\":[")?;

@@ -307,15 +307,13 @@ fn lines(text: &[u8]) -> impl Iterator<Item = &str> {
 
 /// A run that was interrupted, or is in progress.
 #[derive(Clone, Debug)]
-pub struct UnfinishedRun {
+pub(crate) struct UnfinishedRun {
     /// Its name.
-    pub run: String,
+    pub(crate) run: String,
     /// Name of its definition.
-    pub definition: String,
-    /// When it started.
-    pub started_at: DateTime<Utc>,
+    pub(crate) definition: String,
     /// Number of answered requests.
-    pub answers: usize,
+    pub(crate) answers: usize,
 }
 
 /// The unsealed runs of an archive, oldest first.
@@ -323,11 +321,11 @@ pub struct UnfinishedRun {
 /// # Errors
 ///
 /// If the archive cannot be read.
-pub fn unfinished_runs(archive: &Path) -> Result<Vec<UnfinishedRun>> {
+pub(crate) fn unfinished_runs(archive: &Path) -> Result<Vec<UnfinishedRun>> {
     let of_folder = |path: PathBuf| {
-        let Origin { run, definition, started_at, .. } = Origin::read(&path)?;
+        let Origin { run, definition, .. } = Origin::read(&path)?;
         let answers = answered(&path);
-        Some(UnfinishedRun { run, definition, started_at, answers })
+        Some(UnfinishedRun { run, definition, answers })
     };
     Ok(file::entries(&archive.join(FOLDER_OF_UNFINISHED))?.into_iter().filter_map(of_folder).collect())
 }

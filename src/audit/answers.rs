@@ -99,7 +99,7 @@ pub struct UnknownFields {
 /// # Errors
 ///
 /// If the archive cannot be read.
-pub fn answers(view: &View, is_asked: impl Fn(&str) -> bool) -> Result<Answers> {
+pub(crate) fn answers(view: &View, is_asked: impl Fn(&str) -> bool) -> Result<Answers> {
     let as_of = view.as_of();
     let runs: Vec<&SealedRun> = view.archive().runs().iter().filter(|run| run.seal().started_at <= as_of).collect();
     let mut found = Answers::default();

@@ -86,7 +86,7 @@ pub struct Leak {
 /// # Errors
 ///
 /// If the archive cannot be read or a copy cannot be written.
-pub fn leak(archive: &Archive, scope: &Scope, plan: &DatasetPlan, scratch: &Path) -> Result<Leak> {
+pub(crate) fn leak(archive: &Archive, scope: &Scope, plan: &DatasetPlan, scratch: &Path) -> Result<Leak> {
     let made = fs::create_dir_all(scratch.parent().unwrap_or(scratch)).and_then(|()| fs::create_dir(scratch));
     made.map_err(|source| Error::Write { path: scratch.to_owned(), source })?;
     let work = Work { scope, plan, scratch, read: |slab| slab };

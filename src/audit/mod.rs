@@ -17,5 +17,7 @@ mod row_builder;
 pub mod sources;
 mod subject;
 
-pub use leak::{Leak, Outcome, Trial, leak};
-pub use subject::Subject;
+pub use leak::{Leak, Outcome, Trial};
+
+pub(crate) use leak::leak;
+pub(crate) use subject::Subject;

@@ -11,7 +11,7 @@ use crate::tables::{SeriesKey, Table};
 
 /// An archive, or a part of one.
 #[derive(Clone, Debug)]
-pub struct Subject {
+pub(crate) struct Subject {
     view: View,
     part: Option<Part>,
     sectors: HashMap<Ticker, Sector>,
@@ -31,7 +31,7 @@ impl Subject {
     /// # Errors
     ///
     /// If a run cannot be read.
-    pub fn whole(view: View) -> Result<Self> {
+    pub(crate) fn whole(view: View) -> Result<Self> {
         Ok(Self { sectors: view.sectors()?, view, part: None })
     }
 
@@ -40,7 +40,7 @@ impl Subject {
     /// # Errors
     ///
     /// If a run cannot be read.
-    pub fn part(view: View, scope: Scope) -> Result<Self> {
+    pub(crate) fn part(view: View, scope: Scope) -> Result<Self> {
         let series = view.members(&scope)?;
         let tickers = series.iter().map(|key| key.ticker.clone()).collect();
         Ok(Self { sectors: view.sectors()?, view, part: Some(Part { scope, series, tickers }) })

@@ -9,7 +9,7 @@ use crate::error::Error;
 use crate::problem::nearest;
 
 /// The folder of definitions.
-pub const FOLDER: &str = "pipelines";
+pub(super) const FOLDER: &str = "pipelines";
 
 const EXTENSION: &str = "toml";
 
@@ -48,7 +48,7 @@ impl Found {
 /// # Errors
 ///
 /// When it does not exist, with the nearest names; when it cannot be read.
-pub fn find(name_or_path: &str) -> Result<Found, Error> {
+pub(crate) fn find(name_or_path: &str) -> Result<Found, Error> {
     let path = path_of(name_or_path);
     match read(&path) {
         Ok(Some(text)) => Found::new(path, text),

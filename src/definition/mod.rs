@@ -26,18 +26,19 @@ pub use choices::{
     Statistic, TickerList, Vintage,
 };
 pub use cron::Cron;
-pub use find::{FOLDER, Found, find};
-pub use one_or_more::OneOrMore;
-pub use placed::Placed;
-pub use reader::Reading;
-pub use tickers::Tickers;
+pub use find::Found;
+pub(crate) use find::find;
+pub(crate) use one_or_more::OneOrMore;
+pub(crate) use placed::Placed;
+pub(crate) use reader::Reading;
+pub(crate) use tickers::Tickers;
 pub use values::{BaseUrl, CalendarDay, Days, Lag, NaiveRule, Span, Zone};
 
 /// A Bellwether pipeline: what to fetch from the service, and the dataset to build from it.
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields, expecting = "a table")]
 #[schemars(title = "Bellwether definition")]
-pub struct Definition {
+pub(crate) struct Definition {
     /// A one-line description of the dataset.
     pub description: Option<String>,
     /// The service, and the API key for it.
@@ -65,7 +66,7 @@ pub struct Definition {
 /// The service, and the API key for it.
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields, expecting = "a table")]
-pub struct SourceSection {
+pub(crate) struct SourceSection {
     /// A service by name: `demo` is built in and needs no API key.
     pub service: Option<Placed<Service>>,
     /// The base address of the signals operations.
@@ -90,7 +91,7 @@ pub struct SourceSection {
 /// The signals to fetch.
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields, expecting = "a table")]
-pub struct SignalsSection {
+pub(crate) struct SignalsSection {
     /// The operation to fetch signals from. Default: `sector`.
     pub history: Option<Placed<HistoryForm>>,
     /// The sectors to fetch.
@@ -107,7 +108,7 @@ pub struct SignalsSection {
 /// The news and sentiment to fetch.
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields, expecting = "a table")]
-pub struct SentimentSection {
+pub(crate) struct SentimentSection {
     /// Whether to fetch scored news articles. Default: true.
     pub articles: Option<Placed<bool>>,
     /// Whether to fetch the sentiment summary of each ticker. Default: false.
@@ -125,7 +126,7 @@ pub struct SentimentSection {
 /// How to handle rejected records and unknown fields.
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields, expecting = "a table")]
-pub struct RejectsSection {
+pub(crate) struct RejectsSection {
     /// The maximum share of an operation's records, and of its series, that may be rejected, 0 to 1. Above it the run
     /// fails. Default: 0.01.
     pub max_share: Option<Placed<f64>>,
@@ -136,7 +137,7 @@ pub struct RejectsSection {
 /// How to convert dates with an offset to naive dates, for signals, articles and historical sentiment.
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields, expecting = "a table")]
-pub struct DatesSection {
+pub(crate) struct DatesSection {
     /// The clock of naive dates: `utc`, a time zone such as `America/New_York`, or `wall` for the local time as
     /// written. A date without an offset is assumed to be on that clock. If two signals of a series get the same date,
     /// the earlier one is kept. Default: `utc`.
@@ -146,7 +147,7 @@ pub struct DatesSection {
 /// The news features to join to each signal.
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields, expecting = "a table")]
-pub struct JoinSection {
+pub(crate) struct JoinSection {
     /// How long before a signal's date an article must be dated: calendar days (`1d`), or trading days (`1 trading
     /// day`), which are the dates of all signals that the definition fetches. An article is never used for a signal
     /// that was made before it: an article without an offset is known at the end of its day, and a signal without an
@@ -171,7 +172,7 @@ pub struct JoinSection {
 /// unchanged, the archive keeps what was fetched, and the exit code is 4.
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields, expecting = "a table")]
-pub struct ChecksSection {
+pub(crate) struct ChecksSection {
     /// What to do if a sector, ticker or operation that the definition names has no data: `fail`, or `warn` to publish
     /// without it. Default: `fail`.
     pub missing: Option<Placed<OnMissing>>,
@@ -184,7 +185,7 @@ pub struct ChecksSection {
 /// The signals to include in the dataset.
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields, expecting = "a table")]
-pub struct FilterSection {
+pub(crate) struct FilterSection {
     /// Only these tickers.
     pub tickers: Option<Placed<Vec<Placed<Ticker>>>>,
     /// Only tickers of these sectors.
@@ -202,7 +203,7 @@ pub struct FilterSection {
 /// The files to write.
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields, expecting = "a table")]
-pub struct OutputSection {
+pub(crate) struct OutputSection {
     /// The file format, or a list of them. Default: `parquet`.
     pub format: Option<Placed<OneOrMore<Format>>>,
     /// `long` for one row per signal, or `wide` for one matrix of dates and tickers per period, regime and value.
@@ -235,7 +236,7 @@ pub struct OutputSection {
 /// When a scheduler should run the definition.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, expecting = "a table")]
-pub struct ScheduleSection {
+pub(crate) struct ScheduleSection {
     /// A cron expression of five fields: minute, hour, day of month, month, day of week.
     #[serde(default)]
     pub cron: Option<Placed<Cron>>,
@@ -246,7 +247,7 @@ pub struct ScheduleSection {
 
 impl Definition {
     /// The JSON Schema of a definition.
-    pub fn json_schema() -> Schema {
+    pub(crate) fn json_schema() -> Schema {
         let transform = RecursiveTransform(without_null);
         SchemaSettings::draft2020_12().with_transform(transform).into_generator().into_root_schema_for::<Self>()
     }

@@ -10,11 +10,11 @@ use serde::{Deserialize, Deserializer};
 
 /// One value or several, all spelled as text.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct OneOrMore<T>(Vec<T>);
+pub(crate) struct OneOrMore<T>(Vec<T>);
 
 impl<T> OneOrMore<T> {
     /// The values.
-    pub fn as_slice(&self) -> &[T] {
+    pub(crate) fn as_slice(&self) -> &[T] {
         &self.0
     }
 }

@@ -9,14 +9,14 @@ use toml::Spanned;
 
 /// A value, and where it was typed; a default was typed nowhere, which is the start of the file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Placed<T> {
+pub(crate) struct Placed<T> {
     value: T,
     span: Range<usize>,
 }
 
 impl<T> Placed<T> {
     /// The bytes of the file that hold the value.
-    pub fn span(&self) -> Range<usize> {
+    pub(crate) fn span(&self) -> Range<usize> {
         self.span.clone()
     }
 }

@@ -23,7 +23,7 @@ type Value<'i> = Spanned<DeValue<'i>>;
 #[derive(Clone, Debug, Default)]
 pub struct Reading {
     /// The parsed part.
-    pub definition: Definition,
+    pub(crate) definition: Definition,
     /// The problems of the rest.
     pub problems: Vec<Problem>,
     /// The sections that something was removed from: they may lack something for that reason.

@@ -12,7 +12,7 @@ use crate::interface::Ticker;
 
 /// `"available"`, or `["AAPL", "BRK.B"]`.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Tickers {
+pub(crate) enum Tickers {
     /// A list by name.
     Known(TickerList),
     /// An explicit list.

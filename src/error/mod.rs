@@ -13,10 +13,10 @@ use std::path::PathBuf;
 
 use chrono::{DateTime, Utc};
 
+pub use crate::lock::Holder;
 pub use kind::Kind;
 
 use crate::interface::ValidationFault;
-use crate::lock::Holder;
 use crate::numbers::{self, counted, grouped, percent};
 use crate::problem::Problems;
 use crate::time::to_record;

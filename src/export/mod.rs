@@ -41,6 +41,7 @@ mod reuse;
 mod selection;
 mod sheet;
 mod staged;
+#[cfg_attr(not(feature = "harness"), expect(unreachable_pub, reason = "benchmarks reach it"))]
 mod stream;
 mod table;
 #[cfg(test)]
@@ -54,13 +55,21 @@ use ::arrow::datatypes::SchemaRef;
 use arrow_ipc::ArrowFileWriter;
 use csv::CsvWriter;
 
-pub use publication::{Provenance, Publication};
-pub use published::{Kind, Published, Recorded, Version, latest, published, versions};
-pub use reading::{Found, Reading};
-pub use reuse::{Latest, Taken, Takeover, built_before};
+pub use published::{Kind, Published, Recorded, latest, published};
+pub use reading::Reading;
 pub use selection::Selection;
-pub use sheet::{Form, Goal, Sheet};
-pub use staged::{Dataset, Staged};
+
+pub(crate) use publication::{Provenance, Publication};
+pub(crate) use published::{Version, versions};
+pub(crate) use reading::Found;
+pub(crate) use reuse::{Latest, Taken, Takeover, built_before};
+pub(crate) use sheet::{Form, Goal, Sheet};
+pub(crate) use staged::{Dataset, Staged};
+
+#[cfg(not(feature = "harness"))]
+pub(crate) use stream::Stream;
+#[cfg(feature = "harness")]
+#[doc(hidden)]
 pub use stream::Stream;
 
 use crate::columns::{self, ParquetWriter, Rows};

@@ -29,7 +29,7 @@ const BLOCK_ROWS: usize = 1 << 16;
 
 /// Where a dataset comes from.
 #[derive(Clone, Debug)]
-pub struct Provenance {
+pub(crate) struct Provenance {
     /// Name of the dataset.
     pub name: String,
     /// Text of its definition.
@@ -47,7 +47,7 @@ pub struct Provenance {
 }
 
 /// A dataset being written.
-pub struct Publication {
+pub(crate) struct Publication {
     home: Home,
     version: String,
     provenance: Provenance,
@@ -90,7 +90,12 @@ impl Publication {
     /// # Errors
     ///
     /// If the folder cannot be written, or something is in the way of a version or `latest`.
-    pub fn begin(datasets: &Path, plan: &Plan, provenance: Provenance, stop: &CancellationToken) -> Result<Self> {
+    pub(crate) fn begin(
+        datasets: &Path,
+        plan: &Plan,
+        provenance: Provenance,
+        stop: &CancellationToken,
+    ) -> Result<Self> {
         let home = Home::of(datasets, &plan.name, &provenance.ad_hoc)?;
         let (version, staging) = home.stage(provenance.built_at)?;
         let encoding = Encoding {
@@ -114,7 +119,7 @@ impl Publication {
     /// # Errors
     ///
     /// If a file cannot be written, or there would be too many folders.
-    pub fn write(&mut self, rows: &Rows) -> Result<()> {
+    pub(crate) fn write(&mut self, rows: &Rows) -> Result<()> {
         let Kind::Long(long) = &mut self.kind else {
             return Err(defect(&self.home.folder, "a wide dataset has matrices"));
         };
@@ -128,7 +133,13 @@ impl Publication {
     /// # Errors
     ///
     /// If a file cannot be written.
-    pub fn write_matrix(&mut self, period: Period, regime: Regime, value: &str, rows: &RecordBatch) -> Result<()> {
+    pub(crate) fn write_matrix(
+        &mut self,
+        period: Period,
+        regime: Regime,
+        value: &str,
+        rows: &RecordBatch,
+    ) -> Result<()> {
         let Kind::Wide { matrices } = &mut self.kind else {
             return Err(defect(&self.home.folder, "a long dataset has no matrices"));
         };
@@ -151,7 +162,8 @@ impl Publication {
     }
 
     /// Number of rows written, summed over matrices.
-    pub fn rows(&self) -> u64 {
+    #[cfg(test)]
+    pub(crate) fn rows(&self) -> u64 {
         self.rows
     }
 
@@ -160,7 +172,7 @@ impl Publication {
     /// # Errors
     ///
     /// If they cannot be written, or if `facts` fails.
-    pub fn complete(self, plan: &Plan, facts: impl FnOnce() -> Result<Vec<u8>> + Send) -> Result<Staged> {
+    pub(crate) fn complete(self, plan: &Plan, facts: impl FnOnce() -> Result<Vec<u8>> + Send) -> Result<Staged> {
         let Self { home, version, provenance, staging, shelf, rows, kind } = self;
         let complete = || -> Result<_> {
             let Completed { finished, columns, content } = kind.complete(plan, &home.folder)?;

@@ -18,7 +18,7 @@ use crate::time::as_record;
 
 /// A published version of a dataset.
 #[derive(Clone, Debug)]
-pub struct Version {
+pub(crate) struct Version {
     /// Its folder.
     pub path: PathBuf,
     /// Its files as recorded; names are paths inside the folder, with `/`.
@@ -29,7 +29,7 @@ pub struct Version {
 
 impl Version {
     /// How the facts file differs from the record, if it does.
-    pub fn fault_of_facts(&self) -> Option<String> {
+    pub(crate) fn fault_of_facts(&self) -> Option<String> {
         let expected = self.facts.as_ref()?;
         let path = self.path.join(FACTS);
         match links::read(&path) {
@@ -43,7 +43,7 @@ impl Version {
     }
 
     /// Number of files with a digest.
-    pub fn file_count(&self) -> usize {
+    pub(crate) fn file_count(&self) -> usize {
         self.files.len() + usize::from(self.facts.is_some())
     }
 }
@@ -204,7 +204,7 @@ pub fn latest(datasets: &Path, name: Option<&str>) -> Result<Option<Recorded>> {
 /// # Errors
 ///
 /// If a folder or a record cannot be read, or a record was written by a later version.
-pub fn versions(datasets: &Path) -> Result<Vec<Version>> {
+pub(crate) fn versions(datasets: &Path) -> Result<Vec<Version>> {
     let mut versions = Vec::new();
     for dataset in folders(datasets)? {
         let paths = folders(&dataset)?.into_iter().chain(folders(&dataset.join(BUILDS))?);

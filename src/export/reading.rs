@@ -51,9 +51,9 @@ pub struct Reading {
 
 /// A published version, by its shape.
 #[derive(Clone, Debug)]
-pub enum Found {
+pub(crate) enum Found {
     /// A row for each signal.
-    Long(Reading),
+    Long(Box<Reading>),
     /// Matrices of dates and tickers, by name: `5d-bull/confidence`.
     Wide(BTreeMap<String, Reading>),
 }
@@ -82,7 +82,7 @@ struct Column {
 }
 
 impl Reading {
-    /// Finds a long version; see [`Found::find`].
+    /// Finds a long version: `NAME` for the latest, `NAME/VERSION`, `NAME/builds/VERSION`, or the path of its folder.
     ///
     /// # Errors
     ///
@@ -351,9 +351,9 @@ impl Found {
     /// # Errors
     ///
     /// When it is not there, or has a record that cannot be read.
-    pub fn find(datasets: &Path, given: &str) -> Result<Self> {
+    pub(crate) fn find(datasets: &Path, given: &str) -> Result<Self> {
         let whole = Reading::whole(datasets, given)?;
-        if whole.is_wide() { whole.matrices().map(Self::Wide) } else { Ok(Self::Long(whole)) }
+        if whole.is_wide() { whole.matrices().map(Self::Wide) } else { Ok(Self::Long(Box::new(whole))) }
     }
 }
 

@@ -33,13 +33,13 @@ use crate::time::to_record;
 use crate::trace::work;
 
 /// The latest version of a dataset, if it has the files that the next one needs.
-pub struct Latest {
+pub(crate) struct Latest {
     home: Home,
     before: Before,
 }
 
 /// The outcome of reusing a version.
-pub enum Takeover {
+pub(crate) enum Takeover {
     /// One of its files does not match its record.
     Damaged(PathBuf),
     /// A version was made from it.
@@ -47,7 +47,7 @@ pub enum Takeover {
 }
 
 /// A version with the files of another one.
-pub struct Taken {
+pub(crate) struct Taken {
     /// The new version.
     pub staged: Staged,
     /// Name of the version before.
@@ -84,7 +84,7 @@ impl Latest {
     /// # Errors
     ///
     /// If something is in the way of a version or `latest`.
-    pub fn of_basis(datasets: &Path, provenance: &Provenance) -> Result<Option<Self>> {
+    pub(crate) fn of_basis(datasets: &Path, provenance: &Provenance) -> Result<Option<Self>> {
         let home = Home::of(datasets, &provenance.name, &provenance.ad_hoc)?;
         // The folder itself, not the link, which may move meanwhile.
         let Some(path) = link::version(&home.folder) else { return Ok(None) };
@@ -93,7 +93,7 @@ impl Latest {
     }
 
     /// The facts about its rows, verified when it is reused.
-    pub fn facts(&self) -> &[u8] {
+    pub(crate) fn facts(&self) -> &[u8] {
         &self.before.facts
     }
 
@@ -102,7 +102,7 @@ impl Latest {
     /// # Errors
     ///
     /// If the folder cannot be written, or once the token is cancelled.
-    pub fn take_over(self, plan: &Plan, provenance: &Provenance, stop: &CancellationToken) -> Result<Takeover> {
+    pub(crate) fn take_over(self, plan: &Plan, provenance: &Provenance, stop: &CancellationToken) -> Result<Takeover> {
         let _work = work!("take over files");
         let Self { home, before } = self;
         if let Some(damaged) = before.damaged(stop)? {
@@ -138,7 +138,7 @@ impl Latest {
 /// # Errors
 ///
 /// If something is in the way of an ad hoc build, if a folder cannot be read, or once the token is cancelled.
-pub fn built_before(
+pub(crate) fn built_before(
     datasets: &Path,
     provenance: &Provenance,
     stop: &CancellationToken,

@@ -19,7 +19,7 @@ use crate::time::unique_name;
 
 /// The format of the rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Form {
+pub(crate) enum Form {
     /// Apache Parquet.
     Parquet,
     /// CSV with a header.
@@ -29,7 +29,7 @@ pub enum Form {
 }
 
 /// Where the rows go.
-pub enum Goal {
+pub(crate) enum Goal {
     /// A file that does not exist yet.
     File(PathBuf),
     /// A stream, such as standard output.
@@ -37,7 +37,7 @@ pub enum Goal {
 }
 
 /// Rows being written.
-pub struct Sheet {
+pub(crate) struct Sheet {
     writer: RowWriter<Box<dyn Write + Send>>,
     /// The file; none for a stream.
     path: Option<PathBuf>,
@@ -50,7 +50,7 @@ impl Sheet {
     /// # Errors
     ///
     /// If the file exists or cannot be written.
-    pub fn begin(form: Form, goal: Goal, schema: SchemaRef) -> Result<Self> {
+    pub(crate) fn begin(form: Form, goal: Goal, schema: SchemaRef) -> Result<Self> {
         let (out, path, hidden): (Box<dyn Write + Send>, _, _) = match goal {
             Goal::Stream(out) => (out, None, Hidden(None)),
             Goal::File(path) => {
@@ -73,7 +73,7 @@ impl Sheet {
     /// # Errors
     ///
     /// If they cannot be written; [`Error::Stream`] if a stream is closed.
-    pub fn write(&mut self, rows: &RecordBatch) -> Result<()> {
+    pub(crate) fn write(&mut self, rows: &RecordBatch) -> Result<()> {
         self.writer.write(&rows.clone().into()).map_err(|error| failed(self.path.as_deref(), error))
     }
 
@@ -82,7 +82,7 @@ impl Sheet {
     /// # Errors
     ///
     /// As [`write`](Self::write), and if a file of that name has appeared meanwhile.
-    pub fn finish(self) -> Result<()> {
+    pub(crate) fn finish(self) -> Result<()> {
         let Self { writer, path, mut hidden } = self;
         writer.finish().map_err(|error| failed(path.as_deref(), error))?;
         if let (Some(path), Some(from)) = (&path, &hidden.0) {

@@ -9,7 +9,7 @@ use crate::error::Result;
 use crate::file::{self, FileRecord, Staging};
 
 /// A version of a dataset under its hidden name, with all its files and its record.
-pub struct Staged {
+pub(crate) struct Staged {
     pub(super) home: Home,
     pub(super) version: String,
     pub(super) staging: Staging,
@@ -21,7 +21,7 @@ pub struct Staged {
 
 /// A published dataset.
 #[derive(Clone, Debug)]
-pub struct Dataset {
+pub(crate) struct Dataset {
     /// The folder of this version.
     pub path: PathBuf,
     /// The link that now points to it; `None` for an ad hoc build.
@@ -36,12 +36,12 @@ pub struct Dataset {
 
 impl Staged {
     /// Name of the version.
-    pub fn version(&self) -> &str {
+    pub(crate) fn version(&self) -> &str {
         &self.version
     }
 
     /// The digest of its content, whatever its files.
-    pub fn content(&self) -> &str {
+    pub(crate) fn content(&self) -> &str {
         &self.content
     }
 
@@ -50,7 +50,7 @@ impl Staged {
     /// # Errors
     ///
     /// If it cannot be written.
-    pub fn lay_beside(&self, name: &str, bytes: &[u8]) -> Result<()> {
+    pub(crate) fn lay_beside(&self, name: &str, bytes: &[u8]) -> Result<()> {
         file::write_bytes(&self.staging.file(name), bytes)
     }
 
@@ -60,7 +60,7 @@ impl Staged {
     /// # Errors
     ///
     /// If it cannot be written. The previous version is then still the latest.
-    pub fn publish(self) -> Result<Dataset> {
+    pub(crate) fn publish(self) -> Result<Dataset> {
         let Self { home, version, staging, rows, files, content, keep } = self;
         let folder = &home.folder;
         let path = folder.join(&version);

@@ -36,7 +36,7 @@ const MAX_EVIDENCE: u64 = 64 << 20;
 
 /// Details of a body that was read to its end.
 #[derive(Clone, Debug)]
-pub struct Seen {
+pub(crate) struct Seen {
     /// The HTTP status.
     pub status: u16,
     /// Number of attempts.
@@ -107,7 +107,7 @@ impl Stream {
 }
 
 /// A body, for reading on a blocking thread.
-pub struct Body {
+pub(crate) struct Body {
     known: Known,
     inner: Masked<Unpacked<Chunks>>,
     packed: Arc<AtomicU64>,
@@ -138,7 +138,7 @@ impl Body {
     }
 
     /// Details of the body, once it has been read to its end.
-    pub fn seen(&self) -> Seen {
+    pub(crate) fn seen(&self) -> Seen {
         let Known { status, attempts, clock } = self.known;
         let (bytes, digest) = (self.digest.count(), hex(&self.digest.hash()));
         Seen { status, attempts, bytes, digest, observed_at: clock.now() }

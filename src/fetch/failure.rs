@@ -21,7 +21,7 @@ const MAX_FAULT_TIME: Duration = Duration::from_secs(5);
 
 /// Why a reader stopped before the end of a body.
 #[derive(Debug)]
-pub enum ReadFault {
+pub(crate) enum ReadFault {
     /// The body was cut off.
     Broken(io::Error),
     /// The body is not valid.

@@ -5,7 +5,7 @@ use std::sync::{Mutex, PoisonError};
 
 /// Counters that the client updates and anyone may read.
 #[derive(Debug, Default)]
-pub struct Gauge {
+pub(crate) struct Gauge {
     bytes: AtomicU64,
     retries: AtomicU64,
     waiting: Mutex<(u32, String)>,
@@ -13,17 +13,17 @@ pub struct Gauge {
 
 impl Gauge {
     /// Bytes received over the network.
-    pub fn bytes(&self) -> u64 {
+    pub(crate) fn bytes(&self) -> u64 {
         self.bytes.load(Ordering::Relaxed)
     }
 
     /// Number of retries.
-    pub fn retries(&self) -> u64 {
+    pub(crate) fn retries(&self) -> u64 {
         self.retries.load(Ordering::Relaxed)
     }
 
     /// Requests waiting to be retried, if any: how many, and the latest reason.
-    pub fn waiting(&self) -> Option<(u32, String)> {
+    pub(crate) fn waiting(&self) -> Option<(u32, String)> {
         let waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
         (waiting.0 > 0).then(|| waiting.clone())
     }

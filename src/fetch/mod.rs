@@ -26,9 +26,9 @@ use reqwest::redirect;
 use tokio::sync::Semaphore;
 use url::Url;
 
-pub use body::{Body, Seen};
-pub use failure::ReadFault;
-pub use gauge::Gauge;
+pub(crate) use body::{Body, Seen};
+pub(crate) use failure::ReadFault;
+pub(crate) use gauge::Gauge;
 
 use crate::address::host_of;
 use crate::error::{Error, Result};
@@ -48,7 +48,7 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// The two base addresses of a service.
 #[derive(Clone, Debug)]
-pub struct Addresses {
+pub(crate) struct Addresses {
     /// Signals.
     pub signals: Url,
     /// News and sentiment.
@@ -57,7 +57,7 @@ pub struct Addresses {
 
 /// The outcome of a request.
 #[derive(Clone, Debug)]
-pub enum Answered<T> {
+pub(crate) enum Answered<T> {
     /// What the reader returned.
     Taken(T),
     /// The service does not have the operation, or the operation does not have the ticker.
@@ -69,7 +69,7 @@ pub enum Answered<T> {
 
 /// A client of one service.
 #[derive(Debug)]
-pub struct Client {
+pub(crate) struct Client {
     http: reqwest::Client,
     addresses: Addresses,
     /// For signals and for sentiment.
@@ -92,7 +92,13 @@ impl Client {
     ///
     /// If the environment names a proxy that cannot be used, or if TLS, which needs the system's certificates, cannot
     /// be set up.
-    pub fn new(addresses: Addresses, key: ApiKey, manners: Manners, clock: Clock, evidence: PathBuf) -> Result<Self> {
+    pub(crate) fn new(
+        addresses: Addresses,
+        key: ApiKey,
+        manners: Manners,
+        clock: Clock,
+        evidence: PathBuf,
+    ) -> Result<Self> {
         let headers = HeaderMap::from_iter([
             (ACCEPT, HeaderValue::from_static("application/json")),
             (ACCEPT_ENCODING, HeaderValue::from_static("zstd, gzip, br")),
@@ -128,7 +134,7 @@ impl Client {
     }
 
     /// Live counters of the client.
-    pub fn gauge(&self) -> &Gauge {
+    pub(crate) fn gauge(&self) -> &Gauge {
         &self.gauge
     }
 
@@ -144,7 +150,7 @@ impl Client {
     /// # Cancel safety
     ///
     /// Dropping the future ends the request; a running reader finds the body cut off.
-    pub async fn get<T, F>(&self, request: &Request, read: F) -> Result<Answered<T>>
+    pub(crate) async fn get<T, F>(&self, request: &Request, read: F) -> Result<Answered<T>>
     where
         T: Send + 'static,
         F: Fn(&mut Body) -> Result<T, ReadFault> + Clone + Send + 'static,
@@ -207,7 +213,7 @@ impl Client {
     }
 
     /// The URL of an operation without query and key, for messages.
-    pub fn address(&self, endpoint: Endpoint) -> String {
+    pub(crate) fn address(&self, endpoint: Endpoint) -> String {
         let url = self.below(endpoint.base(), "");
         format!("{}://{}{}{}", url.scheme(), host_of(&url), url.path(), endpoint.path())
     }

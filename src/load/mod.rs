@@ -76,7 +76,7 @@ impl Published {
     pub fn find(datasets: &Path, name: &str) -> Result<Self> {
         let dataset = |reading: Reading| reading.select(Selection::default()).map(Dataset::of_version);
         match Found::find(datasets, name)? {
-            Found::Long(reading) => dataset(reading).map(Self::Long),
+            Found::Long(reading) => dataset(*reading).map(Self::Long),
             Found::Wide(matrices) => {
                 let matrices = matrices.into_iter().map(|(name, reading)| Ok((name, dataset(reading)?)));
                 matrices.collect::<Result<_>>().map(Self::Wide)
@@ -131,7 +131,7 @@ impl Dataset {
     }
 
     /// The same dataset, read until a token is cancelled: what reads it then fails with
-    /// [`Error::Interrupted`](crate::error::Error::Interrupted).
+    /// [`Error::Interrupted`].
     pub fn until(&self, stop: CancellationToken) -> Self {
         match &self.0 {
             Origin::Published(reading) => Self::of_version(Reading::clone(reading).until(stop)),

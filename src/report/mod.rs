@@ -27,7 +27,7 @@ use crate::audit::revisions::Revisions;
 use facts::{Facts, Work};
 
 /// The file name of a report in a version's folder.
-pub const FILE: &str = "report.html";
+pub(crate) const FILE: &str = "report.html";
 
 /// A report on a dataset.
 #[derive(Clone, Debug)]

@@ -46,7 +46,7 @@ impl About<'_> {
     /// # Errors
     ///
     /// When the archive cannot be read, has no run by that instant, or has no data for the definition.
-    pub fn subject(&self) -> Result<Subject> {
+    pub(crate) fn subject(&self) -> Result<Subject> {
         let view = view(self.archive, self.as_of, &self.control.stop)?;
         match self.plan {
             Some(plan) => Subject::part(view.clone(), archived(plan, &view)?),

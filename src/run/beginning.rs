@@ -63,7 +63,7 @@ pub(super) async fn now(options: &Options) -> Result<DateTime<Utc>> {
         match (sealed_at - now, options.clock) {
             (ahead, _) if ahead <= TimeDelta::zero() => return Ok(now),
             (ahead, Clock::System) if ahead <= SKEW => {
-                sleep(ahead.to_std().unwrap_or_default(), &options.control.stop).await?
+                sleep(ahead.to_std().unwrap_or_default(), &options.control.stop).await?;
             }
             _ => {
                 let run = archive.own_folder(newest).map(Path::to_owned);

@@ -40,6 +40,14 @@ pub struct BuildOptions {
     pub control: Control,
 }
 
+impl BuildOptions {
+    /// The options of a build of the definition's own dataset.
+    pub fn new(archive: impl Into<PathBuf>) -> Self {
+        let (ad_hoc, control) = (AdHoc::default(), Control::default());
+        Self { archive: archive.into(), clock: Clock::System, ad_hoc, control }
+    }
+}
+
 /// Builds the dataset of a plan from the archive alone, and publishes it in an output folder.
 ///
 /// # Errors

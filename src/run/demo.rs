@@ -16,7 +16,7 @@ pub const DEMO_SEED: u64 = 500;
 
 /// A demo service on a free port of the loopback address.
 #[derive(Debug)]
-pub struct Demo {
+pub(super) struct Demo {
     running: Running,
     key: ApiKey,
 }
@@ -27,7 +27,7 @@ impl Demo {
     /// # Errors
     ///
     /// When no port of the loopback address can be listened on.
-    pub async fn start(today: NaiveDate) -> Result<Self> {
+    pub(super) async fn start(today: NaiveDate) -> Result<Self> {
         let failed = |source| Error::Serve { address: Ipv4Addr::LOCALHOST.to_string(), source };
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.map_err(failed)?;
         let key = ApiKey::of_the_demo();
@@ -36,12 +36,12 @@ impl Demo {
     }
 
     /// Where it is.
-    pub fn addresses(&self) -> Addresses {
+    pub(super) fn addresses(&self) -> Addresses {
         Addresses { signals: self.running.base_url().clone(), sentiment: self.running.sentiment_base_url().clone() }
     }
 
     /// The key that it takes.
-    pub fn key(&self) -> ApiKey {
+    pub(super) fn key(&self) -> ApiKey {
         self.key.clone()
     }
 
@@ -50,7 +50,7 @@ impl Demo {
     /// # Cancel safety
     ///
     /// Dropping it leaves the service to the end of the process.
-    pub async fn stop(self) {
+    pub(super) async fn stop(self) {
         self.running.stop().await;
     }
 }

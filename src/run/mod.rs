@@ -31,12 +31,14 @@ use std::time::Instant;
 
 pub use audits::{About, audit_leak, audit_quality, audit_revisions, audit_sources};
 pub use build::{BuildOptions, build, stream};
-pub use demo::{DEMO_SEED, Demo};
+pub use demo::DEMO_SEED;
+use demo::Demo;
+pub use gather::Taken;
 pub use observer::{CancellationToken, Control, Event, Observer, Progress, Waiting};
 pub use options::{Options, WhenHeld};
 pub use report::{ReportOptions, report};
 pub use stage::Timing;
-pub use summary::Summary;
+pub use summary::{Fetched, Summary};
 pub use upkeep::{Prune, compact, prune, verify};
 
 use crate::address::host_of;
@@ -44,6 +46,7 @@ pub use crate::archive::Interrupted;
 use crate::archive::{Archive, Beginning, Unfinished, View};
 use crate::error::{Error, Result};
 use crate::fetch::{Addresses, Client};
+pub use crate::file::FileRecord;
 use crate::links;
 use crate::plan::{AdHoc, Plan, Remote, Source};
 use crate::secret::ApiKey;
@@ -57,7 +60,6 @@ use gather::{Gathered, Gathering};
 pub(crate) use missing::absent_tickers;
 pub(crate) use scope::archived;
 use stage::Stage;
-use summary::Fetched;
 pub(crate) use work::{Work, scratch};
 
 /// Fetches, archives, joins and publishes what a plan asks for.

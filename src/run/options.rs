@@ -25,6 +25,20 @@ pub struct Options {
 }
 
 impl Options {
+    /// The options of a run that is only given an output folder: the archive is the folder `archive` in it, an interrupted
+    /// run is resumed, and the run fails while another one of the same definition is in progress.
+    pub fn new(output: impl Into<PathBuf>) -> Self {
+        let output = output.into();
+        Self {
+            archive: output.join("archive"),
+            output,
+            clock: Clock::System,
+            interrupted: Interrupted::Resume,
+            when_held: WhenHeld::Fail,
+            control: Control::default(),
+        }
+    }
+
     pub(super) fn evidence(&self) -> PathBuf {
         self.output.join("evidence")
     }

@@ -15,7 +15,7 @@ use crate::tables::{Change, SeriesKey, Table};
 pub struct Histories {
     /// The table.
     pub table: Table,
-    /// In the columns of [`Table::schema`], sorted by series, cell and observation time.
+    /// In the columns of the table, sorted by series, cell and observation time.
     pub rows: RecordBatch,
     /// The kind of change of each row.
     pub changes: Vec<Change>,

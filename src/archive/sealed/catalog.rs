@@ -76,7 +76,7 @@ impl SealedRun {
         Ok(requests)
     }
 
-    /// The rejected records, batch by batch, in the columns of [`Reject::schema`].
+    /// The rejected records, batch by batch, as `rejects.parquet` has them.
     ///
     /// # Errors
     ///

@@ -17,7 +17,7 @@ use crate::tables::{Drift, Table};
 use crate::time::as_record;
 
 /// Version of the layout; readers refuse all others.
-pub const LAYOUT: u32 = 9;
+pub(crate) const LAYOUT: u32 = 9;
 
 /// Name of the seal's file.
 pub(in crate::archive) const SEAL: &str = "run.json";

@@ -16,7 +16,11 @@ use crate::file;
 /// # Errors
 ///
 /// If a file cannot be copied.
-pub fn copy(archive: &Archive, target: &Path, is_wanted: impl Fn(&SealedRun) -> bool) -> Result<Option<Archive>> {
+pub(crate) fn copy(
+    archive: &Archive,
+    target: &Path,
+    is_wanted: impl Fn(&SealedRun) -> bool,
+) -> Result<Option<Archive>> {
     let wanted: BTreeSet<&str> = archive.runs().iter().filter(|run| is_wanted(run)).map(SealedRun::name).collect();
     let write = |path: &Path| {
         let path = path.to_owned();

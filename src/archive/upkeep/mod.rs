@@ -7,8 +7,10 @@ mod pack;
 mod prune;
 mod verify;
 
-pub use copy::copy;
-pub use pack::compact;
+pub(crate) use copy::copy;
+pub(crate) use pack::compact;
 pub(super) use pack::pack_small;
-pub use prune::{Plan, Removal, prune};
-pub use verify::{Verified, fault, verify};
+pub use prune::Removal;
+pub(crate) use prune::{Plan, prune};
+pub use verify::Verified;
+pub(crate) use verify::{fault, verify};

@@ -58,7 +58,7 @@ pub(in crate::archive) fn pack_small(archive: &Path, stop: &CancellationToken) -
 /// # Errors
 ///
 /// If a run cannot be read or is damaged, if the folder cannot be written, or once the token is cancelled.
-pub fn compact(folder: &Path, keep: usize, stop: &CancellationToken) -> Result<Option<Seal>> {
+pub(crate) fn compact(folder: &Path, keep: usize, stop: &CancellationToken) -> Result<Option<Seal>> {
     let archive = Archive::open(folder)?.until(stop);
     let kept: Vec<&str> = archive.runs().iter().rev().take(keep).map(SealedRun::name).collect();
     let is_old = |folder: &&Arc<Folder>| folder.seal().runs().iter().all(|run| !kept.contains(&run.run.as_str()));

@@ -16,7 +16,7 @@ use crate::remove;
 
 /// The folders to remove.
 #[derive(Clone, Debug)]
-pub struct Plan {
+pub(crate) struct Plan {
     archive: Archive,
     /// The folders, by name.
     pub removals: Vec<Removal>,
@@ -39,7 +39,7 @@ impl Plan {
     /// # Errors
     ///
     /// If the archive cannot be read.
-    pub fn of(archive: &Path, stop: &CancellationToken) -> Result<Self> {
+    pub(crate) fn of(archive: &Path, stop: &CancellationToken) -> Result<Self> {
         let archive = Archive::open(archive)?.until(stop);
         let removal = |folder: &&Arc<Folder>| {
             let seal = folder.seal();
@@ -65,7 +65,7 @@ fn pack_for<'a>(archive: &'a Archive, folder: &Folder) -> Option<&'a Arc<Folder>
 /// # Errors
 ///
 /// If the token of the plan is cancelled, if a pack misses a row, if a folder holds anything but the files of a run, or if it cannot be removed.
-pub fn prune(plan: &Plan) -> Result<()> {
+pub(crate) fn prune(plan: &Plan) -> Result<()> {
     let archive = &plan.archive;
     let is_needed = |pack: &&Arc<Folder>| plan.removals.iter().any(|removal| removal.pack == pack.seal().folder_name());
     for pack in archive.read().iter().filter(is_needed) {

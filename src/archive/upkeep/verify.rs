@@ -34,7 +34,7 @@ pub struct Verified {
 /// # Errors
 ///
 /// If a folder cannot be read, or once the archive's token is cancelled.
-pub fn verify(archive: &Archive, mut done: impl FnMut(&FileRecord)) -> Result<Verified> {
+pub(crate) fn verify(archive: &Archive, mut done: impl FnMut(&FileRecord)) -> Result<Verified> {
     let mut verified = Verified::default();
     for folder in archive.folders() {
         let files = &folder.seal().files;
@@ -106,7 +106,7 @@ fn counts_what_it_has(folder: &Folder) -> Result<Vec<String>> {
 /// # Errors
 ///
 /// [`Error::Interrupted`] once the token is cancelled.
-pub fn fault(path: &Path, record: &FileRecord, stop: &CancellationToken) -> Result<Option<String>> {
+pub(crate) fn fault(path: &Path, record: &FileRecord, stop: &CancellationToken) -> Result<Option<String>> {
     let shown = path.display();
     match fs::symlink_metadata(path) {
         Err(error) => return Ok(Some(format!("`{shown}` cannot be read: {error}"))),

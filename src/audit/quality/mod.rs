@@ -22,7 +22,8 @@ use std::collections::BTreeMap;
 use arrow::array::RecordBatch;
 
 pub use findings::schema;
-pub use news::{Window, windows};
+pub use news::Window;
+pub(crate) use news::windows;
 
 use super::answers::{Answers, Reason, Rejects, UnknownFields};
 use super::observed::ObservedColumns;
@@ -102,7 +103,7 @@ impl OfTicker {
 /// # Errors
 ///
 /// If a run cannot be read, or if `deliver` fails.
-pub fn quality(
+pub(crate) fn quality(
     subject: &Subject,
     answers: Answers,
     windows: Vec<Window>,

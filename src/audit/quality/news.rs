@@ -34,7 +34,7 @@ impl Window {
 /// # Errors
 ///
 /// If the archive cannot be read or the dataset cannot be built.
-pub fn windows(view: &View, scope: &Scope, plan: &DatasetPlan, scratch: PathBuf) -> Result<Vec<Window>> {
+pub(crate) fn windows(view: &View, scope: &Scope, plan: &DatasetPlan, scratch: PathBuf) -> Result<Vec<Window>> {
     let mut windows: Vec<Window> =
         plan.windows().into_iter().map(|days| Window { days, signals: 0, with_news: 0 }).collect();
     if windows.is_empty() {

@@ -60,7 +60,7 @@ impl Kind {
 /// # Errors
 ///
 /// If a run cannot be read, or if `deliver` fails.
-pub fn revisions(
+pub(crate) fn revisions(
     subject: &Subject,
     from: Option<DateTime<Utc>>,
     mut deliver: impl FnMut(&RecordBatch) -> Result<()>,
@@ -81,20 +81,20 @@ pub fn revisions(
 
 /// Counts changes in histories that are being read for another purpose.
 #[derive(Debug)]
-pub struct Counting<'a> {
+pub(crate) struct Counting<'a> {
     subject: &'a Subject,
     found: Revisions,
 }
 
 impl<'a> Counting<'a> {
     /// Starts counting changes after an instant (all of them if it is `None`) up to the instant of the subject.
-    pub fn of(subject: &'a Subject, from: Option<DateTime<Utc>>) -> Self {
+    pub(crate) fn of(subject: &'a Subject, from: Option<DateTime<Utc>>) -> Self {
         let [signals, articles] = [Rewrites::default(), Rewrites::default()];
         Self { subject, found: Revisions { from, until: subject.view().as_of(), signals, articles } }
     }
 
     /// Counts histories of signals, which come in order.
-    pub fn signals(&mut self, histories: &Histories) {
+    pub(crate) fn signals(&mut self, histories: &Histories) {
         self.count(histories, Spanned::Here, |_| {});
     }
 
@@ -103,7 +103,7 @@ impl<'a> Counting<'a> {
     /// # Errors
     ///
     /// If a run cannot be read.
-    pub fn articles(&mut self) -> Result<()> {
+    pub(crate) fn articles(&mut self) -> Result<()> {
         self.each_of_articles(|counting, histories, spanned| {
             counting.count(histories, spanned, |_| {});
             Ok(())
@@ -165,7 +165,7 @@ impl<'a> Counting<'a> {
     }
 
     /// The totals.
-    pub fn finish(self) -> Revisions {
+    pub(crate) fn finish(self) -> Revisions {
         self.found
     }
 }

@@ -120,7 +120,7 @@ impl Sources {
 /// # Errors
 ///
 /// If a run cannot be read, or if `deliver` fails.
-pub fn sources(subject: &Subject, mut deliver: impl FnMut(&RecordBatch) -> Result<()>) -> Result<Sources> {
+pub(crate) fn sources(subject: &Subject, mut deliver: impl FnMut(&RecordBatch) -> Result<()>) -> Result<Sources> {
     let mut comparing = Comparing { found: Sources::default(), rows: RowBuilder::new(schema()) };
     for histories in subject.view().histories(Table::Signals)? {
         let histories = histories?;

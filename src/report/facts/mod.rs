@@ -1,6 +1,6 @@
 //! The numbers of a report.
 //!
-//! Each number is computed here, once. [`Tally`] counts the rows of a long dataset as they are written, before any
+//! Each number is computed here, once. `Tally` counts the rows of a long dataset as they are written, before any
 //! pivot to matrices and in any order. [`Facts`] is its result, together with [`News`], the articles about the
 //! dataset's tickers. [`Work`] covers the runs that the dataset is built from.
 //!
@@ -22,7 +22,7 @@ use serde::{Deserialize, Serialize};
 pub use calendar::{Axis, Step};
 pub use histogram::{Bins, Histogram};
 pub use news::{Headline, News};
-pub use tally::Tally;
+pub(crate) use tally::Tally;
 pub use work::{Answers, Work};
 
 use crate::interface::{Period, Regime};

@@ -84,7 +84,7 @@ impl PairSets {
 ///
 /// Rows may come in any order. Counting is fastest when rows of one ticker, and of one date, come together.
 #[derive(Debug)]
-pub struct Tally {
+pub(crate) struct Tally {
     rows: u64,
     tickers: TickerNumbers,
     calendar: Calendar,
@@ -118,7 +118,7 @@ struct Undrawn {
 
 impl Tally {
     /// An empty tally for a plan.
-    pub fn new(plan: &DatasetPlan) -> Self {
+    pub(crate) fn new(plan: &DatasetPlan) -> Self {
         let windows = plan.features.iter().filter_map(|feature| match feature {
             Feature::Count(days) => Some(InWindow { days: *days, column: feature.to_string(), with_news: 0 }),
             _ => None,
@@ -138,12 +138,12 @@ impl Tally {
     }
 
     /// Rows so far.
-    pub fn rows(&self) -> u64 {
+    pub(crate) fn rows(&self) -> u64 {
         self.rows
     }
 
     /// Counts rows of a long dataset.
-    pub fn count(&mut self, rows: &Rows) {
+    pub(crate) fn count(&mut self, rows: &Rows) {
         self.rows += rows.num_rows() as u64;
         for window in &mut self.windows {
             let column = column(rows, &window.column);
@@ -191,7 +191,7 @@ impl Tally {
     }
 
     /// The facts, once all rows are counted.
-    pub fn finish(self) -> Facts {
+    pub(crate) fn finish(self) -> Facts {
         let days: Vec<_> = self.calendar.days().collect();
         let mut order: Vec<usize> = (0..days.len()).collect();
         order.sort_unstable_by_key(|place| days[*place]);
