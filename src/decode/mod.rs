@@ -25,6 +25,7 @@ mod articles;
 mod batch;
 mod block;
 mod clip;
+mod concurrency;
 mod cursor;
 mod decoded;
 mod entry;
@@ -45,7 +46,6 @@ mod stream;
 mod summary;
 #[cfg(test)]
 mod tests;
-mod under_way;
 
 use std::io::BufRead;
 
@@ -57,9 +57,9 @@ pub use stream::Fault;
 
 use crate::interface::Endpoint;
 use batch::{Batch, Bounds, Met, Piece};
+use concurrency::InProgress;
 use scan::Shape;
 use stream::Batches;
-use under_way::UnderWay;
 
 impl Answer<'_> {
     /// Reads a body to its end and delivers what it says as it comes: at least once, and in the order of the body.
@@ -79,11 +79,11 @@ impl Answer<'_> {
         body: impl BufRead,
         mut deliver: impl FnMut(Decoded) -> Result<(), E>,
     ) -> Result<(), Fault<E>> {
-        let under_way = UnderWay::begin();
+        let in_progress = InProgress::begin();
         let mut batches = Batches::new(body, self.shape(), Bounds::ANSWER);
         let mut met = Met::default();
         loop {
-            batches.aim_at(under_way.batch_bytes());
+            batches.aim_at(in_progress.batch_bytes());
             let Some(batch) = batches.next()? else { return Ok(()) };
             deliver(self.batch(batch, &mut met)).map_err(Fault::Deliver)?;
         }
