@@ -19,7 +19,7 @@ use crate::tables::{Leniencies, Series, Table};
 /// Decodes elements of a list of articles.
 pub(super) fn decode(answer: &Answer<'_>, pieces: &[Piece<'_>]) -> Decoded {
     let mut notes = Notes::new(answer);
-    let mut rows = Rows::default();
+    let mut rows = ArticleRows::default();
     for piece in pieces {
         if let Err(reason) = rows.read(answer, &mut notes, piece) {
             notes.reject_piece(answer, piece, reason);
@@ -29,7 +29,7 @@ pub(super) fn decode(answer: &Answer<'_>, pieces: &[Piece<'_>]) -> Decoded {
 }
 
 #[derive(Default)]
-struct Rows {
+struct ArticleRows {
     positions: Int32Builder,
     dates: TimestampMicrosecondBuilder,
     titles: StringBuilder,
@@ -39,7 +39,7 @@ struct Rows {
     extras: StringBuilder,
 }
 
-impl Rows {
+impl ArticleRows {
     fn read(&mut self, answer: &Answer<'_>, notes: &mut Notes<'_>, piece: &Piece<'_>) -> Result<(), String> {
         let text = piece.text()?;
         let (article, unknown, lenient) = match article::read_plain(text) {
