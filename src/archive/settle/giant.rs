@@ -10,9 +10,9 @@ use arrow::compute::{concat_batches, filter_record_batch};
 use arrow::datatypes::TimestampMicrosecondType;
 use arrow::error::ArrowError;
 
+use super::by_series::{AnsweredSeries, AnswersBySeries, Place};
 use super::difference::difference;
 use super::known::{KnownReader, Observations};
-use super::spool::{AnsweredSeries, Place, Spool};
 use super::{BYTES_AT_ONCE, Group};
 use crate::archive::sealed::bound::Bound;
 use crate::error::{Error, Result};
@@ -25,12 +25,12 @@ const SAMPLED: usize = 64;
 /// Sends the changes of a series of articles; returns whether it was completed and accepted.
 pub(super) fn settle(
     known: &mut KnownReader,
-    spool: &mut Spool<'_>,
+    by_series: &mut AnswersBySeries<'_>,
     series: &AnsweredSeries,
     mut send: impl FnMut(Result<Group>) -> bool,
 ) -> bool {
-    let settled = spool.open(std::slice::from_ref(series)).and_then(|()| {
-        let mut giant = Giant::of(spool, series)?;
+    let settled = by_series.open(std::slice::from_ref(series)).and_then(|()| {
+        let mut giant = Giant::of(by_series, series)?;
         for cut in giant.cuts() {
             if !giant.settle_until(cut, known, &mut send)? {
                 return Ok(false);
@@ -48,7 +48,7 @@ pub(super) fn settle(
 type Dated = (Place, i64, i64);
 
 struct Giant<'a> {
-    spool: &'a Spool<'a>,
+    by_series: &'a AnswersBySeries<'a>,
     series: &'a AnsweredSeries,
     /// The pieces of each copy of the series; the first copy counts.
     copies: Vec<Vec<Dated>>,
@@ -63,13 +63,13 @@ struct Giant<'a> {
 
 impl<'a> Giant<'a> {
     /// Reads the dates.
-    fn of(spool: &'a Spool<'_>, series: &'a AnsweredSeries) -> Result<Self> {
+    fn of(by_series: &'a AnswersBySeries<'_>, series: &'a AnsweredSeries) -> Result<Self> {
         let _work = work!("read dates of articles");
         let (mut copies, mut samples) = (Vec::new(), Vec::new());
-        for copy in spool.copies(series) {
+        for copy in by_series.copies(series) {
             let mut pieces: Vec<Dated> = Vec::with_capacity(copy.len());
             for &place in copy {
-                let piece = spool.piece(place)?;
+                let piece = by_series.piece(place)?;
                 let mut dates = listed_dates(&piece).to_vec();
                 dates.sort_unstable();
                 if copies.is_empty() {
@@ -82,12 +82,12 @@ impl<'a> Giant<'a> {
         samples.sort_unstable();
         let oldest = copies.first().and_then(|pieces| pieces.iter().map(|(_, first, _)| *first).min());
         let compared = vec![(true, 0); copies.len()];
-        Ok(Self { spool, series, copies, compared, samples, oldest, settled: i64::MIN })
+        Ok(Self { by_series, series, copies, compared, samples, oldest, settled: i64::MIN })
     }
 
     /// The dates at which ranges end.
     fn cuts(&self) -> Vec<i64> {
-        let stretches = self.spool.bytes(self.series).div_ceil(BYTES_AT_ONCE).max(1) as usize;
+        let stretches = self.by_series.bytes(self.series).div_ceil(BYTES_AT_ONCE).max(1) as usize;
         let each = self.samples.len().div_ceil(stretches).max(1);
         let mut cuts: Vec<i64> = self.samples.iter().copied().skip(each).step_by(each).collect();
         cuts.push(i64::MAX);
@@ -137,7 +137,7 @@ impl<'a> Giant<'a> {
 
     fn changes(&self, observations: &Observations, answered: &RecordBatch) -> Result<Option<Changes>, ArrowError> {
         let key = &self.series.key;
-        let observed_at = self.spool.observed_at(self.series);
+        let observed_at = self.by_series.observed_at(self.series);
         let known = observations.values(Table::Articles, key, observed_at)?;
         let found = difference(Table::Articles, &known, answered, self.oldest)?;
         Ok(found.map(|(kinds, rows)| Changes { key: key.clone(), observed_at, kinds, rows }))
@@ -148,12 +148,12 @@ impl<'a> Giant<'a> {
         let is_wanted = |date: i64| self.settled <= date && (date < until || until == i64::MAX);
         let mut read = Vec::new();
         for &(place, first, last) in copy.iter().filter(|(_, first, last)| *last >= self.settled && *first < until) {
-            let piece = self.spool.piece(place)?;
+            let piece = self.by_series.piece(place)?;
             read.push(if is_wanted(first) && is_wanted(last) {
                 piece
             } else {
                 let are_wanted: BooleanArray = listed_dates(&piece).iter().map(|&date| Some(is_wanted(date))).collect();
-                filter_record_batch(&piece, &are_wanted).map_err(|error| self.spool.damaged(place, error))?
+                filter_record_batch(&piece, &are_wanted).map_err(|error| self.by_series.damaged(place, error))?
             });
         }
         let whole = concat_batches(&Table::Articles.listed_schema(), &read);
@@ -164,9 +164,9 @@ impl<'a> Giant<'a> {
 
     /// Rejected records for copies that differ from the first one.
     fn repetitions(&self) -> Option<Result<Group>> {
-        let copies = self.spool.copies(self.series).zip(&self.compared);
+        let copies = self.by_series.copies(self.series).zip(&self.compared);
         let differing = copies.filter(|(_, (is_same, _))| !is_same);
-        let repeated = differing.map(|(copy, (_, count))| self.spool.repetition(self.series, copy, *count));
+        let repeated = differing.map(|(copy, (_, count))| self.by_series.repetition(self.series, copy, *count));
         let repeated: Vec<_> = repeated.collect();
         (!repeated.is_empty()).then(|| Group::of(Vec::new(), repeated))
     }

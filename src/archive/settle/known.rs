@@ -8,7 +8,7 @@ use arrow::array::RecordBatch;
 use arrow::error::ArrowError;
 use chrono::{DateTime, Utc};
 
-use super::spool::AnsweredSeries;
+use super::by_series::AnsweredSeries;
 use crate::archive::fold::cells::{Cells, rows_of};
 use crate::archive::fold::merged::Merged;
 use crate::archive::sealed::bound::{Bound, Cuts};

@@ -4,10 +4,10 @@
 //! size and not that of the run. Very many articles of one ticker are merged a few dates at a time (`giant`). Only the
 //! answered series are read.
 
+mod by_series;
 mod difference;
 mod giant;
 mod known;
-mod spool;
 mod tables;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -21,9 +21,9 @@ use arrow::error::ArrowError;
 use chrono::{DateTime, Utc};
 use rayon::prelude::*;
 
+use self::by_series::{AnsweredSeries, AnswersBySeries, Repeated};
 use self::difference::{difference, oldest};
 use self::known::{KnownReader, Observations};
-use self::spool::{AnsweredSeries, Repeated, Spool};
 use self::tables::Tables;
 use super::answers::answer::{Answer, AnswerRecord, Batches, RowKind};
 use super::answers::answer_files::Files;
@@ -64,13 +64,13 @@ pub(super) fn seal(
     let folder = unfinished.join("sealed");
     remove::folder(&folder).map_err(|source| Error::Write { path: folder.clone(), source })?;
     fs::create_dir(&folder).map_err(|source| Error::Write { path: folder.clone(), source })?;
-    let mut spool = Spool::of(answers, before.stop());
-    let series = spool.series();
-    let listings = listed(before, &spool, &series)?;
+    let mut by_series = AnswersBySeries::of(answers, before.stop());
+    let series = by_series.series();
+    let listings = listed(before, &by_series, &series)?;
     let mut out = Rowfile::create(&folder.join(LISTINGS), listings::schema(), 4)?;
     out.write(listings::batch(&listings))?;
     let listing_file = out.finish()?;
-    let Written { mut files, mut counts, repeated } = settle(before, &folder, &mut spool, &series)?;
+    let Written { mut files, mut counts, repeated } = settle(before, &folder, &mut by_series, &series)?;
     files.push(listing_file);
     for listing in &listings {
         match listing.change {
@@ -104,8 +104,8 @@ pub(super) fn seal(
 }
 
 /// The series that answers started or stopped listing, in order.
-fn listed(archive: &Archive, spool: &Spool<'_>, series: &[AnsweredSeries]) -> Result<Vec<Listing>> {
-    let answered: HashMap<Name, DateTime<Utc>> = spool.answered().collect();
+fn listed(archive: &Archive, by_series: &AnswersBySeries<'_>, series: &[AnsweredSeries]) -> Result<Vec<Listing>> {
+    let answered: HashMap<Name, DateTime<Utc>> = by_series.answered().collect();
     let known = Listings::of(archive.read(), DateTime::<Utc>::MAX_UTC)?;
     let mut known = known.series().peekable();
     let mut changed = Vec::new();
@@ -126,7 +126,7 @@ fn listed(archive: &Archive, spool: &Spool<'_>, series: &[AnsweredSeries]) -> Re
             compare(key, before, BTreeSet::new());
         }
         let before = known.next_if(|(key, _)| **key == series.key).map_or(&[][..], |(_, before)| before);
-        compare(&series.key, before, spool.listing(series));
+        compare(&series.key, before, by_series.listing(series));
     }
     known.for_each(|(key, before)| compare(key, before, BTreeSet::new()));
     Ok(changed)
@@ -134,13 +134,18 @@ fn listed(archive: &Archive, spool: &Spool<'_>, series: &[AnsweredSeries]) -> Re
 
 /// Settles every series and writes the changes to the files of a folder. The next tickers are read and compared while
 /// the last ones are written.
-fn settle(archive: &Archive, folder: &Path, spool: &mut Spool<'_>, series: &[AnsweredSeries]) -> Result<Written> {
+fn settle(
+    archive: &Archive,
+    folder: &Path,
+    by_series: &mut AnswersBySeries<'_>,
+    series: &[AnsweredSeries],
+) -> Result<Written> {
     let mut known = KnownReader::open(archive)?;
     let mut writing = Writing { tables: Tables::create(folder)?, counts: Counts::default(), repeated: Vec::new() };
     thread::scope(|scope| {
         let (ready, groups) = mpsc::sync_channel(GROUPS_AHEAD);
         // The receiver is gone once a write fails.
-        scope.spawn(move || settle_all(&mut known, spool, series, |group| ready.send(group).is_ok()));
+        scope.spawn(move || settle_all(&mut known, by_series, series, |group| ready.send(group).is_ok()));
         groups.into_iter().try_for_each(|group| {
             cancel::check(archive.stop())?;
             writing.write(group?)
@@ -152,7 +157,7 @@ fn settle(archive: &Archive, folder: &Path, spool: &mut Spool<'_>, series: &[Ans
 /// Sends the changes of all tickers, until the receiver stops or a group fails.
 fn settle_all(
     known: &mut KnownReader,
-    spool: &mut Spool<'_>,
+    by_series: &mut AnswersBySeries<'_>,
     series: &[AnsweredSeries],
     mut send: impl FnMut(Result<Group>) -> bool,
 ) {
@@ -160,15 +165,15 @@ fn settle_all(
     loop {
         let is_giant = |series: &&AnsweredSeries| {
             Table::of(series.key.source) == Some(Table::Articles)
-                && (spool.bytes(series) > BYTES_AT_ONCE || known.is_giant(series.key.ticker.as_str()))
+                && (by_series.bytes(series) > BYTES_AT_ONCE || known.is_giant(series.key.ticker.as_str()))
         };
         let few = rest.iter().take_while(|series| !is_giant(series)).count();
         let (tickers, others) = rest.split_at(few);
-        if !settle_tickers(known, spool, tickers, &mut send) {
+        if !settle_tickers(known, by_series, tickers, &mut send) {
             return;
         }
         let Some((giant, others)) = others.split_first() else { return };
-        if !giant::settle(known, spool, giant, &mut send) {
+        if !giant::settle(known, by_series, giant, &mut send) {
             return;
         }
         rest = others;
@@ -179,16 +184,16 @@ fn settle_all(
 /// these are settled.
 fn settle_tickers(
     known: &mut KnownReader,
-    spool: &mut Spool<'_>,
+    by_series: &mut AnswersBySeries<'_>,
     series: &[AnsweredSeries],
     mut send: impl FnMut(Result<Group>) -> bool,
 ) -> bool {
     let mut rest = series;
-    let mut observations = known.of(&rest[..whole_tickers(spool, rest)]);
+    let mut observations = known.of(&rest[..whole_tickers(by_series, rest)]);
     while !rest.is_empty() {
-        let (some, others) = rest.split_at(whole_tickers(spool, rest));
-        let next = &others[..whole_tickers(spool, others)];
-        let group = || observations.and_then(|observations| settle_group(spool, some, &observations));
+        let (some, others) = rest.split_at(whole_tickers(by_series, rest));
+        let next = &others[..whole_tickers(by_series, others)];
+        let group = || observations.and_then(|observations| settle_group(by_series, some, &observations));
         let (group, next) = rayon::join(group, || known.of(next));
         let is_whole = group.is_ok();
         if !send(group) || !is_whole {
@@ -200,13 +205,17 @@ fn settle_tickers(
 }
 
 /// Settles the series of some tickers.
-fn settle_group(spool: &mut Spool<'_>, series: &[AnsweredSeries], observations: &Observations) -> Result<Group> {
+fn settle_group(
+    by_series: &mut AnswersBySeries<'_>,
+    series: &[AnsweredSeries],
+    observations: &Observations,
+) -> Result<Group> {
     let _work = work!("settle tickers");
-    spool.open(series)?;
-    let spool = &*spool;
+    by_series.open(series)?;
+    let by_series = &*by_series;
     let settle = |series: &AnsweredSeries| {
         let _work = work!("settle series");
-        let Some((answer, repeated)) = spool.first_copy(series)? else { return Ok((None, Vec::new())) };
+        let Some((answer, repeated)) = by_series.first_copy(series)? else { return Ok((None, Vec::new())) };
         let changes = || -> Result<Option<Changes>, ArrowError> {
             let known = observations.values(answer.table, &series.key, answer.observed_at)?;
             let found = difference(answer.table, &known, &answer.rows, oldest(&answer.rows))?;
@@ -293,14 +302,14 @@ fn written(changes: Vec<Changes>) -> Result<Vec<(Table, crate::columns::Rows)>, 
 }
 
 /// Number of the next series that make up enough whole tickers.
-fn whole_tickers(spool: &Spool<'_>, series: &[AnsweredSeries]) -> usize {
+fn whole_tickers(by_series: &AnswersBySeries<'_>, series: &[AnsweredSeries]) -> usize {
     let (mut count, mut bytes) = (0, 0);
     for of_ticker in series.chunk_by(|one, next| one.key.ticker == next.key.ticker) {
         if count >= SERIES_AT_ONCE || bytes >= BYTES_AT_ONCE {
             break;
         }
         count += of_ticker.len();
-        bytes += of_ticker.iter().map(|series| spool.bytes(series)).sum::<u64>();
+        bytes += of_ticker.iter().map(|series| by_series.bytes(series)).sum::<u64>();
     }
     count
 }

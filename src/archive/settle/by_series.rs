@@ -34,7 +34,7 @@ pub(super) struct AnsweredSeries {
 }
 
 /// The files of all answers.
-pub(super) struct Spool<'a> {
+pub(super) struct AnswersBySeries<'a> {
     answers: &'a [Answer],
     /// Cancels reading them.
     stop: &'a CancellationToken,
@@ -66,7 +66,7 @@ pub(in crate::archive) struct Repeated {
     pub(super) records: u64,
 }
 
-impl<'a> Spool<'a> {
+impl<'a> AnswersBySeries<'a> {
     /// Opens the answers of a run, in request order.
     pub(super) fn of(answers: &'a [Answer], stop: &'a CancellationToken) -> Self {
         let requests = answers.iter().map(|answer| Name::from(answer.record.request.request.as_str())).collect();
