@@ -9,7 +9,7 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use crate::escape::escaped;
-use crate::numbers::counted;
+use crate::human::counted;
 
 /// How many problems are shown.
 pub const SHOWN: usize = 20;

@@ -4,8 +4,8 @@ use super::folders::Folders;
 use super::outcome::Result;
 use super::{cancellable, say};
 use crate::archive::Removal;
+use crate::human::{bytes, grouped};
 use crate::links;
-use crate::numbers::{bytes, grouped};
 use crate::run::{Prune, compact, prune};
 
 /// Pack the runs of an archive into fewer folders, and remove packed runs.

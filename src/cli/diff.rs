@@ -8,7 +8,7 @@ use super::rows::RowsTo;
 use super::{cancellable, say};
 use crate::audit::diff::{self, Difference};
 use crate::export::Reading;
-use crate::numbers::{counted, grouped, portion};
+use crate::human::{counted, grouped, portion};
 
 /// Compare two versions of a dataset, row by row.
 ///

@@ -38,8 +38,8 @@ use tokio_util::sync::CancellationToken;
 
 use crate::error::Error;
 use crate::escape::escaped;
-use crate::meter;
 use crate::run::Control;
+use crate::usage;
 
 use outcome::{EXIT_CODES, Failure, INTERRUPTED};
 use talk::{note, say};
@@ -184,7 +184,7 @@ async fn watch_signals(stop: CancellationToken) {
         return;
     };
     // A program started with `nohup` is meant to outlive its terminal.
-    let mut hangup = if meter::is_ignored(HANGUP) { None } else { signal(SignalKind::hangup()).ok() };
+    let mut hangup = if usage::is_ignored(HANGUP) { None } else { signal(SignalKind::hangup()).ok() };
     let mut hung_up = async || match &mut hangup {
         Some(hangup) => hangup.recv().await,
         None => std::future::pending().await,

@@ -6,7 +6,7 @@ use std::io;
 use std::path::PathBuf;
 
 use crate::error::{Error, Kind};
-use crate::numbers::{counted, percent};
+use crate::human::{counted, percent};
 
 /// The exit code for invalid arguments and definitions.
 const USAGE: u8 = 2;

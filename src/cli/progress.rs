@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use super::log::LogForm;
 use super::talk::{is_terminal, note};
 use crate::escape::escaped;
-use crate::numbers::grouped;
+use crate::human::grouped;
 use crate::run::{Event, Observer, Progress};
 
 /// How often a line is written.

@@ -5,7 +5,7 @@ use super::outcome::{Failure, Result};
 use super::say;
 use crate::archive::{Archive, Seal, SealedRun, unfinished_runs};
 use crate::escape::escaped;
-use crate::numbers::grouped;
+use crate::human::grouped;
 use crate::time::to_record;
 use std::fmt::Write;
 

@@ -5,7 +5,7 @@ use super::outcome::{Failure, Result};
 use super::{cancellable, say};
 use crate::archive::Verified;
 use crate::escape::escaped;
-use crate::numbers::counted;
+use crate::human::counted;
 use crate::run::verify;
 
 /// Verify the size, checksum and row count of every file in the archive and the datasets, and that each pack matches

@@ -8,8 +8,8 @@ use std::collections::HashSet;
 use std::ops::Range;
 
 use super::clip;
+use crate::human;
 use crate::interface::Ticker;
-use crate::numbers;
 
 /// How much of a body is held.
 #[derive(Clone, Copy, Debug)]
@@ -252,7 +252,7 @@ impl<'a> Piece<'a> {
                 Err(format!("the key is longer than {key} bytes; its value begins at byte {offset}"))
             }
             Some(Flaw::LongValue(length)) => {
-                let (length, limit) = (numbers::bytes(length), numbers::bytes(piece as u64));
+                let (length, limit) = (human::bytes(length), human::bytes(piece as u64));
                 Err(format!("{length} are over the limit of {limit} for one record; it begins at byte {offset}"))
             }
             Some(Flaw::Deep) => Err(format!("nested more than {depth} levels deep")),

@@ -16,8 +16,8 @@ use chrono::{DateTime, Utc};
 pub use crate::lock::Holder;
 pub use kind::Kind;
 
+use crate::human::{self, counted, grouped, percent};
 use crate::interface::ValidationFault;
-use crate::numbers::{self, counted, grouped, percent};
 use crate::problem::Problems;
 use crate::time::to_record;
 
@@ -110,7 +110,7 @@ pub enum Error {
     },
 
     /// A definition that is larger than the limit.
-    #[error("definition `{}` is larger than {}", path.display(), numbers::bytes(*limit))]
+    #[error("definition `{}` is larger than {}", path.display(), human::bytes(*limit))]
     LongDefinition {
         /// The file.
         path: PathBuf,

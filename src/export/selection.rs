@@ -13,8 +13,8 @@ use parquet::file::metadata::RowGroupMetaData;
 use parquet::file::statistics::Statistics;
 
 use crate::error::{Error, Result};
+use crate::human::grouped;
 use crate::interface::Ticker;
-use crate::numbers::grouped;
 use crate::plan::{Column, Filter};
 
 /// Which part of a dataset is read. Without any choice, all of it.

@@ -7,7 +7,7 @@ use super::facts::{Axis, Bins, Histogram, OfPair, Step, Work};
 use crate::audit::answers::Reason;
 use crate::audit::revisions::Revisions;
 use crate::escape::escaped;
-use crate::numbers::{counted, grouped, percent, portion, took};
+use crate::human::{counted, grouped, percent, portion, took};
 use crate::tables::Drift;
 
 /// Smallest and largest line width.

@@ -20,7 +20,7 @@ use crate::digest;
 use crate::error::{Error, Result};
 use crate::export::{Latest, Provenance, Publication, Staged, Stream, Taken, Takeover, built_before};
 use crate::file;
-use crate::numbers::{counted, grouped};
+use crate::human::{counted, grouped};
 use crate::plan::{AdHoc, Format, Plan, Shape};
 use crate::report::facts::{Articles, Facts, Tally};
 use crate::report::{self, Report, Version};

@@ -23,8 +23,8 @@ use crate::definition::Found;
 use crate::digest;
 use crate::error::{Error, Findings, Result};
 use crate::export::{self, Recorded};
+use crate::human::{counted, grouped, percent};
 use crate::interface::{Sector, Ticker};
-use crate::numbers::{counted, grouped, percent};
 use crate::plan::{Filter, OnMissing, Plan, Request};
 use crate::tables::{SeriesKey, Table};
 

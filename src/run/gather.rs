@@ -25,8 +25,8 @@ use crate::archive::{AnswerRecord, Scope, Unfinished};
 use crate::decode::Rules;
 use crate::error::{Error, Result};
 use crate::fetch::{Answered, Client};
+use crate::human::counted;
 use crate::interface::{Base, Endpoint, Sector, Ticker};
-use crate::numbers::counted;
 use crate::plan::{Asked, OnMissing, Plan, Request, Tickers, Way};
 
 /// How many sectors or tickers must be unknown to an operation, and none known, before it counts as no longer offered.

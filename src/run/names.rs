@@ -2,7 +2,7 @@
 
 use std::fmt::Display;
 
-use crate::numbers::grouped;
+use crate::human::grouped;
 
 /// How many names are listed.
 const SHOWN: usize = 8;

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use super::observer::{Control, Event, Progress, Waiting};
 use crate::fetch::Gauge;
-use crate::meter;
+use crate::usage;
 
 /// The longest time between two events of a stage that waits for the service.
 pub(super) const EVENT_EVERY: Duration = Duration::from_millis(250);
@@ -54,7 +54,7 @@ impl<'a> Stage<'a> {
     }
 
     fn started(control: &'a Control, name: &'static str, total: Option<u64>, gauge: Option<&'a Gauge>) -> Self {
-        let (begun, used) = (Instant::now(), meter::processor_time());
+        let (begun, used) = (Instant::now(), usage::processor_time());
         let [done, rows, bytes] = [0; 3].map(AtomicU64::new);
         let stage = Self { name, control, gauge, begun, used, total, done, rows, bytes };
         stage.observed(|progress| Event::Started(progress));
@@ -83,7 +83,7 @@ impl<'a> Stage<'a> {
     pub(super) fn finish(self) -> Timing {
         self.observed(|progress| Event::Finished(progress));
         let wall = self.begun.elapsed();
-        let processor = meter::processor_time().zip(self.used).map(|(now, then)| now.saturating_sub(then));
+        let processor = usage::processor_time().zip(self.used).map(|(now, then)| now.saturating_sub(then));
         Timing { stage: self.name, wall, processor }
     }
 

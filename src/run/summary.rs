@@ -14,12 +14,12 @@ use crate::archive::{AnswerRecord, Counts, Oddities};
 use crate::escape::escaped;
 use crate::export::Dataset;
 use crate::file::FileRecord;
-use crate::meter;
-use crate::numbers::{counted, grouped};
+use crate::human::{counted, grouped};
 use crate::plan::{Plan, Shape};
 use crate::report::facts::Facts;
 use crate::tables::Drift;
 use crate::time::to_record;
+use crate::usage;
 
 /// The result of a run or a build.
 #[derive(Clone, Debug)]
@@ -150,7 +150,7 @@ impl Summary {
             "notes": self.notes,
             "seconds": self.elapsed.as_secs_f64(),
             "stages": self.timings.iter().map(stage).collect::<Vec<_>>(),
-            "peak_bytes": meter::peak_memory(),
+            "peak_bytes": usage::peak_memory(),
             "dataset": self.dataset,
             "latest": self.latest,
             "files": self.files,
@@ -183,8 +183,8 @@ impl Summary {
         for Timing { stage, wall, processor } in &self.timings {
             text.push_str(&row(stage, *wall, *processor));
         }
-        text.push_str(&row("all", self.elapsed, meter::processor_time()));
-        if let Some(bytes) = meter::peak_memory() {
+        text.push_str(&row("all", self.elapsed, usage::processor_time()));
+        if let Some(bytes) = usage::peak_memory() {
             text.push_str(&format!("{:<10}{:>10}\n", "memory", format!("{:.0} MB", bytes as f64 / 1e6)));
         }
         text

@@ -5,7 +5,7 @@ use super::outcome::{Failure, Result};
 use super::{cancellable, say};
 use crate::audit::Outcome;
 use crate::file;
-use crate::numbers::grouped;
+use crate::human::grouped;
 use crate::plan::Plan;
 use crate::run::audit_leak;
 use crate::time::{Clock, unique_name};

@@ -8,7 +8,7 @@ use super::rows::RowsTo;
 use super::{cancellable, say};
 use crate::audit::answers::Reason;
 use crate::audit::quality::{self, OfTicker};
-use crate::numbers::{grouped, percent};
+use crate::human::{grouped, percent};
 use crate::plan::Plan;
 use crate::run::{About, audit_quality};
 use crate::tables::Drift;

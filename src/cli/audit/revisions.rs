@@ -13,7 +13,7 @@ use super::rows::RowsTo;
 use super::typed::{instant, share, usage};
 use super::{cancellable, say};
 use crate::audit::revisions::{self, Rewrites, Tally};
-use crate::numbers::{grouped, percent};
+use crate::human::{grouped, percent};
 use crate::plan::Plan;
 use crate::run::{About, audit_revisions};
 use crate::time::to_record;

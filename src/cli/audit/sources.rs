@@ -7,7 +7,7 @@ use super::outcome::Result;
 use super::rows::RowsTo;
 use super::{cancellable, say};
 use crate::audit::sources::{self, About, Compared, Disagreement, Statement, Value};
-use crate::numbers::{grouped, percent};
+use crate::human::{grouped, percent};
 use crate::plan::Plan;
 use crate::run::{self, audit_sources};
 use crate::time::to_record;

@@ -1,7 +1,7 @@
 //! Coverage: which tickers have signals, and when.
 
 use super::{Html, Topic, cut, figure, section};
-use crate::numbers::{counted, grouped, portion};
+use crate::human::{counted, grouped, portion};
 use crate::report::Report;
 use crate::report::facts::{Coverage, Covered};
 use crate::report::svg::{Area, Plot};

@@ -3,7 +3,7 @@
 use std::fmt::Display;
 
 use super::Html;
-use crate::numbers::{counted, grouped};
+use crate::human::{counted, grouped};
 use crate::report::Report;
 use crate::report::facts::Facts;
 

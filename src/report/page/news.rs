@@ -2,7 +2,7 @@
 
 use super::signals::quarters;
 use super::{Html, Level, Topic, figure, level, section};
-use crate::numbers::{counted, grouped, portion};
+use crate::human::{counted, grouped, portion};
 use crate::report::Report;
 use crate::report::facts::{Axis, Facts, Headline, Histogram, InWindow, News, Step};
 use crate::report::svg::{Area, Plot};

@@ -2,8 +2,8 @@
 
 use super::{Html, Level, Topic, cut, figure, level, section};
 use crate::audit::revisions::{Age, Revisions, Rewrites};
+use crate::human::{counted, grouped, percent};
 use crate::interface::Ticker;
-use crate::numbers::{counted, grouped, percent};
 use crate::report::Report;
 use crate::report::facts::{Axis, Step};
 use crate::report::svg::{Area, Plot};

@@ -1,7 +1,7 @@
 //! Signals: buy or sell, and with what confidence.
 
 use super::{Html, Topic, cut, figure, section};
-use crate::numbers::{grouped, portion};
+use crate::human::{grouped, portion};
 use crate::report::Report;
 use crate::report::facts::{Axis, Bins, Histogram, OfPair, SignalTotals, Step};
 use crate::report::svg::{Anchor, Area, Canvas, Plot};

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::{Heading, Html, Level, Topic, cut, figure, level, section, table};
 use crate::audit::answers::{Reason, Rejects, RunRecord};
-use crate::numbers::{bytes, counted, grouped, took};
+use crate::human::{bytes, counted, grouped, took};
 use crate::report::Report;
 use crate::report::facts::{Answers, Work};
 use crate::report::svg::{Area, Plot};
