@@ -8,14 +8,14 @@ use arrow::datatypes::SchemaRef;
 use super::talk::data;
 use super::typed::usage;
 use crate::error::Result;
-use crate::export::{Form, Goal, Sheet};
+use crate::export::{Destination, RowFormat, RowOutput};
 
 /// Where to write rows, besides the tables that are printed.
 #[derive(Clone, Debug, clap::Args)]
 pub(super) struct RowsTo {
     /// The format of the rows; `json` is one object per line. Default: by the extension of `--output`.
     #[arg(long, value_name = "FORMAT", value_enum)]
-    format: Option<Written>,
+    format: Option<FormatName>,
 
     /// Write the rows to a new file, or with `-` to standard output, which then has nothing else.
     #[arg(long, value_name = "FILE")]
@@ -24,18 +24,18 @@ pub(super) struct RowsTo {
 
 /// The format of rows.
 #[derive(Clone, Copy, Debug, clap::ValueEnum)]
-enum Written {
+enum FormatName {
     Parquet,
     Csv,
     Json,
 }
 
-impl Written {
-    fn form(self) -> Form {
+impl FormatName {
+    fn row_format(self) -> RowFormat {
         match self {
-            Self::Parquet => Form::Parquet,
-            Self::Csv => Form::Csv,
-            Self::Json => Form::Json,
+            Self::Parquet => RowFormat::Parquet,
+            Self::Csv => RowFormat::Csv,
+            Self::Json => RowFormat::Json,
         }
     }
 
@@ -62,25 +62,26 @@ impl RowsTo {
         schema: SchemaRef,
         ask: impl FnOnce(&mut dyn FnMut(&RecordBatch) -> Result<()>) -> Result<T>,
     ) -> Result<T> {
-        let mut sheet = self.begin(schema)?;
-        let found = ask(&mut |rows| sheet.as_mut().map_or(Ok(()), |sheet| sheet.write(rows)))?;
-        sheet.map_or(Ok(()), Sheet::finish)?;
+        let mut rows_out = self.begin(schema)?;
+        let found = ask(&mut |rows| rows_out.as_mut().map_or(Ok(()), |rows_out| rows_out.write(rows)))?;
+        rows_out.map_or(Ok(()), RowOutput::finish)?;
         Ok(found)
     }
 
     /// Opens the output, if rows are wanted.
-    fn begin(&self, schema: SchemaRef) -> Result<Option<Sheet>> {
+    fn begin(&self, schema: SchemaRef) -> Result<Option<RowOutput>> {
         let Some(output) = &self.output else {
             return match self.format {
                 Some(_) => Err(usage("`--format` needs `--output`", "add `--output FILE`, or `--output -`")),
                 None => Ok(None),
             };
         };
-        let Some(format) = self.format.or_else(|| Written::of(output)) else {
+        let Some(format) = self.format.or_else(|| FormatName::of(output)) else {
             let what = format!("cannot tell the format of `{}` from its extension", output.display());
             return Err(usage(&what, "add `--format parquet`, `--format csv` or `--format json`"));
         };
-        let goal = if self.is_stdout() { Goal::Stream(Box::new(data())) } else { Goal::File(output.clone()) };
-        Sheet::begin(format.form(), goal, schema).map(Some)
+        let destination =
+            if self.is_stdout() { Destination::Stream(Box::new(data())) } else { Destination::File(output.clone()) };
+        RowOutput::begin(format.row_format(), destination, schema).map(Some)
     }
 }

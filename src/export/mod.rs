@@ -38,8 +38,8 @@ mod reading;
 mod record;
 mod retention;
 mod reuse;
+mod row_output;
 mod selection;
-mod sheet;
 mod staged;
 #[cfg_attr(not(feature = "harness"), expect(unreachable_pub, reason = "benchmarks reach it"))]
 mod stream;
@@ -63,7 +63,7 @@ pub(crate) use publication::{Provenance, Publication};
 pub(crate) use published::{Version, versions};
 pub(crate) use reading::Found;
 pub(crate) use reuse::{Latest, Taken, Takeover, built_before};
-pub(crate) use sheet::{Form, Goal, Sheet};
+pub(crate) use row_output::{Destination, RowFormat, RowOutput};
 pub(crate) use staged::{Dataset, Staged};
 
 #[cfg(not(feature = "harness"))]

@@ -19,7 +19,7 @@ use crate::time::unique_name;
 
 /// The format of the rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Form {
+pub(crate) enum RowFormat {
     /// Apache Parquet.
     Parquet,
     /// CSV with a header.
@@ -29,7 +29,7 @@ pub(crate) enum Form {
 }
 
 /// Where the rows go.
-pub(crate) enum Goal {
+pub(crate) enum Destination {
     /// A file that does not exist yet.
     File(PathBuf),
     /// A stream, such as standard output.
@@ -37,32 +37,32 @@ pub(crate) enum Goal {
 }
 
 /// Rows being written.
-pub(crate) struct Sheet {
+pub(crate) struct RowOutput {
     writer: RowWriter<Box<dyn Write + Send>>,
     /// The file; none for a stream.
     path: Option<PathBuf>,
     hidden: Hidden,
 }
 
-impl Sheet {
+impl RowOutput {
     /// Starts writing.
     ///
     /// # Errors
     ///
     /// If the file exists or cannot be written.
-    pub(crate) fn begin(form: Form, goal: Goal, schema: SchemaRef) -> Result<Self> {
-        let (out, path, hidden): (Box<dyn Write + Send>, _, _) = match goal {
-            Goal::Stream(out) => (out, None, Hidden(None)),
-            Goal::File(path) => {
+    pub(crate) fn begin(format: RowFormat, destination: Destination, schema: SchemaRef) -> Result<Self> {
+        let (out, path, hidden): (Box<dyn Write + Send>, _, _) = match destination {
+            Destination::Stream(out) => (out, None, Hidden(None)),
+            Destination::File(path) => {
                 absent(&path)?;
                 let hidden = hidden(&path);
                 (Box::new(file::create(&hidden)?), Some(path), Hidden(Some(hidden)))
             }
         };
-        let writer = match form {
-            Form::Parquet => RowWriter::parquet(schema, Guard::None, out),
-            Form::Csv => RowWriter::csv(&schema, Guard::None, out),
-            Form::Json => Ok(RowWriter::json(out)),
+        let writer = match format {
+            RowFormat::Parquet => RowWriter::parquet(schema, Guard::None, out),
+            RowFormat::Csv => RowWriter::csv(&schema, Guard::None, out),
+            RowFormat::Json => Ok(RowWriter::json(out)),
         };
         let writer = writer.map_err(|error| failed(path.as_deref(), error))?;
         Ok(Self { writer, path, hidden })
