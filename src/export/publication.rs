@@ -12,7 +12,7 @@ use super::content::{self, Content};
 use super::folder_names::escaped;
 use super::home::Home;
 use super::partitions::{Limits, Partitions};
-use super::record::{ColumnRecord, FACTS, RECORD, Record, Written, metadata, sort};
+use super::record::{ColumnRecord, DatasetRecord, FACTS, RECORD, Written, metadata, sort};
 use super::staged::Staged;
 use super::table::{Finished, Shelf, Table, settled};
 use crate::cancel::CancellationToken;
@@ -194,7 +194,7 @@ impl Publication {
             files: &files,
             facts: &digest::of(&facts),
         };
-        file::write_json(&staging.file(RECORD), &Record::of(plan, written))?;
+        file::write_json(&staging.file(RECORD), &DatasetRecord::of(plan, written))?;
         Ok(Staged { home, version, staging, rows, files, content, keep: plan.files.keep })
     }
 }

@@ -50,7 +50,7 @@ impl Version {
 
 /// The fields common to all layouts of `dataset.json`.
 #[derive(Deserialize)]
-struct Record {
+struct CommonRecord {
     layout: u64,
     #[serde(default)]
     name: String,
@@ -58,7 +58,7 @@ struct Record {
     facts: Option<String>,
 }
 
-impl Record {
+impl CommonRecord {
     /// Refuses a record with file names that no version has.
     fn check_names(&self, folder: &Path) -> Result<()> {
         match self.files.iter().find(|file| !names::is_file_of_version(&file.name, &self.name)) {
@@ -161,7 +161,7 @@ pub fn published(datasets: &Path) -> Result<Vec<Published>> {
             if !path.join(RECORD).exists() {
                 continue;
             }
-            let Record { layout, files, .. } = read(&path)?;
+            let CommonRecord { layout, files, .. } = read(&path)?;
             if layout != u64::from(LAYOUT) {
                 continue;
             }
@@ -187,7 +187,7 @@ pub fn latest(datasets: &Path, name: Option<&str>) -> Result<Option<Recorded>> {
     };
     let mut latest: Option<Recorded> = None;
     for folder in all.into_iter().map(|dataset| dataset.join(LATEST)).filter(|folder| folder.join(RECORD).exists()) {
-        let Record { layout, .. } = read(&folder)?;
+        let CommonRecord { layout, .. } = read(&folder)?;
         if layout != u64::from(LAYOUT) {
             return Err(Error::Layout { path: folder.join(RECORD), layout, known: LAYOUT });
         }
@@ -209,7 +209,7 @@ pub(crate) fn versions(datasets: &Path) -> Result<Vec<Version>> {
     for dataset in folders(datasets)? {
         let paths = folders(&dataset)?.into_iter().chain(folders(&dataset.join(BUILDS))?);
         for path in paths.filter(|path| path.join(RECORD).exists()) {
-            let record: Record = read(&path)?;
+            let record: CommonRecord = read(&path)?;
             let layout = record.layout;
             if layout > u64::from(LAYOUT) {
                 return Err(Error::Layout { path: path.join(RECORD), layout, known: LAYOUT });

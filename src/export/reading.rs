@@ -31,7 +31,7 @@ use crate::error::{Error, Reason, Result};
 use crate::file::{self, FileRecord};
 use crate::links;
 use crate::names;
-use crate::plan::{Column as Declared, Format, describe};
+use crate::plan::{Column, Format, describe};
 use crate::tables::{choice, date, instant};
 
 /// How many rows are read at a time.
@@ -41,7 +41,7 @@ const BATCH_ROWS: usize = 1 << 16;
 #[derive(Clone, Debug)]
 pub struct Reading {
     pub(super) folder: PathBuf,
-    pub(super) record: Record,
+    pub(super) record: ReadRecord,
     pub(super) schema: SchemaRef,
     pub(super) format: Format,
     selection: Selection,
@@ -58,8 +58,9 @@ pub(crate) enum Found {
     Wide(BTreeMap<String, Reading>),
 }
 
+/// `dataset.json`, as far as it is read.
 #[derive(Clone, Debug, Deserialize)]
-pub(super) struct Record {
+pub(super) struct ReadRecord {
     name: String,
     version: String,
     #[serde(default)]
@@ -67,7 +68,7 @@ pub(super) struct Record {
     as_of: String,
     shape: String,
     sort: Vec<String>,
-    columns: Vec<Column>,
+    columns: Vec<ReadColumn>,
     partition_by: Vec<String>,
     pub(super) rows: u64,
     content: String,
@@ -76,7 +77,7 @@ pub(super) struct Record {
 }
 
 #[derive(Clone, Debug, Deserialize)]
-struct Column {
+struct ReadColumn {
     name: String,
     r#type: String,
 }
@@ -121,7 +122,7 @@ impl Reading {
             Some(layout) => return Err(Error::Layout { path, layout, known: LAYOUT }),
             None => return Err(damaged("it has no `layout`".into())),
         }
-        let record: Record = serde_json::from_value(value).map_err(|error| damaged(error.into()))?;
+        let record: ReadRecord = serde_json::from_value(value).map_err(|error| damaged(error.into()))?;
         if let Some(file) = record.files.iter().find(|file| !names::is_file_of_version(&file.name, &record.name)) {
             return Err(damaged(
                 format!("`{}` is not the name of a file of a version", file.name.escape_debug()).into(),
@@ -156,7 +157,7 @@ impl Reading {
 
     /// Its name: that of the dataset, and of the version or ad hoc build.
     pub fn name(&self) -> String {
-        let Record { name, version, ad_hoc, .. } = &self.record;
+        let ReadRecord { name, version, ad_hoc, .. } = &self.record;
         let builds = if ad_hoc.is_some() { format!("{BUILDS}/") } else { String::new() };
         format!("{name}/{builds}{version}")
     }
@@ -208,12 +209,11 @@ impl Reading {
             return Ok(self);
         }
         selection.schema(&self.schema)?;
-        let fields = self.schema.fields().iter().map(|field| {
-            match Declared::CHOICES.iter().any(|it| it.name() == field.name()) {
+        let fields =
+            self.schema.fields().iter().map(|field| match Column::CHOICES.iter().any(|it| it.name() == field.name()) {
                 true => field.as_ref().clone().with_data_type(choice()),
                 false => field.as_ref().clone(),
-            }
-        });
+            });
         self.schema = Arc::new(Schema::new(fields.collect::<Vec<_>>()));
         self.selection = selection;
         Ok(self)
@@ -226,7 +226,7 @@ impl Reading {
 
     /// The columns that order its rows as [`rows`](Self::rows) gives them.
     pub fn order(&self) -> Vec<&str> {
-        let Record { partition_by, sort, .. } = &self.record;
+        let ReadRecord { partition_by, sort, .. } = &self.record;
         let within = sort.iter().filter(|column| !partition_by.contains(column));
         partition_by.iter().chain(within).map(String::as_str).collect()
     }

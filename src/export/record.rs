@@ -21,8 +21,9 @@ pub(super) const LAYOUT: u32 = 5;
 /// The file with the facts about a dataset's rows.
 pub(super) const FACTS: &str = "facts.json";
 
+/// `dataset.json` as it is written.
 #[derive(Debug, Serialize)]
-pub(super) struct Record<'a> {
+pub(super) struct DatasetRecord<'a> {
     layout: u32,
     name: &'a str,
     version: &'a str,
@@ -80,7 +81,7 @@ pub(super) struct Written<'a> {
     pub(super) facts: &'a str,
 }
 
-impl<'a> Record<'a> {
+impl<'a> DatasetRecord<'a> {
     pub(super) fn of(plan: &'a Plan, written: Written<'a>) -> Self {
         let Written { version, provenance, taken_over_from, columns, rows, content, files, facts } = written;
         Self {

@@ -19,7 +19,7 @@ use super::home::Home;
 use super::link;
 use super::publication::Provenance;
 use super::published;
-use super::record::{ColumnRecord, FACTS, LAYOUT, Options, RECORD, Record, Written, options};
+use super::record::{ColumnRecord, DatasetRecord, FACTS, LAYOUT, Options, RECORD, Written, options};
 use super::staged::{Dataset, Staged};
 use super::table::{Finished, settled};
 use crate::cancel::{self, CancellationToken};
@@ -127,7 +127,7 @@ impl Latest {
             files: &files,
             facts: &digest,
         };
-        file::write_json(&staging.file(RECORD), &Record::of(plan, written))?;
+        file::write_json(&staging.file(RECORD), &DatasetRecord::of(plan, written))?;
         let staged = Staged { home, version, staging, rows, files, content, keep: plan.files.keep };
         Ok(Takeover::Taken(Taken { staged, from }))
     }
