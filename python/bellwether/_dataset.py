@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal, overload
 
 from . import _bellwether, _html, _table, _values
 from ._errors import UsageError
-from ._table import Table
+from ._table import Table, to_pandas
 from ._values import Day, Definition, Instant, PathLike, Vintage
 from ._wide import Matrix, Wide
 
@@ -176,7 +176,8 @@ class Dataset(Table):
         >>> factor.index.names
         FrozenList(['date', 'ticker'])
         """
-        frame = self.to_pandas()
+        columns = list(dict.fromkeys(["date", "ticker", "period", "regime", value]))
+        frame = to_pandas(self._rows.select({**self._part, "columns": columns}))
         for column, wanted in (("period", period), ("regime", regime)):
             found = sorted(frame[column].astype(str).unique())
             if wanted is None and len(found) > 1:

@@ -54,7 +54,7 @@ class Table:
 
     def to_pandas(self) -> pd.DataFrame:
         """All rows as a frame of pandas. This takes pyarrow."""
-        return _pandas(self._rows.read())
+        return to_pandas(self._rows)
 
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
         """The rows from the first, batch by batch, as an Arrow C stream. Each call reads them again."""
@@ -104,10 +104,11 @@ class Answer(Table):
         return facts + super()._repr_html_()
 
 
-def _pandas(rows: Rows) -> pd.DataFrame:
+def to_pandas(rows: Rows) -> pd.DataFrame:
+    """All rows as a frame of pandas."""
     import pyarrow
 
-    # Each column is handed over as it is turned into one of pandas, so that there are not two of each.
-    table: pa.Table = pyarrow.table(rows)
-    frame: pd.DataFrame = table.to_pandas(split_blocks=True, date_as_object=False)
+    table: pa.Table = pyarrow.table(rows.read())
+    # A block per column: pandas takes over what it can, and the rest is freed column by column.
+    frame: pd.DataFrame = table.to_pandas(split_blocks=True, self_destruct=True)
     return frame

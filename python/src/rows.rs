@@ -11,12 +11,13 @@ use arrow::ffi_stream::FFI_ArrowArrayStream;
 use arrow::util::display::{ArrayFormatter, FormatOptions};
 use bellwether::error::{Error, Result};
 use bellwether::load::{Articles, Dataset};
-use pyo3::exceptions::PyValueError;
+use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyCapsule;
 use tokio_util::sync::CancellationToken;
 
 use crate::fault::{self, of_stream};
+use crate::load::Part;
 use crate::supervise::{self, FORKED, is_forked};
 
 /// A reader of all rows, from the first.
@@ -92,6 +93,15 @@ impl Rows {
             Source::Held(batches) => Some(batches.iter().map(RecordBatch::num_rows).sum()),
             _ => None,
         }
+    }
+
+    /// A part of the dataset that the rows are of.
+    fn select(&self, py: Python<'_>, part: Part) -> PyResult<Self> {
+        let Source::Dataset(dataset) = &self.source else {
+            return Err(PyTypeError::new_err("the rows are not those of a dataset"));
+        };
+        let dataset = dataset.clone();
+        supervise::quietly(py, move |_| dataset.select(part.selection()?).map(Self::of_dataset))
     }
 
     /// The same rows in memory.

@@ -5,7 +5,7 @@
 //! with the same digest have the same rows. To compute it in another language:
 //!
 //! 1. Read all rows in the order of `sort`, and the columns of `columns` in their order.
-//! 2. For each column cut all its rows, from the first to the last, into *runs*: the longest ranges of rows that hold
+//! 2. For each column cut all its rows, from the first to the last, into *runs*: the longest stretches of rows that hold
 //!    the same value, or null. Real numbers are the same when their bits are. Compute the BLAKE3 over its runs, for each:
 //!    - the number of its rows times two, and one more when it is of a value and not of null, as an unsigned number in
 //!      LEB128 (seven bits a byte, the low ones first, the high bit set in all bytes but the last);

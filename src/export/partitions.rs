@@ -158,8 +158,8 @@ impl Partitions {
             let name =
                 |(values, (column, _)): (&ArrayRef, &(&str, usize))| folder_names::of_value(column, values, first);
             let folders = columns.iter().zip(&self.columns).map(name).collect::<Result<_, _>>()?;
-            let is_range = group[group.len() - 1] as usize - first + 1 == group.len();
-            let rows = if is_range {
+            let is_stretch = group[group.len() - 1] as usize - first + 1 == group.len();
+            let rows = if is_stretch {
                 kept.slice(first, group.len())
             } else {
                 take_record_batch(&kept, &UInt32Array::from(group))?

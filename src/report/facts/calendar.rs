@@ -198,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn the_steps_of_an_axis_are_adjacent_and_fit_on_it() {
+    fn stretches_follow_one_another_without_a_gap_and_are_as_many_as_there_is_room_for() {
         let days = [day("2026-03-01"), day("2025-12-31")];
         let axis = Axis::of(&days, Step::Week, 20);
         assert_eq!((axis.starts[0], axis.len()), (day("2025-12-29"), 9));

@@ -14,7 +14,7 @@ use crate::tables::Drift;
 const ROWS: usize = 12;
 
 /// Buckets that the duration of a run is divided into.
-const BINS: usize = 80;
+const STRETCHES: usize = 80;
 
 impl Report {
     pub(super) fn rejects(&self, html: &mut Html) {
@@ -153,19 +153,20 @@ fn answers(html: &mut Html, all: &[Answers]) {
         let title = format!("{}: {endpoint}", counted(complete.len() as u64, "answer", "answers"));
         let again = if *again > 0 { format!(", {} retried", grouped(*again)) } else { String::new() };
         let note = format!("{}, {}{again}.", counted(*rows, "row", "rows"), bytes(*size));
-        let mut bins = vec![0_u64; BINS];
+        let mut stretches = vec![0_u64; STRETCHES];
         for time in complete {
-            let bin = (time.as_secs_f64() / end * BINS as f64) as usize;
-            bins[bin.min(BINS - 1)] += 1;
+            let stretch = (time.as_secs_f64() / end * STRETCHES as f64) as usize;
+            stretches[stretch.min(STRETCHES - 1)] += 1;
         }
-        let most = bins.iter().copied().max().unwrap_or_default().max(1);
+        let most = stretches.iter().copied().max().unwrap_or_default().max(1);
         figure(html, &title, note, |html| {
-            let plot = Plot { id: &format_args!("plot-answers-{place}"), label: &title, height: 62.0, columns: BINS };
+            let plot =
+                Plot { id: &format_args!("plot-answers-{place}"), label: &title, height: 62.0, columns: STRETCHES };
             plot.draw(html, |canvas| {
-                for (bin, count) in bins.iter().enumerate().filter(|(_, count)| **count > 0) {
+                for (stretch, count) in stretches.iter().enumerate().filter(|(_, count)| **count > 0) {
                     let top = 40.0 * (1.0 - *count as f64 / most as f64).min(0.95);
-                    let area = Area::column(bin, BINS).between(top, 42.0);
-                    let from = Duration::from_secs_f64(end * bin as f64 / BINS as f64);
+                    let area = Area::column(stretch, STRETCHES).between(top, 42.0);
+                    let from = Duration::from_secs_f64(end * stretch as f64 / STRETCHES as f64);
                     let count = counted(*count, "answer", "answers");
                     canvas.mark("bar", area, format_args!("after {}\n{count}", took(from)));
                 }
