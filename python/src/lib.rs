@@ -2,7 +2,7 @@
 //!
 //! It knows the public interface of the library and nothing else. Rows leave as Arrow C streams, which any frame library
 //! takes without a copy; everything else leaves as JSON, which Python turns into its own types. Work is done on threads of
-//! its own with the interpreter released; see [`supervise`].
+//! its own with the interpreter released; see `supervise`.
 
 mod ask;
 mod definition;
