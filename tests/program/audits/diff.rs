@@ -8,12 +8,16 @@ use crate::support::rows::read;
 
 const KEY: (&str, &str) = ("BELLWETHER_API_KEY", "demo");
 
-/// The folders of the versions of a dataset, oldest first.
+/// The folders of the versions of a dataset, oldest first. Names tell the second alone.
 fn versions(place: &Place, name: &str) -> Vec<String> {
     let entries = fs::read_dir(place.file(&format!("output/datasets/{name}"))).expect("a dataset");
     let names = entries.map(|entry| entry.expect("an entry").file_name().into_string().expect("a name"));
     let mut names: Vec<String> = names.filter(|version| version != "latest").collect();
-    names.sort();
+    names.sort_by_cached_key(|version| {
+        let record = fs::read(place.file(&format!("output/datasets/{name}/{version}/dataset.json"))).expect("a record");
+        let record: serde_json::Value = serde_json::from_slice(&record).expect("JSON");
+        record["built_at"].as_str().expect("an instant").to_owned()
+    });
     names
 }
 
