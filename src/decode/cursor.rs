@@ -114,28 +114,31 @@ impl<'a> Cursor<'a> {
         if self.rest().first() != Some(&b'"') {
             return Err(self.unexpected("a key"));
         }
-        let quoted = self.value()?;
+        let name = self.written()?;
         self.skip_white();
         if !self.eat(b":") {
             return Err(self.unexpected("`:`"));
         }
         self.skip_white();
-        unescaped(&quoted[1..quoted.len() - 1])
+        name.text()
     }
 
     /// Cuts out the value that comes next.
     pub(super) fn value(&mut self) -> Result<&'a str, String> {
-        let rest = self.rest();
-        let length = match rest {
-            [b'"', inside @ ..] => match plain_length(inside) {
-                length if inside.get(length) == Some(&b'"') => length + 2,
-                _ => self.skipped()?,
-            },
-            _ => self.skipped()?,
+        self.written().map(|value| value.json)
+    }
+
+    /// Takes the next value, and whether it is a plain string.
+    #[inline]
+    pub(super) fn written(&mut self) -> Result<Written<'a>, String> {
+        let plain = match self.rest() {
+            [b'"', inside @ ..] => Some(plain_length(inside)).filter(|&length| inside.get(length) == Some(&b'"')),
+            _ => None,
         };
+        let length = plain.map_or_else(|| self.skipped(), |length| Ok(length + 2))?;
         let start = self.at;
         self.at += length;
-        Ok(&self.text[start..self.at])
+        Ok(Written { json: &self.text[start..self.at], is_plain: plain.is_some() })
     }
 
     /// The length of the value that comes next, whatever it is.
@@ -158,6 +161,28 @@ impl<'a> Cursor<'a> {
     fn unexpected(&self, expected: &str) -> String {
         let found = self.rest().first().map_or_else(|| "the end".to_owned(), |&byte| shown(byte));
         format!("expected {expected}, found {found}")
+    }
+}
+
+/// A value as written.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Written<'a> {
+    pub(super) json: &'a str,
+    /// Whether it is known to be a string without escapes.
+    is_plain: bool,
+}
+
+impl<'a> Written<'a> {
+    /// A value about which nothing is known.
+    pub(super) fn of(json: &'a str) -> Self {
+        Self { json, is_plain: false }
+    }
+
+    /// The text of a string.
+    #[inline]
+    pub(super) fn text(self) -> Result<Cow<'a, str>, String> {
+        let written = &self.json[1..self.json.len() - 1];
+        if self.is_plain { Ok(written.into()) } else { unescaped(written) }
     }
 }
 

@@ -2,10 +2,10 @@
 //!
 //! A service writes all entries of a history alike: between their values stand the same bytes. So what one entry had
 //! there is looked for in the next, many bytes at a time, and nothing but the values is read. An entry that is written
-//! in another way is none of this form, and is read in the way of every entry.
+//! in any other way does not match, and is read by `entry`.
 
 use super::cursor::Cursor;
-use super::entry::{self, Entry};
+use super::entry::Entry;
 use super::number;
 use crate::date::{Date, Month};
 use crate::interface::Signal;
@@ -37,15 +37,15 @@ impl Form {
     pub(super) fn of(text: &str, separator: usize, entry: Entry) -> Option<Self> {
         let mut cursor = Cursor::new(text);
         cursor.go_to(separator);
-        let day = entry::enter_date(&mut cursor)?;
+        let day = enter_date(&mut cursor)?;
         let month = Month::of(*text.as_bytes()[day..].first_chunk()?).filter(Month::is_within_range)?;
         let midnight = month.midnight(*text.as_bytes()[day + Month::LENGTH..].first_chunk()?)?;
         cursor.go_to(day + DAY);
         cursor.go_on(memchr::memchr(b'"', cursor.rest())? + 1);
-        let signal = entry::enter_signal(&mut cursor)?;
+        let signal = enter_signal(&mut cursor)?;
         let signal_end = signal + entry.signal.as_str().len();
         cursor.go_to(signal_end + 1);
-        let confidence = entry::enter_confidence(&mut cursor)?;
+        let confidence = enter_confidence(&mut cursor)?;
         let (_, length) = number::read_first(cursor.rest())?;
         let literal = |from: usize, to: usize| Literal::of(text.as_bytes().get(from..to)?);
         Some(Self {
@@ -85,6 +85,37 @@ impl Form {
         }
         self.month.midnight(*day.first_chunk()?)
     }
+}
+
+/// Moves past the quote of the date that an entry starts with; returns where the date begins.
+fn enter_date(cursor: &mut Cursor<'_>) -> Option<usize> {
+    enter_field(cursor, b"{", b"\"date\"")?;
+    cursor.eat(b"\"").then(|| cursor.at())
+}
+
+/// Moves past the quote of the signal that follows a date.
+fn enter_signal(cursor: &mut Cursor<'_>) -> Option<usize> {
+    enter_field(cursor, b",", b"\"signal\"")?;
+    cursor.eat(b"\"").then(|| cursor.at())
+}
+
+/// Moves to the confidence that follows a signal.
+fn enter_confidence(cursor: &mut Cursor<'_>) -> Option<usize> {
+    enter_field(cursor, b",", b"\"confidence\"")?;
+    Some(cursor.at())
+}
+
+fn enter_field(cursor: &mut Cursor<'_>, before: &[u8], name: &[u8]) -> Option<()> {
+    cursor.skip_white();
+    let comes = cursor.eat(before);
+    cursor.skip_white();
+    if !(comes && cursor.eat(name)) {
+        return None;
+    }
+    cursor.skip_white();
+    let comes = cursor.eat(b":");
+    cursor.skip_white();
+    comes.then_some(())
 }
 
 /// The length of a calendar date.
@@ -137,13 +168,13 @@ fn words(bytes: &[u8; LONGEST]) -> [u64; LONGEST / 8] {
 #[cfg(test)]
 mod tests {
     use super::super::cursor::Cursor;
-    use super::super::entry::{Entry, read_plain};
+    use super::super::entry::{self, Entry};
     use super::Form;
 
     const FIRST: &str = r#",  {"date":"2026-11-20T00:00:00-05:00", "signal":"buy","confidence":0.75 }"#;
 
     fn exact(entry: &str) -> Entry {
-        read_plain(&mut Cursor::new(entry)).unwrap()
+        entry::read(&mut Cursor::new(entry)).unwrap().0
     }
 
     fn read(next: &str) -> Option<(Entry, usize)> {

@@ -20,7 +20,7 @@ use super::record::{Field, Fields, duplicate, missing, push_unknown, well_formed
 use super::rows::{Row, Rows};
 use crate::date;
 use crate::interface::{Period, Regime, Ticker};
-use crate::tables::{Series, SeriesKey};
+use crate::tables::{Leniencies, Series, SeriesKey};
 
 /// The names of the field that holds the entries, the newer one first.
 const ENTRIES: [&str; 2] = ["predictions", "items"];
@@ -206,19 +206,15 @@ impl<'a, 'p> Reader<'a, 'p> {
         let mut before = self.cursor.at();
         while self.cursor.has_next(&mut members)? {
             let (position, start) = (members.count() - 1, self.cursor.at());
-            match entry::read_plain(&mut self.cursor) {
-                Some(entry) => {
-                    self.push(entry, position, start);
-                    if !self.entries_alike(&mut members) && position > 0 && self.lessons > 0 {
-                        self.lessons -= 1;
-                        self.form = Form::of(self.cursor.since(before), start - before, entry);
-                        self.entries_alike(&mut members);
-                    }
-                }
-                None => {
-                    self.cursor.go_to(start);
-                    self.any_entry(name, position)?;
-                }
+            let entry = self.entry(name, position)?;
+            if let Some(entry) = entry
+                && !self.entries_alike(&mut members)
+                && position > 0
+                && self.lessons > 0
+            {
+                self.lessons -= 1;
+                self.form = Form::of(self.cursor.since(before), start - before, entry);
+                self.entries_alike(&mut members);
             }
             before = self.cursor.at();
         }
@@ -238,13 +234,18 @@ impl<'a, 'p> Reader<'a, 'p> {
         members.count() > before
     }
 
-    /// Reads an entry that is not of the plain form.
-    fn any_entry(&mut self, name: &'static str, position: usize) -> Result<(), String> {
+    /// Reads an entry of any form. Returns it if it is spelled as the interface documents and has no unknown fields, so
+    /// that its form can be learned.
+    fn entry(&mut self, name: &'static str, position: usize) -> Result<Option<Entry>, String> {
         let start = self.cursor.at();
-        let text = self.cursor.value()?;
-        match entry::read_any(text) {
+        match entry::read(&mut self.cursor) {
             Ok((entry, unknown, lenient)) => {
-                self.push(entry, position, start);
+                // A piece is far shorter than what these can count.
+                self.rows.push(Row { entry, position: position as u32, start: start as u32 });
+                self.notes.typed();
+                if unknown.is_empty() && lenient == Leniencies::default() {
+                    return Ok(Some(entry));
+                }
                 self.notes.accepted_leniently(lenient);
                 if !unknown.is_empty() {
                     self.notes.unknown(&format!("{}/{name}/*", self.pattern), &unknown);
@@ -252,16 +253,12 @@ impl<'a, 'p> Reader<'a, 'p> {
                 self.answer.rules.extra(&unknown).into_iter().for_each(|extra| self.rows.keep(extra));
             }
             Err(reason) => {
+                self.cursor.go_to(start);
+                let text = self.cursor.value()?;
                 self.notes.set_aside(|| self.place.below(format_args!("{name}/{position}")), reason, text.as_bytes());
             }
         }
-        Ok(())
-    }
-
-    fn push(&mut self, entry: Entry, position: usize, start: usize) {
-        // A piece is far shorter than what these can count.
-        self.rows.push(Row { entry, position: position as u32, start: start as u32 });
-        self.notes.typed();
+        Ok(None)
     }
 
     /// Orders the rows and rejects those whose date stands twice.
@@ -273,7 +270,7 @@ impl<'a, 'p> Reader<'a, 'p> {
             cursor.go_to(later.start as usize);
             // It has been read once, so it can be cut out again.
             let text = cursor.value().unwrap_or_default();
-            if let Ok((_, _, lenient)) = entry::read_any(text) {
+            if let Ok((_, _, lenient)) = entry::read(&mut Cursor::new(text)) {
                 notes.rejected_after_all(lenient);
             }
             notes.twice(|| place.below(format_args!("{name}/{}", later.position)), reason, text.as_bytes());

@@ -15,9 +15,9 @@
 //! nothing of a body goes unmentioned.
 //!
 //! `scan` finds the pieces, by `skip` and `block` where each ends, `batch` holds them within bounds, `stream` makes
-//! batches of a body. `history`, `latest`, `articles`, `summary` and `listing` are the forms of answers. `entry`, `form`
-//! and `number` are fast ways of what `record` does exactly; `harness` proves that they agree. No file imports this one:
-//! `answer` is what is asked of them all, and `decoded` what they give.
+//! batches of a body. `history`, `latest`, `articles`, `summary` and `listing` are the forms of answers. `record` reads any
+//! record; `form` and `article` are fast paths for entries written alike and for plain articles; `harness` proves that
+//! they agree. No file imports this one: `answer` is the input of all forms, and `decoded` their output.
 
 mod answer;
 mod article;

@@ -10,7 +10,7 @@ use std::str::FromStr;
 use serde::de::IgnoredAny;
 
 use super::clip;
-use super::cursor::{Cursor, kind_of, reason_of, unescaped};
+use super::cursor::{Cursor, Written, kind_of, reason_of};
 use super::number;
 use super::skip::plain_length;
 use crate::date::{self, Date};
@@ -27,8 +27,8 @@ const MAX_UNKNOWN: usize = 1024;
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Field<'a> {
     name: &'static str,
-    /// Its value as JSON, if it is there.
-    json: Option<&'a str>,
+    /// Its value, if it is there.
+    value: Option<Written<'a>>,
 }
 
 /// Reads an object: the fields of some names, in the order of the names, and all others.
@@ -36,26 +36,39 @@ pub(super) fn read<'a, const N: usize>(
     text: &'a str,
     names: [&'static str; N],
 ) -> Result<([Field<'a>; N], Fields<'a>), String> {
+    let mut cursor = Cursor::new(text);
+    let read = read_next(&mut cursor, names)?;
+    cursor.end()?;
+    Ok(read)
+}
+
+/// Reads the next object.
+pub(super) fn read_next<'a, const N: usize>(
+    cursor: &mut Cursor<'a>,
+    names: [&'static str; N],
+) -> Result<([Field<'a>; N], Fields<'a>), String> {
     let mut sorted = Sorted::new(names);
-    each_member(text, |name, json| sorted.add(name, json))?;
+    each_member(cursor, |name, value| sorted.add(name, value))?;
     Ok((sorted.fields, sorted.unknown))
 }
 
 /// An object of which only its fields tell what form it has.
 #[derive(Debug)]
-pub(super) struct Object<'a>(Fields<'a>);
+pub(super) struct Object<'a>(Vec<(Cow<'a, str>, Written<'a>)>);
 
 impl<'a> Object<'a> {
     pub(super) fn read(text: &'a str) -> Result<Self, String> {
-        let mut members = Fields::new();
-        each_member(text, |name, json| {
+        let mut cursor = Cursor::new(text);
+        let mut members = Vec::new();
+        each_member(&mut cursor, |name, value| {
             // There are few known fields, and a form has a limited number of others.
             if members.len() >= 2 * MAX_UNKNOWN {
                 return Err(too_many_unknown());
             }
-            members.push((name, json));
+            members.push((name, value));
             Ok(())
         })?;
+        cursor.end()?;
         Ok(Self(members))
     }
 
@@ -78,7 +91,7 @@ impl<'a> Object<'a> {
         names: [&'static str; N],
     ) -> Result<([Field<'a>; N], Fields<'a>), String> {
         let mut sorted = Sorted::new(names);
-        self.0.into_iter().try_for_each(|(name, json)| sorted.add(name, json))?;
+        self.0.into_iter().try_for_each(|(name, value)| sorted.add(name, value))?;
         Ok((sorted.fields, sorted.unknown))
     }
 }
@@ -93,55 +106,58 @@ struct Sorted<'a, const N: usize> {
 
 impl<'a, const N: usize> Sorted<'a, N> {
     fn new(names: [&'static str; N]) -> Self {
-        Self { fields: names.map(|name| Field { name, json: None }), unknown: Fields::new(), next: 0 }
+        Self { fields: names.map(|name| Field { name, value: None }), unknown: Fields::new(), next: 0 }
     }
 
     #[inline]
-    fn add(&mut self, name: Cow<'a, str>, json: &'a str) -> Result<(), String> {
+    fn add(&mut self, name: Cow<'a, str>, value: Written<'a>) -> Result<(), String> {
         let Some(place) = (self.next..N).chain(0..self.next).find(|&place| self.fields[place].name == name) else {
-            return push_unknown(&mut self.unknown, name, json);
+            return push_unknown(&mut self.unknown, name, value.json);
         };
         self.next = place + 1;
-        if self.fields[place].json.replace(json).is_some() { Err(duplicate(&name)) } else { Ok(()) }
+        if self.fields[place].value.replace(value).is_some() { Err(duplicate(&name)) } else { Ok(()) }
     }
 }
 
-/// Goes through the members of an object.
+/// Visits the members of the next object.
 #[inline]
 fn each_member<'a>(
-    text: &'a str,
-    mut member: impl FnMut(Cow<'a, str>, &'a str) -> Result<(), String>,
+    cursor: &mut Cursor<'a>,
+    mut member: impl FnMut(Cow<'a, str>, Written<'a>) -> Result<(), String>,
 ) -> Result<(), String> {
-    let mut cursor = Cursor::new(text);
     let mut members = cursor.enter(b'{')?;
     while cursor.has_next(&mut members)? {
-        member(cursor.key()?, cursor.value()?)?;
+        member(cursor.key()?, cursor.written()?)?;
     }
-    cursor.end()
+    Ok(())
 }
 
 impl<'a> Field<'a> {
     pub(super) fn new(name: &'static str, json: &'a str) -> Self {
-        Self { name, json: Some(json) }
+        Self { name, value: Some(Written::of(json)) }
     }
 
     /// The field, unless it is null or missing.
     pub(super) fn if_given(self) -> Option<Self> {
-        Some(self).filter(|field| !matches!(field.json, None | Some("null")))
+        Some(self).filter(|field| field.value.is_some_and(|value| value.json != "null"))
     }
 
     /// Its value as JSON.
     pub(super) fn json(self) -> Result<&'a str, String> {
-        self.json.ok_or_else(|| missing(self.name))
+        self.written().map(|value| value.json)
+    }
+
+    fn written(self) -> Result<Written<'a>, String> {
+        self.value.ok_or_else(|| missing(self.name))
     }
 
     /// The text of a string.
     pub(super) fn string(self) -> Result<Cow<'a, str>, String> {
-        let json = self.json()?;
-        if !json.starts_with('"') {
-            return Err(self.expected("a string", json));
+        let value = self.written()?;
+        if !value.json.starts_with('"') {
+            return Err(self.expected("a string", value.json));
         }
-        unescaped(&json[1..json.len() - 1]).map_err(|reason| self.at_fault(&reason))
+        value.text().map_err(|reason| self.at_fault(&reason))
     }
 
     /// A value of a closed set, or a ticker.
