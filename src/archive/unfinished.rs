@@ -208,9 +208,10 @@ impl Unfinished {
     /// If a file cannot be read or written, or the run is cancelled. The answers are kept in that case.
     pub fn seal(&self, sealed_at: DateTime<Utc>) -> Result<SealedRun> {
         let answers: Vec<Answer> = self.lock().by_request.values().cloned().collect();
+        let folder = settle::folder(&self.path)?;
         // Opened now, not when the run started: another run may have been sealed in between.
         let before = Archive::open(&self.archive)?.until(&self.stop);
-        let run = settle::seal(&before, &self.path, &self.origin, &answers, sealed_at)?;
+        let run = settle::seal(&before, &folder, &self.origin, &answers, sealed_at)?;
         if let Err(error) = upkeep::pack_small(&self.archive, &self.stop) {
             // The run is sealed; reads take a little longer until the next one packs it.
             tracing::warn!(%error, "cannot pack runs");

@@ -12,7 +12,7 @@ mod tables;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, mpsc};
 use std::thread;
 
@@ -53,24 +53,29 @@ const PIECE_ROWS: usize = 1 << 15;
 /// Groups that may be ready while another is written.
 const GROUPS_AHEAD: usize = 2;
 
-/// Seals a run: writes its files to a folder inside the unfinished run, and renames that.
+/// The folder inside an unfinished run that its files are written to, which is empty.
+pub(super) fn folder(unfinished: &Path) -> Result<PathBuf> {
+    let folder = unfinished.join("sealed");
+    remove::folder(&folder).map_err(|source| Error::Write { path: folder.clone(), source })?;
+    fs::create_dir(&folder).map_err(|source| Error::Write { path: folder.clone(), source })?;
+    Ok(folder)
+}
+
+/// Seals a run: writes its files to such a folder, and renames that.
 pub(super) fn seal(
     before: &Archive,
-    unfinished: &Path,
+    folder: &Path,
     origin: &Origin,
     answers: &[Answer],
     sealed_at: DateTime<Utc>,
 ) -> Result<SealedRun> {
-    let folder = unfinished.join("sealed");
-    remove::folder(&folder).map_err(|source| Error::Write { path: folder.clone(), source })?;
-    fs::create_dir(&folder).map_err(|source| Error::Write { path: folder.clone(), source })?;
     let mut by_series = AnswersBySeries::of(answers, before.stop());
     let series = by_series.series();
     let listings = listed(before, &by_series, &series)?;
     let mut out = Rowfile::create(&folder.join(LISTINGS), listings::schema(), 4)?;
     out.write(listings::batch(&listings))?;
     let listing_file = out.finish()?;
-    let Written { mut files, mut counts, repeated } = settle(before, &folder, &mut by_series, &series)?;
+    let Written { mut files, mut counts, repeated } = settle(before, folder, &mut by_series, &series)?;
     files.push(listing_file);
     for listing in &listings {
         match listing.change {
@@ -96,10 +101,10 @@ pub(super) fn seal(
         members: Vec::new(),
         seal: String::new(),
     };
-    seal.write(&folder)?;
+    seal.write(folder)?;
     cancel::check(before.stop())?;
     let path = before.path().join(seal.folder_name());
-    file::rename_durably(&folder, &path)?;
+    file::rename_durably(folder, &path)?;
     Ok(SealedRun::of(seal.clone(), Arc::new(Folder::new(path, seal))))
 }
 
