@@ -1,7 +1,7 @@
 //! An answer that is to be decoded, and what may be asked of its records.
 
-use super::clip;
 use super::record::{self, Fields};
+use super::truncate;
 use crate::interface::Ticker;
 use crate::plan::Request;
 use crate::tables::SeriesKey;
@@ -50,7 +50,7 @@ impl Answer<'_> {
 
     pub(super) fn check_ticker(&self, asked: &str, ticker: &Ticker) -> Result<(), String> {
         let is_asked = ticker.as_str() == asked;
-        if is_asked { Ok(()) } else { Err(format!("it is of ticker `{ticker}`, not of `{}`", clip::shown(asked))) }
+        if is_asked { Ok(()) } else { Err(format!("it is of ticker `{ticker}`, not of `{}`", truncate::shown(asked))) }
     }
 }
 

@@ -7,7 +7,7 @@ use std::borrow::Cow;
 use std::collections::HashSet;
 use std::ops::Range;
 
-use super::clip;
+use super::truncate;
 use crate::human;
 use crate::interface::Ticker;
 
@@ -40,7 +40,7 @@ impl Bounds {
 }
 
 /// How much is kept of what is too long: a character more than is shown, so that the text is seen to go on.
-const KEPT: usize = clip::RAW + 4;
+const KEPT: usize = truncate::RAW + 4;
 
 /// Why a piece is not looked into.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -14,10 +14,10 @@ use super::batch::{self, Piece};
 use super::cursor::{Cursor, Members};
 use super::decoded::{Decoded, Part};
 use super::entry::{self, Entry};
-use super::form::Form;
 use super::notes::{Notes, Place};
 use super::record::{Field, Fields, duplicate, missing, push_unknown, well_formed};
 use super::rows::{Row, Rows};
+use super::template::Template;
 use crate::date;
 use crate::interface::{Period, Regime, Ticker};
 use crate::tables::{Leniencies, Series, SeriesKey};
@@ -122,8 +122,8 @@ struct Reader<'a, 'p> {
     found: Found<'p>,
     rows: Rows,
     notes: Notes<'a>,
-    /// The form of the entries.
-    form: Option<Form>,
+    /// The template of the entries.
+    template: Option<Template>,
     /// How often it may still be learned: what changes all the time has none.
     lessons: u32,
 }
@@ -141,7 +141,7 @@ impl<'a, 'p> Reader<'a, 'p> {
             found: Found::default(),
             rows: Rows::of_text(text),
             notes: Notes::of_piece(answer, text),
-            form: None,
+            template: None,
             lessons: LESSONS,
         }
     }
@@ -213,7 +213,7 @@ impl<'a, 'p> Reader<'a, 'p> {
                 && self.lessons > 0
             {
                 self.lessons -= 1;
-                self.form = Form::of(self.cursor.since(before), start - before, entry);
+                self.template = Template::of(self.cursor.since(before), start - before, entry);
                 self.entries_alike(&mut members);
             }
             before = self.cursor.at();
@@ -221,11 +221,11 @@ impl<'a, 'p> Reader<'a, 'p> {
         Ok(())
     }
 
-    /// Reads the entries that come next, as far as they are of the form of those before; whether there was any.
+    /// Reads the entries that come next, as far as they match the template; returns whether any did.
     fn entries_alike(&mut self, members: &mut Members) -> bool {
-        let Some(form) = &mut self.form else { return false };
+        let Some(template) = &mut self.template else { return false };
         let before = members.count();
-        while let Some((entry, start)) = form.read(&mut self.cursor) {
+        while let Some((entry, start)) = template.read(&mut self.cursor) {
             let (position, start) = (members.count() as u32, start as u32);
             self.rows.push(Row { entry, position, start });
             self.notes.typed();
@@ -235,7 +235,7 @@ impl<'a, 'p> Reader<'a, 'p> {
     }
 
     /// Reads an entry of any form. Returns it if it is spelled as the interface documents and has no unknown fields, so
-    /// that its form can be learned.
+    /// that a template can be learned from it.
     fn entry(&mut self, name: &'static str, position: usize) -> Result<Option<Entry>, String> {
         let start = self.cursor.at();
         match entry::read(&mut self.cursor) {

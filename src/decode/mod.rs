@@ -16,7 +16,7 @@
 //!
 //! `scan` finds the pieces, by `skip` and `block` where each ends, `batch` holds them within bounds, `stream` makes
 //! batches of a body. `history`, `latest`, `articles`, `summary` and `listing` are the forms of answers. `record` reads any
-//! record; `form` and `article` are fast paths for entries written alike and for plain articles; `harness` proves that
+//! record; `template` and `article` are fast paths for entries written alike and for plain articles; `harness` proves that
 //! they agree. No file imports this one: `answer` is the input of all forms, and `decoded` their output.
 
 mod answer;
@@ -24,12 +24,10 @@ mod article;
 mod articles;
 mod batch;
 mod block;
-mod clip;
 mod concurrency;
 mod cursor;
 mod decoded;
 mod entry;
-mod form;
 #[cfg(any(test, feature = "harness"))]
 #[doc(hidden)]
 pub mod harness;
@@ -44,8 +42,10 @@ mod scan;
 mod skip;
 mod stream;
 mod summary;
+mod template;
 #[cfg(test)]
 mod tests;
+mod truncate;
 
 use std::io::BufRead;
 

@@ -9,8 +9,8 @@ use std::borrow::Cow;
 
 use super::answer::Answer;
 use super::batch::{Piece, Site};
-use super::clip;
 use super::decoded::{Decoded, Part};
+use super::truncate;
 use crate::plan::Request;
 use crate::tables::{Drift, Leniencies, Oversized, Reject};
 
@@ -42,7 +42,7 @@ impl Place {
             Site::Element(position) => Self { ticker: asked(), pointer: format!("/{position}") },
             Site::Key => {
                 let key = piece.name().unwrap_or_else(|_| String::from_utf8_lossy(piece.key));
-                let key = clip::beginning(&key, piece.longest_key());
+                let key = truncate::beginning(&key, piece.longest_key());
                 Self { pointer: format!("/{}", step(&key)), ticker: Some(key) }
             }
         }
@@ -160,7 +160,7 @@ impl<'a> Notes<'a> {
             return;
         }
         let Place { ticker, pointer } = place();
-        let raw = clip::raw(raw);
+        let raw = truncate::raw(raw);
         let reject = Reject { request: self.request.to_string(), ticker, pointer, reason, raw };
         if self.room == 0 {
             self.over = Some((reject, 0));
@@ -188,8 +188,8 @@ impl<'a> Notes<'a> {
                 known.count += 1;
                 continue;
             }
-            let field = format!("{pattern}/{}", clip::beginning(&name, EXAMPLE_BYTES));
-            let example = clip::beginning(json, EXAMPLE_BYTES);
+            let field = format!("{pattern}/{}", truncate::beginning(&name, EXAMPLE_BYTES));
+            let example = truncate::beginning(json, EXAMPLE_BYTES);
             Drift { endpoint: self.request.endpoint, field, count: 1, example }.add_to(&mut self.drift);
         }
     }

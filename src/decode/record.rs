@@ -9,10 +9,10 @@ use std::str::FromStr;
 
 use serde::de::IgnoredAny;
 
-use super::clip;
 use super::cursor::{Cursor, Written, kind_of, reason_of};
 use super::number;
 use super::skip::plain_length;
+use super::truncate;
 use crate::date::{self, Date};
 use crate::interface::{Score, Signal, Unknown};
 use crate::tables::Leniencies;
@@ -163,7 +163,7 @@ impl<'a> Field<'a> {
     /// A value of a closed set, or a ticker.
     pub(super) fn one_of<T: FromStr<Err = Unknown>>(self) -> Result<T, String> {
         self.string()?.parse().map_err(|unknown: Unknown| {
-            self.at_fault(&format!("unknown {} `{}`", unknown.kind, clip::shown(&unknown.given)))
+            self.at_fault(&format!("unknown {} `{}`", unknown.kind, truncate::shown(&unknown.given)))
         })
     }
 
@@ -182,7 +182,7 @@ impl<'a> Field<'a> {
     /// A date.
     pub(super) fn date(self, lenient: &mut Leniencies) -> Result<Date, String> {
         let text = self.string()?;
-        date::read(&text, lenient).map_err(|reason| self.at_fault(&format!("`{}` {reason}", clip::shown(&text))))
+        date::read(&text, lenient).map_err(|reason| self.at_fault(&format!("`{}` {reason}", truncate::shown(&text))))
     }
 
     /// A finite number.
@@ -217,12 +217,12 @@ impl<'a> Field<'a> {
 }
 
 fn not_finite(written: &str) -> String {
-    format!("`{}` is not a finite decimal number", clip::shown(written))
+    format!("`{}` is not a finite decimal number", truncate::shown(written))
 }
 
 /// Adds a field that the interface does not know, once its value is known to be JSON.
 pub(super) fn push_unknown<'a>(unknown: &mut Fields<'a>, name: Cow<'a, str>, json: &'a str) -> Result<(), String> {
-    well_formed(json).map_err(|reason| format!("`{}`: {reason}", clip::shown(&name)))?;
+    well_formed(json).map_err(|reason| format!("`{}`: {reason}", truncate::shown(&name)))?;
     if unknown.len() >= MAX_UNKNOWN {
         return Err(too_many_unknown());
     }

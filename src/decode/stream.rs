@@ -108,8 +108,8 @@ mod tests {
     use std::io::{self, BufReader, Read};
 
     use super::super::batch::{Bounds, Piece};
-    use super::super::clip;
     use super::super::scan::Shape;
+    use super::super::truncate;
     use super::{Batches, Fault, GROUP_BYTES, groups};
 
     /// How much of a body lies ready at once.
@@ -184,7 +184,7 @@ mod tests {
         let expected: [(Result<&str, &str>, &[u8]); 4] = [
             (
                 Err("70.0 kB are over the limit of 70.0 kB for one record; it begins at byte 6"),
-                &long.as_bytes()[..clip::RAW + 4],
+                &long.as_bytes()[..truncate::RAW + 4],
             ),
             (Err("the key is longer than 4 bytes; its value begins at byte 70019"), b"BBBBB"),
             (Err("nested more than 2 levels deep"), b"[[[4]]]"),

@@ -1,8 +1,7 @@
-//! The form in which the entries of a history are written, learned from one of them.
+//! A template of the entries of a history, learned from one of them.
 //!
-//! A service writes all entries of a history alike: between their values stand the same bytes. So what one entry had
-//! there is looked for in the next, many bytes at a time, and nothing but the values is read. An entry that is written
-//! in any other way does not match, and is read by `entry`.
+//! A service writes all entries of a history with the same bytes between their values. So those bytes are compared many at a
+//! time, and only the values are parsed. An entry that is written in any other way does not match, and is read by `entry`.
 
 use super::cursor::Cursor;
 use super::entry::Entry;
@@ -10,12 +9,12 @@ use super::number;
 use crate::date::{Date, Month};
 use crate::interface::Signal;
 
-/// The longest text between two values that is looked for.
+/// The longest text between two values.
 const LONGEST: usize = 32;
 
-/// What stands around the values of an entry: a date, a signal and a confidence, in this order.
+/// The text around the values of an entry: a date, a signal and a confidence, in this order.
 #[derive(Clone, Debug)]
-pub(super) struct Form {
+pub(super) struct Template {
     /// From the end of the entry before.
     before_day: Literal,
     /// What parts it from the entry before.
@@ -31,9 +30,9 @@ pub(super) struct Form {
     month: Month,
 }
 
-impl Form {
-    /// Learns the form of an entry of which is known what it says. The text begins behind the entry before it, and so
-    /// much of it is what parts the two.
+impl Template {
+    /// Learns the template from an entry whose values are known. `text` starts after the entry before it, and its first
+    /// `separator` bytes separate the two.
     pub(super) fn of(text: &str, separator: usize, entry: Entry) -> Option<Self> {
         let mut cursor = Cursor::new(text);
         cursor.go_to(separator);
@@ -169,7 +168,7 @@ fn words(bytes: &[u8; LONGEST]) -> [u64; LONGEST / 8] {
 mod tests {
     use super::super::cursor::Cursor;
     use super::super::entry::{self, Entry};
-    use super::Form;
+    use super::Template;
 
     const FIRST: &str = r#",  {"date":"2026-11-20T00:00:00-05:00", "signal":"buy","confidence":0.75 }"#;
 
@@ -178,7 +177,7 @@ mod tests {
     }
 
     fn read(next: &str) -> Option<(Entry, usize)> {
-        let mut form = Form::of(FIRST, 3, exact(&FIRST[3..])).unwrap();
+        let mut form = Template::of(FIRST, 3, exact(&FIRST[3..])).unwrap();
         // The end of a text is left to others.
         let text = format!("{next}{}", " ".repeat(super::LONGEST));
         let mut cursor = Cursor::new(&text);
@@ -225,7 +224,7 @@ mod tests {
             r#",{"signal":"buy","date":"2026-11-20","confidence":0.75}"#.to_owned(),
             format!(r#",{{"date":"2026-11-20",{}"signal":"buy","confidence":0.75}}"#, " ".repeat(40)),
         ] {
-            assert!(Form::of(&text, 1, exact(&text[1..])).is_none(), "{text}");
+            assert!(Template::of(&text, 1, exact(&text[1..])).is_none(), "{text}");
         }
     }
 }

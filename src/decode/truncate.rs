@@ -1,12 +1,12 @@
-//! The beginning of a text that may be long.
+//! Truncates text that may be long.
 
-/// How much of a text stands in a message, in characters.
+/// The most characters of a text in a message.
 const IN_MESSAGES: usize = 40;
 
-/// How much is kept of the text of what is set aside, in bytes.
+/// The most bytes kept of the text of a rejected record.
 pub(super) const RAW: usize = 64 << 10;
 
-/// A text as messages show it.
+/// A text for a message.
 pub(super) fn shown(text: &str) -> String {
     match text.char_indices().nth(IN_MESSAGES) {
         Some((end, _)) => format!("{}…", &text[..end]),
@@ -14,7 +14,7 @@ pub(super) fn shown(text: &str) -> String {
     }
 }
 
-/// The start of a text, at most a number of bytes, cut between characters, with an ellipsis if something is missing.
+/// At most the first `bytes` bytes of a text, cut between characters, with an ellipsis if it was longer.
 pub(super) fn beginning(text: &str, bytes: usize) -> String {
     if text.len() <= bytes {
         return text.to_owned();
@@ -22,14 +22,14 @@ pub(super) fn beginning(text: &str, bytes: usize) -> String {
     format!("{}…", &text[..text.floor_char_boundary(bytes)])
 }
 
-/// What is kept of the text of what is set aside.
+/// What is kept of the text of a rejected record.
 pub(super) fn raw(text: &[u8]) -> String {
     beginning_of_bytes(text, RAW)
 }
 
-/// The beginning of bytes that may be no text: what cannot be read is replaced, as is usual.
+/// The same of bytes that may not be UTF-8; invalid ones are replaced.
 fn beginning_of_bytes(text: &[u8], bytes: usize) -> String {
-    // A character is four bytes at most, so a whole one always lies past the cut when any text does.
+    // A character has at most four bytes, so a whole one follows the cut if any text does.
     const CHARACTER: usize = 4;
     let kept = &text[..text.len().min(bytes.saturating_add(CHARACTER))];
     beginning(&String::from_utf8_lossy(kept), bytes)
