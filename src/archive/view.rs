@@ -19,7 +19,6 @@ use chrono::{DateTime, TimeDelta, Utc};
 use super::fold::cells::{CellState, Cells};
 use super::fold::histories::Histories;
 use super::fold::merged::{Merged, Piece};
-use super::fold::pieces::concatenated;
 use super::scope::{Scope, listed, listing, sectors};
 use super::sealed::bound::{Bound, Cuts};
 use super::sealed::catalog::{Archive, SealedRun};
@@ -298,7 +297,8 @@ impl View {
                 while let Some(piece) = merged.next_until(&range.1, Cuts::Tickers)? {
                     pieces.push(view.spans(table, &view.put_together(table, &piece)?)?);
                 }
-                concatenated(&Slab::news_schema(table), pieces).map_err(|error| Error::Settle { source: error.into() })
+                concat_batches(&Slab::news_schema(table), &pieces)
+                    .map_err(|error| Error::Settle { source: error.into() })
             };
             let summaries = whole(Table::Summaries, &mut summaries)?;
             let records = whole(Table::SentimentHistory, &mut records)?;

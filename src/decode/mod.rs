@@ -1,21 +1,19 @@
 //! From the bytes of an answer to typed columns.
 //!
-//! A body is read as it arrives and cut into pieces: its tickers, its articles, or the one record that it is. Some
-//! megabytes of whole pieces at a time are decoded, each piece by itself and in parallel, or a few pieces at a time
-//! where enough answers are under way to keep every processor busy; what they say is delivered in the order of the
-//! body. So memory follows a constant and never the size of an answer.
+//! A body is cut into pieces as it arrives: its tickers, its articles, or the single record that it is. A few megabytes of
+//! whole pieces are decoded at a time, in parallel, or on one thread if enough other answers keep every core busy. Rows are
+//! delivered in the order of the body. So memory is bounded by a constant, whatever the size of an answer.
 //!
 //! What is typed comes as [`Series`](crate::tables::Series): one key, and its rows in the columns of
-//! [`Table::listed_schema`](crate::tables::Table::listed_schema). A date is the instant in UTC where an offset was
-//! written, and as written where there was none; which naive date a dataset makes of it is decided later.
+//! [`Table::listed_schema`](crate::tables::Table::listed_schema). A date with an offset becomes an instant in UTC, one
+//! without is kept as written; which naive date a dataset makes of it is decided later.
 //!
-//! A record that cannot be typed is rejected with its place, its text and the reason; its neighbours live. Where a ticker
-//! stands twice in an answer its first history is kept and every other one is rejected. A field that the interface does
-//! not know is counted. A body that is not of its operation's shape fails as a whole, at a byte. Nothing is guessed, and
-//! nothing of a body goes unmentioned.
+//! A record that cannot be typed is rejected with its place, its text and the reason; its neighbors are kept. If a ticker
+//! occurs twice in an answer, its first history is kept and the others are rejected. Unknown fields are counted. A body
+//! without the shape of its operation fails as a whole, at a byte. Nothing is guessed, and nothing is dropped silently.
 //!
-//! `scan` finds the pieces, by `skip` and `block` where each ends, `batch` holds them within bounds, `stream` makes
-//! batches of a body. `history`, `latest`, `articles`, `summary` and `listing` are the forms of answers. `record` reads any
+//! `scan` finds the pieces (`skip` and `block` find where each ends), `batch` collects them within bounds, and `stream`
+//! turns a body into batches. `history`, `latest`, `articles`, `summary` and `listing` are the forms of answers. `record` reads any
 //! record; `template` and `article` are fast paths for entries written alike and for plain articles; `harness` proves that
 //! they agree. No file imports this one: `answer` is the input of all forms, and `decoded` their output.
 

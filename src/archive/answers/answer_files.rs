@@ -194,7 +194,7 @@ impl ByteRange {
     }
 }
 
-/// AnswerFile files, each opened once however many ranges of it are read.
+/// Answer files, each opened once however many ranges of it are read.
 #[derive(Debug, Default)]
 pub(in crate::archive) struct Files(HashMap<PathBuf, Arc<File>>);
 

@@ -4,4 +4,3 @@ pub(super) mod cells;
 pub(super) mod histories;
 pub(super) mod merged;
 pub(super) mod order;
-pub(super) mod pieces;

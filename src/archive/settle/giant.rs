@@ -87,8 +87,8 @@ impl<'a> Giant<'a> {
 
     /// The dates at which ranges end.
     fn cuts(&self) -> Vec<i64> {
-        let stretches = self.by_series.bytes(self.series).div_ceil(BYTES_AT_ONCE).max(1) as usize;
-        let each = self.samples.len().div_ceil(stretches).max(1);
+        let ranges = self.by_series.bytes(self.series).div_ceil(BYTES_AT_ONCE).max(1) as usize;
+        let each = self.samples.len().div_ceil(ranges).max(1);
         let mut cuts: Vec<i64> = self.samples.iter().copied().skip(each).step_by(each).collect();
         cuts.push(i64::MAX);
         cuts.dedup();
