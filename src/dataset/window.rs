@@ -9,15 +9,23 @@
 //! std  = sqrt((n * sum(x * x) - sum(x) * sum(x)) / (n * (n - 1))) / 1e9
 //! ```
 //!
-//! Sums and products are exact, in 128 bits. Numerator and denominator are each converted to the nearest 64-bit float;
-//! then follow one division, one square root and one division. So a score counts to nine decimals in a mean and a
-//! deviation. If 128 bits are not enough the result is null: the mean from scores of about 1e29 on, the deviation of a
-//! thousand articles from scores of about 1e7 on. The minimum and maximum score are exact.
+//! Sums and products are exact. Numerator and denominator are each converted to the nearest 64-bit float; then follow one
+//! division, one square root and one division. So a score counts to nine decimals in a mean and a deviation. The minimum
+//! and maximum score are exact.
+//!
+//! Scores that are too large for integers of every engine (38 decimal digits) have no mean or deviation: with `m` the
+//! largest magnitude of a score, the mean is null from `m = 9e9` on, and the deviation from `m = 1e6` or `n * m = 9e9` on.
 
 use super::news::{Article, Cut};
 
 /// Scores are counted in billionths.
 const SCALE: f64 = 1e9;
+
+/// Scores below this, in billionths, fit into 64 bits, and so does a sum if the number of scores times the largest is below.
+const SUMMED_BELOW: f64 = 9e9;
+
+/// Scores below this, in billionths and squared, can be added a hundred million times within 38 digits.
+const SQUARED_BELOW: f64 = 1e6;
 
 /// The statistics of a window.
 #[derive(Clone, Debug)]
@@ -25,9 +33,10 @@ pub(super) struct Window {
     pub(super) articles: i32,
     /// Number of articles with a score.
     scores: u32,
-    /// Sum of the billionths, and of their squares; `None` on overflow.
-    sum: Option<i128>,
-    squares: Option<i128>,
+    /// Sum of the billionths of the scores that are small enough.
+    sum: i128,
+    /// Sum of the squares of the billionths of the scores that are small enough.
+    squares: i128,
     min: f64,
     max: f64,
 }
@@ -35,7 +44,7 @@ pub(super) struct Window {
 impl Default for Window {
     fn default() -> Self {
         let (min, max) = (f64::INFINITY, f64::NEG_INFINITY);
-        Self { articles: 0, scores: 0, sum: Some(0), squares: Some(0), min, max }
+        Self { articles: 0, scores: 0, sum: 0, squares: 0, min, max }
     }
 }
 
@@ -52,10 +61,14 @@ impl Window {
             self.articles += 1;
             let Some(score) = score else { continue };
             self.scores += 1;
-            let scaled = billionths(score);
-            self.sum = self.sum.zip(scaled).and_then(|(sum, scaled)| sum.checked_add(scaled));
-            let square = scaled.and_then(|scaled| scaled.checked_mul(scaled));
-            self.squares = self.squares.zip(square).and_then(|(squares, square)| squares.checked_add(square));
+            if score.abs() < SUMMED_BELOW {
+                let scaled = (score * SCALE).round() as i128;
+                self.sum += scaled;
+                if score.abs() < SQUARED_BELOW {
+                    // With so many scores that this overflows there is no deviation.
+                    self.squares = self.squares.saturating_add(scaled * scaled);
+                }
+            }
             // Negative zero is less than zero, in whatever order they come.
             if score.total_cmp(&self.min).is_lt() {
                 self.min = score;
@@ -66,16 +79,25 @@ impl Window {
         }
     }
 
+    /// The largest magnitude of a score.
+    fn largest(&self) -> f64 {
+        self.min.abs().max(self.max.abs())
+    }
+
     pub(super) fn mean(&self) -> Option<f64> {
-        let sum = self.sum.filter(|_| self.scores > 0)?;
-        Some(sum as f64 / (f64::from(self.scores) * SCALE))
+        let is_exact = self.scores > 0 && self.largest() < SUMMED_BELOW;
+        is_exact.then(|| self.sum as f64 / (f64::from(self.scores) * SCALE))
     }
 
     /// Sample standard deviation; `None` for fewer than two scores.
     pub(super) fn deviation(&self) -> Option<f64> {
+        let largest = self.largest();
+        let is_exact = largest < SQUARED_BELOW && f64::from(self.scores) * largest < SUMMED_BELOW;
+        if self.scores < 2 || !is_exact {
+            return None;
+        }
         let count = i128::from(self.scores);
-        let (sum, squares) = self.sum.zip(self.squares).filter(|_| count > 1)?;
-        let spread = count.checked_mul(squares)?.checked_sub(sum.checked_mul(sum)?)?;
+        let spread = count * self.squares - self.sum * self.sum;
         Some((spread as f64 / (count * (count - 1)) as f64).sqrt() / SCALE)
     }
 
@@ -86,14 +108,6 @@ impl Window {
     pub(super) fn max(&self) -> Option<f64> {
         (self.scores > 0).then_some(self.max)
     }
-}
-
-/// A score in billionths; `None` if it does not fit into 128 bits.
-fn billionths(score: f64) -> Option<i128> {
-    /// 2^127: the first float that is too large.
-    const END: f64 = 170_141_183_460_469_231_731_687_303_715_884_105_728.0;
-    let scaled = (score * SCALE).round();
-    (scaled.abs() < END).then_some(scaled as i128)
 }
 
 #[cfg(test)]
@@ -140,9 +154,17 @@ mod tests {
 
     #[test]
     fn scores_that_are_too_large_have_no_mean_and_no_deviation() {
-        let large = of(&[1e12, 0.5]);
-        assert_eq!(large.mean(), Some(1_000_000_000_000.5 / 2.0));
-        assert_eq!(large.deviation(), None);
+        let of_largest = |largest: f64, others: usize| {
+            let window = of(&[vec![largest], vec![0.5; others]].concat());
+            (window.mean().is_some(), window.deviation().is_some())
+        };
+        assert_eq!(of_largest(999_999.0, 1), (true, true));
+        assert_eq!(of_largest(-1e6, 1), (true, false));
+        assert_eq!(of_largest(900_000.0, 9_998), (true, true));
+        assert_eq!(of_largest(-900_000.0, 9_999), (true, false));
+        assert_eq!(of_largest(8.9e9, 1), (true, false));
+        assert_eq!(of_largest(-9e9, 1), (false, false));
+        assert_eq!(of(&[8e9, 0.5]).mean(), Some(8_000_000_000.5 / 2.0));
         let huge = of(&[1e300, -1e300, 0.5]);
         assert_eq!((huge.mean(), huge.deviation()), (None, None));
         assert_eq!((huge.min(), huge.max()), (Some(-1e300), Some(1e300)));
