@@ -58,6 +58,7 @@
 //! | [`export`] | Parquet, CSV and Arrow files, versions, publication |
 //! | [`audit`] | revisions, contradictions, quality, look-ahead, differences |
 //! | [`report`] | the report as a page and as text |
+//! | [`sql`] | a dataset as one SQL statement over the archive, for other engines |
 //! | [`serve`] | the demo service |
 //! | [`run`] | runs, builds, audits and upkeep; observers and cancelling |
 //! | [`load`] | datasets as record batches and frames, for other programs |
@@ -134,6 +135,7 @@ pub mod report;
 pub mod run;
 pub mod secret;
 pub mod serve;
+pub mod sql;
 #[cfg(not(feature = "harness"))]
 #[expect(unreachable_pub, reason = "tests and benchmarks reach it")]
 mod tables;

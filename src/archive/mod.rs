@@ -39,7 +39,8 @@
 //!
 //! The known value of a cell as of an instant is its latest row by `observed_at` up to that instant, unless it is
 //! `withdrawn`; rows of one instant are ordered by `change`, then by value. A pack repeats the rows of its members, so
-//! identical rows count once. Any tool can query this at any time:
+//! identical rows count once. Any tool can query this at any time, and `bellwether sql` prints a statement that computes
+//! a whole dataset from it:
 //!
 //! ```sql
 //! select * exclude (change, newest) from (
@@ -74,6 +75,7 @@ pub use unfinished::Interrupted;
 pub use upkeep::{Removal, Verified};
 
 pub(crate) use fold::histories::{Histories, History};
+pub(crate) use sealed::listings::LISTINGS;
 pub(crate) use unfinished::unfinished_runs;
 pub(crate) use upkeep::{Plan, compact, copy, fault, prune, verify};
 pub(crate) use view::ArticleHistories;

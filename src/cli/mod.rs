@@ -21,6 +21,7 @@ mod schema;
 mod serve;
 #[cfg(feature = "polars")]
 mod show;
+mod sql;
 mod summary;
 mod talk;
 mod timings;
@@ -65,6 +66,7 @@ enum Command {
     #[cfg(feature = "polars")]
     Show(show::Show),
     Report(report::Report),
+    Sql(sql::Sql),
     Summary(summary::Summary),
     Runs(runs::Runs),
     Verify(verify::Verify),
@@ -99,6 +101,7 @@ pub fn main_with(arguments: Vec<OsString>) -> u8 {
         #[cfg(feature = "polars")]
         Command::Show(command) => command.execute(),
         Command::Report(command) => command.execute(),
+        Command::Sql(command) => command.execute(),
         Command::Summary(command) => command.execute(),
         Command::Runs(command) => command.execute(),
         Command::Verify(command) => command.execute(),

@@ -92,6 +92,7 @@ impl Error {
             }
             Self::Layout { .. } => &"use the version of bellwether that wrote it, or a newer one",
             Self::Usage { hint, .. } => hint,
+            Self::Sql(refusal) => return Some(refusal.hint().to_owned()),
             Self::NoArchive { .. } | Self::MissingArchive { .. } | Self::NothingArchived { .. } => {
                 &"run it first: `bellwether run NAME`; or choose another archive with `--archive`"
             }

@@ -72,6 +72,7 @@ impl Error {
             | Self::Layout { .. }
             | Self::ClockBehind { .. }
             | Self::ClockWentBack { .. } => Kind::Storage,
+            Self::Sql(refusal) => refusal.kind(),
             Self::Interrupted => Kind::Interrupted,
             Self::Settle { .. }
             | Self::Join { .. }

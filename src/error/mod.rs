@@ -545,6 +545,10 @@ pub enum Error {
         name: String,
     },
 
+    /// A dataset that SQL cannot compute.
+    #[error(transparent)]
+    Sql(#[from] crate::sql::Refusal),
+
     /// An operation that its caller cancelled. A run keeps what was fetched for the next one.
     #[error("interrupted")]
     Interrupted,

@@ -11,7 +11,7 @@ use crate::support::python;
 use crate::support::random::Random;
 use crate::support::scripted::{Scripted, json};
 
-const KEY: (&str, &str) = ("BELLWETHER_API_KEY", "demo");
+pub(crate) const KEY: (&str, &str) = ("BELLWETHER_API_KEY", "demo");
 
 /// A sector of five tickers.
 fn histories(random: &mut Random, offsets: &[&str]) -> String {
@@ -134,7 +134,7 @@ fn news_of(seed: u64) -> [(&'static str, String); 5] {
 }
 
 /// A service of two sectors, whose articles are listed in some order.
-fn two_sectors(seed: u64) -> Scripted {
+pub(crate) fn two_sectors(seed: u64) -> Scripted {
     let mut random = Random::of(7);
     let mut histories = Vec::new();
     for (sector, tickers) in [("x", &["AAA", "BBB", "CCC"][..]), ("y", &["DDD", "EEE"])] {
@@ -152,7 +152,7 @@ fn two_sectors(seed: u64) -> Scripted {
     })
 }
 
-fn definition(service: &Scripted, rest: &str) -> String {
+pub(crate) fn definition(service: &Scripted, rest: &str) -> String {
     let source = service.source();
     format!("[source]\n{source}[signals]\n{SERIES}[rejects]\nmax_share = 0.5\n{rest}")
 }

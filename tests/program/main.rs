@@ -31,6 +31,7 @@ mod reports;
 mod runs;
 mod secrets;
 mod service;
+mod sql;
 mod support;
 mod takeovers;
 mod terminal;

@@ -15,7 +15,7 @@ use crate::error::{Reason, Result};
 use crate::tables::{Change, SeriesKey, choice, choices, instant, key_columns, symbol, symbol_runs};
 
 /// Name of the file.
-pub(in crate::archive) const LISTINGS: &str = "listings.parquet";
+pub(crate) const LISTINGS: &str = "listings.parquet";
 
 /// A series that an answer listed for the first time, or no longer.
 #[derive(Clone, Debug, PartialEq, Eq)]

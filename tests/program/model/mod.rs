@@ -6,6 +6,7 @@
 mod histories;
 mod naive;
 mod news;
+mod sql;
 mod vendor;
 
 use std::collections::BTreeMap;
@@ -86,14 +87,19 @@ impl World {
         }
     }
 
-    fn plan(&self) -> Plan {
-        let text = format!(
+    /// What is asked of the service; its last section is `[sentiment]`.
+    fn definition(&self) -> String {
+        format!(
             "[source]\n{}api_key_file = \"{}\"\n[signals]\nsectors = [\"energy\"]\nperiods = [\"15d\", \"5d\"]\n\
-             [sentiment]\nsummary = true\nhistorical = true\n[checks]\nmissing = \"warn\"\nuniverse = 1.0\n\
-             [join]\nwindows = [\"1d\"]\nstats = [\"count\"]\n[output]\nformat = \"csv\"\n",
+             [checks]\nmissing = \"warn\"\nuniverse = 1.0\n[sentiment]\nsummary = true\nhistorical = true\n",
             self.service.source(),
             self.place.file("key").display()
-        );
+        )
+    }
+
+    fn plan(&self) -> Plan {
+        let rest = "[join]\nwindows = [\"1d\"]\nstats = [\"count\"]\n[output]\nformat = \"csv\"\n";
+        let text = self.definition() + rest;
         Plan::of(Found::new(PathBuf::from("it.toml"), text).expect("a definition")).expect("a plan")
     }
 

@@ -1,0 +1,65 @@
+//! `bellwether sql`: a dataset as one SQL statement over the archive.
+
+use std::io::Write;
+use std::path::PathBuf;
+
+use chrono::{DateTime, Utc};
+
+use super::cancellable;
+use super::outcome::{Failure, Result};
+use super::talk::data;
+use super::typed::{instant, worded};
+use crate::plan::{AdHoc, Plan, Vintage};
+use crate::run::{self, SqlOptions};
+use crate::sql::Dialect;
+
+/// Print one SQL statement that computes the dataset of a definition from the Parquet files of the archive.
+///
+/// The rows are those of `build`, in the same order. The statement names the instant, so that it computes the same rows when
+/// the archive has grown.
+#[derive(Debug, clap::Args)]
+pub(super) struct Sql {
+    /// A definition: its name in `pipelines/`, or a path.
+    definition: String,
+
+    /// The engine to run it with: `duckdb` or `spark` (Spark SQL 4).
+    #[arg(long, value_name = "DIALECT", default_value = "duckdb", value_parser = worded::<Dialect>)]
+    dialect: Dialect,
+
+    /// Use only what had been observed by this instant: `2026-03-31` (the end of that day in UTC) or
+    /// `2026-03-31T18:00:00Z`. Default: everything in the archive.
+    #[arg(long, value_name = "INSTANT", value_parser = instant)]
+    as_of: Option<DateTime<Utc>>,
+
+    /// Which observation of a signal to use: `latest` (as revised) or `first` (as first published).
+    #[arg(long, value_name = "VINTAGE", value_parser = worded::<Vintage>)]
+    vintage: Option<Vintage>,
+
+    /// The archive: a folder, or the URL of a copy for the engine to read, such as `s3://bucket/archive`. Default: `archive`
+    /// in the data folder.
+    #[arg(long, value_name = "FOLDER|URL")]
+    archive: Option<String>,
+
+    /// The folder of the datasets and the archive. Default: `output` in the project.
+    #[arg(long, value_name = "FOLDER", default_value = "output")]
+    data: PathBuf,
+}
+
+impl Sql {
+    pub(super) fn execute(self) -> Result<()> {
+        let plan = Plan::find(&self.definition)?;
+        let (archive, location) = match self.archive {
+            Some(url) if url.contains("://") => (self.data.join("archive"), Some(url)),
+            Some(folder) => (PathBuf::from(folder), None),
+            None => (self.data.join("archive"), None),
+        };
+        let ad_hoc = AdHoc { as_of: self.as_of, vintage: self.vintage, ..AdHoc::default() };
+        let dialect = self.dialect;
+        let statement = cancellable(move |control| {
+            let control = control.clone();
+            run::sql(plan, SqlOptions { archive, location, ad_hoc, dialect, control })
+        })?;
+        let mut out = data().lock();
+        out.write_all(statement.as_bytes()).and_then(|()| out.flush()).map_err(Failure::of_stdout)
+    }
+}

@@ -1,0 +1,54 @@
+//! The SQL statement of a dataset: what an archive knows of its definition, handed to `sql`.
+
+use std::path::PathBuf;
+
+use super::as_of::view;
+use super::observer::Control;
+use super::scope::archived;
+use crate::error::Result;
+use crate::plan::{AdHoc, Plan};
+use crate::sql::{Dialect, Question, statement};
+
+/// The options of a statement.
+#[derive(Clone, Debug)]
+pub struct SqlOptions {
+    /// The archive.
+    pub archive: PathBuf,
+    /// The folder or URL that the statement reads the archive from; none for the folder itself.
+    pub location: Option<String>,
+    /// Changes to the definition; none for the definition's own dataset.
+    pub ad_hoc: AdHoc,
+    /// The engine that the statement is for.
+    pub dialect: Dialect,
+    /// Cancels reading the archive.
+    pub control: Control,
+}
+
+/// The dataset of a plan as one SQL statement over the files of the archive.
+///
+/// The archive decides which operation the signals come from and which requests list them; the statement names both.
+///
+/// # Errors
+///
+/// When the archive cannot be read or has nothing of the definition, and when SQL cannot compute the dataset;
+/// [`Error::Interrupted`](crate::error::Error::Interrupted) when it was cancelled.
+pub fn sql(mut plan: Plan, options: SqlOptions) -> Result<String> {
+    let SqlOptions { archive, location, ad_hoc, dialect, control } = options;
+    ad_hoc.apply(&mut plan);
+    let view = view(&archive, ad_hoc.as_of, &control.stop)?;
+    let scope = archived(&plan, &view)?;
+    let location = location.unwrap_or_else(|| {
+        let path = std::path::absolute(&archive).unwrap_or(archive);
+        path.to_string_lossy().into_owned()
+    });
+    let question = Question {
+        name: &plan.name,
+        plan: &plan.dataset,
+        source: scope.source,
+        requests: &scope.requests,
+        as_of: view.as_of(),
+        archive: &location,
+        dialect,
+    };
+    Ok(statement(&question)?)
+}

@@ -1,0 +1,92 @@
+//! What the dialects spell differently.
+
+use std::fmt;
+use std::str::FromStr;
+
+use super::text::quoted;
+
+/// The engine that a statement is for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Dialect {
+    /// DuckDB.
+    #[default]
+    DuckDb,
+    /// Spark SQL 4, in a session whose time zone is UTC.
+    Spark,
+}
+
+impl Dialect {
+    /// All of them.
+    pub const ALL: [Self; 2] = [Self::DuckDb, Self::Spark];
+
+    /// Its spelling.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::DuckDb => "duckdb",
+            Self::Spark => "spark",
+        }
+    }
+
+    /// The engine and what it must be set to, for the statement's first line.
+    pub(super) fn needs(self) -> &'static str {
+        match self {
+            Self::DuckDb => "DuckDB",
+            Self::Spark => "Spark SQL 4 with `spark.sql.session.timeZone` set to UTC",
+        }
+    }
+
+    /// The rows of some Parquet files. The names of their folders are no columns.
+    pub(super) fn parquet(self, files: &str) -> String {
+        match self {
+            Self::DuckDb => format!("read_parquet({}, hive_partitioning = false)", quoted(files)),
+            Self::Spark => format!("parquet.`{}`", files.replace('`', "``")),
+        }
+    }
+
+    /// A timestamp without a time zone.
+    pub(super) fn naive(self) -> &'static str {
+        match self {
+            Self::DuckDb => "timestamp",
+            Self::Spark => "timestamp_ntz",
+        }
+    }
+
+    /// An instant as the time in UTC.
+    pub(super) fn in_utc(self, instant: &str) -> String {
+        match self {
+            Self::DuckDb => format!("{instant} at time zone 'UTC'"),
+            Self::Spark => format!("cast({instant} as timestamp_ntz)"),
+        }
+    }
+
+    /// The number of days from one day to a later one.
+    pub(super) fn days_between(self, earlier: &str, later: &str) -> String {
+        match self {
+            Self::DuckDb => format!("cast({later} - {earlier} as int)"),
+            Self::Spark => format!("datediff({later}, {earlier})"),
+        }
+    }
+
+    /// Columns as one value, which can be compared.
+    pub(super) fn row(self, columns: &str) -> String {
+        match self {
+            Self::DuckDb => format!("row({columns})"),
+            Self::Spark => format!("struct({columns})"),
+        }
+    }
+}
+
+impl fmt::Display for Dialect {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.pad(self.as_str())
+    }
+}
+
+impl FromStr for Dialect {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let found = Self::ALL.into_iter().find(|dialect| dialect.as_str() == text);
+        found.ok_or_else(|| format!("unknown dialect `{text}`\nchoose one of: duckdb, spark"))
+    }
+}

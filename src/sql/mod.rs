@@ -1,0 +1,90 @@
+//! The dataset of a plan as one SQL statement over the Parquet files of the archive.
+//!
+//! The statement is the specification of a dataset, to be read and to be run by other engines: which observations are
+//! known as of an instant (`view`, as the archive documents it), which signals the definition takes of them (`signals`),
+//! which news each signal may use and what they say (`news`), and the order of the rows. Its result is what a build
+//! writes, row for row: integers and scores are the same, and so are means and deviations bit for bit, since windows add
+//! integers (billionths of a score) and divide at the end, in 64-bit floats.
+//!
+//! The statement names the instant, the operation and the requests: it computes the same rows when the archive has grown.
+//! Dialects share one text and differ only in what `dialect` spells. What they cannot all say is a [`Refusal`].
+//!
+//! Of observations of one cell at one instant, the statement orders those that add, revise and withdraw it, and no further;
+//! two runs would have to observe different values in the same microsecond. Zeros of either sign are one value to SQL.
+
+mod dialect;
+mod news;
+mod refusal;
+mod signals;
+mod text;
+mod view;
+
+use std::collections::BTreeSet;
+
+use chrono::{DateTime, Utc};
+
+use crate::interface::Endpoint;
+use crate::plan::DatasetPlan;
+use crate::time::to_record;
+
+pub use dialect::Dialect;
+pub use refusal::Refusal;
+
+use news::News;
+use signals::Signals;
+use text::indented;
+use view::View;
+
+/// What a statement computes, and from what.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Question<'a> {
+    /// The name of the dataset.
+    pub(crate) name: &'a str,
+    /// The dataset.
+    pub(crate) plan: &'a DatasetPlan,
+    /// The operation that returned its signals.
+    pub(crate) source: Endpoint,
+    /// The requests, as text, whose latest answers list its series.
+    pub(crate) requests: &'a BTreeSet<String>,
+    /// Only observations made by this instant are known.
+    pub(crate) as_of: DateTime<Utc>,
+    /// The folder or URL of the archive, as the engine finds it.
+    pub(crate) archive: &'a str,
+    pub(crate) dialect: Dialect,
+}
+
+/// The statement, with a line break at its end.
+///
+/// # Errors
+///
+/// If the dialects cannot say all of the dataset.
+pub(crate) fn statement(question: &Question<'_>) -> Result<String, Refusal> {
+    let Question { name, plan, as_of, archive, dialect, .. } = *question;
+    Refusal::check(plan)?;
+    let view = View { dialect, archive: archive.trim_end_matches('/'), as_of };
+    let news = News { plan, view: &view };
+    let signals = Signals { question, view: &view, news: &news };
+    let relations = [signals.relations(), news.relations()].concat();
+    let relations = relations.into_iter().map(|(name, body)| format!("{name} as (\n{}\n)", indented(&body)));
+    let named = |expression: String, name: &str| match expression.strip_suffix(name) {
+        Some(alias) if alias.len() == 2 => expression,
+        _ => format!("{expression} as {name}"),
+    };
+    let (base, lineage) = plan.columns.split_at(crate::plan::Column::BASE.len());
+    let base: Vec<String> = base.iter().map(|column| signals.column(*column)).collect();
+    let mut columns = vec![base.join(", ")];
+    columns.extend(plan.features.iter().map(|feature| named(news.feature(feature), &feature.to_string())));
+    columns.extend(lineage.iter().map(|column| named(signals.column(*column), column.name())));
+    let order: Vec<String> = plan.sort.iter().map(|column| format!("s.{}", column.name())).collect();
+    let mut from = vec!["from selected s".to_owned()];
+    from.extend(news.joins());
+    Ok(format!(
+        "-- The dataset `{name}` as of {}, computed from the files of the archive alone, for {}.\nwith {}\nselect {}\n{}\norder by {}\n",
+        to_record(as_of),
+        dialect.needs(),
+        relations.collect::<Vec<_>>().join(",\n"),
+        columns.join(",\n    "),
+        from.join("\n"),
+        order.join(", "),
+    ))
+}

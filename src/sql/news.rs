@@ -1,0 +1,239 @@
+//! The features: which news each signal may use, and what they say of it.
+
+use super::text::{indented, rows};
+use super::view::View;
+use crate::plan::{Availability, DatasetPlan, Duplicates, Feature, Lag};
+use crate::tables::Table;
+
+/// Statistics of windows are computed in billionths of a score, as integers; the limits keep them exact.
+const SCALED: &str =
+    "case when abs(score) < 9e9 then cast(cast(round(score * 1e9) as bigint) as decimal(38)) end as scaled";
+
+/// Which features a plan has, and what they depend on.
+pub(super) struct News<'a> {
+    pub(super) plan: &'a DatasetPlan,
+    pub(super) view: &'a View<'a>,
+}
+
+impl News<'_> {
+    fn has(&self, is_wanted: impl Fn(&Feature) -> bool) -> bool {
+        self.plan.features.iter().any(is_wanted)
+    }
+
+    fn has_windows(&self) -> bool {
+        self.has(|feature| feature.window().is_some())
+    }
+
+    /// Whether features need the last article.
+    fn has_last(&self) -> bool {
+        self.has(|feature| matches!(feature, Feature::LastScore | Feature::LastDate | Feature::DaysSince))
+    }
+
+    /// Whether features need the statistics that are computed of integers.
+    fn has_integers(&self) -> bool {
+        self.has(|feature| matches!(feature, Feature::Mean(_) | Feature::Std(_)))
+    }
+
+    fn has_summary(&self) -> bool {
+        self.has(|feature| matches!(feature, Feature::Summary(_) | Feature::SummaryDaysSince))
+    }
+
+    /// Whether a signal's own day may have news that came after it.
+    pub(super) fn is_same_day(&self) -> bool {
+        matches!(self.plan.lag, Lag::Calendar(days) if days.count() == 0) && self.has(|_| true)
+    }
+
+    /// The columns that news is joined by.
+    fn key(&self) -> Vec<&'static str> {
+        ["ticker", "day"].into_iter().chain(self.is_same_day().then_some("made")).collect()
+    }
+
+    /// The key as columns of a relation.
+    fn key_of(&self, alias: &str) -> String {
+        self.key().iter().map(|column| format!("{alias}.{column}")).collect::<Vec<_>>().join(", ")
+    }
+
+    /// The condition that two relations have the same key.
+    fn same_key(&self, one: &str, other: &str) -> String {
+        self.key().iter().map(|column| format!("{one}.{column} = {other}.{column}")).collect::<Vec<_>>().join(" and ")
+    }
+
+    /// The named relations, in order.
+    pub(super) fn relations(&self) -> Vec<(&'static str, String)> {
+        let mut relations = Vec::new();
+        if self.has_windows() || self.has_last() {
+            if self.plan.availability == Availability::Observed {
+                relations.push(("article_changes", self.view.changes(Table::Articles)));
+            }
+            relations.push(("articles", self.articles()));
+            let made = if self.is_same_day() { ", made" } else { "" };
+            relations.push(("keys", format!("select distinct ticker, day, cutoff{made}\nfrom selected")));
+        }
+        if self.has_windows() {
+            relations.push(("windows", self.windows()));
+        }
+        if self.has_last() {
+            relations.push(("last_article", self.last_article()));
+        }
+        if self.has_summary() {
+            relations.push(("summary_changes", self.view.changes(Table::Summaries)));
+            relations.push(("summaries", self.summaries()));
+        }
+        relations
+    }
+
+    fn articles(&self) -> String {
+        let mut columns = vec!["ticker, date, cast(date as date) as day, score".to_owned()];
+        if self.plan.duplicates == Duplicates::Once {
+            columns.push("repeats = 0 as is_counted".to_owned());
+        }
+        if self.has_integers() {
+            columns.push(SCALED.to_owned());
+        }
+        let is_observed = self.plan.availability == Availability::Observed;
+        if self.has_last() {
+            let ties = if is_observed { ", observed_at" } else { "" };
+            columns.push(format!(
+                "row_number() over (partition by ticker order by date, place, title, link, copy{ties}) as recency"
+            ));
+        }
+        if is_observed {
+            columns.extend(self.seen());
+        }
+        if self.is_same_day() {
+            columns.push(format!(
+                "case when utc_offset_minutes is null then {} else date end as known_from",
+                self.end_of_day()
+            ));
+        }
+        let (inner, is_known) = if is_observed {
+            (self.view.spans(Table::Articles, "article_changes"), "")
+        } else {
+            (self.view.newest(Table::Articles), "newest = 1 and ")
+        };
+        format!(
+            "select {}\nfrom (\n{}\n) where {is_known}change <> 'withdrawn'",
+            columns.join(",\n    "),
+            indented(&inner)
+        )
+    }
+
+    /// The end of the day of a date.
+    pub(super) fn end_of_day(&self) -> String {
+        format!("cast(cast(date as date) + 1 as {})", self.view.dialect.naive())
+    }
+
+    /// When a value was observed and replaced.
+    fn seen(&self) -> Vec<String> {
+        let mut columns = vec!["cast(observed as date) as seen_from, cast(replaced as date) as seen_until".to_owned()];
+        columns.extend(self.is_same_day().then(|| "observed, replaced".to_owned()));
+        columns
+    }
+
+    /// The condition that a value was observed and not replaced when a key was made.
+    fn is_seen(&self, alias: &str, key: &str) -> String {
+        let until = format!("{alias}.seen_until > {key}.cutoff");
+        if self.is_same_day() {
+            let by_then = format!("{alias}.seen_from <= {key}.cutoff and {alias}.observed <= {key}.made");
+            format!("{by_then} and ({until} or {alias}.replaced > {key}.made)")
+        } else {
+            format!("{alias}.seen_from <= {key}.cutoff and {until}")
+        }
+    }
+
+    /// The condition that an article is known to a key.
+    fn is_known(&self) -> String {
+        let mut known = "a.ticker = k.ticker and a.day <= k.cutoff".to_owned();
+        if self.is_same_day() {
+            known.push_str(" and a.known_from <= k.made");
+        }
+        if self.plan.availability == Availability::Observed {
+            known = format!("{known}\n    and {}", self.is_seen("a", "k"));
+        }
+        known
+    }
+
+    fn windows(&self) -> String {
+        let days = self.plan.windows().into_iter().map(|days| days.count().to_string());
+        let is_used = |wanted: fn(&Feature) -> bool| self.has(wanted);
+        let statistics = [
+            (true, "count(a.day) as articles, count(a.score) as scores"),
+            (self.has_integers(), "sum(a.scaled) as total, max(abs(a.score)) as largest"),
+            (
+                is_used(|feature| matches!(feature, Feature::Std(_))),
+                "sum(case when abs(a.score) < 1e6 then a.scaled * a.scaled end) as squares",
+            ),
+            (is_used(|feature| matches!(feature, Feature::Min(_))), "min(a.score) as lowest"),
+            (is_used(|feature| matches!(feature, Feature::Max(_))), "max(a.score) as highest"),
+        ];
+        let statistics: Vec<&str> =
+            statistics.into_iter().filter(|(is_used, _)| *is_used).map(|(_, text)| text).collect();
+        let is_counted = if self.plan.duplicates == Duplicates::Once { " and a.is_counted" } else { "" };
+        format!(
+            "select {key}, w.days,\n    {}\nfrom keys k cross join {}\nleft join articles a on {}\n    \
+             and a.day > k.cutoff - w.days{is_counted}\ngroup by {key}, w.days",
+            statistics.join(",\n    "),
+            rows("w", "days", days),
+            self.is_known(),
+            key = self.key_of("k"),
+        )
+    }
+
+    fn last_article(&self) -> String {
+        format!(
+            "select {key}, max(a.recency) as recency\nfrom keys k join articles a on {}\ngroup by {key}",
+            self.is_known(),
+            key = self.key_of("k"),
+        )
+    }
+
+    fn summaries(&self) -> String {
+        format!(
+            "select ticker, low_score, high_score, avg_score,\n    {}\nfrom (\n{}\n) where change <> 'withdrawn'",
+            self.seen().join(", "),
+            indented(&self.view.spans(Table::Summaries, "summary_changes"))
+        )
+    }
+
+    /// The joins that bring the features to the signals.
+    pub(super) fn joins(&self) -> Vec<String> {
+        let mut joins = Vec::new();
+        for days in self.plan.windows() {
+            let w = format!("w{}", days.count());
+            joins.push(format!("join windows {w} on {} and {w}.days = {}", self.same_key(&w, "s"), days.count()));
+        }
+        if self.has_last() {
+            joins.push(format!("left join last_article l on {}", self.same_key("l", "s")));
+            joins.push("left join articles a on a.ticker = l.ticker and a.recency = l.recency".to_owned());
+        }
+        if self.has_summary() {
+            joins.push(format!("left join summaries m on m.ticker = s.ticker and {}", self.is_seen("m", "s")));
+        }
+        joins
+    }
+
+    /// A feature, as an expression of what was joined.
+    pub(super) fn feature(&self, feature: &Feature) -> String {
+        let w = feature.window().map(|days| format!("w{}", days.count())).unwrap_or_default();
+        match feature {
+            Feature::Count(_) => format!("cast({w}.articles as int)"),
+            Feature::Mean(_) => format!(
+                "case when {w}.largest < 9e9 then cast(cast({w}.total as string) as double) / ({w}.scores * 1e9) end"
+            ),
+            Feature::Min(_) => format!("{w}.lowest"),
+            Feature::Max(_) => format!("{w}.highest"),
+            // Only a text of so many digits becomes the nearest float in every engine.
+            Feature::Std(_) => format!(
+                "case when {w}.scores > 1 and {w}.largest < 1e6 and {w}.scores * {w}.largest < 9e9 then\n        \
+                 sqrt(cast(cast({w}.scores * {w}.squares - {w}.total * {w}.total as string) as double)\n        \
+                 / ({w}.scores * ({w}.scores - 1))) / 1e9 end"
+            ),
+            Feature::LastScore => "a.score".to_owned(),
+            Feature::LastDate => "a.date".to_owned(),
+            Feature::DaysSince => self.view.dialect.days_between("a.day", "s.day"),
+            Feature::Summary(reference) => format!("m.{}_score", reference.as_str()),
+            Feature::SummaryDaysSince => self.view.dialect.days_between("m.seen_from", "s.day"),
+            Feature::Historical(_) => unreachable!("a plan with such a feature is refused"),
+        }
+    }
+}

@@ -1,0 +1,60 @@
+//! What a statement cannot say.
+
+use crate::error::Kind;
+use crate::plan::{DatasetPlan, Feature, NaiveRule, Shape};
+
+/// Something that a dataset is made of and that no statement says the same way in every dialect.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Refusal {
+    /// Dates on another clock than that of UTC.
+    #[error("SQL cannot compute dates with `naive = \"{rule}\"`")]
+    Clock {
+        /// The rule.
+        rule: String,
+    },
+
+    /// Fields of records that are JSON texts.
+    #[error("SQL cannot compute `{column}`")]
+    Historical {
+        /// The column.
+        column: String,
+    },
+
+    /// Many files.
+    #[error("SQL cannot compute a dataset with `layout = \"wide\"`")]
+    Wide,
+}
+
+impl Refusal {
+    /// Refuses a dataset that no statement computes.
+    pub(super) fn check(plan: &DatasetPlan) -> Result<(), Self> {
+        if plan.shape != Shape::Long {
+            return Err(Self::Wide);
+        }
+        if plan.dates != NaiveRule::Utc {
+            return Err(Self::Clock { rule: plan.dates.to_string() });
+        }
+        match plan.features.iter().find(|feature| matches!(feature, Feature::Historical(_))) {
+            Some(feature) => Err(Self::Historical { column: feature.to_string() }),
+            None => Ok(()),
+        }
+    }
+
+    /// The kind of the failure.
+    pub fn kind(&self) -> Kind {
+        Kind::Data
+    }
+
+    /// What to do about it.
+    pub fn hint(&self) -> &'static str {
+        match self {
+            Self::Clock { .. } => {
+                "engines disagree about hours that a clock skips or repeats: use `naive = \"utc\"`, or `bellwether build`"
+            }
+            Self::Historical { .. } => {
+                "engines read the JSON of historical sentiment differently: remove `historical` from `sources`, or use `bellwether build`"
+            }
+            Self::Wide => "a statement has one result: use `layout = \"long\"`, or `bellwether build`",
+        }
+    }
+}

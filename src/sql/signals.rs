@@ -1,0 +1,179 @@
+//! The signals: the series of the definition, the observations of its vintage, and its filter.
+
+use std::collections::BTreeSet;
+use std::fmt::Display;
+
+use super::Question;
+use super::news::News;
+use super::text::{indented, one_of, quoted, rows};
+use super::view::{View, cell};
+use crate::plan::{Column, Filter, Lag, Vintage};
+use crate::tables::Table;
+
+/// The signals of a plan.
+pub(super) struct Signals<'a> {
+    pub(super) question: &'a Question<'a>,
+    pub(super) view: &'a View<'a>,
+    pub(super) news: &'a News<'a>,
+}
+
+impl Signals<'_> {
+    /// The named relations, in order.
+    pub(super) fn relations(&self) -> Vec<(&'static str, String)> {
+        let mut relations = vec![("listed", self.view.listed()), ("series", self.series())];
+        if self.has_past() {
+            relations.push(("signal_changes", self.view.changes(Table::Signals)));
+        }
+        relations.push(("signals", self.signals()));
+        if let (Lag::Trading(count), true) = (self.question.plan.lag, self.has_features()) {
+            let days = format!(
+                "select day, lag(day, {count}) over (order by day) as cutoff\nfrom (select distinct day from signals)"
+            );
+            relations.push(("trading_days", days));
+        }
+        relations.push(("selected", self.selected()));
+        relations
+    }
+
+    fn has_features(&self) -> bool {
+        !self.question.plan.features.is_empty()
+    }
+
+    /// Whether columns tell how signals changed.
+    fn has_past(&self) -> bool {
+        let is_past = |column: &Column| {
+            matches!(column, Column::FirstObservedAt | Column::ObservedAt | Column::Revisions | Column::Backfilled)
+        };
+        self.question.plan.columns.iter().any(is_past)
+    }
+
+    /// The series that the requests of the definition listed last.
+    fn series(&self) -> String {
+        let Question { source, requests, .. } = self.question;
+        let source = quoted(source.as_str());
+        let requests = match Product::of(requests) {
+            Some(product) => product.text(),
+            None => one_of("request", requests.iter().map(|request| quoted(request))),
+        };
+        format!("select distinct ticker, period, regime\nfrom listed\nwhere source = {source} and {requests}")
+    }
+
+    fn signals(&self) -> String {
+        let plan = self.question.plan;
+        let mut columns =
+            vec!["ticker, date, period, regime, signal, confidence, cast(date as date) as day".to_owned()];
+        if self.news.is_same_day() {
+            let end = self.news.end_of_day();
+            let midnight = format!("cast(cast(date as date) as {})", self.view.dialect.naive());
+            columns.push(format!(
+                "case when utc_offset_minutes is null and date = {midnight} then {end} else date end as made"
+            ));
+        }
+        if self.has_past() {
+            columns.push("first_observed_at, observed_at, revisions".to_owned());
+        }
+        if plan.columns.contains(&Column::Source) {
+            columns.push("source".to_owned());
+        }
+        let (number, order) = match plan.vintage {
+            Vintage::Latest => ("newest", "observed_at desc, change desc"),
+            Vintage::First => ("oldest", "observed_at, change"),
+        };
+        let cell = cell(Table::Signals);
+        let known = match (self.has_past(), plan.vintage) {
+            (true, _) => format!(
+                "select *, row_number() over (partition by {cell} order by {order}) as {number},\n    \
+                 min(observed_at) over (partition by {cell}) as first_observed_at,\n    \
+                 cast(count(*) over (partition by {cell}) - 1 as int) as revisions\nfrom signal_changes"
+            ),
+            (false, Vintage::Latest) => self.view.newest(Table::Signals),
+            (false, Vintage::First) => self.view.oldest(Table::Signals),
+        };
+        format!(
+            "select {}\nfrom (\n{}\n) join series using (ticker, period, regime)\n\
+             where {number} = 1 and change <> 'withdrawn' and source = {} and date is not null",
+            columns.join(",\n    "),
+            indented(&known),
+            quoted(self.question.source.as_str()),
+        )
+    }
+
+    /// The signals that the filter takes, each with the last day whose news it may use.
+    fn selected(&self) -> String {
+        let from = match self.question.plan.lag {
+            _ if !self.has_features() => "select *\nfrom signals s".to_owned(),
+            Lag::Calendar(days) => format!("select *, day - {} as cutoff\nfrom signals s", days.count()),
+            Lag::Trading(_) => "select s.*, d.cutoff\nfrom signals s join trading_days d on d.day = s.day".to_owned(),
+        };
+        let conditions = conditions(&self.question.plan.filter);
+        if conditions.is_empty() { from } else { format!("{from}\nwhere {}", conditions.join("\n    and ")) }
+    }
+
+    /// A column of the signals, as an expression of what was joined.
+    pub(super) fn column(&self, column: Column) -> String {
+        if column == Column::Backfilled {
+            let first = self.view.dialect.in_utc("s.first_observed_at");
+            return format!("{first} > s.date + interval '{}' day", self.question.plan.live_within.count());
+        }
+        format!("s.{}", column.name())
+    }
+}
+
+/// The conditions of a filter.
+fn conditions(filter: &Filter) -> Vec<String> {
+    fn each<T: Display>(values: &BTreeSet<T>) -> impl Iterator<Item = String> {
+        values.iter().map(|value| quoted(&value.to_string()))
+    }
+    let Filter { tickers, sectors, periods, regimes, from, to } = filter;
+    let mut conditions = Vec::new();
+    conditions.extend(tickers.as_ref().map(|tickers| one_of("s.ticker", each(tickers))));
+    conditions.extend(sectors.as_ref().map(|sectors| {
+        let is_of =
+            |sector: &dyn Display| format!("contains(request, {})", quoted(&format!(" sector={sector} period=")));
+        let is_of: Vec<String> = sectors.iter().map(|sector| is_of(sector)).collect();
+        let is_of = if is_of.is_empty() { "false".to_owned() } else { is_of.join(" or ") };
+        format!("s.ticker in (select ticker from listed where {is_of})")
+    }));
+    conditions.extend(periods.as_ref().map(|periods| one_of("s.period", each(periods))));
+    conditions.extend(regimes.as_ref().map(|regimes| one_of("s.regime", each(regimes))));
+    conditions.extend(from.map(|day| format!("s.date >= '{day}'")));
+    conditions.extend(to.map(|day| format!("s.date < '{day}'")));
+    conditions
+}
+
+/// Requests of every period and regime for each sector or ticker, as nearly all are.
+struct Product<'a> {
+    heads: BTreeSet<&'a str>,
+    periods: BTreeSet<&'a str>,
+    regimes: BTreeSet<&'a str>,
+}
+
+impl<'a> Product<'a> {
+    /// The requests as a product, if there are enough of them and they are one.
+    fn of(requests: &'a BTreeSet<String>) -> Option<Self> {
+        const FEW: usize = 3;
+        let mut product = Self { heads: BTreeSet::new(), periods: BTreeSet::new(), regimes: BTreeSet::new() };
+        for request in requests {
+            let (rest, regime) = request.rsplit_once(" regime=")?;
+            let (head, period) = rest.rsplit_once(" period=")?;
+            product.heads.insert(head);
+            product.periods.insert(period);
+            product.regimes.insert(regime);
+        }
+        let count = product.heads.len() * product.periods.len() * product.regimes.len();
+        (count == requests.len() && count > FEW).then_some(product)
+    }
+
+    fn text(&self) -> String {
+        let of = |name: &str, column: &str, values: &BTreeSet<&str>| {
+            rows(name, column, values.iter().map(|value| quoted(value)))
+        };
+        let requests = format!(
+            "select concat(asked, ' period=', for_period, ' regime=', for_regime)\nfrom {}\ncross join {}\ncross join {}",
+            of("a", "asked", &self.heads),
+            of("p", "for_period", &self.periods),
+            of("r", "for_regime", &self.regimes),
+        );
+        format!("request in (\n{}\n)", indented(&requests))
+    }
+}

@@ -1,0 +1,51 @@
+//! Pieces of SQL text.
+
+/// The width of a line, as far as values can be wrapped.
+const WIDTH: usize = 110;
+
+/// A string literal.
+pub(super) fn quoted(text: &str) -> String {
+    format!("'{}'", text.replace('\'', "''"))
+}
+
+/// Lines, each indented by one more step.
+pub(super) fn indented(lines: &str) -> String {
+    lines.lines().map(|line| format!("    {line}")).collect::<Vec<_>>().join("\n")
+}
+
+/// Values separated by commas, on as many lines as they take.
+pub(super) fn wrapped(values: impl IntoIterator<Item = String>) -> String {
+    let (mut text, mut line) = (String::new(), 0);
+    for value in values {
+        if !text.is_empty() {
+            let is_full = line + value.len() > WIDTH;
+            text.push_str(if is_full { ",\n" } else { ", " });
+            line = if is_full { 0 } else { line + 2 };
+        }
+        line += value.len();
+        text.push_str(&value);
+    }
+    text
+}
+
+/// `column in (values)`, on several lines if one is too short.
+pub(super) fn one_of(column: &str, values: impl IntoIterator<Item = String>) -> String {
+    let values = wrapped(values);
+    if values.is_empty() {
+        "false".to_owned()
+    } else if values.contains('\n') {
+        format!("{column} in (\n{}\n)", indented(&values))
+    } else {
+        format!("{column} in ({values})")
+    }
+}
+
+/// Single-column rows with a name.
+pub(super) fn rows(name: &str, column: &str, values: impl IntoIterator<Item = String>) -> String {
+    let values = wrapped(values.into_iter().map(|value| format!("({value})")));
+    if values.contains('\n') {
+        format!("(values\n{}\n) as {name}({column})", indented(&values))
+    } else {
+        format!("(values {values}) as {name}({column})")
+    }
+}

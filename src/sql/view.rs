@@ -1,0 +1,94 @@
+//! The archive as of an instant: which observations of its cells are known, and which series its requests list.
+
+use chrono::{DateTime, Utc};
+
+use super::dialect::Dialect;
+use super::text::indented;
+use crate::archive::LISTINGS;
+use crate::tables::Table;
+use crate::time::to_record;
+
+/// The files of an archive, read as of an instant.
+pub(super) struct View<'a> {
+    pub(super) dialect: Dialect,
+    /// The folder or URL of the archive.
+    pub(super) archive: &'a str,
+    pub(super) as_of: DateTime<Utc>,
+}
+
+/// The end of the column list of a window, below its beginning.
+const BELOW: &str = "                             ";
+
+impl View<'_> {
+    /// The rows of a file in every folder, observed by the instant.
+    fn rows(&self, file: &str) -> String {
+        let files = self.dialect.parquet(&format!("{}/*=*/{file}", self.archive));
+        format!("from {files}\nwhere observed_at <= '{}'", to_record(self.as_of))
+    }
+
+    /// The observations of a table, with 1 as `newest` for the latest of each cell: the query that the archive documents.
+    pub(super) fn newest(&self, table: Table) -> String {
+        self.newest_of(&table.file(), &cell(table))
+    }
+
+    fn newest_of(&self, file: &str, cell: &str) -> String {
+        format!(
+            "select *, row_number() over (partition by {cell}\n{BELOW}order by observed_at desc, change desc) as newest\n{}",
+            self.rows(file)
+        )
+    }
+
+    /// The values of a table, with 1 as `oldest` for the first of each cell.
+    pub(super) fn oldest(&self, table: Table) -> String {
+        format!(
+            "select *, row_number() over (partition by {}\n{BELOW}order by observed_at, change) as oldest\n{} and change <> 'withdrawn'",
+            cell(table),
+            self.rows(&table.file())
+        )
+    }
+
+    /// The observations of a table that differ from the one before: runs at the same time may repeat one another.
+    pub(super) fn changes(&self, table: Table) -> String {
+        let values = table.values().iter().copied().chain(table.has_extra().then_some("extra"));
+        let value = self.dialect.row(&values.collect::<Vec<_>>().join(", "));
+        let valued = format!(
+            "select *, case when change <> 'withdrawn' then {value} end as value\n{}",
+            self.rows(&table.file())
+        );
+        let before = format!(
+            "select *, lag(value) over (partition by {} order by observed_at, change) as value_before\nfrom (\n{}\n)",
+            cell(table),
+            indented(&valued)
+        );
+        format!("select * from (\n{}\n) where value is distinct from value_before", indented(&before))
+    }
+
+    /// The values of a table over time, with when each was observed and replaced.
+    pub(super) fn spans(&self, table: Table, changes: &str) -> String {
+        let observed = self.dialect.in_utc("observed_at");
+        let naive = self.dialect.naive();
+        format!(
+            "select *, {observed} as observed,\n    coalesce(lead({observed}) over (partition by {}\n        \
+             order by observed_at, change), cast('9999-12-31' as {naive})) as replaced\nfrom {changes}",
+            cell(table)
+        )
+    }
+
+    /// The series that each request lists, or of those that none lists any more, the requests that did so last.
+    pub(super) fn listed(&self) -> String {
+        let newest = self.newest_of(LISTINGS, "ticker, period, regime, source, request");
+        let ranked = format!(
+            "select *, rank() over (partition by ticker, period, regime, source\n    \
+             order by change, case when change <> 'added' then observed_at end desc) as place\nfrom (\n{}\n) where newest = 1",
+            indented(&newest)
+        );
+        format!("select ticker, period, regime, source, request\nfrom (\n{}\n) where place = 1", indented(&ranked))
+    }
+}
+
+/// The columns that identify a cell of a table.
+pub(super) fn cell(table: Table) -> String {
+    let schema = table.schema();
+    let key = schema.fields()[..table.key_columns()].iter().map(|field| field.name().as_str());
+    key.chain(table.identity().iter().copied()).collect::<Vec<_>>().join(", ")
+}

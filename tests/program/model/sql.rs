@@ -1,0 +1,140 @@
+//! Printed SQL statements against builds: random definitions of random archives, as of instants in between, run by DuckDB.
+
+use std::fs;
+
+use bellwether::definition::Found;
+use bellwether::error::Error;
+use bellwether::plan::{AdHoc, Plan, Vintage};
+use bellwether::run::{self, BuildOptions, Control, Prune, SqlOptions, compact, prune};
+use bellwether::sql::Dialect;
+use bellwether::time::Clock;
+use chrono::{DateTime, TimeDelta, Utc};
+use serde_json::json;
+
+use super::{World, packs, sequences};
+use crate::support::python;
+use crate::support::random::Random;
+
+/// A few of some values, as a list of a definition.
+fn some_of(random: &mut Random, values: &[&str], least: usize) -> String {
+    let mut values = values.to_vec();
+    random.shuffle(&mut values);
+    values.truncate(random.between(least, values.len()));
+    format!("{values:?}")
+}
+
+/// Everything of a definition that decides what its dataset says.
+fn definition(random: &mut Random) -> String {
+    let mut text = String::new();
+    let sources = random.pick(&["\"articles\"", "\"articles\"", "\"articles\", \"summary\"", "\"summary\"", ""]);
+    if sources.contains("articles") && random.one_in(2) {
+        text.push_str("duplicates = \"keep\"\n");
+    }
+    if sources.is_empty() {
+        text.push_str("articles = false\n");
+    } else {
+        let lag = random.pick(&["0d", "1d", "1d", "2d", "40d", "1 trading day", "3 trading days"]);
+        let availability = random.pick(&["dated", "observed"]);
+        text.push_str(&format!("[join]\nsources = [{sources}]\nlag = \"{lag}\"\navailability = \"{availability}\"\n"));
+    }
+    if sources.contains("articles") {
+        let windows = some_of(random, &["1d", "2d", "30d", "150d", "400d"], 1);
+        let statistics = some_of(random, &["count", "mean", "min", "max", "std", "last", "days_since"], 1);
+        text.push_str(&format!("windows = {windows}\nstats = {statistics}\n"));
+    }
+    if random.one_in(2) {
+        text.push_str("[filter]\n");
+        text.push_str(random.pick(&[
+            "",
+            "periods = [\"5d\"]\n",
+            "sectors = [\"energy\"]\nperiods = [\"15d\", \"5d\"]\n",
+        ]));
+        text.push_str(random.pick(&["", "from = \"2025-03-01\"\n", "to = \"2026-06-30\"\n"]));
+    }
+    let columns = ["first_observed_at", "observed_at", "revisions", "backfilled", "source"];
+    let columns = if random.one_in(2) { some_of(random, &columns, 1) } else { some_of(random, &columns[4..], 1) };
+    let sort = some_of(random, &["date", "ticker", "regime", "period", "signal", "confidence"], 1);
+    let vintage = random.pick(&["latest", "first"]);
+    let live_within = random.pick(&["0d", "3d", "400d"]);
+    text.push_str(&format!(
+        "[output]\ncolumns = {columns}\nsort = {sort}\nvintage = \"{vintage}\"\nlive_within = \"{live_within}\"\n"
+    ));
+    text
+}
+
+/// Statements and builds of one archive.
+struct Cases {
+    listed: Vec<serde_json::Value>,
+}
+
+impl Cases {
+    /// Builds a dataset and prints its statement.
+    fn add(&mut self, world: &World, text: &str, ad_hoc: AdHoc) {
+        let number = self.listed.len();
+        let plan = || -> Plan {
+            let text = format!("{}{text}", world.definition());
+            Plan::of(Found::new(format!("it{number}.toml").into(), text).expect("a definition")).expect("a plan")
+        };
+        let archive = world.place.file("output/archive");
+        let options = BuildOptions {
+            archive: archive.clone(),
+            clock: Clock::System,
+            ad_hoc: ad_hoc.clone(),
+            control: Control::default(),
+        };
+        let built = world.runtime.block_on(run::build(plan(), world.place.file("output"), options));
+        let dataset = match built {
+            Ok(summary) => Some(summary.dataset.join(format!("it{number}.parquet"))),
+            Err(Error::Empty { .. }) => None,
+            Err(error) => panic!("{error:?}: {}\n{text}", world.story),
+        };
+        let (location, control) = (None, Control::default());
+        let options = SqlOptions { archive, location, ad_hoc, dialect: Dialect::DuckDb, control };
+        let statement = run::sql(plan(), options).expect("a statement");
+        let path = world.place.file(&format!("{number}.sql"));
+        fs::write(&path, statement + &format!("-- {}", text.replace('\n', "\n-- "))).expect("a file");
+        self.listed.push(json!({ "sql": path, "dataset": dataset }));
+    }
+
+    /// Definitions of the archive as it is now, and as of an instant in between.
+    fn of(world: &mut World, definitions: usize) {
+        let mut cases = Self { listed: Vec::new() };
+        let instants: Vec<DateTime<Utc>> =
+            world.model.pulls.iter().filter_map(|(at, _)| DateTime::from_timestamp_micros(*at)).collect();
+        for _ in 0..definitions {
+            let text = definition(&mut world.random);
+            cases.add(world, &text, AdHoc::default());
+            let at = world.random.pick(&instants);
+            let earlier = at - TimeDelta::microseconds(1);
+            let as_of = if earlier > instants[0] && world.random.one_in(3) { earlier } else { at };
+            let vintage = world.random.pick(&[None, Some(Vintage::First), Some(Vintage::Latest)]);
+            cases.add(world, &text, AdHoc { as_of: Some(as_of), vintage, ..AdHoc::default() });
+        }
+        let path = world.place.file("cases.json");
+        fs::write(&path, serde_json::to_vec(&cases.listed).expect("JSON")).expect("a file");
+        python::check("check_sql.py", ["duckdb", path.to_str().expect("a path")]);
+    }
+}
+
+#[test]
+fn a_printed_statement_computes_what_a_build_writes_of_any_definition_and_archive() {
+    for seed in sequences(5) {
+        let mut world = World::new(1_000 + seed, true);
+        let pulls = world.random.between(2, 12);
+        (0..pulls).for_each(|pull| world.go_on(pull));
+        Cases::of(&mut world, 12);
+    }
+}
+
+#[test]
+fn a_printed_statement_reads_packs_and_runs_alike() {
+    let mut world = World::new(77, true);
+    (0..40).for_each(|pull| world.go_on(pull));
+    let archive = world.place.file("output/archive");
+    assert!(!packs(&archive).is_empty(), "{}", world.story);
+    Cases::of(&mut world, 6);
+    compact(&archive, 3, &Control::default()).expect("it packs");
+    Cases::of(&mut world, 6);
+    prune(&archive, Prune::Remove, &Control::default()).expect("it prunes");
+    Cases::of(&mut world, 6);
+}

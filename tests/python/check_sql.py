@@ -1,0 +1,85 @@
+"""The rows of printed SQL statements are those of the builds that they stand for, in their order, to the last bit.
+
+    check_sql.py duckdb|spark CASES.json
+
+The cases are a list of `{"sql": FILE, "dataset": PARQUET}`. A dataset of `null` has no rows.
+"""
+
+import json
+import sys
+from pathlib import Path
+
+import pyarrow
+import pyarrow.compute
+import pyarrow.parquet
+
+
+def with_duckdb():
+    import duckdb
+
+    connection = duckdb.connect()
+    # The statement itself says which times are in UTC.
+    connection.execute("set timezone = 'America/New_York'")
+    return lambda text: connection.sql(text).to_arrow_table()
+
+
+def with_spark():
+    from pyspark.sql import SparkSession
+
+    settings = {
+        "spark.master": "local[2]",
+        "spark.sql.session.timeZone": "UTC",
+        "spark.sql.shuffle.partitions": "2",
+        "spark.ui.enabled": "false",
+        "spark.sql.execution.arrow.pyspark.enabled": "true",
+    }
+    builder = SparkSession.builder
+    for name, value in settings.items():
+        builder = builder.config(name, value)
+    session = builder.getOrCreate()
+    session.sparkContext.setLogLevel("ERROR")
+    return lambda text: session.sql(text).toArrow()
+
+
+def plain(table):
+    """Names, types and values without what formats add: dictionaries, nullability and the width of offsets."""
+    columns, fields = [], []
+    for field, column in zip(table.schema, table.columns):
+        kind = field.type.value_type if pyarrow.types.is_dictionary(field.type) else field.type
+        if pyarrow.types.is_large_string(kind):
+            kind = pyarrow.string()
+        if pyarrow.types.is_timestamp(kind) and kind.tz is not None:
+            kind = pyarrow.timestamp("us", "UTC")
+        columns.append(column.cast(kind).combine_chunks())
+        fields.append(pyarrow.field(field.name, kind))
+    return pyarrow.table(columns, schema=pyarrow.schema(fields))
+
+
+def first_difference(found, expected):
+    for name in expected.column_names:
+        pairs = zip(found[name].to_pylist(), expected[name].to_pylist())
+        for row, (one, other) in enumerate(pairs):
+            if one != other:
+                return f"row {row}, {name}: {one!r} instead of {other!r}: {expected.slice(row, 1).to_pylist()}"
+    return "no value differs"
+
+
+def main():
+    run = {"duckdb": with_duckdb, "spark": with_spark}[sys.argv[1]]()
+    rows = 0
+    for case in json.loads(Path(sys.argv[2]).read_text()):
+        text = Path(case["sql"]).read_text()
+        found = plain(run(text))
+        if case["dataset"] is None:
+            assert found.num_rows == 0, f"{found.num_rows} rows instead of none\n{text}"
+            continue
+        expected = plain(pyarrow.parquet.read_table(case["dataset"], partitioning=None))
+        assert found.schema == expected.schema, f"{found.schema}\ninstead of\n{expected.schema}\n{text}"
+        assert found.num_rows == expected.num_rows, f"{found.num_rows} instead of {expected.num_rows} rows\n{text}"
+        assert found.equals(expected), f"{first_difference(found, expected)}\n{text}"
+        rows += expected.num_rows
+    assert rows > 0, "nothing was compared"
+    print(f"{rows} rows are the same")
+
+
+main()
