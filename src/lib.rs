@@ -10,16 +10,16 @@
 //! use bellwether::run::{Options, run};
 //!
 //! # let folder = tempfile::tempdir()?;
-//! # let output = folder.path();
+//! # let data = folder.path();
 //! let text = "
 //!     source.service = \"demo\"
 //!     signals.sectors = [\"utilities\"]
 //! ";
 //! let plan = Plan::of(Found::new("example.toml".into(), text.into())?)?;
 //! let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-//! let summary = runtime.block_on(run(plan, Options::new(output)))?;
+//! let summary = runtime.block_on(run(plan, Options::new(data)))?;
 //!
-//! let dataset = Dataset::published(&output.join("datasets"), "example")?;
+//! let dataset = Dataset::published(&data.join("datasets"), "example")?;
 //! let of_nee = Selection { tickers: Some(["NEE".parse()?].into()), ..Selection::default() };
 //! let rows = dataset.select(of_nee)?.batches()?.map(|batch| batch.map(|batch| batch.num_rows()));
 //! assert!(rows.sum::<Result<usize, _>>()? < summary.rows as usize);
@@ -64,8 +64,8 @@
 //! | [`load`] | datasets as record batches and frames, for other programs |
 //! | [`cli`] | the commands |
 //!
-//! The leaves import none of these: [`error`], [`problem`], [`secret`], [`key_source`], [`time`], and private ones: files,
-//! locks, the only module that removes files, what escapes text before it is shown, the schemas of the columns that travel
+//! The leaves import none of these: [`error`], [`problem`], [`project`], [`secret`], [`key_source`], [`time`], and private
+//! ones: files, locks, the only module that removes files, what escapes text before it is shown, the schemas of the columns that travel
 //! between stages (`tables`), columns as runs of equal values and the Parquet files written from them (`columns`), and
 //! number formats. Only [`cli`] prints. `CONTRIBUTING.md` lists the files that common changes touch.
 //!
@@ -130,6 +130,7 @@ mod lock;
 mod names;
 pub mod plan;
 pub mod problem;
+pub mod project;
 mod remove;
 pub mod report;
 pub mod run;

@@ -1,6 +1,6 @@
 //! Creates and opens files and folders below a folder that a user named, without following links there.
 //!
-//! The folders named with `--output` and `--archive` may be links, for example to another disk. Everything below them
+//! The folders named with `--data` and `--archive` may be links, for example to another disk. Everything below them
 //! is ours: a link there was planted or is a mistake, and writing through it would change somebody else's files.
 
 use std::fs::{self, File, OpenOptions};

@@ -97,7 +97,7 @@ def revisions(
     *,
     after: Instant | None = None,
     until: Instant | None = None,
-    output: PathLike = "output",
+    data: PathLike | None = None,
     archive: PathLike | None = None,
 ) -> Answer:
     """What the vendor rewrote: a row for each value that was added late, revised or withdrawn.
@@ -108,7 +108,7 @@ def revisions(
     >>> bw.revisions("demo").totals["signals"]["total"]["revised"]
     0
     """
-    subject = _subject(definition, output, archive)
+    subject = _subject(definition, data, archive)
     rows, totals = _bellwether.revisions(subject, _values.instant(after), _values.instant(until))
     return Answer(rows, json.loads(totals))
 
@@ -117,7 +117,7 @@ def quality(
     definition: Definition | None = None,
     *,
     as_of: Instant | None = None,
-    output: PathLike = "output",
+    data: PathLike | None = None,
     archive: PathLike | None = None,
 ) -> Answer:
     """Gaps, stale series, repeated articles, unusual values, rejected records and unknown fields: a row for each finding.
@@ -126,12 +126,12 @@ def quality(
     >>> bw.quality("demo").totals["rejected"]
     0
     """
-    subject = _subject(definition, output, archive)
+    subject = _subject(definition, data, archive)
     rows, totals = _bellwether.quality(subject, _values.instant(as_of))
     return Answer(rows, json.loads(totals))
 
 
-def diff(dataset: str, before: str, after: str = "latest", *, output: PathLike = "output") -> Answer:
+def diff(dataset: str, before: str, after: str = "latest", *, data: PathLike | None = None) -> Answer:
     """The rows that differ between two published versions of a dataset.
 
     `before` and `after` are names of versions, as `datasets` lists them.
@@ -141,7 +141,7 @@ def diff(dataset: str, before: str, after: str = "latest", *, output: PathLike =
     >>> len(bw.diff("demo", versions[0], versions[0]))
     0
     """
-    datasets = Path(output) / "datasets"
+    datasets = _values.data(data) / "datasets"
     rows, totals = _bellwether.diff(datasets, f"{dataset}/{before}", f"{dataset}/{after}")
     return Answer(rows, json.loads(totals))
 
@@ -154,7 +154,7 @@ def articles(
     tickers: str | Iterable[str] | None = None,
     start: Day | None = None,
     end: Day | None = None,
-    output: PathLike = "output",
+    data: PathLike | None = None,
     archive: PathLike | None = None,
 ) -> Table:
     """The news about the tickers of a definition, as it was known at an instant, or is known now.
@@ -164,28 +164,28 @@ def articles(
     ['date', 'title', 'score']
     """
     part = _values.part(columns, tickers, start, end)
-    subject = (_values.definition(definition), *_values.folders(output, archive))
+    subject = (_values.definition(definition), *_values.folders(data, archive))
     return Table(_bellwether.articles(subject, _values.instant(as_of), part))
 
 
-def runs(*, output: PathLike = "output", archive: PathLike | None = None) -> Table:
+def runs(*, data: PathLike | None = None, archive: PathLike | None = None) -> Table:
     """The sealed runs of the archive, and what each changed.
 
     >>> import bellwether as bw
     >>> bw.runs().columns[:3]
     ['run', 'definition', 'started_at']
     """
-    return Table(_bellwether.runs(_values.folders(output, archive)[1]))
+    return Table(_bellwether.runs(_values.folders(data, archive)[1]))
 
 
-def datasets(*, output: PathLike = "output") -> Table:
+def datasets(*, data: PathLike | None = None) -> Table:
     """The published versions, oldest first.
 
     >>> import bellwether as bw
     >>> "demo" in list(bw.datasets().to_polars()["dataset"])
     True
     """
-    return Table(_bellwether.datasets(Path(output) / "datasets"))
+    return Table(_bellwether.datasets(_values.data(data) / "datasets"))
 
 
 class Report:
@@ -223,7 +223,7 @@ def report(
     dataset: str | None = None,
     *,
     as_of: Instant | None = None,
-    output: PathLike = "output",
+    data: PathLike | None = None,
     archive: PathLike | None = None,
 ) -> Report:
     """A report of a published dataset: what it holds, and what the vendor did to its past. By default of the one built last.
@@ -232,12 +232,12 @@ def report(
     >>> bw.report("demo").name
     'demo'
     """
-    output, archive = _values.folders(output, archive)
-    return Report(*_bellwether.report(dataset, output, archive, _values.instant(as_of)))
+    folder, archive = _values.folders(data, archive)
+    return Report(*_bellwether.report(dataset, folder, archive, _values.instant(as_of)))
 
 
 def _subject(
-    definition: Definition | None, output: PathLike, archive: PathLike | None
+    definition: Definition | None, data: PathLike | None, archive: PathLike | None
 ) -> tuple[str | tuple[str, str] | None, Path, Path]:
     given = None if definition is None else _values.definition(definition)
-    return given, *_values.folders(output, archive)
+    return given, *_values.folders(data, archive)

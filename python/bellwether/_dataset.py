@@ -36,7 +36,7 @@ def load(
     tickers: str | Iterable[str] | None = None,
     start: Day | None = None,
     end: Day | None = None,
-    output: PathLike = "output",
+    data: PathLike | None = None,
     archive: PathLike | None = None,
 ) -> Dataset: ...
 @overload
@@ -50,7 +50,7 @@ def load(
     tickers: str | Iterable[str] | None = None,
     start: Day | None = None,
     end: Day | None = None,
-    output: PathLike = "output",
+    data: PathLike | None = None,
     archive: PathLike | None = None,
 ) -> Wide: ...
 def load(
@@ -63,7 +63,7 @@ def load(
     tickers: str | Iterable[str] | None = None,
     start: Day | None = None,
     end: Day | None = None,
-    output: PathLike = "output",
+    data: PathLike | None = None,
     archive: PathLike | None = None,
 ) -> Dataset | Wide:
     """A dataset: a published version, or one that is built from the archive while it is read.
@@ -88,12 +88,12 @@ def load(
     Index(['CVX', 'XOM'], dtype='str', name='ticker')
     """
     definition = _values.definition(dataset)
-    output, archive = _values.folders(output, archive)
+    folder, archive = _values.folders(data, archive)
     is_published = as_of is None and vintage is None and isinstance(definition, str)
     names = None if columns is None else list(columns)
     if layout == "wide" and is_published and isinstance(definition, str):
         part = _values.part(names, tickers, start, end)
-        if (found := _bellwether.published_wide(output / "datasets", definition, part)) is not None:
+        if (found := _bellwether.published_wide(folder / "datasets", definition, part)) is not None:
             matrices, identity = found
             return Wide(json.loads(identity)["name"], {name: Matrix(name, matrix) for name, matrix in matrices})
     if layout == "wide":
@@ -102,10 +102,10 @@ def load(
     else:
         part = _values.part(names, tickers, start, end)
     if is_published and isinstance(definition, str):
-        rows, identity = _bellwether.published(output / "datasets", definition, part)
+        rows, identity = _bellwether.published(folder / "datasets", definition, part)
     else:
         options = (_values.instant(as_of), vintage)
-        rows, identity = _bellwether.built(definition, output, archive, options, part)
+        rows, identity = _bellwether.built(definition, folder, archive, options, part)
     loaded = Dataset(rows, json.loads(identity), part)
     if layout == "long" or names is None:
         return loaded

@@ -128,7 +128,7 @@ _WORDS = [
     (r"`bellwether build NAME --as-of INSTANT`", "`bw.load(NAME, as_of=INSTANT)`"),
     (r"`--fresh`", "`fresh=True`"),
     (r"`--wait`", "`wait=SECONDS`"),
-    (r"`--(output|archive)`", r"`\1=`"),
+    (r"`--(data|archive)`", r"`\1=`"),
 ]
 
 

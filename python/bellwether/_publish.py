@@ -64,7 +64,7 @@ class Summary(Mapping[str, Any]):
 def run(
     definition: Definition,
     *,
-    output: PathLike = "output",
+    data: PathLike | None = None,
     archive: PathLike | None = None,
     key: str | None = None,
     fresh: bool = False,
@@ -94,7 +94,7 @@ def run(
     given = _values.definition(definition)
     try:
         with _progress.shown(progress) as show:
-            return Summary(*_bellwether.run(given, _values.folders(output, archive), manner, key, show))  # type: ignore[arg-type]
+            return Summary(*_bellwether.run(given, _values.folders(data, archive), manner, key, show))  # type: ignore[arg-type]
     except KeyboardInterrupt as interrupt:
         if not interrupt.args:
             interrupt.args = ("interrupted: nothing was published, and the next run of the definition resumes it",)
@@ -106,7 +106,7 @@ def build(
     *,
     as_of: Instant | None = None,
     vintage: Vintage | None = None,
-    output: PathLike = "output",
+    data: PathLike | None = None,
     archive: PathLike | None = None,
     progress: bool | Callable[[_progress.Event], object] = True,
 ) -> Summary:
@@ -123,4 +123,4 @@ def build(
     options = (_values.instant(as_of), vintage)
     given = _values.definition(definition)
     with _progress.shown(progress) as show:
-        return Summary(*_bellwether.build(given, _values.folders(output, archive), options, show))
+        return Summary(*_bellwether.build(given, _values.folders(data, archive), options, show))

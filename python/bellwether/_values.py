@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, Literal, TypedDict
 
-from . import _definition
+from . import _bellwether, _definition
 from ._errors import UsageError
 
 __all__ = ["Day", "Definition", "Instant", "Manner", "Part", "PathLike", "Vintage"]
@@ -79,10 +79,15 @@ def names(value: str | Iterable[str] | None) -> list[str] | None:
     return [value] if isinstance(value, str) else list(value)
 
 
-def folders(output: PathLike, archive: PathLike | None) -> tuple[Path, Path]:
-    """The output folder, and the archive."""
-    output = Path(output)
-    return output, output / "archive" if archive is None else Path(archive)
+def data(folder: PathLike | None) -> Path:
+    """The folder of the datasets and the archive: by default that of the project, as the program finds it."""
+    return _bellwether.data_folder() if folder is None else Path(folder)
+
+
+def folders(folder: PathLike | None, archive: PathLike | None) -> tuple[Path, Path]:
+    """The folder of the datasets and the archive, and the archive."""
+    folder = data(folder)
+    return folder, folder / "archive" if archive is None else Path(archive)
 
 
 def definition(value: Definition) -> str | tuple[str, str]:

@@ -26,7 +26,7 @@ use crate::publish::finished;
 use crate::rows::Rows;
 use crate::supervise::quietly;
 
-/// Where answers come from: the definition, if any, the output folder and the archive.
+/// Where answers come from: the definition, if any, the data folder and the archive.
 type Subject = (Option<Given>, PathBuf, PathBuf);
 
 /// Gathers the rows of an answer.
@@ -43,8 +43,8 @@ fn gathered<T>(
 }
 
 fn plan_of(subject: &Subject) -> Result<Option<Plan>> {
-    let (definition, output, _) = subject;
-    definition.as_ref().map(|definition| definition.plan_or_published(output)).transpose()
+    let (definition, data, _) = subject;
+    definition.as_ref().map(|definition| definition.plan_or_published(data)).transpose()
 }
 
 /// What the vendor rewrote, after an instant and up to another.
@@ -155,8 +155,8 @@ pub(crate) fn articles(
     part: Part,
 ) -> PyResult<Rows> {
     quietly(py, move |_| {
-        let (definition, output, archive) = subject;
-        let plan = definition.plan_or_published(&output)?;
+        let (definition, data, archive) = subject;
+        let plan = definition.plan_or_published(&data)?;
         let articles = load::Articles::of(&plan, &archive, moment(as_of.as_deref())?)?.select(part.selection()?)?;
         Ok(Rows::of_articles(articles))
     })
@@ -214,7 +214,7 @@ pub(crate) fn datasets(py: Python<'_>, datasets: PathBuf) -> PyResult<Rows> {
 pub(crate) fn report(
     py: Python<'_>,
     name: Option<String>,
-    output: PathBuf,
+    data: PathBuf,
     archive: PathBuf,
     as_of: Option<String>,
 ) -> PyResult<(String, String, String)> {
@@ -223,7 +223,7 @@ pub(crate) fn report(
     quietly(py, move |stop| {
         let as_of = moment(as_of.as_deref())?;
         let control = Control { stop: stop.clone(), ..Control::default() };
-        let options = ReportOptions { name, output, archive, as_of, clock: Clock::System, control };
+        let options = ReportOptions { name, data, archive, as_of, clock: Clock::System, control };
         let report = finished(bellwether::run::report(options))?;
         Ok((report.identity.name.clone(), report.page(), report.text(WIDTH)))
     })

@@ -7,6 +7,7 @@ use bellwether::error::{Error, Result};
 use bellwether::export::latest;
 use bellwether::plan::{Plan, describe};
 use bellwether::problem::Problems;
+use bellwether::project::Project;
 use pyo3::prelude::*;
 use serde_json::json;
 
@@ -25,17 +26,17 @@ impl Given {
     /// Its plan.
     pub(crate) fn plan(&self) -> Result<Plan> {
         match self {
-            Self::Named(name) => Plan::find(name),
+            Self::Named(name) => Plan::find(name, &Project::find()?),
             Self::Written(name, text) => Plan::of(Found::new(PathBuf::from(format!("{name}.toml")), text.clone())?),
         }
     }
 
     /// Its plan; for a name without a file, that of the latest version published under the name.
-    pub(crate) fn plan_or_published(&self, output: &Path) -> Result<Plan> {
+    pub(crate) fn plan_or_published(&self, data: &Path) -> Result<Plan> {
         match self.plan() {
             Err(error @ Error::NoDefinition { .. }) => {
                 let Self::Named(name) = self else { return Err(error) };
-                match latest(&output.join("datasets"), Some(name)) {
+                match latest(&data.join("datasets"), Some(name)) {
                     Ok(Some(recorded)) => Self::Written(recorded.name, recorded.definition).plan(),
                     _ => Err(error),
                 }
@@ -52,6 +53,12 @@ pub(crate) fn places(problems: &Problems) -> Vec<(String, Option<String>, usize,
         (problem.message.clone(), problem.hint.clone(), line, column)
     };
     problems.list().iter().map(place).collect()
+}
+
+/// The folder of the datasets and the archive.
+#[pyfunction]
+pub(crate) fn data_folder(py: Python<'_>) -> PyResult<PathBuf> {
+    Project::find().map(|project| project.data()).map_err(|error| fault::raised(py, &error))
 }
 
 /// The warnings of a definition. Its problems are an exception.

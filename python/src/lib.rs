@@ -21,7 +21,7 @@ mod _bellwether {
     #[pymodule_export]
     use super::ask::{articles, datasets, diff, quality, report, revisions, runs};
     #[pymodule_export]
-    use super::definition::{check, plan};
+    use super::definition::{check, data_folder, plan};
     #[pymodule_export]
     use super::load::{built, matrices, published, published_wide};
     #[pymodule_export]

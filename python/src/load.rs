@@ -115,13 +115,13 @@ pub(crate) fn published_wide(
 pub(crate) fn built(
     py: Python<'_>,
     definition: Given,
-    output: PathBuf,
+    data: PathBuf,
     archive: PathBuf,
     options: (Option<String>, Option<String>),
     part: Part,
 ) -> PyResult<(Rows, String)> {
     supervise::quietly(py, move |_| {
-        let plan = definition.plan_or_published(&output)?;
+        let plan = definition.plan_or_published(&data)?;
         let (as_of, vintage) = options;
         let ad_hoc =
             AdHoc { as_of: moment(as_of.as_deref())?, vintage: vintage_of(vintage.as_deref())?, ..AdHoc::default() };

@@ -73,7 +73,7 @@ pub(crate) fn run(
         let clock = clock(&plan, today.as_deref())?;
         take_key(&mut plan, key);
         let options = Options {
-            output: folders.0,
+            data: folders.0,
             archive: folders.1,
             clock,
             interrupted: if fresh { Interrupted::Leave } else { Interrupted::Resume },

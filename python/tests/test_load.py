@@ -114,9 +114,9 @@ def test_the_frame_of_polars_is_that_of_the_stream(published: Path, part) -> Non
 @pytest.mark.parametrize("output", [{"format": "csv"}, {"format": "arrow"}, {"partition_by": ["period", "regime"]}])
 def test_a_version_reads_the_same_in_every_format(published: Path, output) -> None:
     definition = {**DEFINITION, "name": "formatted", "output": output}
-    bw.build(definition, archive="output/archive", output="formatted", progress=False)
+    bw.build(definition, archive="output/archive", data="formatted", progress=False)
     order = ["ticker", "date", "period", "regime"]
-    frame = _plain(bw.load("formatted", output="formatted").to_polars())
+    frame = _plain(bw.load("formatted", data="formatted").to_polars())
     expected = _plain(bw.load("demo", columns=frame.columns).to_polars())
     polars.testing.assert_frame_equal(frame.sort(order), expected.sort(order))
 

@@ -6,6 +6,7 @@ use super::{cancellable, say};
 use crate::archive::Removal;
 use crate::human::{bytes, grouped};
 use crate::links;
+use crate::project::Project;
 use crate::run::{Prune, compact, prune};
 
 /// Pack the runs of an archive into fewer folders, and remove packed runs.
@@ -35,9 +36,9 @@ enum What {
 }
 
 impl Archive {
-    pub(super) fn execute(self) -> Result<()> {
-        let archive = self.folders.archive();
-        links::refuse_below(&self.folders.output, &archive)?;
+    pub(super) fn execute(self, project: &Project) -> Result<()> {
+        let archive = self.folders.archive(project);
+        links::refuse_below(&self.folders.data(project), &archive)?;
         match self.what {
             What::Compact { keep } => match cancellable(move |control| compact(&archive, keep, control))? {
                 Some(pack) => {

@@ -3,17 +3,19 @@
 use super::outcome::{Failure, Result};
 use std::collections::BTreeSet;
 use std::fmt::Display;
+use std::path::{Path, PathBuf};
 
 use chrono::{DateTime, NaiveDate, Utc};
 
 use super::folders::Folders;
 use super::log::{LogForm, LogLevel};
-use super::talk::data;
+use super::talk::data as stdout;
 use super::timings::Timings;
 use super::typed::{instant, known, usage, worded};
 use super::{interruptible, log, progress, say};
 use crate::interface::{Period, Regime, Sector, Ticker};
 use crate::plan::{AdHoc, Filter, Format, Plan, Shape, Vintage};
+use crate::project::Project;
 use crate::run::{self, BuildOptions, Control};
 use crate::time::Clock;
 
@@ -63,6 +65,10 @@ pub(super) struct Build {
     #[arg(long = "format", value_name = "FORMAT", value_parser = worded::<Format>)]
     formats: Vec<Format>,
 
+    /// Write the rows to a new file instead of publishing a version, or with `-` to standard output.
+    #[arg(long, value_name = "FILE")]
+    output: Option<PathBuf>,
+
     #[command(flatten)]
     folders: Folders,
 
@@ -74,32 +80,32 @@ pub(super) struct Build {
     quiet: bool,
 }
 
+/// Where a dataset goes.
+enum To {
+    /// To a published version.
+    Version,
+    /// To one new file.
+    File(PathBuf, Format),
+    /// To standard output.
+    Stream(Format),
+}
+
 impl Build {
-    pub(super) fn execute(self) -> Result<()> {
-        let plan = Plan::find(&self.definition)?;
-        let is_piped = self.folders.is_stdout();
-        let archive = self.folders.archive();
+    pub(super) fn execute(self, project: &Project) -> Result<()> {
+        let plan = Plan::find(&self.definition, project)?;
         let ad_hoc = self.ad_hoc(&plan)?;
-        let formats = if ad_hoc.formats.is_empty() { &plan.files.formats } else { &ad_hoc.formats };
-        let piped = match (is_piped, &formats[..]) {
-            (false, _) => None,
-            (true, [_]) if plan.dataset.shape != Shape::Long => {
-                return Err(usage(
-                    "a wide dataset has many files and cannot be written to standard output",
-                    "use `--output FOLDER`",
-                ));
-            }
-            (true, [format]) => Some(*format),
-            (true, _) => return Err(usage("standard output takes one format", "choose one: `--format arrow`")),
-        };
-        let observer = Some(if self.quiet || is_piped { progress::quiet(LogForm::Text) } else { progress::shown() });
+        let to = self.destination(&plan, &ad_hoc)?;
+        let (data, archive) = (self.folders.data(project), self.folders.archive(project));
+        let is_quiet = self.quiet || matches!(to, To::Stream(_));
+        let observer = Some(if is_quiet { progress::quiet(LogForm::Text) } else { progress::shown() });
         let recording = self.timings.begin()?;
         log::begin(LogForm::Text, LogLevel::Off, recording.as_ref().map(|recording| recording.trace.clone()));
         let summary = interruptible(async |stop| {
             let options = BuildOptions { archive, clock: Clock::System, ad_hoc, control: Control { observer, stop } };
-            match piped {
-                Some(format) => run::stream(plan, format, data(), options).await.map(|()| None),
-                None => run::build(plan, self.folders.output.clone(), options).await.map(Some),
+            match to {
+                To::Version => run::build(plan, data, options).await.map(Some),
+                To::File(path, format) => run::save(plan, format, path, options).await.map(|()| None),
+                To::Stream(format) => run::stream(plan, format, stdout(), options).await.map(|()| None),
             }
         });
         let summary = summary.map_err(Failure::of_run)?;
@@ -108,6 +114,35 @@ impl Build {
             Some(summary) if !self.quiet => say(&summary.to_string()),
             _ => Ok(()),
         }
+    }
+
+    /// Where the dataset goes.
+    fn destination(&self, plan: &Plan, ad_hoc: &AdHoc) -> Result<To> {
+        let Some(output) = &self.output else { return Ok(To::Version) };
+        if output.is_dir() {
+            let what = format!("`{}` is a folder", output.display());
+            return Err(usage(&what, "name a file, or the folder of the datasets and the archive with `--data`"));
+        }
+        let is_stream = output == Path::new("-");
+        let by_name = || output.extension().and_then(|extension| extension.to_str()?.parse().ok());
+        let own = &plan.files.formats[..];
+        let format = match (&ad_hoc.formats[..], own) {
+            ([format], _) => *format,
+            ([], [format]) if is_stream => *format,
+            ([], _) if !is_stream => by_name().ok_or_else(|| {
+                let what = format!("cannot tell the format of `{}` from its extension", output.display());
+                usage::<Failure>(&what, "add `--format`; the folder of the datasets and the archive is `--data`")
+            })?,
+            _ if is_stream => return Err(usage("standard output takes one format", "choose one: `--format arrow`")),
+            _ => return Err(usage("a file takes one format", "choose one: `--format parquet`")),
+        };
+        if plan.dataset.shape != Shape::Long {
+            return Err(usage(
+                "a wide dataset has many files and cannot be written to one",
+                "leave out `--output` to publish it",
+            ));
+        }
+        Ok(if is_stream { To::Stream(format) } else { To::File(output.clone(), format) })
     }
 
     /// The options that change what the definition asks for.

@@ -4,6 +4,7 @@ use super::outcome::{Failure, Result};
 use super::{complain, say};
 use crate::escape::escaped;
 use crate::plan::Plan;
+use crate::project::Project;
 
 /// Check definitions for errors.
 #[derive(Debug, clap::Args)]
@@ -14,10 +15,10 @@ pub(super) struct Check {
 }
 
 impl Check {
-    pub(super) fn execute(self) -> Result<()> {
+    pub(super) fn execute(self, project: &Project) -> Result<()> {
         let mut last: Option<Failure> = None;
         for definition in &self.definitions {
-            match Plan::find(definition) {
+            match Plan::find(definition, project) {
                 Ok(plan) => {
                     let path = plan.path.to_string_lossy();
                     let path = escaped(&path);

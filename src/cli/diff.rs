@@ -1,14 +1,14 @@
 //! `bellwether diff`: what changed between two versions of a dataset.
 
-use super::outcome::{Failure, Result};
-use std::path::PathBuf;
-
 use super::aligned::Aligned;
+use super::folders::DataFolder;
+use super::outcome::{Failure, Result};
 use super::rows::RowsTo;
 use super::{cancellable, say};
 use crate::audit::diff::{self, Difference};
 use crate::export::Reading;
 use crate::human::{counted, grouped, portion};
+use crate::project::Project;
 
 /// Compare two versions of a dataset, row by row.
 ///
@@ -32,14 +32,14 @@ pub(super) struct Diff {
     #[command(flatten)]
     rows: RowsTo,
 
-    /// The folder of published datasets.
-    #[arg(long, default_value = "output/datasets", value_name = "FOLDER")]
-    datasets: PathBuf,
+    #[command(flatten)]
+    folder: DataFolder,
 }
 
 impl Diff {
-    pub(super) fn execute(self) -> Result<()> {
-        let find = |given: &str| Reading::find(&self.datasets, given);
+    pub(super) fn execute(self, project: &Project) -> Result<()> {
+        let datasets = self.folder.datasets(project);
+        let find = |given: &str| Reading::find(&datasets, given);
         let (before, after) = (find(&self.before)?, find(&self.after)?);
         let (rows, versions) = (self.rows.clone(), [before.clone(), after.clone()]);
         let found = cancellable(move |control| {

@@ -1,40 +1,51 @@
-//! The folders of the archive and the datasets.
+//! The folders of a command.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
-/// The default output folder.
-const OUTPUT: &str = "output";
+use crate::project::Project;
 
-/// The folders of a command.
+/// The folders of the datasets and the archive.
 #[derive(Clone, Debug, clap::Args)]
+#[command(next_help_heading = "Folders")]
 pub(super) struct Folders {
-    /// The folder for datasets, and for the archive unless `--archive` is given. `build` accepts `-` for standard
-    /// output.
-    #[arg(long, default_value = OUTPUT, value_name = "FOLDER", global = true)]
-    pub(super) output: PathBuf,
+    /// The folder of the datasets and the archive. Default: `output` in the project.
+    #[arg(long, value_name = "FOLDER", global = true)]
+    data: Option<PathBuf>,
 
-    /// The folder of the archive. Default: `archive` in the output folder.
+    /// The folder of the archive. Default: `archive` in the data folder.
     #[arg(long, value_name = "FOLDER", global = true)]
     archive: Option<PathBuf>,
 }
 
+/// The folder of the datasets.
+#[derive(Clone, Debug, clap::Args)]
+#[command(next_help_heading = "Folders")]
+pub(super) struct DataFolder {
+    /// The folder of the datasets and the archive. Default: `output` in the project.
+    #[arg(long, value_name = "FOLDER")]
+    data: Option<PathBuf>,
+}
+
 impl Folders {
-    /// The folder of the archive.
-    pub(super) fn archive(&self) -> PathBuf {
-        let output = if self.is_stdout() { Path::new(OUTPUT) } else { &self.output };
-        self.archive.clone().unwrap_or_else(|| output.join("archive"))
+    /// The folder of the datasets and the archive.
+    pub(super) fn data(&self, project: &Project) -> PathBuf {
+        self.data.clone().unwrap_or_else(|| project.data())
     }
 
-    /// Whether the output goes to standard output instead of a folder.
-    pub(super) fn is_stdout(&self) -> bool {
-        self.output == Path::new("-")
+    /// The folder of the archive.
+    pub(super) fn archive(&self, project: &Project) -> PathBuf {
+        self.archive.clone().unwrap_or_else(|| self.data(project).join("archive"))
     }
 }
 
-/// The archive to audit.
-#[derive(Clone, Debug, clap::Args)]
-pub(super) struct ArchiveFolder {
-    /// The folder of the archive.
-    #[arg(long = "archive", default_value = "output/archive", value_name = "FOLDER")]
-    pub(super) path: PathBuf,
+impl DataFolder {
+    /// The folder of the datasets and the archive.
+    pub(super) fn data(&self, project: &Project) -> PathBuf {
+        self.data.clone().unwrap_or_else(|| project.data())
+    }
+
+    /// The folder of the published datasets.
+    pub(super) fn datasets(&self, project: &Project) -> PathBuf {
+        self.data(project).join("datasets")
+    }
 }

@@ -11,6 +11,7 @@ mod diff;
 mod folders;
 mod log;
 mod outcome;
+mod parse;
 mod plan;
 mod progress;
 mod report;
@@ -31,6 +32,7 @@ mod verify;
 use std::error::Error as _;
 use std::ffi::OsString;
 use std::io;
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::builder::styling::{AnsiColor, Styles};
@@ -39,10 +41,11 @@ use tokio_util::sync::CancellationToken;
 
 use crate::error::Error;
 use crate::escape::escaped;
+use crate::project::Project;
 use crate::run::Control;
 use crate::usage;
 
-use outcome::{EXIT_CODES, Failure, INTERRUPTED};
+use outcome::{EXIT_CODES, Failure, INTERRUPTED, Result};
 use talk::{note, say};
 
 const STYLES: Styles = Styles::styled()
@@ -55,6 +58,10 @@ const STYLES: Styles = Styles::styled()
 #[derive(Debug, Parser)]
 #[command(name = "bellwether", version, styles = STYLES, arg_required_else_help = true, after_help = exit_codes())]
 struct Cli {
+    /// The root of the project, the folder with `pipelines/`. Default: `BELLWETHER_ROOT`, or the nearest one upwards.
+    #[arg(long, short = 'C', value_name = "FOLDER", global = true)]
+    directory: Option<PathBuf>,
+
     #[command(subcommand)]
     command: Command,
 }
@@ -79,6 +86,29 @@ enum Command {
     Serve(serve::Serve),
 }
 
+impl Command {
+    fn execute(self, project: &Project) -> Result<()> {
+        match self {
+            Self::Run(command) => command.execute(project),
+            Self::Build(command) => command.execute(project),
+            #[cfg(feature = "polars")]
+            Self::Show(command) => command.execute(project),
+            Self::Report(command) => command.execute(project),
+            Self::Sql(command) => command.execute(project),
+            Self::Summary(command) => command.execute(project),
+            Self::Runs(command) => command.execute(project),
+            Self::Verify(command) => command.execute(project),
+            Self::Audit(command) => command.execute(project),
+            Self::Diff(command) => command.execute(project),
+            Self::Archive(command) => command.execute(project),
+            Self::Check(command) => command.execute(project),
+            Self::Plan(command) => command.execute(project),
+            Self::Schema(command) => command.execute(),
+            Self::Serve(command) => command.execute(),
+        }
+    }
+}
+
 fn exit_codes() -> String {
     let lines = EXIT_CODES.iter().map(|(code, meaning)| format!("  {code:>3}  {meaning}\n"));
     format!("Exit codes:\n{}", lines.collect::<String>().trim_end())
@@ -95,39 +125,15 @@ pub fn main() -> ExitCode {
 /// Parses arguments, the first of which is the name of the program, runs the command, and reports the outcome. Returns the
 /// exit code. Wrong arguments, `--help` and `--version` end the process.
 pub fn main_with(arguments: Vec<OsString>) -> u8 {
-    let result = match parsed(arguments).command {
-        Command::Run(command) => command.execute(),
-        Command::Build(command) => command.execute(),
-        #[cfg(feature = "polars")]
-        Command::Show(command) => command.execute(),
-        Command::Report(command) => command.execute(),
-        Command::Sql(command) => command.execute(),
-        Command::Summary(command) => command.execute(),
-        Command::Runs(command) => command.execute(),
-        Command::Verify(command) => command.execute(),
-        Command::Audit(command) => command.execute(),
-        Command::Diff(command) => command.execute(),
-        Command::Archive(command) => command.execute(),
-        Command::Check(command) => command.execute(),
-        Command::Plan(command) => command.execute(),
-        Command::Schema(command) => command.execute(),
-        Command::Serve(command) => command.execute(),
-    };
-    match result {
+    let Cli { directory, command } = parse::parsed(arguments);
+    let project = directory.map_or_else(Project::find, Project::at);
+    match project.map_err(Failure::from).and_then(|project| command.execute(&project)) {
         Ok(()) => 0,
         Err(error) => {
             complain(&error);
             error.exit_code()
         }
     }
-}
-
-/// The parsed command line. Errors are reported for the escaped words, since the message repeats them.
-fn parsed(arguments: Vec<OsString>) -> Cli {
-    Cli::try_parse_from(&arguments).unwrap_or_else(|error| {
-        let words = arguments.iter().map(|word| escaped(&word.to_string_lossy()).into_owned());
-        Cli::try_parse_from(words).err().unwrap_or(error).exit()
-    })
 }
 
 /// Prints what failed, why, and what to do about it.

@@ -9,7 +9,7 @@ use crate::error::{Error, Kind};
 use crate::human::{counted, percent};
 
 /// The exit code for invalid arguments and definitions.
-const USAGE: u8 = 2;
+pub(super) const USAGE: u8 = 2;
 
 /// The exit code for findings that were asked to be failures: versions differ, or too much was rewritten.
 const FOUND: u8 = 3;

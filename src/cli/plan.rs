@@ -7,6 +7,7 @@ use super::say;
 use crate::escape::escaped;
 use crate::interface::Endpoint;
 use crate::plan::{self, Asked, Request, Source, Tickers, Way, describe};
+use crate::project::Project;
 
 /// Print the requests of a definition and the columns of its dataset.
 #[derive(Debug, clap::Args)]
@@ -16,8 +17,8 @@ pub(super) struct Plan {
 }
 
 impl Plan {
-    pub(super) fn execute(self) -> Result<()> {
-        say(&told(&plan::Plan::find(&self.definition)?))
+    pub(super) fn execute(self, project: &Project) -> Result<()> {
+        say(&told(&plan::Plan::find(&self.definition, project)?))
     }
 }
 

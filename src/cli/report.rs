@@ -12,6 +12,7 @@ use super::{interruptible, say};
 use crate::error::Error;
 use crate::file;
 use crate::links;
+use crate::project::Project;
 use crate::report::Report as Told;
 use crate::run::{Control, ReportOptions, report};
 use crate::time::Clock;
@@ -24,9 +25,9 @@ pub(super) struct Report {
     #[command(flatten)]
     subject: Subject,
 
-    /// The file to write, or `-` for standard output. Default: `reports/NAME.html` in the output folder.
+    /// Write the page to this file, or with `-` to standard output. Default: `reports/NAME.html` in the data folder.
     #[arg(long, value_name = "FILE")]
-    file: Option<PathBuf>,
+    output: Option<PathBuf>,
 }
 
 /// The dataset to report on.
@@ -46,28 +47,27 @@ pub(super) struct Subject {
 
 impl Subject {
     /// The report.
-    pub(super) fn told(&self) -> Result<Told> {
+    pub(super) fn told(&self, project: &Project) -> Result<Told> {
         let (name, as_of) = (self.name.clone(), self.as_of);
-        let (output, archive) = (self.folders.output.clone(), self.folders.archive());
+        let (data, archive) = (self.folders.data(project), self.folders.archive(project));
         Ok(interruptible(async |stop| {
             let control = Control { stop, ..Control::default() };
-            report(ReportOptions { name, output, archive, as_of, clock: Clock::System, control }).await
+            report(ReportOptions { name, data, archive, as_of, clock: Clock::System, control }).await
         })?)
     }
 }
 
 impl Report {
-    pub(super) fn execute(self) -> Result<()> {
-        let told = self.subject.told()?;
+    pub(super) fn execute(self, project: &Project) -> Result<()> {
+        let told = self.subject.told(project)?;
         let page = told.page();
-        if self.file.as_deref() == Some(Path::new("-")) {
+        if self.output.as_deref() == Some(Path::new("-")) {
             return say(&page);
         }
-        let output = &self.subject.folders.output;
-        let file = match self.file {
+        let file = match self.output {
             Some(file) => file,
             None => {
-                let reports = output.join("reports");
+                let reports = self.subject.folders.data(project).join("reports");
                 links::refuse(&reports)?;
                 reports.join(&told.identity.name).with_extension("html")
             }

@@ -9,6 +9,7 @@ use super::talk::data;
 use super::typed::usage;
 use crate::error::Result;
 use crate::export::{Destination, RowFormat, RowOutput};
+use crate::plan::Guard;
 
 /// Where to write rows, besides the tables that are printed.
 #[derive(Clone, Debug, clap::Args)]
@@ -82,6 +83,6 @@ impl RowsTo {
         };
         let destination =
             if self.is_stdout() { Destination::Stream(Box::new(data())) } else { Destination::File(output.clone()) };
-        RowOutput::begin(format.row_format(), destination, schema).map(Some)
+        RowOutput::begin(format.row_format(), destination, schema, Guard::None).map(Some)
     }
 }

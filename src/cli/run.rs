@@ -8,6 +8,7 @@ use super::typed::worded;
 use super::{interruptible, log, note, progress, say};
 use crate::definition::Span;
 use crate::plan::Plan;
+use crate::project::Project;
 use crate::run::{self, Control, Interrupted, Options, WhenHeld};
 use crate::time::Clock;
 
@@ -53,10 +54,10 @@ pub(super) struct Run {
 }
 
 impl Run {
-    pub(super) fn execute(self) -> Result<()> {
+    pub(super) fn execute(self, project: &Project) -> Result<()> {
         let recording = self.timings.begin()?;
         log::begin(self.log, self.log_level, recording.as_ref().map(|recording| recording.trace.clone()));
-        let result = self.made(recording);
+        let result = self.made(project, recording);
         match (&result, self.log) {
             (Err(error), LogForm::Json) => note(&log::error_event(error)),
             _ => return result,
@@ -65,8 +66,8 @@ impl Run {
         result.map_err(|error| Failure::Reported { code: error.exit_code() })
     }
 
-    fn made(&self, recording: Option<Recording>) -> Result<()> {
-        let plan = Plan::find(&self.definition)?;
+    fn made(&self, project: &Project, recording: Option<Recording>) -> Result<()> {
+        let plan = Plan::find(&self.definition, project)?;
         let observer = Some(match self.log {
             form if self.quiet => progress::quiet(form),
             LogForm::Json => progress::as_json(),
@@ -74,11 +75,11 @@ impl Run {
         });
         let interrupted = if self.fresh { Interrupted::Leave } else { Interrupted::Resume };
         let when_held = self.wait.map_or(WhenHeld::Fail, |time| WhenHeld::Wait(time.duration()));
-        let (output, archive) = (self.folders.output.clone(), self.folders.archive());
+        let (data, archive) = (self.folders.data(project), self.folders.archive(project));
         let summary = interruptible(async |stop| {
             let clock = Clock::System;
             let control = Control { observer, stop };
-            run::run(plan, Options { output, archive, clock, interrupted, when_held, control }).await
+            run::run(plan, Options { data, archive, clock, interrupted, when_held, control }).await
         });
         let summary = summary.map_err(Failure::of_run)?;
         // The JSON summary always has the timings.

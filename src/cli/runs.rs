@@ -6,6 +6,7 @@ use super::say;
 use crate::archive::{Archive, Seal, SealedRun, unfinished_runs};
 use crate::escape::escaped;
 use crate::human::grouped;
+use crate::project::Project;
 use crate::time::to_record;
 use std::fmt::Write;
 
@@ -29,8 +30,8 @@ enum What {
 }
 
 impl Runs {
-    pub(super) fn execute(self) -> Result<()> {
-        let folder = self.folders.archive();
+    pub(super) fn execute(self, project: &Project) -> Result<()> {
+        let folder = self.folders.archive(project);
         let archive = Archive::open(&folder)?;
         match &self.what {
             None => say(&listed(&archive)?),

@@ -2,18 +2,19 @@
 
 use super::outcome::Result;
 use std::collections::VecDeque;
-use std::path::PathBuf;
 
 use arrow::array::RecordBatch;
 use arrow::compute::concat_batches;
 use arrow::error::ArrowError;
 use chrono::NaiveDate;
 
+use super::folders::DataFolder;
 use super::say;
 use super::typed::known;
 use crate::error::Error;
 use crate::interface::Ticker;
 use crate::load::{Batches, Dataset, Selection};
+use crate::project::Project;
 use crate::serve::draw::Draw;
 
 /// The default number of rows: the most that Polars prints without eliding any.
@@ -56,20 +57,19 @@ pub(super) struct Show {
     #[arg(long, value_name = "DAY")]
     to: Option<NaiveDate>,
 
-    /// The folder with the datasets.
-    #[arg(long, default_value = "output", value_name = "FOLDER")]
-    output: PathBuf,
+    #[command(flatten)]
+    folder: DataFolder,
 }
 
 impl Show {
-    pub(super) fn execute(self) -> Result<()> {
+    pub(super) fn execute(self, project: &Project) -> Result<()> {
         let selection = Selection {
             columns: (!self.columns.is_empty()).then_some(self.columns),
             tickers: (!self.tickers.is_empty()).then(|| self.tickers.into_iter().collect()),
             from: self.from,
             to: self.to,
         };
-        let dataset = Dataset::published(&self.output.join("datasets"), &self.dataset)?.select(selection)?;
+        let dataset = Dataset::published(&self.folder.datasets(project), &self.dataset)?.select(selection)?;
         let batches = dataset.batches()?;
         let rows = match (self.tail, self.sample) {
             (Some(count), _) => tail(batches, count),

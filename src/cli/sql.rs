@@ -6,10 +6,12 @@ use std::path::PathBuf;
 use chrono::{DateTime, Utc};
 
 use super::cancellable;
+use super::folders::DataFolder;
 use super::outcome::{Failure, Result};
-use super::talk::data;
+use super::talk::data as stdout;
 use super::typed::{instant, worded};
 use crate::plan::{AdHoc, Plan, Vintage};
+use crate::project::Project;
 use crate::run::{self, SqlOptions};
 use crate::sql::Dialect;
 
@@ -40,18 +42,18 @@ pub(super) struct Sql {
     #[arg(long, value_name = "FOLDER|URL")]
     archive: Option<String>,
 
-    /// The folder of the datasets and the archive. Default: `output` in the project.
-    #[arg(long, value_name = "FOLDER", default_value = "output")]
-    data: PathBuf,
+    #[command(flatten)]
+    folder: DataFolder,
 }
 
 impl Sql {
-    pub(super) fn execute(self) -> Result<()> {
-        let plan = Plan::find(&self.definition)?;
+    pub(super) fn execute(self, project: &Project) -> Result<()> {
+        let plan = Plan::find(&self.definition, project)?;
+        let data = self.folder.data(project);
         let (archive, location) = match self.archive {
-            Some(url) if url.contains("://") => (self.data.join("archive"), Some(url)),
+            Some(url) if url.contains("://") => (data.join("archive"), Some(url)),
             Some(folder) => (PathBuf::from(folder), None),
-            None => (self.data.join("archive"), None),
+            None => (data.join("archive"), None),
         };
         let ad_hoc = AdHoc { as_of: self.as_of, vintage: self.vintage, ..AdHoc::default() };
         let dialect = self.dialect;
@@ -59,7 +61,7 @@ impl Sql {
             let control = control.clone();
             run::sql(plan, SqlOptions { archive, location, ad_hoc, dialect, control })
         })?;
-        let mut out = data().lock();
+        let mut out = stdout().lock();
         out.write_all(statement.as_bytes()).and_then(|()| out.flush()).map_err(Failure::of_stdout)
     }
 }

@@ -5,6 +5,7 @@ use console::Term;
 
 use super::report::Subject;
 use super::say;
+use crate::project::Project;
 
 /// The width of lines outside a terminal.
 const WIDTH: usize = 80;
@@ -21,9 +22,9 @@ pub(super) struct Summary {
 }
 
 impl Summary {
-    pub(super) fn execute(self) -> Result<()> {
+    pub(super) fn execute(self, project: &Project) -> Result<()> {
         let terminal = || Term::stdout().size_checked().map(|(_, columns)| usize::from(columns));
         let width = self.width.or_else(terminal).unwrap_or(WIDTH);
-        say(&self.subject.told()?.text(width))
+        say(&self.subject.told(project)?.text(width))
     }
 }

@@ -6,6 +6,7 @@ use super::{cancellable, say};
 use crate::archive::Verified;
 use crate::escape::escaped;
 use crate::human::counted;
+use crate::project::Project;
 use crate::run::verify;
 
 /// Verify the size, checksum and row count of every file in the archive and the datasets, and that each pack matches
@@ -17,9 +18,9 @@ pub(super) struct Verify {
 }
 
 impl Verify {
-    pub(super) fn execute(self) -> Result<()> {
-        let (archive, output) = (self.folders.archive(), self.folders.output);
-        let Verified { files, faults } = cancellable(move |control| verify(&archive, &output, control))?;
+    pub(super) fn execute(self, project: &Project) -> Result<()> {
+        let (archive, data) = (self.folders.archive(project), self.folders.data(project));
+        let Verified { files, faults } = cancellable(move |control| verify(&archive, &data, control))?;
         for fault in &faults {
             say(&format!("{}\n", escaped(&fault.to_string())))?;
         }

@@ -1,4 +1,4 @@
-//! Finds a definition by its path, or by its name in `pipelines/`.
+//! Finds a definition by its path, or by its name in the project's folder of definitions.
 
 use std::fs::{self, File};
 use std::io::{self, Read};
@@ -7,9 +7,6 @@ use std::path::{Path, PathBuf};
 use super::Reading;
 use crate::error::Error;
 use crate::problem::nearest;
-
-/// The folder of definitions.
-pub(super) const FOLDER: &str = "pipelines";
 
 const EXTENSION: &str = "toml";
 
@@ -43,13 +40,14 @@ impl Found {
     }
 }
 
-/// Finds and reads a definition: `demo` is `pipelines/demo.toml`, anything with a separator or an extension is a path.
+/// Finds and reads a definition: `demo` is `demo.toml` in the folder of definitions, anything with a separator or an
+/// extension is a path.
 ///
 /// # Errors
 ///
 /// When it does not exist, with the nearest names; when it cannot be read.
-pub(crate) fn find(name_or_path: &str) -> Result<Found, Error> {
-    let path = path_of(name_or_path);
+pub(crate) fn find(name_or_path: &str, definitions: &Path) -> Result<Found, Error> {
+    let path = path_of(name_or_path, definitions);
     match read(&path) {
         Ok(Some(text)) => Found::new(path, text),
         Ok(None) => Err(Error::LongDefinition { path, limit: MAX_BYTES }),
@@ -68,12 +66,12 @@ fn read(path: &Path) -> io::Result<Option<String>> {
     io::read_to_string(&bytes[..]).map(Some)
 }
 
-fn path_of(name_or_path: &str) -> PathBuf {
+fn path_of(name_or_path: &str, definitions: &Path) -> PathBuf {
     let given = Path::new(name_or_path);
     if given.components().count() > 1 || given.extension().is_some() {
         return given.to_owned();
     }
-    Path::new(FOLDER).join(given).with_extension(EXTENSION)
+    definitions.join(given).with_extension(EXTENSION)
 }
 
 /// A definition's name becomes the name of folders and files.

@@ -9,6 +9,7 @@ impl Error {
     /// What to do about it.
     pub fn hint(&self) -> Option<String> {
         let hint: &dyn fmt::Display = match self {
+            Self::Project(fault) => return Some(fault.hint()),
             Self::NoDefinition { hint, .. } => hint,
             Self::DefinitionName { .. } => &"use at most 64 letters, digits, `-` and `_` in the name of the file",
             Self::LongDefinition { .. } => &"split it into several definitions, or use `tickers = \"available\"`",
@@ -26,7 +27,7 @@ impl Error {
             }
             Self::KeySource { hint, .. } => hint,
             Self::Linked { .. } => {
-                &"remove the link; to keep the output or the archive on another disk, use `--output` or `--archive`"
+                &"remove the link; to keep data or the archive on another disk, use `--data` or `--archive`"
             }
             Self::Held { .. } => &"try again when that run has finished, or wait for it with `--wait`",
             Self::ClockBehind { run: None, .. } => {
@@ -58,7 +59,7 @@ impl Error {
             Self::OtherTickers { .. } => &"if this is expected, choose the operation with `history` in `[signals]`",
             Self::Empty { .. } => &"check the sectors, periods and regimes, and the filters",
             Self::Write { source, .. } if source.kind() == io::ErrorKind::PermissionDenied => {
-                &"choose a folder that you can write to with `--output`"
+                &"choose a folder that you can write to with `--data`"
             }
             Self::Remove { source, .. } if source.kind() == io::ErrorKind::DirectoryNotEmpty => {
                 &"move your own files to another folder"
@@ -82,7 +83,7 @@ impl Error {
                 &"build both from the same definition: `bellwether build NAME --as-of INSTANT` rebuilds the earlier state with its columns"
             }
             Self::Exists { .. } => &"move it, or choose another file with `--output`",
-            Self::Occupied { .. } => &"move it, or choose another folder with `--output`",
+            Self::Occupied { .. } => &"move it, or choose another folder with `--data`",
             Self::TooManyFolders { column, .. } => {
                 return Some(format!("sort by `{column}` first, or remove it from `partition_by`"));
             }
@@ -97,7 +98,7 @@ impl Error {
                 &"run it first: `bellwether run NAME`; or choose another archive with `--archive`"
             }
             Self::NoDataset { .. } => {
-                &"publish it first: `bellwether run NAME`; or choose another folder with `--output`"
+                &"publish it first: `bellwether run NAME`; or choose another folder with `--data`"
             }
             Self::TooEarly { .. } => &"`bellwether runs` lists the runs",
             Self::Damaged { .. } => &"restore it from a backup; `bellwether verify` lists all damaged files",

@@ -32,7 +32,7 @@ impl Error {
     /// The kind of the failure.
     pub fn kind(&self) -> Kind {
         match self {
-            Self::Usage { .. } => Kind::Usage,
+            Self::Usage { .. } | Self::Project(_) => Kind::Usage,
             Self::Definition(_)
             | Self::NoDefinition { .. }
             | Self::DefinitionName { .. }

@@ -19,6 +19,7 @@ pub use kind::Kind;
 use crate::human::{self, counted, grouped, percent};
 use crate::interface::ValidationFault;
 use crate::problem::Problems;
+use crate::project::ProjectError;
 use crate::time::to_record;
 
 /// The result of an operation of Bellwether.
@@ -90,6 +91,10 @@ pub enum Error {
     /// A definition with problems.
     #[error("{0}")]
     Definition(Problems),
+
+    /// A project that cannot be used.
+    #[error(transparent)]
+    Project(#[from] ProjectError),
 
     /// A definition that does not exist.
     #[error("no definition `{given}`: `{}` does not exist", path.display())]

@@ -11,9 +11,10 @@ use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
 
 use super::stream::{self, RowWriter};
+use crate::columns::Rows;
 use crate::error::{Error, Reason, Result};
 use crate::file;
-use crate::plan::Guard;
+use crate::plan::{Format, Guard};
 use crate::remove;
 use crate::time::unique_name;
 
@@ -26,6 +27,18 @@ pub(crate) enum RowFormat {
     Csv,
     /// JSON Lines.
     Json,
+    /// Arrow IPC: a file or a stream, depending on the destination.
+    Arrow,
+}
+
+impl From<Format> for RowFormat {
+    fn from(format: Format) -> Self {
+        match format {
+            Format::Parquet => Self::Parquet,
+            Format::Csv => Self::Csv,
+            Format::Arrow => Self::Arrow,
+        }
+    }
 }
 
 /// Where the rows go.
@@ -50,7 +63,7 @@ impl RowOutput {
     /// # Errors
     ///
     /// If the file exists or cannot be written.
-    pub(crate) fn begin(format: RowFormat, destination: Destination, schema: SchemaRef) -> Result<Self> {
+    pub(crate) fn begin(format: RowFormat, destination: Destination, schema: SchemaRef, guard: Guard) -> Result<Self> {
         let (out, path, hidden): (Box<dyn Write + Send>, _, _) = match destination {
             Destination::Stream(out) => (out, None, Hidden(None)),
             Destination::File(path) => {
@@ -60,9 +73,11 @@ impl RowOutput {
             }
         };
         let writer = match format {
-            RowFormat::Parquet => RowWriter::parquet(schema, Guard::None, out),
-            RowFormat::Csv => RowWriter::csv(&schema, Guard::None, out),
+            RowFormat::Parquet => RowWriter::parquet(schema, guard, out),
+            RowFormat::Csv => RowWriter::csv(&schema, guard, out),
             RowFormat::Json => Ok(RowWriter::json(out)),
+            RowFormat::Arrow if path.is_some() => RowWriter::arrow_file(&schema, out),
+            RowFormat::Arrow => RowWriter::arrow(&schema, out),
         };
         let writer = writer.map_err(|error| failed(path.as_deref(), error))?;
         Ok(Self { writer, path, hidden })
@@ -74,7 +89,16 @@ impl RowOutput {
     ///
     /// If they cannot be written; [`Error::Stream`] if a stream is closed.
     pub(crate) fn write(&mut self, rows: &RecordBatch) -> Result<()> {
-        self.writer.write(&rows.clone().into()).map_err(|error| failed(self.path.as_deref(), error))
+        self.write_rows(&rows.clone().into())
+    }
+
+    /// Adds rows as runs of equal values.
+    ///
+    /// # Errors
+    ///
+    /// As [`write`](Self::write).
+    pub(crate) fn write_rows(&mut self, rows: &Rows) -> Result<()> {
+        self.writer.write(rows).map_err(|error| failed(self.path.as_deref(), error))
     }
 
     /// Completes the rows. A file is then durable under its name.

@@ -6,6 +6,7 @@ use std::slice;
 use arrow::datatypes::{Schema, SchemaRef};
 use arrow::ipc::writer::StreamWriter;
 
+use super::arrow_ipc::ArrowFileWriter;
 use super::csv::CsvWriter;
 use super::json::JsonWriter;
 use super::{Encoding, parquet};
@@ -25,6 +26,7 @@ pub(super) enum RowWriter<W: Write + Send> {
     Csv(CsvWriter<W>),
     Json(JsonWriter<W>),
     Arrow(Box<StreamWriter<BufWriter<W>>>),
+    ArrowFile(Box<ArrowFileWriter<W>>),
 }
 
 impl<W: Write + Send> Stream<W> {
@@ -41,7 +43,7 @@ impl<W: Write + Send> Stream<W> {
         Ok(Self(match format {
             Format::Parquet => RowWriter::parquet(schema, guard, out)?,
             Format::Csv => RowWriter::csv(&schema, guard, out)?,
-            Format::Arrow => RowWriter::Arrow(Box::new(StreamWriter::try_new_buffered(out, &schema)?)),
+            Format::Arrow => RowWriter::arrow(&schema, out)?,
         }))
     }
 
@@ -79,6 +81,14 @@ impl<W: Write + Send> RowWriter<W> {
         Self::Json(JsonWriter::new(out))
     }
 
+    pub(super) fn arrow(schema: &Schema, out: W) -> Result<Self, Reason> {
+        Ok(Self::Arrow(Box::new(StreamWriter::try_new_buffered(out, schema)?)))
+    }
+
+    pub(super) fn arrow_file(schema: &Schema, out: W) -> Result<Self, Reason> {
+        Ok(Self::ArrowFile(Box::new(ArrowFileWriter::create(out, schema)?)))
+    }
+
     pub(super) fn write(&mut self, rows: &Rows) -> Result<(), Reason> {
         match self {
             Self::Parquet(writer, buffer) => {
@@ -90,6 +100,7 @@ impl<W: Write + Send> RowWriter<W> {
                 writer.write(&rows.flat()?)?;
                 writer.flush()?;
             }
+            Self::ArrowFile(writer) => writer.write(&rows.flat()?)?,
         }
         Ok(())
     }
@@ -106,6 +117,7 @@ impl<W: Write + Send> RowWriter<W> {
                 writer.finish()?;
                 writer.flush()?;
             }
+            Self::ArrowFile(mut writer) => writer.finish()?,
         }
         Ok(())
     }

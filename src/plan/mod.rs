@@ -29,6 +29,7 @@ use crate::definition::Found;
 use crate::error::Result;
 use crate::interface::{Endpoint, Period, Regime, Sector, Ticker};
 use crate::key_source::KeySource;
+use crate::project::Project;
 
 /// Everything a run needs to know.
 #[derive(Clone, Debug)]
@@ -306,13 +307,13 @@ impl Way {
 }
 
 impl Plan {
-    /// Finds a definition by name or path, and makes its plan.
+    /// Finds a definition by its name in a project, or by its path, and makes its plan.
     ///
     /// # Errors
     ///
     /// When it does not exist, cannot be read, or has problems.
-    pub fn find(name_or_path: &str) -> Result<Self> {
-        Self::of(crate::definition::find(name_or_path)?)
+    pub fn find(name_or_path: &str, project: &Project) -> Result<Self> {
+        Self::of(crate::definition::find(name_or_path, &project.definitions())?)
     }
 
     /// Makes the plan of a definition.

@@ -15,10 +15,13 @@ use super::summary::{Published, Summary};
 use super::work::{Beside, Work, add_counts, scratch};
 use crate::archive::Scope;
 use crate::cancel;
+use crate::columns::Rows;
 use crate::dataset::Wide;
 use crate::digest;
 use crate::error::{Error, Result};
-use crate::export::{Latest, Provenance, Publication, Staged, Stream, Taken, Takeover, built_before};
+use crate::export::{
+    Destination, Latest, Provenance, Publication, RowOutput, Staged, Stream, Taken, Takeover, built_before,
+};
 use crate::file;
 use crate::human::{counted, grouped};
 use crate::plan::{AdHoc, Format, Plan, Shape};
@@ -48,7 +51,7 @@ impl BuildOptions {
     }
 }
 
-/// Builds the dataset of a plan from the archive alone, and publishes it in an output folder.
+/// Builds the dataset of a plan from the archive alone, and publishes it in a data folder.
 ///
 /// # Errors
 ///
@@ -57,13 +60,13 @@ impl BuildOptions {
 /// # Cancel safety
 ///
 /// Not cancel safe: use [`BuildOptions::control`].
-pub async fn build(plan: Plan, output: PathBuf, options: BuildOptions) -> Result<Summary> {
+pub async fn build(plan: Plan, data: PathBuf, options: BuildOptions) -> Result<Summary> {
     let begun = Instant::now();
     blocking(move || {
-        let datasets = output.join("datasets");
+        let datasets = data.join("datasets");
         from_archive(plan, options, Some(&datasets), |work, options, notes| {
             let stage = Stage::begin(&options.control, "dataset");
-            let published = work.publish(&output, options.clock, options.ad_hoc.clone(), &stage)?;
+            let published = work.publish(&data, options.clock, options.ad_hoc.clone(), &stage)?;
             let timings = vec![stage.finish()];
             let mut summary = Summary::of(work.plan, published, timings, begun.elapsed());
             summary.notes.splice(0..0, notes);
@@ -85,6 +88,19 @@ pub async fn build(plan: Plan, output: PathBuf, options: BuildOptions) -> Result
 pub async fn stream(plan: Plan, format: Format, out: impl Write + Send + 'static, options: BuildOptions) -> Result<()> {
     blocking(move || from_archive(plan, options, None, |work, options, _| work.stream(format, out, options.clock)))
         .await
+}
+
+/// Builds the dataset of a plan from the archive alone, and writes it to one new file.
+///
+/// # Errors
+///
+/// As [`build`], and when the file exists.
+///
+/// # Cancel safety
+///
+/// As [`build`].
+pub async fn save(plan: Plan, format: Format, path: PathBuf, options: BuildOptions) -> Result<()> {
+    blocking(move || from_archive(plan, options, None, |work, options, _| work.save(format, path, options.clock))).await
 }
 
 /// Finds and checks what a dataset is built from.
@@ -120,8 +136,8 @@ fn note(ad_hoc: &AdHoc) -> Option<String> {
 }
 
 impl Work<'_> {
-    /// Publishes the dataset in an output folder.
-    pub(super) fn publish(&self, output: &Path, clock: Clock, ad_hoc: AdHoc, stage: &Stage<'_>) -> Result<Published> {
+    /// Publishes the dataset in a data folder.
+    pub(super) fn publish(&self, data: &Path, clock: Clock, ad_hoc: AdHoc, stage: &Stage<'_>) -> Result<Published> {
         let begun = Instant::now();
         let as_of = self.view.as_of();
         let provenance = Provenance {
@@ -136,9 +152,9 @@ impl Work<'_> {
         let built_at = provenance.built_at;
         let mut notes: Vec<String> = note(&provenance.ad_hoc).into_iter().collect();
         let made = if provenance.ad_hoc.is_none() {
-            self.made(output, provenance, stage)?
+            self.made(data, provenance, stage)?
         } else {
-            if let Some((dataset, facts)) = built_before(&output.join("datasets"), &provenance, &self.control.stop)?
+            if let Some((dataset, facts)) = built_before(&data.join("datasets"), &provenance, &self.control.stop)?
                 && let Ok(facts) = Facts::from_json(&facts)
             {
                 stage.advance(facts.rows);
@@ -147,7 +163,7 @@ impl Work<'_> {
                 self.control.note(&notes);
                 return Ok(Published { facts, dataset, as_of, new_rejects: None, notes });
             }
-            self.written(output, provenance, stage)?
+            self.written(data, provenance, stage)?
         };
         let Made { staged, facts, beside, notes: more } = made;
         notes.extend(more);
@@ -202,9 +218,9 @@ impl Work<'_> {
     }
 
     /// The latest version again if it has the same basis, or else a new one.
-    fn made(&self, output: &Path, provenance: Provenance, stage: &Stage<'_>) -> Result<Made> {
-        let Some(latest) = Latest::of_basis(&output.join("datasets"), &provenance)? else {
-            return self.written(output, provenance, stage);
+    fn made(&self, data: &Path, provenance: Provenance, stage: &Stage<'_>) -> Result<Made> {
+        let Some(latest) = Latest::of_basis(&data.join("datasets"), &provenance)? else {
+            return self.written(data, provenance, stage);
         };
         // Facts that cannot be read are damaged, or were written by another version of the program.
         let facts = Facts::from_json(latest.facts()).ok();
@@ -225,13 +241,13 @@ impl Work<'_> {
                 vec![format!("`{}` is damaged: rebuilt the dataset", path.display())]
             }
         };
-        Ok(Made { notes, ..self.written(output, provenance, stage)? })
+        Ok(Made { notes, ..self.written(data, provenance, stage)? })
     }
 
     /// Builds and writes the rows of a new version.
-    fn written(&self, output: &Path, provenance: Provenance, stage: &Stage<'_>) -> Result<Made> {
-        let scratch = file::scratch(output, &unique_name(provenance.built_at));
-        let mut publication = Publication::begin(&output.join("datasets"), self.plan, provenance, &self.control.stop)?;
+    fn written(&self, data: &Path, provenance: Provenance, stage: &Stage<'_>) -> Result<Made> {
+        let scratch = file::scratch(data, &unique_name(provenance.built_at));
+        let mut publication = Publication::begin(&data.join("datasets"), self.plan, provenance, &self.control.stop)?;
         let mut tally = Tally::new(&self.plan.dataset);
         let mut wide = match &self.plan.dataset.shape {
             Shape::Long => None,
@@ -266,14 +282,25 @@ impl Work<'_> {
     fn stream(&self, format: Format, out: impl Write + Send, clock: Clock) -> Result<()> {
         let schema = Arc::clone(&self.plan.dataset.schema);
         let mut stream = Stream::begin(format, schema, self.plan.files.guard, out)?;
-        let mut rows = 0;
-        self.rows(&self.plan.dataset, scratch(clock), None, |batch| {
-            rows += batch.num_rows();
-            stream.write(&batch)
-        })?;
-        if rows == 0 {
-            return Err(Error::Empty { name: self.plan.name.clone() });
-        }
+        self.each(clock, |rows| stream.write(&rows))?;
         stream.finish()
+    }
+
+    /// Writes the dataset to one new file.
+    fn save(&self, format: Format, path: PathBuf, clock: Clock) -> Result<()> {
+        let schema = Arc::clone(&self.plan.dataset.schema);
+        let mut file = RowOutput::begin(format.into(), Destination::File(path), schema, self.plan.files.guard)?;
+        self.each(clock, |rows| file.write_rows(&rows))?;
+        file.finish()
+    }
+
+    /// Delivers the rows of the dataset, of which there must be some.
+    fn each(&self, clock: Clock, mut deliver: impl FnMut(Rows) -> Result<()>) -> Result<()> {
+        let mut count = 0;
+        self.rows(&self.plan.dataset, scratch(clock), None, |rows| {
+            count += rows.num_rows();
+            deliver(rows)
+        })?;
+        if count == 0 { Err(Error::Empty { name: self.plan.name.clone() }) } else { Ok(()) }
     }
 }

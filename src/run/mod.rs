@@ -31,7 +31,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 pub use audits::{About, audit_leak, audit_quality, audit_revisions, audit_sources};
-pub use build::{BuildOptions, build, stream};
+pub use build::{BuildOptions, build, save, stream};
 pub use demo::DEMO_SEED;
 use demo::Demo;
 pub use gather::Taken;
@@ -81,8 +81,8 @@ pub async fn run(plan: Plan, options: Options) -> Result<Summary> {
     {
         options.control.observe(Event::Warning(&warning));
     }
-    let ours = [options.archive.clone(), options.evidence(), options.output.join("datasets").join(&plan.name)];
-    ours.iter().try_for_each(|path| links::refuse_below(&options.output, path))?;
+    let ours = [options.archive.clone(), options.evidence(), options.data.join("datasets").join(&plan.name)];
+    ours.iter().try_for_each(|path| links::refuse_below(&options.data, path))?;
     let _lock = beginning::lock(&plan.name, &options).await?;
     let now = beginning::now(&options).await?;
     let begun = Begun { at: now, instant };
@@ -146,13 +146,13 @@ async fn finish(plan: Arc<Plan>, options: Options, gathered: Gathered, begun: Be
         let archive = Archive::open(&options.archive)?.until(&options.control.stop);
         let as_of = newest(&archive);
         let view = View::of(archive, as_of);
-        let datasets = options.output.join("datasets");
+        let datasets = options.data.join("datasets");
         let checking = Checking { plan: &plan, view: &view, scope: &scope, datasets: Some(&datasets) };
         let found = checking.pull(&Pull { records: &records, demanded: &demanded, lacking: &lacking })?;
         options.control.note(&found);
         notes.extend(found);
         let work = Work { plan: &plan, view: &view, scope: &scope, control: &options.control, archived_in };
-        let published = work.publish(&options.output, options.clock, AdHoc::default(), &stage)?;
+        let published = work.publish(&options.data, options.clock, AdHoc::default(), &stage)?;
         timings.push(stage.finish());
         let new_rejects = published.new_rejects;
         // Contradictions between answers of the run are known once it is sealed.

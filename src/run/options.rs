@@ -11,7 +11,7 @@ use crate::time::Clock;
 #[derive(Clone, Debug)]
 pub struct Options {
     /// The folder that datasets and evidence are in.
-    pub output: PathBuf,
+    pub data: PathBuf,
     /// The archive.
     pub archive: PathBuf,
     /// Where the time comes from.
@@ -25,13 +25,13 @@ pub struct Options {
 }
 
 impl Options {
-    /// The options of a run that is only given an output folder: the archive is the folder `archive` in it, an interrupted
-    /// run is resumed, and the run fails while another one of the same definition is in progress.
-    pub fn new(output: impl Into<PathBuf>) -> Self {
-        let output = output.into();
+    /// The options of a run that is only given a data folder: the archive is the folder `archive` in it, an interrupted run
+    /// is resumed, and the run fails while another one of the same definition is in progress.
+    pub fn new(data: impl Into<PathBuf>) -> Self {
+        let data = data.into();
         Self {
-            archive: output.join("archive"),
-            output,
+            archive: data.join("archive"),
+            data,
             clock: Clock::System,
             interrupted: Interrupted::Resume,
             when_held: WhenHeld::Fail,
@@ -40,7 +40,7 @@ impl Options {
     }
 
     pub(super) fn evidence(&self) -> PathBuf {
-        self.output.join("evidence")
+        self.data.join("evidence")
     }
 }
 

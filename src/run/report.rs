@@ -23,8 +23,8 @@ use crate::time::Clock;
 pub struct ReportOptions {
     /// The name of the dataset; none for the one built last.
     pub name: Option<String>,
-    /// The output folder.
-    pub output: PathBuf,
+    /// The data folder.
+    pub data: PathBuf,
     /// The archive.
     pub archive: PathBuf,
     /// The instant to report as of; none for that of the latest version.
@@ -48,7 +48,7 @@ pub struct ReportOptions {
 /// Not cancel safe: use [`ReportOptions::control`].
 pub async fn report(options: ReportOptions) -> Result<Report> {
     blocking(move || {
-        let datasets = options.output.join("datasets");
+        let datasets = options.data.join("datasets");
         let Some(recorded) = latest(&datasets, options.name.as_deref())? else {
             return Err(Error::NoDataset { name: options.name, datasets });
         };

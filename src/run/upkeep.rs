@@ -14,9 +14,9 @@ use crate::export::{Version, versions};
 ///
 /// When a folder or a record cannot be read; [`Error::Interrupted`](crate::error::Error::Interrupted) when it was
 /// cancelled.
-pub fn verify(archive: &Path, output: &Path, control: &Control) -> Result<Verified> {
+pub fn verify(archive: &Path, data: &Path, control: &Control) -> Result<Verified> {
     let archive = Archive::open(archive)?.until(&control.stop);
-    let versions = versions(&output.join("datasets"))?;
+    let versions = versions(&data.join("datasets"))?;
     let count = archive.file_count() + versions.iter().map(Version::file_count).sum::<usize>();
     let stage = Stage::of_files(control, "verify", count);
     let Verified { mut files, mut faults } = archive::verify(&archive, |file| stage.done(0, file.bytes))?;

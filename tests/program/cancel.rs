@@ -11,6 +11,7 @@ use arrow::error::ArrowError;
 use bellwether::error::{Error, Result};
 use bellwether::load::{AdHoc, Dataset};
 use bellwether::plan::Plan;
+use bellwether::project::Project;
 use bellwether::run::{
     self, About, BuildOptions, CancellationToken, Control, Event, Interrupted, Options, Prune, ReportOptions, Summary,
     WhenHeld,
@@ -60,12 +61,13 @@ impl Demo {
     }
 
     fn plan(&self) -> Plan {
-        Plan::find(self.place.file("pipelines/it.toml").to_str().expect("a path")).expect("a definition")
+        Plan::find(self.place.file("pipelines/it.toml").to_str().expect("a path"), &Project::default())
+            .expect("a definition")
     }
 
     fn run(&self, now: &str, at: At) -> Result<Summary> {
         let options = Options {
-            output: self.place.file("output"),
+            data: self.place.file("output"),
             archive: self.place.file("output/archive"),
             clock: Clock::Fixed(now.parse::<DateTime<Utc>>().expect("an instant")),
             interrupted: Interrupted::Resume,
@@ -163,9 +165,9 @@ fn upkeep_audits_and_reports_that_are_cancelled_change_nothing() {
         (
             At::Start("report"),
             Box::new(|control| {
-                let (output, archive, control) = (output.clone(), archive.clone(), control.clone());
+                let (data, archive, control) = (output.clone(), archive.clone(), control.clone());
                 let clock = Clock::System;
-                let options = ReportOptions { name: None, output, archive, as_of: None, clock, control };
+                let options = ReportOptions { name: None, data, archive, as_of: None, clock, control };
                 demo.runtime.block_on(run::report(options)).map(drop)
             }),
         ),

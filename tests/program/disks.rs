@@ -293,7 +293,7 @@ fn a_folder_that_may_not_be_written_fails_the_run_and_harms_nothing() {
         let outcome =
             Outcome::of(&mut day.run_under(&[without_power(), &["sh", "-c", "exec \"$0\" run it -q"]].concat()));
         fs::set_permissions(&path, Permissions::from_mode(0o755)).expect("it is ours");
-        let hint = "hint: choose a folder that you can write to with `--output`\n";
+        let hint = "hint: choose a folder that you can write to with `--data`\n";
         assert!(outcome.stderr.ends_with(hint), "{}", outcome.stderr);
         assert_eq!(kind(&day.check_failure(outcome, "Permission denied (os error 13)")), expected);
         day.begin_again();

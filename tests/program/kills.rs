@@ -150,8 +150,8 @@ impl Kept {
     fn command(&self, work: Work) -> std::process::Command {
         let mut command = self.place.command(match work {
             Work::Run => ["run", "it", "-q"],
-            Work::Compact => ["archive", "compact", "--output=output"],
-            Work::Prune => ["archive", "prune", "--output=output"],
+            Work::Compact => ["archive", "compact", "--data=output"],
+            Work::Prune => ["archive", "prune", "--data=output"],
         });
         command.env("BELLWETHER_API_KEY", KEY);
         command

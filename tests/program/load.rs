@@ -12,6 +12,7 @@ use bellwether::error::Error;
 use bellwether::interface::Ticker;
 use bellwether::load::{AdHoc, Dataset, Published, Selection};
 use bellwether::plan::Plan;
+use bellwether::project::Project;
 use chrono::NaiveDate;
 
 use crate::support::program::{DemoService, Outcome, Place};
@@ -36,7 +37,7 @@ fn of_version(place: &Place) -> Dataset {
 
 fn of_archive(place: &Place) -> Dataset {
     let definition = place.file("pipelines/it.toml");
-    let plan = Plan::find(definition.to_str().expect("a path")).expect("a definition");
+    let plan = Plan::find(definition.to_str().expect("a path"), &Project::default()).expect("a definition");
     Dataset::built(plan, &place.file("output/archive"), &AdHoc::default()).expect("an archive")
 }
 

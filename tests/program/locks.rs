@@ -99,7 +99,7 @@ fn a_run_that_waits_runs_when_the_other_one_has_ended_and_can_be_interrupted() {
 fn another_definition_and_another_archive_have_locks_of_their_own() {
     let mut first = UnderWay::start();
     let mut other = spawn(&first.place, &["run", "other", "-q"]);
-    let mut elsewhere = spawn(&first.place, &["run", "it", "-q", "--output", "elsewhere"]);
+    let mut elsewhere = spawn(&first.place, &["run", "it", "-q", "--data", "elsewhere"]);
     wait_until(|| first.service.count() == 3);
     first.let_it_answer();
     for child in [&mut first.child, &mut other, &mut elsewhere] {

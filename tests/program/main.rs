@@ -26,6 +26,7 @@ mod network;
 mod operations;
 mod ownership;
 mod progress;
+mod projects;
 mod refusals;
 mod reports;
 mod runs;

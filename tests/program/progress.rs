@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use bellwether::error::Error;
 use bellwether::plan::Plan;
+use bellwether::project::Project;
 use bellwether::run::{self, CancellationToken, Control, Event, Interrupted, Options, Progress, Summary, WhenHeld};
 use bellwether::time::Clock;
 use serde_json::Value;
@@ -110,7 +111,8 @@ fn a_rate_is_kept_for_each_host() {
 
 /// What an observer is told of a run, which it cancels at one of the events.
 fn observed(place: &Place, cancelled_at: &'static str) -> (Result<Summary, Error>, Vec<String>) {
-    let plan = Plan::find(place.file("pipelines/it.toml").to_str().expect("a path")).expect("a definition");
+    let plan = Plan::find(place.file("pipelines/it.toml").to_str().expect("a path"), &Project::default())
+        .expect("a definition");
     let (seen, stop) = (Arc::new(Mutex::new(Vec::new())), CancellationToken::new());
     let (events, token) = (Arc::clone(&seen), stop.clone());
     let observer = move |event: &Event<'_>| {
@@ -126,7 +128,7 @@ fn observed(place: &Place, cancelled_at: &'static str) -> (Result<Summary, Error
         events.lock().expect("no panic").push(line);
     };
     let options = Options {
-        output: place.file("output"),
+        data: place.file("output"),
         archive: place.file("output/archive"),
         clock: Clock::Fixed("2026-11-20T22:00:00Z".parse().expect("an instant")),
         interrupted: Interrupted::Resume,

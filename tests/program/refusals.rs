@@ -132,7 +132,7 @@ fn an_output_that_cannot_be_written_is_named_before_anything_is_asked() {
     let service = Scripted::start(|_| Vec::new());
     place.define("it", &definition(&service.source()));
     fs::write(place.file("taken"), "").unwrap();
-    let mut command = place.command(["run", "it", "--output", "taken"]);
+    let mut command = place.command(["run", "it", "--data", "taken"]);
     let outcome = Outcome::of(command.env("BELLWETHER_API_KEY", "demo")).failed_with(1);
     assert!(outcome.stderr.starts_with("error: cannot write `taken/archive`\n  because: "), "{}", outcome.stderr);
     assert!(service.targets().is_empty());

@@ -209,13 +209,13 @@ fn a_report_says_what_the_archive_and_the_dataset_say() {
         page.split("id=\"timings\"").next().expect("it has a beginning").to_owned()
     };
     let beside = fs::read_to_string(place.file("output/datasets/it/latest/report.html")).expect("a report");
-    let by_name = told(&["report", "it", "--file", "-"]);
+    let by_name = told(&["report", "it", "--output", "-"]);
     assert!(beside.starts_with(&by_name), "it is the same page");
-    assert_eq!(told(&["report", "--file", "-"]), by_name);
+    assert_eq!(told(&["report", "--output", "-"]), by_name);
     // As it was known before the vendor rewrote anything.
     let archive = Archive::open(&place.file("output/archive")).expect("an archive");
     let first = to_record(archive.runs()[0].seal().sealed_at);
-    let earlier = told(&["report", "it", "--file", "-", "--as-of", &first]);
+    let earlier = told(&["report", "it", "--output", "-", "--as-of", &first]);
     assert!(earlier.contains("Only one run so far: nothing to compare with"));
     assert!(by_name.contains("blake3:") && !earlier.contains("blake3:"), "it is of no version");
     let path = place.run(["report", "it"]).succeeded().stdout;

@@ -7,6 +7,7 @@ use crate::audit::Outcome;
 use crate::file;
 use crate::human::grouped;
 use crate::plan::Plan;
+use crate::project::Project;
 use crate::run::audit_leak;
 use crate::time::{Clock, unique_name};
 
@@ -21,10 +22,10 @@ pub(super) struct Leak {
 }
 
 impl Leak {
-    pub(super) fn ask(self) -> Result<()> {
-        let plan = Plan::find(&self.definition)?;
-        let scratch = file::scratch(&self.folders.output, &unique_name(Clock::System.now()));
-        let (name, archive) = (plan.name.clone(), self.folders.archive());
+    pub(super) fn ask(self, project: &Project) -> Result<()> {
+        let plan = Plan::find(&self.definition, project)?;
+        let scratch = file::scratch(&self.folders.data(project), &unique_name(Clock::System.now()));
+        let (name, archive) = (plan.name.clone(), self.folders.archive(project));
         let leak = cancellable(move |control| audit_leak(&plan, &archive, &scratch, control))?;
         for trial in &leak.trials {
             let line = match &trial.outcome {

@@ -13,6 +13,7 @@ use super::rows;
 use super::say;
 use super::typed;
 use crate::plan::Plan;
+use crate::project::Project;
 
 /// The line that says what is audited.
 fn about(plan: Option<&Plan>) -> String {
@@ -37,12 +38,12 @@ enum What {
 }
 
 impl Audit {
-    pub(super) fn execute(self) -> Result<()> {
+    pub(super) fn execute(self, project: &Project) -> Result<()> {
         match self.what {
-            What::Leak(question) => question.ask(),
-            What::Revisions(question) => question.ask(),
-            What::Quality(question) => question.ask(),
-            What::Sources(question) => question.ask(),
+            What::Leak(question) => question.ask(project),
+            What::Revisions(question) => question.ask(project),
+            What::Quality(question) => question.ask(project),
+            What::Sources(question) => question.ask(project),
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use super::about;
 use super::aligned::{Aligned, Shown};
-use super::folders::ArchiveFolder;
+use super::folders::Folders;
 use super::outcome::Result;
 use super::rows::RowsTo;
 use super::{cancellable, say};
@@ -10,6 +10,7 @@ use crate::audit::answers::Reason;
 use crate::audit::quality::{self, OfTicker};
 use crate::human::{grouped, percent};
 use crate::plan::Plan;
+use crate::project::Project;
 use crate::run::{About, audit_quality};
 use crate::tables::Drift;
 
@@ -33,13 +34,13 @@ pub(super) struct Quality {
     rows: RowsTo,
 
     #[command(flatten)]
-    archive: ArchiveFolder,
+    folders: Folders,
 }
 
 impl Quality {
-    pub(super) fn ask(self) -> Result<()> {
-        let plan = self.definition.as_deref().map(Plan::find).transpose()?;
-        let (rows, archive, asked) = (self.rows.clone(), self.archive.path, plan.clone());
+    pub(super) fn ask(self, project: &Project) -> Result<()> {
+        let plan = self.definition.as_deref().map(|name| Plan::find(name, project)).transpose()?;
+        let (rows, archive, asked) = (self.rows.clone(), self.folders.archive(project), plan.clone());
         let found = cancellable(move |control| {
             let of = About { archive: &archive, plan: asked.as_ref(), as_of: None, control };
             rows.filled(quality::schema(), |deliver| audit_quality(of, deliver))

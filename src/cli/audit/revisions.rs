@@ -8,13 +8,14 @@ use chrono::{DateTime, Utc};
 
 use super::about;
 use super::aligned::{Aligned, Shown};
-use super::folders::ArchiveFolder;
+use super::folders::Folders;
 use super::rows::RowsTo;
 use super::typed::{instant, share, usage};
 use super::{cancellable, say};
 use crate::audit::revisions::{self, Rewrites, Tally};
 use crate::human::{grouped, percent};
 use crate::plan::Plan;
+use crate::project::Project;
 use crate::run::{About, audit_revisions};
 use crate::time::to_record;
 
@@ -53,19 +54,19 @@ pub(super) struct Revisions {
     rows: RowsTo,
 
     #[command(flatten)]
-    archive: ArchiveFolder,
+    folders: Folders,
 }
 
 impl Revisions {
-    pub(super) fn ask(self) -> Result<()> {
+    pub(super) fn ask(self, project: &Project) -> Result<()> {
         if let (Some(from), Some(to)) = (self.from, self.to)
             && from >= to
         {
             let what = format!("empty span: after {} and up to {}", to_record(from), to_record(to));
             return Err(usage(&what, "choose a `--to` later than `--from`"));
         }
-        let plan = self.definition.as_deref().map(Plan::find).transpose()?;
-        let (rows, archive, asked) = (self.rows.clone(), self.archive.path, plan.clone());
+        let plan = self.definition.as_deref().map(|name| Plan::find(name, project)).transpose()?;
+        let (rows, archive, asked) = (self.rows.clone(), self.folders.archive(project), plan.clone());
         let found = cancellable(move |control| {
             let of = About { archive: &archive, plan: asked.as_ref(), as_of: self.to, control };
             rows.filled(revisions::schema(), |deliver| audit_revisions(of, self.from, deliver))

@@ -2,13 +2,14 @@
 
 use super::about;
 use super::aligned::{Aligned, Shown};
-use super::folders::ArchiveFolder;
+use super::folders::Folders;
 use super::outcome::Result;
 use super::rows::RowsTo;
 use super::{cancellable, say};
 use crate::audit::sources::{self, About, Compared, Disagreement, Statement, Value};
 use crate::human::{grouped, percent};
 use crate::plan::Plan;
+use crate::project::Project;
 use crate::run::{self, audit_sources};
 use crate::time::to_record;
 
@@ -27,13 +28,13 @@ pub(super) struct Sources {
     rows: RowsTo,
 
     #[command(flatten)]
-    archive: ArchiveFolder,
+    folders: Folders,
 }
 
 impl Sources {
-    pub(super) fn ask(self) -> Result<()> {
-        let plan = self.definition.as_deref().map(Plan::find).transpose()?;
-        let (rows, archive, asked) = (self.rows.clone(), self.archive.path, plan.clone());
+    pub(super) fn ask(self, project: &Project) -> Result<()> {
+        let plan = self.definition.as_deref().map(|name| Plan::find(name, project)).transpose()?;
+        let (rows, archive, asked) = (self.rows.clone(), self.folders.archive(project), plan.clone());
         let found = cancellable(move |control| {
             let of = run::About { archive: &archive, plan: asked.as_ref(), as_of: None, control };
             rows.filled(sources::schema(), |deliver| audit_sources(of, deliver))

@@ -132,7 +132,7 @@ impl World {
             answers.iter().map(|answer| (answer.target.clone(), answer.body.clone())).collect();
         self.model.pulls.push((self.now.timestamp_micros(), answers));
         let options = Options {
-            output: self.place.file("output"),
+            data: self.place.file("output"),
             archive: self.place.file("output/archive"),
             clock: Clock::Fixed(self.now),
             interrupted: Interrupted::Resume,

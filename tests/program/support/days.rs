@@ -69,7 +69,7 @@ impl Day {
         );
         let plan = Plan::of(Found::new("days.toml".into(), definition).expect("a name")).expect("a plan");
         let options = Options {
-            output: place.file("output"),
+            data: place.file("output"),
             archive: place.file("output/archive"),
             clock: Clock::Fixed(evening(self.universe.today())),
             interrupted: Interrupted::Resume,

@@ -1,0 +1,84 @@
+//! The arguments as typed: parsed, or refused with the way to say it.
+
+use std::ffi::OsString;
+use std::process;
+
+use clap::error::{ContextKind, ContextValue, ErrorKind};
+use clap::{CommandFactory, Parser};
+
+use super::Cli;
+use super::outcome::USAGE;
+use super::talk::note;
+use crate::escape::escaped;
+use crate::problem::nearest;
+
+/// Options that were renamed: what they are called now, and what to do.
+const RENAMED: [(&str, &str, &str); 3] = [
+    ("--file", "output", "the file to write is `--output`"),
+    ("--datasets", "data", "`--data` names the folder that `datasets` is in"),
+    ("--output", "data", "the folder of the datasets and the archive is `--data`"),
+];
+
+/// The parsed command line. `--help`, `--version` and errors end the process. Errors are reported for the escaped words,
+/// since the message repeats them.
+pub(super) fn parsed(arguments: Vec<OsString>) -> Cli {
+    Cli::try_parse_from(&arguments).unwrap_or_else(|error| {
+        let words: Vec<String> = arguments.iter().map(|word| escaped(&word.to_string_lossy()).into_owned()).collect();
+        if let Some((what, hint)) = refusal(&error, &words) {
+            note(&format!("error: {what}"));
+            note(&format!("hint: {hint}"));
+            process::exit(i32::from(USAGE));
+        }
+        Cli::try_parse_from(words).err().unwrap_or(error).exit()
+    })
+}
+
+/// What is wrong and what to do, where we know better than the parser.
+fn refusal(error: &clap::Error, words: &[String]) -> Option<(String, String)> {
+    match error.kind() {
+        ErrorKind::UnknownArgument => {
+            let flag = escaped(text(error, ContextKind::InvalidArg)?).into_owned();
+            let (command, path) = named(words);
+            let has = |name: &str| command.get_arguments().any(|argument| argument.get_long() == Some(name));
+            let (_, _, hint) = RENAMED.iter().find(|(old, new, _)| *old == flag && has(new))?;
+            Some((format!("`{path}` has no option `{flag}`"), (*hint).to_owned()))
+        }
+        ErrorKind::InvalidSubcommand => {
+            let typed = escaped(text(error, ContextKind::InvalidSubcommand)?).into_owned();
+            let (command, path) = named(words);
+            let names: Vec<&str> = command.get_subcommands().map(clap::Command::get_name).collect();
+            let flags: Vec<&str> = command.get_arguments().filter_map(|argument| argument.get_long()).collect();
+            let hint = match flags.contains(&typed.as_str()) {
+                true => format!("did you mean `{path} --{typed}`?"),
+                false => match nearest(&typed, names.iter().copied()) {
+                    Some(meant) => format!("did you mean `{path} {meant}`?"),
+                    None => format!("`{path} --help` lists the commands"),
+                },
+            };
+            Some((format!("unknown command `{typed}`"), hint))
+        }
+        _ => None,
+    }
+}
+
+fn text(error: &clap::Error, kind: ContextKind) -> Option<&str> {
+    match error.get(kind)? {
+        ContextValue::String(text) => Some(text),
+        _ => None,
+    }
+}
+
+/// The innermost command that the words name, and how it is called.
+fn named(words: &[String]) -> (clap::Command, String) {
+    let mut command = Cli::command();
+    // Global options and `--help` are only known to subcommands once it is built.
+    command.build();
+    let mut path = command.get_name().to_owned();
+    for word in words.iter().skip(1) {
+        if let Some(found) = command.find_subcommand(word) {
+            path = format!("{path} {word}");
+            command = found.clone();
+        }
+    }
+    (command, path)
+}

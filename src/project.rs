@@ -1,0 +1,142 @@
+//! The project: the folder that definitions, datasets and the archive are in.
+//!
+//! Its root is the nearest folder upwards with a `pipelines/`, unless `BELLWETHER_ROOT` names another. A definition can
+//! run a command for its key, so a folder above the current one is only taken from users who could change what is done
+//! here anyway. A root below which nothing is found is no error: commands may name their folders themselves.
+
+use std::env;
+use std::io;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+use crate::error::Error;
+
+/// The folder of definitions.
+const DEFINITIONS: &str = "pipelines";
+
+/// The default folder of datasets and archive.
+const DATA: &str = "output";
+
+/// The environment variable that names a project's root.
+pub const ROOT_VARIABLE: &str = "BELLWETHER_ROOT";
+
+/// A project, by its root.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Project {
+    /// Empty for the current folder.
+    root: PathBuf,
+}
+
+/// A project that cannot be used.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ProjectError {
+    /// A root that is no folder.
+    #[error("no project in `{}`", root.display())]
+    NoFolder {
+        /// What was named.
+        root: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+
+    /// A project above the current folder that belongs to another user.
+    #[error("the project in `{}` belongs to another user", root.display())]
+    Foreign {
+        /// Its root.
+        root: PathBuf,
+    },
+}
+
+impl ProjectError {
+    /// What to do about it.
+    pub fn hint(&self) -> String {
+        match self {
+            Self::NoFolder { .. } => {
+                format!("name an existing folder with `--directory` or `{ROOT_VARIABLE}`, or use neither")
+            }
+            Self::Foreign { root } => format!("if you trust it, name it: `--directory {}`", root.display()),
+        }
+    }
+}
+
+impl Project {
+    /// The project with a root.
+    ///
+    /// # Errors
+    ///
+    /// If the root is not a folder.
+    pub fn at(root: impl Into<PathBuf>) -> Result<Self, Error> {
+        let root = root.into();
+        match root.metadata() {
+            Ok(found) if found.is_dir() => Ok(Self { root }),
+            Ok(_) => Err(ProjectError::NoFolder { root, source: io::ErrorKind::NotADirectory.into() }.into()),
+            Err(source) => Err(ProjectError::NoFolder { root, source }.into()),
+        }
+    }
+
+    /// The project that `BELLWETHER_ROOT` names, or the nearest one upwards, or else the current folder.
+    ///
+    /// # Errors
+    ///
+    /// If the variable does not name a folder; if the nearest project belongs to another user.
+    pub fn find() -> Result<Self, Error> {
+        match env::var_os(ROOT_VARIABLE).filter(|root| !root.is_empty()) {
+            Some(root) => Self::at(root),
+            None => Self::nearest(),
+        }
+    }
+
+    fn nearest() -> Result<Self, Error> {
+        // The user is in a folder that was deleted, or cannot read the folders above.
+        let Ok(here) = env::current_dir() else { return Ok(Self::default()) };
+        let mut root = PathBuf::new();
+        for folder in here.ancestors() {
+            if let Ok(found) = folder.join(DEFINITIONS).metadata()
+                && found.is_dir()
+            {
+                return match folder == here || is_trusted(found.uid(), &here) {
+                    true => Ok(Self { root }),
+                    false => Err(ProjectError::Foreign { root: folder.to_owned() }.into()),
+                };
+            }
+            root.push("..");
+        }
+        Ok(Self::default())
+    }
+
+    /// Its root, empty for the current folder.
+    pub fn root(&self) -> &Path {
+        &self.root
+    }
+
+    /// The folder of definitions.
+    pub fn definitions(&self) -> PathBuf {
+        self.root.join(DEFINITIONS)
+    }
+
+    /// The default folder of datasets and archive.
+    pub fn data(&self) -> PathBuf {
+        self.root.join(DATA)
+    }
+}
+
+/// Whether a user's definitions can be run from a folder: our own, those of root, and those of the owner of the folder.
+fn is_trusted(owner: u32, here: &Path) -> bool {
+    let is_owner_here = || here.metadata().is_ok_and(|here| here.uid() == owner);
+    owner == rustix::process::geteuid().as_raw() || owner == 0 || is_owner_here()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Project;
+
+    #[test]
+    fn a_root_must_be_a_folder_and_holds_definitions_and_data() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let project = Project::at(folder.path()).expect("a project");
+        assert_eq!(project.definitions(), folder.path().join("pipelines"));
+        assert_eq!(project.data(), folder.path().join("output"));
+        assert!(Project::at(folder.path().join("nothing")).is_err());
+    }
+}

@@ -1,0 +1,139 @@
+//! The root of a project, its folders, and where a command's result goes.
+
+use std::fs;
+use std::os::unix::fs::chown;
+use std::path::Path;
+
+use crate::support::program::{Outcome, Place};
+use crate::support::rows::read;
+
+const DEMO: &str = "source.service = \"demo\"\nsignals.sectors = [\"utilities\"]\noutput.keep = 1\n";
+
+/// A place with a definition `demo` that was run once.
+fn published() -> Place {
+    let place = Place::new();
+    place.define("demo", DEMO);
+    place.run(["run", "demo", "-q"]).succeeded();
+    place
+}
+
+fn run_in(folder: &Path, place: &Place, arguments: &[&str]) -> Outcome {
+    Outcome::of(place.command(arguments).current_dir(folder))
+}
+
+fn versions(place: &Place) -> usize {
+    let entries = fs::read_dir(place.file("output/datasets/demo")).expect("a dataset").flatten();
+    entries.filter(|entry| entry.path().join("dataset.json").is_file() && !entry.path().is_symlink()).count()
+}
+
+#[test]
+fn a_command_finds_the_project_from_any_folder_below_it() {
+    let place = published();
+    let below = place.file("research/notebooks");
+    fs::create_dir_all(&below).unwrap();
+    let summary = run_in(&below, &place, &["run", "demo"]).succeeded().stdout;
+    assert!(summary.contains("../../output/datasets/demo/"), "{summary}");
+    assert_eq!(fs::read_dir(&below).unwrap().count(), 0);
+    // Retention removed the version before, through a path with `..` in it.
+    assert_eq!(versions(&place), 1);
+    for command in [
+        &["runs"][..],
+        &["verify"],
+        &["check", "demo"],
+        &["plan", "demo"],
+        &["summary"],
+        &["report"],
+        &["diff", "demo", "demo"],
+        &["audit", "quality", "demo"],
+        &["audit", "leak", "demo"],
+        &["archive", "prune"],
+    ] {
+        run_in(&below, &place, command).succeeded();
+    }
+    assert!(place.file("output/reports/demo.html").is_file());
+    // A path is relative to the folder that it was typed in, and so is a file to write.
+    run_in(&below, &place, &["build", "../../pipelines/demo.toml", "--output", "rows.parquet"]).succeeded();
+    assert!(below.join("rows.parquet").is_file());
+}
+
+#[test]
+fn a_project_is_named_by_option_or_by_variable_and_the_option_wins() {
+    let (place, other) = (published(), Place::new());
+    let root = place.path().to_str().unwrap();
+    let listed = |outcome: Outcome| outcome.succeeded().stdout.lines().count();
+    assert_eq!(listed(place.run(["runs"])), 2);
+    assert_eq!(listed(other.run(["-C", root, "runs"])), 2);
+    assert_eq!(listed(other.run(["runs", "--directory", root])), 2);
+    assert_eq!(listed(Outcome::of(other.command(["runs"]).env("BELLWETHER_ROOT", root))), 2);
+    assert_eq!(listed(Outcome::of(other.command(["runs", "-C", root]).env("BELLWETHER_ROOT", "nowhere"))), 2);
+    assert_eq!(listed(Outcome::of(place.command(["runs"]).env("BELLWETHER_ROOT", ""))), 2);
+    let missing = Outcome::of(other.command(["runs"]).env("BELLWETHER_ROOT", "nowhere")).failed_with(2).stderr;
+    assert!(missing.starts_with("error: no project in `nowhere`\n"), "{missing}");
+    assert!(missing.contains("hint: name an existing folder with `--directory` or `BELLWETHER_ROOT`"), "{missing}");
+}
+
+#[test]
+fn a_project_above_that_belongs_to_another_user_is_not_used_unasked() {
+    let place = published();
+    let below = place.file("below");
+    fs::create_dir(&below).unwrap();
+    if chown(place.file("pipelines"), Some(12_345), None).is_err() {
+        // Only root can give a folder away.
+        return;
+    }
+    let shown = run_in(&below, &place, &["run", "demo"]).failed_with(2).stderr;
+    assert!(shown.contains("belongs to another user\nhint: if you trust it, name it: `--directory /"), "{shown}");
+    run_in(&below, &place, &["-C", "..", "check", "demo"]).succeeded();
+    place.run(["check", "demo"]).succeeded();
+}
+
+#[test]
+fn data_and_archive_can_be_elsewhere() {
+    let place = published();
+    place.run(["run", "demo", "-q", "--data", "elsewhere", "--archive", "kept"]).succeeded();
+    assert!(place.file("elsewhere/datasets/demo/latest/demo.parquet").is_file());
+    assert!(place.file("kept").is_dir() && !place.file("elsewhere/archive").exists());
+    place.run(["audit", "revisions", "--data", "output"]).succeeded();
+    place.run(["audit", "revisions", "--data", "elsewhere"]).failed_with(1);
+    place.run(["diff", "demo", "demo", "--data", "elsewhere"]).succeeded();
+}
+
+#[test]
+fn a_build_is_written_to_a_file_in_the_format_of_its_name_and_replaces_none() {
+    let place = published();
+    let rows = read(&place.file("output/datasets/demo/latest/demo.parquet"));
+    place.run(["build", "demo", "--output", "rows.parquet"]).succeeded();
+    let written = read(&place.file("rows.parquet"));
+    assert!(written.columns() == rows.columns());
+    place.run(["build", "demo", "--output", "rows.arrow"]).succeeded();
+    let file = fs::File::open(place.file("rows.arrow")).unwrap();
+    let batches = arrow::ipc::reader::FileReader::try_new(file, None).expect("an Arrow file");
+    assert_eq!(batches.map(|batch| batch.expect("rows").num_rows()).sum::<usize>(), rows.num_rows());
+    place.run(["build", "demo", "--format", "csv", "--output", "rows.txt"]).succeeded();
+    assert_eq!(fs::read_to_string(place.file("rows.txt")).unwrap().lines().count(), rows.num_rows() + 1);
+    let shown = place.run(["build", "demo", "--output", "rows.parquet"]).failed_with(1).stderr;
+    assert!(shown.starts_with("error: `rows.parquet` already exists\n"), "{shown}");
+    assert_eq!(versions(&place), 1);
+}
+
+#[test]
+fn options_that_were_renamed_fail_with_the_name_they_have_now() {
+    let place = published();
+    let data = "hint: the folder of the datasets and the archive is `--data`";
+    let cases: [(&[&str], &str); 8] = [
+        (&["run", "demo", "--output", "elsewhere"], data),
+        (&["runs", "--output", "elsewhere"], data),
+        (&["show", "demo", "--output=elsewhere"], data),
+        (&["archive", "prune", "--output", "elsewhere"], data),
+        (&["report", "--file", "page.html"], "hint: the file to write is `--output`"),
+        (&["diff", "demo", "demo", "--datasets", "d"], "hint: `--data` names the folder that `datasets` is in"),
+        (&["build", "demo", "--output", "elsewhere"], "`--data`"),
+        (&["build", "demo", "--output", "output"], "`--data`"),
+    ];
+    let before = place.files();
+    for (arguments, hint) in cases {
+        let shown = place.run(arguments).failed_with(2).stderr;
+        assert!(shown.contains(hint), "{arguments:?}: {shown}");
+    }
+    assert_eq!(place.files(), before);
+}
