@@ -17,7 +17,7 @@ use std::time::{Duration, Instant};
 use rustix::fs::OFlags;
 use rustix::process::{Pid, Signal, kill_process_group};
 
-use crate::error::{Error, Result};
+use crate::error::{Diagnostic, Error, Kind, Reason, Result};
 use crate::secret::ApiKey;
 
 /// The environment variable that holds the key.
@@ -45,6 +45,31 @@ pub enum KeySource {
     Given(ApiKey),
 }
 
+/// No API key.
+#[derive(Debug, thiserror::Error)]
+enum KeyError {
+    #[error("no API key for {host}")]
+    NotSet { host: String },
+
+    /// The place is a file or a command, without its output.
+    #[error("cannot get the API key from {place}")]
+    Source { place: String, source: Reason, hint: &'static str },
+}
+
+impl Diagnostic for KeyError {
+    fn kind(&self) -> Kind {
+        Kind::Service
+    }
+
+    fn hint(&self) -> Option<String> {
+        let hint = match self {
+            Self::NotSet { .. } => "set `BELLWETHER_API_KEY`, or `api_key_file` or `api_key_command` in `[source]`",
+            Self::Source { hint, .. } => hint,
+        };
+        Some(hint.to_owned())
+    }
+}
+
 /// Why a source has no key, and what to do about it.
 #[derive(Debug, PartialEq, Eq)]
 struct Fault {
@@ -57,7 +82,7 @@ impl KeySource {
     ///
     /// # Errors
     ///
-    /// When there is none, or the file or command fails; [`Error::Interrupted`] when it was cancelled.
+    /// When there is none, or the file or command fails; [`Kind::Interrupted`](crate::error::Kind) when it was cancelled.
     pub fn read(&self, host: &str, is_stopped: &dyn Fn() -> bool) -> Result<ApiKey> {
         let text = match self {
             Self::Environment => match std::env::var_os(VARIABLE) {
@@ -67,7 +92,7 @@ impl KeySource {
             Self::File(path) => read_file(path).map_err(|fault| self.failed(fault))?,
             Self::Command(words) => {
                 let text = run(words, PATIENCE, is_stopped).map_err(|fault| self.failed(fault))?;
-                text.ok_or(Error::Interrupted)?
+                text.ok_or_else(Error::interrupted)?
             }
             Self::Given(key) => return Ok(key.clone()),
         };
@@ -75,7 +100,7 @@ impl KeySource {
             return Err(self.failed(Fault::too_long()));
         }
         ApiKey::new(&text).ok_or_else(|| match self {
-            Self::Environment => Error::NoKey { host: host.to_owned() },
+            Self::Environment => KeyError::NotSet { host: host.to_owned() }.into(),
             _ => self.failed(Fault::new("it is empty", FIRST_LINE)),
         })
     }
@@ -97,7 +122,7 @@ impl KeySource {
             Self::Command(words) => format!("the command `{}`", words.first().map_or("", String::as_str)),
             Self::Given(_) => "the caller".to_owned(),
         };
-        Error::KeySource { place, source: fault.reason.into(), hint: fault.hint }
+        KeyError::Source { place, source: fault.reason.into(), hint: fault.hint }.into()
     }
 }
 

@@ -10,7 +10,8 @@ use std::path::Path;
 
 use rustix::fs::OFlags;
 
-use crate::error::{Error, Result};
+use crate::error::Result;
+use crate::file::FileError;
 
 /// The flag for opening a file without following a link.
 pub(crate) const NOFOLLOW: i32 = OFlags::NOFOLLOW.bits().cast_signed();
@@ -36,7 +37,7 @@ pub(crate) fn refuse_below(root: &Path, path: &Path) -> Result<()> {
 ///
 /// If the path is one.
 pub(crate) fn refuse(path: &Path) -> Result<()> {
-    if path.is_symlink() { Err(Error::Linked { path: path.to_owned() }) } else { Ok(()) }
+    if path.is_symlink() { Err(FileError::Linked { path: path.to_owned() }.into()) } else { Ok(()) }
 }
 
 /// Creates a folder if needed, directly inside an existing one.
@@ -47,7 +48,7 @@ pub(crate) fn refuse(path: &Path) -> Result<()> {
 pub(crate) fn folder(path: &Path) -> Result<()> {
     match fs::create_dir(path) {
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => refuse(path),
-        result => result.map_err(|source| Error::Write { path: path.to_owned(), source }),
+        result => result.map_err(FileError::write(path)),
     }
 }
 
@@ -85,7 +86,7 @@ pub(crate) fn open(path: &Path) -> Result<File> {
 /// As [`open`], and if it cannot be read.
 pub(crate) fn read(path: &Path) -> Result<Vec<u8>> {
     let mut bytes = Vec::new();
-    open(path)?.read_to_end(&mut bytes).map_err(|source| Error::Read { path: path.to_owned(), source })?;
+    open(path)?.read_to_end(&mut bytes).map_err(FileError::read(path))?;
     Ok(bytes)
 }
 
@@ -97,11 +98,10 @@ enum Use {
 }
 
 fn own(path: &Path, options: &mut OpenOptions, purpose: Use) -> Result<File> {
-    let path_of = || path.to_owned();
     opened(path, options, purpose).map_err(|source| match purpose {
-        _ if path.is_symlink() => Error::Linked { path: path_of() },
-        Use::Read => Error::Read { path: path_of(), source },
-        Use::Write => Error::Write { path: path_of(), source },
+        _ if path.is_symlink() => FileError::Linked { path: path.to_owned() }.into(),
+        Use::Read => FileError::read(path)(source),
+        Use::Write => FileError::write(path)(source),
     })
 }
 

@@ -11,7 +11,8 @@ use std::path::Path;
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 
-use crate::error::{Error, Result};
+use crate::error::Result;
+use crate::file::FileError;
 use crate::links;
 use crate::time::{as_record, to_record};
 
@@ -29,7 +30,7 @@ pub(crate) struct Lock {
 
 /// The holder of a lock.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Holder {
+pub(crate) struct Holder {
     /// Its process ID.
     pub process: u32,
     /// Its machine.
@@ -55,12 +56,12 @@ impl Lock {
     ///
     /// If its file cannot be written or locked.
     pub(crate) fn try_take(archive: &Path, definition: &str, now: DateTime<Utc>) -> Result<Attempt> {
-        fs::create_dir_all(archive).map_err(|source| Error::Write { path: archive.to_owned(), source })?;
+        fs::create_dir_all(archive).map_err(FileError::write(archive))?;
         let folder = archive.join(FOLDER);
         links::folder(&folder)?;
         let path = folder.join(definition);
         let file = links::rewrite(&path)?;
-        let failed = |source| Error::Write { path: path.clone(), source };
+        let failed = FileError::write(&path);
         match file.try_lock() {
             Ok(()) => {}
             Err(TryLockError::WouldBlock) => return Ok(Attempt::Held(holder(&file))),

@@ -9,7 +9,7 @@ use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use crate::error::Error;
+use crate::error::{Diagnostic, Error, Kind};
 
 /// The folder of definitions.
 const DEFINITIONS: &str = "pipelines";
@@ -29,8 +29,7 @@ pub struct Project {
 
 /// A project that cannot be used.
 #[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum ProjectError {
+pub(crate) enum ProjectError {
     /// A root that is no folder.
     #[error("no project in `{}`", root.display())]
     NoFolder {
@@ -48,15 +47,19 @@ pub enum ProjectError {
     },
 }
 
-impl ProjectError {
-    /// What to do about it.
-    pub fn hint(&self) -> String {
-        match self {
+impl Diagnostic for ProjectError {
+    fn kind(&self) -> Kind {
+        Kind::Usage
+    }
+
+    fn hint(&self) -> Option<String> {
+        let hint = match self {
             Self::NoFolder { .. } => {
                 format!("name an existing folder with `--directory` or `{ROOT_VARIABLE}`, or use neither")
             }
             Self::Foreign { root } => format!("if you trust it, name it: `--directory {}`", root.display()),
-        }
+        };
+        Some(hint)
     }
 }
 

@@ -239,6 +239,6 @@ fn instants(values: impl Iterator<Item = DateTime<Utc>>) -> ArrayRef {
 }
 
 fn table<const N: usize>(columns: [(&str, ArrayRef); N]) -> Result<Rows> {
-    let rows = RecordBatch::try_from_iter(columns).map_err(|source| Error::Frame { source: source.into() })?;
+    let rows = RecordBatch::try_from_iter(columns).map_err(Error::frame)?;
     Ok(Rows::held(rows.schema(), vec![rows]))
 }

@@ -2,8 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
-use bellwether::definition::Found;
-use bellwether::error::{Error, Result};
+use bellwether::definition::{DefinitionError, Found};
+use bellwether::error::Result;
 use bellwether::export::latest;
 use bellwether::plan::{Plan, describe};
 use bellwether::problem::Problems;
@@ -34,7 +34,7 @@ impl Given {
     /// Its plan; for a name without a file, that of the latest version published under the name.
     pub(crate) fn plan_or_published(&self, data: &Path) -> Result<Plan> {
         match self.plan() {
-            Err(error @ Error::NoDefinition { .. }) => {
+            Err(error) if matches!(error.downcast_ref(), Some(DefinitionError::Missing { .. })) => {
                 let Self::Named(name) = self else { return Err(error) };
                 match latest(&data.join("datasets"), Some(name)) {
                     Ok(Some(recorded)) => Self::Written(recorded.name, recorded.definition).plan(),

@@ -2,7 +2,7 @@
 
 use std::error::Error as _;
 
-use arrow::error::ArrowError;
+use bellwether::definition::DefinitionError;
 use bellwether::error::{Error, Kind};
 use bellwether::secret::without_keys;
 use pyo3::prelude::*;
@@ -14,7 +14,7 @@ use crate::definition::places;
 /// The exception of an error.
 fn class_of(error: &Error) -> &'static str {
     // In Python a file that does not exist is a `FileNotFoundError`.
-    if matches!(error, Error::NoDefinition { .. }) {
+    if matches!(error.downcast_ref(), Some(DefinitionError::Missing { .. })) {
         return "NotFoundError";
     }
     match error.kind() {
@@ -39,25 +39,14 @@ pub(crate) fn raised(py: Python<'_>, error: &Error) -> PyErr {
         reasons.push(without_keys(&reason.to_string()));
         source = reason.source();
     }
-    let problems = match error {
-        Error::Definition(problems) => places(problems),
+    let problems = match error.downcast_ref() {
+        Some(DefinitionError::Invalid(problems)) => places(problems),
         _ => Vec::new(),
     };
     let hint = error.hint().map(|hint| without_keys(&hint));
     let made = class(py, class_of(error))
         .and_then(|class| class.call1((without_keys(&error.to_string()), hint, reasons, problems)));
     made.map_or_else(|error| error, PyErr::from_value)
-}
-
-/// The library's error in an error of a stream.
-pub(crate) fn of_stream(error: ArrowError) -> Error {
-    match error {
-        ArrowError::ExternalError(source) => match source.downcast::<Error>() {
-            Ok(error) => *error,
-            Err(source) => Error::Frame { source },
-        },
-        error => Error::Frame { source: error.into() },
-    }
 }
 
 /// An exception in a process that was forked.

@@ -66,7 +66,7 @@ pub(crate) fn vintage_of(text: Option<&str>) -> Result<Option<Vintage>> {
 }
 
 fn usage(what: String) -> Error {
-    Error::Usage { what, hint: "check the arguments" }
+    Error::usage(what, "check the arguments")
 }
 
 /// A published version, and what its record says as JSON.

@@ -114,10 +114,10 @@ fn clock(plan: &Plan, today: Option<&str>) -> Result<Clock> {
     match (moment(today)?, &plan.source) {
         (None, _) => Ok(Clock::System),
         (Some(instant), Source::Demo) => Ok(Clock::Fixed(instant)),
-        (Some(_), Source::Remote(_)) => Err(Error::Usage {
-            what: "`today` is for the demo service: what another service says is observed now".to_owned(),
-            hint: "leave it out, or use `service = \"demo\"`",
-        }),
+        (Some(_), Source::Remote(_)) => Err(Error::usage(
+            "`today` is for the demo service: what another service says is observed now",
+            "leave it out, or use `service = \"demo\"`",
+        )),
     }
 }
 
@@ -130,5 +130,5 @@ fn take_key(plan: &mut Plan, key: Option<ApiKey>) {
 /// Waits for asynchronous work on this thread. One thread is enough for the network: bodies are decoded on others.
 pub(crate) fn finished<T>(work: impl Future<Output = Result<T>>) -> Result<T> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-    runtime.map_err(|source| Error::Start { source })?.block_on(work)
+    runtime.map_err(Error::start)?.block_on(work)
 }

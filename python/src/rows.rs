@@ -16,7 +16,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyCapsule;
 use tokio_util::sync::CancellationToken;
 
-use crate::fault::{self, of_stream};
+use crate::fault;
 use crate::load::Part;
 use crate::supervise::{self, FORKED, is_forked};
 
@@ -110,7 +110,7 @@ impl Rows {
         let batches = supervise::quietly(py, move |stop| {
             let mut batches = Vec::new();
             for batch in source.reader(&schema, stop)? {
-                batches.push(batch.map_err(of_stream)?);
+                batches.push(batch.map_err(Error::of_stream)?);
             }
             Ok(batches)
         })?;
@@ -123,8 +123,10 @@ impl Rows {
         supervise::quietly(py, move |stop| {
             let mut lines = Vec::new();
             for batch in source.reader(&schema, stop)? {
-                let batch = batch.map_err(of_stream)?;
-                lines.extend(texts(&batch.slice(0, batch.num_rows().min(count - lines.len()))).map_err(of_stream)?);
+                let batch = batch.map_err(Error::of_stream)?;
+                lines.extend(
+                    texts(&batch.slice(0, batch.num_rows().min(count - lines.len()))).map_err(Error::of_stream)?,
+                );
                 if lines.len() == count {
                     break;
                 }
@@ -179,7 +181,7 @@ impl Iterator for Guarded {
         next.map(|batch| {
             batch.map_err(|error| {
                 self.has_failed = true;
-                ArrowError::ExternalError(text_of(&of_stream(error)).into())
+                ArrowError::ExternalError(text_of(&Error::of_stream(error)).into())
             })
         })
     }

@@ -1,6 +1,5 @@
 //! The demo service, for as long as a program needs it.
 
-use std::net::Ipv4Addr;
 use std::sync::{Mutex, PoisonError, mpsc};
 use std::thread::{self, JoinHandle};
 
@@ -11,7 +10,6 @@ use bellwether::serve::{self, Universe};
 use bellwether::time::Clock;
 use chrono::NaiveDate;
 use pyo3::prelude::*;
-use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
 use crate::fault;
@@ -75,30 +73,24 @@ fn start(today: NaiveDate, seed: u64, change_set: ChangeSet) -> Result<Service> 
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
         let runtime = match runtime {
             Ok(runtime) => runtime,
-            Err(source) => return drop(send.send(Err(Error::Start { source }))),
+            Err(source) => return drop(send.send(Err(Error::start(source)))),
         };
         runtime.block_on(async {
             let service = serve::Service::new(Universe::new(seed, today), change_set, KEY.to_owned());
-            let running = match TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await {
-                Ok(listener) => serve::start(service, listener),
-                Err(source) => Err(source),
-            };
-            let failed = |source| Error::Serve { address: Ipv4Addr::LOCALHOST.to_string(), source };
-            match running {
+            match serve::start(service, 0).await {
                 Ok(running) => {
                     let addresses = (running.base_url().to_string(), running.sentiment_base_url().to_string());
                     let _ = send.send(Ok(addresses));
                     stopped.cancelled().await;
                     running.stop().await;
                 }
-                Err(source) => drop(send.send(Err(failed(source)))),
+                Err(error) => drop(send.send(Err(error))),
             }
         });
     });
-    let server = server.map_err(|source| Error::Start { source })?;
-    let addresses = started.recv().unwrap_or_else(|_| {
-        Err(Error::Worker { source: "the demo service left its message on standard error".into() })
-    });
+    let server = server.map_err(Error::start)?;
+    let addresses =
+        started.recv().unwrap_or_else(|_| Err(Error::bug("the demo service left its message on standard error")));
     let (base_url, sentiment_base_url) = addresses?;
     Ok(Service { base_url, sentiment_base_url, stop, server: Mutex::new(Some(server)) })
 }

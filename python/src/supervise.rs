@@ -36,7 +36,7 @@ pub(crate) fn supervised<T: Send + 'static>(
             let _ = send.send(work(&stop));
         }
     });
-    let worker = worker.map_err(|source| fault::raised(py, &Error::Start { source }))?;
+    let worker = worker.map_err(|source| fault::raised(py, &Error::start(source)))?;
     let mut raised: Option<PyErr> = None;
     loop {
         let outcome;
@@ -96,5 +96,5 @@ const FORKED_HINT: &str =
     "start workers with `multiprocessing.get_context(\"spawn\")`, or use bellwether for the first time in the worker";
 
 fn panicked(py: Python<'_>) -> PyErr {
-    fault::raised(py, &Error::Worker { source: "it left its message on standard error".into() })
+    fault::raised(py, &Error::bug("it left its message on standard error"))
 }

@@ -59,6 +59,7 @@
 
 #[cfg_attr(not(feature = "harness"), expect(unreachable_pub, reason = "tests and benchmarks reach it"))]
 mod answers;
+mod error;
 mod fold;
 mod scope;
 mod sealed;
@@ -69,6 +70,7 @@ mod upkeep;
 mod view;
 
 pub use answers::answer::Oddities;
+pub(crate) use error::ArchiveError;
 pub use sealed::catalog::{Archive, SealedRun};
 pub use sealed::seal::{Counts, Definition, Seal};
 pub use unfinished::Interrupted;

@@ -18,8 +18,8 @@ use super::settle;
 use super::upkeep;
 use crate::cancel::CancellationToken;
 use crate::digest;
-use crate::error::{Error, Result};
-use crate::file;
+use crate::error::Result;
+use crate::file::{self, FileError};
 use crate::links;
 use crate::names::is_unique;
 use crate::remove;
@@ -88,7 +88,7 @@ impl Unfinished {
     /// If the folder cannot be written.
     pub fn begin(archive: &Path, beginning: Beginning<'_>) -> Result<Self> {
         let folder = archive.join(FOLDER_OF_UNFINISHED);
-        fs::create_dir_all(archive).map_err(|source| Error::Write { path: archive.to_owned(), source })?;
+        fs::create_dir_all(archive).map_err(FileError::write(archive))?;
         links::folder(&folder)?;
         let sealed = Archive::open(archive)?.until(beginning.stop);
         let digest = digest::of(beginning.text.as_bytes());
@@ -106,11 +106,12 @@ impl Unfinished {
         let is_free = |name: &str| !folder.join(name).exists() && !is_sealed(sealed, name);
         let run = free_name(beginning.now, is_free);
         let path = folder.join(&run);
-        fs::create_dir(&path).map_err(|source| Error::Write { path: path.clone(), source })?;
+        fs::create_dir(&path).map_err(FileError::write(&path))?;
         let definition = beginning.definition.to_owned();
         let origin = Origin { layout: LAYOUT, run, definition, definition_digest, started_at: beginning.now };
         let lock = file::create(&path.join(RECORD))?;
-        let failed = |source| Error::Write { path: path.join(RECORD), source };
+        let record = path.join(RECORD);
+        let failed = FileError::write(&record);
         // Locked before there is anything in it for another process to resume.
         lock.lock().map_err(failed)?;
         let text = serde_json::to_vec_pretty(&origin).expect("the origin is text and numbers");
@@ -195,7 +196,7 @@ impl Unfinished {
     pub fn commit(&self, draft: Draft, request: RequestRecord) -> Result<Arc<AnswerRecord>> {
         let record = Arc::new(draft.complete(request)?);
         let mut answers = self.lock();
-        append(&answers.journal, &record).map_err(|source| Error::Write { path: self.path.join(JOURNAL), source })?;
+        append(&answers.journal, &record).map_err(FileError::write(&self.path.join(JOURNAL)))?;
         let answer = Answer { folder: self.path.clone(), record: Arc::clone(&record) };
         answers.by_request.insert(record.request.request.clone(), answer);
         Ok(record)
@@ -228,7 +229,7 @@ impl Unfinished {
     /// If the file cannot be written.
     pub fn give_up(&self, evidence: &Path) -> Result<PathBuf> {
         links::refuse(evidence)?;
-        fs::create_dir_all(evidence).map_err(|source| Error::Write { path: evidence.to_owned(), source })?;
+        fs::create_dir_all(evidence).map_err(FileError::write(evidence))?;
         let path = evidence.join(format!("{}.rejects.parquet", self.origin.run));
         let answers: Vec<Answer> = self.lock().by_request.values().cloned().collect();
         settle::write_rejects(&path, &answers, &[])?;
@@ -282,9 +283,10 @@ impl Origin {
 impl Answers {
     /// The complete answers of a run. One that cannot be read is requested again.
     fn of(run: &Path) -> Result<Self> {
-        let failed = |source| Error::Write { path: run.join(JOURNAL), source };
-        let mut journal = links::append(&run.join(JOURNAL))?;
-        let text = links::read(&run.join(JOURNAL))?;
+        let path = run.join(JOURNAL);
+        let failed = FileError::write(&path);
+        let mut journal = links::append(&path)?;
+        let text = links::read(&path)?;
         if text.last().is_some_and(|last| *last != b'\n') {
             // The process was killed while it wrote the last line.
             journal.write_all(b"\n").map_err(failed)?;

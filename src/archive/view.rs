@@ -16,6 +16,7 @@ use arrow::datatypes::{DataType, Field, Schema, SchemaRef, TimestampMicrosecondT
 use arrow::error::ArrowError;
 use chrono::{DateTime, TimeDelta, Utc};
 
+use super::error::ArchiveError;
 use super::fold::cells::{CellState, Cells};
 use super::fold::histories::Histories;
 use super::fold::merged::{Merged, Piece};
@@ -27,7 +28,7 @@ use super::sealed::keys;
 use super::sealed::listings::{LISTINGS, Listings};
 use super::sealed::rows::{are_added, observed};
 use crate::cancel::CancellationToken;
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::interface::{Sector, Ticker};
 use crate::plan::Vintage;
 use crate::tables::{Articles, Pieces, SeriesKey, Slab, Table, instant};
@@ -224,7 +225,7 @@ impl View {
     /// The histories of a piece.
     fn histories_of(&self, table: Table, piece: &Piece) -> Result<Histories> {
         let histories = || Histories::of(&Cells::of(table, &piece.batches)?, self.as_of.timestamp_micros());
-        histories().map_err(|error: ArrowError| Error::Settle { source: error.into() })
+        histories().map_err(ArchiveError::merge)
     }
 
     /// The known cells of a table in order, piece by piece, in the columns of [`View::schema`]. The articles of a
@@ -297,8 +298,7 @@ impl View {
                 while let Some(piece) = merged.next_until(&range.1, Cuts::Tickers)? {
                     pieces.push(view.spans(table, &view.put_together(table, &piece)?)?);
                 }
-                concat_batches(&Slab::news_schema(table), &pieces)
-                    .map_err(|error| Error::Settle { source: error.into() })
+                concat_batches(&Slab::news_schema(table), &pieces).map_err(ArchiveError::merge)
             };
             let summaries = whole(Table::Summaries, &mut summaries)?;
             let records = whole(Table::SentimentHistory, &mut records)?;
@@ -347,13 +347,13 @@ impl View {
         {
             return Ok(Observed::Plain(only.clone()));
         }
-        let cells = Cells::of(table, &piece.batches).map_err(|error| Error::Settle { source: error.into() })?;
+        let cells = Cells::of(table, &piece.batches).map_err(ArchiveError::merge)?;
         Ok(Observed::Cells(Box::new(cells)))
     }
 
     /// Groups signals by cell, and passes their histories on.
     fn watched(&self, piece: &Piece, watch: &mut impl FnMut(&Histories)) -> Result<Observed> {
-        let settled = |error: ArrowError| Error::Settle { source: error.into() };
+        let settled = ArchiveError::merge;
         let cells = Cells::of(Table::Signals, &piece.batches).map_err(settled)?;
         watch(&Histories::of(&cells, self.as_of.timestamp_micros()).map_err(settled)?);
         Ok(Observed::Cells(Box::new(cells)))
@@ -370,7 +370,7 @@ impl View {
                 shown(table, &cells.rows, cells.known(0..cells.count(), self.as_of.timestamp_micros()), asked)
             }
         };
-        folded.map_err(|error| Error::Settle { source: error.into() })
+        folded.map_err(ArchiveError::merge)
     }
 
     /// Whether some rows, which are all rows of their tickers, are single observations of their cells: a run observes a
@@ -411,7 +411,7 @@ impl View {
             };
             RecordBatch::try_new(Arc::clone(&schema), columns)
         };
-        spans().map_err(|error: ArrowError| Error::Settle { source: error.into() })
+        spans().map_err(ArchiveError::merge)
     }
 }
 
@@ -505,8 +505,8 @@ fn backfilled(
 
 /// The signals of some series that have a date.
 fn usable(signals: &RecordBatch, members: &HashSet<SeriesKey>) -> Result<RecordBatch> {
-    let failed = |error: ArrowError| Error::Settle { source: error.into() };
-    let ranges = keys::ranges(signals).map_err(|source| Error::Settle { source })?;
+    let failed = ArchiveError::merge;
+    let ranges = keys::ranges(signals).map_err(ArchiveError::merge)?;
     let kept: Vec<_> = ranges.iter().filter(|(key, _)| members.contains(key)).map(|(_, range)| range).collect();
     let dated = if kept.len() == ranges.len() {
         signals.clone()

@@ -15,8 +15,9 @@ use arrow::error::ArrowError;
 use chrono::{DateTime, FixedOffset, TimeDelta, Utc};
 
 use crate::archive::{Asked, Beginning, Interrupted, Unfinished, View};
+use crate::dataset::DatasetError;
 use crate::date::Date;
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::interface::{Endpoint, Ticker};
 use crate::plan::{Column, Vintage};
 use crate::tables::{RequestRecord, Series, SeriesKey, Slab, Table};
@@ -51,7 +52,7 @@ impl Canaries {
 
     /// Answers an operation for every ticker.
     fn answer_all(&self, run: &Unfinished, known: &View, endpoint: Endpoint, columns: Vec<ArrayRef>) -> Result<()> {
-        let failed = |error: ArrowError| Error::Join { source: error.into() };
+        let failed = DatasetError::join;
         let table = Table::of(endpoint).expect("these operations have tables");
         let canaries = RecordBatch::try_new(table.listed_schema(), columns).map_err(failed)?;
         let mut unknown = self.tickers.clone();

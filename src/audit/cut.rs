@@ -7,8 +7,8 @@ use arrow::error::ArrowError;
 use chrono::{NaiveDate, NaiveTime, TimeDelta, TimeZone};
 use serde_json::Value;
 
+use crate::dataset::DatasetError;
 use crate::date::{self, Date};
-use crate::error::Error;
 use crate::plan::{Column, NaiveRule, Zone};
 use crate::tables::{Leniencies, Slab};
 
@@ -51,7 +51,7 @@ impl Part {
         if let Some(split) = self.news_before {
             part.articles = part.articles.map(move |articles| {
                 let kept = written_dates(&articles).map(|date| !split.is_after(date));
-                filtered(&articles, kept).map_err(|error| Error::Join { source: error.into() })
+                filtered(&articles, kept).map_err(DatasetError::join)
             });
             let texts = part.records.column_by_name("record").expect("records have texts").as_string::<i32>().clone();
             let is_kept = |text: Option<&str>| {

@@ -26,7 +26,6 @@ use std::path::Path;
 
 use arrow::array::{AsArray, RecordBatch, TimestampMicrosecondArray};
 use arrow::datatypes::TimestampMicrosecondType;
-use arrow::error::ArrowError;
 use arrow::row::{RowConverter, SortField};
 use blake3::Hasher;
 use chrono::{DateTime, Days, NaiveDate, TimeDelta, Utc};
@@ -34,9 +33,10 @@ use chrono::{DateTime, Days, NaiveDate, TimeDelta, Utc};
 use super::canaries::{Canaries, is_planted};
 use super::cut::{Part, Split, filtered, midnight, written_dates};
 use crate::archive::{Archive, Asked, Scope, SealedRun, View, copy};
-use crate::dataset::{self, Sources};
+use crate::dataset::{self, DatasetError, Sources};
 use crate::date::Date;
-use crate::error::{Error, Result};
+use crate::error::Result;
+use crate::file::FileError;
 use crate::interface::Ticker;
 use crate::plan::{Availability, Column, DatasetPlan, Feature, Lag};
 use crate::remove;
@@ -88,7 +88,7 @@ pub struct Leak {
 /// If the archive cannot be read or a copy cannot be written.
 pub(crate) fn leak(archive: &Archive, scope: &Scope, plan: &DatasetPlan, scratch: &Path) -> Result<Leak> {
     let made = fs::create_dir_all(scratch.parent().unwrap_or(scratch)).and_then(|()| fs::create_dir(scratch));
-    made.map_err(|source| Error::Write { path: scratch.to_owned(), source })?;
+    made.map_err(FileError::write(scratch))?;
     let work = Work { scope, plan, scratch, read: |slab| slab };
     let outcome = work.leak(archive);
     if let Err(error) = remove::folder(scratch) {
@@ -285,7 +285,7 @@ impl Work<'_> {
         Canaries { tickers, dates, fields, observed_at }.seal(copy.path(), view)?;
         let planted = View::of(Archive::open(copy.path())?, observed_at);
         if !is_control && !self.shows_canaries(&planted)? {
-            return Err(Error::Join { source: "the copy of the archive does not show what was planted in it".into() });
+            return Err(DatasetError::join("the copy of the archive does not show what was planted in it"));
         }
         Ok((planted, count))
     }
@@ -302,7 +302,7 @@ impl Work<'_> {
     /// Copies an archive with some of its runs; `None` if a pack also holds others.
     fn copy(&self, archive: &Archive, folder: &str, is_wanted: impl Fn(&SealedRun) -> bool) -> Result<Option<Archive>> {
         let folder = self.scratch.join(folder);
-        remove::folder(&folder).map_err(|source| Error::Write { path: folder.clone(), source })?;
+        remove::folder(&folder).map_err(FileError::write(&folder))?;
         copy(archive, &folder, is_wanted)
     }
 
@@ -315,7 +315,7 @@ impl Work<'_> {
 
     /// Builds a part of a dataset.
     fn build(&self, view: &View, part: Part, mut deliver: impl FnMut(&RecordBatch) -> Result<()>) -> Result<()> {
-        let failed = |error: ArrowError| Error::Join { source: error.into() };
+        let failed = DatasetError::join;
         let slabs = || Ok(self.slabs(view, self.scope)?.map(move |slab| part.of(slab?).map_err(failed)));
         let unfiltered = self.scope.unfiltered();
         let whole = || self.slabs(view, &unfiltered);
@@ -328,7 +328,7 @@ impl Work<'_> {
 
     /// Number and digest of a part's rows.
     fn rows(&self, view: &View, part: Part) -> Result<RowsDigest> {
-        let failed = |error: ArrowError| Error::Join { source: error.into() };
+        let failed = DatasetError::join;
         let fields = self.plan.schema.fields().iter().map(|field| SortField::new(field.data_type().clone()));
         let converter = RowConverter::new(fields.collect()).map_err(failed)?;
         let (mut count, mut hasher) = (0, Hasher::new());

@@ -9,6 +9,7 @@ pub mod answers;
 mod canaries;
 mod cut;
 pub mod diff;
+mod error;
 mod leak;
 mod observed;
 pub mod quality;
@@ -17,6 +18,7 @@ mod row_builder;
 pub mod sources;
 mod subject;
 
+pub(crate) use error::AuditError;
 pub use leak::{Leak, Outcome, Trial};
 
 pub(crate) use leak::leak;

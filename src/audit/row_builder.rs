@@ -7,7 +7,8 @@ use arrow::array::{
 };
 use arrow::datatypes::{DataType, SchemaRef};
 
-use crate::error::{Error, Result};
+use crate::archive::ArchiveError;
+use crate::error::Result;
 
 /// Approximate rows per batch.
 pub(super) const ROWS_AT_ONCE: usize = 1 << 14;
@@ -90,6 +91,6 @@ impl RowBuilder {
         };
         let columns = self.columns.iter_mut().map(column).collect();
         let rows = RecordBatch::try_new(Arc::clone(&self.schema), columns);
-        deliver(&rows.map_err(|error| Error::Settle { source: error.into() })?)
+        deliver(&rows.map_err(ArchiveError::merge)?)
     }
 }

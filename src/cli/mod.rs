@@ -39,6 +39,7 @@ use clap::builder::styling::{AnsiColor, Styles};
 use clap::{Parser, Subcommand};
 use tokio_util::sync::CancellationToken;
 
+use crate::definition::DefinitionError;
 use crate::error::Error;
 use crate::escape::escaped;
 use crate::project::Project;
@@ -141,7 +142,9 @@ fn complain(error: &Failure) {
     match error {
         Failure::BrokenPipe | Failure::Differ | Failure::Reported { .. } => return,
         // The problems of a file print their own headers and hints.
-        Failure::Library(Error::Definition(problems)) => return note(&problems.to_string()),
+        Failure::Library(error) if let Some(DefinitionError::Invalid(problems)) = error.downcast_ref() => {
+            return note(&problems.to_string());
+        }
         _ => note(&format!("error: {}", escaped(&error.to_string()))),
     }
     let mut reason = error.source();
@@ -164,10 +167,9 @@ fn interruptible<T, E: From<Error>>(work: impl AsyncFnOnce(CancellationToken) ->
         && let Some(source) = error.source().and_then(|source| source.downcast_ref::<io::Error>())
     {
         let source = source.raw_os_error().map_or_else(|| source.kind().into(), io::Error::from_raw_os_error);
-        return Err(Error::Start { source }.into());
+        return Err(Error::start(source).into());
     }
-    let runtime =
-        tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(|source| Error::Start { source })?;
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(Error::start)?;
     runtime.block_on(async {
         let stop = CancellationToken::new();
         tokio::spawn(watch_signals(stop.clone()));

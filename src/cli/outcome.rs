@@ -5,7 +5,8 @@
 use std::io;
 use std::path::PathBuf;
 
-use crate::error::{Error, Kind};
+use crate::error::{Error, Kind, same};
+use crate::export::ExportError;
 use crate::human::{counted, percent};
 
 /// The exit code for invalid arguments and definitions.
@@ -107,9 +108,9 @@ pub(super) enum Failure {
 
 impl From<Error> for Failure {
     fn from(error: Error) -> Self {
-        match error {
-            Error::Stream { source } => Self::of_stdout(source),
-            error => Self::Library(error),
+        match error.downcast_ref() {
+            Some(ExportError::Stream { source }) => Self::of_stdout(same(source)),
+            _ => Self::Library(error),
         }
     }
 }
@@ -125,9 +126,9 @@ impl Failure {
 
     /// What an interrupted run, or one that failed, says.
     pub(super) fn of_run(error: Error) -> Self {
-        match error {
-            Error::Interrupted => Self::RunInterrupted,
-            error => error.into(),
+        match error.kind() {
+            Kind::Interrupted => Self::RunInterrupted,
+            _ => error.into(),
         }
     }
 

@@ -9,8 +9,7 @@ use chrono::{DateTime, Utc};
 use super::folders::Folders;
 use super::typed::instant;
 use super::{interruptible, say};
-use crate::error::Error;
-use crate::file;
+use crate::file::{self, FileError};
 use crate::links;
 use crate::project::Project;
 use crate::report::Report as Told;
@@ -73,7 +72,7 @@ impl Report {
             }
         };
         if let Some(folder) = file.parent() {
-            fs::create_dir_all(folder).map_err(|source| Error::Write { path: folder.to_owned(), source })?;
+            fs::create_dir_all(folder).map_err(FileError::write(folder))?;
         }
         file::replace(&file, page.as_bytes())?;
         say(&format!("report    {}\n", file.display()))

@@ -1,13 +1,9 @@
 //! `bellwether serve`: the service's interface on this machine, with demo data.
 
-use super::outcome::Result;
-use std::net::Ipv4Addr;
-
 use chrono::NaiveDate;
-use tokio::net::TcpListener;
 
+use super::outcome::Result;
 use super::{interruptible, note, say};
-use crate::error::Error;
 use crate::interface::ChangeSet;
 use crate::key_source::VARIABLE;
 use crate::run::DEMO_SEED;
@@ -49,10 +45,7 @@ impl Serve {
             let key_is = if given.is_some() { format!("the one in `{VARIABLE}`") } else { "`demo`".to_owned() };
             let key = given.unwrap_or_else(ApiKey::of_the_demo);
             let service = Service::new(Universe::new(self.seed, today), self.change_set, key.expose().to_owned());
-            let address = (Ipv4Addr::LOCALHOST, self.port);
-            let failed = |source| Error::Serve { address: format!("{}:{}", address.0, address.1), source };
-            let listener = TcpListener::bind(address).await.map_err(failed)?;
-            let running = serve::start(service, listener).map_err(failed)?;
+            let running = serve::start(service, self.port).await?;
             note(&format!(
                 "serving the demo universe of {today}, change set {}; the API key is {key_is}",
                 self.change_set

@@ -76,13 +76,7 @@ impl Show {
             (_, Some(count)) => sample(batches, count),
             _ => head(batches, self.head.unwrap_or(ROWS)),
         };
-        let rows = rows.map_err(|error| match error {
-            ArrowError::ExternalError(error) => match error.downcast::<Error>() {
-                Ok(error) => *error,
-                Err(source) => Error::Frame { source },
-            },
-            error => Error::Frame { source: error.into() },
-        })?;
+        let rows = rows.map_err(Error::of_stream)?;
         say(&format!("{}\n", dataset.frame_of(&rows)?))
     }
 }

@@ -5,7 +5,8 @@ use std::io::BufWriter;
 use std::path::PathBuf;
 
 use super::note;
-use crate::error::{Error, Result};
+use crate::error::Result;
+use crate::file::FileError;
 use crate::run::Summary;
 use crate::trace::Trace;
 
@@ -35,14 +36,14 @@ impl Timings {
         let Some(path) = self.trace.clone() else { return Ok(None) };
         match File::create(&path) {
             Ok(file) => Ok(Some(Recording { trace: Trace::begin(), path, file })),
-            Err(source) => Err(Error::Write { path, source }),
+            Err(source) => Err(FileError::write(&path)(source).into()),
         }
     }
 
     /// Writes the trace and prints the timings, if they are wanted.
     pub(super) fn tell(&self, summary: Option<&Summary>, recording: Option<Recording>) -> Result<()> {
         if let Some(Recording { trace, path, file }) = recording {
-            trace.write(BufWriter::new(file)).map_err(|source| Error::Write { path, source })?;
+            trace.write(BufWriter::new(file)).map_err(FileError::write(&path))?;
         }
         if let Some(summary) = summary.filter(|_| self.timings) {
             note(summary.timings().trim_end());

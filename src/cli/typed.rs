@@ -8,7 +8,7 @@ pub(super) use crate::time::instant;
 
 /// Arguments that do not go together.
 pub(super) fn usage<E: From<Error>>(what: &str, hint: &'static str) -> E {
-    Error::Usage { what: what.to_owned(), hint }.into()
+    Error::usage(what, hint).into()
 }
 
 /// A value from a closed set of the service; an error has its hint.

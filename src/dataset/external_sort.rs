@@ -12,9 +12,10 @@ use arrow::ipc::reader::FileReader;
 use arrow::ipc::writer::FileWriter;
 use arrow::row::{RowConverter, Rows, SortField};
 
+use super::error::DatasetError;
 use crate::cancel::{self, CancellationToken};
-use crate::error::{Error, Result};
-use crate::file;
+use crate::error::Result;
+use crate::file::{self, FileError};
 use crate::plan::{Column, DatasetPlan};
 use crate::remove;
 
@@ -51,10 +52,10 @@ impl<'a> ExternalSort<'a> {
         let held = std::mem::take(&mut self.held);
         self.bytes = 0;
         if self.files.is_empty() {
-            fs::create_dir(&self.scratch).map_err(|source| Error::Write { path: self.scratch.clone(), source })?;
+            fs::create_dir(&self.scratch).map_err(FileError::write(&self.scratch))?;
         }
         let path = self.scratch.join(format!("{}.arrow", self.files.len()));
-        let failed = |error: ArrowError| file::encoding_failed(&path, error.into());
+        let failed = |error: ArrowError| FileError::encode(&path, error);
         let mut out = FileWriter::try_new_buffered(file::create(&path)?, &self.plan.schema).map_err(failed)?;
         merge(self.plan, held.into_iter().map(SortedRun::Memory).collect(), |rows| {
             cancel::check(self.stop)?;
@@ -70,7 +71,7 @@ impl<'a> ExternalSort<'a> {
         let mut runs = Vec::new();
         for path in &self.files {
             let reader = FileReader::try_new_buffered(file::open(path)?, None)
-                .map_err(|error| Error::Damaged { path: path.clone(), source: error.into() })?;
+                .map_err(|error| FileError::damaged(&path, error))?;
             runs.push(SortedRun::File(path.clone(), Box::new(reader)));
         }
         runs.extend(std::mem::take(&mut self.held).into_iter().map(SortedRun::Memory));
@@ -105,7 +106,7 @@ impl SortedRun {
                 Ok((count > 0).then_some(next))
             }
             Self::File(path, reader) => {
-                let damaged = |error: ArrowError| Error::Damaged { path: path.clone(), source: error.into() };
+                let damaged = |error: ArrowError| FileError::damaged(&path, error);
                 reader.next().transpose().map_err(damaged)
             }
         }
@@ -199,7 +200,7 @@ impl Output {
         self.batches.clear();
         self.places.clear();
         self.taken.fill(None);
-        rows.map_err(|error| Error::Join { source: error.into() })
+        rows.map_err(DatasetError::join)
     }
 }
 
@@ -218,11 +219,11 @@ impl SortKey {
             let fields = columns.iter().map(|&index| SortField::new(schema.field(index).data_type().clone()));
             Ok(Self { converter: RowConverter::new(fields.collect())?, columns })
         });
-        key.map_err(|error| Error::Join { source: error.into() })
+        key.map_err(DatasetError::join)
     }
 
     fn rows(&self, rows: &RecordBatch) -> Result<Rows> {
         let columns: Vec<_> = self.columns.iter().map(|&index| std::sync::Arc::clone(rows.column(index))).collect();
-        self.converter.convert_columns(&columns).map_err(|error| Error::Join { source: error.into() })
+        self.converter.convert_columns(&columns).map_err(DatasetError::join)
     }
 }

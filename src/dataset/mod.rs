@@ -16,6 +16,7 @@
 mod aligned_series;
 mod assemble;
 mod calendar;
+mod error;
 mod external_sort;
 mod features;
 mod join;
@@ -36,7 +37,7 @@ use std::{iter, mem};
 
 use crate::cancel::{self, CancellationToken};
 use crate::columns::Rows;
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::plan::{Column, DatasetPlan, Lag};
 use crate::tables::Slab;
 use crate::trace::work;
@@ -49,6 +50,7 @@ use naive::{Ends, Moment};
 use news::News;
 use slab_columns::{Day, Signals, TickerCodes};
 
+pub(crate) use error::DatasetError;
 pub use wide::Wide;
 
 /// The most slabs that may be joined, or ready, before they are delivered.
@@ -128,7 +130,7 @@ pub fn build<S: Iterator<Item = Result<Slab>>, W: Iterator<Item = Result<Slab>>>
                 let _work = work!("deliver rows");
                 deliver(rows)?;
             } else {
-                sorting.add(rows.flat().map_err(|error| Error::Join { source: error.into() })?)?;
+                sorting.add(rows.flat().map_err(DatasetError::join)?)?;
             }
         }
         Ok(())
@@ -178,7 +180,7 @@ fn of_slab(slab: &Slab, plan: &DatasetPlan, calendar: &Calendar) -> Result<(Rows
     let counts = Counts { repeated_signals, ..counts };
     let joined = join::joined(signals, &arrangement, &cells, &keyed, plan);
     let rows = assemble::rows(joined, &features, plan, &tickers);
-    Ok((rows.map_err(|error| Error::Join { source: error.into() })?, counts))
+    Ok((rows.map_err(DatasetError::join)?, counts))
 }
 
 /// Clears the moments of signals that know all news up to their cutoff, as nearly all do.

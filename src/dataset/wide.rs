@@ -10,6 +10,7 @@ use arrow::compute::take;
 use arrow::datatypes::{DataType, Field, Int8Type, Schema, TimestampMicrosecondType};
 use arrow::error::ArrowError;
 
+use super::error::DatasetError;
 use crate::columns::Rows;
 use crate::error::{Error, Result};
 use crate::interface::{Period, Regime, Signal};
@@ -141,5 +142,5 @@ fn codes<T: std::str::FromStr + Copy>(column: &ArrayRef) -> Vec<T> {
 }
 
 fn failed(error: ArrowError) -> Error {
-    Error::Join { source: error.into() }
+    DatasetError::join(error)
 }

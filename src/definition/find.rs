@@ -5,7 +5,9 @@ use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
 use super::Reading;
+use super::error::DefinitionError;
 use crate::error::Error;
+use crate::file::FileError;
 use crate::problem::nearest;
 
 const EXTENSION: &str = "toml";
@@ -35,7 +37,7 @@ impl Found {
     pub fn new(path: PathBuf, text: String) -> Result<Self, Error> {
         match path.file_stem().and_then(|stem| stem.to_str()).filter(|name| is_safe(name)) {
             Some(name) => Ok(Self { name: name.to_owned(), reading: Reading::of(&text), text, path }),
-            None => Err(Error::DefinitionName { path }),
+            None => Err(DefinitionError::Name { path }.into()),
         }
     }
 }
@@ -50,9 +52,9 @@ pub(crate) fn find(name_or_path: &str, definitions: &Path) -> Result<Found, Erro
     let path = path_of(name_or_path, definitions);
     match read(&path) {
         Ok(Some(text)) => Found::new(path, text),
-        Ok(None) => Err(Error::LongDefinition { path, limit: MAX_BYTES }),
+        Ok(None) => Err(DefinitionError::TooLong { path, limit: MAX_BYTES }.into()),
         Err(source) if source.kind() == io::ErrorKind::NotFound => Err(missing(name_or_path, path)),
-        Err(source) => Err(Error::Read { path, source }),
+        Err(source) => Err(FileError::Read { path, source }.into()),
     }
 }
 
@@ -98,5 +100,5 @@ fn missing(given: &str, path: PathBuf) -> Error {
         None if known.is_empty() => format!("no definitions in `{}`", folder.display()),
         None => format!("definitions in `{}`: {}", folder.display(), known.join(", ")),
     };
-    Error::NoDefinition { given: given.to_owned(), path, hint }
+    DefinitionError::Missing { given: given.to_owned(), path, hint }.into()
 }

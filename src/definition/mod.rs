@@ -7,6 +7,7 @@
 
 mod choices;
 mod cron;
+mod error;
 mod find;
 mod one_or_more;
 mod placed;
@@ -26,6 +27,7 @@ pub use choices::{
     Statistic, TickerList, Vintage,
 };
 pub use cron::Cron;
+pub use error::DefinitionError;
 pub use find::Found;
 pub(crate) use find::find;
 pub(crate) use one_or_more::OneOrMore;

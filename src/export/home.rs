@@ -9,8 +9,8 @@ use std::path::{Path, PathBuf};
 use chrono::{DateTime, Utc};
 
 use super::link;
-use crate::error::{Error, Result};
-use crate::file::Staging;
+use crate::error::Result;
+use crate::file::{FileError, Staging};
 use crate::plan::AdHoc;
 use crate::time::free_name;
 
@@ -41,7 +41,7 @@ impl Home {
         match fs::symlink_metadata(&builds) {
             Ok(found) if !found.is_dir() => {
                 let found = if found.is_symlink() { "a symbolic link" } else { "a file" };
-                Err(Error::Occupied { path: builds, found, wanted: "a folder" })
+                Err(FileError::Occupied { path: builds, found, wanted: "a folder" }.into())
             }
             _ => Ok(Self { folder: builds, label: Some(label(ad_hoc)) }),
         }

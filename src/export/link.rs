@@ -4,8 +4,8 @@ use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 
-use crate::error::{Error, Result};
-use crate::file;
+use crate::error::Result;
+use crate::file::{self, FileError};
 use crate::links;
 use crate::names::is_unique;
 use crate::remove;
@@ -27,7 +27,7 @@ pub(super) struct Link {
 impl Link {
     pub(super) fn prepare(folder: &Path, version: &str) -> Result<Self> {
         let hidden = folder.join(format!(".{LATEST}-{version}"));
-        symlink(version, &hidden).map_err(|source| Error::Write { path: hidden.clone(), source })?;
+        symlink(version, &hidden).map_err(FileError::write(&hidden))?;
         Ok(Self { folder: folder.to_owned(), hidden, is_latest: false })
     }
 
@@ -35,7 +35,7 @@ impl Link {
     pub(super) fn show(mut self) -> Result<PathBuf> {
         check(&self.folder)?;
         let latest = self.folder.join(LATEST);
-        fs::rename(&self.hidden, &latest).map_err(|source| Error::Write { path: latest.clone(), source })?;
+        fs::rename(&self.hidden, &latest).map_err(FileError::write(&latest))?;
         self.is_latest = true;
         file::sync(&file::open(&self.folder)?, &self.folder)?;
         Ok(latest)
@@ -64,13 +64,13 @@ pub(super) fn check(folder: &Path) -> Result<()> {
     [folder.parent(), Some(folder)].into_iter().flatten().try_for_each(links::refuse)?;
     let is_file = |path: &&Path| fs::metadata(path).is_ok_and(|found| !found.is_dir());
     if let Some(path) = folder.ancestors().find(is_file) {
-        return Err(Error::Occupied { path: path.to_owned(), found: "a file", wanted: "a folder" });
+        return Err(FileError::Occupied { path: path.to_owned(), found: "a file", wanted: "a folder" }.into());
     }
     let latest = folder.join(LATEST);
     match fs::symlink_metadata(&latest) {
         Ok(found) if !found.is_symlink() => {
             let found = if found.is_dir() { "a folder" } else { "a file" };
-            Err(Error::Occupied { path: latest, found, wanted: "a link to the newest version" })
+            Err(FileError::Occupied { path: latest, found, wanted: "a link to the newest version" }.into())
         }
         _ => Ok(()),
     }

@@ -14,8 +14,8 @@ use parquet::arrow::arrow_reader::{ArrowReaderMetadata, ArrowReaderOptions};
 use super::extension;
 use super::folder_names::unescaped;
 use super::reading::{Reading, is_in};
-use crate::error::{Error, Reason, Result};
-use crate::file::FileRecord;
+use crate::error::{Reason, Result};
+use crate::file::{FileError, FileRecord};
 use crate::links;
 use crate::plan::{Column, Format};
 use crate::tables::date;
@@ -35,7 +35,7 @@ impl Reading {
 
     fn matrix(&self, file: &FileRecord) -> Result<Self> {
         let path = self.folder.join(&file.name);
-        let damaged = |source: Reason| Error::Damaged { path: path.clone(), source };
+        let damaged = |source: Reason| FileError::damaged(&path, source);
         let name = self.name_of(file);
         let value = name.rsplit('/').next().unwrap_or_default();
         let value = self.schema.field_with_name(value).map_err(|error| damaged(error.into()))?;

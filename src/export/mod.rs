@@ -25,6 +25,7 @@ mod arrow_ipc;
 mod content;
 mod csv;
 mod durable_file;
+mod error;
 mod folder_names;
 mod home;
 mod json;
@@ -55,6 +56,7 @@ use ::arrow::datatypes::SchemaRef;
 use arrow_ipc::ArrowFileWriter;
 use csv::CsvWriter;
 
+pub(crate) use error::ExportError;
 pub use published::{Kind, Published, Recorded, latest, published};
 pub use reading::Reading;
 pub use selection::Selection;

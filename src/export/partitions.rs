@@ -14,10 +14,11 @@ use arrow::error::ArrowError;
 use arrow::row::{Row, RowConverter, SortField};
 use rayon::prelude::*;
 
+use super::error::ExportError;
 use super::folder_names;
 use super::table::{Finished, MOST_BYTES, Shelf, Table};
-use crate::error::{Error, Result};
-use crate::file;
+use crate::error::Result;
+use crate::file::FileError;
 use crate::plan::Column;
 
 /// The most that may be open at once.
@@ -90,7 +91,7 @@ impl Partitions {
     }
 
     pub(super) fn push(&mut self, rows: &RecordBatch) -> Result<()> {
-        let groups = self.groups(rows).map_err(|error| file::encoding_failed(&self.shelf.root, error.into()))?;
+        let groups = self.groups(rows).map_err(|error| FileError::encode(&self.shelf.root, error))?;
         for Group { folders, rows } in groups {
             let leading: Vec<String> = self.leading.iter().map(|&place| folders[place].clone()).collect();
             if leading != self.now {
@@ -99,7 +100,7 @@ impl Partitions {
             }
             let folder = folders.join("/");
             if !self.open.contains_key(&folder) && self.open.len() == self.limits.folders {
-                return Err(Error::TooManyFolders { column: self.widest(), most: self.limits.folders });
+                return Err(ExportError::TooManyFolders { column: self.widest(), most: self.limits.folders }.into());
             }
             let table = match self.open.entry(folder) {
                 std::collections::btree_map::Entry::Occupied(entry) => entry.into_mut(),

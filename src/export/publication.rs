@@ -19,7 +19,7 @@ use crate::cancel::CancellationToken;
 use crate::columns::{self, RowBuffer, Rows};
 use crate::digest;
 use crate::error::{Error, Reason, Result};
-use crate::file::{self, Staging};
+use crate::file::{self, FileError, Staging};
 use crate::interface::{Period, Regime};
 use crate::plan::{AdHoc, Plan, Shape};
 use crate::trace::work;
@@ -147,7 +147,7 @@ impl Publication {
         let stem = format!("{}-{}/{}", period.as_str(), regime.as_str(), escaped(value));
         let mut content = Content::new(rows.schema_ref());
         let rows = &Rows::from(rows.clone());
-        let hashed = || content.update(rows).map_err(|error| file::encoding_failed(&self.home.folder, error.into()));
+        let hashed = || content.update(rows).map_err(|error| FileError::encode(&self.home.folder, error));
         let written = || {
             let mut table = Table::create(&self.shelf, &stem, rows.schema())?;
             table.push(rows)?;
@@ -259,7 +259,7 @@ impl Kind {
 
 /// Hashes a block and writes it.
 fn deliver(block: &[Rows], content: &mut Content, files: &mut Files, folder: &Path) -> Result<()> {
-    let failed = |error: ArrowError| file::encoding_failed(folder, error.into());
+    let failed = |error: ArrowError| FileError::encode(folder, error);
     let write = || match files {
         Files::Whole(table) => {
             block.iter().try_for_each(|rows| table.push(rows))?;
@@ -277,5 +277,5 @@ fn deliver(block: &[Rows], content: &mut Content, files: &mut Files, folder: &Pa
 }
 
 fn defect(folder: &Path, what: &str) -> Error {
-    Error::Encode { path: folder.to_owned(), source: Reason::from(what) }
+    FileError::Encode { path: folder.to_owned(), source: Reason::from(what) }.into()
 }

@@ -10,8 +10,8 @@ use super::home::BUILDS;
 use super::link::{self, LATEST};
 use super::record::{FACTS, LAYOUT, RECORD};
 use crate::digest;
-use crate::error::{Error, Result};
-use crate::file::{self, FileRecord};
+use crate::error::Result;
+use crate::file::{self, FileError, FileRecord};
 use crate::links;
 use crate::names;
 use crate::time::as_record;
@@ -33,8 +33,7 @@ impl Version {
         let expected = self.facts.as_ref()?;
         let path = self.path.join(FACTS);
         match links::read(&path) {
-            Err(Error::Read { source, .. }) => Some(format!("`{}` cannot be read: {source}", path.display())),
-            Err(error) => Some(error.to_string()),
+            Err(error) => Some(file::fault_of(&path, &error)),
             Ok(facts) if digest::of(&facts) == *expected => None,
             Ok(facts) => {
                 Some(format!("`{}` does not match its checksum: its BLAKE3 is {}", path.display(), digest::of(&facts)))
@@ -64,7 +63,7 @@ impl CommonRecord {
         match self.files.iter().find(|file| !names::is_file_of_version(&file.name, &self.name)) {
             Some(FileRecord { name, .. }) => {
                 let reason = format!("`{}` is not the name of a file of a version", name.escape_debug());
-                Err(Error::Damaged { path: folder.join(RECORD), source: reason.into() })
+                Err(FileError::damaged(&folder.join(RECORD), reason))
             }
             None => Ok(()),
         }
@@ -189,7 +188,7 @@ pub fn latest(datasets: &Path, name: Option<&str>) -> Result<Option<Recorded>> {
     for folder in all.into_iter().map(|dataset| dataset.join(LATEST)).filter(|folder| folder.join(RECORD).exists()) {
         let CommonRecord { layout, .. } = read(&folder)?;
         if layout != u64::from(LAYOUT) {
-            return Err(Error::Layout { path: folder.join(RECORD), layout, known: LAYOUT });
+            return Err(FileError::Layout { path: folder.join(RECORD), layout, known: LAYOUT }.into());
         }
         let recorded: Recorded = read(&folder)?;
         if latest.as_ref().is_none_or(|latest| latest.built_at < recorded.built_at) {
@@ -212,7 +211,7 @@ pub(crate) fn versions(datasets: &Path) -> Result<Vec<Version>> {
             let record: CommonRecord = read(&path)?;
             let layout = record.layout;
             if layout > u64::from(LAYOUT) {
-                return Err(Error::Layout { path: path.join(RECORD), layout, known: LAYOUT });
+                return Err(FileError::Layout { path: path.join(RECORD), layout, known: LAYOUT }.into());
             }
             record.check_names(&path)?;
             versions.push(Version { path, files: record.files, facts: record.facts });
@@ -225,7 +224,7 @@ pub(crate) fn versions(datasets: &Path) -> Result<Vec<Version>> {
 pub(super) fn read<T: DeserializeOwned>(folder: &Path) -> Result<T> {
     let file = folder.join(RECORD);
     let text = links::read(&file)?;
-    serde_json::from_slice(&text).map_err(|error| Error::Damaged { path: file, source: error.into() })
+    serde_json::from_slice(&text).map_err(|error| FileError::damaged(&file, error))
 }
 
 /// The folders in a folder, without links and hidden ones.

@@ -19,6 +19,7 @@ use parquet::arrow::ProjectionMask;
 use parquet::arrow::arrow_reader::{ArrowReaderMetadata, ArrowReaderOptions, ParquetRecordBatchReaderBuilder};
 use serde::Deserialize;
 
+use super::error::ExportError;
 use super::extension;
 use super::folder_names::{self, unescaped};
 use super::home::BUILDS;
@@ -27,8 +28,8 @@ use super::record::{FACTS, LAYOUT, Options, RECORD};
 use super::selection::Selection;
 use crate::cancel::{self, CancellationToken};
 use crate::digest;
-use crate::error::{Error, Reason, Result};
-use crate::file::{self, FileRecord};
+use crate::error::{Reason, Result};
+use crate::file::{self, FileError, FileRecord};
 use crate::links;
 use crate::names;
 use crate::plan::{Column, Format, describe};
@@ -90,7 +91,7 @@ impl Reading {
     /// When it is not there, is wide, or has a record that cannot be read.
     pub fn find(datasets: &Path, given: &str) -> Result<Self> {
         let reading = Self::whole(datasets, given)?;
-        if reading.is_wide() { Err(Error::Wide { path: reading.folder }) } else { Ok(reading) }
+        if reading.is_wide() { Err(ExportError::Wide { path: reading.folder }.into()) } else { Ok(reading) }
     }
 
     fn is_wide(&self) -> bool {
@@ -102,7 +103,7 @@ impl Reading {
         let named = datasets.join(given);
         let candidates = [named.join("latest"), named, PathBuf::from(given).join("latest"), PathBuf::from(given)];
         let found = candidates.into_iter().find(|folder| folder.join(RECORD).is_file());
-        let folder = found.ok_or_else(|| Error::NoVersion {
+        let folder = found.ok_or_else(|| ExportError::NoVersion {
             given: given.to_owned(),
             datasets: datasets.to_owned(),
             known: known(datasets, given),
@@ -115,11 +116,11 @@ impl Reading {
     fn open(folder: PathBuf) -> Result<Self> {
         let path = folder.join(RECORD);
         let text = links::read(&path)?;
-        let damaged = |source: Reason| Error::Damaged { path: path.clone(), source };
+        let damaged = |source: Reason| FileError::damaged(&path, source);
         let value: serde_json::Value = serde_json::from_slice(&text).map_err(|error| damaged(error.into()))?;
         match value["layout"].as_u64() {
             Some(layout) if layout == u64::from(LAYOUT) => {}
-            Some(layout) => return Err(Error::Layout { path, layout, known: LAYOUT }),
+            Some(layout) => return Err(FileError::Layout { path, layout, known: LAYOUT }.into()),
             None => return Err(damaged("it has no `layout`".into())),
         }
         let record: ReadRecord = serde_json::from_value(value).map_err(|error| damaged(error.into()))?;
@@ -186,7 +187,7 @@ impl Reading {
         let path = self.folder.join(FACTS);
         let facts = links::read(&path)?;
         if digest::of(&facts) != self.record.facts {
-            return Err(Error::Damaged { path, source: "it does not match its checksum".into() });
+            return Err(FileError::damaged(&path, "it does not match its checksum"));
         }
         Ok(facts)
     }
@@ -243,7 +244,7 @@ impl Reading {
             let path = self.folder.join(&file.name);
             let values = self.folders(&file.name).ok_or_else(|| {
                 let reason = format!("it is not in folders by {}", self.record.partition_by.join(", "));
-                Error::Damaged { path: path.clone(), source: reason.into() }
+                FileError::damaged(&path, reason)
             })?;
             files.push((values, path));
         }
@@ -272,14 +273,14 @@ impl Reading {
         let typed = move |batch: Result<RecordBatch, ArrowError>| {
             cancel::check(&reading.stop)?;
             let typed = batch.and_then(|batch| reading.typed(&batch, &folders));
-            typed.map_err(|error| Error::Damaged { path: path.clone(), source: error.into() })
+            typed.map_err(|error| FileError::damaged(&path, error))
         };
         Box::new(batches.map(typed))
     }
 
     fn batches(&self, path: &Path) -> Result<Box<dyn Iterator<Item = Result<RecordBatch, ArrowError>> + Send>> {
         let file: File = links::open(path)?;
-        let damaged = |source: Reason| Error::Damaged { path: path.to_owned(), source };
+        let damaged = |source: Reason| FileError::damaged(path, source);
         Ok(match self.format {
             Format::Parquet => {
                 let metadata = ArrowReaderMetadata::load(&file, ArrowReaderOptions::new())

@@ -24,8 +24,8 @@ use super::staged::{Dataset, Staged};
 use super::table::{Finished, settled};
 use crate::cancel::{self, CancellationToken};
 use crate::digest;
-use crate::error::{Error, Result};
-use crate::file::{self, FileRecord};
+use crate::error::Result;
+use crate::file::{self, FileError, FileRecord};
 use crate::links;
 use crate::names;
 use crate::plan::Plan;
@@ -190,7 +190,7 @@ impl Before {
 /// Links or copies a file of the version before into the new one.
 fn take(from: &Path, to: &Path) -> Result<()> {
     if let Some(folder) = to.parent() {
-        fs::create_dir_all(folder).map_err(|source| Error::Write { path: folder.to_owned(), source })?;
+        fs::create_dir_all(folder).map_err(FileError::write(folder))?;
     }
     file::link_or_copy(from, to)
 }

@@ -13,7 +13,7 @@ use arrow::datatypes::SchemaRef;
 use super::stream::{self, RowWriter};
 use crate::columns::Rows;
 use crate::error::{Error, Reason, Result};
-use crate::file;
+use crate::file::{self, FileError};
 use crate::plan::{Format, Guard};
 use crate::remove;
 use crate::time::unique_name;
@@ -87,7 +87,7 @@ impl RowOutput {
     ///
     /// # Errors
     ///
-    /// If they cannot be written; [`Error::Stream`] if a stream is closed.
+    /// If they cannot be written; [`ExportError::Stream`] if a stream is closed.
     pub(crate) fn write(&mut self, rows: &RecordBatch) -> Result<()> {
         self.write_rows(&rows.clone().into())
     }
@@ -112,7 +112,7 @@ impl RowOutput {
         if let (Some(path), Some(from)) = (&path, &hidden.0) {
             file::sync(&file::open(from)?, from)?;
             absent(path)?;
-            fs::rename(from, path).map_err(|source| Error::Write { path: path.clone(), source })?;
+            fs::rename(from, path).map_err(FileError::write(&path))?;
             hidden.0 = None;
         }
         Ok(())
@@ -121,7 +121,7 @@ impl RowOutput {
 
 fn failed(path: Option<&Path>, error: Reason) -> Error {
     match path {
-        Some(path) => file::encoding_failed(path, error),
+        Some(path) => FileError::encode(path, error),
         None => stream::failed(error),
     }
 }
@@ -145,7 +145,7 @@ fn hidden(path: &Path) -> PathBuf {
 
 fn absent(path: &Path) -> Result<()> {
     match fs::symlink_metadata(path) {
-        Ok(_) => Err(Error::Exists { path: path.to_owned() }),
+        Ok(_) => Err(FileError::Exists { path: path.to_owned() }.into()),
         Err(_) => Ok(()),
     }
 }

@@ -54,9 +54,9 @@ impl Selection {
     pub(crate) fn schema(&self, schema: &SchemaRef) -> Result<SchemaRef> {
         let Some(columns) = &self.columns else { return Ok(Arc::clone(schema)) };
         let field = |name: &String| {
-            schema.fields().iter().find(|field| field.name() == name).map(Arc::clone).ok_or_else(|| Error::Usage {
-                what: format!("no column `{name}`; the columns are {}", names(schema)),
-                hint: "`bellwether plan NAME` prints the columns of a dataset",
+            schema.fields().iter().find(|field| field.name() == name).map(Arc::clone).ok_or_else(|| {
+                let what = format!("no column `{name}`; the columns are {}", names(schema));
+                Error::usage(what, "`bellwether plan NAME` prints the columns of a dataset")
             })
         };
         Ok(Arc::new(Schema::new(columns.iter().map(field).collect::<Result<Vec<_>>>()?)))

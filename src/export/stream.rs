@@ -8,10 +8,11 @@ use arrow::ipc::writer::StreamWriter;
 
 use super::arrow_ipc::ArrowFileWriter;
 use super::csv::CsvWriter;
+use super::error::ExportError;
 use super::json::JsonWriter;
 use super::{Encoding, parquet};
 use crate::columns::{ParquetWriter, RowBuffer, Rows};
-use crate::error::{Error, Reason, Result};
+use crate::error::{Error, Reason, Result, system_error};
 use crate::plan::{Codec, Format, Guard};
 
 const ROW_GROUP_ROWS: usize = 1 << 18;
@@ -34,7 +35,7 @@ impl<W: Write + Send> Stream<W> {
     ///
     /// # Errors
     ///
-    /// [`Error::Stream`] if they cannot be sent.
+    /// [`ExportError::Stream`] if they cannot be sent.
     pub fn begin(format: Format, schema: SchemaRef, guard: Guard, out: W) -> Result<Self> {
         Self::create(format, schema, guard, out).map_err(failed)
     }
@@ -125,13 +126,6 @@ impl<W: Write + Send> RowWriter<W> {
 
 /// A failure to send, with the system's error wherever it is in the chain.
 pub(super) fn failed(error: Reason) -> Error {
-    let mut reason: Option<&(dyn std::error::Error + 'static)> = Some(error.as_ref());
-    while let Some(inner) = reason {
-        if let Some(source) = inner.downcast_ref::<io::Error>() {
-            let source = source.raw_os_error().map_or_else(|| source.kind().into(), io::Error::from_raw_os_error);
-            return Error::Stream { source };
-        }
-        reason = inner.source();
-    }
-    Error::Stream { source: io::Error::other(error) }
+    let source = system_error(&error).unwrap_or_else(|| io::Error::other(error));
+    ExportError::Stream { source }.into()
 }

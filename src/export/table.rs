@@ -11,8 +11,8 @@ use super::durable_file::DurableFile;
 use super::{Encoding, FormatWriter, extension};
 use crate::cancel::{self, CancellationToken};
 use crate::columns::{RowBuffer, Rows};
-use crate::error::{Error, Result};
-use crate::file::{self, Described, FileRecord};
+use crate::error::Result;
+use crate::file::{self, Described, FileError, FileRecord};
 use crate::plan::Format;
 
 /// Approximate limit of buffered bytes; a larger row group is cut.
@@ -51,14 +51,14 @@ impl Table {
     pub(super) fn create(shelf: &Shelf, stem: &str, schema: &SchemaRef) -> Result<Self> {
         let path = shelf.root.join(stem);
         if let Some(folder) = path.parent() {
-            fs::create_dir_all(folder).map_err(|source| Error::Write { path: folder.to_owned(), source })?;
+            fs::create_dir_all(folder).map_err(FileError::write(folder))?;
         }
         let create = |&format: &Format| {
             let name = format!("{stem}.{}", extension(format));
             let path = shelf.root.join(&name);
             let out = Described::new(DurableFile::create(&path)?);
             let writer = FormatWriter::create(format, out, SchemaRef::clone(schema), &shelf.encoding);
-            Ok((name, writer.map_err(|error| file::encoding_failed(&path, error))?))
+            Ok((name, writer.map_err(|error| FileError::encode(&path, error))?))
         };
         let writers = shelf.formats.iter().map(create).collect::<Result<Vec<_>>>()?;
         Ok(Self { path, writers, buffer: RowBuffer::new(shelf.row_group_rows), rows: 0, stop: shelf.stop.clone() })
@@ -88,7 +88,7 @@ impl Table {
     fn write(&mut self, group: &[Rows]) -> Result<()> {
         cancel::check(&self.stop)?;
         // The extension tells which of the files it was.
-        let failed = |name: &str, error| file::encoding_failed(&self.path.with_file_name(last(name)), error);
+        let failed = |name: &str, error| FileError::encode(&self.path.with_file_name(last(name)), error);
         let write =
             |(name, writer): &mut (String, FormatWriter<_>)| writer.write(group).map_err(|error| failed(name, error));
         self.writers.par_iter_mut().try_for_each(write)
@@ -100,7 +100,7 @@ impl Table {
         let Self { path, writers, rows, .. } = self;
         let finish = |(name, mut writer): (String, FormatWriter<Described<DurableFile>>)| {
             let finished = writer.finish();
-            finished.map_err(|error| file::encoding_failed(&path.with_file_name(last(&name)), error))?;
+            finished.map_err(|error| FileError::encode(&path.with_file_name(last(&name)), error))?;
             Ok(writer.out().record(&name, rows))
         };
         writers.into_iter().map(finish).collect::<Result<_>>().map(Finished)

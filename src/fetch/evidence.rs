@@ -3,7 +3,8 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use crate::error::{Error, Result};
+use crate::error::Result;
+use crate::file::FileError;
 use crate::links;
 use crate::remove;
 use crate::time::{Clock, unique_name};
@@ -19,7 +20,7 @@ pub(super) struct Evidence {
 impl Evidence {
     pub(super) fn begin(folder: &Path, clock: Clock) -> Result<Self> {
         links::refuse(folder)?;
-        fs::create_dir_all(folder).map_err(|source| Error::Write { path: folder.to_owned(), source })?;
+        fs::create_dir_all(folder).map_err(FileError::write(folder))?;
         let path = folder.join(format!("{}.body", unique_name(clock.now())));
         Ok(Self { folder: folder.to_owned(), path, is_kept: false })
     }

@@ -8,6 +8,7 @@ use chrono::{DateTime, Utc};
 use reqwest::header::RETRY_AFTER;
 use tokio::time::timeout;
 
+use super::error::FetchError;
 use super::evidence::Evidence;
 use super::unpack::Corrupt;
 use crate::error::{Error, Reason};
@@ -122,23 +123,23 @@ impl Failure {
             None => self.to_string().into(),
         };
         match self {
-            failure if failure.is_certificate() => Error::Certificate { host, source },
+            failure if failure.is_certificate() => FetchError::Certificate { host, source }.into(),
             Self::Transport(_) | Self::Broken(_) | Self::Status { status: 408 | 429 | 500..=599, .. } => {
-                Error::Later { host, request, attempts, source }
+                FetchError::Unavailable { host, request, attempts, source }.into()
             }
             Self::Malformed { offset, reason } => {
                 let evidence = evidence.map(Evidence::keep);
-                Error::Malformed { request, reason, offset, evidence }
+                FetchError::Malformed { request, reason, offset, evidence }.into()
             }
-            Self::Status { status: status @ (401 | 403), .. } => Error::KeyRefused { host, status },
+            Self::Status { status: status @ (401 | 403), .. } => FetchError::KeyRefused { host, status }.into(),
             Self::Status { status: 422, fault: Some(fault), .. } => {
                 if fault.detail.iter().any(|problem| problem.parameter() == Some("api_key")) {
-                    return Error::KeyRefused { host, status: 422 };
+                    return FetchError::KeyRefused { host, status: 422 }.into();
                 }
-                Error::Invalid { host, request, fault }
+                FetchError::Invalid { host, request, fault }.into()
             }
-            Self::Status { status, .. } => Error::Status { host, request, status },
-            Self::Refused(_) => Error::Refused { host, request, source },
+            Self::Status { status, .. } => FetchError::Status { host, request, status }.into(),
+            Self::Refused(_) => FetchError::Refused { host, request, source }.into(),
             Self::Stop(error) => error,
         }
     }

@@ -6,6 +6,7 @@
 
 mod body;
 mod chunks;
+mod error;
 mod evidence;
 mod failure;
 mod gauge;
@@ -27,11 +28,12 @@ use tokio::sync::Semaphore;
 use url::Url;
 
 pub(crate) use body::{Body, Seen};
+pub(crate) use error::FetchError;
 pub(crate) use failure::ReadFault;
 pub(crate) use gauge::Gauge;
 
 use crate::address::host_of;
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::interface::{Base, Endpoint};
 use crate::plan::{Manners, Request};
 use crate::secret::ApiKey;
@@ -116,7 +118,7 @@ impl Client {
         let is_plain = [&addresses.signals, &addresses.sentiment].into_iter().all(|address| address.scheme() == "http");
         // Plain HTTP needs no certificates, and a system without any must not fail.
         let client = if is_plain { client.tls_certs_only([]) } else { client };
-        let http = client.build().map_err(|error| Error::Client { source: error.without_url().into() })?;
+        let http = client.build().map_err(|error| FetchError::Client { source: error.without_url().into() })?;
         let paces = routes.iter().map(|route| (route.host.clone(), Pace::new(manners.per_second))).collect();
         Ok(Self {
             http,
@@ -144,7 +146,7 @@ impl Client {
     ///
     /// # Errors
     ///
-    /// If the service refuses the key or the request; [`Error::Later`] if it does not answer after all retries;
+    /// If the service refuses the key or the request; [`FetchError::Unavailable`] if it does not answer after all retries;
     /// whatever `read` stops with.
     ///
     /// # Cancel safety

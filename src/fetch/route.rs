@@ -8,8 +8,9 @@ use hyper_util::client::proxy::matcher::{Intercept, Matcher};
 use reqwest::{ClientBuilder, Proxy};
 use url::Url;
 
+use super::error::FetchError;
 use crate::address::{host_of, is_loopback};
-use crate::error::{Error, Result};
+use crate::error::Result;
 
 /// The route to a base address.
 #[derive(Clone, Debug)]
@@ -39,7 +40,7 @@ impl Route {
             (Some("http" | "https"), _) => "plain http would expose the API key to the proxy",
             _ => "only proxies with an `http://` or `https://` address are supported",
         };
-        Err(Error::Proxy { host: route.host.clone(), proxy: name, source: reason.into() })
+        Err(FetchError::Proxy { host: route.host.clone(), proxy: name, source: reason.into() }.into())
     }
 
     /// Host and port of the proxy, without credentials; `None` without a proxy.

@@ -9,9 +9,9 @@ use arrow::datatypes::SchemaRef;
 use chrono::{DateTime, TimeDelta, Utc};
 
 use super::{Batches, Selection};
-use crate::archive::{Asked, View};
+use crate::archive::{ArchiveError, Asked, View};
 use crate::cancel::CancellationToken;
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::interface::Ticker;
 use crate::plan::{Plan, Vintage};
 use crate::run::{archived, view};
@@ -81,7 +81,7 @@ impl Articles {
             let schema = articles.schema();
             let places = Self::COLUMNS.map(|name| schema.index_of(name).expect("articles have these columns"));
             let part = articles.project(&places).and_then(|articles| selection.part(&articles));
-            part.map_err(|error| Error::Settle { source: error.into() })
+            part.map_err(ArchiveError::merge)
         };
         let articles = self.view.cells(Table::Articles, asked)?;
         let articles = articles.map(move |articles| articles.and_then(&part));

@@ -13,6 +13,7 @@ use tokio_util::sync::DropGuard;
 use super::Selection;
 use crate::archive::{Scope, View};
 use crate::cancel::CancellationToken;
+use crate::dataset::DatasetError;
 use crate::error::{Error, Result};
 use crate::interface::Ticker;
 use crate::plan::{AdHoc, Plan};
@@ -83,8 +84,8 @@ impl Built {
         let work = Work { plan, view, scope, control: &control, archived_in: None };
         let deliver = |rows: crate::columns::Rows| {
             let part = rows.flat().and_then(|rows| selection.part(&rows));
-            let part = part.map_err(|error| Error::Join { source: error.into() })?;
-            send.send(Ok(part)).map_err(|_| Error::Interrupted)
+            let part = part.map_err(DatasetError::join)?;
+            send.send(Ok(part)).map_err(|_| Error::interrupted())
         };
         work.rows(&plan.dataset, scratch(Clock::System), None, deliver).map(|_| ())
     }
@@ -106,6 +107,6 @@ impl Iterator for Rows {
         }
         // If the thread panicked, rows are missing.
         let died = self.builder.take()?.join().is_err();
-        died.then(|| Err(Error::Worker { source: "the thread that builds the dataset panicked".into() }))
+        died.then(|| Err(Error::bug("the thread that builds the dataset panicked")))
     }
 }

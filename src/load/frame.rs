@@ -48,9 +48,7 @@ impl Dataset {
         };
         let columns = fields.map(column).collect::<PolarsResult<Vec<Column>>>();
         let height = batches.iter().map(RecordBatch::num_rows).sum();
-        columns
-            .and_then(|columns| DataFrame::new(height, columns))
-            .map_err(|error| Error::Frame { source: error.into() })
+        columns.and_then(|columns| DataFrame::new(height, columns)).map_err(Error::frame)
     }
 }
 

@@ -38,6 +38,7 @@ use crate::cancel::CancellationToken;
 use crate::error::{Error, Result};
 pub use crate::export::Selection;
 use crate::export::{Found, Reading};
+use crate::file::FileError;
 use crate::interface::Ticker;
 pub use crate::plan::AdHoc;
 use crate::plan::Plan;
@@ -131,7 +132,7 @@ impl Dataset {
     }
 
     /// The same dataset, read until a token is cancelled: what reads it then fails with
-    /// [`Error::Interrupted`].
+    /// [`Kind::Interrupted`](crate::error::Kind).
     pub fn until(&self, stop: CancellationToken) -> Self {
         match &self.0 {
             Origin::Published(reading) => Self::of_version(Reading::clone(reading).until(stop)),
@@ -161,7 +162,7 @@ impl Dataset {
         let known = match &self.0 {
             Origin::Published(reading) => {
                 let facts = Facts::from_json(&reading.facts()?);
-                let facts = facts.map_err(|source| Error::Damaged { path: reading.folder().to_owned(), source })?;
+                let facts = facts.map_err(|source| FileError::damaged(reading.folder(), source))?;
                 facts.tickers.into_iter().filter_map(|of| of.name.parse().ok()).collect()
             }
             Origin::Built(built) => built.tickers()?,
@@ -171,7 +172,7 @@ impl Dataset {
             return Ok(());
         }
         let what = absent_tickers("no signals", &absent, known.iter());
-        Err(Error::Usage { what, hint: "correct the ticker, or leave it out" })
+        Err(Error::usage(what, "correct the ticker, or leave it out"))
     }
 
     fn rows(&self) -> Result<Box<dyn Iterator<Item = Result<RecordBatch>> + Send>> {

@@ -32,10 +32,10 @@ impl Dataset {
         let key = Column::KEY.iter().map(|column| column.name());
         if let Some(name) = key.chain(values.iter().copied()).find(|name| schema.index_of(name).is_err()) {
             let what = format!("matrices need the column `{name}`, which was not selected");
-            return Err(Error::Usage { what, hint: "select it too" });
+            return Err(Error::usage(what, "select it too"));
         }
         let batches = self.rows()?.collect::<Result<Vec<_>>>()?;
-        matrices(&schema, &batches, values).map_err(|source| Error::Frame { source })
+        matrices(&schema, &batches, values).map_err(Error::frame)
     }
 }
 

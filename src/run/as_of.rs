@@ -4,19 +4,19 @@ use std::path::Path;
 
 use chrono::{DateTime, Utc};
 
-use crate::archive::{Archive, View};
+use crate::archive::{Archive, ArchiveError, View};
 use crate::cancel::CancellationToken;
-use crate::error::{Error, Result};
+use crate::error::Result;
 
 /// The view of an archive as of an instant, or of its latest state, read until a token is cancelled.
 pub(crate) fn view(archive: &Path, as_of: Option<DateTime<Utc>>, stop: &CancellationToken) -> Result<View> {
     let archive = Archive::open(archive)?.until(stop);
     let Some(first) = first(&archive) else {
-        return Err(Error::NoArchive { path: archive.path().to_owned() });
+        return Err(ArchiveError::NoRuns { path: archive.path().to_owned() }.into());
     };
     let as_of = as_of.unwrap_or_else(|| newest(&archive));
     if as_of < first {
-        return Err(Error::TooEarly { as_of, first });
+        return Err(ArchiveError::TooEarly { as_of, first }.into());
     }
     Ok(View::of(archive, as_of))
 }

@@ -9,13 +9,13 @@ use super::as_of::{first, view};
 use super::observer::Control;
 use super::scope::{archived, asked};
 use super::stage::Stage;
-use crate::archive::Archive;
+use crate::archive::{Archive, ArchiveError};
 use crate::audit::answers::answers;
 use crate::audit::quality::{Quality, quality, windows};
 use crate::audit::revisions::{Revisions, revisions};
 use crate::audit::sources::{Sources, sources};
 use crate::audit::{Leak, Subject, leak};
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::plan::Plan;
 use crate::time::{Clock, unique_name};
 
@@ -79,7 +79,7 @@ pub fn audit_revisions(
 ) -> Result<Revisions> {
     if let Some(as_of) = from {
         let first = first(&Archive::open(about.archive)?).filter(|first| as_of < *first);
-        first.map_or(Ok(()), |first| Err(Error::TooEarly { as_of, first }))?;
+        first.map_or(Ok(()), |first| Err(ArchiveError::TooEarly { as_of, first }))?;
     }
     observed(about.control, "revisions", || revisions(&about.subject()?, from, deliver))
 }

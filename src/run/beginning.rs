@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use chrono::{DateTime, TimeDelta, Utc};
 
+use super::error::RunError;
 use super::observer::CancellationToken;
 use super::options::{Options, WhenHeld};
 use crate::archive::{AnswerRecord, Archive};
@@ -24,7 +25,7 @@ const SKEW: TimeDelta = TimeDelta::seconds(10);
 ///
 /// # Errors
 ///
-/// [`Error::Held`] when another run has it, and still has it after the wait.
+/// [`RunError::InProgress`] when another run has it, and still has it after the wait.
 pub(super) async fn lock(definition: &str, options: &Options) -> Result<Lock> {
     let mut patience = match options.when_held {
         WhenHeld::Fail => Duration::ZERO,
@@ -36,7 +37,9 @@ pub(super) async fn lock(definition: &str, options: &Options) -> Result<Lock> {
             Attempt::Held(holder) => holder,
         };
         if patience.is_zero() {
-            return Err(Error::Held { name: definition.to_owned(), archive: options.archive.clone(), holder });
+            return Err(
+                RunError::InProgress { name: definition.to_owned(), archive: options.archive.clone(), holder }.into()
+            );
         }
         let pause = ASK_EVERY.min(patience);
         patience -= pause;
@@ -51,7 +54,7 @@ pub(super) async fn lock(definition: &str, options: &Options) -> Result<Lock> {
 ///
 /// # Errors
 ///
-/// [`Error::ClockBehind`] when the clock is further behind than clocks of different machines may be apart.
+/// [`RunError::ClockBehind`] when the clock is further behind than clocks of different machines may be apart.
 pub(super) async fn now(options: &Options) -> Result<DateTime<Utc>> {
     let archive = Archive::open(&options.archive)?;
     let Some(newest) = archive.runs().iter().max_by_key(|run| run.seal().sealed_at) else {
@@ -67,7 +70,7 @@ pub(super) async fn now(options: &Options) -> Result<DateTime<Utc>> {
             }
             _ => {
                 let run = archive.own_folder(newest).map(Path::to_owned);
-                return Err(Error::ClockBehind { run, sealed_at, now });
+                return Err(RunError::ClockBehind { run, sealed_at, now }.into());
             }
         }
     }
@@ -86,17 +89,17 @@ pub(super) struct Begun {
 ///
 /// # Errors
 ///
-/// [`Error::ClockWentBack`] when the clock is much behind that.
+/// [`RunError::ClockWentBack`] when the clock is much behind that.
 pub(super) fn sealing_instant(answers: &[Arc<AnswerRecord>], begun: Begun, clock: Clock) -> Result<DateTime<Utc>> {
     let now = clock.now();
     let before = answers.iter().map(|answer| answer.request.observed_at).fold(begun.at, DateTime::max);
-    if before - now > SKEW { Err(Error::ClockWentBack { before, now }) } else { Ok(before.max(now)) }
+    if before - now > SKEW { Err(RunError::ClockWentBack { before, now }.into()) } else { Ok(before.max(now)) }
 }
 
 async fn sleep(time: Duration, stop: &CancellationToken) -> Result<()> {
     tokio::select! {
         biased;
-        () = stop.cancelled() => Err(Error::Interrupted),
+        () = stop.cancelled() => Err(Error::interrupted()),
         () = tokio::time::sleep(time) => Ok(()),
     }
 }

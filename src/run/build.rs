@@ -16,9 +16,9 @@ use super::work::{Beside, Work, add_counts, scratch};
 use crate::archive::Scope;
 use crate::cancel;
 use crate::columns::Rows;
-use crate::dataset::Wide;
+use crate::dataset::{DatasetError, Wide};
 use crate::digest;
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::export::{
     Destination, Latest, Provenance, Publication, RowOutput, Staged, Stream, Taken, Takeover, built_before,
 };
@@ -55,7 +55,7 @@ impl BuildOptions {
 ///
 /// # Errors
 ///
-/// Any error of a stage; [`Error::Interrupted`] when it was cancelled.
+/// Any error of a stage; [`Kind::Interrupted`](crate::error::Kind) when it was cancelled.
 ///
 /// # Cancel safety
 ///
@@ -263,7 +263,7 @@ impl Work<'_> {
             rayon::join(|| tally.count(&rows), write).1
         })?;
         if tally.rows() == 0 {
-            return Err(Error::Empty { name: self.plan.name.clone() });
+            return Err(DatasetError::Empty { name: self.plan.name.clone() }.into());
         }
         if let Some(wide) = wide {
             wide.finish(|period, regime, value, rows| publication.write_matrix(period, regime, value, rows))?;

@@ -15,13 +15,14 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::Path;
 use std::sync::Arc;
 
+use super::error::{Findings, RunError};
 use super::missing::{Missing, absent_sector, absent_tickers, demanded_of_archive, known_sectors};
 use super::names::{list, some_of};
 use super::scope::archived;
 use crate::archive::{AnswerRecord, Scope, SealedRun, View};
 use crate::definition::Found;
 use crate::digest;
-use crate::error::{Error, Findings, Result};
+use crate::error::Result;
 use crate::export::{self, Recorded};
 use crate::human::{counted, grouped, percent};
 use crate::interface::{Sector, Ticker};
@@ -218,7 +219,7 @@ impl Outcome {
         };
         let found = self.failed.into_iter().map(|(_, found)| found);
         let found = Findings::of(found).expect("something was found");
-        Err(Error::Checks { name: name.to_owned(), hint, source: Box::new(found) })
+        Err(RunError::Checks { name: name.to_owned(), hint, source: Box::new(found) }.into())
     }
 }
 

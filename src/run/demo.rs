@@ -1,11 +1,8 @@
 //! The demo service, in this process, for as long as a run needs it.
 
-use std::net::Ipv4Addr;
-
 use chrono::NaiveDate;
-use tokio::net::TcpListener;
 
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::fetch::Addresses;
 use crate::interface::ChangeSet;
 use crate::secret::ApiKey;
@@ -28,11 +25,9 @@ impl Demo {
     ///
     /// When no port of the loopback address can be listened on.
     pub(super) async fn start(today: NaiveDate) -> Result<Self> {
-        let failed = |source| Error::Serve { address: Ipv4Addr::LOCALHOST.to_string(), source };
-        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.map_err(failed)?;
         let key = ApiKey::of_the_demo();
         let service = Service::new(Universe::new(DEMO_SEED, today), ChangeSet::All, key.expose().to_owned());
-        Ok(Self { running: serve::start(service, listener).map_err(failed)?, key })
+        Ok(Self { running: serve::start(service, 0).await?, key })
     }
 
     /// Where it is.

@@ -16,6 +16,7 @@ use std::sync::Arc;
 use futures_util::StreamExt;
 
 use super::answer::answer;
+use super::error::RunError;
 use super::known::Known;
 use super::names::{list, some_of};
 use super::observer::{Control, Event};
@@ -208,13 +209,14 @@ impl<'a> Gathering<'a> {
             // The next run asks anew: it must not resume with these answers.
             self.unfinished.give_up(&self.options.evidence())?;
             let of = |tickers: Vec<&Ticker>| list(tickers.iter());
-            return Err(Error::OtherTickers {
+            return Err(RunError::OtherTickers {
                 name: self.plan.name.clone(),
                 lacking,
                 instead: operation.as_str(),
                 missing: of(known.difference(tickers).collect()),
                 new: of(tickers.difference(known).collect()),
-            });
+            }
+            .into());
         }
         let whose = if known.is_empty() { "" } else { ", as listed in the archive" };
         let tickers = some_of("ticker", tickers.iter());
@@ -385,9 +387,9 @@ impl<'a> Gathering<'a> {
         match gone.first() {
             Some(&Gone { endpoint, status }) if !self.is_known(endpoint.base()) => {
                 let (address, setting) = (self.client.address(endpoint), endpoint.base().setting());
-                Error::Address { address, status, setting, lacking }
+                RunError::Address { address, status, setting, lacking }.into()
             }
-            _ => Error::NoOperation { name, lacking },
+            _ => RunError::NoOperation { name, lacking }.into(),
         }
     }
 
@@ -421,7 +423,7 @@ async fn next<T>(
     loop {
         tokio::select! {
             biased;
-            () = options.control.stop.cancelled() => return Err(Error::Interrupted),
+            () = options.control.stop.cancelled() => return Err(Error::interrupted()),
             next = answers.next() => return Ok(next),
             () = tokio::time::sleep(EVENT_EVERY) => stage.wait(),
         }

@@ -12,6 +12,7 @@ mod blocking;
 mod build;
 mod checks;
 mod demo;
+mod error;
 mod gather;
 mod known;
 mod missing;
@@ -34,6 +35,7 @@ pub use audits::{About, audit_leak, audit_quality, audit_revisions, audit_source
 pub use build::{BuildOptions, build, save, stream};
 pub use demo::DEMO_SEED;
 use demo::Demo;
+pub(crate) use error::RunError;
 pub use gather::Taken;
 pub use observer::{CancellationToken, Control, Event, Observer, Progress, Waiting};
 pub use options::{Options, WhenHeld};
@@ -46,7 +48,7 @@ pub use upkeep::{Prune, compact, prune, verify};
 use crate::address::host_of;
 pub use crate::archive::Interrupted;
 use crate::archive::{Archive, Beginning, Unfinished, View};
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::fetch::{Addresses, Client};
 pub use crate::file::FileRecord;
 use crate::links;
@@ -68,7 +70,7 @@ pub(crate) use work::{Work, scratch};
 ///
 /// # Errors
 ///
-/// Any error of a stage; [`Error::Interrupted`] when it was cancelled.
+/// Any error of a stage; [`Kind::Interrupted`](crate::error::Kind) when it was cancelled.
 ///
 /// # Cancel safety
 ///
@@ -133,7 +135,7 @@ async fn finish(plan: Arc<Plan>, options: Options, gathered: Gathered, begun: Be
         if !rejected.is_empty() {
             let kept = unfinished.give_up(&options.evidence())?;
             let source = rejects::reasons(&records).map(Into::into);
-            return Err(Error::TooManyRejects { rejected, max_share, kept, source });
+            return Err(RunError::TooManyRejects { rejected, max_share, kept, source }.into());
         }
         let stage = Stage::begin(&options.control, "archive");
         let archiving = Instant::now();

@@ -7,9 +7,9 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use super::error::{Findings, Rejected};
 use super::names::list;
 use crate::archive::AnswerRecord;
-use crate::error::{Findings, Rejected};
 use crate::interface::Endpoint;
 use crate::tables::Oversized;
 

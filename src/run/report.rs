@@ -10,9 +10,10 @@ use super::observer::Control;
 use super::scope::archived;
 use super::stage::Stage;
 use super::work::{Beside, Work, add_counts, scratch};
+use crate::dataset::DatasetError;
 use crate::definition::Found;
-use crate::error::{Error, Result};
-use crate::export::{Recorded, latest};
+use crate::error::Result;
+use crate::export::{ExportError, Recorded, latest};
 use crate::plan::{Column, DatasetPlan, Plan};
 use crate::report::facts::{Facts, Tally};
 use crate::report::{Report, Version};
@@ -40,7 +41,7 @@ pub struct ReportOptions {
 ///
 /// # Errors
 ///
-/// When there is no such dataset, when the archive cannot be read or has no data for it; [`Error::Interrupted`] when it
+/// When there is no such dataset, when the archive cannot be read or has no data for it; [`Kind::Interrupted`](crate::error::Kind) when it
 /// was cancelled.
 ///
 /// # Cancel safety
@@ -50,7 +51,7 @@ pub async fn report(options: ReportOptions) -> Result<Report> {
     blocking(move || {
         let datasets = options.data.join("datasets");
         let Some(recorded) = latest(&datasets, options.name.as_deref())? else {
-            return Err(Error::NoDataset { name: options.name, datasets });
+            return Err(ExportError::NoDataset { name: options.name, datasets }.into());
         };
         let plan = Plan::of(Found::new(format!("{}.toml", recorded.name).into(), recorded.definition.clone())?)?;
         let as_of = options.as_of.unwrap_or(recorded.as_of);
@@ -61,7 +62,7 @@ pub async fn report(options: ReportOptions) -> Result<Report> {
         let (facts, beside) = work.count(options.clock)?;
         stage.finish();
         if facts.rows == 0 {
-            return Err(Error::Empty { name: plan.name });
+            return Err(DatasetError::Empty { name: plan.name }.into());
         }
         match options.as_of {
             Some(_) => Ok(work.report(facts, beside, None)),

@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 
 use chrono::{DateTime, Utc};
 
-use crate::archive::{Scope, View};
-use crate::error::{Error, Result};
+use crate::archive::{ArchiveError, Scope, View};
+use crate::error::Result;
 use crate::interface::{Endpoint, Ticker};
 use crate::plan::{Asked, Plan, Request, Tickers, Way};
 
@@ -20,7 +20,7 @@ pub(crate) fn archived(plan: &Plan, view: &View) -> Result<Scope> {
             taken = Some(Scope { source: way.endpoint, requests, filter: plan.dataset.filter.clone() });
         }
     }
-    taken.ok_or_else(|| Error::NothingArchived { name: plan.name.clone() })
+    taken.ok_or_else(|| ArchiveError::NoData { name: plan.name.clone() }.into())
 }
 
 /// Every request of a plan, in words, if its signals come from a scope: the requests of the scope, the lists of tickers

@@ -31,7 +31,7 @@ pub struct SqlOptions {
 /// # Errors
 ///
 /// When the archive cannot be read or has nothing of the definition, and when SQL cannot compute the dataset;
-/// [`Error::Interrupted`](crate::error::Error::Interrupted) when it was cancelled.
+/// when it was cancelled.
 pub fn sql(mut plan: Plan, options: SqlOptions) -> Result<String> {
     let SqlOptions { archive, location, ad_hoc, dialect, control } = options;
     ad_hoc.apply(&mut plan);

@@ -12,7 +12,7 @@ use crate::export::{Version, versions};
 ///
 /// # Errors
 ///
-/// When a folder or a record cannot be read; [`Error::Interrupted`](crate::error::Error::Interrupted) when it was
+/// When a folder or a record cannot be read; [`Kind::Interrupted`](crate::error::Kind) when it was
 /// cancelled.
 pub fn verify(archive: &Path, data: &Path, control: &Control) -> Result<Verified> {
     let archive = Archive::open(archive)?.until(&control.stop);
@@ -38,7 +38,7 @@ pub fn verify(archive: &Path, data: &Path, control: &Control) -> Result<Verified
 /// # Errors
 ///
 /// When a run cannot be read or is damaged, or the pack cannot be written;
-/// [`Error::Interrupted`](crate::error::Error::Interrupted) when it was cancelled.
+/// [`Kind::Interrupted`](crate::error::Kind) when it was cancelled.
 pub fn compact(archive: &Path, keep: usize, control: &Control) -> Result<Option<Seal>> {
     let stage = Stage::begin(control, "pack");
     let pack = archive::compact(archive, keep, &control.stop)?;
@@ -61,7 +61,7 @@ pub enum Prune {
 /// # Errors
 ///
 /// When the archive cannot be read, a pack misses a row, or a folder cannot be removed;
-/// [`Error::Interrupted`](crate::error::Error::Interrupted) when it was cancelled.
+/// [`Kind::Interrupted`](crate::error::Kind) when it was cancelled.
 pub fn prune(archive: &Path, prune: Prune, control: &Control) -> Result<Vec<Removal>> {
     let plan = archive::Plan::of(archive, &control.stop)?;
     if prune == Prune::Remove {

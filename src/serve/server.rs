@@ -2,7 +2,7 @@
 
 use std::fmt;
 use std::io;
-use std::net::SocketAddr;
+use std::net::{Ipv4Addr, SocketAddr};
 use std::time::Duration;
 
 use axum::serve::ListenerExt;
@@ -13,6 +13,7 @@ use tokio::time::timeout;
 use url::Url;
 
 use super::service::{Service, prefix};
+use crate::error::{Diagnostic, Kind, Result};
 use crate::interface::Base;
 
 /// How long a stop waits for the answers that are being sent.
@@ -27,16 +28,36 @@ pub struct Running {
     server: JoinHandle<()>,
 }
 
-/// Starts a service on a listener, on the runtime that the caller is in.
+/// A service that cannot be started.
+#[derive(Debug, thiserror::Error)]
+#[error("cannot serve on {address}")]
+struct ServeError {
+    address: SocketAddr,
+    source: io::Error,
+}
+
+impl Diagnostic for ServeError {
+    fn kind(&self) -> Kind {
+        Kind::Service
+    }
+}
+
+/// Starts a service on a port of the loopback address, on the runtime that the caller is in; port 0 is any free one.
 ///
 /// # Errors
 ///
-/// When the listener does not know its own address.
+/// When the port cannot be listened on.
 ///
 /// # Panics
 ///
 /// Outside a tokio runtime.
-pub fn start(service: Service, listener: TcpListener) -> io::Result<Running> {
+pub async fn start(service: Service, port: u16) -> Result<Running> {
+    let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
+    let listening = async { listen(service, TcpListener::bind(address).await?) };
+    listening.await.map_err(|source| ServeError { address, source }.into())
+}
+
+fn listen(service: Service, listener: TcpListener) -> io::Result<Running> {
     let address = listener.local_addr()?;
     let (base_url, sentiment_base_url) = (url(address, Base::Signals)?, url(address, Base::Sentiment)?);
     // A body goes out in many small writes; waiting to merge the last ones only delays the answer. Where the option is

@@ -1,6 +1,6 @@
 //! What a statement cannot say.
 
-use crate::error::Kind;
+use crate::error::{Diagnostic, Kind};
 use crate::plan::{DatasetPlan, Feature, NaiveRule, Shape};
 
 /// Something that a dataset is made of and that no statement says the same way in every dialect.
@@ -39,15 +39,15 @@ impl Refusal {
             None => Ok(()),
         }
     }
+}
 
-    /// The kind of the failure.
-    pub fn kind(&self) -> Kind {
+impl Diagnostic for Refusal {
+    fn kind(&self) -> Kind {
         Kind::Data
     }
 
-    /// What to do about it.
-    pub fn hint(&self) -> &'static str {
-        match self {
+    fn hint(&self) -> Option<String> {
+        let hint = match self {
             Self::Clock { .. } => {
                 "engines disagree about hours that a clock skips or repeats: use `naive = \"utc\"`, or `bellwether build`"
             }
@@ -55,6 +55,7 @@ impl Refusal {
                 "engines read the JSON of historical sentiment differently: remove `historical` from `sources`, or use `bellwether build`"
             }
             Self::Wide => "a statement has one result: use `layout = \"long\"`, or `bellwether build`",
-        }
+        };
+        Some(hint.to_owned())
     }
 }

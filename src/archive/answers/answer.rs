@@ -11,7 +11,8 @@ use serde::{Deserialize, Serialize};
 
 use super::answer_files::{ByteRange, Files, Section};
 use super::row_codec::unpack;
-use crate::error::{Error, Reason, Result};
+use crate::error::{Reason, Result};
+use crate::file::FileError;
 use crate::interface::Ticker;
 use crate::tables::{Drift, Leniencies, Oversized, Reject, RequestRecord, SeriesKey, Table};
 
@@ -152,6 +153,6 @@ impl Batches {
             let place = self.places.get(index).ok_or("it ends early")?;
             unpack(&self.section.read(place.start, place.end - place.start)?, &self.schema)
         };
-        read().map_err(|source| Error::Damaged { path: self.path.clone(), source })
+        read().map_err(|source| FileError::damaged(&self.path, source))
     }
 }

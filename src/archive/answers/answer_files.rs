@@ -15,8 +15,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use crc32fast::Hasher;
 use serde::{Deserialize, Serialize};
 
-use crate::error::{Error, Result};
-use crate::file;
+use crate::error::Result;
+use crate::file::{self, FileError};
 use crate::links;
 use crate::names;
 
@@ -97,7 +97,7 @@ impl AnswerFiles {
             match OpenOptions::new().append(true).create_new(true).open(&path) {
                 Ok(file) => return Ok(Open { name, file, end: 0, waiting: Vec::with_capacity(PORTION) }),
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
-                Err(source) => return Err(Error::Write { path, source }),
+                Err(source) => return Err(FileError::write(&path)(source)),
             }
         }
     }
@@ -181,7 +181,8 @@ impl ByteRange {
 
     /// Checks that the bytes match their checksum.
     pub(in crate::archive) fn check(&self, folder: &Path) -> Result<()> {
-        let failed = |source| Error::Read { path: self.path(folder), source };
+        let path = self.path(folder);
+        let failed = FileError::read(&path);
         let section = self.open(folder, &mut Files::default())?;
         let mut checksum = Hasher::new();
         for at in (0..self.bytes).step_by(PORTION) {
@@ -190,7 +191,7 @@ impl ByteRange {
         if checksum.finalize() == self.crc32 {
             return Ok(());
         }
-        Err(Error::Damaged { path: self.path(folder), source: "its checksum does not match".into() })
+        Err(FileError::damaged(&self.path(folder), "its checksum does not match"))
     }
 }
 

@@ -9,7 +9,8 @@ use arrow::array::RecordBatch;
 use super::answer::{AnswerRecord, Oddities, Pieces, RowKind};
 use super::answer_files::{AnswerFile, AnswerFiles};
 use super::row_codec::pack;
-use crate::error::{Error, Result};
+use crate::error::Result;
+use crate::file::FileError;
 use crate::interface::{Endpoint, Ticker};
 use crate::tables::{Reject, RequestRecord, Series, SeriesKey, Table};
 
@@ -101,7 +102,7 @@ impl Draft {
         let mut rows = BTreeMap::new();
         for (kind, (file, lengths)) in self.writing {
             let path = file.path();
-            let range = file.keep().map_err(|source| Error::Write { path, source })?;
+            let range = file.keep().map_err(FileError::write(&path))?;
             rows.insert(kind, Pieces { stretch: range, lengths });
         }
         let Self { series, empty, histories, lost, oddities, .. } = self;
@@ -114,7 +115,7 @@ impl Draft {
             Entry::Vacant(new) => new.insert((AnswerFiles::take(&self.files)?, Vec::new())),
         };
         let length = file.append(|out| pack(batch, out));
-        lengths.push(length.map_err(|source| Error::Write { path: file.path(), source })?);
+        lengths.push(length.map_err(FileError::write(&file.path()))?);
         Ok(())
     }
 }

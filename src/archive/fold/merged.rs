@@ -12,11 +12,12 @@ use arrow::compute::{concat_batches, take_record_batch};
 use arrow::error::ArrowError;
 
 use super::order::Order;
+use crate::archive::ArchiveError;
 use crate::archive::sealed::bound::{Bound, Cuts};
 use crate::archive::sealed::by_ticker::ByTicker;
 use crate::archive::sealed::folder::Folder;
 use crate::archive::sealed::rows::{are_added, ticker};
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::tables::{Change, Table};
 
 /// Approximate rows to read of a file at a time; a ticker that cannot be cut is read whole.
@@ -59,7 +60,7 @@ impl Merged {
             [only] => sources.push(Source::File(Box::new(open(only)?))),
             small => {
                 let batches = small.iter().map(|folder| open(folder)?.take_rest()).collect::<Result<Vec<_>>>()?;
-                let held = put_together(table, &batches).map_err(|error| Error::Settle { source: error.into() })?;
+                let held = put_together(table, &batches).map_err(ArchiveError::merge)?;
                 sources.push(Source::Held(held));
             }
         }

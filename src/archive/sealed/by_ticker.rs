@@ -18,6 +18,7 @@ use super::rows::{check, ticker};
 use super::source::Source;
 use crate::cancel::{self, CancellationToken};
 use crate::error::{Error, Reason, Result};
+use crate::file::FileError;
 
 /// Rows per decoded batch; large, for when few files are open at once.
 const BATCH_ROWS: usize = 1 << 14;
@@ -278,7 +279,7 @@ impl ByTicker {
     }
 
     pub(in crate::archive) fn damaged(&self, error: impl Into<Reason>) -> Error {
-        Error::Damaged { path: self.path.clone(), source: error.into() }
+        FileError::damaged(&self.path, error)
     }
 
     /// Number of pending rows before a cut.

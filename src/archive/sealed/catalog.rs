@@ -13,9 +13,10 @@ use arrow::array::RecordBatch;
 use super::folder::Folder;
 use super::requests::{REJECTS, REQUESTS, records};
 use super::seal::{SEAL, Seal};
+use crate::archive::ArchiveError;
 use crate::cancel::CancellationToken;
-use crate::error::{Error, Result};
-use crate::file;
+use crate::error::Result;
+use crate::file::{self, FileError};
 use crate::tables::{Reject, RequestRecord};
 
 /// A complete run, which never changes.
@@ -70,7 +71,7 @@ impl SealedRun {
     pub fn requests(&self) -> Result<Vec<RequestRecord>> {
         let mut requests = Vec::new();
         for rows in self.folder.rows(REQUESTS, &RequestRecord::schema(), self.place(REQUESTS))? {
-            let failed = |source| Error::Damaged { path: self.path().join(REQUESTS), source };
+            let failed = |reason| FileError::damaged(&self.path().join(REQUESTS), reason);
             requests.extend(records(&rows?).map_err(failed)?);
         }
         Ok(requests)
@@ -115,7 +116,7 @@ impl Archive {
     /// contradicts a run.
     pub fn open(path: &Path) -> Result<Self> {
         if !path.exists() {
-            return Err(Error::MissingArchive { path: path.to_owned() });
+            return Err(ArchiveError::Missing { path: path.to_owned() }.into());
         }
         let mut folders = Vec::new();
         for folder in sealed_folders(path)? {
@@ -132,7 +133,7 @@ impl Archive {
         &self.path
     }
 
-    /// The same archive, read until a token is cancelled: whatever reads it then fails with [`Error::Interrupted`].
+    /// The same archive, read until a token is cancelled: whatever reads it then fails with [`Kind::Interrupted`](crate::error::Kind).
     pub fn until(self, stop: &CancellationToken) -> Self {
         let renewed: HashMap<*const Folder, Arc<Folder>> = self
             .folders
@@ -200,9 +201,9 @@ fn sealed_folders(archive: &Path) -> Result<Vec<PathBuf>> {
         if !name.starts_with("run=") && !name.starts_with("pack=") {
             continue;
         }
-        let found = fs::symlink_metadata(&path).map_err(|source| Error::Read { path: path.clone(), source })?;
+        let found = fs::symlink_metadata(&path).map_err(FileError::read(&path))?;
         if found.is_symlink() {
-            return Err(Error::Damaged { path, source: "it is a symbolic link, expected a folder".into() });
+            return Err(FileError::damaged(&path, "it is a symbolic link, expected a folder"));
         }
         if found.is_dir() && fs::symlink_metadata(path.join(SEAL)).is_ok() {
             sealed.push(path);
@@ -223,7 +224,7 @@ fn runs(folders: &[Arc<Folder>]) -> Result<Vec<SealedRun>> {
                 Some(known) => {
                     let reason =
                         format!("its record of run `{}` differs from that in `{}`", seal.run, known.path().display());
-                    return Err(Error::Damaged { path: folder.path().join(SEAL), source: reason.into() });
+                    return Err(FileError::damaged(&folder.path().join(SEAL), reason));
                 }
                 None => {
                     runs.insert(&seal.run, SealedRun { seal: seal.clone(), folder: Arc::clone(folder) });

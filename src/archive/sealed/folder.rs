@@ -3,7 +3,6 @@
 
 use std::collections::HashSet;
 use std::fs;
-use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{LazyLock, Mutex, PoisonError};
 use std::time::SystemTime;
@@ -15,8 +14,8 @@ use parquet::arrow::arrow_reader::{ArrowReaderMetadata, ArrowReaderOptions, Parq
 use super::seal::{SEAL, Seal};
 use super::source::Source;
 use crate::cancel::{self, CancellationToken};
-use crate::error::{Error, Reason, Result};
-use crate::file::FileRecord;
+use crate::error::{Reason, Result};
+use crate::file::{FileError, FileRecord};
 use crate::links;
 
 /// The most rows of a row group; files written here have an eighth of that.
@@ -65,7 +64,7 @@ impl Folder {
     /// The path of a file, once it is verified.
     pub(in crate::archive) fn checked(&self, name: &str) -> Result<PathBuf> {
         let (path, record) = (self.path.join(name), self.record(name)?);
-        let damaged = |reason: String| Error::Damaged { path: path.clone(), source: reason.into() };
+        let damaged = |reason: String| FileError::damaged(&path, reason);
         let found = found(&path, record)?.map_err(damaged)?;
         if CHECKED.lock().unwrap_or_else(PoisonError::into_inner).contains(&found) {
             return Ok(path);
@@ -79,8 +78,7 @@ impl Folder {
     }
 
     fn record(&self, name: &str) -> Result<&FileRecord> {
-        let missing =
-            || Error::Damaged { path: self.path.join(SEAL), source: format!("it does not list `{name}`").into() };
+        let missing = || FileError::damaged(&self.path.join(SEAL), format!("it does not list `{name}`"));
         self.seal.file(name).ok_or_else(missing)
     }
 
@@ -101,7 +99,7 @@ impl Folder {
         });
         match metadata {
             Ok(metadata) => Ok((path, file, metadata)),
-            Err(source) => Err(Error::Damaged { path, source }),
+            Err(source) => Err(FileError::damaged(&path, source)),
         }
     }
 
@@ -113,7 +111,7 @@ impl Folder {
         (skipped, count): (u64, u64),
     ) -> Result<impl Iterator<Item = Result<RecordBatch>> + use<>> {
         let (path, _, metadata) = self.open(name, schema)?;
-        let damaged = |path: &Path, source: Reason| Error::Damaged { path: path.to_owned(), source };
+        let damaged = |path: &Path, source: Reason| FileError::damaged(path, source);
         let limit = |count: u64| usize::try_from(count).unwrap_or(usize::MAX);
         let rows = ParquetRecordBatchReaderBuilder::new_with_metadata(links::open(&path)?, metadata)
             .with_offset(limit(skipped))
@@ -130,7 +128,7 @@ impl Folder {
 
 /// The identity of a file from its metadata, or why it cannot match its record.
 fn found(path: &Path, record: &FileRecord) -> Result<Result<Found, String>> {
-    let failed = |source: io::Error| Error::Read { path: path.to_owned(), source };
+    let failed = FileError::read(path);
     let metadata = fs::symlink_metadata(path).map_err(failed)?;
     if !metadata.is_file() {
         return Ok(Err("it is not a regular file".to_owned()));

@@ -10,7 +10,7 @@ use parquet::basic::{Compression, ZstdLevel};
 
 use crate::columns::{ParquetOptions, ParquetWriter, RowBuffer, Rows};
 use crate::error::{Error, Reason, Result};
-use crate::file::{self, Described, FileRecord};
+use crate::file::{self, Described, FileError, FileRecord};
 
 /// Rows per row group: few enough to skip tickers that are not wanted, enough to compress.
 const ROW_GROUP_ROWS: usize = 1 << 17;
@@ -40,12 +40,12 @@ impl Rowfile {
             metadata: Vec::new(),
         };
         let writer = ParquetWriter::create(Described::new(file::create(path)?), SchemaRef::clone(&schema), options)
-            .map_err(|error| file::encoding_failed(path, error.into()))?;
+            .map_err(|error| FileError::encode(path, error))?;
         Ok(Self { path: path.to_owned(), writer, buffer: RowBuffer::new(ROW_GROUP_ROWS), rows: 0 })
     }
 
     pub(in crate::archive) fn write(&mut self, batch: Result<RecordBatch, ArrowError>) -> Result<()> {
-        let batch = batch.map_err(|error| Error::Encode { path: self.path.clone(), source: error.into() })?;
+        let batch = batch.map_err(|error| FileError::Encode { path: self.path.clone(), source: error.into() })?;
         self.add(&batch.into())
     }
 
@@ -69,7 +69,7 @@ impl Rowfile {
     }
 
     fn failed(&self, error: impl Into<Reason>) -> Error {
-        file::encoding_failed(&self.path, error.into())
+        FileError::encode(&self.path, error)
     }
 }
 

@@ -9,8 +9,8 @@ use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 
 use crate::digest;
-use crate::error::{Error, Reason, Result};
-use crate::file::{self, FileRecord};
+use crate::error::{Reason, Result};
+use crate::file::{self, FileError, FileRecord};
 use crate::links;
 use crate::names::{RUN_FILES, is_unique};
 use crate::tables::{Drift, Table};
@@ -147,13 +147,13 @@ impl Seal {
     /// Reads the seal of a folder and checks that it is consistent.
     pub(in crate::archive) fn read(folder: &Path) -> Result<Self> {
         let path = folder.join(SEAL);
-        let damaged = |source: Reason| Error::Damaged { path: path.clone(), source };
+        let damaged = |source: Reason| FileError::damaged(&path, source);
         let text = read_bounded(&path)?;
         let value: serde_json::Value = serde_json::from_str(&text).map_err(|error| damaged(error.into()))?;
         // Another layout may have another seal, so only its version can be relied on.
         match value["layout"].as_u64() {
             Some(layout) if layout == u64::from(LAYOUT) => {}
-            Some(layout) => return Err(Error::Layout { path: folder.to_owned(), layout, known: LAYOUT }),
+            Some(layout) => return Err(FileError::Layout { path: folder.to_owned(), layout, known: LAYOUT }.into()),
             None => return Err(damaged("it has no `layout`".into())),
         }
         let seal: Self = serde_json::from_value(value).map_err(|error| damaged(error.into()))?;
@@ -212,15 +212,15 @@ impl Seal {
 
 /// The text of a seal, which must be a regular file of bounded size.
 fn read_bounded(path: &Path) -> Result<String> {
-    let failed = |source| Error::Read { path: path.to_owned(), source };
+    let failed = FileError::read(path);
     let found = fs::symlink_metadata(path).map_err(failed)?;
     if !found.is_file() {
-        return Err(Error::Damaged { path: path.to_owned(), source: "it is not a regular file".into() });
+        return Err(FileError::damaged(path, "it is not a regular file"));
     }
     let mut text = String::new();
     links::open(path)?.take(MAX_BYTES + 1).read_to_string(&mut text).map_err(failed)?;
     if text.len() as u64 > MAX_BYTES {
-        return Err(Error::Damaged { path: path.to_owned(), source: "it is larger than 64 MiB".into() });
+        return Err(FileError::damaged(path, "it is larger than 64 MiB"));
     }
     Ok(text)
 }

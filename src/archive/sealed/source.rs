@@ -12,8 +12,8 @@ use parquet::errors::ParquetError;
 use parquet::file::metadata::{ColumnChunkMetaData, RowGroupMetaData};
 use parquet::file::reader::{ChunkReader, Length};
 
-use crate::error::{Error, Result};
-use crate::file;
+use crate::error::Result;
+use crate::file::{self, FileError};
 use crate::links;
 
 /// The bytes of a file. Many runs are read at once and most of their files are small: these are not kept open.
@@ -28,7 +28,7 @@ const HELD_BYTES: u64 = 1 << 20;
 impl Source {
     /// Opens a file.
     pub(in crate::archive) fn open(path: &Path) -> Result<Self> {
-        let failed = |source| Error::Read { path: path.to_owned(), source };
+        let failed = FileError::read(path);
         let mut file = links::open(path)?;
         let length = file.metadata().map_err(failed)?.len();
         if length > HELD_BYTES {

@@ -14,6 +14,7 @@ use crate::archive::answers::answer_files::Files;
 use crate::archive::sealed::listings::Name;
 use crate::cancel::{self, CancellationToken};
 use crate::error::{Error, Result};
+use crate::file::FileError;
 use crate::tables::{Reject, SeriesKey, Table};
 
 /// The most answers open at once.
@@ -115,7 +116,7 @@ impl<'a> AnswersBySeries<'a> {
             if let Entry::Vacant(open) = self.open.entry(place.answer) {
                 let answer = &self.answers[place.answer];
                 let batches = Batches::open(answer, RowKind::Typed, &mut self.files)?;
-                let missing = || Error::Damaged { path: answer.folder.clone(), source: "an answer has no rows".into() };
+                let missing = || FileError::damaged(&answer.folder, "an answer has no rows");
                 open.insert(batches.ok_or_else(missing)?);
             }
         }
@@ -180,7 +181,7 @@ impl<'a> AnswersBySeries<'a> {
 
     /// The error for rows that do not decode as expected.
     pub(super) fn damaged(&self, place: Place, error: ArrowError) -> Error {
-        Error::Damaged { path: self.answers[place.answer].folder.clone(), source: error.into() }
+        FileError::damaged(&self.answers[place.answer].folder, error)
     }
 
     /// A piece as the answer lists it.

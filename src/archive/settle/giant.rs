@@ -14,8 +14,9 @@ use super::by_series::{AnsweredSeries, AnswersBySeries, Place};
 use super::difference::difference;
 use super::known::{KnownReader, Observations};
 use super::{BYTES_AT_ONCE, Group};
+use crate::archive::ArchiveError;
 use crate::archive::sealed::bound::Bound;
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::tables::{Changes, Table};
 use crate::trace::work;
 
@@ -122,7 +123,7 @@ impl<'a> Giant<'a> {
             let count = end.map_or(answered.num_rows(), |end| dates.partition_point(|&date| date < end));
             let (step, rest) = (answered.slice(0, count), answered.slice(count, answered.num_rows() - count));
             let changes = self.changes(&observations, &step);
-            let changes = changes.map_err(|error| Error::Settle { source: error.into() })?;
+            let changes = changes.map_err(ArchiveError::merge)?;
             if let Some(changes) = changes
                 && !send(Group::of(vec![changes], Vec::new()))
             {
@@ -159,7 +160,7 @@ impl<'a> Giant<'a> {
         let whole = concat_batches(&Table::Articles.listed_schema(), &read);
         drop(read);
         let arranged = whole.and_then(|rows| Table::Articles.arranged(&rows));
-        arranged.map_err(|error| Error::Settle { source: error.into() })
+        arranged.map_err(ArchiveError::merge)
     }
 
     /// Rejected records for copies that differ from the first one.

@@ -9,6 +9,7 @@ use arrow::error::ArrowError;
 use chrono::{DateTime, Utc};
 
 use super::by_series::AnsweredSeries;
+use crate::archive::ArchiveError;
 use crate::archive::fold::cells::{Cells, rows_of};
 use crate::archive::fold::merged::Merged;
 use crate::archive::sealed::bound::{Bound, Cuts};
@@ -16,7 +17,7 @@ use crate::archive::sealed::catalog::Archive;
 use crate::archive::sealed::folder::Folder;
 use crate::archive::sealed::keys;
 use crate::archive::sealed::rows::{are_added, observed};
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::tables::{SeriesKey, Table};
 
 /// A reader of an archive's observations. Tickers are requested in order, so each file is read at most once.
@@ -101,7 +102,7 @@ impl Observations {
         if origin == Origin::OneRun && batches.iter().all(are_added) {
             let mut single = Vec::new();
             for rows in batches {
-                let ranges = keys::ranges(rows).map_err(|source| Error::Settle { source })?;
+                let ranges = keys::ranges(rows).map_err(ArchiveError::merge)?;
                 single.extend(ranges.into_iter().map(|(key, range)| (key, rows.slice(range.start, range.len()))));
             }
             // A series may continue in the next batch.
@@ -110,8 +111,8 @@ impl Observations {
                 return Ok(());
             }
         }
-        let cells = Cells::of(table, batches).map_err(|error| Error::Settle { source: error.into() })?;
-        let series = cells.series().map_err(|source| Error::Settle { source })?;
+        let cells = Cells::of(table, batches).map_err(ArchiveError::merge)?;
+        let series = cells.series().map_err(ArchiveError::merge)?;
         self.ranges.extend(series.into_iter().map(|(key, range)| (key, (self.cells.len(), range))));
         self.cells.push(cells);
         Ok(())

@@ -33,9 +33,10 @@ use super::sealed::listings::{self, LISTINGS, Listing, Listings, Name};
 use super::sealed::requests::{REJECTS, REQUESTS};
 use super::sealed::rowfile::Rowfile;
 use super::sealed::seal::{Counts, Definition, LAYOUT, Origin, Seal};
+use crate::archive::ArchiveError;
 use crate::cancel;
-use crate::error::{Error, Result};
-use crate::file::{self, FileRecord};
+use crate::error::Result;
+use crate::file::{self, FileError, FileRecord};
 use crate::remove;
 use crate::tables::{Change, Changes, Reject, RequestRecord, SeriesKey, Table};
 use crate::trace::work;
@@ -56,8 +57,8 @@ const GROUPS_AHEAD: usize = 2;
 /// The folder inside an unfinished run that its files are written to, which is empty.
 pub(super) fn folder(unfinished: &Path) -> Result<PathBuf> {
     let folder = unfinished.join("sealed");
-    remove::folder(&folder).map_err(|source| Error::Write { path: folder.clone(), source })?;
-    fs::create_dir(&folder).map_err(|source| Error::Write { path: folder.clone(), source })?;
+    remove::folder(&folder).map_err(FileError::write(&folder))?;
+    fs::create_dir(&folder).map_err(FileError::write(&folder))?;
     Ok(folder)
 }
 
@@ -231,7 +232,7 @@ fn settle_group(
                 rows,
             }))
         };
-        Ok((changes().map_err(|error| Error::Settle { source: error.into() })?, repeated))
+        Ok((changes().map_err(ArchiveError::merge)?, repeated))
     };
     let settled = series.par_iter().map(settle).collect::<Result<Vec<_>>>()?;
     let (changes, repeated): (Vec<Option<Changes>>, Vec<Vec<Repeated>>) = settled.into_iter().unzip();
@@ -250,7 +251,7 @@ impl Group {
     fn of(changes: Vec<Changes>, repeated: Vec<Repeated>) -> Result<Self> {
         let mut counts = Counts::default();
         changes.iter().for_each(|changes| counts += counted(&changes.kinds));
-        let rows = written(changes).map_err(|error| Error::Settle { source: error.into() })?;
+        let rows = written(changes).map_err(ArchiveError::merge)?;
         Ok(Self { rows, counts, repeated })
     }
 }

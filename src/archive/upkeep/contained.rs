@@ -5,15 +5,15 @@ use std::sync::Arc;
 
 use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
-use arrow::error::ArrowError;
 use arrow::row::{RowConverter, Rows, SortField};
 
 use super::pack::observations;
+use crate::archive::ArchiveError;
 use crate::archive::sealed::catalog::{Archive, SealedRun};
 use crate::archive::sealed::folder::Folder;
 use crate::archive::sealed::listings::{self, LISTINGS};
 use crate::archive::sealed::requests::{REJECTS, REQUESTS};
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::tables::{Reject, Table};
 
 /// The files of a pack that miss a row of a folder that the pack stands for: a member run, or a pack of such runs.
@@ -69,7 +69,7 @@ fn holds(
     wanted: impl Iterator<Item = Result<RecordBatch>>,
     schema: &SchemaRef,
 ) -> Result<bool> {
-    let failed = |error: ArrowError| Error::Settle { source: error.into() };
+    let failed = ArchiveError::merge;
     let fields = schema.fields().iter().map(|field| SortField::new(field.data_type().clone()));
     let converter = RowConverter::new(fields.collect()).map_err(failed)?;
     let encoded = |rows: RecordBatch| converter.convert_columns(rows.columns()).map_err(failed);

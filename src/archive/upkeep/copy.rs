@@ -7,8 +7,8 @@ use std::path::Path;
 use crate::archive::sealed::catalog::{Archive, SealedRun};
 use crate::archive::sealed::seal::SEAL;
 use crate::cancel;
-use crate::error::{Error, Result};
-use crate::file;
+use crate::error::Result;
+use crate::file::{self, FileError};
 
 /// Copies the wanted runs of an archive into a new folder; `None` if a wanted run is only in a pack that also has runs
 /// that are not. Sealed files never change, so they are linked where possible.
@@ -22,11 +22,7 @@ pub(crate) fn copy(
     is_wanted: impl Fn(&SealedRun) -> bool,
 ) -> Result<Option<Archive>> {
     let wanted: BTreeSet<&str> = archive.runs().iter().filter(|run| is_wanted(run)).map(SealedRun::name).collect();
-    let write = |path: &Path| {
-        let path = path.to_owned();
-        move |source| Error::Write { path, source }
-    };
-    fs::create_dir(target).map_err(write(target))?;
+    fs::create_dir(target).map_err(FileError::write(target))?;
     let mut copied: BTreeSet<&str> = BTreeSet::new();
     for folder in archive.folders() {
         let runs = folder.seal().runs().iter().map(|run| run.run.as_str());
@@ -35,7 +31,7 @@ pub(crate) fn copy(
         }
         copied.extend(runs);
         let target = target.join(folder.seal().folder_name());
-        fs::create_dir(&target).map_err(write(&target))?;
+        fs::create_dir(&target).map_err(FileError::write(&target))?;
         for name in folder.seal().files.iter().map(|file| file.name.as_str()).chain([SEAL]) {
             cancel::check(archive.stop())?;
             file::link_or_copy(&folder.path().join(name), &target.join(name))?;

@@ -16,7 +16,6 @@ use arrow::array::RecordBatch;
 use chrono::{DateTime, Utc};
 
 use super::leftovers;
-use crate::archive::FOLDER_OF_UNFINISHED;
 use crate::archive::fold::cells::Cells;
 use crate::archive::fold::merged::{Merged, Piece};
 use crate::archive::sealed::bound::Cuts;
@@ -26,10 +25,11 @@ use crate::archive::sealed::listings::{self, LISTINGS};
 use crate::archive::sealed::requests::{REJECTS, REQUESTS};
 use crate::archive::sealed::rowfile::Rowfile;
 use crate::archive::sealed::seal::{Counts, LAYOUT, Seal};
+use crate::archive::{ArchiveError, FOLDER_OF_UNFINISHED};
 use crate::cancel::{self, CancellationToken};
 use crate::digest;
-use crate::error::{Error, Result};
-use crate::file::{self, FileRecord};
+use crate::error::Result;
+use crate::file::{self, FileError, FileRecord};
 use crate::links;
 use crate::remove;
 use crate::tables::{Reject, RequestRecord, Table};
@@ -156,7 +156,7 @@ pub(super) fn observations(
         let piece = merged.next(Cuts::of_cells(table)).transpose()?;
         let in_order = |piece: Piece| match Cells::of(table, &piece.batches) {
             Ok(cells) => Ok(cells.rows),
-            Err(error) => Err(Error::Settle { source: error.into() }),
+            Err(error) => Err(ArchiveError::merge(error)),
         };
         Some(piece.and_then(in_order))
     }))
@@ -196,7 +196,7 @@ impl Work {
         links::folder(&hidden)?;
         leftovers::clear(archive)?;
         let path = hidden.join(format!(".packing-{name}-{:08x}", crate::time::random() as u32));
-        let failed = |source| Error::Write { path: path.clone(), source };
+        let failed = FileError::write(&path);
         fs::create_dir(&path).map_err(failed)?;
         let lock = File::open(&path).map_err(failed)?;
         // Some file systems have no locks; there, age identifies a leftover.

@@ -10,7 +10,8 @@ use crate::archive::FOLDER_OF_UNFINISHED;
 use crate::archive::sealed::catalog::Archive;
 use crate::archive::sealed::folder::Folder;
 use crate::cancel::{self, CancellationToken};
-use crate::error::{Error, Result};
+use crate::error::Result;
+use crate::file::FileError;
 use crate::links;
 use crate::remove;
 
@@ -71,7 +72,7 @@ pub(crate) fn prune(plan: &Plan) -> Result<()> {
     for pack in archive.read().iter().filter(is_needed) {
         if let Some(file) = incomplete_files(archive, pack)?.into_iter().next() {
             let reason = format!("`{file}` is missing rows of its members");
-            return Err(Error::Damaged { path: pack.path().to_owned(), source: reason.into() });
+            return Err(FileError::damaged(pack.path(), reason));
         }
     }
     let hidden = archive.path().join(FOLDER_OF_UNFINISHED);
@@ -80,7 +81,7 @@ pub(crate) fn prune(plan: &Plan) -> Result<()> {
     let path = |removal: &Removal| archive.path().join(&removal.folder);
     let failed = |path: &Path| {
         let path = path.to_owned();
-        move |source| Error::Remove { path, source }
+        move |source| FileError::Remove { path, source }
     };
     for path in plan.removals.iter().map(path) {
         remove::check(&path).map_err(failed(&path))?;

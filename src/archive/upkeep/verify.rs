@@ -15,8 +15,8 @@ use crate::archive::sealed::listings;
 use crate::archive::sealed::rows::changes;
 use crate::archive::sealed::seal::Counts;
 use crate::cancel::CancellationToken;
-use crate::error::{Error, Result};
-use crate::file::{self, FileRecord};
+use crate::error::{Error, Kind, Result};
+use crate::file::{self, FileError, FileRecord};
 use crate::tables::{Change, Table};
 
 /// What was verified, and what is wrong.
@@ -56,7 +56,9 @@ pub(crate) fn verify(archive: &Archive, mut done: impl FnMut(&FileRecord)) -> Re
                     let told = |fault: String| format!("`{}`: {fault}", folder.path().display());
                     verified.faults.extend(faults.into_iter().map(told));
                 }
-                Err(error @ Error::Damaged { .. }) => verified.faults.push(told(&error)),
+                Err(error) if matches!(error.downcast_ref(), Some(FileError::Damaged { .. })) => {
+                    verified.faults.push(told(&error));
+                }
                 Err(error) => return Err(error),
             }
         }
@@ -105,7 +107,7 @@ fn counts_what_it_has(folder: &Folder) -> Result<Vec<String>> {
 ///
 /// # Errors
 ///
-/// [`Error::Interrupted`] once the token is cancelled.
+/// [`Kind::Interrupted`](crate::error::Kind) once the token is cancelled.
 pub(crate) fn fault(path: &Path, record: &FileRecord, stop: &CancellationToken) -> Result<Option<String>> {
     let shown = path.display();
     match fs::symlink_metadata(path) {
@@ -118,9 +120,8 @@ pub(crate) fn fault(path: &Path, record: &FileRecord, stop: &CancellationToken) 
     }
     let found = match FileRecord::of(path, &record.name, record.rows, stop) {
         Ok(found) => found,
-        Err(Error::Interrupted) => return Err(Error::Interrupted),
-        Err(Error::Read { source, .. }) => return Ok(Some(format!("`{shown}` cannot be read: {source}"))),
-        Err(error) => return Ok(Some(error.to_string())),
+        Err(error) if error.kind() == Kind::Interrupted => return Err(error),
+        Err(error) => return Ok(Some(file::fault_of(path, &error))),
     };
     if found.blake3 != record.blake3 {
         return Ok(Some(format!("`{shown}` does not match its checksum: its BLAKE3 is {}", found.blake3)));

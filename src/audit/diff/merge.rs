@@ -9,8 +9,9 @@ use arrow::row::{RowConverter, Rows, SortField};
 
 use super::rows::{self, Row};
 use super::{Difference, failed};
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::export::Reading;
+use crate::file::FileError;
 
 /// A version being read.
 pub(super) struct Side<'a, I> {
@@ -47,7 +48,7 @@ impl<'a, I: Iterator<Item = Result<RecordBatch>>> Side<'a, I> {
             let all = last.into_iter().chain(&keys);
             if !all.is_sorted_by(|one, next| one < next) {
                 let reason = format!("its rows are not in the order of {}, each once", self.order.join(", "));
-                return Err(Error::Damaged { path: self.version.folder().to_owned(), source: reason.into() });
+                return Err(FileError::damaged(self.version.folder(), reason));
             }
             (self.rows, self.keys, self.at) = (rows, keys, 0);
         }

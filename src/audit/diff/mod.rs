@@ -18,6 +18,7 @@ use arrow::error::ArrowError;
 
 pub use rows::schema;
 
+use crate::audit::AuditError;
 use crate::error::{Error, Result};
 use crate::export::Reading;
 use crate::plan::Column;
@@ -108,14 +109,15 @@ fn check_columns(before: &Reading, after: &Reading) -> Result<()> {
         let names: Vec<&str> = some.difference(others).map(|(name, _)| name.as_str()).collect();
         if names.is_empty() { "none".to_owned() } else { format!("`{}`", names.join("`, `")) }
     };
-    Err(Error::OtherColumns {
+    Err(AuditError::OtherColumns {
         before: before.name(),
         after: after.name(),
         only_before: only(&ones, &others),
         only_after: only(&others, &ones),
-    })
+    }
+    .into())
 }
 
 fn failed(error: ArrowError) -> Error {
-    Error::Compare { source: error.into() }
+    AuditError::compare(error)
 }

@@ -8,10 +8,12 @@ use tempfile::tempdir;
 
 use super::{DAY, DAY_MICROS, Signal, parquet_rows, plan, publish, record, rows, schema, signals, tree};
 use crate::cancel::CancellationToken;
-use crate::error::Error;
-use crate::export::partitions::{Limits, Partitions};
 use crate::export::table::{Finished, Shelf};
 use crate::export::{Encoding, versions};
+use crate::export::{
+    ExportError,
+    partitions::{Limits, Partitions},
+};
 use crate::plan::{Codec, Column, Format, Guard};
 
 #[test]
@@ -77,7 +79,7 @@ fn too_many_folders_are_refused_with_their_column_and_a_remedy() {
     let mut partitions =
         partitions(&place, &[Column::Period, Column::Ticker], &by_date, Limits { folders: 5, bytes: 1 << 20 });
     let error = partitions.push(&rows(&signals(&["A", "B", "C"], 1))).unwrap_err();
-    assert!(matches!(error, Error::TooManyFolders { column: "ticker", most: 5 }), "{error}");
+    assert!(matches!(error.downcast_ref(), Some(ExportError::TooManyFolders { column: "ticker", most: 5 })), "{error}");
     assert_eq!(error.hint().unwrap(), "sort by `ticker` first, or remove it from `partition_by`");
 }
 

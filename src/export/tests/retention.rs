@@ -8,8 +8,9 @@ use std::time::{Duration, SystemTime};
 use tempfile::tempdir;
 
 use super::{moment, plan, provenance, publish_as, rows, signals};
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::export::{Dataset, Provenance, versions};
+use crate::file::FileError;
 use crate::plan::Format;
 
 /// Publishes a version built at an hour of a day.
@@ -122,7 +123,7 @@ fn a_dataset_that_is_a_link_is_refused_and_nothing_is_published_through_it() {
     let elsewhere = tempdir().unwrap();
     symlink(elsewhere.path(), place.path().join("demo")).unwrap();
     let refused = publish(place.path(), 1, 9).unwrap_err();
-    assert!(matches!(&refused, Error::Linked { path } if path.ends_with("demo")), "{refused}");
+    assert!(matches!(refused.downcast_ref(), Some(FileError::Linked { path }) if path.ends_with("demo")), "{refused}");
     assert_eq!(fs::read_dir(elsewhere.path()).unwrap().count(), 0);
 }
 
@@ -161,7 +162,9 @@ fn what_a_killed_publication_left_is_cleared_away_after_a_day() {
 fn what_stands_in_the_way_is_told_before_anything_is_built() {
     let place = tempdir().unwrap();
     let occupied = |result: Result<Dataset>| match result {
-        Err(error @ Error::Occupied { .. }) => (error.to_string(), error.hint().unwrap()),
+        Err(error) if matches!(error.downcast_ref(), Some(FileError::Occupied { .. })) => {
+            (error.to_string(), error.hint().unwrap())
+        }
         other => panic!("{other:?}"),
     };
     let before = publish(place.path(), 1, 9).unwrap().latest.unwrap();
@@ -194,5 +197,6 @@ fn records_of_the_first_form_are_read_and_those_of_a_later_one_are_refused() {
     fs::write(version.join("dataset.json"), record(1)).unwrap();
     assert_eq!(versions(place.path()).unwrap()[0].files[0].name, "demo.parquet");
     fs::write(version.join("dataset.json"), record(6)).unwrap();
-    assert!(matches!(versions(place.path()), Err(Error::Layout { layout: 6, known: 5, .. })));
+    let error = versions(place.path()).unwrap_err();
+    assert!(matches!(error.downcast_ref(), Some(FileError::Layout { layout: 6, known: 5, .. })));
 }

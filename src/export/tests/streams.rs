@@ -6,8 +6,8 @@ use arrow::ipc::reader::StreamReader;
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 
 use super::{rows, schema, signals};
-use crate::error::{Error, Result};
-use crate::export::Stream;
+use crate::error::Result;
+use crate::export::{ExportError, Stream};
 use crate::plan::{Format, Guard};
 
 const ALL: [Format; 3] = [Format::Parquet, Format::Csv, Format::Arrow];
@@ -62,10 +62,14 @@ fn a_reader_that_has_seen_enough_is_no_other_failure() {
     for format in ALL {
         for bytes in [0, 10, 1000, 4000] {
             let error = send(format, &batches(), Closed(bytes, io::ErrorKind::BrokenPipe)).unwrap_err();
-            let Error::Stream { source } = &error else { panic!("{format} after {bytes}: {error:?}") };
+            let Some(ExportError::Stream { source }) = error.downcast_ref() else {
+                panic!("{format} after {bytes}: {error:?}")
+            };
             assert_eq!(source.kind(), io::ErrorKind::BrokenPipe, "{format} after {bytes}");
             let error = send(format, &batches(), Closed(bytes, io::ErrorKind::StorageFull)).unwrap_err();
-            let Error::Stream { source } = &error else { panic!("{format} after {bytes}: {error:?}") };
+            let Some(ExportError::Stream { source }) = error.downcast_ref() else {
+                panic!("{format} after {bytes}: {error:?}")
+            };
             assert_eq!(source.kind(), io::ErrorKind::StorageFull);
         }
     }

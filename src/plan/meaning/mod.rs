@@ -10,7 +10,7 @@ use std::collections::BTreeSet;
 use std::fmt::Display;
 
 use super::{Checks, OnMissing, Plan, Schedule};
-use crate::definition::{ChecksSection, Found, Placed, Reading, ScheduleSection, Zone};
+use crate::definition::{ChecksSection, DefinitionError, Found, Placed, Reading, ScheduleSection, Zone};
 use crate::error::Result;
 use crate::problem::{Problem, Problems};
 
@@ -35,7 +35,7 @@ pub(super) fn of(found: Found) -> Result<Plan> {
     let files = judge.files(&definition.output);
     let schedule = definition.schedule.as_ref().and_then(|schedule| judge.schedule(schedule));
     let Some(source) = source.filter(|_| judge.problems.is_empty()) else {
-        return Err(Problems::new(&path, &text, judge.problems).into());
+        return Err(DefinitionError::Invalid(Problems::new(&path, &text, judge.problems)).into());
     };
     Ok(Plan {
         name,

@@ -13,7 +13,6 @@ use bellwether::serve::{Running, Service, Universe, start};
 use chrono::NaiveDate;
 use serde_json::Value;
 use serde_json::value::RawValue;
-use tokio::net::TcpListener;
 use tokio::runtime::Runtime;
 
 /// The key that every server asks for, with what a query must escape.
@@ -53,11 +52,9 @@ impl Server {
 
     pub(crate) fn new(universe: Universe, change_set: ChangeSet) -> Self {
         let runtime = Runtime::new().expect("a runtime");
-        let (running, address) = runtime.block_on(async {
-            let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
-            let address = listener.local_addr().expect("an address");
-            (start(Service::new(universe, change_set, KEY.to_owned()), listener).expect("it starts"), address)
-        });
+        let service = Service::new(universe, change_set, KEY.to_owned());
+        let running = runtime.block_on(start(service, 0)).expect("it starts");
+        let address = running.base_url().socket_addrs(|| None).expect("an address")[0];
         Self { running, runtime, address }
     }
 

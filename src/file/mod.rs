@@ -1,5 +1,7 @@
 //! Files and folders that appear whole or not at all, and errors that name their path.
 
+mod error;
+
 use std::fs::{self, File};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -10,10 +12,12 @@ use serde::{Deserialize, Serialize};
 
 use crate::cancel::CancellationToken;
 use crate::digest::{self, Digest, hex};
-use crate::error::{Error, Reason, Result};
+use crate::error::{Error, Result};
 use crate::links;
 use crate::remove;
 use crate::time::random;
+
+pub(crate) use error::{FileError, fault_of};
 
 /// A folder being written under a hidden name, removed with its contents on drop unless it is published.
 #[derive(Debug)]
@@ -29,9 +33,9 @@ impl Staging {
     ///
     /// If a folder cannot be created, or one with that name exists.
     pub(crate) fn create(parent: &Path, name: &str) -> Result<Self> {
-        fs::create_dir_all(parent).map_err(|source| Error::Write { path: parent.to_owned(), source })?;
+        fs::create_dir_all(parent).map_err(FileError::write(parent))?;
         let path = parent.join(format!(".partial-{name}"));
-        fs::create_dir(&path).map_err(|source| Error::Write { path: path.clone(), source })?;
+        fs::create_dir(&path).map_err(FileError::write(&path))?;
         Ok(Self { path, is_published: false })
     }
 
@@ -68,22 +72,8 @@ impl Drop for Staging {
 /// If it cannot be written, or `target` exists.
 pub(crate) fn rename_durably(folder: &Path, target: &Path) -> Result<()> {
     sync_folder(folder)?;
-    fs::rename(folder, target).map_err(|source| Error::Write { path: target.to_owned(), source })?;
+    fs::rename(folder, target).map_err(FileError::write(target))?;
     target.parent().map_or(Ok(()), sync_folder)
-}
-
-/// A failure to encode rows. A full disk is reported as such: the file that could not be written, and why.
-pub(crate) fn encoding_failed(path: &Path, error: Reason) -> Error {
-    let mut reason: Option<&(dyn std::error::Error + 'static)> = Some(error.as_ref());
-    while let Some(inner) = reason {
-        if let Some(source) = inner.downcast_ref::<io::Error>() {
-            // The hint depends on the kind; the text is the system's.
-            let source = source.raw_os_error().map_or_else(|| source.kind().into(), io::Error::from_raw_os_error);
-            return Error::Write { path: path.to_owned(), source };
-        }
-        reason = inner.source();
-    }
-    Error::Encode { path: path.to_owned(), source: error }
 }
 
 /// Creates a file for rows.
@@ -92,7 +82,7 @@ pub(crate) fn encoding_failed(path: &Path, error: Reason) -> Error {
 ///
 /// If it cannot be created.
 pub(crate) fn create(path: &Path) -> Result<File> {
-    File::create_new(path).map_err(|source| Error::Write { path: path.to_owned(), source })
+    File::create_new(path).map_err(FileError::write(path))
 }
 
 /// The entries of a folder, by name; empty if the folder does not exist.
@@ -101,7 +91,7 @@ pub(crate) fn create(path: &Path) -> Result<File> {
 ///
 /// If it cannot be read.
 pub(crate) fn entries(folder: &Path) -> Result<Vec<PathBuf>> {
-    let failed = |source| Error::Read { path: folder.to_owned(), source };
+    let failed = FileError::read(folder);
     let entries = match fs::read_dir(folder) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
         entries => entries.map_err(failed)?,
@@ -145,7 +135,7 @@ pub(crate) fn link_or_copy(from: &Path, to: &Path) -> Result<()> {
         return Ok(());
     }
     let (mut source, mut copy) = (links::open(from)?, create(to)?);
-    io::copy(&mut source, &mut copy).map(drop).map_err(|source| Error::Write { path: to.to_owned(), source })
+    io::copy(&mut source, &mut copy).map(drop).map_err(FileError::write(to))
 }
 
 /// Whether readers skip this name: it is being written, or was abandoned.
@@ -159,7 +149,7 @@ pub(crate) fn is_hidden(path: &Path) -> bool {
 ///
 /// If it cannot be opened.
 pub(crate) fn open(path: &Path) -> Result<File> {
-    File::open(path).map_err(|source| Error::Read { path: path.to_owned(), source })
+    File::open(path).map_err(FileError::read(path))
 }
 
 /// Reads `length` bytes of a file from an offset, without moving any cursor.
@@ -212,7 +202,7 @@ pub fn reserve(_file: &File, _from: u64, _bytes: u64) -> bool {
 ///
 /// If it cannot be written.
 pub(crate) fn sync(file: &File, path: &Path) -> Result<()> {
-    file.sync_all().map_err(|source| Error::Write { path: path.to_owned(), source })
+    file.sync_all().map_err(FileError::write(path))
 }
 
 /// Makes files and folders durable in parallel, which takes hardly longer than one.
@@ -231,7 +221,7 @@ pub(crate) fn sync_all(paths: &[PathBuf]) -> Result<()> {
 /// If it cannot be written.
 pub(crate) fn write_json(path: &Path, record: &impl Serialize) -> Result<()> {
     let mut text = serde_json::to_vec_pretty(record)
-        .map_err(|error| Error::Encode { path: path.to_owned(), source: error.into() })?;
+        .map_err(|error| FileError::Encode { path: path.to_owned(), source: error.into() })?;
     text.push(b'\n');
     write_bytes(path, &text)
 }
@@ -243,7 +233,7 @@ pub(crate) fn write_json(path: &Path, record: &impl Serialize) -> Result<()> {
 /// If it cannot be written.
 pub(crate) fn write_bytes(path: &Path, bytes: &[u8]) -> Result<()> {
     let mut file = create(path)?;
-    file.write_all(bytes).map_err(|source| Error::Write { path: path.to_owned(), source })?;
+    file.write_all(bytes).map_err(FileError::write(path))?;
     sync(&file, path)
 }
 
@@ -255,8 +245,7 @@ pub(crate) fn write_bytes(path: &Path, bytes: &[u8]) -> Result<()> {
 pub(crate) fn replace(path: &Path, bytes: &[u8]) -> Result<()> {
     let name = path.file_name().map(|name| name.to_string_lossy()).unwrap_or_default();
     let hidden = path.with_file_name(format!(".{name}-{:016x}", random()));
-    let written = write_bytes(&hidden, bytes)
-        .and_then(|()| fs::rename(&hidden, path).map_err(|source| Error::Write { path: path.to_owned(), source }));
+    let written = write_bytes(&hidden, bytes).and_then(|()| fs::rename(&hidden, path).map_err(FileError::write(path)));
     if written.is_err() {
         // Best effort: it is hidden and ignored by readers.
         let _ = remove::file(&hidden);
@@ -319,16 +308,16 @@ impl FileRecord {
     ///
     /// # Errors
     ///
-    /// If it cannot be read; [`Error::Interrupted`] once the token is cancelled.
+    /// If it cannot be read; [`Kind::Interrupted`](crate::error::Kind) once the token is cancelled.
     pub fn of(path: &Path, name: &str, rows: u64, stop: &CancellationToken) -> Result<Self> {
-        let failed = |source| Error::Read { path: path.to_owned(), source };
+        let failed = FileError::read(path);
         let read = digest::of_reader(open(path)?, || stop.is_cancelled()).map_err(failed)?;
-        let (hash, bytes) = read.ok_or(Error::Interrupted)?;
+        let (hash, bytes) = read.ok_or_else(Error::interrupted)?;
         Ok(Self { name: name.to_owned(), rows, bytes, blake3: hex(&hash) })
     }
 }
 
 fn sync_folder(path: &Path) -> Result<()> {
     let synced: io::Result<()> = File::open(path).and_then(|folder| folder.sync_all());
-    synced.map_err(|source| Error::Write { path: path.to_owned(), source })
+    synced.map_err(FileError::write(path))
 }

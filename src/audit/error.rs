@@ -1,0 +1,40 @@
+//! Why a question cannot be answered.
+
+use crate::error::{Diagnostic, Error, Kind, Reason};
+
+/// A question that cannot be answered.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum AuditError {
+    /// Versions with different columns.
+    #[error(
+        "`{before}` and `{after}` have different columns: {only_before} only in the first, {only_after} only in the second"
+    )]
+    OtherColumns { before: String, after: String, only_before: String, only_after: String },
+
+    /// Rows that cannot be compared.
+    #[error("cannot compare the rows of two versions")]
+    Compare { source: Reason },
+}
+
+impl AuditError {
+    /// Rows that cannot be compared.
+    pub(crate) fn compare(source: impl Into<Reason>) -> Error {
+        Self::Compare { source: source.into() }.into()
+    }
+}
+
+impl Diagnostic for AuditError {
+    fn kind(&self) -> Kind {
+        match self {
+            Self::OtherColumns { .. } => Kind::Data,
+            Self::Compare { .. } => Kind::Internal,
+        }
+    }
+
+    fn hint(&self) -> Option<String> {
+        match self {
+            Self::OtherColumns { .. } => Some("build both from the same definition: `bellwether build NAME --as-of INSTANT` rebuilds the earlier state with its columns".to_owned()),
+            Self::Compare { .. } => None,
+        }
+    }
+}

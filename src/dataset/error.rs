@@ -1,0 +1,38 @@
+//! Why there is no dataset.
+
+use crate::error::{Diagnostic, Error, Kind, Reason};
+
+/// A dataset that cannot be built.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum DatasetError {
+    /// A dataset without rows.
+    #[error("`{name}` has no rows: no signals match")]
+    Empty { name: String },
+
+    /// A join that failed.
+    #[error("cannot join signals with news")]
+    Join { source: Reason },
+}
+
+impl DatasetError {
+    /// A join that failed.
+    pub(crate) fn join(source: impl Into<Reason>) -> Error {
+        Self::Join { source: source.into() }.into()
+    }
+}
+
+impl Diagnostic for DatasetError {
+    fn kind(&self) -> Kind {
+        match self {
+            Self::Empty { .. } => Kind::NotFound,
+            Self::Join { .. } => Kind::Internal,
+        }
+    }
+
+    fn hint(&self) -> Option<String> {
+        match self {
+            Self::Empty { .. } => Some("check the sectors, periods and regimes, and the filters".to_owned()),
+            Self::Join { .. } => None,
+        }
+    }
+}

@@ -1,0 +1,59 @@
+//! Why a dataset cannot be written, found or read.
+
+use std::io;
+use std::path::PathBuf;
+
+use crate::error::{Diagnostic, Kind};
+
+/// A dataset that cannot be written, found or read.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum ExportError {
+    /// More partitions than can be written at once.
+    #[error("partitioning by `{column}` needs more than {most} files open at once")]
+    TooManyFolders { column: &'static str, most: usize },
+
+    /// A stream that cannot be written, or was closed by its reader.
+    #[error("cannot write to the stream")]
+    Stream { source: io::Error },
+
+    /// A dataset that was never published.
+    #[error("no dataset {}in `{}`", name.as_ref().map_or_else(String::new, |name| format!("`{name}` ")), datasets.display())]
+    NoDataset { name: Option<String>, datasets: PathBuf },
+
+    /// A version of a dataset that does not exist.
+    #[error("no version `{given}` in `{}`", datasets.display())]
+    NoVersion { given: String, datasets: PathBuf, known: Vec<String> },
+
+    /// A wide version where rows are needed.
+    #[error("`{}` is wide, expected a long dataset", path.display())]
+    Wide { path: PathBuf },
+}
+
+impl Diagnostic for ExportError {
+    fn kind(&self) -> Kind {
+        match self {
+            Self::TooManyFolders { .. } | Self::Wide { .. } => Kind::Data,
+            Self::Stream { .. } => Kind::Storage,
+            Self::NoDataset { .. } | Self::NoVersion { .. } => Kind::NotFound,
+        }
+    }
+
+    fn hint(&self) -> Option<String> {
+        let hint = match self {
+            Self::TooManyFolders { column, .. } => {
+                return Some(format!("sort by `{column}` first, or remove it from `partition_by`"));
+            }
+            Self::Stream { .. } => return None,
+            Self::NoDataset { .. } => {
+                "publish it first: `bellwether run NAME`; or choose another folder with `--data`"
+            }
+            Self::NoVersion { known, .. } if known.is_empty() => "publish one first: `bellwether run NAME`",
+            Self::NoVersion { known, .. } => {
+                let some: Vec<&str> = known.iter().take(8).map(String::as_str).collect();
+                return Some(format!("known names: {}; the folder of a version works too", some.join(", ")));
+            }
+            Self::Wide { .. } => "build it with `layout = \"long\"`; the values are the same",
+        };
+        Some(hint.to_owned())
+    }
+}

@@ -1,0 +1,150 @@
+//! Why a run cannot begin, or publishes nothing.
+
+use std::fmt;
+use std::path::PathBuf;
+
+use chrono::{DateTime, Utc};
+
+use crate::error::{Diagnostic, Kind, Reason};
+use crate::human::{counted, grouped, percent};
+use crate::lock::Holder;
+use crate::time::to_record;
+
+/// A run that cannot begin, or publishes nothing.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum RunError {
+    /// Another run of the same definition on the same archive.
+    #[error("another run of `{name}` is in progress on `{}`{}", archive.display(), by(holder.as_ref()))]
+    InProgress { name: String, archive: PathBuf, holder: Option<Holder> },
+
+    /// A clock that is behind the newest run of the archive.
+    #[error("the clock says {}, but the newest run in the archive was sealed at {}", to_record(*now), to_record(*sealed_at))]
+    ClockBehind { run: Option<PathBuf>, sealed_at: DateTime<Utc>, now: DateTime<Utc> },
+
+    /// A clock that moved backwards during a run.
+    #[error("the clock moved backwards during the run, from {} to {}", to_record(*before), to_record(*now))]
+    ClockWentBack { before: DateTime<Utc>, now: DateTime<Utc> },
+
+    /// A base address without the service.
+    #[error("`GET {address}` answered {status}: is `{setting}` correct?")]
+    Address { address: String, status: u16, setting: &'static str, lacking: String },
+
+    /// A service that offers none of the operations that a definition could use.
+    #[error("the service no longer offers what `{name}` asks for: {lacking}")]
+    NoOperation { name: String, lacking: String },
+
+    /// An operation that is no longer offered, and a fallback that lists different tickers.
+    #[error("the service no longer offers {lacking}, and {instead} lists different tickers: {}", shift(missing, new))]
+    OtherTickers { name: String, lacking: String, instead: &'static str, missing: String, new: String },
+
+    /// Data that fails a check.
+    #[error("nothing was published for `{name}`: {}", counted(source.count(), "check failed", "checks failed"))]
+    Checks { name: String, hint: &'static str, source: Box<Findings> },
+
+    /// Too many rejected records or series.
+    #[error("rejected {}, above the limit of {}", joined(rejected), percent(*max_share))]
+    TooManyRejects { rejected: Vec<Rejected>, max_share: f64, kept: PathBuf, source: Option<Reason> },
+}
+
+impl Diagnostic for RunError {
+    fn kind(&self) -> Kind {
+        match self {
+            Self::InProgress { .. } => Kind::Temporary,
+            Self::ClockBehind { .. } | Self::ClockWentBack { .. } => Kind::Storage,
+            Self::Address { .. } | Self::NoOperation { .. } => Kind::Service,
+            Self::OtherTickers { .. } | Self::Checks { .. } | Self::TooManyRejects { .. } => Kind::Checks,
+        }
+    }
+
+    fn hint(&self) -> Option<String> {
+        let hint = match self {
+            Self::InProgress { .. } => "try again when that run has finished, or wait for it with `--wait`",
+            Self::ClockBehind { run: None, .. } => {
+                "set the clock if it is behind; if it is correct, a clock was ahead during a run that is now packed: restore the archive from a backup made before that run"
+            }
+            Self::ClockBehind { run: Some(run), .. } => {
+                return Some(format!(
+                    "set the clock if it is behind; if it is correct, the clock was ahead during that run: move `{}` out of \
+                     the archive",
+                    run.display()
+                ));
+            }
+            Self::ClockWentBack { .. } => "correct the clock and run it again with `--fresh`; nothing was archived",
+            Self::Address { lacking, .. } => {
+                return Some(format!("check the address; if it is correct, the service no longer offers {lacking}"));
+            }
+            Self::NoOperation { .. } => "ask the vendor what replaced it, or change `history` or `[sentiment]`",
+            Self::OtherTickers { .. } => "if this is expected, choose the operation with `history` in `[signals]`",
+            Self::Checks { hint, .. } => {
+                return Some(format!("the archive keeps what was fetched, and `latest` is unchanged; {hint}"));
+            }
+            Self::TooManyRejects { kept, .. } => {
+                return Some(format!(
+                    "the rejected records are in `{}`; to allow more, raise `max_share` in `[rejects]`",
+                    kept.display()
+                ));
+            }
+        };
+        Some(hint.to_owned())
+    }
+}
+
+/// Rejected records or series of an operation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Rejected {
+    /// The operation.
+    pub operation: &'static str,
+    /// Records or series.
+    pub what: &'static str,
+    /// How many were rejected.
+    pub lost: u64,
+    /// How many there were.
+    pub of: u64,
+}
+
+impl fmt::Display for Rejected {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { what, lost, of, .. } = self;
+        write!(formatter, "{} of {} {what}", grouped(*lost), grouped(*of))
+    }
+}
+
+/// Several reasons for one failure, each the source of the one before it.
+#[derive(Debug, thiserror::Error)]
+#[error("{what}")]
+pub(crate) struct Findings {
+    what: String,
+    #[source]
+    next: Option<Box<Self>>,
+}
+
+impl Findings {
+    /// A chain of findings; none if there are none.
+    pub(super) fn of(found: impl DoubleEndedIterator<Item = String>) -> Option<Self> {
+        found.rev().fold(None, |next, what| Some(Self { what, next: next.map(Box::new) }))
+    }
+
+    /// The number of findings.
+    fn count(&self) -> u64 {
+        std::iter::successors(Some(self), |one| one.next.as_deref()).count() as u64
+    }
+}
+
+/// `9 of 10 records and 9 of 10 series of signals-history-all`, and so on.
+fn joined(rejected: &[Rejected]) -> String {
+    let by_operation = rejected.chunk_by(|one, other| one.operation == other.operation).map(|of_operation| {
+        let parts: Vec<String> = of_operation.iter().map(Rejected::to_string).collect();
+        format!("{} of {}", parts.join(" and "), of_operation[0].operation)
+    });
+    by_operation.collect::<Vec<_>>().join(", ")
+}
+
+/// `missing A, B; new C`, and so on.
+fn shift(missing: &str, new: &str) -> String {
+    let parts = [("missing", missing), ("new", new)].into_iter().filter(|(_, names)| !names.is_empty());
+    parts.map(|(what, names)| format!("{what} {names}")).collect::<Vec<_>>().join("; ")
+}
+
+fn by(holder: Option<&Holder>) -> String {
+    holder.map_or_else(String::new, |holder| format!(": {holder}"))
+}
