@@ -10,7 +10,7 @@ use arrow::array::{
     ArrayRef, DictionaryArray, Float64Array, Int8Array, Int32Array, RecordBatch, StringArray, TimestampMicrosecondArray,
 };
 use arrow::datatypes::{Field, Schema};
-use bellwether::export::Stream;
+use bellwether::harness::export::Stream;
 use bellwether::plan::{Format, Guard};
 use divan::Bencher;
 use divan::counter::ItemsCount;

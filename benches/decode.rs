@@ -11,8 +11,8 @@ use std::convert::Infallible;
 use std::sync::LazyLock;
 
 #[cfg(feature = "harness")]
-use bellwether::decode::harness;
-use bellwether::decode::{Answer, Part, Rules};
+use bellwether::harness::decode;
+use bellwether::harness::decode::{Answer, Part, Rules};
 use bellwether::interface::{Endpoint, HistoryEntry, NewsArticle, SectorHistory};
 use bellwether::plan::Request;
 use divan::Bencher;
@@ -58,7 +58,7 @@ fn articles() -> Request {
 #[divan::bench]
 fn split(bencher: Bencher<'_, '_>) {
     let body = HISTORIES.as_bytes();
-    bencher.counter(BytesCount::of_slice(body)).bench(|| harness::count_pieces(body));
+    bencher.counter(BytesCount::of_slice(body)).bench(|| decode::count_pieces(body));
 }
 
 #[divan::bench]

@@ -64,10 +64,11 @@
 //! | [`load`] | datasets as record batches and frames, for other programs |
 //! | [`cli`] | the commands |
 //!
-//! The leaves import none of these: [`error`], [`problem`], [`project`], [`secret`], [`key_source`], [`time`], and private
-//! ones: files, locks, the only module that removes files, what escapes text before it is shown, the schemas of the columns that travel
-//! between stages (`tables`), columns as runs of equal values and the Parquet files written from them (`columns`), and
-//! number formats. Only [`cli`] prints. `CONTRIBUTING.md` lists the files that common changes touch.
+//! The leaves import none of these: [`error`] (what a stage can fail with lives in the stage), [`problem`], [`project`],
+//! [`secret`], [`key_source`], [`time`], and private ones: files, locks, the only module that removes files, what escapes
+//! text before it is shown, the schemas of the columns that travel between stages (`tables`), columns as runs of equal
+//! values and the Parquet files written from them (`columns`), and number formats. Only [`cli`] prints.
+//! `CONTRIBUTING.md` lists the files that common changes touch.
 //!
 //! What a definition means can be asked without a service:
 //!
@@ -89,30 +90,17 @@
 //! # Ok::<(), bellwether::error::Error>(())
 //! ```
 
+#![cfg_attr(not(feature = "harness"), expect(unreachable_pub, reason = "tests and benchmarks reach it"))]
+
 mod address;
 pub mod archive;
 pub mod audit;
 mod cancel;
 pub mod cli;
-#[cfg(not(feature = "harness"))]
-#[expect(unreachable_pub, reason = "tests and benchmarks reach it")]
 mod columns;
-#[cfg(feature = "harness")]
-#[doc(hidden)]
-pub mod columns;
-#[cfg(not(feature = "harness"))]
-#[expect(unreachable_pub, reason = "tests and benchmarks reach it")]
 mod dataset;
-#[cfg(feature = "harness")]
-#[doc(hidden)]
-pub mod dataset;
 mod date;
-#[cfg(not(feature = "harness"))]
-#[expect(unreachable_pub, reason = "tests and benchmarks reach it")]
 mod decode;
-#[cfg(feature = "harness")]
-#[doc(hidden)]
-pub mod decode;
 pub mod definition;
 mod digest;
 mod echo;
@@ -121,6 +109,9 @@ mod escape;
 pub mod export;
 mod fetch;
 mod file;
+#[cfg(feature = "harness")]
+#[doc(hidden)]
+pub mod harness;
 mod human;
 pub mod interface;
 pub mod key_source;
@@ -137,12 +128,7 @@ pub mod run;
 pub mod secret;
 pub mod serve;
 pub mod sql;
-#[cfg(not(feature = "harness"))]
-#[expect(unreachable_pub, reason = "tests and benchmarks reach it")]
 mod tables;
-#[cfg(feature = "harness")]
-#[doc(hidden)]
-pub mod tables;
 pub mod time;
 mod trace;
 mod usage;

@@ -57,47 +57,30 @@
 //! nothing; a file is read once its length and BLAKE3 match the seal. Small runs are packed automatically, all by
 //! `archive compact`; `archive prune` removes the members of a pack once it is verified to hold their rows.
 
-#[cfg_attr(not(feature = "harness"), expect(unreachable_pub, reason = "tests and benchmarks reach it"))]
 mod answers;
 mod error;
 mod fold;
-mod scope;
+pub(crate) mod scope;
 mod sealed;
 mod settle;
-#[cfg_attr(not(feature = "harness"), expect(unreachable_pub, reason = "tests and benchmarks reach it"))]
-mod unfinished;
+pub(crate) mod unfinished;
 mod upkeep;
-mod view;
+pub(crate) mod view;
 
 pub use answers::answer::Oddities;
-pub(crate) use error::ArchiveError;
 pub use sealed::catalog::{Archive, SealedRun};
 pub use sealed::seal::{Counts, Definition, Seal};
 pub use unfinished::Interrupted;
 pub use upkeep::{Removal, Verified};
 
+pub(crate) use answers::answer::AnswerRecord;
+pub(crate) use answers::draft::Draft;
+pub(crate) use error::ArchiveError;
 pub(crate) use fold::histories::{Histories, History};
+pub(crate) use scope::Scope;
 pub(crate) use sealed::listings::LISTINGS;
-pub(crate) use unfinished::unfinished_runs;
+pub(crate) use unfinished::{Beginning, Unfinished, unfinished_runs};
 pub(crate) use upkeep::{Plan, compact, copy, fault, prune, verify};
-pub(crate) use view::ArticleHistories;
-
-#[cfg(not(feature = "harness"))]
-pub(crate) use {
-    answers::answer::AnswerRecord,
-    answers::draft::Draft,
-    scope::Scope,
-    unfinished::{Beginning, Unfinished},
-    view::{Asked, View},
-};
-#[cfg(feature = "harness")]
-#[doc(hidden)]
-pub use {
-    answers::answer::AnswerRecord,
-    answers::draft::Draft,
-    scope::Scope,
-    unfinished::{Beginning, Unfinished},
-    view::{Asked, View},
-};
+pub(crate) use view::{ArticleHistories, Asked, View};
 
 const FOLDER_OF_UNFINISHED: &str = ".partial";

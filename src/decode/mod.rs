@@ -27,8 +27,7 @@ mod cursor;
 mod decoded;
 mod entry;
 #[cfg(any(test, feature = "harness"))]
-#[doc(hidden)]
-pub mod harness;
+pub(crate) mod harness;
 mod history;
 mod latest;
 mod listing;

@@ -42,8 +42,7 @@ mod reuse;
 mod row_output;
 mod selection;
 mod staged;
-#[cfg_attr(not(feature = "harness"), expect(unreachable_pub, reason = "benchmarks reach it"))]
-mod stream;
+pub(crate) mod stream;
 mod table;
 #[cfg(test)]
 mod tests;
@@ -67,12 +66,7 @@ pub(crate) use reading::Found;
 pub(crate) use reuse::{Latest, Taken, Takeover, built_before};
 pub(crate) use row_output::{Destination, RowFormat, RowOutput};
 pub(crate) use staged::{Dataset, Staged};
-
-#[cfg(not(feature = "harness"))]
 pub(crate) use stream::Stream;
-#[cfg(feature = "harness")]
-#[doc(hidden)]
-pub use stream::Stream;
 
 use crate::columns::{self, ParquetWriter, Rows};
 use crate::error::Reason;

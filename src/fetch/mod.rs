@@ -146,7 +146,7 @@ impl Client {
     ///
     /// # Errors
     ///
-    /// If the service refuses the key or the request; [`FetchError::Unavailable`] if it does not answer after all retries;
+    /// If the service refuses the key or the request; [`FetchError::Unavailable`] if it does not answer;
     /// whatever `read` stops with.
     ///
     /// # Cancel safety

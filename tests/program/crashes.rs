@@ -6,12 +6,13 @@ use std::path::Path;
 use std::sync::Arc;
 
 use arrow::array::{Float64Array, RecordBatch};
-use bellwether::archive::{Beginning, Interrupted, Unfinished};
-use bellwether::decode::{Answer, Part, Rules};
+use bellwether::archive::Interrupted;
+use bellwether::harness::archive::{Beginning, Unfinished};
+use bellwether::harness::decode::{Answer, Part, Rules};
+use bellwether::harness::tables::{RequestRecord, Series};
 use bellwether::interface::{Period, Regime};
 use bellwether::plan::Request;
 use bellwether::run::CancellationToken;
-use bellwether::tables::{RequestRecord, Series};
 use bellwether::time::Clock;
 
 use crate::support::program::{DemoService, Outcome, Place};

@@ -9,8 +9,8 @@ use std::path::Path;
 use arrow::array::{AsArray, RecordBatch};
 use arrow::compute::filter_record_batch;
 use arrow::datatypes::TimestampMicrosecondType;
+use bellwether::harness::tables::Table;
 use bellwether::run::Summary;
-use bellwether::tables::Table;
 use chrono::{Days, NaiveDate, NaiveDateTime};
 
 use crate::support::days::{Day, Scores, Signals, evening, midnight};

@@ -133,7 +133,7 @@ impl Archive {
         &self.path
     }
 
-    /// The same archive, read until a token is cancelled: whatever reads it then fails with [`Kind::Interrupted`](crate::error::Kind).
+    /// The same archive, read until a token is cancelled: what reads it then fails as interrupted.
     pub fn until(self, stop: &CancellationToken) -> Self {
         let renewed: HashMap<*const Folder, Arc<Folder>> = self
             .folders

@@ -7,9 +7,10 @@ use std::sync::Arc;
 use arrow::array::{ArrayRef, AsArray, RecordBatch};
 use arrow::compute::{cast, concat_batches};
 use arrow::datatypes::{DataType, TimestampMicrosecondType};
-use bellwether::archive::{Archive, Asked, View};
+use bellwether::archive::Archive;
+use bellwether::harness::archive::{Asked, View};
+use bellwether::harness::tables::Table;
 use bellwether::plan::Vintage;
-use bellwether::tables::Table;
 use chrono::{DateTime, TimeDelta, Utc};
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 

@@ -1,0 +1,34 @@
+//! The inside of the library, for tests, fuzzing and benchmarks; no part of its interface.
+
+/// The archive: unfinished runs and views.
+pub mod archive {
+    pub use crate::archive::scope::Scope;
+    pub use crate::archive::unfinished::{Beginning, Unfinished};
+    pub use crate::archive::view::{Asked, View};
+}
+
+/// Columns as runs.
+pub mod columns {
+    pub use crate::columns::*;
+}
+
+/// Building a dataset.
+pub mod dataset {
+    pub use crate::dataset::*;
+}
+
+/// Decoding, and what proves it correct.
+pub mod decode {
+    pub use crate::decode::harness::*;
+    pub use crate::decode::{Answer, Decoded, Fault, Part, Rules};
+}
+
+/// Writing rows.
+pub mod export {
+    pub use crate::export::stream::Stream;
+}
+
+/// The schemas of what is archived.
+pub mod tables {
+    pub use crate::tables::*;
+}
