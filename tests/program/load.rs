@@ -16,7 +16,6 @@ use bellwether::project::Project;
 use chrono::NaiveDate;
 
 use crate::support::program::{DemoService, Outcome, Place};
-use crate::support::python::check;
 
 const KEY: (&str, &str) = ("BELLWETHER_API_KEY", "demo");
 
