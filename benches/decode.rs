@@ -12,7 +12,7 @@ use std::sync::LazyLock;
 
 #[cfg(feature = "harness")]
 use bellwether::harness::decode;
-use bellwether::harness::decode::{Answer, Part, Rules};
+use bellwether::harness::decode::{Answer, AnswerPart, Rules};
 use bellwether::interface::{Endpoint, HistoryEntry, NewsArticle, SectorHistory};
 use bellwether::plan::Request;
 use divan::Bencher;
@@ -36,8 +36,8 @@ fn rows_of(request: &Request, body: &str) -> usize {
     let decoded = Answer { request, rules: RULES }.decode(body.as_bytes(), |decoded| {
         for part in decoded.parts {
             rows += match part {
-                Part::Series(series) => series.rows.num_rows(),
-                Part::Tickers(tickers) => tickers.len(),
+                AnswerPart::Series(series) => series.rows.num_rows(),
+                AnswerPart::Tickers(tickers) => tickers.len(),
             };
         }
         Ok::<(), Infallible>(())

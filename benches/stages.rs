@@ -13,11 +13,11 @@ use std::path::Path;
 use std::sync::LazyLock;
 
 use bellwether::archive::{Archive, Interrupted, SealedRun};
-use bellwether::definition::Found;
-use bellwether::harness::archive::{Asked, Beginning, Scope, Unfinished, View};
+use bellwether::definition::DefinitionFile;
+use bellwether::harness::archive::{Beginning, Scope, Unfinished, View, ViewOptions};
 use bellwether::harness::columns::Rows;
 use bellwether::harness::dataset::{self, Sources};
-use bellwether::harness::decode::{Answer, Part, Rules};
+use bellwether::harness::decode::{Answer, AnswerPart, Rules};
 use bellwether::harness::export::Stream;
 use bellwether::harness::tables::{RequestRecord, Series};
 use bellwether::interface::Endpoint;
@@ -63,8 +63,8 @@ fn decoded(request: Request, body: &str) -> Told {
     let answer = Answer { request: &request, rules: Rules { keep_extra: false } };
     let read = answer.decode(body.as_bytes(), |decoded| {
         series.extend(decoded.parts.into_iter().filter_map(|part| match part {
-            Part::Series(series) => Some(series),
-            Part::Tickers(_) => None,
+            AnswerPart::Series(series) => Some(series),
+            AnswerPart::Tickers(_) => None,
         }));
         Ok::<(), Infallible>(())
     });
@@ -75,7 +75,7 @@ fn decoded(request: Request, body: &str) -> Told {
 fn plan() -> Plan {
     let text = "source.service = \"demo\"\nsignals.history = \"batched\"\nsignals.periods = [\"15d\"]\n\
                 signals.regimes = [\"neutral\"]\njoin.windows = [\"7d\"]\n";
-    Plan::of(Found::new("stages.toml".into(), text.into()).expect("a definition")).expect("a plan")
+    Plan::of(DefinitionFile::new("stages.toml".into(), text.into()).expect("a definition")).expect("a plan")
 }
 
 /// Seals a run with everything that is told.
@@ -143,7 +143,7 @@ fn joined(archive: &Path, plan: &Plan, mut deliver: impl FnMut(Rows)) {
     let way = plan.ways.iter().find(|way| way.endpoint == Endpoint::SignalsHistoryBatchedAll).expect("the way");
     let requests = way.requests(&[]).iter().map(Request::to_string).collect();
     let scope = Scope { source: way.endpoint, requests, filter: plan.dataset.filter.clone() };
-    let asked = Asked { vintage: plan.dataset.vintage, live_within: TimeDelta::days(3) };
+    let asked = ViewOptions { vintage: plan.dataset.vintage, live_within: TimeDelta::days(3) };
     let deliver = |rows| {
         deliver(rows);
         Ok(())

@@ -18,7 +18,7 @@ pub type Reason = Box<dyn std::error::Error + Send + Sync>;
 /// What a stage can fail with.
 pub trait Diagnostic: std::error::Error + Send + Sync + 'static {
     /// The kind of the failure.
-    fn kind(&self) -> Kind;
+    fn kind(&self) -> ErrorKind;
 
     /// What to do about it.
     fn hint(&self) -> Option<String> {
@@ -33,7 +33,7 @@ pub struct Error(Box<dyn Diagnostic>);
 /// The kind of a failure, for callers that handle kinds differently.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
-pub enum Kind {
+pub enum ErrorKind {
     /// Arguments that do not go together, or a name that does not exist.
     Usage,
     /// An invalid definition, or none.
@@ -104,7 +104,7 @@ impl Error {
     }
 
     /// The kind of the failure.
-    pub fn kind(&self) -> Kind {
+    pub fn kind(&self) -> ErrorKind {
         self.0.kind()
     }
 
@@ -146,8 +146,8 @@ struct Usage {
 }
 
 impl Diagnostic for Usage {
-    fn kind(&self) -> Kind {
-        Kind::Usage
+    fn kind(&self) -> ErrorKind {
+        ErrorKind::Usage
     }
 
     fn hint(&self) -> Option<String> {
@@ -160,8 +160,8 @@ impl Diagnostic for Usage {
 struct Interrupted;
 
 impl Diagnostic for Interrupted {
-    fn kind(&self) -> Kind {
-        Kind::Interrupted
+    fn kind(&self) -> ErrorKind {
+        ErrorKind::Interrupted
     }
 }
 
@@ -170,8 +170,8 @@ impl Diagnostic for Interrupted {
 struct Start(#[source] io::Error);
 
 impl Diagnostic for Start {
-    fn kind(&self) -> Kind {
-        Kind::Internal
+    fn kind(&self) -> ErrorKind {
+        ErrorKind::Internal
     }
 
     fn hint(&self) -> Option<String> {
@@ -184,8 +184,8 @@ impl Diagnostic for Start {
 struct Bug(#[source] Reason);
 
 impl Diagnostic for Bug {
-    fn kind(&self) -> Kind {
-        Kind::Internal
+    fn kind(&self) -> ErrorKind {
+        ErrorKind::Internal
     }
 }
 
@@ -194,8 +194,8 @@ impl Diagnostic for Bug {
 struct Frame(#[source] Reason);
 
 impl Diagnostic for Frame {
-    fn kind(&self) -> Kind {
-        Kind::Internal
+    fn kind(&self) -> ErrorKind {
+        ErrorKind::Internal
     }
 }
 

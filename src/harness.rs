@@ -4,7 +4,7 @@
 pub mod archive {
     pub use crate::archive::scope::Scope;
     pub use crate::archive::unfinished::{Beginning, Unfinished};
-    pub use crate::archive::view::{Asked, View};
+    pub use crate::archive::view::{View, ViewOptions};
 }
 
 /// Columns as runs.
@@ -20,7 +20,7 @@ pub mod dataset {
 /// Decoding, and what proves it correct.
 pub mod decode {
     pub use crate::decode::harness::*;
-    pub use crate::decode::{Answer, Decoded, Fault, Part, Rules};
+    pub use crate::decode::{Answer, AnswerPart, Decoded, Fault, Rules};
 }
 
 /// Writing rows.

@@ -17,7 +17,7 @@ use std::time::{Duration, Instant};
 use rustix::fs::OFlags;
 use rustix::process::{Pid, Signal, kill_process_group};
 
-use crate::error::{Diagnostic, Error, Kind, Reason, Result};
+use crate::error::{Diagnostic, Error, ErrorKind, Reason, Result};
 use crate::secret::ApiKey;
 
 /// The environment variable that holds the key.
@@ -57,8 +57,8 @@ enum KeyError {
 }
 
 impl Diagnostic for KeyError {
-    fn kind(&self) -> Kind {
-        Kind::Service
+    fn kind(&self) -> ErrorKind {
+        ErrorKind::Service
     }
 
     fn hint(&self) -> Option<String> {
@@ -82,7 +82,7 @@ impl KeySource {
     ///
     /// # Errors
     ///
-    /// When there is none, or the file or command fails; [`Kind::Interrupted`](crate::error::Kind) when it was cancelled.
+    /// When there is none, or the file or command fails; when it was cancelled.
     pub fn read(&self, host: &str, is_stopped: &dyn Fn() -> bool) -> Result<ApiKey> {
         let text = match self {
             Self::Environment => match std::env::var_os(VARIABLE) {

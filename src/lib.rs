@@ -4,7 +4,7 @@
 //! datasets that [`load`] reads:
 //!
 //! ```
-//! use bellwether::definition::Found;
+//! use bellwether::definition::DefinitionFile;
 //! use bellwether::load::{Dataset, Selection};
 //! use bellwether::plan::Plan;
 //! use bellwether::run::{Options, run};
@@ -73,7 +73,7 @@
 //! What a definition means can be asked without a service:
 //!
 //! ```
-//! use bellwether::definition::Found;
+//! use bellwether::definition::DefinitionFile;
 //! use bellwether::plan::Plan;
 //!
 //! let text = "

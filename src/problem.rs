@@ -62,12 +62,12 @@ impl Problems {
 
     /// The line and column of a problem, counted from one, columns in characters.
     pub fn place(&self, problem: &Problem) -> (usize, usize) {
-        let place = Place::of(&self.text, &problem.span);
+        let place = LinePlace::of(&self.text, &problem.span);
         (place.line_number, place.column)
     }
 
     fn write_one(&self, formatter: &mut fmt::Formatter<'_>, problem: &Problem) -> fmt::Result {
-        let place = Place::of(&self.text, &problem.span);
+        let place = LinePlace::of(&self.text, &problem.span);
         let Excerpt { line, indent, carets } = Excerpt::of(&without_secrets(place.line), &place.span);
         let margin = " ".repeat(place.line_number.to_string().len());
         writeln!(formatter, "error: {}", escaped(&clipped(&problem.message)))?;
@@ -118,7 +118,7 @@ fn without_secrets(line: &str) -> Cow<'_, str> {
 }
 
 /// The place of a span: lines and columns count from one, columns in characters.
-struct Place<'a> {
+struct LinePlace<'a> {
     line_number: usize,
     column: usize,
     line: &'a str,
@@ -126,7 +126,7 @@ struct Place<'a> {
     span: Range<usize>,
 }
 
-impl<'a> Place<'a> {
+impl<'a> LinePlace<'a> {
     fn of(text: &'a str, span: &Range<usize>) -> Self {
         let start = floor_char_boundary(text, span.start);
         let line_start = text[..start].rfind('\n').map_or(0, |newline| newline + 1);

@@ -9,7 +9,7 @@ use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use crate::error::{Diagnostic, Error, Kind};
+use crate::error::{Diagnostic, Error, ErrorKind};
 
 /// The folder of definitions.
 const DEFINITIONS: &str = "pipelines";
@@ -48,8 +48,8 @@ pub(crate) enum ProjectError {
 }
 
 impl Diagnostic for ProjectError {
-    fn kind(&self) -> Kind {
-        Kind::Usage
+    fn kind(&self) -> ErrorKind {
+        ErrorKind::Usage
     }
 
     fn hint(&self) -> Option<String> {

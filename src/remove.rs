@@ -112,7 +112,7 @@ pub(crate) fn folder(path: &Path) -> io::Result<()> {
     // A dataset may have the name of the folder of ad hoc builds. Its folder then matches both forms, and no component
     // of the longer one may be a link.
     let depth = forms.iter().map(|form| form.path.len()).max().ok_or_else(|| not_ours(path))?;
-    if Place::open(&names, depth, path)?.is_none() {
+    if Entry::open(&names, depth, path)?.is_none() {
         return Ok(());
     }
     let mut refused = not_ours(path);
@@ -140,9 +140,9 @@ fn inspect<'a>(
     names: &[&'a str],
     form: &Form,
     mode: Mode,
-) -> io::Result<Option<(Place<'a>, Option<PathBuf>)>> {
+) -> io::Result<Option<(Entry<'a>, Option<PathBuf>)>> {
     let depth = form.path.len();
-    let Some(place) = Place::open(names, depth, path)? else { return Ok(None) };
+    let Some(place) = Entry::open(names, depth, path)? else { return Ok(None) };
     let Some(folder) = open_inside(&place.parent, place.name)? else { return Ok(None) };
     let dataset = if form.path[0] == "$" { names[names.len() - depth] } else { "" };
     let other = walk(&folder, form.contents, dataset, mode)?;
@@ -165,7 +165,7 @@ fn unlink(folder: &OwnedFd, name: &str, flags: AtFlags) -> io::Result<()> {
 pub(crate) fn file(path: &Path) -> io::Result<()> {
     let names = components(path)?;
     let (form, kind) = FILES.iter().find(|(form, _)| has_form(&names, form)).ok_or_else(|| not_ours(path))?;
-    let Some(place) = Place::open(&names, form.len(), path)? else { return Ok(()) };
+    let Some(place) = Entry::open(&names, form.len(), path)? else { return Ok(()) };
     match kind_of(&place.parent, place.name)? {
         None => Ok(()),
         Some(found) if found == *kind => unlink(&place.parent, place.name, AtFlags::empty()),
@@ -230,12 +230,12 @@ fn walk(folder: &OwnedFd, contents: &Contents, dataset: &str, mode: Mode) -> io:
 }
 
 /// An entry of a folder that was reached without a link.
-struct Place<'a> {
+struct Entry<'a> {
     parent: OwnedFd,
     name: &'a str,
 }
 
-impl<'a> Place<'a> {
+impl<'a> Entry<'a> {
     /// Opens the folder of an entry whose path has `depth` components of ours at its end; `None` if it does not exist.
     fn open(names: &[&'a str], depth: usize, path: &Path) -> io::Result<Option<Self>> {
         let root = path.ancestors().nth(depth).filter(|root| *root != Path::new("")).unwrap_or(Path::new("."));

@@ -29,11 +29,11 @@ pub(crate) use work;
 #[derive(Clone, Debug)]
 pub(crate) struct Trace {
     begun: Instant,
-    pieces: Arc<Mutex<Vec<Piece>>>,
+    pieces: Arc<Mutex<Vec<Slice>>>,
 }
 
 #[derive(Debug)]
-struct Piece {
+struct Slice {
     name: &'static str,
     thread: ThreadId,
     from: Duration,
@@ -84,7 +84,7 @@ impl<S: Subscriber + for<'a> LookupSpan<'a>> Layer<S> for Trace {
     fn on_exit(&self, id: &Id, context: Context<'_, S>) {
         let Some(span) = context.span(id) else { return };
         let Some(Entered(from)) = span.extensions_mut().remove() else { return };
-        let piece = Piece {
+        let piece = Slice {
             name: span.name(),
             thread: thread::current().id(),
             from: from.saturating_duration_since(self.begun),

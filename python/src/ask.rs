@@ -9,7 +9,7 @@ use arrow::datatypes::SchemaRef;
 use bellwether::archive::Archive;
 use bellwether::audit;
 use bellwether::audit::quality::OfTicker;
-use bellwether::audit::revisions::{Rewrites, Tally};
+use bellwether::audit::revisions::{CellCounts, Rewrites};
 use bellwether::error::{Error, Result};
 use bellwether::export::{self, Reading};
 use bellwether::load;
@@ -68,7 +68,7 @@ pub(crate) fn revisions(
 }
 
 fn rewrites(of: &Rewrites) -> Value {
-    fn by<K: ToString>(tallies: &BTreeMap<K, Tally>) -> BTreeMap<String, Value> {
+    fn by<K: ToString>(tallies: &BTreeMap<K, CellCounts>) -> BTreeMap<String, Value> {
         let changed = tallies.iter().filter(|(_, of)| of.changed > 0);
         changed.map(|(name, of)| (name.to_string(), tally(of))).collect()
     }
@@ -83,7 +83,7 @@ fn rewrites(of: &Rewrites) -> Value {
     })
 }
 
-fn tally(of: &Tally) -> Value {
+fn tally(of: &CellCounts) -> Value {
     json!({
         "known": of.known,
         "changed": of.changed,
@@ -191,10 +191,11 @@ pub(crate) fn runs(py: Python<'_>, archive: PathBuf) -> PyResult<Rows> {
 pub(crate) fn datasets(py: Python<'_>, datasets: PathBuf) -> PyResult<Rows> {
     quietly(py, move |_| {
         let versions = export::published(&datasets)?;
-        let count = |of: &dyn Fn(&export::Published) -> u64| -> ArrayRef {
+        let count = |of: &dyn Fn(&export::ListedVersion) -> u64| -> ArrayRef {
             Arc::new(versions.iter().map(of).collect::<UInt64Array>())
         };
-        let text = |of: &dyn Fn(&export::Published) -> String| texts(versions.iter().map(|version| Some(of(version))));
+        let text =
+            |of: &dyn Fn(&export::ListedVersion) -> String| texts(versions.iter().map(|version| Some(of(version))));
         table([
             ("dataset", text(&|of| of.recorded.name.clone())),
             ("version", text(&|of| of.recorded.version.clone())),

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use bellwether::definition::{DefinitionError, Found};
+use bellwether::definition::{DefinitionError, DefinitionFile};
 use bellwether::error::Result;
 use bellwether::export::latest;
 use bellwether::plan::{Plan, describe};
@@ -27,7 +27,9 @@ impl Given {
     pub(crate) fn plan(&self) -> Result<Plan> {
         match self {
             Self::Named(name) => Plan::find(name, &Project::find()?),
-            Self::Written(name, text) => Plan::of(Found::new(PathBuf::from(format!("{name}.toml")), text.clone())?),
+            Self::Written(name, text) => {
+                Plan::of(DefinitionFile::new(PathBuf::from(format!("{name}.toml")), text.clone())?)
+            }
         }
     }
 

@@ -3,7 +3,7 @@
 use std::error::Error as _;
 
 use bellwether::definition::DefinitionError;
-use bellwether::error::{Error, Kind};
+use bellwether::error::{Error, ErrorKind};
 use bellwether::secret::without_keys;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
@@ -18,15 +18,15 @@ fn class_of(error: &Error) -> &'static str {
         return "NotFoundError";
     }
     match error.kind() {
-        Kind::Usage => "UsageError",
-        Kind::Definition => "DefinitionError",
-        Kind::Service => "ServiceError",
-        Kind::Temporary => "TemporaryError",
-        Kind::Checks => "ChecksError",
-        Kind::Data => "DataError",
-        Kind::NotFound => "NotFoundError",
-        Kind::Storage => "StorageError",
-        Kind::Interrupted => "Interrupted",
+        ErrorKind::Usage => "UsageError",
+        ErrorKind::Definition => "DefinitionError",
+        ErrorKind::Service => "ServiceError",
+        ErrorKind::Temporary => "TemporaryError",
+        ErrorKind::Checks => "ChecksError",
+        ErrorKind::Data => "DataError",
+        ErrorKind::NotFound => "NotFoundError",
+        ErrorKind::Storage => "StorageError",
+        ErrorKind::Interrupted => "Interrupted",
         _ => "BellwetherError",
     }
 }

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use chrono::{DateTime, Utc};
 
-use crate::error::{Diagnostic, Error, Kind, Reason};
+use crate::error::{Diagnostic, Error, ErrorKind, Reason};
 use crate::time::to_record;
 
 /// An archive without what was asked for.
@@ -39,10 +39,12 @@ impl ArchiveError {
 }
 
 impl Diagnostic for ArchiveError {
-    fn kind(&self) -> Kind {
+    fn kind(&self) -> ErrorKind {
         match self {
-            Self::Missing { .. } | Self::NoRuns { .. } | Self::NoData { .. } | Self::TooEarly { .. } => Kind::NotFound,
-            Self::Merge { .. } => Kind::Internal,
+            Self::Missing { .. } | Self::NoRuns { .. } | Self::NoData { .. } | Self::TooEarly { .. } => {
+                ErrorKind::NotFound
+            }
+            Self::Merge { .. } => ErrorKind::Internal,
         }
     }
 

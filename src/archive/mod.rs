@@ -80,7 +80,7 @@ pub(crate) use fold::histories::{Histories, History};
 pub(crate) use scope::Scope;
 pub(crate) use sealed::listings::LISTINGS;
 pub(crate) use unfinished::{Beginning, Unfinished, unfinished_runs};
-pub(crate) use upkeep::{Plan, compact, copy, fault, prune, verify};
-pub(crate) use view::{ArticleHistories, Asked, View};
+pub(crate) use upkeep::{Pruning, compact, copy, fault, prune, verify};
+pub(crate) use view::{ArticleHistories, View, ViewOptions};
 
 const FOLDER_OF_UNFINISHED: &str = ".partial";

@@ -61,7 +61,7 @@ pub struct Beginning<'a> {
 
 /// The answers so far.
 #[derive(Debug)]
-struct Answers {
+struct CompleteAnswers {
     by_request: BTreeMap<String, Answer>,
     /// A line per complete answer: its record as JSON.
     journal: File,
@@ -74,7 +74,7 @@ pub struct Unfinished {
     path: PathBuf,
     origin: Origin,
     files: Arc<AnswerFiles>,
-    answers: Mutex<Answers>,
+    answers: Mutex<CompleteAnswers>,
     stop: CancellationToken,
     /// The lock is released with this, even if the process is killed.
     _lock: File,
@@ -157,7 +157,7 @@ impl Unfinished {
     }
 
     fn of(sealed: &Archive, path: PathBuf, origin: Origin, lock: File) -> Result<Self> {
-        let answers = Mutex::new(Answers::of(&path)?);
+        let answers = Mutex::new(CompleteAnswers::of(&path)?);
         let files = Arc::new(AnswerFiles::of(path.clone()));
         let (archive, stop) = (sealed.path().to_owned(), sealed.stop().clone());
         Ok(Self { archive, path, origin, files, answers, stop, _lock: lock })
@@ -237,7 +237,7 @@ impl Unfinished {
         Ok(path)
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, Answers> {
+    fn lock(&self) -> std::sync::MutexGuard<'_, CompleteAnswers> {
         self.answers.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -280,7 +280,7 @@ impl Origin {
     }
 }
 
-impl Answers {
+impl CompleteAnswers {
     /// The complete answers of a run. One that cannot be read is requested again.
     fn of(run: &Path) -> Result<Self> {
         let path = run.join(JOURNAL);

@@ -19,7 +19,7 @@ use chrono::{DateTime, TimeDelta, Utc};
 use super::error::ArchiveError;
 use super::fold::cells::{CellState, Cells};
 use super::fold::histories::Histories;
-use super::fold::merged::{Merged, Piece};
+use super::fold::merged::{Merged, Portion};
 use super::scope::{Scope, listed, listing, sectors};
 use super::sealed::bound::{Bound, Cuts};
 use super::sealed::catalog::{Archive, SealedRun};
@@ -31,7 +31,7 @@ use crate::cancel::CancellationToken;
 use crate::error::Result;
 use crate::interface::{Sector, Ticker};
 use crate::plan::Vintage;
-use crate::tables::{Articles, Pieces, SeriesKey, Slab, Table, instant};
+use crate::tables::{ArticlePieces, Pieces, SeriesKey, Slab, Table, instant};
 use crate::time::to_record;
 use crate::trace::work;
 
@@ -40,7 +40,7 @@ const HELD_ARTICLES: usize = 1 << 17;
 
 /// Which values a view returns.
 #[derive(Clone, Copy, Debug)]
-pub struct Asked {
+pub struct ViewOptions {
     /// Which observation of a cell to take.
     pub vintage: Vintage,
     /// A cell first seen later than this after its date is backfilled.
@@ -223,7 +223,7 @@ impl View {
     }
 
     /// The histories of a piece.
-    fn histories_of(&self, table: Table, piece: &Piece) -> Result<Histories> {
+    fn histories_of(&self, table: Table, piece: &Portion) -> Result<Histories> {
         let histories = || Histories::of(&Cells::of(table, &piece.batches)?, self.as_of.timestamp_micros());
         histories().map_err(ArchiveError::merge)
     }
@@ -237,7 +237,7 @@ impl View {
     pub fn cells(
         &self,
         table: Table,
-        asked: Asked,
+        asked: ViewOptions,
     ) -> Result<impl Iterator<Item = Result<RecordBatch>> + Send + use<>> {
         let mut merged = self.merged(table)?;
         let view = self.clone();
@@ -255,7 +255,7 @@ impl View {
     /// # Errors
     ///
     /// If a file cannot be opened.
-    pub fn slabs(&self, scope: &Scope, asked: Asked) -> Result<impl Iterator<Item = Result<Slab>>> {
+    pub fn slabs(&self, scope: &Scope, asked: ViewOptions) -> Result<impl Iterator<Item = Result<Slab>>> {
         self.slabs_watched(scope, asked, None::<fn(&Histories)>)
     }
 
@@ -267,7 +267,7 @@ impl View {
     pub fn slabs_watched<W: FnMut(&Histories)>(
         &self,
         scope: &Scope,
-        asked: Asked,
+        asked: ViewOptions,
         mut watch: Option<W>,
     ) -> Result<impl Iterator<Item = Result<Slab>> + use<W>> {
         let members = self.members(scope)?;
@@ -303,10 +303,10 @@ impl View {
             let summaries = whole(Table::Summaries, &mut summaries)?;
             let records = whole(Table::SentimentHistory, &mut records)?;
             let articles = if rows <= HELD_ARTICLES {
-                Articles::held(held)
+                ArticlePieces::held(held)
             } else {
                 let view = view.clone();
-                Articles::stored(move || view.articles_between(&range.0, range.1.clone()))
+                ArticlePieces::stored(move || view.articles_between(&range.0, range.1.clone()))
             };
             Ok(Some(Slab { signals: usable(&signals, &members)?, articles, summaries, records }))
         };
@@ -320,7 +320,7 @@ impl View {
             articles.pass_over(begin)?;
         }
         let view = self.clone();
-        let spans = move |piece: Piece| view.spans(Table::Articles, &view.put_together(Table::Articles, &piece)?);
+        let spans = move |piece: Portion| view.spans(Table::Articles, &view.put_together(Table::Articles, &piece)?);
         let mut next = move || articles.next_until(&end, Cuts::Dates)?.map(&spans).transpose();
         Ok(Box::new(std::iter::from_fn(move || next().transpose())))
     }
@@ -341,7 +341,7 @@ impl View {
     }
 
     /// Groups the observations of some runs by cell.
-    fn put_together(&self, table: Table, piece: &Piece) -> Result<Observed> {
+    fn put_together(&self, table: Table, piece: &Portion) -> Result<Observed> {
         if let [only] = &piece.batches[..]
             && self.is_plain(table, only)
         {
@@ -352,7 +352,7 @@ impl View {
     }
 
     /// Groups signals by cell, and passes their histories on.
-    fn watched(&self, piece: &Piece, watch: &mut impl FnMut(&Histories)) -> Result<Observed> {
+    fn watched(&self, piece: &Portion, watch: &mut impl FnMut(&Histories)) -> Result<Observed> {
         let settled = ArchiveError::merge;
         let cells = Cells::of(Table::Signals, &piece.batches).map_err(settled)?;
         watch(&Histories::of(&cells, self.as_of.timestamp_micros()).map_err(settled)?);
@@ -360,7 +360,7 @@ impl View {
     }
 
     /// The known cells of some observations.
-    fn folded(&self, table: Table, observed: &Observed, asked: Asked) -> Result<RecordBatch> {
+    fn folded(&self, table: Table, observed: &Observed, asked: ViewOptions) -> Result<RecordBatch> {
         let folded = match observed {
             Observed::Plain(rows) => {
                 let revisions = Arc::new(Int32Array::from(vec![0; rows.num_rows()]));
@@ -455,7 +455,12 @@ enum Observed {
 }
 
 /// Observations as cells.
-fn shown(table: Table, rows: &RecordBatch, mut known: Vec<CellState>, asked: Asked) -> Result<RecordBatch, ArrowError> {
+fn shown(
+    table: Table,
+    rows: &RecordBatch,
+    mut known: Vec<CellState>,
+    asked: ViewOptions,
+) -> Result<RecordBatch, ArrowError> {
     if asked.vintage == Vintage::Latest {
         known.retain(|known| known.latest.is_some());
     }
@@ -479,7 +484,7 @@ fn cells_of(
     taken: &RecordBatch,
     first: ArrayRef,
     revisions: ArrayRef,
-    asked: Asked,
+    asked: ViewOptions,
 ) -> Result<RecordBatch, ArrowError> {
     let backfilled = match taken.column_by_name("date") {
         Some(dates) => backfilled(dates.as_primitive(), first.as_primitive(), asked.live_within),

@@ -14,7 +14,7 @@ use arrow::datatypes::{Field, Float64Type, Int32Type};
 use arrow::error::ArrowError;
 use chrono::{DateTime, FixedOffset, TimeDelta, Utc};
 
-use crate::archive::{Asked, Beginning, Interrupted, Unfinished, View};
+use crate::archive::{Beginning, Interrupted, Unfinished, View, ViewOptions};
 use crate::dataset::DatasetError;
 use crate::date::Date;
 use crate::error::Result;
@@ -56,7 +56,7 @@ impl Canaries {
         let table = Table::of(endpoint).expect("these operations have tables");
         let canaries = RecordBatch::try_new(table.listed_schema(), columns).map_err(failed)?;
         let mut unknown = self.tickers.clone();
-        let asked = Asked { vintage: Vintage::Latest, live_within: TimeDelta::zero() };
+        let asked = ViewOptions { vintage: Vintage::Latest, live_within: TimeDelta::zero() };
         for cells in known.cells(table, asked)? {
             for (ticker, known) in by_ticker(&cells?) {
                 if unknown.remove(&ticker) {

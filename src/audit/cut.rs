@@ -16,7 +16,7 @@ const MICROS_PER_MINUTE: i64 = 60_000_000;
 
 /// The part of a dataset that is built and compared.
 #[derive(Clone, Copy, Default)]
-pub(super) struct Part {
+pub(super) struct DatasetPart {
     /// Only signals made before a day.
     pub(super) made_before: Option<Split>,
     /// Only signals with a known instant that is not after this one.
@@ -37,7 +37,7 @@ pub(super) struct Split {
     rule: NaiveRule,
 }
 
-impl Part {
+impl DatasetPart {
     /// The part of a slab on this side.
     pub(super) fn of(&self, slab: Slab) -> Result<Slab, ArrowError> {
         let mut part = slab;

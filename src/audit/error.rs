@@ -1,6 +1,6 @@
 //! Why a question cannot be answered.
 
-use crate::error::{Diagnostic, Error, Kind, Reason};
+use crate::error::{Diagnostic, Error, ErrorKind, Reason};
 
 /// A question that cannot be answered.
 #[derive(Debug, thiserror::Error)]
@@ -24,10 +24,10 @@ impl AuditError {
 }
 
 impl Diagnostic for AuditError {
-    fn kind(&self) -> Kind {
+    fn kind(&self) -> ErrorKind {
         match self {
-            Self::OtherColumns { .. } => Kind::Data,
-            Self::Compare { .. } => Kind::Internal,
+            Self::OtherColumns { .. } => ErrorKind::Data,
+            Self::Compare { .. } => ErrorKind::Internal,
         }
     }
 

@@ -31,8 +31,8 @@ use blake3::Hasher;
 use chrono::{DateTime, Days, NaiveDate, TimeDelta, Utc};
 
 use super::canaries::{Canaries, is_planted};
-use super::cut::{Part, Split, filtered, midnight, written_dates};
-use crate::archive::{Archive, Asked, Scope, SealedRun, View, copy};
+use super::cut::{DatasetPart, Split, filtered, midnight, written_dates};
+use crate::archive::{Archive, Scope, SealedRun, View, ViewOptions, copy};
 use crate::dataset::{self, DatasetError, Sources};
 use crate::date::Date;
 use crate::error::Result;
@@ -89,7 +89,7 @@ pub struct Leak {
 pub(crate) fn leak(archive: &Archive, scope: &Scope, plan: &DatasetPlan, scratch: &Path) -> Result<Leak> {
     let made = fs::create_dir_all(scratch.parent().unwrap_or(scratch)).and_then(|()| fs::create_dir(scratch));
     made.map_err(FileError::write(scratch))?;
-    let work = Work { scope, plan, scratch, read: |slab| slab };
+    let work = Experiment { scope, plan, scratch, read: |slab| slab };
     let outcome = work.leak(archive);
     if let Err(error) = remove::folder(scratch) {
         tracing::warn!(path = %scratch.display(), %error, "cannot remove the copies of an archive");
@@ -97,7 +97,7 @@ pub(crate) fn leak(archive: &Archive, scope: &Scope, plan: &DatasetPlan, scratch
     outcome
 }
 
-struct Work<'a> {
+struct Experiment<'a> {
     scope: &'a Scope,
     plan: &'a DatasetPlan,
     scratch: &'a Path,
@@ -116,15 +116,15 @@ struct Planting<'a> {
 /// Number and digest of some rows.
 type RowsDigest = (u64, [u8; 32]);
 
-impl Work<'_> {
+impl Experiment<'_> {
     fn leak(&self, archive: &Archive) -> Result<Leak> {
         let now = archive.runs().iter().map(|run| run.seal().sealed_at).max().unwrap_or_default();
         let view = View::of(archive.clone(), now);
         let all_days = self.days(&view)?;
         let mut leak = Leak::default();
         for day in cuts(&all_days) {
-            let part = Part { made_before: Some(Split::of(day, self.plan.dates)), ..Part::default() };
-            let cut = Part { news_before: part.made_before, ..part };
+            let part = DatasetPart { made_before: Some(Split::of(day, self.plan.dates)), ..DatasetPart::default() };
+            let cut = DatasetPart { news_before: part.made_before, ..part };
             let (whole, cut) = (self.rows(&view, part)?, self.rows(&view, cut)?);
             leak.add(format!("dates: signals before {day}, without news of {day} or later"), whole, cut);
         }
@@ -135,7 +135,7 @@ impl Work<'_> {
                 continue;
             };
             let (whole, cut) = (View::of(archive.clone(), instant), View::of(copy, instant));
-            let (whole, cut) = (self.rows(&whole, Part::default())?, self.rows(&cut, Part::default())?);
+            let (whole, cut) = (self.rows(&whole, DatasetPart::default())?, self.rows(&cut, DatasetPart::default())?);
             leak.add(what, whole, cut);
         }
         if !self.plan.features.is_empty() {
@@ -173,7 +173,7 @@ impl Work<'_> {
     /// The days of the dataset's rows.
     fn days(&self, view: &View) -> Result<Vec<NaiveDate>> {
         let mut days: BTreeSet<NaiveDate> = BTreeSet::new();
-        self.build(view, Part::default(), |rows| {
+        self.build(view, DatasetPart::default(), |rows| {
             let micros = dates(rows).values().iter();
             days.extend(micros.filter_map(|&micros| Some(DateTime::from_timestamp_micros(micros)?.date_naive())));
             Ok(())
@@ -219,21 +219,23 @@ impl Work<'_> {
         let date = Date { micros: midnight(planted), offset_minutes: None };
         let (after, count) = self.plant(archive, view, vec![date; 2], "archive")?;
         let what = format!("canaries: articles of {count} tickers dated {planted}");
-        let whole = self.rows(view, Part::default())?;
-        let before = self.rows(&View::of(after.archive().clone(), view.as_of()), Part::default())?;
+        let whole = self.rows(view, DatasetPart::default())?;
+        let before = self.rows(&View::of(after.archive().clone(), view.as_of()), DatasetPart::default())?;
         leak.add(format!("{what}, as of an instant before they were observed"), whole, before);
         let (past, shown) = match self.plan.lag {
             // Signals of the day itself may see them, except those made before the day was over.
             Lag::Calendar(lag) if lag.count() == 0 => {
                 let begins = Split::of(planted, self.plan.dates);
                 let over = Split::of(planted.succ_opt().unwrap_or(planted), self.plan.dates);
-                let part = Part { made_before: Some(begins.until(over)), ..Part::default() };
+                let part = DatasetPart { made_before: Some(begins.until(over)), ..DatasetPart::default() };
                 (part, format!("signals made before {planted} was over"))
             }
-            Lag::Calendar(_) => (Part { dated_before: Some(day), ..Part::default() }, format!("rows before {day}")),
+            Lag::Calendar(_) => {
+                (DatasetPart { dated_before: Some(day), ..DatasetPart::default() }, format!("rows before {day}"))
+            }
             Lag::Trading(_) => {
                 let next = planted.succ_opt().unwrap_or(planted);
-                (Part { dated_before: Some(next), ..Part::default() }, format!("rows before {next}"))
+                (DatasetPart { dated_before: Some(next), ..DatasetPart::default() }, format!("rows before {next}"))
             }
         };
         let (then, now) = (self.rows(control, past)?, self.rows(&after, past)?);
@@ -246,8 +248,8 @@ impl Work<'_> {
             );
             return Ok(());
         }
-        let all = self.rows(&after, Part::default())?;
-        if all != self.rows(control, Part::default())? {
+        let all = self.rows(&after, DatasetPart::default())?;
+        if all != self.rows(control, DatasetPart::default())? {
             leak.trials.push(Trial { what, rows: all.0, outcome: Outcome::Sound });
         } else {
             leak.skip(what, "no later row has a feature computed from them");
@@ -262,7 +264,7 @@ impl Work<'_> {
         let micros = later.timestamp_micros();
         let dates = OFFSETS.map(|offset| Date { micros, offset_minutes: Some(offset) });
         let (after, count) = self.plant(archive, view, dates.to_vec(), "archive")?;
-        let part = Part { made_by: Some(made), ..Part::default() };
+        let part = DatasetPart { made_by: Some(made), ..DatasetPart::default() };
         let (past, reached) = (self.rows(control, part)?, self.rows(&after, part)?);
         let what = format!("canaries: articles of {count} tickers at {}, signals before", to_record(later));
         leak.add(what, past, reached);
@@ -309,12 +311,12 @@ impl Work<'_> {
     fn slabs(&self, view: &View, scope: &Scope) -> Result<impl Iterator<Item = Result<Slab>>> {
         let live_within = TimeDelta::days(i64::from(self.plan.live_within.count()));
         let read = self.read;
-        let slabs = view.slabs(scope, Asked { vintage: self.plan.vintage, live_within })?;
+        let slabs = view.slabs(scope, ViewOptions { vintage: self.plan.vintage, live_within })?;
         Ok(slabs.map(move |slab| slab.map(read)))
     }
 
     /// Builds a part of a dataset.
-    fn build(&self, view: &View, part: Part, mut deliver: impl FnMut(&RecordBatch) -> Result<()>) -> Result<()> {
+    fn build(&self, view: &View, part: DatasetPart, mut deliver: impl FnMut(&RecordBatch) -> Result<()>) -> Result<()> {
         let failed = DatasetError::join;
         let slabs = || Ok(self.slabs(view, self.scope)?.map(move |slab| part.of(slab?).map_err(failed)));
         let unfiltered = self.scope.unfiltered();
@@ -327,7 +329,7 @@ impl Work<'_> {
     }
 
     /// Number and digest of a part's rows.
-    fn rows(&self, view: &View, part: Part) -> Result<RowsDigest> {
+    fn rows(&self, view: &View, part: DatasetPart) -> Result<RowsDigest> {
         let failed = DatasetError::join;
         let fields = self.plan.schema.fields().iter().map(|field| SortField::new(field.data_type().clone()));
         let converter = RowConverter::new(fields.collect()).map_err(failed)?;

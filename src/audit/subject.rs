@@ -13,13 +13,13 @@ use crate::tables::{SeriesKey, Table};
 #[derive(Clone, Debug)]
 pub(crate) struct Subject {
     view: View,
-    part: Option<Part>,
+    part: Option<DatasetSeries>,
     sectors: HashMap<Ticker, Sector>,
 }
 
 /// A dataset's series of signals, their tickers, and its range of dates.
 #[derive(Clone, Debug)]
-struct Part {
+struct DatasetSeries {
     scope: Scope,
     series: HashSet<SeriesKey>,
     tickers: HashSet<Ticker>,
@@ -43,7 +43,7 @@ impl Subject {
     pub(crate) fn part(view: View, scope: Scope) -> Result<Self> {
         let series = view.members(&scope)?;
         let tickers = series.iter().map(|key| key.ticker.clone()).collect();
-        Ok(Self { sectors: view.sectors()?, view, part: Some(Part { scope, series, tickers }) })
+        Ok(Self { sectors: view.sectors()?, view, part: Some(DatasetSeries { scope, series, tickers }) })
     }
 
     /// The view of the archive.
@@ -71,7 +71,7 @@ impl Subject {
     /// Whether a date, in microseconds, is in scope.
     pub(super) fn has_date(&self, micros: i64) -> bool {
         let start = |day: NaiveDate| day.and_time(NaiveTime::MIN).and_utc().timestamp_micros();
-        self.part.as_ref().is_none_or(|Part { scope, .. }| {
+        self.part.as_ref().is_none_or(|DatasetSeries { scope, .. }| {
             scope.filter.from.is_none_or(|from| micros >= start(from))
                 && scope.filter.to.is_none_or(|to| micros < start(to))
         })

@@ -5,7 +5,7 @@
 use std::io;
 use std::path::PathBuf;
 
-use crate::error::{Error, Kind, same};
+use crate::error::{Error, ErrorKind, same};
 use crate::export::ExportError;
 use crate::human::{counted, percent};
 
@@ -127,7 +127,7 @@ impl Failure {
     /// What an interrupted run, or one that failed, says.
     pub(super) fn of_run(error: Error) -> Self {
         match error.kind() {
-            Kind::Interrupted => Self::RunInterrupted,
+            ErrorKind::Interrupted => Self::RunInterrupted,
             _ => error.into(),
         }
     }
@@ -155,10 +155,10 @@ impl Failure {
             Self::Reported { code } => *code,
             Self::RunInterrupted => INTERRUPTED,
             Self::Library(error) => match error.kind() {
-                Kind::Usage | Kind::Definition => USAGE,
-                Kind::Checks => CHECKS,
-                Kind::Temporary => LATER,
-                Kind::Interrupted => INTERRUPTED,
+                ErrorKind::Usage | ErrorKind::Definition => USAGE,
+                ErrorKind::Checks => CHECKS,
+                ErrorKind::Temporary => LATER,
+                ErrorKind::Interrupted => INTERRUPTED,
                 _ => 1,
             },
             _ => 1,

@@ -6,7 +6,7 @@ use std::fmt::Write;
 use super::say;
 use crate::escape::escaped;
 use crate::interface::Endpoint;
-use crate::plan::{self, Asked, Request, Source, Tickers, Way, describe};
+use crate::plan::{self, Request, RequestList, Source, TickerSource, Way, describe};
 use crate::project::Project;
 
 /// Print the requests of a definition and the columns of its dataset.
@@ -62,23 +62,25 @@ fn tell_requests(text: &mut String, plan: &plan::Plan) {
     for Way { endpoint, asked } in others {
         line(text, format_args!("  or, if the service does not offer that, {}", address(*endpoint)));
         match asked {
-            Asked::EachTicker(tickers @ Tickers::Written(_), _) => {
+            RequestList::EachTicker(tickers @ TickerSource::Written(_), _) => {
                 line(text, format_args!("    for {}", listed(tickers)));
             }
-            Asked::EachTicker(..) => line(text, format_args!("    for the same tickers, as listed in the archive")),
-            Asked::Listed(_) => {}
+            RequestList::EachTicker(..) => {
+                line(text, format_args!("    for the same tickers, as listed in the archive"))
+            }
+            RequestList::Listed(_) => {}
         }
     }
 }
 
 fn tell_way(text: &mut String, way: &Way) {
     match &way.asked {
-        Asked::Listed(requests) => tell_list(text, requests),
-        Asked::EachTicker(tickers, pairs) => {
+        RequestList::Listed(requests) => tell_list(text, requests),
+        RequestList::EachTicker(tickers, pairs) => {
             match tickers {
-                Tickers::NamedBy(requests) => tell_list(text, requests),
-                Tickers::Available => tell_list(text, &[Request::bare(Endpoint::TickersAvailable)]),
-                Tickers::Written(_) | Tickers::Signals => {}
+                TickerSource::NamedBy(requests) => tell_list(text, requests),
+                TickerSource::Available => tell_list(text, &[Request::bare(Endpoint::TickersAvailable)]),
+                TickerSource::Written(_) | TickerSource::Signals => {}
             }
             for (period, regime) in pairs {
                 let query = format_args!("?period={period}&regime={regime}");
@@ -94,12 +96,12 @@ fn tell_list(text: &mut String, requests: &[Request]) {
     }
 }
 
-fn listed(tickers: &Tickers) -> String {
+fn listed(tickers: &TickerSource) -> String {
     match tickers {
-        Tickers::Written(tickers) => tickers.iter().map(|ticker| ticker.as_str()).collect::<Vec<_>>().join(", "),
-        Tickers::Available => "each available ticker".to_owned(),
-        Tickers::NamedBy(_) => "each ticker in these answers".to_owned(),
-        Tickers::Signals => "each ticker with signals".to_owned(),
+        TickerSource::Written(tickers) => tickers.iter().map(|ticker| ticker.as_str()).collect::<Vec<_>>().join(", "),
+        TickerSource::Available => "each available ticker".to_owned(),
+        TickerSource::NamedBy(_) => "each ticker in these answers".to_owned(),
+        TickerSource::Signals => "each ticker with signals".to_owned(),
     }
 }
 
@@ -110,12 +112,14 @@ fn number(way: &Way, of_each: usize) -> String {
         each => format!(", and {each} for each ticker"),
     };
     match &way.asked {
-        Asked::Listed(requests) => format!("{}{of_each}", requests.len()),
-        Asked::EachTicker(Tickers::Written(tickers), pairs) => format!("{}{of_each}", tickers.len() * pairs.len()),
-        Asked::EachTicker(Tickers::NamedBy(requests), pairs) => {
+        RequestList::Listed(requests) => format!("{}{of_each}", requests.len()),
+        RequestList::EachTicker(TickerSource::Written(tickers), pairs) => {
+            format!("{}{of_each}", tickers.len() * pairs.len())
+        }
+        RequestList::EachTicker(TickerSource::NamedBy(requests), pairs) => {
             format!("{}, then {} for each ticker in the answers{of_each}", requests.len(), pairs.len())
         }
-        Asked::EachTicker(_, pairs) => format!("1, then {} for each ticker in the answer{of_each}", pairs.len()),
+        RequestList::EachTicker(_, pairs) => format!("1, then {} for each ticker in the answer{of_each}", pairs.len()),
     }
 }
 

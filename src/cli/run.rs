@@ -6,7 +6,7 @@ use super::outcome::{Failure, Result};
 use super::timings::{Recording, Timings};
 use super::typed::worded;
 use super::{interruptible, log, note, progress, say};
-use crate::definition::Span;
+use crate::definition::TimeSpan;
 use crate::plan::Plan;
 use crate::project::Project;
 use crate::run::{self, Control, Interrupted, Options, WhenHeld};
@@ -36,9 +36,9 @@ pub(super) struct Run {
         num_args = 0..=1,
         require_equals = true,
         default_missing_value = "1h",
-        value_parser = worded::<Span>
+        value_parser = worded::<TimeSpan>
     )]
-    wait: Option<Span>,
+    wait: Option<TimeSpan>,
 
     /// Print nothing but errors.
     #[arg(long, short)]

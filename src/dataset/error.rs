@@ -1,6 +1,6 @@
 //! Why there is no dataset.
 
-use crate::error::{Diagnostic, Error, Kind, Reason};
+use crate::error::{Diagnostic, Error, ErrorKind, Reason};
 
 /// A dataset that cannot be built.
 #[derive(Debug, thiserror::Error)]
@@ -22,10 +22,10 @@ impl DatasetError {
 }
 
 impl Diagnostic for DatasetError {
-    fn kind(&self) -> Kind {
+    fn kind(&self) -> ErrorKind {
         match self {
-            Self::Empty { .. } => Kind::NotFound,
-            Self::Join { .. } => Kind::Internal,
+            Self::Empty { .. } => ErrorKind::NotFound,
+            Self::Join { .. } => ErrorKind::Internal,
         }
     }
 

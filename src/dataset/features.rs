@@ -6,8 +6,8 @@ use arrow::array::{ArrayRef, Float64Array, Int32Array, TimestampMicrosecondArray
 
 use super::Counts;
 use super::calendar::Calendar;
-use super::keys::Key;
-use super::news::{self, Article, Cut, News, Statement};
+use super::keys::NewsKey;
+use super::news::{self, Cut, News, NewsItem, Statement};
 use super::slab_columns::day;
 use super::window::Window;
 use crate::error::Result;
@@ -17,22 +17,22 @@ use crate::plan::{DatasetPlan, Days, Feature};
 #[derive(Debug)]
 pub(super) struct Features {
     /// The key of each row.
-    pub(super) keys: Vec<Key>,
+    pub(super) keys: Vec<NewsKey>,
     /// A column per feature, in plan order.
     pub(super) columns: Vec<ArrayRef>,
 }
 
 /// Computes the features of every key, and counts the articles; keys and news are sorted.
 pub(super) fn of(
-    keys: Vec<Key>,
-    articles: impl Iterator<Item = Result<Vec<Article>>>,
+    keys: Vec<NewsKey>,
+    articles: impl Iterator<Item = Result<Vec<NewsItem>>>,
     news: &News,
     settings: Settings<'_>,
 ) -> Result<(Features, Counts)> {
     let Settings { plan, calendar } = settings;
-    let cut = |key: &Key| Cut::of(key, calendar.cutoff(key.day, plan.lag), plan.dates);
+    let cut = |key: &NewsKey| Cut::of(key, calendar.cutoff(key.day, plan.lag), plan.dates);
     let cuts: Vec<Cut> = keys.iter().map(cut).collect();
-    let mut table = Table::of(&keys, &cuts, news, &plan.features);
+    let mut table = FeatureTable::of(&keys, &cuts, news, &plan.features);
     let mut counts = Counts::default();
     for articles in articles {
         let articles = articles?;
@@ -55,15 +55,15 @@ pub(super) struct Settings<'a> {
 }
 
 /// For each key, the index of its ticker's first article, and of the first that is too recent.
-fn known_by(keys: &[Key], cuts: &[Cut], articles: &[Article]) -> Vec<(usize, usize)> {
+fn known_by(keys: &[NewsKey], cuts: &[Cut], articles: &[NewsItem]) -> Vec<(usize, usize)> {
     let (mut first, mut end) = (0, 0);
     let mut bounds = Vec::with_capacity(keys.len());
-    for (&Key { ticker, .. }, cut) in keys.iter().zip(cuts) {
+    for (&NewsKey { ticker, .. }, cut) in keys.iter().zip(cuts) {
         while articles.get(first).is_some_and(|article| article.ticker < ticker) {
             first += 1;
         }
         end = end.max(first);
-        let is_old = |article: &Article| article.ticker == ticker && day(article.date) <= cut.day;
+        let is_old = |article: &NewsItem| article.ticker == ticker && day(article.date) <= cut.day;
         while articles.get(end).is_some_and(is_old) {
             end += 1;
         }
@@ -73,20 +73,20 @@ fn known_by(keys: &[Key], cuts: &[Cut], articles: &[Article]) -> Vec<(usize, usi
 }
 
 /// The keys and what is known at each.
-struct Table<'a> {
-    keys: &'a [Key],
+struct FeatureTable<'a> {
+    keys: &'a [NewsKey],
     /// What each key may know.
     cuts: &'a [Cut],
     news: &'a News,
     /// The windows of each length.
     windows: Vec<(Days, Vec<Window>)>,
     /// The last article known to each key.
-    last: Vec<Option<Article>>,
+    last: Vec<Option<NewsItem>>,
 }
 
-impl<'a> Table<'a> {
+impl<'a> FeatureTable<'a> {
     /// Keys without any articles.
-    fn of(keys: &'a [Key], cuts: &'a [Cut], news: &'a News, features: &[Feature]) -> Self {
+    fn of(keys: &'a [NewsKey], cuts: &'a [Cut], news: &'a News, features: &[Feature]) -> Self {
         let mut table = Self { keys, cuts, news, windows: Vec::new(), last: vec![None; keys.len()] };
         for days in features.iter().filter_map(Feature::window) {
             if table.windows.iter().all(|(known, _)| *known != days) {
@@ -97,7 +97,7 @@ impl<'a> Table<'a> {
     }
 
     /// Adds some articles, sorted by ticker and from the first known to the last.
-    fn add(&mut self, articles: &[Article]) {
+    fn add(&mut self, articles: &[NewsItem]) {
         let known = known_by(self.keys, self.cuts, articles);
         for (days, windows) in &mut self.windows {
             let mut start = 0;
@@ -164,7 +164,7 @@ impl<'a> Table<'a> {
     /// For each key, the last statement known whose day is not after the cutoff.
     fn statements(&self, statements: &'a [Statement]) -> impl Iterator<Item = Option<&'a Statement>> {
         let (mut first, mut end) = (0, 0);
-        self.keys.iter().zip(self.cuts).map(move |(&Key { ticker, .. }, &cut)| {
+        self.keys.iter().zip(self.cuts).map(move |(&NewsKey { ticker, .. }, &cut)| {
             while statements.get(first).is_some_and(|one| one.ticker < ticker) {
                 first += 1;
             }

@@ -5,7 +5,7 @@ use super::slab_columns::Day;
 
 /// What the features of some signals depend on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Key {
+pub(super) struct NewsKey {
     pub(super) ticker: i32,
     pub(super) day: Day,
     /// News that became known after this moment is not used; [`Moment::END`] if the day alone decides.
@@ -16,7 +16,7 @@ pub(super) struct Key {
 #[derive(Debug)]
 pub(super) struct Keyed {
     /// Distinct keys, sorted.
-    pub(super) keys: Vec<Key>,
+    pub(super) keys: Vec<NewsKey>,
     /// The index of each cell's key.
     pub(super) of_cells: Vec<u32>,
     /// Whether each ticker and day has a single key.
@@ -34,18 +34,18 @@ impl Keyed {
 
     /// The keys of cells with limits.
     pub(super) fn limited(cells: &[i64], limits: &[Moment]) -> Self {
-        let of_cells: Vec<Key> = cells.iter().zip(limits).map(|(&cell, &limit)| of_cell(cell, limit)).collect();
+        let of_cells: Vec<NewsKey> = cells.iter().zip(limits).map(|(&cell, &limit)| of_cell(cell, limit)).collect();
         let mut keys = of_cells.clone();
         keys.sort_unstable();
         keys.dedup();
-        let place = |key: &Key| keys.partition_point(|other| other < key) as u32;
+        let place = |key: &NewsKey| keys.partition_point(|other| other < key) as u32;
         let of_cells = of_cells.iter().map(place).collect();
         Self { keys, of_cells, are_of_days: false }
     }
 }
 
-fn of_cell(cell: i64, limit: Moment) -> Key {
-    Key { ticker: (cell >> 32) as i32, day: cell as u32 as i32 ^ i32::MIN, limit }
+fn of_cell(cell: i64, limit: Moment) -> NewsKey {
+    NewsKey { ticker: (cell >> 32) as i32, day: cell as u32 as i32 ^ i32::MIN, limit }
 }
 
 /// Distinct cells, sorted.

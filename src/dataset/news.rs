@@ -10,7 +10,7 @@ use arrow::datatypes::{Float64Type, Int16Type, Int32Type, TimestampMicrosecondTy
 use serde_json::Value;
 
 use super::Counts;
-use super::keys::Key;
+use super::keys::NewsKey;
 use super::naive::{self, Moment};
 use super::slab_columns::{Day, TickerCodes, column, day, decoded};
 use crate::date::{self, Date};
@@ -28,7 +28,7 @@ pub(super) struct Cut {
 }
 
 impl Cut {
-    pub(super) fn of(key: &Key, cutoff: Day, rule: NaiveRule) -> Self {
+    pub(super) fn of(key: &NewsKey, cutoff: Day, rule: NaiveRule) -> Self {
         Self { day: cutoff, limit: key.limit, rule }
     }
 
@@ -59,7 +59,7 @@ impl Seen {
 
 /// An article, or one of its successive values.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Article {
+pub(super) struct NewsItem {
     pub(super) ticker: i32,
     /// The naive date.
     pub(super) date: i64,
@@ -72,7 +72,7 @@ pub(super) struct Article {
     seen: Seen,
 }
 
-impl Article {
+impl NewsItem {
     pub(super) fn is_known(&self, cut: Cut) -> bool {
         self.seen.is_at(cut) && cut.knows(self.written)
     }
@@ -149,7 +149,7 @@ pub(super) fn has_articles(plan: &DatasetPlan) -> bool {
 }
 
 /// Counts of articles, by their latest values.
-pub(super) fn counts(articles: &[Article]) -> Counts {
+pub(super) fn counts(articles: &[NewsItem]) -> Counts {
     let mut counts = Counts::default();
     for article in articles.iter().filter(|article| article.seen.until == Seen::ALWAYS.until) {
         counts.articles += 1;
@@ -198,7 +198,7 @@ impl<'a> Sightings<'a> {
 }
 
 /// Reads a piece of articles, and sorts them by ticker, then from the first known to the last.
-pub(super) fn read_articles(rows: &RecordBatch, plan: &DatasetPlan, tickers: &mut TickerCodes) -> Vec<Article> {
+pub(super) fn read_articles(rows: &RecordBatch, plan: &DatasetPlan, tickers: &mut TickerCodes) -> Vec<NewsItem> {
     let codes = decoded::<Int32Type, _>(column(rows, "ticker"), |name| tickers.code(name));
     let dates = column(rows, "date").as_primitive::<TimestampMicrosecondType>();
     let offsets = column(rows, "utc_offset_minutes").as_primitive::<Int16Type>();
@@ -209,7 +209,7 @@ pub(super) fn read_articles(rows: &RecordBatch, plan: &DatasetPlan, tickers: &mu
     let of_row = |(row, ticker): (usize, i32)| {
         let offset_minutes = offsets.is_valid(row).then(|| offsets.value(row));
         let written = Date { micros: dates.value(row), offset_minutes };
-        Some(Article {
+        Some(NewsItem {
             ticker,
             date: naive::face(written.micros, offset_minutes, plan.dates),
             written,
@@ -219,11 +219,11 @@ pub(super) fn read_articles(rows: &RecordBatch, plan: &DatasetPlan, tickers: &mu
             seen: sightings.counted(row, plan)?,
         })
     };
-    let mut articles: Vec<Article> = Vec::with_capacity(codes.len());
+    let mut articles: Vec<NewsItem> = Vec::with_capacity(codes.len());
     articles.extend(codes.into_iter().enumerate().filter_map(of_row));
     // Successive values of one article keep their order.
-    let order = |article: &Article| (article.ticker, article.order());
-    let day = |article: &Article| (article.ticker, article.date);
+    let order = |article: &NewsItem| (article.ticker, article.order());
+    let day = |article: &NewsItem| (article.ticker, article.date);
     // Rows usually come sorted by date, and sorting within a date takes little memory.
     if articles.is_sorted_by_key(day) {
         articles.chunk_by_mut(|one, next| day(one) == day(next)).for_each(|of_date| of_date.sort_by_key(order));

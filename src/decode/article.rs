@@ -18,7 +18,7 @@ use crate::tables::Leniencies;
 
 /// What an article says.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Article<'a> {
+pub(super) struct PlainArticle<'a> {
     pub(super) date: Date,
     pub(super) title: Cow<'a, str>,
     /// None where it is null or missing.
@@ -27,7 +27,7 @@ pub(super) struct Article<'a> {
 }
 
 /// Reads an article if it is of the plain form.
-pub(super) fn read_plain(text: &str) -> Option<Article<'_>> {
+pub(super) fn read_plain(text: &str) -> Option<PlainArticle<'_>> {
     let (mut date, mut title, mut score, mut link) = (None, None, None, None);
     let mut cursor = Cursor::new(text);
     if !cursor.eat(b"{") {
@@ -56,7 +56,7 @@ pub(super) fn read_plain(text: &str) -> Option<Article<'_>> {
         if !has_next_field(&mut cursor)? {
             cursor.end().ok()?;
             let (title, link) = (title?.into(), link?.into());
-            return Some(Article { date: date?, title, score: score.flatten(), link });
+            return Some(PlainArticle { date: date?, title, score: score.flatten(), link });
         }
     }
 }
@@ -124,11 +124,11 @@ fn plain_score(cursor: &mut Cursor<'_>) -> Option<Option<f64>> {
 }
 
 /// Reads an article from its text, with the fields that the interface does not know and what was spelled otherwise.
-pub(super) fn read_any(text: &str) -> Result<(Article<'_>, Fields<'_>, Leniencies), String> {
+pub(super) fn read_any(text: &str) -> Result<(PlainArticle<'_>, Fields<'_>, Leniencies), String> {
     let (fields, unknown) = record::read(text, ["date", "title", "score", "link"])?;
     let [date, title, score, link] = fields;
     let mut lenient = Leniencies::default();
-    let article = Article {
+    let article = PlainArticle {
         date: date.date(&mut lenient)?,
         title: title.string()?,
         score: score.if_given().map(Field::score).transpose()?,

@@ -11,7 +11,7 @@ use arrow::array::{
 use super::answer::Answer;
 use super::article;
 use super::batch::Piece;
-use super::decoded::{Decoded, Part};
+use super::decoded::{AnswerPart, Decoded};
 use super::notes::Notes;
 use super::record::Fields;
 use crate::tables::{Leniencies, Series, Table};
@@ -25,7 +25,7 @@ pub(super) fn decode(answer: &Answer<'_>, pieces: &[Piece<'_>]) -> Decoded {
             notes.reject_piece(answer, piece, reason);
         }
     }
-    notes.with(vec![Part::Series(Series { key: answer.asked_key(), rows: rows.finish() })])
+    notes.with(vec![AnswerPart::Series(Series { key: answer.asked_key(), rows: rows.finish() })])
 }
 
 #[derive(Default)]

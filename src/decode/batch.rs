@@ -65,7 +65,7 @@ pub(super) enum Site {
 
 /// A piece, as places in the bytes of its batch.
 #[derive(Clone, Debug)]
-struct Span {
+struct PieceSpan {
     key: Range<usize>,
     value: Range<usize>,
     offset: u64,
@@ -95,7 +95,7 @@ pub(super) struct Batch {
     /// The bytes that fill it.
     aim: usize,
     bytes: Vec<u8>,
-    spans: Vec<Span>,
+    spans: Vec<PieceSpan>,
     arriving: Arriving,
 }
 
@@ -173,7 +173,7 @@ impl Batch {
             (deepest > self.bounds.depth).then_some(Flaw::Deep)
         };
         let (key, value) = (key_start..value_start, value_start..self.bytes.len());
-        self.spans.push(Span { key, value, offset, site, flaw, objects });
+        self.spans.push(PieceSpan { key, value, offset, site, flaw, objects });
     }
 
     fn has_long_key(&self) -> bool {
@@ -182,7 +182,7 @@ impl Batch {
 
     /// The whole pieces.
     pub(super) fn pieces(&self) -> Vec<Piece<'_>> {
-        let piece = |span: &Span| Piece {
+        let piece = |span: &PieceSpan| Piece {
             key: &self.bytes[span.key.clone()],
             value: &self.bytes[span.value.clone()],
             offset: span.offset,

@@ -130,7 +130,7 @@ impl<'a> Cursor<'a> {
 
     /// Takes the next value, and whether it is a plain string.
     #[inline]
-    pub(super) fn written(&mut self) -> Result<Written<'a>, String> {
+    pub(super) fn written(&mut self) -> Result<RawValue<'a>, String> {
         let plain = match self.rest() {
             [b'"', inside @ ..] => Some(plain_length(inside)).filter(|&length| inside.get(length) == Some(&b'"')),
             _ => None,
@@ -138,7 +138,7 @@ impl<'a> Cursor<'a> {
         let length = plain.map_or_else(|| self.skipped(), |length| Ok(length + 2))?;
         let start = self.at;
         self.at += length;
-        Ok(Written { json: &self.text[start..self.at], is_plain: plain.is_some() })
+        Ok(RawValue { json: &self.text[start..self.at], is_plain: plain.is_some() })
     }
 
     /// The length of the value that comes next, whatever it is.
@@ -166,13 +166,13 @@ impl<'a> Cursor<'a> {
 
 /// A value as written.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Written<'a> {
+pub(super) struct RawValue<'a> {
     pub(super) json: &'a str,
     /// Whether it is known to be a string without escapes.
     is_plain: bool,
 }
 
-impl<'a> Written<'a> {
+impl<'a> RawValue<'a> {
     /// A value about which nothing is known.
     pub(super) fn of(json: &'a str) -> Self {
         Self { json, is_plain: false }

@@ -5,7 +5,7 @@ use crate::tables::{Drift, Leniencies, Oversized, Reject, Series};
 
 /// Something that an answer says.
 #[derive(Clone, Debug)]
-pub enum Part {
+pub enum AnswerPart {
     /// Some rows of one key, which may be none: a history, a latest signal, a summary; articles and records as far as
     /// they have come.
     Series(Series),
@@ -17,7 +17,7 @@ pub enum Part {
 #[derive(Debug, Default)]
 pub struct Decoded {
     /// What could be typed, in the order of the body.
-    pub parts: Vec<Part>,
+    pub parts: Vec<AnswerPart>,
     /// What could not, piece by piece in the order of the body. A piece with very many faults has its last ones counted
     /// in one reject.
     pub rejects: Vec<Reject>,

@@ -12,11 +12,11 @@ use std::borrow::Cow;
 use super::answer::Answer;
 use super::batch::{self, Piece};
 use super::cursor::{Cursor, Members};
-use super::decoded::{Decoded, Part};
+use super::decoded::{AnswerPart, Decoded};
 use super::entry::{self, Entry};
-use super::notes::{Notes, Place};
+use super::notes::{Notes, RecordPlace};
 use super::record::{Field, Fields, duplicate, missing, push_unknown, well_formed};
-use super::rows::{Row, Rows};
+use super::rows::{HistoryRow, HistoryRows};
 use super::template::Template;
 use crate::date;
 use crate::interface::{Period, Regime, Ticker};
@@ -35,14 +35,14 @@ pub(super) fn decode_many(answer: &Answer<'_>, pieces: &[Piece<'_>]) -> Decoded 
                 "duplicate ticker `{key}`: its other history begins at byte {offset}; the first is kept"
             ));
         }
-        Reader::new(answer, &Place::of(answer, piece), "/*", text).read(&key)
+        Reader::new(answer, &RecordPlace::of(answer, piece), "/*", text).read(&key)
     })
 }
 
 /// Decodes a body that is the history of one ticker.
 pub(super) fn decode_one(answer: &Answer<'_>, pieces: &[Piece<'_>]) -> Decoded {
     decode(answer, pieces, |piece| {
-        Reader::new(answer, &Place::of(answer, piece), "", piece.text()?).read(answer.asked_ticker().as_str())
+        Reader::new(answer, &RecordPlace::of(answer, piece), "", piece.text()?).read(answer.asked_ticker().as_str())
     })
 }
 
@@ -57,7 +57,7 @@ fn decode<'a>(
         match read(piece) {
             Ok((series, noticed)) => {
                 notes.absorb_history(series.rows.num_rows(), noticed);
-                parts.push(Part::Series(series));
+                parts.push(AnswerPart::Series(series));
             }
             Err(reason) => notes.reject_history(answer, piece, weight(piece), reason),
         }
@@ -102,7 +102,7 @@ fn elements_of(json: &str) -> u64 {
 
 /// The fields of a history as they are found.
 #[derive(Default)]
-struct Found<'p> {
+struct HistoryFields<'p> {
     ticker: Option<Ticker>,
     period: Option<Period>,
     regime: Option<Regime>,
@@ -115,12 +115,12 @@ struct Found<'p> {
 
 struct Reader<'a, 'p> {
     answer: &'p Answer<'a>,
-    place: &'p Place,
+    place: &'p RecordPlace,
     /// The place with `*` for the ticker.
     pattern: &'static str,
     cursor: Cursor<'p>,
-    found: Found<'p>,
-    rows: Rows,
+    found: HistoryFields<'p>,
+    rows: HistoryRows,
     notes: Notes<'a>,
     /// The template of the entries.
     template: Option<Template>,
@@ -132,14 +132,14 @@ struct Reader<'a, 'p> {
 const LESSONS: u32 = 64;
 
 impl<'a, 'p> Reader<'a, 'p> {
-    fn new(answer: &'p Answer<'a>, place: &'p Place, pattern: &'static str, text: &'p str) -> Self {
+    fn new(answer: &'p Answer<'a>, place: &'p RecordPlace, pattern: &'static str, text: &'p str) -> Self {
         Self {
             answer,
             place,
             pattern,
             cursor: Cursor::new(text),
-            found: Found::default(),
-            rows: Rows::of_text(text),
+            found: HistoryFields::default(),
+            rows: HistoryRows::of_text(text),
             notes: Notes::of_piece(answer, text),
             template: None,
             lessons: LESSONS,
@@ -154,7 +154,7 @@ impl<'a, 'p> Reader<'a, 'p> {
             self.field(name)?;
         }
         self.cursor.end()?;
-        let Found { ticker, period, regime, entries, unknown, .. } = std::mem::take(&mut self.found);
+        let HistoryFields { ticker, period, regime, entries, unknown, .. } = std::mem::take(&mut self.found);
         let name = entries.ok_or_else(|| missing(ENTRIES[0]))?;
         let key = SeriesKey {
             ticker: ticker.ok_or_else(|| missing("ticker"))?,
@@ -227,7 +227,7 @@ impl<'a, 'p> Reader<'a, 'p> {
         let before = members.count();
         while let Some((entry, start)) = template.read(&mut self.cursor) {
             let (position, start) = (members.count() as u32, start as u32);
-            self.rows.push(Row { entry, position, start });
+            self.rows.push(HistoryRow { entry, position, start });
             self.notes.typed();
             members.add();
         }
@@ -241,7 +241,7 @@ impl<'a, 'p> Reader<'a, 'p> {
         match entry::read(&mut self.cursor) {
             Ok((entry, unknown, lenient)) => {
                 // A piece is far shorter than what these can count.
-                self.rows.push(Row { entry, position: position as u32, start: start as u32 });
+                self.rows.push(HistoryRow { entry, position: position as u32, start: start as u32 });
                 self.notes.typed();
                 if unknown.is_empty() && lenient == Leniencies::default() {
                     return Ok(Some(entry));

@@ -5,7 +5,7 @@
 
 use super::answer::Answer;
 use super::batch::Piece;
-use super::decoded::{Decoded, Part};
+use super::decoded::{AnswerPart, Decoded};
 use super::notes::Notes;
 use super::record::Object;
 use super::rows;
@@ -17,7 +17,7 @@ pub(super) fn decode(answer: &Answer<'_>, pieces: &[Piece<'_>]) -> Decoded {
     let mut parts = Vec::new();
     for piece in pieces {
         match piece.text().and_then(|text| read(answer, &mut notes, text)) {
-            Ok(series) => parts.push(Part::Series(series)),
+            Ok(series) => parts.push(AnswerPart::Series(series)),
             Err(reason) => notes.reject_piece(answer, piece, reason),
         }
     }

@@ -6,7 +6,7 @@ use arrow::array::{Int32Builder, RecordBatch, StringBuilder};
 
 use super::answer::Answer;
 use super::batch::Piece;
-use super::decoded::{Decoded, Part};
+use super::decoded::{AnswerPart, Decoded};
 use super::notes::Notes;
 use super::record::{self, Field};
 use crate::interface::Ticker;
@@ -25,7 +25,7 @@ pub(super) fn tickers(answer: &Answer<'_>, pieces: &[Piece<'_>]) -> Decoded {
             Err(reason) => notes.reject_piece(answer, piece, reason),
         }
     }
-    notes.with(vec![Part::Tickers(tickers)])
+    notes.with(vec![AnswerPart::Tickers(tickers)])
 }
 
 /// Decodes records of historical sentiment: any JSON, kept as its text.
@@ -46,5 +46,5 @@ pub(super) fn records(answer: &Answer<'_>, pieces: &[Piece<'_>]) -> Decoded {
     let schema = Table::SentimentHistory.listed_schema();
     let rows = RecordBatch::try_new(schema, vec![Arc::new(positions.finish()), Arc::new(records.finish())])
         .expect("the columns are made by the schema");
-    notes.with(vec![Part::Series(Series { key: answer.asked_key(), rows })])
+    notes.with(vec![AnswerPart::Series(Series { key: answer.asked_key(), rows })])
 }

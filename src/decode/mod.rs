@@ -49,14 +49,14 @@ use std::io::BufRead;
 use rayon::prelude::*;
 
 pub use answer::{Answer, Rules};
-pub use decoded::{Decoded, Part};
+pub use decoded::{AnswerPart, Decoded};
 pub use stream::Fault;
 
 use crate::interface::Endpoint;
 use batch::{Batch, Bounds, Met, Piece};
 use concurrency::InProgress;
 use scan::Shape;
-use stream::Batches;
+use stream::BodyBatches;
 
 impl Answer<'_> {
     /// Reads a body to its end and delivers what it says as it comes: at least once, and in the order of the body.
@@ -77,7 +77,7 @@ impl Answer<'_> {
         mut deliver: impl FnMut(Decoded) -> Result<(), E>,
     ) -> Result<(), Fault<E>> {
         let in_progress = InProgress::begin();
-        let mut batches = Batches::new(body, self.shape(), Bounds::ANSWER);
+        let mut batches = BodyBatches::new(body, self.shape(), Bounds::ANSWER);
         let mut met = Met::default();
         loop {
             batches.aim_at(in_progress.batch_bytes());

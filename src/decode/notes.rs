@@ -9,7 +9,7 @@ use std::borrow::Cow;
 
 use super::answer::Answer;
 use super::batch::{Piece, Site};
-use super::decoded::{Decoded, Part};
+use super::decoded::{AnswerPart, Decoded};
 use super::truncate;
 use crate::plan::Request;
 use crate::tables::{Drift, Leniencies, Oversized, Reject};
@@ -26,14 +26,14 @@ const BYTES_PER_REJECT: usize = 32;
 
 /// Where something stands in a body.
 #[derive(Clone, Debug)]
-pub(super) struct Place {
+pub(super) struct RecordPlace {
     /// The ticker that it belongs to, where that is known.
     pub(super) ticker: Option<String>,
     /// The JSON pointer.
     pub(super) pointer: String,
 }
 
-impl Place {
+impl RecordPlace {
     /// The place of a piece.
     pub(super) fn of(answer: &Answer<'_>, piece: &Piece<'_>) -> Self {
         let asked = || answer.request.ticker.as_ref().map(|ticker| ticker.as_str().to_owned());
@@ -132,7 +132,7 @@ impl<'a> Notes<'a> {
 
     /// Rejects a piece; one that is rejected for its size alone is also named by itself, as much is lost with it.
     fn reject_whole(&mut self, answer: &Answer<'_>, piece: &Piece<'_>, records: u64, reason: String) {
-        let place = Place::of(answer, piece);
+        let place = RecordPlace::of(answer, piece);
         if piece.is_too_long() && self.oversized.len() < Oversized::MAX_LISTED {
             self.oversized.push(Oversized { ticker: place.ticker.clone(), reason: reason.clone() });
         }
@@ -140,7 +140,7 @@ impl<'a> Notes<'a> {
     }
 
     /// Rejects a record.
-    pub(super) fn set_aside(&mut self, place: impl FnOnce() -> Place, reason: String, raw: &[u8]) {
+    pub(super) fn set_aside(&mut self, place: impl FnOnce() -> RecordPlace, reason: String, raw: &[u8]) {
         self.reject(1, place, reason, raw);
     }
 
@@ -152,14 +152,14 @@ impl<'a> Notes<'a> {
     }
 
     /// Rejects several records at one place.
-    pub(super) fn reject(&mut self, records: u64, place: impl FnOnce() -> Place, reason: String, raw: &[u8]) {
+    pub(super) fn reject(&mut self, records: u64, place: impl FnOnce() -> RecordPlace, reason: String, raw: &[u8]) {
         self.records += records;
         self.rejected += records;
         if let Some((_, more)) = &mut self.over {
             *more += records;
             return;
         }
-        let Place { ticker, pointer } = place();
+        let RecordPlace { ticker, pointer } = place();
         let raw = truncate::raw(raw);
         let reject = Reject { request: self.request.to_string(), ticker, pointer, reason, raw };
         if self.room == 0 {
@@ -171,7 +171,7 @@ impl<'a> Notes<'a> {
     }
 
     /// Rejects a record that was typed, and so is counted already.
-    pub(super) fn twice(&mut self, place: impl FnOnce() -> Place, reason: String, raw: &[u8]) {
+    pub(super) fn twice(&mut self, place: impl FnOnce() -> RecordPlace, reason: String, raw: &[u8]) {
         self.records -= 1;
         self.set_aside(place, reason, raw);
     }
@@ -209,7 +209,7 @@ impl<'a> Notes<'a> {
     }
 
     /// The notes, with the parts that they stand beside.
-    pub(super) fn with(self, parts: Vec<Part>) -> Decoded {
+    pub(super) fn with(self, parts: Vec<AnswerPart>) -> Decoded {
         let Self { mut rejects, over, drift, unusual, lenient, oversized, .. } = self;
         let Self { records, rejected, histories, lost, .. } = self;
         rejects.extend(over.map(closing));

@@ -9,7 +9,7 @@ use std::str::FromStr;
 
 use serde::de::IgnoredAny;
 
-use super::cursor::{Cursor, Written, kind_of, reason_of};
+use super::cursor::{Cursor, RawValue, kind_of, reason_of};
 use super::number;
 use super::skip::plain_length;
 use super::truncate;
@@ -28,7 +28,7 @@ const MAX_UNKNOWN: usize = 1024;
 pub(super) struct Field<'a> {
     name: &'static str,
     /// Its value, if it is there.
-    value: Option<Written<'a>>,
+    value: Option<RawValue<'a>>,
 }
 
 /// Reads an object: the fields of some names, in the order of the names, and all others.
@@ -54,7 +54,7 @@ pub(super) fn read_next<'a, const N: usize>(
 
 /// An object of which only its fields tell what form it has.
 #[derive(Debug)]
-pub(super) struct Object<'a>(Vec<(Cow<'a, str>, Written<'a>)>);
+pub(super) struct Object<'a>(Vec<(Cow<'a, str>, RawValue<'a>)>);
 
 impl<'a> Object<'a> {
     pub(super) fn read(text: &'a str) -> Result<Self, String> {
@@ -110,7 +110,7 @@ impl<'a, const N: usize> Sorted<'a, N> {
     }
 
     #[inline]
-    fn add(&mut self, name: Cow<'a, str>, value: Written<'a>) -> Result<(), String> {
+    fn add(&mut self, name: Cow<'a, str>, value: RawValue<'a>) -> Result<(), String> {
         let Some(place) = (self.next..N).chain(0..self.next).find(|&place| self.fields[place].name == name) else {
             return push_unknown(&mut self.unknown, name, value.json);
         };
@@ -123,7 +123,7 @@ impl<'a, const N: usize> Sorted<'a, N> {
 #[inline]
 fn each_member<'a>(
     cursor: &mut Cursor<'a>,
-    mut member: impl FnMut(Cow<'a, str>, Written<'a>) -> Result<(), String>,
+    mut member: impl FnMut(Cow<'a, str>, RawValue<'a>) -> Result<(), String>,
 ) -> Result<(), String> {
     let mut members = cursor.enter(b'{')?;
     while cursor.has_next(&mut members)? {
@@ -134,7 +134,7 @@ fn each_member<'a>(
 
 impl<'a> Field<'a> {
     pub(super) fn new(name: &'static str, json: &'a str) -> Self {
-        Self { name, value: Some(Written::of(json)) }
+        Self { name, value: Some(RawValue::of(json)) }
     }
 
     /// The field, unless it is null or missing.
@@ -147,7 +147,7 @@ impl<'a> Field<'a> {
         self.written().map(|value| value.json)
     }
 
-    fn written(self) -> Result<Written<'a>, String> {
+    fn written(self) -> Result<RawValue<'a>, String> {
         self.value.ok_or_else(|| missing(self.name))
     }
 

@@ -13,7 +13,7 @@ use crate::tables::{Table, choices};
 
 /// An entry, and where it was read.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Row {
+pub(super) struct HistoryRow {
     pub(super) entry: Entry,
     /// Its position in the history.
     pub(super) position: u32,
@@ -23,13 +23,13 @@ pub(super) struct Row {
 
 /// The rows of one history.
 #[derive(Debug, Default)]
-pub(super) struct Rows {
-    list: Vec<Row>,
+pub(super) struct HistoryRows {
+    list: Vec<HistoryRow>,
     /// Unknown fields by the position of their entry, in the order of positions.
     extras: Vec<(u32, String)>,
 }
 
-impl Rows {
+impl HistoryRows {
     /// No rows yet, of a history whose text is so long.
     pub(super) fn of_text(text: &str) -> Self {
         /// An entry as the service writes it, without white space, is a little longer.
@@ -37,7 +37,7 @@ impl Rows {
         Self { list: Vec::with_capacity(text.len() / ENTRY), extras: Vec::new() }
     }
 
-    pub(super) fn push(&mut self, row: Row) {
+    pub(super) fn push(&mut self, row: HistoryRow) {
         self.list.push(row);
     }
 
@@ -46,13 +46,13 @@ impl Rows {
         self.extras.extend(self.list.last().map(|row| (row.position, extra)));
     }
 
-    pub(super) fn list(&self) -> &[Row] {
+    pub(super) fn list(&self) -> &[HistoryRow] {
         &self.list
     }
 
     /// Orders the rows by date. Of two rows of one date the one that is listed first stays; the other is given away.
-    pub(super) fn order(&mut self, mut set_aside: impl FnMut(Row, Row)) {
-        let date = |row: &Row| row.entry.date.micros;
+    pub(super) fn order(&mut self, mut set_aside: impl FnMut(HistoryRow, HistoryRow)) {
+        let date = |row: &HistoryRow| row.entry.date.micros;
         if self.list.is_sorted_by(|one, next| date(one) < date(next)) {
             return;
         }

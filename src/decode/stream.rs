@@ -25,7 +25,7 @@ pub enum Fault<E> {
 pub(super) const GROUP_BYTES: usize = 128 << 10;
 
 /// The batches of a body.
-pub(super) struct Batches<R> {
+pub(super) struct BodyBatches<R> {
     body: R,
     scanner: Scanner,
     batch: Batch,
@@ -40,7 +40,7 @@ enum State {
     Ended,
 }
 
-impl<R: BufRead> Batches<R> {
+impl<R: BufRead> BodyBatches<R> {
     pub(super) fn new(body: R, shape: Shape, bounds: Bounds) -> Self {
         Self { body, scanner: Scanner::new(shape), batch: Batch::new(bounds), state: State::Fresh }
     }
@@ -110,7 +110,7 @@ mod tests {
     use super::super::batch::{Bounds, Piece};
     use super::super::scan::Shape;
     use super::super::truncate;
-    use super::{Batches, Fault, GROUP_BYTES, groups};
+    use super::{BodyBatches, Fault, GROUP_BYTES, groups};
 
     /// How much of a body lies ready at once.
     const PORTION: usize = 256 << 10;
@@ -150,7 +150,7 @@ mod tests {
 
     /// The number of pieces, the most bytes and the most pieces that were held at once.
     fn drained(body: impl Read, bounds: Bounds) -> (u64, usize, usize) {
-        let mut batches = Batches::new(BufReader::with_capacity(PORTION, body), Shape::Fields, bounds);
+        let mut batches = BodyBatches::new(BufReader::with_capacity(PORTION, body), Shape::Fields, bounds);
         let (mut pieces, mut bytes, mut most) = (0, 0, 0);
         while let Some(batch) = batches.next::<Infallible>().unwrap() {
             bytes = bytes.max(batch.capacity());
@@ -178,7 +178,7 @@ mod tests {
         let bounds = Bounds { piece: 70_000, key: 4, depth: 2, ..Bounds::ANSWER };
         let long = format!("\"{}\"", "a".repeat(70_000));
         let body = format!(r#"{{"A": {long}, "BBBBB": [2], "C": [[[4]]], "D": [5]}}"#);
-        let mut batches = Batches::new(body.as_bytes(), Shape::Fields, bounds);
+        let mut batches = BodyBatches::new(body.as_bytes(), Shape::Fields, bounds);
         let batch = batches.next::<Infallible>().unwrap().unwrap();
         let found: Vec<_> = batch.pieces().iter().map(|piece| (piece.text(), piece.raw())).collect();
         let expected: [(Result<&str, &str>, &[u8]); 4] = [
@@ -197,7 +197,7 @@ mod tests {
     fn millions_of_levels_cost_a_counter() {
         let levels = 5_000_000;
         let body = [b"{\"A\": ".to_vec(), vec![b'['; levels], vec![b']'; levels], b", \"B\": 1}".to_vec()].concat();
-        let mut batches = Batches::new(&body[..], Shape::Fields, Bounds::ANSWER);
+        let mut batches = BodyBatches::new(&body[..], Shape::Fields, Bounds::ANSWER);
         let mut texts = Vec::new();
         while let Some(batch) = batches.next::<Infallible>().unwrap() {
             texts.extend(batch.pieces().iter().map(|piece| piece.text().map(str::to_owned)));
@@ -214,14 +214,14 @@ mod tests {
             }
         }
         let body = BufReader::new(b"{\"A\": 1,".chain(Broken));
-        let fault = Batches::new(body, Shape::Fields, Bounds::ANSWER).next::<Infallible>().unwrap_err();
+        let fault = BodyBatches::new(body, Shape::Fields, Bounds::ANSWER).next::<Infallible>().unwrap_err();
         assert!(matches!(fault, Fault::Read(_)), "{fault:?}");
     }
 
     #[test]
     fn groups_hold_every_piece_once_and_in_order() {
         let body = BufReader::new(Made::new(300, 3 << 10));
-        let mut batches = Batches::new(body, Shape::Fields, Bounds::ANSWER);
+        let mut batches = BodyBatches::new(body, Shape::Fields, Bounds::ANSWER);
         let pieces = batches.next::<Infallible>().unwrap().unwrap().pieces();
         let groups = groups(&pieces);
         assert!(groups.len() > 5, "{}", groups.len());
@@ -231,7 +231,7 @@ mod tests {
 
     #[test]
     fn a_batch_that_one_thread_decodes_is_one_group() {
-        let mut batches = Batches::new(BufReader::new(Made::new(300, 3 << 10)), Shape::Fields, Bounds::ANSWER);
+        let mut batches = BodyBatches::new(BufReader::new(Made::new(300, 3 << 10)), Shape::Fields, Bounds::ANSWER);
         let mut pieces = 0;
         batches.aim_at(GROUP_BYTES);
         while let Some(batch) = batches.next::<Infallible>().unwrap() {

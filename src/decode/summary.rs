@@ -12,7 +12,7 @@ use arrow::array::{ArrayRef, Float64Array, RecordBatch, StringArray, TimestampMi
 
 use super::answer::Answer;
 use super::batch::Piece;
-use super::decoded::{Decoded, Part};
+use super::decoded::{AnswerPart, Decoded};
 use super::notes::Notes;
 use super::record::{self, Field, Fields, Object};
 use crate::tables::{Leniencies, Series, Table};
@@ -42,7 +42,7 @@ pub(super) fn decode(answer: &Answer<'_>, pieces: &[Piece<'_>]) -> Decoded {
     let mut parts = Vec::new();
     for piece in pieces {
         match piece.text().and_then(|text| read(answer, &mut notes, text)) {
-            Ok(rows) => parts.push(Part::Series(Series { key: answer.asked_key(), rows })),
+            Ok(rows) => parts.push(AnswerPart::Series(Series { key: answer.asked_key(), rows })),
             Err(reason) => notes.reject_piece(answer, piece, reason),
         }
     }
@@ -50,7 +50,7 @@ pub(super) fn decode(answer: &Answer<'_>, pieces: &[Piece<'_>]) -> Decoded {
 }
 
 /// What a summary says of one article.
-struct Article {
+struct SummaryArticle {
     /// None in the older form.
     date: Option<i64>,
     score: f64,
@@ -62,7 +62,7 @@ struct Article {
 /// What a summary says, and its fields as they are kept.
 struct Summary<'p> {
     debtor: Cow<'p, str>,
-    articles: [Article; 3],
+    articles: [SummaryArticle; 3],
     extra: Vec<(Cow<'p, str>, String)>,
 }
 
@@ -95,11 +95,11 @@ fn read_newer<'p>(answer: &Answer<'_>, notes: &mut Notes<'_>, object: Object<'p>
 }
 
 /// The article of a reference, and the fields of the reference that are unknown.
-fn reference<'p>(field: Field<'p>, lenient: &mut Leniencies) -> Result<(Article, Fields<'p>), String> {
+fn reference<'p>(field: Field<'p>, lenient: &mut Leniencies) -> Result<(SummaryArticle, Fields<'p>), String> {
     let json = field.json()?;
     let mut read = || {
         let ([date, score, link], unknown) = record::read(json, ["date", "score", "link"])?;
-        let article = Article {
+        let article = SummaryArticle {
             date: Some(date.date(lenient)?.micros),
             score: score.score()?,
             link: link.string()?.into_owned(),
@@ -115,8 +115,8 @@ fn read_older<'p>(answer: &Answer<'_>, notes: &mut Notes<'_>, object: Object<'p>
     answer.check_ticker(answer.asked_ticker().as_str(), &ticker.one_of()?)?;
     let debtor = debtor.string()?;
     crawl_date.string()?;
-    let article = |[score, link, summary]: [Field<'_>; 3]| -> Result<Article, String> {
-        Ok(Article {
+    let article = |[score, link, summary]: [Field<'_>; 3]| -> Result<SummaryArticle, String> {
+        Ok(SummaryArticle {
             date: None,
             score: score.score()?,
             link: link.string()?.into_owned(),
@@ -136,9 +136,9 @@ fn kept<'p>(answer: &Answer<'_>, unknown: Fields<'p>) -> Vec<(Cow<'p, str>, Stri
     unknown.into_iter().map(|(name, json)| (name, json.to_owned())).collect()
 }
 
-fn row(debtor: &str, articles: [Article; 3], extra: Option<String>) -> RecordBatch {
+fn row(debtor: &str, articles: [SummaryArticle; 3], extra: Option<String>) -> RecordBatch {
     let mut columns: Vec<ArrayRef> = vec![Arc::new(StringArray::from_iter_values([debtor]))];
-    for Article { date, score, link, summary } in articles {
+    for SummaryArticle { date, score, link, summary } in articles {
         columns.push(Arc::new(TimestampMicrosecondArray::from(vec![date])));
         columns.push(Arc::new(Float64Array::from(vec![score])));
         columns.push(Arc::new(StringArray::from(vec![link])));

@@ -6,7 +6,7 @@ use arrow::array::{AsArray, RecordBatch};
 use arrow::datatypes::{Float64Type, TimestampMicrosecondType};
 use arrow::util::display::array_value_to_string;
 
-use super::{Answer, Decoded, Fault, Part, Rules};
+use super::{Answer, AnswerPart, Decoded, Fault, Rules};
 use crate::interface::{Endpoint, Ticker};
 use crate::plan::Request;
 use crate::tables::{Reject, SeriesKey, Table};
@@ -47,10 +47,10 @@ fn lines(rows: &RecordBatch) -> Vec<String> {
         .collect()
 }
 
-fn rows(part: &Part) -> Vec<String> {
+fn rows(part: &AnswerPart) -> Vec<String> {
     match part {
-        Part::Series(series) => lines(&series.rows),
-        Part::Tickers(tickers) => tickers.iter().map(Ticker::to_string).collect(),
+        AnswerPart::Series(series) => lines(&series.rows),
+        AnswerPart::Tickers(tickers) => tickers.iter().map(Ticker::to_string).collect(),
     }
 }
 
@@ -379,7 +379,7 @@ fn tickers_are_listed_and_what_is_no_symbol_is_set_aside() {
 fn an_answer_that_says_nothing_is_delivered_once() {
     let (found, times) = delivered(&of_ticker(Endpoint::NewsArticles), b"[]").unwrap();
     assert_eq!(times, 1);
-    let [Part::Series(series)] = &found.parts[..] else { panic!("{:?}", found.parts) };
+    let [AnswerPart::Series(series)] = &found.parts[..] else { panic!("{:?}", found.parts) };
     assert_eq!(series.key, SeriesKey::of_ticker(Endpoint::NewsArticles, "AAPL".parse().unwrap()));
     assert_eq!(series.rows.schema(), Table::Articles.listed_schema());
     assert_eq!(series.rows.num_rows(), 0);
@@ -437,7 +437,7 @@ fn a_large_answer_is_delivered_in_its_order_and_piece_by_piece() {
     let whole = answer.decode(body.as_bytes(), |decoded| {
         most = most.max(decoded.parts.len());
         for part in &decoded.parts {
-            let Part::Series(series) = part else { panic!("{part:?}") };
+            let AnswerPart::Series(series) = part else { panic!("{part:?}") };
             let dates = series.rows.column(0).as_primitive::<TimestampMicrosecondType>().values();
             assert!(dates.is_sorted() && dates.len() == 500);
             assert_eq!(series.rows.column(3).as_primitive::<Float64Type>().value(7), 0.5);

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use crate::error::{Diagnostic, Kind};
+use crate::error::{Diagnostic, ErrorKind};
 use crate::human;
 use crate::problem::Problems;
 
@@ -43,8 +43,8 @@ pub enum DefinitionError {
 }
 
 impl Diagnostic for DefinitionError {
-    fn kind(&self) -> Kind {
-        Kind::Definition
+    fn kind(&self) -> ErrorKind {
+        ErrorKind::Definition
     }
 
     fn hint(&self) -> Option<String> {

@@ -17,7 +17,7 @@ const MAX_BYTES: u64 = 1 << 20;
 
 /// A definition: its name, its file, and what could be read of it.
 #[derive(Clone, Debug)]
-pub struct Found {
+pub struct DefinitionFile {
     /// The file's name without its extension: the name of the dataset.
     pub name: String,
     /// The file.
@@ -28,7 +28,7 @@ pub struct Found {
     pub reading: Reading,
 }
 
-impl Found {
+impl DefinitionFile {
     /// A definition from its text.
     ///
     /// # Errors
@@ -48,10 +48,10 @@ impl Found {
 /// # Errors
 ///
 /// When it does not exist, with the nearest names; when it cannot be read.
-pub(crate) fn find(name_or_path: &str, definitions: &Path) -> Result<Found, Error> {
+pub(crate) fn find(name_or_path: &str, definitions: &Path) -> Result<DefinitionFile, Error> {
     let path = path_of(name_or_path, definitions);
     match read(&path) {
-        Ok(Some(text)) => Found::new(path, text),
+        Ok(Some(text)) => DefinitionFile::new(path, text),
         Ok(None) => Err(DefinitionError::TooLong { path, limit: MAX_BYTES }.into()),
         Err(source) if source.kind() == io::ErrorKind::NotFound => Err(missing(name_or_path, path)),
         Err(source) => Err(FileError::Read { path, source }.into()),

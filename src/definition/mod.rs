@@ -28,13 +28,13 @@ pub use choices::{
 };
 pub use cron::Cron;
 pub use error::DefinitionError;
-pub use find::Found;
+pub use find::DefinitionFile;
 pub(crate) use find::find;
 pub(crate) use one_or_more::OneOrMore;
 pub(crate) use placed::Placed;
 pub(crate) use reader::Reading;
 pub(crate) use tickers::Tickers;
-pub use values::{BaseUrl, CalendarDay, Days, Lag, NaiveRule, Span, Zone};
+pub use values::{BaseUrl, CalendarDay, Days, Lag, NaiveRule, TimeSpan, Zone};
 
 /// A Bellwether pipeline: what to fetch from the service, and the dataset to build from it.
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
@@ -85,9 +85,9 @@ pub(crate) struct SourceSection {
     /// machine.
     pub requests_per_second: Option<Placed<u16>>,
     /// How long an answer may stall. After that it must average at least 1 KiB per second. Default: `30s`.
-    pub stall: Option<Placed<Span>>,
+    pub stall: Option<Placed<TimeSpan>>,
     /// How long a run keeps retrying before it gives up and leaves the rest to be resumed. Default: `15m`.
-    pub patience: Option<Placed<Span>>,
+    pub patience: Option<Placed<TimeSpan>>,
 }
 
 /// The signals to fetch.

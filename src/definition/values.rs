@@ -303,16 +303,16 @@ parsed_from_text!(NaiveRule);
 
 /// A length of time, spelled `90s`, `15m` or `2h`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Span(Duration);
+pub struct TimeSpan(Duration);
 
-impl Span {
+impl TimeSpan {
     /// How long.
     pub fn duration(self) -> Duration {
         self.0
     }
 }
 
-impl FromStr for Span {
+impl FromStr for TimeSpan {
     type Err = Refusal;
 
     fn from_str(text: &str) -> Result<Self, Refusal> {
@@ -336,7 +336,7 @@ impl FromStr for Span {
     }
 }
 
-impl JsonSchema for Span {
+impl JsonSchema for TimeSpan {
     fn schema_name() -> Cow<'static, str> {
         "Span".into()
     }
@@ -346,4 +346,4 @@ impl JsonSchema for Span {
     }
 }
 
-parsed_from_text!(Span);
+parsed_from_text!(TimeSpan);

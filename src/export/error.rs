@@ -3,7 +3,7 @@
 use std::io;
 use std::path::PathBuf;
 
-use crate::error::{Diagnostic, Kind};
+use crate::error::{Diagnostic, ErrorKind};
 
 /// A dataset that cannot be written, found or read.
 #[derive(Debug, thiserror::Error)]
@@ -30,11 +30,11 @@ pub(crate) enum ExportError {
 }
 
 impl Diagnostic for ExportError {
-    fn kind(&self) -> Kind {
+    fn kind(&self) -> ErrorKind {
         match self {
-            Self::TooManyFolders { .. } | Self::Wide { .. } => Kind::Data,
-            Self::Stream { .. } => Kind::Storage,
-            Self::NoDataset { .. } | Self::NoVersion { .. } => Kind::NotFound,
+            Self::TooManyFolders { .. } | Self::Wide { .. } => ErrorKind::Data,
+            Self::Stream { .. } => ErrorKind::Storage,
+            Self::NoDataset { .. } | Self::NoVersion { .. } => ErrorKind::NotFound,
         }
     }
 

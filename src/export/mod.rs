@@ -56,13 +56,13 @@ use arrow_ipc::ArrowFileWriter;
 use csv::CsvWriter;
 
 pub(crate) use error::ExportError;
-pub use published::{Kind, Published, Recorded, latest, published};
+pub use published::{ListedVersion, Recorded, VersionKind, latest, published};
 pub use reading::Reading;
 pub use selection::Selection;
 
 pub(crate) use publication::{Provenance, Publication};
 pub(crate) use published::{Version, versions};
-pub(crate) use reading::Found;
+pub(crate) use reading::AnyReading;
 pub(crate) use reuse::{Latest, Taken, Takeover, built_before};
 pub(crate) use row_output::{Destination, RowFormat, RowOutput};
 pub(crate) use staged::{Dataset, Staged};

@@ -16,7 +16,7 @@ use rayon::prelude::*;
 
 use super::error::ExportError;
 use super::folder_names;
-use super::table::{Finished, MOST_BYTES, Shelf, Table};
+use super::table::{Finished, MOST_BYTES, Shelf, TableWriter};
 use crate::error::Result;
 use crate::file::FileError;
 use crate::plan::Column;
@@ -50,7 +50,7 @@ pub(super) struct Partitions {
     leading: Vec<usize>,
     /// Their current values.
     now: Vec<String>,
-    open: BTreeMap<String, Table>,
+    open: BTreeMap<String, TableWriter>,
     finished: Vec<(String, Finished)>,
 }
 
@@ -106,7 +106,7 @@ impl Partitions {
                 std::collections::btree_map::Entry::Occupied(entry) => entry.into_mut(),
                 std::collections::btree_map::Entry::Vacant(entry) => {
                     let path = format!("{}/{}", entry.key(), self.stem);
-                    entry.insert(Table::create(&self.shelf, &path, &self.schema)?)
+                    entry.insert(TableWriter::create(&self.shelf, &path, &self.schema)?)
                 }
             };
             table.push(&rows.into())?;
@@ -122,15 +122,15 @@ impl Partitions {
     }
 
     fn close(&mut self) -> Result<()> {
-        let open: Vec<(String, Table)> = std::mem::take(&mut self.open).into_iter().collect();
-        let finish = |(folder, table): (String, Table)| Ok((folder, table.finish()?));
+        let open: Vec<(String, TableWriter)> = std::mem::take(&mut self.open).into_iter().collect();
+        let finish = |(folder, table): (String, TableWriter)| Ok((folder, table.finish()?));
         self.finished.extend(open.into_par_iter().map(finish).collect::<Result<Vec<_>>>()?);
         Ok(())
     }
 
     /// Flushes the largest tables when over the memory limit.
     fn relieve(&mut self) -> Result<()> {
-        let mut bytes: usize = self.open.values().map(Table::bytes).sum();
+        let mut bytes: usize = self.open.values().map(TableWriter::bytes).sum();
         while bytes > self.limits.bytes {
             let Some(largest) = self.open.values_mut().max_by_key(|table| table.bytes()) else { break };
             bytes -= largest.bytes();

@@ -12,9 +12,9 @@ use super::content::{self, Content};
 use super::folder_names::escaped;
 use super::home::Home;
 use super::partitions::{Limits, Partitions};
-use super::record::{ColumnRecord, DatasetRecord, FACTS, RECORD, Written, metadata, sort};
+use super::record::{ColumnRecord, DatasetRecord, FACTS, RECORD, RecordContents, metadata, sort};
 use super::staged::Staged;
-use super::table::{Finished, Shelf, Table, settled};
+use super::table::{Finished, Shelf, TableWriter, settled};
 use crate::cancel::CancellationToken;
 use crate::columns::{self, RowBuffer, Rows};
 use crate::digest;
@@ -54,10 +54,10 @@ pub(crate) struct Publication {
     staging: Staging,
     shelf: Shelf,
     rows: u64,
-    kind: Kind,
+    kind: Output,
 }
 
-enum Kind {
+enum Output {
     Long(Box<Long>),
     Wide { matrices: Vec<Matrix> },
 }
@@ -71,7 +71,7 @@ struct Long {
 
 /// The files of a long dataset.
 enum Files {
-    Whole(Table),
+    Whole(TableWriter),
     Folders(Partitions),
 }
 
@@ -108,8 +108,8 @@ impl Publication {
         let (root, row_group_rows) = (staging.file(""), plan.files.row_group_rows);
         let shelf = Shelf { root, formats, row_group_rows, encoding, stop: stop.clone() };
         let kind = match plan.dataset.shape {
-            Shape::Wide(_) => Kind::Wide { matrices: Vec::new() },
-            Shape::Long => Kind::long(plan, &shelf)?,
+            Shape::Wide(_) => Output::Wide { matrices: Vec::new() },
+            Shape::Long => Output::long(plan, &shelf)?,
         };
         Ok(Self { home, version, provenance, staging, shelf, rows: 0, kind })
     }
@@ -120,7 +120,7 @@ impl Publication {
     ///
     /// If a file cannot be written, or there would be too many folders.
     pub(crate) fn write(&mut self, rows: &Rows) -> Result<()> {
-        let Kind::Long(long) = &mut self.kind else {
+        let Output::Long(long) = &mut self.kind else {
             return Err(defect(&self.home.folder, "a wide dataset has matrices"));
         };
         let Long { blocks, content, files } = &mut **long;
@@ -140,7 +140,7 @@ impl Publication {
         value: &str,
         rows: &RecordBatch,
     ) -> Result<()> {
-        let Kind::Wide { matrices } = &mut self.kind else {
+        let Output::Wide { matrices } = &mut self.kind else {
             return Err(defect(&self.home.folder, "a long dataset has no matrices"));
         };
         self.rows += rows.num_rows() as u64;
@@ -149,7 +149,7 @@ impl Publication {
         let rows = &Rows::from(rows.clone());
         let hashed = || content.update(rows).map_err(|error| FileError::encode(&self.home.folder, error));
         let written = || {
-            let mut table = Table::create(&self.shelf, &stem, rows.schema())?;
+            let mut table = TableWriter::create(&self.shelf, &stem, rows.schema())?;
             table.push(rows)?;
             table.finish()
         };
@@ -184,7 +184,7 @@ impl Publication {
         let (files, columns, content) = completed?;
         let facts = facts?;
         file::write_bytes(&staging.file(FACTS), &facts)?;
-        let written = Written {
+        let written = RecordContents {
             version: &version,
             provenance: &provenance,
             taken_over_from: None,
@@ -206,12 +206,12 @@ struct Completed {
     content: Hash,
 }
 
-impl Kind {
+impl Output {
     fn long(plan: &Plan, shelf: &Shelf) -> Result<Self> {
         let schema = &plan.dataset.schema;
         let by = &plan.files.partition_by;
         let files = if by.is_empty() {
-            Files::Whole(Table::create(shelf, &plan.name, schema)?)
+            Files::Whole(TableWriter::create(shelf, &plan.name, schema)?)
         } else {
             let limits = Limits::default();
             Files::Folders(Partitions::new(shelf.clone(), &plan.name, schema, by, &plan.dataset.sort, limits))

@@ -91,13 +91,13 @@ pub struct Recorded {
 
 /// A version or an ad hoc build, as it is listed.
 #[derive(Clone, Debug)]
-pub struct Published {
+pub struct ListedVersion {
     /// Its folder.
     pub path: PathBuf,
     /// Its provenance.
     pub recorded: Recorded,
     /// What it is among the versions of its dataset.
-    pub kind: Kind,
+    pub kind: VersionKind,
     /// `long` or `wide`.
     pub shape: String,
     /// Number of rows.
@@ -108,7 +108,7 @@ pub struct Published {
 
 /// What a version is among the versions of its dataset.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum VersionKind {
     /// The one that `latest` points to.
     Latest,
     /// An earlier one.
@@ -117,7 +117,7 @@ pub enum Kind {
     AdHoc,
 }
 
-impl Kind {
+impl VersionKind {
     /// Its name.
     pub fn as_str(self) -> &'static str {
         match self {
@@ -141,16 +141,16 @@ struct Listed {
 /// # Errors
 ///
 /// If a folder or a record cannot be read.
-pub fn published(datasets: &Path) -> Result<Vec<Published>> {
+pub fn published(datasets: &Path) -> Result<Vec<ListedVersion>> {
     let mut published = Vec::new();
     for dataset in folders(datasets)? {
         let latest = link::version(&dataset);
         let mut own = Vec::new();
-        let builds = folders(&dataset.join(BUILDS))?.into_iter().map(|path| (path, Kind::AdHoc));
+        let builds = folders(&dataset.join(BUILDS))?.into_iter().map(|path| (path, VersionKind::AdHoc));
         let versions = folders(&dataset)?.into_iter().filter(|path| path.file_name() != Some(BUILDS.as_ref()));
         let kind = |path: &Path| match latest.is_some() && path.canonicalize().ok() == latest {
-            true => Kind::Latest,
-            false => Kind::Earlier,
+            true => VersionKind::Latest,
+            false => VersionKind::Earlier,
         };
         let versions = versions.map(|path| {
             let kind = kind(&path);
@@ -166,7 +166,7 @@ pub fn published(datasets: &Path) -> Result<Vec<Published>> {
             }
             let (Listed { shape, rows }, recorded) = (read(&path)?, read::<Recorded>(&path)?);
             let bytes = files.iter().map(|file| file.bytes).sum();
-            own.push(Published { path, recorded, kind, shape, rows, bytes });
+            own.push(ListedVersion { path, recorded, kind, shape, rows, bytes });
         }
         own.sort_by_key(|version| version.recorded.built_at);
         published.append(&mut own);

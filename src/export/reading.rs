@@ -52,7 +52,7 @@ pub struct Reading {
 
 /// A published version, by its shape.
 #[derive(Clone, Debug)]
-pub(crate) enum Found {
+pub(crate) enum AnyReading {
     /// A row for each signal.
     Long(Box<Reading>),
     /// Matrices of dates and tickers, by name: `5d-bull/confidence`.
@@ -346,7 +346,7 @@ fn type_of(words: &str) -> Option<DataType> {
     types.into_iter().find(|data_type| describe(&Field::new("", data_type.clone(), false)) == words)
 }
 
-impl Found {
+impl AnyReading {
     /// Finds a version: `NAME` for the latest, `NAME/VERSION`, `NAME/builds/VERSION`, or the path of its folder.
     ///
     /// # Errors

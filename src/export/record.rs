@@ -70,7 +70,7 @@ impl ColumnRecord {
 }
 
 /// The contents of the record.
-pub(super) struct Written<'a> {
+pub(super) struct RecordContents<'a> {
     pub(super) version: &'a str,
     pub(super) provenance: &'a Provenance,
     pub(super) taken_over_from: Option<&'a str>,
@@ -82,8 +82,8 @@ pub(super) struct Written<'a> {
 }
 
 impl<'a> DatasetRecord<'a> {
-    pub(super) fn of(plan: &'a Plan, written: Written<'a>) -> Self {
-        let Written { version, provenance, taken_over_from, columns, rows, content, files, facts } = written;
+    pub(super) fn of(plan: &'a Plan, written: RecordContents<'a>) -> Self {
+        let RecordContents { version, provenance, taken_over_from, columns, rows, content, files, facts } = written;
         Self {
             layout: LAYOUT,
             name: &provenance.name,

@@ -19,7 +19,7 @@ use super::home::Home;
 use super::link;
 use super::publication::Provenance;
 use super::published;
-use super::record::{ColumnRecord, DatasetRecord, FACTS, LAYOUT, Options, RECORD, Written, options};
+use super::record::{ColumnRecord, DatasetRecord, FACTS, LAYOUT, Options, RECORD, RecordContents, options};
 use super::staged::{Dataset, Staged};
 use super::table::{Finished, settled};
 use crate::cancel::{self, CancellationToken};
@@ -57,13 +57,13 @@ pub(crate) struct Taken {
 /// A published version being reused.
 struct Before {
     path: PathBuf,
-    known: Known,
+    known: ReusableRecord,
     facts: Vec<u8>,
 }
 
 /// The fields of a record needed for reuse.
 #[derive(Deserialize)]
-struct Known {
+struct ReusableRecord {
     layout: u32,
     name: String,
     version: String,
@@ -109,7 +109,7 @@ impl Latest {
             return Ok(Takeover::Damaged(damaged));
         }
         let Before { path, known, facts } = before;
-        let Known { version: from, columns, rows, content, files, facts: digest, .. } = known;
+        let ReusableRecord { version: from, columns, rows, content, files, facts: digest, .. } = known;
         let (version, staging) = home.stage(provenance.built_at)?;
         files.par_iter().try_for_each(|file| {
             cancel::check(stop)?;
@@ -117,7 +117,7 @@ impl Latest {
         })?;
         let files = settled(&staging.file(""), vec![Finished(files)])?;
         file::write_bytes(&staging.file(FACTS), &facts)?;
-        let written = Written {
+        let written = RecordContents {
             version: &version,
             provenance,
             taken_over_from: Some(&from),
@@ -154,7 +154,7 @@ pub(crate) fn built_before(
     let newest_first = published::folders(&home.folder)?.into_iter().rev();
     for before in newest_first.filter_map(Before::read).filter(is_same) {
         if before.damaged(stop)?.is_none() {
-            let Before { path, known: Known { rows, content, files, .. }, facts } = before;
+            let Before { path, known: ReusableRecord { rows, content, files, .. }, facts } = before;
             return Ok(Some((Dataset { path, latest: None, rows, files, content }, facts)));
         }
     }
@@ -164,7 +164,7 @@ pub(crate) fn built_before(
 impl Before {
     /// Reads a version; `None` if its record has another layout, or names files that no version has.
     fn read(path: PathBuf) -> Option<Self> {
-        let known: Known = published::read(&path).ok()?;
+        let known: ReusableRecord = published::read(&path).ok()?;
         let is_ours = |file: &FileRecord| names::is_file_of_version(&file.name, &known.name);
         let is_known = known.layout == LAYOUT && known.files.iter().all(is_ours);
         is_known.then(|| Self { facts: links::read(&path.join(FACTS)).unwrap_or_default(), path, known })

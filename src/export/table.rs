@@ -34,7 +34,7 @@ pub(super) struct Shelf {
 }
 
 /// Files being written, and their buffered rows.
-pub(super) struct Table {
+pub(super) struct TableWriter {
     path: PathBuf,
     writers: Vec<(String, FormatWriter<Described<DurableFile>>)>,
     buffer: RowBuffer,
@@ -46,7 +46,7 @@ pub(super) struct Table {
 #[derive(Debug)]
 pub(super) struct Finished(pub(super) Vec<FileRecord>);
 
-impl Table {
+impl TableWriter {
     /// Starts the files of a path inside the root, given without extension.
     pub(super) fn create(shelf: &Shelf, stem: &str, schema: &SchemaRef) -> Result<Self> {
         let path = shelf.root.join(stem);

@@ -52,7 +52,7 @@ pub(crate) struct Seen {
 /// A response whose body has not been read yet.
 pub(super) struct Stream {
     response: reqwest::Response,
-    known: Known,
+    exchange: Exchange,
     packing: Packing,
 }
 
@@ -67,9 +67,9 @@ pub(super) struct Taking<'a> {
     pub(super) gauge: &'a Gauge,
 }
 
-/// What is known of a body from its headers.
+/// What is known of a response from its headers and the attempts before it.
 #[derive(Clone, Copy, Debug)]
-struct Known {
+struct Exchange {
     status: u16,
     attempts: u32,
     clock: Clock,
@@ -81,8 +81,8 @@ impl Stream {
         let Some(packing) = Packing::of(encoding) else {
             return Err(Failure::Refused("its content encoding is not supported".to_owned()));
         };
-        let known = Known { status: response.status().as_u16(), attempts, clock };
-        Ok(Self { response, known, packing })
+        let exchange = Exchange { status: response.status().as_u16(), attempts, clock };
+        Ok(Self { response, exchange, packing })
     }
 
     /// Passes the body to a reader as it arrives.
@@ -92,10 +92,10 @@ impl Stream {
         F: FnOnce(&mut Body) -> Result<T, ReadFault> + Send + 'static,
     {
         let (sender, chunks) = chunks::channel();
-        let (known, packing) = (self.known, self.packing);
+        let (exchange, packing) = (self.exchange, self.packing);
         let Taking { key, evidence, stall, gauge } = taking;
         let reader = spawn_blocking(move || {
-            let mut body = Body::new(chunks, known, packing, &key, evidence.as_deref())?;
+            let mut body = Body::new(chunks, exchange, packing, &key, evidence.as_deref())?;
             read(&mut body).map_err(|fault| {
                 body.keep_the_rest();
                 Failure::from(fault)
@@ -108,7 +108,7 @@ impl Stream {
 
 /// A body, for reading on a blocking thread.
 pub(crate) struct Body {
-    known: Known,
+    exchange: Exchange,
     inner: Masked<Unpacked<Chunks>>,
     packed: Arc<AtomicU64>,
     digest: Digest,
@@ -120,7 +120,7 @@ pub(crate) struct Body {
 impl Body {
     fn new(
         chunks: Chunks,
-        known: Known,
+        exchange: Exchange,
         packing: Packing,
         key: &ApiKey,
         evidence: Option<&Path>,
@@ -128,7 +128,7 @@ impl Body {
         let packed = chunks.taken();
         let unpacked = Unpacked::of(chunks, packing).map_err(Failure::Broken)?;
         Ok(Self {
-            known,
+            exchange,
             inner: Masked::new(unpacked, key),
             packed,
             digest: Digest::default(),
@@ -139,7 +139,7 @@ impl Body {
 
     /// Details of the body, once it has been read to its end.
     pub(crate) fn seen(&self) -> Seen {
-        let Known { status, attempts, clock } = self.known;
+        let Exchange { status, attempts, clock } = self.exchange;
         let (bytes, digest) = (self.digest.count(), hex(&self.digest.hash()));
         Seen { status, attempts, bytes, digest, observed_at: clock.now() }
     }

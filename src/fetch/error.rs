@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use crate::error::{Diagnostic, Kind, Reason};
+use crate::error::{Diagnostic, ErrorKind, Reason};
 use crate::human::counted;
 use crate::interface::ValidationFault;
 
@@ -47,10 +47,10 @@ pub(crate) enum FetchError {
 }
 
 impl Diagnostic for FetchError {
-    fn kind(&self) -> Kind {
+    fn kind(&self) -> ErrorKind {
         match self {
-            Self::Unavailable { .. } => Kind::Temporary,
-            _ => Kind::Service,
+            Self::Unavailable { .. } => ErrorKind::Temporary,
+            _ => ErrorKind::Service,
         }
     }
 

@@ -38,7 +38,7 @@ pub(crate) enum ReadFault {
 
 /// The coordinates of a request for error messages.
 #[derive(Clone, Debug)]
-pub(super) struct Asked {
+pub(super) struct RequestPlace {
     pub(super) host: String,
     pub(super) request: String,
     /// The proxy, if any.
@@ -116,8 +116,8 @@ impl Failure {
     }
 
     /// The failure as a user-facing error.
-    pub(super) fn into_error(self, asked: Asked, attempts: u32, evidence: Option<Evidence>) -> Error {
-        let Asked { host, request, proxy } = asked;
+    pub(super) fn into_error(self, asked: RequestPlace, attempts: u32, evidence: Option<Evidence>) -> Error {
+        let RequestPlace { host, request, proxy } = asked;
         let source: Reason = match proxy {
             Some(proxy) => format!("through the proxy `{proxy}`: {self}").into(),
             None => self.to_string().into(),

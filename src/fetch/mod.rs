@@ -41,7 +41,7 @@ use crate::time::Clock;
 
 use body::{Stream, Taking};
 use evidence::Evidence;
-use failure::{Asked, Failure};
+use failure::{Failure, RequestPlace};
 use pace::Pace;
 use retry::{Schedule, Verdict};
 use route::Route;
@@ -177,7 +177,8 @@ impl Client {
                 Verdict::AskAgain { hint } => schedule.next(hint, &self.patience),
             };
             let Some(wait) = wait else {
-                let asked = Asked { host: route.host.clone(), request: request.to_string(), proxy: route.proxy() };
+                let asked =
+                    RequestPlace { host: route.host.clone(), request: request.to_string(), proxy: route.proxy() };
                 return Err(failure.into_error(asked, schedule.attempts(), evidence));
             };
             self.gauge.waits(&failure.to_string());

@@ -3,7 +3,7 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-use crate::error::{Diagnostic, Error, Kind, Reason, system_error};
+use crate::error::{Diagnostic, Error, ErrorKind, Reason, system_error};
 
 /// A file or folder that cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -73,8 +73,8 @@ impl FileError {
 }
 
 impl Diagnostic for FileError {
-    fn kind(&self) -> Kind {
-        Kind::Storage
+    fn kind(&self) -> ErrorKind {
+        ErrorKind::Storage
     }
 
     fn hint(&self) -> Option<String> {

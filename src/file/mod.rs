@@ -308,7 +308,7 @@ impl FileRecord {
     ///
     /// # Errors
     ///
-    /// If it cannot be read; [`Kind::Interrupted`](crate::error::Kind) once the token is cancelled.
+    /// If it cannot be read; once the token is cancelled.
     pub fn of(path: &Path, name: &str, rows: u64, stop: &CancellationToken) -> Result<Self> {
         let failed = FileError::read(path);
         let read = digest::of_reader(open(path)?, || stop.is_cancelled()).map_err(failed)?;

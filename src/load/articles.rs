@@ -9,7 +9,7 @@ use arrow::datatypes::SchemaRef;
 use chrono::{DateTime, TimeDelta, Utc};
 
 use super::{Batches, Selection};
-use crate::archive::{ArchiveError, Asked, View};
+use crate::archive::{ArchiveError, View, ViewOptions};
 use crate::cancel::CancellationToken;
 use crate::error::Result;
 use crate::interface::Ticker;
@@ -75,7 +75,7 @@ impl Articles {
     ///
     /// When a file of the archive cannot be opened. What fails later is an item of the reader.
     pub fn batches(&self) -> Result<Batches> {
-        let asked = Asked { vintage: Vintage::Latest, live_within: TimeDelta::zero() };
+        let asked = ViewOptions { vintage: Vintage::Latest, live_within: TimeDelta::zero() };
         let selection = self.selection.clone();
         let part = move |articles: RecordBatch| {
             let schema = articles.schema();

@@ -17,7 +17,7 @@ use crate::dataset::DatasetError;
 use crate::error::{Error, Result};
 use crate::interface::Ticker;
 use crate::plan::{AdHoc, Plan};
-use crate::run::{Control, Work, archived, scratch, view};
+use crate::run::{Builder, Control, archived, scratch, view};
 use crate::time::Clock;
 
 /// The number of batches that are built ahead.
@@ -63,7 +63,7 @@ impl Built {
     }
 
     /// The rows, built on another thread.
-    pub(super) fn rows(&self) -> Rows {
+    pub(super) fn rows(&self) -> BuiltRows {
         let (send, receive) = mpsc::sync_channel(BATCHES_AHEAD);
         let stop = self.stop.child_token();
         let built = Self { view: self.view.until(&stop), stop: stop.clone(), ..self.clone() };
@@ -73,7 +73,7 @@ impl Built {
                 let _ = send.send(Err(error));
             }
         });
-        Rows { receive, builder: Some(builder), _stop: stop.drop_guard() }
+        BuiltRows { receive, builder: Some(builder), _stop: stop.drop_guard() }
     }
 
     fn build(mut self, send: &mpsc::SyncSender<Result<RecordBatch>>) -> Result<()> {
@@ -81,7 +81,7 @@ impl Built {
         self.scope.filter = self.plan.dataset.filter.clone();
         let Self { plan, view, scope, selection, stop } = &self;
         let control = Control { stop: stop.clone(), ..Control::default() };
-        let work = Work { plan, view, scope, control: &control, archived_in: None };
+        let work = Builder { plan, view, scope, control: &control, archived_in: None };
         let deliver = |rows: crate::columns::Rows| {
             let part = rows.flat().and_then(|rows| selection.part(&rows));
             let part = part.map_err(DatasetError::join)?;
@@ -92,13 +92,13 @@ impl Built {
 }
 
 /// The batches that a thread builds. Dropping them stops it.
-pub(super) struct Rows {
+pub(super) struct BuiltRows {
     receive: mpsc::Receiver<Result<RecordBatch>>,
     builder: Option<JoinHandle<()>>,
     _stop: DropGuard,
 }
 
-impl Iterator for Rows {
+impl Iterator for BuiltRows {
     type Item = Result<RecordBatch>;
 
     fn next(&mut self) -> Option<Self::Item> {

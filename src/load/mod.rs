@@ -37,7 +37,7 @@ use self::built::Built;
 use crate::cancel::CancellationToken;
 use crate::error::{Error, Result};
 pub use crate::export::Selection;
-use crate::export::{Found, Reading};
+use crate::export::{AnyReading, Reading};
 use crate::file::FileError;
 use crate::interface::Ticker;
 pub use crate::plan::AdHoc;
@@ -76,9 +76,9 @@ impl Published {
     /// When it does not exist, or has a record or a file that cannot be read.
     pub fn find(datasets: &Path, name: &str) -> Result<Self> {
         let dataset = |reading: Reading| reading.select(Selection::default()).map(Dataset::of_version);
-        match Found::find(datasets, name)? {
-            Found::Long(reading) => dataset(*reading).map(Self::Long),
-            Found::Wide(matrices) => {
+        match AnyReading::find(datasets, name)? {
+            AnyReading::Long(reading) => dataset(*reading).map(Self::Long),
+            AnyReading::Wide(matrices) => {
                 let matrices = matrices.into_iter().map(|(name, reading)| Ok((name, dataset(reading)?)));
                 matrices.collect::<Result<_>>().map(Self::Wide)
             }
@@ -132,7 +132,7 @@ impl Dataset {
     }
 
     /// The same dataset, read until a token is cancelled: what reads it then fails with
-    /// [`Kind::Interrupted`](crate::error::Kind).
+    /// [`ErrorKind::Interrupted`](crate::error::ErrorKind).
     pub fn until(&self, stop: CancellationToken) -> Self {
         match &self.0 {
             Origin::Published(reading) => Self::of_version(Reading::clone(reading).until(stop)),

@@ -15,10 +15,10 @@ use crate::plan::Column;
 use crate::tables::date;
 
 /// The rows of one ticker in one period and regime: their dates, and where they stand.
-type Series = Vec<(i64, u32)>;
+type DatedRows = Vec<(i64, u32)>;
 
 /// The rows of each ticker in one period and regime.
-type Tickers<'a> = BTreeMap<&'a str, Series>;
+type RowsByTicker<'a> = BTreeMap<&'a str, DatedRows>;
 
 impl Dataset {
     /// A long dataset as matrices of some of its columns, by the name that a wide version gives them: `5d-bull/confidence`.
@@ -66,12 +66,12 @@ fn matrices(
 }
 
 /// The rows by period and regime, and by ticker, each in the order of dates.
-fn series(rows: &RecordBatch) -> Result<BTreeMap<(Period, Regime), Tickers<'_>>, Reason> {
+fn series(rows: &RecordBatch) -> Result<BTreeMap<(Period, Regime), RowsByTicker<'_>>, Reason> {
     let column = |column: Column| rows.column_by_name(column.name()).expect("it was selected");
     let tickers = column(Column::Ticker).as_string::<i32>();
     let dates = column(Column::Date).as_primitive::<TimestampMicrosecondType>().values();
     let (periods, regimes) = (codes(column(Column::Period)), codes(column(Column::Regime)));
-    let mut places: HashMap<(&str, i8, i8), Series> = HashMap::new();
+    let mut places: HashMap<(&str, i8, i8), DatedRows> = HashMap::new();
     let mut start = 0;
     let key = |row: usize| (tickers.value(row), periods[row], regimes[row]);
     while start < rows.num_rows() {
@@ -81,7 +81,7 @@ fn series(rows: &RecordBatch) -> Result<BTreeMap<(Period, Regime), Tickers<'_>>,
         series.extend((start..end).map(|row| (dates[row], row as u32)));
         start = end;
     }
-    let mut series: BTreeMap<(Period, Regime), Tickers<'_>> = BTreeMap::new();
+    let mut series: BTreeMap<(Period, Regime), RowsByTicker<'_>> = BTreeMap::new();
     for ((ticker, period, regime), rows) in places {
         let pair = (name(column(Column::Period), period).parse()?, name(column(Column::Regime), regime).parse()?);
         // A name may have several codes: the batches had dictionaries of their own.
@@ -92,7 +92,7 @@ fn series(rows: &RecordBatch) -> Result<BTreeMap<(Period, Regime), Tickers<'_>>,
 }
 
 /// Where the value of each date stands.
-fn places(dates: &[i64], series: &Series) -> UInt32Array {
+fn places(dates: &[i64], series: &DatedRows) -> UInt32Array {
     let mut series = series.iter().peekable();
     let place = |date: &i64| series.next_if(|(own, _)| own == date).map(|(_, row)| *row);
     dates.iter().map(place).collect()

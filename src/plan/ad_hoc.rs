@@ -62,7 +62,7 @@ mod tests {
     use std::collections::BTreeSet;
 
     use super::AdHoc;
-    use crate::definition::Found;
+    use crate::definition::DefinitionFile;
     use crate::plan::{Filter, Format, Plan, Vintage};
 
     #[test]
@@ -102,7 +102,7 @@ mod tests {
     #[test]
     fn whatever_an_option_changes_the_fingerprint_of_the_plan_changes_too() {
         let text = "source.service = \"demo\"\nsignals.sectors = [\"energy\"]\n";
-        let plan = Plan::of(Found::new("demo.toml".into(), text.into()).unwrap()).unwrap();
+        let plan = Plan::of(DefinitionFile::new("demo.toml".into(), text.into()).unwrap()).unwrap();
         let filtered = |filter: Filter| AdHoc { filter, ..AdHoc::default() };
         let formats = |formats: &[Format]| AdHoc { formats: formats.to_vec(), ..AdHoc::default() };
         let options = [

@@ -25,7 +25,7 @@ pub use ad_hoc::AdHoc;
 pub use columns::{Column, Feature, Reference, describe};
 pub use request::Request;
 
-use crate::definition::Found;
+use crate::definition::DefinitionFile;
 use crate::error::Result;
 use crate::interface::{Endpoint, Period, Regime, Sector, Ticker};
 use crate::key_source::KeySource;
@@ -49,7 +49,7 @@ pub struct Plan {
     /// The other operations to request for each ticker.
     pub of_each_ticker: Vec<Endpoint>,
     /// The tickers of those requests.
-    pub news_tickers: Tickers,
+    pub news_tickers: TickerSource,
     /// Concurrency, rate and patience.
     pub manners: Manners,
     /// The maximum share of an operation's records, and of its series, that may be rejected.
@@ -92,21 +92,21 @@ pub struct Way {
     /// The operation whose answers make the dataset.
     pub endpoint: Endpoint,
     /// The requests.
-    pub asked: Asked,
+    pub asked: RequestList,
 }
 
 /// The requests of an operation.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Asked {
+pub enum RequestList {
     /// These requests, in order.
     Listed(Vec<Request>),
     /// Each ticker of a list with each period and regime.
-    EachTicker(Tickers, Vec<(Period, Regime)>),
+    EachTicker(TickerSource, Vec<(Period, Regime)>),
 }
 
 /// Where a list of tickers comes from.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Tickers {
+pub enum TickerSource {
     /// The definition lists them.
     Written(Vec<Ticker>),
     /// The service lists them as available.
@@ -294,8 +294,8 @@ impl Way {
     /// The requests of the way, once its tickers are known.
     pub fn requests(&self, tickers: &[Ticker]) -> Vec<Request> {
         match &self.asked {
-            Asked::Listed(requests) => requests.clone(),
-            Asked::EachTicker(_, pairs) => {
+            RequestList::Listed(requests) => requests.clone(),
+            RequestList::EachTicker(_, pairs) => {
                 let of_ticker = |ticker: &Ticker| {
                     let of_pair = |&(period, regime)| Request::of_series(self.endpoint, ticker.clone(), period, regime);
                     pairs.iter().map(of_pair).collect::<Vec<_>>()
@@ -321,7 +321,7 @@ impl Plan {
     /// # Errors
     ///
     /// All problems of the definition, each with its place.
-    pub fn of(found: Found) -> Result<Self> {
+    pub fn of(found: DefinitionFile) -> Result<Self> {
         meaning::of(found)
     }
 }

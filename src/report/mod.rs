@@ -24,7 +24,7 @@ use std::time::Duration;
 use chrono::{DateTime, Utc};
 
 use crate::audit::revisions::Revisions;
-use facts::{Facts, Work};
+use facts::{Activity, Facts};
 
 /// The file name of a report in a version's folder.
 pub(crate) const FILE: &str = "report.html";
@@ -39,7 +39,7 @@ pub struct Report {
     /// Revisions of its signals and news; `None` with a single run, when nothing can have changed yet.
     pub revisions: Option<Revisions>,
     /// What its runs did.
-    pub work: Work,
+    pub work: Activity,
     /// Durations of the stages between fetching and this report, where known.
     pub stages: Vec<(&'static str, Duration)>,
     /// Further notes for the reader, a line each.

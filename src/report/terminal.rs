@@ -3,7 +3,7 @@
 use std::fmt::{Display, Write};
 
 use super::Report;
-use super::facts::{Axis, Bins, Histogram, OfPair, Step, Work};
+use super::facts::{Activity, Axis, Bins, Histogram, OfPair, Step};
 use crate::audit::answers::Reason;
 use crate::audit::revisions::Revisions;
 use crate::escape::escaped;
@@ -145,7 +145,7 @@ impl Report {
     }
 
     fn work_in_lines(&self, lines: &mut Lines) {
-        let Work { rejects, unknown, .. } = &self.work;
+        let Activity { rejects, unknown, .. } = &self.work;
         lines.heading(self.work.unusable());
         for Reason { reason, records, .. } in rejects.reasons.iter().take(TICKERS) {
             lines.wrapped(&format!("{} ", counted(*records, "record", "records")), reason);

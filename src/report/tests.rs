@@ -7,16 +7,16 @@ use arrow::compute::take_record_batch;
 use arrow::datatypes::TimestampMicrosecondType;
 use chrono::{DateTime, NaiveDate};
 
-use super::facts::{Facts, Tally, Work};
+use super::facts::{Activity, Facts, Tally};
 use super::{Identity, Report};
-use crate::definition::Found;
+use crate::definition::DefinitionFile;
 use crate::interface::{Period, Regime, Signal};
 use crate::plan::{DatasetPlan, Plan};
 use crate::tables::choices;
 
 fn plan() -> DatasetPlan {
     let text = "[source]\nservice = \"demo\"\n[signals]\nsectors = [\"energy\"]\n[sentiment]\narticles = false\n";
-    Plan::of(Found::new("it.toml".into(), text.into()).unwrap()).unwrap().dataset
+    Plan::of(DefinitionFile::new("it.toml".into(), text.into()).unwrap()).unwrap().dataset
 }
 
 /// A signal for each ticker, day and pair, whose value follows from its position.
@@ -47,7 +47,7 @@ fn rows(tickers: std::ops::Range<usize>, days: &[NaiveDate], pairs: usize) -> Re
 fn report(facts: Facts) -> Report {
     let as_of = DateTime::from_timestamp_micros(1_795_210_200_000_000).unwrap();
     let identity = Identity { name: "it".into(), description: None, version: None, as_of, definition: String::new() };
-    Report { identity, facts, revisions: None, work: Work::default(), stages: Vec::new(), notes: Vec::new() }
+    Report { identity, facts, revisions: None, work: Activity::default(), stages: Vec::new(), notes: Vec::new() }
 }
 
 fn months(count: u32) -> Vec<NaiveDate> {

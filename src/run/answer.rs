@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::archive::{AnswerRecord, Draft, Oddities, Unfinished};
-use crate::decode::{Answer, Decoded, Fault, Part, Rules};
+use crate::decode::{Answer, AnswerPart, Decoded, Fault, Rules};
 use crate::error::{Error, Result};
 use crate::fetch::{Answered, Body, Client, ReadFault, Seen};
 use crate::interface::Endpoint;
@@ -50,8 +50,8 @@ fn written(run: &Unfinished, request: &Request, rules: Rules, body: &mut Body) -
 fn write(draft: &mut Draft, source: Endpoint, decoded: Decoded) -> Result<(), Error> {
     for part in decoded.parts {
         match part {
-            Part::Series(series) => draft.add_series(series)?,
-            Part::Tickers(tickers) => draft.add_tickers(source, tickers),
+            AnswerPart::Series(series) => draft.add_series(series)?,
+            AnswerPart::Tickers(tickers) => draft.add_tickers(source, tickers),
         }
     }
     draft.add_rejects(&decoded.rejects, decoded.rejected)?;

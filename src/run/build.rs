@@ -7,12 +7,12 @@ use std::time::Instant;
 
 use super::as_of::view;
 use super::blocking::blocking;
+use super::builder::{Beside, Builder, add_counts, scratch};
 use super::checks::Checking;
 use super::observer::Control;
 use super::scope::archived;
 use super::stage::Stage;
-use super::summary::{Published, Summary};
-use super::work::{Beside, Work, add_counts, scratch};
+use super::summary::{PublishedDataset, Summary};
 use crate::archive::Scope;
 use crate::cancel;
 use crate::columns::Rows;
@@ -25,7 +25,7 @@ use crate::export::{
 use crate::file;
 use crate::human::{counted, grouped};
 use crate::plan::{AdHoc, Format, Plan, Shape};
-use crate::report::facts::{Articles, Facts, Tally};
+use crate::report::facts::{ArticleCounts, Facts, Tally};
 use crate::report::{self, Report, Version};
 use crate::time::{Clock, unique_name};
 use crate::trace::work;
@@ -55,7 +55,7 @@ impl BuildOptions {
 ///
 /// # Errors
 ///
-/// Any error of a stage; [`Kind::Interrupted`](crate::error::Kind) when it was cancelled.
+/// Any error of a stage; when it was cancelled.
 ///
 /// # Cancel safety
 ///
@@ -108,7 +108,7 @@ fn from_archive<T>(
     mut plan: Plan,
     options: BuildOptions,
     datasets: Option<&Path>,
-    build: impl FnOnce(Work<'_>, &BuildOptions, Vec<String>) -> Result<T>,
+    build: impl FnOnce(Builder<'_>, &BuildOptions, Vec<String>) -> Result<T>,
 ) -> Result<T> {
     options.ad_hoc.apply(&mut plan);
     let view = view(&options.archive, options.ad_hoc.as_of, &options.control.stop)?;
@@ -116,7 +116,7 @@ fn from_archive<T>(
     let checking = Checking { plan: &plan, view: &view, scope: &scope, datasets };
     let notes = if options.ad_hoc.is_none() { checking.newest()? } else { checking.ad_hoc()? };
     options.control.note(&notes);
-    let work = Work { plan: &plan, view: &view, scope: &scope, control: &options.control, archived_in: None };
+    let work = Builder { plan: &plan, view: &view, scope: &scope, control: &options.control, archived_in: None };
     build(work, &options, notes)
 }
 
@@ -135,9 +135,15 @@ fn note(ad_hoc: &AdHoc) -> Option<String> {
     (!ad_hoc.is_none()).then(|| format!("ad hoc build with `{}`: `latest` is unchanged", options.join(" ")))
 }
 
-impl Work<'_> {
+impl Builder<'_> {
     /// Publishes the dataset in a data folder.
-    pub(super) fn publish(&self, data: &Path, clock: Clock, ad_hoc: AdHoc, stage: &Stage<'_>) -> Result<Published> {
+    pub(super) fn publish(
+        &self,
+        data: &Path,
+        clock: Clock,
+        ad_hoc: AdHoc,
+        stage: &Stage<'_>,
+    ) -> Result<PublishedDataset> {
         let begun = Instant::now();
         let as_of = self.view.as_of();
         let provenance = Provenance {
@@ -161,7 +167,7 @@ impl Work<'_> {
                 notes.push("already built, and nothing has changed since".to_owned());
                 notes.extend(self.notes(&facts));
                 self.control.note(&notes);
-                return Ok(Published { facts, dataset, as_of, new_rejects: None, notes });
+                return Ok(PublishedDataset { facts, dataset, as_of, new_rejects: None, notes });
             }
             self.written(data, provenance, stage)?
         };
@@ -180,7 +186,7 @@ impl Work<'_> {
         let _work = work!("publish");
         cancel::check(&self.control.stop)?;
         let new_rejects = report.work.rejects.new;
-        Ok(Published { facts: report.facts, dataset: staged.publish()?, as_of, new_rejects, notes })
+        Ok(PublishedDataset { facts: report.facts, dataset: staged.publish()?, as_of, new_rejects, notes })
     }
 
     /// Notes on the rows.
@@ -196,7 +202,7 @@ impl Work<'_> {
         if self.plan.dataset.windows().is_empty() {
             return notes;
         }
-        let Articles { all, unscored, repeated } = facts.articles;
+        let ArticleCounts { all, unscored, repeated } = facts.articles;
         let of_all = |count: u64| format!("{} of {}", grouped(count), counted(all, "article", "articles"));
         if unscored > 0 {
             notes.push(format!("{} without a score: included in `count` and in no other statistic", of_all(unscored)));

@@ -20,7 +20,7 @@ use super::missing::{Missing, absent_sector, absent_tickers, demanded_of_archive
 use super::names::{list, some_of};
 use super::scope::archived;
 use crate::archive::{AnswerRecord, Scope, SealedRun, View};
-use crate::definition::Found;
+use crate::definition::DefinitionFile;
 use crate::digest;
 use crate::error::Result;
 use crate::export::{self, Recorded};
@@ -192,7 +192,7 @@ impl Checking<'_> {
 
     /// Whether a version asked for the same signals.
     fn asked_for_the_same(&self, before: &Recorded) -> bool {
-        let found = Found::new(self.plan.path.clone(), before.definition.clone());
+        let found = DefinitionFile::new(self.plan.path.clone(), before.definition.clone());
         found
             .and_then(Plan::of)
             .is_ok_and(|earlier| earlier.ways == self.plan.ways && earlier.dataset.filter == self.plan.dataset.filter)

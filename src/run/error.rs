@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use chrono::{DateTime, Utc};
 
-use crate::error::{Diagnostic, Kind, Reason};
+use crate::error::{Diagnostic, ErrorKind, Reason};
 use crate::human::{counted, grouped, percent};
 use crate::lock::Holder;
 use crate::time::to_record;
@@ -47,12 +47,12 @@ pub(crate) enum RunError {
 }
 
 impl Diagnostic for RunError {
-    fn kind(&self) -> Kind {
+    fn kind(&self) -> ErrorKind {
         match self {
-            Self::InProgress { .. } => Kind::Temporary,
-            Self::ClockBehind { .. } | Self::ClockWentBack { .. } => Kind::Storage,
-            Self::Address { .. } | Self::NoOperation { .. } => Kind::Service,
-            Self::OtherTickers { .. } | Self::Checks { .. } | Self::TooManyRejects { .. } => Kind::Checks,
+            Self::InProgress { .. } => ErrorKind::Temporary,
+            Self::ClockBehind { .. } | Self::ClockWentBack { .. } => ErrorKind::Storage,
+            Self::Address { .. } | Self::NoOperation { .. } => ErrorKind::Service,
+            Self::OtherTickers { .. } | Self::Checks { .. } | Self::TooManyRejects { .. } => ErrorKind::Checks,
         }
     }
 

@@ -17,7 +17,8 @@ use futures_util::StreamExt;
 
 use super::answer::answer;
 use super::error::RunError;
-use super::known::Known;
+use super::last_listed::LastListed;
+use super::missing::Subject;
 use super::names::{list, some_of};
 use super::observer::{Control, Event};
 use super::options::Options;
@@ -28,7 +29,7 @@ use crate::error::{Error, Result};
 use crate::fetch::{Answered, Client};
 use crate::human::counted;
 use crate::interface::{Base, Endpoint, Sector, Ticker};
-use crate::plan::{Asked, OnMissing, Plan, Request, Tickers, Way};
+use crate::plan::{OnMissing, Plan, Request, RequestList, TickerSource, Way};
 
 /// How many sectors or tickers must be unknown to an operation, and none known, before it counts as no longer offered.
 const UNKNOWN_SUBJECTS: usize = 5;
@@ -141,18 +142,19 @@ impl<'a> Gathering<'a> {
         let mut lacking: Vec<Gone> = Vec::new();
         let mut unlisted = None;
         for way in &plan.ways {
-            let Known { tickers: mut known, unlisted: sectors } = Known::of_ways(&passed, &self.options.archive)?;
-            if !sectors.is_empty() && matches!(way.asked, Asked::EachTicker(Tickers::Written(_), _)) {
+            let LastListed { tickers: mut known, unlisted: sectors } =
+                LastListed::of_ways(&passed, &self.options.archive)?;
+            if !sectors.is_empty() && matches!(way.asked, RequestList::EachTicker(TickerSource::Written(_), _)) {
                 // What the definition names is more than what the archive knows.
                 known.clear();
             }
             let tickers = match &way.asked {
-                Asked::Listed(_) => Vec::new(),
-                Asked::EachTicker(..) if !known.is_empty() => {
+                RequestList::Listed(_) => Vec::new(),
+                RequestList::EachTicker(..) if !known.is_empty() => {
                     self.lack(&sectors, &lacking, way.endpoint)?;
                     known.iter().cloned().collect()
                 }
-                Asked::EachTicker(list, _) => match self.list(list).await? {
+                RequestList::EachTicker(list, _) => match self.list(list).await? {
                     Ok(tickers) => tickers,
                     Err(naming) => {
                         (lacking, unlisted) = (with(lacking, naming), Some(way.endpoint));
@@ -169,7 +171,10 @@ impl<'a> Gathering<'a> {
                 }
                 Wave::There { named, unknown } => {
                     let is_named_by_service = known.is_empty()
-                        && matches!(way.asked, Asked::EachTicker(Tickers::Available | Tickers::NamedBy(_), _));
+                        && matches!(
+                            way.asked,
+                            RequestList::EachTicker(TickerSource::Available | TickerSource::NamedBy(_), _)
+                        );
                     self.demand(is_named_by_service, &requests, unknown);
                     let instead_of = lacking.iter().map(|gone| gone.endpoint.as_str()).collect();
                     let taken = Taken { operation: way.endpoint, instead_of, tickers: named };
@@ -226,12 +231,12 @@ impl<'a> Gathering<'a> {
 
     /// The tickers of a list: those that the service names or, where the operation is gone that names them, those that
     /// it named last. That operation, where nobody knows them.
-    async fn list(&mut self, list: &Tickers) -> Result<Result<Vec<Ticker>, Gone>> {
+    async fn list(&mut self, list: &TickerSource) -> Result<Result<Vec<Ticker>, Gone>> {
         let requests = match list {
-            Tickers::Written(tickers) => return Ok(Ok(tickers.clone())),
-            Tickers::Signals => unreachable!("signals are asked for before they can name a ticker"),
-            Tickers::Available => vec![Request::bare(Endpoint::TickersAvailable)],
-            Tickers::NamedBy(requests) => requests.clone(),
+            TickerSource::Written(tickers) => return Ok(Ok(tickers.clone())),
+            TickerSource::Signals => unreachable!("signals are asked for before they can name a ticker"),
+            TickerSource::Available => vec![Request::bare(Endpoint::TickersAvailable)],
+            TickerSource::NamedBy(requests) => requests.clone(),
         };
         let gone = match self.staged("tickers", requests.clone()).await? {
             Wave::There { named, .. } => {
@@ -240,7 +245,7 @@ impl<'a> Gathering<'a> {
             }
             Wave::Gone(gone) => gone,
         };
-        let known = Known::of(&requests, &self.options.archive)?.tickers;
+        let known = LastListed::of(&requests, &self.options.archive)?.tickers;
         if known.is_empty() {
             return Ok(Err(gone));
         }
@@ -253,7 +258,7 @@ impl<'a> Gathering<'a> {
     /// The tickers to fetch news for.
     async fn news_tickers(&mut self, of_signals: &BTreeSet<Ticker>) -> Result<Vec<Ticker>> {
         match &self.plan.news_tickers {
-            Tickers::Signals => Ok(of_signals.iter().cloned().collect()),
+            TickerSource::Signals => Ok(of_signals.iter().cloned().collect()),
             list => self.list(list).await?.map_err(|gone| self.no_operation(&[gone], None)),
         }
     }
@@ -303,7 +308,7 @@ impl<'a> Gathering<'a> {
                 Ok(())
             }
             Wave::There { unknown, .. } => {
-                let is_named_by_service = !matches!(self.plan.news_tickers, Tickers::Written(_));
+                let is_named_by_service = !matches!(self.plan.news_tickers, TickerSource::Written(_));
                 self.demand(is_named_by_service, &requests, unknown);
                 Ok(())
             }
@@ -344,7 +349,7 @@ impl<'a> Gathering<'a> {
         if let Some(gone) = self.gone.iter().find(is_asked) {
             return Ok(Wave::Gone(*gone));
         }
-        let subjects: BTreeSet<Subject<'_>> = requests.iter().map(subject).collect();
+        let subjects: BTreeSet<Subject<'_>> = requests.iter().map(Subject::of).collect();
         let enough = UNKNOWN_SUBJECTS.min(subjects.len());
         let rules = Rules { keep_extra: self.plan.keep_extra };
         let (client, unfinished) = (self.client, &self.unfinished);
@@ -360,7 +365,7 @@ impl<'a> Gathering<'a> {
                     named.extend(record.named().cloned());
                 }
                 Answered::Missing { status } => {
-                    unknown_subjects.insert(subject(request));
+                    unknown_subjects.insert(Subject::of(request));
                     unknown.push(request.clone());
                     if answered == 0 && unknown_subjects.len() >= enough {
                         let gone = Gone { endpoint: request.endpoint, status };
@@ -397,13 +402,6 @@ impl<'a> Gathering<'a> {
     fn is_known(&self, base: Base) -> bool {
         self.unfinished.records().iter().any(|record| record.request.endpoint.base() == base)
     }
-}
-
-/// The subject of a request: a sector, a ticker, or everything.
-type Subject<'r> = (Option<&'r str>, Option<&'r str>);
-
-fn subject(request: &Request) -> Subject<'_> {
-    (request.sector.as_ref().map(|sector| sector.as_str()), request.ticker.as_ref().map(Ticker::as_str))
 }
 
 /// Adds an operation that is no longer offered to a list, without duplicates.

@@ -6,7 +6,7 @@ use super::names::{list, some_of};
 use crate::archive::{AnswerRecord, Scope, View};
 use crate::error::Result;
 use crate::interface::{Base, Endpoint, Period, Regime, Sector, Ticker};
-use crate::plan::{Asked, Plan, Request, Tickers};
+use crate::plan::{Plan, Request, RequestList, TickerSource};
 use crate::problem::nearest;
 use crate::tables::SeriesKey;
 
@@ -42,14 +42,14 @@ impl Why {
 
 /// What a request is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Subject<'a> {
+pub(super) enum Subject<'a> {
     All,
     Sector(&'a Sector),
     Ticker(&'a Ticker),
 }
 
 impl<'a> Subject<'a> {
-    fn of(request: &'a Request) -> Self {
+    pub(super) fn of(request: &'a Request) -> Self {
         match (&request.sector, &request.ticker) {
             (Some(sector), _) => Self::Sector(sector),
             (None, Some(ticker)) => Self::Ticker(ticker),
@@ -149,9 +149,9 @@ impl<'a> Missing<'a> {
 pub(super) fn demanded_of_archive(plan: &Plan, scope: &Scope) -> Vec<Request> {
     let way = plan.ways.iter().find(|way| way.endpoint == scope.source);
     way.map_or_else(Vec::new, |way| match &way.asked {
-        Asked::Listed(requests) => requests.clone(),
-        Asked::EachTicker(Tickers::Written(tickers), _) => way.requests(tickers),
-        Asked::EachTicker(..) => Vec::new(),
+        RequestList::Listed(requests) => requests.clone(),
+        RequestList::EachTicker(TickerSource::Written(tickers), _) => way.requests(tickers),
+        RequestList::EachTicker(..) => Vec::new(),
     })
 }
 

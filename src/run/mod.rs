@@ -10,11 +10,12 @@ mod audits;
 mod beginning;
 mod blocking;
 mod build;
+mod builder;
 mod checks;
 mod demo;
 mod error;
 mod gather;
-mod known;
+mod last_listed;
 mod missing;
 mod names;
 mod observer;
@@ -26,7 +27,6 @@ mod sql;
 mod stage;
 mod summary;
 mod upkeep;
-mod work;
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -59,18 +59,18 @@ use as_of::newest;
 pub(crate) use as_of::view;
 use beginning::Begun;
 use blocking::blocking;
+pub(crate) use builder::{Builder, scratch};
 use checks::{Checking, Pull};
 use gather::{Gathered, Gathering};
 pub(crate) use missing::absent_tickers;
 pub(crate) use scope::archived;
 use stage::Stage;
-pub(crate) use work::{Work, scratch};
 
 /// Fetches, archives, joins and publishes what a plan asks for.
 ///
 /// # Errors
 ///
-/// Any error of a stage; [`Kind::Interrupted`](crate::error::Kind) when it was cancelled.
+/// Any error of a stage; when it was cancelled.
 ///
 /// # Cancel safety
 ///
@@ -153,7 +153,7 @@ async fn finish(plan: Arc<Plan>, options: Options, gathered: Gathered, begun: Be
         let found = checking.pull(&Pull { records: &records, demanded: &demanded, lacking: &lacking })?;
         options.control.note(&found);
         notes.extend(found);
-        let work = Work { plan: &plan, view: &view, scope: &scope, control: &options.control, archived_in };
+        let work = Builder { plan: &plan, view: &view, scope: &scope, control: &options.control, archived_in };
         let published = work.publish(&options.data, options.clock, AdHoc::default(), &stage)?;
         timings.push(stage.finish());
         let new_rejects = published.new_rejects;

@@ -14,7 +14,7 @@ use crate::interface::Endpoint;
 use crate::tables::Oversized;
 
 #[derive(Clone, Copy, Default)]
-struct Tally {
+struct OperationTally {
     records: u64,
     rejected: u64,
     series: u64,
@@ -36,7 +36,7 @@ pub(super) fn reasons(answers: &[Arc<AnswerRecord>]) -> Option<Findings> {
 
 /// The operations with more than a share of rejected records or series.
 pub(super) fn above(max_share: f64, answers: &[Arc<AnswerRecord>]) -> Vec<Rejected> {
-    let mut tallies: BTreeMap<Endpoint, Tally> = BTreeMap::new();
+    let mut tallies: BTreeMap<Endpoint, OperationTally> = BTreeMap::new();
     for answer in answers {
         let AnswerRecord { request, histories, lost, .. } = &**answer;
         let tally = tallies.entry(request.endpoint).or_default();
@@ -49,7 +49,7 @@ pub(super) fn above(max_share: f64, answers: &[Arc<AnswerRecord>]) -> Vec<Reject
         tally.series += histories;
         tally.lost += lost;
     }
-    let rejected = |(endpoint, tally): (Endpoint, Tally)| {
+    let rejected = |(endpoint, tally): (Endpoint, OperationTally)| {
         let of = |what, lost, of| Rejected { operation: endpoint.as_str(), what, lost, of };
         [of("records", tally.rejected, tally.records), of("series", tally.lost, tally.series)]
     };

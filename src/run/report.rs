@@ -6,12 +6,12 @@ use chrono::{DateTime, Utc};
 
 use super::as_of::view;
 use super::blocking::blocking;
+use super::builder::{Beside, Builder, add_counts, scratch};
 use super::observer::Control;
 use super::scope::archived;
 use super::stage::Stage;
-use super::work::{Beside, Work, add_counts, scratch};
 use crate::dataset::DatasetError;
-use crate::definition::Found;
+use crate::definition::DefinitionFile;
 use crate::error::Result;
 use crate::export::{ExportError, Recorded, latest};
 use crate::plan::{Column, DatasetPlan, Plan};
@@ -41,7 +41,7 @@ pub struct ReportOptions {
 ///
 /// # Errors
 ///
-/// When there is no such dataset, when the archive cannot be read or has no data for it; [`Kind::Interrupted`](crate::error::Kind) when it
+/// When there is no such dataset, when the archive cannot be read or has no data for it; when it
 /// was cancelled.
 ///
 /// # Cancel safety
@@ -53,11 +53,12 @@ pub async fn report(options: ReportOptions) -> Result<Report> {
         let Some(recorded) = latest(&datasets, options.name.as_deref())? else {
             return Err(ExportError::NoDataset { name: options.name, datasets }.into());
         };
-        let plan = Plan::of(Found::new(format!("{}.toml", recorded.name).into(), recorded.definition.clone())?)?;
+        let plan =
+            Plan::of(DefinitionFile::new(format!("{}.toml", recorded.name).into(), recorded.definition.clone())?)?;
         let as_of = options.as_of.unwrap_or(recorded.as_of);
         let view = view(&options.archive, Some(as_of), &options.control.stop)?;
         let scope = archived(&plan, &view)?;
-        let work = Work { plan: &plan, view: &view, scope: &scope, control: &options.control, archived_in: None };
+        let work = Builder { plan: &plan, view: &view, scope: &scope, control: &options.control, archived_in: None };
         let stage = Stage::begin(&options.control, "report");
         let (facts, beside) = work.count(options.clock)?;
         stage.finish();
@@ -75,7 +76,7 @@ pub async fn report(options: ReportOptions) -> Result<Report> {
     .await
 }
 
-impl Work<'_> {
+impl Builder<'_> {
     /// Counts the rows of the dataset without writing them.
     pub(super) fn count(&self, clock: Clock) -> Result<(Facts, Beside)> {
         // In the order of the key, so that nothing has to be sorted.

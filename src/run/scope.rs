@@ -7,7 +7,7 @@ use chrono::{DateTime, Utc};
 use crate::archive::{ArchiveError, Scope, View};
 use crate::error::Result;
 use crate::interface::{Endpoint, Ticker};
-use crate::plan::{Asked, Plan, Request, Tickers, Way};
+use crate::plan::{Plan, Request, RequestList, TickerSource, Way};
 
 /// The series of the way that was used last.
 pub(crate) fn archived(plan: &Plan, view: &View) -> Result<Scope> {
@@ -29,8 +29,8 @@ pub(super) fn asked(plan: &Plan, view: &View, scope: &Scope) -> Result<BTreeSet<
     let mut asked = scope.requests.clone();
     let ways = plan.ways.iter().filter(|way| way.endpoint == scope.source);
     let lists = ways.filter_map(|way| match &way.asked {
-        Asked::EachTicker(list, _) => Some(list),
-        Asked::Listed(_) => None,
+        RequestList::EachTicker(list, _) => Some(list),
+        RequestList::Listed(_) => None,
     });
     let add = |asked: &mut BTreeSet<String>, requests: &[Request]| {
         asked.extend(requests.iter().map(Request::to_string));
@@ -39,7 +39,7 @@ pub(super) fn asked(plan: &Plan, view: &View, scope: &Scope) -> Result<BTreeSet<
     if !plan.of_each_ticker.is_empty() {
         add(&mut asked, &listing(&plan.news_tickers));
         let tickers = match &plan.news_tickers {
-            Tickers::Signals => view.listed(&scope.requests)?.into_iter().collect(),
+            TickerSource::Signals => view.listed(&scope.requests)?.into_iter().collect(),
             list => tickers(list, view)?,
         };
         for &endpoint in &plan.of_each_ticker {
@@ -52,9 +52,9 @@ pub(super) fn asked(plan: &Plan, view: &View, scope: &Scope) -> Result<BTreeSet<
 /// The requests of a way for the tickers in the archive. If the way replaces another one, these are the tickers that
 /// the other one listed.
 fn requests(way: &Way, before: &[Way], view: &View) -> Result<Vec<Request>> {
-    let Asked::EachTicker(list, _) = &way.asked else { return Ok(way.requests(&[])) };
+    let RequestList::EachTicker(list, _) = &way.asked else { return Ok(way.requests(&[])) };
     for other in before {
-        if let Asked::Listed(requests) = &other.asked {
+        if let RequestList::Listed(requests) = &other.asked {
             let listed = view.listed(&requests.iter().map(Request::to_string).collect())?;
             if !listed.is_empty() {
                 return Ok(way.requests(&Vec::from_iter(listed)));
@@ -65,18 +65,18 @@ fn requests(way: &Way, before: &[Way], view: &View) -> Result<Vec<Request>> {
 }
 
 /// The tickers of a list, as far as they are in the archive.
-fn tickers(list: &Tickers, view: &View) -> Result<Vec<Ticker>> {
+fn tickers(list: &TickerSource, view: &View) -> Result<Vec<Ticker>> {
     match list {
-        Tickers::Written(tickers) => Ok(tickers.clone()),
+        TickerSource::Written(tickers) => Ok(tickers.clone()),
         list => Ok(view.listed(&listing(list).iter().map(Request::to_string).collect())?.into_iter().collect()),
     }
 }
 
 /// The requests whose answers name the tickers of a list; none if it is explicit or follows the signals.
-fn listing(list: &Tickers) -> Vec<Request> {
+fn listing(list: &TickerSource) -> Vec<Request> {
     match list {
-        Tickers::Written(_) | Tickers::Signals => Vec::new(),
-        Tickers::Available => vec![Request::bare(Endpoint::TickersAvailable)],
-        Tickers::NamedBy(requests) => requests.clone(),
+        TickerSource::Written(_) | TickerSource::Signals => Vec::new(),
+        TickerSource::Available => vec![Request::bare(Endpoint::TickersAvailable)],
+        TickerSource::NamedBy(requests) => requests.clone(),
     }
 }

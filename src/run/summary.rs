@@ -97,7 +97,7 @@ impl Fetched {
 }
 
 /// A published dataset, and the facts counted while its rows were written.
-pub(super) struct Published {
+pub(super) struct PublishedDataset {
     pub(super) facts: Facts,
     pub(super) dataset: Dataset,
     pub(super) as_of: DateTime<Utc>,
@@ -108,8 +108,8 @@ pub(super) struct Published {
 }
 
 impl Summary {
-    pub(super) fn of(plan: &Plan, published: Published, timings: Vec<Timing>, elapsed: Duration) -> Self {
-        let Published { facts, dataset, as_of, notes, .. } = published;
+    pub(super) fn of(plan: &Plan, published: PublishedDataset, timings: Vec<Timing>, elapsed: Duration) -> Self {
+        let PublishedDataset { facts, dataset, as_of, notes, .. } = published;
         Self {
             rows: dataset.rows,
             signals: facts.rows,

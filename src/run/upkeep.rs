@@ -12,7 +12,7 @@ use crate::export::{Version, versions};
 ///
 /// # Errors
 ///
-/// When a folder or a record cannot be read; [`Kind::Interrupted`](crate::error::Kind) when it was
+/// When a folder or a record cannot be read; [`ErrorKind::Interrupted`](crate::error::ErrorKind) when it was
 /// cancelled.
 pub fn verify(archive: &Path, data: &Path, control: &Control) -> Result<Verified> {
     let archive = Archive::open(archive)?.until(&control.stop);
@@ -38,7 +38,7 @@ pub fn verify(archive: &Path, data: &Path, control: &Control) -> Result<Verified
 /// # Errors
 ///
 /// When a run cannot be read or is damaged, or the pack cannot be written;
-/// [`Kind::Interrupted`](crate::error::Kind) when it was cancelled.
+/// [`ErrorKind::Interrupted`](crate::error::ErrorKind) when it was cancelled.
 pub fn compact(archive: &Path, keep: usize, control: &Control) -> Result<Option<Seal>> {
     let stage = Stage::begin(control, "pack");
     let pack = archive::compact(archive, keep, &control.stop)?;
@@ -61,9 +61,9 @@ pub enum Prune {
 /// # Errors
 ///
 /// When the archive cannot be read, a pack misses a row, or a folder cannot be removed;
-/// [`Kind::Interrupted`](crate::error::Kind) when it was cancelled.
+/// [`ErrorKind::Interrupted`](crate::error::ErrorKind) when it was cancelled.
 pub fn prune(archive: &Path, prune: Prune, control: &Control) -> Result<Vec<Removal>> {
-    let plan = archive::Plan::of(archive, &control.stop)?;
+    let plan = archive::Pruning::of(archive, &control.stop)?;
     if prune == Prune::Remove {
         let stage = Stage::begin(control, "prune");
         archive::prune(&plan)?;

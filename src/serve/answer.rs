@@ -27,7 +27,7 @@ use crate::interface::{
 
 /// What an answer is made from: the universe, and the shapes of a point of the change record.
 #[derive(Debug)]
-pub(super) struct Source {
+pub(super) struct AnswerSource {
     pub(super) universe: Universe,
     pub(super) change_set: ChangeSet,
 }
@@ -44,7 +44,7 @@ enum DateForm {
 /// The dates of an answer, newest first, with the text that all of its entries borrow.
 struct Dates(Vec<(NaiveDate, String)>);
 
-impl Source {
+impl AnswerSource {
     /// The answer to a question.
     pub(super) fn answer(self: &Arc<Self>, question: Question) -> Result<Response, Refusal> {
         let find = |symbol: String| companies::find(&symbol).ok_or(Refusal::UnknownTicker);

@@ -13,7 +13,7 @@ use tokio::time::timeout;
 use url::Url;
 
 use super::service::{Service, prefix};
-use crate::error::{Diagnostic, Kind, Result};
+use crate::error::{Diagnostic, ErrorKind, Result};
 use crate::interface::Base;
 
 /// How long a stop waits for the answers that are being sent.
@@ -37,8 +37,8 @@ struct ServeError {
 }
 
 impl Diagnostic for ServeError {
-    fn kind(&self) -> Kind {
-        Kind::Service
+    fn kind(&self) -> ErrorKind {
+        ErrorKind::Service
     }
 }
 

@@ -10,7 +10,7 @@ use axum::extract::{Path, RawQuery};
 use axum::response::Response;
 use axum::routing::get;
 
-use super::answer::Source;
+use super::answer::AnswerSource;
 use super::key::Key;
 use super::question::Request;
 use super::refusal::Refusal;
@@ -31,7 +31,7 @@ use crate::interface::{Base, ChangeSet, Endpoint};
 /// ```
 #[derive(Debug)]
 pub struct Service {
-    source: Arc<Source>,
+    source: Arc<AnswerSource>,
     key: Key,
 }
 
@@ -46,7 +46,7 @@ pub(super) fn prefix(base: Base) -> &'static str {
 impl Service {
     /// The service of a universe at a point of the change record, for callers who give `key`.
     pub fn new(universe: Universe, change_set: ChangeSet, key: String) -> Self {
-        Self { source: Arc::new(Source { universe, change_set }), key: Key::new(key) }
+        Self { source: Arc::new(AnswerSource { universe, change_set }), key: Key::new(key) }
     }
 
     /// Its operations, those of signals under `/api` and those of sentiment under `/sentiment`.

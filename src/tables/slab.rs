@@ -17,7 +17,7 @@ pub struct Slab {
     /// Their signals, in the columns of the archive's view, sorted by series and date.
     pub signals: RecordBatch,
     /// The values of their articles over time, in the columns of [`Slab::news_schema`].
-    pub articles: Articles,
+    pub articles: ArticlePieces,
     /// The values of their summaries over time, likewise.
     pub summaries: RecordBatch,
     /// The values of their historical sentiment over time, likewise.
@@ -27,12 +27,12 @@ pub struct Slab {
 /// Articles in pieces of whole dates, in order of ticker and date. If there are very many, they are read from the
 /// archive each time.
 #[derive(Clone)]
-pub struct Articles(Arc<dyn Fn() -> Result<Pieces> + Send + Sync>);
+pub struct ArticlePieces(Arc<dyn Fn() -> Result<Pieces> + Send + Sync>);
 
 /// The pieces of some articles.
 pub type Pieces = Box<dyn Iterator<Item = Result<RecordBatch>> + Send>;
 
-impl Articles {
+impl ArticlePieces {
     /// Articles in memory.
     pub fn held(pieces: Vec<RecordBatch>) -> Self {
         Self(Arc::new(move || Ok(Box::new(pieces.clone().into_iter().map(Ok)))))

@@ -8,7 +8,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use arrow::error::ArrowError;
-use bellwether::error::{Error, Kind, Result};
+use bellwether::error::{Error, ErrorKind, Result};
 use bellwether::load::{AdHoc, Dataset};
 use bellwether::plan::Plan;
 use bellwether::project::Project;
@@ -100,7 +100,7 @@ fn files(folder: &Path) -> BTreeSet<String> {
 
 #[track_caller]
 fn is_interrupted<T>(outcome: Result<T>, at: impl std::fmt::Debug) {
-    assert!(outcome.as_ref().is_err_and(|error| error.kind() == Kind::Interrupted), "{at:?}: {:?}", outcome.err());
+    assert!(outcome.as_ref().is_err_and(|error| error.kind() == ErrorKind::Interrupted), "{at:?}: {:?}", outcome.err());
 }
 
 #[test]
@@ -199,7 +199,7 @@ fn a_dataset_is_read_until_it_is_cancelled_and_can_be_read_again() {
         if let Some(failure) = failure {
             let ArrowError::ExternalError(failure) = failure else { panic!("{failure}") };
             assert!(
-                failure.downcast_ref::<Error>().is_some_and(|error| error.kind() == Kind::Interrupted),
+                failure.downcast_ref::<Error>().is_some_and(|error| error.kind() == ErrorKind::Interrupted),
                 "{failure}"
             );
         }

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use arrow::array::{Float64Array, RecordBatch};
 use bellwether::archive::Interrupted;
 use bellwether::harness::archive::{Beginning, Unfinished};
-use bellwether::harness::decode::{Answer, Part, Rules};
+use bellwether::harness::decode::{Answer, AnswerPart, Rules};
 use bellwether::harness::tables::{RequestRecord, Series};
 use bellwether::interface::{Period, Regime};
 use bellwether::plan::Request;
@@ -77,7 +77,7 @@ fn seal_signals_of(archive: &Path, confidence: f64) {
     let run = Unfinished::begin(archive, beginning).expect("a run");
     let mut draft = run.draft();
     for part in series {
-        let Part::Series(Series { key, rows }) = part else { continue };
+        let AnswerPart::Series(Series { key, rows }) = part else { continue };
         let place = rows.schema().index_of("confidence").expect("signals have one");
         let mut columns = rows.columns().to_vec();
         columns[place] = Arc::new(Float64Array::from(vec![confidence]));

@@ -8,7 +8,7 @@ use arrow::array::{Array, ArrayRef, AsArray, RecordBatch};
 use arrow::compute::{cast, concat_batches};
 use arrow::datatypes::{DataType, Float64Type, TimestampMicrosecondType};
 use arrow::record_batch::RecordBatchReader;
-use bellwether::error::{Error, Kind};
+use bellwether::error::{Error, ErrorKind};
 use bellwether::interface::Ticker;
 use bellwether::load::{AdHoc, Dataset, Published, Selection};
 use bellwether::plan::Plan;
@@ -228,7 +228,7 @@ fn a_reader_that_is_dropped_stops_the_build_and_one_that_fails_says_why() {
     }
     let failure = of_archive(&place).batches().expect("an archive").find_map(Result::err).expect("damaged rows");
     let arrow::error::ArrowError::ExternalError(failure) = failure else { panic!("{failure}") };
-    assert!(failure.downcast_ref::<Error>().is_some_and(|error| error.kind() == Kind::Storage), "{failure}");
+    assert!(failure.downcast_ref::<Error>().is_some_and(|error| error.kind() == ErrorKind::Storage), "{failure}");
 }
 
 #[cfg(feature = "polars")]
@@ -244,7 +244,7 @@ fn a_frame_and_what_show_prints_are_what_polars_reads_and_prints_itself() {
         fs::write(place.file("tail"), shown(&[&["--tail", "7"], &columns[..]].concat())).expect("a file");
         let of_xom = ["--ticker", "XOM", "--from", "2026-11-01", "--to", "2026-11-05", "--head", "9"];
         fs::write(place.file("some"), shown(&[&of_xom, &columns[..]].concat())).expect("a file");
-        check("check_show.py", [place.path().as_os_str(), format.as_ref()]);
+        crate::support::python::check("check_show.py", [place.path().as_os_str(), format.as_ref()]);
         let sample = shown(&["--sample", "4"]);
         assert!(sample.starts_with("shape: (4, ") && sample == shown(&["--sample", "4"]), "{sample}");
         assert!(shown(&["--head", "0"]).starts_with("shape: (0, "));

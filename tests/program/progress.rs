@@ -4,7 +4,7 @@ use std::fs;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use bellwether::error::{Error, Kind};
+use bellwether::error::{Error, ErrorKind};
 use bellwether::plan::Plan;
 use bellwether::project::Project;
 use bellwether::run::{self, CancellationToken, Control, Event, Interrupted, Options, Progress, Summary, WhenHeld};
@@ -147,7 +147,7 @@ fn an_observer_follows_a_run_from_stage_to_stage_and_may_cancel_it() {
     let definition = "[source]\nservice = \"demo\"\n[signals]\nsectors = [\"energy\"]\nperiods = [\"5d\", \"1m\"]\n";
     place.define("it", &format!("{definition}[sentiment]\narticles = false\n"));
     let (outcome, seen) = observed(&place, "archive starts: None");
-    assert!(outcome.as_ref().is_err_and(|error| error.kind() == Kind::Interrupted), "{outcome:?}");
+    assert!(outcome.as_ref().is_err_and(|error| error.kind() == ErrorKind::Interrupted), "{outcome:?}");
     assert_eq!(seen, ["signals starts: Some(2)", "signals ends: 2, 55264", "archive starts: None"]);
     let (outcome, seen) = observed(&place, "");
     let rows = outcome.expect("a dataset").rows;

@@ -116,7 +116,7 @@ impl Answer {
 }
 
 /// The batches of one kind of rows, readable in any order and from several threads.
-pub(in crate::archive) struct Batches {
+pub(in crate::archive) struct AnswerBatches {
     path: PathBuf,
     section: Section,
     schema: SchemaRef,
@@ -124,7 +124,7 @@ pub(in crate::archive) struct Batches {
     places: Vec<Range<u64>>,
 }
 
-impl Batches {
+impl AnswerBatches {
     /// Opens rows of an answer; `None` if it has none of this kind.
     pub(in crate::archive) fn open(answer: &Answer, rows: RowKind, files: &mut Files) -> Result<Option<Self>> {
         let Some(Pieces { stretch, lengths }) = answer.record.rows.get(&rows) else { return Ok(None) };

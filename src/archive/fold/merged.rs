@@ -29,11 +29,11 @@ const MAX_HELD_ROWS: u64 = 1 << 17;
 /// One table of many folders.
 pub(in crate::archive) struct Merged {
     /// Longest first.
-    sources: Vec<Source>,
+    sources: Vec<SortedRows>,
 }
 
 /// The rows up to a cut, a batch per source.
-pub(in crate::archive) struct Piece {
+pub(in crate::archive) struct Portion {
     pub(in crate::archive) end: Bound,
     pub(in crate::archive) batches: Vec<RecordBatch>,
 }
@@ -53,15 +53,15 @@ impl Merged {
         let (small, large): (Vec<_>, Vec<_>) = with_rows.into_iter().partition(is_small);
         let mut sources = Vec::with_capacity(large.len() + 1);
         for folder in large.into_iter().rev() {
-            sources.push(Source::File(Box::new(open(folder)?)));
+            sources.push(SortedRows::File(Box::new(open(folder)?)));
         }
         match &small[..] {
             [] => {}
-            [only] => sources.push(Source::File(Box::new(open(only)?))),
+            [only] => sources.push(SortedRows::File(Box::new(open(only)?))),
             small => {
                 let batches = small.iter().map(|folder| open(folder)?.take_rest()).collect::<Result<Vec<_>>>()?;
                 let held = put_together(table, &batches).map_err(ArchiveError::merge)?;
-                sources.push(Source::Held(held));
+                sources.push(SortedRows::Held(held));
             }
         }
         Ok(Self { sources })
@@ -75,15 +75,15 @@ impl Merged {
     /// Whether every row adds its cell, as far as the statistics show.
     pub(in crate::archive) fn are_added(&self) -> bool {
         self.sources.iter().all(|source| match source {
-            Source::File(file) => file.says_only("change", Change::Added.as_str()),
-            Source::Held(rows) => are_added(rows),
+            SortedRows::File(file) => file.says_only("change", Change::Added.as_str()),
+            SortedRows::Held(rows) => are_added(rows),
         })
     }
 
     /// Passes over the rows before a cut of articles, mostly without reading them.
     pub(in crate::archive) fn pass_over(&mut self, begin: &Bound) -> Result<()> {
         for source in &mut self.sources {
-            if let Source::File(file) = source {
+            if let SortedRows::File(file) = source {
                 file.skip_groups(begin.ticker());
             }
         }
@@ -92,14 +92,14 @@ impl Merged {
     }
 
     /// The next piece; `None` at the end.
-    pub(in crate::archive) fn next(&mut self, cuts: Cuts) -> Result<Option<Piece>> {
+    pub(in crate::archive) fn next(&mut self, cuts: Cuts) -> Result<Option<Portion>> {
         let end = self.cut(cuts, None)?;
-        let Some(end) = end.or_else(|| self.sources.iter().filter_map(Source::end).max()) else { return Ok(None) };
+        let Some(end) = end.or_else(|| self.sources.iter().filter_map(SortedRows::end).max()) else { return Ok(None) };
         self.take_until(end).map(Some)
     }
 
     /// The next piece before a limit; `None` once all of it was read.
-    pub(in crate::archive) fn next_until(&mut self, limit: &Bound, cuts: Cuts) -> Result<Option<Piece>> {
+    pub(in crate::archive) fn next_until(&mut self, limit: &Bound, cuts: Cuts) -> Result<Option<Portion>> {
         let end = self.cut(cuts, Some(limit))?;
         let piece = self.take_until(end.unwrap_or_else(|| limit.clone()))?;
         Ok(piece.batches.iter().any(|batch| batch.num_rows() > 0).then_some(piece))
@@ -117,14 +117,14 @@ impl Merged {
         Ok(first)
     }
 
-    fn take_until(&mut self, end: Bound) -> Result<Piece> {
+    fn take_until(&mut self, end: Bound) -> Result<Portion> {
         let batches = self.sources.iter_mut().map(|source| source.take_until(&end)).collect::<Result<_>>()?;
-        Ok(Piece { end, batches })
+        Ok(Portion { end, batches })
     }
 
     /// The tickers with very many rows, as far as the statistics show.
     pub(in crate::archive) fn giants(&self) -> HashSet<String> {
-        self.sources.iter().flat_map(Source::giants).collect()
+        self.sources.iter().flat_map(SortedRows::giants).collect()
     }
 
     /// The rows of some tickers, which are in order. Row groups of other tickers are skipped.
@@ -141,14 +141,14 @@ impl Merged {
 }
 
 /// A source of rows sorted by ticker.
-enum Source {
+enum SortedRows {
     /// The file of one folder.
     File(Box<ByTicker>),
     /// The rest of the rows of several small files.
     Held(RecordBatch),
 }
 
-impl Source {
+impl SortedRows {
     fn narrowed(self, is_read: impl Fn(&str) -> bool) -> Self {
         match self {
             Self::File(file) => Self::File(Box::new(file.narrowed(is_read))),

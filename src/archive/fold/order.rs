@@ -35,8 +35,8 @@ impl Order {
         let cuts = starts.iter().map(|&start| start as usize).filter(|&start| start < count);
         let boundaries = &boundaries | &Boundaries::at(cuts, count);
         let ranks = keys::ranks(rows, &boundaries.starts().collect::<Vec<_>>());
-        let piece = |(series, (start, end))| Piece { series, start: start as u32, end: end as u32 };
-        let mut pieces: Vec<Piece> = ranks.into_iter().zip(boundaries.runs()).map(piece).collect();
+        let piece = |(series, (start, end))| RowRange { series, start: start as u32, end: end as u32 };
+        let mut pieces: Vec<RowRange> = ranks.into_iter().zip(boundaries.runs()).map(piece).collect();
         // Each batch is sorted by series, and the sort is stable.
         pieces.sort_by_key(|piece| piece.series);
         let places = Places::of(table, rows)?;
@@ -52,10 +52,10 @@ impl Order {
     }
 
     /// Adds the rows of a series, given as pieces.
-    fn add_series(&mut self, pieces: &[Piece], places: &Places<'_>) {
+    fn add_series(&mut self, pieces: &[RowRange], places: &Places<'_>) {
         let longest = pieces.iter().max_by_key(|piece| piece.end - piece.start);
-        let mut many = longest.map(Piece::rows).filter(|rows| places.are_ordered(rows)).unwrap_or_default();
-        let others = pieces.iter().map(Piece::rows).filter(|rows| *rows != many);
+        let mut many = longest.map(RowRange::rows).filter(|rows| places.are_ordered(rows)).unwrap_or_default();
+        let others = pieces.iter().map(RowRange::rows).filter(|rows| *rows != many);
         let mut few: Vec<u32> = others.flatten().collect();
         // Each piece is usually sorted, which makes this sort a merge.
         few.sort_by(|&row, &other| places.order(row, other));
@@ -80,14 +80,14 @@ impl Order {
 }
 
 /// Contiguous rows of one series in one batch.
-struct Piece {
+struct RowRange {
     /// Rank of the series.
     series: u64,
     start: u32,
     end: u32,
 }
 
-impl Piece {
+impl RowRange {
     fn rows(&self) -> Range<u32> {
         self.start..self.end
     }

@@ -15,7 +15,7 @@ use parquet::file::statistics::Statistics;
 use super::bound::{Bound, Cuts};
 use super::folder::Folder;
 use super::rows::{check, ticker};
-use super::source::Source;
+use super::source::FileBytes;
 use crate::cancel::{self, CancellationToken};
 use crate::error::{Error, Reason, Result};
 use crate::file::FileError;
@@ -29,7 +29,7 @@ const GIANT_ROWS: i64 = 1 << 13;
 /// A file of rows sorted by ticker, read once from start to end.
 pub(in crate::archive) struct ByTicker {
     path: PathBuf,
-    file: Source,
+    file: FileBytes,
     metadata: ArrowReaderMetadata,
     /// Cancels reading it.
     stop: CancellationToken,

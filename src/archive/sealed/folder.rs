@@ -12,7 +12,7 @@ use arrow::datatypes::SchemaRef;
 use parquet::arrow::arrow_reader::{ArrowReaderMetadata, ArrowReaderOptions, ParquetRecordBatchReaderBuilder};
 
 use super::seal::{SEAL, Seal};
-use super::source::Source;
+use super::source::FileBytes;
 use crate::cancel::{self, CancellationToken};
 use crate::error::{Reason, Result};
 use crate::file::{FileError, FileRecord};
@@ -34,10 +34,10 @@ pub(in crate::archive) struct Folder {
 }
 
 /// A verified file: path, digest, length and modification time.
-type Found = (PathBuf, String, u64, Option<SystemTime>);
+type VerifiedFile = (PathBuf, String, u64, Option<SystemTime>);
 
 /// Files that this process has verified, and need not read again.
-static CHECKED: LazyLock<Mutex<HashSet<Found>>> = LazyLock::new(Mutex::default);
+static CHECKED: LazyLock<Mutex<HashSet<VerifiedFile>>> = LazyLock::new(Mutex::default);
 
 impl Folder {
     pub(in crate::archive) fn new(path: PathBuf, seal: Seal) -> Self {
@@ -87,10 +87,10 @@ impl Folder {
         &self,
         name: &str,
         schema: &SchemaRef,
-    ) -> Result<(PathBuf, Source, ArrowReaderMetadata)> {
+    ) -> Result<(PathBuf, FileBytes, ArrowReaderMetadata)> {
         let path = self.checked(name)?;
         let rows = self.record(name)?.rows;
-        let file = Source::open(&path)?;
+        let file = FileBytes::open(&path)?;
         // Types come from the layout, not from the file's metadata.
         let options = ArrowReaderOptions::new().with_schema(SchemaRef::clone(schema));
         let metadata = file.metadata(options).map_err(Reason::from).and_then(|metadata| {
@@ -127,7 +127,7 @@ impl Folder {
 }
 
 /// The identity of a file from its metadata, or why it cannot match its record.
-fn found(path: &Path, record: &FileRecord) -> Result<Result<Found, String>> {
+fn found(path: &Path, record: &FileRecord) -> Result<Result<VerifiedFile, String>> {
     let failed = FileError::read(path);
     let metadata = fs::symlink_metadata(path).map_err(failed)?;
     if !metadata.is_file() {

@@ -17,7 +17,7 @@ use crate::file::{self, FileError};
 use crate::links;
 
 /// The bytes of a file. Many runs are read at once and most of their files are small: these are not kept open.
-pub(in crate::archive) enum Source {
+pub(in crate::archive) enum FileBytes {
     Held(Bytes),
     Open(File, u64),
 }
@@ -25,7 +25,7 @@ pub(in crate::archive) enum Source {
 /// The largest file that is held in memory.
 const HELD_BYTES: u64 = 1 << 20;
 
-impl Source {
+impl FileBytes {
     /// Opens a file.
     pub(in crate::archive) fn open(path: &Path) -> Result<Self> {
         let failed = FileError::read(path);

@@ -9,7 +9,7 @@ use arrow::compute::concat_batches;
 use arrow::error::ArrowError;
 use chrono::{DateTime, Utc};
 
-use crate::archive::answers::answer::{Answer, Batches, RowKind};
+use crate::archive::answers::answer::{Answer, AnswerBatches, RowKind};
 use crate::archive::answers::answer_files::Files;
 use crate::archive::sealed::listings::Name;
 use crate::cancel::{self, CancellationToken};
@@ -22,7 +22,7 @@ const OPEN_ANSWERS: usize = 1 << 12;
 
 /// Location of rows: an answer, and a batch of its file.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Place {
+pub(super) struct RowsPlace {
     answer: usize,
     batch: usize,
 }
@@ -31,7 +31,7 @@ pub(super) struct Place {
 #[derive(Clone, Debug)]
 pub(super) struct AnsweredSeries {
     pub(super) key: SeriesKey,
-    places: Vec<Place>,
+    places: Vec<RowsPlace>,
 }
 
 /// The files of all answers.
@@ -39,7 +39,7 @@ pub(super) struct AnswersBySeries<'a> {
     answers: &'a [Answer],
     /// Cancels reading them.
     stop: &'a CancellationToken,
-    open: HashMap<usize, Batches>,
+    open: HashMap<usize, AnswerBatches>,
     files: Files,
     /// The requests, shared by many series.
     requests: Vec<Name>,
@@ -79,10 +79,10 @@ impl<'a> AnswersBySeries<'a> {
     /// Every series in the answers, in order.
     pub(super) fn series(&self) -> Vec<AnsweredSeries> {
         let of_answer = |(answer, it): (usize, &'a Answer)| {
-            let with_place = move |(batch, key): (usize, &'a SeriesKey)| (key, Place { answer, batch });
+            let with_place = move |(batch, key): (usize, &'a SeriesKey)| (key, RowsPlace { answer, batch });
             it.record.series.iter().enumerate().map(with_place)
         };
-        let mut pieces: Vec<(&SeriesKey, Place)> = self.answers.iter().enumerate().flat_map(of_answer).collect();
+        let mut pieces: Vec<(&SeriesKey, RowsPlace)> = self.answers.iter().enumerate().flat_map(of_answer).collect();
         pieces.sort_by_key(|(key, _)| *key);
         let mut series: Vec<AnsweredSeries> = Vec::new();
         for (key, place) in pieces {
@@ -115,7 +115,7 @@ impl<'a> AnswersBySeries<'a> {
         for place in series.iter().filter(has_rows).flat_map(|series| &series.places) {
             if let Entry::Vacant(open) = self.open.entry(place.answer) {
                 let answer = &self.answers[place.answer];
-                let batches = Batches::open(answer, RowKind::Typed, &mut self.files)?;
+                let batches = AnswerBatches::open(answer, RowKind::Typed, &mut self.files)?;
                 let missing = || FileError::damaged(&answer.folder, "an answer has no rows");
                 open.insert(batches.ok_or_else(missing)?);
             }
@@ -125,7 +125,7 @@ impl<'a> AnswersBySeries<'a> {
 
     /// Bytes of a series' rows.
     pub(super) fn bytes(&self, series: &AnsweredSeries) -> u64 {
-        let length = |place: &Place| {
+        let length = |place: &RowsPlace| {
             self.answers[place.answer].record.rows.get(&RowKind::Typed)?.lengths.get(place.batch).copied()
         };
         series.places.iter().filter_map(length).sum()
@@ -138,16 +138,16 @@ impl<'a> AnswersBySeries<'a> {
 
     /// The locations of a series, grouped by copy: a long list of articles or records comes in pieces; a history comes
     /// whole, possibly twice.
-    pub(super) fn copies<'t>(&self, series: &'t AnsweredSeries) -> impl Iterator<Item = &'t [Place]> {
+    pub(super) fn copies<'t>(&self, series: &'t AnsweredSeries) -> impl Iterator<Item = &'t [RowsPlace]> {
         let table = Table::of(series.key.source);
-        let is_continued = move |one: &Place, next: &Place| {
+        let is_continued = move |one: &RowsPlace, next: &RowsPlace| {
             one.answer == next.answer && matches!(table, Some(Table::Articles | Table::SentimentHistory))
         };
         series.places.chunk_by(is_continued)
     }
 
     /// The rejection of a copy with other values.
-    pub(super) fn repetition(&self, series: &AnsweredSeries, copy: &[Place], rows: usize) -> Repeated {
+    pub(super) fn repetition(&self, series: &AnsweredSeries, copy: &[RowsPlace], rows: usize) -> Repeated {
         let answer = &self.answers[copy[0].answer];
         let (reject, observed_at) = (repetition(&series.key, answer), answer.record.request.observed_at);
         Repeated { reject, observed_at, records: rows as u64 }
@@ -170,7 +170,7 @@ impl<'a> AnswersBySeries<'a> {
     }
 
     /// The rows of a series, from the pieces of one answer.
-    fn rows(&self, table: Table, pieces: &[Place]) -> Result<RecordBatch> {
+    fn rows(&self, table: Table, pieces: &[RowsPlace]) -> Result<RecordBatch> {
         let read = pieces.iter().map(|place| self.piece(*place)).collect::<Result<Vec<_>>>()?;
         let whole = match &read[..] {
             [only] => Ok(only.clone()),
@@ -180,12 +180,12 @@ impl<'a> AnswersBySeries<'a> {
     }
 
     /// The error for rows that do not decode as expected.
-    pub(super) fn damaged(&self, place: Place, error: ArrowError) -> Error {
+    pub(super) fn damaged(&self, place: RowsPlace, error: ArrowError) -> Error {
         FileError::damaged(&self.answers[place.answer].folder, error)
     }
 
     /// A piece as the answer lists it.
-    pub(super) fn piece(&self, place: Place) -> Result<RecordBatch> {
+    pub(super) fn piece(&self, place: RowsPlace) -> Result<RecordBatch> {
         cancel::check(self.stop)?;
         self.open.get(&place.answer).expect("the answers of a series are open before it is read").get(place.batch)
     }

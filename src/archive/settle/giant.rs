@@ -10,7 +10,7 @@ use arrow::compute::{concat_batches, filter_record_batch};
 use arrow::datatypes::TimestampMicrosecondType;
 use arrow::error::ArrowError;
 
-use super::by_series::{AnsweredSeries, AnswersBySeries, Place};
+use super::by_series::{AnsweredSeries, AnswersBySeries, RowsPlace};
 use super::difference::difference;
 use super::known::{KnownReader, Observations};
 use super::{BYTES_AT_ONCE, Group};
@@ -46,7 +46,7 @@ pub(super) fn settle(
 }
 
 /// A piece of an answer with its first and last date.
-type Dated = (Place, i64, i64);
+type Dated = (RowsPlace, i64, i64);
 
 struct Giant<'a> {
     by_series: &'a AnswersBySeries<'a>,

@@ -25,7 +25,7 @@ use self::by_series::{AnsweredSeries, AnswersBySeries, Repeated};
 use self::difference::{difference, oldest};
 use self::known::{KnownReader, Observations};
 use self::tables::Tables;
-use super::answers::answer::{Answer, AnswerRecord, Batches, RowKind};
+use super::answers::answer::{Answer, AnswerBatches, AnswerRecord, RowKind};
 use super::answers::answer_files::Files;
 use super::sealed::catalog::{Archive, SealedRun};
 use super::sealed::folder::Folder;
@@ -76,7 +76,7 @@ pub(super) fn seal(
     let mut out = Rowfile::create(&folder.join(LISTINGS), listings::schema(), 4)?;
     out.write(listings::batch(&listings))?;
     let listing_file = out.finish()?;
-    let Written { mut files, mut counts, repeated } = settle(before, folder, &mut by_series, &series)?;
+    let FinishedFiles { mut files, mut counts, repeated } = settle(before, folder, &mut by_series, &series)?;
     files.push(listing_file);
     for listing in &listings {
         match listing.change {
@@ -145,7 +145,7 @@ fn settle(
     folder: &Path,
     by_series: &mut AnswersBySeries<'_>,
     series: &[AnsweredSeries],
-) -> Result<Written> {
+) -> Result<FinishedFiles> {
     let mut known = KnownReader::open(archive)?;
     let mut writing = Writing { tables: Tables::create(folder)?, counts: Counts::default(), repeated: Vec::new() };
     thread::scope(|scope| {
@@ -264,7 +264,7 @@ struct Writing {
 }
 
 /// The finished observation files and their counts.
-struct Written {
+struct FinishedFiles {
     files: Vec<FileRecord>,
     counts: Counts,
     repeated: Vec<Repeated>,
@@ -278,8 +278,8 @@ impl Writing {
         group.rows.into_iter().try_for_each(|(table, rows)| self.tables.write(table, &rows))
     }
 
-    fn finish(self) -> Result<Written> {
-        Ok(Written { files: self.tables.finish()?, counts: self.counts, repeated: self.repeated })
+    fn finish(self) -> Result<FinishedFiles> {
+        Ok(FinishedFiles { files: self.tables.finish()?, counts: self.counts, repeated: self.repeated })
     }
 }
 
@@ -334,7 +334,7 @@ fn counted(kinds: &[Change]) -> Counts {
 pub(super) fn write_rejects(path: &Path, answers: &[Answer], repeated: &[Repeated]) -> Result<FileRecord> {
     let mut out = Rowfile::create(path, Reject::schema(), 0)?;
     for answer in answers.iter().filter(|answer| answer.record.request.rejects > 0) {
-        let Some(batches) = Batches::open(answer, RowKind::Rejects, &mut Files::default())? else { continue };
+        let Some(batches) = AnswerBatches::open(answer, RowKind::Rejects, &mut Files::default())? else { continue };
         for index in 0..batches.count() {
             out.write(seen(&batches.get(index)?, answer.record.request.observed_at))?;
         }

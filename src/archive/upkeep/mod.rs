@@ -11,6 +11,6 @@ pub(crate) use copy::copy;
 pub(crate) use pack::compact;
 pub(super) use pack::pack_small;
 pub use prune::Removal;
-pub(crate) use prune::{Plan, prune};
+pub(crate) use prune::{Pruning, prune};
 pub use verify::Verified;
 pub(crate) use verify::{fault, verify};

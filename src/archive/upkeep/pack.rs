@@ -17,7 +17,7 @@ use chrono::{DateTime, Utc};
 
 use super::leftovers;
 use crate::archive::fold::cells::Cells;
-use crate::archive::fold::merged::{Merged, Piece};
+use crate::archive::fold::merged::{Merged, Portion};
 use crate::archive::sealed::bound::Cuts;
 use crate::archive::sealed::catalog::{Archive, SealedRun};
 use crate::archive::sealed::folder::Folder;
@@ -97,7 +97,7 @@ fn pack(archive: &Archive, folders: &[Arc<Folder>]) -> Result<Option<Seal>> {
     if path.exists() {
         return Ok(None);
     }
-    let work = Work::begin(archive.path(), &name)?;
+    let work = PackFolder::begin(archive.path(), &name)?;
     let files = write(folders, &members, archive, &work.path)?;
     let mut seal = seal(members, name, files);
     seal.write(&work.path)?;
@@ -154,7 +154,7 @@ pub(super) fn observations(
     let mut merged = Merged::open(table, folders)?;
     Ok(std::iter::from_fn(move || {
         let piece = merged.next(Cuts::of_cells(table)).transpose()?;
-        let in_order = |piece: Piece| match Cells::of(table, &piece.batches) {
+        let in_order = |piece: Portion| match Cells::of(table, &piece.batches) {
             Ok(cells) => Ok(cells.rows),
             Err(error) => Err(ArchiveError::merge(error)),
         };
@@ -185,12 +185,12 @@ fn seal(members: Vec<Seal>, run: String, files: Vec<FileRecord>) -> Seal {
 }
 
 /// The hidden folder in which a pack is written, locked so that other processes do not remove it as a leftover.
-struct Work {
+struct PackFolder {
     path: PathBuf,
     _lock: File,
 }
 
-impl Work {
+impl PackFolder {
     fn begin(archive: &Path, name: &str) -> Result<Self> {
         let hidden = archive.join(FOLDER_OF_UNFINISHED);
         links::folder(&hidden)?;
@@ -205,7 +205,7 @@ impl Work {
     }
 }
 
-impl Drop for Work {
+impl Drop for PackFolder {
     fn drop(&mut self) {
         // Leftovers are hidden, and removed by the next packing. After a rename there is nothing to remove.
         let _ = remove::folder(&self.path);

@@ -17,7 +17,7 @@ use crate::remove;
 
 /// The folders to remove.
 #[derive(Clone, Debug)]
-pub(crate) struct Plan {
+pub(crate) struct Pruning {
     archive: Archive,
     /// The folders, by name.
     pub removals: Vec<Removal>,
@@ -34,7 +34,7 @@ pub struct Removal {
     pub bytes: u64,
 }
 
-impl Plan {
+impl Pruning {
     /// Plans the pruning of an archive.
     ///
     /// # Errors
@@ -66,7 +66,7 @@ fn pack_for<'a>(archive: &'a Archive, folder: &Folder) -> Option<&'a Arc<Folder>
 /// # Errors
 ///
 /// If the token of the plan is cancelled, if a pack misses a row, if a folder holds anything but the files of a run, or if it cannot be removed.
-pub(crate) fn prune(plan: &Plan) -> Result<()> {
+pub(crate) fn prune(plan: &Pruning) -> Result<()> {
     let archive = &plan.archive;
     let is_needed = |pack: &&Arc<Folder>| plan.removals.iter().any(|removal| removal.pack == pack.seal().folder_name());
     for pack in archive.read().iter().filter(is_needed) {

@@ -15,7 +15,7 @@ use crate::archive::sealed::listings;
 use crate::archive::sealed::rows::changes;
 use crate::archive::sealed::seal::Counts;
 use crate::cancel::CancellationToken;
-use crate::error::{Error, Kind, Result};
+use crate::error::{Error, ErrorKind, Result};
 use crate::file::{self, FileError, FileRecord};
 use crate::tables::{Change, Table};
 
@@ -107,7 +107,7 @@ fn counts_what_it_has(folder: &Folder) -> Result<Vec<String>> {
 ///
 /// # Errors
 ///
-/// [`Kind::Interrupted`](crate::error::Kind) once the token is cancelled.
+/// [`ErrorKind::Interrupted`](crate::error::ErrorKind) once the token is cancelled.
 pub(crate) fn fault(path: &Path, record: &FileRecord, stop: &CancellationToken) -> Result<Option<String>> {
     let shown = path.display();
     match fs::symlink_metadata(path) {
@@ -120,7 +120,7 @@ pub(crate) fn fault(path: &Path, record: &FileRecord, stop: &CancellationToken) 
     }
     let found = match FileRecord::of(path, &record.name, record.rows, stop) {
         Ok(found) => found,
-        Err(error) if error.kind() == Kind::Interrupted => return Err(error),
+        Err(error) if error.kind() == ErrorKind::Interrupted => return Err(error),
         Err(error) => return Ok(Some(file::fault_of(path, &error))),
     };
     if found.blake3 != record.blake3 {

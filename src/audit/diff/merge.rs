@@ -7,7 +7,7 @@ use arrow::array::{ArrayRef, RecordBatch, make_comparator};
 use arrow::compute::SortOptions;
 use arrow::row::{RowConverter, Rows, SortField};
 
-use super::rows::{self, Row};
+use super::rows::{self, RowChange};
 use super::{Difference, failed};
 use crate::error::Result;
 use crate::export::Reading;
@@ -85,7 +85,7 @@ impl Merge<'_> {
                 make_comparator(columns[0], columns[1], SortOptions::default()).map_err(failed)
             };
             let values = self.values.iter().map(compare).collect::<Result<Vec<_>>>()?;
-            let mut different: Vec<Row> = Vec::new();
+            let mut different: Vec<RowChange> = Vec::new();
             // Up to the end of either current batch, unless that side has ended.
             let ends = (before.is_over(), after.is_over());
             while (ends.0 || !before.is_over())
@@ -98,14 +98,14 @@ impl Merge<'_> {
                     (_, true) => Ordering::Less,
                 };
                 match order {
-                    Ordering::Less => different.push(Row::Removed(before.next())),
-                    Ordering::Greater => different.push(Row::Added(after.next())),
+                    Ordering::Less => different.push(RowChange::Removed(before.next())),
+                    Ordering::Greater => different.push(RowChange::Added(after.next())),
                     Ordering::Equal => {
                         let (one, other) = (before.next(), after.next());
                         let changed: Vec<usize> =
                             (0..values.len()).filter(|&value| values[value](one, other).is_ne()).collect();
                         if !changed.is_empty() {
-                            different.push(Row::Changed(one, other, changed));
+                            different.push(RowChange::Changed(one, other, changed));
                         }
                     }
                 }
@@ -122,12 +122,12 @@ impl Merge<'_> {
 }
 
 impl Difference {
-    fn count(&mut self, different: &[Row]) {
+    fn count(&mut self, different: &[RowChange]) {
         for row in different {
             match row {
-                Row::Added(_) => self.added += 1,
-                Row::Removed(_) => self.removed += 1,
-                Row::Changed(_, _, columns) => {
+                RowChange::Added(_) => self.added += 1,
+                RowChange::Removed(_) => self.removed += 1,
+                RowChange::Changed(_, _, columns) => {
                     self.changed += 1;
                     columns.iter().for_each(|&column| self.columns[column].1 += 1);
                 }

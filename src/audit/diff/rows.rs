@@ -11,14 +11,14 @@ use super::values;
 use crate::plan::Column;
 
 /// A row that differs, by its index in the current batch of each version.
-pub(super) enum Row {
+pub(super) enum RowChange {
     Added(usize),
     Removed(usize),
     /// With the indices of the changed columns.
     Changed(usize, usize, Vec<usize>),
 }
 
-impl Row {
+impl RowChange {
     fn kind(&self) -> &'static str {
         match self {
             Self::Added(_) => "added",
@@ -53,10 +53,15 @@ pub fn schema(version: &Schema) -> SchemaRef {
 }
 
 /// Builds rows for differences between two batches.
-pub(super) fn batch(sides: &[RecordBatch; 2], values: &[String], different: &[Row]) -> Result<RecordBatch, ArrowError> {
+pub(super) fn batch(
+    sides: &[RecordBatch; 2],
+    values: &[String],
+    different: &[RowChange],
+) -> Result<RecordBatch, ArrowError> {
     let column = |side: usize, name: &str| sides[side].column_by_name(name).expect("both have the columns");
-    let mut columns: Vec<ArrayRef> = vec![Arc::new(StringArray::from_iter_values(different.iter().map(Row::kind)))];
-    let of_either = |row: &Row| match row.sides() {
+    let mut columns: Vec<ArrayRef> =
+        vec![Arc::new(StringArray::from_iter_values(different.iter().map(RowChange::kind)))];
+    let of_either = |row: &RowChange| match row.sides() {
         [Some(before), _] => (0, before),
         [None, after] => (1, after.expect("a row is of one side at least")),
     };
@@ -65,8 +70,8 @@ pub(super) fn batch(sides: &[RecordBatch; 2], values: &[String], different: &[Ro
         let either = [0, 1].map(|side| column(side, key.name()).as_ref());
         columns.push(interleave(&either, &places)?);
     }
-    let names = |row: &Row| match row {
-        Row::Changed(_, _, changed) => {
+    let names = |row: &RowChange| match row {
+        RowChange::Changed(_, _, changed) => {
             Some(changed.iter().map(|&place| values[place].as_str()).collect::<Vec<_>>().join(","))
         }
         _ => None,

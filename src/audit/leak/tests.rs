@@ -10,11 +10,11 @@ use arrow::array::{
 };
 use chrono::DateTime;
 
-use super::{Leak, Work};
+use super::{Experiment, Leak};
 use crate::archive::{Archive, Beginning, Interrupted, Scope, Unfinished};
 use crate::cancel::CancellationToken;
 use crate::date::{self, Date};
-use crate::definition::Found;
+use crate::definition::DefinitionFile;
 use crate::interface::Endpoint;
 use crate::plan::{Filter, Plan};
 use crate::tables::{Leniencies, RequestRecord, Series, SeriesKey, Slab, Table, choices};
@@ -57,7 +57,7 @@ fn articles(dates: &[Date]) -> Vec<ArrayRef> {
 fn tried(rest: &str, times: [&str; 2], read: fn(Slab) -> Slab) -> Leak {
     let place = tempfile::tempdir().unwrap();
     let text = format!("source.service = \"demo\"\nsignals.sectors = [\"x\"]\nsentiment.historical = true\n{rest}");
-    let plan = Plan::of(Found::new("it.toml".into(), text).unwrap()).unwrap();
+    let plan = Plan::of(DefinitionFile::new("it.toml".into(), text).unwrap()).unwrap();
     let archive = sealed(&place.path().join("archive"), times);
     let scope = Scope {
         source: Endpoint::SignalsHistoryAll,
@@ -66,7 +66,7 @@ fn tried(rest: &str, times: [&str; 2], read: fn(Slab) -> Slab) -> Leak {
     };
     let scratch = place.path().join(".scratch-20261120T213000Z-7f3a");
     std::fs::create_dir(&scratch).unwrap();
-    let work = Work { scope: &scope, plan: &plan.dataset, scratch: &scratch, read };
+    let work = Experiment { scope: &scope, plan: &plan.dataset, scratch: &scratch, read };
     work.leak(&archive).unwrap()
 }
 

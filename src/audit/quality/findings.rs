@@ -32,7 +32,7 @@ pub fn schema() -> SchemaRef {
 
 /// The kind of a finding.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Kind {
+pub(super) enum FindingKind {
     /// Trading days without a signal: the first, the last, and how many.
     Gap,
     /// Trading days after the end of a series.
@@ -49,7 +49,7 @@ pub(super) enum Kind {
     Window,
 }
 
-impl Kind {
+impl FindingKind {
     fn as_str(self) -> &'static str {
         match self {
             Self::Gap => "gap",
@@ -66,7 +66,7 @@ impl Kind {
 /// A finding.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Finding<'a> {
-    pub(super) kind: Kind,
+    pub(super) kind: FindingKind,
     pub(super) key: Option<&'a SeriesKey>,
     pub(super) source: Option<&'a str>,
     pub(super) date: Option<i64>,
@@ -77,11 +77,11 @@ pub(super) struct Finding<'a> {
 }
 
 impl<'a> Finding<'a> {
-    pub(super) fn of(kind: Kind) -> Self {
+    pub(super) fn of(kind: FindingKind) -> Self {
         Self { kind, key: None, source: None, date: None, until: None, count: None, value: None, what: None }
     }
 
-    pub(super) fn of_series(kind: Kind, key: &'a SeriesKey) -> Self {
+    pub(super) fn of_series(kind: FindingKind, key: &'a SeriesKey) -> Self {
         Self { key: Some(key), source: Some(key.source.as_str()), ..Self::of(kind) }
     }
 

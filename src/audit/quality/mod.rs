@@ -35,7 +35,7 @@ use crate::interface::Ticker;
 use crate::tables::{Drift, Table};
 use crate::time::MICROS_PER_DAY;
 use calendar::Calendars;
-use findings::{Finding, Kind};
+use findings::{Finding, FindingKind};
 
 /// The quality of a vendor's data.
 #[derive(Clone, Debug, Default)]
@@ -153,7 +153,7 @@ impl Looking {
             counted.signals += 1;
             if let Some(confidence) = observed.value(row).number.filter(|value| !(0.0..=1.0).contains(value)) {
                 counted.unusual += 1;
-                let finding = Finding { date: Some(date), value: Some(confidence), ..of_series(Kind::Unusual) };
+                let finding = Finding { date: Some(date), value: Some(confidence), ..of_series(FindingKind::Unusual) };
                 findings::push(&mut self.rows, &finding);
             }
         }
@@ -162,12 +162,12 @@ impl Looking {
         for gap in calendar.gaps(&days) {
             counted.gaps += 1;
             counted.missing += gap.days;
-            findings::push(&mut self.rows, &of_series(Kind::Gap).over(gap));
+            findings::push(&mut self.rows, &of_series(FindingKind::Gap).over(gap));
         }
         if let Some(behind) = calendar.behind(&days) {
             counted.stale = 1;
             counted.behind = behind.days;
-            findings::push(&mut self.rows, &of_series(Kind::Stale).over(behind));
+            findings::push(&mut self.rows, &of_series(FindingKind::Stale).over(behind));
         }
         self.found.series += 1;
         self.add(&history.key.ticker, counted);
@@ -189,13 +189,13 @@ impl Looking {
                 counted.duplicates += same.len() as u64 - 1;
                 findings::push(
                     &mut self.rows,
-                    &Finding { count: Some(same.len() as u64), ..of_article(Kind::Duplicate) },
+                    &Finding { count: Some(same.len() as u64), ..of_article(FindingKind::Duplicate) },
                 );
             }
             for score in same.iter().filter_map(|&row| observed.value(row).number) {
                 if !(-1.0..=1.0).contains(&score) {
                     counted.unusual += 1;
-                    findings::push(&mut self.rows, &Finding { value: Some(score), ..of_article(Kind::Unusual) });
+                    findings::push(&mut self.rows, &Finding { value: Some(score), ..of_article(FindingKind::Unusual) });
                 }
             }
         }
@@ -211,18 +211,22 @@ impl Looking {
     fn add_answers(&mut self) {
         for Reason { operation: source, reason, records, .. } in &self.found.rejects.reasons {
             let (source, count) = (Some(*source), Some(*records));
-            let finding = Finding { source, count, what: Some(reason), ..Finding::of(Kind::Reject) };
+            let finding = Finding { source, count, what: Some(reason), ..Finding::of(FindingKind::Reject) };
             findings::push(&mut self.rows, &finding);
         }
         for Drift { endpoint, field, count, .. } in &self.found.unknown.fields {
             let source = Some(endpoint.as_str());
-            let finding = Finding { source, count: Some(*count), what: Some(field), ..Finding::of(Kind::Drift) };
+            let finding = Finding { source, count: Some(*count), what: Some(field), ..Finding::of(FindingKind::Drift) };
             findings::push(&mut self.rows, &finding);
         }
         for window in &self.found.windows {
             let (days, share) = (window.days.to_string(), window.share());
-            let finding =
-                Finding { count: Some(window.with_news), value: share, what: Some(&days), ..Finding::of(Kind::Window) };
+            let finding = Finding {
+                count: Some(window.with_news),
+                value: share,
+                what: Some(&days),
+                ..Finding::of(FindingKind::Window)
+            };
             findings::push(&mut self.rows, &finding);
         }
     }

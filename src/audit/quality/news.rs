@@ -6,7 +6,7 @@ use arrow::array::AsArray;
 use arrow::datatypes::Int32Type;
 use chrono::TimeDelta;
 
-use crate::archive::{Asked, Scope, View};
+use crate::archive::{Scope, View, ViewOptions};
 use crate::dataset::{self, Sources};
 use crate::error::Result;
 use crate::plan::{DatasetPlan, Days};
@@ -41,7 +41,8 @@ pub(crate) fn windows(view: &View, scope: &Scope, plan: &DatasetPlan, scratch: P
         return Ok(windows);
     }
     let plan = plan.of_counts();
-    let asked = Asked { vintage: plan.vintage, live_within: TimeDelta::days(i64::from(plan.live_within.count())) };
+    let asked =
+        ViewOptions { vintage: plan.vintage, live_within: TimeDelta::days(i64::from(plan.live_within.count())) };
     let whole = scope.unfiltered();
     dataset::build(
         Sources {

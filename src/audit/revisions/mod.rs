@@ -22,7 +22,7 @@ use arrow::array::RecordBatch;
 use chrono::{DateTime, Utc};
 
 pub use rows::schema;
-pub use tally::{Age, Month, Revisions, Rewrites, Tally};
+pub use tally::{Age, CellCounts, Month, Revisions, Rewrites};
 
 use super::observed::ObservedColumns;
 use super::row_builder::RowBuilder;
@@ -30,11 +30,11 @@ use super::subject::Subject;
 use crate::archive::{ArticleHistories, Histories, History};
 use crate::error::Result;
 use crate::tables::{SeriesKey, Table};
-use walk::{Coverage, Rewrite, SeriesTally, Span, Spans, Walk};
+use walk::{ChangeWindow, Coverage, Rewrite, SeriesTally, Spans, Walk};
 
 /// A kind of change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum ChangeKind {
     /// Added after its date had been covered without it.
     AddedLate,
     /// Changed to another value.
@@ -43,7 +43,7 @@ pub enum Kind {
     Withdrawn,
 }
 
-impl Kind {
+impl ChangeKind {
     /// Its name in files.
     pub fn as_str(self) -> &'static str {
         match self {
@@ -138,7 +138,10 @@ impl<'a> Counting<'a> {
 
     fn count(&mut self, histories: &Histories, spanned: Spanned<'_>, mut on_change: impl FnMut(CellChange<'_>)) {
         let Self { subject, found } = self;
-        let span = Span { from: found.from.map(|from| from.timestamp_micros()), until: found.until.timestamp_micros() };
+        let span = ChangeWindow {
+            from: found.from.map(|from| from.timestamp_micros()),
+            until: found.until.timestamp_micros(),
+        };
         let rewrites = match histories.table {
             Table::Signals => &mut found.signals,
             Table::Articles => &mut found.articles,

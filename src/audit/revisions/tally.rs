@@ -26,24 +26,24 @@ pub struct Revisions {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Rewrites {
     /// All cells.
-    pub total: Tally,
+    pub total: CellCounts,
     /// By age when they changed. A cell is known at every age that it had in the span.
-    pub by_age: BTreeMap<Age, Tally>,
+    pub by_age: BTreeMap<Age, CellCounts>,
     /// By month of their date.
-    pub by_month: BTreeMap<Month, Tally>,
+    pub by_month: BTreeMap<Month, CellCounts>,
     /// By ticker.
-    pub by_ticker: BTreeMap<Ticker, Tally>,
+    pub by_ticker: BTreeMap<Ticker, CellCounts>,
     /// By sector; `-` if unknown.
-    pub by_sector: BTreeMap<String, Tally>,
+    pub by_sector: BTreeMap<String, CellCounts>,
     /// By period, for signals.
-    pub by_period: BTreeMap<Period, Tally>,
+    pub by_period: BTreeMap<Period, CellCounts>,
     /// By market regime, for signals.
-    pub by_regime: BTreeMap<Regime, Tally>,
+    pub by_regime: BTreeMap<Regime, CellCounts>,
 }
 
 /// Cells and their changes.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Tally {
+pub struct CellCounts {
     /// Cells known at the start of the span or first seen in it.
     pub known: u64,
     /// Those that changed, however often.
@@ -66,7 +66,7 @@ pub struct Tally {
     pub moved_most: f64,
 }
 
-impl Tally {
+impl CellCounts {
     /// Share of cells that changed; `None` without cells.
     pub fn rate(&self) -> Option<f64> {
         share(self.changed, self.known)
@@ -92,7 +92,7 @@ fn share(some: u64, all: u64) -> Option<f64> {
     (all > 0).then(|| some as f64 / all as f64)
 }
 
-impl AddAssign for Tally {
+impl AddAssign for CellCounts {
     fn add_assign(&mut self, other: Self) {
         self.known += other.known;
         self.changed += other.changed;

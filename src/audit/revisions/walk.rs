@@ -4,19 +4,19 @@ use std::ops::{Range, RangeInclusive};
 
 use arrow::array::Array;
 
-use super::Kind;
-use super::tally::{Age, Month, Tally};
+use super::ChangeKind;
+use super::tally::{Age, CellCounts, Month};
 use crate::audit::observed::ObservedColumns;
 use crate::time::MICROS_PER_DAY;
 
 /// The span in which changes count, in microseconds: after `from`, up to and including `until`.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Span {
+pub(super) struct ChangeWindow {
     pub(super) from: Option<i64>,
     pub(super) until: i64,
 }
 
-impl Span {
+impl ChangeWindow {
     fn is_before(self, seen: i64) -> bool {
         self.from.is_some_and(|from| seen <= from)
     }
@@ -27,7 +27,7 @@ impl Span {
 pub(super) struct Rewrite {
     /// The row with the new value.
     pub(super) row: usize,
-    pub(super) kind: Kind,
+    pub(super) kind: ChangeKind,
     /// The row with the previous value, if there was one.
     pub(super) before: Option<usize>,
     pub(super) age_days: i64,
@@ -110,9 +110,9 @@ impl Coverage {
 /// Counters of one series.
 #[derive(Default)]
 pub(super) struct SeriesTally {
-    pub(super) total: Tally,
-    pub(super) by_age: [Tally; Age::ALL.len()],
-    pub(super) by_month: Vec<(Month, Tally)>,
+    pub(super) total: CellCounts,
+    pub(super) by_age: [CellCounts; Age::ALL.len()],
+    pub(super) by_month: Vec<(Month, CellCounts)>,
 }
 
 /// A group of cells observed once and never changed, as nearly all are, that count the same.
@@ -125,7 +125,7 @@ struct Calm {
     month_end: i64,
     ages: RangeInclusive<Age>,
     /// The count of each.
-    each: Tally,
+    each: CellCounts,
     cells: u64,
 }
 
@@ -143,7 +143,7 @@ impl Calm {
 /// A walk over the cells of a series.
 pub(super) struct Walk<'a> {
     pub(super) observed: &'a ObservedColumns<'a>,
-    pub(super) span: Span,
+    pub(super) span: ChangeWindow,
 }
 
 /// A cell within the span.
@@ -204,7 +204,7 @@ impl Walk<'_> {
 
     /// A cell observed once, following others.
     fn calm(&self, date: i64, seen: i64, coverage: &Coverage, before: Option<&Calm>) -> Calm {
-        let Span { from, until } = self.span;
+        let ChangeWindow { from, until } = self.span;
         // Cells are sorted by date.
         let (month, month_end) = match before {
             Some(before) if date < before.month_end => (before.month, before.month_end),
@@ -225,7 +225,7 @@ impl Walk<'_> {
             month,
             month_end,
             ages: youngest..=oldest,
-            each: Tally { known: 1, known_before: is_known_before.into(), ..Tally::default() },
+            each: CellCounts { known: 1, known_before: is_known_before.into(), ..CellCounts::default() },
             cells: 1,
         }
     }
@@ -239,11 +239,11 @@ impl Walk<'_> {
             let spans = (!self.observed.is_withdrawn(row)).then_some(row);
             let kind = match (last, spans) {
                 // A cell that comes back was covered when it was withdrawn.
-                (None, Some(_)) if row > rows.start || coverage.covers(date, seen) => Some(Kind::AddedLate),
+                (None, Some(_)) if row > rows.start || coverage.covers(date, seen) => Some(ChangeKind::AddedLate),
                 (None, _) => None,
-                (Some(_), None) => Some(Kind::Withdrawn),
+                (Some(_), None) => Some(ChangeKind::Withdrawn),
                 (Some(before), Some(now)) => {
-                    (self.observed.value(before) != self.observed.value(now)).then_some(Kind::Revised)
+                    (self.observed.value(before) != self.observed.value(now)).then_some(ChangeKind::Revised)
                 }
             };
             if self.span.is_before(seen) {
@@ -262,21 +262,21 @@ impl Walk<'_> {
     }
 
     /// Counts one cell.
-    fn tally(&self, cell: Cell, rewrites: &[Rewrite]) -> Tally {
+    fn tally(&self, cell: Cell, rewrites: &[Rewrite]) -> CellCounts {
         let is_known_before = cell.is_known_before || self.span.from.is_none();
-        let is_rewritten = |rewrite: &Rewrite| is_known_before || rewrite.kind == Kind::AddedLate;
-        let mut tally = Tally {
+        let is_rewritten = |rewrite: &Rewrite| is_known_before || rewrite.kind == ChangeKind::AddedLate;
+        let mut tally = CellCounts {
             known: 1,
             known_before: is_known_before.into(),
             changed: (!rewrites.is_empty()).into(),
             rewritten: rewrites.iter().any(is_rewritten).into(),
-            ..Tally::default()
+            ..CellCounts::default()
         };
         for rewrite in rewrites {
             match (rewrite.kind, rewrite.before) {
-                (Kind::AddedLate, _) => tally.added_late += 1,
-                (Kind::Withdrawn, _) => tally.withdrawn += 1,
-                (Kind::Revised, before) => {
+                (ChangeKind::AddedLate, _) => tally.added_late += 1,
+                (ChangeKind::Withdrawn, _) => tally.withdrawn += 1,
+                (ChangeKind::Revised, before) => {
                     let before = before.map(|row| self.observed.value(row)).unwrap_or_default();
                     let now = self.observed.value(rewrite.row);
                     let moved = before.number.zip(now.number).map_or(0.0, |(before, now)| (now - before).abs());
@@ -294,7 +294,7 @@ impl Walk<'_> {
 impl SeriesTally {
     fn count_calm(&mut self, calm: Option<Calm>) {
         let Some(Calm { month, ages, each, cells, .. }) = calm else { return };
-        let all = Tally { known: each.known * cells, known_before: each.known_before * cells, ..each };
+        let all = CellCounts { known: each.known * cells, known_before: each.known_before * cells, ..each };
         self.total += all;
         self.add_to_month(month, all);
         for at in Age::ALL.into_iter().filter(|at| ages.contains(at)) {
@@ -302,7 +302,7 @@ impl SeriesTally {
         }
     }
 
-    fn add_to_month(&mut self, month: Month, tally: Tally) {
+    fn add_to_month(&mut self, month: Month, tally: CellCounts) {
         match self.by_month.last_mut() {
             Some((known, sum)) if *known == month => *sum += tally,
             _ => self.by_month.push((month, tally)),
@@ -311,7 +311,7 @@ impl SeriesTally {
 
     fn count(&mut self, walk: &Walk<'_>, cell: Cell, date: i64, rewrites: &[Rewrite]) {
         let Some(known_from) = cell.known_from else { return };
-        let Span { from, until } = walk.span;
+        let ChangeWindow { from, until } = walk.span;
         if cell.known_until.is_some_and(|end| walk.span.is_before(end)) {
             return;
         }

@@ -12,7 +12,7 @@ use super::folders::Folders;
 use super::rows::RowsTo;
 use super::typed::{instant, share, usage};
 use super::{cancellable, say};
-use crate::audit::revisions::{self, Rewrites, Tally};
+use crate::audit::revisions::{self, CellCounts, Rewrites};
 use crate::human::{grouped, percent};
 use crate::plan::Plan;
 use crate::project::Project;
@@ -88,7 +88,7 @@ fn told(found: &revisions::Revisions, shown: Shown) -> String {
     let mut text = format!("after   {after}\nup to   {}\n", to_record(found.until));
     for (name, table) in [("signals", &found.signals), ("articles", &found.articles)] {
         text.push_str(&format!("\n{}", of_table(name, table, shown)));
-        let Tally { rewritten, known_before, .. } = table.total;
+        let CellCounts { rewritten, known_before, .. } = table.total;
         if found.from.is_some()
             && let Some(share) = table.total.rewritten_share()
         {
@@ -121,15 +121,15 @@ fn of_table(name: &str, table: &Rewrites, shown: Shown) -> Aligned {
 }
 
 /// A list of those that changed at all, the most rewritten first.
-fn most_rewritten<K: Display + Ord>(text: &mut Aligned, title: &str, tallies: &BTreeMap<K, Tally>, shown: Shown) {
-    let mut changed: Vec<(&K, &Tally)> = tallies.iter().filter(|(_, tally)| tally.changed > 0).collect();
+fn most_rewritten<K: Display + Ord>(text: &mut Aligned, title: &str, tallies: &BTreeMap<K, CellCounts>, shown: Shown) {
+    let mut changed: Vec<(&K, &CellCounts)> = tallies.iter().filter(|(_, tally)| tally.changed > 0).collect();
     changed.sort_by(|(_, one), (_, other)| other.changed.cmp(&one.changed).then(one.known.cmp(&other.known)));
     if !changed.is_empty() {
         text.list(title, changed.into_iter().map(|(name, tally)| cells(name, tally)), shown);
     }
 }
 
-fn cells(name: impl Display, tally: &Tally) -> Vec<String> {
+fn cells(name: impl Display, tally: &CellCounts) -> Vec<String> {
     let moved = |by: Option<f64>| by.map_or_else(|| "-".to_owned(), |by| format!("{by:.4}"));
     vec![
         name.to_string(),

@@ -13,7 +13,7 @@ use arrow::array::AsArray;
 use arrow::datatypes::{Float64Type, Int8Type, TimestampMicrosecondType};
 use chrono::NaiveDateTime;
 
-use super::super::{Answer, Fault, Part, Rules};
+use super::super::{Answer, AnswerPart, Fault, Rules};
 use crate::interface::Endpoint;
 use crate::plan::Request;
 use crate::tables::Reject;
@@ -198,7 +198,7 @@ fn read(answer: &Answer<'_>, body: &[u8], portion: usize) -> Result<Found, Strin
     let mut found = Found::default();
     let decoded = answer.decode(BufReader::with_capacity(portion, body), |decoded| {
         for part in decoded.parts {
-            let Part::Series(series) = part else { panic!("histories list no tickers") };
+            let AnswerPart::Series(series) = part else { panic!("histories list no tickers") };
             let dates = series.rows.column(0).as_primitive::<TimestampMicrosecondType>();
             let signals = series.rows.column(2).as_dictionary::<Int8Type>();
             let confidences = series.rows.column(3).as_primitive::<Float64Type>();

@@ -19,8 +19,8 @@ use serde_json::value::RawValue;
 
 use super::batch::{Batch, Bounds};
 use super::scan::{Malformed, Scanner, Shape};
-use super::stream::Batches;
-use super::{Answer, Decoded, Fault, Part, Rules, number};
+use super::stream::BodyBatches;
+use super::{Answer, AnswerPart, Decoded, Fault, Rules, number};
 use crate::date as dates;
 use crate::interface::Endpoint;
 use crate::plan::Request;
@@ -33,7 +33,7 @@ const TICKER: &str = "AAPL";
 
 /// How many pieces the object of a body has.
 pub fn count_pieces(body: &[u8]) -> usize {
-    let mut batches = Batches::new(body, Shape::Fields, Bounds::ANSWER);
+    let mut batches = BodyBatches::new(body, Shape::Fields, Bounds::ANSWER);
     let mut count = 0;
     while let Ok(Some(batch)) = batches.next::<Infallible>() {
         count += batch.pieces().len();
@@ -205,10 +205,10 @@ impl Outcome {
 }
 
 /// What a part says, row by row.
-fn said(answer: &Answer<'_>, part: Part) -> Vec<Said> {
+fn said(answer: &Answer<'_>, part: AnswerPart) -> Vec<Said> {
     let Series { key, rows } = match part {
-        Part::Series(series) => series,
-        Part::Tickers(tickers) => return tickers.into_iter().map(Said::Ticker).collect(),
+        AnswerPart::Series(series) => series,
+        AnswerPart::Tickers(tickers) => return tickers.into_iter().map(Said::Ticker).collect(),
     };
     let table = Table::of(key.source).expect("only the list of tickers has no table");
     assert_eq!(rows.schema(), table.listed_schema());

@@ -24,7 +24,7 @@ use serde_json::Value;
 
 use super::{Dataset, Provenance, Publication};
 use crate::cancel::CancellationToken;
-use crate::definition::Found;
+use crate::definition::DefinitionFile;
 use crate::error::Result;
 use crate::interface::{Period, Regime};
 use crate::plan::{AdHoc, Column, Format, Plan};
@@ -103,7 +103,7 @@ fn signals(tickers: &[&'static str], days: i64) -> Vec<Signal> {
 /// A plan for the rows above.
 fn plan(formats: &[Format]) -> Plan {
     let text = "source.service = \"demo\"\nsignals.sectors = [\"energy\"]\n";
-    let mut plan = Plan::of(Found::new("demo.toml".into(), text.into()).unwrap()).unwrap();
+    let mut plan = Plan::of(DefinitionFile::new("demo.toml".into(), text.into()).unwrap()).unwrap();
     plan.dataset.schema = schema();
     plan.dataset.sort = Column::KEY.to_vec();
     plan.files.formats = formats.to_vec();

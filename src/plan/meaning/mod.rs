@@ -10,7 +10,7 @@ use std::collections::BTreeSet;
 use std::fmt::Display;
 
 use super::{Checks, OnMissing, Plan, Schedule};
-use crate::definition::{ChecksSection, DefinitionError, Found, Placed, Reading, ScheduleSection, Zone};
+use crate::definition::{ChecksSection, DefinitionError, DefinitionFile, Placed, Reading, ScheduleSection, Zone};
 use crate::error::Result;
 use crate::problem::{Problem, Problems};
 
@@ -20,8 +20,8 @@ const DEFAULT_MAX_REJECT_SHARE: f64 = 0.01;
 const DEFAULT_UNIVERSE_SHARE: f64 = 0.2;
 
 /// Makes the plan of a definition.
-pub(super) fn of(found: Found) -> Result<Plan> {
-    let Found { name, path, text, reading } = found;
+pub(super) fn of(found: DefinitionFile) -> Result<Plan> {
+    let DefinitionFile { name, path, text, reading } = found;
     let Reading { definition, problems, flawed } = reading;
     let mut judge = Judge { problems, flawed };
     let source = judge.source(&definition.source);

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use super::{Judge, repeated};
 use crate::definition::{HistoryForm, Placed, SentimentSection, SignalsSection, TickerList, Tickers as TypedTickers};
 use crate::interface::{Endpoint, Period, Regime};
-use crate::plan::{Asked, Request, Tickers, Way};
+use crate::plan::{Request, RequestList, TickerSource, Way};
 use crate::problem::Problem;
 
 /// The other operations to request for each ticker.
@@ -37,30 +37,31 @@ impl Judge {
             .collect();
         // One period and regime is enough to list the tickers of a sector.
         let naming: Vec<Request> = of_sectors.iter().step_by(pairs.len().max(1)).cloned().collect();
-        let by_sector = || Way { endpoint: Endpoint::SignalsHistoryAll, asked: Asked::Listed(of_sectors.clone()) };
+        let by_sector =
+            || Way { endpoint: Endpoint::SignalsHistoryAll, asked: RequestList::Listed(of_sectors.clone()) };
         let each_ticker = |endpoint, otherwise| {
             let tickers = tickers.clone().unwrap_or(otherwise);
-            Way { endpoint, asked: Asked::EachTicker(tickers, pairs.clone()) }
+            Way { endpoint, asked: RequestList::EachTicker(tickers, pairs.clone()) }
         };
-        let bare = |endpoint| Way { endpoint, asked: Asked::Listed(vec![Request::bare(endpoint)]) };
+        let bare = |endpoint| Way { endpoint, asked: RequestList::Listed(vec![Request::bare(endpoint)]) };
         // A fallback must give the same tickers.
         let same_tickers = match &tickers {
-            Some(Tickers::Written(written)) => Tickers::Written(written.clone()),
-            _ => Tickers::NamedBy(of_sectors.clone()),
+            Some(TickerSource::Written(written)) => TickerSource::Written(written.clone()),
+            _ => TickerSource::NamedBy(of_sectors.clone()),
         };
         match history {
             HistoryForm::Sector => {
-                let asked = Asked::EachTicker(same_tickers, pairs.clone());
+                let asked = RequestList::EachTicker(same_tickers, pairs.clone());
                 vec![by_sector(), Way { endpoint: Endpoint::SignalsHistory, asked }]
             }
             HistoryForm::Batched => {
                 let whole = [Endpoint::SignalsHistoryBatchedAll, Endpoint::SignalsHistoryBatched].map(bare);
                 let parts = (!sectors.is_empty()).then(by_sector);
-                let last = each_ticker(Endpoint::SignalsHistory, Tickers::Available);
+                let last = each_ticker(Endpoint::SignalsHistory, TickerSource::Available);
                 whole.into_iter().chain(parts).chain([last]).collect()
             }
-            HistoryForm::Ticker => vec![each_ticker(Endpoint::SignalsHistory, Tickers::NamedBy(naming))],
-            HistoryForm::Latest => vec![each_ticker(Endpoint::Signals, Tickers::NamedBy(naming))],
+            HistoryForm::Ticker => vec![each_ticker(Endpoint::SignalsHistory, TickerSource::NamedBy(naming))],
+            HistoryForm::Latest => vec![each_ticker(Endpoint::Signals, TickerSource::NamedBy(naming))],
         }
     }
 
@@ -78,7 +79,7 @@ impl Judge {
     }
 
     /// A list of tickers; none if it was not given.
-    fn tickers(&mut self, typed: Option<&Placed<TypedTickers>>, known: &[TickerList]) -> Option<Tickers> {
+    fn tickers(&mut self, typed: Option<&Placed<TypedTickers>>, known: &[TickerList]) -> Option<TickerSource> {
         let typed = typed?;
         match &**typed {
             TypedTickers::Known(list) if !known.contains(list) => {
@@ -87,8 +88,8 @@ impl Judge {
                 self.object(problem.with_hint("list the tickers, or use `\"available\"`"));
                 None
             }
-            TypedTickers::Known(TickerList::Available) => Some(Tickers::Available),
-            TypedTickers::Known(TickerList::Signals) => Some(Tickers::Signals),
+            TypedTickers::Known(TickerList::Available) => Some(TickerSource::Available),
+            TypedTickers::Known(TickerList::Signals) => Some(TickerSource::Signals),
             TypedTickers::Written(tickers) => {
                 let mut seen = BTreeSet::new();
                 if let Some(ticker) = tickers.iter().find(|ticker| !seen.insert(*ticker)) {
@@ -98,12 +99,12 @@ impl Judge {
                     let problem = Problem::new("empty list: at least one ticker is required", typed.span());
                     self.object(problem.with_hint("remove the key to get its default, or add a value"));
                 }
-                Some(Tickers::Written(tickers.clone()))
+                Some(TickerSource::Written(tickers.clone()))
             }
         }
     }
 
-    pub(super) fn news_tickers(&mut self, section: &SentimentSection) -> Tickers {
-        self.tickers(section.tickers.as_ref(), TickerList::ALL).unwrap_or(Tickers::Signals)
+    pub(super) fn news_tickers(&mut self, section: &SentimentSection) -> TickerSource {
+        self.tickers(section.tickers.as_ref(), TickerList::ALL).unwrap_or(TickerSource::Signals)
     }
 }

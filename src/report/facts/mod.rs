@@ -2,7 +2,7 @@
 //!
 //! Each number is computed here, once. `Tally` counts the rows of a long dataset as they are written, before any
 //! pivot to matrices and in any order. [`Facts`] is its result, together with [`News`], the articles about the
-//! dataset's tickers. [`Work`] covers the runs that the dataset is built from.
+//! dataset's tickers. [`Activity`] covers the runs that the dataset is built from.
 //!
 //! Memory grows with the number of days times pairs of period and regime, and per ticker with how often its set of
 //! pairs changes from one day to the next; never with rows.
@@ -23,7 +23,7 @@ pub use calendar::{Axis, Step};
 pub use histogram::{Bins, Histogram};
 pub use news::{Headline, News};
 pub(crate) use tally::Tally;
-pub use work::{Answers, Work};
+pub use work::{Activity, OperationAnswers};
 
 use crate::interface::{Period, Regime};
 use crate::plan::Days;
@@ -42,7 +42,7 @@ pub struct Facts {
     /// Signals left out because an earlier signal of their series has the same naive date.
     pub repeated: u64,
     /// The articles that features were computed from.
-    pub articles: Articles,
+    pub articles: ArticleCounts,
     /// The tickers, by name.
     pub tickers: Vec<OfTicker>,
     /// Pairs of period and regime, shortest period first.
@@ -60,7 +60,7 @@ pub struct Facts {
 
 /// Articles that features were computed from.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Articles {
+pub struct ArticleCounts {
     /// Number of articles.
     pub all: u64,
     /// Articles without a score.

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use super::calendar::is_drawn;
 use super::{Facts, Histogram, record};
-use crate::archive::{Asked, View};
+use crate::archive::{View, ViewOptions};
 use crate::error::Result;
 use crate::plan::Vintage;
 use crate::tables::Table;
@@ -65,7 +65,7 @@ impl News {
         let Some((first, last)) = facts.bounds() else { return Ok(news) };
         let tickers: HashSet<&str> = facts.tickers.iter().map(|ticker| ticker.name.as_str()).collect();
         // When a cell was first seen makes no difference here.
-        let asked = Asked { vintage: Vintage::Latest, live_within: TimeDelta::zero() };
+        let asked = ViewOptions { vintage: Vintage::Latest, live_within: TimeDelta::zero() };
         for articles in view.cells(Table::Articles, asked)? {
             news.count(&articles?, &tickers, first..=last);
         }

@@ -12,7 +12,7 @@ use super::calendar::{Calendar, Step};
 use super::histogram::Histogram;
 use super::steps::Steps;
 use super::ticker_numbers::TickerNumbers;
-use super::{Articles, Facts, InWindow, OfPair, OfTicker, SignalTotals};
+use super::{ArticleCounts, Facts, InWindow, OfPair, OfTicker, SignalTotals};
 use crate::columns::{Column, Rows};
 use crate::interface::{Period, Regime, Signal};
 use crate::plan::{DatasetPlan, Feature};
@@ -223,7 +223,7 @@ impl Tally {
             undrawn: self.undrawn.rows,
             undrawn_days: self.undrawn.days.len() as u64,
             repeated: 0,
-            articles: Articles::default(),
+            articles: ArticleCounts::default(),
             tickers,
             pairs,
             days: order.iter().map(|place| days[*place]).collect(),

@@ -11,11 +11,11 @@ use crate::tables::RequestRecord;
 
 /// What the runs did.
 #[derive(Clone, Debug, Default)]
-pub struct Work {
+pub struct Activity {
     /// Runs that answered a request of the dataset, newest first.
     pub runs: Vec<RunRecord>,
     /// The answers of the newest of them, by operation, in the order in which operations were first answered.
-    pub answers: Vec<Answers>,
+    pub answers: Vec<OperationAnswers>,
     /// Rejected records of the latest answers.
     pub rejects: Rejects,
     /// Unknown fields of the latest answers.
@@ -24,7 +24,7 @@ pub struct Work {
 
 /// The answers of one operation in a run.
 #[derive(Clone, Debug)]
-pub struct Answers {
+pub struct OperationAnswers {
     /// The operation.
     pub endpoint: Endpoint,
     /// Number of retries.
@@ -37,7 +37,7 @@ pub struct Answers {
     pub complete: Vec<Duration>,
 }
 
-impl From<answers::Answers> for Work {
+impl From<answers::Answers> for Activity {
     fn from(answers: answers::Answers) -> Self {
         let answers::Answers { runs, newest, rejects, unknown } = answers;
         let answers = runs.first().map(|run| by_endpoint(&newest, run.started_at));
@@ -45,11 +45,11 @@ impl From<answers::Answers> for Work {
     }
 }
 
-fn by_endpoint(requests: &[RequestRecord], started_at: DateTime<Utc>) -> Vec<Answers> {
-    let mut of_endpoints: BTreeMap<Endpoint, Answers> = BTreeMap::new();
+fn by_endpoint(requests: &[RequestRecord], started_at: DateTime<Utc>) -> Vec<OperationAnswers> {
+    let mut of_endpoints: BTreeMap<Endpoint, OperationAnswers> = BTreeMap::new();
     for request in requests {
         let endpoint = request.endpoint;
-        let empty = Answers { endpoint, again: 0, rows: 0, bytes: 0, complete: Vec::new() };
+        let empty = OperationAnswers { endpoint, again: 0, rows: 0, bytes: 0, complete: Vec::new() };
         let answers = of_endpoints.entry(endpoint).or_insert(empty);
         answers.again += u64::from(request.attempts.saturating_sub(1));
         answers.rows += request.rows;
@@ -57,7 +57,7 @@ fn by_endpoint(requests: &[RequestRecord], started_at: DateTime<Utc>) -> Vec<Ans
         let time = (request.observed_at - started_at).to_std();
         answers.complete.push(time.unwrap_or_default());
     }
-    let mut answers: Vec<Answers> = of_endpoints.into_values().collect();
+    let mut answers: Vec<OperationAnswers> = of_endpoints.into_values().collect();
     answers.iter_mut().for_each(|answers| answers.complete.sort_unstable());
     answers.sort_by_key(|answers| answers.complete.first().copied());
     answers

@@ -6,7 +6,7 @@ use super::{Heading, Html, Level, Topic, cut, figure, level, section, table};
 use crate::audit::answers::{Reason, Rejects, RunRecord};
 use crate::human::{bytes, counted, grouped, took};
 use crate::report::Report;
-use crate::report::facts::{Answers, Work};
+use crate::report::facts::{Activity, OperationAnswers};
 use crate::report::svg::{Area, Plot};
 use crate::tables::Drift;
 
@@ -18,7 +18,7 @@ const STRETCHES: usize = 80;
 
 impl Report {
     pub(super) fn rejects(&self, html: &mut Html) {
-        let Work { rejects, unknown, .. } = &self.work;
+        let Activity { rejects, unknown, .. } = &self.work;
         let asides = if rejects.records > 0 || !unknown.fields.is_empty() {
             vec![
                 "Counted in the latest answer to each request of this dataset. New means not in the answer before it."
@@ -80,7 +80,7 @@ impl Report {
     }
 }
 
-impl Work {
+impl Activity {
     /// Number of rejected records and unknown fields.
     pub(in crate::report) fn unusable(&self) -> String {
         let of_which = |new: Option<u64>| match new {
@@ -145,11 +145,11 @@ fn unknown_fields(html: &mut Html, fields: &[Drift]) {
     });
 }
 
-fn answers(html: &mut Html, all: &[Answers]) {
+fn answers(html: &mut Html, all: &[OperationAnswers]) {
     let end = all.iter().filter_map(|answers| answers.complete.last()).max().copied().unwrap_or_default();
     let end = end.as_secs_f64().max(1e-3);
     for (place, answers) in all.iter().enumerate() {
-        let Answers { endpoint, again, rows, bytes: size, complete } = answers;
+        let OperationAnswers { endpoint, again, rows, bytes: size, complete } = answers;
         let title = format!("{}: {endpoint}", counted(complete.len() as u64, "answer", "answers"));
         let again = if *again > 0 { format!(", {} retried", grouped(*again)) } else { String::new() };
         let note = format!("{}, {}{again}.", counted(*rows, "row", "rows"), bytes(*size));
@@ -178,7 +178,7 @@ fn answers(html: &mut Html, all: &[Answers]) {
     }
 }
 
-fn runs(html: &mut Html, work: &Work) {
+fn runs(html: &mut Html, work: &Activity) {
     let columns = [
         Heading::Text("run"),
         Heading::Text("definition"),

@@ -20,9 +20,9 @@ use arrow::array::{AsArray, RecordBatch};
 use arrow::compute::cast;
 use arrow::datatypes::DataType;
 use bellwether::archive::{Archive, Seal};
-use bellwether::definition::Found;
-use bellwether::error::{Error, Kind};
-use bellwether::harness::archive::{Asked, View};
+use bellwether::definition::DefinitionFile;
+use bellwether::error::{Error, ErrorKind};
+use bellwether::harness::archive::{View, ViewOptions};
 use bellwether::harness::tables::Table;
 use bellwether::plan::{Plan, Vintage};
 use bellwether::run::{self, Control, Interrupted, Options, Prune, WhenHeld, compact, prune};
@@ -101,7 +101,7 @@ impl World {
     fn plan(&self) -> Plan {
         let rest = "[join]\nwindows = [\"1d\"]\nstats = [\"count\"]\n[output]\nformat = \"csv\"\n";
         let text = self.definition() + rest;
-        Plan::of(Found::new(PathBuf::from("it.toml"), text).expect("a definition")).expect("a plan")
+        Plan::of(DefinitionFile::new(PathBuf::from("it.toml"), text).expect("a definition")).expect("a plan")
     }
 
     fn archive(&self) -> Archive {
@@ -182,7 +182,7 @@ impl World {
         for (table, (vintage, days)) in Table::ALL.into_iter().flat_map(|table| LIVE_WITHIN.map(|asked| (table, asked)))
         {
             let live_within = TimeDelta::days(days);
-            let cells = view.cells(table, Asked { vintage, live_within }).expect("a view");
+            let cells = view.cells(table, ViewOptions { vintage, live_within }).expect("a view");
             let mut told: Vec<Shown> = cells.flat_map(|batch| shown(table, &batch.expect("cells"))).collect();
             told.sort();
             let expected = replayed.shown(table, vintage == Vintage::Latest, days * 86_400_000_000);
@@ -214,7 +214,7 @@ impl World {
         self.change(changes);
         let (outcome, seal) = self.pull();
         assert!(
-            outcome.as_ref().err().is_none_or(|error| error.kind() == Kind::NotFound),
+            outcome.as_ref().err().is_none_or(|error| error.kind() == ErrorKind::NotFound),
             "{}: {outcome:?}",
             self.story
         );
@@ -367,7 +367,7 @@ fn a_pull_that_repeats_the_last_one_writes_no_rows() {
         let (outcome, seal) = world.pull();
         let is_taken_over = match &outcome {
             Ok(summary) => summary.notes.iter().any(|note| note.starts_with("nothing has changed since version ")),
-            Err(error) => error.kind() == Kind::NotFound,
+            Err(error) => error.kind() == ErrorKind::NotFound,
         };
         assert!(is_taken_over, "{outcome:?}");
         world.check_changes(&seal);
@@ -413,7 +413,7 @@ fn a_foreign_reader_finds_what_is_known_by_the_documented_query_alone() {
 /// What is known of a table, in the columns of its file that say something of a cell.
 fn write_known(archive: &Archive, table: Table, as_of: DateTime<Utc>, path: &Path) {
     let view = View::of(archive.clone(), as_of);
-    let asked = Asked { vintage: Vintage::Latest, live_within: TimeDelta::days(3) };
+    let asked = ViewOptions { vintage: Vintage::Latest, live_within: TimeDelta::days(3) };
     let wanted = |name: &str| !["change", "observed_at"].contains(&name);
     let names: Vec<String> =
         table.schema().fields().iter().map(|field| field.name().clone()).filter(|name| wanted(name)).collect();

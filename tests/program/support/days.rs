@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 
 use bellwether::archive::Interrupted;
-use bellwether::definition::Found;
+use bellwether::definition::DefinitionFile;
 use bellwether::interface::{ChangeSet, Period, Regime, Ticker};
 use bellwether::plan::Plan;
 use bellwether::run::{Control, Options, Summary, WhenHeld, run};
@@ -67,7 +67,7 @@ impl Day {
             running.base_url(),
             running.sentiment_base_url()
         );
-        let plan = Plan::of(Found::new("days.toml".into(), definition).expect("a name")).expect("a plan");
+        let plan = Plan::of(DefinitionFile::new("days.toml".into(), definition).expect("a name")).expect("a plan");
         let options = Options {
             data: place.file("output"),
             archive: place.file("output/archive"),

@@ -8,7 +8,7 @@ use arrow::array::{ArrayRef, AsArray, RecordBatch};
 use arrow::compute::{cast, concat_batches};
 use arrow::datatypes::{DataType, TimestampMicrosecondType};
 use bellwether::archive::Archive;
-use bellwether::harness::archive::{Asked, View};
+use bellwether::harness::archive::{View, ViewOptions};
 use bellwether::harness::tables::Table;
 use bellwether::plan::Vintage;
 use chrono::{DateTime, TimeDelta, Utc};
@@ -39,7 +39,7 @@ pub(crate) fn read(path: &Path) -> RecordBatch {
 
 /// What an archive knew of a table at an instant, as revised.
 pub(crate) fn known(archive: &Path, table: Table, as_of: DateTime<Utc>) -> RecordBatch {
-    let asked = Asked { vintage: Vintage::Latest, live_within: TimeDelta::days(3) };
+    let asked = ViewOptions { vintage: Vintage::Latest, live_within: TimeDelta::days(3) };
     let view = View::of(Archive::open(archive).expect("an archive"), as_of);
     let batches: Vec<RecordBatch> =
         view.cells(table, asked).expect("its files").map(|batch| batch.expect("cells")).collect();

@@ -7,7 +7,7 @@ use chrono::TimeDelta;
 
 use super::observer::Control;
 use super::scope::asked;
-use crate::archive::{Asked, Histories, Scope, SealedRun, View};
+use crate::archive::{Histories, Scope, SealedRun, View, ViewOptions};
 use crate::audit::Subject;
 use crate::audit::answers::answers;
 use crate::audit::revisions::{Counting, Revisions, revisions};
@@ -17,14 +17,14 @@ use crate::dataset::{self, Counts, Sources};
 use crate::error::Result;
 use crate::interface::Endpoint;
 use crate::plan::{DatasetPlan, Plan};
-use crate::report::facts::{self, Articles, Facts, News};
+use crate::report::facts::{self, ArticleCounts, Facts, News};
 use crate::report::{Identity, Report, Version};
 use crate::tables::Table;
 use crate::time::{Clock, unique_name};
 use crate::trace::work;
 
 /// What a dataset is built from.
-pub(crate) struct Work<'a> {
+pub(crate) struct Builder<'a> {
     pub(crate) plan: &'a Plan,
     pub(crate) view: &'a View,
     pub(crate) scope: &'a Scope,
@@ -36,10 +36,10 @@ pub(crate) struct Work<'a> {
 /// The parts of a report that do not come from the rows.
 pub(super) struct Beside {
     revisions: Option<Revisions>,
-    work: facts::Work,
+    work: facts::Activity,
 }
 
-impl Work<'_> {
+impl Builder<'_> {
     /// Builds the rows, in order, until it is cancelled. Revisions of signals are counted on the way, since
     /// that reads the same data.
     pub(crate) fn rows(
@@ -50,7 +50,7 @@ impl Work<'_> {
         mut deliver: impl FnMut(Rows) -> Result<()>,
     ) -> Result<(Counts, Option<Revisions>)> {
         let live_within = TimeDelta::days(i64::from(dataset.live_within.count()));
-        let asked = Asked { vintage: dataset.vintage, live_within };
+        let asked = ViewOptions { vintage: dataset.vintage, live_within };
         let mut counting = subject.map(|subject| Counting::of(subject, None));
         let counted = counting.as_mut();
         let slabs = move || {
@@ -119,7 +119,7 @@ impl Work<'_> {
 pub(super) fn add_counts(facts: &mut Facts, counts: Counts) {
     let Counts { repeated_signals, articles: all, unscored_articles: unscored, repeated_articles: repeated } = counts;
     facts.repeated = repeated_signals;
-    facts.articles = Articles { all, unscored, repeated };
+    facts.articles = ArticleCounts { all, unscored, repeated };
 }
 
 /// The temporary folder for builds that do not go to an output folder.

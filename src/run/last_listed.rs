@@ -7,22 +7,22 @@ use super::as_of::newest;
 use crate::archive::{Archive, View};
 use crate::error::Result;
 use crate::interface::{Sector, Ticker};
-use crate::plan::{Asked, Request, Way};
+use crate::plan::{Request, RequestList, Way};
 
 /// What the last answers to some requests list.
 #[derive(Default)]
-pub(super) struct Known {
+pub(super) struct LastListed {
     /// The tickers.
     pub(super) tickers: BTreeSet<Ticker>,
     /// The requested sectors without tickers.
     pub(super) unlisted: Vec<Sector>,
 }
 
-impl Known {
+impl LastListed {
     /// From the first of some ways that has any.
     pub(super) fn of_ways(ways: &[&Way], archive: &Path) -> Result<Self> {
         for way in ways {
-            if let Asked::Listed(requests) = &way.asked {
+            if let RequestList::Listed(requests) = &way.asked {
                 let known = Self::of(requests, archive)?;
                 if !known.tickers.is_empty() {
                     return Ok(known);
