@@ -2,9 +2,10 @@
 
 /// The archive: unfinished runs and views.
 pub mod archive {
+    pub use crate::archive::fold::observed::ViewOptions;
     pub use crate::archive::scope::Scope;
     pub use crate::archive::unfinished::{Beginning, Unfinished};
-    pub use crate::archive::view::{View, ViewOptions};
+    pub use crate::archive::view::View;
 }
 
 /// Columns as runs.

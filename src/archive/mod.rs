@@ -59,7 +59,7 @@
 
 mod answers;
 mod error;
-mod fold;
+pub(crate) mod fold;
 pub(crate) mod scope;
 mod sealed;
 mod settle;
@@ -77,10 +77,11 @@ pub(crate) use answers::answer::AnswerRecord;
 pub(crate) use answers::draft::Draft;
 pub(crate) use error::ArchiveError;
 pub(crate) use fold::histories::{Histories, History};
+pub(crate) use fold::observed::ViewOptions;
 pub(crate) use scope::Scope;
 pub(crate) use sealed::listings::LISTINGS;
 pub(crate) use unfinished::{Beginning, Unfinished, unfinished_runs};
 pub(crate) use upkeep::{Pruning, compact, copy, fault, prune, verify};
-pub(crate) use view::{ArticleHistories, View, ViewOptions};
+pub(crate) use view::{ArticleHistories, View};
 
 const FOLDER_OF_UNFINISHED: &str = ".partial";

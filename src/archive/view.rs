@@ -4,48 +4,34 @@
 //! whole tickers at a time; articles a few whole dates at a time, unless all articles of a ticker are needed at once.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
-use std::sync::{Arc, LazyLock, OnceLock};
+use std::sync::{Arc, OnceLock};
 
-use arrow::array::{
-    Array, ArrayRef, AsArray, BooleanArray, Int32Array, RecordBatch, TimestampMicrosecondArray, UInt32Array,
-    new_null_array,
-};
-use arrow::buffer::{BooleanBuffer, NullBuffer};
-use arrow::compute::{concat_batches, filter_record_batch, take, take_arrays, take_record_batch};
-use arrow::datatypes::{DataType, Field, Schema, SchemaRef, TimestampMicrosecondType};
-use arrow::error::ArrowError;
-use chrono::{DateTime, TimeDelta, Utc};
+use arrow::array::{Array, AsArray, BooleanArray, RecordBatch};
+use arrow::compute::{concat_batches, filter_record_batch};
+use arrow::datatypes::TimestampMicrosecondType;
+use chrono::{DateTime, Utc};
 
 use super::error::ArchiveError;
-use super::fold::cells::{CellState, Cells};
+use super::fold::cells::Cells;
 use super::fold::histories::Histories;
 use super::fold::merged::{Merged, Portion};
+use super::fold::observed::{Observed, ViewOptions};
 use super::scope::{Scope, listed, listing, sectors};
 use super::sealed::bound::{Bound, Cuts};
 use super::sealed::catalog::{Archive, SealedRun};
 use super::sealed::folder::Folder;
 use super::sealed::keys;
 use super::sealed::listings::{LISTINGS, Listings};
-use super::sealed::rows::{are_added, observed};
+use super::sealed::rows::are_added;
 use crate::cancel::CancellationToken;
 use crate::error::Result;
 use crate::interface::{Sector, Ticker};
-use crate::plan::Vintage;
-use crate::tables::{ArticlePieces, Pieces, SeriesKey, Slab, Table, instant};
+use crate::tables::{ArticlePieces, Pieces, SeriesKey, Slab, Table};
 use crate::time::to_record;
 use crate::trace::work;
 
 /// The most articles of a slab to hold in memory.
 const HELD_ARTICLES: usize = 1 << 17;
-
-/// Which values a view returns.
-#[derive(Clone, Copy, Debug)]
-pub struct ViewOptions {
-    /// Which observation of a cell to take.
-    pub vintage: Vintage,
-    /// A cell first seen later than this after its date is backfilled.
-    pub live_within: TimeDelta,
-}
 
 /// An archive as of an instant.
 #[derive(Clone, Debug)]
@@ -165,23 +151,6 @@ impl View {
         Ok(None)
     }
 
-    /// The columns of a table's cells: series, cell, value, and details of its observations.
-    pub fn schema(table: Table) -> SchemaRef {
-        static SCHEMAS: LazyLock<[SchemaRef; 4]> = LazyLock::new(|| {
-            Table::ALL.map(|table| {
-                let all = table.schema();
-                let mut fields: Vec<Field> =
-                    all.fields()[..table.key_columns()].iter().map(|field| field.as_ref().clone()).collect();
-                fields.extend(table.row_schema().fields().iter().map(|field| field.as_ref().clone()));
-                fields.extend(["first_observed_at", "observed_at"].map(|name| Field::new(name, instant(), false)));
-                fields.push(Field::new("revisions", DataType::Int32, false));
-                fields.push(Field::new("backfilled", DataType::Boolean, true));
-                Arc::new(Schema::new(fields))
-            })
-        });
-        Arc::clone(&SCHEMAS[table as usize])
-    }
-
     /// The history of a table's cells up to the view's instant, a few whole tickers at a time.
     ///
     /// # Errors
@@ -224,11 +193,11 @@ impl View {
 
     /// The histories of a piece.
     fn histories_of(&self, table: Table, piece: &Portion) -> Result<Histories> {
-        let histories = || Histories::of(&Cells::of(table, &piece.batches)?, self.as_of.timestamp_micros());
+        let histories = || Histories::of(&Cells::of(table, &piece.batches)?, self.as_of_micros());
         histories().map_err(ArchiveError::merge)
     }
 
-    /// The known cells of a table in order, piece by piece, in the columns of [`View::schema`]. The articles of a
+    /// The known cells of a table in order, piece by piece, in the columns of [`Table::known_schema`]. The articles of a
     /// ticker may come in several pieces.
     ///
     /// # Errors
@@ -237,16 +206,13 @@ impl View {
     pub fn cells(
         &self,
         table: Table,
-        asked: ViewOptions,
+        options: ViewOptions,
     ) -> Result<impl Iterator<Item = Result<RecordBatch>> + Send + use<>> {
         let mut merged = self.merged(table)?;
         let view = self.clone();
         Ok(std::iter::from_fn(move || {
             let piece = merged.next(Cuts::of_cells(table)).transpose()?;
-            Some(piece.and_then(|piece| {
-                let observed = view.put_together(table, &piece)?;
-                view.folded(table, &observed, asked)
-            }))
+            Some(piece.and_then(|piece| view.observed(table, &piece)?.known(view.as_of_micros(), options)))
         }))
     }
 
@@ -255,39 +221,35 @@ impl View {
     /// # Errors
     ///
     /// If a file cannot be opened.
-    pub fn slabs(&self, scope: &Scope, asked: ViewOptions) -> Result<impl Iterator<Item = Result<Slab>>> {
-        self.slabs_watched(scope, asked, None::<fn(&Histories)>)
+    pub fn slabs(&self, scope: &Scope, options: ViewOptions) -> Result<impl Iterator<Item = Result<Slab>> + use<>> {
+        Ok(self.observed_slabs(scope, options)?.map(|observed| Ok(observed?.slab)))
     }
 
-    /// Like [`View::slabs`], and also passes the histories of all signals to `watch`.
+    /// Slabs with the observations that their signals are known by.
     ///
     /// # Errors
     ///
     /// If a file cannot be opened.
-    pub fn slabs_watched<W: FnMut(&Histories)>(
+    pub fn observed_slabs(
         &self,
         scope: &Scope,
-        asked: ViewOptions,
-        mut watch: Option<W>,
-    ) -> Result<impl Iterator<Item = Result<Slab>> + use<W>> {
+        options: ViewOptions,
+    ) -> Result<impl Iterator<Item = Result<ObservedSlab>> + use<>> {
         let members = self.members(scope)?;
         let mut signals = self.merged(Table::Signals)?;
         let mut articles = self.news(Table::Articles)?;
         let [mut summaries, mut records] = [self.news(Table::Summaries)?, self.news(Table::SentimentHistory)?];
         let view = self.clone();
         let mut begin = None;
-        let mut slab = move || -> Result<Option<Slab>> {
+        let mut slab = move || -> Result<Option<ObservedSlab>> {
             let _work = work!("read slab");
             let Some(tickers) = signals.next(Cuts::Tickers)? else { return Ok(None) };
-            let observed = match &mut watch {
-                None => view.put_together(Table::Signals, &tickers)?,
-                Some(watch) => view.watched(&tickers, watch)?,
-            };
-            let signals = view.folded(Table::Signals, &observed, asked)?;
+            let observed = view.observed(Table::Signals, &tickers)?;
+            let signals = observed.known(view.as_of_micros(), options)?;
             let (mut held, mut rows) = (Vec::new(), 0);
             while let Some(piece) = articles.next_until(&tickers.end, Cuts::Dates)? {
                 if rows <= HELD_ARTICLES {
-                    let spans = view.spans(Table::Articles, &view.put_together(Table::Articles, &piece)?)?;
+                    let spans = view.spans(Table::Articles, &piece)?;
                     rows += spans.num_rows();
                     held.push(spans);
                 }
@@ -296,7 +258,7 @@ impl View {
             let whole = |table: Table, merged: &mut Merged| -> Result<RecordBatch> {
                 let mut pieces = Vec::new();
                 while let Some(piece) = merged.next_until(&range.1, Cuts::Tickers)? {
-                    pieces.push(view.spans(table, &view.put_together(table, &piece)?)?);
+                    pieces.push(view.spans(table, &piece)?);
                 }
                 concat_batches(&Slab::news_schema(table), &pieces).map_err(ArchiveError::merge)
             };
@@ -308,7 +270,8 @@ impl View {
                 let view = view.clone();
                 ArticlePieces::stored(move || view.articles_between(&range.0, range.1.clone()))
             };
-            Ok(Some(Slab { signals: usable(&signals, &members)?, articles, summaries, records }))
+            let slab = Slab { signals: usable(&signals, &members)?, articles, summaries, records };
+            Ok(Some(ObservedSlab { slab, signals: observed, as_of: view.as_of_micros() }))
         };
         Ok(std::iter::from_fn(move || slab().transpose()))
     }
@@ -320,7 +283,7 @@ impl View {
             articles.pass_over(begin)?;
         }
         let view = self.clone();
-        let spans = move |piece: Portion| view.spans(Table::Articles, &view.put_together(Table::Articles, &piece)?);
+        let spans = move |piece: Portion| view.spans(Table::Articles, &piece);
         let mut next = move || articles.next_until(&end, Cuts::Dates)?.map(&spans).transpose();
         Ok(Box::new(std::iter::from_fn(move || next().transpose())))
     }
@@ -340,37 +303,24 @@ impl View {
         Ok(merged.narrowed(|name| ["change", "observed_at"].contains(&name) || schema.index_of(name).is_ok()))
     }
 
-    /// Groups the observations of some runs by cell.
-    fn put_together(&self, table: Table, piece: &Portion) -> Result<Observed> {
-        if let [only] = &piece.batches[..]
-            && self.is_plain(table, only)
-        {
-            return Ok(Observed::Plain(only.clone()));
+    /// The observations of a portion.
+    fn observed(&self, table: Table, portion: &Portion) -> Result<Observed> {
+        match &portion.batches[..] {
+            [only] if self.is_plain(table, only) => Ok(Observed::Plain(table, only.clone())),
+            batches => {
+                let cells = Cells::of(table, batches).map_err(ArchiveError::merge)?;
+                Ok(Observed::Cells(Box::new(cells)))
+            }
         }
-        let cells = Cells::of(table, &piece.batches).map_err(ArchiveError::merge)?;
-        Ok(Observed::Cells(Box::new(cells)))
     }
 
-    /// Groups signals by cell, and passes their histories on.
-    fn watched(&self, piece: &Portion, watch: &mut impl FnMut(&Histories)) -> Result<Observed> {
-        let settled = ArchiveError::merge;
-        let cells = Cells::of(Table::Signals, &piece.batches).map_err(settled)?;
-        watch(&Histories::of(&cells, self.as_of.timestamp_micros()).map_err(settled)?);
-        Ok(Observed::Cells(Box::new(cells)))
+    /// Every value of the cells of a portion, and from when to when it was current.
+    fn spans(&self, table: Table, portion: &Portion) -> Result<RecordBatch> {
+        self.observed(table, portion)?.spans(self.as_of_micros())
     }
 
-    /// The known cells of some observations.
-    fn folded(&self, table: Table, observed: &Observed, asked: ViewOptions) -> Result<RecordBatch> {
-        let folded = match observed {
-            Observed::Plain(rows) => {
-                let revisions = Arc::new(Int32Array::from(vec![0; rows.num_rows()]));
-                cells_of(table, rows, Arc::clone(rows.column(rows.num_columns() - 1)), revisions, asked)
-            }
-            Observed::Cells(cells) => {
-                shown(table, &cells.rows, cells.known(0..cells.count(), self.as_of.timestamp_micros()), asked)
-            }
-        };
-        folded.map_err(ArchiveError::merge)
+    fn as_of_micros(&self) -> i64 {
+        self.as_of.timestamp_micros()
     }
 
     /// Whether some rows, which are all rows of their tickers, are single observations of their cells: a run observes a
@@ -385,33 +335,24 @@ impl View {
         let (Some(folder), None) = (folders.next(), folders.next()) else { return false };
         folder.seal().sealed_at <= self.as_of && !folder.seal().is_pack()
     }
+}
 
-    /// Every value of the cells, and from when to when it was current.
-    fn spans(&self, table: Table, observed: &Observed) -> Result<RecordBatch> {
-        let schema = Slab::news_schema(table);
-        // The columns that a file has.
-        let values = |rows: &RecordBatch| -> Vec<ArrayRef> {
-            schema.fields().iter().filter_map(|field| rows.column_by_name(field.name()).cloned()).collect()
-        };
-        let spans = || {
-            let columns = match observed {
-                Observed::Plain(rows) => {
-                    let mut columns = values(rows);
-                    columns.push(Arc::clone(rows.column(rows.num_columns() - 1)));
-                    columns.push(new_null_array(&instant(), rows.num_rows()));
-                    columns
-                }
-                Observed::Cells(cells) => {
-                    let (rows, from, until) = cells.spans(self.as_of.timestamp_micros());
-                    let mut columns = take_arrays(&values(&cells.rows), &UInt32Array::from(rows), None)?;
-                    columns.push(Arc::new(TimestampMicrosecondArray::from(from).with_timezone("UTC")));
-                    columns.push(Arc::new(TimestampMicrosecondArray::from(until).with_timezone("UTC")));
-                    columns
-                }
-            };
-            RecordBatch::try_new(Arc::clone(&schema), columns)
-        };
-        spans().map_err(ArchiveError::merge)
+/// A slab, and the observations of its signals.
+pub struct ObservedSlab {
+    /// The slab.
+    pub slab: Slab,
+    signals: Observed,
+    as_of: i64,
+}
+
+impl ObservedSlab {
+    /// The histories of its signals, of all series of its tickers.
+    ///
+    /// # Errors
+    ///
+    /// If the observations cannot be grouped.
+    pub fn histories(&self) -> Result<Histories> {
+        self.signals.histories(self.as_of)
     }
 }
 
@@ -445,67 +386,6 @@ impl Giant {
         };
         Ok(std::iter::from_fn(move || next().transpose()))
     }
-}
-
-/// Observations of some whole cells.
-enum Observed {
-    /// Single observations of each cell.
-    Plain(RecordBatch),
-    Cells(Box<Cells>),
-}
-
-/// Observations as cells.
-fn shown(
-    table: Table,
-    rows: &RecordBatch,
-    mut known: Vec<CellState>,
-    asked: ViewOptions,
-) -> Result<RecordBatch, ArrowError> {
-    if asked.vintage == Vintage::Latest {
-        known.retain(|known| known.latest.is_some());
-    }
-    let row = |known: &CellState| match asked.vintage {
-        Vintage::Latest => known.latest.expect("the others were left out"),
-        Vintage::First => known.first,
-    };
-    let is_whole =
-        known.len() == rows.num_rows() && known.iter().enumerate().all(|(at, known)| row(known) == at as u32);
-    let taken =
-        if is_whole { rows.clone() } else { take_record_batch(rows, &known.iter().map(row).collect::<UInt32Array>())? };
-    let first: UInt32Array = known.iter().map(|known| known.first).collect();
-    let first = take(observed(rows), &first, None)?;
-    let revisions = Arc::new(known.iter().map(|known| known.revisions as i32).collect::<Int32Array>());
-    cells_of(table, &taken, first, revisions, asked)
-}
-
-/// Builds cells from the chosen observation of each, with the time of the first and the number of later ones.
-fn cells_of(
-    table: Table,
-    taken: &RecordBatch,
-    first: ArrayRef,
-    revisions: ArrayRef,
-    asked: ViewOptions,
-) -> Result<RecordBatch, ArrowError> {
-    let backfilled = match taken.column_by_name("date") {
-        Some(dates) => backfilled(dates.as_primitive(), first.as_primitive(), asked.live_within),
-        None => BooleanArray::new_null(taken.num_rows()),
-    };
-    let (own, rest) = taken.columns().split_at(taken.num_columns() - 2);
-    let columns = [own, &[first, Arc::clone(&rest[1]), revisions, Arc::new(backfilled)]].concat();
-    RecordBatch::try_new(View::schema(table), columns)
-}
-
-/// Whether each cell was first seen long after its date; null for a cell without a date.
-fn backfilled(
-    dates: &TimestampMicrosecondArray,
-    first: &TimestampMicrosecondArray,
-    live_within: TimeDelta,
-) -> BooleanArray {
-    let tolerance = live_within.num_microseconds().unwrap_or(i64::MAX);
-    let nulls = NullBuffer::union(dates.nulls(), first.nulls());
-    let (dates, first) = (&dates.values()[..], &first.values()[..dates.len()]);
-    let late = BooleanBuffer::collect_bool(dates.len(), |row| first[row] > dates[row].saturating_add(tolerance));
-    BooleanArray::new(late, nulls)
 }
 
 /// The signals of some series that have a date.

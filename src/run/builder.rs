@@ -7,7 +7,7 @@ use chrono::TimeDelta;
 
 use super::observer::Control;
 use super::scope::asked;
-use crate::archive::{Histories, Scope, SealedRun, View, ViewOptions};
+use crate::archive::{Scope, SealedRun, View, ViewOptions};
 use crate::audit::Subject;
 use crate::audit::answers::answers;
 use crate::audit::revisions::{Counting, Revisions, revisions};
@@ -50,15 +50,21 @@ impl Builder<'_> {
         mut deliver: impl FnMut(Rows) -> Result<()>,
     ) -> Result<(Counts, Option<Revisions>)> {
         let live_within = TimeDelta::days(i64::from(dataset.live_within.count()));
-        let asked = ViewOptions { vintage: dataset.vintage, live_within };
+        let options = ViewOptions { vintage: dataset.vintage, live_within };
         let mut counting = subject.map(|subject| Counting::of(subject, None));
-        let counted = counting.as_mut();
+        let mut counted = counting.as_mut();
         let slabs = move || {
-            let watch = counted.map(|counting| move |histories: &Histories| counting.signals(histories));
-            self.view.slabs_watched(self.scope, asked, watch)
+            let observed = self.view.observed_slabs(self.scope, options)?;
+            Ok(observed.map(move |observed| {
+                let observed = observed?;
+                if let Some(counting) = &mut counted {
+                    counting.signals(&observed.histories()?);
+                }
+                Ok(observed.slab)
+            }))
         };
         let unfiltered = self.scope.unfiltered();
-        let whole = || self.view.slabs(&unfiltered, asked);
+        let whole = || self.view.slabs(&unfiltered, options);
         let stop = &self.control.stop;
         let counts = dataset::build(Sources { slabs, whole, stop }, dataset, scratch, |rows| {
             cancel::check(stop)?;

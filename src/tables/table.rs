@@ -145,6 +145,23 @@ impl Table {
         Arc::clone(&SCHEMAS[self as usize])
     }
 
+    /// The columns of known cells: series, cell, value, and details of its observations.
+    pub fn known_schema(self) -> SchemaRef {
+        static SCHEMAS: LazyLock<[SchemaRef; 4]> = LazyLock::new(|| {
+            Table::ALL.map(|table| {
+                let all = table.schema();
+                let mut fields: Vec<Field> =
+                    all.fields()[..table.key_columns()].iter().map(|field| field.as_ref().clone()).collect();
+                fields.extend(table.row_fields());
+                fields.extend(["first_observed_at", "observed_at"].map(|name| Field::new(name, instant(), false)));
+                fields.push(Field::new("revisions", DataType::Int32, false));
+                fields.push(Field::new("backfilled", DataType::Boolean, true));
+                Arc::new(Schema::new(fields))
+            })
+        });
+        Arc::clone(&SCHEMAS[self as usize])
+    }
+
     fn row_fields(self) -> Vec<Field> {
         match self {
             Self::Signals => vec![

@@ -14,7 +14,6 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use bellwether::harness::archive::View;
 use bellwether::harness::tables::Table;
 use bellwether::interface::ChangeSet;
 use bellwether::serve::Universe;
@@ -217,7 +216,7 @@ impl Kept {
     fn all_known(&self) -> Vec<(String, Vec<Option<String>>)> {
         let of_table = |table: Table| {
             let cells = known(&self.archive(), table, Utc::now());
-            let schema = View::schema(table);
+            let schema = table.known_schema();
             let of_value = |name: &&str| !["observed_at", "first_observed_at", "backfilled"].contains(name);
             let names: Vec<&str> = schema.fields().iter().map(|field| field.name().as_str()).filter(of_value).collect();
             let column = |name| (format!("{name} of {}", table.as_str()), texts(&cells, name));

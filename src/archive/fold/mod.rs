@@ -3,4 +3,5 @@
 pub(super) mod cells;
 pub(super) mod histories;
 pub(super) mod merged;
+pub(crate) mod observed;
 pub(super) mod order;

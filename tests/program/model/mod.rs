@@ -417,7 +417,7 @@ fn write_known(archive: &Archive, table: Table, as_of: DateTime<Utc>, path: &Pat
     let wanted = |name: &str| !["change", "observed_at"].contains(&name);
     let names: Vec<String> =
         table.schema().fields().iter().map(|field| field.name().clone()).filter(|name| wanted(name)).collect();
-    let schema = View::schema(table);
+    let schema = table.known_schema();
     let places: Vec<usize> = names
         .iter()
         .map(|name| schema.index_of(name).expect("a column"))

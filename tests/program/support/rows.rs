@@ -43,7 +43,7 @@ pub(crate) fn known(archive: &Path, table: Table, as_of: DateTime<Utc>) -> Recor
     let view = View::of(Archive::open(archive).expect("an archive"), as_of);
     let batches: Vec<RecordBatch> =
         view.cells(table, asked).expect("its files").map(|batch| batch.expect("cells")).collect();
-    concat_batches(&View::schema(table), &batches).expect("one schema")
+    concat_batches(&table.known_schema(), &batches).expect("one schema")
 }
 
 /// A column as text, whatever its type; null as nothing.

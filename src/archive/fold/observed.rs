@@ -1,0 +1,145 @@
+//! What the observations of some cells say: the known value of each, every value in turn, and their history.
+
+use std::sync::Arc;
+
+use arrow::array::{
+    Array, ArrayRef, AsArray, BooleanArray, Int32Array, RecordBatch, TimestampMicrosecondArray, UInt32Array,
+    new_null_array,
+};
+use arrow::buffer::{BooleanBuffer, NullBuffer};
+use arrow::compute::{take, take_arrays, take_record_batch};
+use arrow::error::ArrowError;
+use chrono::TimeDelta;
+
+use super::cells::{CellState, Cells};
+use super::histories::Histories;
+use crate::archive::ArchiveError;
+use crate::archive::sealed::rows::observed;
+use crate::error::Result;
+use crate::plan::Vintage;
+use crate::tables::{Slab, Table, instant};
+
+/// Which values a view returns.
+#[derive(Clone, Copy, Debug)]
+pub struct ViewOptions {
+    /// Which observation of a cell to take.
+    pub vintage: Vintage,
+    /// A cell first seen later than this after its date is backfilled.
+    pub live_within: TimeDelta,
+}
+
+/// Observations of some whole cells.
+pub(in crate::archive) enum Observed {
+    /// Single observations of each cell.
+    Plain(Table, RecordBatch),
+    Cells(Box<Cells>),
+}
+
+impl Observed {
+    /// The known cells as of an instant, in the columns of [`Table::known_schema`].
+    pub(in crate::archive) fn known(&self, as_of: i64, options: ViewOptions) -> Result<RecordBatch> {
+        let known = match self {
+            Self::Plain(table, rows) => {
+                let revisions = Arc::new(Int32Array::from(vec![0; rows.num_rows()]));
+                with_details(*table, rows, Arc::clone(observed_at(rows)), revisions, options)
+            }
+            Self::Cells(cells) => chosen(cells, cells.known(0..cells.count(), as_of), options),
+        };
+        known.map_err(ArchiveError::merge)
+    }
+
+    /// Every value of the cells up to an instant, and from when to when it was current.
+    pub(in crate::archive) fn spans(&self, as_of: i64) -> Result<RecordBatch> {
+        let schema = Slab::news_schema(match self {
+            Self::Plain(table, _) => *table,
+            Self::Cells(cells) => cells.table,
+        });
+        // The columns that a file has.
+        let values = |rows: &RecordBatch| -> Vec<ArrayRef> {
+            schema.fields().iter().filter_map(|field| rows.column_by_name(field.name()).cloned()).collect()
+        };
+        let spans = || {
+            let columns = match self {
+                Self::Plain(_, rows) => {
+                    let mut columns = values(rows);
+                    columns.push(Arc::clone(observed_at(rows)));
+                    columns.push(new_null_array(&instant(), rows.num_rows()));
+                    columns
+                }
+                Self::Cells(cells) => {
+                    let (rows, from, until) = cells.spans(as_of);
+                    let mut columns = take_arrays(&values(&cells.rows), &UInt32Array::from(rows), None)?;
+                    columns.push(Arc::new(TimestampMicrosecondArray::from(from).with_timezone("UTC")));
+                    columns.push(Arc::new(TimestampMicrosecondArray::from(until).with_timezone("UTC")));
+                    columns
+                }
+            };
+            RecordBatch::try_new(Arc::clone(&schema), columns)
+        };
+        spans().map_err(ArchiveError::merge)
+    }
+
+    /// The history of each cell up to an instant.
+    pub(in crate::archive) fn histories(&self, as_of: i64) -> Result<Histories> {
+        let histories = match self {
+            Self::Plain(table, rows) => Cells::of(*table, [rows]).and_then(|cells| Histories::of(&cells, as_of)),
+            Self::Cells(cells) => Histories::of(cells, as_of),
+        };
+        histories.map_err(ArchiveError::merge)
+    }
+}
+
+/// When each row was observed.
+fn observed_at(rows: &RecordBatch) -> &ArrayRef {
+    rows.column(rows.num_columns() - 1)
+}
+
+/// The chosen observation of each cell.
+fn chosen(cells: &Cells, mut known: Vec<CellState>, options: ViewOptions) -> Result<RecordBatch, ArrowError> {
+    if options.vintage == Vintage::Latest {
+        known.retain(|known| known.latest.is_some());
+    }
+    let row = |known: &CellState| match options.vintage {
+        Vintage::Latest => known.latest.expect("the others were left out"),
+        Vintage::First => known.first,
+    };
+    let rows = &cells.rows;
+    let is_whole =
+        known.len() == rows.num_rows() && known.iter().enumerate().all(|(at, known)| row(known) == at as u32);
+    let taken =
+        if is_whole { rows.clone() } else { take_record_batch(rows, &known.iter().map(row).collect::<UInt32Array>())? };
+    let first: UInt32Array = known.iter().map(|known| known.first).collect();
+    let first = take(observed(rows), &first, None)?;
+    let revisions = Arc::new(known.iter().map(|known| known.revisions as i32).collect::<Int32Array>());
+    with_details(cells.table, &taken, first, revisions, options)
+}
+
+/// Builds cells from the chosen observation of each, with the time of the first and the number of later ones.
+fn with_details(
+    table: Table,
+    taken: &RecordBatch,
+    first: ArrayRef,
+    revisions: ArrayRef,
+    options: ViewOptions,
+) -> Result<RecordBatch, ArrowError> {
+    let backfilled = match taken.column_by_name("date") {
+        Some(dates) => backfilled(dates.as_primitive(), first.as_primitive(), options.live_within),
+        None => BooleanArray::new_null(taken.num_rows()),
+    };
+    let (own, rest) = taken.columns().split_at(taken.num_columns() - 2);
+    let columns = [own, &[first, Arc::clone(&rest[1]), revisions, Arc::new(backfilled)]].concat();
+    RecordBatch::try_new(table.known_schema(), columns)
+}
+
+/// Whether each cell was first seen long after its date; null for a cell without a date.
+fn backfilled(
+    dates: &TimestampMicrosecondArray,
+    first: &TimestampMicrosecondArray,
+    live_within: TimeDelta,
+) -> BooleanArray {
+    let tolerance = live_within.num_microseconds().unwrap_or(i64::MAX);
+    let nulls = NullBuffer::union(dates.nulls(), first.nulls());
+    let (dates, first) = (&dates.values()[..], &first.values()[..dates.len()]);
+    let late = BooleanBuffer::collect_bool(dates.len(), |row| first[row] > dates[row].saturating_add(tolerance));
+    BooleanArray::new(late, nulls)
+}
