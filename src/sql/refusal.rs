@@ -1,6 +1,6 @@
 //! What a statement cannot say.
 
-use crate::error::{Diagnostic, Kind};
+use crate::error::{Diagnostic, ErrorKind};
 use crate::plan::{DatasetPlan, Feature, NaiveRule, Shape};
 
 /// Something that a dataset is made of and that no statement says the same way in every dialect.
@@ -42,8 +42,8 @@ impl Refusal {
 }
 
 impl Diagnostic for Refusal {
-    fn kind(&self) -> Kind {
-        Kind::Data
+    fn kind(&self) -> ErrorKind {
+        ErrorKind::Data
     }
 
     fn hint(&self) -> Option<String> {
