@@ -44,9 +44,7 @@ impl Diagnostic for ExportError {
                 return Some(format!("sort by `{column}` first, or remove it from `partition_by`"));
             }
             Self::Stream { .. } => return None,
-            Self::NoDataset { .. } => {
-                "publish it first: `bellwether run NAME`; or choose another folder with `--data`"
-            }
+            Self::NoDataset { .. } => "publish it first: `bellwether run NAME`; or choose another folder with `--data`",
             Self::NoVersion { known, .. } if known.is_empty() => "publish one first: `bellwether run NAME`",
             Self::NoVersion { known, .. } => {
                 let some: Vec<&str> = known.iter().take(8).map(String::as_str).collect();

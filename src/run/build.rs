@@ -307,6 +307,6 @@ impl Builder<'_> {
             count += rows.num_rows();
             deliver(rows)
         })?;
-        if count == 0 { Err(Error::Empty { name: self.plan.name.clone() }) } else { Ok(()) }
+        if count == 0 { Err(DatasetError::Empty { name: self.plan.name.clone() }.into()) } else { Ok(()) }
     }
 }

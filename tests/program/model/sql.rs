@@ -2,8 +2,8 @@
 
 use std::fs;
 
-use bellwether::definition::Found;
-use bellwether::error::Error;
+use bellwether::definition::DefinitionFile;
+use bellwether::error::ErrorKind;
 use bellwether::plan::{AdHoc, Plan, Vintage};
 use bellwether::run::{self, BuildOptions, Control, Prune, SqlOptions, compact, prune};
 use bellwether::sql::Dialect;
@@ -73,7 +73,7 @@ impl Cases {
         let number = self.listed.len();
         let plan = || -> Plan {
             let text = format!("{}{text}", world.definition());
-            Plan::of(Found::new(format!("it{number}.toml").into(), text).expect("a definition")).expect("a plan")
+            Plan::of(DefinitionFile::new(format!("it{number}.toml").into(), text).expect("a definition")).expect("a plan")
         };
         let archive = world.place.file("output/archive");
         let options = BuildOptions {
@@ -85,7 +85,7 @@ impl Cases {
         let built = world.runtime.block_on(run::build(plan(), world.place.file("output"), options));
         let dataset = match built {
             Ok(summary) => Some(summary.dataset.join(format!("it{number}.parquet"))),
-            Err(Error::Empty { .. }) => None,
+            Err(error) if error.kind() == ErrorKind::NotFound => None,
             Err(error) => panic!("{error:?}: {}\n{text}", world.story),
         };
         let (location, control) = (None, Control::default());
