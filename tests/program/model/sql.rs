@@ -73,7 +73,8 @@ impl Cases {
         let number = self.listed.len();
         let plan = || -> Plan {
             let text = format!("{}{text}", world.definition());
-            Plan::of(DefinitionFile::new(format!("it{number}.toml").into(), text).expect("a definition")).expect("a plan")
+            Plan::of(DefinitionFile::new(format!("it{number}.toml").into(), text).expect("a definition"))
+                .expect("a plan")
         };
         let archive = world.place.file("output/archive");
         let options = BuildOptions {
