@@ -1,10 +1,12 @@
-"""The examples of the docstrings."""
+"""The examples of the docstrings and of the pages."""
 
 from __future__ import annotations
 
 import doctest
 import importlib
 import pkgutil
+import re
+import sys
 from pathlib import Path
 
 import pytest
@@ -19,6 +21,18 @@ def test_the_examples_of_the_docstrings_run(name: str, place: Path) -> None:
     bw.run("demo", progress=False)
     outcome = doctest.testmod(importlib.import_module(name), optionflags=doctest.ELLIPSIS)
     assert outcome.failed == 0
+
+
+PAGES = ["README.md", *(f"docs/{name}.md" for name in ("datasets", "notebooks", "history"))]
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_the_python_of_the_pages_runs(page: str, place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", str(Path(sys.executable).parent), prepend=":")
+    bw.run("demo", progress=False)
+    text = (Path(__file__).parents[2] / page).read_text()
+    for block in re.findall(r"```python\n(.*?)```", text, re.DOTALL):
+        exec(compile(block, page, "exec"), {})
 
 
 def test_whatever_is_public_has_a_docstring() -> None:

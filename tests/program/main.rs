@@ -12,6 +12,7 @@ mod crashes;
 mod days;
 mod definitions;
 mod disks;
+mod docs;
 mod faults;
 mod giants;
 mod hostile;

@@ -1,0 +1,144 @@
+//! The documentation: the commands that it shows, run in order in one folder, and the keys that it lists.
+
+use std::fmt::Write as _;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use serde_json::Value;
+
+use crate::support::program::Place;
+
+/// The pages, in the order in which they are read.
+const PAGES: [&str; 9] = [
+    "README.md",
+    "docs/definitions.md",
+    "docs/datasets.md",
+    "docs/notebooks.md",
+    "docs/history.md",
+    "docs/audits.md",
+    "docs/operations.md",
+    "docs/guarantees.md",
+    "docs/speed.md",
+];
+
+/// Set to write what was printed into the pages.
+const BLESS: &str = "BELLWETHER_BLESS";
+
+const BEGIN_OF_KEYS: &str = "<!-- keys -->\n";
+const END_OF_KEYS: &str = "<!-- end of keys -->\n";
+
+fn page(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join(name)
+}
+
+/// Compares a page with what it should be, or writes it.
+#[track_caller]
+fn is_current(name: &str, made: &str, equal: impl Fn(&str) -> String) {
+    let path = page(name);
+    let shown = fs::read_to_string(&path).expect("a page");
+    if std::env::var_os(BLESS).is_some() {
+        fs::write(path, made).expect("a page");
+        return;
+    }
+    assert_eq!(equal(&shown), equal(made), "{name}: write what is printed now with `{BLESS}=1`");
+}
+
+#[test]
+fn the_commands_that_the_pages_show_print_what_the_pages_say() {
+    let place = Place::new();
+    fs::create_dir(place.file("pipelines")).expect("a folder of definitions");
+    for entry in fs::read_dir(page("pipelines")).expect("definitions") {
+        let path = entry.expect("an entry").path();
+        fs::copy(&path, place.file("pipelines").join(path.file_name().expect("a name"))).expect("a definition");
+    }
+    for name in PAGES {
+        let shown = fs::read_to_string(page(name)).expect("a page");
+        is_current(name, &with_outputs(&place, &shown), masked);
+    }
+}
+
+/// A page with what its `console` blocks print now.
+fn with_outputs(place: &Place, page: &str) -> String {
+    let mut made = String::new();
+    let mut is_console = false;
+    for line in page.split_inclusive('\n') {
+        match line.trim_end() {
+            "```console" => is_console = true,
+            "```" => is_console = false,
+            command if is_console => {
+                if let Some(command) = command.strip_prefix("$ ") {
+                    made += line;
+                    made += &printed(place, command);
+                }
+                continue;
+            }
+            _ => {}
+        }
+        made += line;
+    }
+    made
+}
+
+/// What a command prints on both of its streams.
+fn printed(place: &Place, command: &str) -> String {
+    let program = Path::new(env!("CARGO_BIN_EXE_bellwether"));
+    let folder = program.parent().expect("a folder of programs").display();
+    let command = command.replace("cargo run --release -- ", "bellwether ");
+    let path = std::env::var("PATH").unwrap_or_default();
+    let mut shell = Command::new("sh");
+    shell.args(["-c", &format!("{command} 2>&1")]).current_dir(place.path()).env_clear();
+    let output = shell.env("PATH", format!("{folder}:{path}")).output().expect("a shell");
+    let text = String::from_utf8(output.stdout).expect("text");
+    assert!(output.status.success(), "{command}: {text}");
+    text.replace(&format!("{}/", place.path().display()), "")
+}
+
+/// A page without what differs between days and machines: numbers and the words that hold one, the rows of tables, plots,
+/// the space between words, and how far a stage had come.
+fn masked(page: &str) -> String {
+    let word = |word: &str| if word.contains(|c: char| c.is_ascii_digit()) { "#".to_owned() } else { word.to_owned() };
+    let is_drawn = |word: &&str| word.chars().all(|c| ('\u{2500}'..='\u{259f}').contains(&c));
+    let line = |line: &str| -> String {
+        match line.starts_with('│') && line.contains(|c: char| c.is_ascii_digit()) {
+            true => "a row".to_owned(),
+            false => line.split_whitespace().filter(|word| !is_drawn(word)).map(word).collect::<Vec<_>>().join(" "),
+        }
+    };
+    let mut lines: Vec<String> = page.lines().map(line).filter(|line| !line.is_empty()).collect();
+    let stage = |line: &String| line.split_once(": ").map(|(stage, _)| stage.to_owned()).filter(|it| !it.contains(' '));
+    lines.dedup_by(|line, before| {
+        let is_further = stage(line).is_some() && stage(line) == stage(before);
+        if is_further {
+            before.clone_from(line);
+        }
+        is_further || line == before && line == "a row"
+    });
+    lines.join("\n")
+}
+
+#[test]
+fn the_page_on_definitions_lists_every_key_as_the_schema_describes_it() {
+    let name = "docs/definitions.md";
+    let shown = fs::read_to_string(page(name)).expect("a page");
+    let (before, rest) = shown.split_once(BEGIN_OF_KEYS).expect("the beginning of the keys");
+    let (_, after) = rest.split_once(END_OF_KEYS).expect("the end of the keys");
+    let made = format!("{before}{BEGIN_OF_KEYS}{}{END_OF_KEYS}{after}", keys());
+    is_current(name, &made, str::to_owned);
+}
+
+/// A table of the keys of each section.
+fn keys() -> String {
+    let schema = fs::read_to_string(page("pipelines/definition.schema.json")).expect("the schema");
+    let schema: Value = serde_json::from_str(&schema).expect("JSON");
+    let mut tables = String::new();
+    for (section, value) in schema["properties"].as_object().expect("sections") {
+        let Some(kind) = value["$ref"].as_str().and_then(|path| path.rsplit('/').next()) else { continue };
+        let described = |value: &Value| value["description"].as_str().unwrap_or_default().replace('\n', " ");
+        let _ = write!(tables, "\n### `[{section}]`\n\n{}\n\n| key | |\n|---|---|\n", described(value));
+        for (key, value) in schema["$defs"][kind]["properties"].as_object().expect("keys") {
+            let _ = writeln!(tables, "| `{key}` | {} |", described(value).replace('|', "\\|"));
+        }
+    }
+    tables + "\n"
+}
