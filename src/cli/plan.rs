@@ -66,7 +66,7 @@ fn tell_requests(text: &mut String, plan: &plan::Plan) {
                 line(text, format_args!("    for {}", listed(tickers)));
             }
             RequestList::EachTicker(..) => {
-                line(text, format_args!("    for the same tickers, as listed in the archive"))
+                line(text, format_args!("    for the same tickers, as listed in the archive"));
             }
             RequestList::Listed(_) => {}
         }

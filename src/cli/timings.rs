@@ -36,7 +36,7 @@ impl Timings {
         let Some(path) = self.trace.clone() else { return Ok(None) };
         match File::create(&path) {
             Ok(file) => Ok(Some(Recording { trace: Trace::begin(), path, file })),
-            Err(source) => Err(FileError::write(&path)(source).into()),
+            Err(source) => Err(FileError::write(&path)(source)),
         }
     }
 

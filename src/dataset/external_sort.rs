@@ -71,7 +71,7 @@ impl<'a> ExternalSort<'a> {
         let mut runs = Vec::new();
         for path in &self.files {
             let reader = FileReader::try_new_buffered(file::open(path)?, None)
-                .map_err(|error| FileError::damaged(&path, error))?;
+                .map_err(|error| FileError::damaged(path, error))?;
             runs.push(SortedRun::File(path.clone(), Box::new(reader)));
         }
         runs.extend(std::mem::take(&mut self.held).into_iter().map(SortedRun::Memory));
@@ -106,7 +106,7 @@ impl SortedRun {
                 Ok((count > 0).then_some(next))
             }
             Self::File(path, reader) => {
-                let damaged = |error: ArrowError| FileError::damaged(&path, error);
+                let damaged = |error: ArrowError| FileError::damaged(path, error);
                 reader.next().transpose().map_err(damaged)
             }
         }

@@ -112,7 +112,7 @@ impl RowOutput {
         if let (Some(path), Some(from)) = (&path, &hidden.0) {
             file::sync(&file::open(from)?, from)?;
             absent(path)?;
-            fs::rename(from, path).map_err(FileError::write(&path))?;
+            fs::rename(from, path).map_err(FileError::write(path))?;
             hidden.0 = None;
         }
         Ok(())
