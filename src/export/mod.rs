@@ -31,6 +31,7 @@ mod home;
 mod json;
 mod link;
 mod matrices;
+mod pandas;
 mod parquet;
 mod partitions;
 mod publication;

@@ -17,15 +17,13 @@ pub(super) fn create<W: Write + Send>(
     schema: SchemaRef,
     encoding: &Encoding,
 ) -> Result<ParquetWriter<W>, ParquetError> {
+    let pair = |key: &str, value: &str| KeyValue::new(key.to_owned(), value.to_owned());
+    let of_schema = schema.metadata().iter().map(|(key, value)| pair(key, value));
     let options = ParquetOptions {
         compression: compression(encoding.codec),
         uncompressed_below: 0,
         sorted_by: encoding.sort.iter().filter_map(|name| schema.index_of(name).ok()).collect(),
-        metadata: encoding
-            .metadata
-            .iter()
-            .map(|(key, value)| KeyValue::new((*key).to_owned(), value.clone()))
-            .collect(),
+        metadata: encoding.metadata.iter().map(|(key, value)| pair(key, value)).chain(of_schema).collect(),
     };
     ParquetWriter::create(out, schema, options)
 }

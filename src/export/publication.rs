@@ -11,6 +11,7 @@ use super::Encoding;
 use super::content::{self, Content};
 use super::folder_names::escaped;
 use super::home::Home;
+use super::pandas;
 use super::partitions::{Limits, Partitions};
 use super::record::{ColumnRecord, DatasetRecord, FACTS, RECORD, RecordContents, metadata, sort};
 use super::staged::Staged;
@@ -21,7 +22,7 @@ use crate::digest;
 use crate::error::{Error, Reason, Result};
 use crate::file::{self, FileError, Staging};
 use crate::interface::{Period, Regime};
-use crate::plan::{AdHoc, Plan, Shape};
+use crate::plan::{AdHoc, Column, Plan, Shape};
 use crate::trace::work;
 
 /// Rows hashed and passed on at once.
@@ -149,7 +150,8 @@ impl Publication {
         let rows = &Rows::from(rows.clone());
         let hashed = || content.update(rows).map_err(|error| FileError::encode(&self.home.folder, error));
         let written = || {
-            let mut table = TableWriter::create(&self.shelf, &stem, rows.schema())?;
+            let schema = pandas::indexed_by(Column::Date.name(), rows.schema());
+            let mut table = TableWriter::create(&self.shelf, &stem, &schema)?;
             table.push(rows)?;
             table.finish()
         };

@@ -68,10 +68,11 @@ assert_frame_equal(long.select(KEY + ["confidence"]), texts(scanned.select(KEY +
 
 # Matrices.
 for period in ("5d", "1m"):
-    matrix = pandas.read_parquet(datasets / f"wide/latest/{period}-neutral/confidence.parquet").set_index("date")
+    matrix = pandas.read_parquet(datasets / f"wide/latest/{period}-neutral/confidence.parquet")
+    assert isinstance(matrix.index, pandas.DatetimeIndex) and matrix.index.name == "date"
     expected = frame[frame["period"] == period].pivot(index="date", columns="ticker", values="confidence")
     pandas.testing.assert_frame_equal(matrix, expected, check_names=False, check_column_type=False, check_exact=True)
-    signs = pandas.read_parquet(datasets / f"wide/latest/{period}-neutral/signal.parquet").set_index("date")
+    signs = pandas.read_parquet(datasets / f"wide/latest/{period}-neutral/signal.parquet")
     own = frame[frame["period"] == period].assign(sign=lambda rows: rows["signal"].astype(str).map({"buy": 1, "sell": -1}))
     expected = own.pivot(index="date", columns="ticker", values="sign")
     assert (signs.astype("float64").fillna(0) == expected.astype("float64").fillna(0)).all().all()
