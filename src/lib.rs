@@ -56,6 +56,7 @@
 //! | [`archive`] | sealed runs: what the service said, and when |
 //! | `dataset` | features of the news, joined to signals without look-ahead |
 //! | [`export`] | Parquet, CSV and Arrow files, versions, publication |
+//! | `store` | the same folders in an object store |
 //! | [`audit`] | revisions, contradictions, quality, look-ahead, differences |
 //! | [`report`] | the report as a page and as text |
 //! | [`sql`] | a dataset as one SQL statement over the archive, for other engines |
@@ -128,6 +129,7 @@ pub mod run;
 pub mod secret;
 pub mod serve;
 pub mod sql;
+mod store;
 mod tables;
 pub mod time;
 mod trace;

@@ -78,6 +78,7 @@ pub(crate) fn run(
             clock,
             interrupted: if fresh { Interrupted::Leave } else { Interrupted::Resume },
             when_held,
+            store: None,
             control,
         };
         finished(bellwether::run::run(plan, options))
@@ -103,7 +104,7 @@ pub(crate) fn build(
         let (as_of, vintage) = options;
         let ad_hoc =
             AdHoc { as_of: moment(as_of.as_deref())?, vintage: vintage_of(vintage.as_deref())?, ..AdHoc::default() };
-        let options = BuildOptions { archive: folders.1, clock: Clock::System, ad_hoc, control };
+        let options = BuildOptions { archive: folders.1, clock: Clock::System, ad_hoc, store: None, control };
         finished(bellwether::run::build(plan, folders.0, options))
     })?;
     Ok((summary.to_json().to_string(), summary.to_string()))

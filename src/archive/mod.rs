@@ -80,8 +80,9 @@ pub(crate) use fold::histories::{Histories, History};
 pub(crate) use fold::observed::ViewOptions;
 pub(crate) use scope::Scope;
 pub(crate) use sealed::listings::LISTINGS;
+pub(crate) use sealed::seal::SEAL;
 pub(crate) use unfinished::{Beginning, Unfinished, unfinished_runs};
-pub(crate) use upkeep::{Pruning, compact, copy, fault, prune, verify};
+pub(crate) use upkeep::{Incoming, Pruning, compact, copy, fault, prune, verify, wanted};
 pub(crate) use view::{ArticleHistories, View};
 
 const FOLDER_OF_UNFINISHED: &str = ".partial";

@@ -9,6 +9,7 @@ use chrono::{DateTime, NaiveDate, Utc};
 
 use super::folders::Folders;
 use super::log::{LogForm, LogLevel};
+use super::store::StoreOption;
 use super::talk::data as stdout;
 use super::timings::Timings;
 use super::typed::{instant, known, usage, worded};
@@ -19,7 +20,7 @@ use crate::project::Project;
 use crate::run::{self, BuildOptions, Control};
 use crate::time::Clock;
 
-/// Build the dataset of a definition from the archive alone, without network access.
+/// Build the dataset of a definition from the archive alone, without asking the service.
 ///
 /// With `--as-of`, `--vintage`, `--format` or a filter the build is ad hoc: it goes to `builds/` in the dataset's
 /// folder, does not move `latest`, does not count towards `keep`, and stays until you remove it.
@@ -73,6 +74,9 @@ pub(super) struct Build {
     folders: Folders,
 
     #[command(flatten)]
+    store: StoreOption,
+
+    #[command(flatten)]
     timings: Timings,
 
     /// Print nothing but errors.
@@ -93,7 +97,7 @@ enum To {
 impl Build {
     pub(super) fn execute(self, project: &Project) -> Result<()> {
         let plan = Plan::find(&self.definition, project)?;
-        let ad_hoc = self.ad_hoc(&plan)?;
+        let (ad_hoc, store) = (self.ad_hoc(&plan)?, self.store.url()?);
         let to = self.destination(&plan, &ad_hoc)?;
         let (data, archive) = (self.folders.data(project), self.folders.archive(project));
         let is_quiet = self.quiet || matches!(to, To::Stream(_));
@@ -101,7 +105,8 @@ impl Build {
         let recording = self.timings.begin()?;
         log::begin(LogForm::Text, LogLevel::Off, recording.as_ref().map(|recording| recording.trace.clone()));
         let summary = interruptible(async |stop| {
-            let options = BuildOptions { archive, clock: Clock::System, ad_hoc, control: Control { observer, stop } };
+            let control = Control { observer, stop };
+            let options = BuildOptions { archive, clock: Clock::System, ad_hoc, store, control };
             match to {
                 To::Version => run::build(plan, data, options).await.map(Some),
                 To::File(path, format) => run::save(plan, format, path, options).await.map(|()| None),

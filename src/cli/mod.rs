@@ -23,6 +23,7 @@ mod serve;
 #[cfg(feature = "polars")]
 mod show;
 mod sql;
+mod store;
 mod summary;
 mod talk;
 mod timings;
@@ -83,6 +84,7 @@ enum Command {
     Archive(archive::Archive),
     Check(check::Check),
     Plan(plan::Plan),
+    Store(store::Store),
     Schema(schema::Schema),
     Serve(serve::Serve),
 }
@@ -104,6 +106,7 @@ impl Command {
             Self::Archive(command) => command.execute(project),
             Self::Check(command) => command.execute(project),
             Self::Plan(command) => command.execute(project),
+            Self::Store(command) => command.execute(project),
             Self::Schema(command) => command.execute(),
             Self::Serve(command) => command.execute(),
         }

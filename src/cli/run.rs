@@ -3,6 +3,7 @@
 use super::folders::Folders;
 use super::log::{LogForm, LogLevel};
 use super::outcome::{Failure, Result};
+use super::store::StoreOption;
 use super::timings::{Recording, Timings};
 use super::typed::worded;
 use super::{interruptible, log, note, progress, say};
@@ -20,6 +21,9 @@ pub(super) struct Run {
 
     #[command(flatten)]
     folders: Folders,
+
+    #[command(flatten)]
+    store: StoreOption,
 
     #[command(flatten)]
     timings: Timings,
@@ -76,10 +80,11 @@ impl Run {
         let interrupted = if self.fresh { Interrupted::Leave } else { Interrupted::Resume };
         let when_held = self.wait.map_or(WhenHeld::Fail, |time| WhenHeld::Wait(time.duration()));
         let (data, archive) = (self.folders.data(project), self.folders.archive(project));
+        let store = self.store.url()?;
         let summary = interruptible(async |stop| {
             let clock = Clock::System;
             let control = Control { observer, stop };
-            run::run(plan, Options { data, archive, clock, interrupted, when_held, control }).await
+            run::run(plan, Options { data, archive, clock, interrupted, when_held, store, control }).await
         });
         let summary = summary.map_err(Failure::of_run)?;
         // The JSON summary always has the timings.

@@ -12,6 +12,7 @@ mod find;
 mod one_or_more;
 mod placed;
 mod reader;
+mod store_url;
 mod tickers;
 mod values;
 
@@ -33,6 +34,7 @@ pub(crate) use find::find;
 pub(crate) use one_or_more::OneOrMore;
 pub(crate) use placed::Placed;
 pub(crate) use reader::Reading;
+pub use store_url::{StoreKind, StoreUrl};
 pub(crate) use tickers::Tickers;
 pub use values::{BaseUrl, CalendarDay, Days, Lag, NaiveRule, TimeSpan, Zone};
 
@@ -61,6 +63,8 @@ pub(crate) struct Definition {
     pub filter: Placed<FilterSection>,
     /// The files to write.
     pub output: Placed<OutputSection>,
+    /// The object store that keeps the archive and the datasets. Default: none, only the local folder.
+    pub store: Option<Placed<StoreSection>>,
     /// When a scheduler should run the definition.
     pub schedule: Option<Placed<ScheduleSection>>,
 }
@@ -233,6 +237,17 @@ pub(crate) struct OutputSection {
     pub csv_guard: Option<Placed<bool>>,
     /// How many versions of the dataset to keep. Default: 5.
     pub keep: Option<Placed<u16>>,
+}
+
+/// The object store that keeps the archive and the datasets. The local folder is its cache.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, expecting = "a table")]
+pub(crate) struct StoreSection {
+    /// Its address: `s3://bucket/prefix`, `gs://bucket/prefix`, `az://container/prefix` or `file:///folder`.
+    /// Credentials come from the environment, a profile or the instance. `--store` and `BELLWETHER_STORE` take
+    /// precedence.
+    #[serde(default)]
+    pub url: Option<Placed<StoreUrl>>,
 }
 
 /// When a scheduler should run the definition.

@@ -21,6 +21,7 @@
 //! files are byte-identical however the rows arrived and whatever the number of threads. When a dataset was built, and
 //! from which runs, is only in `dataset.json`.
 
+mod arriving;
 mod arrow_ipc;
 mod content;
 mod csv;
@@ -61,9 +62,11 @@ pub use published::{ListedVersion, Recorded, VersionKind, latest, published};
 pub use reading::Reading;
 pub use selection::Selection;
 
+pub(crate) use arriving::{Arriving, Whole, names};
 pub(crate) use publication::{Provenance, Publication};
 pub(crate) use published::{Version, versions};
 pub(crate) use reading::AnyReading;
+pub(crate) use record::{FACTS, RECORD};
 pub(crate) use reuse::{Latest, Taken, Takeover, built_before};
 pub(crate) use row_output::{Destination, RowFormat, RowOutput};
 pub(crate) use staged::{Dataset, Staged};

@@ -49,17 +49,17 @@ impl Version {
 
 /// The fields common to all layouts of `dataset.json`.
 #[derive(Deserialize)]
-struct CommonRecord {
-    layout: u64,
+pub(super) struct CommonRecord {
+    pub(super) layout: u64,
     #[serde(default)]
     name: String,
-    files: Vec<FileRecord>,
-    facts: Option<String>,
+    pub(super) files: Vec<FileRecord>,
+    pub(super) facts: Option<String>,
 }
 
 impl CommonRecord {
     /// Refuses a record with file names that no version has.
-    fn check_names(&self, folder: &Path) -> Result<()> {
+    pub(super) fn check_names(&self, folder: &Path) -> Result<()> {
         match self.files.iter().find(|file| !names::is_file_of_version(&file.name, &self.name)) {
             Some(FileRecord { name, .. }) => {
                 let reason = format!("`{}` is not the name of a file of a version", name.escape_debug());

@@ -12,14 +12,14 @@ use crate::plan::{AdHoc, Plan, Shape};
 use crate::time::to_record;
 
 /// Name of the file.
-pub(super) const RECORD: &str = "dataset.json";
+pub(crate) const RECORD: &str = "dataset.json";
 
 /// The layout of the record. Layout 1 had one `run`, neither `as_of` nor `content`, and no folders; in layout 2
 /// `content` was a digest of single values; layout 3 had neither `basis` nor `facts`.
 pub(super) const LAYOUT: u32 = 5;
 
 /// The file with the facts about a dataset's rows.
-pub(super) const FACTS: &str = "facts.json";
+pub(crate) const FACTS: &str = "facts.json";
 
 /// `dataset.json` as it is written.
 #[derive(Debug, Serialize)]

@@ -20,6 +20,7 @@ impl Plan {
             max_reject_share: _,
             keep_extra: _,
             schedule: _,
+            store: _,
             description: _,
             path: _,
             // These may be changed by options.

@@ -19,7 +19,8 @@ use chrono::NaiveDate;
 use url::Url;
 
 pub use crate::definition::{
-    Availability, Cron, Days, Duplicates, Format, Lag, NaiveRule, OnMissing, Statistic, Vintage, Zone,
+    Availability, Cron, Days, Duplicates, Format, Lag, NaiveRule, OnMissing, Statistic, StoreKind, StoreUrl, Vintage,
+    Zone,
 };
 pub use ad_hoc::AdHoc;
 pub use columns::{Column, Feature, Reference, describe};
@@ -62,6 +63,8 @@ pub struct Plan {
     pub dataset: DatasetPlan,
     /// The files that it is written to.
     pub files: FilesPlan,
+    /// The object store that keeps the archive and the datasets.
+    pub store: Option<StoreUrl>,
     /// When a scheduler should run it.
     pub schedule: Option<Schedule>,
 }

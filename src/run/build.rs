@@ -12,6 +12,7 @@ use super::checks::Checking;
 use super::observer::Control;
 use super::scope::archived;
 use super::stage::Stage;
+use super::store::{self, RemoteStore};
 use super::summary::{PublishedDataset, Summary};
 use crate::archive::Scope;
 use crate::cancel;
@@ -20,11 +21,11 @@ use crate::dataset::{DatasetError, Wide};
 use crate::digest;
 use crate::error::Result;
 use crate::export::{
-    Destination, Latest, Provenance, Publication, RowOutput, Staged, Stream, Taken, Takeover, built_before,
+    Destination, Latest, Provenance, Publication, Recorded, RowOutput, Staged, Stream, Taken, Takeover, built_before,
 };
 use crate::file;
 use crate::human::{counted, grouped};
-use crate::plan::{AdHoc, Format, Plan, Shape};
+use crate::plan::{AdHoc, Format, Plan, Shape, StoreUrl};
 use crate::report::facts::{ArticleCounts, Facts, Tally};
 use crate::report::{self, Report, Version};
 use crate::time::{Clock, unique_name};
@@ -39,6 +40,8 @@ pub struct BuildOptions {
     pub clock: Clock,
     /// Changes to the definition; none for the definition's own dataset.
     pub ad_hoc: AdHoc,
+    /// The object store to use instead of the definition's.
+    pub store: Option<StoreUrl>,
     /// Follows and cancels the build.
     pub control: Control,
 }
@@ -47,11 +50,12 @@ impl BuildOptions {
     /// The options of a build of the definition's own dataset.
     pub fn new(archive: impl Into<PathBuf>) -> Self {
         let (ad_hoc, control) = (AdHoc::default(), Control::default());
-        Self { archive: archive.into(), clock: Clock::System, ad_hoc, control }
+        Self { archive: archive.into(), clock: Clock::System, ad_hoc, store: None, control }
     }
 }
 
-/// Builds the dataset of a plan from the archive alone, and publishes it in a data folder.
+/// Builds the dataset of a plan from the archive alone, and publishes it in a data folder. With a store, fetches the runs
+/// that the archive does not have first, and sends the version; an ad hoc build stays on this machine.
 ///
 /// # Errors
 ///
@@ -62,9 +66,20 @@ impl BuildOptions {
 /// Not cancel safe: use [`BuildOptions::control`].
 pub async fn build(plan: Plan, data: PathBuf, options: BuildOptions) -> Result<Summary> {
     let begun = Instant::now();
-    blocking(move || {
+    let store = RemoteStore::of(&plan, options.store.as_ref(), &options.archive, &data, &options.control)?;
+    let (name, is_own) = (plan.name.clone(), options.ad_hoc.is_none());
+    let in_store = match &store {
+        Some(store) if is_own => store.begin(&name).await?,
+        Some(store) => {
+            store.pull_archive(options.ad_hoc.as_of).await?;
+            None
+        }
+        None => None,
+    };
+    let built = blocking(move || {
         let datasets = data.join("datasets");
-        from_archive(plan, options, Some(&datasets), |work, options, notes| {
+        let before = Before { datasets: Some(&datasets), in_store: in_store.as_ref() };
+        from_archive(plan, options, before, |work, options, notes| {
             let stage = Stage::begin(&options.control, "dataset");
             let published = work.publish(&data, options.clock, options.ad_hoc.clone(), &stage)?;
             let timings = vec![stage.finish()];
@@ -72,8 +87,13 @@ pub async fn build(plan: Plan, data: PathBuf, options: BuildOptions) -> Result<S
             summary.notes.splice(0..0, notes);
             Ok(summary)
         })
-    })
-    .await
+    });
+    let mut summary = built.await?;
+    if let Some(store) = store.filter(|_| is_own) {
+        let sent = Some(store.push_archive().await);
+        store::publish(Some(&store), sent, &name, &mut summary).await?;
+    }
+    Ok(summary)
 }
 
 /// Builds the dataset of a plan from the archive alone, and writes it to a stream.
@@ -86,7 +106,9 @@ pub async fn build(plan: Plan, data: PathBuf, options: BuildOptions) -> Result<S
 ///
 /// As [`build`].
 pub async fn stream(plan: Plan, format: Format, out: impl Write + Send + 'static, options: BuildOptions) -> Result<()> {
-    blocking(move || from_archive(plan, options, None, |work, options, _| work.stream(format, out, options.clock)))
+    fetch(&plan, &options).await?;
+    let before = Before::default();
+    blocking(move || from_archive(plan, options, before, |work, options, _| work.stream(format, out, options.clock)))
         .await
 }
 
@@ -100,20 +122,43 @@ pub async fn stream(plan: Plan, format: Format, out: impl Write + Send + 'static
 ///
 /// As [`build`].
 pub async fn save(plan: Plan, format: Format, path: PathBuf, options: BuildOptions) -> Result<()> {
-    blocking(move || from_archive(plan, options, None, |work, options, _| work.save(format, path, options.clock))).await
+    fetch(&plan, &options).await?;
+    let before = Before::default();
+    blocking(move || from_archive(plan, options, before, |work, options, _| work.save(format, path, options.clock)))
+        .await
+}
+
+/// Fetches the runs that a build needs and the archive does not have, if there is a store.
+async fn fetch(plan: &Plan, options: &BuildOptions) -> Result<()> {
+    // Nothing is published, so there is no folder of datasets.
+    let store = RemoteStore::of(plan, options.store.as_ref(), &options.archive, &options.archive, &options.control)?;
+    match store {
+        Some(store) => store.pull_archive(options.ad_hoc.as_of).await.map(drop),
+        None => Ok(()),
+    }
+}
+
+/// What was published before.
+#[derive(Clone, Copy, Default)]
+struct Before<'a> {
+    /// The folder of published datasets; none if nothing is published.
+    datasets: Option<&'a Path>,
+    /// The record of the latest version in the store.
+    in_store: Option<&'a Recorded>,
 }
 
 /// Finds and checks what a dataset is built from.
 fn from_archive<T>(
     mut plan: Plan,
     options: BuildOptions,
-    datasets: Option<&Path>,
+    before: Before<'_>,
     build: impl FnOnce(Builder<'_>, &BuildOptions, Vec<String>) -> Result<T>,
 ) -> Result<T> {
     options.ad_hoc.apply(&mut plan);
     let view = view(&options.archive, options.ad_hoc.as_of, &options.control.stop)?;
     let scope = archived(&plan, &view)?;
-    let checking = Checking { plan: &plan, view: &view, scope: &scope, datasets };
+    let Before { datasets, in_store } = before;
+    let checking = Checking { plan: &plan, view: &view, scope: &scope, datasets, in_store };
     let notes = if options.ad_hoc.is_none() { checking.newest()? } else { checking.ad_hoc()? };
     options.control.note(&notes);
     let work = Builder { plan: &plan, view: &view, scope: &scope, control: &options.control, archived_in: None };

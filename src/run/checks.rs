@@ -62,6 +62,8 @@ pub(super) struct Checking<'a> {
     pub(super) scope: &'a Scope,
     /// The folder of published datasets; none if nothing is published.
     pub(super) datasets: Option<&'a Path>,
+    /// The record of the latest version in the store, if there is one.
+    pub(super) in_store: Option<&'a Recorded>,
 }
 
 /// Tickers with a period and a regime each.
@@ -153,8 +155,10 @@ impl Checking<'_> {
     fn universe(&self, now: Universe, outcome: &mut Outcome) -> Result<()> {
         let Some(datasets) = self.datasets else { return Ok(()) };
         let before = match export::latest(datasets, Some(&self.plan.name)) {
-            Ok(None) => return Ok(()),
-            Ok(Some(before)) => before,
+            Ok(before) => match before.as_ref().into_iter().chain(self.in_store).max_by_key(|one| one.built_at) {
+                Some(before) => before.clone(),
+                None => return Ok(()),
+            },
             Err(error) => {
                 outcome.notes.push(format!("the universe was not compared with the previous version: {error}"));
                 return Ok(());

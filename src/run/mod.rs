@@ -25,11 +25,14 @@ mod report;
 mod scope;
 mod sql;
 mod stage;
+mod store;
 mod summary;
 mod upkeep;
 
 use std::sync::Arc;
 use std::time::Instant;
+
+use tokio::sync::oneshot;
 
 pub use audits::{About, audit_leak, audit_quality, audit_revisions, audit_sources};
 pub use build::{BuildOptions, build, save, stream};
@@ -42,13 +45,15 @@ pub use options::{Options, WhenHeld};
 pub use report::{ReportOptions, report};
 pub use sql::{SqlOptions, sql};
 pub use stage::Timing;
-pub use summary::{Fetched, Summary};
+pub use store::{DatasetStatus, Moved, RemoteStore, StoreStatus, StoreVerified};
+pub use summary::{Fetched, Stored, Summary};
 pub use upkeep::{Prune, compact, prune, verify};
 
 use crate::address::host_of;
 pub use crate::archive::Interrupted;
 use crate::archive::{Archive, Beginning, Unfinished, View};
 use crate::error::Result;
+use crate::export::Recorded;
 use crate::fetch::{Addresses, Client};
 pub use crate::file::FileRecord;
 use crate::links;
@@ -86,6 +91,12 @@ pub async fn run(plan: Plan, options: Options) -> Result<Summary> {
     let ours = [options.archive.clone(), options.evidence(), options.data.join("datasets").join(&plan.name)];
     ours.iter().try_for_each(|path| links::refuse_below(&options.data, path))?;
     let _lock = beginning::lock(&plan.name, &options).await?;
+    let store = RemoteStore::of(&plan, options.store.as_ref(), &options.archive, &options.data, &options.control)?;
+    // Before the first request: what other machines made counts, and a store that cannot be used is found out.
+    let in_store = match &store {
+        Some(store) => store.begin(&plan.name).await?,
+        None => None,
+    };
     let now = beginning::now(&options).await?;
     let begun = Begun { at: now, instant };
     let key = key(&plan, &options.control.stop).await?;
@@ -107,10 +118,14 @@ pub async fn run(plan: Plan, options: Options) -> Result<Summary> {
     if let Some(demo) = demo {
         demo.stop().await;
     }
-    let mut summary = finish(Arc::clone(&plan), options, gathered?, begun).await?;
+    let (sealed, once_sealed) = oneshot::channel();
+    let finished = finish(Finishing { plan: Arc::clone(&plan), options, gathered: gathered?, begun, in_store, sealed });
+    let (summary, sent) = tokio::join!(finished, store::send_once(store.as_ref(), once_sealed));
+    let mut summary = summary?;
     if let Some(fetched) = &mut summary.fetched {
         fetched.retries = client.gauge().retries();
     }
+    store::publish(store.as_ref(), sent, &plan.name, &mut summary).await?;
     Ok(summary)
 }
 
@@ -124,9 +139,22 @@ fn addresses(remote: &Remote) -> Addresses {
     Addresses { signals: remote.base_url.clone(), sentiment: remote.sentiment_base_url.clone() }
 }
 
+/// What the second half of a run starts with.
+struct Finishing {
+    plan: Arc<Plan>,
+    options: Options,
+    gathered: Gathered,
+    begun: Begun,
+    /// The record of the latest version in the store.
+    in_store: Option<Recorded>,
+    /// Learns that the run is sealed.
+    sealed: oneshot::Sender<()>,
+}
+
 /// The second half of a run, after everything was fetched.
-async fn finish(plan: Arc<Plan>, options: Options, gathered: Gathered, begun: Begun) -> Result<Summary> {
+async fn finish(finishing: Finishing) -> Result<Summary> {
     blocking(move || {
+        let Finishing { plan, options, gathered, begun, in_store, sealed } = finishing;
         let Gathered { unfinished, scope, signals, demanded, lacking, mut notes, mut timings } = gathered;
         let records = unfinished.records();
         let fetched = Fetched::of(&records, signals);
@@ -141,6 +169,8 @@ async fn finish(plan: Arc<Plan>, options: Options, gathered: Gathered, begun: Be
         let archiving = Instant::now();
         let run = unfinished.seal(beginning::sealing_instant(&unfinished.records(), begun, options.clock)?)?;
         let archived_in = Some(archiving.elapsed());
+        // Nobody waits for it without a store.
+        let _ = sealed.send(());
         // Freeing the memory of the answers takes the system a while.
         rayon::spawn(move || drop(unfinished));
         timings.push(stage.finish());
@@ -149,7 +179,8 @@ async fn finish(plan: Arc<Plan>, options: Options, gathered: Gathered, begun: Be
         let as_of = newest(&archive);
         let view = View::of(archive, as_of);
         let datasets = options.data.join("datasets");
-        let checking = Checking { plan: &plan, view: &view, scope: &scope, datasets: Some(&datasets) };
+        let (datasets, in_store) = (Some(&*datasets), in_store.as_ref());
+        let checking = Checking { plan: &plan, view: &view, scope: &scope, datasets, in_store };
         let found = checking.pull(&Pull { records: &records, demanded: &demanded, lacking: &lacking })?;
         options.control.note(&found);
         notes.extend(found);

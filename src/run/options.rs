@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use super::observer::Control;
 use crate::archive::Interrupted;
+use crate::plan::StoreUrl;
 use crate::time::Clock;
 
 /// The options of a run, besides its plan.
@@ -20,6 +21,8 @@ pub struct Options {
     pub interrupted: Interrupted,
     /// What to do while another run of the same definition is in progress.
     pub when_held: WhenHeld,
+    /// The object store to use instead of the definition's.
+    pub store: Option<StoreUrl>,
     /// Follows and cancels the run.
     pub control: Control,
 }
@@ -35,6 +38,7 @@ impl Options {
             clock: Clock::System,
             interrupted: Interrupted::Resume,
             when_held: WhenHeld::Fail,
+            store: None,
             control: Control::default(),
         }
     }

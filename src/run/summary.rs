@@ -10,11 +10,12 @@ use serde_json::json;
 
 use super::gather::Taken;
 use super::stage::Timing;
+use super::store::Moved;
 use crate::archive::{AnswerRecord, Counts, Oddities};
 use crate::escape::escaped;
 use crate::export::Dataset;
 use crate::file::FileRecord;
-use crate::human::{counted, grouped};
+use crate::human::{self, counted, grouped};
 use crate::plan::{Plan, Shape};
 use crate::report::facts::Facts;
 use crate::tables::Drift;
@@ -52,6 +53,17 @@ pub struct Summary {
     pub files: Vec<FileRecord>,
     /// The hash of its content.
     pub content: String,
+    /// What was sent to the object store; none without one.
+    pub stored: Option<Stored>,
+}
+
+/// What was sent to an object store.
+#[derive(Clone, Debug)]
+pub struct Stored {
+    /// The store.
+    pub url: String,
+    /// What was sent.
+    pub moved: Moved,
 }
 
 /// What a run fetched and archived.
@@ -128,6 +140,7 @@ impl Summary {
             latest: dataset.latest,
             files: dataset.files,
             content: dataset.content,
+            stored: None,
         }
     }
 
@@ -156,6 +169,10 @@ impl Summary {
             "files": self.files,
             "content": self.content,
         });
+        if let Some(Stored { url, moved }) = &self.stored {
+            let Moved { folders, versions, bytes, .. } = moved;
+            json["store"] = json!({ "url": url, "folders": folders, "versions": versions, "bytes": bytes });
+        }
         if let Some(fetched) = &self.fetched {
             let Taken { operation, instead_of, tickers } = &fetched.signals;
             json["signals"] = json!({ "operation": operation, "instead_of": instead_of, "tickers": tickers });
@@ -233,6 +250,9 @@ impl fmt::Display for Summary {
         }
         for file in &self.files {
             writeln!(formatter, "dataset   {}", self.dataset.join(&file.name).display())?;
+        }
+        if let Some(Stored { url, moved }) = &self.stored {
+            writeln!(formatter, "store     {url}, sent {}", human::bytes(moved.bytes))?;
         }
         writeln!(formatter, "python    {}", self.python())
     }

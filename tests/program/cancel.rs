@@ -72,6 +72,7 @@ impl Demo {
             clock: Clock::Fixed(now.parse::<DateTime<Utc>>().expect("an instant")),
             interrupted: Interrupted::Resume,
             when_held: WhenHeld::Fail,
+            store: None,
             control: control(at),
         };
         self.runtime.block_on(run::run(self.plan(), options))
@@ -79,7 +80,7 @@ impl Demo {
 
     fn build(&self, ad_hoc: AdHoc, at: At) -> Result<Summary> {
         let (archive, clock) = (self.place.file("output/archive"), Clock::System);
-        let options = BuildOptions { archive, clock, ad_hoc, control: control(at) };
+        let options = BuildOptions { archive, clock, ad_hoc, store: None, control: control(at) };
         self.runtime.block_on(run::build(self.plan(), self.place.file("output"), options))
     }
 }

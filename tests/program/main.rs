@@ -34,6 +34,7 @@ mod runs;
 mod secrets;
 mod service;
 mod sql;
+mod stores;
 mod support;
 mod takeovers;
 mod terminal;

@@ -133,6 +133,7 @@ fn observed(place: &Place, cancelled_at: &'static str) -> (Result<Summary, Error
         clock: Clock::Fixed("2026-11-20T22:00:00Z".parse().expect("an instant")),
         interrupted: Interrupted::Resume,
         when_held: WhenHeld::Fail,
+        store: None,
         control: Control { stop, ..Control::observed_by(observer) },
     };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");

@@ -176,6 +176,13 @@ impl Archive {
         &self.read
     }
 
+    /// Path and seal of every sealed folder that another machine needs: every run, and the packs that are read.
+    pub(crate) fn shared(&self) -> impl Iterator<Item = (&Path, &Seal)> {
+        let is_read = |folder: &Arc<Folder>| self.read.iter().any(|read| Arc::ptr_eq(read, folder));
+        let is_needed = move |folder: &&Arc<Folder>| !folder.seal().is_pack() || is_read(folder);
+        self.folders.iter().filter(is_needed).map(|folder| (folder.path(), folder.seal()))
+    }
+
     /// Folders whose runs are all in one of the packs being read.
     pub(in crate::archive) fn superseded(&self) -> Vec<&Arc<Folder>> {
         let is_read = |folder: &Arc<Folder>| self.read.iter().any(|read| Arc::ptr_eq(read, folder));

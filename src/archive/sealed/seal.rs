@@ -20,7 +20,7 @@ use crate::time::as_record;
 pub(crate) const LAYOUT: u32 = 9;
 
 /// Name of the seal's file.
-pub(in crate::archive) const SEAL: &str = "run.json";
+pub(crate) const SEAL: &str = "run.json";
 
 /// The largest seal that is read. A pack of ten years of daily runs takes a tenth of it.
 const MAX_BYTES: u64 = 64 << 20;
@@ -99,12 +99,12 @@ impl Seal {
     }
 
     /// The runs in the folder: the members of a pack, or the run itself.
-    pub(in crate::archive) fn runs(&self) -> &[Self] {
+    pub(crate) fn runs(&self) -> &[Self] {
         if self.is_pack() { &self.members } else { std::slice::from_ref(self) }
     }
 
     /// Name of the folder.
-    pub(in crate::archive) fn folder_name(&self) -> String {
+    pub(crate) fn folder_name(&self) -> String {
         format!("{}={}", if self.is_pack() { "pack" } else { "run" }, self.run)
     }
 
@@ -135,7 +135,8 @@ impl Seal {
         file::write_bytes(&folder.join(SEAL), self.text().as_bytes())
     }
 
-    fn text(&self) -> String {
+    /// Its text, as it is written.
+    pub(crate) fn text(&self) -> String {
         serde_json::to_string_pretty(self).expect("a seal is text and numbers")
     }
 
@@ -146,10 +147,18 @@ impl Seal {
 
     /// Reads the seal of a folder and checks that it is consistent.
     pub(in crate::archive) fn read(folder: &Path) -> Result<Self> {
+        Self::of(read_bounded(&folder.join(SEAL))?.as_bytes(), folder)
+    }
+
+    /// Parses the seal of a folder, wherever that is, and checks that it is consistent.
+    ///
+    /// # Errors
+    ///
+    /// If it is damaged, has another layout, or belongs to another folder.
+    pub(crate) fn of(text: &[u8], folder: &Path) -> Result<Self> {
         let path = folder.join(SEAL);
         let damaged = |source: Reason| FileError::damaged(&path, source);
-        let text = read_bounded(&path)?;
-        let value: serde_json::Value = serde_json::from_str(&text).map_err(|error| damaged(error.into()))?;
+        let value: serde_json::Value = serde_json::from_slice(text).map_err(|error| damaged(error.into()))?;
         // Another layout may have another seal, so only its version can be relied on.
         match value["layout"].as_u64() {
             Some(layout) if layout == u64::from(LAYOUT) => {}

@@ -2,12 +2,14 @@
 
 mod contained;
 mod copy;
+mod incoming;
 mod leftovers;
 mod pack;
 mod prune;
 mod verify;
 
 pub(crate) use copy::copy;
+pub(crate) use incoming::{Incoming, wanted};
 pub(crate) use pack::compact;
 pub(super) use pack::pack_small;
 pub use prune::Removal;

@@ -10,7 +10,9 @@ use std::collections::BTreeSet;
 use std::fmt::Display;
 
 use super::{Checks, OnMissing, Plan, Schedule};
-use crate::definition::{ChecksSection, DefinitionError, DefinitionFile, Placed, Reading, ScheduleSection, Zone};
+use crate::definition::{
+    ChecksSection, DefinitionError, DefinitionFile, Placed, Reading, ScheduleSection, StoreSection, StoreUrl, Zone,
+};
 use crate::error::Result;
 use crate::problem::{Problem, Problems};
 
@@ -33,6 +35,7 @@ pub(super) fn of(found: DefinitionFile) -> Result<Plan> {
     let checks = judge.checks(&definition.checks);
     let dataset = judge.dataset(&definition);
     let files = judge.files(&definition.output);
+    let store = definition.store.as_ref().and_then(|store| judge.store(store));
     let schedule = definition.schedule.as_ref().and_then(|schedule| judge.schedule(schedule));
     let Some(source) = source.filter(|_| judge.problems.is_empty()) else {
         return Err(DefinitionError::Invalid(Problems::new(&path, &text, judge.problems)).into());
@@ -52,6 +55,7 @@ pub(super) fn of(found: DefinitionFile) -> Result<Plan> {
         keep_extra: definition.rejects.keep_extra.as_deref().copied().unwrap_or(false),
         dataset,
         files,
+        store,
         schedule,
     })
 }
@@ -89,6 +93,14 @@ impl Judge {
             self.object(problem.with_hint("use a share from 0 to 1, such as 0.01"));
         }
         Some(**share)
+    }
+
+    fn store(&mut self, section: &Placed<StoreSection>) -> Option<StoreUrl> {
+        if section.url.is_none() {
+            let problem = Problem::new("`url` is missing", section.span());
+            self.miss("store", problem.with_hint("add an address, such as `url = \"s3://bucket/prefix\"`"));
+        }
+        section.url.as_deref().cloned()
     }
 
     fn schedule(&mut self, section: &Placed<ScheduleSection>) -> Option<Schedule> {

@@ -1,6 +1,9 @@
 //! The archive against a model of it: random histories of a vendor, pulled through the real program, and what is known at
 //! every instant held against a replay of all answers.
 //!
+//! The same holds where each pull is made by any of three machines that share an object store, one of which loses its
+//! disk now and then.
+//!
 //! `BELLWETHER_MODEL_SEQUENCES=500` tries more of them, `BELLWETHER_MODEL_SEQUENCES=37..38` one that failed.
 
 mod histories;
@@ -13,6 +16,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::sync::{Arc, Mutex};
 use std::thread;
 
@@ -24,8 +28,8 @@ use bellwether::definition::DefinitionFile;
 use bellwether::error::{Error, ErrorKind};
 use bellwether::harness::archive::{View, ViewOptions};
 use bellwether::harness::tables::Table;
-use bellwether::plan::{Plan, Vintage};
-use bellwether::run::{self, Control, Interrupted, Options, Prune, WhenHeld, compact, prune};
+use bellwether::plan::{Plan, StoreUrl, Vintage};
+use bellwether::run::{self, Control, Interrupted, Options, Prune, RemoteStore, WhenHeld, compact, prune};
 use bellwether::time::Clock;
 use chrono::{DateTime, TimeDelta, Utc};
 use parquet::arrow::ArrowWriter;
@@ -34,6 +38,7 @@ use tokio::runtime::Runtime;
 use self::histories::History;
 use self::naive::{Changed, Model, Shown};
 use self::vendor::Vendor;
+use crate::support::bucket::Bucket;
 use crate::support::program::Place;
 use crate::support::python;
 use crate::support::random::Random;
@@ -41,6 +46,9 @@ use crate::support::scripted::{Scripted, json};
 
 /// How long after its date a cell may be first seen and be live, in days.
 const LIVE_WITHIN: [(Vintage, i64); 2] = [(Vintage::Latest, 3), (Vintage::First, 30)];
+
+/// The folders of the machines that share a store.
+const MACHINES: [&str; 3] = ["output", "second", "third"];
 
 /// The bodies that the service answers with; none is a 404.
 type Bodies = Arc<Mutex<BTreeMap<String, Option<String>>>>;
@@ -55,6 +63,10 @@ struct World {
     vendor: Vendor,
     model: Model,
     now: DateTime<Utc>,
+    /// The store that several machines share, if there is one.
+    store: Option<StoreUrl>,
+    /// The folder of the machine that pulled last.
+    machine: &'static str,
     /// What happened, for whoever must find out why it went wrong.
     story: String,
 }
@@ -84,8 +96,29 @@ impl World {
             model: Model::default(),
             // A Saturday, the day after the last date that there is to begin with.
             now: DateTime::from_timestamp(20_778 * 86_400, 0).expect("an instant of our time"),
+            store: None,
+            machine: "output",
             story: format!("sequence {seed}"),
         }
+    }
+
+    /// A world in which several machines share a store.
+    fn on_store(seed: u64, store: &str) -> Self {
+        Self { store: Some(store.parse().expect("the address of a store")), ..Self::new(seed, true) }
+    }
+
+    /// Goes to one of the machines that share a store; one of them may have lost its disk.
+    fn change_machine(&mut self) {
+        self.machine = self.random.pick(&MACHINES);
+        self.story.push_str(&format!("\n  on `{}`", self.machine));
+        if self.random.between(0, 4) == 0 {
+            self.story.push_str(", which has lost its disk");
+            let _ = fs::remove_dir_all(self.output());
+        }
+    }
+
+    fn output(&self) -> PathBuf {
+        self.place.file(self.machine)
     }
 
     /// What is asked of the service; its last section is `[sentiment]`.
@@ -105,7 +138,7 @@ impl World {
     }
 
     fn archive(&self) -> Archive {
-        let path = self.place.file("output/archive");
+        let path = self.output().join("archive");
         fs::create_dir_all(&path).expect("a folder");
         Archive::open(&path).expect("an archive")
     }
@@ -132,18 +165,21 @@ impl World {
         *self.bodies.lock().expect("no test panicked") =
             answers.iter().map(|answer| (answer.target.clone(), answer.body.clone())).collect();
         self.model.pulls.push((self.now.timestamp_micros(), answers));
+        if self.store.is_some() {
+            self.change_machine();
+        }
         let options = Options {
-            data: self.place.file("output"),
-            archive: self.place.file("output/archive"),
+            data: self.output(),
+            archive: self.output().join("archive"),
             clock: Clock::Fixed(self.now),
             interrupted: Interrupted::Resume,
             when_held: WhenHeld::Fail,
+            store: self.store.clone(),
             control: Control::default(),
         };
-        let runs_before = self.archive().runs().len();
         let outcome = self.runtime.block_on(run::run(self.plan(), options));
         let archive = self.archive();
-        assert_eq!(archive.runs().len(), runs_before + 1, "{}: {outcome:?}", self.story);
+        assert_eq!(archive.runs().len(), self.model.pulls.len(), "{}: {outcome:?}", self.story);
         let seal = archive.runs().last().expect("a run").seal().clone();
         assert_eq!(seal.sealed_at, self.now, "{}", self.story);
         (outcome, seal)
@@ -169,9 +205,21 @@ impl World {
     /// Holds what the archive says twice against one another.
     #[track_caller]
     fn verify(&self) {
-        let (archive, output) = (self.archive().path().to_owned(), self.place.file("output"));
+        let (archive, output) = (self.archive().path().to_owned(), self.output());
         let faults = run::verify(&archive, &output, &Control::default()).expect("it can be read").faults;
         assert!(faults.is_empty(), "{}\n{faults:#?}", self.story);
+    }
+
+    /// Holds everything that the store has against its records.
+    #[track_caller]
+    fn check_store(&self) {
+        let url = self.store.as_ref().expect("there is a store");
+        let (archive, output) = (self.output().join("archive"), self.output());
+        let store = RemoteStore::open(url, &archive, &output, &Control::default()).expect("a store");
+        let verified = self.runtime.block_on(store.verify()).expect("it can be read");
+        assert!(verified.faults.is_empty() && verified.unfinished.is_empty(), "{}\n{verified:#?}", self.story);
+        let status = self.runtime.block_on(store.status()).expect("it can be read");
+        assert_eq!(status.runs, self.model.pulls.len(), "{}\n{status:#?}", self.story);
     }
 
     /// Holds the archive as of an instant against the model.
@@ -326,6 +374,71 @@ fn what_is_known_at_every_instant_is_what_a_replay_of_all_answers_says() {
         }
     };
     thread::scope(|scope| (0..4).for_each(|_| drop(scope.spawn(play))));
+}
+
+/// Plays some sequences on a store, and verifies it.
+fn play_on(store: &str, sequences: Range<u64>) {
+    for seed in sequences {
+        let store = format!("{store}/{seed}");
+        let mut world = World::on_store(seed, &store);
+        world.play();
+        world.check_store();
+    }
+}
+
+#[test]
+fn what_is_known_does_not_depend_on_which_machines_pulled_and_which_lost_their_disks() {
+    let place = Place::new();
+    let store = place.file("store");
+    fs::create_dir(&store).expect("a folder");
+    play_on(&format!("file://{}", store.display()), sequences(12));
+}
+
+/// Runs of three machines are packed by each of them, and the packs are in the store, too.
+#[test]
+fn what_is_known_does_not_depend_on_which_machines_packed() {
+    let place = Place::new();
+    for seed in sequences(1) {
+        let mut world = World::on_store(seed, &format!("file://{}", place.file("store").display()));
+        let pulls = world.random.between(67, 80);
+        for pull in 0..pulls {
+            world.go_on(pull);
+            if world.random.between(0, 9) == 0 {
+                let archive = world.output().join("archive");
+                compact(&archive, world.random.between(0, 9), &Control::default()).expect("it packs");
+                prune(&archive, Prune::Remove, &Control::default()).expect("it prunes");
+            }
+        }
+        for machine in MACHINES {
+            let _ = fs::remove_dir_all(world.place.file(machine));
+        }
+        world.go_on(pulls);
+        let entries = fs::read_dir(world.output().join("archive")).expect("an archive");
+        let folders =
+            entries.filter(|entry| entry.as_ref().expect("an entry").path().join("run.json").exists()).count();
+        assert!(folders < 40, "an empty disk gets packs, not {folders} folders of {pulls} runs: {}", world.story);
+        world.check_views();
+        world.verify();
+        world.check_store();
+    }
+}
+
+/// Started with the address and the keys of a store by [`what_is_known_on_s3_is_what_a_replay_says`].
+#[test]
+#[ignore = "it needs a store"]
+fn sequences_on_the_store_of_the_environment() {
+    play_on(&std::env::var("BELLWETHER_MODEL_STORE").expect("the address of a store"), sequences(6));
+}
+
+#[test]
+fn what_is_known_on_s3_is_what_a_replay_says() {
+    let bucket = Bucket::start();
+    let test = "model::sequences_on_the_store_of_the_environment";
+    let mut child = Command::new(std::env::current_exe().expect("this program"));
+    child.args(["--exact", test, "--ignored"]).envs(bucket.environment());
+    let output = child.env("BELLWETHER_MODEL_STORE", bucket.url("model")).output().expect("it starts");
+    let told = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success() && told.contains("1 passed"), "{told}");
 }
 
 /// Small runs are packed without being asked for, packs are packed again, and their members may be gone.

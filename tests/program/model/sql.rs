@@ -81,6 +81,7 @@ impl Cases {
             archive: archive.clone(),
             clock: Clock::System,
             ad_hoc: ad_hoc.clone(),
+            store: None,
             control: Control::default(),
         };
         let built = world.runtime.block_on(run::build(plan(), world.place.file("output"), options));

@@ -74,6 +74,7 @@ impl Day {
             clock: Clock::Fixed(evening(self.universe.today())),
             interrupted: Interrupted::Resume,
             when_held: WhenHeld::Fail,
+            store: None,
             control: Control::default(),
         };
         self.server.runtime.block_on(run(plan, options)).expect("a run")

@@ -1,0 +1,175 @@
+//! `bellwether store`: what an object store has, and what is sent to it and fetched from it.
+
+use super::folders::Folders;
+use super::outcome::{Failure, Result};
+use super::typed::{usage, worded};
+use super::{interruptible, progress, say};
+use crate::escape::escaped;
+use crate::human::{bytes, counted, grouped};
+use crate::plan::{Plan, StoreUrl};
+use crate::project::Project;
+use crate::run::{Control, DatasetStatus, Moved, RemoteStore, StoreStatus, StoreVerified};
+
+/// The variable with the address of a store.
+const VARIABLE: &str = "BELLWETHER_STORE";
+
+/// The store to use.
+#[derive(Clone, Debug, clap::Args)]
+pub(super) struct StoreOption {
+    /// The object store that keeps the archive and the datasets: `s3://bucket/prefix`, `gs://…`, `az://…` or
+    /// `file:///…`. Default: `BELLWETHER_STORE`, or `url` in `[store]` of the definition.
+    #[arg(long = "store", value_name = "URL", value_parser = worded::<StoreUrl>, global = true)]
+    store: Option<StoreUrl>,
+}
+
+impl StoreOption {
+    /// The address from the command line or the environment.
+    pub(super) fn url(&self) -> Result<Option<StoreUrl>> {
+        if self.store.is_some() {
+            return Ok(self.store.clone());
+        }
+        match std::env::var(VARIABLE) {
+            Ok(text) if !text.is_empty() => worded(&text).map(Some).map_err(|refusal| {
+                usage(&format!("invalid `{VARIABLE}`: {refusal}"), "correct the variable, or unset it")
+            }),
+            _ => Ok(None),
+        }
+    }
+}
+
+/// Show, fill, read and verify the object store that keeps the archive and the datasets.
+#[derive(Debug, clap::Args)]
+pub(super) struct Store {
+    #[command(subcommand)]
+    what: What,
+
+    #[command(flatten)]
+    store: StoreOption,
+
+    #[command(flatten)]
+    folders: Folders,
+}
+
+#[derive(Debug, clap::Subcommand)]
+enum What {
+    /// Show which runs and versions are on this machine, in the store, or in both.
+    Status(Status),
+    /// Send the runs, packs and versions that only this machine has. Clears interrupted uploads that are older than a
+    /// day.
+    Push(Of),
+    /// Fetch the runs that only the store has, and the latest version of each dataset.
+    Pull(Of),
+    /// Read everything in the store, and verify every size and checksum.
+    Verify(Of),
+}
+
+/// The definition whose store is used.
+#[derive(Debug, clap::Args)]
+struct Of {
+    /// A definition with a `[store]`: its name in `pipelines/`, or a path.
+    definition: Option<String>,
+}
+
+#[derive(Debug, clap::Args)]
+struct Status {
+    #[command(flatten)]
+    of: Of,
+
+    /// Print JSON.
+    #[arg(long)]
+    json: bool,
+}
+
+impl Store {
+    pub(super) fn execute(self, project: &Project) -> Result<()> {
+        let of = match &self.what {
+            What::Status(status) => &status.of,
+            What::Push(of) | What::Pull(of) | What::Verify(of) => of,
+        };
+        let url = self.url(of.definition.as_deref(), project)?;
+        let (archive, data) = (self.folders.archive(project), self.folders.data(project));
+        let what = self.what;
+        interruptible(async |stop| {
+            let control = Control { observer: Some(progress::shown()), stop };
+            let store = RemoteStore::open(&url, &archive, &data, &control)?;
+            match what {
+                What::Status(Status { json: true, .. }) => {
+                    let status = store.status().await?;
+                    say(&format!("{}\n", serde_json::to_string_pretty(&status).expect("it is text and numbers")))
+                }
+                What::Status(_) => say(&shown(&store.status().await?)),
+                What::Push(_) => say(&moved("sent", store.push().await?)),
+                What::Pull(_) => say(&moved("fetched", store.pull().await?)),
+                What::Verify(_) => verified(&store.verify().await?),
+            }
+        })
+    }
+
+    fn url(&self, definition: Option<&str>, project: &Project) -> Result<StoreUrl> {
+        let plan = definition.map(|name| Plan::find(name, project)).transpose()?;
+        let url = self.store.url()?.or(plan.and_then(|plan| plan.store));
+        url.ok_or_else(|| {
+            usage("no store", "name one with `--store`, `BELLWETHER_STORE`, or a definition that has a `[store]`")
+        })
+    }
+}
+
+fn moved(verb: &str, moved: Moved) -> String {
+    let Moved { folders, versions, bytes: size, cleared } = moved;
+    let mut parts = Vec::new();
+    if folders > 0 {
+        parts.push(counted(folders as u64, "run or pack", "runs and packs"));
+    }
+    if versions > 0 {
+        parts.push(counted(versions as u64, "version", "versions"));
+    }
+    let mut text = match parts.len() {
+        0 => "already up to date\n".to_owned(),
+        _ => format!("{verb} {}, {}\n", parts.join(" and "), bytes(size)),
+    };
+    if cleared > 0 {
+        text.push_str(&format!("cleared {}\n", counted(cleared as u64, "interrupted upload", "interrupted uploads")));
+    }
+    text
+}
+
+fn shown(status: &StoreStatus) -> String {
+    let StoreStatus { url, runs, only_here, only_there, unfinished, objects, bytes: size, datasets } = status;
+    let mut text = format!("store       {}\n", escaped(url));
+    text.push_str(&format!("objects     {}, {}\n", grouped(*objects as u64), bytes(*size)));
+    text.push_str(&format!("runs        {} in both\n", grouped(*runs as u64)));
+    let mut list = |what: &str, names: &[String], hint: &str| {
+        if !names.is_empty() {
+            let shown: Vec<&str> = names.iter().take(8).map(String::as_str).collect();
+            let rest = names.len() - shown.len();
+            let rest = if rest > 0 { format!(" and {} more", grouped(rest as u64)) } else { String::new() };
+            text.push_str(&format!("{what:11} {}{rest}{hint}\n", escaped(&shown.join(", "))));
+        }
+    };
+    list("only here", only_here, "; `bellwether store push` sends them");
+    list("only there", only_there, "; `bellwether store pull` fetches them");
+    list("unfinished", unfinished, "; uploads in progress, or interrupted");
+    for DatasetStatus { name, latest_here, latest_there, versions, only_here, only_there } in datasets {
+        let version = |version: &Option<String>| version.clone().unwrap_or_else(|| "none".to_owned());
+        let latest = format!("latest {} here, {} there", version(latest_here), version(latest_there));
+        let counts = [*versions, only_here.len(), only_there.len()].map(|count| grouped(count as u64));
+        let [both, here, there] = counts;
+        let line =
+            format!("dataset     {name}: {latest}; versions: {both} in both, {here} only here, {there} only there");
+        text.push_str(&format!("{}\n", escaped(&line)));
+    }
+    text
+}
+
+fn verified(verified: &StoreVerified) -> Result<()> {
+    for fault in &verified.faults {
+        say(&format!("{}\n", escaped(fault)))?;
+    }
+    for folder in &verified.unfinished {
+        say(&format!("note: `{}` is an upload in progress, or was interrupted\n", escaped(folder)))?;
+    }
+    match verified.faults.len() {
+        0 => say(&format!("verified {}\n", counted(verified.files as u64, "file", "files"))),
+        count => Err(Failure::Unverified { count }),
+    }
+}

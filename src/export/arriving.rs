@@ -1,0 +1,123 @@
+//! Versions as they travel: what a record says of a version that is elsewhere, and a version that arrives from there.
+
+use std::path::{Path, PathBuf};
+
+use chrono::{DateTime, Utc};
+
+use super::link::{self, Link};
+use super::published::{self, CommonRecord, Recorded};
+use super::record::{LAYOUT, RECORD};
+use crate::error::Result;
+use crate::file::{self, FileError, FileRecord, Staging};
+use crate::links;
+use crate::names::is_unique;
+use crate::time::unique_name;
+
+/// What a record says of its version.
+#[derive(Clone, Debug)]
+pub(crate) struct Whole {
+    /// Its provenance.
+    pub recorded: Recorded,
+    /// Its data files.
+    pub files: Vec<FileRecord>,
+    /// The digest of its facts.
+    pub facts: Option<String>,
+}
+
+impl Whole {
+    /// Parses the record of a folder, wherever that is.
+    ///
+    /// # Errors
+    ///
+    /// If it is damaged, has another layout, or names files that no version has.
+    pub(crate) fn parsed(text: &[u8], folder: &Path) -> Result<Self> {
+        let damaged = |error: serde_json::Error| FileError::damaged(&folder.join(RECORD), error);
+        let record: CommonRecord = serde_json::from_slice(text).map_err(damaged)?;
+        if record.layout != u64::from(LAYOUT) {
+            return Err(FileError::Layout { path: folder.join(RECORD), layout: record.layout, known: LAYOUT }.into());
+        }
+        record.check_names(folder)?;
+        let recorded: Recorded = serde_json::from_slice(text).map_err(damaged)?;
+        if !is_unique(&recorded.version) || folder.file_name().is_none_or(|name| *name != *recorded.version) {
+            let reason = "it belongs to another version";
+            return Err(FileError::damaged(&folder.join(RECORD), reason));
+        }
+        Ok(Self { recorded, files: record.files, facts: record.facts })
+    }
+
+    /// The definition's own versions of a dataset in a folder of datasets, of the current layout.
+    ///
+    /// # Errors
+    ///
+    /// If a folder or a record cannot be read.
+    pub(crate) fn of_dataset(datasets: &Path, name: &str) -> Result<Vec<(PathBuf, Self)>> {
+        let mut found = Vec::new();
+        for path in published::folders(&datasets.join(name))? {
+            let is_version = path.file_name().and_then(|name| name.to_str()).is_some_and(is_unique);
+            if !is_version || !path.join(RECORD).exists() {
+                continue;
+            }
+            match Self::parsed(&links::read(&path.join(RECORD))?, &path) {
+                Err(error) if matches!(error.downcast_ref(), Some(FileError::Layout { .. })) => {}
+                whole => found.push((path, whole?)),
+            }
+        }
+        Ok(found)
+    }
+}
+
+/// The names of the datasets in a folder of datasets.
+///
+/// # Errors
+///
+/// If it cannot be read.
+pub(crate) fn names(datasets: &Path) -> Result<Vec<String>> {
+    let name = |path: PathBuf| path.file_name().and_then(|name| name.to_str()).map(str::to_owned);
+    let folders = published::folders(datasets)?;
+    Ok(folders.into_iter().filter_map(name).filter(|name| crate::names::is_dataset(name)).collect())
+}
+
+/// A version that arrives from elsewhere, under a hidden name and without its record.
+#[derive(Debug)]
+pub(crate) struct Arriving {
+    folder: PathBuf,
+    version: String,
+    staging: Staging,
+}
+
+impl Arriving {
+    /// Starts receiving a version.
+    ///
+    /// # Errors
+    ///
+    /// If the folder cannot be written, or something is in the way of `latest`.
+    pub(crate) fn begin(datasets: &Path, name: &str, version: &str, now: DateTime<Utc>) -> Result<Self> {
+        let folder = datasets.join(name);
+        link::check(&folder)?;
+        let staging = Staging::create(&folder, &unique_name(now))?;
+        Ok(Self { folder, version: version.to_owned(), staging })
+    }
+
+    /// The folder for the files.
+    pub(crate) fn path(&self) -> PathBuf {
+        self.staging.file("")
+    }
+
+    /// Publishes it, whose files match its record, and moves `latest` to it.
+    ///
+    /// # Errors
+    ///
+    /// If it cannot be written.
+    pub(crate) fn publish(self, record: &[u8], files: &[FileRecord]) -> Result<()> {
+        let Self { folder, version, staging } = self;
+        let paths: Vec<PathBuf> = files.iter().map(|file| staging.file(&file.name)).collect();
+        file::sync_all(&paths)?;
+        file::write_bytes(&staging.file(RECORD), record)?;
+        let link = Link::prepare(&folder, &version)?;
+        let target = folder.join(&version);
+        if !target.join(RECORD).exists() {
+            staging.publish(&target)?;
+        }
+        link.show().map(drop)
+    }
+}

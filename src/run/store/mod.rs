@@ -1,0 +1,133 @@
+//! Wires the object store to the archive and the datasets: brings down what a run or build needs, and sends up what it
+//! made.
+
+mod pull;
+mod push;
+mod status;
+mod verify;
+
+use std::path::{Path, PathBuf};
+
+pub use status::{DatasetStatus, StoreStatus};
+pub use verify::StoreVerified;
+
+use tokio::sync::oneshot;
+
+use super::observer::Control;
+use super::summary::{Stored, Summary};
+use crate::error::{Error, ErrorKind, Result};
+use crate::export::Recorded;
+use crate::plan::{Plan, StoreUrl};
+use crate::store::{Store, StoreError};
+
+/// The folder of the archive in a store.
+const ARCHIVE: &str = "archive";
+
+/// The folder of the datasets in a store.
+const DATASETS: &str = "datasets";
+
+/// A store, and the local folders that it keeps.
+#[derive(Clone, Debug)]
+pub struct RemoteStore {
+    store: Store,
+    archive: PathBuf,
+    datasets: PathBuf,
+    control: Control,
+}
+
+/// What was sent to a store, or fetched from it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Moved {
+    /// Runs and packs.
+    pub folders: usize,
+    /// Versions of datasets.
+    pub versions: usize,
+    /// Their size.
+    pub bytes: u64,
+    /// Interrupted uploads that were cleared.
+    pub cleared: usize,
+}
+
+impl std::ops::AddAssign for Moved {
+    fn add_assign(&mut self, other: Self) {
+        self.folders += other.folders;
+        self.versions += other.versions;
+        self.bytes += other.bytes;
+        self.cleared += other.cleared;
+    }
+}
+
+impl RemoteStore {
+    /// Opens a store. Nothing is sent to it yet.
+    ///
+    /// # Errors
+    ///
+    /// If this build has no client for it, or its settings are incomplete.
+    pub fn open(url: &StoreUrl, archive: &Path, output: &Path, control: &Control) -> Result<Self> {
+        let store = Store::open(url, &control.stop)?;
+        let (archive, datasets) = (archive.to_owned(), output.join("datasets"));
+        Ok(Self { store, archive, datasets, control: control.clone() })
+    }
+
+    /// Opens the store of a plan, or the one to use instead; `None` if there is neither.
+    pub(super) fn of(
+        plan: &Plan,
+        instead: Option<&StoreUrl>,
+        archive: &Path,
+        output: &Path,
+        control: &Control,
+    ) -> Result<Option<Self>> {
+        let url = instead.or(plan.store.as_ref());
+        url.map(|url| Self::open(url, archive, output, control)).transpose()
+    }
+
+    /// Its address.
+    pub fn url(&self) -> &StoreUrl {
+        self.store.url()
+    }
+
+    /// Before a run: tests the store, and fetches the runs that the archive does not have. Returns the record of the
+    /// latest version in the store.
+    pub(super) async fn begin(&self, name: &str) -> Result<Option<Recorded>> {
+        let (probed, pulled) = tokio::join!(self.store.probe(), self.pull_archive(None));
+        probed?;
+        pulled?;
+        self.latest_record(name).await
+    }
+}
+
+/// Sends the archive to a store once a run is sealed; `None` if there is no store, or no run was sealed.
+pub(super) async fn send_once(store: Option<&RemoteStore>, sealed: oneshot::Receiver<()>) -> Option<Result<Moved>> {
+    let store = store?;
+    sealed.await.ok()?;
+    Some(store.push_archive().await)
+}
+
+/// Sends the versions of a dataset, once the runs that they were built from are in the store.
+pub(super) async fn publish(
+    store: Option<&RemoteStore>,
+    sent: Option<Result<Moved>>,
+    name: &str,
+    summary: &mut Summary,
+) -> Result<()> {
+    let (Some(store), Some(sent)) = (store, sent) else { return Ok(()) };
+    let both = async {
+        let mut moved = sent?;
+        let (versions, notes) = store.push_dataset(name).await?;
+        moved += versions;
+        Ok::<_, Error>((moved, notes))
+    };
+    match both.await {
+        Ok((moved, notes)) => {
+            store.control.note(&notes);
+            summary.notes.extend(notes);
+            summary.stored = Some(Stored { url: store.url().to_string(), moved });
+            Ok(())
+        }
+        Err(error) if error.kind() == ErrorKind::Interrupted => Err(error),
+        Err(error) => {
+            let (url, kind) = (store.url().to_string(), error.kind());
+            Err(StoreError::Behind { url, kind, source: error.into() }.into())
+        }
+    }
+}

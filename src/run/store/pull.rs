@@ -1,0 +1,189 @@
+//! Fetches from the store what this machine does not have.
+
+use std::collections::HashSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use bytes::Bytes;
+use chrono::{DateTime, Utc};
+use futures_util::{StreamExt, TryStreamExt, stream};
+
+use super::{ARCHIVE, DATASETS, Moved, RemoteStore};
+use crate::archive::{self, Archive, Incoming, SEAL, Seal, SealedRun};
+use crate::digest;
+use crate::error::Result;
+use crate::export::{self, Arriving, FACTS, RECORD, Recorded, Whole};
+use crate::file::{self, FileError};
+use crate::links;
+use crate::names::{PACK_FOLDER, RUN_FOLDER, fits, is_dataset};
+use crate::report;
+use crate::run::stage::Stage;
+use crate::store::{Object, Sealed};
+use crate::time::Clock;
+
+/// The most folders in transfer at once.
+const FOLDERS_AT_ONCE: usize = 4;
+
+/// The most records read at once.
+const RECORDS_AT_ONCE: usize = 8;
+
+/// The folder in an archive with the seals of packs elsewhere. A seal never changes.
+const SEALS: &str = ".seals";
+
+impl RemoteStore {
+    /// Fetches the runs that only the store has, and the latest version of each of its datasets.
+    ///
+    /// # Errors
+    ///
+    /// As [`RemoteStore::pull_archive`] and [`RemoteStore::pull_latest`].
+    pub async fn pull(&self) -> Result<Moved> {
+        let mut moved = self.pull_archive(None).await?;
+        for name in self.store.names(DATASETS).await?.iter().filter(|name| is_dataset(name)) {
+            moved += self.pull_latest(name).await?;
+        }
+        Ok(moved)
+    }
+
+    /// Fetches the runs that the archive does not have and that started by an instant: packs where they help, and each
+    /// file checked against its seal.
+    ///
+    /// # Errors
+    ///
+    /// If a seal or a file is damaged, if the archive cannot be written, and any failure of a request.
+    pub async fn pull_archive(&self, until: Option<DateTime<Utc>>) -> Result<Moved> {
+        fs::create_dir_all(&self.archive).map_err(FileError::write(&self.archive))?;
+        let listed = self.store.list(ARCHIVE).await?;
+        let here = Archive::open(&self.archive)?;
+        let there = self.seals(&here, &listed).await?;
+        let wanted = archive::wanted(&here, &there, until);
+        if wanted.is_empty() {
+            return Ok(Moved::default());
+        }
+        let files = wanted.iter().map(|seal| seal.files.len()).sum();
+        let stage = Stage::of_files(&self.control, "pull", files);
+        let fetched = wanted.iter().map(|seal| self.fetch(seal, &stage));
+        stream::iter(fetched).buffer_unordered(FOLDERS_AT_ONCE).try_collect::<()>().await?;
+        stage.finish();
+        let bytes = wanted.iter().map(|seal| seal.bytes()).sum();
+        Ok(Moved { folders: wanted.len(), bytes, ..Moved::default() })
+    }
+
+    async fn fetch(&self, seal: &Seal, stage: &Stage<'_>) -> Result<()> {
+        let sealed = sealed(seal);
+        let incoming = Incoming::begin(&self.archive, seal)?;
+        self.store.fetch(&sealed, incoming.path(), |bytes| stage.done(0, bytes)).await?;
+        incoming.finish(seal)
+    }
+
+    /// The seals in the store that may have runs which the archive does not have.
+    pub(super) async fn seals(&self, here: &Archive, listed: &[Object]) -> Result<Vec<Seal>> {
+        let names: Vec<&str> = sealed_names(listed).collect();
+        let known: HashSet<&str> = here.runs().iter().map(SealedRun::name).collect();
+        let folders: HashSet<String> = here.shared().map(|(_, seal)| seal.folder_name()).collect();
+        let packs = names.iter().filter(|name| name.starts_with("pack=") && !folders.contains(**name));
+        let packs = self.read_seals(packs.copied()).await?;
+        let is_missing = |run: &Seal| !known.contains(run.run.as_str());
+        let whole = packs.iter().filter(|pack| pack.runs().iter().all(is_missing));
+        let packed: HashSet<&str> = whole.flat_map(Seal::runs).map(|run| run.run.as_str()).collect();
+        let is_wanted = |run: &&str| !known.contains(run) && !packed.contains(run);
+        let runs = names.iter().filter(|name| name.strip_prefix("run=").is_some_and(|run| is_wanted(&run)));
+        let mut seals = self.read_seals(runs.copied()).await?;
+        seals.extend(packs);
+        Ok(seals)
+    }
+
+    async fn read_seals<'a>(&self, names: impl Iterator<Item = &'a str>) -> Result<Vec<Seal>> {
+        let seals = names.map(|name| self.known_seal(name));
+        let seals: Vec<Option<Seal>> = stream::iter(seals).buffer_unordered(RECORDS_AT_ONCE).try_collect().await?;
+        Ok(seals.into_iter().flatten().collect())
+    }
+
+    /// The seal of a folder in the store; `None` if it has none any more. That of a pack is read from the store once.
+    pub(super) async fn known_seal(&self, name: &str) -> Result<Option<Seal>> {
+        if !name.starts_with("pack=") {
+            return self.read_seal(name).await;
+        }
+        let cached = self.archive.join(SEALS).join(format!("{name}.json"));
+        let folder = Path::new(name);
+        if let Some(seal) = links::read(&cached).ok().and_then(|text| Seal::of(&text, folder).ok()) {
+            return Ok(Some(seal));
+        }
+        let seal = self.read_seal(name).await?;
+        if let Some(seal) = &seal {
+            let kept =
+                links::folder(&self.archive.join(SEALS)).and_then(|()| file::replace(&cached, seal.text().as_bytes()));
+            if let Err(error) = kept {
+                tracing::debug!(%error, "cannot keep the seal of a pack");
+            }
+        }
+        Ok(seal)
+    }
+
+    /// The seal of a folder, read from the store; `None` if it has none any more.
+    pub(super) async fn read_seal(&self, name: &str) -> Result<Option<Seal>> {
+        let at = format!("{ARCHIVE}/{name}");
+        let Some(text) = self.store.record(&at, SEAL).await? else { return Ok(None) };
+        Seal::of(&text, &PathBuf::from(self.store.address(&at))).map(Some)
+    }
+
+    /// The record of the latest version of a dataset in the store.
+    pub(super) async fn latest_record(&self, name: &str) -> Result<Option<Recorded>> {
+        let Some(latest) = self.store.latest(name).await? else { return Ok(None) };
+        let version = self.read_version(name, &latest.version).await?;
+        Ok(version.map(|(_, whole)| whole.recorded))
+    }
+
+    /// The record of a version in the store, as text and as what it says; `None` if there is none.
+    pub(super) async fn read_version(&self, name: &str, version: &str) -> Result<Option<(Bytes, Whole)>> {
+        let at = format!("{DATASETS}/{name}/{version}");
+        let Some(text) = self.store.record(&at, RECORD).await? else { return Ok(None) };
+        let whole = Whole::parsed(&text, &PathBuf::from(self.store.address(&at)))?;
+        Ok(Some((text, whole)))
+    }
+
+    /// Fetches the latest version of a dataset and makes it the latest here, unless this machine has a later one.
+    ///
+    /// # Errors
+    ///
+    /// If the record or a file is damaged, if the folder cannot be written, and any failure of a request.
+    pub async fn pull_latest(&self, name: &str) -> Result<Moved> {
+        let Some(latest) = self.store.latest(name).await? else { return Ok(Moved::default()) };
+        let here = export::latest(&self.datasets, Some(name))?;
+        if here.is_some_and(|here| (here.as_of, here.built_at) >= (latest.as_of, latest.built_at)) {
+            return Ok(Moved::default());
+        }
+        let at = format!("{DATASETS}/{name}/{}", latest.version);
+        let Some((text, whole)) = self.read_version(name, &latest.version).await? else {
+            return Err(self.store.damaged(&at, "`latest.json` names it, and it has no record").into());
+        };
+        let arriving = Arriving::begin(&self.datasets, name, &latest.version, Clock::System.now())?;
+        let sealed = Sealed { at, record: RECORD, files: whole.files };
+        let stage = Stage::of_files(&self.control, "pull", sealed.files.len());
+        self.store.fetch(&sealed, &arriving.path(), |bytes| stage.done(0, bytes)).await?;
+        for name in [FACTS, report::FILE] {
+            let key = format!("{}/{name}", sealed.at);
+            let Some(bytes) = self.store.read(&key).await? else { continue };
+            if name == FACTS && whole.facts.as_ref().is_some_and(|facts| *facts != digest::of(&bytes)) {
+                return Err(self.store.damaged(&key, "it does not match its checksum").into());
+            }
+            file::write_bytes(&arriving.path().join(name), &bytes)?;
+        }
+        arriving.publish(&text, &sealed.files)?;
+        stage.finish();
+        let bytes = sealed.files.iter().map(|file| file.bytes).sum();
+        Ok(Moved { versions: 1, bytes, ..Moved::default() })
+    }
+}
+
+/// The names of the folders in a listing of an archive that have a record.
+pub(super) fn sealed_names(listed: &[Object]) -> impl Iterator<Item = &str> {
+    listed.iter().filter(|object| object.may_be_record()).filter_map(|object| {
+        let name = object.key.strip_prefix("archive/")?.strip_suffix("/run.json")?;
+        (fits(name, RUN_FOLDER) || fits(name, PACK_FOLDER)).then_some(name)
+    })
+}
+
+/// A sealed folder of the archive as the store knows it.
+pub(super) fn sealed(seal: &Seal) -> Sealed {
+    Sealed { at: format!("{ARCHIVE}/{}", seal.folder_name()), record: SEAL, files: seal.files.clone() }
+}

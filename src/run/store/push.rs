@@ -1,0 +1,112 @@
+//! Sends to the store what only this machine has.
+
+use std::collections::HashSet;
+use std::path::Path;
+
+use futures_util::{StreamExt, TryStreamExt, stream};
+
+use super::pull::{sealed, sealed_names};
+use super::{ARCHIVE, DATASETS, Moved, RemoteStore};
+use crate::archive::{Archive, Seal};
+use crate::error::{Error, Result};
+use crate::export::{self, FACTS, RECORD, Whole};
+use crate::file::FileRecord;
+use crate::report;
+use crate::run::stage::Stage;
+use crate::store::{Latest, Object, Sealed, Sent};
+
+/// The most folders in transfer at once.
+const FOLDERS_AT_ONCE: usize = 4;
+
+impl RemoteStore {
+    /// Tests that the store honours conditional puts, and sends every run, pack and version that only this machine has.
+    /// Clears interrupted uploads that nobody took up for a day.
+    ///
+    /// # Errors
+    ///
+    /// If the store does not, if a local file is damaged, and any failure of a request.
+    pub async fn push(&self) -> Result<Moved> {
+        self.store.probe().await?;
+        let mut moved = self.push_archive().await?;
+        for name in export::names(&self.datasets)? {
+            moved += self.push_dataset(&name).await?.0;
+        }
+        moved.cleared += self.store.clear_abandoned(&self.store.list(DATASETS).await?).await?.len();
+        Ok(moved)
+    }
+
+    /// Sends the runs and packs that only this machine has, and clears interrupted uploads of others.
+    pub(in crate::run) async fn push_archive(&self) -> Result<Moved> {
+        let listed = self.store.list(ARCHIVE).await?;
+        let mut moved = match self.archive.exists() {
+            true => self.push_missing(&listed).await?,
+            false => Moved::default(),
+        };
+        moved.cleared = self.store.clear_abandoned(&listed).await?.len();
+        Ok(moved)
+    }
+
+    /// Sends the runs and packs that a listing does not have, runs first.
+    async fn push_missing(&self, listed: &[Object]) -> Result<Moved> {
+        let there: HashSet<&str> = sealed_names(listed).collect();
+        let here = Archive::open(&self.archive)?;
+        let missing = here.shared().filter(|(_, seal)| !there.contains(seal.folder_name().as_str()));
+        let (packs, runs): (Vec<_>, Vec<_>) = missing.partition(|(_, seal)| seal.is_pack());
+        let mut moved = Moved::default();
+        if !(packs.is_empty() && runs.is_empty()) {
+            let files = packs.iter().chain(&runs).map(|(_, seal)| seal.files.len()).sum();
+            let stage = Stage::of_files(&self.control, "push", files);
+            for folders in [runs, packs] {
+                moved += self.push_folders(&folders, &stage).await?;
+            }
+            stage.finish();
+        }
+        Ok(moved)
+    }
+
+    async fn push_folders(&self, folders: &[(&Path, &Seal)], stage: &Stage<'_>) -> Result<Moved> {
+        let sent = folders.iter().map(|(path, seal)| async move {
+            let sent = self.store.send(&sealed(seal), path, |bytes| stage.done(0, bytes)).await?;
+            let folders = usize::from(sent == Sent::Now);
+            Ok::<_, Error>(Moved { folders, bytes: seal.bytes(), ..Moved::default() })
+        });
+        let sent: Vec<Moved> = stream::iter(sent).buffer_unordered(FOLDERS_AT_ONCE).try_collect().await?;
+        let mut all = Moved::default();
+        sent.into_iter().for_each(|one| all += one);
+        Ok(all)
+    }
+
+    /// Sends the versions of a dataset that only this machine has, and names the latest; returns notes, too.
+    pub(super) async fn push_dataset(&self, name: &str) -> Result<(Moved, Vec<String>)> {
+        let (mut moved, mut notes) = (Moved::default(), Vec::new());
+        for (path, whole) in Whole::of_dataset(&self.datasets, name)? {
+            let at = format!("{DATASETS}/{name}/{}", whole.recorded.version);
+            if self.store.record(&at, RECORD).await?.is_none() {
+                moved += self.push_version(&path, &whole, at).await?;
+            }
+        }
+        if let Some(latest) = export::latest(&self.datasets, Some(name))? {
+            let instants = (latest.as_of, latest.built_at);
+            let latest = Latest::new(name, &latest.version, instants, &latest.content);
+            if let Some(later) = self.store.name_latest(&latest).await? {
+                notes.push(format!("the store has a later version, which stays its latest: `{}`", later.version));
+            }
+        }
+        Ok((moved, notes))
+    }
+
+    async fn push_version(&self, path: &Path, whole: &Whole, at: String) -> Result<Moved> {
+        let mut files = whole.files.clone();
+        for name in [FACTS, report::FILE] {
+            let file = path.join(name);
+            if file.is_file() {
+                files.push(FileRecord::of(&file, name, 0, &self.control.stop)?);
+            }
+        }
+        let stage = Stage::of_files(&self.control, "push", files.len());
+        let bytes = files.iter().map(|file| file.bytes).sum();
+        self.store.send(&Sealed { at, record: RECORD, files }, path, |bytes| stage.done(0, bytes)).await?;
+        stage.finish();
+        Ok(Moved { versions: 1, bytes, ..Moved::default() })
+    }
+}

@@ -1,0 +1,129 @@
+//! What this machine and the store have.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde::Serialize;
+
+use super::pull::sealed_names;
+use super::{ARCHIVE, DATASETS, RemoteStore};
+use crate::archive::{Archive, Seal};
+use crate::error::Result;
+use crate::export::{self, Whole};
+use crate::names::{is_dataset, is_unique};
+use crate::store::{Object, by_folder, record_of};
+
+/// What this machine and the store have.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct StoreStatus {
+    /// The store.
+    pub url: String,
+    /// Runs that both have.
+    pub runs: usize,
+    /// Runs that only this machine has: `store push` sends them.
+    pub only_here: Vec<String>,
+    /// Runs that only the store has: `store pull` fetches them.
+    pub only_there: Vec<String>,
+    /// Folders in the store with an upload in progress, or one that was interrupted.
+    pub unfinished: Vec<String>,
+    /// Objects of the archive and the datasets in the store.
+    pub objects: usize,
+    /// Their size.
+    pub bytes: u64,
+    /// The datasets.
+    pub datasets: Vec<DatasetStatus>,
+}
+
+/// The versions of a dataset.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct DatasetStatus {
+    /// Its name.
+    pub name: String,
+    /// Its latest version on this machine.
+    pub latest_here: Option<String>,
+    /// Its latest version in the store.
+    pub latest_there: Option<String>,
+    /// Versions that both have.
+    pub versions: usize,
+    /// Versions that only this machine has.
+    pub only_here: Vec<String>,
+    /// Versions that only the store has.
+    pub only_there: Vec<String>,
+}
+
+impl RemoteStore {
+    /// Compares this machine with the store.
+    ///
+    /// # Errors
+    ///
+    /// If the archive or a seal cannot be read, and any failure of a request.
+    pub async fn status(&self) -> Result<StoreStatus> {
+        let (archive, datasets) = tokio::join!(self.store.list(ARCHIVE), self.store.list(DATASETS));
+        let (archive, datasets) = (archive?, datasets?);
+        let here: BTreeSet<String> = match self.archive.exists() {
+            true => Archive::open(&self.archive)?.runs().iter().map(|run| run.name().to_owned()).collect(),
+            false => BTreeSet::new(),
+        };
+        let mut there: BTreeSet<String> = BTreeSet::new();
+        for name in sealed_names(&archive) {
+            match name.strip_prefix("run=") {
+                Some(run) => _ = there.insert(run.to_owned()),
+                None => {
+                    let seal = self.known_seal(name).await?;
+                    there.extend(seal.iter().flat_map(Seal::runs).map(|run| run.run.clone()));
+                }
+            }
+        }
+        let unfinished = unfinished(&archive).chain(unfinished(&datasets)).collect();
+        Ok(StoreStatus {
+            url: self.url().to_string(),
+            runs: here.intersection(&there).count(),
+            only_here: here.difference(&there).cloned().collect(),
+            only_there: there.difference(&here).cloned().collect(),
+            unfinished,
+            objects: archive.len() + datasets.len(),
+            bytes: archive.iter().chain(&datasets).map(|object| object.bytes).sum(),
+            datasets: self.datasets(&datasets).await?,
+        })
+    }
+
+    async fn datasets(&self, listed: &[Object]) -> Result<Vec<DatasetStatus>> {
+        let mut there: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+        for (name, version) in versions(listed) {
+            there.entry(name.to_owned()).or_default().insert(version.to_owned());
+        }
+        for name in export::names(&self.datasets)? {
+            there.entry(name).or_default();
+        }
+        let mut datasets = Vec::new();
+        for (name, there) in there {
+            let here = Whole::of_dataset(&self.datasets, &name)?;
+            let here: BTreeSet<String> = here.into_iter().map(|(_, whole)| whole.recorded.version).collect();
+            let latest = export::latest(&self.datasets, Some(&name)).ok().flatten();
+            datasets.push(DatasetStatus {
+                latest_here: latest.map(|latest| latest.version),
+                latest_there: self.store.latest(&name).await?.map(|latest| latest.version),
+                versions: here.intersection(&there).count(),
+                only_here: here.difference(&there).cloned().collect(),
+                only_there: there.difference(&here).cloned().collect(),
+                name,
+            });
+        }
+        Ok(datasets)
+    }
+}
+
+/// The complete versions in a listing of datasets: dataset and version.
+pub(super) fn versions(listed: &[Object]) -> impl Iterator<Item = (&str, &str)> {
+    listed.iter().filter(|object| object.may_be_record()).filter_map(|object| {
+        let (name, version) = object.key.strip_prefix("datasets/")?.strip_suffix("/dataset.json")?.split_once('/')?;
+        (is_dataset(name) && is_unique(version)).then_some((name, version))
+    })
+}
+
+/// The folders in a listing that have objects and no record.
+pub(super) fn unfinished(listed: &[Object]) -> impl Iterator<Item = String> {
+    by_folder(listed.to_vec()).into_iter().filter_map(|(folder, objects)| {
+        let record = format!("{folder}/{}", record_of(&folder));
+        objects.iter().all(|object| object.key != record || !object.may_be_record()).then_some(folder)
+    })
+}

@@ -1,0 +1,130 @@
+//! What can go wrong with a store.
+
+use crate::error::{Diagnostic, ErrorKind, Reason};
+
+/// An operation on an object store that failed.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum StoreError {
+    /// A store that this build has no client for.
+    #[error("this build cannot use `{url}`")]
+    #[cfg_attr(
+        all(feature = "aws", feature = "gcp", feature = "azure"),
+        expect(dead_code, reason = "this build has every client")
+    )]
+    Feature {
+        /// The store.
+        url: String,
+        /// The cargo feature that it needs.
+        feature: &'static str,
+    },
+
+    /// A store that cannot be opened: its credentials or settings are missing or invalid.
+    #[error("cannot open the store `{url}`")]
+    Open {
+        /// The store.
+        url: String,
+        /// Why.
+        source: Reason,
+    },
+
+    /// A store that refuses an operation.
+    #[error("`{url}` refused to {action} `{key}`")]
+    Denied {
+        /// The store.
+        url: String,
+        /// What was asked for.
+        action: &'static str,
+        /// The object or folder.
+        key: String,
+        /// Why.
+        source: Reason,
+    },
+
+    /// A store that does not answer for now.
+    #[error("cannot {action} `{key}` in `{url}` for now")]
+    Later {
+        /// The store.
+        url: String,
+        /// What was asked for.
+        action: &'static str,
+        /// The object or folder.
+        key: String,
+        /// Why.
+        source: Reason,
+    },
+
+    /// A store that ignores the conditions of a put.
+    #[error("`{url}` does not honour conditional puts")]
+    Unconditional {
+        /// The store.
+        url: String,
+        /// What it did.
+        source: Reason,
+    },
+
+    /// A folder of another machine with the same name.
+    #[error("`{key}` in `{url}` is already taken by another machine")]
+    Taken {
+        /// The store.
+        url: String,
+        /// The folder.
+        key: String,
+    },
+
+    /// An object with damaged content.
+    #[error("`{key}` in `{url}` is damaged")]
+    Damaged {
+        /// The store.
+        url: String,
+        /// The object.
+        key: String,
+        /// Why.
+        source: Reason,
+    },
+
+    /// Results that are complete on this machine, but not in the store.
+    #[error("the results are on this machine, but not all of them are in `{url}`")]
+    Behind {
+        /// The store.
+        url: String,
+        /// The kind of the reason.
+        kind: ErrorKind,
+        /// Why.
+        source: Reason,
+    },
+}
+
+impl Diagnostic for StoreError {
+    fn kind(&self) -> ErrorKind {
+        match self {
+            Self::Feature { .. } => ErrorKind::Usage,
+            Self::Later { .. } => ErrorKind::Temporary,
+            Self::Behind { kind, .. } => *kind,
+            Self::Open { .. }
+            | Self::Denied { .. }
+            | Self::Unconditional { .. }
+            | Self::Taken { .. }
+            | Self::Damaged { .. } => ErrorKind::Storage,
+        }
+    }
+
+    fn hint(&self) -> Option<String> {
+        let hint = match self {
+            Self::Feature { feature, .. } => {
+                return Some(format!("install bellwether with `--features {feature}`"));
+            }
+            Self::Open { .. } | Self::Denied { .. } => {
+                "check the address, and the credentials in the environment, the profile or the instance"
+            }
+            Self::Later { .. } => "run the same command later to resume",
+            Self::Unconditional { .. } => {
+                "use a store with conditional puts (`If-None-Match` and `If-Match`); without them, two machines could \
+                 overwrite each other's runs"
+            }
+            Self::Taken { .. } => "move that run or version out of the local folder, and run the definition again",
+            Self::Damaged { .. } => "`bellwether store verify` lists all damaged objects",
+            Self::Behind { .. } => "`bellwether store push` sends the rest; so does the next run",
+        };
+        Some(hint.to_owned())
+    }
+}

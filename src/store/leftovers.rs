@@ -1,0 +1,154 @@
+//! Clears uploads that were killed and that nobody took up for a day.
+//!
+//! The folder's record is put first, only if absent, with a note that the folder is being cleared. An upload that is
+//! still in progress then fails to put its own record, so no folder that exists ever loses a file. The note goes last.
+
+use std::collections::BTreeMap;
+
+use bytes::Bytes;
+use chrono::{DateTime, TimeDelta, Utc};
+use object_store::ObjectStoreExt;
+use serde::{Deserialize, Serialize};
+
+use super::objects::{Created, Object, Store};
+use super::probe::PROBE;
+use crate::error::Result;
+use crate::names::{self, PACK_FOLDER, RUN_FILES, RUN_FOLDER, fits};
+use crate::time::{as_record, random};
+
+/// How old an upload must be to count as killed.
+const ABANDONED_AFTER: TimeDelta = TimeDelta::days(1);
+
+/// A note that a folder is being cleared is smaller than this, and every record is larger.
+const SMALLEST_RECORD: u64 = 256;
+
+/// The record of a folder that is being cleared.
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Clearing {
+    #[serde(with = "as_record")]
+    cleared_at: DateTime<Utc>,
+}
+
+/// Whether a record says that its folder is being cleared.
+pub(super) fn is_clearing(record: &[u8]) -> bool {
+    (record.len() as u64) < SMALLEST_RECORD && serde_json::from_slice::<Clearing>(record).is_ok()
+}
+
+/// The objects of each folder that has a record's file or could have one, by the folder's key.
+pub(crate) fn by_folder(objects: Vec<Object>) -> BTreeMap<String, Vec<Object>> {
+    let mut folders: BTreeMap<String, Vec<Object>> = BTreeMap::new();
+    for object in objects {
+        if let Some((folder, _)) = folder_of(&object.key) {
+            folders.entry(folder.to_owned()).or_default().push(object);
+        }
+    }
+    folders
+}
+
+/// The folder that an object of ours is in, and the object's name there; `None` for all others.
+fn folder_of(key: &str) -> Option<(&str, &str)> {
+    let mut parts = key.split('/');
+    match (parts.next()?, parts.next()?) {
+        ("archive", folder) if fits(folder, RUN_FOLDER) || fits(folder, PACK_FOLDER) => {
+            let (at, name) = key.split_at_checked("archive/".len() + folder.len())?;
+            let name = name.strip_prefix('/')?;
+            RUN_FILES.contains(&name).then_some((at, name))
+        }
+        ("datasets", dataset) if names::is_dataset(dataset) => {
+            let version = parts.next().filter(|version| names::is_unique(version))?;
+            let (at, name) = key.split_at_checked("datasets/".len() + dataset.len() + 1 + version.len())?;
+            let name = name.strip_prefix('/')?;
+            let is_ours = ["dataset.json", "facts.json", "report.html"].contains(&name)
+                || names::is_file_of_version(name, dataset);
+            is_ours.then_some((at, name))
+        }
+        _ => None,
+    }
+}
+
+/// The name of a folder's record.
+pub(crate) fn record_of(folder: &str) -> &'static str {
+    if folder.starts_with("archive/") { "run.json" } else { "dataset.json" }
+}
+
+impl Object {
+    /// Whether an object with the name of a record is large enough to be one, and not a note.
+    pub(crate) fn may_be_record(&self) -> bool {
+        self.bytes >= SMALLEST_RECORD
+    }
+}
+
+impl Store {
+    /// Clears those of some listed folders that have no record, and in which nothing changed for a day; and probes of
+    /// that age. Returns the folders.
+    ///
+    /// # Errors
+    ///
+    /// Any failure of a request.
+    pub(crate) async fn clear_abandoned(&self, objects: &[Object]) -> Result<Vec<String>> {
+        let is_old = |object: &Object, now: DateTime<Utc>| now - object.changed > ABANDONED_AFTER;
+        let folders = by_folder(objects.to_vec());
+        let is_unfinished = |(folder, objects): &(&String, &Vec<Object>)| {
+            let record = format!("{folder}/{}", record_of(folder));
+            objects.iter().all(|object| object.key != record || !object.may_be_record())
+        };
+        let is_due = |objects: &[Object], now: DateTime<Utc>| objects.iter().all(|object| is_old(object, now));
+        let mut due: Vec<(&String, &Vec<Object>)> =
+            folders.iter().filter(is_unfinished).filter(|(_, objects)| is_due(objects, Utc::now())).collect();
+        let probes = || objects.iter().filter(|object| object.key.starts_with(PROBE));
+        if due.is_empty() && !probes().any(|probe| is_old(probe, Utc::now())) {
+            return Ok(Vec::new());
+        }
+        // This machine's clock may be wrong.
+        let now = self.now().await?;
+        due.retain(|(_, objects)| is_due(objects, now));
+        for probe in probes().filter(|probe| is_old(probe, now)) {
+            self.delete(&probe.key).await?;
+        }
+        let mut cleared = Vec::new();
+        for (folder, _) in due {
+            if self.clear(folder, now).await? {
+                cleared.push(folder.clone());
+            }
+        }
+        Ok(cleared)
+    }
+
+    /// The store's clock.
+    async fn now(&self) -> Result<DateTime<Utc>> {
+        let at = format!("{PROBE}{:016x}", random());
+        self.create(&at, Bytes::from_static(b"clock")).await?;
+        let changed = self.get(&at).await?.map(|content| content.changed);
+        self.delete(&at).await?;
+        changed.ok_or_else(|| self.later("read", &at, "it was just written").into())
+    }
+
+    /// Clears a folder, unless it was sealed meanwhile.
+    async fn clear(&self, folder: &str, now: DateTime<Utc>) -> Result<bool> {
+        let record = format!("{folder}/{}", record_of(folder));
+        let note = serde_json::to_vec(&Clearing { cleared_at: now }).expect("it is text");
+        if self.create(&record, note.into()).await? == Created::Another
+            && !self.get(&record).await?.is_some_and(|content| is_clearing(&content.bytes))
+        {
+            return Ok(false);
+        }
+        // Listed again: more may have arrived before the note.
+        for object in self.list(folder).await? {
+            if object.key != record && folder_of(&object.key).is_some() {
+                self.delete(&object.key).await?;
+            }
+        }
+        self.delete(&record).await?;
+        Ok(true)
+    }
+
+    /// Deletes an object. It is not an error if there is none.
+    async fn delete(&self, at: &str) -> Result<()> {
+        let key = self.key(at)?;
+        match self.in_turn(self.objects.delete(&key)).await? {
+            Ok(()) | Err(object_store::Error::NotFound { .. }) => Ok(()),
+            Err(fault) => Err(self.failed("remove", at, &fault).into()),
+        }
+    }
+}

@@ -1,0 +1,100 @@
+//! Opens the store at an address, with the credentials that the provider's own tools would use.
+
+use std::fs;
+use std::sync::Arc;
+
+use object_store::local::LocalFileSystem;
+use object_store::{ObjectStore, ObjectStoreScheme};
+
+use super::{Result, StoreError};
+use crate::plan::{StoreKind, StoreUrl};
+
+#[cfg(feature = "cloud")]
+use super::traffic::{Connector, retries};
+
+/// An open store, and the prefix of its keys.
+pub(super) struct Opened {
+    pub(super) objects: Arc<dyn ObjectStore>,
+    pub(super) prefix: String,
+}
+
+/// Opens a store. Nothing is sent to it yet.
+pub(super) fn open(url: &StoreUrl) -> Result<Opened> {
+    let objects: Arc<dyn ObjectStore> = match url.kind() {
+        StoreKind::Folder => return folder(url),
+        #[cfg(feature = "aws")]
+        StoreKind::S3 => s3(url)?,
+        #[cfg(feature = "gcp")]
+        StoreKind::Google => google(url)?,
+        #[cfg(feature = "azure")]
+        StoreKind::Azure => azure(url)?,
+        #[cfg(not(feature = "aws"))]
+        StoreKind::S3 => return Err(missing(url, "aws")),
+        #[cfg(not(feature = "gcp"))]
+        StoreKind::Google => return Err(missing(url, "gcp")),
+        #[cfg(not(feature = "azure"))]
+        StoreKind::Azure => return Err(missing(url, "azure")),
+    };
+    let (_, prefix) = ObjectStoreScheme::parse(url.as_url()).map_err(|error| failed(url, error.to_string()))?;
+    Ok(Opened { objects, prefix: prefix.to_string() })
+}
+
+fn failed(url: &StoreUrl, reason: impl Into<String>) -> StoreError {
+    StoreError::Open { url: url.to_string(), source: reason.into().into() }
+}
+
+#[cfg(not(all(feature = "aws", feature = "gcp", feature = "azure")))]
+fn missing(url: &StoreUrl, feature: &'static str) -> StoreError {
+    StoreError::Feature { url: url.to_string(), feature }
+}
+
+fn folder(url: &StoreUrl) -> Result<Opened> {
+    let folder = url.folder().ok_or_else(|| failed(url, "it is not the path of a folder"))?;
+    // The folder above is not created: it may be a file system that is not mounted.
+    match fs::create_dir(&folder) {
+        Err(error) if error.kind() != std::io::ErrorKind::AlreadyExists => return Err(failed(url, error.to_string())),
+        _ => {}
+    }
+    let objects = LocalFileSystem::new_with_prefix(&folder).map_err(|_| failed(url, "it is not a folder"))?;
+    Ok(Opened { objects: Arc::new(objects.with_fsync(true)), prefix: String::new() })
+}
+
+#[cfg(feature = "aws")]
+fn s3(url: &StoreUrl) -> Result<Arc<dyn ObjectStore>> {
+    use object_store::aws::{AmazonS3Builder, AmazonS3ConfigKey};
+
+    let builder = AmazonS3Builder::from_env();
+    let builder = super::profile::applied(builder).map_err(|reason| failed(url, reason))?;
+    let endpoint = [AmazonS3ConfigKey::S3Endpoint, AmazonS3ConfigKey::Endpoint]
+        .iter()
+        .find_map(|key| builder.get_config_value(key));
+    let builder = match endpoint.and_then(|endpoint| url::Url::parse(&endpoint).ok()) {
+        Some(endpoint) if crate::address::is_loopback(&endpoint) => builder.with_allow_http(true),
+        _ => builder,
+    };
+    // Not every store with the interface of S3 has bulk deletes.
+    let builder = builder.with_url(url.as_url().as_str()).with_disable_bulk_delete(true).with_retry(retries());
+    let objects = builder.with_http_connector(Connector).build();
+    // The text of such an error may quote a setting, which may be a secret.
+    objects.map(|objects| Arc::new(objects) as _).map_err(|_| {
+        failed(url, "the settings in the environment (`AWS_…`) or in the profile are incomplete or invalid")
+    })
+}
+
+#[cfg(feature = "gcp")]
+fn google(url: &StoreUrl) -> Result<Arc<dyn ObjectStore>> {
+    let builder = object_store::gcp::GoogleCloudStorageBuilder::from_env().with_url(url.as_url().as_str());
+    let objects = builder.with_retry(retries()).with_http_connector(Connector).build();
+    objects
+        .map(|objects| Arc::new(objects) as _)
+        .map_err(|_| failed(url, "the settings in the environment (`GOOGLE_…`) are incomplete or invalid"))
+}
+
+#[cfg(feature = "azure")]
+fn azure(url: &StoreUrl) -> Result<Arc<dyn ObjectStore>> {
+    let builder = object_store::azure::MicrosoftAzureBuilder::from_env().with_url(url.as_url().as_str());
+    let objects = builder.with_retry(retries()).with_http_connector(Connector).build();
+    objects
+        .map(|objects| Arc::new(objects) as _)
+        .map_err(|_| failed(url, "the settings in the environment (`AZURE_…`) are incomplete or invalid"))
+}

@@ -1,0 +1,67 @@
+//! Finds stores that do not honour conditional puts, before anything depends on it.
+
+use bytes::Bytes;
+use object_store::{ObjectStoreExt, PutMode, PutPayload};
+
+use super::objects::{Created, Store, is_refusal, reason};
+use super::{Result, StoreError};
+use crate::error::Error;
+use crate::time::random;
+
+/// The folder of probes, and the beginning of their names.
+pub(super) const PROBE: &str = "archive/.probe-";
+
+impl Store {
+    /// Tests that the store refuses to put an object that exists where it must not, and one that was replaced since it
+    /// was read.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::Unconditional`] if it does not, and any failure of a request.
+    pub(crate) async fn probe(&self) -> Result<(), Error> {
+        let at = format!("{PROBE}{:016x}", random());
+        let tested = self.test(&at).await;
+        // A probe that is left behind is cleared after a day.
+        let _ = self.in_turn(self.objects.delete(&self.key(&at)?)).await?;
+        tested
+    }
+
+    async fn test(&self, at: &str) -> Result<(), Error> {
+        let [first, second, third, fourth] = [b"1", b"2", b"3", b"4"].map(|text| Bytes::from_static(text));
+        let unconditional = |what: &str| -> Error {
+            StoreError::Unconditional { url: self.url().to_string(), source: what.into() }.into()
+        };
+        if self.create(at, first.clone()).await? == Created::Another {
+            return Err(unconditional("an object that was just written has another content"));
+        }
+        let key = self.key(at)?;
+        let put = self.objects.put_opts(&key, PutPayload::from_bytes(second), PutMode::Create.into());
+        let overwrote = "it overwrote an object on condition that there is none";
+        match self.in_turn(put).await? {
+            Ok(_) => return Err(unconditional(overwrote)),
+            Err(fault) if is_refusal(&fault) => return Err(self.failed("write", at, &fault).into()),
+            Err(_) => {}
+        }
+        let known = match self.get(at).await? {
+            Some(content) if content.bytes == first => content,
+            _ => return Err(unconditional(overwrote)),
+        };
+        match self.in_turn(self.put_if(at, third.clone(), &known)).await? {
+            Ok(()) => {}
+            Err(fault) if is_refusal(&fault) => {
+                return Err(unconditional(&format!(
+                    "it did not replace an object that is unchanged: {}",
+                    reason(&fault)
+                )));
+            }
+            Err(_) if self.replace(at, third.clone(), &known).await? => {}
+            Err(_) => return Err(unconditional("it did not replace an object that is unchanged")),
+        }
+        let put = self.in_turn(self.put_if(at, fourth, &known)).await?;
+        let now = self.get(at).await?.map(|content| content.bytes);
+        match put.is_err() && now == Some(third) {
+            true => Ok(()),
+            false => Err(unconditional("it replaced an object on condition that it is unchanged, and it was not")),
+        }
+    }
+}

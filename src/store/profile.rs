@@ -1,0 +1,149 @@
+//! Credentials of the AWS command line: the profile in `~/.aws/credentials` and `~/.aws/config`.
+//!
+//! The `object_store` crate reads the environment, web identities, containers and instances, but no profiles. A profile
+//! is read only if the environment has no keys, as the provider's own tools do. Profiles that name a way to get keys
+//! (single sign-on, a role) are refused with what to do instead.
+
+use std::collections::BTreeMap;
+use std::env;
+use std::fs;
+use std::io;
+use std::path::PathBuf;
+
+use object_store::aws::{AmazonS3Builder, AmazonS3ConfigKey};
+
+use crate::secret::ApiKey;
+
+/// Settings by name.
+type Settings = BTreeMap<String, String>;
+
+/// The largest file that is read.
+const MAX_BYTES: u64 = 1 << 20;
+
+/// A builder with the settings of the profile that the environment does not have.
+pub(super) fn applied(mut builder: AmazonS3Builder) -> Result<AmazonS3Builder, String> {
+    use AmazonS3ConfigKey as Key;
+    let is_set = |builder: &AmazonS3Builder, key: Key| builder.get_config_value(&key).is_some();
+    let has_keys = is_set(&builder, Key::AccessKeyId)
+        || is_set(&builder, Key::WebIdentityTokenFile)
+        || is_set(&builder, Key::ContainerCredentialsRelativeUri)
+        || is_set(&builder, Key::ContainerCredentialsFullUri);
+    let (name, is_named) = match env::var("AWS_PROFILE").or_else(|_| env::var("AWS_DEFAULT_PROFILE")) {
+        Ok(name) if !name.is_empty() => (name, true),
+        _ => ("default".to_owned(), false),
+    };
+    let settings = profile(&name)?;
+    if settings.is_none() && is_named && !has_keys {
+        return Err(format!("no profile `{name}` in `~/.aws`"));
+    }
+    let settings = settings.unwrap_or_default();
+    if !has_keys {
+        if let Some(way) = ["sso_session", "sso_start_url", "role_arn", "credential_process"]
+            .into_iter()
+            .find(|way| settings.contains_key(*way) && !settings.contains_key("aws_access_key_id"))
+        {
+            return Err(format!(
+                "the profile `{name}` gets its keys by `{way}`: export them with `aws configure export-credentials \
+                 --format env`"
+            ));
+        }
+        for (setting, key) in [
+            ("aws_access_key_id", Key::AccessKeyId),
+            ("aws_secret_access_key", Key::SecretAccessKey),
+            ("aws_session_token", Key::Token),
+        ] {
+            if let Some(value) = settings.get(setting) {
+                builder = builder.with_config(key, value);
+            }
+        }
+    }
+    if !is_set(&builder, Key::Region)
+        && !is_set(&builder, Key::DefaultRegion)
+        && let Some(region) = settings.get("region")
+    {
+        builder = builder.with_config(Key::Region, region);
+    }
+    if !is_set(&builder, Key::Endpoint)
+        && !is_set(&builder, Key::S3Endpoint)
+        && let Some(endpoint) = settings.get("endpoint_url")
+    {
+        builder = builder.with_config(Key::Endpoint, endpoint);
+    }
+    // Masked wherever text is shown, whoever writes it.
+    for key in [Key::SecretAccessKey, Key::Token] {
+        drop(builder.get_config_value(&key).as_deref().and_then(ApiKey::new));
+    }
+    Ok(builder)
+}
+
+/// The settings of a profile in both files; `None` if neither has it.
+fn profile(name: &str) -> Result<Option<Settings>, String> {
+    let place = |variable: &str, file: &str| {
+        let home = || env::var_os("HOME").map(|home| PathBuf::from(home).join(".aws").join(file));
+        env::var_os(variable).map(PathBuf::from).or_else(home)
+    };
+    let credentials = place("AWS_SHARED_CREDENTIALS_FILE", "credentials");
+    let config = place("AWS_CONFIG_FILE", "config");
+    let in_config = if name == "default" { name.to_owned() } else { format!("profile {name}") };
+    let mut found: Option<Settings> = None;
+    for (path, section) in [(config, in_config), (credentials, name.to_owned())] {
+        let Some(path) = path else { continue };
+        let text = match fs::metadata(&path) {
+            Ok(file) if file.len() > MAX_BYTES => return Err(format!("`{}` is larger than 1 MiB", path.display())),
+            _ => fs::read_to_string(&path),
+        };
+        match text {
+            Ok(text) => {
+                if let Some(settings) = section_of(&text, &section) {
+                    found.get_or_insert_default().extend(settings);
+                }
+            }
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            Err(error) => return Err(format!("cannot read `{}`: {error}", path.display())),
+        }
+    }
+    Ok(found)
+}
+
+/// The settings of a section; `None` if there is no such section.
+fn section_of(text: &str, wanted: &str) -> Option<Settings> {
+    let mut found: Option<Settings> = None;
+    let mut is_wanted = false;
+    for line in text.lines() {
+        let is_indented = line.starts_with([' ', '\t']);
+        let line = line.trim();
+        if line.is_empty() || line.starts_with(['#', ';']) {
+            continue;
+        }
+        if let Some(name) = line.strip_prefix('[').and_then(|rest| rest.split(']').next()) {
+            is_wanted = name.split_whitespace().eq(wanted.split_whitespace());
+            if is_wanted {
+                found.get_or_insert_default();
+            }
+        } else if is_wanted
+            && !is_indented
+            && let (Some(settings), Some((name, value))) = (&mut found, line.split_once('='))
+        {
+            // Indented lines are settings of a service.
+            settings.insert(name.trim().to_lowercase(), value.trim().to_owned());
+        }
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::section_of;
+
+    #[test]
+    fn a_profile_is_a_section_without_comments_and_nested_settings() {
+        let text = "# keys\n[default]\naws_access_key_id = A\n\n[profile  nightly]\nregion=eu-central-1\ns3 =\n  \
+                    region = other\n; old\naws_secret_access_key = b=c\n[other]\nregion = x\n";
+        let nightly = section_of(text, "profile nightly").unwrap();
+        assert_eq!(nightly.get("region").map(String::as_str), Some("eu-central-1"));
+        assert_eq!(nightly.get("aws_secret_access_key").map(String::as_str), Some("b=c"));
+        assert_eq!(nightly.len(), 3);
+        assert_eq!(section_of(text, "default").unwrap().len(), 1);
+        assert!(section_of(text, "nightly").is_none());
+    }
+}

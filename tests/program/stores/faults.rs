@@ -1,0 +1,251 @@
+//! Stores that fail, stall, cut answers off, or do not keep what they promise.
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use std::collections::BTreeSet;
+
+use super::{Machine, definition};
+use crate::support::program::{DemoService, Place};
+use crate::support::scripted::{Scripted, json};
+use crate::support::stub_store::{StubStore, Trouble, Wanted};
+
+/// Runs twice against a store, which then has both runs and the latest version, and gives them to an empty disk.
+#[track_caller]
+fn check_runs(stub: &StubStore) {
+    let place = Place::new();
+    let service = DemoService::start(&place, &["--today", "2026-11-20"]);
+    let machine = Machine::with_stub(&definition(&service.source), stub);
+    machine.run(&["run", "it"]).succeeded();
+    machine.run(&["run", "it"]).succeeded();
+    machine.run(&["store", "verify"]).succeeded();
+    let seals = stub.keys().iter().filter(|key| key.ends_with("/run.json")).count();
+    assert_eq!(seals, 2, "{:?}", stub.keys());
+    let fresh = Machine::with_stub(&definition(&service.source), stub);
+    fresh.run(&["build", "it"]).succeeded();
+    assert_eq!(fresh.folders(), machine.folders());
+    assert!(fresh.csv() == machine.csv(), "the datasets differ");
+}
+
+/// Trouble the first time that a request is made, for requests of some kind.
+fn at_first(
+    is_meant: impl Fn(&Wanted) -> bool + Send + Sync,
+    trouble: Trouble,
+) -> impl Fn(&Wanted) -> Option<Trouble> + Send + Sync {
+    let seen: Mutex<BTreeSet<(String, String, String)>> = Mutex::default();
+    move |wanted| {
+        let request = (wanted.method.clone(), wanted.key.clone(), wanted.query.clone());
+        (is_meant(wanted) && seen.lock().unwrap().insert(request)).then_some(trouble)
+    }
+}
+
+#[test]
+fn a_store_that_fails_every_third_request_is_asked_again() {
+    let count = AtomicU64::new(0);
+    check_runs(&StubStore::start(1000, move |_| {
+        let is_third = count.fetch_add(1, Ordering::Relaxed) % 3 == 2;
+        is_third.then_some(Trouble::Refused("500 Internal Server Error", ""))
+    }));
+}
+
+#[test]
+fn a_put_whose_acknowledgement_is_lost_is_found_in_the_store() {
+    let is_put = |wanted: &Wanted| wanted.method == "PUT";
+    check_runs(&StubStore::start(1000, at_first(is_put, Trouble::Denied("503 Service Unavailable"))));
+    check_runs(&StubStore::start(1000, at_first(is_put, Trouble::Denied("409 Conflict"))));
+    check_runs(&StubStore::start(1000, at_first(is_put, Trouble::CutOff)));
+}
+
+#[test]
+fn a_conflict_without_a_winner_is_tried_again() {
+    let is_put = |wanted: &Wanted| wanted.method == "PUT";
+    check_runs(&StubStore::start(1000, at_first(is_put, Trouble::Refused("409 Conflict", ""))));
+}
+
+#[test]
+fn answers_that_are_cut_off_are_read_again_and_listings_have_pages() {
+    check_runs(&StubStore::start(5, |wanted| {
+        (wanted.method == "GET" && wanted.number.is_multiple_of(7)).then_some(Trouble::CutOff)
+    }));
+}
+
+#[test]
+fn a_store_that_asks_for_a_wait_gets_it() {
+    let refused = Trouble::Refused("503 Slow Down", "Retry-After: 2");
+    let first = AtomicBool::new(true);
+    let stub = StubStore::start(1000, move |_| first.swap(false, Ordering::Relaxed).then_some(refused));
+    let begun = Instant::now();
+    check_runs(&stub);
+    assert!(begun.elapsed() >= Duration::from_secs(2));
+}
+
+#[test]
+fn a_slow_store_is_waited_for() {
+    check_runs(&StubStore::start(1000, |wanted| {
+        wanted.number.is_multiple_of(5).then_some(Trouble::Slow(Duration::from_millis(200)))
+    }));
+}
+
+#[test]
+fn a_store_without_conditional_puts_is_refused_before_anything_is_asked_of_the_service() {
+    let is_create = |wanted: &Wanted| wanted.method == "PUT";
+    let stub = StubStore::start(1000, move |wanted| is_create(wanted).then_some(Trouble::Unconditional));
+    let service = Scripted::of_histories(|_| json("200 OK", "{}"));
+    let machine = Machine::with_stub(&definition(&service.source()), &stub);
+    let told = machine.run(&["run", "it"]).failed_with(1).stderr;
+    assert!(told.contains("does not honour conditional puts"), "{told}");
+    assert!(told.contains("it overwrote an object on condition that there is none"), "{told}");
+    assert_eq!((service.count(), stub.keys().len()), (0, 0), "{:?}", stub.keys());
+}
+
+#[test]
+fn a_store_that_ignores_tags_is_refused() {
+    // Objects that exist are protected; states of them are not.
+    let puts = AtomicU64::new(0);
+    let stub = StubStore::start(1000, move |wanted| {
+        let is_third = wanted.method == "PUT" && puts.fetch_add(1, Ordering::Relaxed) >= 2;
+        is_third.then_some(Trouble::Unconditional)
+    });
+    let machine = Machine::with_stub(&definition("service = \"demo\"\n"), &stub);
+    let told = machine.run(&["store", "push"]).failed_with(1).stderr;
+    assert!(told.contains("on condition that it is unchanged, and it was not"), "{told}");
+}
+
+#[test]
+fn a_store_that_fails_after_a_run_leaves_the_run_here_and_the_next_one_sends_it() {
+    let is_down = Arc::new(AtomicBool::new(true));
+    let down = Arc::clone(&is_down);
+    let stub = StubStore::start(1000, move |wanted| {
+        let is_upload = wanted.method == "PUT" && wanted.key.contains("/run=");
+        (is_upload && down.load(Ordering::Relaxed)).then_some(Trouble::Refused("503 Service Unavailable", ""))
+    });
+    let place = Place::new();
+    let service = DemoService::start(&place, &["--today", "2026-11-20"]);
+    let machine = Machine::with_stub(&definition(&service.source), &stub);
+    let told = machine.run(&["run", "it"]).failed_with(75).stderr;
+    assert!(
+        told.contains("the results are on this machine, but not all of them are in `s3://signals/team/a`"),
+        "{told}"
+    );
+    assert!(told.contains("status 503: SlowDown") && told.contains("hint: `bellwether store push`"), "{told}");
+    assert!(!told.contains('\u{1b}'), "{told:?}");
+    assert!(!machine.csv().is_empty(), "it is published here");
+    is_down.store(false, Ordering::Relaxed);
+    machine.run(&["run", "it"]).succeeded();
+    let status = machine.status();
+    assert_eq!((status["runs"].as_u64(), status["datasets"][0]["versions"].as_u64()), (Some(2), Some(2)), "{status:#}");
+    machine.run(&["store", "verify"]).succeeded();
+}
+
+#[test]
+fn an_interrupted_upload_is_cleared_after_a_day_and_nothing_else_is() {
+    let stub = StubStore::start(1000, |_| None);
+    let at = |name: &str| format!("team/a/archive/run=20261101T000000Z-{name}");
+    stub.put(&format!("{}/signals.parquet", at("aaaa")), b"old", 30);
+    stub.put(&format!("{}/requests.parquet", at("aaaa")), b"old", 31);
+    stub.put(&format!("{}/signals.parquet", at("bbbb")), b"old", 30);
+    stub.put(&format!("{}/requests.parquet", at("bbbb")), b"new", 20);
+    stub.put(&format!("{}/signals.parquet", at("cccc")), b"old", 30);
+    stub.put(&format!("{}/notes.txt", at("cccc")), b"mine", 300);
+    stub.put("team/a/archive/run=mine/signals.parquet", b"mine", 300);
+    stub.put("team/a/datasets/it/20261101T000000Z-dddd/it.csv", b"old", 30);
+    stub.put("team/a/datasets/it/20261101T000000Z-dddd/it.txt", b"mine", 30);
+    stub.put("team/a/archive/.probe-0123456789abcdef", b"1", 30);
+    // Killed while it was cleared by another machine.
+    stub.put(&format!("{}/run.json", at("eeee")), br#"{"cleared_at":"2026-11-03T00:00:00.000000Z"}"#, 30);
+    stub.put(&format!("{}/articles.parquet", at("eeee")), b"old", 40);
+    let machine = Machine::with_stub(&definition("service = \"demo\"\n"), &stub);
+    let status = machine.status();
+    assert_eq!(status["unfinished"].as_array().map(Vec::len), Some(5), "{status:#}");
+    let told = machine.run(&["store", "push"]).succeeded().stdout;
+    assert!(told.contains("cleared 4 interrupted uploads\n"), "{told}");
+    let kept = [
+        format!("{}/requests.parquet", at("bbbb")),
+        format!("{}/signals.parquet", at("bbbb")),
+        format!("{}/notes.txt", at("cccc")),
+        "team/a/archive/run=mine/signals.parquet".to_owned(),
+        "team/a/datasets/it/20261101T000000Z-dddd/it.txt".to_owned(),
+    ];
+    assert_eq!(stub.keys(), kept);
+}
+
+#[test]
+fn a_damaged_object_is_named_and_never_used() {
+    let stub = StubStore::start(1000, |_| None);
+    let place = Place::new();
+    let service = DemoService::start(&place, &["--today", "2026-11-20"]);
+    let machine = Machine::with_stub(&definition(&service.source), &stub);
+    machine.run(&["run", "it"]).succeeded();
+    let key = stub.keys().into_iter().find(|key| key.ends_with("/signals.parquet")).unwrap();
+    let mut bytes = stub.object(&key).unwrap();
+    let middle = bytes.len() / 2;
+    bytes[middle] ^= 1;
+    stub.put(&key, &bytes, 0);
+    let told = machine.run(&["store", "verify"]).failed_with(1);
+    assert!(told.stdout.contains("its BLAKE3 checksum is"), "{}", told.stdout);
+    let fresh = Machine::with_stub(&definition(&service.source), &stub);
+    let told = fresh.run(&["build", "it"]).failed_with(1).stderr;
+    assert!(told.contains("signals.parquet` in `s3://signals/team/a` is damaged"), "{told}");
+    assert!(fresh.folders().is_empty());
+    let left: Vec<_> = fresh.place.files().into_iter().filter(|path| path.ends_with("signals.parquet")).collect();
+    assert!(left.is_empty(), "{left:?}");
+}
+
+#[test]
+fn another_run_with_the_same_name_is_not_overwritten() {
+    let stub = StubStore::start(1000, |_| None);
+    let (first, second) = (Place::new(), Place::new());
+    let service = DemoService::start(&first, &["--today", "2026-11-20"]);
+    first.define("it", &definition(&service.source));
+    crate::support::program::Outcome::of(first.command(["run", "it"]).env("BELLWETHER_API_KEY", "demo")).succeeded();
+    let run = crate::support::rows::sealed_run(&first);
+    let name = run.file_name().unwrap().to_string_lossy().into_owned();
+    // The smallest file of another run is there: it is being uploaded.
+    let smallest = std::fs::read_dir(&run)
+        .unwrap()
+        .map(|entry| entry.unwrap())
+        .filter(|entry| entry.file_name() != "run.json")
+        .min_by_key(|entry| entry.metadata().unwrap().len())
+        .unwrap();
+    let key = format!("team/a/archive/{name}/{}", smallest.file_name().to_string_lossy());
+    let size = smallest.metadata().unwrap().len() as usize;
+    stub.put(&key, &vec![7; size], 0);
+    drop(second);
+    let machine = Machine { place: first, ..Machine::with_stub(&definition(&service.source), &stub) };
+    let told = machine.run(&["store", "push"]).failed_with(1).stderr;
+    assert!(told.contains("is already taken by another machine"), "{told}");
+    let keys: Vec<String> = stub.keys().into_iter().filter(|key| key.contains("/archive/")).collect();
+    assert_eq!(keys, [key.clone()]);
+    assert_eq!(stub.object(&key).unwrap(), vec![7; size]);
+}
+
+#[test]
+fn large_files_are_sent_in_parts_and_a_part_that_fails_is_sent_again() {
+    let troubled =
+        at_first(|wanted| wanted.query.contains("partNumber=2"), Trouble::Refused("500 Internal Server Error", ""));
+    let stub = StubStore::start(1000, troubled);
+    let entries: Vec<String> = (0..400_000)
+        .map(|day: u32| {
+            let date = chrono::NaiveDate::from_ymd_opt(1, 1, 1).unwrap() + chrono::Days::new(day.into());
+            let confidence = f64::from(day.wrapping_mul(2_654_435_761) >> 4) / f64::from(1_u32 << 28);
+            format!("{{\"date\":\"{date}T00:00:00\",\"signal\":\"buy\",\"confidence\":{confidence}}}")
+        })
+        .filter(|entry| entry.len() < 90)
+        .collect();
+    let series = |ticker: &str| {
+        let entries = entries.join(",");
+        format!(
+            "\"{ticker}\":{{\"ticker\":\"{ticker}\",\"regime\":\"neutral\",\"period\":\"15d\",\"predictions\":[{entries}]}}"
+        )
+    };
+    let body = format!("{{{},{},{}}}", series("CVX"), series("SLB"), series("XOM"));
+    let service = Scripted::of_histories(move |_| json("200 OK", &body));
+    let machine = Machine::with_stub(&definition(&service.source()), &stub);
+    machine.run(&["run", "it"]).succeeded();
+    assert!(stub.wanted().iter().any(|wanted| wanted.query.contains("partNumber=2")), "nothing was sent in parts");
+    machine.run(&["store", "verify"]).succeeded();
+    let fresh = Machine::with_stub(&definition(&service.source()), &stub);
+    fresh.run(&["build", "it"]).succeeded();
+    assert!(fresh.csv() == machine.csv(), "the datasets differ");
+}

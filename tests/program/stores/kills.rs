@@ -1,0 +1,85 @@
+//! Uploads that are killed at random: no reader ever takes what they leave for a run, and the next run sends the rest.
+//!
+//! `BELLWETHER_STORE_KILLS=500` is the long version.
+
+use std::process::Stdio;
+use std::thread;
+use std::time::Duration;
+
+use super::{Machine, definition};
+use crate::support::bucket::Bucket;
+use crate::support::program::{DemoService, Place};
+use crate::support::random::Random;
+use crate::support::stub_store::{StubStore, Trouble};
+
+fn kills(usually: u64) -> u64 {
+    std::env::var("BELLWETHER_STORE_KILLS").map_or(usually, |count| count.parse().expect("a number"))
+}
+
+/// Starts a run of a machine, which is killed after a while, or ends.
+fn kill(machine: &Machine, wait: impl FnOnce()) {
+    let mut command = machine.command(&["run", "it", "-q"]);
+    let mut child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("it starts");
+    wait();
+    child.kill().expect("it is there, or ended and not waited for");
+    child.wait().expect("it ended");
+}
+
+/// What two machines made, and a third one gets.
+#[track_caller]
+fn check_all_is_there(machines: &[Machine], fresh: &Machine) {
+    for machine in machines {
+        machine.run(&["run", "it"]).succeeded();
+    }
+    let verified = fresh.run(&["store", "verify"]).succeeded().stdout;
+    assert!(!verified.contains("note: "), "everything that was killed was taken up again: {verified}");
+    fresh.run(&["build", "it"]).succeeded();
+    let status = fresh.status();
+    assert_eq!(status["only_there"].as_array().map(Vec::len), Some(0), "{status:#}");
+    for machine in machines {
+        let status = machine.status();
+        assert_eq!(status["only_here"].as_array().map(Vec::len), Some(0), "{status:#}");
+        assert_eq!(status["datasets"][0]["only_here"].as_array().map(Vec::len), Some(0), "{status:#}");
+    }
+    fresh.run(&["verify"]).succeeded();
+}
+
+#[test]
+fn a_killed_upload_leaves_nothing_that_reads_as_a_run_and_is_taken_up_again() {
+    let stub = StubStore::start(1000, |_| Some(Trouble::Slow(Duration::from_millis(3))));
+    let place = Place::new();
+    let service = DemoService::start(&place, &["--today", "2026-11-20"]);
+    let machines = [(); 2].map(|()| Machine::with_stub(&definition(&service.source), &stub));
+    let mut random = Random::of(27);
+    let mut unfinished = 0;
+    for number in 0..kills(16) {
+        let machine = &machines[(number % 2) as usize];
+        let (before, requests) = (stub.wanted().len(), random.between(8, 60));
+        kill(machine, || {
+            let begun = std::time::Instant::now();
+            while stub.wanted().len() < before + requests && begun.elapsed() < Duration::from_secs(20) {
+                thread::sleep(Duration::from_millis(1));
+            }
+        });
+        let fresh = Machine::with_stub(&definition(&service.source), &stub);
+        let verified = fresh.run(&["store", "verify"]).succeeded().stdout;
+        unfinished += verified.matches("note: ").count();
+    }
+    assert!(unfinished > 0, "no kill was in an upload");
+    check_all_is_there(&machines, &Machine::with_stub(&definition(&service.source), &stub));
+}
+
+#[test]
+fn kills_at_random_instants_lose_nothing_in_a_bucket() {
+    let bucket = Bucket::start();
+    let place = Place::new();
+    let service = DemoService::start(&place, &["--today", "2026-11-20"]);
+    let machines = [(); 2].map(|()| Machine::with_bucket(&definition(&service.source), &bucket));
+    let mut random = Random::of(5);
+    for number in 0..kills(8) {
+        kill(&machines[(number % 2) as usize], || {
+            thread::sleep(Duration::from_millis(random.between(200, 2500) as u64))
+        });
+    }
+    check_all_is_there(&machines, &Machine::with_bucket(&definition(&service.source), &bucket));
+}

@@ -1,0 +1,158 @@
+//! Machines that share a store, and those that come to it with an empty disk.
+
+use std::fs;
+
+use super::{Machine, definition, files_below, folder_store};
+use crate::support::bucket::{Bucket, SECRET};
+use crate::support::program::{DemoService, Place};
+
+/// One machine runs; another has an empty disk and builds; both go on in turn.
+#[track_caller]
+fn check_two_machines(first: &Machine, second: &Machine) {
+    let told = first.run(&["run", "it"]).succeeded();
+    assert!(told.stdout.contains(&format!("store     {}, sent ", first.store)), "{}", told.stdout);
+    second.run(&["build", "it"]).succeeded();
+    assert!(first.csv() == second.csv(), "the datasets differ");
+    second.run(&["run", "it"]).succeeded();
+    first.run(&["run", "it"]).succeeded();
+    assert_eq!(first.folders().len(), 3);
+    for machine in [first, second] {
+        let status = machine.status();
+        assert_eq!(status["only_here"].as_array().map(Vec::len), Some(0), "{status:#}");
+        assert_eq!(status["unfinished"].as_array().map(Vec::len), Some(0), "{status:#}");
+        assert_eq!(status["datasets"][0]["latest_there"], first.status()["datasets"][0]["latest_here"]);
+        let told = machine.run(&["store", "verify"]).succeeded().stdout;
+        assert!(told.starts_with("verified "), "{told}");
+    }
+    assert_eq!(second.status()["only_there"].as_array().map(Vec::len), Some(1));
+    let told = second.run(&["store", "pull"]).succeeded().stdout;
+    assert!(told.starts_with("fetched 1 run or pack and 1 version, "), "{told}");
+    assert_eq!(second.folders(), first.folders());
+    let link = |machine: &Machine| fs::read_link(machine.place.file("output/datasets/it/latest")).unwrap();
+    assert_eq!(link(first), link(second));
+    second.run(&["verify"]).succeeded();
+    assert_eq!(second.run(&["store", "push"]).succeeded().stdout, "already up to date\n");
+    assert_eq!(second.run(&["store", "pull"]).succeeded().stdout, "already up to date\n");
+}
+
+#[test]
+fn an_empty_disk_goes_on_from_a_folder() {
+    let (folder, url) = folder_store();
+    let place = Place::new();
+    let service = DemoService::start(&place, &["--today", "2026-11-20"]);
+    let machines = [(); 2].map(|()| Machine::new(&definition(&service.source), &url, []));
+    check_two_machines(&machines[0], &machines[1]);
+    let names: Vec<String> =
+        files_below(&folder.path().join("store")).iter().map(|path| path.display().to_string()).collect();
+    assert!(names.contains(&"datasets/it/latest.json".to_owned()), "{names:?}");
+    assert!(!names.iter().any(|name| name.contains("probe") || name.contains('#')), "{names:?}");
+}
+
+#[test]
+fn an_empty_disk_goes_on_from_a_bucket() {
+    let bucket = Bucket::start();
+    let place = Place::new();
+    let service = DemoService::start(&place, &["--today", "2026-11-20"]);
+    let machines = [(); 2].map(|()| Machine::with_bucket(&definition(&service.source), &bucket));
+    check_two_machines(&machines[0], &machines[1]);
+    let keys = bucket.keys();
+    assert!(keys.iter().all(|key| key.starts_with("team/a/archive/run=") || key.starts_with("team/a/datasets/it/")));
+    assert!(keys.contains(&"team/a/datasets/it/latest.json".to_owned()), "{keys:?}");
+}
+
+#[test]
+fn the_store_of_the_definition_is_used_and_the_option_goes_before() {
+    let (_folders, urls) = [(); 3].map(|()| folder_store()).into_iter().unzip::<_, _, Vec<_>, Vec<_>>();
+    let place = Place::new();
+    let service = DemoService::start(&place, &["--today", "2026-11-20"]);
+    place.define("it", &format!("{}[store]\nurl = \"{}\"\n", definition(&service.source), urls[0]));
+    let mut told = Vec::new();
+    for (option, variable) in [(None, None), (None, Some(&urls[1])), (Some(&urls[2]), Some(&urls[1]))] {
+        let mut command = place.command(["run", "it"]);
+        command.args(option.map(|url| format!("--store={url}"))).env("BELLWETHER_API_KEY", "demo");
+        command.envs(variable.map(|url| ("BELLWETHER_STORE", url)));
+        told.push(crate::support::program::Outcome::of(&mut command).succeeded().stdout);
+    }
+    for (told, url) in told.iter().zip(&urls) {
+        assert!(told.contains(&format!("store     {url}, sent ")), "{told}");
+    }
+}
+
+#[test]
+fn an_ad_hoc_build_fetches_what_it_needs_and_sends_nothing() {
+    let (folder, url) = folder_store();
+    let place = Place::new();
+    let service = DemoService::start(&place, &["--today", "2026-11-20"]);
+    let machines = [(); 2].map(|()| Machine::new(&definition(&service.source), &url, []));
+    machines[0].run(&["run", "it"]).succeeded();
+    let first = machines[0].folders();
+    std::thread::sleep(std::time::Duration::from_secs(1));
+    let as_of = chrono::Utc::now().format("%Y-%m-%dT%H:%M:%SZ").to_string();
+    std::thread::sleep(std::time::Duration::from_secs(1));
+    machines[0].run(&["run", "it"]).succeeded();
+    let before = files_below(folder.path());
+    machines[1].run(&["build", "it", "--as-of", &as_of]).succeeded();
+    assert_eq!(machines[1].folders(), first, "a later run is not needed");
+    assert_eq!(files_below(folder.path()), before);
+}
+
+#[test]
+fn a_universe_that_shrank_is_noticed_on_an_empty_disk_too() {
+    let (_folder, url) = folder_store();
+    let place = Place::new();
+    let service = DemoService::start(&place, &["--today", "2026-11-20"]);
+    let machines = [(); 2].map(|()| Machine::new(&definition(&service.source), &url, []));
+    machines[0].run(&["run", "it"]).succeeded();
+    drop(service);
+    let history = r#"{"XOM":{"ticker":"XOM","regime":"neutral","period":"15d","predictions":[{"date":"2026-11-20T00:00:00","signal":"buy","confidence":0.5}]}}"#;
+    let service =
+        crate::support::scripted::Scripted::of_histories(move |_| crate::support::scripted::json("200 OK", history));
+    machines[1].place.define("it", &definition(&service.source()));
+    let told = machines[1].run(&["run", "it"]).failed_with(4).stderr;
+    assert!(told.contains("disappeared since version"), "{told}");
+}
+
+#[test]
+fn keys_of_a_store_are_never_shown() {
+    let place = Place::new();
+    let service = DemoService::start(&place, &["--today", "2026-11-20"]);
+    let bucket = Bucket::start();
+    let machine = Machine::with_bucket(&definition(&service.source), &bucket);
+    let told = machine.run(&["run", "it", "--log-level=trace"]).succeeded();
+    assert!(!told.stderr.contains(SECRET) && !told.stdout.contains(SECRET));
+    // No such bucket, and a server that does not answer.
+    let mut lost = Machine::with_bucket(&definition(&service.source), &bucket);
+    lost.store = "s3://elsewhere/x".to_owned();
+    let told = lost.run(&["run", "it", "--log-level=trace"]).failed_with(1);
+    assert!(told.stderr.contains("NoSuchBucket") && !told.stderr.contains(SECRET), "{}", told.stderr);
+    for url in ["s3://key:secret-in-address@bucket/x", "s3://bucket/x?secret-in-address", "ftp://secret-in-address/"] {
+        lost.store = url.to_owned();
+        let told = lost.run(&["store", "status"]).failed_with(2).stderr;
+        assert!(!told.contains("secret-in-address") || url.starts_with("ftp"), "{told}");
+    }
+}
+
+#[test]
+fn a_profile_has_the_keys_of_a_store_too() {
+    let place = Place::new();
+    let service = DemoService::start(&place, &["--today", "2026-11-20"]);
+    let bucket = Bucket::start();
+    let mut machine = Machine::with_bucket(&definition(&service.source), &bucket);
+    let config = machine.place.file("config");
+    let text = format!(
+        "[profile team]\naws_access_key_id = tester\naws_secret_access_key = {SECRET}\nendpoint_url = http://{}\n\
+         region = us-east-1\n[profile sso]\nsso_session = company\n",
+        bucket.address()
+    );
+    fs::write(&config, text).unwrap();
+    let profile =
+        |name: &str| vec![("AWS_CONFIG_FILE", config.display().to_string()), ("AWS_PROFILE", name.to_owned())];
+    machine.environment = profile("team");
+    machine.run(&["run", "it"]).succeeded();
+    machine.environment = profile("other");
+    let told = machine.run(&["run", "it"]).failed_with(1).stderr;
+    assert!(told.contains("no profile `other`"), "{told}");
+    machine.environment = profile("sso");
+    let told = machine.run(&["run", "it"]).failed_with(1).stderr;
+    assert!(told.contains("aws configure export-credentials"), "{told}");
+}

@@ -1,0 +1,47 @@
+//! Other people's tools read a store as documented.
+
+use std::fs;
+
+use super::{Machine, definition};
+use crate::support::bucket::{Bucket, SECRET};
+use crate::support::program::{DemoService, Place};
+use crate::support::python;
+
+/// The examples of the documentation in a language.
+fn examples(language: &str) -> Vec<String> {
+    let documentation = include_str!("../../../src/store/mod.rs");
+    let fence = format!("//! ```{language}\n");
+    let examples = documentation.split(&fence).skip(1).filter_map(|rest| rest.split("//! ```").next());
+    examples.map(|example| example.replace("//! ", "")).collect()
+}
+
+#[test]
+fn duckdb_and_polars_read_the_archive_and_the_latest_version_as_documented() {
+    let bucket = Bucket::start();
+    let place = Place::new();
+    let service = DemoService::start(&place, &["--today", "2026-11-20"]);
+    let text = definition(&service.source).replace("csv", "parquet");
+    let machine = Machine::with_bucket(&text, &bucket);
+    machine.run(&["run", "it"]).succeeded();
+    machine.run(&["run", "it"]).succeeded();
+    let [archive, latest] = &examples("sql")[..] else { panic!("two queries") };
+    let [polars] = &examples("python")[..] else { panic!("one script") };
+    let place = |text: &str| {
+        text.replace("s3://bucket/prefix", &machine.store)
+            .replace("datasets/demo", "datasets/it")
+            .replace("demo.parquet", "it.parquet")
+    };
+    // An upload that was killed: its rows are not of any run.
+    let some =
+        fs::read(machine.place.file("output/archive").join(&machine.folders()[0]).join("signals.parquet")).unwrap();
+    bucket.put("team/a/archive/run=20261101T000000Z-aaaa/signals.parquet", &some);
+    let arguments = [
+        format!("http://{}", bucket.address()),
+        SECRET.to_owned(),
+        place(archive),
+        place(latest),
+        place(polars),
+        machine.place.file("output").display().to_string(),
+    ];
+    python::check("check_store.py", arguments);
+}

@@ -1,0 +1,60 @@
+//! Two machines that run at the same time: both runs are kept, and the next one continues from both.
+//!
+//! `BELLWETHER_STORE_WRITERS=100` is the long version.
+
+use std::process::{Child, Stdio};
+
+use super::{Machine, definition};
+use crate::support::bucket::Bucket;
+use crate::support::scripted::{Scripted, json};
+use crate::support::stub_store::StubStore;
+
+const HISTORY: &str = r#"{"XOM":{"ticker":"XOM","regime":"neutral","period":"15d","predictions":[{"date":"2026-11-20T00:00:00","signal":"buy","confidence":0.5}]}}"#;
+
+fn start(machine: &Machine) -> Child {
+    let mut command = machine.command(&["run", "it", "-q"]);
+    command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().expect("it starts")
+}
+
+#[track_caller]
+fn check_writers(machines: &[Machine; 2], fresh: &Machine, times: usize) {
+    for time in 0..times {
+        let children = machines.each_ref().map(start);
+        for child in children {
+            let output = child.wait_with_output().expect("it ended");
+            assert!(output.status.success(), "time {time}: {}", String::from_utf8_lossy(&output.stderr));
+        }
+    }
+    fresh.run(&["store", "pull"]).succeeded();
+    let status = fresh.status();
+    assert_eq!(status["runs"].as_u64(), Some(2 * times as u64), "{status:#}");
+    assert_eq!(status["datasets"][0]["only_there"].as_array().map(Vec::len), Some(2 * times - 1), "{status:#}");
+    // Of all versions, the latest is the one that knows most.
+    let newest = machines
+        .iter()
+        .filter_map(|machine| machine.status()["datasets"][0]["latest_here"].as_str().map(str::to_owned));
+    let latest = status["datasets"][0]["latest_there"].as_str().expect("a version").to_owned();
+    assert!(newest.into_iter().any(|version| version == latest), "{status:#}");
+    let verified = fresh.run(&["store", "verify"]).succeeded().stdout;
+    assert!(verified.starts_with("verified "), "{verified}");
+    fresh.run(&["verify"]).succeeded();
+    fresh.run(&["run", "it"]).succeeded();
+    assert_eq!(fresh.status()["runs"].as_u64(), Some(2 * times as u64 + 1));
+}
+
+#[test]
+fn of_two_writers_at_once_neither_is_lost() {
+    let times = std::env::var("BELLWETHER_STORE_WRITERS").map_or(12, |count| count.parse().expect("a number"));
+    let stub = StubStore::start(1000, |_| None);
+    let service = Scripted::of_histories(|_| json("200 OK", HISTORY));
+    let machine = || Machine::with_stub(&definition(&service.source()), &stub);
+    check_writers(&[machine(), machine()], &machine(), times);
+}
+
+#[test]
+fn of_two_writers_at_once_neither_is_lost_in_a_bucket() {
+    let bucket = Bucket::start();
+    let service = Scripted::of_histories(|_| json("200 OK", HISTORY));
+    let machine = || Machine::with_bucket(&definition(&service.source()), &bucket);
+    check_writers(&[machine(), machine()], &machine(), 8);
+}

@@ -1,0 +1,308 @@
+//! A store with the interface of S3 that misbehaves as a test tells it to.
+//!
+//! It keeps objects in memory and honours conditional puts. Before and after each request the test's script may refuse
+//! it, answer late, cut the answer off, or ignore its conditions.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+use std::thread;
+use std::time::Duration;
+
+use chrono::{DateTime, TimeDelta, Utc};
+
+/// What goes wrong with a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Trouble {
+    /// It is answered with a status, a header line, and nothing happens.
+    Refused(&'static str, &'static str),
+    /// It is carried out, and answered with a status.
+    Denied(&'static str),
+    /// It is carried out, and the answer ends in the middle.
+    CutOff,
+    /// It is carried out after a while.
+    Slow(Duration),
+    /// It is carried out whatever its conditions are.
+    Unconditional,
+}
+
+/// A request, as far as scripts look at it.
+#[derive(Clone, Debug)]
+pub(crate) struct Wanted {
+    pub(crate) method: String,
+    /// The key, without the bucket.
+    pub(crate) key: String,
+    pub(crate) query: String,
+    /// How many requests came before.
+    pub(crate) number: u64,
+}
+
+/// An object: its bytes, its tag, and when it was put.
+type Objects = BTreeMap<String, (Vec<u8>, u64, DateTime<Utc>)>;
+
+type Script = dyn Fn(&Wanted) -> Option<Trouble> + Send + Sync;
+
+struct State {
+    objects: Mutex<Objects>,
+    uploads: Mutex<BTreeMap<String, BTreeMap<u32, Vec<u8>>>>,
+    wanted: Mutex<Vec<Wanted>>,
+    tags: AtomicU64,
+    page: usize,
+    script: Box<Script>,
+}
+
+pub(crate) struct StubStore {
+    address: SocketAddr,
+    state: Arc<State>,
+}
+
+impl StubStore {
+    pub(crate) const BUCKET: &'static str = "signals";
+
+    /// A store whose listings have pages of so many keys.
+    pub(crate) fn start(page: usize, script: impl Fn(&Wanted) -> Option<Trouble> + Send + Sync + 'static) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
+        let address = listener.local_addr().expect("an address");
+        let state = Arc::new(State {
+            objects: Mutex::default(),
+            uploads: Mutex::default(),
+            wanted: Mutex::default(),
+            tags: AtomicU64::new(1),
+            page,
+            script: Box::new(script),
+        });
+        let shared = Arc::clone(&state);
+        thread::spawn(move || {
+            for stream in listener.incoming().take(1_000_000).flatten() {
+                let state = Arc::clone(&shared);
+                thread::spawn(move || while converse(&stream, &state).is_some() {});
+            }
+        });
+        Self { address, state }
+    }
+
+    pub(crate) fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    pub(crate) fn url(&self, prefix: &str) -> String {
+        format!("s3://{}/{prefix}", Self::BUCKET)
+    }
+
+    /// The keys of all objects, in order.
+    pub(crate) fn keys(&self) -> Vec<String> {
+        self.state.objects.lock().expect("no test panicked").keys().cloned().collect()
+    }
+
+    pub(crate) fn object(&self, key: &str) -> Option<Vec<u8>> {
+        self.state.objects.lock().expect("no test panicked").get(key).map(|(bytes, ..)| bytes.clone())
+    }
+
+    /// Puts an object as if it had been done some hours ago.
+    pub(crate) fn put(&self, key: &str, bytes: &[u8], hours_ago: i64) {
+        let tag = self.state.tags.fetch_add(1, Ordering::Relaxed);
+        let object = (bytes.to_vec(), tag, Utc::now() - TimeDelta::hours(hours_ago));
+        self.state.objects.lock().expect("no test panicked").insert(key.to_owned(), object);
+    }
+
+    /// The requests so far.
+    pub(crate) fn wanted(&self) -> Vec<Wanted> {
+        self.state.wanted.lock().expect("no test panicked").clone()
+    }
+}
+
+/// An answer: status, headers with their line ends, body.
+struct Answer(&'static str, String, Vec<u8>);
+
+/// Answers one request of a connection; nothing once it is closed.
+fn converse(stream: &TcpStream, state: &State) -> Option<()> {
+    let mut reader = BufReader::new(stream);
+    let mut line = String::new();
+    reader.read_line(&mut line).ok().filter(|count| *count > 0)?;
+    let mut words = line.split(' ').map(str::to_owned);
+    let (method, target) = (words.next()?, words.next()?);
+    let mut headers: BTreeMap<String, String> = BTreeMap::new();
+    loop {
+        line.clear();
+        reader.read_line(&mut line).ok()?;
+        let Some((name, value)) = line.trim_end().split_once(':') else { break };
+        headers.insert(name.to_lowercase(), value.trim().to_owned());
+    }
+    let length = headers.get("content-length").map_or(0, |length| length.parse().expect("a number"));
+    let mut body = vec![0; length];
+    reader.read_exact(&mut body).ok()?;
+    let (path, query) = target.split_once('?').unwrap_or((&target, ""));
+    let key = decoded(path).trim_start_matches(&format!("/{}", StubStore::BUCKET)).trim_start_matches('/').to_owned();
+    let wanted = {
+        let mut all = state.wanted.lock().expect("no test panicked");
+        let wanted = Wanted { method, key, query: query.to_owned(), number: all.len() as u64 };
+        all.push(wanted.clone());
+        wanted
+    };
+    let trouble = (state.script)(&wanted);
+    if let Some(Trouble::Slow(time)) = trouble {
+        thread::sleep(time);
+    }
+    let answer = match trouble {
+        Some(Trouble::Refused(status, header)) => {
+            let header = if header.is_empty() { String::new() } else { format!("{header}\r\n") };
+            Answer(status, header, failure("SlowDown"))
+        }
+        Some(Trouble::Denied(status)) => {
+            carried_out(state, &wanted, &headers, body, true);
+            Answer(status, String::new(), failure("InternalError"))
+        }
+        trouble => carried_out(state, &wanted, &headers, body, trouble != Some(Trouble::Unconditional)),
+    };
+    let Answer(status, headers, body) = answer;
+    let body = if wanted.method == "HEAD" { Vec::new() } else { body };
+    let length =
+        if headers.contains("Content-Length") { String::new() } else { format!("Content-Length: {}\r\n", body.len()) };
+    let mut stream = stream;
+    stream.write_all(format!("HTTP/1.1 {status}\r\n{headers}{length}\r\n").as_bytes()).ok()?;
+    if trouble == Some(Trouble::CutOff) {
+        stream.write_all(&body[..body.len() / 2]).ok()?;
+        stream.shutdown(std::net::Shutdown::Both).ok()?;
+        return None;
+    }
+    stream.write_all(&body).ok()
+}
+
+fn failure(code: &str) -> Vec<u8> {
+    format!("<?xml version=\"1.0\"?><Error><Code>{code}</Code><Message>\u{1b}[31mred</Message></Error>").into_bytes()
+}
+
+fn carried_out(
+    state: &State,
+    wanted: &Wanted,
+    headers: &BTreeMap<String, String>,
+    body: Vec<u8>,
+    heeds: bool,
+) -> Answer {
+    let parameter = |name: &str| {
+        let pairs = wanted.query.split('&').filter_map(|pair| pair.split_once('='));
+        pairs.filter(|(key, _)| *key == name).map(|(_, value)| decoded(value)).next()
+    };
+    let mut objects = state.objects.lock().expect("no test panicked");
+    let tagged = |tag: u64, put: DateTime<Utc>| {
+        format!("ETag: \"{tag}\"\r\nLast-Modified: {}\r\n", put.format("%a, %d %b %Y %H:%M:%S GMT"))
+    };
+    match wanted.method.as_str() {
+        "GET" if wanted.key.is_empty() => Answer("200 OK", String::new(), listing(&objects, state.page, parameter)),
+        "GET" | "HEAD" => match objects.get(&wanted.key) {
+            None => Answer("404 Not Found", String::new(), failure("NoSuchKey")),
+            Some((bytes, tag, put)) => match headers.get("range").and_then(|range| span(range)) {
+                Some((from, to)) => {
+                    let to = to.min(bytes.len() - 1);
+                    let range = format!("Content-Range: bytes {from}-{to}/{}\r\n", bytes.len());
+                    Answer("206 Partial Content", tagged(*tag, *put) + &range, bytes[from..=to].to_vec())
+                }
+                None => {
+                    let length = format!("Content-Length: {}\r\n", bytes.len());
+                    Answer("200 OK", tagged(*tag, *put) + &length, bytes.clone())
+                }
+            },
+        },
+        "PUT" if wanted.query.contains("partNumber") => {
+            let part = parameter("partNumber").and_then(|part| part.parse().ok()).expect("a number");
+            let mut uploads = state.uploads.lock().expect("no test panicked");
+            uploads.entry(parameter("uploadId").expect("an upload")).or_default().insert(part, body);
+            Answer("200 OK", format!("ETag: \"part-{part}\"\r\n"), Vec::new())
+        }
+        "PUT" => {
+            let there = objects.get(&wanted.key).map(|(_, tag, _)| format!("\"{tag}\""));
+            let is_met = match (headers.get("if-none-match"), headers.get("if-match")) {
+                (Some(_), _) => there.is_none(),
+                (None, Some(tag)) => there.as_ref() == Some(tag),
+                (None, None) => true,
+            };
+            if heeds && !is_met {
+                return Answer("412 Precondition Failed", String::new(), failure("PreconditionFailed"));
+            }
+            let tag = state.tags.fetch_add(1, Ordering::Relaxed);
+            objects.insert(wanted.key.clone(), (body, tag, Utc::now()));
+            Answer("200 OK", tagged(tag, Utc::now()), Vec::new())
+        }
+        "POST" if wanted.query.starts_with("uploads") => {
+            let id = state.tags.fetch_add(1, Ordering::Relaxed);
+            let text =
+                format!("<InitiateMultipartUploadResult><UploadId>{id}</UploadId></InitiateMultipartUploadResult>");
+            Answer("200 OK", String::new(), text.into_bytes())
+        }
+        "POST" => {
+            let mut uploads = state.uploads.lock().expect("no test panicked");
+            let parts = uploads.remove(&parameter("uploadId").expect("an upload")).unwrap_or_default();
+            let tag = state.tags.fetch_add(1, Ordering::Relaxed);
+            objects.insert(wanted.key.clone(), (parts.into_values().flatten().collect(), tag, Utc::now()));
+            let text = format!("<CompleteMultipartUploadResult><ETag>\"{tag}\"</ETag></CompleteMultipartUploadResult>");
+            Answer("200 OK", String::new(), text.into_bytes())
+        }
+        _ => {
+            objects.remove(&wanted.key);
+            Answer("204 No Content", String::new(), Vec::new())
+        }
+    }
+}
+
+fn listing(objects: &Objects, page: usize, parameter: impl Fn(&str) -> Option<String>) -> Vec<u8> {
+    let (prefix, delimiter) = (parameter("prefix").unwrap_or_default(), parameter("delimiter").unwrap_or_default());
+    let after = parameter("continuation-token").or(parameter("start-after")).unwrap_or_default();
+    let mut found: BTreeMap<String, Option<(usize, u64, DateTime<Utc>)>> = BTreeMap::new();
+    for (key, (bytes, tag, put)) in objects.range(prefix.clone()..).take_while(|(key, _)| key.starts_with(&prefix)) {
+        let rest = &key[prefix.len()..];
+        match rest.find(&delimiter).filter(|_| !delimiter.is_empty()) {
+            Some(end) => _ = found.insert(format!("{prefix}{}", &rest[..=end]), None),
+            None => _ = found.insert(key.clone(), Some((bytes.len(), *tag, *put))),
+        }
+    }
+    let mut text = "<ListBucketResult>".to_owned();
+    let mut rest = found.range(after.clone()..).filter(|(key, _)| **key > after);
+    let mut last = None;
+    for (key, object) in rest.by_ref().take(page) {
+        match object {
+            Some((size, tag, put)) => write!(
+                text,
+                "<Contents><Key>{key}</Key><Size>{size}</Size><ETag>\"{tag}\"</ETag>\
+                 <LastModified>{}</LastModified></Contents>",
+                put.format("%Y-%m-%dT%H:%M:%S%.3fZ")
+            ),
+            None => write!(text, "<CommonPrefixes><Prefix>{key}</Prefix></CommonPrefixes>"),
+        }
+        .expect("a string takes any text");
+        last = Some(key.clone());
+    }
+    if rest.next().is_some() {
+        let token = last.expect("a page has a key");
+        write!(text, "<NextContinuationToken>{token}</NextContinuationToken>").expect("a string takes any text");
+    }
+    text.push_str("</ListBucketResult>");
+    text.into_bytes()
+}
+
+/// `bytes=2-5` as its two ends.
+fn span(range: &str) -> Option<(usize, usize)> {
+    let (from, to) = range.strip_prefix("bytes=")?.split_once('-')?;
+    Some((from.parse().ok()?, to.parse().unwrap_or(usize::MAX - 1)))
+}
+
+fn decoded(text: &str) -> String {
+    let mut bytes = Vec::with_capacity(text.len());
+    let mut rest = text.as_bytes();
+    while let Some((&byte, after)) = rest.split_first() {
+        let digits = after.get(..2).and_then(|digits| std::str::from_utf8(digits).ok());
+        match digits.and_then(|digits| u8::from_str_radix(digits, 16).ok()).filter(|_| byte == b'%') {
+            Some(byte) => {
+                bytes.push(byte);
+                rest = &after[2..];
+            }
+            None => {
+                bytes.push(if byte == b'+' { b' ' } else { byte });
+                rest = after;
+            }
+        }
+    }
+    String::from_utf8_lossy(&bytes).into_owned()
+}
