@@ -10,38 +10,43 @@ use crate::support::program::{Outcome, Place, builds};
 use crate::support::python;
 use crate::support::scripted::{Scripted, json as answer};
 
-/// Statements of a place, and the files that were built for them.
-struct Cases<'a> {
-    place: &'a Place,
+/// Statements in a dialect, and the files that were built for them.
+struct Cases {
+    dialect: &'static str,
     listed: Vec<serde_json::Value>,
 }
 
-impl<'a> Cases<'a> {
-    fn of(place: &'a Place) -> Self {
-        Self { place, listed: Vec::new() }
+impl Cases {
+    fn of(dialect: &'static str) -> Self {
+        Self { dialect, listed: Vec::new() }
     }
 
     /// Builds a dataset with some options, and prints its statement with the same ones.
-    fn add(&mut self, name: &str, dialect: &str, options: &[&str]) -> String {
-        let before = builds(self.place, name);
-        // An option makes a build of its own, which has the rows in Parquet whatever the definition writes.
+    fn add(&mut self, place: &Place, name: &str, options: &[&str]) -> String {
+        let before = builds(place, name);
+        // A format other than that of the definition makes an ad hoc build.
         let build = ["build", name, "-q", "--format", "parquet"];
-        self.place.run(build.iter().chain(options)).succeeded();
-        let built = builds(self.place, name).into_iter().find(|build| !before.contains(build));
-        let folder = built.unwrap_or_else(|| self.place.file(&format!("output/datasets/{name}/latest")));
-        let statement = ["sql", name, "--dialect", dialect];
-        let statement = self.place.run(statement.iter().chain(options)).succeeded().stdout;
-        let path = self.place.file(&format!("{}.sql", self.listed.len()));
+        place.run(build.iter().chain(options)).succeeded();
+        let built = builds(place, name).into_iter().find(|build| !before.contains(build));
+        let folder = built.unwrap_or_else(|| place.file(&format!("output/datasets/{name}/latest")));
+        let statement = ["sql", name, "--dialect", self.dialect];
+        let statement = place.run(statement.iter().chain(options)).succeeded().stdout;
+        let path = place.file(&format!("{}.sql", self.listed.len()));
         fs::write(&path, &statement).expect("a file");
         self.listed.push(json!({ "sql": path, "dataset": folder.join(format!("{name}.parquet")) }));
         statement
     }
 
-    /// Holds the rows of all statements against those that were built.
-    fn check(&self, engine: &str) {
-        let path = self.place.file("cases.json");
+    /// Compares the rows of all statements with those that were built.
+    fn check(&self) {
+        let place = Place::new();
+        let path = place.file("cases.json");
         fs::write(&path, serde_json::to_vec(&self.listed).expect("JSON")).expect("a file");
-        python::check("check_sql.py", [engine, path.to_str().expect("a path")]);
+        let arguments = [self.dialect, path.to_str().expect("a path")];
+        match self.dialect {
+            "spark" => python::check_with_spark("check_sql.py", arguments),
+            _ => python::check("check_sql.py", arguments),
+        }
     }
 }
 
@@ -51,21 +56,19 @@ fn shipped(name: &str) -> PathBuf {
 
 #[test]
 fn the_statements_of_the_shipped_definitions_compute_their_datasets() {
-    let place = Place::new();
-    let mut cases = Cases::of(&place);
+    let (place, mut cases) = (Place::new(), Cases::of("duckdb"));
     for name in ["demo", "nightly", "notebook"] {
         place.define(name, &fs::read_to_string(shipped(name)).expect("a definition"));
         place.run(["run", name, "-q"]).succeeded();
-        let statement = cases.add(name, "duckdb", &[]);
+        let statement = cases.add(&place, name, &[]);
         assert!(statement.lines().count() <= 110, "{statement}");
     }
-    cases.check("duckdb");
+    cases.check();
 }
 
-#[test]
-fn a_statement_computes_messy_data_with_every_kind_of_lag_window_and_filter() {
+/// Messy data with every kind of lag, window and filter.
+fn messy_data(cases: &mut Cases) -> Place {
     let (place, service) = (Place::new(), two_sectors(0));
-    let mut cases = Cases::of(&place);
     let all = "stats = [\"count\", \"mean\", \"min\", \"max\", \"std\", \"last\", \"days_since\"]";
     for (name, join, sentiment, rest) in [
         ("days", "lag = \"2d\"", "", "[output]\nsort = [\"date\", \"confidence\"]\n"),
@@ -77,16 +80,15 @@ fn a_statement_computes_messy_data_with_every_kind_of_lag_window_and_filter() {
             format!("[sentiment]\n{sentiment}\n[join]\n{join}\nwindows = [\"1d\", \"9d\", \"120d\"]\n{all}\n{rest}");
         place.define(name, &definition(&service, &rest));
         Outcome::of(place.command(["run", name, "-q"]).envs([KEY])).succeeded();
-        cases.add(name, "duckdb", &[]);
-        cases.add(name, "duckdb", &["--vintage", "first"]);
+        cases.add(&place, name, &[]);
+        cases.add(&place, name, &["--vintage", "first"]);
     }
-    cases.check("duckdb");
+    place
 }
 
 /// Halves of a billionth are rounded away from zero, sums of negative numbers beyond 2^53 are rounded once, and scores too
 /// large for exact integers have no mean or deviation.
-#[test]
-fn a_statement_computes_means_and_deviations_to_the_last_bit_whatever_the_scores() {
+fn odd_scores(cases: &mut Cases) -> Place {
     let scores: [&[&str]; 9] = [
         &["0.0000000005", "-0.0000000005", "0.0000000015", "0.1234567895"],
         &["-9007199.254740993", "-0.1", "-0.2"],
@@ -125,9 +127,22 @@ fn a_statement_computes_means_and_deviations_to_the_last_bit_whatever_the_scores
         ),
     );
     Outcome::of(place.command(["run", "it", "-q"]).envs([KEY])).succeeded();
-    let mut cases = Cases::of(&place);
-    cases.add("it", "duckdb", &[]);
-    cases.check("duckdb");
+    cases.add(&place, "it", &[]);
+    place
+}
+
+#[test]
+fn a_statement_computes_messy_data_and_odd_scores_to_the_last_bit() {
+    let mut cases = Cases::of("duckdb");
+    let _places = [messy_data(&mut cases), odd_scores(&mut cases)];
+    cases.check();
+}
+
+#[test]
+fn spark_computes_messy_data_and_odd_scores_to_the_last_bit() {
+    let mut cases = Cases::of("spark");
+    let _places = [messy_data(&mut cases), odd_scores(&mut cases)];
+    cases.check();
 }
 
 #[test]

@@ -6,7 +6,9 @@ The cases are a list of `{"sql": FILE, "dataset": PARQUET}`. A dataset of `null`
 """
 
 import json
+import os
 import sys
+import tempfile
 from pathlib import Path
 
 import pyarrow
@@ -26,12 +28,17 @@ def with_duckdb():
 def with_spark():
     from pyspark.sql import SparkSession
 
+    os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
+    # Small statements take less time if they are compiled once and planned once.
+    os.environ["PYSPARK_SUBMIT_ARGS"] = "--driver-java-options '-XX:TieredStopAtLevel=1 -XX:+UseSerialGC' pyspark-shell"
     settings = {
+        "spark.sql.adaptive.enabled": "false",
         "spark.master": "local[2]",
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.shuffle.partitions": "2",
+        "spark.sql.warehouse.dir": tempfile.mkdtemp(),
         "spark.ui.enabled": "false",
-        "spark.sql.execution.arrow.pyspark.enabled": "true",
+        "spark.ui.showConsoleProgress": "false",
     }
     builder = SparkSession.builder
     for name, value in settings.items():

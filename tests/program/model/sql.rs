@@ -64,6 +64,7 @@ fn definition(random: &mut Random) -> String {
 
 /// Statements and builds of one archive.
 struct Cases {
+    dialect: Dialect,
     listed: Vec<serde_json::Value>,
 }
 
@@ -91,7 +92,7 @@ impl Cases {
             Err(error) => panic!("{error:?}: {}\n{text}", world.story),
         };
         let (location, control) = (None, Control::default());
-        let options = SqlOptions { archive, location, ad_hoc, dialect: Dialect::DuckDb, control };
+        let options = SqlOptions { archive, location, ad_hoc, dialect: self.dialect, control };
         let statement = run::sql(plan(), options).expect("a statement");
         let path = world.place.file(&format!("{number}.sql"));
         fs::write(&path, statement + &format!("-- {}", text.replace('\n', "\n-- "))).expect("a file");
@@ -99,8 +100,8 @@ impl Cases {
     }
 
     /// Definitions of the archive as it is now, and as of an instant in between.
-    fn of(world: &mut World, definitions: usize) {
-        let mut cases = Self { listed: Vec::new() };
+    fn check(world: &mut World, definitions: usize, dialect: Dialect) {
+        let mut cases = Self { dialect, listed: Vec::new() };
         let instants: Vec<DateTime<Utc>> =
             world.model.pulls.iter().filter_map(|(at, _)| DateTime::from_timestamp_micros(*at)).collect();
         for _ in 0..definitions {
@@ -114,7 +115,11 @@ impl Cases {
         }
         let path = world.place.file("cases.json");
         fs::write(&path, serde_json::to_vec(&cases.listed).expect("JSON")).expect("a file");
-        python::check("check_sql.py", ["duckdb", path.to_str().expect("a path")]);
+        let arguments = [dialect.as_str(), path.to_str().expect("a path")];
+        match dialect {
+            Dialect::DuckDb => python::check("check_sql.py", arguments),
+            Dialect::Spark => python::check_with_spark("check_sql.py", arguments),
+        }
     }
 }
 
@@ -124,7 +129,7 @@ fn a_printed_statement_computes_what_a_build_writes_of_any_definition_and_archiv
         let mut world = World::new(1_000 + seed, true);
         let pulls = world.random.between(2, 12);
         (0..pulls).for_each(|pull| world.go_on(pull));
-        Cases::of(&mut world, 12);
+        Cases::check(&mut world, 12, Dialect::DuckDb);
     }
 }
 
@@ -134,9 +139,17 @@ fn a_printed_statement_reads_packs_and_runs_alike() {
     (0..40).for_each(|pull| world.go_on(pull));
     let archive = world.place.file("output/archive");
     assert!(!packs(&archive).is_empty(), "{}", world.story);
-    Cases::of(&mut world, 6);
+    Cases::check(&mut world, 6, Dialect::DuckDb);
     compact(&archive, 3, &Control::default()).expect("it packs");
-    Cases::of(&mut world, 6);
+    Cases::check(&mut world, 6, Dialect::DuckDb);
     prune(&archive, Prune::Remove, &Control::default()).expect("it prunes");
-    Cases::of(&mut world, 6);
+    Cases::check(&mut world, 6, Dialect::DuckDb);
+}
+
+#[test]
+fn spark_computes_what_a_build_writes_of_any_definition_of_an_archive_with_packs() {
+    let mut world = World::new(78, true);
+    (0..40).for_each(|pull| world.go_on(pull));
+    assert!(!packs(&world.place.file("output/archive")).is_empty(), "{}", world.story);
+    Cases::check(&mut world, 6, Dialect::Spark);
 }

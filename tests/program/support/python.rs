@@ -1,4 +1,4 @@
-//! Python, with the packages that the project's users read datasets with.
+//! Python, with the packages that the project's users read datasets with, and with Spark.
 
 use std::ffi::OsStr;
 use std::path::Path;
@@ -7,8 +7,19 @@ use std::process::Command;
 /// Runs a script of `tests/python`; what it prints when it fails is the failure.
 #[track_caller]
 pub(crate) fn check<I: AsRef<OsStr>>(script: &str, arguments: impl IntoIterator<Item = I>) {
+    run(".venv", script, arguments);
+}
+
+/// Runs a script of `tests/python` that needs Spark, which has an environment of its own.
+#[track_caller]
+pub(crate) fn check_with_spark<I: AsRef<OsStr>>(script: &str, arguments: impl IntoIterator<Item = I>) {
+    run("spark/.venv", script, arguments);
+}
+
+#[track_caller]
+fn run<I: AsRef<OsStr>>(environment: &str, script: &str, arguments: impl IntoIterator<Item = I>) {
     let tests = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests");
-    let python = tests.join(".venv/bin/python");
+    let python = tests.join(environment).join("bin/python");
     assert!(python.exists(), "{} is missing: `tests/run` installs it", python.display());
     let output =
         Command::new(python).arg(tests.join("python").join(script)).args(arguments).output().expect("python starts");
