@@ -27,7 +27,7 @@
 //! ```
 //!
 //! Whatever takes a while takes a [`Control`](run::Control), by which a caller follows it and cancels it. Failures are an
-//! [`Error`](error::Error) with a [`Kind`](error::Kind), a hint and its reasons. Nothing is printed.
+//! [`Error`](error::Error) with an [`ErrorKind`](error::ErrorKind), a hint and its reasons. Nothing is printed.
 //!
 //! # The house
 //!

@@ -27,11 +27,14 @@ impl Dialect {
         }
     }
 
-    /// The engine and what it must be set to, for the statement's first line.
-    pub(super) fn needs(self) -> &'static str {
+    /// The engine and its settings, for the comment that a statement begins with. The files are so small for their rows that
+    /// Spark would broadcast tables that do not fit into memory.
+    pub(super) fn engine(self) -> &'static str {
         match self {
-            Self::DuckDb => "DuckDB",
-            Self::Spark => "Spark SQL 4 with `spark.sql.session.timeZone` set to UTC",
+            Self::DuckDb => "DuckDB.",
+            Self::Spark => {
+                "Spark SQL 4.\n-- Set `spark.sql.session.timeZone` to UTC and `spark.sql.autoBroadcastJoinThreshold` to -1."
+            }
         }
     }
 

@@ -79,9 +79,9 @@ pub(crate) fn statement(question: &Question<'_>) -> Result<String, Refusal> {
     let mut from = vec!["from selected s".to_owned()];
     from.extend(news.joins());
     Ok(format!(
-        "-- The dataset `{name}` as of {}, computed from the files of the archive alone, for {}.\nwith {}\nselect {}\n{}\norder by {}\n",
+        "-- The dataset `{name}` as of {}, computed from the files of the archive alone, for {}\nwith {}\nselect {}\n{}\norder by {}\n",
         to_record(as_of),
-        dialect.needs(),
+        dialect.engine(),
         relations.collect::<Vec<_>>().join(",\n"),
         columns.join(",\n    "),
         from.join("\n"),

@@ -100,6 +100,8 @@ def session(url):
     os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
     settings = {
         "spark.sql.session.timeZone": "UTC",
+        # Files of 2 bytes a row look small enough to broadcast, whatever they hold.
+        "spark.sql.autoBroadcastJoinThreshold": "-1",
         "spark.sql.shuffle.partitions": "8",
         "spark.executor.memory": "1400m",
         "spark.ui.enabled": "false",
