@@ -3,8 +3,8 @@
 use std::fs;
 use std::sync::Arc;
 
+use object_store::ObjectStore;
 use object_store::local::LocalFileSystem;
-use object_store::{ObjectStore, ObjectStoreScheme};
 
 use super::{Result, StoreError};
 use crate::plan::{StoreKind, StoreUrl};
@@ -20,22 +20,27 @@ pub(super) struct Opened {
 
 /// Opens a store. Nothing is sent to it yet.
 pub(super) fn open(url: &StoreUrl) -> Result<Opened> {
-    let objects: Arc<dyn ObjectStore> = match url.kind() {
-        StoreKind::Folder => return folder(url),
+    match url.kind() {
+        StoreKind::Folder => folder(url),
         #[cfg(feature = "aws")]
-        StoreKind::S3 => s3(url)?,
+        StoreKind::S3 => in_bucket(url, s3(url)?),
         #[cfg(feature = "gcp")]
-        StoreKind::Google => google(url)?,
+        StoreKind::Google => in_bucket(url, google(url)?),
         #[cfg(feature = "azure")]
-        StoreKind::Azure => azure(url)?,
+        StoreKind::Azure => in_bucket(url, azure(url)?),
         #[cfg(not(feature = "aws"))]
-        StoreKind::S3 => return Err(missing(url, "aws")),
+        StoreKind::S3 => Err(missing(url, "aws")),
         #[cfg(not(feature = "gcp"))]
-        StoreKind::Google => return Err(missing(url, "gcp")),
+        StoreKind::Google => Err(missing(url, "gcp")),
         #[cfg(not(feature = "azure"))]
-        StoreKind::Azure => return Err(missing(url, "azure")),
-    };
-    let (_, prefix) = ObjectStoreScheme::parse(url.as_url()).map_err(|error| failed(url, error.to_string()))?;
+        StoreKind::Azure => Err(missing(url, "azure")),
+    }
+}
+
+#[cfg(feature = "cloud")]
+fn in_bucket(url: &StoreUrl, objects: Arc<dyn ObjectStore>) -> Result<Opened> {
+    let parsed = object_store::ObjectStoreScheme::parse(url.as_url());
+    let (_, prefix) = parsed.map_err(|error| failed(url, error.to_string()))?;
     Ok(Opened { objects, prefix: prefix.to_string() })
 }
 

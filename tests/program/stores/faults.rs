@@ -1,10 +1,9 @@
 //! Stores that fail, stall, cut answers off, or do not keep what they promise.
 
+use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
-
-use std::collections::BTreeSet;
 
 use super::{Machine, definition};
 use crate::support::program::{DemoService, Place};
@@ -36,7 +35,7 @@ fn at_first(
     let seen: Mutex<BTreeSet<(String, String, String)>> = Mutex::default();
     move |wanted| {
         let request = (wanted.method.clone(), wanted.key.clone(), wanted.query.clone());
-        (is_meant(wanted) && seen.lock().unwrap().insert(request)).then_some(trouble)
+        (is_meant(wanted) && seen.lock().expect("no test panicked").insert(request)).then_some(trouble)
     }
 }
 
@@ -195,7 +194,7 @@ fn a_damaged_object_is_named_and_never_used() {
 #[test]
 fn another_run_with_the_same_name_is_not_overwritten() {
     let stub = StubStore::start(1000, |_| None);
-    let (first, second) = (Place::new(), Place::new());
+    let first = Place::new();
     let service = DemoService::start(&first, &["--today", "2026-11-20"]);
     first.define("it", &definition(&service.source));
     crate::support::program::Outcome::of(first.command(["run", "it"]).env("BELLWETHER_API_KEY", "demo")).succeeded();
@@ -211,12 +210,11 @@ fn another_run_with_the_same_name_is_not_overwritten() {
     let key = format!("team/a/archive/{name}/{}", smallest.file_name().to_string_lossy());
     let size = smallest.metadata().unwrap().len() as usize;
     stub.put(&key, &vec![7; size], 0);
-    drop(second);
     let machine = Machine { place: first, ..Machine::with_stub(&definition(&service.source), &stub) };
     let told = machine.run(&["store", "push"]).failed_with(1).stderr;
     assert!(told.contains("is already taken by another machine"), "{told}");
     let keys: Vec<String> = stub.keys().into_iter().filter(|key| key.contains("/archive/")).collect();
-    assert_eq!(keys, [key.clone()]);
+    assert_eq!(keys, std::slice::from_ref(&key));
     assert_eq!(stub.object(&key).unwrap(), vec![7; size]);
 }
 

@@ -78,7 +78,7 @@ fn kills_at_random_instants_lose_nothing_in_a_bucket() {
     let mut random = Random::of(5);
     for number in 0..kills(8) {
         kill(&machines[(number % 2) as usize], || {
-            thread::sleep(Duration::from_millis(random.between(200, 2500) as u64))
+            thread::sleep(Duration::from_millis(random.between(200, 2500) as u64));
         });
     }
     check_all_is_there(&machines, &Machine::with_bucket(&definition(&service.source), &bucket));

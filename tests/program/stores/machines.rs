@@ -28,7 +28,7 @@ fn check_two_machines(first: &Machine, second: &Machine) {
     let told = second.run(&["store", "pull"]).succeeded().stdout;
     assert!(told.starts_with("fetched 1 run or pack and 1 version, "), "{told}");
     assert_eq!(second.folders(), first.folders());
-    let link = |machine: &Machine| fs::read_link(machine.place.file("output/datasets/it/latest")).unwrap();
+    let link = |machine: &Machine| fs::read_link(machine.place.file("output/datasets/it/latest")).expect("a link");
     assert_eq!(link(first), link(second));
     second.run(&["verify"]).succeeded();
     assert_eq!(second.run(&["store", "push"]).succeeded().stdout, "already up to date\n");
