@@ -21,32 +21,6 @@
 //! that was killed has no record. It is taken up again by the machine that has the folder, or cleared after a day by
 //! any other; a record that says so is put first, only if absent, so an upload and its clearing exclude each other.
 //!
-//! # Other readers
-//!
-//! The layout is that of the local folders, so what reads those reads a store. An upload in progress has files and no
-//! record yet, which a query leaves out. In DuckDB:
-//!
-//! ```sql
-//! select * from read_parquet('s3://bucket/prefix/archive/*=*/signals.parquet', filename = true,
-//!                            hive_partitioning = false)
-//! where parse_dirpath(filename) in
-//!     (select parse_dirpath(file) from glob('s3://bucket/prefix/archive/*=*/run.json'))
-//! ```
-//!
-//! The latest version of a dataset is named by `latest.json`, in DuckDB and in Polars:
-//!
-//! ```sql
-//! set variable version =
-//!     (select version from read_json('s3://bucket/prefix/datasets/demo/latest.json'));
-//! select * from read_parquet('s3://bucket/prefix/datasets/demo/' || getvariable('version') || '/demo.parquet')
-//! ```
-//!
-//! ```python
-//! store = "s3://bucket/prefix/datasets/demo"
-//! version = polars.scan_ndjson(f"{store}/latest.json").collect()["version"][0]
-//! frame = polars.scan_parquet(f"{store}/{version}/demo.parquet").collect()
-//! ```
-//!
 //! Nothing else is removed from a store. Credentials are read by the `object_store` crate from where each provider's
 //! own tools have them, and no message quotes what a store answered beyond its status and error code.
 

@@ -176,6 +176,11 @@ impl Archive {
         &self.read
     }
 
+    /// Whether there is a sealed folder with a name.
+    pub(crate) fn has_folder(&self, name: &str) -> bool {
+        self.folders.iter().any(|folder| folder.path().file_name().is_some_and(|own| own == name))
+    }
+
     /// Path and seal of every sealed folder that another machine needs: every run, and the packs that are read.
     pub(crate) fn shared(&self) -> impl Iterator<Item = (&Path, &Seal)> {
         let is_read = |folder: &Arc<Folder>| self.read.iter().any(|read| Arc::ptr_eq(read, folder));

@@ -79,8 +79,7 @@ impl RemoteStore {
     pub(super) async fn seals(&self, here: &Archive, listed: &[Object]) -> Result<Vec<Seal>> {
         let names: Vec<&str> = sealed_names(listed).collect();
         let known: HashSet<&str> = here.runs().iter().map(SealedRun::name).collect();
-        let folders: HashSet<String> = here.shared().map(|(_, seal)| seal.folder_name()).collect();
-        let packs = names.iter().filter(|name| name.starts_with("pack=") && !folders.contains(**name));
+        let packs = names.iter().filter(|name| name.starts_with("pack=") && !here.has_folder(name));
         let packs = self.read_seals(packs.copied()).await?;
         let is_missing = |run: &Seal| !known.contains(run.run.as_str());
         let whole = packs.iter().filter(|pack| pack.runs().iter().all(is_missing));

@@ -52,7 +52,7 @@ fn a_killed_upload_leaves_nothing_that_reads_as_a_run_and_is_taken_up_again() {
     let machines = [(); 2].map(|()| Machine::with_stub(&definition(&service.source), &stub));
     let mut random = Random::of(27);
     let mut unfinished = 0;
-    for number in 0..kills(16) {
+    for number in 0..kills(8) {
         let machine = &machines[(number % 2) as usize];
         let (before, requests) = (stub.wanted().len(), random.between(8, 60));
         kill(machine, || {
@@ -76,7 +76,7 @@ fn kills_at_random_instants_lose_nothing_in_a_bucket() {
     let service = DemoService::start(&place, &["--today", "2026-11-20"]);
     let machines = [(); 2].map(|()| Machine::with_bucket(&definition(&service.source), &bucket));
     let mut random = Random::of(5);
-    for number in 0..kills(8) {
+    for number in 0..kills(6) {
         kill(&machines[(number % 2) as usize], || {
             thread::sleep(Duration::from_millis(random.between(200, 2500) as u64));
         });

@@ -9,10 +9,10 @@ use crate::support::python;
 
 /// The examples of the documentation in a language.
 fn examples(language: &str) -> Vec<String> {
-    let documentation = include_str!("../../../src/store/mod.rs");
-    let fence = format!("//! ```{language}\n");
-    let examples = documentation.split(&fence).skip(1).filter_map(|rest| rest.split("//! ```").next());
-    examples.map(|example| example.replace("//! ", "")).collect()
+    let page = include_str!("../../../docs/stores.md");
+    let fence = format!("```{language}\n");
+    let examples = page.split(&fence).skip(1).filter_map(|rest| rest.split("```").next());
+    examples.map(str::to_owned).collect()
 }
 
 #[test]
