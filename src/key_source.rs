@@ -4,6 +4,7 @@
 //! input, half a minute, and an environment without the key. At most 64 KiB are read from either. Their content is
 //! never part of an error.
 
+use std::fmt;
 use std::fs::OpenOptions;
 use std::io::{self, Read};
 use std::os::unix::fs::{FileTypeExt, OpenOptionsExt, PermissionsExt};
@@ -116,13 +117,21 @@ impl KeySource {
     }
 
     fn failed(&self, fault: Fault) -> Error {
-        let place = match self {
-            Self::Environment => format!("`{VARIABLE}`"),
-            Self::File(path) => format!("`{}`", path.display()),
-            Self::Command(words) => format!("the command `{}`", words.first().map_or("", String::as_str)),
-            Self::Given(_) => "the caller".to_owned(),
-        };
-        KeyError::Source { place, source: fault.reason.into(), hint: fault.hint }.into()
+        KeyError::Source { place: self.to_string(), source: fault.reason.into(), hint: fault.hint }.into()
+    }
+}
+
+/// The place, without anything that could be part of a key.
+impl fmt::Display for KeySource {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Environment => write!(formatter, "`{VARIABLE}`"),
+            Self::File(path) => write!(formatter, "`{}`", path.display()),
+            Self::Command(words) => {
+                write!(formatter, "the command `{}`", words.first().map_or("", String::as_str))
+            }
+            Self::Given(_) => formatter.write_str("the caller"),
+        }
     }
 }
 

@@ -7,9 +7,16 @@ mod archive;
 mod audit;
 mod build;
 mod check;
+mod completions;
+mod datasets;
 mod diff;
+mod doctor;
+mod documents;
 mod folders;
+mod help;
+mod init;
 mod log;
+mod open;
 mod outcome;
 mod parse;
 mod plan;
@@ -36,7 +43,6 @@ use std::io;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use clap::builder::styling::{AnsiColor, Styles};
 use clap::{Parser, Subcommand};
 use tokio_util::sync::CancellationToken;
 
@@ -47,18 +53,18 @@ use crate::project::Project;
 use crate::run::Control;
 use crate::usage;
 
-use outcome::{EXIT_CODES, Failure, INTERRUPTED, Result};
+use outcome::{Failure, INTERRUPTED, Result};
 use talk::{note, say};
-
-const STYLES: Styles = Styles::styled()
-    .header(AnsiColor::Green.on_default().bold())
-    .usage(AnsiColor::Green.on_default().bold())
-    .literal(AnsiColor::Cyan.on_default().bold())
-    .placeholder(AnsiColor::Cyan.on_default());
 
 /// Turns a vendor's trading signals and news scores into research data that can be trusted.
 #[derive(Debug, Parser)]
-#[command(name = "bellwether", version, styles = STYLES, arg_required_else_help = true, after_help = exit_codes())]
+#[command(
+    name = "bellwether",
+    version = env!("BELLWETHER_VERSION"),
+    styles = help::STYLES,
+    help_template = help::TEMPLATE,
+    arg_required_else_help = true
+)]
 struct Cli {
     /// The root of the project, the folder with `pipelines/`. Default: `BELLWETHER_ROOT`, or the nearest one upwards.
     #[arg(long, short = 'C', value_name = "FOLDER", global = true)]
@@ -70,13 +76,17 @@ struct Cli {
 
 #[derive(Debug, Subcommand)]
 enum Command {
+    Init(init::Init),
+    Doctor(doctor::Doctor),
     Run(run::Run),
     Build(build::Build),
     #[cfg(feature = "polars")]
     Show(show::Show),
+    Open(open::Open),
     Report(report::Report),
     Sql(sql::Sql),
     Summary(summary::Summary),
+    Datasets(datasets::Datasets),
     Runs(runs::Runs),
     Verify(verify::Verify),
     Audit(audit::Audit),
@@ -87,18 +97,24 @@ enum Command {
     Store(store::Store),
     Schema(schema::Schema),
     Serve(serve::Serve),
+    Completions(completions::Completions),
+    Man(completions::Man),
 }
 
 impl Command {
     fn execute(self, project: &Project) -> Result<()> {
         match self {
+            Self::Init(command) => command.execute(project),
+            Self::Doctor(command) => command.execute(project),
             Self::Run(command) => command.execute(project),
             Self::Build(command) => command.execute(project),
             #[cfg(feature = "polars")]
             Self::Show(command) => command.execute(project),
+            Self::Open(command) => command.execute(project),
             Self::Report(command) => command.execute(project),
             Self::Sql(command) => command.execute(project),
             Self::Summary(command) => command.execute(project),
+            Self::Datasets(command) => command.execute(project),
             Self::Runs(command) => command.execute(project),
             Self::Verify(command) => command.execute(project),
             Self::Audit(command) => command.execute(project),
@@ -109,13 +125,10 @@ impl Command {
             Self::Store(command) => command.execute(project),
             Self::Schema(command) => command.execute(),
             Self::Serve(command) => command.execute(),
+            Self::Completions(command) => command.execute(),
+            Self::Man(command) => command.execute(),
         }
     }
-}
-
-fn exit_codes() -> String {
-    let lines = EXIT_CODES.iter().map(|(code, meaning)| format!("  {code:>3}  {meaning}\n"));
-    format!("Exit codes:\n{}", lines.collect::<String>().trim_end())
 }
 
 /// The number of the signal that a terminal sends when it closes.
@@ -129,12 +142,17 @@ pub fn main() -> ExitCode {
 /// Parses arguments, the first of which is the name of the program, runs the command, and reports the outcome. Returns the
 /// exit code. Wrong arguments, `--help` and `--version` end the process.
 pub fn main_with(arguments: Vec<OsString>) -> u8 {
+    let is_json = arguments.iter().any(|word| word == "--json");
     let Cli { directory, command } = parse::parsed(arguments);
     let project = directory.map_or_else(Project::find, Project::at);
     match project.map_err(Failure::from).and_then(|project| command.execute(&project)) {
         Ok(()) => 0,
         Err(error) => {
-            complain(&error);
+            match error {
+                Failure::BrokenPipe | Failure::Differ | Failure::Reported { .. } => {}
+                _ if is_json => note(&log::error_event(&error)),
+                _ => complain(&error),
+            }
             error.exit_code()
         }
     }
@@ -157,6 +175,11 @@ fn complain(error: &Failure) {
     }
     if let Some(hint) = error.hint() {
         note(&format!("hint: {}", escaped(&hint)));
+    }
+    if let Failure::NoDefinition { known, .. } = error
+        && !known.is_empty()
+    {
+        note(known.trim_end());
     }
 }
 

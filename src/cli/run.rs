@@ -5,10 +5,9 @@ use super::log::{LogForm, LogLevel};
 use super::outcome::{Failure, Result};
 use super::store::StoreOption;
 use super::timings::{Recording, Timings};
-use super::typed::worded;
+use super::typed::{plan_of, worded};
 use super::{interruptible, log, note, progress, say};
 use crate::definition::TimeSpan;
-use crate::plan::Plan;
 use crate::project::Project;
 use crate::run::{self, Control, Interrupted, Options, WhenHeld};
 use crate::time::Clock;
@@ -16,8 +15,8 @@ use crate::time::Clock;
 /// Fetch what a definition asks for and publish its dataset.
 #[derive(Debug, clap::Args)]
 pub(super) struct Run {
-    /// A definition: its name in `pipelines/`, or a path.
-    definition: String,
+    /// A definition: its name in `pipelines/`, or a path. Without one, the definitions are listed.
+    definition: Option<String>,
 
     #[command(flatten)]
     folders: Folders,
@@ -71,7 +70,7 @@ impl Run {
     }
 
     fn made(&self, project: &Project, recording: Option<Recording>) -> Result<()> {
-        let plan = Plan::find(&self.definition, project)?;
+        let plan = plan_of(self.definition.as_deref(), project)?;
         let observer = Some(match self.log {
             form if self.quiet => progress::quiet(form),
             LogForm::Json => progress::as_json(),

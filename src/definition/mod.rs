@@ -30,7 +30,7 @@ pub use choices::{
 pub use cron::Cron;
 pub use error::DefinitionError;
 pub use find::DefinitionFile;
-pub(crate) use find::find;
+pub(crate) use find::{catalog, find};
 pub(crate) use one_or_more::OneOrMore;
 pub(crate) use placed::Placed;
 pub(crate) use reader::Reading;

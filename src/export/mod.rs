@@ -60,6 +60,7 @@ use csv::CsvWriter;
 pub(crate) use error::ExportError;
 pub use published::{ListedVersion, Recorded, VersionKind, latest, published};
 pub use reading::Reading;
+pub use retention::remove;
 pub use selection::Selection;
 
 pub(crate) use arriving::{Arriving, Whole, names};

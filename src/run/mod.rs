@@ -13,6 +13,7 @@ mod build;
 mod builder;
 mod checks;
 mod demo;
+mod doctor;
 mod error;
 mod gather;
 mod last_listed;
@@ -38,6 +39,7 @@ pub use audits::{About, audit_leak, audit_quality, audit_revisions, audit_source
 pub use build::{BuildOptions, build, save, stream};
 pub use demo::DEMO_SEED;
 use demo::Demo;
+pub use doctor::{Diagnosis, DoctorOptions, Health, doctor};
 pub(crate) use error::RunError;
 pub use gather::Taken;
 pub use observer::{CancellationToken, Control, Event, Observer, Progress, Waiting};
