@@ -66,11 +66,16 @@ pub(crate) fn took(time: Duration) -> String {
     }
 }
 
+/// The duration of a piece of work, in seconds as long as it is less than a minute: `0.1 s`, `3 min 20 s`.
+pub(crate) fn lasted(time: Duration) -> String {
+    if time.as_secs() < 60 { format!("{:.1} s", time.as_secs_f64()) } else { took(time) }
+}
+
 #[cfg(test)]
 mod tests {
     use std::time::Duration;
 
-    use super::{bytes, counted, grouped, percent, portion, took};
+    use super::{bytes, counted, grouped, lasted, percent, portion, took};
 
     #[test]
     fn thousands_stand_apart() {
@@ -125,5 +130,9 @@ mod tests {
         for (millis, text) in [(84, "84 ms"), (2_800, "2.8 s"), (200_000, "3 min 20 s"), (3_900_000, "1 h 05 min")] {
             assert_eq!(took(Duration::from_millis(millis)), text);
         }
+        assert_eq!(
+            (lasted(Duration::from_millis(84)), lasted(Duration::from_secs(200))),
+            ("0.1 s".into(), "3 min 20 s".into())
+        );
     }
 }

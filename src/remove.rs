@@ -64,7 +64,7 @@ struct Form {
 }
 
 /// Every folder that is ever removed.
-static FOLDERS: [Form; 14] = [
+static FOLDERS: [Form; 15] = [
     // In an archive.
     Form { path: &[".partial", unique!()], contents: &UNFINISHED },
     Form { path: &[".partial", unique!(), "sealed"], contents: &RUN },
@@ -75,6 +75,7 @@ static FOLDERS: [Form; 14] = [
     Form { path: &["$", concat!(".partial-", unique!())], contents: &VERSION },
     Form { path: &["$", concat!(".removed-", unique!())], contents: &VERSION },
     Form { path: &["$", "builds", concat!(".partial-", unique!())], contents: &VERSION },
+    Form { path: &["$", "builds", concat!(".removed-", unique!())], contents: &VERSION },
     // In an output folder.
     Form { path: &[concat!(".scratch-", unique!())], contents: &SCRATCH },
     Form { path: &[concat!(".scratch-", unique!()), "sort"], contents: &SORTED },
@@ -86,10 +87,11 @@ static FOLDERS: [Form; 14] = [
 ];
 
 /// Every folder that is renamed to one of [`FOLDERS`] and then removed.
-static RETIRED: [Form; 3] = [
+static RETIRED: [Form; 4] = [
     Form { path: &[RUN_FOLDER], contents: &RUN },
     Form { path: &[PACK_FOLDER], contents: &RUN },
     Form { path: &["$", unique!()], contents: &VERSION },
+    Form { path: &["$", "builds", concat!(unique!(), "-*")], contents: &VERSION },
 ];
 
 /// Every file or link that is ever removed by itself, and its type.

@@ -5,7 +5,6 @@
 
 use std::hash::{BuildHasher, RandomState};
 use std::iter;
-use std::sync::atomic::{AtomicI64, Ordering};
 
 use chrono::{DateTime, NaiveDate, NaiveTime, SubsecRound, TimeDelta, Utc};
 
@@ -20,8 +19,6 @@ pub enum Clock {
     System,
     /// A fixed instant.
     Fixed(DateTime<Utc>),
-    /// An instant that is set while it is in use, in microseconds since 1970.
-    Set(&'static AtomicI64),
 }
 
 impl Clock {
@@ -30,7 +27,6 @@ impl Clock {
         match self {
             Self::System => Utc::now().trunc_subsecs(6),
             Self::Fixed(instant) => instant.trunc_subsecs(6),
-            Self::Set(micros) => DateTime::from_timestamp_micros(micros.load(Ordering::SeqCst)).unwrap_or_default(),
         }
     }
 }
@@ -75,14 +71,50 @@ pub fn to_record(instant: DateTime<Utc>) -> String {
 /// # Ok::<(), String>(())
 /// ```
 pub fn instant(text: &str) -> Result<DateTime<Utc>, String> {
-    if let Ok(day) = text.parse::<NaiveDate>() {
-        let end = day.succ_opt().map(|next| next.and_time(NaiveTime::MIN).and_utc());
+    const FORMS: &str = "use a day, `2026-03-31`, or an instant with an offset, `2026-03-31T18:00:00Z`";
+    let with_forms = |wrong: String| if wrong == DAY_FORM { FORMS.to_owned() } else { wrong };
+    let Some((date, time)) = text.split_once(['T', 't', ' ']).filter(|(_, time)| time.contains(':')) else {
+        let end = day(text).map_err(with_forms)?.succ_opt().map(|next| next.and_time(NaiveTime::MIN).and_utc());
         return end.map(|end| end - TimeDelta::microseconds(1)).ok_or_else(|| "the day is out of range".to_owned());
-    }
+    };
+    day(date).map_err(with_forms)?;
     let instant = DateTime::parse_from_rfc3339(text);
     instant.map(|instant| instant.with_timezone(&Utc).trunc_subsecs(6)).map_err(|error| {
-        format!("{error}; use a day, `2026-03-31`, or an instant with an offset, `2026-03-31T18:00:00Z`")
+        if time.ends_with(['Z', 'z']) || time.contains(['+', '-']) {
+            return format!("{error}; {FORMS}");
+        }
+        let seconds = if time.matches(':').count() == 1 { ":00" } else { "" };
+        format!("no offset from UTC: for a time in UTC, write `{date}T{time}{seconds}Z`")
     })
+}
+
+/// The form of a day, as a hint.
+const DAY_FORM: &str = "use a day in the form `2026-03-31`";
+
+/// A day as people type it. An error names the part that is wrong, or the right form.
+///
+/// # Errors
+///
+/// If the text is not a day in the form `2026-03-31`.
+pub fn day(text: &str) -> Result<NaiveDate, String> {
+    let is_digits = |part: &str| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit());
+    let parts: Vec<&str> = match text.len() {
+        8 if is_digits(text) => vec![&text[..4], &text[4..6], &text[6..]],
+        _ => text.split(['-', '/', '.']).collect(),
+    };
+    let [year, month, day] = parts[..] else { return Err(DAY_FORM.to_owned()) };
+    if parts.iter().any(|part| !is_digits(part) || part.len() > 4) || year.len() != 4 {
+        return Err(DAY_FORM.to_owned());
+    }
+    let numbers = [year, month, day].map(|part| part.parse::<u32>().unwrap_or_default());
+    let [of_year, of_month, of_day] = numbers;
+    if !(1..=12).contains(&of_month) {
+        return Err(format!("there is no month {month}"));
+    }
+    let found = NaiveDate::from_ymd_opt(of_year.cast_signed(), of_month, of_day);
+    let found = found.ok_or_else(|| format!("{year}-{of_month:02} has no day {day}"))?;
+    let right = found.to_string();
+    if right == text { Ok(found) } else { Err(format!("write `{right}`")) }
 }
 
 /// The form of [`to_record`], for serde.
@@ -105,7 +137,39 @@ pub(crate) mod as_record {
 mod tests {
     use chrono::DateTime;
 
-    use super::{free_name, to_record, unique_name};
+    use super::{day, free_name, instant, to_record, unique_name};
+
+    #[test]
+    fn a_wrong_date_is_refused_by_the_part_that_is_wrong() {
+        for (text, wrong) in [
+            ("2026-13-01", "there is no month 13"),
+            ("2026-02-29", "2026-02 has no day 29"),
+            ("2026-04-31", "2026-04 has no day 31"),
+            ("2026/01/01", "write `2026-01-01`"),
+            ("2026.1.5", "write `2026-01-05`"),
+            ("20260105", "write `2026-01-05`"),
+            ("2026-1-5", "write `2026-01-05`"),
+            ("05/01/2026", "use a day in the form `2026-03-31`"),
+            ("yesterday", "use a day in the form"),
+            ("", "use a day in the form"),
+            ("2026-01-01-", "use a day in the form"),
+            ("٢٠٢٦-01-01", "use a day in the form"),
+        ] {
+            let found = day(text).unwrap_err();
+            assert!(found.starts_with(wrong), "{text}: {found}");
+        }
+        assert_eq!(day("2024-02-29").unwrap().to_string(), "2024-02-29");
+        for (text, wrong) in [
+            ("2026-13-01T00:00:00Z", "there is no month 13"),
+            ("2026-03-31 18:00", "no offset from UTC: for a time in UTC, write `2026-03-31T18:00:00Z`"),
+            ("2026-03-31T18:00:00", "no offset from UTC: for a time in UTC, write `2026-03-31T18:00:00Z`"),
+            ("2026/03/31", "write `2026-03-31`"),
+            ("yesterday", "use a day"),
+        ] {
+            let found = instant(text).unwrap_err();
+            assert!(found.starts_with(wrong), "{text}: {found}");
+        }
+    }
 
     #[test]
     fn a_name_tells_the_second_and_a_record_the_microsecond() {

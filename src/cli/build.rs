@@ -3,18 +3,24 @@
 use super::outcome::{Failure, Result};
 use std::collections::BTreeSet;
 use std::fmt::Display;
+#[cfg(feature = "polars")]
+use std::io::IsTerminal as _;
 use std::path::{Path, PathBuf};
 
 use chrono::{DateTime, NaiveDate, Utc};
 
 use super::folders::Folders;
 use super::log::{LogForm, LogLevel};
+#[cfg(feature = "polars")]
+use super::note;
 use super::store::StoreOption;
 use super::talk::data as stdout;
 use super::timings::Timings;
-use super::typed::{instant, known, usage, worded};
+use super::typed::{day, instant, known, one_of, plan_of, usage};
 use super::{interruptible, log, progress, say};
 use crate::interface::{Period, Regime, Sector, Ticker};
+#[cfg(feature = "polars")]
+use crate::load::Dataset;
 use crate::plan::{AdHoc, Filter, Format, Plan, Shape, Vintage};
 use crate::project::Project;
 use crate::run::{self, BuildOptions, Control};
@@ -35,35 +41,35 @@ pub(super) struct Build {
     as_of: Option<DateTime<Utc>>,
 
     /// Which observation of a signal to use: `latest` (as revised) or `first` (as first published).
-    #[arg(long, value_name = "VINTAGE", value_parser = worded::<Vintage>)]
+    #[arg(long, value_name = "VINTAGE", value_parser = one_of::<Vintage>(Vintage::ALL.iter().map(|it| it.as_str())))]
     vintage: Option<Vintage>,
 
-    /// Only these tickers.
-    #[arg(long = "ticker", value_name = "TICKER", value_parser = known::<Ticker>)]
+    /// Only these tickers, separated by commas.
+    #[arg(long = "ticker", value_name = "TICKER", value_delimiter = ',', value_parser = known::<Ticker>)]
     tickers: Vec<Ticker>,
 
     /// Only tickers of these sectors.
-    #[arg(long = "sector", value_name = "SECTOR", value_parser = known::<Sector>)]
+    #[arg(long = "sector", value_name = "SECTOR", value_delimiter = ',', value_parser = known::<Sector>)]
     sectors: Vec<Sector>,
 
-    /// Only these horizons.
-    #[arg(long = "period", value_name = "PERIOD", value_parser = known::<Period>)]
+    /// Only these horizons: 1d to 30d, 1m to 6m.
+    #[arg(long = "period", value_name = "PERIOD", value_delimiter = ',', value_parser = known::<Period>)]
     periods: Vec<Period>,
 
     /// Only these market regimes.
-    #[arg(long = "regime", value_name = "REGIME", value_parser = known::<Regime>)]
+    #[arg(long = "regime", value_name = "REGIME", value_delimiter = ',', value_parser = one_of::<Regime>(Regime::ALL.map(Regime::as_str)))]
     regimes: Vec<Regime>,
 
     /// Only dates from this day on.
-    #[arg(long, value_name = "DAY")]
+    #[arg(long, value_name = "DAY", value_parser = day)]
     from: Option<NaiveDate>,
 
     /// Only dates before this day.
-    #[arg(long, value_name = "DAY")]
+    #[arg(long, value_name = "DAY", value_parser = day)]
     to: Option<NaiveDate>,
 
     /// Write these formats instead of the definition's.
-    #[arg(long = "format", value_name = "FORMAT", value_parser = worded::<Format>)]
+    #[arg(long = "format", value_name = "FORMAT", value_delimiter = ',', value_parser = one_of::<Format>(Format::ALL.iter().map(|it| it.as_str())))]
     formats: Vec<Format>,
 
     /// Write the rows to a new file instead of publishing a version, or with `-` to standard output.
@@ -92,14 +98,21 @@ enum To {
     File(PathBuf, Format),
     /// To standard output.
     Stream(Format),
+    /// As a table of its first rows, to a terminal.
+    #[cfg(feature = "polars")]
+    Table,
 }
 
 impl Build {
     pub(super) fn execute(self, project: &Project) -> Result<()> {
-        let plan = Plan::find(&self.definition, project)?;
+        let plan = plan_of(Some(&self.definition), project)?;
         let (ad_hoc, store) = (self.ad_hoc(&plan)?, self.store.url()?);
         let to = self.destination(&plan, &ad_hoc)?;
         let (data, archive) = (self.folders.data(project), self.folders.archive(project));
+        #[cfg(feature = "polars")]
+        if matches!(to, To::Table) {
+            return preview(Dataset::built(plan, &archive, &ad_hoc)?);
+        }
         let is_quiet = self.quiet || matches!(to, To::Stream(_));
         let observer = Some(if is_quiet { progress::quiet(LogForm::Text) } else { progress::shown() });
         let recording = self.timings.begin()?;
@@ -111,6 +124,8 @@ impl Build {
                 To::Version => run::build(plan, data, options).await.map(Some),
                 To::File(path, format) => run::save(plan, format, path, options).await.map(|()| None),
                 To::Stream(format) => run::stream(plan, format, stdout(), options).await.map(|()| None),
+                #[cfg(feature = "polars")]
+                To::Table => unreachable!("it was printed"),
             }
         });
         let summary = summary.map_err(Failure::of_run)?;
@@ -147,6 +162,10 @@ impl Build {
                 "leave out `--output` to publish it",
             ));
         }
+        #[cfg(feature = "polars")]
+        if is_stream && stdout().is_terminal() {
+            return Ok(To::Table);
+        }
         Ok(if is_stream { To::Stream(format) } else { To::File(output.clone(), format) })
     }
 
@@ -177,6 +196,14 @@ impl Build {
         }
         Ok(AdHoc { as_of: self.as_of, vintage: self.vintage, filter, formats })
     }
+}
+
+/// Prints the first rows of a dataset.
+#[cfg(feature = "polars")]
+fn preview(dataset: Dataset) -> Result<()> {
+    say(&super::show::first_rows(&dataset)?)?;
+    note("these are the first rows; for all of them, pipe the output into a program or use `--output FILE`");
+    Ok(())
 }
 
 /// The given values, all of which the definition must accept.

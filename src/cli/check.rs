@@ -1,10 +1,12 @@
 //! `bellwether check`: checks definitions without running them.
 
-use super::outcome::{Failure, Result};
-use super::schedule::next_times;
+use super::documents::definitions::{Checked, Definition};
+use super::documents::{AsJson, document};
+use super::outcome::{Failure, Result, USAGE};
+use super::typed::plan_of;
 use super::{complain, say};
+use crate::definition::DefinitionError;
 use crate::escape::escaped;
-use crate::plan::{Plan, Schedule};
 use crate::project::Project;
 
 /// Check definitions for errors.
@@ -13,26 +15,29 @@ pub(super) struct Check {
     /// Definitions: names in `pipelines/`, or paths.
     #[arg(required = true, value_name = "FILE")]
     definitions: Vec<String>,
+
+    #[command(flatten)]
+    json: AsJson,
 }
 
 impl Check {
     pub(super) fn execute(self, project: &Project) -> Result<()> {
+        if self.json.is_wanted() {
+            return self.told_as_json(project);
+        }
         let mut last: Option<Failure> = None;
         for definition in &self.definitions {
-            match Plan::find(definition, project) {
+            match plan_of(Some(definition), project) {
                 Ok(plan) => {
                     let path = plan.path.to_string_lossy();
                     let path = escaped(&path);
                     for warning in plan.dataset.warnings() {
                         super::note(&format!("warning: {path}: {warning}"));
                     }
-                    let times =
-                        |schedule: &Schedule| format!("next times in {}:\n{}", schedule.timezone, next_times(schedule));
-                    let times = plan.schedule.as_ref().map_or_else(String::new, times);
-                    say(&format!("{path}: ok\n{times}"))?;
+                    say(&format!("{path}: ok\n"))?;
                 }
                 Err(error) => {
-                    if let Some(earlier) = last.replace(error.into()) {
+                    if let Some(earlier) = last.replace(error) {
                         complain(&earlier);
                         super::note("");
                     }
@@ -40,5 +45,24 @@ impl Check {
             }
         }
         last.map_or(Ok(()), Err)
+    }
+
+    fn told_as_json(&self, project: &Project) -> Result<()> {
+        let mut is_wrong = false;
+        let definitions = self.definitions.iter().map(|given| match plan_of(Some(given), project) {
+            Ok(plan) => Definition::right(&plan),
+            Err(error) => {
+                is_wrong = true;
+                match &error {
+                    Failure::Library(error) if let Some(DefinitionError::Invalid(problems)) = error.downcast_ref() => {
+                        Definition::wrong(given, problems)
+                    }
+                    error => Definition::unreadable(given, error.to_string(), error.hint()),
+                }
+            }
+        });
+        say(&document(Checked { definitions: definitions.collect() }))?;
+        // The document says what is wrong.
+        if is_wrong { Err(Failure::Reported { code: USAGE }) } else { Ok(()) }
     }
 }

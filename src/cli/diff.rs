@@ -1,10 +1,11 @@
 //! `bellwether diff`: what changed between two versions of a dataset.
 
 use super::aligned::Aligned;
+use super::cancellable;
+use super::documents::{AsJson, datasets};
 use super::folders::DataFolder;
 use super::outcome::{Failure, Result};
 use super::rows::RowsTo;
-use super::{cancellable, say};
 use crate::audit::diff::{self, Difference};
 use crate::export::Reading;
 use crate::human::{counted, grouped, portion};
@@ -30,6 +31,9 @@ pub(super) struct Diff {
     exit_code: bool,
 
     #[command(flatten)]
+    json: AsJson,
+
+    #[command(flatten)]
     rows: RowsTo,
 
     #[command(flatten)]
@@ -38,8 +42,8 @@ pub(super) struct Diff {
 
 impl Diff {
     pub(super) fn execute(self, project: &Project) -> Result<()> {
-        let datasets = self.folder.datasets(project);
-        let find = |given: &str| Reading::find(&datasets, given);
+        let folder = self.folder.datasets(project);
+        let find = |given: &str| Reading::find(&folder, given);
         let (before, after) = (find(&self.before)?, find(&self.after)?);
         let (rows, versions) = (self.rows.clone(), [before.clone(), after.clone()]);
         let found = cancellable(move |control| {
@@ -47,7 +51,7 @@ impl Diff {
             rows.filled(diff::schema(before.schema()), |deliver| diff::diff(&before, &after, deliver))
         })?;
         if !self.rows.is_stdout() {
-            say(&told(&before, &after, &found))?;
+            self.json.say(|| datasets::Difference::of(&before, &after, &found), || told(&before, &after, &found))?;
         }
         match self.exit_code && !found.is_none() {
             true => Err(Failure::Differ),

@@ -6,23 +6,21 @@ use crate::project::Project;
 
 /// The folders of the datasets and the archive.
 #[derive(Clone, Debug, clap::Args)]
-#[command(next_help_heading = "Folders")]
 pub(super) struct Folders {
     /// The folder of the datasets and the archive. Default: `output` in the project.
-    #[arg(long, value_name = "FOLDER", env = "BELLWETHER_DATA", global = true)]
+    #[arg(long, value_name = "FOLDER", global = true, help_heading = "Folders")]
     data: Option<PathBuf>,
 
     /// The folder of the archive. Default: `archive` in the data folder.
-    #[arg(long, value_name = "FOLDER", env = "BELLWETHER_ARCHIVE", global = true)]
+    #[arg(long, value_name = "FOLDER", global = true, help_heading = "Folders")]
     archive: Option<PathBuf>,
 }
 
 /// The folder of the datasets.
 #[derive(Clone, Debug, clap::Args)]
-#[command(next_help_heading = "Folders")]
 pub(super) struct DataFolder {
     /// The folder of the datasets and the archive. Default: `output` in the project.
-    #[arg(long, value_name = "FOLDER", env = "BELLWETHER_DATA")]
+    #[arg(long, value_name = "FOLDER", global = true, help_heading = "Folders")]
     data: Option<PathBuf>,
 }
 

@@ -7,9 +7,16 @@ mod archive;
 mod audit;
 mod build;
 mod check;
+mod completions;
+mod datasets;
 mod diff;
+mod doctor;
+mod documents;
 mod folders;
+mod help;
+mod init;
 mod log;
+mod open;
 mod outcome;
 mod parse;
 mod plan;
@@ -18,13 +25,11 @@ mod report;
 mod rows;
 mod run;
 mod runs;
-mod schedule;
 mod schema;
 mod serve;
 #[cfg(feature = "polars")]
 mod show;
 mod sql;
-mod status;
 mod store;
 mod summary;
 mod talk;
@@ -37,11 +42,8 @@ use std::ffi::OsString;
 use std::io;
 use std::path::PathBuf;
 use std::process::ExitCode;
-use std::sync::Arc;
 
-use clap::builder::styling::{AnsiColor, Styles};
 use clap::{Parser, Subcommand};
-use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
 use crate::definition::DefinitionError;
@@ -51,18 +53,18 @@ use crate::project::Project;
 use crate::run::Control;
 use crate::usage;
 
-use outcome::{EXIT_CODES, Failure, INTERRUPTED, Result};
+use outcome::{Failure, INTERRUPTED, Result};
 use talk::{note, say};
-
-const STYLES: Styles = Styles::styled()
-    .header(AnsiColor::Green.on_default().bold())
-    .usage(AnsiColor::Green.on_default().bold())
-    .literal(AnsiColor::Cyan.on_default().bold())
-    .placeholder(AnsiColor::Cyan.on_default());
 
 /// Turns a vendor's trading signals and news scores into research data that can be trusted.
 #[derive(Debug, Parser)]
-#[command(name = "bellwether", version, styles = STYLES, arg_required_else_help = true, after_help = exit_codes())]
+#[command(
+    name = "bellwether",
+    version = env!("BELLWETHER_VERSION"),
+    styles = help::STYLES,
+    help_template = help::TEMPLATE,
+    arg_required_else_help = true
+)]
 struct Cli {
     /// The root of the project, the folder with `pipelines/`. Default: `BELLWETHER_ROOT`, or the nearest one upwards.
     #[arg(long, short = 'C', value_name = "FOLDER", global = true)]
@@ -74,16 +76,18 @@ struct Cli {
 
 #[derive(Debug, Subcommand)]
 enum Command {
+    Init(init::Init),
+    Doctor(doctor::Doctor),
     Run(run::Run),
     Build(build::Build),
     #[cfg(feature = "polars")]
     Show(show::Show),
+    Open(open::Open),
     Report(report::Report),
     Sql(sql::Sql),
     Summary(summary::Summary),
+    Datasets(datasets::Datasets),
     Runs(runs::Runs),
-    Status(status::Status),
-    Schedule(schedule::Schedule),
     Verify(verify::Verify),
     Audit(audit::Audit),
     Diff(diff::Diff),
@@ -93,21 +97,25 @@ enum Command {
     Store(store::Store),
     Schema(schema::Schema),
     Serve(serve::Serve),
+    Completions(completions::Completions),
+    Man(completions::Man),
 }
 
 impl Command {
     fn execute(self, project: &Project) -> Result<()> {
         match self {
+            Self::Init(command) => command.execute(project),
+            Self::Doctor(command) => command.execute(project),
             Self::Run(command) => command.execute(project),
             Self::Build(command) => command.execute(project),
             #[cfg(feature = "polars")]
             Self::Show(command) => command.execute(project),
+            Self::Open(command) => command.execute(project),
             Self::Report(command) => command.execute(project),
             Self::Sql(command) => command.execute(project),
             Self::Summary(command) => command.execute(project),
+            Self::Datasets(command) => command.execute(project),
             Self::Runs(command) => command.execute(project),
-            Self::Status(command) => command.execute(project),
-            Self::Schedule(command) => command.execute(project),
             Self::Verify(command) => command.execute(project),
             Self::Audit(command) => command.execute(project),
             Self::Diff(command) => command.execute(project),
@@ -117,13 +125,10 @@ impl Command {
             Self::Store(command) => command.execute(project),
             Self::Schema(command) => command.execute(),
             Self::Serve(command) => command.execute(),
+            Self::Completions(command) => command.execute(),
+            Self::Man(command) => command.execute(),
         }
     }
-}
-
-fn exit_codes() -> String {
-    let lines = EXIT_CODES.iter().map(|(code, meaning)| format!("  {code:>3}  {meaning}\n"));
-    format!("Exit codes:\n{}", lines.collect::<String>().trim_end())
 }
 
 /// The number of the signal that a terminal sends when it closes.
@@ -137,12 +142,17 @@ pub fn main() -> ExitCode {
 /// Parses arguments, the first of which is the name of the program, runs the command, and reports the outcome. Returns the
 /// exit code. Wrong arguments, `--help` and `--version` end the process.
 pub fn main_with(arguments: Vec<OsString>) -> u8 {
+    let is_json = arguments.iter().any(|word| word == "--json");
     let Cli { directory, command } = parse::parsed(arguments);
     let project = directory.map_or_else(Project::find, Project::at);
     match project.map_err(Failure::from).and_then(|project| command.execute(&project)) {
         Ok(()) => 0,
         Err(error) => {
-            complain(&error);
+            match error {
+                Failure::BrokenPipe | Failure::Differ | Failure::Reported { .. } => {}
+                _ if is_json => note(&log::error_event(&error)),
+                _ => complain(&error),
+            }
             error.exit_code()
         }
     }
@@ -151,7 +161,7 @@ pub fn main_with(arguments: Vec<OsString>) -> u8 {
 /// Prints what failed, why, and what to do about it.
 fn complain(error: &Failure) {
     match error {
-        Failure::BrokenPipe | Failure::Differ | Failure::NotFresh | Failure::Reported { .. } => return,
+        Failure::BrokenPipe | Failure::Differ | Failure::Reported { .. } => return,
         // The problems of a file print their own headers and hints.
         Failure::Library(error) if let Some(DefinitionError::Invalid(problems)) = error.downcast_ref() => {
             return note(&problems.to_string());
@@ -166,6 +176,11 @@ fn complain(error: &Failure) {
     if let Some(hint) = error.hint() {
         note(&format!("hint: {}", escaped(&hint)));
     }
+    if let Failure::NoDefinition { known, .. } = error
+        && !known.is_empty()
+    {
+        note(known.trim_end());
+    }
 }
 
 /// Runs asynchronous work. The first signal cancels it, the second ends the process.
@@ -173,22 +188,6 @@ fn complain(error: &Failure) {
 /// One thread is enough for the network, since other threads read and decode bodies; with more, a connection and its
 /// reader would wake each other across threads.
 fn interruptible<T, E: From<Error>>(work: impl AsyncFnOnce(CancellationToken) -> Result<T, E>) -> Result<T, E> {
-    interruptible_with(Hangup::Stops, work)
-}
-
-/// What SIGHUP does.
-enum Hangup {
-    /// It cancels the work, as the other signals do.
-    Stops,
-    /// It notifies the work.
-    Notifies(Arc<Notify>),
-}
-
-/// As [`interruptible`].
-fn interruptible_with<T, E: From<Error>>(
-    hangup: Hangup,
-    work: impl AsyncFnOnce(CancellationToken) -> Result<T, E>,
-) -> Result<T, E> {
     // Started here, where a system without threads to spare is an error rather than a panic.
     if let Err(error) = rayon::ThreadPoolBuilder::new().build_global()
         && let Some(source) = error.source().and_then(|source| source.downcast_ref::<io::Error>())
@@ -199,7 +198,7 @@ fn interruptible_with<T, E: From<Error>>(
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(Error::start)?;
     runtime.block_on(async {
         let stop = CancellationToken::new();
-        tokio::spawn(watch_signals(stop.clone(), hangup));
+        tokio::spawn(watch_signals(stop.clone()));
         work(stop).await
     })
 }
@@ -215,30 +214,23 @@ fn cancellable<T: Send + 'static>(
     })
 }
 
-async fn watch_signals(stop: CancellationToken, hangup: Hangup) {
+async fn watch_signals(stop: CancellationToken) {
     use tokio::signal::unix::{SignalKind, signal};
     let (Ok(mut interrupt), Ok(mut terminate)) = (signal(SignalKind::interrupt()), signal(SignalKind::terminate()))
     else {
         return;
     };
     // A program started with `nohup` is meant to outlive its terminal.
-    let is_ignored = matches!(hangup, Hangup::Stops) && usage::is_ignored(HANGUP);
-    let mut hangups = if is_ignored { None } else { signal(SignalKind::hangup()).ok() };
-    let mut hung_up = async || loop {
-        match &mut hangups {
-            Some(hangups) => hangups.recv().await,
-            None => std::future::pending().await,
-        };
-        match &hangup {
-            Hangup::Stops => return,
-            Hangup::Notifies(notify) => notify.notify_one(),
-        }
+    let mut hangup = if usage::is_ignored(HANGUP) { None } else { signal(SignalKind::hangup()).ok() };
+    let mut hung_up = async || match &mut hangup {
+        Some(hangup) => hangup.recv().await,
+        None => std::future::pending().await,
     };
     for is_first in [true, false] {
         tokio::select! {
             _ = interrupt.recv() => {}
             _ = terminate.recv() => {}
-            () = hung_up() => {}
+            _ = hung_up() => {}
         }
         if is_first {
             stop.cancel();

@@ -29,7 +29,7 @@ pub(super) const EXIT_CODES: [(u8, &str); 7] = [
     (0, "exactly what was asked for is there"),
     (1, "failed; see the error message"),
     (USAGE, "invalid arguments or an invalid definition"),
-    (FOUND, "versions differ, too much was rewritten, or data is stale"),
+    (FOUND, "versions differ, or too much was rewritten"),
     (CHECKS, "a check of the data failed, and nothing was published"),
     (LATER, "temporary failure: run the same command later to resume"),
     (INTERRUPTED, "interrupted: run the same command to resume"),
@@ -83,13 +83,68 @@ pub(super) enum Failure {
         allowed: f64,
     },
 
+    /// No such definition, or none named: with those that there are.
+    #[error("{what}")]
+    NoDefinition {
+        /// What is missing.
+        what: String,
+        /// What to do.
+        hint: String,
+        /// The definitions, a line each.
+        known: String,
+    },
+
+    /// Checks of `doctor` that failed.
+    #[error("{} failed", counted(*count as u64, "check", "checks"))]
+    Unhealthy {
+        /// How many.
+        count: usize,
+    },
+
+    /// A file that `init` would overwrite.
+    #[error("`{}` already exists", path.display())]
+    Taken {
+        /// The file.
+        path: PathBuf,
+    },
+
+    /// A version that does not exist.
+    #[error("no version `{name}`")]
+    NoVersion {
+        /// What was asked for.
+        name: String,
+    },
+
+    /// A version that a link points to.
+    #[error("`{name}` is in use: the link `{link}` points to it")]
+    Pinned {
+        /// The version.
+        name: String,
+        /// The link.
+        link: String,
+    },
+
+    /// A browser that does not start.
+    #[error("cannot start `{}`", browser.display())]
+    Browser {
+        /// The program.
+        browser: PathBuf,
+        /// What it should open.
+        page: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+
+    /// An answer that cannot be read from the terminal.
+    #[error("cannot read the answer")]
+    NoAnswer {
+        /// Why.
+        source: io::Error,
+    },
+
     /// Versions that differ, which was already printed.
     #[error("the versions differ")]
     Differ,
-
-    /// Stale data or failing runs, which were already printed.
-    #[error("data is stale, or runs fail")]
-    NotFresh,
 
     /// A failure that was already reported.
     #[error("failed with code {code}")]
@@ -140,6 +195,16 @@ impl Failure {
     pub(super) fn hint(&self) -> Option<String> {
         match self {
             Self::Library(error) => error.hint(),
+            Self::NoDefinition { hint, .. } => Some(hint.clone()),
+            Self::Taken { .. } => Some("choose another name, or edit the file".to_owned()),
+            Self::NoVersion { .. } => Some("`bellwether datasets` lists the versions".to_owned()),
+            Self::Pinned { link, .. } if link == "latest" => {
+                Some("publish another version first, or remove the folder of the dataset yourself".to_owned())
+            }
+            Self::Pinned { .. } => Some("remove the link first".to_owned()),
+            Self::Browser { page, .. } => {
+                Some(format!("name a browser in `BROWSER`, or open `{}` yourself", page.display()))
+            }
             Self::NoRun { .. } => Some("`bellwether runs` lists the runs".to_owned()),
             Self::Unverified { .. } => {
                 Some("restore them from a backup, or move the affected run or version elsewhere".to_owned())
@@ -155,10 +220,17 @@ impl Failure {
     pub(super) fn exit_code(&self) -> u8 {
         match self {
             Self::BrokenPipe => 0,
-            Self::Differ | Self::Rewritten { .. } | Self::NotFresh => FOUND,
+            Self::Differ | Self::Rewritten { .. } => FOUND,
+            Self::NoDefinition { .. } => USAGE,
             Self::Reported { code } => *code,
             Self::RunInterrupted => INTERRUPTED,
-            Self::Library(error) => error.kind().exit_code(),
+            Self::Library(error) => match error.kind() {
+                ErrorKind::Usage | ErrorKind::Definition => USAGE,
+                ErrorKind::Checks => CHECKS,
+                ErrorKind::Temporary => LATER,
+                ErrorKind::Interrupted => INTERRUPTED,
+                _ => 1,
+            },
             _ => 1,
         }
     }

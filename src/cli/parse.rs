@@ -3,10 +3,11 @@
 use std::ffi::OsString;
 use std::process;
 
+use clap::FromArgMatches as _;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
-use clap::{CommandFactory, Parser};
 
 use super::Cli;
+use super::help::command;
 use super::outcome::USAGE;
 use super::talk::note;
 use crate::escape::escaped;
@@ -22,14 +23,17 @@ const RENAMED: [(&str, &str, &str); 3] = [
 /// The parsed command line. `--help`, `--version` and errors end the process. Errors are reported for the escaped words,
 /// since the message repeats them.
 pub(super) fn parsed(arguments: Vec<OsString>) -> Cli {
-    Cli::try_parse_from(&arguments).unwrap_or_else(|error| {
+    let parse =
+        |words: &[OsString]| command().try_get_matches_from(words).and_then(|matches| Cli::from_arg_matches(&matches));
+    parse(&arguments).unwrap_or_else(|error| {
         let words: Vec<String> = arguments.iter().map(|word| escaped(&word.to_string_lossy()).into_owned()).collect();
         if let Some((what, hint)) = refusal(&error, &words) {
             note(&format!("error: {what}"));
             note(&format!("hint: {hint}"));
             process::exit(i32::from(USAGE));
         }
-        Cli::try_parse_from(words).err().unwrap_or(error).exit()
+        let words: Vec<OsString> = words.into_iter().map(OsString::from).collect();
+        parse(&words).err().unwrap_or(error).exit()
     })
 }
 
@@ -70,7 +74,7 @@ fn text(error: &clap::Error, kind: ContextKind) -> Option<&str> {
 
 /// The innermost command that the words name, and how it is called.
 fn named(words: &[String]) -> (clap::Command, String) {
-    let mut command = Cli::command();
+    let mut command = command();
     // Global options and `--help` are only known to subcommands once it is built.
     command.build();
     let mut path = command.get_name().to_owned();

@@ -3,8 +3,8 @@
 use super::outcome::Result;
 use std::fmt::Write;
 
-use super::say;
-use super::schedule::next_times;
+use super::documents::{AsJson, definitions};
+use super::typed::plan_of;
 use crate::escape::escaped;
 use crate::interface::Endpoint;
 use crate::plan::{self, Request, RequestList, Source, TickerSource, Way, describe};
@@ -15,11 +15,15 @@ use crate::project::Project;
 pub(super) struct Plan {
     /// A definition: its name in `pipelines/`, or a path.
     definition: String,
+
+    #[command(flatten)]
+    json: AsJson,
 }
 
 impl Plan {
     pub(super) fn execute(self, project: &Project) -> Result<()> {
-        say(&told(&plan::Plan::find(&self.definition, project)?))
+        let plan = plan_of(Some(&self.definition), project)?;
+        self.json.say(|| definitions::Plan::of(&plan), || told(&plan))
     }
 }
 
@@ -37,7 +41,6 @@ fn told(plan: &plan::Plan) -> String {
     line(&mut text, format_args!("dates: naive by {}", plan.dataset.dates));
     if let Some(schedule) = &plan.schedule {
         line(&mut text, format_args!("schedule: {} in {}", schedule.cron, schedule.timezone));
-        text.push_str(&next_times(schedule));
     }
     tell_requests(&mut text, plan);
     let columns = plan.dataset.schema.fields();

@@ -1,16 +1,16 @@
-//! Progress on standard error: bars on a terminal, a line every few seconds elsewhere, JSON on request, or nothing.
+//! Progress on standard error: a bar on a terminal, a line every few seconds elsewhere, JSON on request, or nothing.
 //! Warnings are always printed.
 
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressStyle};
 use serde_json::{Value, json};
 
-use super::log::{self, Level, LogForm};
+use super::log::LogForm;
 use super::talk::{is_terminal, note};
 use crate::escape::escaped;
-use crate::human::grouped;
+use crate::human::{bytes, counted, lasted, took};
 use crate::run::{Event, Observer, Progress};
 
 /// How often a line is written.
@@ -26,19 +26,30 @@ pub(super) fn as_json() -> Arc<dyn Observer> {
     Arc::new(Json::default())
 }
 
-/// The same for the runs of a definition, which the events name.
-pub(super) fn json_of(definition: &str) -> Arc<dyn Observer> {
-    Arc::new(Json { definition: Some(definition.to_owned()), ..Json::default() })
-}
-
 /// The observer that prints only warnings.
 pub(super) fn quiet(form: LogForm) -> Arc<dyn Observer> {
     Arc::new(Quiet(form))
 }
 
-/// Bars that move.
+/// A bar for the stage in progress, and a line for each one that is finished.
 #[derive(Default)]
-struct Bars(Mutex<Option<ProgressBar>>);
+struct Bars(Mutex<Display>);
+
+/// What a terminal shows.
+#[derive(Default)]
+struct Display {
+    bar: Option<ProgressBar>,
+    pace: Pace,
+}
+
+/// Where a stage began, to tell its own pace.
+#[derive(Clone, Copy, Default)]
+struct Pace {
+    /// Answers of an interrupted run, which took no time.
+    resumed: u64,
+    /// Bytes received before it.
+    received: u64,
+}
 
 /// A line every few seconds, and at the end of each stage.
 #[derive(Default)]
@@ -46,46 +57,84 @@ struct Lines(Interval);
 
 /// The same as JSON, one object per line.
 #[derive(Default)]
-struct Json {
-    interval: Interval,
-    definition: Option<String>,
-    /// The name of the run, once it has one.
-    run: OnceLock<String>,
-}
+struct Json(Interval);
 
 /// Nothing but warnings.
 struct Quiet(LogForm);
 
 impl Observer for Bars {
     fn observe(&self, event: &Event<'_>) {
-        let mut bar = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        match (event, &*bar) {
-            (Event::Started(progress), _) => *bar = Some(started(progress)),
-            (Event::Advanced(progress), Some(bar)) => {
-                bar.set_position(progress.done);
-                bar.set_message(joined([counts(progress), received(progress), waiting(progress).unwrap_or_default()]));
+        let mut display = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let Display { bar, pace } = &mut *display;
+        match event {
+            Event::Resumed { answers } => pace.resumed = *answers as u64,
+            Event::Started(progress) => {
+                pace.received = progress.received;
+                // The stage before it was replaced by this one.
+                bar.take().iter().for_each(ProgressBar::finish_and_clear);
+                *bar = Some(started(progress));
             }
-            (Event::Finished(progress), Some(bar)) => {
-                bar.set_position(progress.done);
-                bar.set_message(counts(progress));
-                bar.finish();
+            Event::Advanced(progress) => {
+                if let Some(bar) = bar {
+                    bar.set_position(progress.done);
+                    bar.set_message(now(progress, *pace));
+                }
             }
-            (Event::Warning(warning), None) => warn(LogForm::Text, warning),
-            (Event::Warning(warning), Some(bar)) => bar.suspend(|| warn(LogForm::Text, warning)),
+            Event::Finished(progress) => {
+                bar.take().iter().for_each(ProgressBar::finish_and_clear);
+                pace.resumed = 0;
+                note(&format!("{:9} {}", progress.stage, joined(finished(progress))));
+            }
+            Event::Warning(warning) => match bar {
+                Some(bar) => bar.suspend(|| warn(LogForm::Text, warning)),
+                None => warn(LogForm::Text, warning),
+            },
             _ => {}
         }
     }
 }
 
+/// The bar is removed if the command fails in the middle of a stage.
+impl Drop for Bars {
+    fn drop(&mut self) {
+        let display = self.0.get_mut().unwrap_or_else(PoisonError::into_inner);
+        display.bar.take().iter().for_each(ProgressBar::finish_and_clear);
+    }
+}
+
+/// A bar on one line, whatever the width of the terminal.
 fn started(progress: &Progress<'_>) -> ProgressBar {
     let (bar, template) = match progress.total {
-        Some(total) => (ProgressBar::new(total), "{prefix:9} [{bar:32}] {pos}/{len}  {msg}  {elapsed}, {eta} left"),
-        None => (ProgressBar::new_spinner(), "{prefix:9} {spinner}  {msg}  {elapsed}"),
+        Some(total) => (ProgressBar::new(total), "{prefix:9} [{bar:20}] {pos}/{len}  {wide_msg}"),
+        None => (ProgressBar::new_spinner(), "{prefix:9} {spinner} {elapsed}  {wide_msg}"),
     };
     bar.set_style(ProgressStyle::with_template(template).expect("the template is right").progress_chars("=> "));
     bar.set_prefix(progress.stage);
     bar.enable_steady_tick(Duration::from_millis(120));
     bar
+}
+
+/// What a stage in progress is at.
+fn now(progress: &Progress<'_>, pace: Pace) -> String {
+    let rows = counts(progress);
+    let received = progress.received.saturating_sub(pace.received);
+    let seconds = progress.elapsed.as_secs_f64();
+    let received = match received {
+        0 => String::new(),
+        count => format!("{} at {}/s", bytes(count), bytes((count as f64 / seconds.max(0.1)) as u64)),
+    };
+    let waiting = waiting(progress).unwrap_or_default();
+    joined([waiting, rows, received, left(progress, pace.resumed)])
+}
+
+/// What a stage did.
+fn finished(progress: &Progress<'_>) -> [String; 4] {
+    let requests = progress.total.map_or_else(String::new, |total| match progress.stage {
+        "verify" => counted(total, "file", "files"),
+        _ => counted(total, "request", "requests"),
+    });
+    let size = if progress.bytes > 0 { bytes(progress.bytes) } else { String::new() };
+    [requests, counts(progress), size, lasted(progress.elapsed)]
 }
 
 impl Observer for Lines {
@@ -94,12 +143,9 @@ impl Observer for Lines {
             Event::Started(_) => self.0.restart(),
             Event::Advanced(progress) if self.0.is_over() => {
                 let because = waiting(progress).unwrap_or_default();
-                line(progress, [steps(progress), counts(progress), received(progress), because, left(progress)]);
+                line(progress, [steps(progress), counts(progress), received(progress), because, left(progress, 0)]);
             }
-            Event::Finished(progress) => {
-                let requests = progress.total.map_or_else(String::new, |total| format!("{total} requests"));
-                line(progress, [requests, counts(progress), format!("{:.1} s", progress.elapsed.as_secs_f64())]);
-            }
+            Event::Finished(progress) => line(progress, finished(progress)),
             Event::Warning(warning) => warn(LogForm::Text, warning),
             _ => {}
         }
@@ -109,33 +155,18 @@ impl Observer for Lines {
 impl Observer for Json {
     fn observe(&self, event: &Event<'_>) {
         match event {
-            Event::Named(run) => drop(self.run.set((*run).to_owned())),
-            Event::Started(_) => self.interval.restart(),
-            Event::Advanced(progress) if self.interval.is_over() => {
-                let mut fields = fields(progress);
-                fields["received"] = progress.received.into();
-                fields["retries"] = progress.retries.into();
-                fields["waiting"] = waiting(progress).into();
-                self.note(Level::Info, "progress", fields);
+            Event::Started(_) => self.0.restart(),
+            Event::Advanced(progress) if self.0.is_over() => {
+                let mut event = as_event("progress", progress);
+                event["received"] = progress.received.into();
+                event["retries"] = progress.retries.into();
+                event["waiting"] = waiting(progress).into();
+                note(&event.to_string());
             }
-            Event::Finished(progress) => self.note(Level::Info, "stage", fields(progress)),
-            Event::Resumed { answers } => self.note(Level::Info, "resumed", json!({ "answers": answers })),
-            Event::Note(text) => self.note(Level::Info, "note", json!({ "message": text })),
-            Event::Warning(warning) => self.note(Level::Warn, "warning", json!({ "message": warning })),
+            Event::Finished(progress) => note(&as_event("stage", progress).to_string()),
+            Event::Warning(warning) => warn(LogForm::Json, warning),
             _ => {}
         }
-    }
-}
-
-impl Json {
-    fn note(&self, level: Level, kind: &str, mut fields: Value) {
-        if let Some(definition) = &self.definition {
-            fields["definition"] = definition.as_str().into();
-        }
-        if let Some(run) = self.run.get() {
-            fields["run"] = run.as_str().into();
-        }
-        note(&log::event(level, kind, fields));
     }
 }
 
@@ -172,11 +203,10 @@ impl Interval {
     }
 }
 
-/// Prints a warning.
-pub(super) fn warn(form: LogForm, warning: &str) {
+fn warn(form: LogForm, warning: &str) {
     match form {
         LogForm::Text => note(&format!("warning: {}", escaped(warning))),
-        LogForm::Json => note(&log::event(Level::Warn, "warning", json!({ "message": warning }))),
+        LogForm::Json => note(&json!({ "event": "warning", "message": warning }).to_string()),
     }
 }
 
@@ -194,33 +224,31 @@ fn steps(progress: &Progress<'_>) -> String {
 }
 
 fn counts(progress: &Progress<'_>) -> String {
-    let Progress { rows, bytes, elapsed, .. } = *progress;
-    let rows = (rows > 0).then(|| format!("{} rows", grouped(rows)));
-    let bytes = (bytes > 0).then(|| {
-        let megabytes = bytes as f64 / 1e6;
-        let rate = megabytes / elapsed.as_secs_f64().max(1e-3);
-        format!("{megabytes:.1} MB at {rate:.0} MB/s")
-    });
-    rows.into_iter().chain(bytes).collect::<Vec<_>>().join(", ")
+    if progress.rows > 0 { counted(progress.rows, "row", "rows") } else { String::new() }
 }
 
 fn received(progress: &Progress<'_>) -> String {
-    progress.total.map_or_else(String::new, |_| format!("{:.1} MB received", progress.received as f64 / 1e6))
+    progress.total.map_or_else(String::new, |_| format!("{} received", bytes(progress.received)))
 }
 
 fn waiting(progress: &Progress<'_>) -> Option<String> {
     progress.waiting.map(|waiting| format!("{} waiting to retry: {}", waiting.requests, escaped(waiting.reason)))
 }
 
-/// The estimated time left.
-fn left(progress: &Progress<'_>) -> String {
+/// The estimated time left. What an interrupted run had answered already says nothing about it.
+fn left(progress: &Progress<'_>, resumed: u64) -> String {
     let rest = progress.total.unwrap_or_default().saturating_sub(progress.done);
-    let seconds = progress.elapsed.as_secs_f64() / progress.done as f64 * rest as f64;
-    if progress.done > 0 && rest > 0 { format!("{seconds:.0} s left") } else { String::new() }
+    let done = progress.done.saturating_sub(resumed);
+    if done == 0 || rest == 0 {
+        return String::new();
+    }
+    let seconds = (progress.elapsed.as_secs_f64() / done as f64 * rest as f64).ceil();
+    format!("{} left", took(Duration::from_secs_f64(seconds.min(86_400.0))).replace(".0 s", " s"))
 }
 
-fn fields(progress: &Progress<'_>) -> Value {
+fn as_event(kind: &str, progress: &Progress<'_>) -> Value {
     json!({
+        "event": kind,
         "stage": progress.stage,
         "done": progress.done,
         "requests": progress.total.unwrap_or_default(),

@@ -1,5 +1,6 @@
 //! Where the rows of an audit or a comparison go.
 
+use std::io::IsTerminal as _;
 use std::path::{Path, PathBuf};
 
 use arrow::array::RecordBatch;
@@ -81,6 +82,9 @@ impl RowsTo {
             let what = format!("cannot tell the format of `{}` from its extension", output.display());
             return Err(usage(&what, "add `--format parquet`, `--format csv` or `--format json`"));
         };
+        if self.is_stdout() && matches!(format, FormatName::Parquet) && data().is_terminal() {
+            return Err(usage("a terminal cannot show Parquet", "use a file or a pipe, or `--format csv`"));
+        }
         let destination =
             if self.is_stdout() { Destination::Stream(Box::new(data())) } else { Destination::File(output.clone()) };
         RowOutput::begin(format.row_format(), destination, schema, Guard::None).map(Some)

@@ -1,26 +1,22 @@
 //! `bellwether run`: fetch, archive, join, publish.
 
-use std::path::PathBuf;
-
 use super::folders::Folders;
 use super::log::{LogForm, LogLevel};
 use super::outcome::{Failure, Result};
 use super::store::StoreOption;
 use super::timings::{Recording, Timings};
-use super::typed::worded;
+use super::typed::{plan_of, worded};
 use super::{interruptible, log, note, progress, say};
 use crate::definition::TimeSpan;
-use crate::plan::Plan;
 use crate::project::Project;
-use crate::run::{Control, Interrupted, Options, WhenHeld};
-use crate::schedule::{Folders as Places, Overview, execute, metrics};
+use crate::run::{self, Control, Interrupted, Options, WhenHeld};
 use crate::time::Clock;
 
 /// Fetch what a definition asks for and publish its dataset.
 #[derive(Debug, clap::Args)]
 pub(super) struct Run {
-    /// A definition: its name in `pipelines/`, or a path.
-    definition: String,
+    /// A definition: its name in `pipelines/`, or a path. Without one, the definitions are listed.
+    definition: Option<String>,
 
     #[command(flatten)]
     folders: Folders,
@@ -51,16 +47,12 @@ pub(super) struct Run {
     #[arg(long, short)]
     quiet: bool,
 
-    /// Write metrics of the definition for Prometheus to a file, after the run.
-    #[arg(long, value_name = "FILE", env = "BELLWETHER_METRICS")]
-    metrics: Option<PathBuf>,
-
     /// The format of events on standard error.
-    #[arg(long, value_enum, default_value_t = LogForm::Text, value_name = "FORM", env = "BELLWETHER_LOG")]
+    #[arg(long, value_enum, default_value_t = LogForm::Text, value_name = "FORM")]
     log: LogForm,
 
     /// The level of log messages on standard error.
-    #[arg(long, value_enum, default_value_t = LogLevel::Off, value_name = "LEVEL", env = "BELLWETHER_LOG_LEVEL")]
+    #[arg(long, value_enum, default_value_t = LogLevel::Off, value_name = "LEVEL")]
     log_level: LogLevel,
 }
 
@@ -78,7 +70,7 @@ impl Run {
     }
 
     fn made(&self, project: &Project, recording: Option<Recording>) -> Result<()> {
-        let plan = Plan::find(&self.definition, project)?;
+        let plan = plan_of(self.definition.as_deref(), project)?;
         let observer = Some(match self.log {
             form if self.quiet => progress::quiet(form),
             LogForm::Json => progress::as_json(),
@@ -87,17 +79,11 @@ impl Run {
         let interrupted = if self.fresh { Interrupted::Leave } else { Interrupted::Resume };
         let when_held = self.wait.map_or(WhenHeld::Fail, |time| WhenHeld::Wait(time.duration()));
         let (data, archive) = (self.folders.data(project), self.folders.archive(project));
-        let places = Places { definitions: project.definitions(), data: data.clone(), archive: archive.clone() };
         let store = self.store.url()?;
         let summary = interruptible(async |stop| {
             let clock = Clock::System;
             let control = Control { observer, stop };
-            let execution =
-                execute(plan, Options { data, archive, clock, interrupted, when_held, store, control }).await;
-            if execution.record.is_some() {
-                self.write_metrics(&places);
-            }
-            execution.result
+            run::run(plan, Options { data, archive, clock, interrupted, when_held, store, control }).await
         });
         let summary = summary.map_err(Failure::of_run)?;
         // The JSON summary always has the timings.
@@ -106,16 +92,6 @@ impl Run {
             _ if self.quiet => Ok(()),
             LogForm::Json => say(&format!("{}\n", summary.to_json())),
             LogForm::Text => say(&summary.to_string()),
-        }
-    }
-
-    /// Writes the metrics. If they cannot be written, that is a warning.
-    fn write_metrics(&self, folders: &Places) {
-        let Some(path) = &self.metrics else { return };
-        let names = if self.definition.contains(['/', '.']) { Vec::new() } else { vec![self.definition.clone()] };
-        let overview = Overview::of(folders, &names, Clock::System.now());
-        if let Err(error) = overview.and_then(|overview| metrics::write(path, &overview)) {
-            progress::warn(self.log, &format!("cannot write the metrics: {error}"));
         }
     }
 }

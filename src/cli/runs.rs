@@ -1,11 +1,12 @@
 //! `bellwether runs`: what is in the archive.
 
+use super::aligned::Aligned;
+use super::documents::{AsJson, archive as documents};
 use super::folders::Folders;
 use super::outcome::{Failure, Result};
-use super::say;
-use crate::archive::{Archive, Seal, SealedRun, unfinished_runs};
+use crate::archive::{Archive, Seal, SealedRun, UnfinishedRun, unfinished_runs};
 use crate::escape::escaped;
-use crate::human::grouped;
+use crate::human::{bytes, counted, grouped};
 use crate::project::Project;
 use crate::time::to_record;
 use std::fmt::Write;
@@ -15,6 +16,9 @@ use std::fmt::Write;
 pub(super) struct Runs {
     #[command(subcommand)]
     what: Option<What>,
+
+    #[command(flatten)]
+    json: AsJson,
 
     #[command(flatten)]
     folders: Folders,
@@ -34,45 +38,32 @@ impl Runs {
         let folder = self.folders.archive(project);
         let archive = Archive::open(&folder)?;
         match &self.what {
-            None => say(&listed(&archive)?),
+            None => {
+                let unfinished = unfinished_runs(archive.path())?;
+                self.json.say(|| documents::Runs::of(&archive, &unfinished), || listed(&archive, &unfinished))
+            }
             Some(What::Show { run }) => {
                 let found = archive.runs().iter().find(|sealed| sealed.name().starts_with(run.as_str()));
                 let found = found.ok_or_else(|| Failure::NoRun { run: run.clone(), archive: folder })?;
-                say(&shown(found))
+                self.json.say(|| documents::Run::of(found), || shown(found))
             }
         }
     }
 }
 
-fn listed(archive: &Archive) -> Result<String> {
-    let mut text = format!(
-        "{:24} {:20} {:>9} {:>13} {:>10} {:>10} {:>9} {:>13}\n",
-        "run", "definition", "requests", "added", "revised", "withdrawn", "rejected", "bytes"
-    );
+fn listed(archive: &Archive, unfinished: &[UnfinishedRun]) -> String {
+    let mut table = Aligned::new(2, ["run", "definition", "added", "revised", "withdrawn", "rejected", "size"]);
     for run in archive.runs() {
         let seal = run.seal();
         let changes = seal.changes;
-        let numbers = [
-            seal.rows("requests.parquet"),
-            changes.added,
-            changes.revised,
-            changes.withdrawn,
-            seal.rows("rejects.parquet"),
-            seal.bytes(),
-        ];
-        let [requests, added, revised, withdrawn, rejects, bytes] = numbers.map(grouped);
-        let (run, whose) = (&seal.run, whose(seal));
-        line(
-            &mut text,
-            format_args!(
-                "{run:24} {whose:20} {requests:>9} {added:>13} {revised:>10} {withdrawn:>10} {rejects:>9} {bytes:>13}"
-            ),
-        );
+        let counts = [changes.added, changes.revised, changes.withdrawn, seal.rows("rejects.parquet")].map(grouped);
+        table.row([seal.run.clone(), whose(seal)].into_iter().chain(counts).chain([bytes(seal.bytes())]));
     }
-    for run in unfinished_runs(archive.path())? {
-        let (name, definition, answers) = (&run.run, &run.definition, grouped(run.answers as u64));
-        line(&mut text, format_args!("{name:24} {definition:20} {answers:>9} unfinished"));
+    for run in unfinished {
+        let answers = counted(run.answers as u64, "answer", "answers");
+        table.row([format!("{}  {}  unfinished, {answers}", run.run, run.definition)]);
     }
+    let mut text = table.to_string();
     match archive.superseded_count() {
         0 => {}
         1 => line(&mut text, format_args!("1 folder is packed; `bellwether archive prune` removes it")),
@@ -81,7 +72,7 @@ fn listed(archive: &Archive) -> Result<String> {
             line(&mut text, format_args!("{count} folders are packed; `bellwether archive prune` removes them"));
         }
     }
-    Ok(text)
+    text
 }
 
 fn whose(seal: &Seal) -> String {
@@ -105,8 +96,8 @@ fn shown(run: &SealedRun) -> String {
     let [listed, delisted] = [changes.listed, changes.delisted].map(grouped);
     line(&mut text, format_args!("series      {listed} listed, {delisted} no longer listed"));
     for file in &seal.files {
-        let (rows, bytes) = (grouped(file.rows), grouped(file.bytes));
-        line(&mut text, format_args!("file        {:26} {rows:>13} rows {bytes:>13} bytes", file.name));
+        let (rows, size) = (counted(file.rows, "row", "rows"), bytes(file.bytes));
+        line(&mut text, format_args!("file        {:26} {rows:>18} {size:>10}", file.name));
     }
     for field in &seal.drift {
         line(

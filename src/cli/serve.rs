@@ -3,6 +3,7 @@
 use chrono::NaiveDate;
 
 use super::outcome::Result;
+use super::typed::day;
 use super::{interruptible, note, say};
 use crate::interface::ChangeSet;
 use crate::key_source::VARIABLE;
@@ -25,7 +26,7 @@ pub(super) struct Serve {
     port: u16,
 
     /// The current day in the demo universe. Default: today in UTC.
-    #[arg(long, value_name = "YYYY-MM-DD")]
+    #[arg(long, value_name = "DAY", value_parser = day)]
     today: Option<NaiveDate>,
 
     /// The seed of the demo universe.

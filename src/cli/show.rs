@@ -10,7 +10,7 @@ use chrono::NaiveDate;
 
 use super::folders::DataFolder;
 use super::say;
-use super::typed::known;
+use super::typed::{day, known};
 use crate::error::Error;
 use crate::interface::Ticker;
 use crate::load::{Batches, Dataset, Selection};
@@ -45,16 +45,16 @@ pub(super) struct Show {
     #[arg(long, value_name = "COLUMN", value_delimiter = ',')]
     columns: Vec<String>,
 
-    /// Only these tickers.
-    #[arg(long = "ticker", value_name = "TICKER", value_parser = known::<Ticker>)]
+    /// Only these tickers, separated by commas.
+    #[arg(long = "ticker", value_name = "TICKER", value_delimiter = ',', value_parser = known::<Ticker>)]
     tickers: Vec<Ticker>,
 
     /// Only dates from this day on.
-    #[arg(long, value_name = "DAY")]
+    #[arg(long, value_name = "DAY", value_parser = day)]
     from: Option<NaiveDate>,
 
     /// Only dates before this day.
-    #[arg(long, value_name = "DAY")]
+    #[arg(long, value_name = "DAY", value_parser = day)]
     to: Option<NaiveDate>,
 
     #[command(flatten)]
@@ -76,9 +76,14 @@ impl Show {
             (_, Some(count)) => sample(batches, count),
             _ => head(batches, self.head.unwrap_or(ROWS)),
         };
-        let rows = rows.map_err(Error::of_stream)?;
-        say(&format!("{}\n", dataset.frame_of(&rows)?))
+        say(&format!("{}\n", dataset.frame_of(&rows.map_err(Error::of_stream)?)?))
     }
+}
+
+/// The first rows of a dataset as a table.
+pub(super) fn first_rows(dataset: &Dataset) -> Result<String> {
+    let rows = head(dataset.batches()?, ROWS).map_err(Error::of_stream)?;
+    Ok(format!("{}\n", dataset.frame_of(&rows)?))
 }
 
 /// The first rows; reading stops after them.

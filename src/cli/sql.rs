@@ -9,8 +9,8 @@ use super::cancellable;
 use super::folders::DataFolder;
 use super::outcome::{Failure, Result};
 use super::talk::data as stdout;
-use super::typed::{instant, worded};
-use crate::plan::{AdHoc, Plan, Vintage};
+use super::typed::{instant, plan_of, worded};
+use crate::plan::{AdHoc, Vintage};
 use crate::project::Project;
 use crate::run::{self, SqlOptions};
 use crate::sql::Dialect;
@@ -48,7 +48,7 @@ pub(super) struct Sql {
 
 impl Sql {
     pub(super) fn execute(self, project: &Project) -> Result<()> {
-        let plan = Plan::find(&self.definition, project)?;
+        let plan = plan_of(Some(&self.definition), project)?;
         let data = self.folder.data(project);
         let (archive, location) = match self.archive {
             Some(url) if url.contains("://") => (data.join("archive"), Some(url)),

@@ -2,11 +2,11 @@
 
 use super::folders::Folders;
 use super::outcome::{Failure, Result};
-use super::typed::{usage, worded};
+use super::typed::{plan_of, usage, worded};
 use super::{interruptible, progress, say};
 use crate::escape::escaped;
 use crate::human::{bytes, counted, grouped};
-use crate::plan::{Plan, StoreUrl};
+use crate::plan::StoreUrl;
 use crate::project::Project;
 use crate::run::{Control, DatasetStatus, Moved, RemoteStore, StoreStatus, StoreVerified};
 
@@ -106,7 +106,7 @@ impl Store {
     }
 
     fn url(&self, definition: Option<&str>, project: &Project) -> Result<StoreUrl> {
-        let plan = definition.map(|name| Plan::find(name, project)).transpose()?;
+        let plan = definition.map(|name| plan_of(Some(name), project)).transpose()?;
         let url = self.store.url()?.or(plan.and_then(|plan| plan.store));
         url.ok_or_else(|| {
             usage("no store", "name one with `--store`, `BELLWETHER_STORE`, or a definition that has a `[store]`")

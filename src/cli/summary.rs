@@ -1,10 +1,10 @@
 //! `bellwether summary`: the report of a dataset, in a terminal.
 
-use super::outcome::Result;
 use console::Term;
 
+use super::documents::{AsJson, datasets};
+use super::outcome::Result;
 use super::report::Subject;
-use super::say;
 use crate::project::Project;
 
 /// The width of lines outside a terminal.
@@ -19,12 +19,16 @@ pub(super) struct Summary {
     /// The width of lines. Default: that of the terminal, or 80.
     #[arg(long, value_name = "COLUMNS")]
     width: Option<usize>,
+
+    #[command(flatten)]
+    json: AsJson,
 }
 
 impl Summary {
     pub(super) fn execute(self, project: &Project) -> Result<()> {
         let terminal = || Term::stdout().size_checked().map(|(_, columns)| usize::from(columns));
         let width = self.width.or_else(terminal).unwrap_or(WIDTH);
-        say(&self.subject.told(project)?.text(width))
+        let report = self.subject.told(project)?;
+        self.json.say(|| datasets::Summary::of(&report), || report.text(width))
     }
 }

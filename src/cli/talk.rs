@@ -4,7 +4,7 @@
 //! Datasets and rows on standard output are data: they are written unchanged, through [`data`].
 
 use super::outcome::{Failure, Result};
-use std::io::{self, IsTerminal, Write};
+use std::io::{self, BufRead as _, IsTerminal, Write};
 
 use crate::escape::laid_out;
 use crate::secret::without_keys;
@@ -15,12 +15,77 @@ pub(super) fn say(text: &str) -> Result<()> {
     out.write_all(laid_out(text).as_bytes()).and_then(|()| out.flush()).map_err(Failure::of_stdout)
 }
 
-/// Writes a line to standard error.
+/// A color on a terminal.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Color {
+    Plain,
+    Green,
+    Yellow,
+    Red,
+    Cyan,
+}
+
+impl Color {
+    /// A text in the color. The text is escaped already.
+    fn paint(self, text: &str) -> String {
+        let code = match self {
+            Self::Plain => return text.to_owned(),
+            Self::Green => "32",
+            Self::Yellow => "1;33",
+            Self::Red => "1;31",
+            Self::Cyan => "1;36",
+        };
+        format!("\u{1b}[{code}m{text}\u{1b}[0m")
+    }
+}
+
+/// Writes text in pieces to standard output, in color on a terminal.
+pub(super) fn say_in_color(pieces: &[(Color, String)]) -> Result<()> {
+    let is_colored = console::colors_enabled();
+    let piece = |(color, text): &(Color, String)| {
+        let text = laid_out(text);
+        if is_colored { color.paint(&text) } else { text.into_owned() }
+    };
+    let text: String = pieces.iter().map(piece).collect();
+    let mut out = data().lock();
+    out.write_all(text.as_bytes()).and_then(|()| out.flush()).map_err(Failure::of_stdout)
+}
+
+/// The words that begin a line of a message, with their colors.
+const HEADS: [(&str, Color); 3] = [("error:", Color::Red), ("warning:", Color::Yellow), ("hint:", Color::Cyan)];
+
+/// A message with its heads in color.
+fn with_colors(text: &str) -> String {
+    let painted = |line: &str| match HEADS.iter().find(|(head, _)| line.starts_with(head)) {
+        Some((head, color)) => format!("{}{}", color.paint(head), &line[head.len()..]),
+        None => line.to_owned(),
+    };
+    text.lines().map(painted).collect::<Vec<_>>().join("\n")
+}
+
+/// Writes a line to standard error, with its heads in color on a terminal.
 pub(super) fn note(text: &str) {
-    let mut line = laid_out(&without_keys(text)).into_owned();
+    let line = laid_out(&without_keys(text)).into_owned();
+    let mut line = if console::colors_enabled_stderr() { with_colors(&line) } else { line };
     line.push('\n');
     // If standard error is closed, there is nobody to tell.
     let _ = stderr().write_all(line.as_bytes());
+}
+
+/// Asks a question on the terminal. The answer is without white space around it.
+pub(super) fn ask(question: &str) -> Result<String> {
+    let _ = write!(stderr(), "{}", laid_out(question)).and_then(|()| stderr().flush());
+    let mut answer = String::new();
+    match io::stdin().lock().read_line(&mut answer) {
+        Ok(0) => Err(Failure::NoAnswer { source: io::ErrorKind::UnexpectedEof.into() }),
+        Ok(_) => Ok(answer.trim().to_owned()),
+        Err(source) => Err(Failure::NoAnswer { source }),
+    }
+}
+
+/// Whether there is somebody to ask.
+pub(super) fn is_interactive() -> bool {
+    io::stdin().is_terminal() && stderr().is_terminal()
 }
 
 /// Standard output, for data.

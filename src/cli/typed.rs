@@ -2,13 +2,59 @@
 
 use std::str::FromStr;
 
+use clap::builder::{PossibleValuesParser, TypedValueParser};
+
+use crate::definition::{self, DefinitionError};
 use crate::error::Error;
+use crate::escape::escaped;
 use crate::interface::Unknown;
-pub(super) use crate::time::instant;
+use crate::plan::Plan;
+use crate::project::Project;
+pub(super) use crate::time::{day, instant};
+
+use super::outcome::{Failure, Result};
 
 /// Arguments that do not go together.
 pub(super) fn usage<E: From<Error>>(what: &str, hint: &'static str) -> E {
     Error::usage(what, hint).into()
+}
+
+/// A value from a small set, which help, errors and completions list.
+pub(super) fn one_of<T>(names: impl IntoIterator<Item = &'static str>) -> impl TypedValueParser<Value = T>
+where
+    T: FromStr<Err: std::fmt::Debug> + Clone + Send + Sync + 'static,
+{
+    PossibleValuesParser::new(names).map(|text| text.parse().expect("each of the names is one of a value"))
+}
+
+/// The plan of a definition: by name in the project, or by path. A name that is missing or unknown fails with a list of
+/// those that there are.
+pub(super) fn plan_of(name: Option<&str>, project: &Project) -> Result<Plan> {
+    let (what, hint) = match name.map(|name| Plan::find(name, project)) {
+        Some(Ok(plan)) => return Ok(plan),
+        Some(Err(error)) if let Some(DefinitionError::Missing { .. }) = error.downcast_ref() => {
+            (error.to_string(), error.hint().unwrap_or_default())
+        }
+        Some(Err(error)) => return Err(error.into()),
+        None => ("no definition given".to_owned(), "give the name of a definition: `bellwether run NAME`".to_owned()),
+    };
+    let folder = project.definitions();
+    let catalog = definition::catalog(&folder);
+    if catalog.is_empty() {
+        let what = if name.is_none() { format!("no definitions in `{}`", folder.display()) } else { what };
+        let hint = "write one with `bellwether init`, or name another project with `--directory`".to_owned();
+        return Err(Failure::NoDefinition { what, hint, known: String::new() });
+    }
+    let hint =
+        if name.is_some() && !hint.starts_with("did you mean") { "use one of these names".to_owned() } else { hint };
+    let mut known = format!("definitions in `{}`:\n", folder.display());
+    let width = catalog.iter().map(|(name, _)| name.chars().count()).max().unwrap_or_default();
+    for (name, description) in catalog {
+        let description = description.unwrap_or_default();
+        known.push_str(format!("  {name:width$}  {}", escaped(&description)).trim_end());
+        known.push('\n');
+    }
+    Err(Failure::NoDefinition { what, hint, known })
 }
 
 /// A value from a closed set of the service; an error has its hint.

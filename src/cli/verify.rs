@@ -1,5 +1,6 @@
 //! `bellwether verify`: verifies every file of the archive and the datasets.
 
+use super::documents::{AsJson, archive, document};
 use super::folders::Folders;
 use super::outcome::{Failure, Result};
 use super::{cancellable, say};
@@ -14,13 +15,24 @@ use crate::run::verify;
 #[derive(Debug, clap::Args)]
 pub(super) struct Verify {
     #[command(flatten)]
+    json: AsJson,
+
+    #[command(flatten)]
     folders: Folders,
 }
 
 impl Verify {
     pub(super) fn execute(self, project: &Project) -> Result<()> {
         let (archive, data) = (self.folders.archive(project), self.folders.data(project));
-        let Verified { files, faults } = cancellable(move |control| verify(&archive, &data, control))?;
+        let verified = cancellable(move |control| verify(&archive, &data, control))?;
+        if self.json.is_wanted() {
+            say(&document(archive::Verified::of(&verified)))?;
+            return match verified.faults.len() {
+                0 => Ok(()),
+                count => Err(Failure::Unverified { count }),
+            };
+        }
+        let Verified { files, faults } = verified;
         for fault in &faults {
             say(&format!("{}\n", escaped(&fault.to_string())))?;
         }

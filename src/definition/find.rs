@@ -82,19 +82,37 @@ fn is_safe(name: &str) -> bool {
     !name.is_empty() && name.len() <= 64 && !name.starts_with('-') && name.chars().all(allowed)
 }
 
+/// The definitions in a folder, by name.
+fn names(folder: &Path) -> Vec<String> {
+    let definition = |entry: io::Result<fs::DirEntry>| {
+        let file = entry.ok()?.path();
+        let is_definition = file.extension().is_some_and(|extension| extension == EXTENSION);
+        is_definition.then(|| file.file_stem()?.to_str().map(str::to_owned))?
+    };
+    let mut names: Vec<String> = fs::read_dir(folder).into_iter().flatten().filter_map(definition).collect();
+    names.sort();
+    names
+}
+
+/// The definitions in a folder, by name, with their descriptions.
+pub(crate) fn catalog(folder: &Path) -> Vec<(String, Option<String>)> {
+    #[derive(serde::Deserialize)]
+    struct Described {
+        description: Option<String>,
+    }
+
+    let described = |name: String| {
+        let text = read(&folder.join(&name).with_extension(EXTENSION)).ok().flatten();
+        let described = text.and_then(|text| toml::from_str(&text).ok());
+        (name, described.and_then(|Described { description }| description))
+    };
+    names(folder).into_iter().map(described).collect()
+}
+
 fn missing(given: &str, path: PathBuf) -> Error {
     let name = path.file_stem().and_then(|stem| stem.to_str()).unwrap_or_default();
     let folder = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    let mut known: Vec<String> = fs::read_dir(folder)
-        .into_iter()
-        .flatten()
-        .filter_map(|entry| {
-            let file = entry.ok()?.path();
-            let is_definition = file.extension().is_some_and(|extension| extension == EXTENSION);
-            is_definition.then(|| file.file_stem()?.to_str().map(str::to_owned))?
-        })
-        .collect();
-    known.sort();
+    let known = names(folder);
     let hint = match nearest(name, known.iter().map(String::as_str)) {
         Some(meant) => format!("did you mean `{meant}`?"),
         None if known.is_empty() => format!("no definitions in `{}`", folder.display()),

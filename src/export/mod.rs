@@ -60,11 +60,12 @@ use csv::CsvWriter;
 pub(crate) use error::ExportError;
 pub use published::{ListedVersion, Recorded, VersionKind, latest, published};
 pub use reading::Reading;
+pub use retention::remove;
 pub use selection::Selection;
 
 pub(crate) use arriving::{Arriving, Whole, names};
 pub(crate) use publication::{Provenance, Publication};
-pub(crate) use published::{Version, facts, versions};
+pub(crate) use published::{Version, versions};
 pub(crate) use reading::AnyReading;
 pub(crate) use record::{FACTS, RECORD};
 pub(crate) use reuse::{Latest, Taken, Takeover, built_before};

@@ -9,6 +9,7 @@ use serde::de::DeserializeOwned;
 use super::home::BUILDS;
 use super::link::{self, LATEST};
 use super::record::{FACTS, LAYOUT, RECORD};
+use super::retention;
 use crate::digest;
 use crate::error::Result;
 use crate::file::{self, FileError, FileRecord};
@@ -104,6 +105,10 @@ pub struct ListedVersion {
     pub rows: u64,
     /// Size of its data files.
     pub bytes: u64,
+    /// Its first and last date, in naive microseconds; none if it has no rows or its facts cannot be read.
+    pub dates: Option<(i64, i64)>,
+    /// The links that pin it, besides `latest`.
+    pub pins: Vec<String>,
 }
 
 /// What a version is among the versions of its dataset.
@@ -135,6 +140,12 @@ struct Listed {
     rows: u64,
 }
 
+/// The dates in the facts of a version.
+#[derive(Deserialize)]
+struct Span {
+    dates: Option<(i64, i64)>,
+}
+
 /// Every published version and ad hoc build of every dataset in a folder, by dataset, oldest first. Those of other layouts
 /// are left out.
 ///
@@ -145,6 +156,7 @@ pub fn published(datasets: &Path) -> Result<Vec<ListedVersion>> {
     let mut published = Vec::new();
     for dataset in folders(datasets)? {
         let latest = link::version(&dataset);
+        let links_of = retention::pins(&dataset)?;
         let mut own = Vec::new();
         let builds = folders(&dataset.join(BUILDS))?.into_iter().map(|path| (path, VersionKind::AdHoc));
         let versions = folders(&dataset)?.into_iter().filter(|path| path.file_name() != Some(BUILDS.as_ref()));
@@ -166,21 +178,20 @@ pub fn published(datasets: &Path) -> Result<Vec<ListedVersion>> {
             }
             let (Listed { shape, rows }, recorded) = (read(&path)?, read::<Recorded>(&path)?);
             let bytes = files.iter().map(|file| file.bytes).sum();
-            own.push(ListedVersion { path, recorded, kind, shape, rows, bytes });
+            let facts = links::read(&path.join(FACTS)).unwrap_or_default();
+            let dates = serde_json::from_slice(&facts).ok().and_then(|Span { dates }| dates);
+            let is_of_it = |(version, link): &&(String, String)| {
+                kind != VersionKind::AdHoc
+                    && link != LATEST
+                    && path.file_name().is_some_and(|name| name == version.as_str())
+            };
+            let pins = links_of.iter().filter(is_of_it).map(|(_, link)| link.clone()).collect();
+            own.push(ListedVersion { path, recorded, kind, shape, rows, bytes, dates, pins });
         }
         own.sort_by_key(|version| version.recorded.built_at);
         published.append(&mut own);
     }
     Ok(published)
-}
-
-/// The facts about the rows of a version, as its file has them.
-///
-/// # Errors
-///
-/// If they cannot be read.
-pub(crate) fn facts(version: &Path) -> Result<Vec<u8>> {
-    links::read(&version.join(FACTS))
 }
 
 /// The latest version of a dataset, or of the dataset built last in a folder; `None` if there is none.

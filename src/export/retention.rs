@@ -19,10 +19,13 @@ use serde::Deserialize;
 use super::published;
 use super::record::RECORD;
 use crate::error::Result;
-use crate::file;
+use crate::file::{self, FileError};
 use crate::names::is_unique;
 use crate::remove;
 use crate::time::as_record;
+
+/// The length of the name of a version.
+const UNIQUE_BYTES: usize = "20261120T213000Z-7f3a".len();
 
 /// Prefixes of hidden names: being written, abandoned, or being removed.
 const LEFT_OVERS: [&str; 3] = [".partial-", ".removed-", ".latest-"];
@@ -68,6 +71,18 @@ fn retire(version: &Path, removed: &Path) -> io::Result<()> {
     remove::folder(removed)
 }
 
+/// Removes a version or an ad hoc build that no link points to.
+///
+/// # Errors
+///
+/// If it is not ours, contains anything else, or cannot be removed.
+pub fn remove(version: &Path) -> Result<()> {
+    let name = version.file_name().unwrap_or_default().to_string_lossy();
+    // The name of an ad hoc build goes on after that of a version.
+    let removed = version.with_file_name(format!(".removed-{}", name.get(..UNIQUE_BYTES).unwrap_or(&name)));
+    retire(version, &removed).map_err(|source| FileError::Remove { path: version.to_owned(), source }.into())
+}
+
 /// A version. Names of the same second are in random order, so its record tells when it was built.
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
 struct Version {
@@ -98,10 +113,16 @@ fn version(path: &Path) -> Option<Version> {
 /// The entries of the folder that links in it point to. Hidden links come first and `latest` after them, so a link that
 /// becomes `latest` meanwhile is still seen.
 fn pinned(folder: &Path) -> Result<BTreeSet<String>> {
+    Ok(pins(folder)?.into_iter().map(|(version, _)| version).collect())
+}
+
+/// The entries of the folder that links in it point to, each with the name of a link.
+pub(super) fn pins(folder: &Path) -> Result<BTreeSet<(String, String)>> {
     let real = fs::canonicalize(folder).unwrap_or_else(|_| folder.to_owned());
     let mut pinned = BTreeSet::new();
     for link in file::entries(folder)?.iter().filter(|path| path.is_symlink()) {
         let Ok(target) = fs::read_link(link) else { continue };
+        let name = link.file_name().unwrap_or_default().to_string_lossy();
         // Both as written, for a version that has not appeared yet, and resolved, for an indirect link.
         let targets = [Some(target.clone()), fs::canonicalize(link).ok()];
         for target in targets.into_iter().flatten() {
@@ -110,7 +131,7 @@ fn pinned(folder: &Path) -> Result<BTreeSet<String>> {
                 Component::Normal(name) => name.to_str(),
                 _ => None,
             });
-            pinned.extend(first.map(str::to_owned));
+            pinned.extend(first.map(|version| (version.to_owned(), name.clone().into_owned())));
         }
     }
     Ok(pinned)

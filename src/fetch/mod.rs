@@ -22,7 +22,8 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use reqwest::header::{ACCEPT, ACCEPT_ENCODING, HeaderMap, HeaderValue};
+use chrono::{DateTime, Utc};
+use reqwest::header::{ACCEPT, ACCEPT_ENCODING, DATE, HeaderMap, HeaderValue};
 use reqwest::redirect;
 use tokio::sync::Semaphore;
 use url::Url;
@@ -48,6 +49,9 @@ use route::Route;
 
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
+/// How long the head of an answer to a probe may take.
+const PROBE_TIMEOUT: Duration = Duration::from_secs(10);
+
 /// The two base addresses of a service.
 #[derive(Clone, Debug)]
 pub(crate) struct Addresses {
@@ -55,6 +59,15 @@ pub(crate) struct Addresses {
     pub signals: Url,
     /// News and sentiment.
     pub sentiment: Url,
+}
+
+/// The head of an answer.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Head {
+    /// The HTTP status.
+    pub status: u16,
+    /// What time it is for the service.
+    pub date: Option<DateTime<Utc>>,
 }
 
 /// The outcome of a request.
@@ -138,6 +151,31 @@ impl Client {
     /// Live counters of the client.
     pub(crate) fn gauge(&self) -> &Gauge {
         &self.gauge
+    }
+
+    /// Sends a request once, and looks at the head of the answer only.
+    ///
+    /// # Errors
+    ///
+    /// If the service cannot be reached, or does not answer within [`PROBE_TIMEOUT`].
+    pub(crate) async fn probe(&self, request: &Request) -> Result<Head> {
+        let route = self.route(request);
+        self.paces[&route.host].wait().await;
+        let asked = || RequestPlace { host: route.host.clone(), request: request.to_string(), proxy: route.proxy() };
+        let failed = |failure: Failure| failure.into_error(asked(), 1, None);
+        let answer = self.http.get(self.url(request)).timeout(PROBE_TIMEOUT).send().await;
+        let response = answer.map_err(|error| failed(Failure::transport(error)))?;
+        let date = response.headers().get(DATE).and_then(|date| date.to_str().ok());
+        let date = date.and_then(|date| DateTime::parse_from_rfc2822(date).ok()).map(|date| date.to_utc());
+        let status = response.status().as_u16();
+        if matches!(status, 401 | 403 | 422) {
+            let failure = Failure::of_status(response, self.clock.now(), &self.key).await;
+            let error = failed(failure);
+            if let Some(FetchError::KeyRefused { .. }) = error.downcast_ref() {
+                return Err(error);
+            }
+        }
+        Ok(Head { status, date })
     }
 
     /// Sends a request until there is an answer that can be read, or retrying is of no use.

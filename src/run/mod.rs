@@ -13,6 +13,7 @@ mod build;
 mod builder;
 mod checks;
 mod demo;
+mod doctor;
 mod error;
 mod gather;
 mod last_listed;
@@ -38,6 +39,7 @@ pub use audits::{About, audit_leak, audit_quality, audit_revisions, audit_source
 pub use build::{BuildOptions, build, save, stream};
 pub use demo::DEMO_SEED;
 use demo::Demo;
+pub use doctor::{Diagnosis, DoctorOptions, Health, doctor};
 pub(crate) use error::RunError;
 pub use gather::Taken;
 pub use observer::{CancellationToken, Control, Event, Observer, Progress, Waiting};
@@ -46,7 +48,6 @@ pub use report::{ReportOptions, report};
 pub use sql::{SqlOptions, sql};
 pub use stage::Timing;
 pub use store::{DatasetStatus, Moved, RemoteStore, StoreStatus, StoreVerified};
-pub(crate) use summary::day;
 pub use summary::{Fetched, Stored, Summary};
 pub use upkeep::{Prune, compact, prune, verify};
 
@@ -105,7 +106,6 @@ pub async fn run(plan: Plan, options: Options) -> Result<Summary> {
     let (interrupted, stop) = (options.interrupted, &options.control.stop);
     let beginning = Beginning { definition: &plan.name, text: &plan.text, now, interrupted, stop };
     let unfinished = Unfinished::begin(&options.archive, beginning)?;
-    options.control.observe(Event::Named(unfinished.name()));
     let demo = match plan.source {
         Source::Demo => Some(Demo::start(now.date_naive()).await?),
         Source::Remote(_) => None,

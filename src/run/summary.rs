@@ -15,7 +15,7 @@ use crate::archive::{AnswerRecord, Counts, Oddities};
 use crate::escape::escaped;
 use crate::export::Dataset;
 use crate::file::FileRecord;
-use crate::human::{self, counted, grouped};
+use crate::human::{self, counted, grouped, lasted};
 use crate::plan::{Plan, Shape};
 use crate::report::facts::Facts;
 use crate::tables::Drift;
@@ -216,13 +216,13 @@ impl Summary {
             Some("arrow") => ("read_ipc", ""),
             _ => ("read_parquet", ""),
         };
-        format!("import polars; frame = polars.{read}(\"{}\"{options})", path.display())
+        format!("polars.{read}(\"{}\"{options})", path.display())
     }
 }
 
 impl fmt::Display for Summary {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let bytes: u64 = self.files.iter().map(|file| file.bytes).sum();
+        let size: u64 = self.files.iter().map(|file| file.bytes).sum();
         match self.matrices {
             None => writeln!(formatter, "rows      {}", grouped(self.rows))?,
             Some(matrices) => {
@@ -240,11 +240,8 @@ impl fmt::Display for Summary {
         } else {
             writeln!(formatter, "as of     {}", to_record(self.as_of))?;
         }
-        for note in &self.notes {
-            writeln!(formatter, "note      {}", escaped(note))?;
-        }
-        writeln!(formatter, "bytes     {}", grouped(bytes))?;
-        writeln!(formatter, "time      {:.1} s", self.elapsed.as_secs_f64())?;
+        writeln!(formatter, "size      {}", human::bytes(size))?;
+        writeln!(formatter, "time      {}", lasted(self.elapsed))?;
         if let Some(fetched) = &self.fetched {
             writeln!(formatter, "archive   {}", fetched.run.display())?;
         }
@@ -254,7 +251,14 @@ impl fmt::Display for Summary {
         if let Some(Stored { url, moved }) = &self.stored {
             writeln!(formatter, "store     {url}, sent {}", human::bytes(moved.bytes))?;
         }
-        writeln!(formatter, "python    {}", self.python())
+        writeln!(
+            formatter,
+            "report    {}",
+            self.latest.as_ref().unwrap_or(&self.dataset).join("report.html").display()
+        )?;
+        writeln!(formatter, "python    {}", self.python())?;
+        // Last, where they are seen.
+        self.notes.iter().try_for_each(|note| writeln!(formatter, "note      {}", escaped(note)))
     }
 }
 
@@ -296,7 +300,6 @@ impl fmt::Display for Fetched {
     }
 }
 
-/// The day of a naive timestamp.
-pub(crate) fn day(micros: i64) -> String {
+fn day(micros: i64) -> String {
     DateTime::from_timestamp_micros(micros).map_or_else(String::new, |instant| instant.date_naive().to_string())
 }

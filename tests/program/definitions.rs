@@ -190,11 +190,12 @@ fn a_definition_that_is_not_there_names_the_nearest() {
     place.define("nightly", "");
     place.define("notebook", "");
     let shown = place.run(["run", "nigtly"]).failed_with(2).stderr;
-    let expected =
-        "error: no definition `nigtly`: `pipelines/nigtly.toml` does not exist\nhint: did you mean `nightly`?\n";
+    let expected = "error: no definition `nigtly`: `pipelines/nigtly.toml` does not exist\nhint: did you mean `nightly`?\n\
+         definitions in `pipelines`:\n  nightly\n  notebook\n";
     assert_eq!(shown, expected);
     let shown = place.run(["plan", "x"]).failed_with(2).stderr;
-    assert!(shown.ends_with("hint: definitions in `pipelines`: nightly, notebook\n"), "{shown}");
+    let expected = "hint: use one of these names\ndefinitions in `pipelines`:\n  nightly\n  notebook\n";
+    assert!(shown.ends_with(expected), "{shown}");
 }
 
 #[test]
@@ -236,16 +237,7 @@ columns: 10
 sorted by: date, ticker, period, regime
 written as: csv, arrow
 ";
-    let (times, rest): (Vec<String>, Vec<String>) = place
-        .run(["plan", "small"])
-        .succeeded()
-        .stdout
-        .lines()
-        .map(str::to_owned)
-        .partition(|line| line.starts_with("  ") && line.ends_with(" UTC"));
-    assert_eq!(rest.join("\n") + "\n", expected);
-    assert_eq!(times.len(), 5, "the next five times");
-    assert!(times.iter().all(|time| time.contains(" 18:30:00 E") && !time.contains("  S")), "{times:?}");
+    assert_eq!(place.run(["plan", "small"]).succeeded().stdout, expected);
 }
 
 #[test]

@@ -331,13 +331,13 @@ fn every_ticker_of_a_sector_or_of_the_service_needs_no_list() {
     let service = at(&place, "all");
     let rest = "[signals]\nhistory = \"latest\"\nsectors = [\"energy\"]\n[sentiment]\narticles = false\n";
     let outcome = run(&place, &service, &service, rest).succeeded();
-    assert!(outcome.stderr.starts_with("tickers: 1 requests, 27,632 rows"), "{}", outcome.stderr);
+    assert!(outcome.stderr.starts_with("tickers: 1 request, 27,632 rows"), "{}", outcome.stderr);
     assert!(outcome.stderr.contains("\nsignals: 22 requests, 22 rows"), "{}", outcome.stderr);
     let place = Place::new();
     let rest =
         "[signals]\nhistory = \"latest\"\ntickers = \"available\"\nperiods = [\"1d\"]\n[sentiment]\narticles = false\n";
     let outcome = run(&place, &service, &service, rest).succeeded();
-    assert!(outcome.stderr.starts_with("tickers: 1 requests, 500 rows"), "{}", outcome.stderr);
+    assert!(outcome.stderr.starts_with("tickers: 1 request, 500 rows"), "{}", outcome.stderr);
     assert_eq!(distinct(&read(&sealed_run(&place).join("signals.parquet")), "ticker").len(), 500);
 }
 

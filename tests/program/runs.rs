@@ -29,7 +29,9 @@ fn the_demo_runs_without_a_key_or_a_network_and_is_what_the_raw_answers_say() {
     fs::create_dir(place.file("pipelines")).unwrap();
     fs::copy(&shipped, place.file("pipelines/demo.toml")).unwrap();
     let outcome = place.run(["run", "demo"]).succeeded();
-    for word in ["rows  ", "tickers  ", "dates  ", "rejected  0 records\n", "bytes  ", "polars.read_parquet("] {
+    for word in
+        ["rows  ", "tickers  ", "dates  ", "rejected  0 records\n", "size  ", "report  ", "polars.read_parquet("]
+    {
         assert!(outcome.stdout.contains(word), "{}", outcome.stdout);
     }
     for stage in ["signals: 27 requests, ", "articles: 155 requests, ", "archive: ", "dataset: "] {

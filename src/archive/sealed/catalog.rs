@@ -194,6 +194,14 @@ impl Archive {
         self.folders.iter().filter(|folder| !is_read(folder)).collect()
     }
 
+    /// The first file that is missing or does not have the size in its seal.
+    pub(crate) fn first_misfit(&self) -> Option<PathBuf> {
+        let fits = |path: &Path, size: u64| path.symlink_metadata().is_ok_and(|it| it.is_file() && it.len() == size);
+        let files = self.folders.iter().flat_map(|folder| folder.seal().files.iter().map(move |file| (folder, file)));
+        let mut files = files.map(|(folder, file)| (folder.path().join(&file.name), file.bytes));
+        files.find(|(path, size)| !fits(path, *size)).map(|(path, _)| path)
+    }
+
     /// Number of files in its folders.
     pub(crate) fn file_count(&self) -> usize {
         self.folders.iter().map(|folder| folder.seal().files.len()).sum()

@@ -1,12 +1,13 @@
 //! `bellwether audit leak`: tests a dataset for look-ahead.
 
+use super::documents::{AsJson, audits, document};
 use super::folders::Folders;
 use super::outcome::{Failure, Result};
+use super::typed::plan_of;
 use super::{cancellable, say};
 use crate::audit::Outcome;
 use crate::file;
 use crate::human::grouped;
-use crate::plan::Plan;
 use crate::project::Project;
 use crate::run::audit_leak;
 use crate::time::{Clock, unique_name};
@@ -18,15 +19,25 @@ pub(super) struct Leak {
     definition: String,
 
     #[command(flatten)]
+    json: AsJson,
+
+    #[command(flatten)]
     folders: Folders,
 }
 
 impl Leak {
     pub(super) fn ask(self, project: &Project) -> Result<()> {
-        let plan = Plan::find(&self.definition, project)?;
+        let plan = plan_of(Some(&self.definition), project)?;
         let scratch = file::scratch(&self.folders.data(project), &unique_name(Clock::System.now()));
         let (name, archive) = (plan.name.clone(), self.folders.archive(project));
         let leak = cancellable(move |control| audit_leak(&plan, &archive, &scratch, control))?;
+        if self.json.is_wanted() {
+            say(&document(audits::Leak::of(&name, &leak)))?;
+            return match leak.leaks() {
+                0 => Ok(()),
+                count => Err(Failure::Leak { name, count }),
+            };
+        }
         for trial in &leak.trials {
             let line = match &trial.outcome {
                 Outcome::Sound => format!("ok              {:>12} rows  {}\n", grouped(trial.rows), trial.what),

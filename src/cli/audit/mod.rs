@@ -7,6 +7,7 @@ mod sources;
 
 use super::aligned;
 use super::cancellable;
+use super::documents;
 use super::folders;
 use super::outcome::{self, Result};
 use super::rows;

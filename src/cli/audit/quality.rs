@@ -2,14 +2,15 @@
 
 use super::about;
 use super::aligned::{Aligned, Shown};
+use super::cancellable;
+use super::documents::{AsJson, audits};
 use super::folders::Folders;
 use super::outcome::Result;
 use super::rows::RowsTo;
-use super::{cancellable, say};
+use super::typed::plan_of;
 use crate::audit::answers::Reason;
 use crate::audit::quality::{self, OfTicker};
 use crate::human::{grouped, percent};
-use crate::plan::Plan;
 use crate::project::Project;
 use crate::run::{About, audit_quality};
 use crate::tables::Drift;
@@ -31,6 +32,9 @@ pub(super) struct Quality {
     all: bool,
 
     #[command(flatten)]
+    json: AsJson,
+
+    #[command(flatten)]
     rows: RowsTo,
 
     #[command(flatten)]
@@ -39,13 +43,18 @@ pub(super) struct Quality {
 
 impl Quality {
     pub(super) fn ask(self, project: &Project) -> Result<()> {
-        let plan = self.definition.as_deref().map(|name| Plan::find(name, project)).transpose()?;
+        let plan = self.definition.as_deref().map(|name| plan_of(Some(name), project)).transpose()?;
         let (rows, archive, asked) = (self.rows.clone(), self.folders.archive(project), plan.clone());
         let found = cancellable(move |control| {
             let of = About { archive: &archive, plan: asked.as_ref(), as_of: None, control };
             rows.filled(quality::schema(), |deliver| audit_quality(of, deliver))
         })?;
-        if self.rows.is_stdout() { Ok(()) } else { say(&(about(plan.as_ref()) + &told(&found, Shown::of(self.all)))) }
+        match self.rows.is_stdout() {
+            true => Ok(()),
+            false => self
+                .json
+                .say(|| audits::Quality::of(&found), || about(plan.as_ref()) + &told(&found, Shown::of(self.all))),
+        }
     }
 }
 

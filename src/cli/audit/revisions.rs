@@ -8,13 +8,13 @@ use chrono::{DateTime, Utc};
 
 use super::about;
 use super::aligned::{Aligned, Shown};
+use super::cancellable;
+use super::documents::{AsJson, audits};
 use super::folders::Folders;
 use super::rows::RowsTo;
-use super::typed::{instant, share, usage};
-use super::{cancellable, say};
+use super::typed::{instant, plan_of, share, usage};
 use crate::audit::revisions::{self, CellCounts, Rewrites};
 use crate::human::{grouped, percent};
-use crate::plan::Plan;
 use crate::project::Project;
 use crate::run::{About, audit_revisions};
 use crate::time::to_record;
@@ -51,6 +51,9 @@ pub(super) struct Revisions {
     all: bool,
 
     #[command(flatten)]
+    json: AsJson,
+
+    #[command(flatten)]
     rows: RowsTo,
 
     #[command(flatten)]
@@ -65,14 +68,15 @@ impl Revisions {
             let what = format!("empty span: after {} and up to {}", to_record(from), to_record(to));
             return Err(usage(&what, "choose a `--to` later than `--from`"));
         }
-        let plan = self.definition.as_deref().map(|name| Plan::find(name, project)).transpose()?;
+        let plan = self.definition.as_deref().map(|name| plan_of(Some(name), project)).transpose()?;
         let (rows, archive, asked) = (self.rows.clone(), self.folders.archive(project), plan.clone());
         let found = cancellable(move |control| {
             let of = About { archive: &archive, plan: asked.as_ref(), as_of: self.to, control };
             rows.filled(revisions::schema(), |deliver| audit_revisions(of, self.from, deliver))
         })?;
         if !self.rows.is_stdout() {
-            say(&(about(plan.as_ref()) + &told(&found, Shown::of(self.all))))?;
+            self.json
+                .say(|| audits::Revisions::of(&found), || about(plan.as_ref()) + &told(&found, Shown::of(self.all)))?;
         }
         let worst = [&found.signals, &found.articles].into_iter().filter_map(|table| table.total.rewritten_share());
         let worst = worst.fold(0.0, f64::max);

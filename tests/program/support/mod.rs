@@ -10,4 +10,5 @@ pub(crate) mod rows;
 pub(crate) mod scripted;
 pub(crate) mod service;
 pub(crate) mod stub_store;
+pub(crate) mod terminal;
 pub(crate) mod tls;

@@ -1,0 +1,104 @@
+//! `bellwether datasets`: the published versions.
+
+use std::path::Path;
+
+use chrono::DateTime;
+
+use super::aligned::Aligned;
+use super::documents::AsJson;
+use super::documents::datasets::{Removed, Versions, name_of};
+use super::folders::DataFolder;
+use super::outcome::{Failure, Result};
+use crate::export::{self, ListedVersion, VersionKind};
+use crate::human::{bytes, counted, grouped};
+use crate::project::Project;
+
+/// List the published versions of every dataset, or remove one.
+#[derive(Debug, clap::Args)]
+pub(super) struct Datasets {
+    #[command(subcommand)]
+    what: Option<What>,
+
+    #[command(flatten)]
+    json: AsJson,
+
+    #[command(flatten)]
+    folder: DataFolder,
+}
+
+#[derive(Debug, clap::Subcommand)]
+enum What {
+    Remove(Remove),
+}
+
+/// Remove versions that are neither the latest nor pinned by a link.
+#[derive(Debug, clap::Args)]
+struct Remove {
+    /// Versions: NAME/VERSION, or NAME/builds/VERSION for an ad hoc build.
+    #[arg(required = true, value_name = "VERSION")]
+    versions: Vec<String>,
+}
+
+impl Datasets {
+    pub(super) fn execute(self, project: &Project) -> Result<()> {
+        if let Some(What::Remove(remove)) = self.what {
+            return remove.execute(project, &self.folder, self.json);
+        }
+        let datasets = self.folder.datasets(project);
+        let versions = export::published(&datasets)?;
+        self.json.say(|| Versions::of(&versions, &datasets), || listed(&versions, &datasets))
+    }
+}
+
+fn day(micros: i64) -> String {
+    DateTime::from_timestamp_micros(micros).map_or_else(String::new, |instant| instant.date_naive().to_string())
+}
+
+fn listed(versions: &[ListedVersion], datasets: &Path) -> String {
+    if versions.is_empty() {
+        return format!("no datasets in `{}`; publish one with `bellwether run NAME`\n", datasets.display());
+    }
+    let mut table = Aligned::new(4, ["version", "", "first date", "last date", "rows", "size"]);
+    for version in versions {
+        let mut marks: Vec<&str> = match version.kind {
+            VersionKind::Latest => vec!["latest"],
+            VersionKind::Earlier | VersionKind::AdHoc => Vec::new(),
+        };
+        marks.extend(version.pins.iter().map(String::as_str));
+        let date = |date: Option<i64>| date.map_or_else(|| "-".to_owned(), day);
+        let (first, last) = (version.dates.map(|dates| dates.0), version.dates.map(|dates| dates.1));
+        let (rows, size) = (grouped(version.rows), bytes(version.bytes));
+        table.row([name_of(version, datasets), marks.join(", "), date(first), date(last), rows, size]);
+    }
+    let size = bytes(versions.iter().map(|version| version.bytes).sum());
+    format!("{table}\n{}, {size}\n", counted(versions.len() as u64, "version", "versions"))
+}
+
+impl Remove {
+    fn execute(self, project: &Project, folder: &DataFolder, json: AsJson) -> Result<()> {
+        let datasets = folder.datasets(project);
+        let published = export::published(&datasets)?;
+        let mut found = Vec::new();
+        // All are checked before the first is removed.
+        for name in &self.versions {
+            let version = published.iter().find(|version| name_of(version, &datasets) == *name);
+            let version = version.ok_or_else(|| Failure::NoVersion { name: name.clone() })?;
+            let pin = version.pins.first().map(String::as_str);
+            let kept_by = if version.kind == VersionKind::Latest { Some("latest") } else { pin };
+            if let Some(link) = kept_by {
+                return Err(Failure::Pinned { name: name.clone(), link: link.to_owned() });
+            }
+            found.push(version);
+        }
+        for version in &found {
+            export::remove(&version.path)?;
+        }
+        let names = || found.iter().map(|version| name_of(version, &datasets)).collect::<Vec<String>>();
+        let size = found.iter().map(|version| version.bytes).sum();
+        let text = || {
+            let line = |name: String| format!("removed `{name}`\n");
+            format!("{}freed {}\n", names().into_iter().map(line).collect::<String>(), bytes(size))
+        };
+        json.say(|| Removed { removed: names(), bytes: size }, text)
+    }
+}

@@ -1,0 +1,72 @@
+//! `bellwether doctor`: checks everything that a run needs.
+
+use super::documents::definitions::Diagnoses;
+use super::documents::{AsJson, document};
+use super::folders::Folders;
+
+use super::outcome::{Failure, Result};
+use super::talk::{Color, say_in_color};
+use super::typed::plan_of;
+use super::{interruptible, say};
+use crate::escape::escaped;
+use crate::project::Project;
+use crate::run::{Control, Diagnosis, DoctorOptions, Health, doctor};
+use crate::time::Clock;
+
+/// Check everything that a run needs.
+///
+/// The definition, the API key, both addresses and their certificates, the operations that the service still offers, the
+/// clock, the disk, and the archive. Each problem has a remedy.
+#[derive(Debug, clap::Args)]
+pub(super) struct Doctor {
+    /// A definition: its name in `pipelines/`, or a path. Without one, only this machine is checked.
+    definition: Option<String>,
+
+    #[command(flatten)]
+    json: AsJson,
+
+    #[command(flatten)]
+    folders: Folders,
+}
+
+impl Doctor {
+    pub(super) fn execute(self, project: &Project) -> Result<()> {
+        let plan = self.definition.as_deref().map(|name| plan_of(Some(name), project)).transpose()?;
+        let (data, archive) = (self.folders.data(project), self.folders.archive(project));
+        let mut found = Vec::new();
+        if let Some(plan) = &plan {
+            found.push(Diagnosis::ok("definition", plan.path.display().to_string()));
+        }
+        let clock = Clock::System;
+        found.extend(interruptible(async |stop| {
+            let control = Control { stop, ..Control::default() };
+            doctor(plan, DoctorOptions { data, archive, clock, control }).await
+        })?);
+        match self.json.is_wanted() {
+            true => say(&document(Diagnoses::of(&found)))?,
+            false => say_in_color(&told(&found))?,
+        }
+        match found.iter().filter(|one| one.health == Health::Failed).count() {
+            0 => Ok(()),
+            count => Err(Failure::Unhealthy { count }),
+        }
+    }
+}
+
+fn told(found: &[Diagnosis]) -> Vec<(Color, String)> {
+    let mut text = Vec::new();
+    for Diagnosis { check, health, found, remedy } in found {
+        let (mark, color) = match health {
+            Health::Ok => ("ok", Color::Green),
+            Health::Warning => ("warning", Color::Yellow),
+            Health::Failed => ("failed", Color::Red),
+            Health::NotApplicable => ("-", Color::Plain),
+        };
+        text.push((color, format!("{mark:7}")));
+        text.push((Color::Plain, format!("  {check:15}  {}\n", escaped(found))));
+        if let Some(remedy) = remedy {
+            text.push((Color::Cyan, format!("{:26}{}\n", "", escaped(remedy))));
+        }
+    }
+    text
+}

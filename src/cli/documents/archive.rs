@@ -1,0 +1,178 @@
+//! The archive.
+
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use crate::archive::{self, Archive, Seal, SealedRun, UnfinishedRun};
+use crate::tables::Drift;
+use crate::time::to_record;
+
+/// The runs of an archive.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(in crate::cli) struct Runs {
+    /// The sealed runs, in the order in which they were sealed.
+    runs: Vec<Listed>,
+    /// Runs that were interrupted, or are in progress.
+    unfinished: Vec<Unfinished>,
+    /// The folders that `archive prune` would remove.
+    packed_folders: usize,
+}
+
+/// A sealed run.
+#[derive(Debug, Serialize, JsonSchema)]
+struct Listed {
+    /// Its name.
+    run: String,
+    /// The name of its definition.
+    definition: Option<String>,
+    /// When it started.
+    started_at: String,
+    /// When it was sealed.
+    sealed_at: String,
+    /// The number of answered requests.
+    requests: u64,
+    /// New cells.
+    added: u64,
+    /// Cells whose values changed.
+    revised: u64,
+    /// Cells that are no longer listed.
+    withdrawn: u64,
+    /// Rejected records.
+    rejected: u64,
+    /// The size of its files.
+    bytes: u64,
+}
+
+/// A run that is not sealed.
+#[derive(Debug, Serialize, JsonSchema)]
+struct Unfinished {
+    /// Its name.
+    run: String,
+    /// The name of its definition.
+    definition: String,
+    /// The number of answered requests.
+    answers: usize,
+}
+
+/// A sealed run with its files.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(in crate::cli) struct Run {
+    #[serde(flatten)]
+    listed: Listed,
+    /// The folder of its rows: its own, or that of a pack.
+    folder: String,
+    /// The BLAKE3 of its definition.
+    definition_digest: Option<String>,
+    /// The version of bellwether that wrote it.
+    written_by: String,
+    /// Its layout.
+    layout: u32,
+    /// Series that were listed for the first time, or again.
+    series_listed: u64,
+    /// Series that are no longer listed.
+    series_delisted: u64,
+    /// Its files.
+    files: Vec<File>,
+    /// Fields that the interface does not have.
+    unknown_fields: Vec<UnknownField>,
+}
+
+/// A file.
+#[derive(Debug, Serialize, JsonSchema)]
+struct File {
+    /// Its name.
+    name: String,
+    /// Its rows.
+    rows: u64,
+    /// Its size.
+    bytes: u64,
+}
+
+/// A field that the interface does not have.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(super) struct UnknownField {
+    /// The operation.
+    operation: String,
+    /// Its path in an answer.
+    field: String,
+    /// How often it occurred.
+    count: u64,
+    /// One of its values.
+    example: String,
+}
+
+/// What was verified.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(in crate::cli) struct Verified {
+    /// The number of files.
+    files: usize,
+    /// What is wrong, a sentence each.
+    faults: Vec<String>,
+}
+
+impl Runs {
+    pub(in crate::cli) fn of(archive: &Archive, unfinished: &[UnfinishedRun]) -> Self {
+        let open = |run: &UnfinishedRun| Unfinished {
+            run: run.run.clone(),
+            definition: run.definition.clone(),
+            answers: run.answers,
+        };
+        Self {
+            runs: archive.runs().iter().map(|run| Listed::of(run.seal())).collect(),
+            unfinished: unfinished.iter().map(open).collect(),
+            packed_folders: archive.superseded_count(),
+        }
+    }
+}
+
+impl Listed {
+    fn of(seal: &Seal) -> Self {
+        Self {
+            run: seal.run.clone(),
+            definition: seal.definition.as_ref().map(|definition| definition.name.clone()),
+            started_at: to_record(seal.started_at),
+            sealed_at: to_record(seal.sealed_at),
+            requests: seal.rows("requests.parquet"),
+            added: seal.changes.added,
+            revised: seal.changes.revised,
+            withdrawn: seal.changes.withdrawn,
+            rejected: seal.rows("rejects.parquet"),
+            bytes: seal.bytes(),
+        }
+    }
+}
+
+impl Run {
+    pub(in crate::cli) fn of(run: &SealedRun) -> Self {
+        let seal = run.seal();
+        let files = seal.files.iter().map(|file| File { name: file.name.clone(), rows: file.rows, bytes: file.bytes });
+        Self {
+            listed: Listed::of(seal),
+            folder: run.path().display().to_string(),
+            definition_digest: seal.definition.as_ref().map(|definition| definition.digest.clone()),
+            written_by: seal.bellwether.clone(),
+            layout: seal.layout,
+            series_listed: seal.changes.listed,
+            series_delisted: seal.changes.delisted,
+            files: files.collect(),
+            unknown_fields: seal.drift.iter().map(UnknownField::of).collect(),
+        }
+    }
+}
+
+impl UnknownField {
+    pub(super) fn of(drift: &Drift) -> Self {
+        Self {
+            operation: drift.endpoint.to_string(),
+            field: drift.field.clone(),
+            count: drift.count,
+            example: drift.example.clone(),
+        }
+    }
+}
+
+impl Verified {
+    pub(in crate::cli) fn of(verified: &archive::Verified) -> Self {
+        Self { files: verified.files, faults: verified.faults.clone() }
+    }
+}

@@ -1,0 +1,260 @@
+//! Datasets: their versions, what differs between two, and what one holds.
+
+use std::path::Path;
+
+use chrono::DateTime;
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use super::audits::Revisions;
+use crate::audit::diff;
+use crate::export::{ListedVersion, Reading};
+use crate::report::Report;
+use crate::report::facts::{OfPair, SignalTotals};
+use crate::time::to_record;
+
+/// The published versions, by dataset, oldest first.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(in crate::cli) struct Versions {
+    versions: Vec<Version>,
+}
+
+/// A published version.
+#[derive(Debug, Serialize, JsonSchema)]
+struct Version {
+    /// The name that commands take.
+    name: String,
+    /// The dataset.
+    dataset: String,
+    /// The version.
+    version: String,
+    /// `latest`, `earlier` or `ad hoc`.
+    kind: String,
+    /// The links that pin it, besides `latest`.
+    pins: Vec<String>,
+    /// `long` or `wide`.
+    shape: String,
+    /// Its rows, counted once for all formats.
+    rows: u64,
+    /// Its first date.
+    first_date: Option<String>,
+    /// Its last date.
+    last_date: Option<String>,
+    /// The size of its data files.
+    bytes: u64,
+    /// The instant as of which it was built.
+    as_of: String,
+    /// When it was built.
+    built_at: String,
+    /// Its folder.
+    path: String,
+}
+
+/// Versions that were removed.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(in crate::cli) struct Removed {
+    /// Their names.
+    pub(in crate::cli) removed: Vec<String>,
+    /// The size of their data files.
+    pub(in crate::cli) bytes: u64,
+}
+
+/// What changed between two versions.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(in crate::cli) struct Difference {
+    /// The earlier version.
+    before: Side,
+    /// The later version.
+    after: Side,
+    /// Rows that only the later one has.
+    added: u64,
+    /// Rows that only the earlier one has.
+    removed: u64,
+    /// Rows with other values.
+    changed: u64,
+    /// The columns with other values, and in how many rows.
+    columns: Vec<ChangedColumn>,
+}
+
+/// One of two versions.
+#[derive(Debug, Serialize, JsonSchema)]
+struct Side {
+    /// Its name.
+    name: String,
+    /// Its rows.
+    rows: u64,
+    /// The instant as of which it was built.
+    as_of: String,
+}
+
+/// A column with other values.
+#[derive(Debug, Serialize, JsonSchema)]
+struct ChangedColumn {
+    /// Its name.
+    name: String,
+    /// The number of rows.
+    rows: u64,
+}
+
+/// What a dataset holds, and how its past was revised.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(in crate::cli) struct Summary {
+    /// Its name.
+    name: String,
+    /// Its description.
+    description: Option<String>,
+    /// The published version.
+    dataset_version: Option<String>,
+    /// The hash of the version's content.
+    content: Option<String>,
+    /// The instant that it is about.
+    as_of: String,
+    /// Its first date.
+    first_date: Option<String>,
+    /// Its last date.
+    last_date: Option<String>,
+    /// The number of its tickers.
+    tickers: usize,
+    /// The number of its days.
+    days: u64,
+    /// All signals.
+    signals: Signals,
+    /// The signals of each pair of period and regime.
+    pairs: Vec<Pair>,
+    /// The news windows.
+    windows: Vec<Window>,
+    /// The number of its articles.
+    articles: Option<u64>,
+    /// How its past was revised; none with a single run.
+    revisions: Option<Revisions>,
+    /// The number of runs that it is from.
+    runs: usize,
+    /// Notes, a line each.
+    notes: Vec<String>,
+}
+
+/// Some signals.
+#[derive(Debug, Serialize, JsonSchema)]
+struct Signals {
+    /// How many.
+    count: u64,
+    /// How many of them are buys.
+    buys: u64,
+    /// Their mean confidence.
+    mean_confidence: Option<f64>,
+}
+
+/// The signals of a pair of period and regime.
+#[derive(Debug, Serialize, JsonSchema)]
+struct Pair {
+    /// The period.
+    period: String,
+    /// The regime.
+    regime: String,
+    #[serde(flatten)]
+    signals: Signals,
+}
+
+/// A news window.
+#[derive(Debug, Serialize, JsonSchema)]
+struct Window {
+    /// Its length.
+    window: String,
+    /// The signals with news in it.
+    with_news: u64,
+}
+
+fn day(micros: i64) -> String {
+    DateTime::from_timestamp_micros(micros).map_or_else(String::new, |instant| instant.date_naive().to_string())
+}
+
+/// How commands name a version: its path in the folder of datasets.
+pub(in crate::cli) fn name_of(published: &ListedVersion, datasets: &Path) -> String {
+    published.path.strip_prefix(datasets).unwrap_or(&published.path).display().to_string()
+}
+
+impl Versions {
+    pub(in crate::cli) fn of(published: &[ListedVersion], datasets: &Path) -> Self {
+        Self { versions: published.iter().map(|one| Version::of(one, datasets)).collect() }
+    }
+}
+
+impl Version {
+    fn of(published: &ListedVersion, datasets: &Path) -> Self {
+        let ListedVersion { path, recorded, kind, shape, rows, bytes, dates, pins } = published;
+        Self {
+            name: name_of(published, datasets),
+            dataset: recorded.name.clone(),
+            version: recorded.version.clone(),
+            kind: kind.as_str().to_owned(),
+            pins: pins.clone(),
+            shape: shape.clone(),
+            rows: *rows,
+            first_date: dates.map(|(first, _)| day(first)),
+            last_date: dates.map(|(_, last)| day(last)),
+            bytes: *bytes,
+            as_of: to_record(recorded.as_of),
+            built_at: to_record(recorded.built_at),
+            path: path.display().to_string(),
+        }
+    }
+}
+
+impl Difference {
+    pub(in crate::cli) fn of(before: &Reading, after: &Reading, found: &diff::Difference) -> Self {
+        let side = |version: &Reading| Side {
+            name: version.name(),
+            rows: version.row_count(),
+            as_of: version.as_of().to_owned(),
+        };
+        let columns = found.columns.iter().filter(|(_, rows)| *rows > 0);
+        Self {
+            before: side(before),
+            after: side(after),
+            added: found.added,
+            removed: found.removed,
+            changed: found.changed,
+            columns: columns.map(|(name, rows)| ChangedColumn { name: name.clone(), rows: *rows }).collect(),
+        }
+    }
+}
+
+impl Signals {
+    fn of(totals: SignalTotals) -> Self {
+        Self { count: totals.rows, buys: totals.buys, mean_confidence: totals.mean_confidence() }
+    }
+}
+
+impl Summary {
+    pub(in crate::cli) fn of(report: &Report) -> Self {
+        let (identity, facts) = (&report.identity, &report.facts);
+        let pair = |pair: &OfPair| Pair {
+            period: pair.period.to_string(),
+            regime: pair.regime.to_string(),
+            signals: Signals::of(pair.total()),
+        };
+        let bounds = facts.bounds();
+        Self {
+            name: identity.name.clone(),
+            description: identity.description.clone(),
+            dataset_version: identity.version.as_ref().map(|version| version.name.clone()),
+            content: identity.version.as_ref().map(|version| version.content.clone()),
+            as_of: to_record(identity.as_of),
+            first_date: bounds.map(|(first, _)| first.to_string()),
+            last_date: bounds.map(|(_, last)| last.to_string()),
+            tickers: facts.tickers.len(),
+            days: facts.day_count(),
+            signals: Signals::of(facts.totals()),
+            pairs: facts.pairs.iter().map(pair).collect(),
+            windows: facts
+                .windows
+                .iter()
+                .map(|window| Window { window: window.days.to_string(), with_news: window.with_news })
+                .collect(),
+            articles: facts.news.as_ref().map(|news| news.articles),
+            revisions: report.revisions.as_ref().map(Revisions::of),
+            runs: report.work.runs.len(),
+            notes: report.notes.clone(),
+        }
+    }
+}

@@ -1,0 +1,82 @@
+//! What commands tell, as JSON.
+//!
+//! `--json` prints one document on standard output, and failures as one object on standard error. Each document has the
+//! version of its shape: new members and new values of enumerations do not change it; a member that goes, or means
+//! something else, does.
+
+pub(super) mod archive;
+pub(super) mod audits;
+pub(super) mod datasets;
+pub(super) mod definitions;
+
+use schemars::{JsonSchema, Schema, SchemaGenerator};
+use serde::Serialize;
+
+use super::outcome::Result;
+use super::say;
+
+/// The version of every shape.
+const VERSION: u32 = 1;
+
+/// A command, and the schema of what it prints.
+type SchemaOf = (&'static str, fn() -> Schema);
+
+/// The commands with `--json`, and the schemas of what they print.
+pub(super) const SCHEMAS: &[SchemaOf] = &[
+    ("audit leak", schema_of::<audits::Leak>),
+    ("audit quality", schema_of::<audits::Quality>),
+    ("audit revisions", schema_of::<audits::Revisions>),
+    ("audit sources", schema_of::<audits::Sources>),
+    ("check", schema_of::<definitions::Checked>),
+    ("datasets", schema_of::<datasets::Versions>),
+    ("datasets remove", schema_of::<datasets::Removed>),
+    ("diff", schema_of::<datasets::Difference>),
+    ("doctor", schema_of::<definitions::Diagnoses>),
+    ("plan", schema_of::<definitions::Plan>),
+    ("runs", schema_of::<archive::Runs>),
+    ("runs show", schema_of::<archive::Run>),
+    ("summary", schema_of::<datasets::Summary>),
+    ("verify", schema_of::<archive::Verified>),
+];
+
+/// Text or JSON.
+#[derive(Clone, Copy, Debug, clap::Args)]
+pub(super) struct AsJson {
+    /// Print JSON; `bellwether schema --for COMMAND` describes it.
+    #[arg(long, global = true)]
+    json: bool,
+}
+
+/// A document: what a command tells, with the version of its shape.
+#[derive(Debug, Serialize, JsonSchema)]
+struct Document<T> {
+    /// The version of the shape.
+    version: u32,
+    #[serde(flatten)]
+    content: T,
+}
+
+impl AsJson {
+    /// Whether JSON is wanted.
+    pub(super) fn is_wanted(self) -> bool {
+        self.json
+    }
+
+    /// Prints what a command tells, in the form that is wanted.
+    pub(super) fn say<T: Serialize>(self, content: impl FnOnce() -> T, text: impl FnOnce() -> String) -> Result<()> {
+        if self.json { say(&document(content())) } else { say(&text()) }
+    }
+}
+
+/// A document, on a line of its own.
+pub(super) fn document(content: impl Serialize) -> String {
+    let document = Document { version: VERSION, content };
+    let mut line = serde_json::to_string(&document).expect("a document is text, numbers and lists");
+    line.push('\n');
+    line
+}
+
+/// The JSON Schema of a document.
+fn schema_of<T: JsonSchema>() -> Schema {
+    SchemaGenerator::default().into_root_schema_for::<Document<T>>()
+}

@@ -1,0 +1,243 @@
+//! The program's help: commands in groups, examples, environment variables and exit codes.
+
+use std::fmt::Write as _;
+
+use clap::builder::styling::{AnsiColor, Styles};
+use clap::{Command, CommandFactory as _};
+
+use super::Cli;
+use super::outcome::EXIT_CODES;
+
+pub(super) const STYLES: Styles = Styles::styled()
+    .header(AnsiColor::Green.on_default().bold())
+    .usage(AnsiColor::Green.on_default().bold())
+    .literal(AnsiColor::Cyan.on_default().bold())
+    .placeholder(AnsiColor::Cyan.on_default());
+
+/// The layout of the program's own help. That of its commands is the usual one.
+pub(super) const TEMPLATE: &str =
+    "{about-with-newline}\n{usage-heading} {usage}\n\n{before-help}Options:\n{options}{after-help}";
+
+/// The commands in groups, what to do first at the top. Commands that no group has go to the last one.
+const GROUPS: [(&str, &[&str]); 6] = [
+    ("Start here", &["init", "doctor", "run"]),
+    ("Datasets", &["show", "open", "summary", "report", "datasets", "diff", "build", "sql"]),
+    ("Archive", &["runs", "verify", "audit", "archive"]),
+    ("Definitions", &["check", "plan", "schema"]),
+    ("Operations", &["schedule", "status", "store"]),
+    ("More", &["serve", "completions", "man"]),
+];
+
+const ENVIRONMENT: [(&str, &str); 5] = [
+    ("BELLWETHER_API_KEY", "the API key of the service"),
+    ("BELLWETHER_ROOT", "the root of the project, as `--directory`"),
+    ("HTTPS_PROXY, ALL_PROXY, NO_PROXY", "the proxy to use, and hosts to reach without it"),
+    ("SSL_CERT_FILE", "certificates to trust instead of the system's"),
+    ("NO_COLOR", "no colors, whatever the value"),
+];
+
+/// An example or two of each command: what to type, and what it does.
+const EXAMPLES: &[(&str, &[(&str, &str)])] = &[
+    (
+        "init",
+        &[
+            ("init", "answer two questions"),
+            ("init mine --base-url https://a.example/v1 --sentiment-base-url https://b.example/v1", "ask nothing"),
+        ],
+    ),
+    ("doctor", &[("doctor mine", "check everything that a run of `mine` needs")]),
+    ("run", &[("run", "list the definitions"), ("run demo", "fetch, archive, join and publish")]),
+    (
+        "build",
+        &[
+            ("build demo --as-of 2026-03-31", "what was known at the end of March"),
+            ("build demo --ticker XOM,CVX --output two.csv", "two tickers in one file"),
+        ],
+    ),
+    ("show", &[("show demo", "the first rows"), ("show demo --ticker XOM --tail 5", "the last five of one ticker")]),
+    ("open", &[("open demo", "the report in your browser")]),
+    ("report", &[("report demo", "write reports/demo.html"), ("report demo --output page.html", "to another file")]),
+    ("summary", &[("summary demo", "the report, in the terminal")]),
+    ("sql", &[("sql demo --as-of 2026-03-31 | duckdb", "the dataset as of March, computed by DuckDB")]),
+    ("datasets", &[("datasets", "every version of every dataset"), ("datasets remove demo/VERSION", "remove one")]),
+    ("datasets remove", &[("datasets remove demo/VERSION", "remove one version")]),
+    ("diff", &[("diff demo/VERSION demo", "what changed between a version and the latest")]),
+    (
+        "runs",
+        &[("runs", "every run in the archive"), ("runs show 20261120T2130", "one of them, by how its name begins")],
+    ),
+    ("runs show", &[("runs show 20261120T2130", "the run whose name begins so")]),
+    ("verify", &[("verify", "recompute every checksum")]),
+    (
+        "audit",
+        &[
+            ("audit revisions demo", "what the vendor rewrote"),
+            ("audit leak demo", "whether the future reaches the past"),
+        ],
+    ),
+    ("audit leak", &[("audit leak demo", "whether the future reaches the past")]),
+    (
+        "audit revisions",
+        &[
+            ("audit revisions demo --output changes.parquet", "a row for each changed value"),
+            ("audit revisions demo --from 2026-03-31 --fail-above 0.5%", "fail if more was rewritten since"),
+        ],
+    ),
+    ("audit quality", &[("audit quality demo", "gaps, stale series, duplicates, unusual values")]),
+    ("audit sources", &[("audit sources", "whether the operations agree")]),
+    ("archive", &[("archive compact", "pack all runs into one folder"), ("archive prune --dry-run", "what can go")]),
+    ("archive compact", &[("archive compact --keep 30", "leave the newest 30 runs as they are")]),
+    ("archive prune", &[("archive prune --dry-run", "what would be removed")]),
+    ("check", &[("check demo", "every problem of a definition, with its place")]),
+    ("plan", &[("plan demo", "the requests and the columns, before anything is fetched")]),
+    ("schema", &[("schema", "for an editor that checks TOML")]),
+    (
+        "store",
+        &[("store status", "what is here, there, and in both"), ("store push", "send what only this machine has")],
+    ),
+    ("store status", &[("store status", "what is here, there, and in both")]),
+    ("store push", &[("store push", "send what only this machine has")]),
+    ("store pull", &[("store pull demo", "fetch from the store of a definition")]),
+    ("store verify", &[("store verify", "read everything in the store")]),
+    ("serve", &[("serve --demo", "the demo service on a free port"), ("serve --demo --today 2026-03-31", "in March")]),
+    ("completions", &[("completions bash", "completions for bash")]),
+    ("man", &[("man", "bellwether(1)"), ("man run", "bellwether-run(1)")]),
+];
+
+/// The command line, with its help.
+pub(super) fn command() -> Command {
+    let command = Cli::command();
+    let (names, summaries) = (names(&command), summaries(&command));
+    let program = "bellwether";
+    let more =
+        format!("`{program} COMMAND --help` explains a command, `{program} --help` has exit codes and variables.");
+    let command = command.before_help(names).before_long_help(summaries).after_help(more).after_long_help(details());
+    EXAMPLES.iter().fold(command, |command, (path, examples)| {
+        let words: Vec<&str> = path.split(' ').collect();
+        with_examples(command, &words, examples)
+    })
+}
+
+fn with_examples(command: Command, path: &[&str], examples: &[(&str, &str)]) -> Command {
+    let Some((first, rest)) = path.split_first() else {
+        let (header, literal) = (STYLES.get_header(), STYLES.get_literal());
+        let mut text = format!("{header}Examples:{header:#}\n");
+        for (typed, what) in examples {
+            let _ = writeln!(text, "  {literal}bellwether {typed}{literal:#}\n      {what}");
+        }
+        if let Some(own) = command.get_after_help() {
+            let _ = write!(text, "\n{}", own.ansi());
+        }
+        return command.after_help(text);
+    };
+    // A command that this build does not have.
+    if command.find_subcommand(first).is_none() {
+        return command;
+    }
+    command.mut_subcommand(first, |command| with_examples(command, rest, examples))
+}
+
+/// The groups, and the commands of each that there are.
+fn groups(command: &Command) -> Vec<(&'static str, Vec<&Command>)> {
+    let mut groups: Vec<(&str, Vec<&Command>)> = GROUPS.iter().map(|(title, _)| (*title, Vec::new())).collect();
+    let last = groups.len() - 1;
+    for (group, (_, names)) in GROUPS.iter().enumerate() {
+        groups[group].1.extend(names.iter().filter_map(|name| command.find_subcommand(name)));
+    }
+    let is_grouped = |name: &str| GROUPS.iter().any(|(_, names)| names.contains(&name));
+    groups[last].1.extend(command.get_subcommands().filter(|command| !is_grouped(command.get_name())));
+    groups.retain(|(_, commands)| !commands.is_empty());
+    groups
+}
+
+/// The names of the commands, a line for each group.
+fn names(command: &Command) -> String {
+    let (header, literal) = (STYLES.get_header(), STYLES.get_literal());
+    let mut text = format!("{header}Commands:{header:#}\n");
+    for (title, commands) in groups(command) {
+        let names: Vec<String> =
+            commands.iter().map(|command| format!("{literal}{}{literal:#}", command.get_name())).collect();
+        let _ = writeln!(text, "  {title:12}  {}", names.join(", "));
+    }
+    text
+}
+
+/// The commands with what they do.
+fn summaries(command: &Command) -> String {
+    let (header, literal) = (STYLES.get_header(), STYLES.get_literal());
+    let mut text = String::new();
+    for (title, commands) in groups(command) {
+        let _ = writeln!(text, "{header}{title}:{header:#}");
+        for command in commands {
+            let about = command.get_about().map(ToString::to_string).unwrap_or_default();
+            let _ = writeln!(text, "  {literal}{:12}{literal:#}  {about}", command.get_name());
+        }
+        text.push('\n');
+    }
+    text.trim_end().to_owned()
+}
+
+/// Environment variables and exit codes.
+fn details() -> String {
+    let header = STYLES.get_header();
+    let mut text = format!("{header}Environment:{header:#}\n");
+    for (name, meaning) in ENVIRONMENT {
+        let _ = writeln!(text, "  {name:32}  {meaning}");
+    }
+    let _ = writeln!(text, "\n{header}Exit codes:{header:#}");
+    for (code, meaning) in EXIT_CODES {
+        let _ = writeln!(text, "  {code:>3}  {meaning}");
+    }
+    text.trim_end().to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::{Command, CommandFactory as _};
+
+    use super::super::Cli;
+    use super::{EXAMPLES, GROUPS, command};
+
+    /// The lines that a text takes in a terminal.
+    fn lines(text: &str, columns: usize) -> usize {
+        text.lines().map(|line| line.chars().count().div_ceil(columns).max(1)).sum()
+    }
+
+    fn each(command: &Command, path: &str, check: &mut impl FnMut(&Command, &str)) {
+        for command in command.get_subcommands().filter(|command| command.get_name() != "help") {
+            let path = format!("{path} {}", command.get_name()).trim().to_owned();
+            check(command, &path);
+            each(command, &path, check);
+        }
+    }
+
+    #[test]
+    fn every_command_has_a_group_and_examples_that_parse() {
+        each(&Cli::command(), "", &mut |_, path| {
+            let is_grouped = path.contains(' ') || GROUPS.iter().any(|(_, names)| names.contains(&path));
+            assert!(is_grouped, "`{path}` is in no group");
+            assert!(EXAMPLES.iter().any(|(name, _)| *name == path), "`{path}` has no example");
+        });
+        for (path, examples) in EXAMPLES {
+            for (typed, _) in *examples {
+                assert!(typed.starts_with(path), "{typed}");
+                let is_there = Cli::command().find_subcommand(path.split(' ').next().unwrap()).is_some();
+                let typed = typed.split(" | ").next().unwrap();
+                let words = ["bellwether"].into_iter().chain(typed.split(' '));
+                assert!(!is_there || command().try_get_matches_from(words).is_ok(), "{typed}");
+            }
+        }
+    }
+
+    #[test]
+    fn the_short_help_fits_a_screen() {
+        let help = command().render_help().to_string();
+        assert!(lines(&help, 80) <= 24, "{help}");
+        let mut built = command();
+        built.build();
+        each(&built, "", &mut |command, path| {
+            let help = command.clone().render_help().to_string();
+            assert!(lines(&help, 100) <= 50, "{path}: {help}");
+        });
+    }
+}

@@ -1,0 +1,150 @@
+//! `bellwether init`: a definition to begin with.
+
+use std::fs;
+use std::path::Path;
+
+use super::outcome::{Failure, Result};
+use super::talk::{ask, is_interactive};
+use super::typed::{usage, worded};
+use super::{note, say};
+use crate::definition::{BaseUrl, DefinitionError, DefinitionFile};
+use crate::error::Error;
+use crate::file::{self, FileError};
+use crate::links;
+use crate::plan::Plan;
+use crate::project::Project;
+
+/// Write a definition to begin with.
+///
+/// Asks for the two addresses of the service on a terminal. Nothing is overwritten.
+#[derive(Debug, clap::Args)]
+pub(super) struct Init {
+    /// The name of the definition, and of its dataset.
+    #[arg(default_value = "signals")]
+    name: String,
+
+    /// The base address of the signals.
+    #[arg(long, value_name = "URL", value_parser = worded::<BaseUrl>, requires = "sentiment_base_url")]
+    base_url: Option<BaseUrl>,
+
+    /// The base address of news and sentiment.
+    #[arg(long, value_name = "URL", value_parser = worded::<BaseUrl>, requires = "base_url")]
+    sentiment_base_url: Option<BaseUrl>,
+
+    /// Use the built-in demo service, which needs no key.
+    #[arg(long, conflicts_with_all = ["base_url", "sentiment_base_url"])]
+    demo: bool,
+}
+
+impl Init {
+    pub(super) fn execute(self, project: &Project) -> Result<()> {
+        let path = project.definitions().join(format!("{}.toml", self.name));
+        // The name is checked before anything is asked.
+        if self.name.contains('/') {
+            return Err(Error::from(DefinitionError::Name { path: self.name.into() }).into());
+        }
+        DefinitionFile::new(path.clone(), String::new())?;
+        if path.symlink_metadata().is_ok() {
+            return Err(Failure::Taken { path });
+        }
+        let source = match (self.base_url, self.sentiment_base_url) {
+            (Some(signals), Some(sentiment)) => Some((signals, sentiment)),
+            _ if self.demo => None,
+            _ if is_interactive() => addresses()?,
+            _ => {
+                let hint = "add `--base-url` and `--sentiment-base-url`, or `--demo`";
+                return Err(usage("the addresses of the service are missing", hint));
+            }
+        };
+        let text = definition(&self.name, source.as_ref());
+        // What is written passes `check`.
+        Plan::of(DefinitionFile::new(path.clone(), text.clone())?)?;
+        write(&path, &text)?;
+        let (shown, name) = (path.display(), &self.name);
+        let next = if source.is_some() { "doctor" } else { "run" };
+        say(&format!("wrote {shown}\nnext: `bellwether {next} {name}`\n"))
+    }
+}
+
+fn write(path: &Path, text: &str) -> Result<()> {
+    if let Some(folder) = path.parent() {
+        links::refuse(folder)?;
+        fs::create_dir_all(folder)
+            .map_err(|source| Error::from(FileError::Write { path: folder.to_owned(), source }))?;
+    }
+    Ok(file::replace(path, text.as_bytes())?)
+}
+
+/// The two addresses, as answered on the terminal; none for the demo service.
+fn addresses() -> Result<Option<(BaseUrl, BaseUrl)>> {
+    note("Without an address, the built-in demo service is used.");
+    let Some(signals) = address("Base address of the signals: ")? else { return Ok(None) };
+    loop {
+        if let Some(sentiment) = address("Base address of news and sentiment: ")? {
+            return Ok(Some((signals, sentiment)));
+        }
+        note("Both addresses are needed; they may be the same.");
+    }
+}
+
+/// An address, asked for until it is one; none if the answer is empty.
+fn address(question: &str) -> Result<Option<BaseUrl>> {
+    loop {
+        let answer = ask(question)?;
+        if answer.is_empty() {
+            return Ok(None);
+        }
+        match answer.parse::<BaseUrl>() {
+            Ok(address) => return Ok(Some(address)),
+            Err(refusal) => note(&refusal.replace('\n', "; ")),
+        }
+    }
+}
+
+/// A definition with comments.
+fn definition(name: &str, addresses: Option<&(BaseUrl, BaseUrl)>) -> String {
+    let source = match addresses {
+        None => "# The built-in demo service; replace it with the addresses of yours.\n\
+                 service = \"demo\"\n\
+                 # base_url = \"https://signals.example.com/v1\"\n\
+                 # sentiment_base_url = \"https://sentiment.example.com/v1\"\n"
+            .to_owned(),
+        Some((signals, sentiment)) => {
+            format!("base_url = \"{}\"\nsentiment_base_url = \"{}\"\n", signals.as_url(), sentiment.as_url())
+        }
+    };
+    format!(
+        "# What to fetch, and the dataset to make of it.\n\
+         #     bellwether check {name}    is it correct?\n\
+         #     bellwether plan {name}     its requests and columns\n\
+         #     bellwether run {name}      fetch and publish\n\
+         # `bellwether schema` prints every key with its meaning, for editors that check TOML.\n\
+         description = \"Daily signals of three sectors, joined with news\"\n\
+         \n\
+         [source]\n\
+         {source}\
+         # The API key is read from BELLWETHER_API_KEY, or from the first line of a file:\n\
+         # api_key_file = \"/run/secrets/bellwether\"\n\
+         \n\
+         [signals]\n\
+         # All tickers of these sectors.\n\
+         sectors = [\"energy\", \"healthcare\", \"financials\"]\n\
+         # Horizons, 1d to 30d and 1m to 6m.\n\
+         periods = [\"5d\", \"15d\"]\n\
+         # Market regimes: neutral, bear, bull.\n\
+         regimes = [\"neutral\"]\n\
+         \n\
+         [join]\n\
+         # How much older than a signal its news must be, so that nothing is used before it was public.\n\
+         lag = \"1d\"\n\
+         # Windows of news before that, and what to compute of its scores in each.\n\
+         windows = [\"1d\", \"7d\", \"30d\"]\n\
+         stats = [\"count\", \"mean\", \"min\", \"max\", \"last\"]\n\
+         \n\
+         [output]\n\
+         # parquet, csv or arrow, or a list of them.\n\
+         format = \"parquet\"\n\
+         # Versions to keep.\n\
+         keep = 5\n"
+    )
+}

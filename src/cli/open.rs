@@ -1,0 +1,52 @@
+//! `bellwether open`: a report in the browser.
+
+use std::env;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use super::folders::DataFolder;
+use super::outcome::{Failure, Result};
+use super::say;
+use crate::error::Error;
+use crate::export::{ExportError, latest};
+use crate::file::FileError;
+use crate::project::Project;
+
+/// Open the report of a dataset's latest version in the browser.
+#[derive(Debug, clap::Args)]
+pub(super) struct Open {
+    /// The name of the dataset. Default: the one built last.
+    name: Option<String>,
+
+    /// Print the path of the report instead of opening it.
+    #[arg(long)]
+    print: bool,
+
+    #[command(flatten)]
+    folder: DataFolder,
+}
+
+impl Open {
+    pub(super) fn execute(self, project: &Project) -> Result<()> {
+        let datasets = self.folder.datasets(project);
+        let Some(recorded) = latest(&datasets, self.name.as_deref())? else {
+            return Err(Error::from(ExportError::NoDataset { name: self.name, datasets }).into());
+        };
+        let page = datasets.join(&recorded.name).join(&recorded.version).join("report.html");
+        let page = page.canonicalize().map_err(|source| Error::from(FileError::Read { path: page, source }))?;
+        if !self.print {
+            browse(&page)?;
+        }
+        say(&format!("{}\n", page.display()))
+    }
+}
+
+/// Opens a page with the user's browser.
+fn browse(page: &Path) -> Result<()> {
+    let usual = if cfg!(target_os = "macos") { "open" } else { "xdg-open" };
+    let browser = env::var_os("BROWSER").filter(|name| !name.is_empty()).map_or_else(|| usual.into(), PathBuf::from);
+    let mut command = Command::new(&browser);
+    command.arg(page).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    // It may stay open for as long as the browser does: nobody waits for it.
+    command.spawn().map(drop).map_err(|source| Failure::Browser { browser, page: page.to_owned(), source })
+}

@@ -1,0 +1,264 @@
+//! Commands for the first hour: what they tell, and what they suggest.
+
+use std::fs;
+use std::os::unix::fs::symlink;
+
+use crate::support::program::{DemoService, Outcome, Place};
+use crate::support::scripted::{Scripted, json};
+
+const DEMO: &str = "description = \"one sector\"\nsource.service = \"demo\"\nsignals.sectors = [\"utilities\"]\n";
+
+fn published() -> Place {
+    let place = Place::new();
+    place.define("demo", DEMO);
+    place.run(["run", "demo", "-q"]).succeeded();
+    place
+}
+
+fn latest(place: &Place) -> String {
+    let link = fs::read_link(place.file("output/datasets/demo/latest")).expect("a link");
+    link.to_str().expect("a name").to_owned()
+}
+
+#[test]
+fn a_name_that_is_missing_or_wrong_is_answered_with_the_definitions() {
+    let place = Place::new();
+    let shown = place.run(["run"]).failed_with(2).stderr;
+    assert!(shown.contains("error: no definitions in `pipelines`\nhint: write one with `bellwether init`"), "{shown}");
+    place.define("demo", DEMO);
+    place.define("other", "source.service = \"demo\"\nsignals.sectors = [\"energy\"]\n");
+    let list = "definitions in `pipelines`:\n  demo   one sector\n  other\n";
+    let shown = place.run(["run"]).failed_with(2).stderr;
+    assert!(shown.starts_with("error: no definition given\n") && shown.ends_with(list), "{shown}");
+    for command in [&["run", "dmo"][..], &["build", "dmo"], &["plan", "dmo"], &["audit", "leak", "dmo"]] {
+        let shown = place.run(command).failed_with(2).stderr;
+        assert!(shown.contains("hint: did you mean `demo`?\n") && shown.ends_with(list), "{shown}");
+    }
+}
+
+#[test]
+fn a_command_that_is_misspelled_is_answered_with_the_one_that_was_meant() {
+    let place = Place::new();
+    for (typed, meant) in [
+        ("rn", "did you mean `bellwether run`?"),
+        ("version", "did you mean `bellwether --version`?"),
+        ("dataset", "did you mean `bellwether datasets`?"),
+        ("frobnicate", "`bellwether --help` lists the commands"),
+    ] {
+        let shown = place.run([typed]).failed_with(2).stderr;
+        assert!(shown.contains(&format!("error: unknown command `{typed}`\nhint: {meant}\n")), "{shown}");
+    }
+    let shown = place.run(["audit", "leek"]).failed_with(2).stderr;
+    assert!(shown.contains("did you mean `bellwether audit leak`?"), "{shown}");
+}
+
+#[test]
+fn the_version_has_the_commit_and_its_date() {
+    let shown = Place::new().run(["--version"]).succeeded().stdout;
+    let words: Vec<&str> = shown.split_whitespace().collect();
+    let ["bellwether", version, commit, date] = words[..] else { panic!("{shown}") };
+    assert_eq!(version, env!("CARGO_PKG_VERSION"));
+    assert!(commit.starts_with('(') && commit[1..].bytes().all(|byte| byte.is_ascii_hexdigit()), "{shown}");
+    assert!(chrono::NaiveDate::parse_from_str(date, "%Y-%m-%d)").is_ok(), "{shown}");
+}
+
+#[test]
+fn help_begins_with_what_to_do_first_and_has_the_allowed_values() {
+    let place = Place::new();
+    let help = place.run(["--help"]).succeeded().stdout;
+    let place_of = |text: &str| help.find(text).unwrap_or_else(|| panic!("{text}: {help}"));
+    assert!(place_of("Start here:") < place_of("Datasets:") && place_of("Datasets:") < place_of("Archive:"));
+    for text in ["BELLWETHER_API_KEY", "BELLWETHER_ROOT", "Exit codes:", "  75  "] {
+        place_of(text);
+    }
+    let build = place.run(["build", "--help"]).succeeded().stdout;
+    for text in ["parquet, csv, arrow", "bear, bull, neutral", "1d to 30d, 1m to 6m", "Examples:"] {
+        assert!(build.contains(text), "{text}: {build}");
+    }
+}
+
+#[test]
+fn a_list_of_tickers_is_separated_by_commas_and_a_date_names_what_is_wrong() {
+    let place = Place::new();
+    place.define("demo", DEMO);
+    place.run(["run", "demo", "-q"]).succeeded();
+    place.run(["build", "demo", "--ticker", "NEE,DUK", "--ticker", "SO", "--output", "three.csv"]).succeeded();
+    let rows = fs::read_to_string(place.file("three.csv")).unwrap();
+    let mut tickers: Vec<&str> = rows.lines().skip(1).filter_map(|row| row.split(',').next()).collect();
+    tickers.dedup();
+    assert_eq!(tickers, ["DUK", "NEE", "SO"]);
+    for (arguments, told) in [
+        (["build", "demo", "--from", "2026-13-01"], "there is no month 13"),
+        (["build", "demo", "--as-of", "2026/01/01"], "write `2026-01-01`"),
+        (["show", "demo", "--to", "2026-02-30"], "2026-02 has no day 30"),
+        (["serve", "--demo", "--today", "20260101"], "write `2026-01-01`"),
+        (["build", "demo", "--format", "xls"], "parquet, csv, arrow"),
+        (["build", "demo", "--regime", "bulll"], "bear, bull, neutral"),
+    ] {
+        let shown = place.run(arguments).failed_with(2).stderr;
+        assert!(shown.contains(told), "{shown}");
+    }
+    for arguments in [["build", "demo", "--ticker", "NEE,ZZZZ"], ["show", "demo", "--ticker", "NEE,ZZZZ"]] {
+        let outcome = place.run(arguments);
+        assert!(outcome.code != Some(0) && outcome.stderr.contains("`ZZZZ`"), "{}", outcome.stderr);
+    }
+}
+
+#[test]
+fn datasets_are_listed_and_removed_unless_something_points_to_them() {
+    let place = published();
+    let first = latest(&place);
+    place.run(["build", "demo", "--ticker", "NEE", "-q"]).succeeded();
+    let again = "output.columns = [\"revisions\"]\n";
+    place.define("demo", &format!("{DEMO}{again}"));
+    place.run(["run", "demo", "-q"]).succeeded();
+    let second = latest(&place);
+    let builds = crate::support::program::builds(&place, "demo");
+    let build = builds[0].file_name().unwrap().to_str().unwrap().to_owned();
+    let listed = place.run(["datasets"]).succeeded().stdout;
+    let marked = |listed: &str, name: &str, mark: &str| {
+        let row = listed.lines().map(|row| row.split_whitespace().collect::<Vec<_>>()).find(|row| row[0] == name);
+        assert!(row.is_some_and(|row| row.contains(&mark)), "{name} {mark}: {listed}");
+    };
+    marked(&listed, &format!("demo/{second}"), "latest");
+    let rows = crate::support::rows::read(&builds[0].join("demo.parquet")).num_rows();
+    let rows = format!("{},{:03}", rows / 1000, rows % 1000);
+    marked(&listed, &format!("demo/builds/{build}"), &rows);
+    assert!(listed.contains(&format!("demo/{first} ")), "{listed}");
+    assert!(listed.ends_with('\n') && listed.contains("\n3 versions, "), "{listed}");
+
+    let refused = |name: &str, told: &str| {
+        let shown = place.run(["datasets", "remove", name]).failed_with(1).stderr;
+        assert!(shown.contains(told), "{shown}");
+    };
+    refused(&format!("demo/{second}"), "the link `latest` points to it");
+    refused("demo", "no version `demo`");
+    refused("demo/../../..", "no version");
+    symlink(&first, place.file("output/datasets/demo/paper")).unwrap();
+    refused(&format!("demo/{first}"), "the link `paper` points to it");
+    let listed = place.run(["datasets"]).succeeded().stdout;
+    marked(&listed, &format!("demo/{first}"), "paper");
+    fs::remove_file(place.file("output/datasets/demo/paper")).unwrap();
+    // Nothing is removed if one of the names is wrong.
+    place.run(["datasets", "remove", &format!("demo/{first}"), "demo/x"]).failed_with(1);
+    assert!(place.file(&format!("output/datasets/demo/{first}")).is_dir());
+    // A file of somebody else keeps a version.
+    let foreign = place.file(&format!("output/datasets/demo/{first}/mine.txt"));
+    fs::write(&foreign, "mine").unwrap();
+    place.run(["datasets", "remove", &format!("demo/{first}")]).failed_with(1);
+    assert!(foreign.is_file());
+    fs::remove_file(&foreign).unwrap();
+
+    place.run(["datasets", "remove", &format!("demo/{first}"), &format!("demo/builds/{build}")]).succeeded();
+    assert!(!place.file(&format!("output/datasets/demo/{first}")).exists() && !builds[0].exists());
+    place.run(["verify"]).succeeded();
+    assert_eq!(latest(&place), second);
+}
+
+#[test]
+fn open_starts_the_browser_with_the_report() {
+    let place = published();
+    let browser = place.file("browser");
+    fs::write(&browser, "#!/bin/sh\nprintf %s \"$1\" > opened.part && mv opened.part opened\n").unwrap();
+    let mut permissions = fs::metadata(&browser).unwrap().permissions();
+    std::os::unix::fs::PermissionsExt::set_mode(&mut permissions, 0o755);
+    fs::set_permissions(&browser, permissions).unwrap();
+    let printed = Outcome::of(place.command(["open", "demo"]).env("BROWSER", &browser)).succeeded().stdout;
+    let opened = place.file("opened");
+    for _ in 0..500 {
+        if opened.exists() {
+            break;
+        }
+        std::thread::sleep(std::time::Duration::from_millis(10));
+    }
+    let opened = fs::read_to_string(opened).expect("the browser was started");
+    assert_eq!(printed, format!("{opened}\n"));
+    assert!(fs::read_to_string(&opened).unwrap().starts_with("<!doctype html>") || opened.ends_with("report.html"));
+    let missing = Outcome::of(place.command(["open", "demo"]).env("BROWSER", "/nowhere/browser")).failed_with(1).stderr;
+    assert!(
+        missing.contains("error: cannot start `/nowhere/browser`\n") && missing.contains("report.html"),
+        "{missing}"
+    );
+    place.run(["open", "nothing"]).failed_with(1);
+}
+
+#[test]
+fn init_without_a_terminal_takes_addresses_as_options_and_keeps_what_is_there() {
+    let place = Place::new();
+    let shown = place.run(["init"]).failed_with(2).stderr;
+    assert!(shown.contains("hint: add `--base-url` and `--sentiment-base-url`, or `--demo`"), "{shown}");
+    place.run(["init", "mine", "--base-url", "https://a.example/v1"]).failed_with(2);
+    place.run(["init", "../mine", "--demo"]).failed_with(2);
+    place.run(["init", "mine", "--base-url", "https://a.example/v1", "--sentiment-base-url", "https://b.example"]);
+    place.run(["check", "mine"]).succeeded();
+    place.run(["init", "--demo"]).succeeded();
+    assert_eq!(place.run(["check", "signals"]).succeeded().stdout, "pipelines/signals.toml: ok\n");
+    place.run(["run", "signals", "-q"]).succeeded();
+    place.run(["init", "--demo"]).failed_with(1);
+}
+
+#[test]
+fn doctor_finds_each_thing_that_is_wrong_and_says_what_to_do() {
+    let place = Place::new();
+    place.define("demo", DEMO);
+    let healthy = place.run(["doctor", "demo"]).succeeded().stdout;
+    for check in ["definition", "signals address", "news address", "operations", "clock", "disk", "archive"] {
+        assert!(healthy.contains(check), "{check}: {healthy}");
+    }
+    assert!(!healthy.contains("failed") && !healthy.contains("warning"), "{healthy}");
+    assert!(!place.file("output").exists(), "it writes nothing");
+
+    let service = DemoService::start(&place, &["--today", "2026-11-20"]);
+    let remote =
+        |source: &str| place.define("it", &format!("[source]\n{source}[signals]\nsectors = [\"utilities\"]\n"));
+    let doctor = |key: &str| Outcome::of(place.command(["doctor", "it"]).env("BELLWETHER_API_KEY", key));
+    remote(&service.source);
+    doctor("demo").succeeded();
+    let shown = doctor("wrong").failed_with(1).stdout;
+    assert!(shown.contains("failed") && shown.contains("check the key in `BELLWETHER_API_KEY`"), "{shown}");
+    let shown = doctor("").failed_with(1).stdout;
+    assert!(shown.contains("set `BELLWETHER_API_KEY`"), "{shown}");
+    drop(service);
+    let shown = doctor("demo").failed_with(1).stdout;
+    assert!(shown.contains("Connection refused"), "{shown}");
+
+    let gone = Scripted::start(|asked| match asked.target.contains("news_articles") {
+        true => json("404 Not Found", "{}"),
+        false => json("200 OK", "{}"),
+    });
+    remote(&gone.source());
+    let shown = doctor("demo").failed_with(1).stdout;
+    assert!(shown.contains("the service does not offer news_articles"), "{shown}");
+
+    let skewed = Scripted::start(|_| {
+        let headers = "Content-Type: application/json\r\nDate: Fri, 20 Nov 2020 21:30:00 GMT\r\n";
+        crate::support::scripted::reply("200 OK", headers, b"{}")
+    });
+    remote(&skewed.source());
+    let shown = doctor("demo").succeeded().stdout;
+    assert!(shown.contains("warning  clock") && shown.contains("ahead of the service's"), "{shown}");
+
+    let damaged = published();
+    let run = crate::support::rows::sealed_run(&damaged);
+    fs::write(run.join("signals.parquet"), "cut").unwrap();
+    let shown = damaged.run(["doctor"]).failed_with(1).stdout;
+    assert!(shown.contains("signals.parquet` is missing or has another size"), "{shown}");
+}
+
+#[test]
+fn completions_and_manual_pages_are_made_of_the_same_commands_as_the_help() {
+    let place = Place::new();
+    let script = place.run(["completions", "bash"]).succeeded().stdout;
+    let page = place.run(["man"]).succeeded().stdout;
+    let help = place.run(["--help"]).succeeded().stdout;
+    for command in ["init", "doctor", "run", "datasets", "open", "audit", "completions"] {
+        for text in [&script, &page, &help] {
+            assert!(text.contains(command), "{command}");
+        }
+    }
+    for shell in ["zsh", "fish", "elvish", "powershell"] {
+        assert!(place.run(["completions", shell]).succeeded().stdout.contains("datasets"));
+    }
+    assert!(place.run(["man", "audit", "leak"]).succeeded().stdout.contains("bellwether\\-audit\\-leak"));
+    place.run(["man", "nothing"]).failed_with(2);
+}

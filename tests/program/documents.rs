@@ -1,0 +1,96 @@
+//! What commands tell as JSON, held against the schemas that the program prints for it.
+
+use std::fs;
+
+use serde_json::Value;
+
+use crate::support::program::Place;
+use crate::support::python;
+
+const DEMO: &str = "source.service = \"demo\"\nsignals.sectors = [\"utilities\"]\n";
+
+#[test]
+fn every_command_with_json_prints_one_document_that_fits_its_schema() {
+    let place = Place::new();
+    place.define("demo", DEMO);
+    place.define("wrong", "source.service = \"demo\"\nsignals.sectors = 3\n");
+    place.run(["run", "demo", "-q"]).succeeded();
+    place.run(["build", "demo", "--ticker", "NEE", "-q"]).succeeded();
+    let run = crate::support::rows::sealed_run(&place);
+    let run = run.file_name().unwrap().to_str().unwrap().trim_start_matches("run=").to_owned();
+    let build = crate::support::program::only_build(&place, "demo");
+    let build = format!("demo/builds/{}", build.file_name().unwrap().to_str().unwrap());
+    let commands: [(&str, &[&str], i32); 15] = [
+        ("audit leak", &["demo"], 0),
+        ("audit quality", &["demo"], 0),
+        ("audit quality", &[], 0),
+        ("audit revisions", &["demo"], 0),
+        ("audit sources", &[], 0),
+        ("check", &["demo"], 0),
+        ("check", &["demo", "wrong", "missing"], 2),
+        ("datasets", &[], 0),
+        ("diff", &["demo", &build], 0),
+        ("doctor", &["demo"], 0),
+        ("plan", &["demo"], 0),
+        ("runs", &[], 0),
+        ("runs show", &[&run], 0),
+        ("summary", &["demo"], 0),
+        ("verify", &[], 0),
+    ];
+    let mut seen = Vec::new();
+    for (number, (command, arguments, code)) in commands.into_iter().enumerate() {
+        let words = command.split(' ').chain(arguments.iter().copied()).chain(["--json"]);
+        let outcome = place.run(words).failed_with(code);
+        assert_eq!(outcome.stdout.lines().count(), 1, "{command}: {}", outcome.stdout);
+        let document: Value = serde_json::from_str(&outcome.stdout).unwrap_or_else(|_| panic!("{}", outcome.stdout));
+        assert_eq!(document["version"], 1, "{command}");
+        let schema = place.run(["schema", "--for", command]).succeeded().stdout;
+        let [document, schema] = [("document", outcome.stdout), ("schema", schema)].map(|(name, text)| {
+            let path = place.file(&format!("{name}-{number}.json"));
+            fs::write(&path, text).unwrap();
+            path
+        });
+        python::check("check_document.py", [schema, document]);
+        seen.push(command);
+    }
+    let removed = place.run(["datasets", "remove", &build, "--json"]).succeeded().stdout;
+    assert_eq!(serde_json::from_str::<Value>(&removed).unwrap()["removed"][0], build.as_str());
+    seen.push("datasets remove");
+    // Every schema that there is belongs to a command that was tried.
+    let unknown = place.run(["schema", "--for", "x"]).failed_with(2).stderr;
+    let (_, names) = unknown.split_once("[possible values: ").expect("the names");
+    let (names, _) = names.split_once(']').expect("an end");
+    for name in names.split(',').map(|name| name.trim().trim_matches('"')) {
+        assert!(seen.contains(&name) || name == "status", "{name} is not tried");
+    }
+}
+
+#[test]
+fn a_failure_with_json_is_an_object_with_its_exit_code() {
+    let place = Place::new();
+    let outcome = place.run(["runs", "--json"]).failed_with(1);
+    assert_eq!(outcome.stdout, "");
+    let error: Value = serde_json::from_str(&outcome.stderr).unwrap();
+    assert_eq!((&error["event"], &error["exit_code"]), (&"error".into(), &1.into()));
+    assert!(error["hint"].as_str().unwrap().contains("bellwether run"), "{error}");
+}
+
+#[test]
+fn the_numbers_of_a_document_are_those_of_the_text() {
+    let place = Place::new();
+    place.define("demo", DEMO);
+    place.run(["run", "demo", "-q"]).succeeded();
+    let told = |arguments: &[&str]| -> Value {
+        serde_json::from_str(&place.run(arguments).succeeded().stdout).expect("a document")
+    };
+    let rows = crate::support::rows::read(&place.file("output/datasets/demo/latest/demo.parquet")).num_rows();
+    assert_eq!(told(&["datasets", "--json"])["versions"][0]["rows"], rows);
+    assert_eq!(told(&["summary", "demo", "--json"])["signals"]["count"], rows);
+    let plan = told(&["plan", "demo", "--json"]);
+    let names: Vec<&str> = plan["columns"].as_array().unwrap().iter().map(|it| it["name"].as_str().unwrap()).collect();
+    let file = crate::support::rows::read(&place.file("output/datasets/demo/latest/demo.parquet"));
+    let fields: Vec<String> = file.schema().fields().iter().map(|field| field.name().clone()).collect();
+    assert_eq!(names, fields);
+    let leak = told(&["audit", "leak", "demo", "--json"]);
+    assert!(leak["trials"].as_array().unwrap().iter().all(|trial| trial["outcome"] != "leak"), "{leak}");
+}
