@@ -120,7 +120,7 @@ pub struct DoctorOptions {
 ///
 /// # Errors
 ///
-/// [`Error::Interrupted`] when it was cancelled. What is wrong with the project is in the diagnoses.
+/// [`ErrorKind::Interrupted`] when it was cancelled. What is wrong with the project is in the diagnoses.
 ///
 /// # Cancel safety
 ///
