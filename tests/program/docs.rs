@@ -10,13 +10,14 @@ use serde_json::Value;
 use crate::support::program::Place;
 
 /// The pages, in the order in which they are read.
-const PAGES: [&str; 9] = [
+const PAGES: [&str; 10] = [
     "README.md",
     "docs/definitions.md",
     "docs/datasets.md",
     "docs/notebooks.md",
     "docs/history.md",
     "docs/audits.md",
+    "docs/stores.md",
     "docs/operations.md",
     "docs/guarantees.md",
     "docs/speed.md",
