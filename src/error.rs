@@ -56,6 +56,19 @@ pub enum ErrorKind {
     Internal,
 }
 
+impl ErrorKind {
+    /// The exit code of the program for it.
+    pub fn exit_code(self) -> u8 {
+        match self {
+            Self::Usage | Self::Definition => 2,
+            Self::Checks => 4,
+            Self::Temporary => 75,
+            Self::Interrupted => 130,
+            Self::Service | Self::Data | Self::NotFound | Self::Storage | Self::Internal => 1,
+        }
+    }
+}
+
 impl Error {
     /// Arguments that do not go together, and what to do about them.
     pub fn usage(what: impl Into<String>, hint: &'static str) -> Self {

@@ -8,21 +8,23 @@ use std::fmt;
 use std::fs::OpenOptions;
 use std::io::{self, Read};
 use std::os::unix::fs::{FileTypeExt, OpenOptionsExt, PermissionsExt};
-use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, ExitStatus, Stdio};
+use std::process::{Command, Stdio};
 use std::sync::mpsc;
 use std::thread;
 use std::time::{Duration, Instant};
 
 use rustix::fs::OFlags;
-use rustix::process::{Pid, Signal, kill_process_group};
 
+use crate::child::Running;
 use crate::error::{Diagnostic, Error, ErrorKind, Reason, Result};
 use crate::secret::ApiKey;
 
 /// The environment variable that holds the key.
 pub const VARIABLE: &str = "BELLWETHER_API_KEY";
+
+/// The environment variable that names a file with the key, if the other one is not set.
+pub const FILE_VARIABLE: &str = "BELLWETHER_API_KEY_FILE";
 
 /// The limit on what is read for a key, in bytes.
 const MOST_BYTES: usize = 64 << 10;
@@ -36,7 +38,7 @@ const LOOK_EVERY: Duration = Duration::from_millis(10);
 /// The source of a key.
 #[derive(Clone, Debug)]
 pub enum KeySource {
-    /// The environment variable.
+    /// The environment: the variable with the key, or the one that names a file.
     Environment,
     /// The first line of a file.
     File(PathBuf),
@@ -64,7 +66,9 @@ impl Diagnostic for KeyError {
 
     fn hint(&self) -> Option<String> {
         let hint = match self {
-            Self::NotSet { .. } => "set `BELLWETHER_API_KEY`, or `api_key_file` or `api_key_command` in `[source]`",
+            Self::NotSet { .. } => {
+                "set `BELLWETHER_API_KEY` or `BELLWETHER_API_KEY_FILE`, or `api_key_file` or `api_key_command` in `[source]`"
+            }
             Self::Source { hint, .. } => hint,
         };
         Some(hint.to_owned())
@@ -86,9 +90,10 @@ impl KeySource {
     /// When there is none, or the file or command fails; when it was cancelled.
     pub fn read(&self, host: &str, is_stopped: &dyn Fn() -> bool) -> Result<ApiKey> {
         let text = match self {
-            Self::Environment => match std::env::var_os(VARIABLE) {
-                Some(text) => text.into_string().map_err(|_| self.failed(Fault::not_text()))?,
-                None => String::new(),
+            Self::Environment => match (std::env::var_os(VARIABLE), std::env::var_os(FILE_VARIABLE)) {
+                (Some(text), _) => text.into_string().map_err(|_| self.failed(Fault::not_text()))?,
+                (None, Some(path)) => return Self::File(path.into()).read(host, is_stopped),
+                (None, None) => String::new(),
             },
             Self::File(path) => read_file(path).map_err(|fault| self.failed(fault))?,
             Self::Command(words) => {
@@ -191,12 +196,12 @@ fn run(words: &[String], patience: Duration, is_stopped: &dyn Fn() -> bool) -> R
     let (program, arguments) =
         words.split_first().ok_or_else(|| Fault::new("it names no program", "name one in `api_key_command`"))?;
     let mut command = Command::new(program);
-    command.args(arguments).env_remove(VARIABLE).process_group(0);
+    command.args(arguments).env_remove(VARIABLE);
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
-    let child = command.spawn().map_err(|error| Fault::new(error.to_string(), "check `api_key_command`"))?;
-    let mut running = Running { child, has_ended: false };
+    let started = Running::spawn(&mut command);
+    let mut running = started.map_err(|error| Fault::new(error.to_string(), "check `api_key_command`"))?;
     let (printed, reading) = mpsc::channel();
-    if let Some(out) = running.child.stdout.take() {
+    if let Some(out) = running.child().stdout.take() {
         // If the command cannot be killed, this thread ends with the program.
         let read = move || {
             let mut bytes = Vec::new();
@@ -228,33 +233,6 @@ fn run(words: &[String], patience: Duration, is_stopped: &dyn Fn() -> bool) -> R
             return Err(Fault::new(reason, "it cannot prompt for input: use another command, or an `api_key_file`"));
         }
         thread::sleep(LOOK_EVERY);
-    }
-}
-
-/// A command that is killed on drop, with its process group, unless it has ended.
-struct Running {
-    child: Child,
-    has_ended: bool,
-}
-
-impl Running {
-    fn status(&mut self) -> io::Result<Option<ExitStatus>> {
-        let status = self.child.try_wait()?;
-        self.has_ended = status.is_some();
-        Ok(status)
-    }
-}
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        // The group has the child's process ID, which is not reused before the child is waited for.
-        if !self.has_ended {
-            if let Some(group) = Pid::from_raw(self.child.id().cast_signed()) {
-                let _ = kill_process_group(group, Signal::KILL);
-            }
-            let _ = self.child.kill();
-            let _ = self.child.wait();
-        }
     }
 }
 

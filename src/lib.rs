@@ -62,6 +62,7 @@
 //! | [`sql`] | a dataset as one SQL statement over the archive, for other engines |
 //! | [`serve`] | the demo service |
 //! | [`run`] | runs, builds, audits and upkeep; observers and cancelling |
+//! | [`schedule`] | when what runs; records of runs, status, hooks, metrics |
 //! | [`load`] | datasets as record batches and frames, for other programs |
 //! | [`cli`] | the commands |
 //!
@@ -97,6 +98,7 @@ mod address;
 pub mod archive;
 pub mod audit;
 mod cancel;
+mod child;
 pub mod cli;
 mod columns;
 mod dataset;
@@ -110,6 +112,7 @@ mod escape;
 pub mod export;
 mod fetch;
 mod file;
+mod freshness;
 #[cfg(feature = "harness")]
 #[doc(hidden)]
 pub mod harness;
@@ -126,6 +129,7 @@ pub mod project;
 mod remove;
 pub mod report;
 pub mod run;
+pub mod schedule;
 pub mod secret;
 pub mod serve;
 pub mod sql;

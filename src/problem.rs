@@ -55,6 +55,11 @@ impl Problems {
         Self { path: path.to_owned(), text: text.to_owned(), list }
     }
 
+    /// The file.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
     /// The problems, first place first.
     pub fn list(&self) -> &[Problem] {
         &self.list

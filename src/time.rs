@@ -5,6 +5,7 @@
 
 use std::hash::{BuildHasher, RandomState};
 use std::iter;
+use std::sync::atomic::{AtomicI64, Ordering};
 
 use chrono::{DateTime, NaiveDate, NaiveTime, SubsecRound, TimeDelta, Utc};
 
@@ -19,6 +20,8 @@ pub enum Clock {
     System,
     /// A fixed instant.
     Fixed(DateTime<Utc>),
+    /// An instant that is set while it is in use, in microseconds since 1970.
+    Set(&'static AtomicI64),
 }
 
 impl Clock {
@@ -27,6 +30,7 @@ impl Clock {
         match self {
             Self::System => Utc::now().trunc_subsecs(6),
             Self::Fixed(instant) => instant.trunc_subsecs(6),
+            Self::Set(micros) => DateTime::from_timestamp_micros(micros.load(Ordering::SeqCst)).unwrap_or_default(),
         }
     }
 }

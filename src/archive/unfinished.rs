@@ -163,6 +163,11 @@ impl Unfinished {
         Ok(Self { archive, path, origin, files, answers, stop, _lock: lock })
     }
 
+    /// The name of the run.
+    pub fn name(&self) -> &str {
+        &self.origin.run
+    }
+
     /// The answer to a request, if there is one.
     pub fn answered(&self, request: &str) -> Option<Arc<AnswerRecord>> {
         self.lock().by_request.get(request).map(|answer| Arc::clone(&answer.record))

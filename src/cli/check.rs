@@ -3,10 +3,12 @@
 use super::documents::definitions::{Checked, Definition};
 use super::documents::{AsJson, document};
 use super::outcome::{Failure, Result, USAGE};
+use super::schedule::next_times;
 use super::typed::plan_of;
 use super::{complain, say};
 use crate::definition::DefinitionError;
 use crate::escape::escaped;
+use crate::plan::Schedule;
 use crate::project::Project;
 
 /// Check definitions for errors.
@@ -34,7 +36,10 @@ impl Check {
                     for warning in plan.dataset.warnings() {
                         super::note(&format!("warning: {path}: {warning}"));
                     }
-                    say(&format!("{path}: ok\n"))?;
+                    let times =
+                        |schedule: &Schedule| format!("next times in {}:\n{}", schedule.timezone, next_times(schedule));
+                    let times = plan.schedule.as_ref().map_or_else(String::new, times);
+                    say(&format!("{path}: ok\n{times}"))?;
                 }
                 Err(error) => {
                     if let Some(earlier) = last.replace(error) {

@@ -8,11 +8,11 @@ use crate::project::Project;
 #[derive(Clone, Debug, clap::Args)]
 pub(super) struct Folders {
     /// The folder of the datasets and the archive. Default: `output` in the project.
-    #[arg(long, value_name = "FOLDER", global = true, help_heading = "Folders")]
+    #[arg(long, value_name = "FOLDER", env = "BELLWETHER_DATA", global = true, help_heading = "Folders")]
     data: Option<PathBuf>,
 
     /// The folder of the archive. Default: `archive` in the data folder.
-    #[arg(long, value_name = "FOLDER", global = true, help_heading = "Folders")]
+    #[arg(long, value_name = "FOLDER", env = "BELLWETHER_ARCHIVE", global = true, help_heading = "Folders")]
     archive: Option<PathBuf>,
 }
 
@@ -20,7 +20,7 @@ pub(super) struct Folders {
 #[derive(Clone, Debug, clap::Args)]
 pub(super) struct DataFolder {
     /// The folder of the datasets and the archive. Default: `output` in the project.
-    #[arg(long, value_name = "FOLDER", global = true, help_heading = "Folders")]
+    #[arg(long, value_name = "FOLDER", env = "BELLWETHER_DATA", global = true, help_heading = "Folders")]
     data: Option<PathBuf>,
 }
 

@@ -3,10 +3,9 @@
 //! Libraries log whole addresses, with their queries, at their finest levels. Every line therefore passes through a
 //! writer that removes queries.
 
-use std::error::Error as _;
 use std::io::{self, Write};
 
-use serde_json::json;
+use serde_json::{Value, json};
 use tracing::level_filters::LevelFilter;
 use tracing_subscriber::filter::filter_fn;
 use tracing_subscriber::layer::SubscriberExt;
@@ -15,7 +14,12 @@ use tracing_subscriber::{Layer, fmt, registry};
 
 use super::outcome::Failure;
 use super::talk::note;
+use crate::definition::DefinitionError;
+use crate::error::Error;
 use crate::escape::escaped;
+use crate::human::counted;
+use crate::problem::Problem;
+use crate::time::{Clock, to_record};
 use crate::trace::{Trace, WORK};
 
 /// The format of events.
@@ -65,17 +69,71 @@ pub(super) fn begin(form: LogForm, level: LogLevel, trace: Option<Trace>) {
     registry().with(layer.with_filter(LevelFilter::from(level))).with(trace).init();
 }
 
+/// The level of an event.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Level {
+    /// Something happened.
+    Info,
+    /// Something to look at, although the command continues.
+    Warn,
+    /// Something failed.
+    Error,
+}
+
+impl Level {
+    fn as_str(self) -> &'static str {
+        match self {
+            Self::Info => "info",
+            Self::Warn => "warn",
+            Self::Error => "error",
+        }
+    }
+}
+
+/// An event as a line of JSON: when it was (UTC), its level, its kind, and what it is about.
+///
+/// The kinds are `stage`, `progress`, `resumed`, `note`, `warning`, `error` and `log` in any command, and `scheduled`,
+/// `unscheduled`, `broken`, `missed`, `started`, `ended`, `in_progress`, `already_run`, `listening` and `stopping` in
+/// `schedule`. Fields may be added. `run` is the name of the run, which its folder in the archive has.
+pub(super) fn event(level: Level, kind: &str, fields: Value) -> String {
+    let mut event = json!({
+        "timestamp": to_record(Clock::System.now()),
+        "level": level.as_str(),
+        "event": kind,
+    });
+    if let (Value::Object(event), Value::Object(fields)) = (&mut event, fields) {
+        event.extend(fields);
+    }
+    event.to_string()
+}
+
 /// An error as an event.
 pub(super) fn error_event(error: &Failure) -> String {
-    let reasons = std::iter::successors(error.source(), |reason| (*reason).source()).map(ToString::to_string);
-    json!({
-        "event": "error",
-        "message": error.to_string(),
-        "because": reasons.collect::<Vec<_>>(),
-        "hint": error.hint(),
-        "exit_code": error.exit_code(),
-    })
-    .to_string()
+    let mut fields = match error {
+        Failure::Library(error) => error_fields(error),
+        error => json!({ "message": error.to_string(), "because": reasons(error), "hint": error.hint() }),
+    };
+    fields["exit_code"] = error.exit_code().into();
+    event(Level::Error, "error", fields)
+}
+
+/// What an error says, why, and what to do; the problems of a definition are objects.
+pub(super) fn error_fields(error: &Error) -> Value {
+    if let Some(DefinitionError::Invalid(problems)) = error.downcast_ref() {
+        let problem = |problem: &Problem| {
+            let (line, column) = problems.place(problem);
+            json!({ "message": problem.message, "line": line, "column": column, "hint": problem.hint })
+        };
+        let list: Vec<Value> = problems.list().iter().map(problem).collect();
+        let message =
+            format!("{} in `{}`", counted(list.len() as u64, "problem", "problems"), problems.path().display());
+        return json!({ "message": message, "file": problems.path(), "problems": list });
+    }
+    json!({ "message": error.to_string(), "because": reasons(error), "hint": error.hint() })
+}
+
+fn reasons(error: &dyn std::error::Error) -> Vec<String> {
+    std::iter::successors(error.source(), |reason| (*reason).source()).map(ToString::to_string).collect()
 }
 
 /// A text without the queries of the addresses in it.

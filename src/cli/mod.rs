@@ -25,11 +25,13 @@ mod report;
 mod rows;
 mod run;
 mod runs;
+mod schedule;
 mod schema;
 mod serve;
 #[cfg(feature = "polars")]
 mod show;
 mod sql;
+mod status;
 mod store;
 mod summary;
 mod talk;
@@ -42,8 +44,10 @@ use std::ffi::OsString;
 use std::io;
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::sync::Arc;
 
 use clap::{Parser, Subcommand};
+use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
 use crate::definition::DefinitionError;
@@ -88,6 +92,8 @@ enum Command {
     Summary(summary::Summary),
     Datasets(datasets::Datasets),
     Runs(runs::Runs),
+    Status(status::Status),
+    Schedule(schedule::Schedule),
     Verify(verify::Verify),
     Audit(audit::Audit),
     Diff(diff::Diff),
@@ -116,6 +122,8 @@ impl Command {
             Self::Summary(command) => command.execute(project),
             Self::Datasets(command) => command.execute(project),
             Self::Runs(command) => command.execute(project),
+            Self::Status(command) => command.execute(project),
+            Self::Schedule(command) => command.execute(project),
             Self::Verify(command) => command.execute(project),
             Self::Audit(command) => command.execute(project),
             Self::Diff(command) => command.execute(project),
@@ -161,7 +169,7 @@ pub fn main_with(arguments: Vec<OsString>) -> u8 {
 /// Prints what failed, why, and what to do about it.
 fn complain(error: &Failure) {
     match error {
-        Failure::BrokenPipe | Failure::Differ | Failure::Reported { .. } => return,
+        Failure::BrokenPipe | Failure::Differ | Failure::NotFresh | Failure::Reported { .. } => return,
         // The problems of a file print their own headers and hints.
         Failure::Library(error) if let Some(DefinitionError::Invalid(problems)) = error.downcast_ref() => {
             return note(&problems.to_string());
@@ -188,6 +196,22 @@ fn complain(error: &Failure) {
 /// One thread is enough for the network, since other threads read and decode bodies; with more, a connection and its
 /// reader would wake each other across threads.
 fn interruptible<T, E: From<Error>>(work: impl AsyncFnOnce(CancellationToken) -> Result<T, E>) -> Result<T, E> {
+    interruptible_with(Hangup::Stops, work)
+}
+
+/// What SIGHUP does.
+enum Hangup {
+    /// It cancels the work, as the other signals do.
+    Stops,
+    /// It notifies the work.
+    Notifies(Arc<Notify>),
+}
+
+/// As [`interruptible`].
+fn interruptible_with<T, E: From<Error>>(
+    hangup: Hangup,
+    work: impl AsyncFnOnce(CancellationToken) -> Result<T, E>,
+) -> Result<T, E> {
     // Started here, where a system without threads to spare is an error rather than a panic.
     if let Err(error) = rayon::ThreadPoolBuilder::new().build_global()
         && let Some(source) = error.source().and_then(|source| source.downcast_ref::<io::Error>())
@@ -198,7 +222,7 @@ fn interruptible<T, E: From<Error>>(work: impl AsyncFnOnce(CancellationToken) ->
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(Error::start)?;
     runtime.block_on(async {
         let stop = CancellationToken::new();
-        tokio::spawn(watch_signals(stop.clone()));
+        tokio::spawn(watch_signals(stop.clone(), hangup));
         work(stop).await
     })
 }
@@ -214,23 +238,30 @@ fn cancellable<T: Send + 'static>(
     })
 }
 
-async fn watch_signals(stop: CancellationToken) {
+async fn watch_signals(stop: CancellationToken, hangup: Hangup) {
     use tokio::signal::unix::{SignalKind, signal};
     let (Ok(mut interrupt), Ok(mut terminate)) = (signal(SignalKind::interrupt()), signal(SignalKind::terminate()))
     else {
         return;
     };
     // A program started with `nohup` is meant to outlive its terminal.
-    let mut hangup = if usage::is_ignored(HANGUP) { None } else { signal(SignalKind::hangup()).ok() };
-    let mut hung_up = async || match &mut hangup {
-        Some(hangup) => hangup.recv().await,
-        None => std::future::pending().await,
+    let is_ignored = matches!(hangup, Hangup::Stops) && usage::is_ignored(HANGUP);
+    let mut hangups = if is_ignored { None } else { signal(SignalKind::hangup()).ok() };
+    let mut hung_up = async || loop {
+        match &mut hangups {
+            Some(hangups) => hangups.recv().await,
+            None => std::future::pending().await,
+        };
+        match &hangup {
+            Hangup::Stops => return,
+            Hangup::Notifies(notify) => notify.notify_one(),
+        }
     };
     for is_first in [true, false] {
         tokio::select! {
             _ = interrupt.recv() => {}
             _ = terminate.recv() => {}
-            _ = hung_up() => {}
+            () = hung_up() => {}
         }
         if is_first {
             stop.cancel();

@@ -29,7 +29,7 @@ pub(super) const EXIT_CODES: [(u8, &str); 7] = [
     (0, "exactly what was asked for is there"),
     (1, "failed; see the error message"),
     (USAGE, "invalid arguments or an invalid definition"),
-    (FOUND, "versions differ, or too much was rewritten"),
+    (FOUND, "versions differ, too much was rewritten, or data is stale"),
     (CHECKS, "a check of the data failed, and nothing was published"),
     (LATER, "temporary failure: run the same command later to resume"),
     (INTERRUPTED, "interrupted: run the same command to resume"),
@@ -146,6 +146,10 @@ pub(super) enum Failure {
     #[error("the versions differ")]
     Differ,
 
+    /// Stale data or failing runs, which were already printed.
+    #[error("data is stale, or runs fail")]
+    NotFresh,
+
     /// A failure that was already reported.
     #[error("failed with code {code}")]
     Reported {
@@ -220,17 +224,11 @@ impl Failure {
     pub(super) fn exit_code(&self) -> u8 {
         match self {
             Self::BrokenPipe => 0,
-            Self::Differ | Self::Rewritten { .. } => FOUND,
+            Self::Differ | Self::Rewritten { .. } | Self::NotFresh => FOUND,
             Self::NoDefinition { .. } => USAGE,
             Self::Reported { code } => *code,
             Self::RunInterrupted => INTERRUPTED,
-            Self::Library(error) => match error.kind() {
-                ErrorKind::Usage | ErrorKind::Definition => USAGE,
-                ErrorKind::Checks => CHECKS,
-                ErrorKind::Temporary => LATER,
-                ErrorKind::Interrupted => INTERRUPTED,
-                _ => 1,
-            },
+            Self::Library(error) => error.kind().exit_code(),
             _ => 1,
         }
     }

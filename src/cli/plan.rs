@@ -4,6 +4,7 @@ use super::outcome::Result;
 use std::fmt::Write;
 
 use super::documents::{AsJson, definitions};
+use super::schedule::next_times;
 use super::typed::plan_of;
 use crate::escape::escaped;
 use crate::interface::Endpoint;
@@ -41,6 +42,7 @@ fn told(plan: &plan::Plan) -> String {
     line(&mut text, format_args!("dates: naive by {}", plan.dataset.dates));
     if let Some(schedule) = &plan.schedule {
         line(&mut text, format_args!("schedule: {} in {}", schedule.cron, schedule.timezone));
+        text.push_str(&next_times(schedule));
     }
     tell_requests(&mut text, plan);
     let columns = plan.dataset.schema.fields();

@@ -1,13 +1,13 @@
 //! Progress on standard error: a bar on a terminal, a line every few seconds elsewhere, JSON on request, or nothing.
 //! Warnings are always printed.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressStyle};
 use serde_json::{Value, json};
 
-use super::log::LogForm;
+use super::log::{self, Level, LogForm};
 use super::talk::{is_terminal, note};
 use crate::escape::escaped;
 use crate::human::{bytes, counted, lasted, took};
@@ -24,6 +24,11 @@ pub(super) fn shown() -> Arc<dyn Observer> {
 /// The observer for events as JSON.
 pub(super) fn as_json() -> Arc<dyn Observer> {
     Arc::new(Json::default())
+}
+
+/// The same for the runs of a definition, which the events name.
+pub(super) fn json_of(definition: &str) -> Arc<dyn Observer> {
+    Arc::new(Json { definition: Some(definition.to_owned()), ..Json::default() })
 }
 
 /// The observer that prints only warnings.
@@ -57,7 +62,12 @@ struct Lines(Interval);
 
 /// The same as JSON, one object per line.
 #[derive(Default)]
-struct Json(Interval);
+struct Json {
+    interval: Interval,
+    definition: Option<String>,
+    /// The name of the run, once it has one.
+    run: OnceLock<String>,
+}
 
 /// Nothing but warnings.
 struct Quiet(LogForm);
@@ -155,18 +165,33 @@ impl Observer for Lines {
 impl Observer for Json {
     fn observe(&self, event: &Event<'_>) {
         match event {
-            Event::Started(_) => self.0.restart(),
-            Event::Advanced(progress) if self.0.is_over() => {
-                let mut event = as_event("progress", progress);
-                event["received"] = progress.received.into();
-                event["retries"] = progress.retries.into();
-                event["waiting"] = waiting(progress).into();
-                note(&event.to_string());
+            Event::Named(run) => drop(self.run.set((*run).to_owned())),
+            Event::Started(_) => self.interval.restart(),
+            Event::Advanced(progress) if self.interval.is_over() => {
+                let mut fields = fields(progress);
+                fields["received"] = progress.received.into();
+                fields["retries"] = progress.retries.into();
+                fields["waiting"] = waiting(progress).into();
+                self.note(Level::Info, "progress", fields);
             }
-            Event::Finished(progress) => note(&as_event("stage", progress).to_string()),
-            Event::Warning(warning) => warn(LogForm::Json, warning),
+            Event::Finished(progress) => self.note(Level::Info, "stage", fields(progress)),
+            Event::Resumed { answers } => self.note(Level::Info, "resumed", json!({ "answers": answers })),
+            Event::Note(text) => self.note(Level::Info, "note", json!({ "message": text })),
+            Event::Warning(warning) => self.note(Level::Warn, "warning", json!({ "message": warning })),
             _ => {}
         }
+    }
+}
+
+impl Json {
+    fn note(&self, level: Level, kind: &str, mut fields: Value) {
+        if let Some(definition) = &self.definition {
+            fields["definition"] = definition.as_str().into();
+        }
+        if let Some(run) = self.run.get() {
+            fields["run"] = run.as_str().into();
+        }
+        note(&log::event(level, kind, fields));
     }
 }
 
@@ -203,10 +228,11 @@ impl Interval {
     }
 }
 
-fn warn(form: LogForm, warning: &str) {
+/// Prints a warning.
+pub(super) fn warn(form: LogForm, warning: &str) {
     match form {
         LogForm::Text => note(&format!("warning: {}", escaped(warning))),
-        LogForm::Json => note(&json!({ "event": "warning", "message": warning }).to_string()),
+        LogForm::Json => note(&log::event(Level::Warn, "warning", json!({ "message": warning }))),
     }
 }
 
@@ -246,9 +272,8 @@ fn left(progress: &Progress<'_>, resumed: u64) -> String {
     format!("{} left", took(Duration::from_secs_f64(seconds.min(86_400.0))).replace(".0 s", " s"))
 }
 
-fn as_event(kind: &str, progress: &Progress<'_>) -> Value {
+fn fields(progress: &Progress<'_>) -> Value {
     json!({
-        "event": kind,
         "stage": progress.stage,
         "done": progress.done,
         "requests": progress.total.unwrap_or_default(),

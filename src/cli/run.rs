@@ -1,5 +1,7 @@
 //! `bellwether run`: fetch, archive, join, publish.
 
+use std::path::PathBuf;
+
 use super::folders::Folders;
 use super::log::{LogForm, LogLevel};
 use super::outcome::{Failure, Result};
@@ -9,7 +11,8 @@ use super::typed::{plan_of, worded};
 use super::{interruptible, log, note, progress, say};
 use crate::definition::TimeSpan;
 use crate::project::Project;
-use crate::run::{self, Control, Interrupted, Options, WhenHeld};
+use crate::run::{Control, Interrupted, Options, WhenHeld};
+use crate::schedule::{Folders as Places, Overview, execute, metrics};
 use crate::time::Clock;
 
 /// Fetch what a definition asks for and publish its dataset.
@@ -47,12 +50,16 @@ pub(super) struct Run {
     #[arg(long, short)]
     quiet: bool,
 
+    /// Write metrics of the definition for Prometheus to a file, after the run.
+    #[arg(long, value_name = "FILE", env = "BELLWETHER_METRICS")]
+    metrics: Option<PathBuf>,
+
     /// The format of events on standard error.
-    #[arg(long, value_enum, default_value_t = LogForm::Text, value_name = "FORM")]
+    #[arg(long, value_enum, default_value_t = LogForm::Text, value_name = "FORM", env = "BELLWETHER_LOG")]
     log: LogForm,
 
     /// The level of log messages on standard error.
-    #[arg(long, value_enum, default_value_t = LogLevel::Off, value_name = "LEVEL")]
+    #[arg(long, value_enum, default_value_t = LogLevel::Off, value_name = "LEVEL", env = "BELLWETHER_LOG_LEVEL")]
     log_level: LogLevel,
 }
 
@@ -79,11 +86,17 @@ impl Run {
         let interrupted = if self.fresh { Interrupted::Leave } else { Interrupted::Resume };
         let when_held = self.wait.map_or(WhenHeld::Fail, |time| WhenHeld::Wait(time.duration()));
         let (data, archive) = (self.folders.data(project), self.folders.archive(project));
+        let places = Places { definitions: project.definitions(), data: data.clone(), archive: archive.clone() };
         let store = self.store.url()?;
         let summary = interruptible(async |stop| {
             let clock = Clock::System;
             let control = Control { observer, stop };
-            run::run(plan, Options { data, archive, clock, interrupted, when_held, store, control }).await
+            let execution =
+                execute(plan, Options { data, archive, clock, interrupted, when_held, store, control }).await;
+            if execution.record.is_some() {
+                self.write_metrics(&places);
+            }
+            execution.result
         });
         let summary = summary.map_err(Failure::of_run)?;
         // The JSON summary always has the timings.
@@ -92,6 +105,16 @@ impl Run {
             _ if self.quiet => Ok(()),
             LogForm::Json => say(&format!("{}\n", summary.to_json())),
             LogForm::Text => say(&summary.to_string()),
+        }
+    }
+
+    /// Writes the metrics. If they cannot be written, that is a warning.
+    fn write_metrics(&self, folders: &Places) {
+        let Some(path) = &self.metrics else { return };
+        let names = if self.definition.contains(['/', '.']) { Vec::new() } else { vec![self.definition.clone()] };
+        let overview = Overview::of(folders, &names, Clock::System.now());
+        if let Err(error) = overview.and_then(|overview| metrics::write(path, &overview)) {
+            progress::warn(self.log, &format!("cannot write the metrics: {error}"));
         }
     }
 }

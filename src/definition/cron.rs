@@ -1,21 +1,152 @@
-//! When a scheduler should run a definition.
+//! Cron expressions: when a definition is due.
+//!
+//! The `croner` crate parses and evaluates them. It replaces names wherever they are, so that `30 MON * * *` would mean
+//! one o'clock: which names a field may have is checked first. Each field is also parsed on its own, so that an error
+//! names the field.
+//!
+//! Times are those of the clock in a time zone. If the hour and the minute are single numbers, a time that the clock
+//! skips in spring is due at the first instant after the gap, and a time that it repeats in autumn is due once, the first
+//! time. Expressions with `*`, ranges, steps or lists are due whenever the clock shows such a time: never in a gap, and
+//! twice in a repeated hour.
 
 use std::borrow::Cow;
 use std::fmt;
 use std::str::FromStr;
 
+use chrono::{DateTime, NaiveDate, NaiveDateTime, NaiveTime, SubsecRound, Utc};
+use chrono_tz::Tz;
+use croner::parser::{CronParser, Seconds, Year};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Deserializer, de};
 
 use super::values::{Refusal, parsed_from_text};
 
-/// Five fields that say when: minute, hour, day of month, month, day of week.
+/// A cron expression: minute, hour, day of month, month and day of week, with or without seconds before them.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Cron(String);
+pub struct Cron {
+    text: String,
+    pattern: croner::Cron,
+}
+
+/// The longest expression, in bytes.
+const LONGEST: usize = 200;
+
+const MONTHS: &[&str] = &["JAN", "FEB", "MAR", "APR", "MAY", "JUN", "JUL", "AUG", "SEP", "OCT", "NOV", "DEC"];
+
+const WEEKDAYS: &[&str] = &["SUN", "MON", "TUE", "WED", "THU", "FRI", "SAT"];
+
+const NICKNAMES: [(&str, &str); 7] = [
+    ("@yearly", "0 0 1 1 *"),
+    ("@annually", "0 0 1 1 *"),
+    ("@monthly", "0 0 1 * *"),
+    ("@weekly", "0 0 * * 0"),
+    ("@daily", "0 0 * * *"),
+    ("@midnight", "0 0 * * *"),
+    ("@hourly", "0 * * * *"),
+];
+
+/// A field of an expression.
+struct Field {
+    name: &'static str,
+    low: u8,
+    high: u8,
+    /// The words that it may have, in upper case.
+    words: &'static [&'static str],
+    /// Letters with a meaning: `L` for the last, `W` for the nearest weekday.
+    marks: &'static [&'static str],
+    /// What a hint adds.
+    more: &'static str,
+}
+
+const FIELDS: [Field; 6] = [
+    Field { name: "second", low: 0, high: 59, words: &[], marks: &[], more: "" },
+    Field { name: "minute", low: 0, high: 59, words: &[], marks: &[], more: "" },
+    Field { name: "hour", low: 0, high: 23, words: &[], marks: &[], more: "" },
+    Field {
+        name: "day of month",
+        low: 1,
+        high: 31,
+        words: &[],
+        marks: &["L", "W", "LW"],
+        more: ", or `L` for the last",
+    },
+    Field { name: "month", low: 1, high: 12, words: MONTHS, marks: &[], more: ", with names such as `JAN`" },
+    Field {
+        name: "day of week",
+        low: 0,
+        high: 7,
+        words: WEEKDAYS,
+        marks: &["L"],
+        more: ", with names such as `MON-FRI`",
+    },
+];
+
+impl Cron {
+    /// The first time after an instant; `None` if the calendar of the program ends before.
+    pub fn next_after(&self, instant: DateTime<Utc>, zone: Tz) -> Option<DateTime<Utc>> {
+        let from = instant.trunc_subsecs(0).with_timezone(&zone);
+        let next = self.pattern.find_next_occurrence(&from, false).ok()?;
+        Some(next.with_timezone(&Utc))
+    }
+
+    /// The last time that is not after an instant; `None` if there is none.
+    pub fn last_until(&self, instant: DateTime<Utc>, zone: Tz) -> Option<DateTime<Utc>> {
+        let from = instant.trunc_subsecs(0).with_timezone(&zone);
+        let last = self.pattern.find_previous_occurrence(&from, true).ok()?;
+        Some(last.with_timezone(&Utc))
+    }
+
+    /// The five fields, spelled out: names as numbers, `@daily` as `0 0 * * *`; `None` if it has seconds.
+    pub fn five_fields(&self) -> Option<String> {
+        let pattern = self.pattern.as_str();
+        (pattern.split(' ').count() == 5).then(|| pattern.to_owned())
+    }
+}
+
+fn parser() -> CronParser {
+    CronParser::builder().seconds(Seconds::Optional).year(Year::Disallowed).build()
+}
+
+/// Checks a field on its own.
+fn check(field: &Field, place: usize, text: &str) -> Result<(), Refusal> {
+    let Field { name, low, high, words, marks, more } = field;
+    let is_word = |word: &str| {
+        let word = word.to_ascii_uppercase();
+        marks.contains(&word.as_str()) || words.contains(&word.as_str()) || {
+            let stem = word.strip_suffix('L').filter(|_| marks.contains(&"L"));
+            stem.is_some_and(|stem| words.contains(&stem))
+        }
+    };
+    let mut all = text.split(|letter: char| !letter.is_alphabetic()).filter(|word| !word.is_empty());
+    let alone = || {
+        let mut fields = ["*"; 6];
+        fields[place] = text;
+        parser().parse(&fields.join(" ")).is_ok()
+    };
+    if all.all(is_word) && alone() {
+        return Ok(());
+    }
+    Err(format!(
+        "invalid {name} `{text}` in a schedule\nuse `*`, a number from {low} to {high}, a range such as `{low}-{high}`, a step \
+         such as `*/2`, or a list of these{more}"
+    ))
+}
+
+/// An expression with its nickname spelled out.
+fn spelled_out(text: &str) -> Result<String, Refusal> {
+    if !text.starts_with('@') {
+        return Ok(text.split_whitespace().collect::<Vec<_>>().join(" "));
+    }
+    let known = NICKNAMES.iter().find(|(name, _)| name.eq_ignore_ascii_case(text.trim_end()));
+    known.map(|(_, fields)| (*fields).to_owned()).ok_or_else(|| {
+        let names: Vec<String> = NICKNAMES.iter().map(|(name, _)| format!("`{name}`")).collect();
+        format!("unknown schedule `{text}`\nuse {}, or five fields such as `30 18 * * MON-FRI`", names.join(", "))
+    })
+}
 
 impl fmt::Display for Cron {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.pad(&self.0)
+        formatter.pad(&self.text)
     }
 }
 
@@ -23,37 +154,31 @@ impl FromStr for Cron {
     type Err = Refusal;
 
     fn from_str(text: &str) -> Result<Self, Refusal> {
-        const FIELDS: [(&str, u8, u8); 5] =
-            [("minute", 0, 59), ("hour", 0, 23), ("day of month", 1, 31), ("month", 1, 12), ("day of week", 0, 7)];
-        let given: Vec<&str> = text.split_whitespace().collect();
-        if given.len() != FIELDS.len() {
+        if text.len() > LONGEST {
+            return Err(format!("a schedule is longer than {LONGEST} bytes\nuse ranges and steps such as `*/5`"));
+        }
+        let text = text.trim();
+        let spelled = spelled_out(text)?;
+        let given: Vec<&str> = spelled.split(' ').filter(|field| !field.is_empty()).collect();
+        let before = FIELDS.len() - given.len().min(FIELDS.len());
+        if before > 1 || given.len() > FIELDS.len() {
             return Err(format!(
-                "a schedule has five fields, found {}\nminute, hour, day of month, month, day of week: \
-                 `30 18 * * 1-5`",
+                "a schedule has five fields, found {}\nminute, hour, day of month, month, day of week: `30 18 * * MON-FRI`; \
+                 with six, the first is the second",
                 given.len()
             ));
         }
-        for (field, (name, low, high)) in given.iter().zip(FIELDS) {
-            if !field.split(',').all(|part| is_cron_part(part, low, high)) {
-                return Err(format!(
-                    "invalid {name} `{field}` in a schedule\nuse `*`, a number from {low} to {high}, a range such as \
-                     `{low}-{high}`, a step such as `*/2`, or a list of these"
-                ));
-            }
+        for (place, field) in FIELDS.iter().enumerate().skip(before) {
+            check(field, place, given[place - before])?;
         }
-        Ok(Self(given.join(" ")))
+        let never = || format!("a schedule that is never due: `{text}`\nchange the day of month or the month");
+        let pattern = parser().parse(&spelled).map_err(|_| never())?;
+        // From a leap year on: whatever is due at all is due within eight years, leap days on a weekday within forty.
+        let start = NaiveDateTime::new(NaiveDate::from_ymd_opt(2000, 1, 1).expect("a day"), NaiveTime::MIN);
+        pattern.find_next_occurrence(&start, true).map_err(|_| never())?;
+        let text = if text.starts_with('@') { text.to_owned() } else { spelled };
+        Ok(Self { text, pattern })
     }
-}
-
-/// Whether a part of a field is `*`, a number or a range, with or without a step.
-fn is_cron_part(part: &str, low: u8, high: u8) -> bool {
-    let number = |text: &str| text.parse::<u8>().ok().filter(|number| (low..=high).contains(number));
-    let (range, step) = part.split_once('/').map_or((part, None), |(range, step)| (range, Some(step)));
-    let range_is_right = match range.split_once('-') {
-        Some((first, last)) => matches!((number(first), number(last)), (Some(first), Some(last)) if first <= last),
-        None => range == "*" || number(range).is_some(),
-    };
-    range_is_right && step.is_none_or(|step| step.parse::<u8>().is_ok_and(|step| step > 0))
 }
 
 impl JsonSchema for Cron {
@@ -62,7 +187,7 @@ impl JsonSchema for Cron {
     }
 
     fn json_schema(_: &mut SchemaGenerator) -> Schema {
-        json_schema!({ "type": "string", "examples": ["30 18 * * 1-5"] })
+        json_schema!({ "type": "string", "examples": ["30 18 * * MON-FRI", "@daily"] })
     }
 }
 

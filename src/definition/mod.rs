@@ -5,10 +5,12 @@
 //! plan. The types are the only description of the format: the reader, the list of known keys and the JSON Schema all
 //! come from them.
 
+mod age;
 mod choices;
 mod cron;
 mod error;
 mod find;
+mod hook;
 mod one_or_more;
 mod placed;
 mod reader;
@@ -23,6 +25,7 @@ use serde::Deserialize;
 
 use crate::interface::{Period, Regime, Sector, Ticker};
 
+pub use age::{CatchUp, MaxAge};
 pub use choices::{
     Availability, Compression, Duplicates, Format, HistoryForm, Layout, Lineage, NewsSource, OnMissing, Service,
     Statistic, TickerList, Vintage,
@@ -31,6 +34,7 @@ pub use cron::Cron;
 pub use error::DefinitionError;
 pub use find::DefinitionFile;
 pub(crate) use find::{catalog, find};
+pub use hook::{Hook, HookUrl};
 pub(crate) use one_or_more::OneOrMore;
 pub(crate) use placed::Placed;
 pub(crate) use reader::Reading;
@@ -67,6 +71,8 @@ pub(crate) struct Definition {
     pub store: Option<Placed<StoreSection>>,
     /// When a scheduler should run the definition.
     pub schedule: Option<Placed<ScheduleSection>>,
+    /// What to call after a run.
+    pub hooks: Placed<HooksSection>,
 }
 
 /// The service, and the API key for it.
@@ -186,6 +192,10 @@ pub(crate) struct ChecksSection {
     /// allows all. A history without signals counts as gone. Not checked if that version asked for other signals.
     /// Default: 0.2.
     pub universe: Option<Placed<f64>>,
+    /// How old the newest date may be: trading days (`2 trading days`) or calendar days (`3d`). Trading days are Monday
+    /// to Friday; exchange holidays count as well, so allow one more. Friday's signals are 0 trading days old on Sunday.
+    /// Default: not checked; `bellwether status` calls data older than 2 trading days stale.
+    pub max_age: Option<Placed<MaxAge>>,
 }
 
 /// The signals to include in the dataset.
@@ -254,12 +264,41 @@ pub(crate) struct StoreSection {
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, expecting = "a table")]
 pub(crate) struct ScheduleSection {
-    /// A cron expression of five fields: minute, hour, day of month, month, day of week.
+    /// A cron expression: minute, hour, day of month, month, day of week, with names such as `MON-FRI`, or `@daily`; with
+    /// six fields, the first is the second.
     #[serde(default)]
     pub cron: Option<Placed<Cron>>,
-    /// The time zone of the cron expression. Default: UTC.
+    /// The time zone of the cron expression. A time that the clock skips in spring is due right after the gap; one that
+    /// it repeats in autumn is due once. Default: UTC.
     #[serde(default)]
     pub timezone: Option<Placed<Zone>>,
+    /// How late a run may start. If the scheduler was down at a due time, or still busy with the run before, the newest
+    /// missed time is run once, unless it is older than this; `0s` skips what was missed. Default: `1d`.
+    #[serde(default)]
+    pub catch_up: Option<Placed<CatchUp>>,
+    /// How long after its due time a run that ends with a temporary failure (exit code 75) is retried. Default: `2h`.
+    #[serde(default)]
+    pub deadline: Option<Placed<TimeSpan>>,
+    /// The time before the first retry. It doubles with each retry, up to 15 minutes. Default: `1m`.
+    #[serde(default)]
+    pub retry_after: Option<Placed<TimeSpan>>,
+}
+
+/// What to call after a run. A hook gets the record of the run as JSON: a command on its standard input, an address by
+/// POST. It never gets the API key, and its failure is reported but does not change the outcome of the run.
+#[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields, expecting = "a table")]
+pub(crate) struct HooksSection {
+    /// After a version was published: a command as a list (`["logger", "published"]`, without a shell), or an address.
+    pub on_success: Option<Placed<Hook>>,
+    /// After a run failed, or was given up after retries.
+    pub on_failure: Option<Placed<Hook>>,
+    /// After a temporary failure (exit code 75).
+    pub on_later: Option<Placed<Hook>>,
+    /// An address to GET after each success, for a service that raises an alarm when it is not called.
+    pub ping: Option<Placed<HookUrl>>,
+    /// How long a hook may take. Default: `30s`.
+    pub timeout: Option<Placed<TimeSpan>>,
 }
 
 impl Definition {

@@ -317,17 +317,7 @@ impl FromStr for TimeSpan {
 
     fn from_str(text: &str) -> Result<Self, Refusal> {
         const DAY: u64 = 86_400;
-        let unit = |letter| match letter {
-            's' => Some(1),
-            'm' => Some(60),
-            'h' => Some(3600),
-            _ => None,
-        };
-        let seconds = text.char_indices().next_back().and_then(|(at, letter)| {
-            let digits = Some(&text[..at]).filter(|digits| digits.bytes().all(|byte| byte.is_ascii_digit()))?;
-            digits.parse::<u64>().ok()?.checked_mul(unit(letter)?).filter(|seconds| (1..=DAY).contains(seconds))
-        });
-        match seconds {
+        match seconds(text).filter(|seconds| (1..=DAY).contains(seconds)) {
             Some(seconds) => Ok(Self(Duration::from_secs(seconds))),
             None => {
                 Err(format!("`{text}` is not a duration\nuse a number and `s`, `m` or `h`, such as `15m`, up to a day"))
@@ -336,13 +326,27 @@ impl FromStr for TimeSpan {
     }
 }
 
+/// The seconds of a duration with a unit: `90s`, `15m`, `2h` or `1d`.
+pub(super) fn seconds(text: &str) -> Option<u64> {
+    let (at, unit) = text.char_indices().next_back()?;
+    let unit = match unit {
+        's' => 1,
+        'm' => 60,
+        'h' => 3600,
+        'd' => 86_400,
+        _ => return None,
+    };
+    let digits = Some(&text[..at]).filter(|digits| digits.bytes().all(|byte| byte.is_ascii_digit()))?;
+    digits.parse::<u64>().ok()?.checked_mul(unit)
+}
+
 impl JsonSchema for TimeSpan {
     fn schema_name() -> Cow<'static, str> {
         "Span".into()
     }
 
     fn json_schema(_: &mut SchemaGenerator) -> Schema {
-        json_schema!({ "type": "string", "pattern": "^[0-9]+[smh]$", "examples": ["90s", "15m", "2h"] })
+        json_schema!({ "type": "string", "pattern": "^[0-9]+[smhd]$", "examples": ["90s", "15m", "2h"] })
     }
 }
 

@@ -65,7 +65,7 @@ pub use selection::Selection;
 
 pub(crate) use arriving::{Arriving, Whole, names};
 pub(crate) use publication::{Provenance, Publication};
-pub(crate) use published::{Version, versions};
+pub(crate) use published::{Version, facts, versions};
 pub(crate) use reading::AnyReading;
 pub(crate) use record::{FACTS, RECORD};
 pub(crate) use reuse::{Latest, Taken, Takeover, built_before};

@@ -194,6 +194,15 @@ pub fn published(datasets: &Path) -> Result<Vec<ListedVersion>> {
     Ok(published)
 }
 
+/// The facts about the rows of a version, as its file has them.
+///
+/// # Errors
+///
+/// If they cannot be read.
+pub(crate) fn facts(version: &Path) -> Result<Vec<u8>> {
+    links::read(&version.join(FACTS))
+}
+
 /// The latest version of a dataset, or of the dataset built last in a folder; `None` if there is none.
 ///
 /// # Errors

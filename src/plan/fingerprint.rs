@@ -21,6 +21,7 @@ impl Plan {
             keep_extra: _,
             schedule: _,
             store: _,
+            hooks: _,
             description: _,
             path: _,
             // These may be changed by options.

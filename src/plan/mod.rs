@@ -19,8 +19,8 @@ use chrono::NaiveDate;
 use url::Url;
 
 pub use crate::definition::{
-    Availability, Cron, Days, Duplicates, Format, Lag, NaiveRule, OnMissing, Statistic, StoreKind, StoreUrl, Vintage,
-    Zone,
+    Availability, Cron, Days, Duplicates, Format, Hook, HookUrl, Lag, MaxAge, NaiveRule, OnMissing, Statistic,
+    StoreKind, StoreUrl, Vintage, Zone,
 };
 pub use ad_hoc::AdHoc;
 pub use columns::{Column, Feature, Reference, describe};
@@ -67,6 +67,8 @@ pub struct Plan {
     pub store: Option<StoreUrl>,
     /// When a scheduler should run it.
     pub schedule: Option<Schedule>,
+    /// What to call after a run.
+    pub hooks: Hooks,
 }
 
 /// The service.
@@ -127,6 +129,8 @@ pub struct Checks {
     pub missing: OnMissing,
     /// The maximum share of tickers, and of series, that may disappear or appear since the previous version.
     pub universe: f64,
+    /// How old the newest date may be.
+    pub max_age: Option<MaxAge>,
 }
 
 /// Limits on the requests to the service.
@@ -285,12 +289,33 @@ pub enum Guard {
 }
 
 /// When a scheduler should run a definition.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Schedule {
-    /// The five fields.
+    /// The expression.
     pub cron: Cron,
-    /// The time zone of the fields.
+    /// The time zone of the expression.
     pub timezone: Zone,
+    /// How late a run may start.
+    pub catch_up: Duration,
+    /// How long after its due time a run is retried.
+    pub deadline: Duration,
+    /// The time before the first retry.
+    pub retry_after: Duration,
+}
+
+/// What to call after a run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Hooks {
+    /// After a version was published.
+    pub on_success: Option<Hook>,
+    /// After a run failed, or was given up.
+    pub on_failure: Option<Hook>,
+    /// After a temporary failure.
+    pub on_later: Option<Hook>,
+    /// The address to GET after each success.
+    pub ping: Option<HookUrl>,
+    /// How long each may take.
+    pub timeout: Duration,
 }
 
 impl Way {

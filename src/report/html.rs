@@ -11,22 +11,22 @@ use url::Url;
 use crate::escape::{is_hidden, push_escaped};
 
 /// The attributes of an element.
-pub(super) type Attributes<'a> = &'a [(&'static str, &'a dyn Display)];
+pub(crate) type Attributes<'a> = &'a [(&'static str, &'a dyn Display)];
 
 /// A page, or a part of one.
 #[derive(Debug, Default)]
-pub(super) struct Html {
+pub(crate) struct Html {
     text: String,
 }
 
 impl Html {
     /// An empty page with its doctype.
-    pub(super) fn page() -> Self {
+    pub(crate) fn page() -> Self {
         Self { text: "<!doctype html>\n".to_owned() }
     }
 
     /// An element and its content.
-    pub(super) fn element(&mut self, name: &'static str, attributes: Attributes<'_>, content: impl FnOnce(&mut Self)) {
+    pub(crate) fn element(&mut self, name: &'static str, attributes: Attributes<'_>, content: impl FnOnce(&mut Self)) {
         self.open(name, attributes);
         self.text.push('>');
         content(self);
@@ -34,34 +34,34 @@ impl Html {
     }
 
     /// An element that holds only text.
-    pub(super) fn leaf(&mut self, name: &'static str, attributes: Attributes<'_>, text: impl Display) {
+    pub(crate) fn leaf(&mut self, name: &'static str, attributes: Attributes<'_>, text: impl Display) {
         self.element(name, attributes, |html| html.text(text));
     }
 
     /// A void element of HTML.
-    pub(super) fn void(&mut self, name: &'static str, attributes: Attributes<'_>) {
+    pub(crate) fn void(&mut self, name: &'static str, attributes: Attributes<'_>) {
         self.open(name, attributes);
         self.text.push('>');
     }
 
     /// An empty element of SVG.
-    pub(super) fn shape(&mut self, name: &'static str, attributes: Attributes<'_>) {
+    pub(crate) fn shape(&mut self, name: &'static str, attributes: Attributes<'_>) {
         self.open(name, attributes);
         self.text.push_str("/>");
     }
 
     /// Text.
-    pub(super) fn text(&mut self, text: impl Display) {
+    pub(crate) fn text(&mut self, text: impl Display) {
         write!(Escaping(&mut self.text), "{text}").expect("a string takes any text");
     }
 
     /// Text from the vendor, isolated so that its writing direction cannot reorder the text around it.
-    pub(super) fn foreign(&mut self, text: &str) {
+    pub(crate) fn foreign(&mut self, text: &str) {
         self.leaf("bdi", &[], text);
     }
 
     /// Text from the vendor, linked to the vendor's address if that is `http` or `https`.
-    pub(super) fn link(&mut self, address: &str, text: &str) {
+    pub(crate) fn link(&mut self, address: &str, text: &str) {
         match Url::parse(address) {
             Ok(url) if matches!(url.scheme(), "http" | "https") => {
                 let attributes: Attributes<'_> = &[("href", &url.as_str()), ("rel", &"noopener noreferrer nofollow")];
@@ -72,12 +72,12 @@ impl Html {
     }
 
     /// The page's style.
-    pub(super) fn style(&mut self, style: &'static str) {
+    pub(crate) fn style(&mut self, style: &'static str) {
         self.ours("style", style);
     }
 
     /// The page's script.
-    pub(super) fn script(&mut self, script: &'static str) {
+    pub(crate) fn script(&mut self, script: &'static str) {
         self.ours("script", script);
     }
 
@@ -111,7 +111,7 @@ impl Html {
     }
 
     /// The finished page.
-    pub(super) fn into_string(self) -> String {
+    pub(crate) fn into_string(self) -> String {
         self.text
     }
 }

@@ -25,6 +25,11 @@ use chrono::{DateTime, Utc};
 
 use crate::audit::revisions::Revisions;
 use facts::{Activity, Facts};
+pub(crate) use html::Html;
+pub(crate) use policy::policy;
+
+/// The style of every page.
+pub(crate) const STYLE: &str = include_str!("style.css");
 
 /// The file name of a report in a version's folder.
 pub(crate) const FILE: &str = "report.html";

@@ -8,7 +8,7 @@ use std::time::Instant;
 use super::as_of::view;
 use super::blocking::blocking;
 use super::builder::{Beside, Builder, add_counts, scratch};
-use super::checks::Checking;
+use super::checks::{self, Checking};
 use super::observer::Control;
 use super::scope::archived;
 use super::stage::Stage;
@@ -200,7 +200,7 @@ impl Builder<'_> {
             as_of,
             built_at: clock.now(),
         };
-        let built_at = provenance.built_at;
+        let (built_at, is_own) = (provenance.built_at, provenance.ad_hoc.is_none());
         let mut notes: Vec<String> = note(&provenance.ad_hoc).into_iter().collect();
         let made = if provenance.ad_hoc.is_none() {
             self.made(data, provenance, stage)?
@@ -217,6 +217,9 @@ impl Builder<'_> {
             self.written(data, provenance, stage)?
         };
         let Made { staged, facts, beside, notes: more } = made;
+        if is_own {
+            checks::age(self.plan, facts.dates.map(|(_, last)| last), built_at)?;
+        }
         notes.extend(more);
         notes.extend(self.notes(&facts));
         self.control.note(&notes);

@@ -4,6 +4,7 @@
 //! |---|---|
 //! | `missing` | sectors, tickers, operations and filter values that the definition names and that have no data |
 //! | `universe` | more than a share of tickers or series that disappeared or appeared since the previous version; 1 allows all |
+//! | `max_age` | a newest date that is too old: the service answers, but its data stands still |
 //!
 //! All checks run, and every finding is reported. Findings that the definition allows become notes. Others fail:
 //! nothing is published, `latest` is unchanged, and the archive keeps what was fetched.
@@ -15,6 +16,8 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::Path;
 use std::sync::Arc;
 
+use chrono::{DateTime, Utc};
+
 use super::error::{Findings, RunError};
 use super::missing::{Missing, absent_sector, absent_tickers, demanded_of_archive, known_sectors};
 use super::names::{list, some_of};
@@ -24,10 +27,25 @@ use crate::definition::DefinitionFile;
 use crate::digest;
 use crate::error::Result;
 use crate::export::{self, Recorded};
+use crate::freshness::{Age, today};
 use crate::human::{counted, grouped, percent};
 use crate::interface::{Sector, Ticker};
 use crate::plan::{Filter, OnMissing, Plan, Request};
 use crate::tables::{SeriesKey, Table};
+
+/// Checks that the newest date of a dataset, in naive microseconds, is not too old.
+pub(super) fn age(plan: &Plan, newest: Option<i64>, now: DateTime<Utc>) -> Result<()> {
+    let newest = newest.and_then(DateTime::from_timestamp_micros).map(|newest| newest.date_naive());
+    let (Some(limit), Some(newest)) = (plan.checks.max_age, newest) else { return Ok(()) };
+    let age = Age::of(newest, today(plan, now));
+    if !age.is_above(limit) {
+        return Ok(());
+    }
+    let found = format!("the newest date is {newest}, {age} ago, above the limit of {limit}");
+    let hint = "ask the vendor why its data stands still, or raise `max_age` in `[checks]`";
+    let source = Findings::of([found].into_iter()).expect("something was found");
+    Err(RunError::Checks { name: plan.name.clone(), hint, source: Box::new(source) }.into())
+}
 
 /// A check by its name in `[checks]`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

@@ -48,6 +48,7 @@ pub use report::{ReportOptions, report};
 pub use sql::{SqlOptions, sql};
 pub use stage::Timing;
 pub use store::{DatasetStatus, Moved, RemoteStore, StoreStatus, StoreVerified};
+pub(crate) use summary::day;
 pub use summary::{Fetched, Stored, Summary};
 pub use upkeep::{Prune, compact, prune, verify};
 
@@ -106,6 +107,7 @@ pub async fn run(plan: Plan, options: Options) -> Result<Summary> {
     let (interrupted, stop) = (options.interrupted, &options.control.stop);
     let beginning = Beginning { definition: &plan.name, text: &plan.text, now, interrupted, stop };
     let unfinished = Unfinished::begin(&options.archive, beginning)?;
+    options.control.observe(Event::Named(unfinished.name()));
     let demo = match plan.source {
         Source::Demo => Some(Demo::start(now.date_naive()).await?),
         Source::Remote(_) => None,

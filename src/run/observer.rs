@@ -24,6 +24,8 @@ impl<F: Fn(&Event<'_>) + Send + Sync> Observer for F {
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub enum Event<'a> {
+    /// The run has its name, which its folder in the archive will have. A resumed run keeps its name.
+    Named(&'a str),
     /// A stage started. Stages follow one another. A stage that fails, or is replaced by another, does not finish.
     Started(&'a Progress<'a>),
     /// A stage advanced, or waits for the service.

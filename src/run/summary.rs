@@ -300,6 +300,7 @@ impl fmt::Display for Fetched {
     }
 }
 
-fn day(micros: i64) -> String {
+/// The day of a naive timestamp.
+pub(crate) fn day(micros: i64) -> String {
     DateTime::from_timestamp_micros(micros).map_or_else(String::new, |instant| instant.date_naive().to_string())
 }

@@ -33,6 +33,7 @@ mod projects;
 mod refusals;
 mod reports;
 mod runs;
+mod schedules;
 mod secrets;
 mod service;
 mod sql;

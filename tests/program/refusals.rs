@@ -34,7 +34,7 @@ fn a_key_that_nobody_gave_is_asked_for_with_the_places_it_may_come_from() {
     let host = service.address("base_url").split('/').nth(2).unwrap();
     let expected = format!(
         "error: no API key for {host}\n\
-         hint: set `BELLWETHER_API_KEY`, or `api_key_file` or `api_key_command` in `[source]`\n"
+         hint: set `BELLWETHER_API_KEY` or `BELLWETHER_API_KEY_FILE`, or `api_key_file` or `api_key_command` in `[source]`\n"
     );
     assert_eq!(place.run(["run", "it"]).failed_with(1).stderr, expected);
 }

@@ -3,16 +3,15 @@
 mod dataset;
 mod files;
 mod filter;
+mod schedule;
 mod signals;
 mod source;
 
 use std::collections::BTreeSet;
 use std::fmt::Display;
 
-use super::{Checks, OnMissing, Plan, Schedule};
-use crate::definition::{
-    ChecksSection, DefinitionError, DefinitionFile, Placed, Reading, ScheduleSection, StoreSection, StoreUrl, Zone,
-};
+use super::{Checks, OnMissing, Plan};
+use crate::definition::{ChecksSection, DefinitionError, DefinitionFile, Placed, Reading, StoreSection, StoreUrl};
 use crate::error::Result;
 use crate::problem::{Problem, Problems};
 
@@ -37,6 +36,7 @@ pub(super) fn of(found: DefinitionFile) -> Result<Plan> {
     let files = judge.files(&definition.output);
     let store = definition.store.as_ref().and_then(|store| judge.store(store));
     let schedule = definition.schedule.as_ref().and_then(|schedule| judge.schedule(schedule));
+    let hooks = schedule::hooks(&definition.hooks);
     let Some(source) = source.filter(|_| judge.problems.is_empty()) else {
         return Err(DefinitionError::Invalid(Problems::new(&path, &text, judge.problems)).into());
     };
@@ -57,6 +57,7 @@ pub(super) fn of(found: DefinitionFile) -> Result<Plan> {
         files,
         store,
         schedule,
+        hooks,
     })
 }
 
@@ -79,10 +80,11 @@ impl Judge {
     }
 
     fn checks(&mut self, section: &ChecksSection) -> Checks {
-        let ChecksSection { missing, universe } = section;
+        let ChecksSection { missing, universe, max_age } = section;
         Checks {
             missing: missing.as_deref().copied().unwrap_or(OnMissing::Fail),
             universe: self.share(universe.as_ref()).unwrap_or(DEFAULT_UNIVERSE_SHARE),
+            max_age: max_age.as_deref().copied(),
         }
     }
 
@@ -101,16 +103,6 @@ impl Judge {
             self.miss("store", problem.with_hint("add an address, such as `url = \"s3://bucket/prefix\"`"));
         }
         section.url.as_deref().cloned()
-    }
-
-    fn schedule(&mut self, section: &Placed<ScheduleSection>) -> Option<Schedule> {
-        let Some(cron) = &section.cron else {
-            let problem = Problem::new("`cron` is missing", section.span());
-            self.miss("schedule", problem.with_hint("add five fields, such as `cron = \"30 18 * * 1-5\"`"));
-            return None;
-        };
-        let timezone = section.timezone.as_deref().copied().unwrap_or(Zone(chrono_tz::UTC));
-        Some(Schedule { cron: (**cron).clone(), timezone })
     }
 
     /// The values of a list without duplicates; none if it was not given.

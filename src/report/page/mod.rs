@@ -11,12 +11,11 @@ mod work;
 
 use std::fmt::Display;
 
-use super::Report;
 use super::html::Html;
 use super::policy::policy;
 use super::svg::{Area, Plot};
+use super::{Report, STYLE};
 
-const STYLE: &str = include_str!("../style.css");
 const SCRIPT: &str = include_str!("../script.js");
 
 impl Report {

@@ -26,3 +26,13 @@ fn run<I: AsRef<OsStr>>(environment: &str, script: &str, arguments: impl IntoIte
     let told = [output.stdout, output.stderr].concat();
     assert!(output.status.success(), "{script}: {}", String::from_utf8_lossy(&told));
 }
+
+/// Runs a script of `tests/python` that must succeed, and returns what it prints.
+#[track_caller]
+pub(crate) fn output<I: AsRef<OsStr>>(script: &str, arguments: impl IntoIterator<Item = I>) -> String {
+    let tests = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests");
+    let mut command = Command::new(tests.join(".venv/bin/python"));
+    let output = command.arg(tests.join("python").join(script)).args(arguments).output().expect("python starts");
+    assert!(output.status.success(), "{script}: {}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8(output.stdout).expect("it prints text")
+}

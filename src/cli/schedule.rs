@@ -1,0 +1,357 @@
+//! `bellwether schedule`: runs definitions at their times.
+
+use std::net::SocketAddr;
+use std::num::NonZeroUsize;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use chrono::{DateTime, Utc};
+use serde_json::{Value, json};
+use tokio::sync::Notify;
+
+use super::folders::Folders;
+use super::log::{self, Level, LogForm, LogLevel};
+use super::outcome::{Failure, Result};
+use super::store::StoreOption;
+use super::{Hangup, interruptible_with, note, progress, say};
+use crate::cancel::CancellationToken;
+use crate::error::Error;
+use crate::escape::escaped;
+use crate::human::{counted, grouped, took};
+use crate::project::Project;
+use crate::run::Observer;
+use crate::schedule::print::{Platform, Setup, print};
+use crate::schedule::{
+    Folders as Places, Outcome, Overview, RunRecord, ScheduleEvent, Scheduler, SchedulerOptions, Watcher, listen,
+    metrics, to_minute, upcoming,
+};
+use crate::time::{Clock, to_record};
+
+/// How often the file of metrics is written if nothing happens.
+const METRICS_EVERY: Duration = Duration::from_secs(60);
+
+/// Run every definition that has a `[schedule]` at its times.
+///
+/// One run of a definition at a time, also with runs that are started by hand. What was missed while the scheduler was
+/// down is run once, unless it is older than `catch_up`. A run that ends with exit code 75 is retried until `deadline`.
+/// Changed definitions are picked up within seconds, or at once on SIGHUP; a broken one stops only itself. On SIGTERM the
+/// runs in progress are interrupted, and the next start resumes them.
+#[derive(Debug, clap::Args)]
+#[command(args_conflicts_with_subcommands = true)]
+pub(super) struct Schedule {
+    #[command(subcommand)]
+    what: Option<What>,
+
+    /// Run what is due now, and exit: for a job of cron that calls this every few minutes.
+    #[arg(long, conflicts_with = "listen")]
+    once: bool,
+
+    /// How many definitions may run at once.
+    #[arg(long, value_name = "COUNT", default_value = "1", env = "BELLWETHER_JOBS")]
+    jobs: NonZeroUsize,
+
+    /// Answer `/`, `/status`, `/metrics` and `/healthz` on an address, such as `127.0.0.1:9464`.
+    #[arg(long, value_name = "ADDRESS", env = "BELLWETHER_LISTEN")]
+    listen: Option<SocketAddr>,
+
+    /// Write metrics for Prometheus to a file, after each run and every minute.
+    #[arg(long, value_name = "FILE", env = "BELLWETHER_METRICS")]
+    metrics: Option<PathBuf>,
+
+    #[command(flatten)]
+    folders: Folders,
+
+    #[command(flatten)]
+    store: StoreOption,
+
+    /// The format of events on standard error.
+    #[arg(long, value_enum, default_value_t = LogForm::Text, value_name = "FORM", env = "BELLWETHER_LOG")]
+    log: LogForm,
+
+    /// The level of log messages on standard error.
+    #[arg(long, value_enum, default_value_t = LogLevel::Off, value_name = "LEVEL", env = "BELLWETHER_LOG_LEVEL")]
+    log_level: LogLevel,
+}
+
+#[derive(Debug, clap::Subcommand)]
+enum What {
+    /// Print what to install so that a platform runs the definitions.
+    Print {
+        /// The platform.
+        #[arg(long = "for", value_enum, value_name = "PLATFORM")]
+        platform: Name,
+    },
+}
+
+/// A platform by its name.
+#[derive(Clone, Copy, Debug, clap::ValueEnum)]
+enum Name {
+    /// A service that runs the scheduler.
+    Systemd,
+    /// A line that runs what is due every five minutes.
+    Crontab,
+    /// An agent that runs the scheduler.
+    Launchd,
+    /// A CronJob per definition.
+    Kubernetes,
+    /// A DAG per definition.
+    Airflow,
+    /// A workflow that runs what is due.
+    GithubActions,
+}
+
+impl From<Name> for Platform {
+    fn from(name: Name) -> Self {
+        match name {
+            Name::Systemd => Self::Systemd,
+            Name::Crontab => Self::Crontab,
+            Name::Launchd => Self::Launchd,
+            Name::Kubernetes => Self::Kubernetes,
+            Name::Airflow => Self::Airflow,
+            Name::GithubActions => Self::GithubActions,
+        }
+    }
+}
+
+impl Schedule {
+    pub(super) fn execute(self, project: &Project) -> Result<()> {
+        let (data, archive) = (self.folders.data(project), self.folders.archive(project));
+        let folders = Places { definitions: project.definitions(), data, archive };
+        if let Some(What::Print { platform }) = self.what {
+            return say(&print(platform.into(), &Setup::of(project.root(), &folders)?)?);
+        }
+        log::begin(self.log, self.log_level, None);
+        let result = self.run(folders);
+        match (&result, self.log) {
+            (Err(Failure::Reported { .. }), _) | (Ok(()), _) | (_, LogForm::Text) => result,
+            (Err(error), LogForm::Json) => {
+                note(&log::error_event(error));
+                Err(Failure::Reported { code: error.exit_code() })
+            }
+        }
+    }
+
+    fn run(&self, folders: Places) -> Result<()> {
+        let store = self.store.url()?;
+        let look = Arc::new(Notify::new());
+        let changed = Arc::new(Notify::new());
+        let hangup = if self.once { Hangup::Stops } else { Hangup::Notifies(Arc::clone(&look)) };
+        interruptible_with(hangup, async |stop: CancellationToken| {
+            let told = if self.once { Told::Runs } else { Told::All };
+            let watcher = Arc::new(Printed { form: self.log, told, changed: Arc::clone(&changed) });
+            let options = SchedulerOptions {
+                definitions: folders.definitions.clone(),
+                data: folders.data.clone(),
+                archive: folders.archive.clone(),
+                store,
+                jobs: self.jobs,
+                clock: Clock::System,
+                watcher,
+                stop: stop.clone(),
+            };
+            let mut scheduler = Scheduler::new(options);
+            if self.once {
+                let records = scheduler.once().await?;
+                self.write_metrics(&folders).await;
+                return ended(&records);
+            }
+            let listening = match self.listen {
+                Some(address) => {
+                    let listening = listen(address, folders.clone(), Clock::System, stop.clone()).await?;
+                    self.say_where(listening.address());
+                    Some(listening)
+                }
+                None => None,
+            };
+            let result = tokio::select! {
+                result = scheduler.run(&look) => result,
+                never = self.keep_metrics(&folders, &changed) => never,
+            };
+            self.write_metrics(&folders).await;
+            if let Some(listening) = listening {
+                listening.finish().await;
+            }
+            result.map_err(Failure::from)
+        })
+    }
+
+    fn say_where(&self, address: SocketAddr) {
+        match self.log {
+            LogForm::Text => note(&format!("listening on http://{address}/")),
+            LogForm::Json => note(&log::event(Level::Info, "listening", json!({ "address": address.to_string() }))),
+        }
+    }
+
+    /// Writes the metrics whenever something has changed, and every minute.
+    async fn keep_metrics(&self, folders: &Places, changed: &Notify) -> crate::error::Result<()> {
+        loop {
+            self.write_metrics(folders).await;
+            let _ = tokio::time::timeout(METRICS_EVERY, changed.notified()).await;
+        }
+    }
+
+    async fn write_metrics(&self, folders: &Places) {
+        let Some(path) = self.metrics.clone() else { return };
+        let folders = folders.clone();
+        let write = move || metrics::write(&path, &Overview::of(&folders, &[], Clock::System.now())?);
+        let written = tokio::task::spawn_blocking(write).await;
+        if let Err(error) = written.unwrap_or_else(|panic| Err(Error::worker(panic))) {
+            progress::warn(self.log, &format!("cannot write the metrics: {error}"));
+        }
+    }
+}
+
+/// The outcome of what was due: the first failure counts, then the first run that is to be tried again.
+fn ended(records: &[RunRecord]) -> Result<()> {
+    let of = |outcome: Outcome| records.iter().find(|record| record.outcome == outcome);
+    let worst = [Outcome::Failure, Outcome::Interrupted, Outcome::Later].into_iter().find_map(of);
+    worst.map_or(Ok(()), |record| Err(Failure::Reported { code: record.exit_code }))
+}
+
+/// Which events are printed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Told {
+    /// All of them.
+    All,
+    /// Not what is scheduled: with `--once` that would be the same each time.
+    Runs,
+}
+
+/// Events on standard error.
+struct Printed {
+    form: LogForm,
+    told: Told,
+    changed: Arc<Notify>,
+}
+
+impl Watcher for Printed {
+    fn watch(&self, event: &ScheduleEvent<'_>) {
+        if self.told == Told::Runs
+            && matches!(event, ScheduleEvent::Scheduled { .. } | ScheduleEvent::Unscheduled { .. })
+        {
+            return;
+        }
+        match self.form {
+            LogForm::Text => note(&line(event)),
+            LogForm::Json => note(&as_json(event)),
+        }
+        self.changed.notify_one();
+    }
+
+    fn observer(&self, definition: &str) -> Option<Arc<dyn Observer>> {
+        Some(match self.form {
+            LogForm::Text => progress::quiet(self.form),
+            LogForm::Json => progress::json_of(definition),
+        })
+    }
+}
+
+/// The next times of a schedule, a line each, on its own clock and in UTC.
+pub(super) fn next_times(schedule: &crate::plan::Schedule) -> String {
+    const SHOWN: usize = 5;
+    let line = |time: DateTime<Utc>| {
+        let there = time.with_timezone(&schedule.timezone.0);
+        format!("  {}, {}\n", there.format("%a %Y-%m-%d %H:%M:%S %Z"), to_minute(time))
+    };
+    upcoming(schedule, Clock::System.now()).take(SHOWN).map(line).collect()
+}
+
+fn line(event: &ScheduleEvent<'_>) -> String {
+    let at = |instant: Option<_>| instant.map_or_else(|| "never".to_owned(), to_minute);
+    match event {
+        ScheduleEvent::Scheduled { definition, next } => format!("{definition}: scheduled, next {}", at(*next)),
+        ScheduleEvent::Unscheduled { definition } => format!("{definition}: no longer scheduled"),
+        ScheduleEvent::Broken { definition, error } => {
+            let text = error.to_string();
+            format!(
+                "{definition}: not scheduled until this is fixed\n{}",
+                if text.starts_with("error: ") { text } else { format!("error: {}", escaped(&text)) }
+            )
+        }
+        ScheduleEvent::Missed { definition, missed } => {
+            format!("{definition}: skipped {}", counted(*missed as u64, "missed time", "missed times"))
+        }
+        ScheduleEvent::Started { definition, due, attempts: 0 } => {
+            format!("{definition}: started, due {}", to_minute(*due))
+        }
+        ScheduleEvent::Started { definition, due, attempts } => {
+            format!("{definition}: started again, due {}, attempt {}", to_minute(*due), attempts + 1)
+        }
+        ScheduleEvent::Ended { record, retry } => ended_line(record, *retry),
+        ScheduleEvent::InProgress { definition, retry: Some(at) } => {
+            format!("{definition}: another run is in progress, retry at {}", to_minute(*at))
+        }
+        ScheduleEvent::InProgress { definition, retry: None } => {
+            format!("{definition}: another run is still in progress, gave up at the deadline")
+        }
+        ScheduleEvent::AlreadyRun { definition, due, run } => {
+            format!("{definition}: run {run} already stands for {}", to_minute(*due))
+        }
+        ScheduleEvent::Stopping { running: 0 } => "stopping".to_owned(),
+        ScheduleEvent::Stopping { running } => {
+            format!("stopping, interrupting {}", counted(*running as u64, "run", "runs"))
+        }
+    }
+}
+
+fn ended_line(record: &RunRecord, retry: Option<DateTime<Utc>>) -> String {
+    let RunRecord { definition, outcome, seconds, .. } = record;
+    let time = took(Duration::try_from_secs_f64(*seconds).unwrap_or_default());
+    let reason = escaped(&record.reason().unwrap_or_default()).into_owned();
+    match (outcome, &record.published) {
+        (Outcome::Success, Some(published)) => {
+            let newest =
+                published.dates.as_ref().map_or_else(String::new, |[_, newest]| format!(", newest date {newest}"));
+            format!("{definition}: published {} rows in {time}{newest}", grouped(published.rows))
+        }
+        (Outcome::Success, None) => format!("{definition}: published in {time}"),
+        (Outcome::Later, _) => {
+            let at = retry.map_or_else(String::new, |at| format!(", retry at {}", to_minute(at)));
+            format!("{definition}: temporary failure after {time}{at}: {reason}")
+        }
+        (Outcome::Failure, _) => {
+            let hint = record.hint.as_ref().map_or_else(String::new, |hint| format!("\nhint: {}", escaped(hint)));
+            format!("{definition}: failed after {time}: {reason}{hint}")
+        }
+        (Outcome::Interrupted, _) => format!("{definition}: interrupted after {time}"),
+    }
+}
+
+fn as_json(event: &ScheduleEvent<'_>) -> String {
+    let (level, kind, fields): (Level, &str, Value) = match event {
+        ScheduleEvent::Scheduled { definition, next } => {
+            (Level::Info, "scheduled", json!({ "definition": definition, "next": next.map(to_record) }))
+        }
+        ScheduleEvent::Unscheduled { definition } => (Level::Info, "unscheduled", json!({ "definition": definition })),
+        ScheduleEvent::Broken { definition, error } => {
+            (Level::Error, "broken", json!({ "definition": definition, "error": log::error_fields(error) }))
+        }
+        ScheduleEvent::Missed { definition, missed } => {
+            (Level::Warn, "missed", json!({ "definition": definition, "missed": missed }))
+        }
+        ScheduleEvent::Started { definition, due, attempts } => {
+            let fields = json!({ "definition": definition, "due": to_record(*due), "attempt": attempts + 1 });
+            (Level::Info, "started", fields)
+        }
+        ScheduleEvent::Ended { record, retry } => {
+            let level = match record.outcome {
+                Outcome::Success | Outcome::Interrupted => Level::Info,
+                Outcome::Later => Level::Warn,
+                Outcome::Failure => Level::Error,
+            };
+            let mut fields = json!(record);
+            fields["record_version"] = fields["version"].take();
+            fields["retry"] = retry.map(to_record).into();
+            (level, "ended", fields)
+        }
+        ScheduleEvent::InProgress { definition, retry } => {
+            (Level::Warn, "in_progress", json!({ "definition": definition, "retry": retry.map(to_record) }))
+        }
+        ScheduleEvent::AlreadyRun { definition, due, run } => {
+            (Level::Info, "already_run", json!({ "definition": definition, "due": to_record(*due), "run": run }))
+        }
+        ScheduleEvent::Stopping { running } => (Level::Info, "stopping", json!({ "running": running })),
+    };
+    log::event(level, kind, fields)
+}

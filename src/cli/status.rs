@@ -1,0 +1,133 @@
+//! `bellwether status`: how each definition is doing.
+
+use std::fmt::Write;
+use std::path::PathBuf;
+
+use super::folders::Folders;
+use super::outcome::{Failure, Result};
+use super::say;
+use crate::escape::escaped;
+use crate::file::{self, FileError};
+use crate::human::{bytes, grouped};
+use crate::project::Project;
+use crate::schedule::{
+    Folders as Places, Links, Outcome, Overview, RunRecord, Status as Told, Verdict, page, to_minute,
+};
+use crate::time::Clock;
+
+/// Say how each definition is doing: fresh, stale, failing or unknown.
+///
+/// Data is stale if its newest date is older than `max_age` in `[checks]` (2 trading days if it is not set; trading days
+/// are Monday to Friday), or if a scheduled run has not happened by its deadline. A definition is failing if its last run
+/// failed. The exit code is 0 if all are fresh, 3 if one is stale or failing, and 1 if one cannot be judged.
+#[derive(Debug, clap::Args)]
+pub(super) struct Status {
+    /// Definitions: names in `pipelines/`. Default: all.
+    #[arg(value_name = "NAME")]
+    names: Vec<String>,
+
+    /// Print the status as JSON.
+    #[arg(long, conflicts_with = "html")]
+    json: bool,
+
+    /// Write a page with the runs of the last 90 days, or print it if the file is `-`.
+    #[arg(long, value_name = "FILE")]
+    html: Option<PathBuf>,
+
+    #[command(flatten)]
+    folders: Folders,
+}
+
+impl Status {
+    pub(super) fn execute(self, project: &Project) -> Result<()> {
+        let (data, archive) = (self.folders.data(project), self.folders.archive(project));
+        let folders = Places { definitions: project.definitions(), data, archive };
+        let overview = Overview::of(&folders, &self.names, Clock::System.now())?;
+        match &self.html {
+            Some(file) if file.as_os_str() == "-" => say(&page(&overview, Links::Files(&folders.data)))?,
+            Some(file) => {
+                let folder = file.parent().map(|folder| folder.join(".")).unwrap_or_default();
+                let data = std::path::absolute(&folders.data).map_err(FileError::read(&folders.data))?;
+                let _ = folder;
+                file::replace(file, page(&overview, Links::Files(&data)).as_bytes())?;
+                say(&format!("status    {}\n", file.display()))?;
+            }
+            None if self.json => say(&format!("{:#}\n", overview.to_json()))?,
+            None => say(&told(&overview))?,
+        }
+        match overview.verdict() {
+            Verdict::Fresh => Ok(()),
+            Verdict::Stale | Verdict::Failing => Err(Failure::NotFresh),
+            Verdict::Unknown => Err(Failure::Reported { code: 1 }),
+        }
+    }
+}
+
+fn told(overview: &Overview) -> String {
+    let mut text = String::new();
+    for status in &overview.definitions {
+        tell(&mut text, status);
+    }
+    if overview.definitions.is_empty() {
+        text.push_str("no definitions\n\n");
+    }
+    let parts = overview.disk.parts().into_iter().filter(|(_, size)| *size > 0);
+    let parts: Vec<String> = parts.map(|(name, size)| format!("{name} {}", bytes(size))).collect();
+    line(&mut text, "disk", &format!("{}: {}", bytes(overview.disk.total()), parts.join(", ")));
+    text
+}
+
+fn tell(text: &mut String, status: &Told) {
+    let described = status.description.as_ref().map_or_else(String::new, |it| format!(": {}", escaped(it)));
+    writeln!(text, "{} is {}{described}", escaped(&status.name), status.verdict.as_str())
+        .expect("a string takes any text");
+    for reason in &status.reasons {
+        line(text, "because", reason);
+    }
+    if let Some(newest) = status.newest {
+        let age = status.age.map_or_else(String::new, |age| format!(", {age} old"));
+        line(text, "newest", &format!("{newest}{age}"));
+    }
+    if let Some(fetched) = status.fetched_at {
+        line(text, "fetched", &to_minute(fetched));
+    }
+    for (name, outcome) in [("success", Outcome::Success), ("failure", Outcome::Failure), ("later", Outcome::Later)] {
+        if let Some(run) = status.last(outcome) {
+            line(text, name, &brief(run));
+        }
+    }
+    if let Some(next) = status.next {
+        line(text, "next", &to_minute(next));
+    }
+    let [rows, tickers] = [status.rows, status.tickers].map(compared);
+    if let (Some(rows), Some(tickers)) = (rows, tickers) {
+        line(text, "holds", &format!("{rows} rows, {tickers} tickers"));
+    }
+    let (count, size) = status.versions;
+    if count > 0 {
+        let versions = if count == 1 { "version" } else { "versions" };
+        line(text, "disk", &format!("{} in {count} {versions}", bytes(size)));
+    }
+    text.push('\n');
+}
+
+fn brief(run: &RunRecord) -> String {
+    let name = run.run.as_ref().map_or_else(String::new, |run| format!(" (run {run})"));
+    let reason = run.reason().map_or_else(String::new, |reason| format!(": {reason}"));
+    format!("{}{name}{reason}", to_minute(run.ended_at))
+}
+
+/// A number, and how it differs from the one before.
+fn compared([now, before]: [Option<u64>; 2]) -> Option<String> {
+    let (now, before) = (now?, before);
+    let difference = match before {
+        Some(before) if now > before => format!(" (+{})", grouped(now - before)),
+        Some(before) if now < before => format!(" (-{})", grouped(before - now)),
+        _ => String::new(),
+    };
+    Some(format!("{}{difference}", grouped(now)))
+}
+
+fn line(text: &mut String, name: &str, content: &str) {
+    writeln!(text, "  {name:9} {}", escaped(content)).expect("a string takes any text");
+}

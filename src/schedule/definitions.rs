@@ -1,0 +1,126 @@
+//! The definitions of a folder, read again whenever a file has changed. A broken one stops nothing but itself.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+
+use crate::definition::{DefinitionError, DefinitionFile};
+use crate::error::{Error, Result};
+use crate::file::{self, FileError};
+use crate::plan::Plan;
+
+/// More than any definition may have.
+const MOST_BYTES: u64 = (1 << 20) + 1;
+
+/// The definitions of a folder.
+#[derive(Debug)]
+pub(super) struct Definitions {
+    folder: PathBuf,
+    known: BTreeMap<String, Known>,
+}
+
+/// A file, and what it means.
+#[derive(Debug)]
+struct Known {
+    /// None if it cannot be read.
+    text: Option<Vec<u8>>,
+    /// None if it is broken.
+    plan: Option<Plan>,
+}
+
+/// What became of a file.
+#[derive(Debug)]
+pub(super) enum Change {
+    /// It is new, or has changed.
+    Read(String),
+    /// It is new, or has changed, and cannot be used.
+    Broken(String, Error),
+    /// It was removed.
+    Removed(String),
+}
+
+/// The files of definitions in a folder, by name.
+///
+/// # Errors
+///
+/// If the folder cannot be read.
+pub(super) fn files(folder: &Path) -> Result<BTreeMap<String, PathBuf>> {
+    let is_definition = |path: &PathBuf| {
+        path.extension().is_some_and(|extension| extension == "toml") && !file::is_hidden(path) && path.is_file()
+    };
+    let named = |path: PathBuf| Some((path.file_stem()?.to_str()?.to_owned(), path));
+    Ok(file::entries(folder)?.into_iter().filter(is_definition).filter_map(named).collect())
+}
+
+impl Definitions {
+    pub(super) fn of(folder: PathBuf) -> Self {
+        Self { folder, known: BTreeMap::new() }
+    }
+
+    /// The plan of a definition; `None` if it is broken or does not exist.
+    pub(super) fn plan(&self, name: &str) -> Option<&Plan> {
+        self.known.get(name)?.plan.as_ref()
+    }
+
+    /// The plans that can be used, by name.
+    pub(super) fn plans(&self) -> impl Iterator<Item = &Plan> {
+        self.known.values().filter_map(|known| known.plan.as_ref())
+    }
+
+    /// Reads what has changed.
+    ///
+    /// # Errors
+    ///
+    /// If the folder cannot be read.
+    pub(super) fn refresh(&mut self) -> Result<Vec<Change>> {
+        let files = files(&self.folder)?;
+        let removed: Vec<String> = self.known.keys().filter(|name| !files.contains_key(*name)).cloned().collect();
+        let mut changes = Vec::new();
+        for name in removed {
+            self.known.remove(&name);
+            changes.push(Change::Removed(name));
+        }
+        for (name, path) in files {
+            let text = text(&path);
+            if self.known.get(&name).is_some_and(|known| known.text == text.as_ref().ok().cloned()) {
+                continue;
+            }
+            let (text, plan) = match text {
+                Ok(text) => (Some(text.clone()), plan(path, text)),
+                Err(error) => (None, Err(error)),
+            };
+            let plan = match plan {
+                Ok(plan) => {
+                    changes.push(Change::Read(name.clone()));
+                    Some(plan)
+                }
+                Err(error) => {
+                    changes.push(Change::Broken(name.clone(), error));
+                    None
+                }
+            };
+            self.known.insert(name, Known { text, plan });
+        }
+        Ok(changes)
+    }
+}
+
+fn text(path: &Path) -> Result<Vec<u8>> {
+    let mut text = Vec::new();
+    let read = File::open(path).and_then(|file| file.take(MOST_BYTES).read_to_end(&mut text));
+    read.map_err(FileError::read(path))?;
+    Ok(text)
+}
+
+fn plan(path: PathBuf, text: Vec<u8>) -> Result<Plan> {
+    let limit = MOST_BYTES - 1;
+    if text.len() as u64 > limit {
+        return Err(DefinitionError::TooLong { path, limit }.into());
+    }
+    let text = String::from_utf8(text).map_err(|error| {
+        let source = std::io::Error::new(std::io::ErrorKind::InvalidData, error.utf8_error());
+        FileError::read(&path)(source)
+    })?;
+    Plan::of(DefinitionFile::new(path, text)?)
+}

@@ -1,0 +1,87 @@
+//! What a scheduler tells its caller.
+
+use std::sync::Arc;
+
+use chrono::{DateTime, Utc};
+
+use super::record::RunRecord;
+use crate::error::Error;
+use crate::run::Observer;
+
+/// Follows a scheduler. The library prints nothing.
+pub trait Watcher: Send + Sync {
+    /// Takes note of an event.
+    fn watch(&self, event: &ScheduleEvent<'_>);
+
+    /// The observer of a definition's runs.
+    fn observer(&self, definition: &str) -> Option<Arc<dyn Observer>>;
+}
+
+/// What happens in a scheduler.
+#[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
+pub enum ScheduleEvent<'a> {
+    /// A definition with a schedule is new, or was changed.
+    Scheduled {
+        /// The definition.
+        definition: &'a str,
+        /// Its next time.
+        next: Option<DateTime<Utc>>,
+    },
+    /// A definition is no longer scheduled: it was removed, or lost its `[schedule]`.
+    Unscheduled {
+        /// The definition.
+        definition: &'a str,
+    },
+    /// A definition cannot be used, or what is remembered of it cannot be read or written.
+    Broken {
+        /// The definition.
+        definition: &'a str,
+        /// Why.
+        error: &'a Error,
+    },
+    /// Times were missed that will not be run.
+    Missed {
+        /// The definition.
+        definition: &'a str,
+        /// How many, up to a thousand.
+        missed: usize,
+    },
+    /// A run started.
+    Started {
+        /// The definition.
+        definition: &'a str,
+        /// The time that it is for.
+        due: DateTime<Utc>,
+        /// The number of attempts before.
+        attempts: u32,
+    },
+    /// A run ended.
+    Ended {
+        /// Its record.
+        record: &'a RunRecord,
+        /// When it is tried again, if it is.
+        retry: Option<DateTime<Utc>>,
+    },
+    /// Another run of the definition is in progress, started by hand or by another scheduler.
+    InProgress {
+        /// The definition.
+        definition: &'a str,
+        /// When the run is tried again; none if it was given up.
+        retry: Option<DateTime<Utc>>,
+    },
+    /// A run that was started since, by hand or by another scheduler, stands for a due time.
+    AlreadyRun {
+        /// The definition.
+        definition: &'a str,
+        /// The time.
+        due: DateTime<Utc>,
+        /// The run.
+        run: &'a str,
+    },
+    /// The scheduler stops, once the runs in progress have stopped.
+    Stopping {
+        /// The number of runs in progress.
+        running: usize,
+    },
+}

@@ -1,0 +1,110 @@
+//! Runs a definition and keeps its record: the journal, the hooks.
+
+use std::sync::{Arc, OnceLock};
+use std::time::Instant;
+
+use chrono::{DateTime, Utc};
+
+use super::record::{Outcome, RunRecord};
+use super::{hooks, journal};
+use crate::archive::Archive;
+use crate::error::{Error, Result};
+use crate::plan::Plan;
+use crate::run::{self, Control, Event, Observer, Options, RunError, Summary};
+
+/// A run that has ended, with its record.
+#[derive(Debug)]
+pub struct Execution {
+    /// Its record; `None` if another run of the definition was in progress, and nothing was run.
+    pub record: Option<RunRecord>,
+    /// Its summary, or why it has none.
+    pub result: Result<Summary>,
+}
+
+/// Fetches, archives and publishes, adds the run to the journal, and calls the hooks of its definition. What goes wrong
+/// after the run is a warning.
+///
+/// # Cancel safety
+///
+/// As [`run::run`].
+pub async fn execute(plan: Plan, options: Options) -> Execution {
+    let (hooks, after) = (plan.hooks.clone(), options.clone());
+    let execution = perform(plan, options, None).await;
+    if let Some(record) = &execution.record {
+        conclude(&hooks, record, &after).await;
+    }
+    execution
+}
+
+/// Runs a definition, for a time or by hand.
+pub(super) async fn perform(plan: Plan, mut options: Options, due: Option<DateTime<Utc>>) -> Execution {
+    let (begun, clock, archive) = (Instant::now(), options.clock, options.archive.clone());
+    let mut record = RunRecord::begun(&plan.name, due, clock.now());
+    let naming = Arc::new(Naming { inner: options.control.observer.take(), run: OnceLock::new() });
+    options.control.observer = Some(Arc::clone(&naming) as Arc<dyn Observer>);
+    let result = run::run(plan, options).await;
+    record.ended_at = clock.now().max(record.started_at);
+    record.seconds = begun.elapsed().as_secs_f64();
+    record.run = naming.run.get().cloned();
+    match &result {
+        Ok(summary) => {
+            let run = record.run.clone();
+            let known = tokio::task::spawn_blocking(move || known(&archive, run.as_deref()).ok()).await;
+            record.succeeded(summary, known.ok().flatten().unwrap_or_default());
+        }
+        Err(error) if is_in_progress(error) => return Execution { record: None, result },
+        Err(error) => record.failed(error),
+    }
+    Execution { record: Some(record), result }
+}
+
+/// Adds a record to the journal and calls the hooks.
+pub(super) async fn conclude(hooks: &crate::plan::Hooks, record: &RunRecord, options: &Options) {
+    // If the run failed, the disk may be why, and what failed is reported already.
+    if let Err(error) = journal::append(&options.data, record, options.clock)
+        && record.outcome != Outcome::Failure
+    {
+        warn(&options.control, &format!("the run is missing in the journal: {error}"));
+    }
+    for fault in hooks::call(hooks, record).await {
+        warn(&options.control, &fault);
+    }
+}
+
+/// Whether nothing was run because another run of the definition is in progress.
+pub(super) fn is_in_progress(error: &Error) -> bool {
+    matches!(error.downcast_ref(), Some(RunError::InProgress { .. }))
+}
+
+fn warn(control: &Control, text: &str) {
+    if let Some(observer) = &control.observer {
+        observer.observe(&Event::Warning(text));
+    }
+}
+
+/// The cells that the archive knew before a run.
+fn known(archive: &std::path::Path, run: Option<&str>) -> Result<u64> {
+    let archive = Archive::open(archive)?;
+    let before = archive.runs().iter().take_while(|sealed| Some(sealed.name()) != run);
+    let changes = before.map(|sealed| sealed.seal().changes);
+    let (added, withdrawn) =
+        changes.fold((0, 0), |(added, withdrawn), of| (added + of.added, withdrawn + of.withdrawn));
+    Ok(added.saturating_sub(withdrawn))
+}
+
+/// Learns the name of the run.
+struct Naming {
+    inner: Option<Arc<dyn Observer>>,
+    run: OnceLock<String>,
+}
+
+impl Observer for Naming {
+    fn observe(&self, event: &Event<'_>) {
+        if let Event::Named(run) = event {
+            let _ = self.run.set((*run).to_owned());
+        }
+        if let Some(inner) = &self.inner {
+            inner.observe(event);
+        }
+    }
+}

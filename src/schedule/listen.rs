@@ -1,0 +1,150 @@
+//! The scheduler's answers over HTTP: `/` is the status as a page, `/status` as JSON, `/metrics` for Prometheus, `/healthz`
+//! for probes, and `/reports/NAME` the report of a dataset. Everything is read-only, and read anew for each request.
+
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Router;
+use axum::body::Body;
+use axum::extract::{Path, State};
+use axum::http::{HeaderName, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use axum::routing::get;
+use tokio::net::TcpListener;
+use tokio::task::JoinHandle;
+
+use super::metrics;
+use super::page::{Links, page};
+use super::status::{Folders, Overview};
+use crate::cancel::CancellationToken;
+use crate::error::{Diagnostic, ErrorKind, Result};
+use crate::links;
+use crate::names;
+use crate::report;
+use crate::time::Clock;
+
+/// How long a stop waits for answers that are being sent.
+const STOP_LIMIT: Duration = Duration::from_secs(2);
+
+/// An address that cannot be listened on.
+#[derive(Debug, thiserror::Error)]
+#[error("cannot listen on {address}")]
+struct ListenError {
+    address: SocketAddr,
+    source: io::Error,
+}
+
+impl Diagnostic for ListenError {
+    fn kind(&self) -> ErrorKind {
+        ErrorKind::Service
+    }
+
+    fn hint(&self) -> Option<String> {
+        Some("choose another port, or stop the program that listens on it".to_owned())
+    }
+}
+
+/// A server of the status.
+pub struct Listening {
+    address: SocketAddr,
+    server: JoinHandle<()>,
+}
+
+#[derive(Clone)]
+struct Site {
+    folders: Arc<Folders>,
+    clock: Clock,
+}
+
+/// Starts to answer on an address, until a token is cancelled.
+///
+/// # Errors
+///
+/// If the address cannot be listened on.
+///
+/// # Cancel safety
+///
+/// Nothing is started if it is dropped.
+pub async fn listen(address: SocketAddr, folders: Folders, clock: Clock, stop: CancellationToken) -> Result<Listening> {
+    let failed = |source| ListenError { address, source };
+    let listener = TcpListener::bind(address).await.map_err(failed)?;
+    let address = listener.local_addr().map_err(failed)?;
+    let router = Router::new()
+        .route("/", get(overview_page))
+        .route("/status", get(status))
+        .route("/metrics", get(prometheus))
+        .route("/healthz", get(async || answer(StatusCode::OK, "text/plain", "ok\n".to_owned())))
+        .route("/reports/{name}", get(dataset_report))
+        .with_state(Site { folders: Arc::new(folders), clock });
+    let server = tokio::spawn(async move {
+        let served = axum::serve(listener, router).with_graceful_shutdown(async move { stop.cancelled().await });
+        // Its accept loop outlives every failure of a connection: there is no error to report.
+        let _ = served.await;
+    });
+    Ok(Listening { address, server })
+}
+
+impl Listening {
+    /// The address that it listens on.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Waits a moment for answers that are being sent, once the token is cancelled.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping it leaves the server to the runtime.
+    pub async fn finish(mut self) {
+        if tokio::time::timeout(STOP_LIMIT, &mut self.server).await.is_err() {
+            self.server.abort();
+        }
+    }
+}
+
+async fn overview_page(State(site): State<Site>) -> Response {
+    site.answered("text/html; charset=utf-8", |overview| page(&overview, Links::Served)).await
+}
+
+async fn status(State(site): State<Site>) -> Response {
+    site.answered("application/json", |overview| format!("{:#}\n", overview.to_json())).await
+}
+
+async fn prometheus(State(site): State<Site>) -> Response {
+    site.answered(metrics::CONTENT_TYPE, |overview| metrics::text(&overview)).await
+}
+
+async fn dataset_report(State(site): State<Site>, Path(name): Path<String>) -> Response {
+    let folder = site.folders.data.join("datasets").join(&name).join("latest");
+    let read = tokio::task::spawn_blocking(move || links::read(&folder.join(report::FILE)).ok());
+    let is_name = names::is_dataset(&name);
+    match read.await.ok().flatten().filter(|_| is_name) {
+        Some(page) => answer(StatusCode::OK, "text/html; charset=utf-8", page),
+        None => answer(StatusCode::NOT_FOUND, "text/plain; charset=utf-8", "no such report\n".to_owned()),
+    }
+}
+
+impl Site {
+    /// An answer made from the status of all definitions.
+    async fn answered(self, kind: &'static str, text: impl FnOnce(Overview) -> String + Send + 'static) -> Response {
+        let made = tokio::task::spawn_blocking(move || Overview::of(&self.folders, &[], self.clock.now()).map(text));
+        match made.await {
+            Ok(Ok(text)) => answer(StatusCode::OK, kind, text),
+            Ok(Err(error)) => {
+                answer(StatusCode::INTERNAL_SERVER_ERROR, "text/plain; charset=utf-8", format!("{error}\n"))
+            }
+            Err(_) => answer(StatusCode::INTERNAL_SERVER_ERROR, "text/plain; charset=utf-8", "failed\n".to_owned()),
+        }
+    }
+}
+
+fn answer(status: StatusCode, kind: &'static str, body: impl Into<Body>) -> Response {
+    let headers: [(HeaderName, &str); 3] = [
+        (header::CONTENT_TYPE, kind),
+        (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
+        (header::CACHE_CONTROL, "no-store"),
+    ];
+    (status, headers, body.into()).into_response()
+}

@@ -1,0 +1,196 @@
+//! What a scheduler remembers of a definition from one start to the next: `schedule/NAME.json` in the data folder.
+//!
+//! It is a small file, written whole. Without it, or after the expression or the zone was changed, a definition owes
+//! nothing: its next time is the first one that counts.
+
+use std::path::{Path, PathBuf};
+
+use chrono::{DateTime, TimeDelta, Utc};
+use serde::{Deserialize, Serialize};
+
+use super::times::{Times, backoff};
+use crate::error::Result;
+use crate::file::{self, FileError};
+use crate::links;
+use crate::lock::{Attempt, Lock};
+use crate::plan::Schedule;
+use crate::time::as_record;
+
+/// The folder of these files in the data folder.
+const FOLDER: &str = "schedule";
+
+/// Version of the file.
+const VERSION: u32 = 1;
+
+/// The largest file that is read.
+const MOST_BYTES: usize = 64 << 10;
+
+/// Where the memory of a definition is.
+#[derive(Clone, Debug)]
+pub(super) struct Place {
+    folder: PathBuf,
+    name: String,
+}
+
+/// What a scheduler remembers of a definition.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Memory {
+    version: u32,
+    /// The expression that it is about.
+    cron: String,
+    /// The zone of the expression.
+    timezone: String,
+    /// Every time up to here is done: run, given up, or before the definition was first seen.
+    #[serde(with = "as_record")]
+    pub(super) done: DateTime<Utc>,
+    /// The run to try again, if any.
+    retry: Option<Retry>,
+}
+
+/// A run to try again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+struct Retry {
+    /// The time that it is for.
+    #[serde(with = "as_record")]
+    due: DateTime<Utc>,
+    /// The number of attempts so far.
+    attempts: u32,
+    /// When to try again.
+    #[serde(with = "as_record")]
+    at: DateTime<Utc>,
+}
+
+/// What to do about a definition at an instant.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Decision {
+    /// Run it for a time.
+    Run {
+        /// The time.
+        due: DateTime<Utc>,
+        /// The number of attempts before.
+        attempts: u32,
+        /// The number of earlier times that are skipped.
+        missed: usize,
+    },
+    /// Times were missed that are too old to catch up.
+    Skip {
+        /// How many.
+        missed: usize,
+    },
+    /// A retry would come after the deadline.
+    GiveUp {
+        /// The time that the run was for.
+        due: DateTime<Utc>,
+    },
+    /// Nothing, until an instant.
+    Wait(Option<DateTime<Utc>>),
+}
+
+impl Place {
+    pub(super) fn of(data: &Path, name: &str) -> Self {
+        Self { folder: data.join(FOLDER), name: name.to_owned() }
+    }
+
+    fn file(&self) -> PathBuf {
+        self.folder.join(&self.name).with_extension("json")
+    }
+
+    /// The right to run the definition for a due time: none while another scheduler has it.
+    pub(super) fn lock(&self, now: DateTime<Utc>) -> Result<Option<Lock>> {
+        links::refuse(&self.folder)?;
+        match Lock::try_take(&self.folder, &self.name, now)? {
+            Attempt::Taken(lock) => Ok(Some(lock)),
+            Attempt::Held(_) => Ok(None),
+        }
+    }
+
+    /// What is remembered; `None` if there is nothing, or it is about another schedule.
+    ///
+    /// # Errors
+    ///
+    /// If the file cannot be read or is damaged.
+    pub(super) fn read(&self, schedule: &Schedule) -> Result<Option<Memory>> {
+        let path = self.file();
+        links::refuse(&self.folder)?;
+        if !path.exists() && !path.is_symlink() {
+            return Ok(None);
+        }
+        let text = links::read(&path)?;
+        let memory = (text.len() <= MOST_BYTES).then(|| serde_json::from_slice::<Memory>(&text).ok()).flatten();
+        let damaged = || FileError::damaged(&path, "it is not the memory of a scheduler");
+        Ok(Some(memory.ok_or_else(damaged)?).filter(|memory| memory.is_of(schedule)))
+    }
+
+    /// Writes what is remembered, whole.
+    pub(super) fn write(&self, memory: &Memory) -> Result<()> {
+        std::fs::create_dir_all(&self.folder).map_err(FileError::write(&self.folder))?;
+        links::refuse(&self.folder)?;
+        let text = serde_json::to_vec_pretty(memory).expect("a memory is text and numbers");
+        file::replace(&self.file(), &text)
+    }
+}
+
+impl Memory {
+    /// The memory of a schedule that is first seen now.
+    pub(super) fn new(schedule: &Schedule, now: DateTime<Utc>) -> Self {
+        let (cron, timezone) = (schedule.cron.to_string(), schedule.timezone.to_string());
+        Self { version: VERSION, cron, timezone, done: now, retry: None }
+    }
+
+    /// Whether it is about a schedule.
+    pub(super) fn is_of(&self, schedule: &Schedule) -> bool {
+        self.version == VERSION
+            && self.cron == schedule.cron.to_string()
+            && self.timezone == schedule.timezone.to_string()
+    }
+
+    /// What to do at an instant.
+    pub(super) fn decide(&self, schedule: &Schedule, now: DateTime<Utc>) -> Decision {
+        let Times { due, missed, next } = Times::at(schedule, self.done, now);
+        let retry = self.retry.filter(|retry| retry.due > self.done);
+        match (due, retry) {
+            (Some(due), Some(retry)) if retry.due < due => Decision::Run { due, attempts: 0, missed },
+            (_, Some(retry)) if now < retry.at => {
+                Decision::Wait(next.map_or(Some(retry.at), |next| Some(next.min(retry.at))))
+            }
+            // The machine slept, or the scheduler was down, past the deadline.
+            (_, Some(retry)) if now - retry.due > deadline(schedule) => Decision::GiveUp { due: retry.due },
+            (_, Some(retry)) => Decision::Run { due: retry.due, attempts: retry.attempts, missed: 0 },
+            (Some(due), None) => Decision::Run { due, attempts: 0, missed },
+            (None, None) if missed > 0 => Decision::Skip { missed },
+            (None, None) => Decision::Wait(next),
+        }
+    }
+
+    /// The run for a time is over, or was skipped.
+    pub(super) fn finish(&mut self, due: DateTime<Utc>) {
+        self.done = self.done.max(due);
+        self.retry = None;
+    }
+
+    /// The run for a time failed for now. Returns when it is tried again; `None` if that would be after the deadline.
+    pub(super) fn postpone(
+        &mut self,
+        schedule: &Schedule,
+        (due, attempts): (DateTime<Utc>, u32),
+        now: DateTime<Utc>,
+    ) -> Option<DateTime<Utc>> {
+        let attempts = attempts + 1;
+        let at = now + backoff(schedule, attempts);
+        if at - due > deadline(schedule) {
+            return None;
+        }
+        self.retry = Some(Retry { due, attempts, at });
+        Some(at)
+    }
+
+    /// When the run to try again is tried.
+    pub(super) fn retry_at(&self) -> Option<DateTime<Utc>> {
+        self.retry.filter(|retry| retry.due > self.done).map(|retry| retry.at)
+    }
+}
+
+/// How long after its due time a run is tried again.
+pub(super) fn deadline(schedule: &Schedule) -> TimeDelta {
+    TimeDelta::from_std(schedule.deadline).unwrap_or(TimeDelta::MAX)
+}

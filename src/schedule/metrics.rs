@@ -1,0 +1,172 @@
+//! Metrics of the definitions in the text format of Prometheus.
+//!
+//! Names follow its conventions: base units, `_total` for counters, instants as gauges of seconds since 1970, so that
+//! absence and age can be alerted on. There are no timestamps, which the node exporter's folder refuses. Counters count the
+//! runs in the journal: when old ones are removed, they are reset, as Prometheus expects.
+
+use std::collections::BTreeMap;
+use std::fmt::Write;
+use std::path::Path;
+
+use chrono::{DateTime, NaiveTime, Utc};
+
+use super::record::{Outcome, PublishedRecord, RunRecord};
+use super::status::{Overview, Status, Verdict};
+use crate::error::Result;
+use crate::file;
+
+/// The content type of the format.
+pub const CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
+
+/// Writes the metrics to a file, whole or not at all.
+///
+/// # Errors
+///
+/// If it cannot be written.
+pub fn write(path: &Path, overview: &Overview) -> Result<()> {
+    file::replace(path, text(overview).as_bytes())
+}
+
+/// The metrics as text.
+pub fn text(overview: &Overview) -> String {
+    let mut page = Page::default();
+    page.family("bellwether_build_info", "gauge", "Version of bellwether; the value is 1.");
+    page.sample(&[("version", env!("CARGO_PKG_VERSION"))], 1.0);
+    page.gauges(
+        overview,
+        "bellwether_data_newest_date_timestamp_seconds",
+        "Start of the newest date in the dataset.",
+        |of| Some(of.newest?.and_time(NaiveTime::MIN).and_utc().timestamp() as f64),
+    );
+    page.gauges(
+        overview,
+        "bellwether_data_age_trading_days",
+        "Trading days after the newest date, up to today.",
+        |of| Some(f64::from(of.age?.trading_days)),
+    );
+    page.family("bellwether_status", "gauge", "1 for the status of the definition, 0 for the others.");
+    for status in &overview.definitions {
+        for verdict in [Verdict::Fresh, Verdict::Stale, Verdict::Failing, Verdict::Unknown] {
+            let labels = [("definition", status.name.as_str()), ("status", verdict.as_str())];
+            page.sample(&labels, f64::from(u8::from(status.verdict == verdict)));
+        }
+    }
+    page.gauges(
+        overview,
+        "bellwether_schedule_next_timestamp_seconds",
+        "When the definition is due next, or tried again.",
+        |of| of.next.map(seconds),
+    );
+    runs(&mut page, overview);
+    page.gauges(overview, "bellwether_dataset_bytes", "Size of the versions and ad hoc builds of the dataset.", |of| {
+        Some(of.versions.1 as f64)
+    });
+    page.gauges(
+        overview,
+        "bellwether_dataset_versions",
+        "Number of versions and ad hoc builds of the dataset.",
+        |of| Some(of.versions.0 as f64),
+    );
+    page.family("bellwether_disk_bytes", "gauge", "Size of the files by what they are for.");
+    for (part, bytes) in overview.disk.parts() {
+        page.sample(&[("part", part)], bytes as f64);
+    }
+    page.text
+}
+
+/// A metric of what a run published: its name, its help, and its value.
+type Family = (&'static str, &'static str, fn(&PublishedRecord) -> f64);
+
+/// The metrics of runs.
+fn runs(page: &mut Page, overview: &Overview) {
+    page.family("bellwether_runs_total", "counter", "Runs in the journal, by outcome.");
+    for status in &overview.definitions {
+        let mut counts: BTreeMap<Outcome, u64> = Outcome::ALL.into_iter().map(|outcome| (outcome, 0)).collect();
+        status.runs.iter().for_each(|run| *counts.entry(run.outcome).or_default() += 1);
+        for (outcome, count) in counts {
+            page.sample(&[("definition", &status.name), ("outcome", outcome.as_str())], count as f64);
+        }
+    }
+    page.family("bellwether_run_last_timestamp_seconds", "gauge", "End of the last run, by outcome.");
+    for status in &overview.definitions {
+        for (outcome, run) in Outcome::ALL.into_iter().filter_map(|outcome| Some((outcome, status.last(outcome)?))) {
+            page.sample(&[("definition", &status.name), ("outcome", outcome.as_str())], seconds(run.ended_at));
+        }
+    }
+    page.family("bellwether_run_last_info", "gauge", "Name of the last run; the value is 1.");
+    for status in &overview.definitions {
+        if let Some(run) = status.runs.last().and_then(|run| run.run.as_ref()) {
+            page.sample(&[("definition", &status.name), ("run", run)], 1.0);
+        }
+    }
+    let last = |status: &Status| status.runs.last().cloned();
+    page.gauges(overview, "bellwether_run_duration_seconds", "Duration of the last run.", |of| Some(last(of)?.seconds));
+    let published: [Family; 5] = [
+        ("bellwether_dataset_rows", "Rows of the last published version.", |of| of.rows as f64),
+        ("bellwether_dataset_tickers", "Tickers of the last published version.", |of| of.tickers as f64),
+        ("bellwether_run_requests", "Answered requests of the last successful run.", |of| of.requests as f64),
+        ("bellwether_run_retries", "Retries of the last successful run.", |of| of.retries as f64),
+        ("bellwether_run_rejected_records", "Rejected records of the last successful run.", |of| of.rejects as f64),
+    ];
+    for (name, help, value) in published {
+        page.gauges(overview, name, help, |of| success(of).map(value));
+    }
+    page.family("bellwether_run_changed_cells", "gauge", "Cells that the last successful run changed, by change.");
+    for status in &overview.definitions {
+        let Some(changes) = success(status).map(|published| published.changes) else { continue };
+        for (change, count) in
+            [("added", changes.added), ("revised", changes.revised), ("withdrawn", changes.withdrawn)]
+        {
+            page.sample(&[("definition", &status.name), ("change", change)], count as f64);
+        }
+    }
+}
+
+fn success(status: &Status) -> Option<&PublishedRecord> {
+    status.last(Outcome::Success).and_then(|run: &RunRecord| run.published.as_ref())
+}
+
+fn seconds(instant: DateTime<Utc>) -> f64 {
+    instant.timestamp_micros() as f64 / 1e6
+}
+
+/// A page of metrics being written.
+#[derive(Default)]
+struct Page {
+    text: String,
+    name: &'static str,
+}
+
+impl Page {
+    /// Begins a family; its samples follow.
+    fn family(&mut self, name: &'static str, kind: &'static str, help: &'static str) {
+        self.name = name;
+        writeln!(self.text, "# HELP {name} {help}\n# TYPE {name} {kind}").expect("a string takes any text");
+    }
+
+    fn sample(&mut self, labels: &[(&'static str, &str)], value: f64) {
+        let labels: Vec<String> = labels.iter().map(|(name, value)| format!("{name}=\"{}\"", escaped(value))).collect();
+        writeln!(self.text, "{}{{{}}} {value}", self.name, labels.join(",")).expect("a string takes any text");
+    }
+
+    /// A family with a sample for each definition that has a value.
+    fn gauges(
+        &mut self,
+        overview: &Overview,
+        name: &'static str,
+        help: &'static str,
+        value: impl Fn(&Status) -> Option<f64>,
+    ) {
+        self.family(name, "gauge", help);
+        for status in &overview.definitions {
+            if let Some(value) = value(status) {
+                self.sample(&[("definition", &status.name)], value);
+            }
+        }
+    }
+}
+
+/// A label's value, escaped as the format asks for.
+fn escaped(value: &str) -> String {
+    value.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n")
+}

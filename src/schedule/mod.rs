@@ -1,0 +1,42 @@
+//! When what runs, and what became of it: schedules, records of runs, status, hooks and metrics.
+//!
+//! This is a door: it knows [`run`](crate::run), and nothing but the command line knows it. [`execute`] is a run with its
+//! record, its journal and its hooks; a [`Scheduler`] executes each definition of a folder at its times; an [`Overview`]
+//! says how they are doing. Three kinds of files in the data folder belong to this room:
+//!
+//! ```text
+//! output/
+//!     journal/NAME.jsonl        a line per run: when, how it ended and why, what it published
+//!     schedule/NAME.json        up to which time the schedule is done, and the run to try again, if any
+//!     schedule/.locks/NAME      held by the scheduler that is running the definition
+//! ```
+//!
+//! Nothing else is remembered. Without the second a definition owes nothing, and after a crash the archive and the
+//! published version tell whether a due time was run.
+
+mod definitions;
+mod disk;
+mod event;
+mod execute;
+mod hooks;
+mod journal;
+mod listen;
+mod memory;
+pub mod metrics;
+mod page;
+pub mod print;
+mod record;
+mod scheduler;
+mod status;
+mod times;
+
+pub use crate::freshness::Age;
+pub use disk::Disk;
+pub use event::{ScheduleEvent, Watcher};
+pub use execute::{Execution, execute};
+pub use listen::{Listening, listen};
+pub use page::{Links, page};
+pub use record::{Outcome, PublishedRecord, RunRecord};
+pub use scheduler::{Scheduler, SchedulerOptions};
+pub use status::{Folders, Overview, Status, Verdict, to_minute};
+pub use times::{Times, upcoming};

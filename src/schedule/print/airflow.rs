@@ -1,0 +1,72 @@
+//! Airflow DAGs, one per definition, in one Python file.
+
+use super::{EXIT_CODES, Setup, quoted};
+use crate::error::Result;
+
+pub(super) fn dags(setup: &Setup) -> Result<String> {
+    let mut text = format!(
+        "\
+# Put this file into the folder of DAGs of Airflow 3. The workers need the program and the project at these paths, and the
+# API key in the file that BELLWETHER_API_KEY_FILE names.
+{EXIT_CODES}\
+# A task that ends with 75 or 130 is tried again; any other failure ends it.
+import os
+import subprocess
+from datetime import timedelta
+
+from airflow.exceptions import AirflowFailException
+from airflow.sdk import dag, task
+from airflow.timetables.trigger import CronTriggerTimetable
+
+ROOT = {root}
+ENVIRONMENT = {{\"BELLWETHER_API_KEY_FILE\": {key}}}
+LATER = (75, 130)
+
+
+def scheduled(name, cron, timezone, command, retry_delay, deadline):
+    @dag(
+        dag_id=f\"bellwether-{{name}}\",
+        schedule=CronTriggerTimetable(cron, timezone=timezone),
+        catchup=False,
+        max_active_runs=1,
+        tags=[\"bellwether\"],
+    )
+    def definition():
+        @task(
+            task_id=\"run\",
+            retries=10,
+            retry_delay=retry_delay,
+            retry_exponential_backoff=True,
+            max_retry_delay=timedelta(minutes=15),
+            execution_timeout=deadline,
+        )
+        def run():
+            code = subprocess.run(command, cwd=ROOT, env={{**os.environ, **ENVIRONMENT}}).returncode
+            if code in LATER:
+                raise RuntimeError(f\"a temporary failure, exit code {{code}}: the next attempt resumes\")
+            if code != 0:
+                raise AirflowFailException(f\"exit code {{code}}\")
+
+        run()
+
+    return definition()
+
+",
+        root = quoted(&setup.root.to_string_lossy()),
+        key = quoted(&setup.root.join("api-key").to_string_lossy()),
+    );
+    for (plan, schedule) in &setup.plans {
+        let words: Vec<String> = setup.words(&["run", &plan.name, "--wait"]).iter().map(|word| quoted(word)).collect();
+        text.push_str(&format!(
+            "\nscheduled(\n    {name},\n    cron={cron},\n    timezone={zone},\n    command=[{command}],\n    \
+             retry_delay=timedelta(seconds={retry}),\n    deadline=timedelta(seconds={deadline}),\n)\n",
+            name = quoted(&plan.name),
+            cron = quoted(&Setup::five_fields(plan, schedule, "Airflow")?),
+            zone = quoted(&schedule.timezone.to_string()),
+            command = words.join(", "),
+            retry = schedule.retry_after.as_secs(),
+            deadline = schedule.deadline.as_secs(),
+        ));
+    }
+    Ok(text)
+}

@@ -1,0 +1,67 @@
+//! A systemd service that runs the scheduler.
+
+use std::path::Path;
+
+use super::{EXIT_CODES, Setup};
+
+pub(super) fn unit(setup: &Setup) -> String {
+    let command: Vec<String> = setup.words(&["schedule"]).iter().map(|word| quoted(word)).collect();
+    let archive =
+        if setup.archive.starts_with(&setup.data) { String::new() } else { format!(" {}", path(&setup.archive)) };
+    format!(
+        "\
+# Install as /etc/systemd/system/bellwether.service, put the API key into /etc/bellwether/api-key (mode 600), then:
+#   systemctl daemon-reload && systemctl enable --now bellwether
+# `systemctl reload bellwether` reads changed definitions at once; they are picked up within seconds anyway.
+# Without an API key, as for the demo service, remove the two lines with `api-key`.
+# Definitions, each in its own time zone:
+{listed}{EXIT_CODES}
+[Unit]
+Description=Bellwether: scheduled datasets of {root}
+Wants=network-online.target
+After=network-online.target
+
+[Service]
+Type=exec
+ExecStart={command}
+ExecReload=/bin/kill -HUP $MAINPID
+WorkingDirectory={root}
+LoadCredential=api-key:/etc/bellwether/api-key
+Environment=BELLWETHER_API_KEY_FILE=%d/api-key
+# On SIGTERM runs are interrupted; the next start resumes them.
+KillMode=mixed
+TimeoutStopSec=120
+SuccessExitStatus=130
+Restart=on-failure
+RestartSec=30
+RestartPreventExitStatus=2
+# The files belong to the user of the service: name one who may write {data}.
+# User=bellwether
+NoNewPrivileges=yes
+PrivateTmp=yes
+ProtectSystem=strict
+ReadWritePaths={data}{archive}
+
+[Install]
+WantedBy=multi-user.target
+",
+        listed = setup.listed(),
+        root = path(&setup.root),
+        data = path(&setup.data),
+        command = command.join(" "),
+    )
+}
+
+/// A word of a command line.
+fn quoted(word: &str) -> String {
+    let word = word.replace('\\', "\\\\").replace('"', "\\\"").replace('%', "%%").replace('$', "$$");
+    if word.contains(|letter: char| letter.is_whitespace() || matches!(letter, '\'' | '"' | ';')) {
+        return format!("\"{word}\"");
+    }
+    word
+}
+
+/// A path as a value of its own.
+fn path(path: &Path) -> String {
+    path.to_string_lossy().replace('%', "%%")
+}

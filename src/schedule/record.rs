@@ -1,0 +1,195 @@
+//! The record of a run: what hooks get, what the journal keeps, and what status and metrics are made from.
+
+use std::path::PathBuf;
+
+use chrono::{DateTime, Utc};
+use serde::{Deserialize, Serialize};
+
+use crate::archive::Counts;
+use crate::error::{Error, ErrorKind};
+use crate::run::Summary;
+use crate::secret::without_keys;
+use crate::time::as_record;
+
+/// Version of the record. New fields may appear without a new version.
+const VERSION: u32 = 1;
+
+/// How a run ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Outcome {
+    /// A version was published.
+    Success,
+    /// A temporary failure: the run is tried again.
+    Later,
+    /// It failed, or was given up.
+    Failure,
+    /// It was interrupted, and can be resumed.
+    Interrupted,
+}
+
+impl Outcome {
+    /// Every outcome.
+    pub const ALL: [Self; 4] = [Self::Success, Self::Later, Self::Failure, Self::Interrupted];
+
+    /// Its name.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Success => "success",
+            Self::Later => "later",
+            Self::Failure => "failure",
+            Self::Interrupted => "interrupted",
+        }
+    }
+}
+
+/// The record of a run.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct RunRecord {
+    /// Version of the record.
+    pub version: u32,
+    /// The definition.
+    pub definition: String,
+    /// The name of the run, which its folder in the archive has once it is sealed; none if it failed before it had one.
+    pub run: Option<String>,
+    /// The time that it was scheduled for; none for a run that was started by hand.
+    #[serde(default, with = "optional")]
+    pub due: Option<DateTime<Utc>>,
+    /// When it started.
+    #[serde(with = "as_record")]
+    pub started_at: DateTime<Utc>,
+    /// When it ended.
+    #[serde(with = "as_record")]
+    pub ended_at: DateTime<Utc>,
+    /// How long it took, by a monotonic clock.
+    pub seconds: f64,
+    /// How it ended.
+    pub outcome: Outcome,
+    /// The exit code of `bellwether run` for it.
+    pub exit_code: u8,
+    /// What failed, and then why.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub reasons: Vec<String>,
+    /// What to do about it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hint: Option<String>,
+    /// What was published.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub published: Option<PublishedRecord>,
+}
+
+/// What a run published.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct PublishedRecord {
+    /// The folder of the version.
+    pub dataset: PathBuf,
+    /// The hash of its content.
+    pub content: String,
+    /// Its rows.
+    pub rows: u64,
+    /// Its tickers.
+    pub tickers: usize,
+    /// Its first and last date.
+    pub dates: Option<[String; 2]>,
+    /// The number of answered requests.
+    pub requests: usize,
+    /// The number of retries.
+    pub retries: u64,
+    /// The number of rejected records.
+    pub rejects: u64,
+    /// Changes to the cells of the archive.
+    pub changes: Counts,
+    /// The cells that the archive knew before.
+    pub known: u64,
+}
+
+impl PublishedRecord {
+    /// The share of the cells that the archive knew before that were revised or withdrawn; `None` if it knew none.
+    pub fn rewritten(&self) -> Option<f64> {
+        (self.known > 0).then(|| (self.changes.revised + self.changes.withdrawn) as f64 / self.known as f64)
+    }
+}
+
+impl RunRecord {
+    /// The record of a run that has begun.
+    pub(super) fn begun(definition: &str, due: Option<DateTime<Utc>>, started_at: DateTime<Utc>) -> Self {
+        Self {
+            version: VERSION,
+            definition: definition.to_owned(),
+            run: None,
+            due,
+            started_at,
+            ended_at: started_at,
+            seconds: 0.0,
+            outcome: Outcome::Interrupted,
+            exit_code: ErrorKind::Interrupted.exit_code(),
+            reasons: Vec::new(),
+            hint: None,
+            published: None,
+        }
+    }
+
+    /// Adds that it succeeded.
+    pub(super) fn succeeded(&mut self, summary: &Summary, known: u64) {
+        let fetched = summary.fetched.as_ref();
+        self.outcome = Outcome::Success;
+        self.exit_code = 0;
+        self.published = Some(PublishedRecord {
+            dataset: summary.dataset.clone(),
+            content: summary.content.clone(),
+            rows: summary.rows,
+            tickers: summary.tickers,
+            dates: summary.dates.map(|(first, last)| [first, last].map(crate::run::day)),
+            requests: fetched.map_or(0, |fetched| fetched.requests),
+            retries: fetched.map_or(0, |fetched| fetched.retries),
+            rejects: fetched.map_or(0, |fetched| fetched.rejects),
+            changes: fetched.map(|fetched| fetched.changes).unwrap_or_default(),
+            known,
+        });
+    }
+
+    /// Adds that it failed.
+    pub(super) fn failed(&mut self, error: &Error) {
+        self.outcome = match error.kind() {
+            ErrorKind::Temporary => Outcome::Later,
+            ErrorKind::Interrupted => Outcome::Interrupted,
+            _ => Outcome::Failure,
+        };
+        self.exit_code = error.kind().exit_code();
+        self.hint = error.hint().map(|hint| without_keys(&hint));
+        let error: &dyn std::error::Error = error;
+        let reasons = std::iter::successors(Some(error), |reason| reason.source());
+        self.reasons = reasons.map(|reason| without_keys(&reason.to_string())).collect();
+    }
+
+    /// Adds that it is not tried again.
+    pub(super) fn give_up(&mut self) {
+        self.outcome = Outcome::Failure;
+        self.exit_code = ErrorKind::Temporary.exit_code();
+        self.reasons.push("the deadline for retries has passed".to_owned());
+    }
+
+    /// What failed and why, on one line; `None` if nothing did.
+    pub fn reason(&self) -> Option<String> {
+        (!self.reasons.is_empty()).then(|| self.reasons.join(": "))
+    }
+}
+
+/// An instant that may be missing.
+mod optional {
+    use chrono::{DateTime, Utc};
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+    use crate::time::as_record;
+
+    #[derive(Serialize, Deserialize)]
+    struct Instant(#[serde(with = "as_record")] DateTime<Utc>);
+
+    pub(super) fn serialize<S: Serializer>(instant: &Option<DateTime<Utc>>, serializer: S) -> Result<S::Ok, S::Error> {
+        instant.map(Instant).serialize(serializer)
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<DateTime<Utc>>, D::Error> {
+        Ok(Option::<Instant>::deserialize(deserializer)?.map(|Instant(instant)| instant))
+    }
+}

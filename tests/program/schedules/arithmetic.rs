@@ -1,0 +1,203 @@
+//! When an expression is due: in zones whose clocks are changed, before, at and after each instant.
+
+use std::fs;
+
+use bellwether::definition::DefinitionFile;
+use bellwether::plan::{Plan, Schedule};
+use bellwether::schedule::{Times, upcoming};
+use chrono::{DateTime, TimeDelta, Utc};
+use serde_json::json;
+
+use crate::support::program::Place;
+use crate::support::python;
+use crate::support::random::Random;
+
+pub(super) fn schedule(keys: &str) -> Schedule {
+    let text = format!("[source]\nservice = \"demo\"\n[signals]\nsectors = [\"energy\"]\n[schedule]\n{keys}\n");
+    let plan = Plan::of(DefinitionFile::new("it.toml".into(), text).expect("as the test expects"))
+        .unwrap_or_else(|error| panic!("{keys}: {error}"));
+    plan.schedule.expect("as the test expects")
+}
+
+pub(super) fn at(text: &str) -> DateTime<Utc> {
+    DateTime::parse_from_rfc3339(text).expect("as the test expects").with_timezone(&Utc)
+}
+
+const EXPRESSIONS: [&str; 17] = [
+    "30 2 * * *",
+    "30 1 * * *",
+    "0 0 * * *",
+    "15 0 * * *",
+    "0 2 * * *",
+    "45 1 * * *",
+    "0 3 * * SUN",
+    "30 18 * * MON-FRI",
+    "15 2 * MAR,OCT sun",
+    "0 9 1 * *",
+    "0 9 13 * FRI",
+    "@daily",
+    "@weekly",
+    "@hourly",
+    "*/15 * * * *",
+    "30 1-3 * * *",
+    "45 1,2 * * 0",
+];
+
+const ZONES: [&str; 8] = [
+    "UTC",
+    "America/New_York",
+    "Europe/London",
+    "Australia/Lord_Howe",
+    "Africa/Cairo",
+    "America/Havana",
+    "Asia/Kolkata",
+    "Pacific/Auckland",
+];
+
+#[test]
+fn every_time_of_a_year_is_the_one_that_a_look_at_every_minute_finds_also_on_days_of_23_and_25_hours() {
+    let place = Place::new();
+    let (from, to) = (at("2026-01-01T00:00:00Z"), at("2027-01-01T00:00:00Z"));
+    let mut cases = Vec::new();
+    for zone in ZONES {
+        for cron in EXPRESSIONS {
+            let schedule = schedule(&format!("cron = \"{cron}\"\ntimezone = \"{zone}\""));
+            let times: Vec<i64> =
+                upcoming(&schedule, from).take_while(|time| *time < to).map(|time| time.timestamp()).collect();
+            cases.push(json!({
+                "cron": cron, "zone": zone, "from": from.timestamp(), "to": to.timestamp(), "times": times,
+            }));
+        }
+    }
+    let file = place.file("times.json");
+    fs::write(&file, serde_json::to_vec(&cases).unwrap()).unwrap();
+    python::check("check_schedule.py", [file]);
+}
+
+#[test]
+fn the_days_on_which_clocks_change_are_as_in_a_table() {
+    let cases = [
+        // The clock goes from 2 to 3 on March 8, and from 2 back to 1 on November 1.
+        (
+            "30 2 * * *",
+            "America/New_York",
+            "2026-03-07T12:00:00Z",
+            &["2026-03-08T07:00:00Z", "2026-03-09T06:30:00Z"][..],
+        ),
+        ("30 1 * * *", "America/New_York", "2026-10-31T12:00:00Z", &["2026-11-01T05:30:00Z", "2026-11-02T06:30:00Z"]),
+        (
+            "0 * * * *",
+            "America/New_York",
+            "2026-11-01T04:30:00Z",
+            &["2026-11-01T05:00:00Z", "2026-11-01T06:00:00Z", "2026-11-01T07:00:00Z"],
+        ),
+        ("0 0 * * *", "Europe/London", "2026-03-28T12:00:00Z", &["2026-03-29T00:00:00Z", "2026-03-29T23:00:00Z"]),
+        ("30 1 * * *", "Europe/London", "2026-03-28T12:00:00Z", &["2026-03-29T01:00:00Z", "2026-03-30T00:30:00Z"]),
+        ("30 1 * * *", "Europe/London", "2026-10-24T12:00:00Z", &["2026-10-25T00:30:00Z", "2026-10-26T01:30:00Z"]),
+        // Half an hour: from 2:00 to 2:30 on October 4, and from 2:00 back to 1:30 on April 5.
+        (
+            "15 2 * * *",
+            "Australia/Lord_Howe",
+            "2026-10-03T12:00:00Z",
+            &["2026-10-03T15:30:00Z", "2026-10-04T15:15:00Z"],
+        ),
+        (
+            "45 1 * * *",
+            "Australia/Lord_Howe",
+            "2026-04-04T12:00:00Z",
+            &["2026-04-04T14:45:00Z", "2026-04-05T15:15:00Z"],
+        ),
+    ];
+    for (cron, zone, after, expected) in cases {
+        let schedule = schedule(&format!("cron = \"{cron}\"\ntimezone = \"{zone}\""));
+        let times: Vec<DateTime<Utc>> = upcoming(&schedule, at(after)).take(expected.len()).collect();
+        let expected: Vec<DateTime<Utc>> = expected.iter().map(|time| at(time)).collect();
+        assert_eq!(times, expected, "{cron} in {zone}");
+    }
+}
+
+#[test]
+fn what_is_due_missed_and_next_follows_from_the_list_of_all_times() {
+    let mut random = Random::of(29);
+    let (from, to) = (at("2026-02-20T00:00:00Z"), at("2026-11-20T00:00:00Z"));
+    let span = (to - from).num_seconds() as usize;
+    for zone in ZONES {
+        for cron in EXPRESSIONS {
+            let keys = format!("cron = \"{cron}\"\ntimezone = \"{zone}\"");
+            let (before, after) = (from - TimeDelta::days(40), to + TimeDelta::days(400));
+            let of_all = schedule(&keys);
+            let all: Vec<DateTime<Utc>> = upcoming(&of_all, before).take_while(|time| *time < after).collect();
+            for catch_up in ["0s", "90m", "1d", "9d"] {
+                let schedule = schedule(&format!("{keys}\ncatch_up = \"{catch_up}\""));
+                for _ in 0..5 {
+                    let now = from + TimeDelta::seconds(random.below(span) as i64);
+                    // Also exactly at a time.
+                    let now = if random.one_in(3) { *all.iter().find(|time| **time >= now).unwrap() } else { now };
+                    let done = now - TimeDelta::seconds(random.below(20 * 86_400) as i64);
+                    let open: Vec<DateTime<Utc>> =
+                        all.iter().copied().filter(|time| *time > done && *time <= now).collect();
+                    let window = TimeDelta::from_std(schedule.catch_up).unwrap().max(TimeDelta::seconds(60));
+                    let due = open.last().copied().filter(|due| now - *due <= window);
+                    let missed = (open.len() - usize::from(due.is_some())).min(1000);
+                    let next = all.iter().copied().find(|time| *time > now);
+                    let expected = Times { due, missed, next };
+                    assert_eq!(Times::at(&schedule, done, now), expected, "{cron} in {zone}, {done} to {now}");
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn names_and_nicknames_are_accepted_where_they_belong_and_nowhere_else() {
+    let place = Place::new();
+    let check = |cron: &str| {
+        place.define(
+            "it",
+            &format!("[source]\nservice = \"demo\"\n[signals]\nsectors = [\"energy\"]\n[schedule]\ncron = {cron:?}\n"),
+        );
+        place.run(["check", "it"])
+    };
+    for fine in [
+        "30 18 * * 1-5",
+        "30 18 * * mon-fri",
+        "0 6 * JAN-MAR,DEC SUN",
+        "0 6 L * *",
+        "0 6 15W * *",
+        "0 6 * * FRI#2",
+        "0 6 * * 5L",
+        "0 6 1 * +MON",
+        "0 6 29 2 *",
+        "*/10 * * * * *",
+        "@daily",
+        " @Weekly ",
+        "  30   18 * * *  ",
+    ] {
+        let outcome = check(fine).succeeded();
+        assert_eq!(outcome.stdout.matches(" UTC\n").count(), 5, "{fine}: {}", outcome.stdout);
+    }
+    for (wrong, message) in [
+        ("30 25 * * *", "invalid hour `25` in a schedule"),
+        ("60 * * * *", "invalid minute `60` in a schedule"),
+        ("30 MON * * *", "invalid hour `MON` in a schedule"),
+        ("JAN 6 * * *", "invalid minute `JAN` in a schedule"),
+        ("0 6 * MON *", "invalid month `MON` in a schedule"),
+        ("0 6 * * JAN", "invalid day of week `JAN` in a schedule"),
+        ("0 6 * * MONDAY", "invalid day of week `MONDAY` in a schedule"),
+        ("0 6 * * 8", "invalid day of week `8` in a schedule"),
+        ("0 6 32 * *", "invalid day of month `32` in a schedule"),
+        ("0 6 * *", "a schedule has five fields, found 4"),
+        ("", "a schedule has five fields, found 0"),
+        ("0 0 6 * * * 2030", "a schedule has five fields, found 7"),
+        ("61 0 6 * * *", "invalid second `61` in a schedule"),
+        ("@reboot", "unknown schedule `@reboot`"),
+        ("0 6 30 2 *", "a schedule that is never due: `0 6 30 2 *`"),
+        ("*/0 * * * *", "invalid minute `*/0` in a schedule"),
+        ("١ 6 * * *", "invalid minute `١` in a schedule"),
+    ] {
+        let shown = check(wrong).failed_with(2).stderr;
+        assert!(shown.starts_with(&format!("error: {message}\n")) && shown.contains("\nhint: "), "{wrong}: {shown}");
+    }
+    let shown = check(&"1,".repeat(200)).failed_with(2).stderr;
+    assert!(shown.starts_with("error: a schedule is longer than 200 bytes\n"), "{shown}");
+}

@@ -1,0 +1,152 @@
+//! Hooks: who is called when, with what, and for how long.
+
+use std::fs;
+use std::io::{BufRead, BufReader};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+
+use super::process::{KEY, define, history, journal};
+use crate::support::program::{Outcome, Place};
+use crate::support::scripted::{Scripted, json};
+
+/// Python's HTTP server, which writes what it is sent to a file.
+struct Server {
+    process: Child,
+    port: u16,
+}
+
+impl Server {
+    fn start(file: &Path) -> Self {
+        let tests = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests");
+        let mut command = Command::new(tests.join(".venv/bin/python"));
+        command.arg(tests.join("python/hook_server.py")).arg(file).stdout(Stdio::piped());
+        let mut process = command.spawn().expect("python starts");
+        let mut line = String::new();
+        BufReader::new(process.stdout.take().expect("as the test expects"))
+            .read_line(&mut line)
+            .expect("as the test expects");
+        Self { process, port: line.trim().parse().expect("a port") }
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
+fn run(place: &Place, name: &str) -> Outcome {
+    Outcome::of(place.command(["run", name, "-q"]).envs([KEY, ("OTHER_COPY", KEY.1)]))
+}
+
+#[test]
+fn each_outcome_calls_its_hook_with_the_record_and_without_the_key() {
+    let place = Place::new();
+    let received = place.file("received.jsonl");
+    let server = Server::start(&received);
+    let address = format!("http://127.0.0.1:{}", server.port);
+    let service = Scripted::of_histories(|asked| match asked.target.contains("sector=later") {
+        true => json("503 Service Unavailable", "{}"),
+        // The service echoes the key in its refusal.
+        false if asked.target.contains("sector=failing") => {
+            json("403 Forbidden", &format!("{{\"detail\":\"{}\"}}", KEY.1))
+        }
+        false => json("200 OK", &history()),
+    });
+    let hooks = format!(
+        "[hooks]\non_success = \"{address}/success\"\non_failure = \"{address}/failure\"\non_later = \"{address}/later\"\n\
+         ping = \"{address}/ping\"\n"
+    );
+    for (name, code) in [("fine", 0), ("failing", 1), ("later", 75)] {
+        define(&place, name, &service, &hooks);
+        run(&place, name).failed_with(code);
+    }
+    let text = fs::read_to_string(&received).unwrap();
+    assert!(!text.contains(KEY.1), "{text}");
+    let calls: Vec<Value> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let told: Vec<(&str, &str)> =
+        calls.iter().map(|call| (call["method"].as_str().unwrap(), call["path"].as_str().unwrap())).collect();
+    assert_eq!(told, [("POST", "/success"), ("GET", "/ping"), ("POST", "/failure"), ("POST", "/later")]);
+    for (call, (name, outcome)) in [(0, ("fine", "success")), (2, ("failing", "failure")), (3, ("later", "later"))] {
+        let record: Value = serde_json::from_str(calls[call]["body"].as_str().unwrap()).unwrap();
+        assert_eq!((&record["definition"], &record["outcome"]), (&name.into(), &outcome.into()));
+        assert_eq!(record, journal(&place, name)[0], "the journal has the same record");
+        assert_eq!(record["version"], 1);
+    }
+    let record = &journal(&place, "fine")[0];
+    assert_eq!((&record["published"]["rows"], &record["exit_code"]), (&1.into(), &0.into()));
+    assert!(place.file(&format!("output/archive/run={}", record["run"].as_str().unwrap())).is_dir());
+    assert!(journal(&place, "failing")[0]["reasons"][0].as_str().unwrap().contains("refused the API key"));
+}
+
+#[test]
+fn a_command_gets_the_record_on_its_input_and_nothing_that_holds_the_key() {
+    let place = Place::new();
+    let service = Scripted::of_histories(|_| json("200 OK", &history()));
+    let script = "cat > record.json; env > environment.txt; echo \"$BELLWETHER_OUTCOME $BELLWETHER_RUN\" > said.txt";
+    define(&place, "it", &service, &format!("[hooks]\non_success = [\"sh\", \"-c\", {script:?}]\n"));
+    run(&place, "it").succeeded();
+    let record: Value = serde_json::from_slice(&fs::read(place.file("record.json")).unwrap()).unwrap();
+    assert_eq!(record, journal(&place, "it")[0]);
+    let environment = fs::read_to_string(place.file("environment.txt")).unwrap();
+    assert!(!environment.contains(KEY.1) && environment.contains("BELLWETHER_DEFINITION=it\n"), "{environment}");
+    let said = fs::read_to_string(place.file("said.txt")).unwrap();
+    assert_eq!(said, format!("success {}\n", record["run"].as_str().unwrap()));
+}
+
+#[test]
+fn a_hook_that_fails_or_hangs_is_reported_and_changes_nothing() {
+    let place = Place::new();
+    let server = Server::start(&place.file("received.jsonl"));
+    let address = format!("http://127.0.0.1:{}", server.port);
+    let service = Scripted::of_histories(|_| json("200 OK", &history()));
+    let cases = [
+        ("[\"false\"]".to_owned(), "the hook `on_success` failed: `false` ended with exit status: 1"),
+        ("[\"/no/such/program\"]".to_owned(), "the hook `on_success` failed: `/no/such/program` cannot be started: "),
+        ("[\"sleep\", \"600\"]".to_owned(), "the hook `on_success` failed: `sleep` did not finish within 1.0 s"),
+        (format!("\"{address}/fail?token=t0ken\""), "answered with status 500"),
+        (format!("\"{address}/moved/t0ken\""), "answered with status 302"),
+        ("\"http://127.0.0.1:1/t0ken\"".to_owned(), "127.0.0.1:1 cannot be reached: "),
+    ];
+    for (number, (hook, expected)) in cases.into_iter().enumerate() {
+        let name = format!("it{number}");
+        define(&place, &name, &service, &format!("[hooks]\non_success = {hook}\ntimeout = \"1s\"\n"));
+        let begun = Instant::now();
+        let outcome = run(&place, &name).succeeded();
+        assert!(outcome.stderr.starts_with("warning: ") && outcome.stderr.contains(expected), "{}", outcome.stderr);
+        assert!(!outcome.stderr.contains("t0ken"), "an address may be a secret: {}", outcome.stderr);
+        assert!(begun.elapsed() < Duration::from_secs(30));
+        assert_eq!(journal(&place, &name)[0]["outcome"], "success");
+    }
+    let received = fs::read_to_string(place.file("received.jsonl")).unwrap();
+    assert!(!received.contains("followed"), "{received}");
+}
+
+#[test]
+fn a_hook_is_an_address_or_a_command_and_its_address_is_never_shown() {
+    let place = Place::new();
+    let check = |hook: &str| {
+        place.define(
+            "it",
+            &format!("[source]\nservice = \"demo\"\n[signals]\nsectors = [\"energy\"]\n[hooks]\n{hook}\n"),
+        );
+        place.run(["check", "it"])
+    };
+    check("on_success = [\"true\"]\non_failure = \"https://example.com/x\"\nping = \"http://127.0.0.1:9/x\"\n")
+        .succeeded();
+    for (wrong, message) in [
+        ("on_success = []", "an empty command"),
+        ("on_success = \"notify-send\"", "not an address: relative URL without a base"),
+        ("on_failure = \"ftp://example.com\"", "unsupported scheme `ftp`"),
+        ("on_later = 5", "invalid type: integer `5`, expected an address, or a command as a list of strings"),
+        ("timeout = \"soon\"", "`soon` is not a duration"),
+        ("on_sucess = [\"true\"]", "unknown key `on_sucess` in `[hooks]`"),
+    ] {
+        let shown = check(wrong).failed_with(2).stderr;
+        assert!(shown.starts_with(&format!("error: {message}")), "{wrong}: {shown}");
+    }
+}

@@ -1,0 +1,8 @@
+//! The scheduler: its arithmetic, a month with an injected clock, real processes, and what they tell.
+
+mod arithmetic;
+mod hooks;
+mod month;
+mod platforms;
+mod process;
+mod status;

@@ -1,0 +1,260 @@
+//! Real scheduler processes: with schedules of seconds, two at once, killed, stopped, and told to look.
+
+use std::collections::BTreeSet;
+use std::env;
+use std::fs;
+use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+
+use crate::support::program::{Outcome, Place, drained};
+use crate::support::python;
+use crate::support::scripted::{Scripted, Step, json};
+
+pub(super) const KEY: (&str, &str) = ("BELLWETHER_API_KEY", "sched-canary-4711");
+
+/// A history that ends today.
+pub(super) fn history() -> String {
+    let today = chrono::Utc::now().date_naive();
+    format!(
+        "{{\"XOM\":{{\"ticker\":\"XOM\",\"regime\":\"neutral\",\"period\":\"15d\",\"predictions\":[\
+         {{\"date\":\"{today}T00:00:00+00:00\",\"signal\":\"buy\",\"confidence\":0.5}}]}}}}"
+    )
+}
+
+pub(super) fn define(place: &Place, name: &str, service: &Scripted, more: &str) {
+    let text = format!(
+        "[source]\n{}patience = \"1s\"\n[signals]\nsectors = [\"{name}\"]\n[sentiment]\narticles = false\n{more}",
+        service.source()
+    );
+    place.define(name, &text);
+}
+
+/// A scheduler as a process, killed when it is dropped.
+pub(super) struct Process(pub(super) Child);
+
+impl Process {
+    pub(super) fn start(place: &Place, arguments: &[&str]) -> Self {
+        let mut command = place.command(["schedule", "--log", "json"]);
+        command.args(arguments).envs([KEY]).stdout(Stdio::null()).stderr(Stdio::piped());
+        Self(command.spawn().expect("the program starts"))
+    }
+
+    pub(super) fn signal(&self, signal: &str) {
+        assert!(
+            Command::new("kill")
+                .args([signal, &self.0.id().to_string()])
+                .status()
+                .expect("as the test expects")
+                .success()
+        );
+    }
+
+    /// Stops it, and returns its exit code and its events.
+    pub(super) fn stopped(mut self, signal: &str) -> (Option<i32>, Vec<Value>) {
+        self.signal(signal);
+        let status = self.0.wait().expect("as the test expects");
+        let text = drained(self.0.stderr.take());
+        (
+            status.code(),
+            text.lines().map(|line| serde_json::from_str(line).unwrap_or_else(|_| panic!("{line}"))).collect(),
+        )
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// The records in the journal of a definition.
+pub(super) fn journal(place: &Place, name: &str) -> Vec<Value> {
+    let text = fs::read_to_string(place.file(&format!("output/journal/{name}.jsonl"))).unwrap_or_default();
+    text.lines().map(|line| serde_json::from_str(line).expect("as the test expects")).collect()
+}
+
+pub(super) fn wait_until(is_so: impl Fn() -> bool) {
+    let begun = Instant::now();
+    while !is_so() {
+        assert!(begun.elapsed() < Duration::from_secs(120), "it never came to be");
+        thread::sleep(Duration::from_millis(20));
+    }
+}
+
+fn instants(records: &[Value], key: &str) -> Vec<String> {
+    records.iter().map(|record| record[key].as_str().expect("as the test expects").to_owned()).collect()
+}
+
+/// With `BELLWETHER_SCHEDULE_SECONDS=180` it takes that long.
+#[test]
+fn two_processes_on_a_folder_run_every_due_second_once_and_never_two_at_once() {
+    let seconds = env::var("BELLWETHER_SCHEDULE_SECONDS").ok().and_then(|text| text.parse().ok()).unwrap_or(20);
+    let at_once = Arc::new((AtomicUsize::new(0), AtomicUsize::new(0)));
+    let counted = Arc::clone(&at_once);
+    let service = Scripted::of_histories(move |_| {
+        let now = counted.0.fetch_add(1, Ordering::SeqCst) + 1;
+        counted.1.fetch_max(now, Ordering::SeqCst);
+        thread::sleep(Duration::from_millis(50));
+        counted.0.fetch_sub(1, Ordering::SeqCst);
+        json("200 OK", &history())
+    });
+    let place = Place::new();
+    define(&place, "energy", &service, "[schedule]\ncron = \"*/5 * * * * *\"\n");
+    define(
+        &place,
+        "utilities",
+        &service,
+        "[schedule]\ncron = \"*/10 * * * * *\"\ntimezone = \"Australia/Lord_Howe\"\n",
+    );
+    place.define("broken", "[schedule]\ncron = \"never\"\n");
+    let processes = [
+        Process::start(&place, &["--listen", "127.0.0.1:0"]),
+        Process::start(&place, &["--metrics", "bellwether.prom"]),
+    ];
+    thread::sleep(Duration::from_secs(seconds));
+    wait_until(|| !journal(&place, "utilities").is_empty() && journal(&place, "energy").len() > 1);
+    let mut broken = 0;
+    for process in processes {
+        let (code, events) = process.stopped("-TERM");
+        assert_eq!(code, Some(0), "{events:?}");
+        broken += events.iter().filter(|event| event["event"] == "broken").count();
+        for event in &events {
+            assert!(event["timestamp"].as_str().is_some_and(|time| time.ends_with('Z')), "{event}");
+            assert!(["info", "warn", "error"].contains(&event["level"].as_str().unwrap()), "{event}");
+            assert!(!event.to_string().contains(KEY.1), "{event}");
+        }
+    }
+    assert_eq!(broken, 2, "once by each process");
+    for (name, step) in [("energy", 5), ("utilities", 10)] {
+        let records: Vec<Value> =
+            journal(&place, name).into_iter().filter(|record| record["outcome"] != "interrupted").collect();
+        assert!(records.iter().all(|record| record["outcome"] == "success"), "{records:?}");
+        let due = instants(&records, "due");
+        assert_eq!(due.iter().collect::<BTreeSet<_>>().len(), due.len(), "each due time once: {due:?}");
+        let second = |time: &String| time[17..19].parse::<u32>().unwrap();
+        assert!(due.iter().all(|time| second(time) % step == 0), "{due:?}");
+        assert!(due.is_sorted(), "{due:?}");
+        // Each run has ended before the next one started, and joins its folder in the archive.
+        let (started, ended) = (instants(&records, "started_at"), instants(&records, "ended_at"));
+        assert!(ended.iter().zip(&started[1..]).all(|(ended, started)| ended <= started), "{started:?} {ended:?}");
+        assert!(started.iter().zip(&due).all(|(started, due)| started >= due));
+        assert!(records.iter().all(|record| record["run"].as_str().is_some_and(|run| run.len() == 21)));
+    }
+    // Each definition asks for its own sector: two of them may be at work at once, in the two processes.
+    assert!(at_once.1.load(Ordering::SeqCst) <= 2);
+    python::check("check_metrics.py", [place.file("bellwether.prom")]);
+}
+
+#[test]
+fn a_scheduler_that_is_killed_in_the_middle_runs_the_due_time_once_when_it_is_back() {
+    let service = Scripted::of_histories(|asked| match asked.before {
+        0 => vec![Step::Wait(Duration::from_secs(60))],
+        _ => json("200 OK", &history()),
+    });
+    let place = Place::new();
+    // The next due time after the first one is far away.
+    define(&place, "energy", &service, "[schedule]\ncron = \"*/2 * * * * *\"\ncatch_up = \"1d\"\n");
+    let mut process = Process::start(&place, &[]);
+    wait_until(|| service.histories() == 1);
+    process.0.kill().unwrap();
+    process.0.wait().unwrap();
+    assert!(journal(&place, "energy").is_empty());
+    let memory =
+        || -> Value { serde_json::from_slice(&fs::read(place.file("output/schedule/energy.json")).unwrap()).unwrap() };
+    let before = memory()["done"].as_str().unwrap().to_owned();
+    // Several times were missed: the newest one is run, once.
+    thread::sleep(Duration::from_secs(3));
+    let outcome = Outcome::of(place.command(["schedule", "--once", "--log", "json"]).envs([KEY])).succeeded();
+    assert!(outcome.stderr.contains("\"event\":\"missed\""), "{}", outcome.stderr);
+    let records = journal(&place, "energy");
+    assert_eq!((records.len(), &records[0]["outcome"]), (1, &"success".into()));
+    assert!(memory()["done"].as_str().unwrap() > before.as_str());
+    assert_eq!(service.histories(), 2);
+}
+
+#[test]
+fn what_was_published_before_a_crash_is_not_run_again() {
+    let service = Scripted::of_histories(|_| json("200 OK", &history()));
+    let place = Place::new();
+    define(&place, "energy", &service, "[schedule]\ncron = \"* * * * * *\"\n");
+    let once = || Outcome::of(place.command(["schedule", "--once"]).envs([KEY])).succeeded();
+    once();
+    thread::sleep(Duration::from_millis(1100));
+    let memory = fs::read(place.file("output/schedule/energy.json")).unwrap();
+    once();
+    assert_eq!(journal(&place, "energy").len(), 1);
+    // As if it had been killed after it published, and before it could remember.
+    define(&place, "energy", &service, "[schedule]\ncron = \"* * * * * *\"\n# later\n");
+    fs::write(place.file("output/schedule/energy.json"), memory).unwrap();
+    let run = || service.histories();
+    let before = run();
+    let outcome = once();
+    assert!(
+        run() == before && outcome.stderr.contains("already stands for") || run() == before + 1,
+        "{}",
+        outcome.stderr
+    );
+}
+
+#[test]
+fn a_stop_interrupts_the_run_which_the_next_start_resumes_and_a_hangup_looks_at_changed_files() {
+    let service = Scripted::of_histories(|asked| match asked.before {
+        0 => vec![Step::Wait(Duration::from_secs(60))],
+        _ => json("200 OK", &history()),
+    });
+    let place = Place::new();
+    define(&place, "energy", &service, "[schedule]\ncron = \"*/2 * * * * *\"\n");
+    let process = Process::start(&place, &[]);
+    wait_until(|| service.histories() == 1);
+    // Picked up while a run is in progress; and what is broken leaves the others alone.
+    place.define("broken", "[schedule]\ncron = \"x\"\n");
+    place.define(
+        "added",
+        "[source]\nservice = \"demo\"\n[signals]\nsectors = [\"energy\"]\n[schedule]\ncron = \"@yearly\"\n",
+    );
+    process.signal("-HUP");
+    wait_until(|| place.file("output/schedule/added.json").exists());
+    let begun = Instant::now();
+    let (code, events) = process.stopped("-TERM");
+    assert!(begun.elapsed() < Duration::from_secs(20), "{:?}", begun.elapsed());
+    assert_eq!(code, Some(0));
+    let kinds: Vec<&str> = events.iter().map(|event| event["event"].as_str().unwrap()).collect();
+    assert!(kinds.contains(&"stopping") && kinds.contains(&"broken"), "{kinds:?}");
+    let broken = events.iter().find(|event| event["event"] == "broken").unwrap();
+    let problems = broken["error"]["problems"].as_array().unwrap();
+    let is_it = |problem: &&Value| problem["message"] == "a schedule has five fields, found 1";
+    let problem = problems.iter().find(is_it).unwrap_or_else(|| panic!("{broken}"));
+    assert_eq!((&problem["line"], &problem["column"]), (&2.into(), &8.into()), "{problem}");
+    assert_eq!(journal(&place, "energy")[0]["outcome"], "interrupted");
+    Outcome::of(place.command(["schedule", "--once"]).envs([KEY])).succeeded();
+    assert_eq!(journal(&place, "energy")[1]["outcome"], "success");
+}
+
+#[test]
+fn a_run_by_hand_holds_the_scheduler_back_until_it_has_ended() {
+    let service = Scripted::of_histories(|asked| match asked.before {
+        0 => [vec![Step::Wait(Duration::from_secs(4))], json("200 OK", &history())].concat(),
+        _ => json("200 OK", &history()),
+    });
+    let place = Place::new();
+    define(&place, "energy", &service, "[schedule]\ncron = \"*/2 * * * * *\"\nretry_after = \"1s\"\n");
+    let once = || Outcome::of(place.command(["schedule", "--once"]).envs([KEY])).succeeded();
+    once();
+    let mut by_hand = place.command(["run", "energy", "-q"]).envs([KEY]).spawn().unwrap();
+    wait_until(|| service.histories() == 1);
+    thread::sleep(Duration::from_secs(2));
+    let outcome = once();
+    assert!(outcome.stderr.contains("another run is in progress, retry at "), "{}", outcome.stderr);
+    assert_eq!(service.histories(), 1);
+    assert!(by_hand.wait().unwrap().success());
+    thread::sleep(Duration::from_millis(1100));
+    once();
+    assert_eq!(service.histories(), 2);
+    assert_eq!(journal(&place, "energy").len(), 2, "the run by hand, and the one of the scheduler");
+}

@@ -1,0 +1,100 @@
+"""Recomputes the times of cron expressions by brute force: every minute of a span is looked at on the clock of its zone.
+
+The file given holds a list of objects with `cron`, `zone`, `from`, `to` (minutes, UTC) and `times`. The rule for clocks that
+are changed: an expression whose minute and hour are single numbers is due once a day, at the first instant after the gap if
+its time is skipped, and the first time if it is repeated; any other expression is due whenever the clock shows its time.
+"""
+
+import json
+import sys
+from datetime import datetime, timedelta, timezone
+from zoneinfo import ZoneInfo
+
+NICKNAMES = {"@hourly": "0 * * * *", "@daily": "0 0 * * *", "@midnight": "0 0 * * *", "@weekly": "0 0 * * 0",
+             "@monthly": "0 0 1 * *", "@yearly": "0 0 1 1 *", "@annually": "0 0 1 1 *"}
+MONTHS = "JAN FEB MAR APR MAY JUN JUL AUG SEP OCT NOV DEC".split()
+DAYS = "SUN MON TUE WED THU FRI SAT".split()
+
+
+def number(word, names, first):
+    return names.index(word.upper()) + first if word.upper() in names else int(word)
+
+
+def values(field, low, high, names=(), first=0):
+    found = set()
+    for part in field.split(","):
+        part, _, step = part.partition("/")
+        if part == "*":
+            begin, end = low, high
+        elif "-" in part:
+            begin, end = (number(word, names, first) for word in part.split("-"))
+            if end < begin and names == DAYS and end == 0:
+                end = 7
+        else:
+            begin = end = number(part, names, first)
+        found.update(range(begin, end + 1, int(step or 1)))
+    return found
+
+
+class Expression:
+    def __init__(self, text):
+        minute, hour, day, month, weekday = NICKNAMES.get(text, text).split()
+        self.minutes = values(minute, 0, 59)
+        self.hours = values(hour, 0, 23)
+        self.days = values(day, 1, 31)
+        self.months = values(month, 1, 12, MONTHS, 1)
+        self.weekdays = {number % 7 for number in values(weekday, 0, 7, DAYS)}
+        self.either = day != "*" and weekday != "*"
+        self.is_fixed = minute.isdigit() and hour.isdigit()
+
+    def has_day(self, day):
+        of_month, of_week = day.day in self.days, day.isoweekday() % 7 in self.weekdays
+        return day.month in self.months and (of_month or of_week if self.either else of_month and of_week)
+
+
+def clocks(zone, begin, end):
+    """What the clock shows in each minute: the instants by what is shown, and the other way round."""
+    instants, shown = {}, []
+    at = begin - timedelta(days=2)
+    while at < end + timedelta(days=2):
+        clock = at.astimezone(zone).replace(tzinfo=None)
+        instants.setdefault(clock, []).append(at)
+        shown.append((at, clock))
+        at += timedelta(minutes=1)
+    return instants, shown
+
+
+def expected(expression, instants, shown, begin, end):
+    due = []
+    for day in filter(expression.has_day, sorted({clock.date() for clock in instants})[1:-1]):
+        for hour in expression.hours:
+            for minute in expression.minutes:
+                clock = datetime(day.year, day.month, day.day, hour, minute)
+                found = instants.get(clock, [])
+                if not expression.is_fixed:
+                    due += found
+                elif found:
+                    due.append(found[0])
+                else:
+                    # The first instant after the gap, which is on the same day.
+                    due.append(next(at for at, there in shown if there > clock))
+    return sorted(at for at in due if begin < at < end)
+
+
+def main(path):
+    cases = json.load(open(path))
+    known = {}
+    for case in cases:
+        begin, end = (datetime.fromtimestamp(case[name], timezone.utc) for name in ("from", "to"))
+        if case["zone"] not in known:
+            known[case["zone"]] = clocks(ZoneInfo(case["zone"]), begin, end)
+        due = expected(Expression(case["cron"]), *known[case["zone"]], begin, end)
+        due = [int(at.timestamp()) for at in due]
+        if due != case["times"]:
+            both = sorted(set(due) ^ set(case["times"]))[:10]
+            sys.exit(f"{case['cron']} in {case['zone']}: differs at "
+                     f"{[(datetime.fromtimestamp(at, timezone.utc).isoformat(), at in due) for at in both]}")
+    print(f"{len(cases)} expressions, {sum(len(case['times']) for case in cases)} times")
+
+
+main(sys.argv[1])
