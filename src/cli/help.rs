@@ -28,9 +28,12 @@ const GROUPS: [(&str, &[&str]); 6] = [
     ("More", &["serve", "completions", "man"]),
 ];
 
-const ENVIRONMENT: [(&str, &str); 5] = [
+const ENVIRONMENT: [(&str, &str); 8] = [
     ("BELLWETHER_API_KEY", "the API key of the service"),
+    ("BELLWETHER_API_KEY_FILE", "a file whose first line is the API key"),
     ("BELLWETHER_ROOT", "the root of the project, as `--directory`"),
+    ("BELLWETHER_DATA, BELLWETHER_ARCHIVE", "folders, as `--data` and `--archive`"),
+    ("BELLWETHER_LOG, BELLWETHER_LOG_LEVEL", "the log, as `--log` and `--log-level`"),
     ("HTTPS_PROXY, ALL_PROXY, NO_PROXY", "the proxy to use, and hosts to reach without it"),
     ("SSL_CERT_FILE", "certificates to trust instead of the system's"),
     ("NO_COLOR", "no colors, whatever the value"),
@@ -91,6 +94,15 @@ const EXAMPLES: &[(&str, &[(&str, &str)])] = &[
     ("check", &[("check demo", "every problem of a definition, with its place")]),
     ("plan", &[("plan demo", "the requests and the columns, before anything is fetched")]),
     ("schema", &[("schema", "for an editor that checks TOML")]),
+    (
+        "schedule",
+        &[
+            ("schedule --listen 127.0.0.1:9464", "run definitions at their times, and answer /metrics"),
+            ("schedule --once", "run what is due now, and exit"),
+        ],
+    ),
+    ("schedule print", &[("schedule print --for systemd", "a service to install")]),
+    ("status", &[("status", "how each definition is doing"), ("status demo --json", "one of them, for a program")]),
     (
         "store",
         &[("store status", "what is here, there, and in both"), ("store push", "send what only this machine has")],

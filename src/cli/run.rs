@@ -111,7 +111,8 @@ impl Run {
     /// Writes the metrics. If they cannot be written, that is a warning.
     fn write_metrics(&self, folders: &Places) {
         let Some(path) = &self.metrics else { return };
-        let names = if self.definition.contains(['/', '.']) { Vec::new() } else { vec![self.definition.clone()] };
+        let is_name = |definition: &&String| !definition.contains(['/', '.']);
+        let names: Vec<String> = self.definition.iter().filter(is_name).cloned().collect();
         let overview = Overview::of(folders, &names, Clock::System.now());
         if let Err(error) = overview.and_then(|overview| metrics::write(path, &overview)) {
             progress::warn(self.log, &format!("cannot write the metrics: {error}"));
