@@ -46,9 +46,7 @@ impl Status {
         match &self.html {
             Some(file) if file.as_os_str() == "-" => say(&page(&overview, Links::Files(&folders.data)))?,
             Some(file) => {
-                let folder = file.parent().map(|folder| folder.join(".")).unwrap_or_default();
                 let data = std::path::absolute(&folders.data).map_err(FileError::read(&folders.data))?;
-                let _ = folder;
                 file::replace(file, page(&overview, Links::Files(&data)).as_bytes())?;
                 say(&format!("status    {}\n", file.display()))?;
             }
