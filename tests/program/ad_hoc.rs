@@ -160,7 +160,7 @@ fn the_same_question_asked_twice_is_answered_once_and_no_file_is_shared() {
         let again = build(&place, &["--ticker", "XOM"]).succeeded().stdout;
         assert_eq!(only_build(&place, "it"), made, "{output}");
         assert!(again.contains("note      already built, and nothing has changed since\n"), "{again}");
-        for name in ["rows", "tickers", "dates", "bytes", "dataset", "python"] {
+        for name in ["rows", "tickers", "dates", "size", "dataset", "python"] {
             assert_eq!(line(&again, name), line(&first, name), "{output}");
         }
         // Another question with the same rows is another build, and somebody may edit any of them.

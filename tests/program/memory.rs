@@ -160,7 +160,7 @@ fn many_tickers_of_few_days_take_few_bytes_each() {
 
 #[test]
 fn articles_without_end_are_received_and_decoded_within_a_bound() {
-    let of = |articles| peak_until(Answers { tickers: 1, days: 20, articles }, Some("articles: 1 requests"));
+    let of = |articles| peak_until(Answers { tickers: 1, days: 20, articles }, Some("articles: 1 request,"));
     let (small, large) = (of(2_000), of(400_000));
     assert!(large < small + 100, "2,000 articles took {small} MB, 400,000 took {large} MB");
 }
