@@ -13,6 +13,7 @@ __all__ = [
     "build",
     "built",
     "check",
+    "data_folder",
     "datasets",
     "diff",
     "main",
