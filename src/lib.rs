@@ -15,7 +15,7 @@
 //!     source.service = \"demo\"
 //!     signals.sectors = [\"utilities\"]
 //! ";
-//! let plan = Plan::of(Found::new("example.toml".into(), text.into())?)?;
+//! let plan = Plan::of(DefinitionFile::new("example.toml".into(), text.into())?)?;
 //! let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
 //! let summary = runtime.block_on(run(plan, Options::new(data)))?;
 //!
@@ -83,7 +83,7 @@
 //!     signals.sectors = [\"energy\", \"utilities\"]
 //!     signals.periods = [\"5d\", \"1m\"]
 //! ";
-//! let plan = Plan::of(Found::new("example.toml".into(), text.into())?)?;
+//! let plan = Plan::of(DefinitionFile::new("example.toml".into(), text.into())?)?;
 //!
 //! let requests = plan.ways[0].requests(&[]);
 //! assert_eq!(requests.len(), 4);
