@@ -47,6 +47,6 @@ fn browse(page: &Path) -> Result<()> {
     let browser = env::var_os("BROWSER").filter(|name| !name.is_empty()).map_or_else(|| usual.into(), PathBuf::from);
     let mut command = Command::new(&browser);
     command.arg(page).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
-    // It may stay open for as long as the browser does: nobody waits for it.
+    // It may stay open for as long as the browser does, so it is not waited for.
     command.spawn().map(drop).map_err(|source| Failure::Browser { browser, page: page.to_owned(), source })
 }

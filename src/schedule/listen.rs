@@ -1,5 +1,5 @@
 //! The scheduler's answers over HTTP: `/` is the status as a page, `/status` as JSON, `/metrics` for Prometheus, `/healthz`
-//! for probes, and `/reports/NAME` the report of a dataset. Everything is read-only, and read anew for each request.
+//! for probes, and `/reports/NAME` the report of a dataset. Everything is read-only, and read for each request.
 
 use std::io;
 use std::net::SocketAddr;

@@ -1,4 +1,4 @@
-//! Clears uploads that were killed and that nobody took up for a day.
+//! Clears uploads that were killed and abandoned for a day.
 //!
 //! The folder's record is put first, only if absent, with a note that the folder is being cleared. An upload that is
 //! still in progress then fails to put its own record, so no folder that exists ever loses a file. The note goes last.

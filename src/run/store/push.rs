@@ -20,7 +20,7 @@ const FOLDERS_AT_ONCE: usize = 4;
 
 impl RemoteStore {
     /// Tests that the store honours conditional puts, and sends every run, pack and version that only this machine has.
-    /// Clears interrupted uploads that nobody took up for a day.
+    /// Clears interrupted uploads that were abandoned for a day.
     ///
     /// # Errors
     ///
