@@ -136,5 +136,6 @@ pub mod sql;
 mod store;
 mod tables;
 pub mod time;
+mod tls;
 mod trace;
 mod usage;

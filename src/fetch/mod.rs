@@ -39,6 +39,7 @@ use crate::interface::{Base, Endpoint};
 use crate::plan::{Manners, Request};
 use crate::secret::ApiKey;
 use crate::time::Clock;
+use crate::tls;
 
 use body::{Stream, Taking};
 use evidence::Evidence;
@@ -119,7 +120,7 @@ impl Client {
             (ACCEPT_ENCODING, HeaderValue::from_static("zstd, gzip, br")),
         ]);
         let routes = [Route::to(&addresses.signals)?, Route::to(&addresses.sentiment)?];
-        let client = reqwest::Client::builder()
+        let client = tls::client()
             .no_proxy()
             .user_agent(concat!("bellwether/", env!("CARGO_PKG_VERSION")))
             .default_headers(headers)

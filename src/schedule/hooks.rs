@@ -20,6 +20,7 @@ use crate::human::took;
 use crate::key_source::VARIABLE;
 use crate::plan::{Hook, Hooks};
 use crate::secret::without_keys;
+use crate::tls;
 
 /// How often to check on a command.
 const LOOK_EVERY: Duration = Duration::from_millis(20);
@@ -93,7 +94,7 @@ fn wait(command: &mut Command, text: String, timeout: Duration) -> Result<(), St
 
 /// Sends a request; any status but a success is a fault.
 async fn request(method: Method, url: &Url, body: Option<String>, timeout: Duration) -> Result<(), String> {
-    let client = reqwest::Client::builder()
+    let client = tls::client()
         .user_agent(concat!("bellwether/", env!("CARGO_PKG_VERSION")))
         .redirect(redirect::Policy::none())
         .referer(false)

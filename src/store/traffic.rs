@@ -8,6 +8,8 @@ use object_store::client::{
 };
 use object_store::{BackoffConfig, ClientOptions, RetryConfig};
 
+use crate::tls;
+
 /// How long an answer may stall. A part of a file may take this long to send.
 const STALL: Duration = Duration::from_secs(120);
 
@@ -29,6 +31,7 @@ impl HttpConnector for Connector {
     fn connect(&self, options: &ClientOptions) -> object_store::Result<HttpClient> {
         // A large object takes longer than any fixed time; what is bounded is how long nothing arrives.
         let options = options.clone().with_timeout_disabled().with_read_timeout(STALL);
+        tls::use_ring();
         let client = ReqwestConnector::default().connect(&options)?;
         Ok(HttpClient::new(Patient(client)))
     }

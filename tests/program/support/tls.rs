@@ -20,7 +20,7 @@ pub(crate) struct Secure {
 impl Secure {
     /// Answers each target with a body.
     pub(crate) fn start(answer: fn(&str) -> &'static str) -> Self {
-        let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
+        let provider = Arc::new(rustls::crypto::ring::default_provider());
         let chain = vec![CertificateDer::from_pem_file(file("certificate.pem")).expect("a certificate")];
         let key = PrivateKeyDer::from_pem_file(file("key.pem")).expect("its key");
         let config = ServerConfig::builder_with_provider(provider)
