@@ -94,6 +94,9 @@
 
 #![cfg_attr(not(feature = "harness"), expect(unreachable_pub, reason = "tests and benchmarks reach it"))]
 
+#[cfg(not(unix))]
+compile_error!("bellwether runs on Unix systems");
+
 mod address;
 pub mod archive;
 pub mod audit;

@@ -12,7 +12,6 @@ fn main() -> ExitCode {
 
 /// Lets a write beyond the limit on the size of a file fail, with an error that names the file. The signal that comes with
 /// it would end the program without a word.
-#[cfg(unix)]
 fn ignore_file_size_signal() {
     #[expect(unsafe_code, reason = "the standard library has no signals")]
     // SAFETY: it ignores a signal that nothing else here handles, before there are other threads.
@@ -20,9 +19,6 @@ fn ignore_file_size_signal() {
         libc::signal(libc::SIGXFSZ, libc::SIG_IGN);
     }
 }
-
-#[cfg(not(unix))]
-fn ignore_file_size_signal() {}
 
 /// Lets the threads share what they free, and keep it for the columns to come.
 ///

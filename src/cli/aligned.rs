@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use super::wrap::columns as terminal;
 use crate::escape::escaped;
 
 /// Rows under a header. The first columns are text, the others numbers.
@@ -66,10 +67,13 @@ impl fmt::Display for Aligned {
         let whole = || rows.iter().filter(|row| row.len() == columns);
         let width = |column: usize| whole().map(|row| row[column].chars().count()).max().unwrap_or(0);
         let widths: Vec<usize> = (0..columns).map(width).collect();
+        // Columns move together where they would not fit the terminal.
+        let is_wide = terminal().is_some_and(|room| widths.iter().map(|width| width + 2).sum::<usize>() > room + 2);
+        let gap = if is_wide { " " } else { "  " };
         for row in &rows {
             let mut line = String::new();
             for (column, cell) in row.iter().enumerate() {
-                let (gap, width) = (if column > 0 { "  " } else { "" }, widths[column]);
+                let (gap, width) = (if column > 0 { gap } else { "" }, widths[column]);
                 match column < self.texts {
                     _ if row.len() < columns => line.push_str(cell),
                     true => line.push_str(&format!("{gap}{cell:width$}")),

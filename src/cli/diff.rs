@@ -1,13 +1,17 @@
 //! `bellwether diff`: what changed between two versions of a dataset.
 
+use std::path::Path;
+
 use super::aligned::Aligned;
 use super::cancellable;
+use super::documents::datasets::name_of;
 use super::documents::{AsJson, datasets};
 use super::folders::DataFolder;
 use super::outcome::{Failure, Result};
 use super::rows::RowsTo;
+use super::typed::usage;
 use crate::audit::diff::{self, Difference};
-use crate::export::Reading;
+use crate::export::{self, Reading, VersionKind};
 use crate::human::{counted, grouped, portion};
 use crate::project::Project;
 
@@ -20,11 +24,14 @@ use crate::project::Project;
     after_help = "Exit codes: 0 success, 1 failure, 2 invalid arguments, 3 the versions differ and `--exit-code` is given."
 )]
 pub(super) struct Diff {
-    /// The earlier version: `NAME` for the latest, `NAME/VERSION`, `NAME/builds/VERSION`, or the folder of a version.
+    /// The earlier version: `NAME/VERSION`, `NAME/builds/VERSION`, or the folder of a version. `NAME` is the latest
+    /// version, or without a later one the version before it.
+    #[arg(value_name = "EARLIER")]
     before: String,
 
-    /// The later version, in the same form.
-    after: String,
+    /// The later version, in the same form. Default: the latest, compared with the one before it.
+    #[arg(value_name = "LATER")]
+    after: Option<String>,
 
     /// Exit with code 3 if the versions differ.
     #[arg(long)]
@@ -44,7 +51,13 @@ impl Diff {
     pub(super) fn execute(self, project: &Project) -> Result<()> {
         let folder = self.folder.datasets(project);
         let find = |given: &str| Reading::find(&folder, given);
-        let (before, after) = (find(&self.before)?, find(&self.after)?);
+        let [before, after] = match &self.after {
+            Some(after) => [find(&self.before)?, find(after)?],
+            None => {
+                let after = find(&self.before)?;
+                [find(&earlier(&folder, &self.before)?)?, after]
+            }
+        };
         let (rows, versions) = (self.rows.clone(), [before.clone(), after.clone()]);
         let found = cancellable(move |control| {
             let [before, after] = versions.map(|version| version.until(control.stop.clone()));
@@ -58,6 +71,19 @@ impl Diff {
             false => Ok(()),
         }
     }
+}
+
+/// The version of a dataset that was published before the latest.
+fn earlier(datasets: &Path, name: &str) -> Result<String> {
+    let published = export::published(datasets)?;
+    let own: Vec<_> = published.iter().filter(|it| it.recorded.name == name && it.kind != VersionKind::AdHoc).collect();
+    let latest = own.iter().position(|version| version.kind == VersionKind::Latest);
+    let before = latest.and_then(|latest| latest.checked_sub(1));
+    let Some(before) = before else {
+        let what = format!("no version of `{name}` to compare with");
+        return Err(usage(&what, "name two versions; `bellwether datasets` lists them"));
+    };
+    Ok(name_of(own[before], datasets))
 }
 
 fn told(before: &Reading, after: &Reading, found: &Difference) -> String {

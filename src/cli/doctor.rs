@@ -7,6 +7,7 @@ use super::folders::Folders;
 use super::outcome::{Failure, Result};
 use super::talk::{Color, say_in_color};
 use super::typed::plan_of;
+use super::wrap::{columns, wrapped};
 use super::{interruptible, say};
 use crate::escape::escaped;
 use crate::project::Project;
@@ -53,6 +54,9 @@ impl Doctor {
     }
 }
 
+/// Where what was found stands in its line.
+const FOUND: usize = 26;
+
 fn told(found: &[Diagnosis]) -> Vec<(Color, String)> {
     let mut text = Vec::new();
     for Diagnosis { check, health, found, remedy } in found {
@@ -62,10 +66,12 @@ fn told(found: &[Diagnosis]) -> Vec<(Color, String)> {
             Health::Failed => ("failed", Color::Red),
             Health::NotApplicable => ("-", Color::Plain),
         };
-        text.push((color, format!("{mark:7}")));
-        text.push((Color::Plain, format!("  {check:15}  {}\n", escaped(found))));
+        let fitted = |text: String| wrapped(&text, FOUND, columns()) + "\n";
+        let line = fitted(format!("{mark:7}  {check:15}  {}", escaped(found)));
+        text.push((color, line[..mark.len()].to_owned()));
+        text.push((Color::Plain, line[mark.len()..].to_owned()));
         if let Some(remedy) = remedy {
-            text.push((Color::Cyan, format!("{:26}{}\n", "", escaped(remedy))));
+            text.push((Color::Cyan, fitted(format!("{:FOUND$}{}", "", escaped(remedy)))));
         }
     }
     text

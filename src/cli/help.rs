@@ -64,7 +64,13 @@ const EXAMPLES: &[(&str, &[(&str, &str)])] = &[
     ("sql", &[("sql demo --as-of 2026-03-31 | duckdb", "the dataset as of March, computed by DuckDB")]),
     ("datasets", &[("datasets", "every version of every dataset"), ("datasets remove demo/VERSION", "remove one")]),
     ("datasets remove", &[("datasets remove demo/VERSION", "remove one version")]),
-    ("diff", &[("diff demo/VERSION demo", "what changed between a version and the latest")]),
+    (
+        "diff",
+        &[
+            ("diff demo", "what changed in the latest version"),
+            ("diff demo/VERSION demo", "what changed since a version"),
+        ],
+    ),
     (
         "runs",
         &[("runs", "every run in the archive"), ("runs show 20261120T2130", "one of them, by how its name begins")],

@@ -118,7 +118,7 @@ fn definition(name: &str, addresses: Option<&(BaseUrl, BaseUrl)>) -> String {
          #     bellwether check {name}    is it correct?\n\
          #     bellwether plan {name}     its requests and columns\n\
          #     bellwether run {name}      fetch and publish\n\
-         # `bellwether schema` prints every key with its meaning, for editors that check TOML.\n\
+         # `bellwether schema` prints every key with its meaning, for editors.\n\
          description = \"Daily signals of three sectors, joined with news\"\n\
          \n\
          [source]\n\
@@ -135,7 +135,8 @@ fn definition(name: &str, addresses: Option<&(BaseUrl, BaseUrl)>) -> String {
          regimes = [\"neutral\"]\n\
          \n\
          [join]\n\
-         # How much older than a signal its news must be, so that nothing is used before it was public.\n\
+         # How much older than a signal its news must be, so that none is used before\n\
+         # it was public.\n\
          lag = \"1d\"\n\
          # Windows of news before that, and what to compute of its scores in each.\n\
          windows = [\"1d\", \"7d\", \"30d\"]\n\

@@ -38,6 +38,7 @@ mod talk;
 mod timings;
 mod typed;
 mod verify;
+mod wrap;
 
 use std::error::Error as _;
 use std::ffi::OsString;

@@ -2,15 +2,18 @@
 
 use super::outcome::Result;
 use std::collections::VecDeque;
+use std::env;
 
 use arrow::array::RecordBatch;
 use arrow::compute::concat_batches;
 use arrow::error::ArrowError;
 use chrono::NaiveDate;
+use polars::prelude::{Column, DataFrame, PlSmallStr};
 
 use super::folders::DataFolder;
 use super::say;
 use super::typed::{day, known};
+use super::wrap::columns;
 use crate::error::Error;
 use crate::interface::Ticker;
 use crate::load::{Batches, Dataset, Selection};
@@ -19,6 +22,9 @@ use crate::serve::draw::Draw;
 
 /// The default number of rows: the most that Polars prints without eliding any.
 const ROWS: usize = 10;
+
+/// The most columns that Polars prints without eliding any.
+const COLUMNS: usize = 8;
 
 /// Print rows of a published dataset: the first, the last, or a sample.
 ///
@@ -63,6 +69,7 @@ pub(super) struct Show {
 
 impl Show {
     pub(super) fn execute(self, project: &Project) -> Result<()> {
+        let are_chosen = !self.columns.is_empty();
         let selection = Selection {
             columns: (!self.columns.is_empty()).then_some(self.columns),
             tickers: (!self.tickers.is_empty()).then(|| self.tickers.into_iter().collect()),
@@ -76,14 +83,39 @@ impl Show {
             (_, Some(count)) => sample(batches, count),
             _ => head(batches, self.head.unwrap_or(ROWS)),
         };
-        say(&format!("{}\n", dataset.frame_of(&rows.map_err(Error::of_stream)?)?))
+        say(&table(dataset.frame_of(&rows.map_err(Error::of_stream)?)?, are_chosen)?)
     }
 }
 
 /// The first rows of a dataset as a table.
 pub(super) fn first_rows(dataset: &Dataset) -> Result<String> {
     let rows = head(dataset.batches()?, ROWS).map_err(Error::of_stream)?;
-    Ok(format!("{}\n", dataset.frame_of(&rows)?))
+    table(dataset.frame_of(&rows)?, false)
+}
+
+/// A frame as text. On a terminal, where Polars would break names and dates into pieces to show more columns, these are
+/// the first ones that fit, unless they were chosen.
+fn table(frame: DataFrame, are_chosen: bool) -> Result<String> {
+    let is_set = env::var_os("POLARS_FMT_MAX_COLS").is_some();
+    let Some(room) = columns().filter(|_| !are_chosen && !is_set) else { return Ok(format!("{frame}\n")) };
+    let all = frame.width();
+    let ends = frame.columns().iter().scan(1, |end, column| {
+        *end += width(column) + 3;
+        Some(*end)
+    });
+    let fit = ends.take(COLUMNS).take_while(|end| *end <= room).count().max(1);
+    if fit == all {
+        return Ok(format!("{frame}\n"));
+    }
+    let names: Vec<PlSmallStr> = frame.get_column_names_owned().into_iter().take(fit).collect();
+    let frame = frame.select(names).map_err(Error::frame)?;
+    Ok(format!("{frame}\nthe first {fit} of {all} columns; `--columns` chooses others\n"))
+}
+
+/// The letters that Polars needs for a column.
+fn width(column: &Column) -> usize {
+    let values = (0..column.len()).filter_map(|row| Some(column.get(row).ok()?.str_value().chars().count()));
+    values.chain([column.name().chars().count(), column.dtype().to_string().chars().count()]).max().unwrap_or_default()
 }
 
 /// The first rows; reading stops after them.

@@ -3,15 +3,17 @@
 use std::fmt::Write;
 use std::path::PathBuf;
 
+use super::documents::AsJson;
 use super::folders::Folders;
 use super::outcome::{Failure, Result};
 use super::say;
+use super::wrap::{columns, wrapped};
 use crate::escape::escaped;
 use crate::file::{self, FileError};
 use crate::human::{bytes, grouped};
 use crate::project::Project;
 use crate::schedule::{
-    Folders as Places, Links, Outcome, Overview, RunRecord, Status as Told, Verdict, page, to_minute,
+    Folders as Places, Links, Outcome, Overview, RunRecord, Status as Told, StatusDocument, Verdict, page, to_minute,
 };
 use crate::time::Clock;
 
@@ -26,12 +28,11 @@ pub(super) struct Status {
     #[arg(value_name = "NAME")]
     names: Vec<String>,
 
-    /// Print the status as JSON.
-    #[arg(long, conflicts_with = "html")]
-    json: bool,
+    #[command(flatten)]
+    json: AsJson,
 
     /// Write a page with the runs of the last 90 days, or print it if the file is `-`.
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", conflicts_with = "json")]
     html: Option<PathBuf>,
 
     #[command(flatten)]
@@ -50,7 +51,7 @@ impl Status {
                 file::replace(file, page(&overview, Links::Files(&data)).as_bytes())?;
                 say(&format!("status    {}\n", file.display()))?;
             }
-            None if self.json => say(&format!("{:#}\n", overview.to_json()))?,
+            None if self.json.is_wanted() => say(&StatusDocument::of(&overview).line())?,
             None => say(&told(&overview))?,
         }
         match overview.verdict() {
@@ -67,11 +68,13 @@ fn told(overview: &Overview) -> String {
         tell(&mut text, status);
     }
     if overview.definitions.is_empty() {
-        text.push_str("no definitions\n\n");
+        text.push_str("no definitions in `pipelines`; write one with `bellwether init`\n\n");
     }
     let parts = overview.disk.parts().into_iter().filter(|(_, size)| *size > 0);
     let parts: Vec<String> = parts.map(|(name, size)| format!("{name} {}", bytes(size))).collect();
-    line(&mut text, "disk", &format!("{}: {}", bytes(overview.disk.total()), parts.join(", ")));
+    if !parts.is_empty() {
+        line(&mut text, "disk", &format!("{}: {}", bytes(overview.disk.total()), parts.join(", ")));
+    }
     text
 }
 
@@ -127,5 +130,6 @@ fn compared([now, before]: [Option<u64>; 2]) -> Option<String> {
 }
 
 fn line(text: &mut String, name: &str, content: &str) {
-    writeln!(text, "  {name:9} {}", escaped(content)).expect("a string takes any text");
+    let line = format!("  {name:9} {}", escaped(content));
+    writeln!(text, "{}", wrapped(&line, 12, columns())).expect("a string takes any text");
 }

@@ -1,5 +1,6 @@
 //! `bellwether store`: what an object store has, and what is sent to it and fetched from it.
 
+use super::documents::AsJson;
 use super::folders::Folders;
 use super::outcome::{Failure, Result};
 use super::typed::{plan_of, usage, worded};
@@ -75,9 +76,8 @@ struct Status {
     #[command(flatten)]
     of: Of,
 
-    /// Print JSON.
-    #[arg(long)]
-    json: bool,
+    #[command(flatten)]
+    json: AsJson,
 }
 
 impl Store {
@@ -93,11 +93,10 @@ impl Store {
             let control = Control { observer: Some(progress::shown()), stop };
             let store = RemoteStore::open(&url, &archive, &data, &control)?;
             match what {
-                What::Status(Status { json: true, .. }) => {
+                What::Status(Status { json, .. }) => {
                     let status = store.status().await?;
-                    say(&format!("{}\n", serde_json::to_string_pretty(&status).expect("it is text and numbers")))
+                    json.say(|| &status, || shown(&status))
                 }
-                What::Status(_) => say(&shown(&store.status().await?)),
                 What::Push(_) => say(&moved("sent", store.push().await?)),
                 What::Pull(_) => say(&moved("fetched", store.pull().await?)),
                 What::Verify(_) => verified(&store.verify().await?),

@@ -1,10 +1,9 @@
 //! `bellwether summary`: the report of a dataset, in a terminal.
 
-use console::Term;
-
 use super::documents::{AsJson, datasets};
 use super::outcome::Result;
 use super::report::Subject;
+use super::wrap::columns;
 use crate::project::Project;
 
 /// The width of lines outside a terminal.
@@ -26,8 +25,7 @@ pub(super) struct Summary {
 
 impl Summary {
     pub(super) fn execute(self, project: &Project) -> Result<()> {
-        let terminal = || Term::stdout().size_checked().map(|(_, columns)| usize::from(columns));
-        let width = self.width.or_else(terminal).unwrap_or(WIDTH);
+        let width = self.width.or_else(columns).unwrap_or(WIDTH);
         let report = self.subject.told(project)?;
         self.json.say(|| datasets::Summary::of(&report), || report.text(width))
     }

@@ -4,6 +4,7 @@
 //! Datasets and rows on standard output are data: they are written unchanged, through [`data`].
 
 use super::outcome::{Failure, Result};
+use super::wrap::{columns_of_stderr, wrapped};
 use std::io::{self, BufRead as _, IsTerminal, Write};
 
 use crate::escape::laid_out;
@@ -51,8 +52,23 @@ pub(super) fn say_in_color(pieces: &[(Color, String)]) -> Result<()> {
     out.write_all(text.as_bytes()).and_then(|()| out.flush()).map_err(Failure::of_stdout)
 }
 
+/// What begins a line that says why something failed.
+const BECAUSE: &str = "  because:";
+
 /// The words that begin a line of a message, with their colors.
 const HEADS: [(&str, Color); 3] = [("error:", Color::Red), ("warning:", Color::Yellow), ("hint:", Color::Cyan)];
+
+/// A message whose lines fit the terminal: those with a head are wrapped, under what follows the head.
+fn fitted(text: &str) -> String {
+    let columns = columns_of_stderr();
+    let indent = |line: &str| {
+        let is_head = |head: &&str| line.starts_with(*head);
+        let head = HEADS.iter().map(|(head, _)| *head).chain([BECAUSE]).find(is_head)?;
+        Some(head.len() + 1)
+    };
+    let fitted = |line| indent(line).map_or_else(|| line.to_owned(), |indent| wrapped(line, indent, columns));
+    text.lines().map(fitted).collect::<Vec<_>>().join("\n")
+}
 
 /// A message with its heads in color.
 fn with_colors(text: &str) -> String {
@@ -65,7 +81,7 @@ fn with_colors(text: &str) -> String {
 
 /// Writes a line to standard error, with its heads in color on a terminal.
 pub(super) fn note(text: &str) {
-    let line = laid_out(&without_keys(text)).into_owned();
+    let line = fitted(&laid_out(&without_keys(text)));
     let mut line = if console::colors_enabled_stderr() { with_colors(&line) } else { line };
     line.push('\n');
     // If standard error is closed, there is nobody to tell.

@@ -113,7 +113,7 @@ impl Write for DurableFile {
     }
 }
 
-#[cfg(all(test, unix))]
+#[cfg(test)]
 mod tests {
     use std::fs;
     use std::io::Write;

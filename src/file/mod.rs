@@ -4,6 +4,7 @@ mod error;
 
 use std::fs::{self, File};
 use std::io::{self, Write};
+use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -159,29 +160,8 @@ pub(crate) fn open(path: &Path) -> Result<File> {
 /// If it cannot be read, or ends before.
 pub(crate) fn read_at(file: &File, from: u64, length: usize) -> io::Result<Vec<u8>> {
     let mut bytes = vec![0; length];
-    fill(&mut bytes, file, from)?;
+    file.read_exact_at(&mut bytes, from)?;
     Ok(bytes)
-}
-
-#[cfg(unix)]
-fn fill(bytes: &mut [u8], file: &File, from: u64) -> io::Result<()> {
-    std::os::unix::fs::FileExt::read_exact_at(file, bytes, from)
-}
-
-#[cfg(windows)]
-fn fill(mut bytes: &mut [u8], file: &File, mut from: u64) -> io::Result<()> {
-    while !bytes.is_empty() {
-        match std::os::windows::fs::FileExt::seek_read(file, bytes, from) {
-            Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
-            Ok(count) => {
-                bytes = &mut bytes[count..];
-                from += count as u64;
-            }
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            Err(error) => return Err(error),
-        }
-    }
-    Ok(())
 }
 
 /// Preallocates disk space without changing a file's length; returns whether the system did.
@@ -192,7 +172,7 @@ pub(crate) fn reserve(file: &File, from: u64, bytes: u64) -> bool {
 
 /// Preallocates disk space without changing a file's length; returns whether the system did.
 #[cfg(not(target_os = "linux"))]
-pub fn reserve(_file: &File, _from: u64, _bytes: u64) -> bool {
+pub(crate) fn reserve(_file: &File, _from: u64, _bytes: u64) -> bool {
     false
 }
 

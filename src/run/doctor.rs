@@ -267,8 +267,14 @@ fn operations(plan: &Plan, heads: &BTreeMap<Endpoint, Head>) -> Diagnosis {
         }
         _ => {
             let (here, gone): (Vec<_>, Vec<_>) = Endpoint::ALL.into_iter().partition(|endpoint| is_offered(*endpoint));
-            let gone = if gone.is_empty() { String::new() } else { format!("; not offered: {}", list(gone)) };
-            Diagnosis::ok(CHECK, format!("{}{gone}", list(here)))
+            let all = here.len() + gone.len();
+            Diagnosis::ok(
+                CHECK,
+                match gone.is_empty() {
+                    true => format!("the service offers all {all} of the interface"),
+                    false => format!("{} of {all}; the service does not offer {}", here.len(), list(gone)),
+                },
+            )
         }
     }
 }

@@ -5,13 +5,16 @@ use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
+use schemars::JsonSchema;
+use serde::Serialize;
+
 use crate::file;
 
 /// Folders are followed this deep; ours have at most five levels.
 const DEEPEST: usize = 8;
 
 /// Bytes by what they are for. A file with several names counts once.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Disk {
     /// The archive, with unfinished runs.
     pub archive: u64,

@@ -15,6 +15,7 @@ use axum::routing::get;
 use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
 
+use super::document::StatusDocument;
 use super::metrics;
 use super::page::{Links, page};
 use super::status::{Folders, Overview};
@@ -109,7 +110,7 @@ async fn overview_page(State(site): State<Site>) -> Response {
 }
 
 async fn status(State(site): State<Site>) -> Response {
-    site.answered("application/json", |overview| format!("{:#}\n", overview.to_json())).await
+    site.answered("application/json", |overview| StatusDocument::of(&overview).line()).await
 }
 
 async fn prometheus(State(site): State<Site>) -> Response {

@@ -16,6 +16,7 @@
 
 mod definitions;
 mod disk;
+mod document;
 mod event;
 mod execute;
 mod hooks;
@@ -32,6 +33,7 @@ mod times;
 
 pub use crate::freshness::Age;
 pub use disk::Disk;
+pub use document::StatusDocument;
 pub use event::{ScheduleEvent, Watcher};
 pub use execute::{Execution, execute};
 pub use listen::{Listening, listen};

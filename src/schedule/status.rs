@@ -6,9 +6,9 @@
 use std::path::{Path, PathBuf};
 
 use chrono::{DateTime, NaiveDate, Timelike, Utc};
-use serde::Deserialize;
+use schemars::JsonSchema;
 use serde::de::IgnoredAny;
-use serde_json::{Value, json};
+use serde::{Deserialize, Serialize};
 
 use super::definitions::files;
 use super::disk::{Disk, size};
@@ -22,10 +22,6 @@ use crate::error::{Error, Result};
 use crate::export::{self, ListedVersion, VersionKind};
 use crate::freshness::{Age, today};
 use crate::plan::{Days, MaxAge, Plan, Schedule};
-use crate::time::to_record;
-
-/// Version of the JSON.
-const VERSION: u32 = 1;
 
 /// The age that data may have if the definition sets no `max_age`.
 const DEFAULT_MAX_AGE: MaxAge = MaxAge::Trading(Days::new(2));
@@ -42,7 +38,8 @@ pub struct Folders {
 }
 
 /// How a definition is doing.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
 pub enum Verdict {
     /// Its newest date is recent, and its last run succeeded.
     Fresh,
@@ -152,62 +149,12 @@ impl Overview {
         let worst = [Verdict::Failing, Verdict::Stale, Verdict::Unknown].into_iter().find(|verdict| has(*verdict));
         worst.unwrap_or(Verdict::Fresh)
     }
-
-    /// As JSON.
-    pub fn to_json(&self) -> Value {
-        let disk: serde_json::Map<String, Value> =
-            self.disk.parts().into_iter().map(|(name, bytes)| (name.to_owned(), bytes.into())).collect();
-        json!({
-            "version": VERSION,
-            "now": to_record(self.now),
-            "verdict": self.verdict().as_str(),
-            "definitions": self.definitions.iter().map(Status::to_json).collect::<Vec<_>>(),
-            "disk": disk,
-        })
-    }
 }
 
 impl Status {
     /// The last run that ended in some way.
     pub fn last(&self, outcome: Outcome) -> Option<&RunRecord> {
         self.runs.iter().rfind(|run| run.outcome == outcome)
-    }
-
-    fn to_json(&self) -> Value {
-        let brief = |run: &RunRecord| {
-            json!({
-                "run": run.run,
-                "due": run.due.map(to_record),
-                "started_at": to_record(run.started_at),
-                "ended_at": to_record(run.ended_at),
-                "seconds": run.seconds,
-                "exit_code": run.exit_code,
-                "reason": run.reason(),
-            })
-        };
-        let [rows, rows_before] = self.rows;
-        let [tickers, tickers_before] = self.tickers;
-        json!({
-            "name": self.name,
-            "description": self.description,
-            "verdict": self.verdict.as_str(),
-            "reasons": self.reasons,
-            "newest_date": self.newest.map(|day| day.to_string()),
-            "age_trading_days": self.age.map(|age| age.trading_days),
-            "age_days": self.age.map(|age| age.days),
-            "max_age": self.max_age.map(|limit| limit.to_string()),
-            "fetched_at": self.fetched_at.map(to_record),
-            "last_success": self.last(Outcome::Success).map(brief),
-            "last_failure": self.last(Outcome::Failure).map(brief),
-            "last_later": self.last(Outcome::Later).map(brief),
-            "next": self.next.map(to_record),
-            "rows": rows,
-            "rows_before": rows_before,
-            "tickers": tickers,
-            "tickers_before": tickers_before,
-            "versions": self.versions.0,
-            "bytes": self.versions.1,
-        })
     }
 }
 

@@ -1,4 +1,7 @@
-//! The documentation: the commands that it shows, run in order in one folder, and the keys that it lists.
+//! The documentation: the commands that it shows, run in order, and the keys that it lists.
+//!
+//! A block that begins with `# pipelines/NAME.toml` is a definition that the commands after it find. The first hour of a
+//! newcomer is a page as the others are, but in an empty folder and seen in a terminal.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -8,8 +11,12 @@ use std::process::Command;
 use serde_json::Value;
 
 use crate::support::program::Place;
+use crate::support::terminal::Window;
 
-/// The pages, in the order in which they are read.
+/// The page with the first hour of a newcomer.
+const FIRST_HOUR: &str = "docs/getting-started.md";
+
+/// The other pages, in the order in which they are read.
 const PAGES: [&str; 10] = [
     "README.md",
     "docs/definitions.md",
@@ -55,17 +62,28 @@ fn the_commands_that_the_pages_show_print_what_the_pages_say() {
     }
     for name in PAGES {
         let shown = fs::read_to_string(page(name)).expect("a page");
-        is_current(name, &with_outputs(&place, &shown), masked);
+        is_current(name, &with_outputs(&place, &shown, piped), masked);
     }
 }
 
-/// A page with what its `console` blocks print now.
-fn with_outputs(place: &Place, page: &str) -> String {
+#[test]
+fn a_newcomer_sees_in_a_terminal_what_the_first_page_says() {
+    let place = Place::new();
+    let shown = fs::read_to_string(page(FIRST_HOUR)).expect("a page");
+    is_current(FIRST_HOUR, &with_outputs(&place, &shown, seen), masked);
+}
+
+/// A page with what its `console` blocks print now. Its definitions are written where they say.
+fn with_outputs(place: &Place, page: &str, printed: impl Fn(&Place, &str) -> String) -> String {
     let mut made = String::new();
     let mut is_console = false;
-    for line in page.split_inclusive('\n') {
+    for (block, line) in page.split_inclusive('\n').scan(0, |end, line| {
+        *end += line.len();
+        Some((&page[*end..], line))
+    }) {
         match line.trim_end() {
             "```console" => is_console = true,
+            "```toml" => write(place, block),
             "```" => is_console = false,
             command if is_console => {
                 if let Some(command) = command.strip_prefix("$ ") {
@@ -81,8 +99,16 @@ fn with_outputs(place: &Place, page: &str) -> String {
     made
 }
 
+/// Writes a block that begins with the path of a definition.
+fn write(place: &Place, block: &str) {
+    let (text, _) = block.split_once("```").expect("the end of the block");
+    let Some(path) = text.lines().next().and_then(|line| line.strip_prefix("# pipelines/")) else { return };
+    fs::create_dir_all(place.file("pipelines")).expect("a folder of definitions");
+    fs::write(place.file("pipelines").join(path), text).expect("a definition");
+}
+
 /// What a command prints on both of its streams.
-fn printed(place: &Place, command: &str) -> String {
+fn piped(place: &Place, command: &str) -> String {
     let program = Path::new(env!("CARGO_BIN_EXE_bellwether"));
     let folder = program.parent().expect("a folder of programs").display();
     let command = command.replace("cargo run --release -- ", "bellwether ");
@@ -95,14 +121,34 @@ fn printed(place: &Place, command: &str) -> String {
     text.replace(&format!("{}/", place.path().display()), "")
 }
 
+/// What a command shows in a terminal, in the end. Questions are answered with Enter.
+fn seen(place: &Place, command: &str) -> String {
+    let seen = Window { widths: "80", answers: &["", ""] }.shell(place, command).succeeded();
+    let folder = format!("{}/", place.path().display());
+    seen.lines.iter().map(|line| line.replace(&folder, "") + "\n").collect()
+}
+
 /// A page without what differs between days and machines: numbers and the words that hold one, the rows of tables, plots,
-/// the space between words, and how far a stage had come.
+/// the space between words, how far a stage had come, and how old data is. What commands print that failed is the same
+/// everywhere.
 fn masked(page: &str) -> String {
+    let mut masked = String::new();
+    for output in page.split_inclusive("\n$ ") {
+        let (output, rest) = output.split_once("\n```").unwrap_or((output, ""));
+        let is_failure = output.lines().any(|line| line.starts_with("error: "));
+        masked += &if is_failure { output.to_owned() } else { masked_output(output) };
+        masked += &masked_output(rest);
+    }
+    masked
+}
+
+fn masked_output(page: &str) -> String {
     let word = |word: &str| if word.contains(|c: char| c.is_ascii_digit()) { "#".to_owned() } else { word.to_owned() };
     let is_drawn = |word: &&str| word.chars().all(|c| ('\u{2500}'..='\u{259f}').contains(&c));
     let line = |line: &str| -> String {
         match line.starts_with('│') && line.contains(|c: char| c.is_ascii_digit()) {
             true => "a row".to_owned(),
+            false if line.starts_with("  newest ") => "the newest date".to_owned(),
             false => line.split_whitespace().filter(|word| !is_drawn(word)).map(word).collect::<Vec<_>>().join(" "),
         }
     };

@@ -14,6 +14,8 @@ use serde::Serialize;
 
 use super::outcome::Result;
 use super::say;
+use crate::run::StoreStatus;
+use crate::schedule::StatusDocument;
 
 /// The version of every shape.
 const VERSION: u32 = 1;
@@ -35,6 +37,8 @@ pub(super) const SCHEMAS: &[SchemaOf] = &[
     ("plan", schema_of::<definitions::Plan>),
     ("runs", schema_of::<archive::Runs>),
     ("runs show", schema_of::<archive::Run>),
+    ("status", whole_schema_of::<StatusDocument>),
+    ("store status", schema_of::<StoreStatus>),
     ("summary", schema_of::<datasets::Summary>),
     ("verify", schema_of::<archive::Verified>),
 ];
@@ -78,5 +82,10 @@ pub(super) fn document(content: impl Serialize) -> String {
 
 /// The JSON Schema of a document.
 fn schema_of<T: JsonSchema>() -> Schema {
-    SchemaGenerator::default().into_root_schema_for::<Document<T>>()
+    whole_schema_of::<Document<T>>()
+}
+
+/// The JSON Schema of what has a version already.
+fn whole_schema_of<T: JsonSchema>() -> Schema {
+    SchemaGenerator::default().into_root_schema_for::<T>()
 }

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::pull::sealed_names;
@@ -13,7 +14,7 @@ use crate::names::{is_dataset, is_unique};
 use crate::store::{Object, by_folder, record_of};
 
 /// What this machine and the store have.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct StoreStatus {
     /// The store.
     pub url: String,
@@ -34,7 +35,7 @@ pub struct StoreStatus {
 }
 
 /// The versions of a dataset.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct DatasetStatus {
     /// Its name.
     pub name: String,

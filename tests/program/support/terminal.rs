@@ -35,11 +35,24 @@ impl Window<'_> {
 
     #[track_caller]
     pub(crate) fn run<I: AsRef<OsStr>>(self, place: &Place, arguments: impl IntoIterator<Item = I>) -> Seen {
+        self.start(place, Path::new(env!("CARGO_BIN_EXE_bellwether")), arguments)
+    }
+
+    /// Runs a line as a shell does, where the program is found by its name; its browser does nothing.
+    #[track_caller]
+    pub(crate) fn shell(self, place: &Place, line: &str) -> Seen {
+        self.start(place, Path::new("/bin/sh"), ["-c", line])
+    }
+
+    #[track_caller]
+    fn start<I: AsRef<OsStr>>(self, place: &Place, program: &Path, arguments: impl IntoIterator<Item = I>) -> Seen {
         let tests = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests");
+        let programs = Path::new(env!("CARGO_BIN_EXE_bellwether")).parent().expect("a folder of programs").display();
+        let path = format!("{programs}:{}", std::env::var("PATH").unwrap_or_default());
         let mut command = Command::new(tests.join(".venv/bin/python"));
         command.arg(tests.join("python/terminal.py")).arg(self.widths).arg(json!(self.answers).to_string());
-        command.arg(env!("CARGO_BIN_EXE_bellwether")).args(arguments).current_dir(place.path()).env_clear();
-        command.env("PATH", std::env::var_os("PATH").unwrap_or_default()).env("TERM", "xterm-256color");
+        command.arg(program).args(arguments).current_dir(place.path()).env_clear();
+        command.env("PATH", path).env("TERM", "xterm-256color").env("BROWSER", "true");
         let output = command.output().expect("python starts");
         let seen: Value = serde_json::from_slice(&output.stdout)
             .unwrap_or_else(|error| panic!("{error}: {}", String::from_utf8_lossy(&output.stderr)));

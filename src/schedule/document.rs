@@ -1,0 +1,151 @@
+//! The status as JSON, for `bellwether status --json` and for `/status`.
+
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use super::disk::Disk;
+use super::record::{Outcome, RunRecord};
+use super::status::{Overview, Status, Verdict};
+use crate::time::to_record;
+
+/// Version of the shape. New members and new values of enumerations do not change it.
+const VERSION: u32 = 1;
+
+/// How some definitions are doing.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct StatusDocument {
+    /// The version of the shape.
+    version: u32,
+    /// When the status was taken.
+    now: String,
+    /// The worst verdict: `failing`, then `stale`, then `unknown`; `fresh` without definitions.
+    verdict: Verdict,
+    /// The definitions, by name.
+    definitions: Vec<Definition>,
+    /// The bytes of the project's folders, by what they are for.
+    disk: Disk,
+}
+
+/// How a definition is doing.
+#[derive(Debug, Serialize, JsonSchema)]
+struct Definition {
+    /// Its name.
+    name: String,
+    /// Its description.
+    description: Option<String>,
+    /// How it is doing.
+    verdict: Verdict,
+    /// Why, a sentence each; empty if it is fresh.
+    reasons: Vec<String>,
+    /// The newest date of the dataset.
+    newest_date: Option<String>,
+    /// The age of that date in trading days.
+    age_trading_days: Option<u32>,
+    /// The age of that date in calendar days.
+    age_days: Option<u32>,
+    /// How old it may be: `2 trading days`, `3d`.
+    max_age: Option<String>,
+    /// When the archive was last fetched for it.
+    fetched_at: Option<String>,
+    /// The last run that published a version.
+    last_success: Option<Run>,
+    /// The last run that failed.
+    last_failure: Option<Run>,
+    /// The last run that ended with a temporary failure.
+    last_later: Option<Run>,
+    /// When it is due next, or tried again.
+    next: Option<String>,
+    /// The rows of the latest version.
+    rows: Option<u64>,
+    /// The rows of the version before.
+    rows_before: Option<u64>,
+    /// The tickers of the latest version.
+    tickers: Option<u64>,
+    /// The tickers of the run before.
+    tickers_before: Option<u64>,
+    /// The number of versions.
+    versions: usize,
+    /// The bytes of the dataset's folder.
+    bytes: u64,
+}
+
+/// A run.
+#[derive(Debug, Serialize, JsonSchema)]
+struct Run {
+    /// Its name; none if it failed before it had one.
+    run: Option<String>,
+    /// The time that it was scheduled for; none if it was started by hand.
+    due: Option<String>,
+    /// When it started.
+    started_at: String,
+    /// When it ended.
+    ended_at: String,
+    /// How long it took.
+    seconds: f64,
+    /// The exit code of `bellwether run` for it.
+    exit_code: u8,
+    /// Why it failed.
+    reason: Option<String>,
+}
+
+impl StatusDocument {
+    /// The status of some definitions.
+    pub fn of(overview: &Overview) -> Self {
+        Self {
+            version: VERSION,
+            now: to_record(overview.now),
+            verdict: overview.verdict(),
+            definitions: overview.definitions.iter().map(Definition::of).collect(),
+            disk: overview.disk,
+        }
+    }
+
+    /// One line of JSON.
+    pub fn line(&self) -> String {
+        let mut line = serde_json::to_string(self).expect("a status is text, numbers and lists");
+        line.push('\n');
+        line
+    }
+}
+
+impl Definition {
+    fn of(status: &Status) -> Self {
+        let last = |outcome: Outcome| status.last(outcome).map(Run::of);
+        let ([rows, rows_before], [tickers, tickers_before]) = (status.rows, status.tickers);
+        Self {
+            name: status.name.clone(),
+            description: status.description.clone(),
+            verdict: status.verdict,
+            reasons: status.reasons.clone(),
+            newest_date: status.newest.map(|day| day.to_string()),
+            age_trading_days: status.age.map(|age| age.trading_days),
+            age_days: status.age.map(|age| age.days),
+            max_age: status.max_age.map(|limit| limit.to_string()),
+            fetched_at: status.fetched_at.map(to_record),
+            last_success: last(Outcome::Success),
+            last_failure: last(Outcome::Failure),
+            last_later: last(Outcome::Later),
+            next: status.next.map(to_record),
+            rows,
+            rows_before,
+            tickers,
+            tickers_before,
+            versions: status.versions.0,
+            bytes: status.versions.1,
+        }
+    }
+}
+
+impl Run {
+    fn of(run: &RunRecord) -> Self {
+        Self {
+            run: run.run.clone(),
+            due: run.due.map(to_record),
+            started_at: to_record(run.started_at),
+            ended_at: to_record(run.ended_at),
+            seconds: run.seconds,
+            exit_code: run.exit_code,
+            reason: run.reason(),
+        }
+    }
+}
