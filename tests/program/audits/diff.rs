@@ -68,6 +68,10 @@ fn what_changed_between_two_versions_is_found_in_every_form() {
     }
     refused("it", "wide", "is wide");
     refused("it", "few", "different columns: `news_count_1d`");
+    // Alone, a name stands for its latest version and the one before it.
+    assert_eq!(diff(&["it"]).succeeded().stdout, diff(&[&earlier, "it"]).succeeded().stdout);
+    let alone = diff(&["text"]).failed_with(2).stderr;
+    assert!(alone.starts_with("error: no version of `text` to compare with\nhint: "), "{alone}");
     let damaged = place.file(&format!("output/datasets/it/{after}/it.parquet"));
     fs::write(&damaged, "no rows").expect("a file");
     refused(&earlier, &later, &format!("`{}` is damaged", fs::canonicalize(&damaged).unwrap().display()));
