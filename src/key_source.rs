@@ -39,7 +39,10 @@ const LOOK_EVERY: Duration = Duration::from_millis(10);
 #[derive(Clone, Debug)]
 pub enum KeySource {
     /// The environment: the variable with the key, or the one that names a file.
-    Environment,
+    Environment {
+        /// The folder that a relative path is below: the project's root, empty for the current folder.
+        root: PathBuf,
+    },
     /// The first line of a file.
     File(PathBuf),
     /// The first line that a command prints.
@@ -90,9 +93,9 @@ impl KeySource {
     /// When there is none, or the file or command fails; when it was cancelled.
     pub fn read(&self, host: &str, is_stopped: &dyn Fn() -> bool) -> Result<ApiKey> {
         let text = match self {
-            Self::Environment => match (std::env::var_os(VARIABLE), std::env::var_os(FILE_VARIABLE)) {
+            Self::Environment { root } => match (std::env::var_os(VARIABLE), std::env::var_os(FILE_VARIABLE)) {
                 (Some(text), _) => text.into_string().map_err(|_| self.failed(Fault::not_text()))?,
-                (None, Some(path)) => return Self::File(path.into()).read(host, is_stopped),
+                (None, Some(path)) => return Self::File(root.join(path)).read(host, is_stopped),
                 (None, None) => String::new(),
             },
             Self::File(path) => read_file(path).map_err(|fault| self.failed(fault))?,
@@ -106,9 +109,19 @@ impl KeySource {
             return Err(self.failed(Fault::too_long()));
         }
         ApiKey::new(&text).ok_or_else(|| match self {
-            Self::Environment => KeyError::NotSet { host: host.to_owned() }.into(),
+            Self::Environment { .. } => KeyError::NotSet { host: host.to_owned() }.into(),
             _ => self.failed(Fault::new("it is empty", FIRST_LINE)),
         })
+    }
+
+    /// The same source, with a relative path below the root of a project.
+    #[must_use]
+    pub fn below(self, root: &Path) -> Self {
+        match self {
+            Self::Environment { .. } => Self::Environment { root: root.to_owned() },
+            Self::File(path) => Self::File(root.join(path)),
+            other => other,
+        }
     }
 
     /// A warning about the source: other users can read the file.
@@ -130,7 +143,7 @@ impl KeySource {
 impl fmt::Display for KeySource {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Environment => write!(formatter, "`{VARIABLE}`"),
+            Self::Environment { .. } => write!(formatter, "`{VARIABLE}`"),
             Self::File(path) => write!(formatter, "`{}`", path.display()),
             Self::Command(words) => {
                 write!(formatter, "the command `{}`", words.first().map_or("", String::as_str))

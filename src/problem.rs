@@ -225,8 +225,29 @@ fn floor_char_boundary(text: &str, index: usize) -> usize {
     index
 }
 
+/// Likeness from which a guess is sure.
+const SURE: f64 = 0.75;
+
 /// The candidate that was most likely meant by `given`.
 pub fn nearest<'a>(given: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    likeliest(given, candidates).map(|(_, candidate)| candidate)
+}
+
+/// A hint for an unknown name: the one that was meant, and unless that is sure all the names, under a title.
+pub fn suggestion(given: &str, names: &[&str], title: &str) -> String {
+    match likeliest(given, names.iter().copied()) {
+        Some((likeness, meant)) if likeness >= SURE => format!("did you mean `{meant}`?"),
+        Some((_, meant)) => format!("did you mean `{meant}`? {title}: {}", choices(names.iter().copied())),
+        None => format!("{title}: {}", choices(names.iter().copied())),
+    }
+}
+
+/// Names in a row, each in backticks.
+pub(crate) fn choices<'a>(names: impl IntoIterator<Item = &'a str>) -> String {
+    names.into_iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ")
+}
+
+fn likeliest<'a>(given: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<(f64, &'a str)> {
     /// Longer input is near no candidate, and comparing takes the product of both lengths.
     const LONGEST: usize = 100;
     if given.len() > LONGEST {
@@ -238,14 +259,13 @@ pub fn nearest<'a>(given: &str, candidates: impl IntoIterator<Item = &'a str>) -
         .map(|candidate| (strsim::normalized_damerau_levenshtein(&given, &candidate.to_lowercase()), candidate))
         .filter(|(likeness, _)| *likeness >= 0.5)
         .max_by(|left, right| left.0.total_cmp(&right.0))
-        .map(|(_, candidate)| candidate)
 }
 
 #[cfg(test)]
 mod tests {
     use std::path::Path;
 
-    use super::{Excerpt, Problem, Problems, SHOWN, columns, nearest};
+    use super::{Excerpt, Problem, Problems, SHOWN, columns, nearest, suggestion};
 
     #[test]
     fn a_problem_is_shown_below_its_line_with_a_caret_for_each_character() {
@@ -350,5 +370,13 @@ hint: periods are 1d to 30d";
     fn the_nearest_name_is_offered_only_when_it_is_near() {
         assert_eq!(nearest("perods", ["periods", "regimes"]), Some("periods"));
         assert_eq!(nearest("xyz", ["periods", "regimes"]), None);
+    }
+
+    #[test]
+    fn every_name_is_listed_unless_the_guess_is_sure() {
+        let hint = |given| suggestion(given, &["parquet", "csv", "arrow"], "formats");
+        assert_eq!(hint("parqet"), "did you mean `parquet`?");
+        assert_eq!(hint("parq"), "did you mean `parquet`? formats: `parquet`, `csv`, `arrow`");
+        assert_eq!(hint("xls"), "formats: `parquet`, `csv`, `arrow`");
     }
 }

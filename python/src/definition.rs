@@ -28,7 +28,8 @@ impl Given {
         match self {
             Self::Named(name) => Plan::find(name, &Project::find()?),
             Self::Written(name, text) => {
-                Plan::of(DefinitionFile::new(PathBuf::from(format!("{name}.toml")), text.clone())?)
+                let found = DefinitionFile::new(PathBuf::from(format!("{name}.toml")), text.clone())?;
+                Ok(Plan::of(found)?.below(Project::find()?.root()))
             }
         }
     }

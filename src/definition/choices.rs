@@ -8,7 +8,7 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Deserializer, de};
 
 use super::values::{Refusal, parsed_from_text};
-use crate::problem::nearest;
+use crate::problem::suggestion;
 
 /// An enumeration with its spellings.
 macro_rules! choice {
@@ -35,12 +35,9 @@ macro_rules! choice {
             type Err = Refusal;
 
             fn from_str(text: &str) -> Result<Self, Refusal> {
-                let spellings = || Self::ALL.iter().map(|choice| choice.as_str());
                 Self::ALL.iter().copied().find(|choice| choice.as_str() == text).ok_or_else(|| {
-                    match nearest(text, spellings()) {
-                        Some(meant) => format!("unknown {} `{text}`\ndid you mean `{meant}`?", $what),
-                        None => format!("unknown {} `{text}`\nchoose one of: {}", $what, list(spellings())),
-                    }
+                    let spellings: Vec<&str> = Self::ALL.iter().map(|choice| choice.as_str()).collect();
+                    format!("unknown {} `{text}`\n{}", $what, suggestion(text, &spellings, "choose one of"))
                 })
             }
         }
@@ -205,8 +202,4 @@ choice! {
     Snappy = "snappy",
     /// No compression.
     None = "none",
-}
-
-fn list<'a>(spellings: impl Iterator<Item = &'a str>) -> String {
-    spellings.map(|spelling| format!("`{spelling}`")).collect::<Vec<_>>().join(", ")
 }

@@ -11,7 +11,8 @@ mod cron;
 mod error;
 mod find;
 mod hook;
-mod one_or_more;
+mod kinds;
+mod list;
 mod placed;
 mod reader;
 mod store_url;
@@ -35,7 +36,7 @@ pub use error::DefinitionError;
 pub use find::DefinitionFile;
 pub(crate) use find::{catalog, find};
 pub use hook::{Hook, HookUrl};
-pub(crate) use one_or_more::OneOrMore;
+pub(crate) use list::List;
 pub(crate) use placed::Placed;
 pub(crate) use reader::Reading;
 pub use store_url::{StoreKind, StoreUrl};
@@ -88,7 +89,7 @@ pub(crate) struct SourceSection {
     /// A file whose first line is the API key.
     pub api_key_file: Option<Placed<String>>,
     /// A command, with its arguments, that prints the API key.
-    pub api_key_command: Option<Placed<Vec<String>>>,
+    pub api_key_command: Option<Placed<List<String>>>,
     /// The number of concurrent requests, 1 to 64. Default: 8.
     pub connections: Option<Placed<u8>>,
     /// The maximum number of requests per second to a host. Default: 25, or unlimited if the service is on this
@@ -107,14 +108,14 @@ pub(crate) struct SignalsSection {
     /// The operation to fetch signals from. Default: `sector`.
     pub history: Option<Placed<HistoryForm>>,
     /// The sectors to fetch.
-    pub sectors: Option<Placed<Vec<Placed<Sector>>>>,
+    pub sectors: Option<Placed<List<Sector>>>,
     /// The tickers to fetch, for `history = "ticker"` and `"latest"`: a list, or `"available"`. Default: the tickers of
     /// the sectors.
     pub tickers: Option<Placed<Tickers>>,
     /// The horizons to fetch. Default: `["15d"]`, or with `history = "batched"` all horizons in the batch.
-    pub periods: Option<Placed<Vec<Placed<Period>>>>,
+    pub periods: Option<Placed<List<Period>>>,
     /// The market regimes to fetch. Default: `["neutral"]`, or with `history = "batched"` all regimes in the batch.
-    pub regimes: Option<Placed<Vec<Placed<Regime>>>>,
+    pub regimes: Option<Placed<List<Regime>>>,
 }
 
 /// The news and sentiment to fetch.
@@ -169,15 +170,15 @@ pub(crate) struct JoinSection {
     /// `dated`.
     pub availability: Option<Placed<Availability>>,
     /// The sources of features. Default: `["articles"]`.
-    pub sources: Option<Placed<Vec<Placed<NewsSource>>>>,
+    pub sources: Option<Placed<List<NewsSource>>>,
     /// The windows of articles, in calendar days. They end at the signal's date minus the lag. Default: `["1d", "7d",
     /// "30d"]`.
-    pub windows: Option<Placed<Vec<Placed<Days>>>>,
+    pub windows: Option<Placed<List<Days>>>,
     /// The statistics of the scores in a window. `count` includes articles without a score; `mean` and `std` round each
     /// score to nine decimals. Default: `["count", "mean", "min", "max", "last"]`.
-    pub stats: Option<Placed<Vec<Placed<Statistic>>>>,
+    pub stats: Option<Placed<List<Statistic>>>,
     /// The numeric fields of historical sentiment to join, for the source `historical`.
-    pub historical: Option<Placed<Vec<Placed<String>>>>,
+    pub historical: Option<Placed<List<String>>>,
 }
 
 /// The checks that must pass before a version is published. If a check fails, nothing is published, `latest` is
@@ -203,13 +204,13 @@ pub(crate) struct ChecksSection {
 #[serde(default, deny_unknown_fields, expecting = "a table")]
 pub(crate) struct FilterSection {
     /// Only these tickers.
-    pub tickers: Option<Placed<Vec<Placed<Ticker>>>>,
+    pub tickers: Option<Placed<List<Ticker>>>,
     /// Only tickers of these sectors.
-    pub sectors: Option<Placed<Vec<Placed<Sector>>>>,
+    pub sectors: Option<Placed<List<Sector>>>,
     /// Only these horizons.
-    pub periods: Option<Placed<Vec<Placed<Period>>>>,
+    pub periods: Option<Placed<List<Period>>>,
     /// Only these market regimes.
-    pub regimes: Option<Placed<Vec<Placed<Regime>>>>,
+    pub regimes: Option<Placed<List<Regime>>>,
     /// Only dates from this day on.
     pub from: Option<Placed<CalendarDay>>,
     /// Only dates before this day.
@@ -221,22 +222,22 @@ pub(crate) struct FilterSection {
 #[serde(default, deny_unknown_fields, expecting = "a table")]
 pub(crate) struct OutputSection {
     /// The file format, or a list of them. Default: `parquet`.
-    pub format: Option<Placed<OneOrMore<Format>>>,
+    pub format: Option<Placed<List<Format>>>,
     /// `long` for one row per signal, or `wide` for one matrix of dates and tickers per period, regime and value.
     /// Default: `long`.
     pub layout: Option<Placed<Layout>>,
     /// The sort order of the rows. Default: `["ticker", "date", "period", "regime"]`.
-    pub sort: Option<Placed<Vec<Placed<String>>>>,
+    pub sort: Option<Placed<List<String>>>,
     /// Columns with the lineage of each signal. Default: none.
-    pub columns: Option<Placed<Vec<Placed<Lineage>>>>,
+    pub columns: Option<Placed<List<Lineage>>>,
     /// The columns to write as matrices, for `layout = "wide"`. Default: `["signal", "confidence"]`.
-    pub values: Option<Placed<Vec<Placed<String>>>>,
+    pub values: Option<Placed<List<String>>>,
     /// Which observation of a signal to use: `latest` (as revised) or `first` (as first published). Default: `latest`.
     pub vintage: Option<Placed<Vintage>>,
     /// A signal first seen more than this after its date is backfilled. Default: `3d`.
     pub live_within: Option<Placed<Days>>,
     /// The columns to partition by, as Hive-style folders. Default: none.
-    pub partition_by: Option<Placed<Vec<Placed<String>>>>,
+    pub partition_by: Option<Placed<List<String>>>,
     /// The compression of Parquet. Default: `zstd`.
     pub compression: Option<Placed<Compression>>,
     /// The zstd level, 1 to 22. Default: 3.

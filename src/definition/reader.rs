@@ -14,7 +14,9 @@ use toml::Spanned;
 use toml::de::{DeArray, DeString, DeTable, DeValue};
 
 use super::Definition;
-use crate::problem::{Problem, SHOWN, nearest};
+use super::kinds::Expected;
+use super::list::is_list;
+use crate::problem::{Problem, SHOWN, suggestion};
 
 type Key<'i> = Spanned<DeString<'i>>;
 type Value<'i> = Spanned<DeValue<'i>>;
@@ -67,13 +69,16 @@ impl Reading {
                 continue;
             };
             let before = self.problems.len() + unknown.len();
-            let section = Section { key: &key, schema: resolve(schema, known) };
+            let section = Section { key: &key, root: schema, schema: resolve(schema, known) };
             match value.get_ref() {
                 DeValue::Table(_) if !names(section.schema).is_empty() => {
                     let value = self.prune_section(section, value, unknown);
                     kept.insert(key.clone(), value);
                 }
-                _ => kept.extend(prune_list(&[], &key, value, &mut self.problems).map(|value| (key.clone(), value))),
+                _ => {
+                    let entry = Entry { section: None, key: &key, expected: Expected { root: schema, schema: known } };
+                    kept.extend(entry.prune(value, &mut self.problems).map(|value| (key.clone(), value)));
+                }
             }
             if self.problems.len() + unknown.len() > before {
                 self.flawed.insert(key.get_ref().to_string());
@@ -89,16 +94,17 @@ impl Reading {
         value: Value<'i>,
         unknown: &mut Vec<UnknownKey<'i, 's>>,
     ) -> Value<'i> {
-        let Section { key: name, schema } = section;
+        let Section { key: name, root, schema } = section;
         let span = value.span();
         let mut kept = DeTable::new();
         if let DeValue::Table(entries) = value.into_inner() {
             for (key, value) in entries {
-                if property(schema, key.get_ref()).is_none() {
+                let Some(known) = property(schema, key.get_ref()) else {
                     unknown.push(UnknownKey { key, section: Some(name.get_ref().to_string()), schema });
                     continue;
-                }
-                let value = prune_list(std::slice::from_ref(name), &key, value, &mut self.problems);
+                };
+                let entry = Entry { section: Some(name), key: &key, expected: Expected { root, schema: known } };
+                let value = entry.prune(value, &mut self.problems);
                 kept.extend(value.map(|value| (key, value)));
             }
         }
@@ -109,6 +115,8 @@ impl Reading {
 /// A section, and the keys that it may have.
 struct Section<'k, 'i, 's> {
     key: &'k Key<'i>,
+    /// The schema of the whole definition.
+    root: &'s Schema,
     schema: &'s Json,
 }
 
@@ -135,57 +143,93 @@ fn unknown_keys(mut unknown: Vec<UnknownKey<'_, '_>>) -> impl Iterator<Item = Pr
     })
 }
 
-/// A value without its invalid parts: a list keeps its valid elements, any other value is kept or removed.
-fn prune_list<'i>(
-    sections: &[Key<'i>],
-    key: &Key<'i>,
-    value: Value<'i>,
-    problems: &mut Vec<Problem>,
-) -> Option<Value<'i>> {
-    let span = value.span();
-    match value.into_inner() {
-        DeValue::Array(elements) if !elements.is_empty() => {
-            let mut kept = DeArray::new();
-            for element in elements.iter() {
-                let mut alone = DeArray::new();
-                alone.push(element.clone());
-                if probe(sections, key, Spanned::new(element.span(), DeValue::Array(alone)), problems) {
-                    kept.push(element.clone());
-                }
-            }
-            (!kept.is_empty()).then(|| Spanned::new(span, DeValue::Array(kept)))
-        }
-        value => {
-            let value = Spanned::new(span, value);
-            probe(sections, key, value.clone(), problems).then_some(value)
-        }
-    }
+/// A key, where it is, and what it takes.
+#[derive(Clone, Copy)]
+struct Entry<'k, 'i, 's> {
+    section: Option<&'k Key<'i>>,
+    key: &'k Key<'i>,
+    expected: Expected<'s>,
 }
 
-/// Whether a value is valid on its own.
-fn probe<'i>(sections: &[Key<'i>], key: &Key<'i>, value: Value<'i>, problems: &mut Vec<Problem>) -> bool {
-    let span = value.span();
-    let mut table = DeTable::from_iter([(key.clone(), value)]);
-    for section in sections {
-        table = DeTable::from_iter([(section.clone(), Spanned::new(span.clone(), DeValue::Table(table)))]);
-    }
-    match Definition::deserialize(Spanned::new(span.clone(), table).into_deserializer()) {
-        Ok(_) => true,
-        Err(fault) => {
-            problems.push(problem_of(&fault, span));
-            false
+impl<'i> Entry<'_, 'i, '_> {
+    /// A value without its invalid parts: a list keeps its valid elements, any other value is kept or removed.
+    fn prune(self, value: Value<'i>, problems: &mut Vec<Problem>) -> Option<Value<'i>> {
+        let span = value.span();
+        match self.normal(value).into_inner() {
+            DeValue::Array(elements) if !elements.is_empty() && self.expected.element().is_known() => {
+                let entry = Self { expected: self.expected.element(), ..self };
+                let mut kept = DeArray::new();
+                for element in elements.iter() {
+                    let mut alone = DeArray::new();
+                    alone.push(element.clone());
+                    let alone = Spanned::new(element.span(), DeValue::Array(alone));
+                    if entry.is_of_kind(element, problems) && entry.probe(alone, problems) {
+                        kept.push(element.clone());
+                    }
+                }
+                (!kept.is_empty()).then(|| Spanned::new(span, DeValue::Array(kept)))
+            }
+            value => {
+                let value = Spanned::new(span, value);
+                (self.is_of_kind(&value, problems) && self.probe(value.clone(), problems)).then_some(value)
+            }
         }
+    }
+
+    /// A value in the form that the types take: a date as its text, and the only value of a list in brackets.
+    fn normal(self, value: Value<'i>) -> Value<'i> {
+        let span = value.span();
+        match value.into_inner() {
+            DeValue::Datetime(date) if self.expected.is_day() => {
+                Spanned::new(span, DeValue::String(date.to_string().into()))
+            }
+            value @ (DeValue::Array(_) | DeValue::Table(_)) => Spanned::new(span, value),
+            value if is_list(self.expected.schema) => {
+                let mut only = DeArray::new();
+                only.push(Spanned::new(span.clone(), value));
+                Spanned::new(span, DeValue::Array(only))
+            }
+            value => Spanned::new(span, value),
+        }
+    }
+
+    /// Whether a value is text, a number or a list as its key takes it.
+    fn is_of_kind(self, value: &Value<'i>, problems: &mut Vec<Problem>) -> bool {
+        let refusal = self.expected.refusal(self.key.get_ref(), value.get_ref());
+        let Some((message, hint)) = refusal else { return true };
+        problems.push(Problem::new(message, value.span()).with_hint(hint));
+        false
+    }
+
+    /// Whether a value is valid on its own.
+    fn probe(self, value: Value<'i>, problems: &mut Vec<Problem>) -> bool {
+        let span = value.span();
+        let mut table = DeTable::from_iter([(self.key.clone(), value)]);
+        if let Some(section) = self.section {
+            table = DeTable::from_iter([(section.clone(), Spanned::new(span.clone(), DeValue::Table(table)))]);
+        }
+        let Err(fault) = Definition::deserialize(Spanned::new(span.clone(), table).into_deserializer()) else {
+            return true;
+        };
+        let number = fault.message().strip_prefix("invalid value: integer `").and_then(|rest| rest.split_once('`'));
+        problems.push(match (number, self.expected.description()) {
+            (Some((number, _)), Some(description)) => {
+                let problem = Problem::new(format!("{number} is out of range"), fault.span().unwrap_or(span));
+                let (first, rest) = description.split_at(1);
+                problem.with_hint(format!("`{}` is {}{rest}", self.key.get_ref(), first.to_lowercase()))
+            }
+            _ => problem_of(&fault, span),
+        });
+        false
     }
 }
 
 /// An error of the deserializer as a problem. Our own types put a hint on a second line of the message.
 fn problem_of(fault: &toml::de::Error, otherwise: std::ops::Range<usize>) -> Problem {
     let span = fault.span().unwrap_or(otherwise);
-    // In this format a sequence is called a list.
-    let message = fault.message().replace("expected a sequence", "expected a list");
-    match message.split_once('\n') {
+    match fault.message().split_once('\n') {
         Some((message, hint)) => Problem::new(message, span).with_hint(hint),
-        None => Problem::new(message, span),
+        None => Problem::new(fault.message(), span),
     }
 }
 
@@ -195,10 +239,7 @@ fn hint_for_key(given: &str, section: Option<&str>, known: &[&str]) -> String {
                 `api_key_file` or `api_key_command`"
             .to_owned();
     }
-    match nearest(given, known.iter().copied()) {
-        Some(meant) => format!("did you mean `{meant}`?"),
-        None => format!("known keys: {}", known.join(", ")),
-    }
+    suggestion(given, known, "known keys")
 }
 
 fn property<'s>(schema: &'s Json, key: &str) -> Option<&'s Json> {

@@ -1,4 +1,4 @@
-//! Which tickers: an explicit list, or a list by name.
+//! Which tickers: an explicit list, its only ticker, or a list by name.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -9,8 +9,9 @@ use serde::{Deserialize, Deserializer};
 
 use super::choices::TickerList;
 use crate::interface::Ticker;
+use crate::problem::nearest;
 
-/// `"available"`, or `["AAPL", "BRK.B"]`.
+/// `"available"`, `["AAPL", "BRK.B"]`, or `"AAPL"`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Tickers {
     /// A list by name.
@@ -31,7 +32,12 @@ impl<'de> Deserialize<'de> for Tickers {
             }
 
             fn visit_str<E: de::Error>(self, text: &str) -> Result<Tickers, E> {
-                TickerList::deserialize(text.into_deserializer()).map(Tickers::Known)
+                // Tickers may have any letters: what looks much like the name of a list is one with a typing error.
+                let is_list = nearest(text, TickerList::ALL.iter().map(|list| list.as_str())).is_some();
+                match text.parse() {
+                    Ok(ticker) if !is_list => Ok(Tickers::Written(vec![ticker])),
+                    _ => TickerList::deserialize(text.into_deserializer()).map(Tickers::Known),
+                }
             }
 
             fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Tickers, A::Error> {
@@ -59,6 +65,6 @@ impl JsonSchema for Tickers {
     fn json_schema(generator: &mut SchemaGenerator) -> Schema {
         let list = generator.subschema_for::<TickerList>();
         let ticker = generator.subschema_for::<Ticker>();
-        json_schema!({ "anyOf": [list, { "type": "array", "items": ticker, "minItems": 1 }] })
+        json_schema!({ "anyOf": [list, ticker, { "type": "array", "items": ticker, "minItems": 1 }] })
     }
 }

@@ -11,7 +11,7 @@ mod meaning;
 mod request;
 
 use std::collections::BTreeSet;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use arrow::datatypes::SchemaRef;
@@ -335,13 +335,14 @@ impl Way {
 }
 
 impl Plan {
-    /// Finds a definition by its name in a project, or by its path, and makes its plan.
+    /// Finds a definition by its name in a project, or by its path, and makes its plan. A relative path to the API key is
+    /// below the project's root.
     ///
     /// # Errors
     ///
     /// When it does not exist, cannot be read, or has problems.
     pub fn find(name_or_path: &str, project: &Project) -> Result<Self> {
-        Self::of(crate::definition::find(name_or_path, &project.definitions())?)
+        Self::of(crate::definition::find(name_or_path, &project.definitions())?).map(|plan| plan.below(project.root()))
     }
 
     /// Makes the plan of a definition.
@@ -351,5 +352,14 @@ impl Plan {
     /// All problems of the definition, each with its place.
     pub fn of(found: DefinitionFile) -> Result<Self> {
         meaning::of(found)
+    }
+
+    /// The same plan in a project with a root.
+    #[must_use]
+    pub fn below(mut self, root: &Path) -> Self {
+        if let Source::Remote(remote) = &mut self.source {
+            remote.key = remote.key.clone().below(root);
+        }
+        self
     }
 }

@@ -122,5 +122,6 @@ fn plan(path: PathBuf, text: Vec<u8>) -> Result<Plan> {
         let source = std::io::Error::new(std::io::ErrorKind::InvalidData, error.utf8_error());
         FileError::read(&path)(source)
     })?;
-    Plan::of(DefinitionFile::new(path, text)?)
+    let root = path.parent().and_then(Path::parent).unwrap_or(Path::new("")).to_owned();
+    Ok(Plan::of(DefinitionFile::new(path, text)?)?.below(&root))
 }

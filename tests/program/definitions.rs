@@ -41,7 +41,7 @@ fn every_problem_of_a_file_is_shown_in_one_go_each_at_its_place_with_a_hint() {
     place.define(
         "wrong",
         "descripton = \"x\"\n[source]\nservice = \"demo\"\n[signals]\nsectors = [\"energy\", 5, \"energy\"]\n\
-         periods = [\"45d\", \"1d\"]\nregimes = \"bull\"\n[join]\nwindows = [\"0d\", \"a week\"]\nlag = -1\n\
+         periods = [\"45d\", \"1d\"]\nregimes = \"bul\"\n[join]\nwindows = [\"0d\", \"a week\"]\nlag = -1\n\
          [output]\nformat = [\"parquet\", \"xls\"]\nsort = [\"tickr\"]\n[schedule]\ncron = \"30 25 * * *\"\n",
     );
     let shown = place.run(["check", "wrong"]).failed_with(2);
@@ -56,13 +56,13 @@ fn every_problem_of_a_file_is_shown_in_one_go_each_at_its_place_with_a_hint() {
         .collect();
     let expected = [
         ("error: unknown key `descripton`", "--> pipelines/wrong.toml:1:1"),
-        ("error: invalid type: integer `5`, expected a string", "--> pipelines/wrong.toml:5:22"),
+        ("error: `sectors` takes text, not a number", "--> pipelines/wrong.toml:5:22"),
         ("error: duplicate sector `energy`", "--> pipelines/wrong.toml:5:25"),
         ("error: unknown period `45d`", "--> pipelines/wrong.toml:6:12"),
-        ("error: invalid type: string \"bull\", expected a list", "--> pipelines/wrong.toml:7:11"),
+        ("error: unknown regime `bul`", "--> pipelines/wrong.toml:7:11"),
         ("error: empty window", "--> pipelines/wrong.toml:9:12"),
         ("error: `a week` is not a number of days", "--> pipelines/wrong.toml:9:18"),
-        ("error: invalid type: integer `-1`, expected a string", "--> pipelines/wrong.toml:10:7"),
+        ("error: `lag` takes text, not a number", "--> pipelines/wrong.toml:10:7"),
         ("error: unknown format `xls`", "--> pipelines/wrong.toml:12:22"),
         ("error: no column `tickr` to sort by", "--> pipelines/wrong.toml:13:9"),
         ("error: invalid hour `25` in a schedule", "--> pipelines/wrong.toml:15:8"),
@@ -75,6 +75,118 @@ fn every_problem_of_a_file_is_shown_in_one_go_each_at_its_place_with_a_hint() {
 }
 
 #[test]
+fn a_value_of_the_wrong_kind_is_explained_in_words() {
+    let place = Place::new();
+    let cases = [
+        ("source", "connections = \"8\"", "a whole number, not text", "write it without quotes: `connections = 8`"),
+        ("source", "connections = \"many\"", "a whole number, not text", "write a number, without quotes"),
+        ("source", "connections = 2.5", "a whole number, not `2.5`", "write a whole number"),
+        ("source", "connections = true", "a whole number, not `true`", "write a whole number"),
+        ("source", "connections = [8]", "a whole number, not a list", "write one number, without brackets"),
+        ("source", "service = { name = \"demo\" }", "text, not a table", "write one of these in quotes: `demo`"),
+        ("rejects", "max_share = \"0.5\"", "a number, not text", "write it without quotes: `max_share = 0.5`"),
+        (
+            "sentiment",
+            "articles = \"true\"",
+            "`true` or `false`, not text",
+            "write it without quotes: `articles = true`",
+        ),
+        ("sentiment", "articles = 1", "`true` or `false`, not a number", "write `true` or `false`, without quotes"),
+        ("dates", "naive = 2024-01-01", "text, not a date", "write it in quotes, such as `naive = \"utc\"`"),
+        ("join", "lag = 1", "text, not a number", "write it in quotes, such as `lag = \"1d\"`"),
+        ("join", "lag = [\"1d\"]", "text, not a list", "write one value, without brackets"),
+        ("join", "windows = [7]", "text, not a number", "write it in quotes, such as `windows = \"1d\"`"),
+        ("join", "windows = 7", "text, not a number", "write it in quotes, such as `windows = \"1d\"`"),
+        (
+            "join",
+            "windows = { days = 7 }",
+            "text or a list, not a table",
+            "write it in quotes, such as `windows = \"1d\"`",
+        ),
+        ("filter", "from = 20240101", "a date, not a number", "write it in quotes, such as `from = \"2026-11-20\"`"),
+        ("filter", "regimes = [true]", "text, not `true`", "write one of these in quotes: `bear`, `bull`, `neutral`"),
+    ];
+    for (section, line, expected, hint) in cases {
+        place.define("odd", &format!("[{section}]\n{line}\n"));
+        let shown = place.run(["check", "odd"]).failed_with(2).stderr;
+        let (key, value) = line.split_once(" = ").unwrap();
+        let column = if value.starts_with('[') && !matches!(key, "connections" | "lag") { 2 } else { 1 };
+        let column = key.len() + " = ".len() + column;
+        let expected = format!("error: `{key}` takes {expected}\n --> pipelines/odd.toml:2:{column}\n");
+        assert!(shown.contains(&expected), "{expected}{shown}");
+        assert!(shown.contains(&format!("hint: {hint}\n")), "{hint}\n{shown}");
+    }
+    for (text, expected, hint) in [
+        ("source = \"demo\"\n", "`source` takes a table, not text", "write `[source]` on a line of its own"),
+        ("[[source]]\nservice = \"demo\"\n", "`source` takes a table, not a list", "write `[source]` once"),
+        (
+            "source.connections = 300\n",
+            "300 is out of range",
+            "`connections` is the number of concurrent requests, 1 to 64",
+        ),
+    ] {
+        place.define("odd", text);
+        let shown = place.run(["check", "odd"]).failed_with(2).stderr;
+        assert!(shown.contains(&format!("error: {expected}\n")) && shown.contains(hint), "{shown}");
+    }
+}
+
+#[test]
+fn one_value_is_a_list_of_one_and_a_date_is_a_date() {
+    let place = Place::new();
+    let plan = |text: &str| {
+        place.define("it", &format!("[source]\nservice = \"demo\"\n{text}"));
+        place.run(["plan", "it"]).succeeded().stdout
+    };
+    let lists = plan(
+        "[signals]\nsectors = [\"energy\"]\nperiods = [\"5d\"]\nregimes = [\"bull\"]\n\
+         [join]\nsources = [\"articles\"]\nwindows = [\"7d\"]\nstats = [\"mean\"]\n\
+         [filter]\ntickers = [\"XOM\"]\nsectors = [\"energy\"]\nperiods = [\"5d\"]\nregimes = [\"bull\"]\nfrom = \"2024-01-01\"\n\
+         [output]\nformat = [\"csv\"]\nsort = [\"date\"]\npartition_by = [\"period\"]\n",
+    );
+    let values = plan(
+        "[signals]\nsectors = \"energy\"\nperiods = \"5d\"\nregimes = \"bull\"\n\
+         [join]\nsources = \"articles\"\nwindows = \"7d\"\nstats = \"mean\"\n\
+         [filter]\ntickers = \"XOM\"\nsectors = \"energy\"\nperiods = \"5d\"\nregimes = \"bull\"\nfrom = 2024-01-01\n\
+         [output]\nformat = \"csv\"\nsort = \"date\"\npartition_by = \"period\"\n",
+    );
+    assert_eq!(values, lists);
+    let of_one = plan("[signals]\nhistory = \"ticker\"\ntickers = \"XOM\"\n");
+    assert_eq!(of_one, plan("[signals]\nhistory = \"ticker\"\ntickers = [\"XOM\"]\n"));
+
+    place.define(
+        "it",
+        "source.service = \"demo\"\nsignals.sectors = \"energy\"\n[filter]\nfrom = 2026-02-01\nto = 2026-01-01\n",
+    );
+    let shown = place.run(["check", "it"]).failed_with(2).stderr;
+    assert!(
+        shown.starts_with("error: empty date range: 2026-02-01 to 2026-01-01\n --> pipelines/it.toml:5:6\n"),
+        "{shown}"
+    );
+    place.define("it", "signals.tickers = \"availble\"\n");
+    let shown = place.run(["check", "it"]).failed_with(2).stderr;
+    assert!(shown.contains("error: unknown list of tickers `availble`\n"), "{shown}");
+    assert!(shown.contains("hint: did you mean `available`?\n"), "{shown}");
+}
+
+#[test]
+fn every_choice_is_listed_unless_the_guess_is_sure() {
+    let place = Place::new();
+    let cases = [
+        ("output.format = \"parqet\"\n", "did you mean `parquet`?"),
+        ("output.format = \"xls\"\n", "choose one of: `parquet`, `csv`, `arrow`"),
+        ("output.format = \"parq\"\n", "did you mean `parquet`? choose one of: `parquet`, `csv`, `arrow`"),
+        ("output.sort = \"datum\"\n", "did you mean `date`? the columns are: `ticker`, `date`, `period`"),
+        ("source.urls = \"\"\n", "known keys: `api_key_command`, `api_key_file`, `base_url`, `connections`"),
+    ];
+    for (text, hint) in cases {
+        place.define("odd", text);
+        let shown = place.run(["check", "odd"]).failed_with(2).stderr;
+        assert!(shown.contains(&format!("hint: {hint}")), "{shown}");
+    }
+}
+
+#[test]
 fn combinations_that_make_no_sense_are_refused() {
     let place = Place::new();
     let cases = [
@@ -84,6 +196,9 @@ fn combinations_that_make_no_sense_are_refused() {
             "[source]\nservice = \"demo\"\nbase_url = \"https://a.example\"\n",
             "`service` and an address are mutually exclusive",
         ),
+        ("[source]\nbase_url = \"https://a.example/\"\n", "`sentiment_base_url` is missing"),
+        ("[source]\nsentiment_base_url = \"https://a.example/\"\n", "`base_url` is missing"),
+        ("[source]\napi_key_command = \"pass show it\"\n", "a command takes its arguments one by one"),
         ("[source]\nbase_url = \"http://a.example/\"\n", "plain http would send the API key unencrypted"),
         ("[source]\nbase_url = \"https://a.example/?api_key=S3CRET\"\n", "an address with a query"),
         ("[source]\nbase_url = \"https://me:S3CRET@a.example/\"\n", "an address with a user name or password"),

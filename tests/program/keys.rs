@@ -40,6 +40,22 @@ fn a_key_file_is_a_regular_file_of_at_most_64_kib() {
 }
 
 #[test]
+fn a_relative_path_to_a_key_is_below_the_root_of_the_project() {
+    let place = Place::new();
+    let service = DemoService::start(&place, &["--today", "2026-11-20"]);
+    fs::write(place.file("key"), "demo\n").unwrap();
+    let below = place.file("notebooks/old");
+    fs::create_dir_all(&below).unwrap();
+    fs::write(below.join("key"), "another\n").unwrap();
+    define(&place, &service, "api_key_file = \"key\"\n");
+    Outcome::of(place.command(["run", "it", "-q"]).current_dir(&below)).succeeded();
+    define(&place, &service, "");
+    let mut run = place.command(["run", "it", "-q"]);
+    Outcome::of(run.current_dir(&below).env("BELLWETHER_API_KEY_FILE", "key")).succeeded();
+    assert!(place.file("output/datasets/it/latest").exists() && !below.join("output").exists());
+}
+
+#[test]
 fn a_mark_of_the_byte_order_is_no_part_of_a_key() {
     let place = Place::new();
     let service = DemoService::start(&place, &["--today", "2026-11-20"]);

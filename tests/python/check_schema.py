@@ -20,7 +20,7 @@ for name, definition in definitions.items():
 for wrong in [
     {"sorce": {}},
     {"signals": {"periods": ["45d"]}},
-    {"signals": {"periods": "15d"}},
+    {"signals": {"periods": 15}},
     {"output": {"format": "xls"}},
     {"source": {"api_key": "x"}},
     {"sentiment": {"articles": None}},

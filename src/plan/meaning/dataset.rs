@@ -2,12 +2,12 @@
 
 use super::{Judge, repeated};
 use crate::definition::{
-    Availability, Days, Definition, Duplicates, JoinSection, Lag, Layout, NaiveRule, NewsSource, OutputSection, Placed,
-    SentimentSection, Statistic, Vintage,
+    Availability, Days, Definition, Duplicates, JoinSection, Lag, Layout, List, NaiveRule, NewsSource, OutputSection,
+    Placed, SentimentSection, Statistic, Vintage,
 };
 use crate::plan::columns::{self, Column, Feature, Reference};
 use crate::plan::{DatasetPlan, Shape};
-use crate::problem::{Problem, nearest};
+use crate::problem::{Problem, suggestion};
 
 const DEFAULT_LAG: Lag = Lag::Calendar(Days::new(1));
 const DEFAULT_WINDOWS: [Days; 3] = [Days::new(1), Days::new(7), Days::new(30)];
@@ -113,18 +113,14 @@ impl Judge {
     }
 
     /// Base columns by name, without duplicates.
-    pub(super) fn columns(&mut self, what: &str, typed: Option<&Placed<Vec<Placed<String>>>>) -> Vec<Column> {
+    pub(super) fn columns(&mut self, what: &str, typed: Option<&Placed<List<String>>>) -> Vec<Column> {
         let typed = typed.map_or(&[][..], |typed| typed);
         let mut columns: Vec<Column> = Vec::new();
         for name in typed {
-            let names = || Column::BASE.iter().map(|column| column.name());
+            let names = Column::BASE.map(Column::name);
             let Some(&column) = Column::BASE.iter().find(|column| column.name() == name.as_str()) else {
                 let problem = Problem::new(format!("no column `{}` to {what}", name.as_str()), name.span());
-                let hint = match nearest(name, names()) {
-                    Some(meant) => format!("did you mean `{meant}`?"),
-                    None => format!("the columns are: {}", names().collect::<Vec<_>>().join(", ")),
-                };
-                self.object(problem.with_hint(hint));
+                self.object(problem.with_hint(suggestion(name, &names, "the columns are")));
                 continue;
             };
             if columns.contains(&column) {
@@ -153,14 +149,10 @@ impl Judge {
         }
         let Some(typed) = values else { return Shape::Wide(DEFAULT_VALUES.map(str::to_owned).to_vec()) };
         let key: Vec<&str> = Column::KEY.iter().map(|column| column.name()).collect();
-        let could_be = || names.iter().copied().filter(|name| !key.contains(name));
-        for value in typed.iter().filter(|value| !could_be().any(|name| name == value.as_str())) {
+        let could_be: Vec<&str> = names.iter().copied().filter(|name| !key.contains(name)).collect();
+        for value in typed.iter().filter(|value| !could_be.contains(&value.as_str())) {
             let problem = Problem::new(format!("no column `{}` to write as a matrix", value.as_str()), value.span());
-            let hint = match nearest(value, could_be()) {
-                Some(meant) => format!("did you mean `{meant}`?"),
-                None => format!("the columns are: {}", could_be().collect::<Vec<_>>().join(", ")),
-            };
-            self.object(problem.with_hint(hint));
+            self.object(problem.with_hint(suggestion(value, &could_be, "the columns are")));
         }
         Shape::Wide(self.distinct("column", Some(typed)).unwrap_or_default())
     }

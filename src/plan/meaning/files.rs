@@ -1,6 +1,6 @@
 //! The files that a dataset is written to.
 
-use super::{Judge, repeated};
+use super::Judge;
 use crate::definition::{Compression, Format, OutputSection};
 use crate::plan::{Codec, Column, FilesPlan, Guard};
 use crate::problem::Problem;
@@ -59,19 +59,6 @@ impl Judge {
     }
 
     fn formats(&mut self, section: &OutputSection) -> Vec<Format> {
-        let Some(typed) = &section.format else { return vec![Format::Parquet] };
-        let mut formats = Vec::new();
-        for &format in typed.as_slice() {
-            if formats.contains(&format) {
-                self.object(repeated("format", &format, typed.span()));
-            } else {
-                formats.push(format);
-            }
-        }
-        if formats.is_empty() {
-            let problem = Problem::new("empty list: at least one format is required", typed.span());
-            self.object(problem.with_hint("add one, such as `format = \"parquet\"`"));
-        }
-        formats
+        self.distinct("format", section.format.as_ref()).unwrap_or_else(|| vec![Format::Parquet])
     }
 }

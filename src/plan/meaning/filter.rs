@@ -4,13 +4,13 @@ use std::collections::BTreeSet;
 use std::fmt::Display;
 
 use super::Judge;
-use crate::definition::{FilterSection, HistoryForm, Placed, SignalsSection, Tickers};
+use crate::definition::{FilterSection, HistoryForm, List, Placed, SignalsSection, Tickers};
 use crate::interface::{Period, Regime};
 use crate::plan::Filter;
 use crate::problem::Problem;
 
 /// The values of a list; none if it was not given.
-type Typed<T> = Option<Placed<Vec<Placed<T>>>>;
+type Typed<T> = Option<Placed<List<T>>>;
 
 impl Judge {
     /// The filter of a definition.

@@ -11,7 +11,9 @@ use std::collections::BTreeSet;
 use std::fmt::Display;
 
 use super::{Checks, OnMissing, Plan};
-use crate::definition::{ChecksSection, DefinitionError, DefinitionFile, Placed, Reading, StoreSection, StoreUrl};
+use crate::definition::{
+    ChecksSection, DefinitionError, DefinitionFile, List, Placed, Reading, StoreSection, StoreUrl,
+};
 use crate::error::Result;
 use crate::problem::{Problem, Problems};
 
@@ -106,11 +108,7 @@ impl Judge {
     }
 
     /// The values of a list without duplicates; none if it was not given.
-    fn distinct<T: Clone + Ord + Display>(
-        &mut self,
-        what: &str,
-        typed: Option<&Placed<Vec<Placed<T>>>>,
-    ) -> Option<Vec<T>> {
+    fn distinct<T: Clone + Ord + Display>(&mut self, what: &str, typed: Option<&Placed<List<T>>>) -> Option<Vec<T>> {
         let typed = typed?;
         if typed.is_empty() {
             let problem = Problem::new(format!("empty list: at least one {what} is required"), typed.span());

@@ -31,14 +31,20 @@ impl Judge {
             let problem = Problem::new("two sources for the API key", command.span());
             self.object(problem.with_hint("keep `api_key_file` or `api_key_command`, not both"));
         }
-        if let Some(command) = api_key_command.as_ref().filter(|command| command.is_empty()) {
-            let problem = Problem::new("an empty command", command.span());
+        let what = api_key_command.as_ref().and_then(|command| match &***command {
+            [] => Some("an empty command"),
+            // It is run without a shell, and few programs have a space in their names.
+            [only] if only.contains(' ') && !only.contains('/') => Some("a command takes its arguments one by one"),
+            _ => None,
+        });
+        if let (Some(what), Some(command)) = (what, api_key_command) {
+            let problem = Problem::new(what, command.span());
             self.object(problem.with_hint("list the program and its arguments: `[\"pass\", \"show\", \"signals\"]`"));
         }
         let key = match (api_key_file, api_key_command) {
             (Some(file), _) => KeySource::File(PathBuf::from(file.as_str())),
-            (None, Some(command)) => KeySource::Command((**command).clone()),
-            (None, None) => KeySource::Environment,
+            (None, Some(command)) => KeySource::Command(command.iter().map(|word| (**word).clone()).collect()),
+            (None, None) => KeySource::Environment { root: PathBuf::new() },
         };
         match addresses {
             [Some(signals), Some(sentiment)] => Some(Source::Remote(Box::new(Remote {
@@ -46,13 +52,22 @@ impl Judge {
                 sentiment_base_url: BaseUrl::as_url(sentiment).clone(),
                 key,
             }))),
-            _ => {
-                let span = addresses.into_iter().flatten().next().map_or(section.span(), Placed::span);
+            [None, None] => {
                 let hint = "set both `base_url` and `sentiment_base_url`, or `service = \"demo\"`";
-                self.miss("source", Problem::new("no service", span).with_hint(hint));
+                self.miss("source", Problem::new("no service", section.span()).with_hint(hint));
                 None
             }
+            [Some(given), None] => self.one_address(given, "sentiment_base_url", "sentiment"),
+            [None, Some(given)] => self.one_address(given, "base_url", "signals"),
         }
+    }
+
+    /// Reports that one of the two addresses is missing.
+    fn one_address(&mut self, given: &Placed<BaseUrl>, missing: &str, operations: &str) -> Option<Source> {
+        let problem = Problem::new(format!("`{missing}` is missing"), given.span());
+        let hint = format!("add the address of the {operations} operations: `{missing} = \"https://…\"`");
+        self.miss("source", problem.with_hint(hint));
+        None
     }
 
     pub(super) fn manners(&mut self, section: &SourceSection, source: Option<&Source>) -> Manners {
