@@ -219,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn every_form_of_the_interface_is_read() {
+    fn every_documented_date_format_is_parsed() {
         is("2026-11-20", "2026-11-20 00:00:00", None);
         is("2026-11-20T09:30:00", "2026-11-20 09:30:00", None);
         is("2026-11-20T00:00:00Z", "2026-11-20 00:00:00", Some(0));
@@ -233,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn every_day_of_the_calendar_is_where_chrono_has_it() {
+    fn every_day_has_the_same_number_as_in_chrono() {
         for year in 1..=9999 {
             for (month, day) in (1..=13).flat_map(|month| (0..=32).map(move |day| (month, day))) {
                 let expected = NaiveDate::from_ymd_opt(year, month, day);
@@ -246,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn lower_case_letters_of_rfc_3339_are_accepted_and_counted() {
+    fn lowercase_rfc_3339_letters_are_accepted_and_counted() {
         let mut lenient = Leniencies::default();
         for (count, (text, spelled)) in [
             ("2026-11-20t09:30:00", "2026-11-20T09:30:00"),
@@ -269,7 +269,7 @@ mod tests {
     }
 
     #[test]
-    fn dates_are_between_the_years_1_and_9999_in_utc() {
+    fn dates_range_from_year_1_to_9999_in_utc() {
         for text in [
             "0000-12-31",
             "0000-01-01T00:00:00Z",
@@ -287,7 +287,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_date_is_refused() {
+    fn invalid_dates_are_rejected() {
         for text in [
             "",
             "2026",

@@ -93,7 +93,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_digest_is_that_of_the_bytes_however_they_come() {
+    fn a_digest_does_not_depend_on_how_the_bytes_are_split() {
         let bytes: Vec<u8> = (0..300_000_u32).map(|number| (number.wrapping_mul(number) >> 7) as u8).collect();
         for length in [1, 777, BLOCK - 1, BLOCK, BLOCK + 1, 200_000] {
             let (mut digest, mut appended) = (Digest::default(), Digest::default());

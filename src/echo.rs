@@ -390,7 +390,7 @@ mod tests {
     }
 
     #[test]
-    fn a_secret_is_found_whole_however_it_is_spelled() {
+    fn a_secret_is_found_in_every_encoding() {
         for _ in 0..3_000 {
             let secret = secret();
             let once = spelled(&secret);
@@ -405,7 +405,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_spelling_is_left_alone() {
+    fn other_text_is_left_alone() {
         let echo = Echo::of("S3CRET/key");
         for text in [
             "S3CRET/ke",

@@ -77,7 +77,7 @@ mod tests {
     use super::{escaped, laid_out};
 
     #[test]
-    fn what_a_terminal_would_obey_is_shown_and_all_else_is_left() {
+    fn control_characters_are_escaped_and_other_text_is_kept() {
         for (text, shown) in [
             ("größer, 東京, שלום, 👍", "größer, 東京, שלום, 👍"),
             ("\u{1b}[31mred\u{1b}[0m", "\\u001b[31mred\\u001b[0m"),
@@ -93,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn json_stays_the_same_json() {
+    fn escaping_keeps_json_equivalent() {
         let value = serde_json::json!({ "\u{202e}\u{9b}": ["\u{1b}\n\t\u{7f}", "\u{e0041}\u{2029}\"\\"] });
         for text in [value.to_string(), format!("{value:#}\n")] {
             let shown = laid_out(&text);

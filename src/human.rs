@@ -78,7 +78,7 @@ mod tests {
     use super::{bytes, counted, grouped, lasted, percent, portion, took};
 
     #[test]
-    fn thousands_stand_apart() {
+    fn thousands_are_separated() {
         for (number, text) in [(0, "0"), (999, "999"), (1000, "1,000"), (1_234_567, "1,234,567")] {
             assert_eq!(grouped(number), text);
         }
@@ -86,7 +86,7 @@ mod tests {
     }
 
     #[test]
-    fn a_share_is_nothing_or_all_only_where_it_is() {
+    fn only_exact_shares_are_shown_as_0_or_100_percent() {
         for (some, all, text) in [
             (0, 0, "0 %"),
             (0, 9, "0 %"),
@@ -106,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn a_share_of_something_reads_as_neither_nothing_nor_all() {
+    fn a_share_of_some_never_reads_as_none_or_all() {
         // Sizes of the whole, and shares close to both ends and in between.
         for all in (1..50).map(|bits| (1_u64 << bits) + 1) {
             let middle = [all / 1000, all / 3, all / 2, all - all / 7].map(|some| some.max(1));
@@ -121,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn sizes_and_times_have_a_unit_that_fits() {
+    fn sizes_and_durations_have_a_fitting_unit() {
         for (count, text) in
             [(999, "999 B"), (39_100, "39.1 kB"), (126_900_000, "126.9 MB"), (5_000_000_000_000_000, "5000.0 TB")]
         {

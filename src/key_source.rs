@@ -261,7 +261,7 @@ mod tests {
     }
 
     #[test]
-    fn a_command_has_no_input_and_an_end_in_bytes_and_in_time() {
+    fn a_key_command_has_no_input_and_is_bounded_in_bytes_and_time() {
         assert_eq!(shell("cat; echo key"), Ok(Some("key\n".to_owned())));
         let exactly = shell(&format!("head -c {MOST_BYTES} /dev/zero")).unwrap().unwrap();
         assert_eq!(exactly.len(), MOST_BYTES);
@@ -274,7 +274,7 @@ mod tests {
     }
 
     #[test]
-    fn a_command_that_is_given_up_is_killed_with_all_that_it_started() {
+    fn a_key_command_that_times_out_is_killed_with_its_children() {
         let place = tempfile::tempdir().unwrap();
         let file = place.path().join("late");
         let script = format!("(sleep 2; echo late > '{}') & wait", file.display());
@@ -284,7 +284,7 @@ mod tests {
     }
 
     #[test]
-    fn a_command_is_given_up_when_the_run_is_told_to_stop() {
+    fn a_key_command_is_killed_when_the_run_is_cancelled() {
         let words = ["sleep", "60"].map(str::to_owned);
         assert_eq!(run(&words, Duration::from_secs(60), &|| true), Ok(None));
     }

@@ -109,7 +109,7 @@ mod tests {
     use super::{fits, is_file_of_version, is_unique};
 
     #[test]
-    fn a_name_has_a_form_or_it_is_not_ours() {
+    fn only_names_of_a_known_form_are_ours() {
         assert!(is_unique("20261120T213000Z-7f3a"));
         for odd in ["20261120T213000Z-7F3A", "20261120T213000Z-7f3", "20261120T213000Z-7f3a/..", "../x", "", "old"] {
             assert!(!is_unique(odd), "{odd}");
@@ -121,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn files_of_a_version_are_named_after_the_dataset_or_after_what_they_are_of() {
+    fn files_of_a_version_are_named_after_the_dataset_or_their_partition() {
         let is_ours = |path: &str| is_file_of_version(path, "demo");
         for ours in ["demo.csv", "ticker=XOM/demo.parquet", "date=2026-11-20/ticker=BRK.B/demo.arrow", "15d-bull/x.csv"]
         {

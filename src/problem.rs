@@ -268,7 +268,7 @@ mod tests {
     use super::{Excerpt, Problem, Problems, SHOWN, columns, nearest, suggestion};
 
     #[test]
-    fn a_problem_is_shown_below_its_line_with_a_caret_for_each_character() {
+    fn a_problem_is_marked_by_carets_below_its_line() {
         let text = "[signals]\nperiods = [\"é\", \"45d\"]\n";
         let start = text.find("\"45d\"").unwrap();
         let problem = Problem::new("unknown period `45d`", start..start + 5).with_hint("periods are 1d to 30d");
@@ -302,7 +302,7 @@ hint: periods are 1d to 30d";
     }
 
     #[test]
-    fn a_span_outside_the_text_or_over_lines_is_shown_all_the_same() {
+    fn spans_out_of_range_or_across_lines_are_shown() {
         for span in [0..0, 0..9, 3..4, 5..100, 100..200] {
             let shown = Problems::new(Path::new("a"), "ab\ncd\n", vec![Problem::new("x", span)]).to_string();
             assert!(shown.contains('^'), "{shown}");
@@ -312,7 +312,7 @@ hint: periods are 1d to 30d";
     }
 
     #[test]
-    fn carets_stand_below_letters_of_any_width() {
+    fn carets_line_up_with_letters_of_any_width() {
         let excerpt = |line: &str, what: &str| {
             let start = line.find(what).unwrap();
             Excerpt::of(line, &(start..start + what.len()))
@@ -330,7 +330,7 @@ hint: periods are 1d to 30d";
     }
 
     #[test]
-    fn a_long_line_is_shown_around_the_place_and_never_cut_within_a_letter() {
+    fn long_lines_are_truncated_around_the_span_and_between_letters() {
         for letter in ["x", "é", "株", "😀", "\u{301}", "\t"] {
             let line = format!("{}HERE{}", letter.repeat(50_000), letter.repeat(50_000));
             let start = line.find("HERE").unwrap();
@@ -350,7 +350,7 @@ hint: periods are 1d to 30d";
     }
 
     #[test]
-    fn twenty_problems_are_shown_at_most_and_how_many_more_there_are() {
+    fn at_most_twenty_problems_are_shown_and_the_rest_counted() {
         let text = format!("x = [{}]", "1, ".repeat(400_000));
         for count in [1, SHOWN, SHOWN + 1, 5_000] {
             let problem = |at: usize| Problem::new(format!("{at} {}", "y".repeat(9_000)), 5 + at * 3..6 + at * 3);
@@ -367,7 +367,7 @@ hint: periods are 1d to 30d";
     }
 
     #[test]
-    fn the_nearest_name_is_offered_only_when_it_is_near() {
+    fn only_a_similar_name_is_suggested() {
         assert_eq!(nearest("perods", ["periods", "regimes"]), Some("periods"));
         assert_eq!(nearest("xyz", ["periods", "regimes"]), None);
     }

@@ -385,7 +385,7 @@ mod tests {
     }
 
     #[test]
-    fn a_folder_of_ours_goes_with_all_that_is_ours() {
+    fn a_folder_of_ours_is_removed_with_its_files() {
         for form in &FOLDERS {
             let root = tempdir().unwrap();
             let path = path_of(root.path(), form);
@@ -397,7 +397,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_ours_stays_wherever_it_stands_and_links_are_never_followed() {
+    fn foreign_files_are_never_removed_and_links_never_followed() {
         let decoy = Decoy::new();
         let before = decoy.files();
         for form in &FOLDERS {
@@ -423,7 +423,7 @@ mod tests {
     }
 
     #[test]
-    fn a_folder_that_is_reached_through_a_link_below_the_user_s_is_left() {
+    fn a_folder_behind_a_link_in_the_data_folder_is_left_alone() {
         let decoy = Decoy::new();
         let before = decoy.files();
         for form in &FOLDERS {
@@ -441,7 +441,7 @@ mod tests {
     }
 
     #[test]
-    fn the_user_s_own_folder_may_be_a_link() {
+    fn the_data_folder_itself_may_be_a_link() {
         let (disk, place) = (tempdir().unwrap(), tempdir().unwrap());
         symlink(disk.path(), place.path().join("output")).unwrap();
         let path = place.path().join("output/.scratch-20261120T213000Z-7f3a");
@@ -451,7 +451,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_that_is_not_ours_is_refused() {
+    fn unknown_names_are_refused() {
         let place = tempdir().unwrap();
         for name in
             ["old", ".partial", ".partial/old", "demo/20261120T213000Z-7f3a", ".scratch-mine", "demo/.removed-old"]

@@ -80,7 +80,7 @@ mod tests {
     }
 
     #[test]
-    fn a_key_is_masked_in_texts_unless_it_is_that_of_the_demo() {
+    fn every_key_but_the_demo_key_is_masked_in_text() {
         ApiKey::new("masked-in-texts").unwrap();
         ApiKey::new("demo").unwrap();
         assert_eq!(without_keys("demo: masked-in-texts"), "demo: ***");

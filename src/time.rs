@@ -144,7 +144,7 @@ mod tests {
     use super::{day, free_name, instant, to_record, unique_name};
 
     #[test]
-    fn a_wrong_date_is_refused_by_the_part_that_is_wrong() {
+    fn an_invalid_date_names_the_invalid_part() {
         for (text, wrong) in [
             ("2026-13-01", "there is no month 13"),
             ("2026-02-29", "2026-02 has no day 29"),
@@ -176,14 +176,14 @@ mod tests {
     }
 
     #[test]
-    fn a_name_tells_the_second_and_a_record_the_microsecond() {
+    fn names_have_seconds_and_records_microseconds() {
         let instant = DateTime::from_timestamp_micros(1_795_210_200_000_001).unwrap();
         assert!(unique_name(instant).starts_with("20261120T213000Z-"), "{}", unique_name(instant));
         assert_eq!(to_record(instant), "2026-11-20T21:30:00.000001Z");
     }
 
     #[test]
-    fn a_name_that_is_taken_is_not_given() {
+    fn taken_names_are_skipped() {
         let instant = DateTime::UNIX_EPOCH;
         let is_even = |name: &str| name.ends_with(['0', '2', '4', '6', '8', 'a', 'c', 'e']);
         let odd = (0..32).filter(|_| !is_even(&free_name(instant, is_even))).count();

@@ -103,7 +103,7 @@ mod tests {
     use super::{Trace, WORK};
 
     #[test]
-    fn pieces_of_work_are_written_with_their_threads_and_times() {
+    fn spans_are_written_with_their_threads_and_times() {
         let trace = Trace::begin();
         tracing::subscriber::with_default(registry().with(trace.clone()), || {
             let _whole = tracing::debug_span!(target: WORK, "whole").entered();

@@ -40,7 +40,7 @@ mod tests {
     use super::{peak_memory, processor_time};
 
     #[test]
-    fn this_process_has_used_some_of_both() {
+    fn this_process_has_used_time_and_memory() {
         let before = processor_time().unwrap();
         let mut numbers: Vec<u64> = Vec::new();
         while processor_time().unwrap() == before {

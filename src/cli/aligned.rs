@@ -91,7 +91,7 @@ mod tests {
     use super::{Aligned, Shown};
 
     #[test]
-    fn columns_stand_below_one_another_and_a_long_list_is_cut() {
+    fn columns_are_aligned_and_long_lists_are_truncated() {
         let mut table = Aligned::new(1, ["what", "cells"]);
         table.row(["all", "1,234"].map(str::to_owned));
         let rows = [["AAPL", "9"], ["XOM", "10"], ["ZTS", "1"]].map(|row| row.map(str::to_owned).to_vec());

@@ -170,7 +170,7 @@ mod tests {
     use super::without_queries;
 
     #[test]
-    fn an_address_is_logged_without_its_query_and_a_question_is_left_alone() {
+    fn logged_urls_lose_their_query_and_other_question_marks_stay() {
         let line = "GET \"https://host/a?sector=energy&api_key=x\" (http://b/c?d=1) take? (host) why?";
         assert_eq!(without_queries(line), "GET \"https://host/a?\" (http://b/c?) take? (host) why?");
     }

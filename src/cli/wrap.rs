@@ -38,7 +38,7 @@ mod tests {
     use super::wrapped;
 
     #[test]
-    fn a_line_is_broken_between_words_and_a_long_word_stays_whole() {
+    fn lines_wrap_between_words_and_never_within_one() {
         let line = "hint: set `missing = \"warn\"` in `[checks]`";
         assert_eq!(wrapped(line, 6, Some(28)), "hint: set `missing = \"warn\"`\n      in `[checks]`");
         assert_eq!(

@@ -328,7 +328,7 @@ mod tests {
     }
 
     #[test]
-    fn a_row_starts_a_run_where_it_differs_from_the_one_before_it() {
+    fn a_run_starts_at_each_row_that_differs_from_the_previous_one() {
         for (seed, rows) in [0, 1, 2, 63, 64, 65, 66, 127, 128, 129, 130, 1000, 5000].into_iter().enumerate() {
             for longest in [1, 3, 40, 700] {
                 for column in columns(rows, longest, seed as u64) {

@@ -144,7 +144,7 @@ mod tests {
     use super::{Column, Segments};
 
     #[test]
-    fn each_row_of_a_segment_has_its_value() {
+    fn each_row_of_a_segment_has_the_value_of_the_segment() {
         let values = [Some(7), None, None, Some(8), Some(8), Some(7)];
         let counts = [1, 3, 2, 11, 8, 1];
         let segments = Segments::of(counts.into_iter());

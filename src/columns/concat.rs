@@ -66,7 +66,7 @@ mod tests {
     }
 
     #[test]
-    fn blocks_do_not_depend_on_the_pieces_pushed() {
+    fn blocks_do_not_depend_on_how_rows_are_pushed() {
         let whole = batch(0, 100);
         let cut = |ends: &[i32]| {
             let mut buffer = RowBuffer::new(16);
@@ -84,7 +84,7 @@ mod tests {
     }
 
     #[test]
-    fn a_dictionary_that_all_pieces_share_is_kept() {
+    fn a_dictionary_shared_by_all_pieces_is_kept() {
         let pieces: Vec<Rows> = (0..200).map(|from| batch(from, from + 1).into()).collect();
         let block = concat(pieces[0].schema(), &pieces).unwrap();
         let values = block.column(1).as_any_dictionary().values().as_string::<i32>();

@@ -96,7 +96,7 @@ mod tests {
     use crate::columns::Rows;
 
     #[test]
-    fn the_size_of_rows_does_not_depend_on_their_pieces() {
+    fn the_size_of_rows_does_not_depend_on_how_they_are_pushed() {
         let texts = Arc::new(StringArray::from(vec!["a", "", "bcd", "ef"])) as Arc<dyn Array>;
         let numbers = Arc::new(Int32Array::from(vec![1, 2, 3, 4])) as Arc<dyn Array>;
         let lists = ListArray::new(

@@ -138,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn rows_of_blocks_are_ordered_as_sorting_orders_them() {
+    fn ordering_aligned_series_gives_the_same_order_as_sorting() {
         let mut rows = Vec::new();
         for (ticker, dates) in [(0, &[3, 5, 8][..]), (2, &[1]), (3, &[-4, -2, 0, 9])] {
             for (period, regime) in [(4, 0), (1, 2), (1, 0)] {
@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_in_no_blocks_is_left_to_others() {
+    fn unaligned_series_are_left_to_the_general_sort() {
         let whole = [(0, 0, 0, 1), (0, 0, 0, 2), (0, 1, 0, 1), (0, 1, 0, 2)];
         assert!(aligned(&signals(&whole), &ORDER).is_some());
         assert!(aligned(&signals(&whole), &[Column::Date, Column::Ticker]).is_none());

@@ -47,7 +47,7 @@ mod tests {
     use crate::plan::Lag;
 
     #[test]
-    fn a_trading_day_back_is_the_last_date_before_that_has_signals() {
+    fn one_trading_day_back_is_the_previous_date_with_signals() {
         let calendar = Calendar(vec![10, 11, 14, 15]);
         for (date, lag, expected) in
             [(14, "1 trading day", 11), (15, "2 trading days", 11), (10, "1 trading day", Day::MIN), (14, "1d", 13)]

@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn each_rule_tells_a_date_by_its_clock_and_leaves_one_without_an_offset() {
+    fn each_rule_dates_by_its_clock_and_skips_naive_timestamps() {
         // As it is kept, by `utc`, by `wall`, in New York.
         let table: [(&str, Option<i16>, &str, &str, &str); 8] = [
             ("2026-11-20 00:00:00", None, "2026-11-20 00:00:00", "2026-11-20 00:00:00", "2026-11-20 00:00:00"),
@@ -192,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn an_instant_has_one_clock_face_in_a_zone_even_when_clocks_change() {
+    fn an_instant_has_one_local_time_in_a_zone_even_across_clock_changes() {
         // Spring forward: 06:59 UTC is 01:59, one minute later it is 03:00. Fall back: 01:30 comes twice.
         for (instant, expected) in [
             ("2026-03-08 06:59:00", "2026-03-08 01:59:00"),

@@ -100,7 +100,7 @@ mod tests {
     use super::{RowOrder, real, signed};
 
     #[test]
-    fn rows_are_ordered_by_the_first_column_that_tells_them_apart() {
+    fn rows_are_ordered_by_the_first_column_that_differs() {
         let tickers = [1_u64, 0, 1, 0, 1, 0];
         let dates = [5_i64, -7, i64::MIN, i64::MAX, 5, -7];
         let scores = [0.5, -0.0, 1e300, 2.0, -0.25, 0.0];
@@ -112,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn many_columns_take_several_words_and_say_the_same() {
+    fn keys_of_several_words_keep_the_order() {
         let mut state = 9_u64;
         let mut random = |below: u64| {
             state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn no_rows_are_in_order() {
+    fn zero_rows_are_ordered() {
         let mut order = RowOrder::of(0);
         order.before([].into_iter());
         assert!(order.rows().is_empty());

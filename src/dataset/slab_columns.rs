@@ -252,7 +252,7 @@ mod tests {
     use super::decoded;
 
     #[test]
-    fn each_row_has_the_code_of_its_name_wherever_names_turn() {
+    fn each_row_gets_the_code_of_its_name_wherever_names_change() {
         let names = ["bear", "never", "bull", "neutral"];
         // Names change within a stride, at its end, and from row to row.
         let lengths = [(0, 70), (2, 58), (3, 64), (0, 1), (3, 1), (0, 1), (2, 200)];

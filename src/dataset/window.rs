@@ -125,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn the_order_of_the_articles_decides_nothing() {
+    fn statistics_do_not_depend_on_the_order_of_articles() {
         let mut scores: Vec<f64> = vec![0.1, 0.2, 0.3, -0.7, 1e-9, 123_456.789, -0.0, 0.0, 5e-10, 1.0 / 3.0];
         let expected = bits(&of(&scores));
         assert_eq!(expected[2..], [Some((-0.7_f64).to_bits()), Some(123_456.789_f64.to_bits())]);
@@ -140,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn a_mean_of_equal_scores_is_the_score_and_their_deviation_is_zero() {
+    fn equal_scores_have_that_mean_and_zero_deviation() {
         for score in [0.1, -0.3, 0.123_456_789, 1.0, -0.99, 0.0] {
             for count in 1..40 {
                 let window = of(&vec![score; count]);
@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn scores_that_are_too_large_have_no_mean_and_no_deviation() {
+    fn scores_that_overflow_have_no_mean_and_no_deviation() {
         let of_largest = |largest: f64, others: usize| {
             let window = of(&[vec![largest], vec![0.5; others]].concat());
             (window.mean().is_some(), window.deviation().is_some())

@@ -143,7 +143,7 @@ mod tests {
     use crate::tables::Leniencies;
 
     #[test]
-    fn the_forms_of_the_service_are_plain() {
+    fn articles_as_the_service_writes_them_take_the_fast_path() {
         for text in [
             r#"{"date":"2026-11-20","title":"a","score":0.5,"link":"https://a.example/1"}"#,
             r#"{ "link" : "" , "score" : "-0.25" , "title" : "größer" , "date" : "2026-11-20T09:30:00Z" } "#,
@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_plain_may_still_be_an_article() {
+    fn other_valid_articles_take_the_exact_path() {
         for text in [
             r#"{"date":"2026-11-20","title":"a \"b\"","score":0.5,"link":"c"}"#,
             r#"{"date":"2026-11-20","title":"a","score":0.5,"link":"c","id":1}"#,
@@ -172,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_article_is_not_plain() {
+    fn invalid_articles_never_take_the_fast_path() {
         for text in [
             "null",
             "{}",

@@ -69,7 +69,7 @@ mod tests {
     use super::{BLOCK, Marks};
 
     #[test]
-    fn every_byte_is_marked_for_what_it_is() {
+    fn every_byte_is_classified() {
         let mut state = 1_u64;
         for round in 0..2_000 {
             let block: [u8; BLOCK] = std::array::from_fn(|at| {

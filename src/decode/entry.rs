@@ -35,7 +35,7 @@ mod tests {
     use crate::tables::Leniencies;
 
     #[test]
-    fn an_entry_is_read_in_any_spelling() {
+    fn equivalent_spellings_of_an_entry_are_equal() {
         for text in [
             r#"{"date":"2026-11-20T00:00:00","signal":"sell","confidence":0.75}"#,
             r#"{"confidence": 75e-2, "date": "2026-11-20T00:00:00", "signal": "sell"}"#,
@@ -51,7 +51,7 @@ mod tests {
     }
 
     #[test]
-    fn unknown_fields_and_other_letter_cases_are_reported() {
+    fn unknown_fields_and_unexpected_letter_case_are_reported() {
         let text = r#"{"date":"2026-11-20t00:00:00z","model":[1],"signal":"BUY","confidence":0.75}, 1"#;
         let (entry, unknown, lenient) = read(&mut Cursor::new(text)).unwrap();
         assert_eq!((entry.signal, entry.date.offset_minutes), (Signal::Buy, Some(0)));

@@ -123,7 +123,7 @@ mod tests {
     use super::{read, read_first};
 
     #[test]
-    fn the_grammar_is_that_of_json() {
+    fn numbers_follow_the_json_grammar() {
         for (text, value) in [
             ("0", 0.0),
             ("-0.5", -0.5),
@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn every_number_is_the_nearest_one() {
+    fn every_number_is_the_nearest_double() {
         // Around every limit of the short way: 2^53, 19 and 20 digits, 22 decimals; and 2^64 + 1, whose digits overflow
         // to 1.
         let limits = [

@@ -273,7 +273,7 @@ mod tests {
     use crate::interface::{Signal, Ticker};
 
     #[test]
-    fn a_reason_names_the_field_and_what_it_holds() {
+    fn a_reason_names_the_field_and_its_value() {
         let reason = |json: &str, read: fn(Field<'_>) -> Option<String>| read(Field::new("score", json)).unwrap();
         let number = |json: &str| reason(json, |field| field.number().err());
         let score = |json: &str| reason(json, |field| field.score().err());
@@ -289,7 +289,7 @@ mod tests {
     }
 
     #[test]
-    fn a_field_that_is_missing_or_stands_twice_is_named() {
+    fn missing_and_duplicate_fields_are_named() {
         let reason = |text: &str| {
             let ([a, _, c], _) = read(text, ["a", "b", "c"])?;
             a.number().and(c.number()).map(|_| ())
@@ -308,7 +308,7 @@ mod tests {
     }
 
     #[test]
-    fn fields_are_found_in_any_order_and_others_are_kept() {
+    fn fields_are_found_in_any_order_and_unknown_ones_are_kept() {
         let text = r#" { "z" : [1] , "b":"x" ,"a": -1.5, "z": null } "#;
         let ([a, b, c], unknown) = read(text, ["a", "b", "c"]).unwrap();
         assert_eq!(a.number(), Ok(-1.5));

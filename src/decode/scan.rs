@@ -315,7 +315,7 @@ mod tests {
     }
 
     #[test]
-    fn an_object_is_cut_into_its_keys_and_values_however_it_arrives() {
+    fn objects_are_split_into_keys_and_values_across_any_chunks() {
         let body = "\u{feff} {\"B\" : {\"x\": \"}\\\"\"},\"A\\u0041\\\"\":[1, 2],\n\"B\":null , \"ä\": \"ö\\\\\"} ";
         let expected = [("B", "{\"x\": \"}\\\"\"}"), ("A\\u0041\\\"", "[1, 2]"), ("B", "null"), ("ä", "\"ö\\\\\"")];
         let expected = expected.map(|(key, value)| (key.to_owned(), value.to_owned()));
@@ -325,7 +325,7 @@ mod tests {
     }
 
     #[test]
-    fn an_array_is_cut_into_its_elements_and_a_record_is_one_piece() {
+    fn arrays_are_split_into_elements_and_a_record_is_one_piece() {
         let values = |shape, body: &str| -> Vec<String> {
             cut(shape, body.as_bytes(), 1).unwrap().into_iter().map(|(_, value)| value).collect()
         };
@@ -338,7 +338,7 @@ mod tests {
     }
 
     #[test]
-    fn what_goes_on_without_end_is_bounded() {
+    fn endless_input_is_bounded() {
         let after = |begin: &str, more: u8| {
             let (mut scanner, mut batch) = (Scanner::new(Shape::Fields), Batch::new(Bounds::ANSWER));
             let more = vec![more; 1 << 20];
@@ -361,7 +361,7 @@ mod tests {
     }
 
     #[test]
-    fn a_malformed_body_is_located_by_its_byte() {
+    fn a_malformed_body_is_reported_with_its_byte_offset() {
         let start = |found: &str| format!("expected an object whose keys are tickers, found {found}");
         for (body, offset, reason) in [
             ("", 0, start("the end of the body")),

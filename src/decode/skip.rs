@@ -258,7 +258,7 @@ mod tests {
     }
 
     #[test]
-    fn a_value_ends_where_its_brackets_and_quotes_do() {
+    fn a_value_ends_at_its_closing_bracket_or_quote() {
         assert_eq!(end_of(r#"{"a": "}\"", "b": [{}]} x"#), Some(23));
         assert_eq!(end_of(r#""a\\" x"#), Some(5));
         assert_eq!(end_of(r#""a\"b"]"#), Some(6));
@@ -269,7 +269,7 @@ mod tests {
     }
 
     #[test]
-    fn the_plain_beginning_of_a_string_is_as_long_as_its_bytes_say() {
+    fn the_unescaped_prefix_of_a_string_has_the_right_length() {
         for length in 0..20 {
             for at in 0..=length {
                 for special in (0..=255).filter(|byte| *byte < b' ' || matches!(byte, b'"' | b'\\')) {
@@ -284,7 +284,7 @@ mod tests {
     }
 
     #[test]
-    fn blocks_and_bytes_agree() {
+    fn block_scanning_agrees_with_byte_scanning() {
         // Every byte of the marks and some that look like them, in an order that repeats nowhere near a block.
         let letters = *br#""{}[]\\"Y_y"z{x"#;
         let mut state = 1_u64;
@@ -304,7 +304,7 @@ mod tests {
     }
 
     #[test]
-    fn the_search_can_be_broken_off_anywhere() {
+    fn a_search_can_be_suspended_at_any_byte() {
         let text = r#"{"ä\"\\": ["\u00e4]", {"x": [1, -2e5]}]}"#.as_bytes();
         for cut in 0..text.len() {
             let mut skip = Skip::begin(text[0]).unwrap();

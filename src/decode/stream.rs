@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_held_does_not_follow_the_size_of_the_body() {
+    fn memory_does_not_grow_with_the_size_of_the_body() {
         let Bounds { piece, batch_bytes, batch_pieces, .. } = Bounds::ANSWER;
         let (pieces, bytes, _) = drained(Made::new(600, 90 << 10), Bounds::ANSWER);
         assert_eq!(pieces, 600, "all of a body of 55 MB");
@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn a_piece_that_is_too_long_is_marked_and_its_neighbours_live() {
+    fn an_oversized_piece_is_marked_and_its_neighbours_are_kept() {
         let bounds = Bounds { piece: 70_000, key: 4, depth: 2, ..Bounds::ANSWER };
         let long = format!("\"{}\"", "a".repeat(70_000));
         let body = format!(r#"{{"A": {long}, "BBBBB": [2], "C": [[[4]]], "D": [5]}}"#);
@@ -194,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn millions_of_levels_cost_a_counter() {
+    fn millions_of_nesting_levels_need_only_a_counter() {
         let levels = 5_000_000;
         let body = [b"{\"A\": ".to_vec(), vec![b'['; levels], vec![b']'; levels], b", \"B\": 1}".to_vec()].concat();
         let mut batches = BodyBatches::new(&body[..], Shape::Fields, Bounds::ANSWER);
@@ -206,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn a_body_that_breaks_off_is_the_business_of_the_transport() {
+    fn a_truncated_body_is_left_to_the_transport() {
         struct Broken;
         impl Read for Broken {
             fn read(&mut self, _: &mut [u8]) -> io::Result<usize> {
@@ -219,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn groups_hold_every_piece_once_and_in_order() {
+    fn groups_contain_every_piece_once_and_in_order() {
         let body = BufReader::new(Made::new(300, 3 << 10));
         let mut batches = BodyBatches::new(body, Shape::Fields, Bounds::ANSWER);
         let pieces = batches.next::<Infallible>().unwrap().unwrap().pieces();
@@ -230,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn a_batch_that_one_thread_decodes_is_one_group() {
+    fn a_batch_for_one_thread_is_one_group() {
         let mut batches = BodyBatches::new(BufReader::new(Made::new(300, 3 << 10)), Shape::Fields, Bounds::ANSWER);
         let mut pieces = 0;
         batches.aim_at(GROUP_BYTES);

@@ -187,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn entries_of_one_form_are_read_as_every_entry_is() {
+    fn the_template_reads_entries_like_the_exact_reader() {
         let likewise = |(from, to): (&str, &str)| FIRST.replace(from, to);
         for change in [
             ("buy", "buy"),
@@ -219,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_in_another_order_or_very_long_has_no_form() {
+    fn entries_in_another_order_or_very_long_have_no_template() {
         for text in [
             r#",{"signal":"buy","date":"2026-11-20","confidence":0.75}"#.to_owned(),
             format!(r#",{{"date":"2026-11-20",{}"signal":"buy","confidence":0.75}}"#, " ".repeat(40)),

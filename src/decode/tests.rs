@@ -64,7 +64,7 @@ fn history(ticker: &str, entries: &str) -> String {
 }
 
 #[test]
-fn a_history_is_ordered_by_date_and_what_is_wrong_in_it_is_set_aside() {
+fn a_history_is_ordered_by_date_and_its_invalid_entries_are_rejected() {
     let entries = r#"{"date":"2026-11-20T00:00:00","signal":"buy","confidence":0.75},
         {"date":"2026-11-18T00:00:00+00:00","signal":"sell","confidence":-2,"model":"m2"},
         {"date":"2026-11-19","signal":"hold","confidence":0.5},
@@ -91,7 +91,7 @@ fn a_history_is_ordered_by_date_and_what_is_wrong_in_it_is_set_aside() {
 }
 
 #[test]
-fn a_history_that_was_not_asked_for_is_set_aside_whole() {
+fn a_history_that_was_not_requested_is_rejected_whole() {
     let other = |from: &str, to: &str| history("A", r#"{"date":1}"#).replace(from, to);
     for (piece, reason) in [
         (other("\"A\"", "\"B\""), "it is of ticker `B`, not of `A`"),
@@ -115,7 +115,7 @@ fn a_history_that_was_not_asked_for_is_set_aside_whole() {
 }
 
 #[test]
-fn entries_may_stand_under_either_name_and_under_both_the_first_is_taken() {
+fn entries_are_read_under_either_key_and_the_first_wins() {
     let entry = r#"{"date":"2026-11-20","signal":"buy","confidence":1}"#;
     let body = history("AAPL", entry).replace("predictions", "items");
     let found = decoded(&of_ticker(Endpoint::LegacyHistory), &body);
@@ -132,7 +132,7 @@ fn entries_may_stand_under_either_name_and_under_both_the_first_is_taken() {
 }
 
 #[test]
-fn the_second_history_of_a_ticker_is_rejected_with_all_its_records_and_its_place() {
+fn a_second_history_of_a_ticker_is_rejected_with_its_records_and_position() {
     let entry = r#"{"date":"2026-11-20","signal":"buy","confidence":1}"#;
     let one = history("A", entry);
     for (other, lost) in [(history("A", ""), 1), (one.clone(), 1), (history("A", &[entry; 3].join(",")), 3)] {
@@ -148,7 +148,7 @@ fn the_second_history_of_a_ticker_is_rejected_with_all_its_records_and_its_place
 }
 
 #[test]
-fn a_ticker_is_known_again_in_a_later_batch() {
+fn a_repeated_ticker_is_recognized_in_a_later_batch() {
     let entry = r#"{"date":"2026-11-20","signal":"buy","confidence":1}"#;
     let others: Vec<String> = (0..5_000).map(|at| format!("\"T{at}\":{}", history(&format!("T{at}"), ""))).collect();
     let a = history("A", entry);
@@ -159,7 +159,7 @@ fn a_ticker_is_known_again_in_a_later_batch() {
 }
 
 #[test]
-fn a_history_that_is_rejected_whole_weighs_as_many_records_as_it_had() {
+fn a_history_rejected_whole_counts_all_its_records() {
     let entry = r#"{"date":"2026-11-20","signal":"buy","confidence":1}"#;
     let entries = [entry; 40].join(",");
     let good = history("A", &entries);
@@ -184,7 +184,7 @@ fn a_history_that_is_rejected_whole_weighs_as_many_records_as_it_had() {
 }
 
 #[test]
-fn unknown_fields_are_counted_and_kept_with_the_row_that_owns_them() {
+fn unknown_fields_are_counted_and_kept_with_their_row() {
     let entries = r#"{"date":"2026-11-20","signal":"buy","confidence":1,"a/b":[1, 2],"c":"x"},
         {"date":"2026-11-19","signal":"buy","confidence":1,"c":null}"#;
     let body = format!("{{\"A\":{}}}", history("A", entries).replace("\"regime\"", "\"note\":{},\"regime\""));
@@ -226,7 +226,7 @@ fn many_unknown_fields_are_counted_together() {
 }
 
 #[test]
-fn a_piece_of_nothing_but_faults_has_the_last_of_them_counted() {
+fn the_last_fault_of_an_all_faulty_piece_is_counted() {
     let found = decoded(&sector(), format!("{{\"A\":{}}}", history("A", &vec!["1"; 4000].join(","))));
     assert_eq!((found.records, found.rejected), (4000, 4000));
     let listed = found.rejects.len();
@@ -242,7 +242,7 @@ fn a_piece_of_nothing_but_faults_has_the_last_of_them_counted() {
 }
 
 #[test]
-fn what_is_not_utf_8_is_set_aside_and_its_neighbours_live() {
+fn invalid_utf_8_is_rejected_and_its_neighbours_are_kept() {
     let body = [b"{\"A\": \"\xff\", \"B\xfe\": 1, \"~/\": 2, \"C\": ", history("C", "").as_bytes(), b"}"].concat();
     let found = decoded(&sector(), body);
     assert_eq!(
@@ -258,7 +258,7 @@ fn what_is_not_utf_8_is_set_aside_and_its_neighbours_live() {
 }
 
 #[test]
-fn long_texts_are_clipped_when_they_are_set_aside() {
+fn long_texts_of_rejected_records_are_truncated() {
     let found = decoded(&sector(), format!("{{\"{}\":1,\"B\":\"{}\"}}", "k".repeat(2000), "ü".repeat(70_000)));
     let [key, value] = &found.rejects[..] else { panic!("{:?}", aside(&found)) };
     assert_eq!(key.reason, "the key is longer than 1024 bytes; its value begins at byte 2004");
@@ -268,7 +268,7 @@ fn long_texts_are_clipped_when_they_are_set_aside() {
 }
 
 #[test]
-fn a_latest_signal_is_a_row_with_or_without_a_date_in_either_form() {
+fn a_latest_signal_is_a_row_with_or_without_a_date_in_either_shape() {
     let body = |date: &str, names: [&str; 2]| {
         let [signal, confidence] = names;
         format!(r#"{{"ticker":"AAPL",{date}"period":"1d","regime":"bear","{signal}":"sell","{confidence}":0.5}}"#)
@@ -296,7 +296,7 @@ fn a_latest_signal_is_a_row_with_or_without_a_date_in_either_form() {
 }
 
 #[test]
-fn articles_keep_their_places_over_many_deliveries() {
+fn articles_keep_their_positions_across_batches() {
     let article = r#"{"date":"2026-11-20","title":"a","score":"0.5","link":"l"}"#;
     let odd = r#"{"date":"2026-11-20","title":"\u00e4","score":null,"link":"l","by":"x"}"#;
     let list = format!("[{}{odd},{{}}]", format!("{article},").repeat(10_000));
@@ -312,7 +312,7 @@ fn articles_keep_their_places_over_many_deliveries() {
 }
 
 #[test]
-fn a_summary_is_a_row_in_either_form() {
+fn a_summary_is_a_row_in_either_shape() {
     let request = of_ticker(Endpoint::SocialSentiment);
     let reference = |score: &str| format!(r#"{{"date":"2026-11-20","score":{score},"link":"l{score}","n":{score}}}"#);
     let newer = format!(
@@ -354,7 +354,7 @@ fn a_summary_is_a_row_in_either_form() {
 }
 
 #[test]
-fn historical_sentiment_is_kept_as_it_is() {
+fn historical_sentiment_is_kept_verbatim() {
     let request = of_ticker(Endpoint::HistoricalSentiment);
     let texts = |body: &str| decoded(&request, body).parts.iter().flat_map(rows).collect::<Vec<String>>();
     assert_eq!(texts(r#"[{"a": 1}, [2], null]"#), [r#"0|{"a": 1}"#, "1|[2]", "2|null"]);
@@ -365,7 +365,7 @@ fn historical_sentiment_is_kept_as_it_is() {
 }
 
 #[test]
-fn tickers_are_listed_and_what_is_no_symbol_is_set_aside() {
+fn tickers_are_listed_and_invalid_symbols_are_rejected() {
     let found = decoded(&tickers(), r#"["AAPL", "../x", 7, "\u0042"]"#);
     assert_eq!(rows(&found.parts[0]), ["AAPL", "B"]);
     assert_eq!(
@@ -376,7 +376,7 @@ fn tickers_are_listed_and_what_is_no_symbol_is_set_aside() {
 }
 
 #[test]
-fn an_answer_that_says_nothing_is_delivered_once() {
+fn an_empty_answer_is_delivered_once() {
     let (found, times) = delivered(&of_ticker(Endpoint::NewsArticles), b"[]").unwrap();
     assert_eq!(times, 1);
     let [AnswerPart::Series(series)] = &found.parts[..] else { panic!("{:?}", found.parts) };
@@ -388,7 +388,7 @@ fn an_answer_that_says_nothing_is_delivered_once() {
 }
 
 #[test]
-fn a_body_of_another_shape_fails_as_a_whole() {
+fn a_body_of_another_shape_is_an_error() {
     let page = "<!DOCTYPE html><html></html>";
     for (request, body, offset, reason) in [
         (sector(), page, 0, "expected an object whose keys are tickers, found `<`"),
@@ -406,7 +406,7 @@ fn a_body_of_another_shape_fails_as_a_whole() {
 }
 
 #[test]
-fn a_delivery_that_fails_ends_the_decoding() {
+fn a_failed_delivery_stops_decoding() {
     let request = tickers();
     let answer = Answer { request: &request, rules: Rules { keep_extra: false } };
     let body = format!("[{}\"A\"]", "\"A\",".repeat(10_000));
@@ -420,7 +420,7 @@ fn a_delivery_that_fails_ends_the_decoding() {
 }
 
 #[test]
-fn a_large_answer_is_delivered_in_its_order_and_piece_by_piece() {
+fn a_large_answer_is_delivered_in_order_and_in_pieces() {
     let entries: Vec<String> = (0..500)
         .map(|day| {
             format!(r#"{{"date":"20{:02}-01-{:02}","signal":"buy","confidence":0.5}}"#, 99 - day / 28, 28 - day % 28)

@@ -40,7 +40,7 @@ mod tests {
     use super::{beginning, beginning_of_bytes, shown};
 
     #[test]
-    fn a_long_text_is_cut_between_characters() {
+    fn a_long_text_is_truncated_between_characters() {
         assert_eq!(shown(&"ä".repeat(41)), format!("{}…", "ä".repeat(40)));
         assert_eq!(shown("short"), "short");
         assert_eq!(beginning("aäb", 2), "a…");
@@ -49,7 +49,7 @@ mod tests {
     }
 
     #[test]
-    fn bytes_that_are_no_text_are_shown_as_well_as_they_can_be() {
+    fn invalid_utf_8_is_shown_lossily() {
         assert_eq!(beginning_of_bytes(b"a\xffb", 64), "a\u{fffd}b");
         for length in 0..40 {
             let text = "a€😀ö".repeat(8);

@@ -77,7 +77,7 @@ mod tests {
     use crate::tables::choices;
 
     #[test]
-    fn a_value_is_named_so_that_nothing_takes_it_for_a_path() {
+    fn values_never_become_paths_in_folder_names() {
         let texts: ArrayRef = Arc::new(StringArray::from(vec![
             Some("BRK.B"),
             Some("BTC/USD"),
@@ -102,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn a_date_is_a_day_at_midnight_and_a_timestamp_otherwise() {
+    fn midnight_is_named_by_its_day_and_other_times_in_full() {
         let micros = vec![1_795_132_800_000_000, 1_795_167_000_000_000];
         let naive: ArrayRef = Arc::new(TimestampMicrosecondArray::from(micros.clone()));
         assert_eq!(of_value("date", &naive, 0).unwrap(), "date=2026-11-20");

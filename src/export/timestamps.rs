@@ -100,7 +100,7 @@ mod tests {
     use super::{DAYS, date, is_midnight, text};
 
     #[test]
-    fn the_date_of_a_day_is_that_of_the_calendar() {
+    fn a_day_has_its_calendar_date() {
         let of = |year, month, day| NaiveDate::from_ymd_opt(year, month, day).unwrap().to_epoch_days();
         assert_eq!(i64::from(of(0, 1, 1))..=i64::from(of(9999, 12, 31)), DAYS);
         for days in DAYS.map(|days| days as i32).filter(|days| days % 7 == 0 || (-366..36_525).contains(days)) {

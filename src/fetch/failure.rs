@@ -215,7 +215,7 @@ mod tests {
     use super::wait_of;
 
     #[test]
-    fn a_wait_is_told_in_seconds_or_as_a_date_and_the_past_asks_for_nothing() {
+    fn retry_after_is_seconds_or_a_date_and_a_past_date_means_no_wait() {
         let now = DateTime::from_timestamp(1_795_210_200, 0).expect("an instant");
         let seconds = |text| wait_of(text, now).map(|wait| wait.as_secs());
         assert_eq!(seconds("120"), Some(120));

@@ -86,7 +86,7 @@ mod tests {
     }
 
     #[test]
-    fn the_key_is_masked_wherever_the_chunks_are_cut_and_nothing_else_changes() {
+    fn the_key_is_masked_across_chunks_and_nothing_else_changes() {
         let key = ApiKey::new("S3CRET/key").expect("a key");
         let text = "S3CRET/key a S3CRET/kez b S3CRET%2fkey, S3CRET\\/keyS3CRET/key \\u0053\\u0033CRET/key S3CRET/ke";
         let expected = "********** a S3CRET/kez b ************, ********************* ******************** S3CRET/ke";
@@ -96,7 +96,7 @@ mod tests {
     }
 
     #[test]
-    fn a_short_key_is_left_alone_for_it_may_be_a_word() {
+    fn a_key_short_enough_to_be_a_word_is_not_masked() {
         let key = ApiKey::new("demo").expect("a key");
         assert_eq!(masked("a demo", 2, &key), "a demo");
     }

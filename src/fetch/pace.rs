@@ -38,7 +38,7 @@ mod tests {
     use super::Pace;
 
     #[tokio::test]
-    async fn turns_are_spaced_and_without_a_rate_there_is_no_wait() {
+    async fn requests_are_spaced_and_never_wait_without_a_rate() {
         let pace = Pace::new(Some(100));
         let begun = Instant::now();
         for _ in 0..11 {

@@ -81,7 +81,7 @@ mod tests {
     }
 
     #[test]
-    fn a_service_of_this_machine_is_never_asked_through_a_proxy() {
+    fn a_loopback_service_is_never_reached_through_a_proxy() {
         for address in ["http://127.0.0.1:8000/a", "https://127.8.9.1", "http://[::1]:1/", "http://localhost:1/a"] {
             assert_eq!(route("http://proxy:3128", "", address), Ok(None), "{address}");
         }
@@ -91,7 +91,7 @@ mod tests {
     }
 
     #[test]
-    fn a_host_that_no_proxy_names_is_asked_straight() {
+    fn hosts_in_no_proxy_are_reached_directly() {
         let proxy = Ok(Some("proxy:3128".to_owned()));
         for (no, address, expected) in [
             ("api.example.com", "https://api.example.com/v1", &Ok(None)),
@@ -120,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn a_proxy_that_would_see_the_key_or_is_of_another_kind_is_refused() {
+    fn unsupported_proxies_and_those_that_would_see_the_key_are_refused() {
         assert_eq!(
             route("http://me:S3CRET@proxy:3128", "", "http://api.example.com/v1"),
             Err("cannot reach api.example.com:80 through the proxy `proxy:3128`: plain http would expose the API key to the proxy"

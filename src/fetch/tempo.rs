@@ -80,7 +80,7 @@ mod tests {
     use super::check;
 
     #[test]
-    fn a_body_may_be_slow_and_large_but_not_without_end() {
+    fn a_body_may_be_slow_and_large_but_not_endless() {
         let is_taken =
             |received, waited, stall| check(received, Duration::from_secs(waited), Duration::from_secs(stall)).is_ok();
         assert!(is_taken(4_000_000_000, 800, 30), "4 GB at 5 MB/s");

@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stream_is_unpacked_to_its_end_and_nothing_may_follow_it_however_it_arrives() {
+    fn one_compressed_stream_is_unpacked_across_any_chunks_and_nothing_may_follow() {
         for packing in [Packing::Gzip, Packing::Brotli, Packing::Zstd] {
             let body = packed(packing);
             for portion in [1, 2, 7, body.len(), body.len() + 3, 1 << 16] {

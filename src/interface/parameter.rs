@@ -255,13 +255,13 @@ mod tests {
     }
 
     #[test]
-    fn the_defaults_are_those_of_the_interface() {
+    fn the_defaults_match_the_documented_interface() {
         assert_eq!(Period::default().as_str(), "15d");
         assert_eq!(Regime::default().as_str(), "neutral");
     }
 
     #[test]
-    fn every_spelling_reads_back_and_no_other_case_is_taken() {
+    fn spellings_round_trip_and_are_case_sensitive() {
         for regime in Regime::ALL {
             assert_eq!(regime.as_str().parse(), Ok(regime));
         }

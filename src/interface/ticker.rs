@@ -78,7 +78,7 @@ mod tests {
     use super::Ticker;
 
     #[test]
-    fn tickers_are_ordered_as_their_symbols_and_say_them_again() {
+    fn tickers_order_and_print_like_their_symbols() {
         let mut symbols = ["A", "AA", "A.B", "AB", "B", "^GSPC", "7203", "ES=F", "ABCDEFGHIJKLMNOP", "ABCDEFGHIJKLMNO"];
         let mut tickers = symbols.map(|symbol| symbol.parse::<Ticker>().unwrap());
         tickers.sort();
@@ -87,7 +87,7 @@ mod tests {
     }
 
     #[test]
-    fn symbols_are_taken_and_paths_are_not() {
+    fn symbols_are_accepted_and_paths_are_not() {
         for text in ["A", "AAPL", "BRK.B", "BF.B", "BRK-B", "^GSPC", "7203", "ES=F"] {
             assert!(text.parse::<Ticker>().is_ok(), "{text}");
         }

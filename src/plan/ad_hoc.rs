@@ -66,7 +66,7 @@ mod tests {
     use crate::plan::{Filter, Format, Plan, Vintage};
 
     #[test]
-    fn every_option_is_named_and_without_one_a_build_is_the_definitions_own() {
+    fn every_option_is_named_and_without_one_a_build_matches_the_definition() {
         assert!(AdHoc::default().is_none());
         let filter = Filter {
             tickers: Some(BTreeSet::from(["XOM", "CVX"].map(|ticker| ticker.parse().unwrap()))),
@@ -100,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn whatever_an_option_changes_the_fingerprint_of_the_plan_changes_too() {
+    fn an_option_that_changes_the_plan_changes_its_fingerprint() {
         let text = "source.service = \"demo\"\nsignals.sectors = [\"energy\"]\n";
         let plan = Plan::of(DefinitionFile::new("demo.toml".into(), text.into()).unwrap()).unwrap();
         let filtered = |filter: Filter| AdHoc { filter, ..AdHoc::default() };

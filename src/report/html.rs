@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn a_text_stays_a_text_wherever_it_stands() {
+    fn text_is_escaped_everywhere() {
         let hostile = "</td><script>alert(1)</script>\" onmouseover='x' & \u{0}";
         let escaped = "&lt;/td&gt;&lt;script&gt;alert(1)&lt;/script&gt;&quot; onmouseover=&#39;x&#39; &amp; \\u0000";
         assert_eq!(written(|html| html.leaf("td", &[], hostile)), format!("<td>{escaped}</td>"));
@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn only_addresses_of_the_web_are_linked() {
+    fn only_http_urls_are_linked() {
         for address in [
             "javascript:alert(1)",
             " JaVaScRiPt:alert(1)",

@@ -29,7 +29,7 @@ mod tests {
     use super::base64;
 
     #[test]
-    fn base_64_is_that_of_the_standard() {
+    fn base_64_matches_the_standard() {
         for (text, expected) in
             [("", ""), ("f", "Zg=="), ("fo", "Zm8="), ("foo", "Zm9v"), ("foob", "Zm9vYg=="), ("\u{ff}", "w78=")]
         {

@@ -56,7 +56,7 @@ fn months(count: u32) -> Vec<NaiveDate> {
 }
 
 #[test]
-fn a_page_of_thousands_of_tickers_in_every_pair_is_small_and_says_what_it_leaves_out() {
+fn a_page_of_thousands_of_tickers_is_small_and_names_what_it_omits() {
     let days = months(60);
     let mut tally = Tally::new(&plan());
     for first in (0..2000).step_by(50) {
@@ -73,7 +73,7 @@ fn a_page_of_thousands_of_tickers_in_every_pair_is_small_and_says_what_it_leaves
 }
 
 #[test]
-fn what_is_counted_does_not_depend_on_the_order_of_the_rows() {
+fn counts_do_not_depend_on_the_order_of_rows() {
     let mut days = months(30);
     days.push("1850-03-04".parse().unwrap());
     let rows = rows(0..7, &days, 9);
@@ -95,7 +95,7 @@ fn what_is_counted_does_not_depend_on_the_order_of_the_rows() {
 }
 
 #[test]
-fn a_day_with_several_signals_counts_once_in_whatever_order_they_come() {
+fn a_day_with_several_signals_counts_once_in_any_order() {
     let days = months(12);
     // The later tickers miss some days, and have two signals on each of the others.
     let (all, some) = (rows(0..3, &days, 4), rows(3..6, &days[2..9], 4));

@@ -27,7 +27,7 @@ mod tests {
     use super::some_of;
 
     #[test]
-    fn the_first_names_are_written_out_and_the_others_counted() {
+    fn the_first_names_are_listed_and_the_rest_counted() {
         assert_eq!(some_of("ticker", ["A"].iter()), "1 ticker: A");
         assert_eq!(some_of("series", ["A 5d bull", "B 5d bull"].iter()), "2 series: A 5d bull, B 5d bull");
         assert_eq!(some_of("ticker", 0..1_500), "1,500 tickers: 0, 1, 2, 3, 4, 5, 6, 7 and 1,492 more");

@@ -73,7 +73,7 @@ mod tests {
     }
 
     #[test]
-    fn the_holidays_are_those_that_the_exchange_published() {
+    fn holidays_match_those_published_by_the_exchange() {
         let published = [
             (2021, "01-01 01-18 02-15 04-02 05-31 07-05 09-06 11-25 12-24"),
             (2022, "01-17 02-21 04-15 05-30 06-20 07-04 09-05 11-24 12-26"),

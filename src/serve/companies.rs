@@ -58,7 +58,7 @@ mod tests {
     use super::{SECTORS, all, find};
 
     #[test]
-    fn the_table_is_ordered_and_every_sector_has_companies() {
+    fn the_table_is_sorted_and_every_sector_has_companies() {
         assert_eq!(all().len(), 500);
         assert!(all().is_sorted_by(|one, next| one.ticker.as_str() < next.ticker.as_str()));
         for company in all() {

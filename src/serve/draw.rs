@@ -83,7 +83,7 @@ mod tests {
     use super::{Draw, purpose};
 
     #[test]
-    fn the_numbers_are_those_of_the_published_algorithms() {
+    fn random_numbers_match_the_published_algorithms() {
         // SplitMix64 seeded with 1234567, the sequence that its reference implementation prints.
         let expected = [6_457_827_717_110_365_317, 3_203_168_211_198_807_973, 9_817_491_932_198_370_423];
         for (place, number) in (0..).zip(expected) {

@@ -111,7 +111,7 @@ mod tests {
     use crate::serve::draw::Draw;
 
     #[test]
-    fn every_template_names_the_company_and_only_slots_that_are_filled() {
+    fn every_template_names_the_company_and_uses_only_filled_slots() {
         let slots = ["company", "analyst", "house", "place", "percent", "money"];
         for template in [GOOD, BAD, PLAIN].concat() {
             assert!(template.contains("{company}"), "{template}");
@@ -122,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn headlines_vary_and_hold_commas_quotes_and_letters_beyond_ascii() {
+    fn headlines_vary_and_contain_commas_quotes_and_non_ascii_letters() {
         let titles: Vec<String> = (0..600)
             .map(|place| headline("Estée Lauder", f64::from(place % 3) - 1.0, Draw::from_seed(5).at(place as u64)))
             .collect();

@@ -34,7 +34,7 @@ mod tests {
     use super::Key;
 
     #[test]
-    fn only_the_whole_key_is_the_key() {
+    fn only_the_whole_key_matches() {
         let key = Key::new("s3cret".to_owned());
         assert!(key.is("s3cret"));
         for other in ["", "s", "s3cre", "s3cret ", "s3crets3cret", "S3cret", "s3creT", "s3cret\0"] {

@@ -207,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn tomorrow_lists_the_same_articles_behind_the_new_ones() {
+    fn tomorrow_lists_the_same_articles_after_the_new_ones() {
         let mut known: Vec<String> = listed("BRK.B", today()).iter().map(Article::link).collect();
         for date in today().iter_days().skip(1).take(60) {
             let links: Vec<String> = listed("BRK.B", date).iter().map(Article::link).collect();
@@ -250,7 +250,7 @@ mod tests {
     }
 
     #[test]
-    fn the_days_hold_every_article_once() {
+    fn every_article_belongs_to_one_day() {
         let articles = listed("XOM", today());
         let days: Vec<Day> = Day::each(&articles, today()).collect();
         assert_eq!(days.iter().map(|day| day.articles as usize).sum::<usize>(), articles.len());

@@ -196,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn a_revised_prediction_is_another_one_within_the_same_bounds() {
+    fn a_revised_prediction_differs_within_the_same_bounds() {
         for place in 0..10_000 {
             for basis_points in [5_000, 7_500, 7_501, 10_000] {
                 let before = Prediction { signal: Signal::Buy, basis_points };

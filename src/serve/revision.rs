@@ -47,7 +47,7 @@ mod tests {
     use crate::serve::draw::Draw;
 
     #[test]
-    fn under_one_cell_in_a_hundred_is_revised_2_to_120_days_after_its_date() {
+    fn fewer_than_one_cell_in_a_hundred_is_revised_2_to_120_days_later() {
         let date = NaiveDate::from_ymd_opt(2026, 1, 2).unwrap();
         let cells = 200_000_u64;
         let revisions: Vec<_> =

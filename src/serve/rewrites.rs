@@ -166,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn the_rewritten_signals_are_those_that_differ_between_two_universes() {
+    fn rewritten_signals_are_the_difference_of_two_universes() {
         let companies: Vec<_> = ["AAPL", "BRK.B", "XOM", "ZTS"].into_iter().filter_map(companies::find).collect();
         let tickers: Vec<Ticker> = companies.iter().map(|company| company.ticker.clone()).collect();
         let periods: Vec<Period> = ["1d", "15d", "30d", "6m"].iter().map(|text| text.parse().unwrap()).collect();
@@ -202,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn the_rewritten_scores_are_those_that_differ_between_two_lists() {
+    fn rewritten_scores_are_the_difference_of_two_lists() {
         let later = universe(2026, 11, 20);
         let scores = |universe: &Universe| -> BTreeMap<String, f64> {
             let articles = companies::all().iter().flat_map(|company| universe.articles(company));
@@ -229,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_rewritten_by_the_same_day_or_an_earlier_one() {
+    fn the_same_or_an_earlier_day_rewrites_nothing() {
         let universe = universe(2026, 11, 20);
         for day in [20, 21] {
             let rewrites = universe.rewrites(NaiveDate::from_ymd_opt(2026, 11, day).unwrap());

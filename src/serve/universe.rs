@@ -117,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn a_seed_decides_everything() {
+    fn a_seed_determines_everything() {
         let today = day(2026, 11, 20);
         let (one, again, other) = (Universe::new(1, today), Universe::new(1, today), Universe::new(2, today));
         assert_eq!(cells(&one), cells(&again));
@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn the_data_of_a_seed_are_those_of_the_first_release() {
+    fn a_seed_gives_the_data_of_the_first_release() {
         let universe = Universe::new(1, day(2026, 11, 20));
         let apple = companies::find("AAPL").unwrap();
         let series = universe.series(apple, Outlook { regime: Regime::Neutral, ..outlook() });
@@ -155,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn a_later_universe_has_the_same_past_but_for_revised_cells() {
+    fn a_later_universe_has_the_same_past_except_for_revised_cells() {
         let (earlier, later) =
             (cells(&Universe::new(1, day(2026, 10, 20))), cells(&Universe::new(1, day(2026, 11, 20))));
         let common: Vec<_> = earlier.iter().filter(|(cell, _)| later.contains_key(*cell)).collect();
@@ -166,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cell_in_a_hundred_or_so_differs_from_what_was_first_said() {
+    fn about_one_cell_in_a_hundred_is_revised() {
         let universe = Universe::new(1, day(2026, 11, 20));
         let revised = cells(&universe);
         let first = |company, date| universe.series(company, outlook()).get(date, date);
@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn the_tickers_are_those_of_the_sectors() {
+    fn tickers_come_from_the_sectors() {
         let universe = Universe::new(1, day(2026, 11, 20));
         let mut of_sectors: Vec<_> = universe.sectors().iter().flat_map(|sector| universe.tickers_of(sector)).collect();
         of_sectors.sort();

@@ -228,7 +228,7 @@ mod tests {
     use crate::interface::Endpoint;
 
     #[test]
-    fn fields_without_end_are_counted_in_a_list_that_has_one() {
+    fn the_list_of_unknown_fields_is_bounded() {
         let mut list = Vec::new();
         for number in 0..10_000 {
             let (field, example) = (format!("/*/{}", number % 5_000), "1".to_owned());

@@ -240,7 +240,7 @@ mod tests {
     use super::Table;
 
     #[test]
-    fn articles_are_ordered_from_the_first_known_and_copies_are_counted() {
+    fn articles_are_ordered_from_the_oldest_and_copies_are_counted() {
         let listed: [(i64, &str); 6] = [(3, "new"), (2, "b"), (2, "a"), (2, "b"), (1, "b"), (2, "b")];
         let columns: Vec<ArrayRef> = vec![
             Arc::new(Int32Array::from_iter_values(0..6)),

@@ -50,7 +50,7 @@ fn line<'a>(stdout: &'a str, name: &str) -> &'a str {
 }
 
 #[test]
-fn a_build_with_options_neither_moves_latest_nor_counts_among_the_versions_that_are_kept() {
+fn a_build_with_options_never_moves_latest_or_counts_as_a_version() {
     let place = Place::new();
     let service = DemoService::start(&place, &["--today", "2026-11-20"]);
     place.define("it", &definition(&service, "keep = 2\n"));
@@ -110,7 +110,7 @@ fn a_build_with_options_neither_moves_latest_nor_counts_among_the_versions_that_
 }
 
 #[test]
-fn an_ad_hoc_build_is_made_where_the_definition_has_no_version_and_is_found_by_its_name_alone() {
+fn an_ad_hoc_build_needs_no_published_version_and_is_found_by_name() {
     let place = Place::new();
     let service = DemoService::start(&place, &["--today", "2026-11-20"]);
     place.define("it", &definition(&service, ""));
@@ -147,7 +147,7 @@ fn an_ad_hoc_build_is_made_where_the_definition_has_no_version_and_is_found_by_i
 }
 
 #[test]
-fn the_same_question_asked_twice_is_answered_once_and_no_file_is_shared() {
+fn the_same_ad_hoc_build_runs_once_and_shares_no_file() {
     for output in
         ["format = [\"parquet\", \"csv\"]\n", "layout = \"wide\"\n", "partition_by = [\"period\", \"ticker\"]\n"]
     {
@@ -190,7 +190,7 @@ fn the_same_question_asked_twice_is_answered_once_and_no_file_is_shared() {
 }
 
 #[test]
-fn a_wide_dataset_says_what_its_rows_are() {
+fn a_wide_dataset_describes_its_rows() {
     let place = Place::new();
     let service = DemoService::start(&place, &["--today", "2026-11-20"]);
     place.define("it", &definition(&service, "layout = \"wide\"\nformat = [\"parquet\", \"csv\"]\n"));
@@ -216,7 +216,7 @@ fn a_wide_dataset_says_what_its_rows_are() {
 }
 
 #[test]
-fn a_dataset_as_of_an_instant_has_the_same_bytes_before_and_after_its_runs_are_packed() {
+fn packing_does_not_change_the_bytes_of_a_dataset_as_of_an_instant() {
     let place = Place::new();
     let mut sealed = Vec::new();
     let mut nightly = Vec::new();

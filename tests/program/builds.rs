@@ -49,7 +49,7 @@ impl Archived {
 }
 
 #[test]
-fn a_dataset_is_built_without_a_network_and_twice_the_same_whatever_the_number_of_threads() {
+fn offline_builds_are_identical_on_any_number_of_threads() {
     let archived = Archived::new();
     let latest = |name: &str| archived.place.file(&format!("output/datasets/{name}/latest"));
     let run = fs::read(latest("it").join("it.parquet")).unwrap();
@@ -79,7 +79,7 @@ fn a_dataset_is_built_without_a_network_and_twice_the_same_whatever_the_number_o
 }
 
 #[test]
-fn filters_vintage_lineage_and_sources_do_what_they_say() {
+fn filters_vintage_lineage_and_sources_work_as_documented() {
     let archived = Archived::new();
     // Whenever this runs, some dates were seen late and some were not.
     let live_within = (Utc::now().date_naive() - NaiveDate::from_ymd_opt(2026, 11, 10).unwrap()).num_days();
@@ -112,7 +112,7 @@ fn filters_vintage_lineage_and_sources_do_what_they_say() {
 }
 
 #[test]
-fn every_layout_is_read_by_the_tools_of_others() {
+fn other_tools_read_every_layout() {
     let archived = Archived::new();
     let folders = "[output]\nformat = [\"parquet\", \"csv\"]\npartition_by = [\"period\", \"ticker\"]\ncsv_guard = true\n\
                    compression = \"snappy\"\n";
@@ -129,7 +129,7 @@ fn every_layout_is_read_by_the_tools_of_others() {
 }
 
 #[test]
-fn nothing_of_the_future_reaches_the_past_and_a_reader_may_leave() {
+fn the_future_never_reaches_the_past_and_a_closed_pipe_is_fine() {
     let archived = Archived::new();
     let few = "[filter]\ntickers = [\"XOM\", \"CVX\", \"NEE\"]\n[join]\nwindows = [\"7d\"]\n";
     for (name, lag) in [("days", ""), ("trading", "lag = \"1 trading day\"\n")] {
@@ -147,7 +147,7 @@ fn nothing_of_the_future_reaches_the_past_and_a_reader_may_leave() {
 }
 
 #[test]
-fn what_does_not_go_together_is_refused_with_the_remedy() {
+fn incompatible_options_are_refused_with_a_hint() {
     let archived = Archived::new();
     let refused = |more: &str, arguments: &[&str], expected: &str| {
         let outcome = archived.build("bad", more, arguments).failed_with(2);

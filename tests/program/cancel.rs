@@ -105,7 +105,7 @@ fn is_interrupted<T>(outcome: Result<T>, at: impl std::fmt::Debug) {
 }
 
 #[test]
-fn a_run_that_is_cancelled_in_any_stage_publishes_nothing_and_is_done_by_the_next() {
+fn a_run_cancelled_in_any_stage_publishes_nothing_and_the_next_one_completes() {
     const NOW: &str = "2026-11-20T22:00:00Z";
     for sort in
         ["", "[output]\nsort = [\"date\", \"ticker\"]\n", "[output]\nlayout = \"wide\"\nvalues = [\"signal\"]\n"]
@@ -134,7 +134,7 @@ fn a_run_that_is_cancelled_in_any_stage_publishes_nothing_and_is_done_by_the_nex
 }
 
 #[test]
-fn upkeep_audits_and_reports_that_are_cancelled_change_nothing() {
+fn cancelled_upkeep_audits_and_reports_change_nothing() {
     let demo = Demo::new("");
     for day in ["2026-11-18", "2026-11-19", "2026-11-20"] {
         demo.run(&format!("{day}T22:00:00Z"), At::Never).expect("a dataset");
@@ -186,7 +186,7 @@ fn upkeep_audits_and_reports_that_are_cancelled_change_nothing() {
 }
 
 #[test]
-fn a_dataset_is_read_until_it_is_cancelled_and_can_be_read_again() {
+fn reading_a_dataset_can_be_cancelled_and_repeated() {
     let demo = Demo::new("");
     demo.run("2026-11-20T22:00:00Z", At::Never).expect("a dataset");
     let published = Dataset::published(&demo.place.file("output/datasets"), "it").expect("a version");
@@ -212,7 +212,7 @@ fn a_dataset_is_read_until_it_is_cancelled_and_can_be_read_again() {
 }
 
 #[test]
-fn an_interrupted_audit_ends_with_its_code_and_leaves_no_copies() {
+fn an_interrupted_audit_exits_with_its_code_and_leaves_no_copies() {
     let demo = Demo::new("");
     demo.run("2026-11-20T22:00:00Z", At::Never).expect("a dataset");
     let before = files(&demo.place.file("output"));

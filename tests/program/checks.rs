@@ -119,7 +119,7 @@ fn a_sector_without_data_is_named_and_nothing_is_published() {
 }
 
 #[test]
-fn an_answer_of_which_nothing_can_be_read_is_named_where_that_is_too_much() {
+fn unreadable_answers_are_named_when_there_are_too_many() {
     let place = Place::new();
     let service = Scripted::of_histories(|asked| match parameter(asked, "sector").as_str() {
         "energy" => of_tickers(asked, &["XOM", "CVX"]),
@@ -136,7 +136,7 @@ error: rejected 1 of 3 records and 1 of 3 series of signals-history-all, above t
 }
 
 #[test]
-fn everything_that_is_missing_is_told_at_once_with_what_it_lacks() {
+fn all_missing_data_is_reported_at_once() {
     let place = Place::new();
     let service =
         Scripted::of_histories(move |asked| match (&*parameter(asked, "sector"), &*parameter(asked, "period")) {
@@ -156,7 +156,7 @@ error: nothing was published for `it`: 3 checks failed
 }
 
 #[test]
-fn tickers_without_data_are_named_whatever_is_asked_of_them() {
+fn tickers_without_data_are_named_for_every_operation() {
     let place = Place::new();
     let known = ["XOM", "CVX"];
     let service = Scripted::start(move |asked| {
@@ -187,7 +187,7 @@ fn tickers_without_data_are_named_whatever_is_asked_of_them() {
 }
 
 #[test]
-fn a_sector_whose_histories_all_turn_empty_fails_the_run_and_leaves_latest() {
+fn a_sector_of_newly_empty_histories_fails_the_run_and_leaves_latest() {
     let place = Place::new();
     let service = Scripted::of_histories(|asked| match asked.before {
         0 | 2 => of_tickers(asked, &["XOM", "CVX"]),
@@ -207,7 +207,7 @@ fn a_sector_whose_histories_all_turn_empty_fails_the_run_and_leaves_latest() {
 }
 
 #[test]
-fn a_sector_that_the_service_forgets_is_not_published_as_it_was() {
+fn a_sector_that_disappears_is_not_published_from_old_answers() {
     let place = Place::new();
     let service = Scripted::of_histories(|asked| match (parameter(asked, "sector").as_str(), asked.before) {
         ("utilities", 1) => json("404 Not Found", "{}"),
@@ -227,7 +227,7 @@ fn a_sector_that_the_service_forgets_is_not_published_as_it_was() {
 }
 
 #[test]
-fn most_histories_that_turn_empty_fail_the_run_as_if_they_were_gone() {
+fn newly_empty_histories_count_as_missing() {
     let place = Place::new();
     let body = |empty: usize| {
         let entries = |at| if at < empty { "" } else { ENTRY };
@@ -251,7 +251,7 @@ fn most_histories_that_turn_empty_fail_the_run_as_if_they_were_gone() {
 }
 
 #[test]
-fn histories_that_are_empty_beside_others_are_named() {
+fn empty_histories_among_others_are_named() {
     let place = Place::new();
     let service = Scripted::of_histories(|_| {
         json("200 OK", &format!("{{{},{}}}", history("XOM", "15d", ENTRY), history("AAPL", "15d", "")))
@@ -263,7 +263,7 @@ fn histories_that_are_empty_beside_others_are_named() {
 }
 
 #[test]
-fn tickers_that_vanish_or_appear_fail_the_run_above_a_share_until_they_are_back() {
+fn too_many_lost_or_new_tickers_fail_the_run_until_they_return() {
     let place = Place::new();
     let vendor = Changing::new(&tickers(0..10));
     let signals = "[signals]\nsectors = [\"energy\"]\n";
@@ -308,7 +308,7 @@ fn tickers_that_vanish_or_appear_fail_the_run_above_a_share_until_they_are_back(
 }
 
 #[test]
-fn series_that_vanish_are_counted_where_their_tickers_stay() {
+fn lost_series_of_remaining_tickers_are_counted() {
     let place = Place::new();
     let pulls = Arc::new(AtomicUsize::new(0));
     let pull = Arc::clone(&pulls);
@@ -330,7 +330,7 @@ fn series_that_vanish_are_counted_where_their_tickers_stay() {
 }
 
 #[test]
-fn a_version_of_other_signals_is_no_measure() {
+fn a_version_of_other_signals_is_not_compared() {
     let place = Place::new();
     let vendor = Changing::new(&tickers(0..10));
     define(&place, &vendor.service, "[signals]\nsectors = [\"energy\"]\n");
@@ -344,7 +344,7 @@ fn a_version_of_other_signals_is_no_measure() {
 }
 
 #[test]
-fn most_tickers_lost_is_too_much_however_long_the_others_are() {
+fn losing_most_tickers_fails_however_long_the_others_are() {
     let long = (1..29).flat_map(|day| (1..13).map(move |month| (month, day)));
     let long: Vec<String> =
         long.map(|(month, day)| ENTRY.replace("2026-11-20", &format!("2025-{month:02}-{day:02}"))).collect();
@@ -382,7 +382,7 @@ fn most_tickers_lost_is_too_much_however_long_the_others_are() {
 }
 
 #[test]
-fn the_records_of_a_ticker_s_second_history_are_counted() {
+fn records_in_a_second_history_of_a_ticker_are_counted() {
     let place = Place::new();
     let two = format!("{ENTRY},{}", ENTRY.replace("-20T", "-19T"));
     let body = format!(
@@ -402,7 +402,7 @@ fn the_records_of_a_ticker_s_second_history_are_counted() {
 }
 
 #[test]
-fn records_that_two_answers_give_with_other_values_are_counted() {
+fn records_with_different_values_in_two_answers_are_counted() {
     let place = Place::new();
     let service = Scripted::of_histories(|asked| {
         let (energy, two) =
@@ -426,7 +426,7 @@ fn records_that_two_answers_give_with_other_values_are_counted() {
 }
 
 #[test]
-fn what_a_filter_names_and_nothing_has_is_named() {
+fn filter_values_that_match_nothing_are_named() {
     let place = Place::new();
     let vendor = Changing::new(&["XOM".to_owned(), "CVX".to_owned()]);
     define(&place, &vendor.service, "[signals]\nsectors = [\"energy\"]\nperiods = [\"15d\"]\n");
@@ -460,7 +460,7 @@ fn what_a_filter_names_and_nothing_has_is_named() {
 }
 
 #[test]
-fn checks_that_make_no_sense_are_refused_where_they_stand() {
+fn invalid_checks_are_refused_at_their_line() {
     let place = Place::new();
     place.define(
         "it",

@@ -14,7 +14,7 @@ const HISTORY: &str = r#"{"XOM":{"ticker":"XOM","regime":"neutral","period":"15d
     {"date":"2026-11-20T00:00:00+00:00","signal":"buy","confidence":0.5}]}}"#;
 
 #[test]
-fn a_run_by_a_clock_that_is_behind_the_newest_run_asks_nothing_and_says_what_to_do() {
+fn a_clock_behind_the_newest_run_stops_the_run_with_a_hint() {
     let place = Place::new();
     // By a clock that was far ahead.
     Day::new(day(2130, 1, 15)).run(&place);
@@ -47,7 +47,7 @@ fn a_run_by_a_clock_that_is_behind_the_newest_run_asks_nothing_and_says_what_to_
 }
 
 #[test]
-fn a_run_of_the_future_that_is_in_a_pack_cannot_be_moved_away_alone() {
+fn a_packed_run_from_the_future_cannot_be_moved_alone() {
     let place = Place::new();
     for today in [14, 15] {
         Day::new(day(2130, 1, today)).run(&place);

@@ -21,7 +21,7 @@ fn latest(place: &Place) -> String {
 }
 
 #[test]
-fn a_name_that_is_missing_or_wrong_is_answered_with_the_definitions() {
+fn a_missing_or_unknown_name_lists_the_definitions() {
     let place = Place::new();
     let shown = place.run(["run"]).failed_with(2).stderr;
     assert!(shown.contains("error: no definitions in `pipelines`\nhint: write one with `bellwether init`"), "{shown}");
@@ -37,7 +37,7 @@ fn a_name_that_is_missing_or_wrong_is_answered_with_the_definitions() {
 }
 
 #[test]
-fn a_command_that_is_misspelled_is_answered_with_the_one_that_was_meant() {
+fn a_misspelled_command_suggests_the_right_one() {
     let place = Place::new();
     for (typed, meant) in [
         ("rn", "did you mean `bellwether run`?"),
@@ -63,7 +63,7 @@ fn the_version_has_the_commit_and_its_date() {
 }
 
 #[test]
-fn help_begins_with_what_to_do_first_and_has_the_allowed_values() {
+fn help_starts_with_the_first_steps_and_lists_allowed_values() {
     let place = Place::new();
     let help = place.run(["--help"]).succeeded().stdout;
     let place_of = |text: &str| help.find(text).unwrap_or_else(|| panic!("{text}: {help}"));
@@ -78,7 +78,7 @@ fn help_begins_with_what_to_do_first_and_has_the_allowed_values() {
 }
 
 #[test]
-fn a_list_of_tickers_is_separated_by_commas_and_a_date_names_what_is_wrong() {
+fn tickers_are_separated_by_commas_and_invalid_dates_are_explained() {
     let place = Place::new();
     place.define("demo", DEMO);
     place.run(["run", "demo", "-q"]).succeeded();
@@ -105,7 +105,7 @@ fn a_list_of_tickers_is_separated_by_commas_and_a_date_names_what_is_wrong() {
 }
 
 #[test]
-fn datasets_are_listed_and_removed_unless_something_points_to_them() {
+fn datasets_are_listed_and_removed_unless_linked() {
     let place = published();
     let first = latest(&place);
     place.run(["build", "demo", "--ticker", "NEE", "-q"]).succeeded();
@@ -183,7 +183,7 @@ fn open_starts_the_browser_with_the_report() {
 }
 
 #[test]
-fn init_without_a_terminal_takes_addresses_as_options_and_keeps_what_is_there() {
+fn init_without_a_terminal_takes_options_and_overwrites_nothing() {
     let place = Place::new();
     let shown = place.run(["init"]).failed_with(2).stderr;
     assert!(shown.contains("hint: add `--base-url` and `--sentiment-base-url`, or `--demo`"), "{shown}");
@@ -198,7 +198,7 @@ fn init_without_a_terminal_takes_addresses_as_options_and_keeps_what_is_there() 
 }
 
 #[test]
-fn doctor_finds_each_thing_that_is_wrong_and_says_what_to_do() {
+fn doctor_finds_each_problem_and_says_what_to_do() {
     let place = Place::new();
     place.define("demo", DEMO);
     let healthy = place.run(["doctor", "demo"]).succeeded().stdout;
@@ -246,7 +246,7 @@ fn doctor_finds_each_thing_that_is_wrong_and_says_what_to_do() {
 }
 
 #[test]
-fn completions_and_manual_pages_are_made_of_the_same_commands_as_the_help() {
+fn completions_and_manual_pages_have_the_commands_of_the_help() {
     let place = Place::new();
     let script = place.run(["completions", "bash"]).succeeded().stdout;
     let page = place.run(["man"]).succeeded().stdout;

@@ -21,7 +21,7 @@ use crate::support::rows::sealed_run;
 const KEY: (&str, &str) = ("BELLWETHER_API_KEY", "demo");
 
 #[test]
-fn runs_are_listed_and_a_file_that_is_not_what_was_written_is_named() {
+fn runs_are_listed_and_damaged_files_are_named() {
     let place = Place::new();
     let service = DemoService::start(&place, &["--today", "2026-11-20"]);
     place.define("it", &format!("[source]\n{}[signals]\nsectors = [\"energy\"]\n", service.source));
@@ -102,7 +102,7 @@ fn seal_signals_of(archive: &Path, confidence: f64) {
 }
 
 #[test]
-fn an_archive_with_a_number_that_no_answer_can_give_is_refused_and_not_published() {
+fn an_archive_with_a_number_json_cannot_hold_is_refused() {
     for number in [f64::NAN, f64::INFINITY, f64::NEG_INFINITY] {
         let place = Place::new();
         let rest = "[signals]\nsectors = [\"energy\"]\nperiods = [\"15d\"]\n[sentiment]\narticles = false\n";
@@ -127,7 +127,7 @@ fn an_archive_with_a_number_that_no_answer_can_give_is_refused_and_not_published
 }
 
 #[test]
-fn an_archive_that_is_not_there_is_an_error_of_every_command_that_reads_it() {
+fn every_reading_command_fails_on_a_missing_archive() {
     let place = Place::new();
     place.define("it", "[source]\nservice = \"demo\"\n[signals]\nsectors = [\"energy\"]\n");
     let commands: [&[&str]; 9] = [

@@ -58,7 +58,7 @@ fn micros<'a>(dates: impl Iterator<Item = &'a String>) -> BTreeSet<i64> {
 }
 
 #[test]
-fn each_day_records_what_was_rewritten_and_what_is_new_and_no_more() {
+fn each_day_records_only_new_and_rewritten_data() {
     let place = Place::new();
     let archive = place.file("output/archive");
     let mut listed = Scores::new();

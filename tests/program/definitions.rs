@@ -12,7 +12,7 @@ fn project() -> &'static Path {
 }
 
 #[test]
-fn the_shipped_definitions_are_right() {
+fn the_shipped_definitions_pass_check() {
     let place = Place::new();
     let path = |name: &str| project().join("pipelines").join(name);
     let outcome = place.run(["check".into(), path("demo.toml"), path("nightly.toml"), path("notebook.toml")]);
@@ -20,7 +20,7 @@ fn the_shipped_definitions_are_right() {
 }
 
 #[test]
-fn the_shipped_definitions_name_the_schema_and_the_schema_takes_them() {
+fn the_shipped_definitions_reference_the_schema_and_match_it() {
     let place = Place::new();
     let shipped = fs::read_to_string(project().join("pipelines/definition.schema.json")).unwrap();
     assert_eq!(
@@ -36,7 +36,7 @@ fn the_shipped_definitions_name_the_schema_and_the_schema_takes_them() {
 }
 
 #[test]
-fn every_problem_of_a_file_is_shown_in_one_go_each_at_its_place_with_a_hint() {
+fn every_problem_of_a_file_is_shown_at_once_with_its_line_and_a_hint() {
     let place = Place::new();
     place.define(
         "wrong",
@@ -187,7 +187,7 @@ fn every_choice_is_listed_unless_the_guess_is_sure() {
 }
 
 #[test]
-fn combinations_that_make_no_sense_are_refused() {
+fn invalid_combinations_are_refused() {
     let place = Place::new();
     let cases = [
         ("[signals]\nsectors = [\"energy\"]\n", "no service"),
@@ -219,7 +219,7 @@ fn combinations_that_make_no_sense_are_refused() {
 }
 
 #[test]
-fn what_would_have_no_effect_is_refused_where_it_stands() {
+fn keys_without_effect_are_refused_at_their_line() {
     let place = Place::new();
     let summary = "[sentiment]\nsummary = true\n[join]\nsources = [\"summary\"]\n";
     let of_tickers = "history = \"ticker\"\ntickers = [\"XOM\"]\n[filter]\n";
@@ -300,7 +300,7 @@ fn what_would_have_no_effect_is_refused_where_it_stands() {
 }
 
 #[test]
-fn a_definition_that_is_not_there_names_the_nearest() {
+fn a_missing_definition_suggests_a_similar_name() {
     let place = Place::new();
     place.define("nightly", "");
     place.define("notebook", "");
@@ -314,7 +314,7 @@ fn a_definition_that_is_not_there_names_the_nearest() {
 }
 
 #[test]
-fn a_plan_says_what_is_asked_and_what_comes_out() {
+fn a_plan_lists_the_requests_and_the_columns() {
     let place = Place::new();
     place.define(
         "small",
@@ -365,7 +365,7 @@ written as: csv, arrow
 }
 
 #[test]
-fn a_definition_of_nothing_but_mistakes_is_judged_in_seconds_and_shown_in_a_page() {
+fn a_definition_full_of_mistakes_is_reported_in_seconds_on_one_page() {
     const MOST: usize = 1 << 20;
     let many = |head: &str, unit: &dyn Fn(usize) -> String, tail: &str| {
         let mut text = head.to_owned();

@@ -221,7 +221,7 @@ const FILES: [&[&str]; 2] = [
 ];
 
 #[test]
-fn a_disk_that_is_full_at_any_file_fails_the_run_and_harms_nothing() {
+fn a_full_disk_fails_the_run_at_any_file_and_damages_nothing() {
     let day = SecondDay::new();
     let full = "No space left on device (os error 28)";
     // A folder and a link need no page.
@@ -246,7 +246,7 @@ fn a_disk_that_is_full_at_any_file_fails_the_run_and_harms_nothing() {
 }
 
 #[test]
-fn a_disk_that_is_read_only_fails_the_run_and_harms_nothing() {
+fn a_read_only_disk_fails_the_run_and_damages_nothing() {
     let day = SecondDay::new();
     for (folder, expected) in [("", "a lock"), ("/datasets", "a version")] {
         let outcome = day.run_on_a_small_disk(folder, "writing", 0);
@@ -256,7 +256,7 @@ fn a_disk_that_is_read_only_fails_the_run_and_harms_nothing() {
 }
 
 #[test]
-fn a_file_that_may_not_grow_fails_the_run_and_harms_nothing() {
+fn a_file_size_limit_fails_the_run_and_damages_nothing() {
     let day = SecondDay::new();
     let mut failed = BTreeSet::new();
     // In blocks of 512 bytes.
@@ -286,7 +286,7 @@ fn without_power() -> &'static [&'static str] {
 }
 
 #[test]
-fn a_folder_that_may_not_be_written_fails_the_run_and_harms_nothing() {
+fn an_unwritable_folder_fails_the_run_and_damages_nothing() {
     let day = SecondDay::new();
     for (folder, expected) in
         [("archive/.partial", "an unfinished run"), ("archive", "a sealed run"), ("datasets/it", "a version")]
@@ -313,7 +313,7 @@ fn wait_until(what: &str, is_so: impl Fn() -> bool) {
 }
 
 #[test]
-fn an_output_that_vanishes_fails_the_run_and_the_next_one_makes_it_anew() {
+fn a_deleted_output_folder_fails_the_run_and_the_next_one_recreates_it() {
     let is_gone = Arc::new(AtomicBool::new(true));
     let of_script = Arc::clone(&is_gone);
     let service = Scripted::start(move |asked| {
@@ -354,7 +354,7 @@ fn an_output_that_vanishes_fails_the_run_and_the_next_one_makes_it_anew() {
 }
 
 #[test]
-fn a_process_that_may_open_few_files_says_so_and_does_not_call_it_a_defect() {
+fn a_limit_on_open_files_is_not_reported_as_a_bug() {
     let day = SecondDay::new();
     for limit in [8, 12, 16, 24, 32] {
         let script = format!("ulimit -n {limit}; exec \"$0\" run it -q");

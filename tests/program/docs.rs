@@ -53,7 +53,7 @@ fn is_current(name: &str, made: &str, equal: impl Fn(&str) -> String) {
 }
 
 #[test]
-fn the_commands_that_the_pages_show_print_what_the_pages_say() {
+fn the_commands_in_the_docs_print_what_the_docs_show() {
     let place = Place::new();
     fs::create_dir(place.file("pipelines")).expect("a folder of definitions");
     for entry in fs::read_dir(page("pipelines")).expect("definitions") {
@@ -67,7 +67,7 @@ fn the_commands_that_the_pages_show_print_what_the_pages_say() {
 }
 
 #[test]
-fn a_newcomer_sees_in_a_terminal_what_the_first_page_says() {
+fn the_first_page_matches_what_a_terminal_shows() {
     let place = Place::new();
     let shown = fs::read_to_string(page(FIRST_HOUR)).expect("a page");
     is_current(FIRST_HOUR, &with_outputs(&place, &shown, seen), masked);
@@ -165,7 +165,7 @@ fn masked_output(page: &str) -> String {
 }
 
 #[test]
-fn the_page_on_definitions_lists_every_key_as_the_schema_describes_it() {
+fn the_docs_list_every_key_as_the_schema_describes_it() {
     let name = "docs/definitions.md";
     let shown = fs::read_to_string(page(name)).expect("a page");
     let (before, rest) = shown.split_once(BEGIN_OF_KEYS).expect("the beginning of the keys");

@@ -10,7 +10,7 @@ use crate::support::python;
 const DEMO: &str = "source.service = \"demo\"\nsignals.sectors = [\"utilities\"]\n";
 
 #[test]
-fn every_command_with_json_prints_one_document_that_fits_its_schema() {
+fn every_json_command_prints_one_document_that_matches_its_schema() {
     let place = Place::new();
     place.define("demo", DEMO);
     place.define("wrong", "source.service = \"demo\"\nsignals.sectors = 3\n");
@@ -80,7 +80,7 @@ fn a_failure_with_json_is_an_object_with_its_exit_code() {
 }
 
 #[test]
-fn the_numbers_of_a_document_are_those_of_the_text() {
+fn json_and_text_have_the_same_numbers() {
     let place = Place::new();
     place.define("demo", DEMO);
     place.run(["run", "demo", "-q"]).succeeded();

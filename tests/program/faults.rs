@@ -32,7 +32,7 @@ fn rows(outcome: &Outcome) -> &str {
 }
 
 #[test]
-fn what_may_pass_is_asked_again_until_it_has_passed() {
+fn transient_failures_are_retried_until_they_pass() {
     let cut = || GOOD.as_bytes()[..60].to_vec();
     let declared = |length: usize| format!("HTTP/1.1 200 OK\r\nContent-Length: {length}\r\n\r\n").into_bytes();
     let faults: Vec<(&str, Vec<Step>)> = vec![
@@ -65,7 +65,7 @@ fn what_may_pass_is_asked_again_until_it_has_passed() {
 }
 
 #[test]
-fn what_will_not_pass_is_asked_once() {
+fn permanent_failures_are_not_retried() {
     for (status, said) in [
         ("400 Bad Request", "with status 400\n"),
         ("401 Unauthorized", "refused the API key with status 401\n"),
@@ -82,7 +82,7 @@ fn what_will_not_pass_is_asked_once() {
 }
 
 #[test]
-fn a_wait_that_the_service_asks_for_is_kept_and_one_that_is_over_is_not() {
+fn a_requested_wait_is_honoured_unless_it_is_over() {
     let busy = |wait: &str| reply("503 Service Unavailable", &format!("Retry-After: {wait}\r\n"), b"");
     let date = |seconds: i64| {
         let then = chrono::DateTime::<chrono::Utc>::from(SystemTime::now()) + chrono::TimeDelta::seconds(seconds);
@@ -104,7 +104,7 @@ fn a_wait_that_the_service_asks_for_is_kept_and_one_that_is_over_is_not() {
 }
 
 #[test]
-fn a_service_that_stays_away_ends_the_run_for_now_and_the_next_one_goes_on_from_there() {
+fn a_service_that_stays_down_stops_the_run_and_the_next_one_resumes() {
     let place = Place::new();
     let service = Scripted::of_histories(|asked| match asked.target.contains("sector=energy") {
         true => json("200 OK", GOOD),
@@ -134,7 +134,7 @@ fn a_service_that_stays_away_ends_the_run_for_now_and_the_next_one_goes_on_from_
 }
 
 #[test]
-fn patience_has_an_end_whatever_the_service_asks_for() {
+fn requested_waits_never_exceed_the_patience() {
     let place = Place::new();
     let service = Scripted::of_histories(|_| reply("429 Too Many Requests", "Retry-After: 30\r\n", b""));
     let begun = Instant::now();
@@ -144,7 +144,7 @@ fn patience_has_an_end_whatever_the_service_asks_for() {
 }
 
 #[test]
-fn a_service_that_falls_silent_is_not_waited_for() {
+fn a_silent_service_times_out() {
     let place = Place::new();
     let head = b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n{".to_vec();
     let service = recovering(vec![
@@ -158,7 +158,7 @@ fn a_service_that_falls_silent_is_not_waited_for() {
 }
 
 #[test]
-fn a_body_that_never_stops_coming_is_not_waited_for_either() {
+fn an_endless_body_times_out() {
     let drops = Step::Repeat(b" ".to_vec(), 200, Duration::from_millis(200));
     let head = |status: &str| Step::Send(format!("HTTP/1.1 {status}\r\nContent-Length: 100000\r\n\r\n{{").into_bytes());
     for (status, code, said) in
@@ -176,7 +176,7 @@ fn a_body_that_never_stops_coming_is_not_waited_for_either() {
 }
 
 #[test]
-fn blanks_without_end_are_bounded() {
+fn endless_whitespace_is_bounded() {
     for begin in ["", "{", "{\"XOM\":", "{}"] {
         let place = Place::new();
         let head = format!("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n{:x}\r\n{begin}\r\n", begin.len());
@@ -192,7 +192,7 @@ fn blanks_without_end_are_bounded() {
 }
 
 #[test]
-fn a_slow_drip_is_an_answer_like_any_other() {
+fn a_slow_answer_is_accepted() {
     let place = Place::new();
     let service = Scripted::of_histories(|_| {
         let head = format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n", GOOD.len()).into_bytes();
@@ -206,7 +206,7 @@ fn a_slow_drip_is_an_answer_like_any_other() {
 }
 
 #[test]
-fn a_body_that_is_malformed_twice_is_kept_and_its_fault_is_named_by_its_byte() {
+fn a_body_malformed_twice_is_kept_and_reported_with_its_byte_offset() {
     let cases = [
         ("<html>down</html>".to_owned(), 0),
         (GOOD[..60].to_owned(), 60),
@@ -248,7 +248,7 @@ fn gzip(body: &[u8]) -> Vec<u8> {
 }
 
 #[test]
-fn packed_answers_are_unpacked() {
+fn compressed_answers_are_decompressed() {
     let packed: [(&str, Vec<u8>); 3] = [
         ("gzip", gzip(GOOD.as_bytes())),
         ("br", brotli(GOOD.as_bytes())),
@@ -263,7 +263,7 @@ fn packed_answers_are_unpacked() {
 }
 
 #[test]
-fn a_packed_answer_that_other_bytes_follow_is_malformed() {
+fn bytes_after_a_compressed_answer_are_malformed() {
     let packed: [(&str, &str, Vec<u8>); 3] = [
         ("gzip", "gzip", gzip(GOOD.as_bytes())),
         ("br", "Brotli", brotli(GOOD.as_bytes())),
@@ -283,7 +283,7 @@ fn a_packed_answer_that_other_bytes_follow_is_malformed() {
 }
 
 #[test]
-fn a_bomb_is_refused_and_not_asked_for_again() {
+fn a_decompression_bomb_is_refused_and_not_retried() {
     let place = Place::new();
     let bomb = gzip(&[b"{\"XOM\":\"".to_vec(), vec![b'x'; 20 << 20]].concat());
     assert!(bomb.len() < 50_000);
@@ -298,7 +298,7 @@ fn a_bomb_is_refused_and_not_asked_for_again() {
 }
 
 #[test]
-fn a_redirect_is_not_followed() {
+fn redirects_are_not_followed() {
     let place = Place::new();
     let elsewhere = Scripted::of_histories(|_| json("200 OK", GOOD));
     let location = format!("Location: http://{}/a/signals-history-all\r\n", elsewhere.address());
@@ -309,7 +309,7 @@ fn a_redirect_is_not_followed() {
 }
 
 #[test]
-fn a_wrong_content_type_is_no_fault_of_the_data() {
+fn a_wrong_content_type_is_accepted() {
     let place = Place::new();
     let service = Scripted::of_histories(|_| reply("200 OK", "Content-Type: text/plain\r\n", GOOD.as_bytes()));
     run(&place, &service, "", "").succeeded();
@@ -322,7 +322,7 @@ fn beside(odd: &[u8]) -> Vec<u8> {
 }
 
 #[test]
-fn a_history_that_cannot_be_read_is_set_aside_and_its_neighbours_live() {
+fn an_unreadable_history_is_rejected_and_its_neighbours_are_kept() {
     let nested = format!("\"DEEP\": {}{}", "[".repeat(5_000), "]".repeat(5_000));
     let long = format!("\"LONG\": \"{}\"", "x".repeat(50 << 20));
     let cases: [(&str, Vec<u8>); 6] = [
@@ -354,7 +354,7 @@ fn a_history_that_cannot_be_read_is_set_aside_and_its_neighbours_live() {
 }
 
 #[test]
-fn too_many_rejects_fail_the_run_and_are_kept() {
+fn too_many_rejected_records_fail_the_run_and_are_kept() {
     let place = Place::new();
     let body = GOOD.replace("\"sell\"", "\"hold\"");
     let service = Scripted::of_histories(move |_| json("200 OK", &body));
@@ -372,7 +372,7 @@ fn too_many_rejects_fail_the_run_and_are_kept() {
 }
 
 #[test]
-fn an_empty_history_and_a_ticker_that_stands_twice_have_stated_outcomes() {
+fn empty_histories_and_repeated_tickers_are_reported() {
     let place = Place::new();
     let empty = br#""AAPL": {"ticker": "AAPL", "regime": "neutral", "period": "15d", "predictions": []}"#;
     let service = Scripted::of_histories(move |_| reply("200 OK", "", &beside(empty)));
@@ -388,7 +388,7 @@ fn an_empty_history_and_a_ticker_that_stands_twice_have_stated_outcomes() {
 }
 
 #[test]
-fn fields_that_nobody_knows_are_reported_once_and_kept_on_request() {
+fn unknown_fields_are_reported_once_and_kept_on_request() {
     let body = GOOD.replace("\"signal\":", "\"model\":{\"name\":\"m1\"},\"signal\":");
     for (keep, expected) in [("false", None), ("true", Some("{\"model\":{\"name\":\"m1\"}}".to_owned()))] {
         let place = Place::new();
@@ -403,7 +403,7 @@ fn fields_that_nobody_knows_are_reported_once_and_kept_on_request() {
 }
 
 #[test]
-fn other_letter_case_of_signals_and_dates_is_accepted_and_counted() {
+fn unexpected_letter_case_of_signals_and_dates_is_accepted_and_counted() {
     let place = Place::new();
     let body =
         GOOD.replace("\"buy\"", "\"BUY\"").replace("\"sell\"", "\"Sell\"").replacen("T00:00:00+00:00", "t00:00:00z", 1);
@@ -447,7 +447,7 @@ fn dates_outside_the_years_1_to_9999_are_rejected_with_a_reason() {
 }
 
 #[test]
-fn a_history_that_is_rejected_for_its_size_is_named_with_its_size_and_the_limit() {
+fn an_oversized_history_is_reported_with_its_size_and_the_limit() {
     let long = format!("\"LONG\": \"{}\"", "x".repeat(40_000_000));
     let told = "all of `LONG` was rejected: 40.0 MB are over the limit of 33.6 MB for one record; it begins at byte ";
     let body = beside(long.as_bytes());

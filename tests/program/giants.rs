@@ -71,7 +71,7 @@ fn archived(place: &Place) -> Vec<[String; 3]> {
 }
 
 #[test]
-fn very_many_articles_of_a_ticker_are_compared_and_packed_as_few_are() {
+fn a_giant_ticker_is_compared_and_packed_like_a_small_one() {
     let service = Scripted::start(|asked| json("200 OK", &answer(asked)));
     let place = Place::new();
     let rest = "[signals]\nhistory = \"batched\"\n[sentiment]\narticles = true\n";

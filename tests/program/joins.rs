@@ -109,7 +109,7 @@ fn check(seed: u64, [join, sentiment]: [&str; 2], parameters: &str) {
 }
 
 #[test]
-fn messy_data_are_joined_as_brute_force_pandas_and_duckdb_join_them() {
+fn joins_of_messy_data_match_brute_force_pandas_and_duckdb() {
     check(1, ["", ""], "\"lag_days\":1");
     check(2, ["lag = \"0d\"\n", ""], "\"lag_days\":0");
     check(3, ["lag = \"4d\"\n", "duplicates = \"keep\"\n"], "\"lag_days\":4,\"duplicates\":\"keep\"");
@@ -165,7 +165,7 @@ fn lines(place: &Place, name: &str, arguments: &[&str]) -> Vec<String> {
 }
 
 #[test]
-fn numbers_of_a_window_do_not_depend_on_the_order_in_which_articles_are_listed() {
+fn statistics_do_not_depend_on_the_order_in_which_articles_are_listed() {
     let join = "[join]\nwindows = [\"3d\", \"30d\"]\nstats = [\"count\", \"mean\", \"min\", \"max\", \"std\"]\n";
     let of_order = |seed: u64| {
         let (place, service) = (Place::new(), two_sectors(seed));
@@ -264,7 +264,7 @@ fn pulled(articles: &[&str], records: &[&str], columns: [&str; 3]) -> Vec<String
 }
 
 #[test]
-fn the_last_article_is_the_first_listed_of_its_date_however_a_capped_list_turns_over() {
+fn the_last_article_is_the_first_listed_of_its_date_even_in_a_capped_list() {
     let list = |articles: &[(&str, &str, f64)]| {
         let article = |&(date, title, score): &(&str, &str, f64)| {
             format!(r#"{{"date":"{date}","title":"{title}","score":{score},"link":"l"}}"#)
@@ -289,7 +289,7 @@ fn the_last_article_is_the_first_listed_of_its_date_however_a_capped_list_turns_
 }
 
 #[test]
-fn of_records_of_one_day_the_first_listed_counts_and_a_text_may_be_a_score() {
+fn the_first_listed_record_of_a_day_counts_and_scores_may_be_text() {
     let columns = ["historical_score", "news_count_7d", "news_last_score"];
     let score = |lists: &[&str]| pulled(&["[]"], lists, columns)[0].clone();
     let record = |day: &str, score: &str| format!(r#"{{"date":"{day}","score":{score}}}"#);
@@ -308,7 +308,7 @@ fn of_records_of_one_day_the_first_listed_counts_and_a_text_may_be_a_score() {
 }
 
 #[test]
-fn an_article_that_is_repeated_exactly_counts_once_and_another_score_is_another_article() {
+fn an_exact_duplicate_counts_once_and_a_different_score_is_another_article() {
     let article = |score: &str| format!(r#"{{"date":"2025-11-18","title":"t","score":{score},"link":"l"}}"#);
     let count = |scores: &[&str]| {
         let list = format!("[{}]", scores.iter().map(|score| article(score)).collect::<Vec<_>>().join(","));
@@ -321,7 +321,7 @@ fn an_article_that_is_repeated_exactly_counts_once_and_another_score_is_another_
 }
 
 #[test]
-fn it_is_said_how_many_articles_have_no_score_and_how_many_are_repeated() {
+fn articles_without_a_score_and_duplicates_are_counted() {
     let (place, service) = (Place::new(), two_sectors(0));
     for (name, duplicates, is_repeated) in [("once", "once", true), ("each", "keep", false)] {
         let rest = format!("[sentiment]\nduplicates = \"{duplicates}\"\n[join]\nwindows = [\"30d\"]\n");

@@ -56,7 +56,7 @@ fn a_relative_path_to_a_key_is_below_the_root_of_the_project() {
 }
 
 #[test]
-fn a_mark_of_the_byte_order_is_no_part_of_a_key() {
+fn a_byte_order_mark_is_not_part_of_a_key() {
     let place = Place::new();
     let service = DemoService::start(&place, &["--today", "2026-11-20"]);
     fs::write(place.file("key"), "\u{feff}demo\r\n").unwrap();
@@ -67,7 +67,7 @@ fn a_mark_of_the_byte_order_is_no_part_of_a_key() {
 }
 
 #[test]
-fn a_key_command_knows_no_other_key_and_prints_at_most_64_kib() {
+fn a_key_command_sees_no_other_key_and_prints_at_most_64_kib() {
     let place = Place::new();
     let service = DemoService::start(&place, &["--today", "2026-11-20"]);
     let shell = |script: &str| format!("api_key_command = [\"sh\", \"-c\", \"{script}\"]\n");
@@ -79,7 +79,7 @@ fn a_key_command_knows_no_other_key_and_prints_at_most_64_kib() {
 }
 
 #[test]
-fn a_key_command_that_hangs_is_given_up_when_the_run_is_interrupted() {
+fn a_hanging_key_command_is_killed_when_the_run_is_interrupted() {
     let place = Place::new();
     let service = DemoService::start(&place, &[]);
     define(&place, &service, "api_key_command = [\"sh\", \"-c\", \"echo > began; sleep 25; echo > ended\"]\n");

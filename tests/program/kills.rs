@@ -307,7 +307,7 @@ fn check_asked(service: &Scripted, count: usize, answered: &BTreeSet<String>) {
 }
 
 #[test]
-fn whatever_is_killed_at_any_instant_is_gone_on_with_and_ends_as_if_it_had_not_been() {
+fn a_run_killed_at_any_instant_resumes_to_the_same_result() {
     let today = Arc::new(Mutex::new(Today::new(0)));
     let of_script = Arc::clone(&today);
     let service = Scripted::start(move |asked| of_script.lock().expect("no test panicked").answer(asked));

@@ -59,7 +59,7 @@ fn rows(dataset: &Dataset) -> RecordBatch {
 }
 
 #[test]
-fn a_dataset_that_was_published_and_one_that_is_built_on_the_spot_are_the_same_in_every_format() {
+fn a_published_dataset_equals_one_built_on_the_spot_in_every_format() {
     for output in ["", "format = [\"csv\"]\n", "format = [\"arrow\"]\n", "partition_by = [\"ticker\"]\n"] {
         let place = published(output);
         let (version, built) = (rows(&of_version(&place)), rows(&of_archive(&place)));
@@ -69,7 +69,7 @@ fn a_dataset_that_was_published_and_one_that_is_built_on_the_spot_are_the_same_i
 }
 
 #[test]
-fn a_selection_is_what_looking_through_all_rows_finds() {
+fn a_selection_matches_a_scan_of_all_rows() {
     let place = published("row_group_rows = 5000\n");
     let all = rows(&of_version(&place));
     let tickers: BTreeSet<Ticker> = ["XOM", "NEE", "CVX"].map(|ticker| ticker.parse().expect("a ticker")).into();
@@ -161,7 +161,7 @@ fn cells_of_matrices(matrices: &BTreeMap<String, Dataset>) -> BTreeMap<Cell, f64
 }
 
 #[test]
-fn the_matrices_of_a_wide_version_have_the_values_of_its_long_rows_in_every_format() {
+fn wide_matrices_have_the_values_of_the_long_rows_in_every_format() {
     for format in ["parquet", "arrow", "csv"] {
         let wide = "layout = \"wide\"\nvalues = [\"signal\", \"confidence\"]\n";
         let place = published(&format!("format = [\"{format}\"]\n{wide}"));
@@ -206,7 +206,7 @@ fn the_matrices_of_a_wide_version_have_the_values_of_its_long_rows_in_every_form
 
 #[cfg(feature = "polars")]
 #[test]
-fn showing_a_ticker_or_a_column_that_a_dataset_does_not_have_is_refused() {
+fn showing_an_unknown_ticker_or_column_is_refused() {
     let place = published("");
     let refused = |arguments: &[&str]| place.run(["show", "it"].iter().chain(arguments)).failed_with(2).stderr;
     let refusal = refused(&["--ticker", "XON"]);
@@ -216,7 +216,7 @@ fn showing_a_ticker_or_a_column_that_a_dataset_does_not_have_is_refused() {
 }
 
 #[test]
-fn a_reader_that_is_dropped_stops_the_build_and_one_that_fails_says_why() {
+fn a_dropped_reader_stops_the_build_and_a_failed_one_says_why() {
     let place = published("");
     let dataset = of_archive(&place);
     drop(dataset.batches().expect("an archive").next().expect("a batch").expect("rows"));
@@ -233,7 +233,7 @@ fn a_reader_that_is_dropped_stops_the_build_and_one_that_fails_says_why() {
 
 #[cfg(feature = "polars")]
 #[test]
-fn a_frame_and_what_show_prints_are_what_polars_reads_and_prints_itself() {
+fn frames_and_show_match_polars() {
     for format in ["parquet", "arrow"] {
         let place = published(&format!("format = [\"{format}\"]\n"));
         let frame = of_version(&place).frame().expect("a frame");

@@ -62,7 +62,7 @@ fn run(place: &Place, arguments: &[&str]) -> Outcome {
 }
 
 #[test]
-fn a_second_run_asks_nothing_and_says_who_is_at_work_and_since_when() {
+fn a_second_run_sends_no_request_and_names_the_lock_holder() {
     let mut first = UnderWay::start();
     let process = first.child.id();
     for arguments in [&["run", "it"][..], &["run", "it", "--fresh"], &["run", "it", "--wait=1s"]] {
@@ -79,7 +79,7 @@ fn a_second_run_asks_nothing_and_says_who_is_at_work_and_since_when() {
 }
 
 #[test]
-fn a_run_that_waits_runs_when_the_other_one_has_ended_and_can_be_interrupted() {
+fn a_waiting_run_starts_when_the_other_ends_and_can_be_interrupted() {
     let mut first = UnderWay::start();
     let mut waiting = spawn(&first.place, &["run", "it", "-q", "--wait"]);
     let mut given_up = spawn(&first.place, &["run", "it", "-q", "--wait"]);
@@ -96,7 +96,7 @@ fn a_run_that_waits_runs_when_the_other_one_has_ended_and_can_be_interrupted() {
 }
 
 #[test]
-fn another_definition_and_another_archive_have_locks_of_their_own() {
+fn each_definition_and_each_archive_has_its_own_lock() {
     let mut first = UnderWay::start();
     let mut other = spawn(&first.place, &["run", "other", "-q"]);
     let mut elsewhere = spawn(&first.place, &["run", "it", "-q", "--data", "elsewhere"]);
@@ -108,7 +108,7 @@ fn another_definition_and_another_archive_have_locks_of_their_own() {
 }
 
 #[test]
-fn a_lock_ends_with_its_process_however_that_ends() {
+fn a_lock_ends_with_its_process() {
     let mut first = UnderWay::start();
     first.child.kill().unwrap();
     first.child.wait().unwrap();

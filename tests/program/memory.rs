@@ -143,7 +143,7 @@ fn tickers_of(bytes: usize) -> usize {
 }
 
 #[test]
-fn a_body_of_many_times_the_memory_is_decoded_and_written_within_a_bound() {
+fn a_body_larger_than_memory_is_decoded_within_the_limit() {
     let small = peak(tickers_of(8 << 20), 336);
     let large = peak(tickers_of(320 << 20), 336);
     assert!(large < 250, "320 MB of answer took {large} MB of memory");
@@ -151,7 +151,7 @@ fn a_body_of_many_times_the_memory_is_decoded_and_written_within_a_bound() {
 }
 
 #[test]
-fn many_tickers_of_few_days_take_few_bytes_each() {
+fn many_short_histories_take_few_bytes_each() {
     let small = peak(2_000, 2);
     let large = peak(60_000, 2);
     let each = (large.saturating_sub(small) << 20) / 58_000;
@@ -159,14 +159,14 @@ fn many_tickers_of_few_days_take_few_bytes_each() {
 }
 
 #[test]
-fn articles_without_end_are_received_and_decoded_within_a_bound() {
+fn endless_articles_are_decoded_within_the_memory_limit() {
     let of = |articles| peak_until(Answers { tickers: 1, days: 20, articles }, Some("articles: 1 request,"));
     let (small, large) = (of(2_000), of(400_000));
     assert!(large < small + 100, "2,000 articles took {small} MB, 400,000 took {large} MB");
 }
 
 #[test]
-fn articles_without_end_are_archived_and_compared_with_what_was_known_within_a_bound() {
+fn endless_articles_are_archived_within_the_memory_limit() {
     let of = |articles| {
         let place = place(Answers { tickers: 1, days: 20, articles });
         [peak_in(&place, Some("archive: ")), peak_in(&place, Some("archive: "))]
@@ -178,7 +178,7 @@ fn articles_without_end_are_archived_and_compared_with_what_was_known_within_a_b
 }
 
 #[test]
-fn articles_without_end_are_joined_and_reported_within_a_bound() {
+fn endless_articles_are_joined_and_reported_within_the_memory_limit() {
     let of = |articles| {
         let place = place(Answers { tickers: 1, days: 336, articles });
         [peak_in(&place, None), peak_in(&place, None)]

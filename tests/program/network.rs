@@ -46,7 +46,7 @@ fn trusting(file: impl AsRef<Path>) -> (&'static str, String) {
 }
 
 #[test]
-fn a_service_of_this_machine_is_asked_straight_whatever_proxy_is_named() {
+fn a_loopback_service_is_reached_directly_whatever_the_proxy() {
     let proxy = Proxy::start(None);
     let variables = || PROXIES.map(|name| (name, through(proxy.address)));
     let place = Place::new();
@@ -60,7 +60,7 @@ fn a_service_of_this_machine_is_asked_straight_whatever_proxy_is_named() {
 }
 
 #[test]
-fn a_proxy_is_asked_for_a_tunnel_and_sees_nothing_of_what_goes_through_it() {
+fn a_proxy_opens_a_tunnel_and_sees_only_encrypted_bytes() {
     let place = Place::new();
     let service = Secure::start(answer);
     let proxy = Proxy::start(Some(service.address));
@@ -94,7 +94,7 @@ fn a_proxy_that_fails_is_named() {
 }
 
 #[test]
-fn a_proxy_of_another_kind_is_refused_before_anything_is_asked() {
+fn an_unsupported_proxy_is_refused_before_any_request() {
     let place = Place::new();
     let proxy = Proxy::start(None);
     define(&place, "vendor.example", "");
@@ -108,7 +108,7 @@ fn a_proxy_of_another_kind_is_refused_before_anything_is_asked() {
 }
 
 #[test]
-fn plain_http_needs_no_certificates_and_https_says_that_it_does() {
+fn plain_http_needs_no_certificates_and_https_reports_missing_ones() {
     let none = || [trusting("/nonexistent"), ("SSL_CERT_DIR", "/nonexistent".to_owned())];
     let place = Place::new();
     place.define("it", "source.service = \"demo\"\nsignals.sectors = [\"energy\"]\n");
@@ -124,7 +124,7 @@ fn plain_http_needs_no_certificates_and_https_says_that_it_does() {
 }
 
 #[test]
-fn a_certificate_that_cannot_be_trusted_ends_the_run_at_once_and_one_that_can_is_named_in_a_file() {
+fn an_untrusted_certificate_stops_the_run_and_a_file_can_add_trust() {
     let service = Secure::start(answer);
     let place = Place::new();
     let port = service.address.port();

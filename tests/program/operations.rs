@@ -32,7 +32,7 @@ fn dataset(place: &Place) -> arrow::array::RecordBatch {
 }
 
 #[test]
-fn the_batch_of_all_is_one_answer_for_every_ticker() {
+fn the_batch_for_all_is_one_answer_with_every_ticker() {
     let place = Place::new();
     let service = at(&place, "all");
     let rest = "[signals]\nhistory = \"batched\"\n[sentiment]\narticles = false\n";
@@ -47,7 +47,7 @@ fn the_batch_of_all_is_one_answer_for_every_ticker() {
 }
 
 #[test]
-fn of_a_batch_only_the_periods_and_regimes_that_are_named_are_taken() {
+fn only_the_named_periods_and_regimes_of_a_batch_are_kept() {
     let place = Place::new();
     let service = at(&place, "all");
     let rest = "[signals]\nhistory = \"batched\"\n[sentiment]\narticles = false\n";
@@ -82,7 +82,7 @@ fn of_a_batch_only_the_periods_and_regimes_that_are_named_are_taken() {
 }
 
 #[test]
-fn what_the_service_lacks_is_replaced_in_order_and_said_once() {
+fn missing_operations_are_replaced_in_order_and_reported_once() {
     let cases = [
         // At set D there is the batch, at B the sectors; at A too, and no list of tickers.
         ("D", "history = \"batched\"\n", "signals-history-batched", "signals-history-batched-all: used"),
@@ -118,7 +118,7 @@ fn published(place: &Place) -> Vec<String> {
 }
 
 #[test]
-fn an_operation_that_is_gone_is_replaced_for_the_same_tickers() {
+fn a_removed_operation_is_replaced_for_the_same_tickers() {
     let signals = "[signals]\nsectors = [\"energy\", \"utilities\"]\n[sentiment]\narticles = false\n";
     let place = Place::new();
     let service = at(&place, "all");
@@ -143,7 +143,7 @@ fn an_operation_that_is_gone_is_replaced_for_the_same_tickers() {
 }
 
 #[test]
-fn an_operation_that_is_gone_and_whose_tickers_nobody_knows_fails_the_run_at_once() {
+fn a_removed_operation_with_unknown_tickers_fails_the_run_at_once() {
     let place = Place::new();
     let listed: Vec<String> = (0..500).map(|number| format!("\"T{number}\"")).collect();
     let listed = format!("[{}]", listed.join(","));
@@ -187,7 +187,7 @@ fn an_operation_is_not_replaced_where_the_tickers_of_a_sector_are_unknown() {
 }
 
 #[test]
-fn a_batch_that_gives_other_tickers_than_the_one_it_replaces_fails_the_run() {
+fn a_replacement_batch_with_other_tickers_fails_the_run() {
     let place = Place::new();
     let history = |ticker: &str| {
         let entry = r#"{"date":"2026-11-20T00:00:00","signal":"buy","confidence":0.5}"#;
@@ -222,7 +222,7 @@ fn a_batch_that_gives_other_tickers_than_the_one_it_replaces_fails_the_run() {
 }
 
 #[test]
-fn news_that_a_dataset_needs_and_the_service_lacks_is_noticed_before_much_is_asked_for() {
+fn missing_news_is_noticed_before_much_is_requested() {
     let histories = |sector: bool| {
         Scripted::start(move |asked| {
             let entry = r#"{"date":"2026-11-20T00:00:00Z","signal":"buy","confidence":0.5}"#;
@@ -262,7 +262,7 @@ fn news_that_a_dataset_needs_and_the_service_lacks_is_noticed_before_much_is_ask
 }
 
 #[test]
-fn a_list_of_tickers_that_is_gone_is_the_one_that_was_given_last() {
+fn a_removed_ticker_list_is_replaced_by_the_last_one_received() {
     let place = Place::new();
     let service = at(&place, "all");
     let signals =
@@ -276,7 +276,7 @@ fn a_list_of_tickers_that_is_gone_is_the_one_that_was_given_last() {
 }
 
 #[test]
-fn where_nothing_is_found_at_an_address_the_address_is_asked_about() {
+fn a_404_for_everything_questions_the_base_url() {
     let place = Place::new();
     let service = at(&place, "D");
     let shown = run(&place, &service, &service, "[signals]\nsectors = [\"energy\"]\n").failed_with(1).stderr;
@@ -298,7 +298,7 @@ fn where_nothing_is_found_at_an_address_the_address_is_asked_about() {
 }
 
 #[test]
-fn where_something_else_is_found_at_an_address_the_service_is_said_not_to_offer_what_is_asked() {
+fn a_404_beside_other_answers_means_the_operation_is_not_offered() {
     let place = Place::new();
     let service = Scripted::start(|asked| match asked.target.starts_with("/a/tickers/available") {
         true => json("200 OK", "[\"XOM\"]"),
@@ -313,7 +313,7 @@ fn where_something_else_is_found_at_an_address_the_service_is_said_not_to_offer_
 }
 
 #[test]
-fn histories_ticker_by_ticker_are_read_under_both_of_their_keys() {
+fn histories_per_ticker_are_read_under_both_keys() {
     // `items` at set E, `predictions` since D.
     for change_set in ["E", "D", "all"] {
         let place = Place::new();
@@ -342,7 +342,7 @@ fn every_ticker_of_a_sector_or_of_the_service_needs_no_list() {
 }
 
 #[test]
-fn the_latest_signal_is_read_in_each_of_its_shapes_and_a_null_date_is_kept() {
+fn latest_signals_are_read_in_each_shape_and_null_dates_are_kept() {
     // `ei` and `ci` at set E; a date that may be null since B.
     for change_set in ["E", "D", "all"] {
         let place = Place::new();
@@ -365,7 +365,7 @@ fn the_latest_signal_is_read_in_each_of_its_shapes_and_a_null_date_is_kept() {
 }
 
 #[test]
-fn summaries_are_read_in_both_of_their_shapes_and_historical_sentiment_as_text() {
+fn summaries_are_read_in_both_shapes_and_historical_sentiment_as_text() {
     for (change_set, has_articles) in [("origin", false), ("G", true)] {
         let place = Place::new();
         let (signals, news) = (at(&place, "all"), at(&place, change_set));
@@ -400,7 +400,7 @@ fn summaries_are_read_in_both_of_their_shapes_and_historical_sentiment_as_text()
 }
 
 #[test]
-fn the_tickers_of_news_may_be_others_than_those_of_signals() {
+fn news_may_cover_other_tickers_than_signals() {
     let place = Place::new();
     let service = at(&place, "all");
     let rest = "[signals]\nhistory = \"ticker\"\ntickers = [\"XOM\"]\n[sentiment]\ntickers = [\"XOM\", \"AAPL\"]\n";

@@ -58,7 +58,7 @@ fn run(place: &Place) -> Outcome {
 }
 
 #[test]
-fn a_link_in_the_place_of_a_folder_of_ours_is_refused_and_what_it_points_to_stays() {
+fn a_link_in_place_of_a_folder_is_refused_and_its_target_is_untouched() {
     let service = Scripted::of_histories(|_| json("200 OK", "not JSON"));
     let folders =
         ["archive", "archive/.partial", "archive/.locks", "datasets", "datasets/it", "evidence", ".partial/RUN"];
@@ -90,7 +90,7 @@ fn a_link_in_the_place_of_a_folder_of_ours_is_refused_and_what_it_points_to_stay
 }
 
 #[test]
-fn output_and_archive_may_be_links_that_the_user_made() {
+fn the_user_may_link_the_output_and_the_archive() {
     let place = Place::new();
     let service = DemoService::start(&place, &["--today", "2026-11-20"]);
     place.define("it", &format!("[source]\n{}[signals]\nsectors = [\"energy\"]\n", service.source));
@@ -107,7 +107,7 @@ fn output_and_archive_may_be_links_that_the_user_made() {
 }
 
 #[test]
-fn old_folders_in_the_place_of_interrupted_runs_lose_only_files_of_known_names() {
+fn old_interrupted_runs_lose_only_files_of_known_names() {
     let place = Place::new();
     let service = DemoService::start(&place, &["--today", "2026-11-20"]);
     place.define("it", &format!("[source]\n{}[signals]\nsectors = [\"energy\"]\n", service.source));
@@ -158,7 +158,7 @@ const HISTORY: &str = r#"{"XOM":{"ticker":"XOM","regime":"neutral","period":"15d
     {"date":"2026-11-20T00:00:00+00:00","signal":"buy","confidence":0.5}]}}"#;
 
 #[test]
-fn an_interrupted_run_that_says_it_is_another_one_is_not_resumed() {
+fn an_interrupted_run_whose_record_names_another_run_is_not_resumed() {
     for name in ["x/../../../elsewhere", "../../../elsewhere", "/elsewhere", RUN, ""] {
         let (place, unfinished, service) = interrupted();
         let record = unfinished.join("unfinished.json");
@@ -175,7 +175,7 @@ fn an_interrupted_run_that_says_it_is_another_one_is_not_resumed() {
 }
 
 #[test]
-fn answers_are_read_and_written_in_files_of_the_run_alone() {
+fn answers_are_read_from_and_written_to_files_of_the_run_only() {
     let (place, unfinished, service) = interrupted();
     let journal = unfinished.join("answers.jsonl");
     let text = fs::read_to_string(&journal).unwrap();
@@ -209,7 +209,7 @@ fn answers_are_read_and_written_in_files_of_the_run_alone() {
 }
 
 #[test]
-fn a_record_of_a_version_that_names_a_file_elsewhere_is_refused() {
+fn a_version_record_that_names_a_file_elsewhere_is_refused() {
     let place = Place::new();
     let service = DemoService::start(&place, &["--today", "2026-11-20"]);
     let format = "[output]\nformat = \"csv\"\n";
@@ -234,7 +234,7 @@ fn a_record_of_a_version_that_names_a_file_elsewhere_is_refused() {
 }
 
 #[test]
-fn the_files_of_a_version_elsewhere_are_not_taken_over_through_a_link() {
+fn files_behind_a_link_are_not_reused() {
     let place = Place::new();
     let service = DemoService::start(&place, &["--today", "2026-11-20"]);
     place.define("it", &format!("[source]\n{}[signals]\nsectors = [\"energy\"]\n", service.source));
@@ -280,7 +280,7 @@ fn folders(folder: &Path, prefix: &str) -> Vec<PathBuf> {
 }
 
 #[test]
-fn a_packed_run_that_holds_a_file_of_the_users_is_not_pruned() {
+fn a_packed_run_that_contains_a_user_file_is_not_pruned() {
     let (place, runs) = packed();
     fs::write(runs[1].join("notes.txt"), "mine").unwrap();
     let before = contents(&place.file("output/archive"));
@@ -294,7 +294,7 @@ fn a_packed_run_that_holds_a_file_of_the_users_is_not_pruned() {
 }
 
 #[test]
-fn leftovers_of_a_killed_packing_or_pruning_are_removed_by_the_next_one() {
+fn leftovers_of_a_killed_pack_or_prune_are_removed_by_the_next_one() {
     let (place, runs) = packed();
     let partial = place.file("output/archive/.partial");
     let names = [
@@ -330,7 +330,7 @@ fn leftovers_of_a_killed_packing_or_pruning_are_removed_by_the_next_one() {
 }
 
 #[test]
-fn a_run_that_is_sealed_in_a_pack_alone_is_not_resumed() {
+fn a_run_that_exists_only_in_a_pack_is_not_resumed() {
     let (place, runs) = packed();
     let run_name = runs[1].file_name().unwrap().to_str().unwrap().trim_start_matches("run=").to_owned();
     place.run(["archive", "prune"]).succeeded();

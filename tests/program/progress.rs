@@ -53,7 +53,7 @@ fn quiet_says_nothing() {
 }
 
 #[test]
-fn without_a_terminal_a_line_every_few_seconds_tells_what_is_waited_for() {
+fn without_a_terminal_progress_is_a_line_every_few_seconds() {
     let place = Place::new();
     let history = r#"{"XOM":{"ticker":"XOM","regime":"neutral","period":"15d","predictions":[
         {"date":"2026-11-20","signal":"buy","confidence":0.5}]}}"#;
@@ -70,7 +70,7 @@ fn without_a_terminal_a_line_every_few_seconds_tells_what_is_waited_for() {
 }
 
 #[test]
-fn where_the_time_went_is_told_and_drawn_on_request() {
+fn timings_are_printed_and_traced_on_request() {
     let place = Place::new();
     let service = DemoService::start(&place, &["--today", "2026-11-20"]);
     place.define("it", &definition(&service.source));
@@ -93,7 +93,7 @@ fn where_the_time_went_is_told_and_drawn_on_request() {
 }
 
 #[test]
-fn a_rate_is_kept_for_each_host() {
+fn the_rate_limit_applies_per_host() {
     let place = Place::new();
     let service = DemoService::start(&place, &["--today", "2026-11-20"]);
     let source = format!("{}requests_per_second = 10\n", service.source);
@@ -143,7 +143,7 @@ fn observed(place: &Place, cancelled_at: &'static str) -> (Result<Summary, Error
 }
 
 #[test]
-fn an_observer_follows_a_run_from_stage_to_stage_and_may_cancel_it() {
+fn an_observer_sees_every_stage_and_can_cancel_the_run() {
     let place = Place::new();
     let definition = "[source]\nservice = \"demo\"\n[signals]\nsectors = [\"energy\"]\nperiods = [\"5d\", \"1m\"]\n";
     place.define("it", &format!("{definition}[sentiment]\narticles = false\n"));

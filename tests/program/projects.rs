@@ -57,7 +57,7 @@ fn a_command_finds_the_project_from_any_folder_below_it() {
 }
 
 #[test]
-fn a_project_is_named_by_option_or_by_variable_and_the_option_wins() {
+fn the_project_option_overrides_the_variable() {
     let (place, other) = (published(), Place::new());
     let root = place.path().to_str().unwrap();
     let listed = |outcome: Outcome| outcome.succeeded().stdout.lines().count();
@@ -73,7 +73,7 @@ fn a_project_is_named_by_option_or_by_variable_and_the_option_wins() {
 }
 
 #[test]
-fn a_project_above_that_belongs_to_another_user_is_not_used_unasked() {
+fn a_project_of_another_user_is_not_discovered() {
     let place = published();
     let below = place.file("below");
     fs::create_dir(&below).unwrap();
@@ -88,7 +88,7 @@ fn a_project_above_that_belongs_to_another_user_is_not_used_unasked() {
 }
 
 #[test]
-fn data_and_archive_can_be_elsewhere() {
+fn the_data_and_the_archive_can_be_elsewhere() {
     let place = published();
     place.run(["run", "demo", "-q", "--data", "elsewhere", "--archive", "kept"]).succeeded();
     assert!(place.file("elsewhere/datasets/demo/latest/demo.parquet").is_file());
@@ -99,7 +99,7 @@ fn data_and_archive_can_be_elsewhere() {
 }
 
 #[test]
-fn a_build_is_written_to_a_file_in_the_format_of_its_name_and_replaces_none() {
+fn a_build_to_a_file_takes_the_format_of_its_name_and_overwrites_nothing() {
     let place = published();
     let rows = read(&place.file("output/datasets/demo/latest/demo.parquet"));
     place.run(["build", "demo", "--output", "rows.parquet"]).succeeded();
@@ -117,7 +117,7 @@ fn a_build_is_written_to_a_file_in_the_format_of_its_name_and_replaces_none() {
 }
 
 #[test]
-fn options_that_were_renamed_fail_with_the_name_they_have_now() {
+fn renamed_options_fail_with_their_new_name() {
     let place = published();
     let data = "hint: the folder of the datasets and the archive is `--data`";
     let cases: [(&[&str], &str); 8] = [

@@ -27,7 +27,7 @@ fn refused(place: &Place, code: i32) -> String {
 }
 
 #[test]
-fn a_key_that_nobody_gave_is_asked_for_with_the_places_it_may_come_from() {
+fn a_missing_key_error_lists_where_a_key_can_come_from() {
     let place = Place::new();
     let service = DemoService::start(&place, &[]);
     place.define("it", &definition(&service.source));
@@ -40,7 +40,7 @@ fn a_key_that_nobody_gave_is_asked_for_with_the_places_it_may_come_from() {
 }
 
 #[test]
-fn a_key_comes_from_a_file_or_a_command_too() {
+fn a_key_can_come_from_a_file_or_a_command() {
     let place = Place::new();
     let service = DemoService::start(&place, &["--today", "2026-11-20"]);
     fs::write(place.file("key"), "demo\n").unwrap();
@@ -74,7 +74,7 @@ fn a_key_comes_from_a_file_or_a_command_too() {
 }
 
 #[test]
-fn a_wrong_key_is_refused_once_and_said_so() {
+fn a_wrong_key_fails_at_once_with_an_explanation() {
     let place = Place::new();
     let service = DemoService::start(&place, &[]);
     place.define("it", &definition(&service.source));
@@ -84,7 +84,7 @@ fn a_wrong_key_is_refused_once_and_said_so() {
 }
 
 #[test]
-fn an_invalid_request_is_explained_in_the_service_s_words() {
+fn an_invalid_request_quotes_the_service() {
     let place = Place::new();
     let body = r#"{"detail":[{"loc":["query","sector"],"msg":"no such sector","type":"value_error"},
                    {"loc":["query","period",0],"msg":"odd","type":"x"}]}"#;
@@ -100,7 +100,7 @@ fn an_invalid_request_is_explained_in_the_service_s_words() {
 }
 
 #[test]
-fn a_service_that_is_not_there_is_named_by_host_and_port() {
+fn an_unreachable_service_is_named_by_host_and_port() {
     let place = Place::new();
     let gone = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     let source = format!("base_url = \"http://{gone}/a\"\nsentiment_base_url = \"http://{gone}/b\"\n");
@@ -114,7 +114,7 @@ fn a_service_that_is_not_there_is_named_by_host_and_port() {
 }
 
 #[test]
-fn a_failed_run_leaves_the_dataset_before_it_untouched() {
+fn a_failed_run_leaves_the_previous_dataset_untouched() {
     let place = Place::new();
     let service = DemoService::start(&place, &["--today", "2026-11-20"]);
     place.define("it", &definition(&service.source));
@@ -127,7 +127,7 @@ fn a_failed_run_leaves_the_dataset_before_it_untouched() {
 }
 
 #[test]
-fn an_output_that_cannot_be_written_is_named_before_anything_is_asked() {
+fn an_unwritable_output_is_reported_before_any_request() {
     let place = Place::new();
     let service = Scripted::start(|_| Vec::new());
     place.define("it", &definition(&service.source()));
@@ -139,7 +139,7 @@ fn an_output_that_cannot_be_written_is_named_before_anything_is_asked() {
 }
 
 #[test]
-fn a_file_in_the_place_of_latest_is_not_overwritten() {
+fn a_file_named_latest_is_not_overwritten() {
     let place = Place::new();
     let service = DemoService::start(&place, &["--today", "2026-11-20"]);
     place.define("it", &definition(&service.source));
@@ -151,7 +151,7 @@ fn a_file_in_the_place_of_latest_is_not_overwritten() {
 }
 
 #[test]
-fn a_reader_that_has_seen_enough_is_no_failure() {
+fn a_closed_pipe_is_not_a_failure() {
     let place = Place::new();
     let mut child = place.command(["schema"]).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     // The reading end is closed before the program can have written all of it.

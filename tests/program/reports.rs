@@ -69,7 +69,7 @@ fn define(place: &Place, service: &Scripted, name: &str) {
 }
 
 #[test]
-fn a_report_counts_the_latest_answers_to_its_own_requests_and_nothing_of_other_definitions() {
+fn a_report_covers_only_its_own_definition() {
     // Each answer repeats the records of the answers before that cannot be typed. The third has one more, as its first.
     let service = Scripted::start(|asked| {
         let target = asked.target.as_str();
@@ -131,7 +131,7 @@ fn a_report_counts_the_latest_answers_to_its_own_requests_and_nothing_of_other_d
 }
 
 #[test]
-fn every_share_and_mean_counts_all_dates_and_what_no_plot_shows_is_said() {
+fn shares_and_means_count_all_dates_and_omissions_from_plots_are_stated() {
     let days = [
         ("1850-03-04T00:00:00", "sell", 0.875),
         ("05", "buy", 0.5),
@@ -157,7 +157,7 @@ fn every_share_and_mean_counts_all_dates_and_what_no_plot_shows_is_said() {
 }
 
 #[test]
-fn several_signals_of_a_day_do_not_stand_for_a_day_that_is_missing() {
+fn several_signals_on_one_day_do_not_fill_a_missing_day() {
     let service = Scripted::start(|asked| {
         let twice = [("05T09:00:00", "buy", 0.5), ("05T15:00:00", "sell", 0.5), ("07T09:00:00", "buy", 0.5)];
         let once = [("05T09:00:00", "buy", 0.5), ("06T09:00:00", "sell", 0.5), ("07T09:00:00", "buy", 0.5)];
@@ -177,7 +177,7 @@ fn several_signals_of_a_day_do_not_stand_for_a_day_that_is_missing() {
 }
 
 #[test]
-fn where_only_articles_were_rewritten_the_report_says_so() {
+fn a_report_says_if_only_articles_were_rewritten() {
     let service = Scripted::start(|asked| {
         let days = ["05", "06", "07"].map(|day| (day, "buy", 0.5));
         let all = histories(&[("AA", entries(&days)), ("BB", entries(&days))]);
@@ -196,7 +196,7 @@ fn where_only_articles_were_rewritten_the_report_says_so() {
 }
 
 #[test]
-fn a_report_says_what_the_archive_and_the_dataset_say() {
+fn a_report_matches_the_archive_and_the_dataset() {
     let place = run_on(["2026-08-03", "2026-11-18", "2026-11-20"]);
     check(&place, "it");
     python::check("check_page.py", [place.file("output/datasets/it/latest/report.html")]);
@@ -226,7 +226,7 @@ fn a_report_says_what_the_archive_and_the_dataset_say() {
 }
 
 #[test]
-fn a_report_lies_beside_a_version_and_is_none_of_its_files() {
+fn a_report_is_written_beside_a_version_and_is_not_one_of_its_files() {
     let place = run_on(["2026-11-20"]);
     let version = place.file("output/datasets/it/latest");
     let record = fs::read_to_string(version.join("dataset.json")).expect("a record");
@@ -276,7 +276,7 @@ fn hostile(target: &str) -> String {
 }
 
 #[test]
-fn nothing_that_a_vendor_writes_runs_in_a_report_or_breaks_out_of_its_place() {
+fn vendor_text_never_runs_in_a_report_or_escapes_its_element() {
     let service = Scripted::start(|asked| json("200 OK", &hostile(&asked.target)));
     let place = Place::new();
     let definition = format!(

@@ -23,7 +23,7 @@ fn check_dataset(place: &Place, name: &str, definition: &Path, service: &DemoSer
 }
 
 #[test]
-fn the_demo_runs_without_a_key_or_a_network_and_is_what_the_raw_answers_say() {
+fn the_demo_needs_no_key_or_network_and_matches_the_raw_answers() {
     let place = Place::new();
     let shipped = Path::new(env!("CARGO_MANIFEST_DIR")).join("pipelines/demo.toml");
     fs::create_dir(place.file("pipelines")).unwrap();
@@ -48,7 +48,7 @@ fn the_demo_runs_without_a_key_or_a_network_and_is_what_the_raw_answers_say() {
 }
 
 #[test]
-fn every_format_lag_window_and_order_is_what_the_raw_answers_say() {
+fn every_format_lag_window_and_order_matches_the_raw_answers() {
     let place = Place::new();
     let service = DemoService::start(&place, &["--today", "2026-11-20", "--seed", "7"]);
     let rest = "periods = [\"1m\", \"10d\", \"2d\"]\nregimes = [\"bear\", \"neutral\"]\n[sentiment]\nsummary = true\n\
@@ -60,7 +60,7 @@ fn every_format_lag_window_and_order_is_what_the_raw_answers_say() {
 }
 
 #[test]
-fn the_same_answers_give_the_same_rows_whatever_the_number_of_threads() {
+fn the_same_answers_give_the_same_rows_on_any_number_of_threads() {
     let place = Place::new();
     let service = DemoService::start(&place, &["--today", "2026-11-20"]);
     place.define("same", &small(&service.source, "periods = [\"1d\", \"2d\"]\n[output]\nformat = \"csv\"\n"));
@@ -74,7 +74,7 @@ fn the_same_answers_give_the_same_rows_whatever_the_number_of_threads() {
 }
 
 #[test]
-fn a_run_asks_exactly_what_its_plan_says() {
+fn a_run_sends_exactly_the_planned_requests() {
     let place = Place::new();
     let service = Scripted::start(|asked| match asked.target.as_str() {
         target if target.starts_with("/a/signals-history-all?sector=energy") => json("200 OK", HISTORY),
@@ -99,7 +99,7 @@ const HISTORY: &str = r#"{"BRK.B":{"ticker":"BRK.B","regime":"neutral","period":
   "../../x":{"ticker":"../../x","regime":"neutral","period":"15d","predictions":[]}}"#;
 
 #[test]
-fn records_that_cannot_be_typed_are_set_aside_and_their_neighbours_live() {
+fn invalid_records_are_rejected_and_their_neighbours_are_kept() {
     let place = Place::new();
     let news = "[{\"date\":\"2026-11-19\",\"title\":\"a, \\\"b\\\"\\u00e9\",\"score\":\"0.5\",\"link\":\"https://a\"},\
                 {\"date\":\"2026-11-18\",\"title\":\"c\",\"score\":null,\"link\":\"https://b\"},\
@@ -128,7 +128,7 @@ BRK.B,2026-11-20T00:00:00,15d,neutral,buy,0.5,1,0.5,0.5,0.5,2,0.5,0.5,0.5,0.5,20
 }
 
 #[test]
-fn a_version_that_was_published_stays_and_latest_moves_on() {
+fn a_published_version_stays_and_latest_moves() {
     let place = Place::new();
     let service = DemoService::start(&place, &["--today", "2026-11-20"]);
     place.define("twice", &small(&service.source, ""));
@@ -145,13 +145,13 @@ fn a_version_that_was_published_stays_and_latest_moves_on() {
 }
 
 #[test]
-fn a_run_that_is_interrupted_stops_cleanly_and_leaves_nothing_half_written() {
+fn an_interrupted_run_stops_cleanly_and_leaves_no_partial_files() {
     // By a person, by a scheduler, and by a terminal that closes.
     ["-INT", "-TERM", "-HUP"].into_iter().for_each(interrupted_by);
 }
 
 #[test]
-fn a_run_that_was_started_to_outlive_its_terminal_does() {
+fn a_run_under_nohup_survives_a_hangup() {
     let place = Place::new();
     let service =
         Scripted::of_histories(|_| [vec![Step::Wait(Duration::from_secs(1))], json("200 OK", HISTORY)].concat());

@@ -52,7 +52,7 @@ const SCRIPTS: [(&str, i32, Script); 8] = [
 ];
 
 #[test]
-fn a_canary_key_is_in_nothing_that_a_failing_run_prints_or_writes_at_the_finest_level() {
+fn a_failing_run_never_prints_or_writes_the_key_even_at_trace_level() {
     for (name, code, script) in SCRIPTS {
         for form in ["text", "json"] {
             let place = Place::new();
@@ -139,7 +139,7 @@ fn text_in(path: &Path) -> String {
 }
 
 #[test]
-fn a_key_that_a_good_answer_says_back_is_in_nothing_that_is_kept_however_it_is_spelled() {
+fn a_key_echoed_by_the_service_is_never_kept_in_any_encoding() {
     for seed in 0..8 {
         let mut random = Random::of(seed);
         let key = key_of(&mut random);

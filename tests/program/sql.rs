@@ -55,7 +55,7 @@ fn shipped(name: &str) -> PathBuf {
 }
 
 #[test]
-fn the_statements_of_the_shipped_definitions_compute_their_datasets() {
+fn the_sql_of_the_shipped_definitions_computes_their_datasets() {
     let (place, mut cases) = (Place::new(), Cases::of("duckdb"));
     for name in ["demo", "nightly", "notebook"] {
         place.define(name, &fs::read_to_string(shipped(name)).expect("a definition"));
@@ -132,21 +132,21 @@ fn odd_scores(cases: &mut Cases) -> Place {
 }
 
 #[test]
-fn a_statement_computes_messy_data_and_odd_scores_to_the_last_bit() {
+fn duckdb_matches_messy_data_and_odd_scores_to_the_last_bit() {
     let mut cases = Cases::of("duckdb");
     let _places = [messy_data(&mut cases), odd_scores(&mut cases)];
     cases.check();
 }
 
 #[test]
-fn spark_computes_messy_data_and_odd_scores_to_the_last_bit() {
+fn spark_matches_messy_data_and_odd_scores_to_the_last_bit() {
     let mut cases = Cases::of("spark");
     let _places = [messy_data(&mut cases), odd_scores(&mut cases)];
     cases.check();
 }
 
 #[test]
-fn a_statement_contains_the_query_that_the_archive_documents() {
+fn a_statement_contains_the_documented_archive_query() {
     let place = Place::new();
     place.define("it", "source.service = \"demo\"\nsignals.sectors = [\"utilities\"]\n");
     place.run(["run", "it", "-q"]).succeeded();
@@ -165,7 +165,7 @@ fn a_statement_contains_the_query_that_the_archive_documents() {
 }
 
 #[test]
-fn what_sql_cannot_compute_is_refused_by_name() {
+fn unsupported_features_are_refused_by_name() {
     let place = Place::new();
     let shared = "[source]\nservice = \"demo\"\n[signals]\nsectors = [\"utilities\"]\n[sentiment]\nhistorical = true\n";
     for (name, rest, expected) in [

@@ -45,7 +45,7 @@ fn build(place: &Place, arguments: &[&str]) -> Outcome {
 }
 
 #[test]
-fn a_run_that_changed_nothing_takes_over_what_building_anew_would_write() {
+fn an_unchanged_run_reuses_what_a_fresh_build_would_write() {
     let (place, _service) = asking("2026-11-20");
     let first = run(&place).stdout;
     assert!(!first.contains("reused its files"), "{first}");
@@ -71,7 +71,7 @@ fn a_run_that_changed_nothing_takes_over_what_building_anew_would_write() {
 }
 
 #[test]
-fn a_dataset_is_built_again_when_anything_that_it_follows_from_is_another() {
+fn a_dataset_is_rebuilt_when_any_of_its_inputs_changes() {
     let (place, service) = asking("2026-11-18");
     run(&place);
     let taken_over = || !latest(&place).0.is_null();
@@ -123,7 +123,7 @@ fn a_dataset_is_built_again_when_anything_that_it_follows_from_is_another() {
 }
 
 #[test]
-fn a_file_that_is_not_as_it_was_written_is_not_taken_over() {
+fn a_modified_file_is_not_reused() {
     let (place, _service) = asking("2026-11-20");
     run(&place);
     let (_, written) = latest(&place);

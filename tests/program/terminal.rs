@@ -36,7 +36,7 @@ fn run(place: &Place, arguments: &[&str]) -> Outcome {
 }
 
 #[test]
-fn a_refusal_of_the_service_is_shown_escaped_and_as_json_it_is_the_same_text() {
+fn a_service_refusal_is_escaped_on_a_terminal_and_intact_in_json() {
     let quoted = serde_json::json!(HOSTILE);
     let body = format!("{{\"detail\":[{{\"loc\":[\"query\",{quoted}],\"msg\":{quoted},\"type\":\"x\"}}]}}");
     let service = Scripted::start(move |_| json("422 Unprocessable Entity", &body));
@@ -48,7 +48,7 @@ fn a_refusal_of_the_service_is_shown_escaped_and_as_json_it_is_the_same_text() {
 }
 
 #[test]
-fn names_and_values_of_a_service_are_shown_escaped_by_every_command() {
+fn every_command_escapes_names_and_values_of_the_service() {
     let name = serde_json::json!(HOSTILE).to_string();
     let entry = format!("{{\"date\":\"2026-11-20T00:00:00Z\",\"signal\":\"buy\",\"confidence\":0.5,{name}:{name}}}");
     let odd = format!("{{\"date\":\"2026-11-19T00:00:00Z\",\"signal\":{name},\"confidence\":0.5}}");
@@ -85,7 +85,7 @@ fn names_and_values_of_a_service_are_shown_escaped_by_every_command() {
 }
 
 #[test]
-fn what_stands_in_a_definition_is_shown_escaped_and_marked_where_it_is() {
+fn definition_text_is_escaped_and_marked_at_its_position() {
     let place = Place::new();
     // TOML takes no raw controls but the tab, and all of the others.
     place.define("it", "source.service = \"demo\"\n\t\"\u{202e}\u{9b}\\u001B[31m\\n\" = \"\u{2028}\"\n");
@@ -97,7 +97,7 @@ fn what_stands_in_a_definition_is_shown_escaped_and_marked_where_it_is() {
 }
 
 #[test]
-fn a_word_of_the_command_line_is_shown_escaped() {
+fn command_line_arguments_are_shown_escaped() {
     let place = Place::new();
     for (arguments, code) in [(vec!["run", HOSTILE], 2), (vec!["report", HOSTILE], 1), (vec!["runs", HOSTILE], 2)] {
         let outcome = place.run(&arguments).failed_with(code);

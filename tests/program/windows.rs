@@ -15,7 +15,7 @@ fn defined() -> Place {
 }
 
 #[test]
-fn a_finished_stage_is_one_line_at_any_width_and_nothing_else_stays() {
+fn a_finished_stage_leaves_one_line_at_any_width() {
     for widths in ["60", "80", "140", "80,140,60,100"] {
         let seen = Window::of(widths).run(&defined(), ["run", "demo"]).succeeded();
         assert!(seen.most_bars <= 1, "{widths}: {seen:#?}");

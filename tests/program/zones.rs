@@ -163,12 +163,12 @@ fn check(seed: u64) {
 }
 
 #[test]
-fn no_article_is_used_for_a_signal_that_was_made_before_it_by_any_rule_and_any_form_of_dates() {
+fn no_signal_uses_a_later_article_under_any_rule_and_date_format() {
     check(1);
 }
 
 #[test]
-fn a_signal_whose_naive_date_is_taken_is_left_out_and_counted() {
+fn a_signal_with_a_duplicate_naive_date_is_dropped_and_counted() {
     let entry = |date: &str, confidence: f64| json!({ "date": date, "signal": "buy", "confidence": confidence });
     // In New York it is half past one twice, and by the clock face four times.
     let entries = [
@@ -205,7 +205,7 @@ fn a_signal_whose_naive_date_is_taken_is_left_out_and_counted() {
 }
 
 #[test]
-fn a_lag_of_no_days_is_allowed_with_a_warning() {
+fn a_lag_of_zero_days_is_allowed_with_a_warning() {
     let place = Place::new();
     for (lag, is_warned) in [("0d", true), ("0 trading days", true), ("1d", false)] {
         place.define(

@@ -238,7 +238,7 @@ mod tests {
     use super::{AnswerFiles, Files, PORTION};
 
     #[test]
-    fn answers_share_a_file_and_what_is_not_kept_is_cut_off() {
+    fn answers_share_a_file_and_discarded_ones_are_truncated() {
         let folder = tempdir().unwrap();
         let files = Arc::new(AnswerFiles::of(folder.path().to_owned()));
         let write = |text: &str| {

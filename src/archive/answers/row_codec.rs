@@ -191,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn rows_are_read_back_as_they_were_wherever_they_are_cut() {
+    fn rows_round_trip_however_they_are_split() {
         let rows = signals(100);
         for (from, count) in [(0, 100), (0, 0), (1, 1), (3, 70), (8, 9), (99, 1)] {
             let rows = rows.slice(from, count);
@@ -204,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn days_take_four_bytes_and_nothing_takes_none() {
+    fn days_take_four_bytes_and_nulls_take_none() {
         let columns: Vec<ArrayRef> = vec![
             Arc::new(TimestampMicrosecondArray::from(vec![-MICROS_PER_DAY, 20_000 * MICROS_PER_DAY])),
             Arc::new(Int16Array::new_null(2)),
@@ -219,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_damaged_is_told_or_other_rows_but_no_panic() {
+    fn corrupt_input_never_panics() {
         let rows = signals(20);
         let bytes = packed(&rows);
         for length in 0..bytes.len() {

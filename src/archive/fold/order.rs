@@ -198,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn rows_of_many_batches_are_put_in_the_order_that_sorting_puts_them_in() {
+    fn merging_batches_gives_the_same_order_as_sorting() {
         let mut state = 7_u64;
         let mut random = |below: u64| {
             state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);

@@ -84,7 +84,7 @@ mod tests {
     use crate::file;
 
     #[test]
-    fn rows_that_are_long_do_not_wait_for_many() {
+    fn long_rows_make_smaller_row_groups() {
         let place = tempfile::tempdir().unwrap();
         let path = place.path().join("long.parquet");
         let texts = Arc::new(StringArray::from_iter_values((0..100).map(|row| format!("{row:09999}"))));

@@ -236,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn folders_stay_few_and_rows_are_copied_a_few_times_however_many_runs_there_are() {
+    fn many_runs_leave_few_folders_and_copy_each_row_a_few_times() {
         for (first, each) in [(0, 0), (5_000_000, 0), (5_000_000, 9_000), (100, 70_000), (20_000_000, 1_000_000)] {
             let (mut folders, mut copied, mut most) = (vec![folder(0, first)], 0, 0);
             for day in 1..2_000 {

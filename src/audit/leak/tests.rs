@@ -142,7 +142,7 @@ const WALL: &str = "dates.naive = \"wall\"\n";
 const RECORDS: &str = "[join]\nsources = [\"articles\", \"historical\"]\nhistorical = [\"score\"]\n";
 
 #[test]
-fn articles_that_are_of_their_day_in_utc_are_found_to_leak() {
+fn articles_dated_by_their_utc_day_leak() {
     for (rest, times) in [(TOKYO, ["T16:00:00Z", "T20:00:00Z"]), (WALL, ["T00:30:00+05:30", "T20:00:00Z"])] {
         let sound = tried(rest, times, |slab| slab);
         assert_eq!((sound.leaks(), sound.not_applicable()), (0, 0), "{rest} {sound:?}");
@@ -151,7 +151,7 @@ fn articles_that_are_of_their_day_in_utc_are_found_to_leak() {
 }
 
 #[test]
-fn records_that_are_of_the_day_that_their_date_begins_with_are_found_to_leak() {
+fn records_dated_by_the_prefix_of_their_date_leak() {
     let times = ["T00:00:00Z", ""];
     let sound = tried(RECORDS, times, |slab| slab);
     assert_eq!((sound.leaks(), sound.not_applicable()), (0, 0), "{sound:?}");
@@ -159,7 +159,7 @@ fn records_that_are_of_the_day_that_their_date_begins_with_are_found_to_leak() {
 }
 
 #[test]
-fn days_that_are_told_by_one_clock_are_sound_whatever_the_lag() {
+fn dates_from_one_clock_never_leak_at_any_lag() {
     for naive in ["utc", "wall", "America/St_Johns"] {
         for lag in ["0d", "7d", "2 trading days"] {
             let rest = format!("dates.naive = \"{naive}\"\njoin.lag = \"{lag}\"\n");

@@ -140,7 +140,7 @@ mod tests {
     use super::{DayRange, Presence};
 
     #[test]
-    fn a_trading_day_is_one_that_half_of_the_series_have() {
+    fn a_trading_day_is_a_date_that_half_of_the_series_have() {
         let mut presence = Presence::default();
         // The second misses 3 and 4 and ends early, the third starts late, and the fourth trades on a holiday, 9.
         let series: [&[i64]; 4] = [&[1, 2, 3, 4, 7, 8], &[1, 2, 7], &[3, 4, 7, 8], &[1, 2, 3, 4, 7, 8, 9, 10]];

@@ -221,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn an_age_ends_with_the_first_date_that_is_younger() {
+    fn an_age_group_ends_at_the_first_younger_date() {
         let instant = micros(2026, 11, 20) + 77_700_000_001;
         for days in 0..400 {
             for date in [0, 1, MICROS_PER_DAY - 1].map(|more| instant - days * MICROS_PER_DAY + more) {

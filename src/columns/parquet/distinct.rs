@@ -128,7 +128,7 @@ mod tests {
     use super::DistinctNumbers;
 
     #[test]
-    fn a_number_keeps_the_index_of_its_first_appearance() {
+    fn a_number_keeps_the_index_of_its_first_occurrence() {
         let mut numbers = DistinctNumbers::with_limit(4000);
         let decimals = || (0..4000).map(|number| (f64::from(number) / 1e4).to_bits());
         assert!(decimals().enumerate().all(|(index, number)| numbers.index(number) == Some(index as u32)));

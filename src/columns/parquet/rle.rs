@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_of_any_runs_and_width_are_read_back() {
+    fn runs_of_any_length_and_bit_width_round_trip() {
         let mut state = 7_u64;
         let mut random = move |below: u64| {
             state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
@@ -203,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn a_run_is_a_header_and_a_number() {
+    fn a_run_is_encoded_as_a_header_and_a_value() {
         let mut encoder = RleEncoder::new(bit_width(4000), vec![9]);
         encoder.push(300, 100_000);
         assert_eq!(encoder.finish(), [9, 0xc0, 0x9a, 0x0c, 0x2c, 0x01]);

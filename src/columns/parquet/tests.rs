@@ -108,7 +108,7 @@ fn plain(rows: &RecordBatch) -> Vec<ArrayRef> {
 }
 
 #[test]
-fn every_type_is_read_back_in_every_codec() {
+fn every_type_round_trips_in_every_codec() {
     let codecs = [Compression::ZSTD(ZstdLevel::default()), Compression::SNAPPY, Compression::UNCOMPRESSED];
     for (at, (count, longest)) in [(1, 1), (7, 3), (1000, 1), (70_000, 12), (140_000, 9000)].into_iter().enumerate() {
         let groups = [rows(count, longest, 1), rows(count / 2 + 1, longest, 2)];
@@ -130,7 +130,7 @@ fn a_small_column_is_not_compressed() {
 }
 
 #[test]
-fn the_footer_has_the_bounds_and_the_null_count_of_each_column() {
+fn the_footer_has_the_minimum_maximum_and_null_count_of_each_column() {
     let rows = rows(5000, 20, 3);
     let (_, metadata) = read(written(std::slice::from_ref(&rows), Compression::UNCOMPRESSED));
     for (place, field) in rows.schema().fields().iter().enumerate() {
@@ -158,7 +158,7 @@ fn the_footer_has_the_bounds_and_the_null_count_of_each_column() {
 }
 
 #[test]
-fn bounds_include_zeros_of_both_signs_and_no_nan() {
+fn bounds_cover_both_zeros_and_exclude_nan() {
     let values: ArrayRef = Arc::new(Float64Array::from(vec![0.0, -0.0, f64::NAN, 0.0]));
     let schema = Arc::new(Schema::new(vec![Field::new("value", DataType::Float64, false)]));
     let rows = RecordBatch::try_new(schema, vec![values]).unwrap();

@@ -198,7 +198,7 @@ impl Choices {
 }
 
 #[test]
-fn an_answer_says_what_the_oracle_says() {
+fn answers_decode_like_the_oracle() {
     let mut choices = Choices(1);
     for (endpoints, body) in corpus() {
         for round in 0..4_000 / endpoints.len() {
@@ -213,7 +213,7 @@ fn an_answer_says_what_the_oracle_says() {
 }
 
 #[test]
-fn bodies_are_cut_as_the_oracle_cuts_them() {
+fn bodies_are_split_like_the_oracle_splits_them() {
     let mut choices = Choices(2);
     for (_, body) in corpus() {
         for round in 0..2_000 {
@@ -225,7 +225,7 @@ fn bodies_are_cut_as_the_oracle_cuts_them() {
 }
 
 #[test]
-fn every_entry_of_a_body_is_one_row_or_in_one_rejected_record() {
+fn every_entry_becomes_a_row_or_part_of_one_rejected_record() {
     let mut choices = Choices(5);
     for round in 0..6_000 {
         let length = choices.below(round % 600 + 1);
@@ -235,7 +235,7 @@ fn every_entry_of_a_body_is_one_row_or_in_one_rejected_record() {
 }
 
 #[test]
-fn dates_are_read_as_chrono_reads_them() {
+fn dates_are_parsed_like_chrono_parses_them() {
     let known = [
         "2026-11-20",
         "2026-11-20T09:30:00",
@@ -263,7 +263,7 @@ fn dates_are_read_as_chrono_reads_them() {
 }
 
 #[test]
-fn numbers_are_read_to_the_nearest() {
+fn numbers_are_parsed_to_the_nearest_double() {
     let letters = b"00000123456789999.eE-+";
     let mut choices = Choices(4);
     for _ in 0..50_000 {

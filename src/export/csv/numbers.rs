@@ -117,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_are_written_as_rust_writes_them_to_be_read_back() {
+    fn numbers_are_written_like_rust_does_and_round_trip() {
         let mut state = 5_u64;
         let mut random = move || {
             state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn whole_numbers_have_all_their_digits_and_no_zeros_before_them() {
+    fn integers_have_all_digits_and_no_leading_zeros() {
         let edges = (0..31).flat_map(|bit| [1 << bit, (1 << bit) - 1, -(1 << bit)]);
         let tens = (0..10).flat_map(|power| [10_i32.pow(power), 10_i32.pow(power) - 1, -10_i32.pow(power)]);
         for number in edges.chain(tens).chain([i32::MAX, i32::MIN, 1_200_000_003]).chain(-20_000..20_000) {

@@ -47,7 +47,7 @@ fn digest(batches: &[RecordBatch]) -> String {
 }
 
 #[test]
-fn the_digest_is_the_one_that_the_description_gives_in_another_language() {
+fn the_digest_matches_a_python_implementation_of_its_description() {
     assert_eq!(digest(&[small()]), "362e3fe68bb412a7adfa7eedd7885c85a1807d38e3d4ca6fe6cfa1a0d77922a9");
     let matrices = [("5d-bear/confidence", Hash::from([1; 32])), ("15d-bear/confidence", Hash::from([2; 32]))];
     assert_eq!(
@@ -57,7 +57,7 @@ fn the_digest_is_the_one_that_the_description_gives_in_another_language() {
 }
 
 #[test]
-fn the_digest_does_not_depend_on_batches_nor_on_dictionaries() {
+fn the_digest_does_not_depend_on_batches_or_dictionaries() {
     let batch = small();
     let expected = digest(std::slice::from_ref(&batch));
     assert_eq!(digest(&[batch.slice(0, 1), batch.slice(1, 2), batch.slice(3, 1)]), expected);
@@ -70,7 +70,7 @@ fn the_digest_does_not_depend_on_batches_nor_on_dictionaries() {
 }
 
 #[test]
-fn whatever_differs_shows_in_the_digest() {
+fn any_difference_changes_the_digest() {
     let batch = small();
     let mut seen = vec![digest(std::slice::from_ref(&batch))];
     seen.push(digest(&[batch.slice(1, 3), batch.slice(0, 1)]));
@@ -139,7 +139,7 @@ fn digest_of_texts(values: &[Option<&str>]) -> Hash {
 }
 
 #[test]
-fn the_digest_is_the_one_of_runs_that_are_found_row_by_row() {
+fn the_digest_matches_runs_found_row_by_row() {
     let mut state = 11_u64;
     let mut random = move |below: usize| {
         state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);

@@ -27,7 +27,7 @@ fn batch(columns: Vec<(&str, ArrayRef)>) -> RecordBatch {
 }
 
 #[test]
-fn a_line_is_what_a_person_would_write() {
+fn a_csv_line_is_as_expected() {
     let text = written(&rows(&signals(&["XOM"], 1)), Guard::None);
     let expected = "\
 ticker,date,period,regime,signal,confidence,news_mean_7d,news_count_7d,observed_at,backfilled
@@ -40,7 +40,7 @@ XOM,2026-11-20T00:00:00,5d,neutral,sell,0.375,,3,2026-11-20T00:00:00.000003Z,fal
 }
 
 #[test]
-fn null_is_nothing_and_an_empty_text_is_quoted() {
+fn null_is_empty_and_an_empty_text_is_quoted() {
     let texts = StringArray::from(vec![Some(""), None, Some("a \"b\""), Some("c,d\ne\r"), Some(" f ")]);
     let choices: DictionaryArray<Int8Type> = vec![None, Some(""), Some("x,y"), Some("z"), None].into_iter().collect();
     let rows = batch(vec![("text", Arc::new(texts)), ("choice", Arc::new(choices))]);
@@ -50,7 +50,7 @@ fn null_is_nothing_and_an_empty_text_is_quoted() {
 }
 
 #[test]
-fn a_dictionary_with_a_null_among_its_values_has_null_cells() {
+fn a_null_in_a_dictionary_gives_null_cells() {
     let values: ArrayRef = Arc::new(StringArray::from(vec![Some("a"), None]));
     let keys = arrow::array::Int8Array::from(vec![Some(0), Some(1), None]);
     let choices = DictionaryArray::<Int8Type>::new(keys, values);
@@ -61,7 +61,7 @@ fn a_dictionary_with_a_null_among_its_values_has_null_cells() {
 }
 
 #[test]
-fn what_a_spreadsheet_would_take_for_a_formula_is_guarded() {
+fn formulas_are_guarded_against_spreadsheets() {
     let texts = ["=1+1", "+1", "-1", "@x", "\tx", "\rx", "=\"a\",b", "a=b", "'x"];
     let numbers = Float64Array::from_iter_values((0..9).map(|row| -0.5 - f64::from(row)));
     let rows = batch(vec![("=t", Arc::new(StringArray::from_iter_values(texts))), ("n", Arc::new(numbers))]);
@@ -75,7 +75,7 @@ fn what_a_spreadsheet_would_take_for_a_formula_is_guarded() {
 }
 
 #[test]
-fn a_number_reads_back_equal_whatever_it_is() {
+fn every_number_round_trips() {
     let numbers = [1.0, 0.1, 1.0 / 3.0, -0.0, 5e-324, f64::MAX, 1e16, 123_456_789.123_456_7, f64::NAN, f64::INFINITY];
     let text = written(&batch(vec![("n", Arc::new(Float64Array::from(numbers.to_vec())))]), Guard::Formulas);
     let read: Vec<f64> = text.lines().skip(1).map(|line| line.parse().unwrap()).collect();
@@ -86,7 +86,7 @@ fn a_number_reads_back_equal_whatever_it_is() {
 }
 
 #[test]
-fn many_lines_are_in_order() {
+fn lines_keep_their_order() {
     let numbers: Vec<i32> = (0..300_000).collect();
     let dates = numbers.iter().map(|&number| DAY + i64::from(number) * 1_000_000);
     let columns: Vec<(&str, ArrayRef)> = vec![
@@ -173,7 +173,7 @@ fn nasty(kind: usize, guard: Guard, values: &[Option<usize>]) -> (ArrayRef, Vec<
 }
 
 #[test]
-fn lines_are_those_of_a_plain_writer_whatever_repeats() {
+fn repeated_values_are_written_like_a_plain_writer_does() {
     let mut state = 3_u64;
     let mut random = move |below: usize| {
         state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);

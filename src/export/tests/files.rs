@@ -20,7 +20,7 @@ fn parquet_file(path: &Path) -> SerializedFileReader<File> {
 }
 
 #[test]
-fn a_parquet_file_says_what_it_is_how_it_is_ordered_and_where_it_comes_from() {
+fn parquet_metadata_has_the_schema_the_sort_order_and_the_origin() {
     let place = tempdir().unwrap();
     let dataset = publish(place.path(), &plan(&ALL), &[rows(&signals(&["AAPL", "XOM"], 5))]).unwrap();
     let reader = parquet_file(&dataset.path.join("demo.parquet"));
@@ -43,7 +43,7 @@ fn a_parquet_file_says_what_it_is_how_it_is_ordered_and_where_it_comes_from() {
 }
 
 #[test]
-fn the_codec_and_the_row_groups_are_those_of_the_plan() {
+fn the_plan_sets_the_codec_and_the_row_groups() {
     let batch = rows(&signals(&["AAPL", "XOM"], 300));
     let codecs = [
         (Codec::Zstd(1), Compression::ZSTD(Default::default())),
@@ -88,7 +88,7 @@ fn an_arrow_file_of_several_row_groups_holds_the_same_rows() {
 }
 
 #[test]
-fn the_same_rows_are_the_same_bytes_whenever_they_are_built_and_however_they_come() {
+fn the_same_rows_give_the_same_bytes_at_any_time_and_in_any_batches() {
     let all = signals(&["AAPL", "MSFT", "XOM"], 200);
     let whole = rows(&all);
     let build = |hour: u32, ends: &[usize], threads: usize| {
@@ -110,7 +110,7 @@ fn the_same_rows_are_the_same_bytes_whenever_they_are_built_and_however_they_com
 }
 
 #[test]
-fn the_record_tells_what_the_files_are() {
+fn the_record_describes_the_files() {
     let place = tempdir().unwrap();
     let mut plan = plan(&[Format::Parquet, Format::Csv]);
     plan.description = Some("two of them".to_owned());
@@ -148,7 +148,7 @@ fn the_record_tells_what_the_files_are() {
 }
 
 #[test]
-fn a_dataset_without_rows_has_files_with_their_columns() {
+fn an_empty_dataset_has_files_with_all_columns() {
     let place = tempdir().unwrap();
     let dataset = publish(place.path(), &plan(&ALL), &[]).unwrap();
     assert_eq!(parquet_rows(&dataset.path.join("demo.parquet")).schema(), schema());

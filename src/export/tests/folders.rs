@@ -17,7 +17,7 @@ use crate::export::{
 use crate::plan::{Codec, Column, Format, Guard};
 
 #[test]
-fn folders_are_in_the_order_given_and_their_columns_are_not_in_the_files() {
+fn partition_folders_nest_in_the_given_order_and_their_columns_leave_the_files() {
     let place = tempdir().unwrap();
     let mut plan = plan(&[Format::Parquet, Format::Csv, Format::Arrow]);
     plan.files.partition_by = vec![Column::Period, Column::Regime];
@@ -57,7 +57,7 @@ fn folders_are_in_the_order_given_and_their_columns_are_not_in_the_files() {
 }
 
 #[test]
-fn a_ticker_is_complete_when_the_next_appears() {
+fn a_ticker_is_complete_when_the_next_one_starts() {
     let place = tempdir().unwrap();
     let mut partitions =
         partitions(&place, &[Column::Date, Column::Ticker], &Column::KEY, Limits { folders: 3, bytes: 1 << 20 });
@@ -73,7 +73,7 @@ fn a_ticker_is_complete_when_the_next_appears() {
 }
 
 #[test]
-fn too_many_folders_are_refused_with_their_column_and_a_remedy() {
+fn too_many_partitions_are_refused_with_the_column_and_a_hint() {
     let place = tempdir().unwrap();
     let by_date = [Column::Date, Column::Ticker, Column::Period, Column::Regime];
     let mut partitions =
@@ -84,7 +84,7 @@ fn too_many_folders_are_refused_with_their_column_and_a_remedy() {
 }
 
 #[test]
-fn rows_that_are_too_many_for_the_memory_are_written_early_and_none_is_lost() {
+fn rows_over_the_memory_limit_are_flushed_early_without_loss() {
     let place = tempdir().unwrap();
     let limits = Limits { folders: 100, bytes: 40_000 };
     let mut partitions = partitions(&place, &[Column::Period], &Column::KEY, limits);
@@ -105,7 +105,7 @@ fn rows_that_are_too_many_for_the_memory_are_written_early_and_none_is_lost() {
 }
 
 #[test]
-fn a_date_or_a_ticker_that_no_path_can_hold_is_escaped() {
+fn dates_and_tickers_unfit_for_a_path_are_escaped() {
     let place = tempdir().unwrap();
     let mut plan = plan(&[Format::Parquet]);
     plan.files.partition_by = vec![Column::Ticker, Column::Date];
@@ -125,7 +125,7 @@ fn a_date_or_a_ticker_that_no_path_can_hold_is_escaped() {
 }
 
 #[test]
-fn more_folders_than_a_process_may_have_files_open_are_written() {
+fn more_partitions_than_open_files_are_written() {
     let place = tempdir().unwrap();
     let limits = Limits { folders: 4096, bytes: 1 << 20 };
     let mut partitions = partitions(&place, &[Column::Date], &Column::KEY, limits);

@@ -45,7 +45,7 @@ fn build(regimes: &[Regime], days: i64) -> (tempfile::TempDir, Dataset) {
 }
 
 #[test]
-fn a_matrix_is_a_file_for_each_period_regime_and_value() {
+fn each_period_regime_and_value_has_a_matrix_file() {
     let (_place, dataset) = build(&[Regime::Neutral, Regime::Bear], 10);
     assert_eq!(
         tree(&dataset.path),
@@ -77,7 +77,7 @@ fn a_matrix_is_a_file_for_each_period_regime_and_value() {
 }
 
 #[test]
-fn the_content_of_matrices_does_not_depend_on_which_came_first() {
+fn matrices_do_not_depend_on_the_order_of_their_input() {
     let (_one, first) = build(&[Regime::Neutral, Regime::Bear], 10);
     let (_other, second) = build(&[Regime::Bear, Regime::Neutral], 10);
     let (_another, longer) = build(&[Regime::Bear, Regime::Neutral], 11);

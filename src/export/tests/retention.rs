@@ -61,7 +61,7 @@ fn of_versions_of_one_second_the_last_ones_are_kept() {
 }
 
 #[test]
-fn a_version_that_a_link_points_to_is_kept() {
+fn a_linked_version_is_kept() {
     let place = tempdir().unwrap();
     let folder = place.path().join("demo");
     let pin = |name: &str, target: &Path| symlink(target, folder.join(name)).unwrap();
@@ -79,7 +79,7 @@ fn a_version_that_a_link_points_to_is_kept() {
 }
 
 #[test]
-fn a_version_whose_publication_is_about_to_move_latest_is_kept() {
+fn a_version_about_to_become_latest_is_kept() {
     let place = tempdir().unwrap();
     let slow = publish(place.path(), 1, 10).unwrap();
     let name = slow.path.file_name().unwrap().to_owned();
@@ -89,7 +89,7 @@ fn a_version_whose_publication_is_about_to_move_latest_is_kept() {
 }
 
 #[test]
-fn a_newer_version_and_what_is_none_of_ours_are_kept() {
+fn newer_versions_and_foreign_files_are_kept() {
     let place = tempdir().unwrap();
     publish(place.path(), 9, 1).unwrap();
     let copy = place.path().join("demo/copy");
@@ -104,7 +104,7 @@ fn a_newer_version_and_what_is_none_of_ours_are_kept() {
 }
 
 #[test]
-fn a_version_that_somebody_put_a_file_in_is_kept_as_it_is() {
+fn a_version_with_a_foreign_file_is_kept_intact() {
     let place = tempdir().unwrap();
     let mine = publish(place.path(), 1, 9).unwrap().path;
     fs::write(mine.join("notes.txt"), "mine").unwrap();
@@ -118,7 +118,7 @@ fn a_version_that_somebody_put_a_file_in_is_kept_as_it_is() {
 }
 
 #[test]
-fn a_dataset_that_is_a_link_is_refused_and_nothing_is_published_through_it() {
+fn a_dataset_folder_that_is_a_link_is_refused() {
     let place = tempdir().unwrap();
     let elsewhere = tempdir().unwrap();
     symlink(elsewhere.path(), place.path().join("demo")).unwrap();
@@ -128,7 +128,7 @@ fn a_dataset_that_is_a_link_is_refused_and_nothing_is_published_through_it() {
 }
 
 #[test]
-fn what_a_killed_publication_left_is_cleared_away_after_a_day() {
+fn leftovers_of_a_killed_publication_are_removed_after_a_day() {
     let place = tempdir().unwrap();
     publish(place.path(), 1, 9).unwrap();
     let folder = place.path().join("demo");
@@ -159,7 +159,7 @@ fn what_a_killed_publication_left_is_cleared_away_after_a_day() {
 }
 
 #[test]
-fn what_stands_in_the_way_is_told_before_anything_is_built() {
+fn obstacles_are_reported_before_anything_is_built() {
     let place = tempdir().unwrap();
     let occupied = |result: Result<Dataset>| match result {
         Err(error) if matches!(error.downcast_ref(), Some(FileError::Occupied { .. })) => {
@@ -187,7 +187,7 @@ fn what_stands_in_the_way_is_told_before_anything_is_built() {
 }
 
 #[test]
-fn records_of_the_first_form_are_read_and_those_of_a_later_one_are_refused() {
+fn records_of_an_older_format_are_read_and_of_a_newer_one_refused() {
     let place = tempdir().unwrap();
     let version = place.path().join("demo/20261120T213000Z-7f3a");
     fs::create_dir_all(&version).unwrap();

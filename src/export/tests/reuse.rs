@@ -45,7 +45,7 @@ fn files(dataset: &Dataset) -> Vec<(String, String)> {
 }
 
 #[test]
-fn what_is_taken_over_is_what_building_it_anew_writes_byte_for_byte() {
+fn reused_files_equal_a_fresh_build_byte_for_byte() {
     for partition_by in [vec![], vec![Column::Period, Column::Ticker]] {
         let mut plan = plan(&[Format::Parquet, Format::Csv, Format::Arrow]);
         plan.files.row_group_rows = 100;
@@ -80,7 +80,7 @@ fn what_is_taken_over_is_what_building_it_anew_writes_byte_for_byte() {
 }
 
 #[test]
-fn nothing_is_taken_over_from_another_basis_or_from_what_is_not_as_it_was_written() {
+fn files_of_another_basis_and_modified_files_are_not_reused() {
     let plan = plan(&[Format::Parquet, Format::Csv]);
     let place = tempdir().unwrap();
     let taken = |provenance: &Provenance| taken(place.path(), &plan, provenance).is_some();

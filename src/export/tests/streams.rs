@@ -24,7 +24,7 @@ fn batches() -> Vec<RecordBatch> {
 }
 
 #[test]
-fn what_is_sent_is_what_is_read() {
+fn a_stream_reads_back_as_sent() {
     let expected = concat_batches(&schema(), &batches()).unwrap();
     let mut out = Vec::new();
     send(Format::Arrow, &batches(), &mut out).unwrap();
@@ -58,7 +58,7 @@ impl Write for Closed {
 }
 
 #[test]
-fn a_reader_that_has_seen_enough_is_no_other_failure() {
+fn a_closed_pipe_is_told_from_other_failures() {
     for format in ALL {
         for bytes in [0, 10, 1000, 4000] {
             let error = send(format, &batches(), Closed(bytes, io::ErrorKind::BrokenPipe)).unwrap_err();

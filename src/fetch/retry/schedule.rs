@@ -67,7 +67,7 @@ mod tests {
     }
 
     #[test]
-    fn a_wait_that_the_service_asks_for_is_honoured_and_capped() {
+    fn a_requested_wait_is_honoured_and_capped() {
         let patience = Patience::new(Duration::from_secs(3600));
         let mut schedule = Schedule::new();
         assert_eq!(schedule.next(Some(Duration::from_secs(3)), &patience), Some(Duration::from_secs(3)));
@@ -75,7 +75,7 @@ mod tests {
     }
 
     #[test]
-    fn a_wait_that_would_outlast_the_run_s_patience_is_not_begun() {
+    fn a_wait_beyond_the_patience_of_the_run_does_not_start() {
         let patience = Patience::new(Duration::from_secs(2));
         let mut schedule = Schedule::new();
         assert_eq!(schedule.next(Some(Duration::from_secs(3)), &patience), None);

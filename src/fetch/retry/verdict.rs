@@ -38,7 +38,7 @@ mod tests {
     use crate::fetch::failure::Failure;
 
     #[test]
-    fn only_what_may_pass_is_asked_again() {
+    fn only_transient_failures_are_retried() {
         let judged = |status, retry_after| verdict(&Failure::Status { status, retry_after, fault: None }, false);
         for status in [408, 429, 500, 502, 503, 504] {
             assert_eq!(judged(status, None), Verdict::AskAgain { hint: None }, "{status}");
@@ -51,7 +51,7 @@ mod tests {
     }
 
     #[test]
-    fn a_malformed_body_is_asked_for_once_more() {
+    fn a_malformed_body_is_retried_once() {
         let malformed = Failure::Malformed { offset: 0, reason: String::new() };
         assert_eq!(verdict(&malformed, false), Verdict::AskAgain { hint: None });
         assert_eq!(verdict(&malformed, true), Verdict::GiveUp);

@@ -198,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn stretches_follow_one_another_without_a_gap_and_are_as_many_as_there_is_room_for() {
+    fn steps_of_the_axis_leave_no_gap_and_fit_the_width() {
         let days = [day("2026-03-01"), day("2025-12-31")];
         let axis = Axis::of(&days, Step::Week, 20);
         assert_eq!((axis.starts[0], axis.len()), (day("2025-12-29"), 9));
@@ -213,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn a_date_that_nobody_can_mean_has_no_place() {
+    fn absurd_dates_are_left_out() {
         let mut calendar = Calendar::default();
         let micros = |text: &str| day(text).and_hms_opt(23, 59, 59).unwrap().and_utc().timestamp_micros();
         let places = ["2026-01-02", "1900-01-01", "1899-12-31", "2026-01-02", "2099-12-31", "2100-01-01", "0001-01-01"];

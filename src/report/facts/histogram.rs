@@ -172,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn shares_are_drawn_from_0_to_1_and_a_few_strays_are_left_out() {
+    fn shares_are_plotted_from_0_to_1_without_outliers() {
         let [bins] =
             Histogram::bins([&of((0..1000).map(|number| f64::from(number) / 1000.0).chain([1.0, 7.5, f64::NAN]))]);
         assert_eq!((bins.from, bins.width, bins.counts.len(), bins.left_out), (0.0, 0.02, 50, 2));
@@ -180,14 +180,14 @@ mod tests {
     }
 
     #[test]
-    fn percentages_are_drawn_from_0_to_100_with_the_small_ones_among_them() {
+    fn percentages_are_plotted_from_0_to_100_even_if_some_are_small() {
         let [bins] = Histogram::bins([&of((0..100).map(|number| f64::from(number) + 0.5))]);
         assert_eq!((bins.from, bins.width, bins.counts.len(), bins.left_out), (0.0, 2.0, 50, 0));
         assert_eq!(bins.counts, vec![2; 50]);
     }
 
     #[test]
-    fn values_on_either_side_of_zero_are_drawn_on_either_side() {
+    fn values_of_both_signs_are_plotted_around_zero() {
         let [one, other] = Histogram::bins([&of([-1.0, -0.01, 0.0]), &of([-0.5, 1.0])]);
         assert_eq!((one.from, one.counts.len()), (-1.0, 100));
         assert_eq!((one.counts[0], one.counts[49], one.counts[50]), (1, 1, 1));

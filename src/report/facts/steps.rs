@@ -43,7 +43,7 @@ mod tests {
     use super::Steps;
 
     #[test]
-    fn numbers_are_those_of_a_map_and_equal_ones_are_kept_once() {
+    fn steps_match_a_map_and_equal_steps_are_kept_once() {
         let mut state = 7_u64;
         let mut random = |below: u64| {
             state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);

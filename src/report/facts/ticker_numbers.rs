@@ -54,7 +54,7 @@ mod tests {
     use super::TickerNumbers;
 
     #[test]
-    fn a_ticker_has_one_number_in_whatever_order_it_comes() {
+    fn a_ticker_has_the_same_number_in_any_order() {
         let mut tickers = TickerNumbers::default();
         let met: Vec<usize> = "A A B C A B C C A D B A D".split(' ').map(|name| tickers.number(name)).collect();
         assert_eq!(met, [0, 0, 1, 2, 0, 1, 2, 2, 0, 3, 1, 0, 3]);

@@ -22,7 +22,7 @@ fn versions(place: &Place, name: &str) -> Vec<String> {
 }
 
 #[test]
-fn what_changed_between_two_versions_is_found_in_every_form() {
+fn changes_between_two_versions_are_found_in_every_format() {
     let place = Place::new();
     let mut source = String::new();
     for today in ["2026-10-01", "2026-11-20"] {
@@ -112,7 +112,7 @@ fn every_type_of_column_reads_the_same_from_every_format() {
 }
 
 #[test]
-fn a_share_says_of_what_it_is() {
+fn a_share_names_its_total() {
     let place = Place::new();
     let service = DemoService::start(&place, &["--today", "2026-11-20"]);
     let signals = "[signals]\nsectors = [\"utilities\"]\n";

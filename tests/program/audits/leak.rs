@@ -53,7 +53,7 @@ const RECORDS: &str = "[sentiment]\nhistorical = true\n\
                        [join]\nsources = [\"historical\"]\nhistorical = [\"score\"]\n";
 
 #[test]
-fn sound_data_are_sound_however_few_they_are() {
+fn clean_data_passes_however_small() {
     let news = ["2025-10-01", "2025-10-08", "2025-10-14"];
     let few = ["2025-10-06", "2025-10-07", "2025-10-08", "2025-10-09", "2025-10-10"];
     let weekly = ["2025-10-03", "2025-10-10", "2025-10-17", "2025-10-24"];
@@ -77,7 +77,7 @@ fn sound_data_are_sound_however_few_they_are() {
 }
 
 #[test]
-fn a_trial_that_the_data_give_no_occasion_for_is_not_applicable_and_says_why() {
+fn a_trial_that_cannot_apply_says_why() {
     let signals = ["2025-10-06", "2025-10-07", "2025-10-08"];
     let observed = told(&signals, &["2025-10-01"], "[join]\navailability = \"observed\"\n");
     assert!(observed.contains("not applicable") && observed.contains("canaries are observed now"), "{observed}");
@@ -91,7 +91,7 @@ fn a_trial_that_the_data_give_no_occasion_for_is_not_applicable_and_says_why() {
 }
 
 #[test]
-fn runs_that_only_a_pack_has_cannot_be_taken_out_and_it_is_said() {
+fn packed_runs_cannot_be_left_out_and_the_audit_says_so() {
     let signals = ["2025-10-06", "2025-10-07", "2025-10-08"];
     let place = pulled(3, [&signals, &["2025-10-01"]], "");
     let audit = || place.run(["audit", "leak", "it"]).succeeded().stdout;

@@ -42,7 +42,7 @@ fn answer(asked: &Asked) -> Vec<Step> {
 }
 
 #[test]
-fn what_is_missing_stale_repeated_unusual_or_unreadable_is_found() {
+fn missing_stale_repeated_unusual_and_unreadable_data_is_found() {
     let service = Scripted::start(answer);
     let place = Place::new();
     let rest = "[signals]\nsectors = [\"energy\"]\n[rejects]\nmax_share = 0.5\n[join]\nlag = \"1d\"\nwindows = [\"1d\", \"7d\"]\n\

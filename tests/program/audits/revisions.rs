@@ -186,7 +186,7 @@ fn refusals(place: &Place, from: &str) {
 }
 
 #[test]
-fn what_is_added_late_revised_and_withdrawn_is_told_apart() {
+fn late_additions_revisions_and_withdrawals_are_told_apart() {
     let turn = Arc::new(AtomicUsize::new(0));
     let now = Arc::clone(&turn);
     let service = Scripted::start(move |asked| {

@@ -127,7 +127,7 @@ fn first(archive: &Path) -> PathBuf {
 }
 
 #[test]
-fn a_seal_that_names_other_files_than_its_own_is_refused() {
+fn a_seal_that_names_foreign_files_is_refused() {
     for name in ["ABSOLUTE", "../../../decoy", "x/y.parquet", "", ".", "signals.parquet\0", "other.parquet"] {
         refused(&format!("a file named {name:?}"), |archive| {
             let absolute = archive.join("../../decoy").display().to_string();
@@ -145,7 +145,7 @@ fn a_seal_that_names_other_files_than_its_own_is_refused() {
 }
 
 #[test]
-fn a_seal_that_is_not_what_it_should_be_is_refused() {
+fn an_invalid_seal_is_refused() {
     type Change = fn(&mut Seal);
     let changes: [(&str, Change); 4] = [
         ("an empty digest", |seal| seal.seal = String::new()),
@@ -181,7 +181,7 @@ fn a_seal_that_is_not_what_it_should_be_is_refused() {
 }
 
 #[test]
-fn what_is_no_regular_file_is_refused_before_it_is_read() {
+fn only_regular_files_are_opened() {
     let replace = |archive: &Path, name: &str, with: &dyn Fn(&Path)| {
         let path = first(archive).join(name);
         fs::remove_file(&path).expect("a file of the test");
@@ -213,7 +213,7 @@ fn what_is_no_regular_file_is_refused_before_it_is_read() {
 }
 
 #[test]
-fn rows_of_another_form_are_refused() {
+fn rows_of_another_schema_are_refused() {
     let forgeries: [(&str, &str, Forgery); 8] = [
         ("no column", "requests.parquet", |rows| rows.project(&(1..rows.num_columns()).collect::<Vec<_>>()).unwrap()),
         ("no column", "signals.parquet", |rows| {
@@ -253,12 +253,12 @@ fn respelled(rows: &RecordBatch, column: &str, spelling: &str) -> RecordBatch {
 }
 
 #[test]
-fn a_few_bytes_that_are_many_rows_are_refused() {
+fn a_small_file_that_expands_to_too_many_rows_is_refused() {
     found("two million equal rows", |archive| forge::many_rows(&first(archive)));
 }
 
 #[test]
-fn a_pack_that_claims_what_it_does_not_hold_is_refused() {
+fn a_pack_that_claims_runs_it_does_not_contain_is_refused() {
     refused("an empty pack of all runs", |archive| {
         forge::pack(archive, |pack, folder| {
             forge::emptied(pack, folder);
@@ -285,7 +285,7 @@ fn a_pack_that_claims_what_it_does_not_hold_is_refused() {
 
 /// Its seals agree with the runs, its rows do not: only looking at them tells, which verifying and pruning do.
 #[test]
-fn a_pack_of_other_rows_is_found_by_verify_and_prunes_nothing() {
+fn a_pack_with_wrong_rows_fails_verify_and_prunes_nothing() {
     let place = copy_of(sound());
     let archive = place.file("output/archive");
     let runs = names(&archive);
@@ -304,7 +304,7 @@ fn lacks_rows(place: &Place, runs: &[String]) {
 
 /// A member that never was could be said to be where the rows of the others went.
 #[test]
-fn a_pack_with_an_invented_member_has_to_hold_the_rows_of_the_others_all_the_same() {
+fn a_pack_with_an_invented_member_still_has_to_contain_the_rows_of_the_others() {
     let place = copy_of(sound());
     let archive = place.file("output/archive");
     let runs = names(&archive);

@@ -365,7 +365,7 @@ fn sequences(usually: u64) -> Range<u64> {
 }
 
 #[test]
-fn what_is_known_at_every_instant_is_what_a_replay_of_all_answers_says() {
+fn the_known_state_at_every_instant_matches_a_replay_of_all_answers() {
     let seeds = Mutex::new(sequences(24));
     let play = || {
         // Each one is done once: the range comes to its end.
@@ -387,7 +387,7 @@ fn play_on(store: &str, sequences: Range<u64>) {
 }
 
 #[test]
-fn what_is_known_does_not_depend_on_which_machines_pulled_and_which_lost_their_disks() {
+fn the_known_state_does_not_depend_on_which_machines_pulled_or_lost_their_disks() {
     let place = Place::new();
     let store = place.file("store");
     fs::create_dir(&store).expect("a folder");
@@ -396,7 +396,7 @@ fn what_is_known_does_not_depend_on_which_machines_pulled_and_which_lost_their_d
 
 /// Runs of three machines are packed by each of them, and the packs are in the store, too.
 #[test]
-fn what_is_known_does_not_depend_on_which_machines_packed() {
+fn the_known_state_does_not_depend_on_which_machines_packed() {
     let place = Place::new();
     for seed in sequences(1) {
         let mut world = World::on_store(seed, &format!("file://{}", place.file("store").display()));
@@ -423,17 +423,17 @@ fn what_is_known_does_not_depend_on_which_machines_packed() {
     }
 }
 
-/// Started with the address and the keys of a store by [`what_is_known_on_s3_is_what_a_replay_says`].
+/// Started with the address and the keys of a store by [`the_known_state_on_s3_matches_a_replay`].
 #[test]
 #[ignore = "it needs a store"]
-fn sequences_on_the_store_of_the_environment() {
+fn sequences_on_the_store_named_in_the_environment() {
     play_on(&std::env::var("BELLWETHER_MODEL_STORE").expect("the address of a store"), sequences(6));
 }
 
 #[test]
-fn what_is_known_on_s3_is_what_a_replay_says() {
+fn the_known_state_on_s3_matches_a_replay() {
     let bucket = Bucket::start();
-    let test = "model::sequences_on_the_store_of_the_environment";
+    let test = "model::sequences_on_the_store_named_in_the_environment";
     let mut child = Command::new(std::env::current_exe().expect("this program"));
     child.args(["--exact", test, "--ignored"]).envs(bucket.environment());
     let output = child.env("BELLWETHER_MODEL_STORE", bucket.url("model")).output().expect("it starts");
@@ -443,7 +443,7 @@ fn what_is_known_on_s3_is_what_a_replay_says() {
 
 /// Small runs are packed without being asked for, packs are packed again, and their members may be gone.
 #[test]
-fn what_is_known_does_not_depend_on_how_many_runs_it_took_or_what_became_of_them() {
+fn the_known_state_does_not_depend_on_the_number_or_fate_of_runs() {
     let play = |seed: u64| {
         let mut world = World::new(seed, true);
         let pulls = world.random.between(67, 80);
@@ -493,7 +493,7 @@ fn a_pull_that_repeats_the_last_one_writes_no_rows() {
 /// The query of the documentation, run by DuckDB on the folder as it stands: while packs stand beside their members, and
 /// when these are gone.
 #[test]
-fn a_foreign_reader_finds_what_is_known_by_the_documented_query_alone() {
+fn the_documented_query_alone_gives_the_known_state() {
     let documentation = include_str!("../../../src/archive/mod.rs");
     let query = documentation.split("//! ```sql\n").nth(1).and_then(|rest| rest.split("//! ```").next());
     let query = query.expect("a query").replace("//! ", "");
@@ -547,7 +547,7 @@ fn write_known(archive: &Archive, table: Table, as_of: DateTime<Utc>, path: &Pat
 
 /// The withdrawal of some cells was forgotten when their neighbours came back, and so was their own return.
 #[test]
-fn a_cell_that_went_with_its_quarter_is_known_again_when_it_comes_back() {
+fn a_cell_withdrawn_with_its_quarter_is_known_again_when_it_returns() {
     let mut world = World::new(0, true);
     let pulls: [&[(i64, f64)]; 4] = [
         &[(20_060, 0.5), (20_100, 0.5), (20_110, 0.5), (20_190, 0.5)],

@@ -124,7 +124,7 @@ impl Cases {
 }
 
 #[test]
-fn a_printed_statement_computes_what_a_build_writes_of_any_definition_and_archive() {
+fn a_printed_statement_matches_a_build_for_any_definition_and_archive() {
     for seed in sequences(5) {
         let mut world = World::new(1_000 + seed, true);
         let pulls = world.random.between(2, 12);
@@ -147,7 +147,7 @@ fn a_printed_statement_reads_packs_and_runs_alike() {
 }
 
 #[test]
-fn spark_computes_what_a_build_writes_of_any_definition_of_an_archive_with_packs() {
+fn spark_matches_a_build_for_any_definition_of_a_packed_archive() {
     let mut world = World::new(78, true);
     (0..40).for_each(|pull| world.go_on(pull));
     assert!(!packs(&world.place.file("output/archive")).is_empty(), "{}", world.story);

@@ -55,7 +55,7 @@ const ZONES: [&str; 8] = [
 ];
 
 #[test]
-fn every_time_of_a_year_is_the_one_that_a_look_at_every_minute_finds_also_on_days_of_23_and_25_hours() {
+fn cron_times_match_a_minute_by_minute_scan_of_a_year() {
     let place = Place::new();
     let (from, to) = (at("2026-01-01T00:00:00Z"), at("2027-01-01T00:00:00Z"));
     let mut cases = Vec::new();
@@ -75,7 +75,7 @@ fn every_time_of_a_year_is_the_one_that_a_look_at_every_minute_finds_also_on_day
 }
 
 #[test]
-fn the_days_on_which_clocks_change_are_as_in_a_table() {
+fn cron_times_on_days_of_clock_changes_match_a_table() {
     let cases = [
         // The clock goes from 2 to 3 on March 8, and from 2 back to 1 on November 1.
         (
@@ -117,7 +117,7 @@ fn the_days_on_which_clocks_change_are_as_in_a_table() {
 }
 
 #[test]
-fn what_is_due_missed_and_next_follows_from_the_list_of_all_times() {
+fn due_missed_and_next_times_follow_from_the_list_of_all_times() {
     let mut random = Random::of(29);
     let (from, to) = (at("2026-02-20T00:00:00Z"), at("2026-11-20T00:00:00Z"));
     let span = (to - from).num_seconds() as usize;
@@ -149,7 +149,7 @@ fn what_is_due_missed_and_next_follows_from_the_list_of_all_times() {
 }
 
 #[test]
-fn names_and_nicknames_are_accepted_where_they_belong_and_nowhere_else() {
+fn cron_names_and_nicknames_are_accepted_only_where_valid() {
     let place = Place::new();
     let check = |cron: &str| {
         place.define(

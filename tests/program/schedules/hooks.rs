@@ -84,7 +84,7 @@ fn each_outcome_calls_its_hook_with_the_record_and_without_the_key() {
 }
 
 #[test]
-fn a_command_gets_the_record_on_its_input_and_nothing_that_holds_the_key() {
+fn a_hook_command_gets_the_record_on_stdin_and_never_the_key() {
     let place = Place::new();
     let service = Scripted::of_histories(|_| json("200 OK", &history()));
     let script = "cat > record.json; env > environment.txt; echo \"$BELLWETHER_OUTCOME $BELLWETHER_RUN\" > said.txt";
@@ -99,7 +99,7 @@ fn a_command_gets_the_record_on_its_input_and_nothing_that_holds_the_key() {
 }
 
 #[test]
-fn a_hook_that_fails_or_hangs_is_reported_and_changes_nothing() {
+fn a_failing_or_hanging_hook_is_reported_and_changes_nothing() {
     let place = Place::new();
     let server = Server::start(&place.file("received.jsonl"));
     let address = format!("http://127.0.0.1:{}", server.port);
@@ -127,7 +127,7 @@ fn a_hook_that_fails_or_hangs_is_reported_and_changes_nothing() {
 }
 
 #[test]
-fn a_hook_is_an_address_or_a_command_and_its_address_is_never_shown() {
+fn a_hook_is_a_url_or_a_command_and_the_url_is_never_shown() {
     let place = Place::new();
     let check = |hook: &str| {
         place.define(

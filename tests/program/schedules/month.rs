@@ -173,7 +173,7 @@ const NIGHTLY: &str =
     "[schedule]\ncron = \"30 2 * * *\"\ntimezone = \"America/New_York\"\ncatch_up = \"12h\"\ndeadline = \"2h\"\n";
 
 #[test]
-fn a_month_with_everything_in_it_runs_each_due_time_once_and_publishes_what_undisturbed_runs_publish() {
+fn an_eventful_month_runs_each_due_time_once_and_publishes_what_a_quiet_one_does() {
     let runtime = Builder::new_current_thread().enable_all().build().unwrap();
     let start = at("2026-02-20T12:00:00Z");
     let world = World::new(start);
@@ -280,7 +280,7 @@ fn a_month_with_everything_in_it_runs_each_due_time_once_and_publishes_what_undi
 }
 
 #[test]
-fn a_run_by_hand_after_a_due_time_stands_for_it_and_one_before_does_not() {
+fn only_a_manual_run_after_a_due_time_covers_it() {
     let runtime = Builder::new_current_thread().enable_all().build().unwrap();
     let world = World::new(at("2026-11-19T12:00:00Z"));
     world.place.define("it", &world.text(NIGHTLY));

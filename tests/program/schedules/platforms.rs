@@ -28,7 +28,7 @@ fn printed(place: &Place, platform: &str) -> String {
 }
 
 #[test]
-fn every_platform_gets_absolute_paths_the_zones_the_key_by_file_and_the_exit_codes() {
+fn every_platform_gets_absolute_paths_time_zones_a_key_file_and_exit_codes() {
     let place = place();
     let root = place.path().canonicalize().unwrap();
     for platform in PLATFORMS {

@@ -93,7 +93,7 @@ fn instants(records: &[Value], key: &str) -> Vec<String> {
 
 /// With `BELLWETHER_SCHEDULE_SECONDS=180` it takes that long.
 #[test]
-fn two_processes_on_a_folder_run_every_due_second_once_and_never_two_at_once() {
+fn two_schedulers_on_one_folder_run_every_due_second_once_and_never_together() {
     let seconds = env::var("BELLWETHER_SCHEDULE_SECONDS").ok().and_then(|text| text.parse().ok()).unwrap_or(20);
     let at_once = Arc::new((AtomicUsize::new(0), AtomicUsize::new(0)));
     let counted = Arc::clone(&at_once);
@@ -152,7 +152,7 @@ fn two_processes_on_a_folder_run_every_due_second_once_and_never_two_at_once() {
 }
 
 #[test]
-fn a_scheduler_that_is_killed_in_the_middle_runs_the_due_time_once_when_it_is_back() {
+fn a_killed_scheduler_runs_the_due_time_once_after_a_restart() {
     let service = Scripted::of_histories(|asked| match asked.before {
         0 => vec![Step::Wait(Duration::from_secs(60))],
         _ => json("200 OK", &history()),
@@ -179,7 +179,7 @@ fn a_scheduler_that_is_killed_in_the_middle_runs_the_due_time_once_when_it_is_ba
 }
 
 #[test]
-fn what_was_published_before_a_crash_is_not_run_again() {
+fn a_run_published_before_a_crash_is_not_repeated() {
     let service = Scripted::of_histories(|_| json("200 OK", &history()));
     let place = Place::new();
     define(&place, "energy", &service, "[schedule]\ncron = \"* * * * * *\"\n");
@@ -203,7 +203,7 @@ fn what_was_published_before_a_crash_is_not_run_again() {
 }
 
 #[test]
-fn a_stop_interrupts_the_run_which_the_next_start_resumes_and_a_hangup_looks_at_changed_files() {
+fn a_stop_interrupts_the_run_and_a_hangup_reloads_the_definitions() {
     let service = Scripted::of_histories(|asked| match asked.before {
         0 => vec![Step::Wait(Duration::from_secs(60))],
         _ => json("200 OK", &history()),
@@ -237,7 +237,7 @@ fn a_stop_interrupts_the_run_which_the_next_start_resumes_and_a_hangup_looks_at_
 }
 
 #[test]
-fn a_run_by_hand_holds_the_scheduler_back_until_it_has_ended() {
+fn the_scheduler_waits_for_a_manual_run_to_end() {
     let service = Scripted::of_histories(|asked| match asked.before {
         0 => [vec![Step::Wait(Duration::from_secs(4))], json("200 OK", &history())].concat(),
         _ => json("200 OK", &history()),

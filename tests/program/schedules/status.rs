@@ -52,7 +52,7 @@ fn as_json(place: &Place, arguments: &[&str], code: i32) -> Value {
 }
 
 #[test]
-fn fresh_stale_failing_and_unknown_have_an_exit_code_each_and_a_reason() {
+fn fresh_stale_failing_and_unknown_each_have_an_exit_code_and_a_reason() {
     let (place, service) = (Place::new(), service());
     for name in ["fresh", "limit", "stale", "failing"] {
         define(&place, name, &service, "");
@@ -95,7 +95,7 @@ fn fresh_stale_failing_and_unknown_have_an_exit_code_each_and_a_reason() {
 }
 
 #[test]
-fn a_newest_date_that_stands_still_fails_the_run_and_leaves_what_was_published() {
+fn stale_data_fails_the_run_and_leaves_the_published_version() {
     let (place, service) = (Place::new(), service());
     define(&place, "stale", &service, "[checks]\nmax_age = \"3 trading days\"\n");
     run(&place, "stale").succeeded();
@@ -111,7 +111,7 @@ fn a_newest_date_that_stands_still_fails_the_run_and_leaves_what_was_published()
 }
 
 #[test]
-fn a_run_that_has_not_happened_by_its_deadline_is_stale() {
+fn a_run_missing_at_its_deadline_is_stale() {
     let (place, service) = (Place::new(), service());
     define(&place, "it", &service, "[schedule]\ncron = \"* * * * * *\"\ndeadline = \"1s\"\n");
     run(&place, "it").succeeded();
@@ -139,7 +139,7 @@ fn get(port: u16, path: &str) -> (u16, String, String) {
 }
 
 #[test]
-fn the_scheduler_answers_status_metrics_and_a_page_and_a_real_parser_reads_the_metrics() {
+fn the_scheduler_serves_status_a_page_and_metrics_that_prometheus_parses() {
     let (place, service) = (Place::new(), service());
     for name in ["fresh", "failing"] {
         define(&place, name, &service, "");
@@ -188,7 +188,7 @@ fn the_scheduler_answers_status_metrics_and_a_page_and_a_real_parser_reads_the_m
 }
 
 #[test]
-fn the_metrics_of_a_run_are_written_whole_and_a_failure_to_write_them_is_a_warning() {
+fn metrics_files_are_written_atomically_and_failures_only_warn() {
     let (place, service) = (Place::new(), service());
     define(&place, "fresh", &service, "");
     let run = |file: &str| Outcome::of(place.command(["run", "fresh", "-q", "--metrics", file]).envs([KEY]));
@@ -200,7 +200,7 @@ fn the_metrics_of_a_run_are_written_whole_and_a_failure_to_write_them_is_a_warni
 }
 
 #[test]
-fn the_page_is_self_contained_and_says_what_the_journal_says() {
+fn the_status_page_is_self_contained_and_matches_the_journal() {
     let (place, service) = (Place::new(), service());
     define(&place, "fresh", &service, "");
     define(&place, "stale", &service, "");
@@ -232,7 +232,7 @@ fn the_page_is_self_contained_and_says_what_the_journal_says() {
 }
 
 #[test]
-fn folders_the_key_and_the_form_of_the_log_can_come_from_the_environment() {
+fn folders_the_key_and_the_log_format_can_come_from_the_environment() {
     let (place, service) = (Place::new(), service());
     define(&place, "fresh", &service, "");
     fs::write(place.file("key"), format!("{}\n", KEY.1)).unwrap();

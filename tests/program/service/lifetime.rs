@@ -10,7 +10,7 @@ use bellwether::serve::Service;
 use crate::support::service::{KEY, Server, universe, with_key};
 
 #[test]
-fn the_base_addresses_are_those_of_the_listener_and_the_key_is_never_shown() {
+fn the_base_urls_are_those_of_the_listener_and_the_key_is_never_shown() {
     let server = Server::of(ChangeSet::All);
     assert_eq!(server.running.base_url().as_str(), format!("http://{}/api", server.address));
     assert_eq!(server.running.sentiment_base_url().as_str(), format!("http://{}/sentiment", server.address));
@@ -20,7 +20,7 @@ fn the_base_addresses_are_those_of_the_listener_and_the_key_is_never_shown() {
 }
 
 #[test]
-fn a_stopped_service_finishes_its_answers_and_takes_no_more() {
+fn a_stopped_service_finishes_open_requests_and_accepts_no_more() {
     let server = Server::of(ChangeSet::All);
     let (reply, mut stream) = server.head("GET", &with_key("/api/signals-history-all?sector=financials"));
     assert_eq!(reply.status, 200);

@@ -6,7 +6,7 @@ use serde_json::json;
 use crate::support::service::{Server, with_key};
 
 #[test]
-fn every_operation_is_there_between_the_sets_that_add_and_remove_it() {
+fn every_operation_exists_from_the_set_that_adds_it_to_the_one_that_removes_it() {
     // Section 9, read from set G to set A; a column each, with what was before G first and everything at once last.
     let sets = ["origin", "G", "F", "E", "D", "C", "B", "A", "all"];
     let operations = [
@@ -38,7 +38,7 @@ fn every_operation_is_there_between_the_sets_that_add_and_remove_it() {
 }
 
 #[test]
-fn what_is_not_there_is_not_found() {
+fn missing_operations_answer_404() {
     let server = Server::of(ChangeSet::All);
     for ticker in ["UNKNOWN", "aapl", "AAPL%20", "%ff", "%zz", "BRK-B", "%2e%2e%2fx"] {
         for path in [
@@ -71,7 +71,7 @@ fn what_is_not_there_is_not_found() {
 }
 
 #[test]
-fn nothing_but_get_is_allowed() {
+fn only_get_is_allowed() {
     let server = Server::of(ChangeSet::All);
     for method in ["POST", "PUT", "PATCH", "DELETE", "OPTIONS", "HEAD"] {
         let reply = server.request(method, &with_key("/api/signals/AAPL"));

@@ -38,7 +38,7 @@ fn a_request_without_a_key_is_invalid_and_with_a_wrong_one_unauthorized() {
 }
 
 #[test]
-fn every_problem_of_a_request_is_named_in_one_answer() {
+fn one_answer_names_every_problem_of_a_request() {
     let server = Server::of(ChangeSet::All);
     let reply = server.request("GET", "/api/signals-history-all?period=45d&regime=sideways");
     let problems = reply.json();

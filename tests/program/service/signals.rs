@@ -28,7 +28,7 @@ fn check_entries(entries: &Value, time: &str) {
 }
 
 #[test]
-fn a_sector_is_answered_with_the_histories_of_its_tickers() {
+fn a_sector_returns_the_histories_of_its_tickers() {
     let server = Server::of(ChangeSet::A);
     let sector = server.json("/api/signals-history-all?sector=energy&period=1m&regime=bull");
     let expected: Vec<String> = universe().tickers_of("energy").map(ToString::to_string).collect();
@@ -45,7 +45,7 @@ fn a_sector_is_answered_with_the_histories_of_its_tickers() {
 }
 
 #[test]
-fn every_sector_has_its_tickers_and_the_name_is_matched_exactly() {
+fn every_sector_has_tickers_and_is_matched_exactly() {
     let server = Server::of(ChangeSet::All);
     let available = server.json("/api/tickers/available");
     let available: BTreeSet<&str> = list(&available).iter().map(text).collect();
@@ -62,7 +62,7 @@ fn every_sector_has_its_tickers_and_the_name_is_matched_exactly() {
 }
 
 #[test]
-fn the_batch_of_all_has_every_ticker_with_a_period_and_a_regime_of_its_own() {
+fn the_batch_for_all_gives_each_ticker_its_own_period_and_regime() {
     let server = Server::of(ChangeSet::C);
     let members = server.members("/api/signals-history-batched-all?period=nonsense&limit=0");
     assert_eq!(members.len(), 500);
@@ -81,7 +81,7 @@ fn the_batch_of_all_has_every_ticker_with_a_period_and_a_regime_of_its_own() {
 }
 
 #[test]
-fn a_batch_takes_a_period_and_a_regime_and_at_its_time_a_limit() {
+fn a_batch_takes_a_period_a_regime_and_in_some_sets_a_limit() {
     let server = Server::of(ChangeSet::D);
     let own = server.json("/api/signals-history-batched?limit=3");
     assert_eq!(fields(&own).len(), 500);
@@ -103,7 +103,7 @@ fn a_batch_takes_a_period_and_a_regime_and_at_its_time_a_limit() {
 }
 
 #[test]
-fn the_history_of_a_ticker_had_items_before_it_had_predictions() {
+fn the_history_of_a_ticker_has_items_first_and_predictions_later() {
     for (set, key) in
         [("E", "items"), ("D", "predictions"), ("C", "predictions"), ("B", "predictions"), ("all", "predictions")]
     {
@@ -135,7 +135,7 @@ fn a_limit_gives_the_newest_entries_until_set_b_and_nothing_after() {
 }
 
 #[test]
-fn the_latest_signal_is_the_newest_entry_in_the_shape_of_its_time() {
+fn the_latest_signal_is_the_newest_entry_in_the_shape_of_its_set() {
     let shapes = [
         ("E", "items", "ci ei", "ei", "ci"),
         ("D", "predictions", "confidence signal", "signal", "confidence"),
@@ -170,7 +170,7 @@ fn a_few_latest_signals_have_no_date_since_set_b() {
 }
 
 #[test]
-fn period_and_regime_have_the_defaults_of_the_interface() {
+fn period_and_regime_have_the_documented_defaults() {
     let server = Server::of(ChangeSet::B);
     for path in ["signals/AAPL?", "signals-history/AAPL?", "signals-legacy/AAPL?", "signals-legacy-history/AAPL?"] {
         let given = server.json(&format!("/api/{path}period=15d&regime=neutral"));
@@ -188,7 +188,7 @@ fn period_and_regime_have_the_defaults_of_the_interface() {
 }
 
 #[test]
-fn the_legacy_operations_have_the_shapes_of_their_siblings_and_other_values() {
+fn legacy_operations_have_the_current_shapes_and_other_values() {
     let server = Server::of(ChangeSet::B);
     for rest in ["/AAPL?period=1m", "-history/AAPL?period=1m"] {
         let (legacy, modern) =
@@ -209,7 +209,7 @@ fn the_legacy_operations_have_the_shapes_of_their_siblings_and_other_values() {
 }
 
 #[test]
-fn a_later_service_has_rewritten_what_the_universe_says_and_nothing_else() {
+fn a_later_service_has_rewritten_exactly_the_cells_of_the_universe() {
     let (earlier, later) = (Universe::new(1, day(2026, 9, 1)), universe());
     let kind: (Period, Regime) = ("1m".parse().unwrap(), Regime::Bear);
     let rewrites = later.rewrites(earlier.today()).of_periods(&[kind.0]).of_regimes(&[kind.1]);

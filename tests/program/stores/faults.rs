@@ -40,7 +40,7 @@ fn at_first(
 }
 
 #[test]
-fn a_store_that_fails_every_third_request_is_asked_again() {
+fn failed_store_requests_are_retried() {
     let count = AtomicU64::new(0);
     check_runs(&StubStore::start(1000, move |_| {
         let is_third = count.fetch_add(1, Ordering::Relaxed) % 3 == 2;
@@ -49,7 +49,7 @@ fn a_store_that_fails_every_third_request_is_asked_again() {
 }
 
 #[test]
-fn a_put_whose_acknowledgement_is_lost_is_found_in_the_store() {
+fn a_put_with_a_lost_acknowledgement_is_found_in_the_store() {
     let is_put = |wanted: &Wanted| wanted.method == "PUT";
     check_runs(&StubStore::start(1000, at_first(is_put, Trouble::Denied("503 Service Unavailable"))));
     check_runs(&StubStore::start(1000, at_first(is_put, Trouble::Denied("409 Conflict"))));
@@ -57,20 +57,20 @@ fn a_put_whose_acknowledgement_is_lost_is_found_in_the_store() {
 }
 
 #[test]
-fn a_conflict_without_a_winner_is_tried_again() {
+fn a_conflict_without_a_winner_is_retried() {
     let is_put = |wanted: &Wanted| wanted.method == "PUT";
     check_runs(&StubStore::start(1000, at_first(is_put, Trouble::Refused("409 Conflict", ""))));
 }
 
 #[test]
-fn answers_that_are_cut_off_are_read_again_and_listings_have_pages() {
+fn truncated_store_answers_are_retried_and_listings_are_paged() {
     check_runs(&StubStore::start(5, |wanted| {
         (wanted.method == "GET" && wanted.number.is_multiple_of(7)).then_some(Trouble::CutOff)
     }));
 }
 
 #[test]
-fn a_store_that_asks_for_a_wait_gets_it() {
+fn a_wait_requested_by_a_store_is_honoured() {
     let refused = Trouble::Refused("503 Slow Down", "Retry-After: 2");
     let first = AtomicBool::new(true);
     let stub = StubStore::start(1000, move |_| first.swap(false, Ordering::Relaxed).then_some(refused));
@@ -87,7 +87,7 @@ fn a_slow_store_is_waited_for() {
 }
 
 #[test]
-fn a_store_without_conditional_puts_is_refused_before_anything_is_asked_of_the_service() {
+fn a_store_without_conditional_puts_is_refused_before_any_request() {
     let is_create = |wanted: &Wanted| wanted.method == "PUT";
     let stub = StubStore::start(1000, move |wanted| is_create(wanted).then_some(Trouble::Unconditional));
     let service = Scripted::of_histories(|_| json("200 OK", "{}"));
@@ -112,7 +112,7 @@ fn a_store_that_ignores_tags_is_refused() {
 }
 
 #[test]
-fn a_store_that_fails_after_a_run_leaves_the_run_here_and_the_next_one_sends_it() {
+fn a_run_that_cannot_be_uploaded_stays_local_until_the_next_one() {
     let is_down = Arc::new(AtomicBool::new(true));
     let down = Arc::clone(&is_down);
     let stub = StubStore::start(1000, move |wanted| {
@@ -138,7 +138,7 @@ fn a_store_that_fails_after_a_run_leaves_the_run_here_and_the_next_one_sends_it(
 }
 
 #[test]
-fn an_interrupted_upload_is_cleared_after_a_day_and_nothing_else_is() {
+fn only_interrupted_uploads_are_cleared_after_a_day() {
     let stub = StubStore::start(1000, |_| None);
     let at = |name: &str| format!("team/a/archive/run=20261101T000000Z-{name}");
     stub.put(&format!("{}/signals.parquet", at("aaaa")), b"old", 30);
@@ -219,7 +219,7 @@ fn another_run_with_the_same_name_is_not_overwritten() {
 }
 
 #[test]
-fn large_files_are_sent_in_parts_and_a_part_that_fails_is_sent_again() {
+fn large_files_are_sent_in_parts_and_failed_parts_are_retried() {
     let troubled =
         at_first(|wanted| wanted.query.contains("partNumber=2"), Trouble::Refused("500 Internal Server Error", ""));
     let stub = StubStore::start(1000, troubled);

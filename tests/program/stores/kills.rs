@@ -45,7 +45,7 @@ fn check_all_is_there(machines: &[Machine], fresh: &Machine) {
 }
 
 #[test]
-fn a_killed_upload_leaves_nothing_that_reads_as_a_run_and_is_taken_up_again() {
+fn a_killed_upload_never_reads_as_a_run_and_is_resumed() {
     let stub = StubStore::start(1000, |_| Some(Trouble::Slow(Duration::from_millis(3))));
     let place = Place::new();
     let service = DemoService::start(&place, &["--today", "2026-11-20"]);

@@ -36,7 +36,7 @@ fn check_two_machines(first: &Machine, second: &Machine) {
 }
 
 #[test]
-fn an_empty_disk_goes_on_from_a_folder() {
+fn an_empty_disk_continues_from_a_folder() {
     let (folder, url) = folder_store();
     let place = Place::new();
     let service = DemoService::start(&place, &["--today", "2026-11-20"]);
@@ -49,7 +49,7 @@ fn an_empty_disk_goes_on_from_a_folder() {
 }
 
 #[test]
-fn an_empty_disk_goes_on_from_a_bucket() {
+fn an_empty_disk_continues_from_a_bucket() {
     let bucket = Bucket::start();
     let place = Place::new();
     let service = DemoService::start(&place, &["--today", "2026-11-20"]);
@@ -61,7 +61,7 @@ fn an_empty_disk_goes_on_from_a_bucket() {
 }
 
 #[test]
-fn the_store_of_the_definition_is_used_and_the_option_goes_before() {
+fn the_store_option_overrides_the_definition() {
     let (_folders, urls) = [(); 3].map(|()| folder_store()).into_iter().unzip::<_, _, Vec<_>, Vec<_>>();
     let place = Place::new();
     let service = DemoService::start(&place, &["--today", "2026-11-20"]);
@@ -79,7 +79,7 @@ fn the_store_of_the_definition_is_used_and_the_option_goes_before() {
 }
 
 #[test]
-fn an_ad_hoc_build_fetches_what_it_needs_and_sends_nothing() {
+fn an_ad_hoc_build_pulls_what_it_needs_and_pushes_nothing() {
     let (folder, url) = folder_store();
     let place = Place::new();
     let service = DemoService::start(&place, &["--today", "2026-11-20"]);
@@ -97,7 +97,7 @@ fn an_ad_hoc_build_fetches_what_it_needs_and_sends_nothing() {
 }
 
 #[test]
-fn a_universe_that_shrank_is_noticed_on_an_empty_disk_too() {
+fn a_shrunk_universe_is_noticed_on_an_empty_disk_too() {
     let (_folder, url) = folder_store();
     let place = Place::new();
     let service = DemoService::start(&place, &["--today", "2026-11-20"]);
@@ -113,7 +113,7 @@ fn a_universe_that_shrank_is_noticed_on_an_empty_disk_too() {
 }
 
 #[test]
-fn keys_of_a_store_are_never_shown() {
+fn store_keys_are_never_shown() {
     let place = Place::new();
     let service = DemoService::start(&place, &["--today", "2026-11-20"]);
     let bucket = Bucket::start();
@@ -133,7 +133,7 @@ fn keys_of_a_store_are_never_shown() {
 }
 
 #[test]
-fn a_profile_has_the_keys_of_a_store_too() {
+fn store_keys_can_come_from_a_profile() {
     let place = Place::new();
     let service = DemoService::start(&place, &["--today", "2026-11-20"]);
     let bucket = Bucket::start();

@@ -43,7 +43,7 @@ fn check_writers(machines: &[Machine; 2], fresh: &Machine, times: usize) {
 }
 
 #[test]
-fn of_two_writers_at_once_neither_is_lost() {
+fn two_concurrent_writers_lose_nothing() {
     let times = std::env::var("BELLWETHER_STORE_WRITERS").map_or(12, |count| count.parse().expect("a number"));
     let stub = StubStore::start(1000, |_| None);
     let service = Scripted::of_histories(|_| json("200 OK", HISTORY));
@@ -52,7 +52,7 @@ fn of_two_writers_at_once_neither_is_lost() {
 }
 
 #[test]
-fn of_two_writers_at_once_neither_is_lost_in_a_bucket() {
+fn two_concurrent_writers_to_a_bucket_lose_nothing() {
     let bucket = Bucket::start();
     let service = Scripted::of_histories(|_| json("200 OK", HISTORY));
     let machine = || Machine::with_bucket(&definition(&service.source()), &bucket);
