@@ -26,6 +26,10 @@ pub(crate) const RUN_FILES: [&str; 8] = [
     "rejects.parquet",
 ];
 
+/// Every record of a folder (`run.json`, `dataset.json`) has at least as many bytes. A smaller file with its name is a note in
+/// an object store that the folder is being cleared.
+pub(crate) const SMALLEST_RECORD: u64 = 256;
+
 /// The folder of a sealed run.
 pub(crate) const RUN_FOLDER: &str = concat!("run=", unique!());
 
@@ -43,6 +47,9 @@ pub(crate) const ANSWERS: &str = "%.answers";
 
 /// The rows of a dataset, in a file named after it.
 pub(crate) const ROWS_OF_DATASET: &[&str] = &["$.parquet", "$.csv", "$.arrow"];
+
+/// The rows of a dataset that Spark wrote.
+pub(crate) const ROWS_OF_SPARK: &str = "part-#####-*.parquet";
 
 /// The matrices of a wide dataset, in a folder named after a period and a regime.
 pub(crate) const MATRICES: &[&str] = &["*.parquet", "*.csv", "*.arrow"];
@@ -63,8 +70,8 @@ pub(crate) fn is_dataset(name: &str) -> bool {
     !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_'))
 }
 
-/// Whether a path may be that of a data file in a version: `NAME.csv`, `date=2026-11-20/NAME.parquet` or
-/// `15d-neutral/confidence.arrow`.
+/// Whether a path may be that of a data file in a version: `NAME.csv`, `date=2026-11-20/NAME.parquet`,
+/// `15d-neutral/confidence.arrow` or `part-00000-….parquet`.
 pub(crate) fn is_file_of_version(path: &str, dataset: &str) -> bool {
     if !is_dataset(dataset) {
         return false;
@@ -72,6 +79,7 @@ pub(crate) fn is_file_of_version(path: &str, dataset: &str) -> bool {
     let parts: Vec<&str> = path.split('/').collect();
     let Some((file, folders)) = parts.split_last() else { return false };
     match folders {
+        [] if fits(file, ROWS_OF_SPARK) => is_plain(file),
         [folder] if MATRIX_FOLDERS.iter().any(|pattern| fits(folder, pattern)) => {
             is_plain(file) && MATRICES.iter().any(|pattern| fits(file, pattern))
         }
@@ -123,8 +131,13 @@ mod tests {
     #[test]
     fn files_of_a_version_are_named_after_the_dataset_or_their_partition() {
         let is_ours = |path: &str| is_file_of_version(path, "demo");
-        for ours in ["demo.csv", "ticker=XOM/demo.parquet", "date=2026-11-20/ticker=BRK.B/demo.arrow", "15d-bull/x.csv"]
-        {
+        for ours in [
+            "demo.csv",
+            "ticker=XOM/demo.parquet",
+            "date=2026-11-20/ticker=BRK.B/demo.arrow",
+            "15d-bull/x.csv",
+            "part-00011-1b3f0a52-5d0e-4a3c-9f4e-0c7a8a0f2e11-c000.zstd.parquet",
+        ] {
             assert!(is_ours(ours), "{ours}");
         }
         assert!(!is_file_of_version("mine.csv", "*"));
@@ -135,6 +148,8 @@ mod tests {
             "a/../demo.csv",
             "mine.csv",
             "demo.txt",
+            "part-0-x.parquet",
+            "x/part-00000-x.parquet",
             "ticker=X/..",
             "15d-bull/../x.csv",
         ] {

@@ -21,8 +21,8 @@ use rustix::fs::{AtFlags, CWD, Dir, FileType, OFlags, openat, statat, unlinkat};
 use rustix::io::Errno;
 
 use crate::names::{
-    ANSWERS, MATRICES, MATRIX_FOLDERS, PACK_FOLDER, PACKING, PARTITION, REMOVING, ROWS_OF_DATASET, RUN_FILES,
-    RUN_FOLDER, fits, is_dataset, unique,
+    ANSWERS, MATRICES, MATRIX_FOLDERS, PACK_FOLDER, PACKING, PARTITION, REMOVING, ROWS_OF_DATASET, ROWS_OF_SPARK,
+    RUN_FILES, RUN_FOLDER, fits, is_dataset, unique,
 };
 
 /// The permitted contents of a folder of ours.
@@ -37,7 +37,15 @@ static UNFINISHED: Contents =
     Contents { files: &["unfinished.json", "answers.jsonl", ANSWERS], folders: &[(&["sealed"], &RUN)] };
 
 static VERSION: Contents = Contents {
-    files: &["dataset.json", "facts.json", "report.html", ROWS_OF_DATASET[0], ROWS_OF_DATASET[1], ROWS_OF_DATASET[2]],
+    files: &[
+        "dataset.json",
+        "facts.json",
+        "report.html",
+        ROWS_OF_DATASET[0],
+        ROWS_OF_DATASET[1],
+        ROWS_OF_DATASET[2],
+        ROWS_OF_SPARK,
+    ],
     folders: &[(&[PARTITION], &PARTITIONED), (MATRIX_FOLDERS, &MATRIX)],
 };
 
@@ -95,7 +103,8 @@ static RETIRED: [Form; 4] = [
 ];
 
 /// Every file or link that is ever removed by itself, and its type.
-static FILES: [(&[&str], FileType); 4] = [
+static FILES: [(&[&str], FileType); 5] = [
+    (&["$", concat!(".partial-", unique!()), ROWS_OF_SPARK], FileType::RegularFile),
     (&["$", concat!(".latest-", unique!())], FileType::Symlink),
     // A replacement for another file, or an unfinished output file.
     (&[".*-@@@@@@@@@@@@@@@@"], FileType::RegularFile),

@@ -41,8 +41,33 @@ impl Dialect {
     /// The rows of some Parquet files. The names of their folders are no columns.
     pub(super) fn parquet(self, files: &str) -> String {
         match self {
-            Self::DuckDb => format!("read_parquet({}, hive_partitioning = false)", quoted(files)),
+            Self::DuckDb => format!("read_parquet({}, hive_partitioning = false, filename = true)", quoted(files)),
             Self::Spark => format!("parquet.`{}`", files.replace('`', "``")),
+        }
+    }
+
+    /// The folder of the file that a row comes from.
+    pub(super) fn folder(self) -> &'static str {
+        match self {
+            Self::DuckDb => "parse_dirpath(filename)",
+            Self::Spark => "regexp_extract(_metadata.file_path, '^(.*)/')",
+        }
+    }
+
+    /// The rows of the relation `sealed`, each a folder. Spark must be told that they are few, or it sorts what is compared
+    /// with them.
+    pub(super) fn sealed(self) -> &'static str {
+        match self {
+            Self::DuckDb => "(select folder from sealed)",
+            Self::Spark => "(select /*+ broadcast(sealed) */ folder from sealed)",
+        }
+    }
+
+    /// A row for each of some files: its name, and how many bytes it has. Their content is not read.
+    pub(super) fn files(self, files: &str) -> (String, &'static str) {
+        match self {
+            Self::DuckDb => (format!("read_blob({})", quoted(files)), "size"),
+            Self::Spark => (format!("binaryFile.`{}`", files.replace('`', "``")), "length"),
         }
     }
 

@@ -7,12 +7,14 @@
 //! integers (billionths of a score) and divide at the end, in 64-bit floats.
 //!
 //! The statement names the instant, the operation and the requests: it computes the same rows when the archive has grown.
+//! Only folders with a seal count (`sealed`), as everywhere.
 //! Dialects share one text and differ only in what `dialect` spells. What they cannot all say is a [`Refusal`].
 //!
 //! Of observations of one cell at one instant, the statement orders those that add, revise and withdraw it, and no further;
 //! two runs would have to observe different values in the same microsecond. Zeros of either sign are one value to SQL.
 
 mod dialect;
+mod engine;
 mod news;
 mod refusal;
 mod signals;
@@ -28,6 +30,7 @@ use crate::plan::DatasetPlan;
 use crate::time::to_record;
 
 pub use dialect::Dialect;
+pub use engine::Engine;
 pub use refusal::Refusal;
 
 use news::News;

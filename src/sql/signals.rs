@@ -20,7 +20,8 @@ pub(super) struct Signals<'a> {
 impl Signals<'_> {
     /// The named relations, in order.
     pub(super) fn relations(&self) -> Vec<(&'static str, String)> {
-        let mut relations = vec![("listed", self.view.listed()), ("series", self.series())];
+        let mut relations =
+            vec![("sealed", self.view.sealed()), ("listed", self.view.listed()), ("series", self.series())];
         if self.has_past() {
             relations.push(("signal_changes", self.view.changes(Table::Signals)));
         }

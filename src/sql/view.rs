@@ -4,7 +4,8 @@ use chrono::{DateTime, Utc};
 
 use super::dialect::Dialect;
 use super::text::indented;
-use crate::archive::LISTINGS;
+use crate::archive::{LISTINGS, SEAL};
+use crate::names::SMALLEST_RECORD;
 use crate::tables::Table;
 use crate::time::to_record;
 
@@ -20,10 +21,18 @@ pub(super) struct View<'a> {
 const BELOW: &str = "                             ";
 
 impl View<'_> {
-    /// The rows of a file in every folder, observed by the instant.
+    /// The folders that have a seal: in an object store, others are uploads in progress, or interrupted ones. A smaller file
+    /// with the name of a seal says that its folder is being cleared.
+    pub(super) fn sealed(&self) -> String {
+        let (files, bytes) = self.dialect.files(&format!("{}/*=*/{SEAL}", self.archive));
+        format!("select {} as folder\nfrom {files}\nwhere {bytes} >= {SMALLEST_RECORD}", self.dialect.folder())
+    }
+
+    /// The rows of a file in every sealed folder, observed by the instant.
     fn rows(&self, file: &str) -> String {
         let files = self.dialect.parquet(&format!("{}/*=*/{file}", self.archive));
-        format!("from {files}\nwhere observed_at <= '{}'", to_record(self.as_of))
+        let (folder, sealed) = (self.dialect.folder(), self.dialect.sealed());
+        format!("from {files}\nwhere {folder} in {sealed}\n    and observed_at <= '{}'", to_record(self.as_of))
     }
 
     /// The observations of a table, with 1 as `newest` for the latest of each cell: the query that the archive documents.

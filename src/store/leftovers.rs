@@ -13,14 +13,11 @@ use serde::{Deserialize, Serialize};
 use super::objects::{Created, Object, Store};
 use super::probe::PROBE;
 use crate::error::Result;
-use crate::names::{self, PACK_FOLDER, RUN_FILES, RUN_FOLDER, fits};
+use crate::names::{self, PACK_FOLDER, RUN_FILES, RUN_FOLDER, SMALLEST_RECORD, fits};
 use crate::time::{as_record, random};
 
 /// How old an upload must be to count as killed.
 const ABANDONED_AFTER: TimeDelta = TimeDelta::days(1);
-
-/// A note that a folder is being cleared is smaller than this, and every record is larger.
-const SMALLEST_RECORD: u64 = 256;
 
 /// The record of a folder that is being cleared.
 #[derive(Serialize, Deserialize)]
@@ -59,7 +56,7 @@ fn folder_of(key: &str) -> Option<(&str, &str)> {
             let version = parts.next().filter(|version| names::is_unique(version))?;
             let (at, name) = key.split_at_checked("datasets/".len() + dataset.len() + 1 + version.len())?;
             let name = name.strip_prefix('/')?;
-            let is_ours = ["dataset.json", "facts.json", "report.html"].contains(&name)
+            let is_ours = ["dataset.json", "facts.json", "report.html", "_SUCCESS"].contains(&name)
                 || names::is_file_of_version(name, dataset);
             is_ours.then_some((at, name))
         }

@@ -1,6 +1,6 @@
 """Holds what DuckDB and Polars read from a bucket, by the documented examples, against the local folders.
 
-usage: check_store.py ENDPOINT SECRET QUERY_OF_ARCHIVE QUERY_OF_LATEST POLARS OUTPUT
+usage: check_store.py ENDPOINT SECRET QUERY_OF_ARCHIVE QUERY_OF_LATEST POLARS STATEMENT OUTPUT
 """
 
 import os
@@ -12,7 +12,7 @@ import polars
 from fsspec.implementations.arrow import ArrowFSWrapper
 from pyarrow.fs import S3FileSystem
 
-endpoint, secret, of_archive, of_latest, script, output = sys.argv[1:]
+endpoint, secret, of_archive, of_latest, script, printed, output = sys.argv[1:]
 output = Path(output)
 
 # DuckDB has its own client of S3 as an extension that is not in its Python package; this one comes with Arrow's.
@@ -39,6 +39,12 @@ expected = polars.read_parquet(output / "datasets/it/latest/it.parquet")
 for statement in of_latest.split(";\n"):
     latest = connection.sql(statement)
 assert latest.pl().equals(expected), "DuckDB reads another version"
+
+computed = connection.sql(printed).pl()
+assert len(computed) == len(expected), f"{len(computed)} rows of the printed statement, expected {len(expected)}"
+texts = [name for name, kind in expected.schema.items() if kind == polars.Categorical]
+differing = computed.join(expected.with_columns(polars.col(texts).cast(polars.String)), on=expected.columns, how="anti", nulls_equal=True)
+assert differing.is_empty(), f"rows of the printed statement that were not built: {differing}"
 
 os.environ.update(
     AWS_ACCESS_KEY_ID="tester",

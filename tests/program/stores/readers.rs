@@ -35,12 +35,15 @@ fn duckdb_and_polars_read_the_archive_and_the_latest_version_as_documented() {
     let some =
         fs::read(machine.place.file("output/archive").join(&machine.folders()[0]).join("signals.parquet")).unwrap();
     bucket.put("team/a/archive/run=20261101T000000Z-aaaa/signals.parquet", &some);
+    let copy = format!("{}/archive", machine.store);
+    let statement = machine.run(&["sql", "it", "--archive", &copy]).succeeded().stdout;
     let arguments = [
         format!("http://{}", bucket.address()),
         SECRET.to_owned(),
         place(archive),
         place(latest),
         place(polars),
+        statement,
         machine.place.file("output").display().to_string(),
     ];
     python::check("check_store.py", arguments);

@@ -1,0 +1,41 @@
+//! The address of a cluster.
+
+use std::fmt;
+use std::str::FromStr;
+
+/// The address of a Spark Connect server: `spark://host:15002`, or with TLS `spark://host:15002/;use_ssl=true`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Engine(String);
+
+impl Engine {
+    /// The variable with a token for it.
+    pub(crate) const TOKEN: &str = "SPARK_CONNECT_AUTHENTICATE_TOKEN";
+
+    /// The address as it was typed.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Display for Engine {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(&self.0)
+    }
+}
+
+impl FromStr for Engine {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        const HINT: &str = "use an address such as `spark://host:15002`";
+        let Some(("spark" | "sc", rest)) = text.split_once("://") else {
+            return Err(format!("not the address of a cluster\n{HINT}"));
+        };
+        // The address is not repeated in the error: it may contain a token.
+        if rest.contains("token=") || rest.contains('@') {
+            return Err(format!("an address with a token\nremove it, and set `{}` instead", Self::TOKEN));
+        }
+        let host = rest.split(['/', ':', ';']).next().unwrap_or_default();
+        if host.is_empty() { Err(format!("an address without a host\n{HINT}")) } else { Ok(Self(text.to_owned())) }
+    }
+}
