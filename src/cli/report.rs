@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use chrono::{DateTime, Utc};
 
 use super::folders::Folders;
+use super::store::{Local, Needed, StoreOption, definition_of};
 use super::typed::instant;
 use super::{interruptible, say};
 use crate::file::{self, FileError};
@@ -42,6 +43,9 @@ pub(super) struct Subject {
 
     #[command(flatten)]
     folders: Folders,
+
+    #[command(flatten)]
+    store: StoreOption,
 }
 
 impl Subject {
@@ -49,6 +53,11 @@ impl Subject {
     pub(super) fn told(&self, project: &Project) -> Result<Told> {
         let (name, as_of) = (self.name.clone(), self.as_of);
         let (data, archive) = (self.folders.data(project), self.folders.archive(project));
+        if let Some(name) = &self.name {
+            self.store.fetch_version(name, &data, project)?;
+            let local = Local { archive: &archive, data: &data };
+            self.store.fetch(definition_of(name, project).as_ref(), local, &[Needed::Runs(self.as_of)])?;
+        }
         Ok(interruptible(async |stop| {
             let control = Control { stop, ..Control::default() };
             report(ReportOptions { name, data, archive, as_of, clock: Clock::System, control }).await

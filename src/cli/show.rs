@@ -12,6 +12,7 @@ use polars::prelude::{Column, DataFrame, PlSmallStr};
 
 use super::folders::DataFolder;
 use super::say;
+use super::store::StoreOption;
 use super::typed::{day, known};
 use super::wrap::columns;
 use crate::error::Error;
@@ -65,10 +66,14 @@ pub(super) struct Show {
 
     #[command(flatten)]
     folder: DataFolder,
+
+    #[command(flatten)]
+    store: StoreOption,
 }
 
 impl Show {
     pub(super) fn execute(self, project: &Project) -> Result<()> {
+        self.store.fetch_version(&self.dataset, &self.folder.data(project), project)?;
         let are_chosen = !self.columns.is_empty();
         let selection = Selection {
             columns: (!self.columns.is_empty()).then_some(self.columns),

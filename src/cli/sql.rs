@@ -8,6 +8,7 @@ use chrono::{DateTime, Utc};
 use super::cancellable;
 use super::folders::DataFolder;
 use super::outcome::{Failure, Result};
+use super::store::{Local, Needed, StoreOption};
 use super::talk::data as stdout;
 use super::typed::{instant, plan_of, worded};
 use crate::plan::{AdHoc, Vintage};
@@ -44,6 +45,9 @@ pub(super) struct Sql {
 
     #[command(flatten)]
     folder: DataFolder,
+
+    #[command(flatten)]
+    store: StoreOption,
 }
 
 impl Sql {
@@ -55,6 +59,7 @@ impl Sql {
             Some(folder) => (PathBuf::from(folder), None),
             None => (data.join("archive"), None),
         };
+        self.store.fetch(Some(&plan), Local { archive: &archive, data: &data }, &[Needed::Runs(self.as_of)])?;
         let ad_hoc = AdHoc { as_of: self.as_of, vintage: self.vintage, ..AdHoc::default() };
         let dialect = self.dialect;
         let statement = cancellable(move |control| {

@@ -1,5 +1,9 @@
 //! `bellwether store`: what an object store has, and what is sent to it and fetched from it.
 
+use std::path::Path;
+
+use chrono::{DateTime, Utc};
+
 use super::documents::AsJson;
 use super::folders::Folders;
 use super::outcome::{Failure, Result};
@@ -7,7 +11,8 @@ use super::typed::{plan_of, usage, worded};
 use super::{interruptible, progress, say};
 use crate::escape::escaped;
 use crate::human::{bytes, counted, grouped};
-use crate::plan::StoreUrl;
+use crate::names::is_dataset;
+use crate::plan::{Plan, StoreUrl};
 use crate::project::Project;
 use crate::run::{Control, DatasetStatus, Moved, RemoteStore, StoreStatus, StoreVerified};
 
@@ -36,6 +41,55 @@ impl StoreOption {
             _ => Ok(None),
         }
     }
+}
+
+/// What a command reads, which may only be in a store.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Needed<'a> {
+    /// The runs that started by an instant, or all of them.
+    Runs(Option<DateTime<Utc>>),
+    /// The latest version of a dataset.
+    Version(&'a str),
+}
+
+/// Where what is fetched goes.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Local<'a> {
+    pub(super) archive: &'a Path,
+    pub(super) data: &'a Path,
+}
+
+impl StoreOption {
+    /// Fetches what this machine does not have of what a command reads, if there is a store.
+    pub(super) fn fetch(&self, plan: Option<&Plan>, local: Local<'_>, needed: &[Needed<'_>]) -> Result<()> {
+        let Some(url) = self.url()?.or_else(|| plan.and_then(|plan| plan.store.clone())) else { return Ok(()) };
+        interruptible(async |stop| {
+            let control = Control { observer: Some(progress::shown()), stop };
+            let store = RemoteStore::open(&url, local.archive, local.data, &control)?;
+            for needed in needed {
+                match needed {
+                    Needed::Runs(until) => store.pull_archive(*until).await?,
+                    Needed::Version(name) => store.pull_latest(name).await?,
+                };
+            }
+            Ok(())
+        })
+    }
+
+    /// Fetches the latest version of a dataset, if it is named alone and there is a store: the one of its definition, unless
+    /// another is given.
+    pub(super) fn fetch_version(&self, dataset: &str, data: &Path, project: &Project) -> Result<()> {
+        if !is_dataset(dataset) {
+            return Ok(());
+        }
+        let local = Local { archive: &data.join("archive"), data };
+        self.fetch(definition_of(dataset, project).as_ref(), local, &[Needed::Version(dataset)])
+    }
+}
+
+/// The definition of a dataset, if it has one here.
+pub(super) fn definition_of(dataset: &str, project: &Project) -> Option<Plan> {
+    Plan::find(dataset, project).ok()
 }
 
 /// Show, fill, read and verify the object store that keeps the archive and the datasets.

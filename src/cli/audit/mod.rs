@@ -12,6 +12,7 @@ use super::folders;
 use super::outcome::{self, Result};
 use super::rows;
 use super::say;
+use super::store;
 use super::typed;
 use crate::plan::Plan;
 use crate::project::Project;

@@ -7,6 +7,7 @@ use super::documents::{AsJson, audits};
 use super::folders::Folders;
 use super::outcome::Result;
 use super::rows::RowsTo;
+use super::store::{Local, Needed, StoreOption};
 use super::typed::plan_of;
 use crate::audit::answers::Reason;
 use crate::audit::quality::{self, OfTicker};
@@ -39,12 +40,17 @@ pub(super) struct Quality {
 
     #[command(flatten)]
     folders: Folders,
+
+    #[command(flatten)]
+    store: StoreOption,
 }
 
 impl Quality {
     pub(super) fn ask(self, project: &Project) -> Result<()> {
         let plan = self.definition.as_deref().map(|name| plan_of(Some(name), project)).transpose()?;
         let (rows, archive, asked) = (self.rows.clone(), self.folders.archive(project), plan.clone());
+        let local = Local { archive: &archive, data: &self.folders.data(project) };
+        self.store.fetch(plan.as_ref(), local, &[Needed::Runs(None)])?;
         let found = cancellable(move |control| {
             let of = About { archive: &archive, plan: asked.as_ref(), as_of: None, control };
             rows.filled(quality::schema(), |deliver| audit_quality(of, deliver))

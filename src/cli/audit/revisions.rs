@@ -12,6 +12,7 @@ use super::cancellable;
 use super::documents::{AsJson, audits};
 use super::folders::Folders;
 use super::rows::RowsTo;
+use super::store::{Local, Needed, StoreOption};
 use super::typed::{instant, plan_of, share, usage};
 use crate::audit::revisions::{self, CellCounts, Rewrites};
 use crate::human::{grouped, percent};
@@ -58,6 +59,9 @@ pub(super) struct Revisions {
 
     #[command(flatten)]
     folders: Folders,
+
+    #[command(flatten)]
+    store: StoreOption,
 }
 
 impl Revisions {
@@ -70,6 +74,8 @@ impl Revisions {
         }
         let plan = self.definition.as_deref().map(|name| plan_of(Some(name), project)).transpose()?;
         let (rows, archive, asked) = (self.rows.clone(), self.folders.archive(project), plan.clone());
+        let local = Local { archive: &archive, data: &self.folders.data(project) };
+        self.store.fetch(plan.as_ref(), local, &[Needed::Runs(self.to)])?;
         let found = cancellable(move |control| {
             let of = About { archive: &archive, plan: asked.as_ref(), as_of: self.to, control };
             rows.filled(revisions::schema(), |deliver| audit_revisions(of, self.from, deliver))

@@ -7,6 +7,7 @@ use super::documents::{AsJson, audits};
 use super::folders::Folders;
 use super::outcome::Result;
 use super::rows::RowsTo;
+use super::store::{Local, Needed, StoreOption};
 use super::typed::plan_of;
 use crate::audit::sources::{self, About, Compared, Disagreement, Statement, Value};
 use crate::human::{grouped, percent};
@@ -33,12 +34,17 @@ pub(super) struct Sources {
 
     #[command(flatten)]
     folders: Folders,
+
+    #[command(flatten)]
+    store: StoreOption,
 }
 
 impl Sources {
     pub(super) fn ask(self, project: &Project) -> Result<()> {
         let plan = self.definition.as_deref().map(|name| plan_of(Some(name), project)).transpose()?;
         let (rows, archive, asked) = (self.rows.clone(), self.folders.archive(project), plan.clone());
+        let local = Local { archive: &archive, data: &self.folders.data(project) };
+        self.store.fetch(plan.as_ref(), local, &[Needed::Runs(None)])?;
         let found = cancellable(move |control| {
             let of = run::About { archive: &archive, plan: asked.as_ref(), as_of: None, control };
             rows.filled(sources::schema(), |deliver| audit_sources(of, deliver))

@@ -156,3 +156,33 @@ fn store_keys_can_come_from_a_profile() {
     let told = machine.run(&["run", "it"]).failed_with(1).stderr;
     assert!(told.contains("aws configure export-credentials"), "{told}");
 }
+
+#[test]
+fn commands_that_read_fetch_what_they_read() {
+    let place = Place::new();
+    let service = DemoService::start(&place, &["--today", "2026-11-20"]);
+    let (_store, url) = folder_store();
+    let machine = || Machine::new(&definition(&service.source), &url, []);
+    let first = machine();
+    first.run(&["run", "it"]).succeeded();
+    let at = ["--as-of", "2100-01-01T00:00:00Z"];
+    for command in [
+        &["sql", "it", at[0], at[1]][..],
+        &["audit", "quality", "it"],
+        &["audit", "revisions"],
+        &["audit", "sources", "it"],
+        &["audit", "leak", "it"],
+        &["summary", "it"],
+        &["show", "it", "--tail", "3"],
+    ] {
+        let fresh = machine();
+        let expected = first.run(command).succeeded().stdout;
+        let found = fresh.run(command).succeeded().stdout;
+        let here = |text: &str, machine: &Machine| text.replace(&machine.place.file("").display().to_string(), "HERE/");
+        assert_eq!(here(&found, &fresh), here(&expected, &first), "{command:?}");
+    }
+    let fresh = machine();
+    fresh.run(&["report", "it"]).succeeded();
+    assert!(fresh.place.file("output/reports/it.html").exists());
+    assert_eq!(fresh.folders(), first.folders());
+}
