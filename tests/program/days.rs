@@ -4,12 +4,13 @@
 //! cells of a history, and lists of articles are read in plain HTTP.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use arrow::array::{AsArray, RecordBatch};
 use arrow::compute::filter_record_batch;
 use arrow::datatypes::TimestampMicrosecondType;
 use bellwether::harness::tables::Table;
+use bellwether::plan::StoreUrl;
 use bellwether::run::Summary;
 use chrono::{Days, NaiveDate, NaiveDateTime};
 
@@ -60,13 +61,31 @@ fn micros<'a>(dates: impl Iterator<Item = &'a String>) -> BTreeSet<i64> {
 #[test]
 fn each_day_records_only_new_and_rewritten_data() {
     let place = Place::new();
-    let archive = place.file("output/archive");
+    check_days(None, || place.file("output"));
+}
+
+#[test]
+fn the_same_holds_if_each_day_is_run_by_a_machine_with_an_empty_disk_and_a_store() {
+    let (store, machines) = (Place::new(), Place::new());
+    let url = format!("file://{}", store.file("store").display());
+    let mut count = 0;
+    check_days(Some(url.parse().expect("an address")), || {
+        count += 1;
+        machines.file(&format!("machine-{count}"))
+    });
+}
+
+/// Runs on each day with the data folder of that day.
+#[track_caller]
+fn check_days(store: Option<StoreUrl>, mut folder: impl FnMut() -> PathBuf) {
     let mut listed = Scores::new();
     let mut rewritten = (0, 0);
-    let mut last = None;
+    let (mut last, mut archive) = (None, PathBuf::new());
     for today in days() {
         let service = Day::new(today);
-        let summary = service.run(&place);
+        let data = folder();
+        let summary = service.run_with(&data, store.clone());
+        archive = data.join("archive");
         let earlier = last.as_ref().map(|(before, _): &(Day, Summary)| before.universe.today());
 
         let recorded = read(&summary.fetched.as_ref().expect("it fetched").run.join("signals.parquet"));

@@ -3,11 +3,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
+use std::path::Path;
 
 use bellwether::archive::Interrupted;
 use bellwether::definition::DefinitionFile;
 use bellwether::interface::{ChangeSet, Period, Regime, Ticker};
-use bellwether::plan::Plan;
+use bellwether::plan::{Plan, StoreUrl};
 use bellwether::run::{Control, Options, Summary, WhenHeld, run};
 use bellwether::serve::Universe;
 use bellwether::time::Clock;
@@ -57,7 +58,13 @@ impl Day {
 
     /// Runs the pipeline on the evening of the day.
     pub(crate) fn run(&self, place: &Place) -> Summary {
-        let key = place.file("key");
+        self.run_with(&place.file("output"), None)
+    }
+
+    /// The same with a data folder and a store.
+    pub(crate) fn run_with(&self, data: &Path, store: Option<StoreUrl>) -> Summary {
+        fs::create_dir_all(data).expect("a folder");
+        let key = data.with_extension("key");
         fs::write(&key, KEY).expect("a key");
         let running = &self.server.running;
         let definition = format!(
@@ -69,12 +76,12 @@ impl Day {
         );
         let plan = Plan::of(DefinitionFile::new("days.toml".into(), definition).expect("a name")).expect("a plan");
         let options = Options {
-            data: place.file("output"),
-            archive: place.file("output/archive"),
+            data: data.to_owned(),
+            archive: data.join("archive"),
             clock: Clock::Fixed(evening(self.universe.today())),
             interrupted: Interrupted::Resume,
             when_held: WhenHeld::Fail,
-            store: None,
+            store,
             control: Control::default(),
         };
         self.server.runtime.block_on(run(plan, options)).expect("a run")
