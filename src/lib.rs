@@ -60,6 +60,7 @@
 //! | [`audit`] | revisions, contradictions, quality, look-ahead, differences |
 //! | [`report`] | the report as a page and as text |
 //! | [`sql`] | a dataset as one SQL statement over the archive, for other engines |
+//! | `spark` | a Spark cluster that computes such a statement (a cargo feature) |
 //! | [`serve`] | the demo service |
 //! | [`run`] | runs, builds, audits and upkeep; observers and cancelling |
 //! | [`schedule`] | when what runs; records of runs, status, hooks, metrics |
@@ -135,6 +136,8 @@ pub mod run;
 pub mod schedule;
 pub mod secret;
 pub mod serve;
+#[cfg(feature = "spark")]
+mod spark;
 pub mod sql;
 mod store;
 mod tables;

@@ -16,14 +16,17 @@ use super::note;
 use super::store::StoreOption;
 use super::talk::data as stdout;
 use super::timings::Timings;
-use super::typed::{day, instant, known, one_of, plan_of, usage};
+use super::typed::{day, instant, known, one_of, plan_of, usage, worded};
 use super::{interruptible, log, progress, say};
 use crate::interface::{Period, Regime, Sector, Ticker};
 #[cfg(feature = "polars")]
 use crate::load::Dataset;
 use crate::plan::{AdHoc, Filter, Format, Plan, Shape, Vintage};
 use crate::project::Project;
+#[cfg(feature = "spark")]
+use crate::run::ClusterOptions;
 use crate::run::{self, BuildOptions, Control};
+use crate::sql::Engine;
 use crate::time::Clock;
 
 /// Build the dataset of a definition from the archive alone, without asking the service.
@@ -72,9 +75,16 @@ pub(super) struct Build {
     #[arg(long = "format", value_name = "FORMAT", value_delimiter = ',', value_parser = one_of::<Format>(Format::ALL.iter().map(|it| it.as_str())))]
     formats: Vec<Format>,
 
-    /// Write the rows to a new file instead of publishing a version, or with `-` to standard output.
-    #[arg(long, value_name = "FILE")]
+    /// Write the rows to a new file instead of publishing a version, or with `-` to standard output. With `--engine`: the
+    /// object store that gets the version.
+    #[arg(long, value_name = "FILE|URL")]
     output: Option<PathBuf>,
+
+    /// Have a Spark cluster compute the dataset and write it to the store that `--output` names, where it is checked and
+    /// published: the address of its Spark Connect server, `spark://host:15002`. Every worker must be able to read the
+    /// archive: keep it in a store.
+    #[arg(long, value_name = "URL", requires = "output", value_parser = worded::<Engine>)]
+    engine: Option<Engine>,
 
     #[command(flatten)]
     folders: Folders,
@@ -107,6 +117,9 @@ impl Build {
     pub(super) fn execute(self, project: &Project) -> Result<()> {
         let plan = plan_of(Some(&self.definition), project)?;
         let (ad_hoc, store) = (self.ad_hoc(&plan)?, self.store.url()?);
+        if let Some(engine) = &self.engine {
+            return self.on_cluster(engine, plan, ad_hoc, project);
+        }
         let to = self.destination(&plan, &ad_hoc)?;
         let (data, archive) = (self.folders.data(project), self.folders.archive(project));
         #[cfg(feature = "polars")]
@@ -134,6 +147,36 @@ impl Build {
             Some(summary) if !self.quiet => say(&summary.to_string()),
             _ => Ok(()),
         }
+    }
+
+    /// Has a cluster build it.
+    #[cfg(feature = "spark")]
+    fn on_cluster(&self, engine: &Engine, plan: Plan, ad_hoc: AdHoc, project: &Project) -> Result<()> {
+        let engine = engine.clone();
+        let output = self.output.as_deref().unwrap_or(Path::new("")).to_string_lossy().parse().map_err(|_| {
+            usage::<Failure>(
+                "with `--engine`, `--output` is the address of a store",
+                "use `s3a://bucket/prefix`, `gs://…`, `abfss://…` or `file:///folder`",
+            )
+        })?;
+        let (data, archive) = (self.folders.data(project), self.folders.archive(project));
+        let store = self.store.url()?;
+        let observer = Some(if self.quiet { progress::quiet(LogForm::Text) } else { progress::shown() });
+        let recording = self.timings.begin()?;
+        log::begin(LogForm::Text, LogLevel::Off, recording.as_ref().map(|recording| recording.trace.clone()));
+        let summary = interruptible(async |stop| {
+            let control = Control { observer, stop };
+            let build = BuildOptions { archive, clock: Clock::System, ad_hoc, store, control };
+            run::build_on_cluster(plan, ClusterOptions { engine, output, data, build }).await
+        });
+        let summary = summary.map_err(Failure::of_run)?;
+        self.timings.tell(Some(&summary), recording)?;
+        if self.quiet { Ok(()) } else { say(&summary.to_string()) }
+    }
+
+    #[cfg(not(feature = "spark"))]
+    fn on_cluster(&self, _: &Engine, _: Plan, _: AdHoc, _: &Project) -> Result<()> {
+        Err(usage("this build has no client of Spark", "install bellwether with `--features spark`"))
     }
 
     /// Where the dataset goes.

@@ -86,6 +86,7 @@ impl Observer for Bars {
             }
             Event::Advanced(progress) => {
                 if let Some(bar) = bar {
+                    progress.total.iter().for_each(|total| bar.set_length(*total));
                     bar.set_position(progress.done);
                     bar.set_message(now(progress, *pace));
                 }
@@ -139,10 +140,8 @@ fn now(progress: &Progress<'_>, pace: Pace) -> String {
 
 /// What a stage did.
 fn finished(progress: &Progress<'_>) -> [String; 4] {
-    let requests = progress.total.map_or_else(String::new, |total| match progress.stage {
-        "verify" => counted(total, "file", "files"),
-        _ => counted(total, "request", "requests"),
-    });
+    let [one, many] = unit(progress);
+    let requests = progress.total.map_or_else(String::new, |total| counted(total, one, many));
     let size = if progress.bytes > 0 { bytes(progress.bytes) } else { String::new() };
     [requests, counts(progress), size, lasted(progress.elapsed)]
 }
@@ -246,7 +245,17 @@ fn joined<const N: usize>(parts: [String; N]) -> String {
 }
 
 fn steps(progress: &Progress<'_>) -> String {
-    progress.total.map_or_else(String::new, |total| format!("{} of {total} requests", progress.done))
+    let [_, many] = unit(progress);
+    progress.total.map_or_else(String::new, |total| format!("{} of {total} {many}", progress.done))
+}
+
+/// What a stage counts.
+fn unit(progress: &Progress<'_>) -> [&'static str; 2] {
+    match progress.stage {
+        "verify" | "push" | "pull" => ["file", "files"],
+        "spark" => ["task", "tasks"],
+        _ => ["request", "requests"],
+    }
 }
 
 fn counts(progress: &Progress<'_>) -> String {

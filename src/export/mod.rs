@@ -26,6 +26,8 @@ mod arrow_ipc;
 mod content;
 mod csv;
 mod durable_file;
+#[cfg(feature = "spark")]
+mod elsewhere;
 mod error;
 mod folder_names;
 mod home;
@@ -64,6 +66,8 @@ pub use retention::remove;
 pub use selection::Selection;
 
 pub(crate) use arriving::{Arriving, Whole, names};
+#[cfg(feature = "spark")]
+pub(crate) use elsewhere::{Described, Elsewhere};
 pub(crate) use publication::{Provenance, Publication};
 pub(crate) use published::{Version, facts, versions};
 pub(crate) use reading::AnyReading;

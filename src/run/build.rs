@@ -140,15 +140,15 @@ async fn fetch(plan: &Plan, options: &BuildOptions) -> Result<()> {
 
 /// What was published before.
 #[derive(Clone, Copy, Default)]
-struct Before<'a> {
+pub(super) struct Before<'a> {
     /// The folder of published datasets; none if nothing is published.
-    datasets: Option<&'a Path>,
+    pub(super) datasets: Option<&'a Path>,
     /// The record of the latest version in the store.
-    in_store: Option<&'a Recorded>,
+    pub(super) in_store: Option<&'a Recorded>,
 }
 
 /// Finds and checks what a dataset is built from.
-fn from_archive<T>(
+pub(super) fn from_archive<T>(
     mut plan: Plan,
     options: BuildOptions,
     before: Before<'_>,
@@ -238,7 +238,7 @@ impl Builder<'_> {
     }
 
     /// Notes on the rows.
-    fn notes(&self, facts: &Facts) -> Vec<String> {
+    pub(super) fn notes(&self, facts: &Facts) -> Vec<String> {
         let mut notes = Vec::new();
         if facts.repeated > 0 {
             let count = counted(facts.repeated, "signal", "signals");
@@ -263,7 +263,7 @@ impl Builder<'_> {
     }
 
     /// The digest of everything that determines the files: the plan, the series, and the files of the archive.
-    fn basis(&self) -> String {
+    pub(super) fn basis(&self) -> String {
         // The filter is part of the plan.
         let Scope { source, requests, filter: _ } = self.scope;
         let series = format!("{source} {requests:?}");

@@ -41,6 +41,11 @@ pub(crate) enum RunError {
     #[error("nothing was published for `{name}`: {}", counted(source.count(), "check failed", "checks failed"))]
     Checks { name: String, hint: &'static str, source: Box<Findings> },
 
+    /// Files of a cluster with other rows than its statement computes.
+    #[cfg(feature = "spark")]
+    #[error("`{at}` does not hold the rows that the statement computes: {} rows, expected {}", grouped(*found), grouped(*expected))]
+    OtherRows { at: String, found: u64, expected: u64 },
+
     /// Too many rejected records or series.
     #[error("rejected {}, above the limit of {}", joined(rejected), percent(*max_share))]
     TooManyRejects { rejected: Vec<Rejected>, max_share: f64, kept: PathBuf, source: Option<Reason> },
@@ -52,6 +57,8 @@ impl Diagnostic for RunError {
             Self::InProgress { .. } => ErrorKind::Temporary,
             Self::ClockBehind { .. } | Self::ClockWentBack { .. } => ErrorKind::Storage,
             Self::Address { .. } | Self::NoOperation { .. } => ErrorKind::Service,
+            #[cfg(feature = "spark")]
+            Self::OtherRows { .. } => ErrorKind::Checks,
             Self::OtherTickers { .. } | Self::Checks { .. } | Self::TooManyRejects { .. } => ErrorKind::Checks,
         }
     }
@@ -78,6 +85,8 @@ impl Diagnostic for RunError {
             Self::Checks { hint, .. } => {
                 return Some(format!("the archive keeps what was fetched, and `latest` is unchanged; {hint}"));
             }
+            #[cfg(feature = "spark")]
+            Self::OtherRows { .. } => "nothing was published; run the same command again",
             Self::TooManyRejects { kept, .. } => {
                 return Some(format!(
                     "the rejected records are in `{}`; to allow more, raise `max_share` in `[rejects]`",

@@ -12,6 +12,8 @@ mod blocking;
 mod build;
 mod builder;
 mod checks;
+#[cfg(feature = "spark")]
+mod cluster;
 mod demo;
 mod doctor;
 mod error;
@@ -37,6 +39,8 @@ use tokio::sync::oneshot;
 
 pub use audits::{About, audit_leak, audit_quality, audit_revisions, audit_sources};
 pub use build::{BuildOptions, build, save, stream};
+#[cfg(feature = "spark")]
+pub use cluster::{ClusterOptions, build_on_cluster};
 pub use demo::DEMO_SEED;
 use demo::Demo;
 pub use doctor::{Diagnosis, DoctorOptions, Health, doctor};

@@ -49,9 +49,9 @@ pub enum Event<'a> {
 pub struct Progress<'a> {
     /// The name of the stage.
     pub stage: &'static str,
-    /// The number of requests that are answered, or of files that are verified.
+    /// The number of requests that are answered, of files that are verified, or of tasks that are done.
     pub done: u64,
-    /// How many there are; none if the stage has neither.
+    /// How many there are so far; none if the stage has none.
     pub total: Option<u64>,
     /// Rows so far.
     pub rows: u64,

@@ -20,7 +20,8 @@ pub(super) struct Stage<'a> {
     begun: Instant,
     /// The processor time of the process when it started.
     used: Option<Duration>,
-    total: Option<u64>,
+    /// How many requests, files or tasks it has; none if it has none.
+    total: Option<AtomicU64>,
     done: AtomicU64,
     rows: AtomicU64,
     bytes: AtomicU64,
@@ -53,9 +54,24 @@ impl<'a> Stage<'a> {
         Self::started(control, name, Some(files as u64), None)
     }
 
+    /// Starts a stage whose tasks are planned on the way.
+    #[cfg(feature = "spark")]
+    pub(super) fn of_tasks(control: &'a Control, name: &'static str) -> Self {
+        Self::started(control, name, Some(0), None)
+    }
+
+    /// Sets how many tasks are done, and how many are planned.
+    #[cfg(feature = "spark")]
+    pub(super) fn tasks(&self, done: u64, planned: u64) {
+        self.done.store(done, Ordering::Relaxed);
+        self.total.iter().for_each(|total| total.store(planned, Ordering::Relaxed));
+        self.wait();
+    }
+
     fn started(control: &'a Control, name: &'static str, total: Option<u64>, gauge: Option<&'a Gauge>) -> Self {
         let (begun, used) = (Instant::now(), usage::processor_time());
         let [done, rows, bytes] = [0; 3].map(AtomicU64::new);
+        let total = total.map(AtomicU64::new);
         let stage = Self { name, control, gauge, begun, used, total, done, rows, bytes };
         stage.observed(|progress| Event::Started(progress));
         stage
@@ -96,7 +112,7 @@ impl<'a> Stage<'a> {
         let progress = Progress {
             stage: self.name,
             done: count(&self.done),
-            total: self.total,
+            total: self.total.as_ref().map(count),
             rows: count(&self.rows),
             bytes: count(&self.bytes),
             received: self.gauge.map_or(0, Gauge::bytes),

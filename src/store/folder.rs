@@ -237,6 +237,26 @@ impl Store {
         }
     }
 
+    /// Fetches an object into a new file, whatever it holds.
+    ///
+    /// # Errors
+    ///
+    /// If it is missing, if the file cannot be written, and any failure of a request.
+    #[cfg(feature = "spark")]
+    pub(crate) async fn download(&self, key: &str, path: &Path) -> Result<()> {
+        let failed = |fault: object_store::Error| -> Error { self.failed("read", key, &fault).into() };
+        let at = self.key(key)?;
+        let mut target: File = file::create(path)?;
+        let read = async {
+            let mut stream = self.objects.get(&at).await.map_err(failed)?.into_stream();
+            while let Some(piece) = stream.try_next().await.map_err(failed)? {
+                target.write_all(&piece).map_err(FileError::write(path))?;
+            }
+            Ok(())
+        };
+        self.in_turn(read).await?
+    }
+
     /// Reads an object, never more of it than its record says, and returns how it differs from the record.
     async fn read_through(
         &self,

@@ -24,26 +24,34 @@ def with_duckdb():
     return lambda text: connection.sql(text).to_arrow_table()
 
 
-def with_spark():
-    from pyspark.sql import SparkSession
-
-    os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
-    # Small statements take less time if they are compiled once and planned once.
-    os.environ["PYSPARK_SUBMIT_ARGS"] = "--driver-java-options '-XX:TieredStopAtLevel=1 -XX:+UseSerialGC' pyspark-shell"
-    settings = {
-        "spark.sql.adaptive.enabled": "false",
-        "spark.master": "local[2]",
+def spark_settings(**more):
+    """What statements need (UTC, and no broadcasts), and what keeps a session to itself."""
+    return {
         "spark.sql.session.timeZone": "UTC",
-        "spark.sql.shuffle.partitions": "2",
+        "spark.sql.autoBroadcastJoinThreshold": "-1",
         "spark.sql.warehouse.dir": tempfile.mkdtemp(),
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
+        **{name.replace("_", "."): value for name, value in more.items()},
     }
-    builder = SparkSession.builder
-    for name, value in settings.items():
+
+
+def spark_session(master, **more):
+    from pyspark.sql import SparkSession
+
+    os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
+    builder = SparkSession.builder.master(master)
+    for name, value in spark_settings(**more).items():
         builder = builder.config(name, value)
     session = builder.getOrCreate()
     session.sparkContext.setLogLevel("ERROR")
+    return session
+
+
+def with_spark():
+    # Small statements take less time if they are compiled once and planned once.
+    os.environ["PYSPARK_SUBMIT_ARGS"] = "--driver-java-options '-XX:TieredStopAtLevel=1 -XX:+UseSerialGC' pyspark-shell"
+    session = spark_session("local[2]", spark_sql_adaptive_enabled="false", spark_sql_shuffle_partitions="2")
     return lambda text: session.sql(text).toArrow()
 
 

@@ -1,15 +1,19 @@
-"""A Spark cluster on this machine computes a large dataset from its printed statement: the rows that a build writes.
+"""A Spark cluster on this machine computes a dataset: the rows that a build on this machine writes.
 
-    tests/spark/.venv/bin/python tests/spark/cluster.py [--bellwether FILE] [--pairs 1..12] [--kill]
+    tests/spark/.venv/bin/python tests/spark/cluster.py [--bellwether FILE] [--pairs 0..12] [--kill]
 
-Starts a master and two workers on loopback, archives every sector of the demo service with some pairs of period and regime
-(12 are 7.5 million rows), and lets Spark write the result of the statement, with `--kill` while an executor is killed in the
-middle. DuckDB runs the statement of its dialect. `tests/run` installs what this needs, and runs small statements on Spark.
+Starts a master, two workers and a Spark Connect server on loopback, archives every sector of the demo service with some pairs
+of period and regime (12 are 7.5 million rows; 0 is the definition `demo`), and builds the dataset three times: on this
+machine, with `build --engine`, and by the statement that `sql` prints, with DuckDB and in a session of its own on the cluster.
+With `--kill` an executor is killed in the middle of each. The program must be built with `--features spark`. `tests/run`
+installs what this needs, and runs it with few rows.
 """
 
 import argparse
 import json
 import os
+import re
+import shutil
 import signal
 import socket
 import subprocess
@@ -22,7 +26,6 @@ from pathlib import Path
 import pyarrow.dataset
 import pyarrow.parquet
 import pyspark
-from pyspark.sql import SparkSession
 
 PROJECT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(PROJECT / "tests/python"))
@@ -45,14 +48,26 @@ regimes = {regimes}
 windows = ["7d", "30d"]
 stats = ["count", "mean", "min", "max", "std", "last"]
 """
+# Executors of 1.4 GB on workers that have a little more.
+SETTINGS = {"spark_executor_memory": "1400m", "spark_sql_shuffle_partitions": "8"}
 
 
 def arguments():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--bellwether", type=Path, default=PROJECT / "target/release/bellwether")
-    parser.add_argument("--pairs", type=int, default=12, choices=[1, 2, 3, 4, 6, 8, 9, 12])
+    parser.add_argument("--pairs", type=int, default=12, choices=[0, 1, 2, 3, 4, 6, 8, 9, 12])
     parser.add_argument("--kill", action="store_true", help="kill an executor in the middle")
-    return parser.parse_args()
+    given = parser.parse_args()
+    given.bellwether = given.bellwether.resolve()
+    return given
+
+
+def definition(pairs):
+    if pairs == 0:
+        return (PROJECT / "pipelines/demo.toml").read_text()
+    periods = max(count for count in range(1, 5) if pairs % count == 0 and pairs // count <= 3)
+    regimes = REGIMES[: pairs // periods]
+    return DEFINITION.format(periods=json.dumps(PERIODS[:periods]), regimes=json.dumps(regimes))
 
 
 def free_port():
@@ -61,68 +76,104 @@ def free_port():
         return listener.getsockname()[1]
 
 
+def wait_for(condition, what, seconds=120):
+    end = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < end, f"{what} after {seconds} s"
+        time.sleep(0.1)
+
+
+def listens(port):
+    with socket.socket() as client:
+        return client.connect_ex(("127.0.0.1", port)) == 0
+
+
 class Cluster:
     """A master and two workers of one core each."""
 
     def __init__(self, folder):
-        self.folder, self.port, self.processes = folder, free_port(), []
+        self.folder, self.port, self.processes = folder, free_port(), {}
         home = Path(pyspark.__file__).parent
         self.environment = {**os.environ, "SPARK_HOME": str(home), "SPARK_LOCAL_IP": "127.0.0.1"}
         self.environment |= {"SPARK_DAEMON_MEMORY": "512m", "SPARK_WORKER_DIR": str(folder / "work")}
         ports = ["--host", "127.0.0.1", "--webui-port", "0"]
-        self.start("master", "master.Master", *ports, "--port", str(self.port))
-        for number in (1, 2):
-            self.start(f"worker-{number}", "worker.Worker", *ports, "--cores", "1", "--memory", "1536m", self.url)
+        daemon = ["spark-class", "org.apache.spark.deploy"]
+        self.start("master", daemon[0], f"{daemon[1]}.master.Master", *ports, "--port", str(self.port))
+        for name in ("worker-1", "worker-2"):
+            size = ["--cores", "1", "--memory", "1536m"]
+            self.start(name, daemon[0], f"{daemon[1]}.worker.Worker", *ports, *size, self.url)
 
     @property
     def url(self):
         return f"spark://127.0.0.1:{self.port}"
 
-    def start(self, name, what, *options):
-        command = [f"{self.environment['SPARK_HOME']}/bin/spark-class", f"org.apache.spark.deploy.{what}", *options]
+    def start(self, name, command, *options):
+        command = [f"{self.environment['SPARK_HOME']}/bin/{command}", *options]
         with open(self.folder / f"{name}.log", "w") as log:
-            self.processes.append(subprocess.Popen(command, env=self.environment, stdout=log, stderr=log))
+            self.processes[name] = subprocess.Popen(command, env=self.environment, stdout=log, stderr=log)
+
+    def connect(self):
+        """Starts a Spark Connect server with executors on the workers, and returns its address."""
+        port = free_port()
+        settings = check_sql.spark_settings(**SETTINGS, spark_connect_grpc_binding_port=str(port))
+        # What a session needs, the client must set.
+        del settings["spark.sql.session.timeZone"], settings["spark.sql.autoBroadcastJoinThreshold"]
+        options = [word for name, value in settings.items() for word in ("--conf", f"{name}={value}")]
+        server = "org.apache.spark.sql.connect.service.SparkConnectServer"
+        self.start("connect", "spark-submit", "--master", self.url, *options, "--class", server, "spark-internal")
+        wait_for(lambda: self.processes["connect"].poll() is not None or listens(port), "no Spark Connect server")
+        assert self.processes["connect"].poll() is None, (self.folder / "connect.log").read_text()
+        return f"spark://127.0.0.1:{port}"
 
     def executors(self):
         """The processes that workers started."""
-        workers = {process.pid for process in self.processes[1:]}
+        workers = {process.pid for name, process in self.processes.items() if name.startswith("worker")}
         found = subprocess.run(["ps", "-eo", "pid=,ppid=,args="], capture_output=True, text=True, check=True).stdout
         rows = [line.split(None, 2) for line in found.splitlines()]
         return [int(pid) for pid, parent, text in rows if int(parent) in workers and "ExecutorBackend" in text]
 
-    def stop(self):
-        for process in self.processes[::-1]:
+    def kill_executor(self):
+        executor = self.executors()[0]
+        os.kill(executor, signal.SIGKILL)
+        print(f"killed executor {executor}", flush=True)
+
+    def stop(self, *names):
+        for name in names or list(self.processes)[::-1]:
+            process = self.processes.pop(name)
             process.terminate()
             process.wait()
 
 
-def session(url):
-    os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
-    settings = {
-        "spark.sql.session.timeZone": "UTC",
-        # Files of 2 bytes a row look small enough to broadcast, whatever they hold.
-        "spark.sql.autoBroadcastJoinThreshold": "-1",
-        "spark.sql.shuffle.partitions": "8",
-        "spark.executor.memory": "1400m",
-        "spark.ui.enabled": "false",
-        "spark.ui.showConsoleProgress": "false",
-        "spark.sql.warehouse.dir": tempfile.mkdtemp(),
-    }
-    builder = SparkSession.builder.master(url)
-    for name, value in settings.items():
-        builder = builder.config(name, value)
-    spark = builder.getOrCreate()
-    spark.sparkContext.setLogLevel("ERROR")
-    return spark
+def built_on(cluster, run, folder, kill):
+    """Has the cluster build the dataset in a store, and returns the version there."""
+    engine = cluster.connect()
+    store = folder / "store"
+    words = ["build", "it", "--engine", engine, "--output", f"file://{store}"]
+    begun = time.monotonic()
+    process = subprocess.Popen([*run, *words], cwd=folder, stderr=subprocess.PIPE, text=True, stdout=subprocess.DEVNULL)
+    told = []
+    for line in process.stderr:
+        told.append(line)
+        done = re.match(r"spark: (\d+) of \d+ tasks", line)
+        if kill and done and int(done[1]) >= 2:
+            cluster.kill_executor()
+            kill = False
+    assert process.wait() == 0, "".join(told)
+    assert not kill, f"the dataset was built before an executor could be killed: {''.join(told)}"
+    print(f"build --engine: {time.monotonic() - begun:.0f} s", flush=True)
+    cluster.stop("connect")
+    latest = json.loads((store / "datasets/it/latest.json").read_text())
+    return store / "datasets/it" / latest["version"]
 
 
-def write(spark, text, folder, kill):
-    """Writes the result of a statement, and calls `kill` once some tasks of it are done."""
+def written_by(cluster, statement, folder, kill):
+    """Writes the result of a statement with a session on the cluster, and kills an executor once some tasks are done."""
+    spark = check_sql.spark_session(cluster.url, **SETTINGS)
     failures = []
 
     def work():
         try:
-            spark.sql(text).write.parquet(str(folder))
+            spark.sql(statement).write.parquet(str(folder))
         except Exception as failure:  # It is raised again where it is waited for.
             failures.append(failure)
 
@@ -134,56 +185,64 @@ def write(spark, text, folder, kill):
         time.sleep(0.2)
         stages = [tracker.getStageInfo(stage) for stage in tracker.getActiveStageIds()]
         if sum(stage.numCompletedTasks for stage in stages if stage) >= 2:
-            kill()
-            kill = None
+            cluster.kill_executor()
+            kill = False
     writer.join()
     if failures:
         raise failures[0]
     assert not kill, "the statement was done before an executor could be killed"
     assert (folder / "_SUCCESS").exists(), "the write is not complete"
-    return time.monotonic() - begun
+    print(f"printed SQL on Spark: {time.monotonic() - begun:.0f} s", flush=True)
+    spark.stop()
+
+
+def rows(folder):
+    # Spark names the parts in the order of their rows.
+    return pyarrow.dataset.dataset(sorted(str(path) for path in folder.glob("part-*.parquet"))).to_table()
 
 
 def main():
     given = arguments()
-    periods = max(count for count in range(1, 5) if given.pairs % count == 0 and given.pairs // count <= 3)
-    regimes = given.pairs // periods
+    run = [str(given.bellwether)]
     with tempfile.TemporaryDirectory() as folder:
         folder = Path(folder)
 
         def bellwether(*words):
-            return subprocess.run([given.bellwether, *words], cwd=folder, check=True, capture_output=True, text=True).stdout
+            return subprocess.run([*run, *words], cwd=folder, check=True, capture_output=True, text=True).stdout
 
         (folder / "pipelines").mkdir()
-        text = DEFINITION.format(periods=json.dumps(PERIODS[:periods]), regimes=json.dumps(REGIMES[:regimes]))
-        (folder / "pipelines/large.toml").write_text(text)
-        bellwether("run", "large", "--quiet")
-        built = folder / "output/datasets/large/latest/large.parquet"
-        print(f"built {pyarrow.parquet.read_metadata(built).num_rows:,} rows", flush=True)
+        (folder / "pipelines/it.toml").write_text(definition(given.pairs))
+        bellwether("run", "it", "--quiet")
+        built = folder / "output/datasets/it/latest"
+        expected = pyarrow.parquet.read_table(built / "it.parquet", partitioning=None)
+        print(f"built {expected.num_rows:,} rows", flush=True)
+        statement = bellwether("sql", "it", "--dialect", "spark")
 
         cluster = Cluster(folder)
         try:
-
-            def kill():
-                executor = cluster.executors()[0]
-                os.kill(executor, signal.SIGKILL)
-                print(f"killed executor {executor}", flush=True)
-
-            statement = bellwether("sql", "large", "--dialect", "spark")
-            spark = session(cluster.url)
-            seconds = write(spark, statement, folder / "result", kill if given.kill else None)
-            spark.stop()
+            version = built_on(cluster, run, folder, given.kill)
+            written_by(cluster, statement, folder / "result", given.kill)
         finally:
             cluster.stop()
-        # Spark names the parts in the order of their rows.
-        parts = sorted(str(path) for path in (folder / "result").glob("part-*.parquet"))
-        found = pyarrow.dataset.dataset(parts).to_table()
-        check_sql.check(found, pyarrow.parquet.read_table(built, partitioning=None), statement)
-        print(f"Spark: {found.num_rows:,} rows are the same, {seconds:.0f} s", flush=True)
+        check_sql.check(rows(version), expected, statement)
+        check_sql.check(rows(folder / "result"), expected, statement)
+        # The version is described as the one that was built here, but for where it comes from.
+        records = [json.loads((version / "dataset.json").read_text()) for version in (built, version)]
+        for name in ("content", "rows", "columns", "sort", "facts", "as_of", "runs"):
+            assert records[0][name] == records[1][name], f"`{name}` differs: {records}"
+        # A machine that fetches it reads and verifies it as any other.
+        shutil.rmtree(folder / "output/datasets")
+        bellwether("store", "pull", "--store", f"file://{folder / 'store'}")
+        bellwether("store", "verify", "--store", f"file://{folder / 'store'}")
+        bellwether("verify")
+        bellwether("show", "it", "--tail", "3")
+        print(f"Spark: {expected.num_rows:,} rows are the same", flush=True)
 
         begun = time.monotonic()
-        (folder / "large.sql").write_text(bellwether("sql", "large"))
-        (folder / "cases.json").write_text(json.dumps([{"sql": str(folder / "large.sql"), "dataset": str(built)}]))
+        here = folder / "expected.parquet"
+        pyarrow.parquet.write_table(expected, here)
+        (folder / "it.sql").write_text(bellwether("sql", "it"))
+        (folder / "cases.json").write_text(json.dumps([{"sql": str(folder / "it.sql"), "dataset": str(here)}]))
         python, script = PROJECT / "tests/.venv/bin/python", PROJECT / "tests/python/check_sql.py"
         subprocess.run([python, script, "duckdb", folder / "cases.json"], check=True, stdout=subprocess.DEVNULL)
         print(f"DuckDB: the rows are the same, {time.monotonic() - begun:.0f} s with the comparison", flush=True)

@@ -81,6 +81,12 @@ impl RemoteStore {
         url.map(|url| Self::open(url, archive, output, control)).transpose()
     }
 
+    /// The store itself.
+    #[cfg(feature = "spark")]
+    pub(super) fn store(&self) -> &Store {
+        &self.store
+    }
+
     /// Its address.
     pub fn url(&self) -> &StoreUrl {
         self.store.url()

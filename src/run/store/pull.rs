@@ -126,7 +126,7 @@ impl RemoteStore {
     }
 
     /// The record of the latest version of a dataset in the store.
-    pub(super) async fn latest_record(&self, name: &str) -> Result<Option<Recorded>> {
+    pub(in crate::run) async fn latest_record(&self, name: &str) -> Result<Option<Recorded>> {
         let Some(latest) = self.store.latest(name).await? else { return Ok(None) };
         let version = self.read_version(name, &latest.version).await?;
         Ok(version.map(|(_, whole)| whole.recorded))

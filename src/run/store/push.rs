@@ -87,12 +87,17 @@ impl RemoteStore {
         }
         if let Some(latest) = export::latest(&self.datasets, Some(name))? {
             let instants = (latest.as_of, latest.built_at);
-            let latest = Latest::new(name, &latest.version, instants, &latest.content);
-            if let Some(later) = self.store.name_latest(&latest).await? {
-                notes.push(format!("the store has a later version, which stays its latest: `{}`", later.version));
-            }
+            notes.extend(self.name_latest(&Latest::new(name, &latest.version, instants, &latest.content)).await?);
         }
         Ok((moved, notes))
+    }
+
+    /// Makes a version the latest one, unless a later one is, which is noted.
+    pub(in crate::run) async fn name_latest(&self, latest: &Latest) -> Result<Option<String>> {
+        let later = self.store.name_latest(latest).await?;
+        let note =
+            |later: Latest| format!("the store has a later version, which stays its latest: `{}`", later.version);
+        Ok(later.map(note))
     }
 
     async fn push_version(&self, path: &Path, whole: &Whole, at: String) -> Result<Moved> {

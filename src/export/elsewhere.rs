@@ -1,0 +1,113 @@
+//! A version whose Parquet files another engine wrote: read once, in order, and described as every version is.
+//!
+//! Its record has the digest of the content that a build of the same rows has, and the files as they are.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use arrow::array::{ArrayRef, RecordBatch};
+use arrow::compute::cast;
+use arrow::datatypes::Field;
+use arrow::error::ArrowError;
+use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
+
+use super::content::Content;
+use super::publication::Provenance;
+use super::record::{ColumnRecord, DatasetRecord, RecordContents};
+use crate::cancel::{self, CancellationToken};
+use crate::columns::Rows;
+use crate::digest;
+use crate::error::{Reason, Result};
+use crate::file::{FileError, FileRecord};
+use crate::links;
+use crate::plan::Plan;
+
+/// How many rows are read at a time.
+const BATCH_ROWS: usize = 1 << 16;
+
+/// The files of such a version, as far as they were read.
+pub(crate) struct Elsewhere {
+    plan: Plan,
+    content: Content,
+    files: Vec<FileRecord>,
+    stop: CancellationToken,
+}
+
+/// What there is to know about all of them.
+pub(crate) struct Described {
+    /// The text of the version's record.
+    pub(crate) record: Vec<u8>,
+    pub(crate) files: Vec<FileRecord>,
+    pub(crate) rows: u64,
+    /// The digest of the content.
+    pub(crate) content: String,
+}
+
+impl Elsewhere {
+    /// Starts with no files.
+    pub(crate) fn new(plan: Plan, stop: CancellationToken) -> Self {
+        Self { content: Content::new(&plan.dataset.schema), plan, files: Vec::new(), stop }
+    }
+
+    /// Reads the file with the next rows, and hands them on in the columns of the dataset.
+    ///
+    /// # Errors
+    ///
+    /// If it cannot be read, or lacks a column or a value that the dataset has; any error of `take`; once the token is
+    /// cancelled.
+    pub(crate) fn add(
+        &mut self,
+        name: &str,
+        path: &Path,
+        mut take: impl FnMut(&RecordBatch) -> Result<(), ArrowError>,
+    ) -> Result<()> {
+        let damaged = |source: Reason| FileError::damaged(Path::new(name), source);
+        let reader = ParquetRecordBatchReaderBuilder::try_new(links::open(path)?);
+        let reader = reader.and_then(|reader| reader.with_batch_size(BATCH_ROWS).build());
+        let mut rows = 0;
+        for batch in reader.map_err(|error| damaged(error.into()))? {
+            cancel::check(&self.stop)?;
+            let read = batch.and_then(|batch| self.typed(&batch)).and_then(|batch| {
+                self.content.update(&Rows::from(batch.clone()))?;
+                take(&batch)?;
+                rows += batch.num_rows() as u64;
+                Ok(())
+            });
+            read.map_err(|error| damaged(error.into()))?;
+        }
+        self.files.push(FileRecord::of(path, name, rows, &self.stop)?);
+        Ok(())
+    }
+
+    /// Rows in the columns of the dataset.
+    fn typed(&self, batch: &RecordBatch) -> Result<RecordBatch, ArrowError> {
+        let schema = &self.plan.dataset.schema;
+        let column = |field: &Arc<Field>| -> Result<ArrayRef, ArrowError> {
+            let missing = || ArrowError::SchemaError(format!("no column `{}`", field.name()));
+            cast(batch.column_by_name(field.name()).ok_or_else(missing)?, field.data_type())
+        };
+        let columns = schema.fields().iter().map(column).collect::<Result<_, _>>()?;
+        RecordBatch::try_new(Arc::clone(schema), columns)
+    }
+
+    /// The record of a version with these files and the facts of its rows.
+    pub(crate) fn describe(self, version: &str, provenance: &Provenance, facts: &[u8]) -> Described {
+        let Self { plan, content, files, .. } = self;
+        let rows = files.iter().map(|file| file.rows).sum();
+        let fields = plan.dataset.schema.fields().iter();
+        let columns: Vec<ColumnRecord> = fields.map(|field| ColumnRecord::new(field.name(), field)).collect();
+        let content = digest::hex(&content.digest());
+        let written = RecordContents {
+            version,
+            provenance,
+            taken_over_from: None,
+            columns: &columns,
+            rows,
+            content: &content,
+            files: &files,
+            facts: &digest::of(facts),
+        };
+        let record = serde_json::to_vec_pretty(&DatasetRecord::of(&plan, written)).expect("it is text and numbers");
+        Described { record: [record.as_slice(), b"\n"].concat(), files, rows, content }
+    }
+}

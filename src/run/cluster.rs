@@ -1,0 +1,330 @@
+//! A dataset computed by a Spark cluster: the statement that `sql` prints is sent there, and what Spark wrote is checked,
+//! described and sealed as a version in an object store.
+
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use arrow::array::{Array, AsArray, RecordBatch};
+use arrow::datatypes::{DataType, Float64Type, Int32Type};
+use chrono::TimeDelta;
+
+use super::blocking::blocking;
+use super::build::{Before, BuildOptions, from_archive};
+use super::builder::Builder;
+use super::checks;
+use super::error::RunError;
+use super::observer::Control;
+use super::stage::{Stage, Timing};
+use super::store::RemoteStore;
+use super::summary::{PublishedDataset, Summary};
+use crate::archive::{Scope, View, ViewOptions};
+use crate::columns::Rows;
+use crate::digest;
+use crate::error::{Error, Result};
+use crate::export::{Dataset, Described, Elsewhere, FACTS, Provenance, RECORD};
+use crate::file::{self, FileError, FileRecord, Staging};
+use crate::names::{ROWS_OF_SPARK, fits};
+use crate::plan::{DatasetPlan, Duplicates, Feature, Format, Plan, StoreKind, StoreUrl, Vintage};
+use crate::remove;
+use crate::report::facts::{ArticleCounts, Facts, Tally};
+use crate::report::{self, Report, Version};
+use crate::spark::{Cluster, RowDigest, SUCCESS, Write};
+use crate::sql::{Dialect, Engine, Question, statement};
+use crate::store::{self, Latest, Store};
+use crate::tables::Table;
+use crate::time::unique_name;
+
+/// The options of a build on a cluster.
+#[derive(Clone, Debug)]
+pub struct ClusterOptions {
+    /// The cluster.
+    pub engine: Engine,
+    /// The store that gets the version.
+    pub output: StoreUrl,
+    /// The local folder of the datasets and the archive.
+    pub data: PathBuf,
+    /// The options that a build on this machine has, too.
+    pub build: BuildOptions,
+}
+
+/// What is asked of a cluster, and what it is asked of.
+struct Asked {
+    view: View,
+    scope: Scope,
+    statement: String,
+    provenance: Provenance,
+    notes: Vec<String>,
+}
+
+/// Has a cluster compute the dataset of a plan and write it to a store, and publishes it there. The cluster reads the
+/// archive where the plan's store keeps it, or in the local folder, which every worker must then have.
+///
+/// # Errors
+///
+/// If the dataset is one that only this machine builds, before anything is sent; any error of the cluster or the store; if
+/// what was written is not what the statement computes; when it was cancelled.
+///
+/// # Cancel safety
+///
+/// Not cancel safe: use [`BuildOptions::control`].
+pub async fn build_on_cluster(plan: Plan, options: ClusterOptions) -> Result<Summary> {
+    let begun = Instant::now();
+    let ClusterOptions { engine, output, data, build } = options;
+    check_supported(&plan, &build)?;
+    let control = build.control.clone();
+    let target = RemoteStore::open(&output, &build.archive, &data, &control)?;
+    let asked = asked(&plan, build, &data, &target).await?;
+    let version = unique_name(asked.provenance.built_at);
+    let at = format!("datasets/{}/{version}", plan.name);
+    let (expected, mut timings) =
+        computed(&plan, &engine, &asked.statement, &for_spark(&output, &at), &control).await?;
+    let store = target.store();
+    let staging = Staging::create(&data.join("datasets").join(&plan.name), &version)?;
+    let fetching = Fetching { plan: &plan, store, at: &at, staging: &staging, control: &control };
+    let (read, tally, fetched) = fetching.read(expected).await?;
+    let spark = timings[0].wall;
+    timings.push(fetched);
+    let (plan_of_version, folder) = (plan.clone(), staging.file(""));
+    let sealing = Sealing { plan: plan_of_version, version, asked, read, tally, control: control.clone(), spark };
+    let Sealed { described, facts, provenance, mut notes } = blocking(move || sealing.seal(&folder)).await?;
+    let files = [FACTS, report::FILE].map(|name| FileRecord::of(&staging.file(name), name, 0, &control.stop));
+    let files = files.into_iter().collect::<Result<_>>()?;
+    store.send(&store::Sealed { at: at.clone(), record: RECORD, files }, &staging.file(""), |_| ()).await?;
+    let instants = (provenance.as_of, provenance.built_at);
+    notes.extend(target.name_latest(&Latest::new(&plan.name, version_of(&at), instants, &described.content)).await?);
+    let path = output.folder().map_or_else(|| PathBuf::from(store.address(&at)), |folder| folder.join(&at));
+    let Described { files, rows, content, .. } = described;
+    let dataset = Dataset { path, latest: None, rows, files, content };
+    let published = PublishedDataset { facts, dataset, as_of: provenance.as_of, new_rejects: None, notes };
+    Ok(Summary::of(&plan, published, timings, begun.elapsed()))
+}
+
+/// Prepares the archive for the cluster, and says what it is asked.
+async fn asked(plan: &Plan, build: BuildOptions, data: &Path, target: &RemoteStore) -> Result<Asked> {
+    let own = RemoteStore::of(plan, build.store.as_ref(), &build.archive, data, &build.control)?;
+    let archive = match &own {
+        Some(own) => {
+            // The cluster reads what is there.
+            own.pull_archive(None).await?;
+            own.push_archive().await?;
+            for_spark(own.url(), "archive")
+        }
+        None => std::path::absolute(&build.archive).unwrap_or(build.archive.clone()).to_string_lossy().into_owned(),
+    };
+    target.store().probe().await?;
+    let in_store = target.latest_record(&plan.name).await?;
+    let plan = plan.clone();
+    blocking(move || {
+        let before = Before { datasets: None, in_store: in_store.as_ref() };
+        from_archive(plan, build, before, |work, options, notes| work.asked(&archive, options, notes))
+    })
+    .await
+}
+
+/// Has the cluster write the rows of a statement to a folder. Returns their digest, and how long both took.
+async fn computed(
+    plan: &Plan,
+    engine: &Engine,
+    statement: &str,
+    folder: &str,
+    control: &Control,
+) -> Result<(RowDigest, Vec<Timing>)> {
+    let cluster = Cluster::connect(engine, &control.stop).await?;
+    let writing = Stage::of_tasks(control, "spark");
+    let write = Write { statement, folder, codec: plan.files.codec };
+    cluster.write(write, |tasks| writing.tasks(tasks.done, tasks.planned)).await?;
+    let written = writing.finish();
+    let counting = Stage::of_tasks(control, "digest");
+    let columns: Vec<&str> = plan.dataset.schema.fields().iter().map(|field| field.name().as_str()).collect();
+    let digest = cluster.digest(statement, &columns, |tasks| counting.tasks(tasks.done, tasks.planned)).await?;
+    let counted = counting.finish();
+    cluster.close().await;
+    Ok((digest, vec![written, counted]))
+}
+
+/// Refuses what a cluster does not build.
+fn check_supported(plan: &Plan, build: &BuildOptions) -> Result<()> {
+    let other = plan.files.formats.iter().find(|format| **format != Format::Parquet);
+    let what = match (other, plan.files.partition_by.first()) {
+        _ if !build.ad_hoc.is_none() => "an ad hoc build".to_owned(),
+        (Some(format), _) => format!("a dataset with `format = \"{format}\"`"),
+        (None, Some(column)) => format!("a dataset with `partition_by = [\"{}\"]`", column.name()),
+        (None, None) => return Ok(()),
+    };
+    let hint = "change the definition, or leave out `--engine` to build it on this machine";
+    Err(Error::usage(format!("Spark cannot write {what}"), hint))
+}
+
+/// The address of a folder in a store, as Spark writes it.
+fn for_spark(url: &StoreUrl, at: &str) -> String {
+    let text = format!("{url}/{at}");
+    match (url.kind(), text.split_once("://")) {
+        (StoreKind::S3, Some((_, rest))) => format!("s3a://{rest}"),
+        _ => text,
+    }
+}
+
+fn version_of(at: &str) -> &str {
+    at.rsplit('/').next().unwrap_or(at)
+}
+
+impl Builder<'_> {
+    /// What a cluster is asked, which finds the archive at a location.
+    fn asked(&self, archive: &str, options: &BuildOptions, notes: Vec<String>) -> Result<Asked> {
+        let question = Question {
+            name: &self.plan.name,
+            plan: &self.plan.dataset,
+            source: self.scope.source,
+            requests: &self.scope.requests,
+            as_of: self.view.as_of(),
+            archive,
+            dialect: Dialect::Spark,
+        };
+        // Spark cuts files in places of its own: a build on this machine never takes them for its own.
+        let basis = digest::of(format!("spark {}", self.basis()).as_bytes());
+        Ok(Asked {
+            statement: statement(&question)?,
+            provenance: Provenance {
+                name: self.plan.name.clone(),
+                definition: self.plan.text.clone(),
+                ad_hoc: options.ad_hoc.clone(),
+                basis,
+                runs: self.view.runs().map(|run| run.name().to_owned()).collect(),
+                as_of: self.view.as_of(),
+                built_at: options.clock.now(),
+            },
+            view: self.view.clone(),
+            scope: self.scope.clone(),
+            notes,
+        })
+    }
+}
+
+/// Files that a cluster wrote, on their way to be read.
+struct Fetching<'a> {
+    plan: &'a Plan,
+    store: &'a Store,
+    /// The folder that the cluster wrote.
+    at: &'a str,
+    staging: &'a Staging,
+    control: &'a Control,
+}
+
+impl Fetching<'_> {
+    /// Fetches the files one by one, and reads their rows in order, which must have a digest.
+    async fn read(&self, expected: RowDigest) -> Result<(Elsewhere, Tally, Timing)> {
+        let listed = self.store.list(self.at).await?;
+        let name = |key: &str| key.strip_prefix(self.at).map(|name| name.trim_start_matches('/').to_owned());
+        let mut names: Vec<String> = listed.iter().filter_map(|object| name(&object.key)).collect();
+        names.sort();
+        if !names.iter().any(|name| name == SUCCESS) {
+            return Err(self
+                .store
+                .damaged(self.at, format!("Spark says it is complete, and `{SUCCESS}` is missing"))
+                .into());
+        }
+        // Others are hidden, as checksums of some file systems are.
+        names.retain(|name| fits(name, ROWS_OF_SPARK));
+        let stage = Stage::of_files(self.control, "pull", names.len());
+        let mut read = Elsewhere::new(self.plan.clone(), self.control.stop.clone());
+        let (mut digest, mut tally) = (RowDigest::default(), Tally::new(&self.plan.dataset));
+        for name in names {
+            let path = self.staging.file(&name);
+            self.store.download(&format!("{}/{name}", self.at), &path).await?;
+            let before = digest.rows;
+            (read, digest, tally) = blocking(move || {
+                read.add(&name, &path, |rows| {
+                    tally.count(&Rows::from(rows.clone()));
+                    digest.add(rows)
+                })?;
+                remove::file(&path).map_err(FileError::write(&path))?;
+                Ok((read, digest, tally))
+            })
+            .await?;
+            stage.done(digest.rows - before, 0);
+        }
+        if digest != expected {
+            let (at, found, expected) = (self.store.address(self.at), digest.rows, expected.rows);
+            return Err(RunError::OtherRows { at, found, expected }.into());
+        }
+        Ok((read, tally, stage.finish()))
+    }
+}
+
+/// A version that is about to be sealed.
+struct Sealing {
+    plan: Plan,
+    version: String,
+    asked: Asked,
+    read: Elsewhere,
+    tally: Tally,
+    control: Control,
+    /// How long the cluster took.
+    spark: Duration,
+}
+
+/// What its record and its report say.
+struct Sealed {
+    described: Described,
+    facts: Facts,
+    provenance: Provenance,
+    notes: Vec<String>,
+}
+
+impl Sealing {
+    /// Writes what stands beside the files: the record, the facts and the report.
+    fn seal(self, folder: &Path) -> Result<Sealed> {
+        let Self { plan, version, asked, read, tally, control, spark } = self;
+        let Asked { view, scope, provenance, mut notes, .. } = asked;
+        let work = Builder { plan: &plan, view: &view, scope: &scope, control: &control, archived_in: None };
+        let mut facts = tally.finish();
+        facts.articles = articles(&view, &facts, &plan.dataset)?;
+        facts.news = work.news(&facts)?;
+        checks::age(&plan, facts.dates.map(|(_, last)| last), provenance.built_at)?;
+        let of_rows = work.notes(&facts);
+        control.note(&of_rows);
+        notes.extend(of_rows);
+        let text = facts.to_json();
+        let described = read.describe(&version, &provenance, &text);
+        let identity = Version { name: version, built_at: provenance.built_at, content: described.content.clone() };
+        let beside = work.beside(work.revisions()?)?;
+        let stages = vec![("spark", spark)];
+        let report = Report { stages, notes: notes.clone(), ..work.report(facts.clone(), beside, Some(identity)) };
+        file::write_bytes(&folder.join(FACTS), &text)?;
+        file::write_bytes(&folder.join(report::FILE), report.page().as_bytes())?;
+        file::write_bytes(&folder.join(RECORD), &described.record)?;
+        Ok(Sealed { described, facts, provenance, notes })
+    }
+}
+
+/// The articles that features were computed from, by their latest values.
+fn articles(view: &View, facts: &Facts, plan: &DatasetPlan) -> Result<ArticleCounts> {
+    let mut counts = ArticleCounts::default();
+    let is_of_articles = |feature: &Feature| {
+        !matches!(feature, Feature::Summary(_) | Feature::SummaryDaysSince | Feature::Historical(_))
+    };
+    if !plan.features.iter().any(is_of_articles) {
+        return Ok(counts);
+    }
+    let options = ViewOptions { vintage: Vintage::Latest, live_within: TimeDelta::zero() };
+    for batch in view.cells(Table::Articles, options)? {
+        let batch: RecordBatch = batch?;
+        let column = |name: &str| batch.column_by_name(name).expect("articles have the columns of their table");
+        let tickers = column("ticker").as_dictionary::<Int32Type>();
+        let names = tickers.values().as_string::<i32>();
+        let scores = column("score").as_primitive::<Float64Type>();
+        let repeats = arrow::compute::cast(column("repeats"), &DataType::Int32).expect("it is a number");
+        let repeats = repeats.as_primitive::<Int32Type>();
+        for row in 0..batch.num_rows() {
+            let name = names.value(tickers.keys().value(row) as usize);
+            if facts.tickers.binary_search_by(|ticker| ticker.name.as_str().cmp(name)).is_err() {
+                continue;
+            }
+            let is_repeated = plan.duplicates == Duplicates::Once && repeats.value(row) > 0;
+            counts.all += 1;
+            counts.repeated += u64::from(is_repeated);
+            counts.unscored += u64::from(!is_repeated && scores.is_null(row));
+        }
+    }
+    Ok(counts)
+}

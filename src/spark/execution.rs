@@ -1,0 +1,133 @@
+//! Executes a plan until the server says that it is complete.
+//!
+//! The server keeps the answers of an execution until they are released. It ends the stream of them every two minutes, and
+//! a connection may break: either way the client attaches again, from the last answer that it has. Only an answer that says
+//! so completes the execution.
+
+use std::time::Duration;
+
+use spark_connect_core::{ExecutePlanResponseReattachableIterator as Execution, SparkError as Fault};
+use spark_connect_proto::execute_plan_response::ResponseType;
+use spark_connect_proto::{ExecutePlanRequest, ExecutePlanResponse, Plan, UserContext, plan};
+
+use super::{Cluster, SparkError};
+use crate::error::{Error, Result};
+
+/// How long nothing may arrive before the connection counts as broken. The server reports progress every few seconds.
+const SILENCE: Duration = Duration::from_secs(180);
+
+/// How often in a row the client attaches again without getting an answer.
+const ATTEMPTS: u32 = 8;
+
+/// The longest wait before it does.
+const LONGEST_WAIT: Duration = Duration::from_secs(20);
+
+/// How long the server may take to confirm that it interrupted or released an execution.
+const FAREWELL: Duration = Duration::from_secs(10);
+
+/// The tasks of an execution, as far as the server has planned them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Tasks {
+    pub(crate) done: u64,
+    pub(crate) planned: u64,
+}
+
+impl Cluster {
+    /// Executes a plan, with its progress and its other answers.
+    pub(super) async fn execute(
+        &self,
+        plan: plan::OpType,
+        mut progress: impl FnMut(Tasks),
+        mut take: impl FnMut(ResponseType),
+    ) -> Result<()> {
+        let user_id = self.client.user_id().unwrap_or_default().to_owned();
+        let execution = Execution::new(ExecutePlanRequest {
+            session_id: self.client.session_id().to_owned(),
+            user_context: Some(UserContext { user_id, ..UserContext::default() }),
+            plan: Some(Plan { op_type: Some(plan) }),
+            client_type: Some(concat!("bellwether/", env!("CARGO_PKG_VERSION")).to_owned()),
+            ..ExecutePlanRequest::default()
+        });
+        let each = |response: ExecutePlanResponse| match response.response_type {
+            Some(ResponseType::ExecutionProgress(told)) => {
+                let count = |count: i64| u64::try_from(count).unwrap_or_default();
+                let done = told.stages.iter().map(|stage| count(stage.num_completed_tasks)).sum();
+                let planned = told.stages.iter().map(|stage| count(stage.num_tasks)).sum();
+                progress(Tasks { done, planned });
+            }
+            Some(other) => take(other),
+            None => {}
+        };
+        tokio::select! {
+            biased;
+            () = self.stop.cancelled() => {
+                let interrupt = self.client.interrupt_operation(execution.operation_id());
+                let _ = tokio::time::timeout(FAREWELL, interrupt).await;
+                Err(Error::interrupted())
+            }
+            done = self.complete(&execution, each) => {
+                let release = execution.create_release_request(true).await;
+                let _ = tokio::time::timeout(FAREWELL, self.client.release_execute(release)).await;
+                done
+            }
+        }
+    }
+
+    async fn complete(&self, execution: &Execution, mut each: impl FnMut(ExecutePlanResponse)) -> Result<()> {
+        let mut failures = 0;
+        let mut stream = self.client.execute_plan(execution.request().clone()).await;
+        loop {
+            let broken = match stream {
+                Err(fault) => fault,
+                Ok(mut answers) => loop {
+                    let answer = match tokio::time::timeout(SILENCE, answers.message()).await {
+                        Ok(answer) => answer.map_err(Fault::from_grpc_status),
+                        Err(_) => Err(ended()),
+                    };
+                    match answer {
+                        Ok(Some(answer)) => {
+                            failures = 0;
+                            execution.set_last_response_id(&answer).await;
+                            each(answer);
+                        }
+                        Ok(None) if execution.is_completed().await => return Ok(()),
+                        Ok(None) => break ended(),
+                        Err(fault) => break fault,
+                    }
+                },
+            };
+            if execution.is_completed().await {
+                return Ok(());
+            }
+            if !may_pass(&broken) || failures >= ATTEMPTS {
+                return Err(SparkError::of(&self.engine, &broken).into());
+            }
+            if failures > 0 {
+                tokio::time::sleep(Duration::from_millis(250 << failures.min(8)).min(LONGEST_WAIT)).await;
+            }
+            failures += 1;
+            // A server that never got the plan does not know the execution.
+            let is_unknown = broken.error_class == UNKNOWN && execution.last_response_id().await.is_none();
+            stream = match is_unknown {
+                true => self.client.execute_plan(execution.request().clone()).await,
+                false => self.client.reattach_execute(execution.create_reattach_request().await).await,
+            };
+        }
+    }
+}
+
+/// What the server says of an execution that it does not know.
+const UNKNOWN: &str = "INVALID_HANDLE.OPERATION_NOT_FOUND";
+
+/// Whether attaching again may help.
+fn may_pass(fault: &Fault) -> bool {
+    // Numbers of gRPC: cancelled by a proxy, too late, unavailable.
+    matches!(fault.grpc_code, Some(1 | 4 | 14))
+        || fault.error_class == UNKNOWN
+        || fault.error_class.starts_with("INVALID_CURSOR.DISCONNECTED")
+        || fault.message.contains("INVALID_CURSOR.DISCONNECTED")
+}
+
+fn ended() -> Fault {
+    Fault { grpc_code: Some(14), ..Fault::connect_msg("the stream of answers ended") }
+}

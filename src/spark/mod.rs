@@ -1,0 +1,165 @@
+//! A Spark cluster, reached by Spark Connect: computes the statement of a dataset and writes its rows.
+//!
+//! Spark reads the archive and writes Parquet files itself; the statement, its progress and a digest pass through here. The
+//! session is set up as the statement needs it, whatever the server's defaults are.
+//!
+//! A statement is done once the server says so (`execution`): it ends the stream of answers every two minutes, and a
+//! client that took this for the end would report success before the files are there.
+//!
+//! Whether the files hold what the statement computes is told by a [`RowDigest`]: Spark computes it from the statement, and
+//! whoever reads the files from them.
+
+mod error;
+mod execution;
+mod row_digest;
+
+use std::collections::HashMap;
+use std::env;
+
+use arrow::array::AsArray;
+use arrow::ipc::reader::StreamReader;
+use spark_connect_core::{ChannelBuilder, RetryPolicy, SparkConnectClient};
+use spark_connect_proto::execute_plan_response::ResponseType;
+use spark_connect_proto::write_operation::{SaveMode, SaveType};
+use spark_connect_proto::{Command, Relation, Sql, WriteOperation, command, plan, relation};
+
+pub(crate) use error::SparkError;
+pub(crate) use execution::Tasks;
+pub(crate) use row_digest::RowDigest;
+
+use crate::cancel::CancellationToken;
+use crate::error::{Error, Result};
+use crate::plan::Codec;
+use crate::secret::ApiKey;
+use crate::sql::Engine;
+
+/// What a session must be set to for a statement to compute what it says. Files of two bytes a row look small enough to be
+/// broadcast, whatever they hold; instants are microseconds.
+const SETTINGS: [(&str, &str); 3] = [
+    ("spark.sql.session.timeZone", "UTC"),
+    ("spark.sql.autoBroadcastJoinThreshold", "-1"),
+    ("spark.sql.parquet.outputTimestampType", "TIMESTAMP_MICROS"),
+];
+
+/// The file that Spark puts into a folder once everything is in it.
+pub(crate) const SUCCESS: &str = "_SUCCESS";
+
+/// A session on a cluster.
+pub(crate) struct Cluster {
+    client: SparkConnectClient,
+    engine: String,
+    stop: CancellationToken,
+}
+
+/// A statement, and where its rows go.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Write<'a> {
+    pub(crate) statement: &'a str,
+    /// The address of a folder that does not exist yet, as the cluster finds it.
+    pub(crate) folder: &'a str,
+    pub(crate) codec: Codec,
+}
+
+impl Cluster {
+    /// Opens a session.
+    ///
+    /// # Errors
+    ///
+    /// If the cluster cannot be reached or does not take the settings; when it was cancelled.
+    pub(crate) async fn connect(engine: &Engine, stop: &CancellationToken) -> Result<Self> {
+        let failed = |fault: &spark_connect_core::SparkError| SparkError::of(engine.as_str(), fault);
+        let builder = ChannelBuilder::parse(&connection(engine)).map_err(|fault| failed(&fault))?;
+        let mut client = SparkConnectClient::connect(&builder).await.map_err(|fault| failed(&fault))?;
+        client.set_retry_policy(RetryPolicy {
+            max_retries: Some(3),
+            initial_backoff_ms: 500,
+            ..RetryPolicy::default()
+        });
+        let cluster = Self { client, engine: engine.as_str().to_owned(), stop: stop.clone() };
+        for (name, value) in SETTINGS {
+            let set = cluster.client.set_config(name, value);
+            cluster.unless_stopped(set).await?.map_err(|fault| failed(&fault))?;
+        }
+        Ok(cluster)
+    }
+
+    /// Writes the rows of a statement to Parquet files in a new folder, in the order of the names of the files, and waits
+    /// until all of them are there.
+    ///
+    /// # Errors
+    ///
+    /// If the statement is refused or fails, or the folder cannot be written; when it was cancelled.
+    pub(crate) async fn write(&self, write: Write<'_>, progress: impl FnMut(Tasks)) -> Result<()> {
+        let (codec, level) = match write.codec {
+            Codec::Zstd(level) => ("zstd", Some(level.to_string())),
+            Codec::Snappy => ("snappy", None),
+            Codec::None => ("none", None),
+        };
+        let mut options = HashMap::from([("compression".to_owned(), codec.to_owned())]);
+        options.extend(level.map(|level| ("parquet.compression.codec.zstd.level".to_owned(), level)));
+        let operation = WriteOperation {
+            input: Some(relation(write.statement)),
+            source: Some("parquet".to_owned()),
+            mode: SaveMode::ErrorIfExists.into(),
+            save_type: Some(SaveType::Path(write.folder.to_owned())),
+            options,
+            ..WriteOperation::default()
+        };
+        let command = Command { command_type: Some(command::CommandType::WriteOperation(operation)) };
+        self.execute(plan::OpType::Command(command), progress, |_| {}).await
+    }
+
+    /// The digest of the rows that a statement computes, with these columns.
+    ///
+    /// # Errors
+    ///
+    /// If the statement fails; when it was cancelled.
+    pub(crate) async fn digest(
+        &self,
+        statement: &str,
+        columns: &[&str],
+        progress: impl FnMut(Tasks),
+    ) -> Result<RowDigest> {
+        let query = RowDigest::query(statement, columns);
+        let mut bytes = Vec::new();
+        let take = |response| {
+            if let ResponseType::ArrowBatch(batch) = response {
+                bytes.extend_from_slice(&batch.data);
+            }
+        };
+        self.execute(plan::OpType::Root(relation(&query)), progress, take).await?;
+        let text = StreamReader::try_new(&*bytes, None).ok().and_then(|mut batches| {
+            let batch = batches.next()?.ok()?;
+            Some(batch.column(0).as_string_opt::<i32>()?.iter().next()??.to_owned())
+        });
+        let digest = text.as_deref().and_then(RowDigest::parsed);
+        digest.ok_or_else(|| SparkError::Answer { engine: self.engine.clone() }.into())
+    }
+
+    /// Closes the session. The server forgets one that is not closed after an hour.
+    pub(crate) async fn close(self) {
+        let _ = self.unless_stopped(self.client.release_session()).await;
+    }
+
+    async fn unless_stopped<T>(&self, work: impl Future<Output = T>) -> Result<T> {
+        tokio::select! {
+            biased;
+            () = self.stop.cancelled() => Err(Error::interrupted()),
+            done = work => Ok(done),
+        }
+    }
+}
+
+/// The address as the client takes it, which finds the token in the environment.
+fn connection(engine: &Engine) -> String {
+    // Masked wherever text is shown, whoever writes it.
+    drop(env::var(Engine::TOKEN).ok().as_deref().and_then(ApiKey::new));
+    let rest = engine.as_str().split_once("://").map_or("", |(_, rest)| rest);
+    let gap = if rest.contains("/;") { "" } else { "/" };
+    format!("sc://{}{gap};user_id=bellwether;user_agent=bellwether", rest.trim_end_matches('/'))
+}
+
+fn relation(query: &str) -> Relation {
+    let sql = Sql { query: query.to_owned(), ..Sql::default() };
+    Relation { rel_type: Some(relation::RelType::Sql(sql)), ..Relation::default() }
+}
