@@ -198,9 +198,14 @@ pub fn published(datasets: &Path) -> Result<Vec<ListedVersion>> {
 ///
 /// # Errors
 ///
-/// If they cannot be read.
+/// If they cannot be read, or are damaged.
 pub(crate) fn facts(version: &Path) -> Result<Vec<u8>> {
-    links::read(&version.join(FACTS))
+    let path = version.join(FACTS);
+    let facts = links::read(&path)?;
+    match read::<CommonRecord>(version)?.facts {
+        Some(expected) if expected == digest::of(&facts) => Ok(facts),
+        _ => Err(FileError::damaged(&path, "it does not match its checksum")),
+    }
 }
 
 /// The latest version of a dataset, or of the dataset built last in a folder; `None` if there is none.

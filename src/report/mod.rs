@@ -24,7 +24,7 @@ use std::time::Duration;
 use chrono::{DateTime, Utc};
 
 use crate::audit::revisions::Revisions;
-use facts::{Activity, Facts};
+use facts::{Activity, Facts, OfSector};
 pub(crate) use html::Html;
 pub(crate) use policy::policy;
 
@@ -41,6 +41,8 @@ pub struct Report {
     pub identity: Identity,
     /// Its numbers, and the news about its tickers.
     pub facts: Facts,
+    /// Its split by sector; empty if no sector is known.
+    pub sectors: Vec<OfSector>,
     /// Revisions of its signals and news; `None` with a single run, when nothing can have changed yet.
     pub revisions: Option<Revisions>,
     /// What its runs did.

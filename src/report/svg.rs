@@ -78,6 +78,13 @@ pub(super) struct Spot {
     pub(super) anchor: Anchor,
 }
 
+impl Spot {
+    /// In the middle of an area.
+    pub(super) fn within(area: Area, y: f64) -> Self {
+        Self { x: area.x + area.width / 2.0, y, anchor: Anchor::Middle }
+    }
+}
+
 impl Plot<'_> {
     /// Draws the plot.
     pub(super) fn draw(&self, html: &mut Html, content: impl FnOnce(&mut Canvas<'_>)) {

@@ -34,6 +34,7 @@ impl Report {
         self.opening(&mut lines);
         self.coverage_in_lines(&mut lines);
         self.signals_in_lines(&mut lines);
+        self.behavior_in_lines(&mut lines);
         self.news_in_lines(&mut lines);
         self.rewrites_in_lines(&mut lines);
         self.work_in_lines(&mut lines);
@@ -100,19 +101,48 @@ impl Report {
         lines.bins("sells", &of_sells);
     }
 
+    fn behavior_in_lines(&self, lines: &mut Lines) {
+        let facts = &self.facts;
+        lines.heading(facts.flipping());
+        let share = |pair: &OfPair| pair.flips.share().unwrap_or_default();
+        let mut pairs: Vec<&OfPair> = facts.pairs.iter().filter(|pair| pair.flips.followed > 0).collect();
+        pairs.sort_by(|one, other| share(other).total_cmp(&share(one)));
+        let most = pairs.first().map_or(1.0, |pair| share(pair)).max(f64::MIN_POSITIVE);
+        for pair in pairs.iter().take(TICKERS) {
+            lines.bar(&format!("{} {}", pair.period, pair.regime), share(pair) / most, percent(share(pair)));
+        }
+        lines.more(pairs.len(), "pair", "pairs");
+        facts.flips_by_confidence().iter().for_each(|text| lines.wrapped("", text));
+        if let Some(finding) = facts.agreeing() {
+            lines.heading(finding);
+            for agreement in facts.agreement_extremes().into_iter().flatten() {
+                let shown = portion(agreement.same, agreement.both);
+                lines.wrapped("  ", &format!("{}: {shown}", facts.named(agreement)));
+            }
+        }
+        if let Some(finding) = self.split() {
+            lines.heading(finding);
+            for sector in &self.sectors {
+                let share = sector.totals.buy_share().unwrap_or_default();
+                let shown = portion(sector.totals.buys, sector.totals.rows);
+                lines.bar(sector.named(), share, format_args!("{shown:>6} buy"));
+            }
+        }
+    }
+
     fn news_in_lines(&self, lines: &mut Lines) {
         let Some(news) = &self.facts.news else {
             return lines.heading("This dataset has no news");
         };
         lines.heading(self.facts.reach().unwrap_or_else(|| counted(news.articles, "article", "articles")));
         for window in &self.facts.windows {
-            let share = window.with_news as f64 / self.facts.rows.max(1) as f64;
-            lines.bar(&window.in_words(), share, portion(window.with_news, self.facts.rows));
+            let (some, all) = self.facts.since_news(window);
+            lines.bar(&window.in_words(), some as f64 / all.max(1) as f64, portion(some, all));
         }
         if news.articles == 0 {
             return;
         }
-        let axis = Axis::of(&self.facts.days, Step::Week, lines.middle());
+        let axis = self.facts.news_axis(lines.middle());
         let counts = axis.sums(news.days.iter().map(|(day, count)| (*day, *count)));
         let most = counts.iter().max().copied().unwrap_or_default();
         lines.spark(&format!("articles by {}", axis.step.as_str()), &counts, format!("peak {}", grouped(most)));

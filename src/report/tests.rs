@@ -15,8 +15,15 @@ use crate::plan::{DatasetPlan, Plan};
 use crate::tables::choices;
 
 fn plan() -> DatasetPlan {
-    let text = "[source]\nservice = \"demo\"\n[signals]\nsectors = [\"energy\"]\n[sentiment]\narticles = false\n";
-    Plan::of(DefinitionFile::new("it.toml".into(), text.into()).unwrap()).unwrap().dataset
+    sorted_by("ticker")
+}
+
+fn sorted_by(column: &str) -> DatasetPlan {
+    let text = format!(
+        "[source]\nservice = \"demo\"\n[signals]\nsectors = [\"energy\"]\n[sentiment]\narticles = false\n\
+         [output]\nsort = [\"{column}\"]\n"
+    );
+    Plan::of(DefinitionFile::new("it.toml".into(), text).unwrap()).unwrap().dataset
 }
 
 /// A signal for each ticker, day and pair, whose value follows from its position.
@@ -47,7 +54,15 @@ fn rows(tickers: std::ops::Range<usize>, days: &[NaiveDate], pairs: usize) -> Re
 fn report(facts: Facts) -> Report {
     let as_of = DateTime::from_timestamp_micros(1_795_210_200_000_000).unwrap();
     let identity = Identity { name: "it".into(), description: None, version: None, as_of, definition: String::new() };
-    Report { identity, facts, revisions: None, work: Activity::default(), stages: Vec::new(), notes: Vec::new() }
+    Report {
+        identity,
+        facts,
+        sectors: Vec::new(),
+        revisions: None,
+        work: Activity::default(),
+        stages: Vec::new(),
+        notes: Vec::new(),
+    }
 }
 
 fn months(count: u32) -> Vec<NaiveDate> {
@@ -67,7 +82,7 @@ fn a_page_of_thousands_of_tickers_is_small_and_names_what_it_omits() {
     let report = report(tally.finish());
     let page = report.page();
     assert!(page.len() < 2_000_000, "{} bytes", page.len());
-    assert!(page.contains("Showing 48 of 2,000 tickers") && page.contains("so each column is a quarter"));
+    assert!(page.contains("others have at least") && page.contains("so each column is a quarter"));
     assert_eq!(page.matches("id=\"plot-signals-").count(), 108);
     assert!(report.text(80).lines().all(|line| line.chars().count() <= 80));
 }
@@ -80,8 +95,9 @@ fn counts_do_not_depend_on_the_order_of_rows() {
     let mut places: Vec<u64> = (0..rows.num_rows() as u64).collect();
     places.sort_by_key(|place| place.wrapping_mul(0x9e37_79b9_7f4a_7c15));
     let shuffled = take_record_batch(&rows, &arrow::array::UInt64Array::from(places)).unwrap();
+    // Where rows are not in the order of their dates, nothing is said of how they follow one another.
     let facts = |rows: &RecordBatch| {
-        let mut tally = Tally::new(&plan());
+        let mut tally = Tally::new(&sorted_by("confidence"));
         (0..rows.num_rows())
             .step_by(100)
             .for_each(|at| tally.count(&rows.slice(at, 100.min(rows.num_rows() - at)).into()));
@@ -91,7 +107,35 @@ fn counts_do_not_depend_on_the_order_of_rows() {
     assert_eq!((one.rows, one.tickers.len(), one.days.len(), one.pairs.len()), (7 * 31 * 9, 7, 30, 9));
     assert_eq!((one.undrawn, one.undrawn_days, one.day_count(), one.totals().rows), (7 * 9, 1, 31, 7 * 31 * 9));
     assert_eq!((one.rows, one.dates, &one.days), (other.rows, other.dates, &other.days));
+    assert!(one.persistence.is_none() && one.agreements.is_none());
     assert_eq!(report(one).page(), report(other).page());
+}
+
+#[test]
+fn flips_and_agreement_do_not_depend_on_the_order_of_the_series() {
+    let days = months(30);
+    let rows = rows(0..7, &days, 5);
+    let dates = rows.column_by_name("date").unwrap().as_primitive::<TimestampMicrosecondType>();
+    let mut by_date: Vec<u64> = (0..rows.num_rows() as u64).collect();
+    by_date.sort_by_key(|row| dates.value(*row as usize));
+    let by_date = take_record_batch(&rows, &arrow::array::UInt64Array::from(by_date)).unwrap();
+    for (column, rows, batch) in [("ticker", &rows, 1000), ("date", &by_date, 1000), ("date", &by_date, 33)] {
+        let mut tally = Tally::new(&sorted_by(column));
+        for at in (0..rows.num_rows()).step_by(batch) {
+            tally.count(&rows.slice(at, batch.min(rows.num_rows() - at)).into());
+        }
+        let facts = tally.finish();
+        // Every signal is the opposite of the one before and of that of the pair before, by how they are made.
+        assert_eq!((facts.flips().followed, facts.flips().flipped), (7 * 29 * 5, 7 * 29 * 5));
+        assert_eq!(facts.persistence.unwrap().same.count(), 0);
+        let agreements = facts.agreements.unwrap();
+        assert_eq!(agreements.len(), 10);
+        for agreement in agreements {
+            let [one, other] = agreement.pairs;
+            let same = if (other - one) % 2 == 0 { 7 * 30 } else { 0 };
+            assert_eq!((agreement.both, agreement.same), (7 * 30, same), "{agreement:?}");
+        }
+    }
 }
 
 #[test]

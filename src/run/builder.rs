@@ -1,5 +1,6 @@
 //! What builds and reports share: the rows of a dataset, and the parts of a report that do not come from them.
 
+use std::collections::HashMap;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -15,7 +16,7 @@ use crate::cancel;
 use crate::columns::Rows;
 use crate::dataset::{self, Counts, Sources};
 use crate::error::Result;
-use crate::interface::Endpoint;
+use crate::interface::{Endpoint, Sector, Ticker};
 use crate::plan::{DatasetPlan, Plan};
 use crate::report::facts::{self, ArticleCounts, Facts, News};
 use crate::report::{Identity, Report, Version};
@@ -36,6 +37,7 @@ pub(crate) struct Builder<'a> {
 /// The parts of a report that do not come from the rows.
 pub(super) struct Beside {
     revisions: Option<Revisions>,
+    sectors: HashMap<Ticker, Sector>,
     work: facts::Activity,
 }
 
@@ -87,7 +89,8 @@ impl Builder<'_> {
     pub(super) fn beside(&self, revisions: Option<Revisions>) -> Result<Beside> {
         let _work = work!("look beside");
         let requests = asked(self.plan, self.view, self.scope)?;
-        Ok(Beside { revisions, work: answers(self.view, |request| requests.contains(request))?.into() })
+        let sectors = self.view.sectors()?;
+        Ok(Beside { revisions, sectors, work: answers(self.view, |request| requests.contains(request))?.into() })
     }
 
     /// The revisions of the series of the dataset.
@@ -98,7 +101,8 @@ impl Builder<'_> {
 
     /// The whole report.
     pub(super) fn report(&self, facts: Facts, beside: Beside, version: Option<Version>) -> Report {
-        let Beside { revisions, work } = beside;
+        let Beside { revisions, sectors, work } = beside;
+        let sectors = facts.by_sector(&sectors);
         let identity = Identity {
             name: self.plan.name.clone(),
             description: self.plan.description.clone(),
@@ -106,7 +110,7 @@ impl Builder<'_> {
             as_of: self.view.as_of(),
             definition: self.plan.text.clone(),
         };
-        Report { identity, revisions, work, stages: Vec::new(), notes: Vec::new(), facts }
+        Report { identity, sectors, revisions, work, stages: Vec::new(), notes: Vec::new(), facts }
     }
 
     /// The series of the dataset, if they may have been revised; none if only one run has observations.

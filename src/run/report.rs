@@ -13,7 +13,7 @@ use super::stage::Stage;
 use crate::dataset::DatasetError;
 use crate::definition::DefinitionFile;
 use crate::error::Result;
-use crate::export::{ExportError, Recorded, latest};
+use crate::export::{self, ExportError, Recorded, latest};
 use crate::plan::{Column, DatasetPlan, Plan};
 use crate::report::facts::{Facts, Tally};
 use crate::report::{Report, Version};
@@ -36,8 +36,8 @@ pub struct ReportOptions {
     pub control: Control,
 }
 
-/// The report of the latest version of a dataset, recomputed from the archive with the definition that the version was
-/// built from.
+/// The report of the latest version of a dataset, from the facts that lie beside it and from the archive; as of another
+/// instant, recomputed from the archive with the definition that the version was built from.
 ///
 /// # Errors
 ///
@@ -60,7 +60,13 @@ pub async fn report(options: ReportOptions) -> Result<Report> {
         let scope = archived(&plan, &view)?;
         let work = Builder { plan: &plan, view: &view, scope: &scope, control: &options.control, archived_in: None };
         let stage = Stage::begin(&options.control, "report");
-        let (facts, beside) = work.count(options.clock)?;
+        // The facts of a version lie beside it, unless another version of the program wrote them.
+        let folder = datasets.join(&recorded.name).join(&recorded.version);
+        let kept = options.as_of.is_none().then(|| Facts::from_json(&export::facts(&folder).ok()?).ok()).flatten();
+        let (facts, beside) = match kept {
+            Some(facts) => (facts, work.beside(work.revisions()?)?),
+            None => work.count(options.clock)?,
+        };
         stage.finish();
         if facts.rows == 0 {
             return Err(DatasetError::Empty { name: plan.name }.into());

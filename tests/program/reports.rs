@@ -239,7 +239,7 @@ fn a_report_is_written_beside_a_version_and_is_not_one_of_its_files() {
         place.define("it", &format!("{text}{layout}"));
         place.run(["build", "it", "-q"]).succeeded();
         let page = fs::read_to_string(version.join("report.html")).expect("a report");
-        assert!(page.contains("id=\"plot-coverage\""));
+        assert!(page.contains("id=\"plot-tickers\""));
     }
     let folders = fs::read_dir(place.file("output/datasets/it")).expect("a folder").count();
     assert_eq!(folders, 2, "one version, and the link to it");

@@ -82,12 +82,13 @@ class Page(HTMLParser):
 
     def handle_endtag(self, tag):
         self.is_cell = self.is_cell and tag != "td"
+        if tag != "span":
+            self.within = None
 
     def handle_data(self, text):
         if self.within:
             texts, place = self.within
-            texts.setdefault(place, text)
-            self.within = None
+            texts[place] = texts.get(place, "") + text
         elif self.is_cell:
             self.rows[-1][-1] += text.strip()
 
@@ -142,13 +143,12 @@ cells = {(ticker, month): (said, could) for ticker, month, said, could in ask(""
     said as (select ticker, strftime(date, '%Y-%m') as month, count(distinct (date::date, period, regime)) as said from drawn group by all)
     select ticker, month, coalesce(said, 0), days * pairs from full_months cross join of_tickers left join said using (ticker, month)
 """)}
-found = [re.fullmatch(r"(\S+), (\S+)\n([\d,]+) of ([\d,]+)", value).groups() for value in page.plots["plot-coverage"]]
+found = [re.fullmatch(r"(\S+), (\S+)\n([\d,]+) of ([\d,]+)", value).groups() for value in page.plots.get("plot-coverage", [])]
 drawn = {(ticker, month): (number(said), number(could)) for ticker, month, said, could in found}
 assert len(drawn) == len(found) and drawn.items() <= cells.items()
 lacking = {ticker for (ticker, _), (said, could) in cells.items() if said < could}
-assert len({ticker for ticker, _ in drawn}) == min(tickers, max(20, min(48, len(lacking))))
-if len(lacking) <= 48:
-    assert lacking <= {ticker for ticker, _ in drawn}
+# Only tickers with gaps have a row.
+assert len({ticker for ticker, _ in drawn}) == min(48, len(lacking)) and {ticker for ticker, _ in drawn} <= lacking
 finding = f"No gaps in {some(tickers, 'ticker', 'tickers')}"
 if lacking:
     finding = f"{len(lacking):,} of {some(tickers, 'ticker', 'tickers')} {'has' if len(lacking) == 1 else 'have'} gaps"
@@ -182,15 +182,76 @@ assert shown == bins("rows", "confidence", "signal = 'buy'", 0) + bins("rows", "
 shown = [number(value.split("\n")[1].split(" ")[0]) for value in page.plots["plot-scores"]]
 assert shown == bins("articles", "score", "score is not null", -50)
 
-# News: by week, and how many signals it reaches.
-first, last = ask("select date_trunc('week', min(date))::date, date_trunc('week', max(date))::date from drawn")[0]
-expected = ask(f"""
-    select strftime(week, '%Y-%m-%d'), count(articles.date) from unnest(generate_series(date '{first}', date '{last}', interval 7 days)) as weeks(week)
-    left join articles on date_trunc('week', articles.date) = week group by all order by 1
+# How often signals flip, by pair and by confidence: each signal against the next one of its series.
+duckdb.sql("""
+    create table followed as
+    select *, lead(signal) over (partition by ticker, period, regime order by date) as next from rows
+    qualify next is not null
 """)
-found = [re.fullmatch(r"week of (\S+)\n([\d,]+) articles?", value).groups() for value in page.plots["plot-news"]]
-assert [(week, number(count)) for week, count in found] == expected
+followed, flipped = ask("select count(*), count(*) filter (next <> signal) from followed")[0]
+finding = f"{share(flipped, followed)} of signals are followed by their opposite" if followed else "No series has two signals"
+assert page.findings["persistence"] == finding and finding in told, (page.findings["persistence"], finding)
+expected = {f"{period}-{regime}": share(flipped, all) for period, regime, flipped, all in ask("select period, regime, count(*) filter (next <> signal), count(*) from followed group by all")}
+shown = {plot.removeprefix("plot-flips-"): marks[0].split(": ")[1] for plot, marks in page.plots.items() if plot.startswith("plot-flips-")}
+assert shown == expected, (shown, expected)
+expected = {bin: (all, flipped) for bin, all, flipped in ask("select least(floor(confidence * 50), 49)::int, count(*), count(*) filter (next <> signal) from followed group by all")}
+found = [re.fullmatch(r"confidence ([\d.]+) to [\d.]+\n(.+) of ([\d,]+) flip", value).groups() for value in page.plots.get("plot-persistence", [])]
+assert {round(float(edge) * 50): (number(all), shown) for edge, shown, all in found} == {bin: (all, share(flipped, all)) for bin, (all, flipped) in expected.items()}
+
+
+# The least and the most confident fifth, to the next bin.
+def fifth(bins):
+    all = flipped = count = 0
+    for bin in bins:
+        count, all, flipped = count + 1, all + expected.get(bin, (0, 0))[0], flipped + expected.get(bin, (0, 0))[1]
+        if all * 5 >= followed:
+            break
+    return count, share(flipped, all)
+
+
+low, high = fifth(range(50)), fifth(reversed(range(50)))
+sentence = f"Of the least confident fifth {low[1]} flip, of the most confident fifth {high[1]}."
+assert (sentence in told) == (followed > 0 and low[0] + high[0] <= 50), sentence
+
+# How often two pairs of period and regime agree, on the tickers and dates that both have a signal for.
+expected = {(one, other): (both, share(same, both)) for one, other, both, same in ask("""
+    with named as (select *, period || ' ' || regime as pair from rows)
+    select one.pair, other.pair, count(*), count(*) filter (one.signal = other.signal)
+    from named as one join named as other using (ticker, date) where one.pair <> other.pair group by all
+""")}
+found = [re.fullmatch(r"(\S+ \S+) and (\S+ \S+)\n(.+) of ([\d,]+) agree", value).groups() for value in page.plots.get("plot-agreement", [])]
+assert len(found) * 2 == len(expected)
+for one, other, shown, both in found:
+    assert (number(both), shown) == expected[one, other], (one, other, shown, both)
+
+# The split by sector: each ticker in the sector whose request listed it.
+of_sector = lambda section: [tuple(row[1:]) for row in page.rows if row[0] == section and len(row) > 1]
+listings = f"read_parquet('{archive}/*=*/listings.parquet', hive_partitioning = false)"
+expected = ask(f"""
+    with listed as (select distinct ticker, regexp_extract(request, 'sector=(\\S+)', 1) as sector from {listings} where request like '% sector=%'),
+    of_rows as (select count(distinct ticker) as tickers, sector, count(*) as signals, count(*) filter (signal = 'buy') as buys, avg(confidence) as mean from rows join listed using (ticker) group by sector),
+    of_flips as (select sector, count(*) filter (next <> signal) as flipped, count(*) as followed from followed join listed using (ticker) group by sector)
+    select sector, tickers, signals, buys, mean, flipped, followed from of_rows left join of_flips using (sector) order by sector
+""")
+shown = of_sector("sectors")
+assert len(shown) == len(expected), (shown, expected)
+for row, (sector, count, signals, buys, mean, flipped, followed_of_it) in zip(shown, expected):
+    flips = share(flipped, followed_of_it) if followed_of_it else "-"
+    assert row[:4] + row[5:] == (sector, f"{count:,}", f"{signals:,}", share(buys, signals), flips), (row, sector)
+    assert abs(float(row[4]) - mean) <= 0.0005 + 1e-9
+
+# News by month, from the first article on, and how many of the signals since then it reaches.
+drawn_articles = "(select * from articles where year(date) between 1900 and 2099)"
+begin = ask(f"select min(date)::date from {drawn_articles}")[0][0]
+end = ask(f"select greatest(max(date)::date, (select max(date)::date from drawn)) from {drawn_articles}")[0][0]
+expected = ask(f"""
+    select strftime(month, '%Y-%m'), count(articles.date) from unnest(generate_series(date_trunc('month', date '{begin}'), date '{end}', interval 1 month)) as months(month)
+    left join articles on date_trunc('month', articles.date) = month group by all order by 1
+""")
+found = [re.fullmatch(r"(\S+)\n([\d,]+) articles?", value).groups() for value in page.plots["plot-news"]]
+assert [(month, number(count)) for month, count in found] == expected, (found, expected)
 beyond = article_count - sum(count for _, count in expected)
+# The page has it beside its plot, and the summary in a line.
 assert (f"{some(beyond, 'article is', 'articles are')} dated outside this plot." in told) == (beyond > 0), beyond
 reached = ask("select count(distinct ticker) from articles")[0][0]
 assert f"{some(article_count, 'article', 'articles')} about {reached:,} of {some(tickers, 'ticker', 'tickers')}" in told
@@ -198,9 +259,22 @@ windows = [column for column, *_ in ask("describe rows") if column.startswith("n
 assert windows
 for column in windows:
     days_of_window = column.removeprefix("news_count_")
-    with_news = ask(f"select count(*) filter ({column} > 0) from rows")[0][0]
+    is_later = begin > ask("select min(date)::date from drawn")[0][0]
+    counted = f"(select * from drawn where date::date >= date '{begin}')" if is_later else "rows"
+    with_news, all = ask(f"select count(*) filter ({column} > 0), count(*) from {counted}")[0]
     (value,) = page.plots[f"plot-window-{days_of_window}"]
-    assert value.endswith(f": {share(with_news, rows)}"), (value, with_news)
+    assert value.endswith(f": {share(with_news, all)}"), (value, with_news)
+longest = max(windows, key=lambda column: int(column.removeprefix("news_count_").removesuffix("d")))
+length = some(int(longest.removeprefix("news_count_").removesuffix("d")), "day", "days")
+with_news, all = ask(f"select count(*) filter ({longest} > 0), count(*) from {counted}")[0]
+finding = f"{share(with_news, all)} of signals have news within {length}"
+if is_later:
+    finding = f"News begin on {begin}; {share(with_news, all)} of the signals since then have some within {length}"
+assert page.findings["news"] == finding and finding in told, (page.findings["news"], finding)
+expected = ask(f"select strftime(date, '%Y-%m'), count(*) filter ({longest} > 0), count(*) from drawn where date >= date_trunc('month', date '{begin}') group by all order by 1")
+found = [re.fullmatch(r"(\S+)\n(.+) of ([\d,]+) signals?", value).groups() for value in page.plots["plot-reach"]]
+found = [(month, shown, number(all)) for month, shown, all in found if all != "0"]
+assert found == [(month, share(some, all), all) for month, some, all in expected], (found, expected)
 
 # Changed signals and articles: those revised to another value, and those withdrawn. The services of these tests add nothing late.
 own_runs = ask("select max(times) from (select count(*) as times from requests group by request)")[0][0]

@@ -10,7 +10,7 @@ use super::audits::Revisions;
 use crate::audit::diff;
 use crate::export::{ListedVersion, Reading};
 use crate::report::Report;
-use crate::report::facts::{OfPair, SignalTotals};
+use crate::report::facts::{Agreement, Flips, OfPair, OfSector, SignalTotals};
 use crate::time::to_record;
 
 /// The published versions, by dataset, oldest first.
@@ -121,8 +121,14 @@ pub(in crate::cli) struct Summary {
     signals: Signals,
     /// The signals of each pair of period and regime.
     pairs: Vec<Pair>,
+    /// How often two pairs agree; none if it was not counted.
+    agreements: Option<Vec<Agreeing>>,
+    /// The split by sector; empty if no sector is known.
+    sectors: Vec<SectorSignals>,
     /// The news windows.
     windows: Vec<Window>,
+    /// The date of the first article.
+    news_begin: Option<String>,
     /// The number of its articles.
     articles: Option<u64>,
     /// How its past was revised; none with a single run.
@@ -153,6 +159,41 @@ struct Pair {
     regime: String,
     #[serde(flatten)]
     signals: Signals,
+    #[serde(flatten)]
+    flips: Flipping,
+}
+
+/// How often signals flip.
+#[derive(Debug, Serialize, JsonSchema)]
+struct Flipping {
+    /// Signals that another one of their series follows.
+    followed: u64,
+    /// Those of them that the opposite follows.
+    flipped: u64,
+}
+
+/// How often two pairs agree.
+#[derive(Debug, Serialize, JsonSchema)]
+struct Agreeing {
+    /// The two, as `5d bear`.
+    pairs: [String; 2],
+    /// Tickers and dates for which both have a signal.
+    both: u64,
+    /// Those of them where the signals are the same.
+    same: u64,
+}
+
+/// The signals of a sector.
+#[derive(Debug, Serialize, JsonSchema)]
+struct SectorSignals {
+    /// Its name; none for tickers without one.
+    sector: Option<String>,
+    /// The number of its tickers.
+    tickers: u64,
+    #[serde(flatten)]
+    signals: Signals,
+    #[serde(flatten)]
+    flips: Flipping,
 }
 
 /// A news window.
@@ -225,6 +266,12 @@ impl Signals {
     }
 }
 
+impl Flipping {
+    fn of(flips: Flips) -> Self {
+        Self { followed: flips.followed, flipped: flips.flipped }
+    }
+}
+
 impl Summary {
     pub(in crate::cli) fn of(report: &Report) -> Self {
         let (identity, facts) = (&report.identity, &report.facts);
@@ -232,6 +279,15 @@ impl Summary {
             period: pair.period.to_string(),
             regime: pair.regime.to_string(),
             signals: Signals::of(pair.total()),
+            flips: Flipping::of(pair.flips),
+        };
+        let name = |place: usize| format!("{} {}", facts.pairs[place].period, facts.pairs[place].regime);
+        let agreeing = |it: &Agreement| Agreeing { pairs: it.pairs.map(name), both: it.both, same: it.same };
+        let sector = |of_sector: &OfSector| SectorSignals {
+            sector: of_sector.name.as_ref().map(ToString::to_string),
+            tickers: of_sector.tickers,
+            signals: Signals::of(of_sector.totals),
+            flips: Flipping::of(of_sector.flips),
         };
         let bounds = facts.bounds();
         Self {
@@ -246,10 +302,13 @@ impl Summary {
             days: facts.day_count(),
             signals: Signals::of(facts.totals()),
             pairs: facts.pairs.iter().map(pair).collect(),
+            agreements: facts.agreements.as_ref().map(|all| all.iter().map(agreeing).collect()),
+            sectors: report.sectors.iter().map(sector).collect(),
+            news_begin: facts.news.as_ref().and_then(|news| Some(news.days.keys().next()?.to_string())),
             windows: facts
                 .windows
                 .iter()
-                .map(|window| Window { window: window.days.to_string(), with_news: window.with_news })
+                .map(|window| Window { window: window.length.to_string(), with_news: window.with_news })
                 .collect(),
             articles: facts.news.as_ref().map(|news| news.articles),
             revisions: report.revisions.as_ref().map(Revisions::of),

@@ -18,12 +18,33 @@ const RATIO: usize = 10;
 /// Largest share of values that a plot may leave out.
 const MOST_LEFT_OUT: f64 = 0.01;
 
+/// Bins of a scale.
+const BINS: usize = 2 * HALF;
+
+/// Places that values are counted at: the bins of each scale, and one for values outside all of them.
+const PLACES: usize = SCALES.len() * BINS + 1;
+
 /// Counts of values.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(into = "Counted", try_from = "Counted")]
 pub struct Histogram {
-    scales: Box<[[u64; 2 * HALF]; SCALES.len()]>,
-    beyond: u64,
+    places: Box<[u64; PLACES]>,
+}
+
+/// Where a value is counted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Place(u16);
+
+impl Place {
+    /// Its number, less than 512.
+    pub(super) fn number(self) -> u16 {
+        self.0
+    }
+
+    /// The place with a number.
+    pub(super) fn of(number: u16) -> Self {
+        Self(number)
+    }
 }
 
 /// The serialized form: counts per scale, and of values outside all of them.
@@ -35,18 +56,19 @@ struct Counted {
 
 impl From<Histogram> for Counted {
     fn from(histogram: Histogram) -> Self {
-        Self { scales: histogram.scales.iter().map(|scale| scale.to_vec()).collect(), beyond: histogram.beyond }
+        let scales = (0..SCALES.len()).map(|scale| histogram.scale(scale).to_vec()).collect();
+        Self { scales, beyond: histogram.beyond() }
     }
 }
 
 impl TryFrom<Counted> for Histogram {
     type Error = &'static str;
 
-    fn try_from(counted: Counted) -> Result<Self, Self::Error> {
-        let scales = counted.scales.into_iter().map(<[u64; 2 * HALF]>::try_from).collect::<Result<Vec<_>, _>>();
-        let scales = scales.ok().and_then(|scales| <[_; SCALES.len()]>::try_from(scales).ok());
-        let scales = Box::new(scales.ok_or("a histogram has other scales")?);
-        Ok(Self { scales, beyond: counted.beyond })
+    fn try_from(Counted { scales, beyond }: Counted) -> Result<Self, Self::Error> {
+        let is_ours = scales.len() == SCALES.len() && scales.iter().all(|scale| scale.len() == BINS);
+        let places: Vec<u64> = scales.into_iter().flatten().chain([beyond]).collect();
+        let places = <Box<[u64; PLACES]>>::try_from(places.into_boxed_slice()).ok().filter(|_| is_ours);
+        Ok(Self { places: places.ok_or("a histogram has other scales")? })
     }
 }
 
@@ -79,7 +101,7 @@ impl Bins {
 
 impl Default for Histogram {
     fn default() -> Self {
-        Self { scales: Box::new([[0; 2 * HALF]; SCALES.len()]), beyond: 0 }
+        Self { places: Box::new([0; PLACES]) }
     }
 }
 
@@ -87,33 +109,51 @@ impl Histogram {
     /// Counts a value.
     #[inline]
     pub fn add(&mut self, value: f64) {
+        self.count_at(Self::place(value));
+    }
+
+    /// Counts a value whose place is known.
+    #[inline]
+    pub(super) fn count_at(&mut self, Place(place): Place) {
+        self.places[usize::from(place)] += 1;
+    }
+
+    /// Where a value is counted.
+    #[inline]
+    pub(super) fn place(value: f64) -> Place {
         // Nearly all values are at the first scale, where no division is needed.
         const { assert!(SCALES[0] == 1.0) };
-        if value.abs() <= SCALES[0] {
-            self.count_in(0, value);
-        } else {
-            self.add_large(value);
-        }
+        if value.abs() <= SCALES[0] { Self::place_in(0, value) } else { Self::place_of_large(value) }
     }
 
     #[inline(never)]
-    fn add_large(&mut self, value: f64) {
+    fn place_of_large(value: f64) -> Place {
         match SCALES.iter().position(|scale| value.abs() <= *scale) {
-            Some(scale) => self.count_in(scale, value / SCALES[scale]),
-            None => self.beyond += 1,
+            Some(scale) => Self::place_in(scale, value / SCALES[scale]),
+            None => Place(PLACES as u16 - 1),
         }
     }
 
-    /// Counts a value given as a fraction of a scale.
+    /// The place of a value given as a fraction of a scale.
     #[inline(always)]
-    fn count_in(&mut self, scale: usize, part: f64) {
-        let place = floor(part * HALF as f64) + HALF as isize;
-        self.scales[scale][place.clamp(0, 2 * HALF as isize - 1) as usize] += 1;
+    fn place_in(scale: usize, part: f64) -> Place {
+        let bin = floor(part * HALF as f64) + HALF as isize;
+        Place((scale * BINS) as u16 + bin.clamp(0, BINS as isize - 1) as u16)
+    }
+
+    /// The counts of a scale.
+    fn scale(&self, scale: usize) -> &[u64] {
+        &self.places[scale * BINS..(scale + 1) * BINS]
+    }
+
+    /// Values outside all scales.
+    fn beyond(&self) -> u64 {
+        self.places[PLACES - 1]
     }
 
     /// Number of values.
     pub fn count(&self) -> u64 {
-        self.scales.iter().flatten().sum::<u64>() + self.beyond
+        self.places.iter().sum()
     }
 
     /// Histograms to be plotted side by side, at one scale.
@@ -138,13 +178,13 @@ impl Histogram {
     }
 
     fn left_out(&self, scale: usize) -> u64 {
-        self.scales[scale + 1..].iter().flatten().sum::<u64>() + self.beyond
+        self.places[(scale + 1) * BINS..].iter().sum()
     }
 
     /// The bins of a scale, including what was counted at smaller scales.
     fn counts(&self, scale: usize) -> Vec<u64> {
-        let mut counts = self.scales[scale].to_vec();
-        for (finer, of_finer) in self.scales[..scale].iter().enumerate() {
+        let mut counts = self.scale(scale).to_vec();
+        for (finer, of_finer) in (0..scale).map(|finer| (finer, self.scale(finer))) {
             let ratio = RATIO.pow((scale - finer) as u32) as isize;
             for (place, count) in of_finer.iter().enumerate() {
                 let place = (place as isize - HALF as isize).div_euclid(ratio) + HALF as isize;

@@ -4,14 +4,17 @@
 //! pivot to matrices and in any order. [`Facts`] is its result, together with [`News`], the articles about the
 //! dataset's tickers. [`Activity`] covers the runs that the dataset is built from.
 //!
-//! Memory grows with the number of days times pairs of period and regime, and per ticker with how often its set of
-//! pairs changes from one day to the next; never with rows.
+//! Memory grows with the number of days times pairs of period and regime, with two bytes for each series, and per ticker
+//! with how often its set of pairs changes from one day to the next; never with rows.
 
+mod agreement;
 mod calendar;
 mod histogram;
 mod news;
 mod record;
+mod sectors;
 mod steps;
+mod succession;
 mod tally;
 mod ticker_numbers;
 mod work;
@@ -19,9 +22,12 @@ mod work;
 use chrono::{DateTime, NaiveDate};
 use serde::{Deserialize, Serialize};
 
+pub use agreement::Agreement;
 pub use calendar::{Axis, Step};
 pub use histogram::{Bins, Histogram};
 pub use news::{Headline, News};
+pub use sectors::OfSector;
+pub use succession::{Flips, Persistence};
 pub(crate) use tally::Tally;
 pub use work::{Activity, OperationAnswers};
 
@@ -52,6 +58,12 @@ pub struct Facts {
     pub days: Vec<NaiveDate>,
     /// Confidences of buys and of sells.
     pub confidences: [Histogram; 2],
+    /// Whether signals persist, by confidence; `None` if the sort order of the dataset does not keep the dates of a series
+    /// in order, and then no flips are counted either.
+    pub persistence: Option<Persistence>,
+    /// How often any two pairs agree, in order; `None` if there are too many, or if the sort order of the dataset does not
+    /// keep the signals of a ticker and date together.
+    pub agreements: Option<Vec<Agreement>>,
     /// The news windows.
     pub windows: Vec<InWindow>,
     /// Articles about the tickers; `None` if the dataset has no news, or they have not been counted yet.
@@ -76,6 +88,10 @@ pub struct OfTicker {
     pub name: String,
     /// Number of pairs of period and regime it has.
     pub pairs: u32,
+    /// Totals of its signals, whatever their dates.
+    pub totals: SignalTotals,
+    /// How often they flip.
+    pub flips: Flips,
     /// For each month that has signals, by its first day: the number of pairs with a signal, summed over days. Several
     /// signals of a pair on one day count once.
     #[serde(with = "record::rows_by_day")]
@@ -93,6 +109,8 @@ pub struct OfPair {
     pub days: Vec<SignalTotals>,
     /// Totals for all other days.
     pub undrawn: SignalTotals,
+    /// How often its signals flip.
+    pub flips: Flips,
 }
 
 /// Totals of some signals.
@@ -111,11 +129,13 @@ pub struct SignalTotals {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct InWindow {
     /// Length of the window.
-    pub days: Days,
+    pub length: Days,
     /// The column with the number of its articles.
     pub column: String,
     /// Rows with at least one article.
     pub with_news: u64,
+    /// The same for each of [`Facts::days`].
+    pub days: Vec<u64>,
 }
 
 /// Coverage of a dataset: the signals present out of those possible.
@@ -198,6 +218,17 @@ impl Facts {
         let rows = order.iter().take(Coverage::LISTED).map(|place| covered(&self.tickers[*place])).collect();
         let incomplete = missing.iter().filter(|(lacks, _)| *lacks > 0).count();
         Coverage { rows, all: missing.len(), incomplete, tickers, days, axis }
+    }
+
+    /// How often signals flip.
+    pub fn flips(&self) -> Flips {
+        self.pairs.iter().map(|pair| pair.flips).sum()
+    }
+
+    /// Number of rows on each of its days.
+    pub fn rows_by_day(&self) -> Vec<u64> {
+        let of_day = |day: usize| self.pairs.iter().map(|pair| pair.days[day].rows).sum();
+        (0..self.days.len()).map(of_day).collect()
     }
 
     /// Totals of all signals, whatever their dates.

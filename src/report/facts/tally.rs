@@ -8,14 +8,16 @@ use arrow::buffer::ScalarBuffer;
 use arrow::datatypes::{ArrowNativeType, Float64Type, Int8Type, Int32Type, TimestampMicrosecondType};
 use chrono::NaiveDate;
 
+use super::agreement::Patterns;
 use super::calendar::{Calendar, Step};
 use super::histogram::Histogram;
 use super::steps::Steps;
+use super::succession::Succession;
 use super::ticker_numbers::TickerNumbers;
-use super::{ArticleCounts, Facts, InWindow, OfPair, OfTicker, SignalTotals};
+use super::{ArticleCounts, Facts, Flips, InWindow, OfPair, OfTicker, SignalTotals};
 use crate::columns::{Column, Rows};
 use crate::interface::{Period, Regime, Signal};
-use crate::plan::{DatasetPlan, Feature};
+use crate::plan::{self, DatasetPlan, Feature};
 use crate::time::MICROS_PER_DAY;
 
 /// The most pairs of period and regime; a bit for each fits into 128.
@@ -82,7 +84,9 @@ impl PairSets {
 
 /// Counters over the rows so far.
 ///
-/// Rows may come in any order. Counting is fastest when rows of one ticker, and of one date, come together.
+/// Rows may come in any order, but how signals follow one another and agree is counted only in some (see
+/// [`Facts::persistence`] and [`Facts::agreements`]). Counting is fastest when rows of one ticker, and of one date, come
+/// together.
 #[derive(Debug)]
 pub(crate) struct Tally {
     rows: u64,
@@ -96,6 +100,10 @@ pub(crate) struct Tally {
     of_tickers: Vec<TickerTally>,
     confidences: [Histogram; 2],
     windows: Vec<InWindow>,
+    /// `None` if dates do not ascend within a series.
+    succession: Option<Succession>,
+    /// `None` if the rows of a ticker and date do not come together.
+    patterns: Option<Patterns>,
 }
 
 /// Counters of a ticker.
@@ -105,6 +113,7 @@ struct TickerTally {
     days: Steps,
     /// Its pairs, a bit for each.
     pairs: u128,
+    totals: SignalTotals,
 }
 
 /// Counters over rows whose dates are not plotted.
@@ -120,7 +129,9 @@ impl Tally {
     /// An empty tally for a plan.
     pub(crate) fn new(plan: &DatasetPlan) -> Self {
         let windows = plan.features.iter().filter_map(|feature| match feature {
-            Feature::Count(days) => Some(InWindow { days: *days, column: feature.to_string(), with_news: 0 }),
+            Feature::Count(days) => {
+                Some(InWindow { length: *days, column: feature.to_string(), with_news: 0, days: Vec::new() })
+            }
             _ => None,
         });
         Self {
@@ -134,6 +145,8 @@ impl Tally {
             of_tickers: Vec::new(),
             confidences: [Histogram::default(), Histogram::default()],
             windows: windows.collect(),
+            succession: dates_ascend(&plan.sort).then(Succession::default),
+            patterns: are_together(&plan.sort).then(Patterns::default),
         }
     }
 
@@ -145,14 +158,21 @@ impl Tally {
     /// Counts rows of a long dataset.
     pub(crate) fn count(&mut self, rows: &Rows) {
         self.rows += rows.num_rows() as u64;
-        for window in &mut self.windows {
-            let column = column(rows, &window.column);
-            let counts = column.values().as_primitive::<Int32Type>().values();
-            window.with_news += column.rows_where(|index| counts[index] > 0) as u64;
-        }
         let (tickers, dates) = (column(rows, "ticker"), column(rows, "date"));
         let names = tickers.values().as_string::<i32>();
         let moments = dates.values().as_primitive::<TimestampMicrosecondType>().values();
+        for window in &mut self.windows {
+            let column = column(rows, &window.column);
+            let counts = column.values().as_primitive::<Int32Type>().values();
+            for (start, end) in (column.boundaries() | dates.boundaries()).runs() {
+                if counts[column.index(start)] > 0 {
+                    window.with_news += (end - start) as u64;
+                    if let Some(day) = self.calendar.place(moments[dates.index(start)]) {
+                        *at(&mut window.days, day) += (end - start) as u64;
+                    }
+                }
+            }
+        }
         let signals = Signals::of(rows, &mut self.pairs);
         // Most rows have the ticker and the date of the row before.
         for (start, end) in (tickers.boundaries() | dates.boundaries()).runs() {
@@ -173,17 +193,28 @@ impl Tally {
             if totals.len() < usize::from(self.pairs.count) {
                 totals.resize(self.pairs.count.into(), SignalTotals::default());
             }
-            let mut pairs = 0;
+            if let Some(patterns) = &mut self.patterns {
+                patterns.begin(ticker, moment);
+            }
+            let (mut pairs, mut of_run) = (0, SignalTotals::default());
             for (pair, signal, confidence) in signals.of_rows(start..end) {
                 pairs |= 1 << pair;
-                self.confidences[usize::from(signal)].add(confidence);
+                let (place, is_buy) = (Histogram::place(confidence), signal == Signal::Buy as u8);
+                self.confidences[usize::from(signal)].count_at(place);
+                let one = SignalTotals { rows: 1, buys: u64::from(is_buy), confidence };
                 let totals = &mut totals[usize::from(pair)];
-                totals.rows += 1;
-                totals.buys += u64::from(signal == Signal::Buy as u8);
-                totals.confidence += confidence;
+                *totals = *totals + one;
+                of_run = of_run + one;
+                if let Some(succession) = &mut self.succession {
+                    succession.count((ticker, pair), place, is_buy);
+                }
+                if let Some(patterns) = &mut self.patterns {
+                    patterns.count(pair, is_buy);
+                }
             }
             let of_ticker = &mut self.of_tickers[ticker];
             of_ticker.pairs |= pairs;
+            of_ticker.totals = of_ticker.totals + of_run;
             if let Some(day) = day {
                 of_ticker.days.update(day as u32, |known| self.pair_sets.with(known, pairs));
             }
@@ -202,21 +233,27 @@ impl Tally {
             let undrawn = self.undrawn.totals.get(place).copied().unwrap_or_default();
             let period = Period::all().nth(pair / Regime::ALL.len()).expect("a pair has a period");
             let regime = Regime::ALL[pair % Regime::ALL.len()];
-            let pair = OfPair { period, regime, days, undrawn };
-            (pair.total().rows > 0).then_some(pair)
+            let flips = self.succession.as_ref().map_or_else(Flips::default, |succession| succession.of_pair(place));
+            let pair = OfPair { period, regime, days, undrawn, flips };
+            (pair.total().rows > 0).then_some((pair, place as u8))
         };
-        let pairs = (0..PAIRS).filter_map(of_pair).collect();
+        let (pairs, numbers): (Vec<OfPair>, Vec<u8>) = (0..PAIRS).filter_map(of_pair).unzip();
         let names = self.tickers.into_names();
-        let of_ticker = |(name, TickerTally { days: sets, pairs }): (String, TickerTally)| {
+        let of_ticker = |(number, (name, of_ticker)): (usize, (String, TickerTally))| {
+            let TickerTally { days: sets, pairs, totals } = of_ticker;
             let mut months: BTreeMap<NaiveDate, u32> = BTreeMap::new();
             for (day, set) in sets.days() {
                 let month = Step::Month.start(days[day as usize]);
                 *months.entry(month).or_default() += self.pair_sets.get(set).count_ones();
             }
-            OfTicker { name, pairs: pairs.count_ones(), months: months.into_iter().collect() }
+            let flips = self.succession.as_ref().map_or_else(Flips::default, |succession| succession.of_ticker(number));
+            OfTicker { name, pairs: pairs.count_ones(), totals, flips, months: months.into_iter().collect() }
         };
-        let mut tickers: Vec<OfTicker> = names.into_iter().zip(self.of_tickers).map(of_ticker).collect();
+        let mut tickers: Vec<OfTicker> = names.into_iter().zip(self.of_tickers).enumerate().map(of_ticker).collect();
         tickers.sort_unstable_by(|one, other| one.name.cmp(&other.name));
+        let in_order =
+            |counts: &Vec<u64>| order.iter().map(|day| counts.get(*day).copied().unwrap_or_default()).collect();
+        let windows = self.windows.into_iter().map(|window| InWindow { days: in_order(&window.days), ..window });
         Facts {
             rows: self.rows,
             dates: self.calendar.bounds(),
@@ -228,10 +265,22 @@ impl Tally {
             pairs,
             days: order.iter().map(|place| days[*place]).collect(),
             confidences: self.confidences,
-            windows: self.windows,
+            windows: windows.collect(),
+            persistence: self.succession.map(Succession::into_persistence),
+            agreements: self.patterns.and_then(|patterns| patterns.finish(&numbers)),
             news: None,
         }
     }
+}
+
+/// Whether a sort order keeps the dates of a series in order: nothing that differs within a series goes before them.
+fn dates_ascend(sort: &[plan::Column]) -> bool {
+    sort.iter().take_while(|column| **column != plan::Column::Date).all(|column| plan::Column::KEY.contains(column))
+}
+
+/// Whether a sort order keeps the rows of a ticker and date together.
+fn are_together(sort: &[plan::Column]) -> bool {
+    matches!(sort, [plan::Column::Ticker, plan::Column::Date, ..] | [plan::Column::Date, plan::Column::Ticker, ..])
 }
 
 /// The columns that differ from signal to signal of one ticker and date.

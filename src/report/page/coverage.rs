@@ -9,9 +9,8 @@ use crate::report::svg::{Area, Plot};
 /// The most buckets of a plot.
 const COLUMNS: usize = 72;
 
-/// Tickers shown if none has gaps, and the most shown if some have.
-const ROWS: usize = 20;
-const ROWS_WITH_GAPS: usize = 48;
+/// The most tickers with gaps that are shown.
+const ROWS: usize = 48;
 
 /// Height of a row; must match the style of the names beside it.
 const ROW_HEIGHT: f64 = 16.0;
@@ -29,7 +28,9 @@ impl Report {
         section(html, &Topic { id: "coverage", heading: "Coverage", finding, asides: &asides }, |html| {
             if !coverage.axis.is_empty() {
                 tickers(html, &coverage);
-                map(html, &coverage);
+                if coverage.incomplete > 0 {
+                    map(html, &coverage);
+                }
             }
         });
     }
@@ -71,13 +72,13 @@ fn tickers(html: &mut Html, coverage: &Coverage) {
 /// The coverage map, a row per ticker.
 fn map(html: &mut Html, coverage: &Coverage) {
     let axis = &coverage.axis;
-    let shown = &coverage.rows[..coverage.rows.len().min(coverage.incomplete.clamp(ROWS, ROWS_WITH_GAPS))];
-    let title = format!("Signals per ticker, by {}", axis.step.as_str());
+    let shown = &coverage.rows[..coverage.incomplete.min(ROWS)];
+    let title = format!("Tickers with gaps, by {}", axis.step.as_str());
     html.element("figure", &[], |html| {
         html.element("figcaption", &[], |html| {
             html.leaf("b", &[], &title);
             html.element("span", &[("class", &"keys")], |html| {
-                html.text("Tickers with the most gaps first. Present: ");
+                html.text("Those with the most gaps first. Present: ");
                 let keys =
                     [("q0", "none"), ("q1", "under half"), ("q2", "over half"), ("q3", "over 90 %"), ("q4", "all")];
                 keys.into_iter().for_each(|(class, text)| key(html, class, text));
@@ -93,15 +94,18 @@ fn map(html: &mut Html, coverage: &Coverage) {
                 }
             });
         });
-        if let Some(next) = coverage.rows.get(shown.len()) {
+        let mut rest = Vec::new();
+        if let Some(next) = coverage.rows.get(shown.len()).filter(|_| coverage.incomplete > shown.len()) {
             let (days, full) = next.total();
-            let others = counted((coverage.all - shown.len()) as u64, "other has", "others have");
-            let least = if days >= full { "all".to_owned() } else { format!("at least {}", portion(days, full)) };
-            let (shown, all) = (shown.len(), grouped(coverage.all as u64));
-            cut(
-                html,
-                format_args!("Showing {shown} of {all} tickers; the {others} {least} of their possible signals."),
-            );
+            let others = counted((coverage.incomplete - shown.len()) as u64, "other has", "others have");
+            rest.push(format!("{others} at least {} of their possible signals", portion(days, full)));
+        }
+        if coverage.all > coverage.incomplete {
+            let complete = counted((coverage.all - coverage.incomplete) as u64, "ticker is", "tickers are");
+            rest.push(format!("{complete} complete"));
+        }
+        if !rest.is_empty() {
+            cut(html, format_args!("{}.", rest.join("; ")));
         }
     });
 }
@@ -145,4 +149,4 @@ fn shade(days: u64, full: u64) -> &'static str {
 }
 
 // The tickers shown, and the first one left out, must be among those listed.
-const _: () = assert!(ROWS_WITH_GAPS < Coverage::LISTED && ROWS <= ROWS_WITH_GAPS);
+const _: () = assert!(ROWS < Coverage::LISTED);

@@ -2,10 +2,13 @@
 //!
 //! Each section states its finding in a sentence before it shows any plot.
 
+mod agreement;
 mod coverage;
 mod head;
 mod news;
+mod persistence;
 mod revisions;
+mod sectors;
 mod signals;
 mod work;
 
@@ -38,6 +41,9 @@ impl Report {
                     self.coverage(html);
                     self.signals(html);
                     self.confidence(html);
+                    self.persistence(html);
+                    self.agreement(html);
+                    self.by_sector(html);
                     self.articles(html);
                     self.rewrites(html);
                     self.rejects(html);
@@ -65,11 +71,29 @@ fn section(html: &mut Html, topic: &Topic<'_>, body: impl FnOnce(&mut Html)) {
     html.element("section", &[("id", &topic.id)], |html| {
         html.element("div", &[], |html| {
             html.leaf("h2", &[], topic.heading);
-            html.leaf("p", &[("class", &"finding")], &topic.finding);
-            topic.asides.iter().for_each(|aside| html.leaf("p", &[("class", &"aside")], aside));
+            html.element("p", &[("class", &"finding")], |html| phrase(html, &topic.finding));
+            for aside in topic.asides {
+                html.element("p", &[("class", &"aside")], |html| phrase(html, aside));
+            }
         });
         html.element("div", &[("class", &"body")], body);
     });
+}
+
+/// A sentence whose dates and percentages are not broken across lines.
+fn phrase(html: &mut Html, text: &str) {
+    let mut words = text.split(' ').peekable();
+    while let Some(word) = words.next() {
+        let is_number = word.starts_with(|letter: char| letter.is_ascii_digit());
+        match words.next_if(|next| is_number && next.starts_with('%')) {
+            Some(sign) => html.leaf("span", &[("class", &"whole")], format_args!("{word} {sign}")),
+            None if is_number && word.contains('-') => html.leaf("span", &[("class", &"whole")], word),
+            None => html.text(word),
+        }
+        if words.peek().is_some() {
+            html.text(" ");
+        }
+    }
 }
 
 /// A figure with a title and a note on how to read it.

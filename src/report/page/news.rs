@@ -1,5 +1,7 @@
 //! News: how many articles, their scores, and how many signals they reach.
 
+use chrono::NaiveDate;
+
 use super::signals::quarters;
 use super::{Html, Level, Topic, figure, level, section};
 use crate::human::{counted, grouped, portion};
@@ -7,8 +9,8 @@ use crate::report::Report;
 use crate::report::facts::{Axis, Facts, Headline, Histogram, InWindow, News, Step};
 use crate::report::svg::{Area, Plot};
 
-/// The most buckets of a plot: a little over five years of weeks.
-const COLUMNS: usize = 300;
+/// The most buckets of a plot.
+const COLUMNS: usize = 72;
 
 impl Report {
     pub(super) fn articles(&self, html: &mut Html) {
@@ -35,18 +37,44 @@ impl Report {
 }
 
 impl Facts {
-    /// The share of signals that have news; `None` if it was not counted.
+    /// The share of signals that have news, of those since the news begin; `None` if it was not counted.
     pub(in crate::report) fn reach(&self) -> Option<String> {
-        let window = self.windows.iter().max_by_key(|window| window.days.count())?;
-        let share = portion(window.with_news, self.rows);
-        Some(format!("{share} of signals have news within {}", window.in_words()))
+        let window = self.windows.iter().max_by_key(|window| window.length.count())?;
+        let (some, all) = self.since_news(window);
+        let (length, share) = (window.in_words(), portion(some, all));
+        Some(match self.news_begin() {
+            Some(begin) => {
+                format!("News begin on {begin}; {share} of the signals since then have some within {length}")
+            }
+            None => format!("{share} of signals have news within {length}"),
+        })
+    }
+
+    /// Signals with news in a window, and all signals, since the news begin.
+    pub(in crate::report) fn since_news(&self, window: &InWindow) -> (u64, u64) {
+        let Some(begin) = self.news_begin() else { return (window.with_news, self.rows) };
+        let first = self.days.partition_point(|day| *day < begin);
+        (window.days[first..].iter().sum(), self.rows_by_day()[first..].iter().sum())
+    }
+
+    /// The day of the first article, if the dataset begins before it.
+    pub(in crate::report) fn news_begin(&self) -> Option<NaiveDate> {
+        let begin = *self.news.as_ref()?.days.keys().next()?;
+        self.days.first().filter(|first| **first < begin).map(|_| begin)
+    }
+
+    /// Months, or longer, from the first article to the last day; empty without articles that are plotted.
+    pub(in crate::report) fn news_axis(&self, most: usize) -> Axis {
+        let days = self.news.iter().flat_map(|news| news.days.keys());
+        let (first, last) = (days.clone().next(), days.chain(self.days.last()).max());
+        Axis::of(&first.into_iter().chain(first.and(last)).copied().collect::<Vec<_>>(), Step::Month, most)
     }
 }
 
 impl InWindow {
     /// Its length: `1 day`, `30 days`.
     pub(in crate::report) fn in_words(&self) -> String {
-        counted(self.days.count().unsigned_abs().into(), "day", "days")
+        counted(self.length.count().unsigned_abs().into(), "day", "days")
     }
 }
 
@@ -65,27 +93,31 @@ impl News {
         };
         let (tickers, all) =
             (grouped(self.tickers.len() as u64), counted(facts.tickers.len() as u64, "ticker", "tickers"));
-        format!(
-            "{} about {tickers} of {all}{unscored}, dated {}, with their latest known scores.",
-            counted(self.articles, "article", "articles"),
-            facts.range()
-        )
+        let dated = match (self.days.keys().next(), self.days.keys().next_back()) {
+            (Some(first), Some(last)) if first != last => format!(", dated {first} to {last}"),
+            (Some(only), _) => format!(", dated {only}"),
+            _ => String::new(),
+        };
+        let articles = counted(self.articles, "article", "articles");
+        format!("{articles} about {tickers} of {all}{unscored}{dated}, with their latest known scores.")
     }
 }
 
 fn windows(html: &mut Html, facts: &Facts) {
-    let note = "By window length. A window ends at the signal's date minus the lag of the join.";
+    let since = facts.news_begin().map_or_else(String::new, |begin| format!(", of the signals since {begin}"));
+    let note = format!("By window length{since}. A window ends at the signal's date minus the lag of the join.");
     figure(html, "Signals with news", note, |html| {
         html.element("div", &[("class", &"rows")], |html| {
             for window in &facts.windows {
+                let (some, all) = facts.since_news(window);
                 level(
                     html,
                     &Level {
-                        id: &format_args!("plot-window-{}", window.days),
+                        id: &format_args!("plot-window-{}", window.length),
                         name: &window.in_words(),
                         class: "bar",
-                        share: window.with_news as f64 / facts.rows.max(1) as f64,
-                        value: &portion(window.with_news, facts.rows),
+                        share: some as f64 / all.max(1) as f64,
+                        value: &portion(some, all),
                     },
                 );
             }
@@ -94,21 +126,49 @@ fn windows(html: &mut Html, facts: &Facts) {
 }
 
 fn over_time(html: &mut Html, news: &News, facts: &Facts) {
-    let axis = Axis::of(&facts.days, Step::Week, COLUMNS);
+    let axis = facts.news_axis(COLUMNS);
+    if axis.is_empty() {
+        return;
+    }
     let counts = axis.sums(news.days.iter().map(|(day, count)| (*day, *count)));
     let most = counts.iter().copied().max().unwrap_or_default().max(1);
     let title = format!("Articles by {}", axis.step.as_str());
     let beyond = news.beyond(&counts).map_or_else(String::new, |beyond| format!(" {beyond}"));
     let note = format!("Peak: {} in a {}.{beyond}", grouped(most), axis.step.as_str());
-    figure(html, &title, note, |html| {
-        Plot { id: &"plot-news", label: &title, height: 116.0, columns: axis.len() }.draw(html, |canvas| {
-            for (place, count) in counts.iter().enumerate() {
-                let area = Area::column(place, axis.len()).between(96.0 * (1.0 - *count as f64 / most as f64), 96.0);
-                let (when, count) = (axis.in_words(place), counted(*count, "article", "articles"));
-                canvas.mark("bar", area, format_args!("{when}\n{count}"));
+    let values: Vec<(f64, String)> =
+        counts.iter().map(|count| (*count as f64 / most as f64, counted(*count, "article", "articles"))).collect();
+    columns(html, &Columns { id: "plot-news", title: &title, note, axis: &axis, values });
+    let Some(window) = facts.windows.iter().max_by_key(|window| window.length.count()) else { return };
+    let by_day = |counts: &[u64]| axis.sums(facts.days.iter().copied().zip(counts.iter().copied()));
+    let (some, all) = (by_day(&window.days), by_day(&facts.rows_by_day()));
+    let title = format!("Signals with news within {}, by {}", window.in_words(), axis.step.as_str());
+    let value = |(some, all): (&u64, &u64)| {
+        let shown = format!("{} of {}", portion(*some, *all), counted(*all, "signal", "signals"));
+        (*some as f64 / (*all).max(1) as f64, shown)
+    };
+    let values = some.iter().zip(&all).map(value).collect();
+    let note = "Full height: every signal.".to_owned();
+    columns(html, &Columns { id: "plot-reach", title: &title, note, axis: &axis, values });
+}
+
+/// A plot over time: a height from zero to one and its value, for each bucket.
+struct Columns<'a> {
+    id: &'static str,
+    title: &'a str,
+    note: String,
+    axis: &'a Axis,
+    values: Vec<(f64, String)>,
+}
+
+fn columns(html: &mut Html, Columns { id, title, note, axis, values }: &Columns<'_>) {
+    figure(html, title, note, |html| {
+        Plot { id, label: title, height: 96.0, columns: axis.len() }.draw(html, |canvas| {
+            for (place, (height, value)) in values.iter().enumerate() {
+                let area = Area::column(place, axis.len()).between(76.0 * (1.0 - height), 76.0);
+                canvas.mark("bar", area, format_args!("{}\n{value}", axis.in_words(place)));
             }
-            canvas.rule("base", 96.0);
-            canvas.times(&axis, 114.0, 7);
+            canvas.rule("base", 76.0);
+            canvas.times(axis, 94.0, 7);
         });
     });
 }

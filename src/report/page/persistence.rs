@@ -1,0 +1,129 @@
+//! Persistence: how often signals flip, and whether confidence tells.
+
+use super::{Html, Level, Topic, cut, figure, level, section};
+use crate::human::{grouped, percent, portion};
+use crate::report::Report;
+use crate::report::facts::{Facts, Histogram, OfPair, Persistence};
+use crate::report::page::signals::quarters;
+use crate::report::svg::{Area, Plot};
+
+/// The most pairs shown.
+const PAIRS: usize = 27;
+
+impl Report {
+    pub(super) fn persistence(&self, html: &mut Html) {
+        let asides: Vec<String> =
+            [self.facts.flip_range(), self.facts.flips_by_confidence()].into_iter().flatten().collect();
+        let finding = self.facts.flipping();
+        section(html, &Topic { id: "persistence", heading: "Persistence", finding, asides: &asides }, |html| {
+            let Some(persistence) = self.facts.persistence.as_ref().filter(|it| it.followed.count() > 0) else {
+                return;
+            };
+            by_pair(html, &self.facts);
+            by_confidence(html, persistence);
+        });
+    }
+}
+
+impl Facts {
+    /// The finding: how often signals flip.
+    pub(in crate::report) fn flipping(&self) -> String {
+        match (&self.persistence, self.flips().share()) {
+            (None, _) => "Flips are not counted: the dataset is not sorted by date within a series".to_owned(),
+            (_, None) => "No series has two signals".to_owned(),
+            (_, Some(share)) => format!("{} of signals are followed by their opposite", percent(share)),
+        }
+    }
+
+    /// The pairs that flip least and most often.
+    fn flip_range(&self) -> Option<String> {
+        let share = |pair: &&OfPair| pair.flips.share().unwrap_or_default();
+        let pairs = || self.pairs.iter().filter(|pair| pair.flips.followed > 0);
+        let least = pairs().min_by(|one, other| share(one).total_cmp(&share(other)))?;
+        let most = pairs().max_by(|one, other| share(one).total_cmp(&share(other)))?;
+        let shown = |pair: &OfPair| format!("{} {}, {}", pair.period, pair.regime, percent(share(&pair)));
+        (pairs().count() > 1).then(|| format!("Least often for {}; most often for {}.", shown(least), shown(most)))
+    }
+
+    /// Whether confident signals flip less often.
+    pub(in crate::report) fn flips_by_confidence(&self) -> Option<String> {
+        let [low, high] = self.persistence.as_ref()?.fifths()?;
+        let share = |(followed, same): (u64, u64)| portion(followed - same, followed);
+        Some(format!("Of the least confident fifth {} flip, of the most confident fifth {}.", share(low), share(high)))
+    }
+}
+
+impl Persistence {
+    /// The least and the most confident fifth of signals, to the next bin of the plot: those that are followed, and
+    /// those of them that the same signal follows. `None` if the two would overlap.
+    fn fifths(&self) -> Option<[(u64, u64); 2]> {
+        let [followed, same] = Histogram::bins([&self.followed, &self.same]);
+        let bins: Vec<(u64, u64)> = followed.counts.iter().copied().zip(same.counts.iter().copied()).collect();
+        let fifth = followed.counts.iter().sum::<u64>().div_ceil(5);
+        let take = |bins: &mut dyn Iterator<Item = &(u64, u64)>| {
+            let (mut taken, mut sum) = (0, (0, 0));
+            for (followed, same) in bins {
+                taken += 1;
+                sum = (sum.0 + followed, sum.1 + same);
+                if sum.0 >= fifth {
+                    break;
+                }
+            }
+            (taken, sum)
+        };
+        let (low, high) = (take(&mut bins.iter()), take(&mut bins.iter().rev()));
+        (fifth > 0 && low.0 + high.0 <= bins.len()).then_some([low.1, high.1])
+    }
+}
+
+fn by_pair(html: &mut Html, facts: &Facts) {
+    let mut pairs: Vec<&OfPair> = facts.pairs.iter().collect();
+    let share = |pair: &OfPair| pair.flips.share().unwrap_or_default();
+    if pairs.len() > PAIRS {
+        pairs.sort_by(|one, other| share(other).total_cmp(&share(one)));
+    }
+    let most = pairs.iter().map(|pair| share(pair)).fold(f64::MIN_POSITIVE, f64::max);
+    let note = "Share of signals that the opposite follows, in the same series.";
+    figure(html, "How often signals flip", note, |html| {
+        html.element("div", &[("class", &"rows")], |html| {
+            for pair in pairs.iter().take(PAIRS) {
+                let (period, regime) = (pair.period, pair.regime);
+                level(
+                    html,
+                    &Level {
+                        id: &format_args!("plot-flips-{period}-{regime}"),
+                        name: &format_args!("{period} {regime}"),
+                        class: "bar",
+                        share: share(pair) / most,
+                        value: &percent(share(pair)),
+                    },
+                );
+            }
+        });
+        if pairs.len() > PAIRS {
+            cut(html, format_args!("Showing the {PAIRS} of {} pairs that flip most often.", pairs.len()));
+        }
+    });
+}
+
+fn by_confidence(html: &mut Html, persistence: &Persistence) {
+    let [followed, same] = Histogram::bins([&persistence.followed, &persistence.same]);
+    let title = "Flips by confidence";
+    let bins: Vec<(u64, u64)> =
+        followed.counts.iter().zip(&same.counts).map(|(all, same)| (*all, all - same)).collect();
+    let share = |(all, flipped): (u64, u64)| flipped as f64 / all.max(1) as f64;
+    let most = bins.iter().map(|bin| share(*bin)).fold(f64::MIN_POSITIVE, f64::max);
+    let note = format!("Share of signals with a confidence that the opposite follows. Peak: {}.", percent(most));
+    figure(html, title, note, |html| {
+        Plot { id: &"plot-persistence", label: &title, height: 116.0, columns: bins.len() }.draw(html, |canvas| {
+            for (bin, counts) in bins.iter().enumerate().filter(|(_, (all, _))| *all > 0) {
+                let area = Area::column(bin, bins.len()).between(96.0 * (1.0 - share(*counts) / most), 96.0);
+                let (edges, (all, flipped)) = (followed.edges(bin), *counts);
+                let (shown, all) = (portion(flipped, all), grouped(all));
+                canvas.mark("bar", area, format_args!("confidence {edges}\n{shown} of {all} flip"));
+            }
+            canvas.rule("base", 96.0);
+            quarters(canvas, followed.range(), 112.0);
+        });
+    });
+}
