@@ -129,7 +129,7 @@ fn seen(place: &Place, command: &str) -> String {
 }
 
 /// A page without what differs between days and machines: numbers and the words that hold one, the rows of tables, plots,
-/// the space between words, how far a stage had come, and how old data is. What commands print that failed is the same
+/// the space between words, how far a stage had come, how old data is, and what has the largest share. What commands print that failed is the same
 /// everywhere.
 fn masked(page: &str) -> String {
     let mut masked = String::new();
@@ -149,6 +149,10 @@ fn masked_output(page: &str) -> String {
         match line.starts_with('│') && line.contains(|c: char| c.is_ascii_digit()) {
             true => "a row".to_owned(),
             false if line.starts_with("  newest ") => "the newest date".to_owned(),
+            // Which sector or pair has most may change from day to day.
+            false if line.starts_with("Buys are ") || line.starts_with("  ") && line.contains(" %") => {
+                "shares".to_owned()
+            }
             false => line.split_whitespace().filter(|word| !is_drawn(word)).map(word).collect::<Vec<_>>().join(" "),
         }
     };

@@ -30,6 +30,7 @@ mod operations;
 mod ownership;
 mod progress;
 mod projects;
+mod promptness;
 mod refusals;
 mod reports;
 mod runs;

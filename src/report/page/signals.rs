@@ -160,7 +160,9 @@ fn multiple(html: &mut Html, pair: &OfPair, totals: &[SignalTotals], axis: &Axis
             for (place, totals) in totals.iter().enumerate() {
                 let Some(share) = totals.buy_share() else { continue };
                 let (top, bottom) = SHARE;
-                let area = Area { width: 1.0 / axis.len() as f64, ..Area::column(place, axis.len()) };
+                // A little wider than its share, so that rounding leaves no line between two of them.
+                let column = Area::column(place, axis.len());
+                let area = Area { width: (1.1 / axis.len() as f64).min(1.0 - column.x), ..column };
                 let edge = bottom - share * (bottom - top);
                 canvas.ground("sell flush", area.between(top, edge));
                 let (when, rows) = (axis.in_words(place), grouped(totals.rows));

@@ -5,10 +5,11 @@ use std::env;
 use std::fs;
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use chrono::{DateTime, DurationRound, SecondsFormat, TimeDelta, Utc};
 use serde_json::Value;
 
 use crate::support::program::{Outcome, Place, drained};
@@ -16,6 +17,9 @@ use crate::support::python;
 use crate::support::scripted::{Scripted, Step, json};
 
 pub(super) const KEY: (&str, &str) = ("BELLWETHER_API_KEY", "sched-canary-4711");
+
+/// What a scheduler remembers of the definition `energy`.
+const MEMORY: &str = "output/schedule/energy.json";
 
 /// A history that ends today.
 pub(super) fn history() -> String {
@@ -91,10 +95,10 @@ fn instants(records: &[Value], key: &str) -> Vec<String> {
     records.iter().map(|record| record[key].as_str().expect("as the test expects").to_owned()).collect()
 }
 
-/// With `BELLWETHER_SCHEDULE_SECONDS=180` it takes that long.
+/// With `BELLWETHER_SCHEDULE_SECONDS=180` it takes that long at least.
 #[test]
 fn two_schedulers_on_one_folder_run_every_due_second_once_and_never_together() {
-    let seconds = env::var("BELLWETHER_SCHEDULE_SECONDS").ok().and_then(|text| text.parse().ok()).unwrap_or(20);
+    let seconds = env::var("BELLWETHER_SCHEDULE_SECONDS").ok().and_then(|text| text.parse().ok()).unwrap_or(0);
     let at_once = Arc::new((AtomicUsize::new(0), AtomicUsize::new(0)));
     let counted = Arc::clone(&at_once);
     let service = Scripted::of_histories(move |_| {
@@ -118,7 +122,7 @@ fn two_schedulers_on_one_folder_run_every_due_second_once_and_never_together() {
         Process::start(&place, &["--metrics", "bellwether.prom"]),
     ];
     thread::sleep(Duration::from_secs(seconds));
-    wait_until(|| !journal(&place, "utilities").is_empty() && journal(&place, "energy").len() > 1);
+    wait_until(|| journal(&place, "utilities").len() > 1 && journal(&place, "energy").len() > 2);
     let mut broken = 0;
     for process in processes {
         let (code, events) = process.stopped("-TERM");
@@ -165,41 +169,61 @@ fn a_killed_scheduler_runs_the_due_time_once_after_a_restart() {
     process.0.kill().unwrap();
     process.0.wait().unwrap();
     assert!(journal(&place, "energy").is_empty());
-    let memory =
-        || -> Value { serde_json::from_slice(&fs::read(place.file("output/schedule/energy.json")).unwrap()).unwrap() };
-    let before = memory()["done"].as_str().unwrap().to_owned();
+    let before = done(&place);
     // Several times were missed: the newest one is run, once.
-    thread::sleep(Duration::from_secs(3));
+    remember_done(&place, Utc::now() - TimeDelta::hours(1));
     let outcome = Outcome::of(place.command(["schedule", "--once", "--log", "json"]).envs([KEY])).succeeded();
     assert!(outcome.stderr.contains("\"event\":\"missed\""), "{}", outcome.stderr);
     let records = journal(&place, "energy");
     assert_eq!((records.len(), &records[0]["outcome"]), (1, &"success".into()));
-    assert!(memory()["done"].as_str().unwrap() > before.as_str());
+    assert!(done(&place) > before);
     assert_eq!(service.histories(), 2);
+}
+
+/// Up to which time the schedule of the definition is done, as it is remembered.
+fn done(place: &Place) -> String {
+    let memory: Value = serde_json::from_slice(&fs::read(place.file(MEMORY)).unwrap()).unwrap();
+    memory["done"].as_str().unwrap().to_owned()
+}
+
+/// Lets everything since an instant be due.
+fn remember_done(place: &Place, instant: DateTime<Utc>) {
+    let mut memory: Value = serde_json::from_slice(&fs::read(place.file(MEMORY)).unwrap()).unwrap();
+    memory["done"] = instant.to_rfc3339_opts(SecondsFormat::Micros, true).into();
+    fs::write(place.file(MEMORY), memory.to_string()).unwrap();
 }
 
 #[test]
 fn a_run_published_before_a_crash_is_not_repeated() {
     let service = Scripted::of_histories(|_| json("200 OK", &history()));
     let place = Place::new();
-    define(&place, "energy", &service, "[schedule]\ncron = \"* * * * * *\"\n");
+    // Due two minutes ago, and then not for a day.
+    let due = (Utc::now() - TimeDelta::minutes(2)).duration_trunc(TimeDelta::minutes(1)).unwrap();
+    let cron = due.format("%-M %-H * * *");
+    define(&place, "energy", &service, &format!("[schedule]\ncron = \"{cron}\"\ntimezone = \"UTC\"\n"));
     let once = || Outcome::of(place.command(["schedule", "--once"]).envs([KEY])).succeeded();
+    // A definition owes nothing when it is first seen.
     once();
-    thread::sleep(Duration::from_millis(1100));
-    let memory = fs::read(place.file("output/schedule/energy.json")).unwrap();
+    assert_eq!(service.histories(), 0);
+    remember_done(&place, due - TimeDelta::hours(1));
+    let memory = fs::read(place.file(MEMORY)).unwrap();
     once();
-    assert_eq!(journal(&place, "energy").len(), 1);
-    // As if it had been killed after it published, and before it could remember.
-    define(&place, "energy", &service, "[schedule]\ncron = \"* * * * * *\"\n# later\n");
-    fs::write(place.file("output/schedule/energy.json"), memory).unwrap();
-    let run = || service.histories();
-    let before = run();
-    let outcome = once();
-    assert!(
-        run() == before && outcome.stderr.contains("already stands for") || run() == before + 1,
-        "{}",
-        outcome.stderr
-    );
+    assert_eq!((service.histories(), journal(&place, "energy").len()), (1, 1));
+    // As if it had been killed after it published, and before it could write that down.
+    let as_if_killed = || {
+        fs::write(place.file(MEMORY), &memory).unwrap();
+        fs::remove_file(place.file("output/journal/energy.jsonl")).unwrap();
+    };
+    as_if_killed();
+    let told = once().stderr;
+    assert!(told.contains(&format!("already stands for {}", due.format("%Y-%m-%d %H:%M UTC"))), "{told}");
+    assert_eq!((service.histories(), journal(&place, "energy").len()), (1, 0));
+    assert!(done(&place) >= due.to_rfc3339_opts(SecondsFormat::Micros, true), "and it is remembered");
+    // A run that was archived and not published does not stand for it.
+    fs::write(place.file(MEMORY), &memory).unwrap();
+    fs::remove_dir_all(place.file("output/datasets")).unwrap();
+    once();
+    assert_eq!((service.histories(), journal(&place, "energy").len()), (2, 1));
 }
 
 #[test]
@@ -238,9 +262,11 @@ fn a_stop_interrupts_the_run_and_a_hangup_reloads_the_definitions() {
 
 #[test]
 fn the_scheduler_waits_for_a_manual_run_to_end() {
-    let service = Scripted::of_histories(|asked| match asked.before {
-        0 => [vec![Step::Wait(Duration::from_secs(4))], json("200 OK", &history())].concat(),
-        _ => json("200 OK", &history()),
+    let is_open = Arc::new(AtomicBool::new(false));
+    let gate = Arc::clone(&is_open);
+    let service = Scripted::of_histories(move |asked| {
+        wait_until(|| asked.before > 0 || gate.load(Ordering::SeqCst));
+        json("200 OK", &history())
     });
     let place = Place::new();
     define(&place, "energy", &service, "[schedule]\ncron = \"*/2 * * * * *\"\nretry_after = \"1s\"\n");
@@ -248,13 +274,13 @@ fn the_scheduler_waits_for_a_manual_run_to_end() {
     once();
     let mut by_hand = place.command(["run", "energy", "-q"]).envs([KEY]).spawn().unwrap();
     wait_until(|| service.histories() == 1);
-    thread::sleep(Duration::from_secs(2));
-    let outcome = once();
-    assert!(outcome.stderr.contains("another run is in progress, retry at "), "{}", outcome.stderr);
+    wait_until(|| once().stderr.contains("another run is in progress, retry at "));
     assert_eq!(service.histories(), 1);
+    is_open.store(true, Ordering::SeqCst);
     assert!(by_hand.wait().unwrap().success());
-    thread::sleep(Duration::from_millis(1100));
-    once();
-    assert_eq!(service.histories(), 2);
+    wait_until(|| {
+        once();
+        service.histories() == 2
+    });
     assert_eq!(journal(&place, "energy").len(), 2, "the run by hand, and the one of the scheduler");
 }

@@ -118,7 +118,7 @@ fn a_run_missing_at_its_deadline_is_stale() {
     // No scheduler has seen it yet.
     assert_eq!(as_json(&place, &["it"], 0)["verdict"], "fresh");
     Outcome::of(place.command(["schedule", "--once"]).envs([KEY])).succeeded();
-    std::thread::sleep(Duration::from_millis(2500));
+    wait_until(|| status(&place, &["it"]).code == Some(3));
     let told = as_json(&place, &["it"], 3);
     assert!(
         told["definitions"][0]["reasons"][0].as_str().unwrap().contains("is `bellwether schedule` running?"),

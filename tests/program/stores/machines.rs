@@ -86,9 +86,7 @@ fn an_ad_hoc_build_pulls_what_it_needs_and_pushes_nothing() {
     let machines = [(); 2].map(|()| Machine::new(&definition(&service.source), &url, []));
     machines[0].run(&["run", "it"]).succeeded();
     let first = machines[0].folders();
-    std::thread::sleep(std::time::Duration::from_secs(1));
-    let as_of = chrono::Utc::now().format("%Y-%m-%dT%H:%M:%SZ").to_string();
-    std::thread::sleep(std::time::Duration::from_secs(1));
+    let as_of = bellwether::time::to_record(chrono::Utc::now());
     machines[0].run(&["run", "it"]).succeeded();
     let before = files_below(folder.path());
     machines[1].run(&["build", "it", "--as-of", &as_of]).succeeded();
