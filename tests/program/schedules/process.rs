@@ -23,7 +23,7 @@ const MEMORY: &str = "output/schedule/energy.json";
 
 /// A history that ends today.
 pub(super) fn history() -> String {
-    let today = chrono::Utc::now().date_naive();
+    let today = Utc::now().date_naive();
     format!(
         "{{\"XOM\":{{\"ticker\":\"XOM\",\"regime\":\"neutral\",\"period\":\"15d\",\"predictions\":[\
          {{\"date\":\"{today}T00:00:00+00:00\",\"signal\":\"buy\",\"confidence\":0.5}}]}}}}"
