@@ -47,7 +47,7 @@ pub(crate) fn read(text: &str, lenient: &mut Leniencies) -> Result<Date, &'stati
     match date {
         Some(date) if date.is_in_range() => Ok(date),
         Some(_) => Err("is not between the years 1 and 9999 (in UTC)"),
-        None => Err("is not a date of the interface"),
+        None => Err("is not a valid date"),
     }
 }
 

@@ -1,10 +1,10 @@
-//! One article, in two ways that agree.
+//! Reads an article, on a fast path or an exact one, which agree.
 //!
-//! [`read_plain`] reads what the service writes, straight from its bytes: four fields in any order, once each, without
-//! escapes. It says no more than yes or no. Whatever it does not know is read again by [`read_any`], the exact way,
-//! which tells a good article that is merely unusual from a bad one, and why that is bad.
+//! [`read_plain`] parses articles as the service writes them, straight from their bytes: four fields in any order,
+//! once each, without escapes. Everything else is read again by [`read_any`], which accepts every valid article
+//! and gives the reason why one is invalid.
 //!
-//! Articles differ too much for a template. Without the fast path for plain ones, decoding them takes 1.8 times as long.
+//! Articles differ too much for a template. Without the fast path, decoding them takes 1.8 times as long.
 
 use std::borrow::Cow;
 
@@ -16,17 +16,17 @@ use crate::date::{self, Date};
 use crate::interface::Score;
 use crate::tables::Leniencies;
 
-/// What an article says.
+/// The fields of an article.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct PlainArticle<'a> {
     pub(super) date: Date,
     pub(super) title: Cow<'a, str>,
-    /// None where it is null or missing.
+    /// `None` if it is null or missing.
     pub(super) score: Option<f64>,
     pub(super) link: Cow<'a, str>,
 }
 
-/// Reads an article if it is of the plain form.
+/// Reads an article if it is plain.
 pub(super) fn read_plain(text: &str) -> Option<PlainArticle<'_>> {
     let (mut date, mut title, mut score, mut link) = (None, None, None, None);
     let mut cursor = Cursor::new(text);
@@ -61,7 +61,7 @@ pub(super) fn read_plain(text: &str) -> Option<PlainArticle<'_>> {
     }
 }
 
-/// Whether a value is followed by another field or by the end of the record; `None` if by neither.
+/// Whether another field follows a value (`false`: the record ends); `None` if neither is true.
 #[inline]
 fn has_next_field(cursor: &mut Cursor<'_>) -> Option<bool> {
     cursor.skip_white();
@@ -109,7 +109,7 @@ fn plain_text<'a>(cursor: &mut Cursor<'a>) -> Option<&'a str> {
     cursor.eat(b"\"").then_some(text)
 }
 
-/// A number, or a string that holds one in decimal, or null.
+/// A number, a string with a decimal number, or null.
 #[inline]
 fn plain_score(cursor: &mut Cursor<'_>) -> Option<Option<f64>> {
     if let Some((value, length)) = number::read_first(cursor.rest()) {
@@ -123,7 +123,7 @@ fn plain_score(cursor: &mut Cursor<'_>) -> Option<Option<f64>> {
     Score::Text(text.into()).value().map(Some)
 }
 
-/// Reads an article from its text, with the fields that the interface does not know and what was spelled otherwise.
+/// Reads any valid article, with its unknown fields and the leniencies it took.
 pub(super) fn read_any(text: &str) -> Result<(PlainArticle<'_>, Fields<'_>, Leniencies), String> {
     let (fields, unknown) = record::read(text, ["date", "title", "score", "link"])?;
     let [date, title, score, link] = fields;

@@ -1,7 +1,7 @@
-//! Pieces of a body that wait to be decoded, within bounds.
+//! Batches of pieces of a body, within bounds.
 //!
-//! A batch holds some megabytes of whole pieces and the one that is still arriving. What it never holds is more than
-//! [`Bounds`] say, whatever arrives: of a piece that is too long only the beginning is kept, and the piece is marked.
+//! A batch holds some megabytes of whole pieces and the one still arriving, and never more than its [`Bounds`]: only
+//! the start of an oversized piece is kept, and the piece is marked.
 
 use std::borrow::Cow;
 use std::collections::HashSet;
@@ -11,47 +11,47 @@ use super::truncate;
 use crate::human;
 use crate::interface::Ticker;
 
-/// How much of a body is held.
+/// Limits on what a batch holds.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Bounds {
-    /// The longest value that is decoded, in bytes.
+    /// Maximum length of a value, in bytes.
     pub(super) piece: usize,
-    /// The longest key, in bytes.
+    /// Maximum length of a key, in bytes.
     pub(super) key: usize,
-    /// The deepest nesting within a value.
+    /// Maximum nesting depth of a value.
     pub(super) depth: u64,
-    /// The bytes of a full batch.
+    /// Bytes of a full batch.
     pub(super) batch_bytes: usize,
-    /// The pieces of a full batch.
+    /// Pieces of a full batch.
     pub(super) batch_pieces: usize,
 }
 
 impl Bounds {
     /// The bounds of every answer.
     pub(super) const ANSWER: Self = Self {
-        // The history of a ticker is about 90 KiB for five years of days.
+        // Five years of daily history take about 90 KiB.
         piece: 32 << 20,
         key: 1 << 10,
-        // What most readers of JSON take, so that what is kept as JSON can be read elsewhere.
+        // The limit of most JSON parsers, so that they can read what is kept as JSON.
         depth: 128,
         batch_bytes: 4 << 20,
         batch_pieces: 4096,
     };
 }
 
-/// How much is kept of what is too long: a character more than is shown, so that the text is seen to go on.
+/// Bytes to keep of an oversized text: one character more than is shown, so that it is visibly truncated.
 const KEPT: usize = truncate::RAW + 4;
 
-/// Why a piece is not looked into.
+/// Why a piece is not decoded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Flaw {
     LongKey,
-    /// By its length in bytes.
+    /// With its length in bytes.
     LongValue(u64),
     Deep,
 }
 
-/// What a piece of a body is.
+/// Where a piece is in the body.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Site {
     /// The whole body.
@@ -63,7 +63,7 @@ pub(super) enum Site {
     Element(u64),
 }
 
-/// A piece, as places in the bytes of its batch.
+/// A piece, as ranges of the bytes of its batch.
 #[derive(Clone, Debug)]
 struct PieceSpan {
     key: Range<usize>,
@@ -71,11 +71,11 @@ struct PieceSpan {
     offset: u64,
     site: Site,
     flaw: Option<Flaw>,
-    /// The objects in what was not kept of the value.
+    /// Number of objects in the dropped part of the value.
     objects: u64,
 }
 
-/// The piece that is still arriving.
+/// The piece still arriving.
 #[derive(Clone, Copy, Debug, Default)]
 struct Arriving {
     site: Site,
@@ -84,15 +84,15 @@ struct Arriving {
     key_length: u64,
     value_start: usize,
     value_length: u64,
-    /// The objects in what is not kept of the value.
+    /// Number of objects in the dropped part of the value.
     objects: u64,
 }
 
-/// Some pieces of a body, in its order.
+/// Consecutive pieces of a body.
 #[derive(Debug)]
 pub(super) struct Batch {
     bounds: Bounds,
-    /// The bytes that fill it.
+    /// Bytes at which the batch is full.
     aim: usize,
     bytes: Vec<u8>,
     spans: Vec<PieceSpan>,
@@ -104,7 +104,7 @@ impl Batch {
         Self { bounds, aim: bounds.batch_bytes, bytes: Vec::new(), spans: Vec::new(), arriving: Arriving::default() }
     }
 
-    /// Sets the bytes that fill it, within its bounds.
+    /// Sets the bytes at which it is full, within its bounds.
     pub(super) fn aim_at(&mut self, bytes: usize) {
         self.aim = bytes.min(self.bounds.batch_bytes);
     }
@@ -114,18 +114,18 @@ impl Batch {
         whole >= self.aim || self.spans.len() >= self.bounds.batch_pieces
     }
 
-    /// The memory that it takes for the text of its pieces.
+    /// Memory allocated for the text of its pieces.
     #[cfg(test)]
     pub(super) fn capacity(&self) -> usize {
         self.bytes.capacity()
     }
 
-    /// Whether it holds no whole piece.
+    /// Whether it has no whole piece.
     pub(super) fn is_empty(&self) -> bool {
         self.spans.is_empty()
     }
 
-    /// Begins a piece.
+    /// Starts a piece.
     pub(super) fn open(&mut self, site: Site) {
         let start = self.bytes.len();
         self.arriving = Arriving { site, key_start: start, value_start: start, ..Arriving::default() };
@@ -139,7 +139,7 @@ impl Batch {
         self.arriving.value_start = self.bytes.len();
     }
 
-    /// Begins the value of the piece, which stands at a byte of the body.
+    /// Sets where in the body the value of the piece starts.
     pub(super) fn value_at(&mut self, offset: u64) {
         self.arriving.offset = offset;
     }
@@ -162,7 +162,7 @@ impl Batch {
         self.bytes.truncate(end);
     }
 
-    /// Ends the piece, whose brackets went so deep.
+    /// Ends the piece, given its nesting depth.
     pub(super) fn close(&mut self, deepest: u64) {
         let Arriving { site, offset, key_start, value_start, value_length, objects, .. } = self.arriving;
         let flaw = if self.has_long_key() {
@@ -199,22 +199,22 @@ impl Batch {
     pub(super) fn clear(&mut self) {
         self.spans.clear();
         self.bytes.clear();
-        // A long piece is rare, and need not be paid for as long as the answer lasts.
+        // Long pieces are rare; do not keep their memory for the rest of the answer.
         self.bytes.shrink_to(2 * self.bounds.batch_bytes);
     }
 }
 
-/// The objects in some JSON, as far as opening brackets tell: those within strings are counted, too.
+/// Approximate number of objects in some JSON: opening brackets, including those in strings.
 pub(super) fn objects(bytes: &[u8]) -> u64 {
     memchr::memchr_iter(b'{', bytes).count() as u64
 }
 
-/// The tickers that stood in a body so far. What is no ticker is rejected in any case, and need not be remembered.
+/// The tickers seen in a body so far. Invalid ones are rejected anyway and not remembered.
 #[derive(Debug, Default)]
-pub(super) struct Met(HashSet<Ticker>);
+pub(super) struct SeenTickers(HashSet<Ticker>);
 
-impl Met {
-    /// Marks the pieces whose ticker stood in the body before.
+impl SeenTickers {
+    /// Marks the pieces whose ticker was seen before.
     pub(super) fn mark(&mut self, pieces: &mut [Piece<'_>]) {
         for piece in pieces.iter_mut().filter(|piece| piece.site == Site::Key) {
             let ticker = piece.name().ok().and_then(|name| name.parse().ok());
@@ -226,34 +226,34 @@ impl Met {
 /// A key and its value, an element, or a whole body.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Piece<'a> {
-    /// The key as it is written between its quotes; nothing where there are no keys.
+    /// The key as written between its quotes; empty if pieces have no keys.
     pub(super) key: &'a [u8],
     /// The value.
     pub(super) value: &'a [u8],
-    /// The byte of the body at which the value begins.
+    /// Offset of the value in the body.
     pub(super) offset: u64,
-    /// What it is of the body.
+    /// Where it is in the body.
     pub(super) site: Site,
-    /// Whether its key is a ticker that stood in the body before.
+    /// Whether its key is a ticker seen before in the body.
     pub(super) is_repeated: bool,
     flaw: Option<Flaw>,
-    /// The objects in what was not kept of the value.
+    /// Number of objects in the dropped part of the value.
     objects: u64,
     bounds: Bounds,
 }
 
 impl<'a> Piece<'a> {
-    /// The value as text, if it is one that can be looked into.
+    /// The value as text, or why it cannot be decoded.
     pub(super) fn text(&self) -> Result<&'a str, String> {
         let Bounds { piece, key, depth, .. } = self.bounds;
         let offset = self.offset;
         match self.flaw {
             Some(Flaw::LongKey) => {
-                Err(format!("the key is longer than {key} bytes; its value begins at byte {offset}"))
+                Err(format!("the key is longer than {key} bytes; its value starts at byte {offset}"))
             }
             Some(Flaw::LongValue(length)) => {
                 let (length, limit) = (human::bytes(length), human::bytes(piece as u64));
-                Err(format!("{length} are over the limit of {limit} for one record; it begins at byte {offset}"))
+                Err(format!("its size of {length} exceeds the limit of {limit}; it starts at byte {offset}"))
             }
             Some(Flaw::Deep) => Err(format!("nested more than {depth} levels deep")),
             None => simdutf8::compat::from_utf8(self.value).map_err(|fault| {
@@ -263,34 +263,34 @@ impl<'a> Piece<'a> {
         }
     }
 
-    /// The key as text, its escapes resolved.
+    /// The unescaped key.
     pub(super) fn name(&self) -> Result<Cow<'a, str>, String> {
         let text = std::str::from_utf8(self.key).map_err(|_| "the key is not UTF-8".to_owned())?;
         super::cursor::unescaped(text)
     }
 
-    /// Its position in the body, as columns hold it.
+    /// Its position in the body, in the type of the column.
     pub(super) fn position(&self) -> Result<i32, String> {
         let Site::Element(position) = self.site else { return Ok(0) };
-        i32::try_from(position).map_err(|_| format!("position {position} is more than a column holds"))
+        i32::try_from(position).map_err(|_| format!("position {position} is out of range"))
     }
 
-    /// The longest key, in bytes.
+    /// Maximum length of a key, in bytes.
     pub(super) fn longest_key(&self) -> usize {
         self.bounds.key
     }
 
-    /// Whether it is longer than any that is decoded.
+    /// Whether it exceeds the maximum length of a value.
     pub(super) fn is_too_long(&self) -> bool {
         matches!(self.flaw, Some(Flaw::LongValue(_)))
     }
 
-    /// The objects in the value, as far as opening brackets tell.
+    /// Approximate number of objects in the value.
     pub(super) fn objects(&self) -> u64 {
         objects(self.value) + self.objects
     }
 
-    /// What is shown of it when it is rejected.
+    /// The text to show if it is rejected.
     pub(super) fn raw(&self) -> &'a [u8] {
         if self.flaw == Some(Flaw::LongKey) { self.key } else { self.value }
     }

@@ -1,11 +1,11 @@
-//! Blocks of a text: what matters of 64 bytes, found for all of them together, one bit of a word for each.
+//! Finds quotes, brackets and backslashes in blocks of 64 bytes, with one bit per byte.
 
 use crate::columns::pack_bits;
 
-/// The bytes of a block.
+/// Bytes per block.
 pub(super) const BLOCK: usize = 64;
 
-/// Where in a block brackets and quotes are, whether or not they mean anything there; the first byte has the lowest bit.
+/// The positions of quotes and brackets in a block, also of those inside strings; the first byte has the lowest bit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Marks {
     pub(super) quotes: u64,
@@ -16,23 +16,23 @@ pub(super) struct Marks {
     pub(super) has_backslash: bool,
 }
 
-/// The bit in which `[` and `{`, `]` and `}` differ, and nothing else that is this or that without it.
+/// The bit that turns `[` into `{` and `]` into `}`, and no other byte into either.
 const CURLY: u8 = 0x20;
 
 impl Marks {
-    /// Those of a block, on any processor.
+    /// The marks of a block, on any processor.
     #[inline]
     pub(super) fn of(block: &[u8; BLOCK]) -> Self {
         Self {
             quotes: pack_bits(block.map(|byte| byte == b'"')),
             opens: pack_bits(block.map(|byte| byte | CURLY == b'{')),
             closes: pack_bits(block.map(|byte| byte | CURLY == b'}')),
-            // Not `contains`, which stops at the first and so cannot look at many at once.
+            // Not `contains`: it stops at the first match and so is not vectorized.
             has_backslash: block.iter().fold(false, |found, &byte| found | (byte == b'\\')),
         }
     }
 
-    /// The same on a processor that compares 32 bytes at once.
+    /// The same with AVX2, 32 bytes at a time.
     #[cfg(target_arch = "x86_64")]
     #[target_feature(enable = "avx2")]
     #[inline]
@@ -74,7 +74,7 @@ mod tests {
         for round in 0..2_000 {
             let block: [u8; BLOCK] = std::array::from_fn(|at| {
                 state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-                // Each byte at each place, and then those that matter.
+                // Each byte at each position first, then only relevant ones.
                 let any = (at + round) as u8;
                 if round < 256 { any } else { br#""[]{}_y\"#[(state >> 61) as usize] }
             });
@@ -89,8 +89,8 @@ mod tests {
             assert_eq!(Marks::of(&block), expected);
             #[cfg(target_arch = "x86_64")]
             if is_x86_feature_detected!("avx2") {
-                #[expect(unsafe_code, reason = "it is called where the processor is known")]
-                // SAFETY: the processor has just said that it can.
+                #[expect(unsafe_code, reason = "a function with a target feature")]
+                // SAFETY: the feature was just detected.
                 let found = unsafe { Marks::by_avx2(&block) };
                 assert_eq!(found, expected);
             }

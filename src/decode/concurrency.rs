@@ -1,7 +1,7 @@
-//! How many answers are being decoded, which decides how the work is shared.
+//! Counts the answers being decoded, which decides how threads share the work.
 //!
-//! With as many answers as processors, each is decoded by the thread that reads it, a few pieces at a time, while they are
-//! still in its caches and without waking other threads. With fewer, all threads decode each answer.
+//! With as many answers as processors, each is decoded by the thread that reads it, a few pieces at a time, while they
+//! are still in its caches and without waking other threads. With fewer, all threads decode each answer.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 

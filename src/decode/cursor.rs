@@ -1,19 +1,19 @@
-//! A place in the text of a piece, from which it is read on.
+//! A cursor over the text of a piece.
 //!
-//! Brackets, commas and colons are checked here as strictly as everywhere; values are cut out and not looked into.
+//! Brackets, commas and colons are checked strictly; values are returned as text without being parsed.
 
 use std::borrow::Cow;
 
 use super::skip::{Skip, is_white, plain_length, shown};
 
-/// A place in a text.
+/// A position in a text.
 #[derive(Clone, Debug)]
 pub(super) struct Cursor<'a> {
     text: &'a str,
     at: usize,
 }
 
-/// The members of an array or an object, as far as they have been read.
+/// Progress through the members of an array or an object.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Members {
     close: u8,
@@ -21,12 +21,12 @@ pub(super) struct Members {
 }
 
 impl Members {
-    /// How many have been read.
+    /// Number of members read.
     pub(super) fn count(self) -> usize {
         self.count
     }
 
-    /// Counts a member that was read in another way, with what stands before it.
+    /// Counts a member that was read, with its comma, by other means.
     #[inline]
     pub(super) fn add(&mut self) {
         self.count += 1;
@@ -38,13 +38,13 @@ impl<'a> Cursor<'a> {
         Self { text, at: 0 }
     }
 
-    /// The byte of the text that comes next.
+    /// Position of the next byte.
     #[inline]
     pub(super) fn at(&self) -> usize {
         self.at
     }
 
-    /// Goes on to a byte of the text.
+    /// Moves to a byte of the text.
     #[inline]
     pub(super) fn go_to(&mut self, at: usize) {
         self.at = at;
@@ -56,13 +56,13 @@ impl<'a> Cursor<'a> {
         self.at += length;
     }
 
-    /// What has not been read.
+    /// The unread bytes.
     #[inline]
     pub(super) fn rest(&self) -> &'a [u8] {
         &self.text.as_bytes()[self.at..]
     }
 
-    /// What was read since a byte of the text.
+    /// The text read since a byte.
     pub(super) fn since(&self, at: usize) -> &'a str {
         &self.text[at..self.at]
     }
@@ -74,7 +74,7 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// Takes a token if it comes next.
+    /// Consumes a token if it is next.
     #[inline]
     pub(super) fn eat(&mut self, token: &[u8]) -> bool {
         let comes = self.rest().starts_with(token);
@@ -82,7 +82,7 @@ impl<'a> Cursor<'a> {
         comes
     }
 
-    /// Enters an array or an object, whichever the bracket opens.
+    /// Enters an array or an object, given its opening bracket.
     pub(super) fn enter(&mut self, open: u8) -> Result<Members, String> {
         self.skip_white();
         if !self.eat(&[open]) {
@@ -92,8 +92,7 @@ impl<'a> Cursor<'a> {
         Ok(Members { close: if open == b'{' { b'}' } else { b']' }, count: 0 })
     }
 
-    /// Whether another member comes; its bytes are then the next ones, and it is counted. Behind a comma one must come:
-    /// where the end stands there instead, reading the member fails.
+    /// Moves to the next member and counts it; `false` at the end. After a trailing comma, reading the member fails.
     pub(super) fn has_next(&mut self, members: &mut Members) -> Result<bool, String> {
         self.skip_white();
         if self.eat(&[members.close]) {
@@ -109,7 +108,7 @@ impl<'a> Cursor<'a> {
         Ok(true)
     }
 
-    /// Reads the key of a member and the colon behind it.
+    /// Reads the key of a member and its colon.
     pub(super) fn key(&mut self) -> Result<Cow<'a, str>, String> {
         if self.rest().first() != Some(&b'"') {
             return Err(self.unexpected("a key"));
@@ -123,7 +122,7 @@ impl<'a> Cursor<'a> {
         name.text()
     }
 
-    /// Cuts out the value that comes next.
+    /// Takes the next value as text.
     pub(super) fn value(&mut self) -> Result<&'a str, String> {
         self.written().map(|value| value.json)
     }
@@ -141,7 +140,7 @@ impl<'a> Cursor<'a> {
         Ok(RawValue { json: &self.text[start..self.at], is_plain: plain.is_some() })
     }
 
-    /// The length of the value that comes next, whatever it is.
+    /// Length of the next value.
     fn skipped(&self) -> Result<usize, String> {
         let rest = self.rest();
         let mut skip = rest.first().and_then(|&first| Skip::begin(first)).ok_or_else(|| self.unexpected("a value"))?;
@@ -152,7 +151,7 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// Makes sure that nothing follows.
+    /// Checks that nothing follows.
     pub(super) fn end(&mut self) -> Result<(), String> {
         self.skip_white();
         if self.rest().is_empty() { Ok(()) } else { Err(self.unexpected("the end")) }
@@ -173,12 +172,12 @@ pub(super) struct RawValue<'a> {
 }
 
 impl<'a> RawValue<'a> {
-    /// A value about which nothing is known.
+    /// A value that may have escapes.
     pub(super) fn of(json: &'a str) -> Self {
         Self { json, is_plain: false }
     }
 
-    /// The text of a string.
+    /// The unescaped text of a string.
     #[inline]
     pub(super) fn text(self) -> Result<Cow<'a, str>, String> {
         let written = &self.json[1..self.json.len() - 1];
@@ -186,7 +185,7 @@ impl<'a> RawValue<'a> {
     }
 }
 
-/// The text of a string from what stands between its quotes.
+/// Unescapes the text between the quotes of a string.
 pub(super) fn unescaped(written: &str) -> Result<Cow<'_, str>, String> {
     if plain_length(written.as_bytes()) == written.len() {
         return Ok(written.into());
@@ -195,7 +194,7 @@ pub(super) fn unescaped(written: &str) -> Result<Cow<'_, str>, String> {
     Ok(text.into())
 }
 
-/// What kind of value some JSON begins, for messages.
+/// The kind of value that some JSON starts with, for messages.
 pub(super) fn kind_of(text: &[u8]) -> &'static str {
     match text.first() {
         Some(b'{') => "an object",
@@ -208,7 +207,7 @@ pub(super) fn kind_of(text: &[u8]) -> &'static str {
     }
 }
 
-/// What a fault says, without the line and column that it ends with.
+/// The message of an error without its line and column.
 pub(super) fn reason_of(fault: &serde_json::Error) -> String {
     let text = fault.to_string();
     let end = text.rfind(" at line ").unwrap_or(text.len());

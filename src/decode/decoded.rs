@@ -1,41 +1,40 @@
-//! What an answer says.
+//! The contents of an answer.
 
 use crate::interface::Ticker;
 use crate::tables::{Drift, Leniencies, Oversized, Reject, Series};
 
-/// Something that an answer says.
+/// A part of an answer.
 #[derive(Clone, Debug)]
 pub enum AnswerPart {
-    /// Some rows of one key, which may be none: a history, a latest signal, a summary; articles and records as far as
-    /// they have come.
+    /// Rows of one key, possibly none: a history, a latest signal, a summary, or some of the articles or records.
     Series(Series),
-    /// Some of the tickers that the service knows.
+    /// Some of the listed tickers.
     Tickers(Vec<Ticker>),
 }
 
-/// What some of an answer says.
+/// The decoded contents of some pieces.
 #[derive(Debug, Default)]
 pub struct Decoded {
-    /// What could be typed, in the order of the body.
+    /// The valid rows, in the order of the body.
     pub parts: Vec<AnswerPart>,
-    /// What could not, piece by piece in the order of the body. A piece with very many faults has its last ones counted
-    /// in one reject.
+    /// Rejected records, piece by piece in the order of the body. The last reject of a piece with very many of them
+    /// counts the rest.
     pub rejects: Vec<Reject>,
-    /// The fields that the interface does not know, each once.
+    /// Unknown fields, each once.
     pub drift: Vec<Drift>,
-    /// How many confidences are not between 0 and 1.
+    /// Number of confidences outside 0 to 1.
     pub unusual: u64,
-    /// How many values were accepted that are not spelled as the interface spells them.
+    /// Values accepted though they deviate from the interface's notation.
     pub lenient: Leniencies,
-    /// What was rejected for its size alone; the first of it.
+    /// The first records rejected for their size.
     pub oversized: Vec<Oversized>,
-    /// How many records there were: entries, articles, tickers.
+    /// Number of records: entries, articles, tickers.
     pub records: u64,
-    /// How many of them were rejected. A history that is rejected whole weighs as many as it had, and at least one.
+    /// Number of rejected records. A history rejected whole counts all of its records, and at least one.
     pub rejected: u64,
-    /// How many histories of signals there were.
+    /// Number of signal histories.
     pub histories: u64,
-    /// How many of them had records and kept none.
+    /// Number of histories with records of which all were rejected.
     pub lost: u64,
 }
 

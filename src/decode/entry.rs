@@ -1,4 +1,4 @@
-//! One entry of a history, read in whatever order and spelling its fields come.
+//! Reads one entry of a history, with its fields in any order and spelling.
 
 use super::cursor::Cursor;
 use super::record::{self, Fields};
@@ -6,7 +6,7 @@ use crate::date::Date;
 use crate::interface::Signal;
 use crate::tables::Leniencies;
 
-/// A date with its signal.
+/// A signal with its date and confidence.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Entry {
     pub(super) date: Date,
@@ -14,8 +14,7 @@ pub(super) struct Entry {
     pub(super) confidence: f64,
 }
 
-/// Reads the next entry, with its unknown fields and the leniencies it took.
-/// After an error the cursor may be anywhere.
+/// Reads the next entry, with its unknown fields and the leniencies it took. After an error the cursor may be anywhere.
 pub(super) fn read<'a>(cursor: &mut Cursor<'a>) -> Result<(Entry, Fields<'a>, Leniencies), String> {
     let ([date, signal, confidence], unknown) = record::read_next(cursor, ["date", "signal", "confidence"])?;
     let mut lenient = Leniencies::default();
@@ -65,7 +64,7 @@ mod tests {
             ("1", "expected an object, found a number"),
             ("{}", "missing field `date`"),
             (r#"{"date": null, "signal": "buy", "confidence": 1}"#, "`date`: expected a string, found null"),
-            (r#"{"date": "soon", "signal": "buy", "confidence": 1}"#, "`date`: `soon` is not a date of the interface"),
+            (r#"{"date": "soon", "signal": "buy", "confidence": 1}"#, "`date`: `soon` is not a valid date"),
             (r#"{"date": "2026-11-20", "signal": "hold", "confidence": 1}"#, "`signal`: unknown signal `hold`"),
             (
                 r#"{"date": "2026-11-20", "signal": "buy", "confidence": NaN}"#,

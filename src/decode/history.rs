@@ -1,11 +1,10 @@
-//! The history of one ticker, to a series.
+//! Decodes the history of one ticker into a series.
 //!
-//! Its four fields may come in any order. Its entries stand under `predictions` or `items`, whichever the service
-//! writes; where both stand, the first listed holds the entries and the other is rejected. A history is rejected whole
-//! when it is not well-formed around its entries, when a field of its own is at fault, when it is not the history that
-//! was asked for, or when its ticker stood in the answer before; it then weighs as many records as it had. Fields of a
-//! history that the interface does not know are reported as drift, and not kept with a row: no row owns them, and whichever
-//! had them would look revised when the history grows.
+//! Its four fields may be in any order. Its entries are in `predictions` or `items`; if both are present, the first is
+//! read and the other is rejected. A history is rejected whole if it is not well-formed around its entries, if one of
+//! its own fields is invalid, if it is not the requested one, or if its ticker occurred before in the answer; all of
+//! its records then count as rejected. Unknown fields of the history itself are reported but not kept with a row: they
+//! belong to none, and the row that had them would look revised when the history grows.
 
 use std::borrow::Cow;
 
@@ -22,7 +21,7 @@ use crate::date;
 use crate::interface::{Period, Regime, Ticker};
 use crate::tables::{Leniencies, Series, SeriesKey};
 
-/// The names of the field that holds the entries, the newer one first.
+/// The names of the field with the entries, the newer one first.
 const ENTRIES: [&str; 2] = ["predictions", "items"];
 
 /// Decodes the values of an object whose keys are tickers.
@@ -32,14 +31,14 @@ pub(super) fn decode_many(answer: &Answer<'_>, pieces: &[Piece<'_>]) -> Decoded 
         if piece.is_repeated {
             let offset = piece.offset;
             return Err(format!(
-                "duplicate ticker `{key}`: its other history begins at byte {offset}; the first is kept"
+                "duplicate ticker `{key}`: another history starts at byte {offset}; the first is kept"
             ));
         }
         Reader::new(answer, &RecordPlace::of(answer, piece), "/*", text).read(&key)
     })
 }
 
-/// Decodes a body that is the history of one ticker.
+/// Decodes a body with the history of one ticker.
 pub(super) fn decode_one(answer: &Answer<'_>, pieces: &[Piece<'_>]) -> Decoded {
     decode(answer, pieces, |piece| {
         Reader::new(answer, &RecordPlace::of(answer, piece), "", piece.text()?).read(answer.asked_ticker().as_str())
@@ -65,14 +64,14 @@ fn decode<'a>(
     notes.with(parts)
 }
 
-/// How many records a history had that is rejected whole: its entries, where its form lets them be counted, or else the
-/// objects in it; at least one.
+/// Number of records of a history that is rejected whole: its entries if they can be counted, otherwise the objects in
+/// it; at least one.
 fn weight(piece: &Piece<'_>) -> u64 {
     let counted = piece.text().ok().and_then(entries_of);
     counted.unwrap_or_else(|| piece.objects().saturating_sub(1)).max(1)
 }
 
-/// The entries of a history under either of their names; none where that is no history that can be read through.
+/// Number of entries of a history under either name; `None` if it is malformed.
 fn entries_of(text: &str) -> Option<u64> {
     let mut cursor = Cursor::new(text);
     let mut fields = cursor.enter(b'{').ok()?;
@@ -87,7 +86,7 @@ fn entries_of(text: &str) -> Option<u64> {
     Some(entries)
 }
 
-/// The elements of an array, or the objects in it where it cannot be read through; none where it is no array.
+/// Number of elements of an array, or of objects in it if it is malformed; zero if it is not an array.
 fn elements_of(json: &str) -> u64 {
     let mut cursor = Cursor::new(json);
     let Ok(mut elements) = cursor.enter(b'[') else { return 0 };
@@ -100,15 +99,15 @@ fn elements_of(json: &str) -> u64 {
     read().unwrap_or_else(|_| batch::objects(json.as_bytes()))
 }
 
-/// The fields of a history as they are found.
+/// The fields of a history found so far.
 #[derive(Default)]
 struct HistoryFields<'p> {
     ticker: Option<Ticker>,
     period: Option<Period>,
     regime: Option<Regime>,
-    /// The name under which the entries stand.
+    /// The name of the field with the entries.
     entries: Option<&'static str>,
-    /// Whether the other name stands beside it.
+    /// Whether the other field is present as well.
     has_both: bool,
     unknown: Fields<'p>,
 }
@@ -116,7 +115,7 @@ struct HistoryFields<'p> {
 struct Reader<'a, 'p> {
     answer: &'p Answer<'a>,
     place: &'p RecordPlace,
-    /// The place with `*` for the ticker.
+    /// The pointer with `*` for the ticker.
     pattern: &'static str,
     cursor: Cursor<'p>,
     found: HistoryFields<'p>,
@@ -124,11 +123,11 @@ struct Reader<'a, 'p> {
     notes: Notes<'a>,
     /// The template of the entries.
     template: Option<Template>,
-    /// How often it may still be learned: what changes all the time has none.
+    /// How often a template may still be learned; entries that keep changing are not worth it.
     lessons: u32,
 }
 
-/// More than the turns of the clocks in a long history.
+/// More than the clock changes in a long history.
 const LESSONS: u32 = 64;
 
 impl<'a, 'p> Reader<'a, 'p> {
@@ -146,7 +145,7 @@ impl<'a, 'p> Reader<'a, 'p> {
         }
     }
 
-    /// Reads the history, which must be that of the ticker that was asked for.
+    /// Reads the history, which must be that of the requested ticker.
     fn read(mut self, asked: &str) -> Result<(Series, Notes<'a>), String> {
         let mut members = self.cursor.enter(b'{')?;
         while self.cursor.has_next(&mut members)? {
@@ -195,7 +194,7 @@ impl<'a, 'p> Reader<'a, 'p> {
         };
         self.found.has_both = true;
         let json = well_formed(self.cursor.value()?)?;
-        let reason = format!("`{name}` stands beside `{first}`, which is taken");
+        let reason = format!("`{name}` repeats `{first}`, which is kept");
         let records = elements_of(json).max(1);
         self.notes.reject(records, || self.place.below(format_args!("{name}")), reason, json.as_bytes());
         Ok(())
@@ -221,7 +220,7 @@ impl<'a, 'p> Reader<'a, 'p> {
         Ok(())
     }
 
-    /// Reads the entries that come next, as far as they match the template; returns whether any did.
+    /// Reads the next entries as far as they match the template; returns whether any did.
     fn entries_alike(&mut self, members: &mut Members) -> bool {
         let Some(template) = &mut self.template else { return false };
         let before = members.count();
@@ -234,13 +233,13 @@ impl<'a, 'p> Reader<'a, 'p> {
         members.count() > before
     }
 
-    /// Reads an entry of any form. Returns it if it is spelled as the interface documents and has no unknown fields, so
-    /// that a template can be learned from it.
+    /// Reads any entry. Returns it if it follows the documented notation and has no unknown fields, so that a template
+    /// can be learned from it.
     fn entry(&mut self, name: &'static str, position: usize) -> Result<Option<Entry>, String> {
         let start = self.cursor.at();
         match entry::read(&mut self.cursor) {
             Ok((entry, unknown, lenient)) => {
-                // A piece is far shorter than what these can count.
+                // Pieces are too short for these to overflow.
                 self.rows.push(HistoryRow { entry, position: position as u32, start: start as u32 });
                 self.notes.typed();
                 if unknown.is_empty() && lenient == Leniencies::default() {
@@ -255,25 +254,29 @@ impl<'a, 'p> Reader<'a, 'p> {
             Err(reason) => {
                 self.cursor.go_to(start);
                 let text = self.cursor.value()?;
-                self.notes.set_aside(|| self.place.below(format_args!("{name}/{position}")), reason, text.as_bytes());
+                self.notes.reject_record(
+                    || self.place.below(format_args!("{name}/{position}")),
+                    reason,
+                    text.as_bytes(),
+                );
             }
         }
         Ok(None)
     }
 
-    /// Orders the rows and rejects those whose date stands twice.
+    /// Orders the rows and rejects those with a duplicate date.
     fn order(&mut self, name: &str) {
         let Self { cursor, place, rows, notes, .. } = self;
         rows.order(|later, kept| {
             let shown = date::show(kept.entry.date.micros);
             let reason = format!("duplicate date {shown}; entry {} is kept", kept.position);
             cursor.go_to(later.start as usize);
-            // It has been read once, so it can be cut out again.
+            // It was read before, so this cannot fail.
             let text = cursor.value().unwrap_or_default();
             if let Ok((_, _, lenient)) = entry::read(&mut Cursor::new(text)) {
                 notes.rejected_after_all(lenient);
             }
-            notes.twice(|| place.below(format_args!("{name}/{}", later.position)), reason, text.as_bytes());
+            notes.reject_duplicate(|| place.below(format_args!("{name}/{}", later.position)), reason, text.as_bytes());
         });
         rows.list().iter().for_each(|row| notes.confidence(row.entry.confidence));
     }

@@ -1,6 +1,6 @@
-//! The latest signal of one ticker, to a series of one row.
+//! Decodes the latest signal of one ticker into a series of one row.
 //!
-//! Its date may be null or missing; the row then has none. Where neither `signal` nor `confidence` stands, the older
+//! Its date may be null or missing; the row then has none. If neither `signal` nor `confidence` is present, the older
 //! names `ei` and `ci` are read.
 
 use super::answer::Answer;
@@ -11,7 +11,7 @@ use super::record::Object;
 use super::rows;
 use crate::tables::{Leniencies, Series, SeriesKey};
 
-/// Decodes a body that is one latest signal.
+/// Decodes a body with one latest signal.
 pub(super) fn decode(answer: &Answer<'_>, pieces: &[Piece<'_>]) -> Decoded {
     let mut notes = Notes::new(answer);
     let mut parts = Vec::new();

@@ -1,4 +1,4 @@
-//! What needs little decoding: the list of tickers, and historical sentiment, whose fields the interface does not show.
+//! Decodes the list of tickers, and historical sentiment, whose fields are not documented.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use super::record::{self, Field};
 use crate::interface::Ticker;
 use crate::tables::{Series, Table};
 
-/// Decodes elements of the list of tickers. A symbol that no ticker can have is set aside.
+/// Decodes elements of the list of tickers. Invalid symbols are rejected.
 pub(super) fn tickers(answer: &Answer<'_>, pieces: &[Piece<'_>]) -> Decoded {
     let mut notes = Notes::new(answer);
     let mut tickers: Vec<Ticker> = Vec::with_capacity(pieces.len());

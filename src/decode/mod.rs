@@ -1,21 +1,21 @@
-//! From the bytes of an answer to typed columns.
+//! Decodes the bytes of an answer into typed columns.
 //!
-//! A body is cut into pieces as it arrives: its tickers, its articles, or the single record that it is. A few megabytes of
-//! whole pieces are decoded at a time, in parallel, or on one thread if enough other answers keep every core busy. Rows are
-//! delivered in the order of the body. So memory is bounded by a constant, whatever the size of an answer.
+//! A body is split into pieces as it arrives: its tickers, its articles, or a single record. A few megabytes of whole
+//! pieces are decoded at a time, in parallel, or on one thread if enough other answers keep every core busy. Rows are
+//! delivered in the order of the body. So memory is bounded by a constant, regardless of the size of an answer.
 //!
-//! What is typed comes as [`Series`](crate::tables::Series): one key, and its rows in the columns of
-//! [`Table::listed_schema`](crate::tables::Table::listed_schema). A date with an offset becomes an instant in UTC, one
-//! without is kept as written; which naive date a dataset makes of it is decided later.
+//! The output is [`Series`](crate::tables::Series): a key, and its rows in the columns of
+//! [`Table::listed_schema`](crate::tables::Table::listed_schema). A date with an offset becomes an instant in UTC; one
+//! without is kept as written, and its dataset decides later which naive date it is.
 //!
-//! A record that cannot be typed is rejected with its place, its text and the reason; its neighbors are kept. If a ticker
+//! An invalid record is rejected with its position, its text and the reason; its neighbors are kept. If a ticker
 //! occurs twice in an answer, its first history is kept and the others are rejected. Unknown fields are counted. A body
-//! without the shape of its operation fails as a whole, at a byte. Nothing is guessed, and nothing is dropped silently.
+//! of another shape than its operation's is an error that names a byte. Nothing is guessed or dropped silently.
 //!
-//! `scan` finds the pieces (`skip` and `block` find where each ends), `batch` collects them within bounds, and `stream`
-//! turns a body into batches. `history`, `latest`, `articles`, `summary` and `listing` are the forms of answers. `record` reads any
-//! record; `template` and `article` are fast paths for entries written alike and for plain articles; `harness` proves that
-//! they agree. No file imports this one: `answer` is the input of all forms, and `decoded` their output.
+//! `scan` finds the pieces (`skip` and `block` find their ends), `batch` collects them within bounds, and `stream`
+//! turns a body into batches. `history`, `latest`, `articles`, `summary` and `listing` decode the kinds of answers.
+//! `record` reads any record; `template` and `article` are fast paths for uniform entries and plain articles; `harness`
+//! checks that they agree. No file imports this one: `answer` is the input of every decoder, and `decoded` the output.
 
 mod answer;
 mod article;
@@ -53,24 +53,24 @@ pub use decoded::{AnswerPart, Decoded};
 pub use stream::Fault;
 
 use crate::interface::Endpoint;
-use batch::{Batch, Bounds, Met, Piece};
+use batch::{Batch, Bounds, Piece, SeenTickers};
 use concurrency::InProgress;
 use scan::Shape;
 use stream::BodyBatches;
 
 impl Answer<'_> {
-    /// Reads a body to its end and delivers what it says as it comes: at least once, and in the order of the body.
+    /// Reads a body to its end and delivers its contents in order, in one or more parts.
     ///
-    /// It blocks while it reads, and decodes on rayon's threads where its own is not enough.
+    /// Blocks while reading; large batches are decoded on rayon's threads.
     ///
     /// # Errors
     ///
-    /// When the body breaks off, when it is not of the operation's shape, and when what it says cannot be delivered.
-    /// What was delivered until then is true of the body's beginning and no more.
+    /// If the body is truncated, has another shape than the operation's, or a part cannot be delivered. The parts
+    /// delivered before cover only the start of the body.
     ///
     /// # Panics
     ///
-    /// When an operation of one ticker was asked without its ticker, which no request of a plan is.
+    /// If a request for one ticker has no ticker; a plan never creates one.
     pub fn decode<E>(
         &self,
         body: impl BufRead,
@@ -78,19 +78,19 @@ impl Answer<'_> {
     ) -> Result<(), Fault<E>> {
         let in_progress = InProgress::begin();
         let mut batches = BodyBatches::new(body, self.shape(), Bounds::ANSWER);
-        let mut met = Met::default();
+        let mut seen = SeenTickers::default();
         loop {
             batches.aim_at(in_progress.batch_bytes());
             let Some(batch) = batches.next()? else { return Ok(()) };
-            deliver(self.batch(batch, &mut met)).map_err(Fault::Deliver)?;
+            deliver(self.batch(batch, &mut seen)).map_err(Fault::Deliver)?;
         }
     }
 
-    fn batch(&self, batch: &Batch, met: &mut Met) -> Decoded {
+    fn batch(&self, batch: &Batch, seen: &mut SeenTickers) -> Decoded {
         let mut pieces = batch.pieces();
-        met.mark(&mut pieces);
+        seen.mark(&mut pieces);
         match stream::groups(&pieces)[..] {
-            // Most answers are small, and are not worth waking a thread for.
+            // Most answers are too small to be worth waking a thread for.
             [only] => self.group(only),
             ref groups => {
                 let decoded: Vec<Decoded> = groups.par_iter().map(|group| self.group(group)).collect();

@@ -1,9 +1,9 @@
-//! What is noticed beside the rows: rejected records, unknown fields, unusual values.
+//! Findings besides the rows: rejected records, unknown fields, unusual values.
 //!
-//! Notes are bounded, for a body may hold nothing but faults: past its room, faults of a piece are counted in the last
-//! reject instead of listed, and so many unknown fields are counted together as [`Drift::add_to`] says.
+//! They are bounded, since a body may contain nothing but faults: past its limit, the faults of a piece are counted in
+//! its last reject, and [`Drift::add_to`] counts very many unknown fields together.
 //!
-//! A reject weighs as many records as it lost: one, or all the entries of a history that is rejected whole.
+//! A reject counts the records it lost: one, or all entries of a history that is rejected whole.
 
 use std::borrow::Cow;
 
@@ -14,27 +14,27 @@ use super::truncate;
 use crate::plan::Request;
 use crate::tables::{Drift, Leniencies, Oversized, Reject};
 
-/// How much of an unknown field's value, or of its name, is shown; in bytes.
+/// Bytes to show of an unknown field's value or name.
 const EXAMPLE_BYTES: usize = 200;
 
-/// The most rejects that one piece may have listed.
+/// The most rejects to list for one piece.
 const MAX_LISTED: usize = 10_000;
 
-/// A record of the shortest form that could be typed is longer than so many bytes. Where faults stand closer than that
-/// they are not records, and listing each would take many times the memory of the body.
+/// Less than the shortest valid record. Faults closer together than this are not records, and listing each would take
+/// many times the memory of the body.
 const BYTES_PER_REJECT: usize = 32;
 
-/// Where something stands in a body.
+/// A location in a body.
 #[derive(Clone, Debug)]
 pub(super) struct RecordPlace {
-    /// The ticker that it belongs to, where that is known.
+    /// Its ticker, if known.
     pub(super) ticker: Option<String>,
-    /// The JSON pointer.
+    /// Its JSON pointer.
     pub(super) pointer: String,
 }
 
 impl RecordPlace {
-    /// The place of a piece.
+    /// The location of a piece.
     pub(super) fn of(answer: &Answer<'_>, piece: &Piece<'_>) -> Self {
         let asked = || answer.request.ticker.as_ref().map(|ticker| ticker.as_str().to_owned());
         match piece.site {
@@ -48,20 +48,20 @@ impl RecordPlace {
         }
     }
 
-    /// A place below this one.
+    /// A location below this one.
     pub(super) fn below(&self, steps: std::fmt::Arguments<'_>) -> Self {
         Self { ticker: self.ticker.clone(), pointer: format!("{}/{steps}", self.pointer) }
     }
 }
 
-/// What is noticed in some pieces.
+/// Findings in some pieces.
 #[derive(Debug)]
 pub(super) struct Notes<'a> {
     request: &'a Request,
-    /// How many rejects may still be listed.
+    /// Number of rejects that may still be listed.
     room: usize,
     rejects: Vec<Reject>,
-    /// The first reject that there was no room for, and how many follow it.
+    /// The first reject over the limit, and the number of records after it.
     over: Option<(Reject, u64)>,
     drift: Vec<Drift>,
     unusual: u64,
@@ -74,7 +74,7 @@ pub(super) struct Notes<'a> {
 }
 
 impl<'a> Notes<'a> {
-    /// Notes on pieces that give one reject each at most.
+    /// Notes on pieces with at most one reject each.
     pub(super) fn new(answer: &Answer<'a>) -> Self {
         Self {
             request: answer.request,
@@ -97,40 +97,40 @@ impl<'a> Notes<'a> {
         Self { room: (text.len() / BYTES_PER_REJECT).min(MAX_LISTED), ..Self::new(answer) }
     }
 
-    /// Counts a record that was typed.
+    /// Counts a valid record.
     pub(super) fn typed(&mut self) {
         self.records += 1;
     }
 
-    /// Counts a confidence when it is not between 0 and 1: the interface gives no bounds, so it is kept.
+    /// Counts a confidence outside 0 to 1. It is kept, since the interface documents no bounds.
     pub(super) fn confidence(&mut self, confidence: f64) {
         self.unusual += u64::from(!(0.0..=1.0).contains(&confidence));
     }
 
-    /// Counts values of a typed record that are not spelled as the interface spells them.
+    /// Counts values of a valid record that deviate from the interface's notation.
     pub(super) fn accepted_leniently(&mut self, lenient: Leniencies) {
         self.lenient += lenient;
     }
 
-    /// Takes back what was counted of a record that is rejected although it was typed.
+    /// Removes from the counts a valid record that is rejected later.
     pub(super) fn rejected_after_all(&mut self, lenient: Leniencies) {
         self.lenient.signals -= lenient.signals;
         self.lenient.dates -= lenient.dates;
     }
 
-    /// Rejects a piece that is a record.
+    /// Rejects a piece with one record.
     pub(super) fn reject_piece(&mut self, answer: &Answer<'_>, piece: &Piece<'_>, reason: String) {
         self.reject_whole(answer, piece, 1, reason);
     }
 
-    /// Rejects a piece that is a whole history, with the number of its records.
+    /// Rejects a piece with a whole history, given the number of its records.
     pub(super) fn reject_history(&mut self, answer: &Answer<'_>, piece: &Piece<'_>, records: u64, reason: String) {
         self.histories += 1;
         self.lost += 1;
         self.reject_whole(answer, piece, records, reason);
     }
 
-    /// Rejects a piece; one that is rejected for its size alone is also named by itself, as much is lost with it.
+    /// Rejects a piece. One rejected for its size is also reported by itself, since much is lost with it.
     fn reject_whole(&mut self, answer: &Answer<'_>, piece: &Piece<'_>, records: u64, reason: String) {
         let place = RecordPlace::of(answer, piece);
         if piece.is_too_long() && self.oversized.len() < Oversized::MAX_LISTED {
@@ -140,18 +140,18 @@ impl<'a> Notes<'a> {
     }
 
     /// Rejects a record.
-    pub(super) fn set_aside(&mut self, place: impl FnOnce() -> RecordPlace, reason: String, raw: &[u8]) {
+    pub(super) fn reject_record(&mut self, place: impl FnOnce() -> RecordPlace, reason: String, raw: &[u8]) {
         self.reject(1, place, reason, raw);
     }
 
-    /// Adds the notes on a history, with the number of rows that it kept.
+    /// Adds the notes on a history, given the number of rows it kept.
     pub(super) fn absorb_history(&mut self, rows: usize, notes: Self) {
         self.histories += 1;
         self.lost += u64::from(rows == 0 && notes.rejected > 0);
         self.absorb(notes);
     }
 
-    /// Rejects several records at one place.
+    /// Rejects several records at one location.
     pub(super) fn reject(&mut self, records: u64, place: impl FnOnce() -> RecordPlace, reason: String, raw: &[u8]) {
         self.records += records;
         self.rejected += records;
@@ -170,20 +170,20 @@ impl<'a> Notes<'a> {
         }
     }
 
-    /// Rejects a record that was typed, and so is counted already.
-    pub(super) fn twice(&mut self, place: impl FnOnce() -> RecordPlace, reason: String, raw: &[u8]) {
+    /// Rejects a valid record, which is already counted.
+    pub(super) fn reject_duplicate(&mut self, place: impl FnOnce() -> RecordPlace, reason: String, raw: &[u8]) {
         self.records -= 1;
-        self.set_aside(place, reason, raw);
+        self.reject_record(place, reason, raw);
     }
 
-    /// Counts fields that the interface does not know, below a pattern such as `/*/predictions/*`.
+    /// Counts unknown fields below a pattern such as `/*/predictions/*`.
     pub(super) fn unknown(&mut self, pattern: &str, fields: &[(Cow<'_, str>, &str)]) {
         for (name, json) in fields {
             let name = step(name);
             let is_it = |known: &Drift| {
                 known.field.strip_prefix(pattern).and_then(|rest| rest.strip_prefix('/')) == Some(&name)
             };
-            // Found again in most records of a body, once it is there.
+            // An unknown field usually occurs in most records of a body.
             if let Some(known) = self.drift.iter_mut().find(|known| is_it(known)) {
                 known.count += 1;
                 continue;
@@ -194,7 +194,7 @@ impl<'a> Notes<'a> {
         }
     }
 
-    /// Takes up the notes on a piece.
+    /// Adds the notes on a piece.
     pub(super) fn absorb(&mut self, other: Self) {
         self.rejects.extend(other.rejects);
         self.rejects.extend(other.over.map(closing));
@@ -208,7 +208,7 @@ impl<'a> Notes<'a> {
         self.lost += other.lost;
     }
 
-    /// The notes, with the parts that they stand beside.
+    /// The notes, together with the parts they belong to.
     pub(super) fn with(self, parts: Vec<AnswerPart>) -> Decoded {
         let Self { mut rejects, over, drift, unusual, lenient, oversized, .. } = self;
         let Self { records, rejected, histories, lost, .. } = self;
@@ -217,15 +217,15 @@ impl<'a> Notes<'a> {
     }
 }
 
-/// The last reject of a piece that has more of them than are listed.
+/// The last reject of a piece that has more than are listed.
 fn closing((mut reject, more): (Reject, u64)) -> Reject {
     if more > 0 {
-        reject.reason = format!("{}; and {more} more records beside it that are not listed", reject.reason);
+        reject.reason = format!("{}; {more} more rejected records are not listed", reject.reason);
     }
     reject
 }
 
-/// A key as a step of a JSON pointer.
+/// A key as a token of a JSON pointer.
 fn step(key: &str) -> Cow<'_, str> {
     if key.contains(['~', '/']) { key.replace('~', "~0").replace('/', "~1").into() } else { key.into() }
 }

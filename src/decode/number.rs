@@ -1,7 +1,7 @@
-//! Numbers, to the nearest `f64`, always.
+//! Parses numbers to the nearest `f64`.
 //!
-//! Most numbers of an answer have few digits, and for those one division is proven to be exact; all others go to the
-//! standard library, which is exact as well. JSON's grammar decides what a number is: no `+1`, no `.5`, no `NaN`.
+//! Most numbers of an answer have few digits, for which one division is provably exact; all others go to the standard
+//! library, which is exact as well. Numbers follow the JSON grammar: no `+1`, no `.5`, no `NaN`.
 
 /// Powers of ten that are exact as `f64`.
 const POWERS: [f64; 23] = [
@@ -9,7 +9,7 @@ const POWERS: [f64; 23] = [
     1e21, 1e22,
 ];
 
-/// Reads the number that a text begins with, and how long it is; none when there is none or it is not finite.
+/// Reads the number that a text starts with, and its length; `None` if there is none or it is not finite.
 #[inline]
 pub(super) fn read_first(text: &[u8]) -> Option<(f64, usize)> {
     if let Some(found) = read_fraction(text) {
@@ -37,8 +37,8 @@ pub(super) fn read_first(text: &[u8]) -> Option<(f64, usize)> {
         let length = exponent_end(text, length)?;
         return Some((exact(&text[..length])?, length));
     }
-    // A whole number up to 2^53 and a power of ten up to 10^22 are exact as `f64`, and IEEE 754 rounds the one
-    // division of the two correctly. With 19 digits at most the whole number has not overflowed.
+    // An integer up to 2^53 and a power of ten up to 10^22 are exact as `f64`, and IEEE 754 rounds their division
+    // correctly. With at most 19 digits the integer has not overflowed.
     let count = length - start - usize::from(decimals > 0);
     if count > 19 || digits.value > 1 << 53 || decimals >= POWERS.len() {
         return Some((exact(&text[..length])?, length));
@@ -47,26 +47,26 @@ pub(super) fn read_first(text: &[u8]) -> Option<(f64, usize)> {
     Some((if is_negative { -value } else { value }, length))
 }
 
-/// Reads `0.` and up to seven decimals, as almost every confidence is written, all digits at once; none of anything else.
+/// Reads `0.` and up to seven decimals, all digits at once; almost every confidence is written so.
 #[inline]
 fn read_fraction(text: &[u8]) -> Option<(f64, usize)> {
-    /// A byte in each byte of a word.
+    /// Repeats a byte in each byte of a word.
     const EACH: u64 = u64::MAX / 0xff;
     let [b'0', b'.', rest @ ..] = text else { return None };
     let word = u64::from_le_bytes(*rest.first_chunk()?);
-    // A digit becomes its value. What is no digit becomes more than nine, whose sum with 118 has the highest bit.
+    // Digits become their values. Other bytes become more than nine, and adding 118 to those sets the highest bit.
     let values = word ^ (EACH * u64::from(b'0'));
     let others = (((values & (EACH * 0x7f)) + EACH * 118) | values) & (EACH << 7);
     let count = others.trailing_zeros() / 8;
     if !(1..8).contains(&count) || (word >> (8 * count)) as u8 | 0x20 == b'e' {
         return None;
     }
-    // Zeros take the place before the digits, and what follows them falls off.
+    // Shifts in zeros before the digits, and shifts out what follows them.
     let value = of_eight_digits(values << (64 - 8 * count));
     Some((value as f64 / POWERS[count as usize], 2 + count as usize))
 }
 
-/// The number of eight digits, the first in the lowest byte: pairs are put together, then pairs of pairs, and so on.
+/// The number with eight digits, the first in the lowest byte: combines pairs of digits, then pairs of pairs.
 #[inline]
 fn of_eight_digits(digits: u64) -> u64 {
     let pairs = digits * 10 + (digits >> 8);
@@ -74,12 +74,12 @@ fn of_eight_digits(digits: u64) -> u64 {
     odd.wrapping_mul(100 + (1_000_000 << 32)).wrapping_add(even.wrapping_mul(1 + (10_000 << 32))) >> 32
 }
 
-/// Reads a text that is a number from its first byte to its last.
+/// Reads a text that is a number as a whole.
 pub(super) fn read(text: &str) -> Option<f64> {
     read_first(text.as_bytes()).filter(|&(_, length)| length == text.len()).map(|(value, _)| value)
 }
 
-/// Where an exponent ends that begins at a byte.
+/// Where the exponent that starts at a byte ends.
 fn exponent_end(text: &[u8], at: usize) -> Option<usize> {
     let signed = at + 1;
     let start = signed + usize::from(matches!(text.get(signed), Some(b'+' | b'-')));
@@ -92,11 +92,11 @@ fn exact(number: &[u8]) -> Option<f64> {
     value.is_finite().then_some(value)
 }
 
-/// Digits as they are read.
+/// A reader of digits.
 struct Digits<'a> {
     text: &'a [u8],
     at: usize,
-    /// Their value, as long as there are 19 or fewer.
+    /// Their value; valid for up to 19 digits.
     value: u64,
 }
 
@@ -106,7 +106,7 @@ impl Digits<'_> {
         self.text.get(self.at).copied()
     }
 
-    /// Takes digits as long as they come, and says how many.
+    /// Reads the next digits; returns their number.
     #[inline]
     fn take(&mut self) -> usize {
         let start = self.at;
@@ -145,12 +145,12 @@ mod tests {
         assert_eq!(read_first(b"0.25e1,      "), Some((2.5, 6)));
         assert_eq!(read_first(b"0.25E,       "), None);
         assert_eq!(read_first(b"0.,          "), None);
-        assert_eq!(read_first(b"0.25\xb9        "), Some((0.25, 4)), "what only looks like a digit is none");
+        assert_eq!(read_first(b"0.25\xb9        "), Some((0.25, 4)), "0xb9 only looks like a digit");
     }
 
     #[test]
     fn every_number_is_the_nearest_double() {
-        // Around every limit of the short way: 2^53, 19 and 20 digits, 22 decimals; and 2^64 + 1, whose digits overflow
+        // Around every limit of the fast path: 2^53, 19 and 20 digits, 22 decimals; and 2^64 + 1, whose digits overflow
         // to 1.
         let limits = [
             "9007199254740992",

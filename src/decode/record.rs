@@ -1,7 +1,7 @@
-//! A record of any form, read field by field: the exact way, which knows why something is wrong.
+//! Reads any record field by field: the exact path, which can explain what is wrong.
 //!
-//! A record is good when each field that the interface knows is of its type and each other field is some JSON. The
-//! latter is made sure of when the record is read, the former when its fields are. A reason names the field at fault.
+//! A record is valid if each known field has its type and each unknown field is valid JSON. Unknown fields are checked
+//! when the record is read, known ones when their values are. Reasons name the field at fault.
 
 use std::borrow::Cow;
 use std::fmt::Display;
@@ -17,21 +17,21 @@ use crate::date::{self, Date};
 use crate::interface::{Score, Signal, Unknown};
 use crate::tables::Leniencies;
 
-/// Fields that the interface does not know, by their names and in their order.
+/// Unknown fields: names and JSON, in order.
 pub(super) type Fields<'a> = Vec<(Cow<'a, str>, &'a str)>;
 
-/// The most of them that a record may have: what has more is no record, and each takes many times its text.
+/// The most unknown fields of a record: an object with more is not a record, and each takes many times its text.
 const MAX_UNKNOWN: usize = 1024;
 
-/// A field of a record that the interface knows.
+/// A known field of a record.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Field<'a> {
     name: &'static str,
-    /// Its value, if it is there.
+    /// Its value, if present.
     value: Option<RawValue<'a>>,
 }
 
-/// Reads an object: the fields of some names, in the order of the names, and all others.
+/// Reads an object: the named fields, in the order of the names, and all others.
 pub(super) fn read<'a, const N: usize>(
     text: &'a str,
     names: [&'static str; N],
@@ -52,7 +52,7 @@ pub(super) fn read_next<'a, const N: usize>(
     Ok((sorted.fields, sorted.unknown))
 }
 
-/// An object of which only its fields tell what form it has.
+/// An object whose shape depends on which fields it has.
 #[derive(Debug)]
 pub(super) struct Object<'a>(Vec<(Cow<'a, str>, RawValue<'a>)>);
 
@@ -61,7 +61,7 @@ impl<'a> Object<'a> {
         let mut cursor = Cursor::new(text);
         let mut members = Vec::new();
         each_member(&mut cursor, |name, value| {
-            // There are few known fields, and a form has a limited number of others.
+            // Few fields are known, and the number of others is limited.
             if members.len() >= 2 * MAX_UNKNOWN {
                 return Err(too_many_unknown());
             }
@@ -72,7 +72,7 @@ impl<'a> Object<'a> {
         Ok(Self(members))
     }
 
-    /// Whether it has any of some fields, none of which may be there twice.
+    /// Whether it has any of some fields. Duplicates of them are an error.
     pub(super) fn has_any(&self, names: &[&str]) -> Result<bool, String> {
         let mut has_any = false;
         for name in names {
@@ -85,7 +85,7 @@ impl<'a> Object<'a> {
         Ok(has_any)
     }
 
-    /// The fields of some names, in the order of the names, and all others.
+    /// The named fields, in the order of the names, and all others.
     pub(super) fn fields<const N: usize>(
         self,
         names: [&'static str; N],
@@ -96,11 +96,11 @@ impl<'a> Object<'a> {
     }
 }
 
-/// The fields of some names, and all others.
+/// The named fields, and all others.
 struct Sorted<'a, const N: usize> {
     fields: [Field<'a>; N],
     unknown: Fields<'a>,
-    /// Fields mostly come in one order, so the one that is looked for stands behind the one that was found.
+    /// Where to start searching: fields are usually in the same order, so the next one follows the last one found.
     next: usize,
 }
 
@@ -194,7 +194,7 @@ impl<'a> Field<'a> {
         }
     }
 
-    /// A finite number, or a string that holds one in decimal.
+    /// A finite number, or a string with one in decimal.
     pub(super) fn score(self) -> Result<f64, String> {
         let json = self.json()?;
         match json.as_bytes() {
@@ -220,7 +220,7 @@ fn not_finite(written: &str) -> String {
     format!("`{}` is not a finite decimal number", truncate::shown(written))
 }
 
-/// Adds a field that the interface does not know, once its value is known to be JSON.
+/// Adds an unknown field, after checking that its value is JSON.
 pub(super) fn push_unknown<'a>(unknown: &mut Fields<'a>, name: Cow<'a, str>, json: &'a str) -> Result<(), String> {
     well_formed(json).map_err(|reason| format!("`{}`: {reason}", truncate::shown(&name)))?;
     if unknown.len() >= MAX_UNKNOWN {
@@ -231,10 +231,10 @@ pub(super) fn push_unknown<'a>(unknown: &mut Fields<'a>, name: Cow<'a, str>, jso
 }
 
 fn too_many_unknown() -> String {
-    format!("more than {MAX_UNKNOWN} fields that the interface does not know")
+    format!("more than {MAX_UNKNOWN} unknown fields")
 }
 
-/// The text of a value, once it is known to be JSON.
+/// The text of a value, after checking that it is JSON.
 pub(super) fn well_formed(json: &str) -> Result<&str, String> {
     let is_plain = match json.as_bytes() {
         [b'"', inside @ ..] => plain_length(inside) + 1 == inside.len(),
@@ -247,7 +247,7 @@ pub(super) fn well_formed(json: &str) -> Result<&str, String> {
     serde_json::from_str::<IgnoredAny>(json).map(|_| json).map_err(|fault| reason_of(&fault))
 }
 
-/// Fields as the text of a JSON object; none when there are none.
+/// Fields as a JSON object; `None` if there are none.
 pub(super) fn as_object<'f>(fields: impl IntoIterator<Item = (&'f str, &'f str)>) -> Option<String> {
     let mut text = String::new();
     for (name, json) in fields {

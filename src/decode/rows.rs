@@ -1,4 +1,4 @@
-//! The rows of a series, in the order of their dates.
+//! The rows of a series, ordered by date.
 
 use std::sync::Arc;
 
@@ -11,13 +11,13 @@ use crate::date::Date;
 use crate::interface::Signal;
 use crate::tables::{Table, choices};
 
-/// An entry, and where it was read.
+/// An entry and its location.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct HistoryRow {
     pub(super) entry: Entry,
     /// Its position in the history.
     pub(super) position: u32,
-    /// The byte of the history's text at which it begins.
+    /// Its offset in the text of the history.
     pub(super) start: u32,
 }
 
@@ -25,14 +25,14 @@ pub(super) struct HistoryRow {
 #[derive(Debug, Default)]
 pub(super) struct HistoryRows {
     list: Vec<HistoryRow>,
-    /// Unknown fields by the position of their entry, in the order of positions.
+    /// Unknown fields by the position of their entry, sorted.
     extras: Vec<(u32, String)>,
 }
 
 impl HistoryRows {
-    /// No rows yet, of a history whose text is so long.
+    /// No rows yet, with capacity for a history of this text.
     pub(super) fn of_text(text: &str) -> Self {
-        /// An entry as the service writes it, without white space, is a little longer.
+        /// A little less than an entry as the service writes it, without whitespace.
         const ENTRY: usize = 64;
         Self { list: Vec::with_capacity(text.len() / ENTRY), extras: Vec::new() }
     }
@@ -41,7 +41,7 @@ impl HistoryRows {
         self.list.push(row);
     }
 
-    /// Keeps unknown fields of the entry that was pushed last.
+    /// Keeps unknown fields of the last entry.
     pub(super) fn keep(&mut self, extra: String) {
         self.extras.extend(self.list.last().map(|row| (row.position, extra)));
     }
@@ -50,13 +50,13 @@ impl HistoryRows {
         &self.list
     }
 
-    /// Orders the rows by date. Of two rows of one date the one that is listed first stays; the other is given away.
-    pub(super) fn order(&mut self, mut set_aside: impl FnMut(HistoryRow, HistoryRow)) {
+    /// Orders the rows by date. Of rows with the same date the first one listed is kept; the others go to `reject`.
+    pub(super) fn order(&mut self, mut reject: impl FnMut(HistoryRow, HistoryRow)) {
         let date = |row: &HistoryRow| row.entry.date.micros;
         if self.list.is_sorted_by(|one, next| date(one) < date(next)) {
             return;
         }
-        // Newest first is the form that the interface shows.
+        // The documented order is newest first.
         if self.list.is_sorted_by(|one, next| date(one) > date(next)) {
             self.list.reverse();
             return;
@@ -65,7 +65,7 @@ impl HistoryRows {
         self.list.dedup_by(|later, kept| {
             let is_repeated = date(later) == date(kept);
             if is_repeated {
-                set_aside(*later, *kept);
+                reject(*later, *kept);
             }
             is_repeated
         });
@@ -102,7 +102,7 @@ impl HistoryRows {
     }
 }
 
-/// The one row of a latest signal, whose date may be unknown.
+/// The row of a latest signal, whose date may be unknown.
 pub(super) fn single(date: Option<Date>, signal: Signal, confidence: f64, extra: Option<String>) -> RecordBatch {
     columns(Columns {
         dates: TimestampMicrosecondArray::from_iter([date.map(|date| date.micros)]),

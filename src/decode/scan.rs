@@ -1,39 +1,39 @@
-//! Cuts a body into pieces as it comes: an object into its keys and values, an array into its elements.
+//! Splits a body into pieces as it arrives: an object into its keys and values, an array into its elements.
 //!
-//! The scanner is told bytes, in portions that end anywhere, and puts what it cuts into a [`Batch`]. It holds a state
-//! and a few counters and never goes back, so neither the size of a body nor the way it arrives makes a difference. It
-//! knows commas, colons and the brackets of the outermost level, and is strict about those; what is inside a piece is
-//! the decoder's business. A byte order mark before the body is skipped.
+//! The scanner is fed bytes in chunks of any size and appends the pieces to a [`Batch`]. It keeps a state and a few
+//! counters and never looks back, so neither the size of a body nor its chunks make a difference. It checks commas,
+//! colons and brackets of the outermost level strictly; the contents of a piece are left to the decoder. A byte order
+//! mark before the body is skipped.
 
 use super::batch::{Batch, Site};
 use super::skip::{Skip, is_white, shown};
 
-/// What the body of an operation must be, and how it is cut.
+/// The shape that a body must have, and how it is split.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Shape {
-    /// An object, cut into its keys and values.
+    /// An object, split into keys and values.
     Fields,
-    /// An array, cut into its elements.
+    /// An array, split into elements.
     Elements,
     /// An object that is one piece.
     Record,
-    /// An array, cut into its elements, or any other value, which is one piece.
+    /// An array, split into elements, or any other value as one piece.
     Anything,
 }
 
-/// A body that is not what it must be.
+/// A body without the required shape.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Malformed {
-    /// The byte at fault, counted from the start of the body; its length when something is missing there.
+    /// Offset of the byte at fault; the length of the body if it ends too early.
     pub(super) offset: u64,
-    /// What was expected and what was found.
+    /// What was expected and found.
     pub(super) reason: String,
 }
 
-/// Where in a body the scanner stands.
+/// The state of the scanner.
 #[derive(Clone, Copy, Debug)]
 enum State {
-    /// Before anything, with the number of bytes seen of a byte order mark.
+    /// At the start, with the number of bytes seen of a byte order mark.
     Mark(usize),
     Start,
     FirstKey,
@@ -42,11 +42,11 @@ enum State {
     Key(Escape),
     Colon,
     FirstElement,
-    /// Where a value must begin.
+    /// Where a value must start.
     Value,
     /// Within a value.
     Piece(Skip),
-    /// After a value, before a comma or the end of what holds it.
+    /// After a value, before a comma or the closing bracket.
     Comma,
     End,
 }
@@ -57,7 +57,7 @@ enum Escape {
     Pending,
 }
 
-/// What the pieces of a body stand in.
+/// What contains the pieces of a body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Holder {
     Object,
@@ -66,10 +66,10 @@ enum Holder {
     Nothing,
 }
 
-/// The longest value that is skipped so that those behind it can be read, in bytes. It is rejected long before.
+/// The longest value that is skipped so that later ones can be read, in bytes. Far shorter ones are rejected already.
 const LONGEST_VALUE: u64 = 256 << 20;
 
-/// The longest key that is skipped, and the most blanks between two values.
+/// The longest key that is skipped, and the most whitespace between two values.
 const LONGEST_REST: u64 = 1 << 20;
 
 /// The byte order mark of UTF-8.
@@ -81,11 +81,11 @@ pub(super) struct Scanner {
     shape: Shape,
     holder: Holder,
     state: State,
-    /// How many bytes have been seen.
+    /// Number of bytes seen.
     offset: u64,
-    /// The byte at which the key or the value began that the scanner is in, or the blanks between two of them.
+    /// Where the current key, value or whitespace started.
     since: u64,
-    /// How many elements of an array have been begun.
+    /// Number of elements started.
     elements: u64,
 }
 
@@ -94,7 +94,7 @@ impl Scanner {
         Self { shape, holder: Holder::Nothing, state: State::Mark(0), offset: 0, since: 0, elements: 0 }
     }
 
-    /// Goes on with the bytes that came next, until they are used up or the batch is full. Says how many it used.
+    /// Scans the next bytes until their end or until the batch is full; returns how many it consumed.
     pub(super) fn feed(&mut self, bytes: &[u8], batch: &mut Batch) -> Result<usize, Malformed> {
         let mut used = 0;
         while used < bytes.len() && !batch.is_full() {
@@ -106,7 +106,7 @@ impl Scanner {
         Ok(used)
     }
 
-    /// Makes sure that a body that brings nothing new ends long before the largest body does.
+    /// Fails early on a body that has no more pieces but does not end.
     fn check_length(&self) -> Result<(), Malformed> {
         let (what, longest) = match self.state {
             State::Piece(_) => ("a value of", LONGEST_VALUE),
@@ -123,7 +123,7 @@ impl Scanner {
     pub(super) fn finish(&mut self, batch: &mut Batch) -> Result<(), Malformed> {
         match self.state {
             State::End => Ok(()),
-            // Nothing but the end of the body can show where a bare number ends.
+            // Only the end of the body ends a bare number.
             State::Piece(Skip::Scalar) if self.holder == Holder::Nothing => {
                 self.close(0, 0, batch);
                 Ok(())
@@ -133,7 +133,7 @@ impl Scanner {
         }
     }
 
-    /// Takes the bytes that belong together, or finds that none do and changes its state.
+    /// Consumes bytes for the current state, or consumes none and changes the state.
     fn step(&mut self, bytes: &[u8], batch: &mut Batch) -> Result<usize, Malformed> {
         match self.state {
             State::Piece(skip) => Ok(self.in_piece(skip, bytes, batch)),
@@ -143,7 +143,7 @@ impl Scanner {
                 None => Ok(bytes.len()),
                 Some(white) => {
                     self.between(bytes[white], white as u64, batch)?;
-                    // The first byte of a value belongs to it and is taken with it.
+                    // The first byte of a value is part of the piece and is consumed with it.
                     Ok(white + usize::from(!matches!(self.state, State::Piece(_))))
                 }
             },
@@ -204,7 +204,7 @@ impl Scanner {
         length + 1
     }
 
-    /// Takes a byte between pieces that is not white space.
+    /// Handles a byte between pieces that is not whitespace.
     fn between(&mut self, byte: u8, ahead: u64, batch: &mut Batch) -> Result<(), Malformed> {
         let offset = self.offset + ahead;
         self.state = match (self.state, byte) {
@@ -229,12 +229,12 @@ impl Scanner {
             (State::Comma, b']') if self.holder == Holder::Array => State::End,
             _ => return Err(self.unexpected(Some(byte), offset)),
         };
-        // A key and a value begin with this byte, blanks behind it.
+        // A key or a value starts with this byte, whitespace after it.
         self.since = offset + u64::from(!matches!(self.state, State::Key(_) | State::Piece(_)));
         Ok(())
     }
 
-    /// Takes the first byte of the body.
+    /// Handles the first byte of the body.
     fn open(&mut self, byte: u8, offset: u64, batch: &mut Batch) -> Result<State, Malformed> {
         let begins_value = matches!(byte, b'{' | b'[' | b'"' | b'-' | b'0'..=b'9' | b't' | b'f' | b'n');
         match (self.shape, byte) {
@@ -294,7 +294,7 @@ mod tests {
     use super::super::batch::{Batch, Bounds};
     use super::{Malformed, Scanner, Shape};
 
-    /// The keys and values of a body that comes in portions of some size.
+    /// The keys and values of a body that arrives in chunks of a size.
     fn cut(shape: Shape, body: &[u8], portion: usize) -> Result<Vec<(String, String)>, Malformed> {
         let mut batch = Batch::new(Bounds { batch_bytes: usize::MAX, batch_pieces: usize::MAX, ..Bounds::ANSWER });
         let mut scanner = Scanner::new(shape);
@@ -350,7 +350,7 @@ mod tests {
                     Err(malformed) => return (fed >> 20, malformed.offset, malformed.reason),
                 }
             }
-            panic!("it has no end");
+            panic!("the body does not end");
         };
         let blanks = || "whitespace of more than 1 MiB".to_owned();
         assert_eq!(after("{", b' '), (1, 1, blanks()));

@@ -1,9 +1,8 @@
-//! Where a JSON value ends, found without looking into it.
+//! Finds the end of a JSON value without parsing it.
 //!
-//! Only three things matter for that: brackets, which are counted and not remembered; quotes, between which nothing
-//! counts; and backslashes, which take the next byte's meaning away. So a value may be nested five million levels deep
-//! and costs a counter, and the search can be broken off and taken up again at any byte, even within an escape or a
-//! character. What this refuses to know is whether the value is right: `[}` ends where its brackets are even.
+//! Only three things matter: brackets, which are counted; quotes, between which brackets do not count; and backslashes,
+//! which escape the next byte. So five million levels of nesting need only a counter, and the search can be suspended
+//! at any byte, even within an escape or a character. The value is not validated: `[}` ends where its brackets balance.
 
 use memchr::memchr2;
 
@@ -12,13 +11,13 @@ use super::block::{BLOCK, Marks};
 /// The search for the end of one value.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Skip {
-    /// A number, `true`, `false`, `null`, or what stands in place of one: it ends before white space or punctuation.
+    /// A number, `true`, `false`, `null`, or an invalid token: ends before whitespace or punctuation.
     Scalar,
-    /// A string, an array or an object: it ends with its own last byte.
+    /// A string, an array or an object: ends with its closing byte.
     Enclosed(Enclosed),
 }
 
-/// The search for the end of a value that has brackets or quotes around it.
+/// The search for the end of a value in brackets or quotes.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Enclosed {
     depth: u64,
@@ -30,11 +29,11 @@ pub(super) struct Enclosed {
 enum Text {
     Outside,
     Within,
-    /// Behind a backslash.
+    /// After a backslash.
     Escaped,
 }
 
-/// What a byte means outside of strings.
+/// The meaning of a byte outside strings.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Mark {
     Nothing,
@@ -54,7 +53,7 @@ const MARKS: [Mark; 256] = {
 };
 
 impl Skip {
-    /// Begins the search at the first byte of a value; none where no value can begin.
+    /// Starts the search at the first byte of a value; `None` if no value starts with it.
     pub(super) fn begin(first: u8) -> Option<Self> {
         match first {
             b'"' | b'[' | b'{' => Some(Self::Enclosed(Enclosed { depth: 0, deepest: 0, text: Text::Outside })),
@@ -63,7 +62,7 @@ impl Skip {
         }
     }
 
-    /// Goes on with the search: how many of the bytes still belong to the value, or none when all do and more may come.
+    /// Continues the search: the number of bytes that belong to the value; `None` if all do and more may follow.
     pub(super) fn advance(&mut self, bytes: &[u8]) -> Option<usize> {
         match self {
             Self::Scalar => bytes.iter().position(|&byte| ends_scalar(byte)),
@@ -71,7 +70,7 @@ impl Skip {
         }
     }
 
-    /// How deep the brackets went so far.
+    /// The deepest nesting so far.
     pub(super) fn deepest(&self) -> u64 {
         match self {
             Self::Scalar => 0,
@@ -86,9 +85,9 @@ impl Enclosed {
         if is_x86_feature_detected!("avx2") && is_x86_feature_detected!("bmi1") && is_x86_feature_detected!("popcnt") {
             #[expect(
                 unsafe_code,
-                reason = "every byte of every answer comes by here, and it takes a third of the time"
+                reason = "every byte of every answer is searched here, and AVX2 takes a third of the time"
             )]
-            // SAFETY: the processor has all that the function is compiled for.
+            // SAFETY: the features that the function is compiled for were just detected.
             return unsafe { self.advance_by_avx2(bytes) };
         }
         self.advance_by(bytes, Marks::of)
@@ -105,7 +104,7 @@ impl Enclosed {
         let mut at = self.enter(bytes);
         while let Some(block) = bytes[at..].first_chunk::<BLOCK>() {
             let marks = marks(block);
-            // Blocks without escapes are most of them. A string that is the value itself is found faster byte by byte.
+            // Most blocks have no escapes. The end of a bare string is found faster byte by byte.
             let is_plain = self.depth > 0 && !matches!(self.text, Text::Escaped) && !marks.has_backslash;
             let end = if is_plain { self.block(marks) } else { self.bytewise(block) };
             if let Some(length) = end {
@@ -116,7 +115,7 @@ impl Enclosed {
         self.bytewise(&bytes[at..]).map(|length| at + length)
     }
 
-    /// Goes into the value, where it is an array or an object that begins here: how many bytes that takes.
+    /// Enters the value if it is an array or an object that starts here; returns the number of bytes consumed.
     #[inline(always)]
     fn enter(&mut self, bytes: &[u8]) -> usize {
         let opens = self.depth == 0 && matches!(self.text, Text::Outside) && matches!(bytes, [b'[' | b'{', ..]);
@@ -126,8 +125,8 @@ impl Enclosed {
         usize::from(opens)
     }
 
-    /// Goes on with a block that has no escapes. Quotes then come in pairs, and which bytes stand between the two of a
-    /// pair is the running parity of the quotes; of all other bytes only the brackets outside are looked at.
+    /// Continues with a block without escapes. Quotes then come in pairs, so the running parity of the quotes shows
+    /// which bytes are inside strings; of the others, only brackets matter.
     #[inline(always)]
     fn block(&mut self, marks: Marks) -> Option<usize> {
         let mut within = running_parity(marks.quotes);
@@ -139,7 +138,7 @@ impl Enclosed {
         let closes_first = closes & lowest(opens).wrapping_sub(1);
         let count = |bits: u64| u64::from(bits.count_ones());
         let (opened, closed) = (count(opens), count(closes));
-        // Most blocks neither end the value nor go deeper than any before.
+        // Most blocks neither end the value nor exceed the deepest level.
         if closed < self.depth && self.depth + opened <= self.deepest + count(closes_first) {
             self.depth = self.depth + opened - closed;
             return None;
@@ -199,12 +198,12 @@ impl Enclosed {
     }
 }
 
-/// The lowest bit that is set, alone.
+/// The lowest set bit.
 fn lowest(bits: u64) -> u64 {
     bits & bits.wrapping_neg()
 }
 
-/// Each bit set when an odd number of bits are set from the lowest to it.
+/// Sets each bit for which an odd number of bits are set up to and including it.
 fn running_parity(mut bits: u64) -> u64 {
     for shift in [1, 2, 4, 8, 16, 32] {
         bits ^= bits << shift;
@@ -212,13 +211,13 @@ fn running_parity(mut bits: u64) -> u64 {
     bits
 }
 
-/// How many bytes of the inside of a string mean themselves: up to the first quote, backslash or control character.
+/// Number of bytes in a string before the first quote, backslash or control character.
 #[inline]
 pub(super) fn plain_length(bytes: &[u8]) -> usize {
     const ONES: u64 = u64::MAX / 0xff;
     const HIGHS: u64 = ONES << 7;
-    // Subtracting sets the highest bit of a byte that is below what is subtracted. It may borrow from the byte above,
-    // so only the lowest of the bits that are set is sure to be right; no other is looked at.
+    // Subtracting sets the highest bit of each byte below the bound. It may borrow from the next byte, so only the
+    // lowest set bit is reliable; no other is used.
     let below = |word: u64, bound: u8| word.wrapping_sub(ONES * u64::from(bound)) & !word & HIGHS;
     let (words, rest) = bytes.as_chunks::<8>();
     for (at, &word) in words.iter().enumerate() {
@@ -238,13 +237,13 @@ fn ends_scalar(byte: u8) -> bool {
     is_white(byte) || matches!(byte, b',' | b':' | b'"' | b'[' | b']' | b'{' | b'}')
 }
 
-/// Whether a byte is one of the four that JSON takes as white space.
+/// Whether a byte is JSON whitespace.
 #[inline]
 pub(super) fn is_white(byte: u8) -> bool {
     matches!(byte, b' ' | b'\n' | b'\r' | b'\t')
 }
 
-/// A byte as messages show it.
+/// A byte for messages.
 pub(super) fn shown(byte: u8) -> String {
     if byte.is_ascii_graphic() { format!("`{}`", char::from(byte)) } else { format!("byte `0x{byte:02x}`") }
 }
@@ -264,8 +263,8 @@ mod tests {
         assert_eq!(end_of(r#""a\"b"]"#), Some(6));
         assert_eq!(end_of("-1.5e3, 2"), Some(6));
         assert_eq!(end_of("[[[]]"), None, "the outermost is still open");
-        assert_eq!(end_of("12"), None, "a number may go on");
-        assert_eq!(end_of(","), None, "no value begins there");
+        assert_eq!(end_of("12"), None, "a number may continue");
+        assert_eq!(end_of(","), None, "no value starts with a comma");
     }
 
     #[test]
@@ -285,7 +284,7 @@ mod tests {
 
     #[test]
     fn block_scanning_agrees_with_byte_scanning() {
-        // Every byte of the marks and some that look like them, in an order that repeats nowhere near a block.
+        // Every relevant byte and some that look alike, in an order that does not repeat within a block.
         let letters = *br#""{}[]\\"Y_y"z{x"#;
         let mut state = 1_u64;
         for round in 0..2_000 {
@@ -296,8 +295,8 @@ mod tests {
                 let letter = letters[(state >> 60) as usize % letters.len()];
                 text.push(if letter == b'\\' && round % 8 > 0 { b'[' } else { letter });
             }
-            let Some(Skip::Enclosed(mut by_byte)) = Skip::begin(b'[') else { panic!("a value begins") };
-            let Some(Skip::Enclosed(mut by_block)) = Skip::begin(b'[') else { panic!("a value begins") };
+            let Some(Skip::Enclosed(mut by_byte)) = Skip::begin(b'[') else { panic!("a value starts") };
+            let Some(Skip::Enclosed(mut by_block)) = Skip::begin(b'[') else { panic!("a value starts") };
             assert_eq!(by_block.advance(&text), by_byte.bytewise(&text), "{}", String::from_utf8_lossy(&text));
             assert_eq!(by_block.deepest, by_byte.deepest);
         }

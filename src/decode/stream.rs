@@ -1,27 +1,27 @@
-//! From a body that arrives to batches of its pieces.
+//! Reads a body as batches of pieces.
 
 use std::io::{self, BufRead, ErrorKind};
 
 use super::batch::{Batch, Bounds, Piece};
 use super::scan::{Malformed, Scanner, Shape};
 
-/// Why an answer could not be decoded to its end.
+/// Why decoding an answer failed.
 #[derive(Debug)]
 pub enum Fault<E> {
-    /// The body broke off.
+    /// The body could not be read to its end.
     Read(io::Error),
-    /// The body is not what the interface describes.
+    /// The body does not have the documented shape.
     Malformed {
-        /// The byte at fault, counted from the start of the body.
+        /// Offset of the byte at fault.
         offset: u64,
-        /// What is wrong there.
+        /// What was expected and found.
         reason: String,
     },
-    /// What the body says could not be delivered.
+    /// A part could not be delivered.
     Deliver(E),
 }
 
-/// The bytes of pieces that are worth a task of their own.
+/// Bytes of pieces worth a separate task.
 pub(super) const GROUP_BYTES: usize = 128 << 10;
 
 /// The batches of a body.
@@ -34,7 +34,7 @@ pub(super) struct BodyBatches<R> {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
-    /// Nothing has been given yet.
+    /// No batch returned yet.
     Fresh,
     Going,
     Ended,
@@ -45,19 +45,19 @@ impl<R: BufRead> BodyBatches<R> {
         Self { body, scanner: Scanner::new(shape), batch: Batch::new(bounds), state: State::Fresh }
     }
 
-    /// Makes batches of so many bytes from the next one on, or of as many as the bounds say where that is less.
+    /// Sets the bytes per batch from the next one on, within the bounds.
     pub(super) fn aim_at(&mut self, bytes: usize) {
         self.batch.aim_at(bytes);
     }
 
-    /// The next batch. A body without pieces is one batch without any: that it says nothing is worth knowing.
+    /// The next batch. A body without pieces is one empty batch, so that an empty answer is delivered.
     pub(super) fn next<E>(&mut self) -> Result<Option<&Batch>, Fault<E>> {
         if self.state == State::Ended {
             return Ok(None);
         }
         self.batch.clear();
         while !self.batch.is_full() {
-            // Scanned where it lies; only what is of a piece is copied.
+            // Scanned in place; only pieces are copied.
             let ahead = match self.body.fill_buf() {
                 Ok(ahead) => ahead,
                 Err(fault) if fault.kind() == ErrorKind::Interrupted => continue,
@@ -83,7 +83,7 @@ impl<E> From<Malformed> for Fault<E> {
     }
 }
 
-/// Pieces in groups that are worth a task each. No pieces are one group without any.
+/// Groups of pieces worth a task each; one empty group if there are none.
 pub(super) fn groups<'a, 'b>(mut pieces: &'a [Piece<'b>]) -> Vec<&'a [Piece<'b>]> {
     let mut groups = Vec::new();
     loop {
@@ -112,10 +112,10 @@ mod tests {
     use super::super::truncate;
     use super::{BodyBatches, Fault, GROUP_BYTES, groups};
 
-    /// How much of a body lies ready at once.
+    /// Bytes of the body buffered at a time.
     const PORTION: usize = 256 << 10;
 
-    /// An object of many values of one length, made as it is read.
+    /// An object of many values of one length, generated while it is read.
     struct Made {
         values: u64,
         length: usize,
@@ -148,7 +148,7 @@ mod tests {
         }
     }
 
-    /// The number of pieces, the most bytes and the most pieces that were held at once.
+    /// Number of pieces, and the most bytes and pieces held at a time.
     fn drained(body: impl Read, bounds: Bounds) -> (u64, usize, usize) {
         let mut batches = BodyBatches::new(BufReader::with_capacity(PORTION, body), Shape::Fields, bounds);
         let (mut pieces, mut bytes, mut most) = (0, 0, 0);
@@ -170,7 +170,7 @@ mod tests {
         assert_eq!((pieces, most), (100_000, batch_pieces), "tiny pieces are bounded by their number");
         let (pieces, bytes, _) = drained(Made::new(2, piece + (1 << 20)), Bounds::ANSWER);
         assert_eq!(pieces, 2);
-        assert!(bytes <= 2 * (piece + PORTION), "{bytes} bytes were held of a piece that is too long");
+        assert!(bytes <= 2 * (piece + PORTION), "{bytes} bytes were held of an oversized piece");
     }
 
     #[test]
@@ -183,10 +183,10 @@ mod tests {
         let found: Vec<_> = batch.pieces().iter().map(|piece| (piece.text(), piece.raw())).collect();
         let expected: [(Result<&str, &str>, &[u8]); 4] = [
             (
-                Err("70.0 kB are over the limit of 70.0 kB for one record; it begins at byte 6"),
+                Err("its size of 70.0 kB exceeds the limit of 70.0 kB; it starts at byte 6"),
                 &long.as_bytes()[..truncate::RAW + 4],
             ),
-            (Err("the key is longer than 4 bytes; its value begins at byte 70019"), b"BBBBB"),
+            (Err("the key is longer than 4 bytes; its value starts at byte 70019"), b"BBBBB"),
             (Err("nested more than 2 levels deep"), b"[[[4]]]"),
             (Ok("[5]"), b"[5]"),
         ];

@@ -1,9 +1,9 @@
-//! The sentiment summary of one ticker, in either of its forms, to one row.
+//! Decodes the sentiment summary of one ticker, in either shape, into one row.
 //!
-//! The newer form refers to three articles, each with its own date. The older one has `*_latest30` fields and one
-//! `crawl_date`, which is the date of no article: it has no column and is always kept in `extra`. A summary is of the
-//! older form when it has any of its fields and none of the three references. Unknown fields of a reference are kept
-//! beneath the name of the reference.
+//! The newer shape refers to three articles, each with its own date. The older one has `*_latest30` fields and one
+//! `crawl_date`, which is not the date of any article: it has no column and is always kept in `extra`. A summary has
+//! the older shape if it has any of its fields and none of the three references. Unknown fields of a reference are kept
+//! under the name of the reference.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -17,10 +17,10 @@ use super::notes::Notes;
 use super::record::{self, Field, Fields, Object};
 use crate::tables::{Leniencies, Series, Table};
 
-/// The fields of the newer form.
+/// The fields of the newer shape.
 const NEWER: [&str; 5] = ["ticker", "debtor", "low_article", "high_article", "avg_article"];
 
-/// The fields of the older form: three of each article, behind the first three.
+/// The fields of the older shape: after the first three, three per article.
 const OLDER: [&str; 12] = [
     "ticker",
     "debtor",
@@ -36,7 +36,7 @@ const OLDER: [&str; 12] = [
     "avg_summary_latest30",
 ];
 
-/// Decodes a body that is one summary.
+/// Decodes a body with one summary.
 pub(super) fn decode(answer: &Answer<'_>, pieces: &[Piece<'_>]) -> Decoded {
     let mut notes = Notes::new(answer);
     let mut parts = Vec::new();
@@ -49,17 +49,17 @@ pub(super) fn decode(answer: &Answer<'_>, pieces: &[Piece<'_>]) -> Decoded {
     notes.with(parts)
 }
 
-/// What a summary says of one article.
+/// The fields of a summary for one article.
 struct SummaryArticle {
-    /// None in the older form.
+    /// `None` in the older shape.
     date: Option<i64>,
     score: f64,
     link: String,
-    /// None in the newer form.
+    /// `None` in the newer shape.
     summary: Option<String>,
 }
 
-/// What a summary says, and its fields as they are kept.
+/// A decoded summary, with the fields to keep.
 struct Summary<'p> {
     debtor: Cow<'p, str>,
     articles: [SummaryArticle; 3],
@@ -68,7 +68,7 @@ struct Summary<'p> {
 
 fn read(answer: &Answer<'_>, notes: &mut Notes<'_>, text: &str) -> Result<RecordBatch, String> {
     let object = Object::read(text)?;
-    // The ticker and the name of the company are in both forms.
+    // Both shapes have the ticker and the name of the company.
     let (has_newer, has_older) = (object.has_any(&NEWER[2..])?, object.has_any(&OLDER[2..])?);
     let is_older = has_older && !has_newer;
     let summary = if is_older { read_older(answer, notes, object)? } else { read_newer(answer, notes, object)? };
@@ -94,7 +94,7 @@ fn read_newer<'p>(answer: &Answer<'_>, notes: &mut Notes<'_>, object: Object<'p>
     Ok(Summary { debtor, articles: [low.0, high.0, avg.0], extra })
 }
 
-/// The article of a reference, and the fields of the reference that are unknown.
+/// The article of a reference, and the unknown fields of the reference.
 fn reference<'p>(field: Field<'p>, lenient: &mut Leniencies) -> Result<(SummaryArticle, Fields<'p>), String> {
     let json = field.json()?;
     let mut read = || {

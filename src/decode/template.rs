@@ -1,7 +1,7 @@
-//! A template of the entries of a history, learned from one of them.
+//! A template for the entries of a history, learned from one of them.
 //!
-//! A service writes all entries of a history with the same bytes between their values. So those bytes are compared many at a
-//! time, and only the values are parsed. An entry that is written in any other way does not match, and is read by `entry`.
+//! A service writes all entries of a history with the same bytes between their values. So those bytes are compared many
+//! at a time, and only the values are parsed. Any other entry does not match and is read by `entry`.
 
 use super::cursor::Cursor;
 use super::entry::Entry;
@@ -15,18 +15,18 @@ const LONGEST: usize = 32;
 /// The text around the values of an entry: a date, a signal and a confidence, in this order.
 #[derive(Clone, Debug)]
 pub(super) struct Template {
-    /// From the end of the entry before.
+    /// From the end of the previous entry.
     before_day: Literal,
-    /// What parts it from the entry before.
+    /// Length of the separator from the previous entry.
     separator: usize,
-    /// The time of day and the offset are alike as well.
+    /// Includes the time of day and the offset, which are the same in every entry.
     before_signal: Literal,
     before_confidence: Literal,
     end: Literal,
-    /// What the date adds to the midnight of its day, in microseconds.
+    /// Time of the date since midnight of its day, in microseconds.
     since_midnight: i64,
     offset_minutes: Option<i16>,
-    /// The month of the last entry, which is that of the next one but for one in twenty.
+    /// The month of the last entry, which is usually that of the next.
     month: Month,
 }
 
@@ -59,7 +59,7 @@ impl Template {
         })
     }
 
-    /// Reads the next entry, and where it begins, if it is of this form. Otherwise the cursor stays where it is.
+    /// Reads the next entry and its start, if it matches. Otherwise the cursor does not move.
     #[inline]
     pub(super) fn read(&mut self, cursor: &mut Cursor<'_>) -> Option<(Entry, usize)> {
         let text = cursor.rest();
@@ -86,7 +86,7 @@ impl Template {
     }
 }
 
-/// Moves past the quote of the date that an entry starts with; returns where the date begins.
+/// Moves past the quote of the date that an entry starts with; returns where the date starts.
 fn enter_date(cursor: &mut Cursor<'_>) -> Option<usize> {
     enter_field(cursor, b"{", b"\"date\"")?;
     cursor.eat(b"\"").then(|| cursor.at())
@@ -120,23 +120,23 @@ fn enter_field(cursor: &mut Cursor<'_>, before: &[u8], name: &[u8]) -> Option<()
 /// The length of a calendar date.
 const DAY: usize = Month::LENGTH + 2;
 
-/// The signal that a text begins with, and its length. A quote follows: it is the first of what is looked for behind it.
+/// The signal that a text starts with, and its length. The next literal starts with the closing quote.
 #[inline]
 fn signal_of(text: &[u8; 4]) -> Option<(Signal, usize)> {
     const SELL: u32 = u32::from_le_bytes(*b"sell");
     const BUY: u32 = u32::from_le_bytes(*b"buy\0");
     let word = u32::from_le_bytes(*text);
-    // Signals follow one another like the sides of a coin, which no processor foresees: better to look at both.
+    // Signals are as unpredictable as a coin toss for the branch predictor, so compare with both.
     let (is_sell, is_buy) = (word == SELL, word & 0x00ff_ffff == BUY);
     let signal = if is_sell { Signal::Sell } else { Signal::Buy };
     (is_sell | is_buy).then_some((signal, 3 + usize::from(is_sell)))
 }
 
-/// A text that is looked for at one place, all of it at once.
+/// A text to match at a position, compared word by word.
 #[derive(Clone, Copy, Debug)]
 struct Literal {
     words: [u64; LONGEST / 8],
-    /// All bits of the bytes that count.
+    /// All bits of the bytes to compare.
     masks: [u64; LONGEST / 8],
     length: usize,
 }
@@ -149,7 +149,7 @@ impl Literal {
         Some(Self { words: words(&bytes), masks: words(&masks), length: text.len() })
     }
 
-    /// Where it ends if it stands at a place of a text. Near the end of the text it is not looked for.
+    /// Where it ends if a text has it at a position. Never matches near the end of the text.
     #[inline]
     fn end(&self, text: &[u8], at: usize) -> Option<usize> {
         let found = words(text.get(at..)?.first_chunk()?);
@@ -178,7 +178,7 @@ mod tests {
 
     fn read(next: &str) -> Option<(Entry, usize)> {
         let mut form = Template::of(FIRST, 3, exact(&FIRST[3..])).unwrap();
-        // The end of a text is left to others.
+        // Templates do not match near the end of a text.
         let text = format!("{next}{}", " ".repeat(super::LONGEST));
         let mut cursor = Cursor::new(&text);
         let read = form.read(&mut cursor);

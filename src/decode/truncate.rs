@@ -3,7 +3,7 @@
 /// The most characters of a text in a message.
 const IN_MESSAGES: usize = 40;
 
-/// The most bytes kept of the text of a rejected record.
+/// The most bytes to keep of a rejected record.
 pub(super) const RAW: usize = 64 << 10;
 
 /// A text for a message.
@@ -22,7 +22,7 @@ pub(super) fn beginning(text: &str, bytes: usize) -> String {
     format!("{}…", &text[..text.floor_char_boundary(bytes)])
 }
 
-/// What is kept of the text of a rejected record.
+/// The text to keep of a rejected record.
 pub(super) fn raw(text: &[u8]) -> String {
     beginning_of_bytes(text, RAW)
 }

@@ -397,7 +397,7 @@ fn records_in_a_second_history_of_a_ticker_are_counted() {
     let outcome = run(&place).succeeded();
     assert!(outcome.stdout.contains("rejected  2 records\n"), "{}", outcome.stdout);
     let rejects = read(&sealed(&place).join("rejects.parquet"));
-    let reason = format!("duplicate ticker `XOM`: its other history begins at byte {offset}; the first is kept");
+    let reason = format!("duplicate ticker `XOM`: another history starts at byte {offset}; the first is kept");
     assert_eq!(distinct(&rejects, "reason"), [reason]);
 }
 

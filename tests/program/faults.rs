@@ -449,7 +449,7 @@ fn dates_outside_the_years_1_to_9999_are_rejected_with_a_reason() {
 #[test]
 fn an_oversized_history_is_reported_with_its_size_and_the_limit() {
     let long = format!("\"LONG\": \"{}\"", "x".repeat(40_000_000));
-    let told = "all of `LONG` was rejected: 40.0 MB are over the limit of 33.6 MB for one record; it begins at byte ";
+    let told = "all of `LONG` was rejected: its size of 40.0 MB exceeds the limit of 33.6 MB; it starts at byte ";
     let body = beside(long.as_bytes());
     let place = Place::new();
     let service = Scripted::of_histories(move |_| reply("200 OK", "", &body));

@@ -1,9 +1,8 @@
-//! What goes into a body comes out of it or is accounted for, whatever the body looks like.
+//! Every entry of a body is decoded or rejected, exactly once.
 //!
-//! The bytes choose how a body of several tickers is written: which tickers, the fields of each history, well or badly,
-//! and its entries in many spellings. Each entry has a number of its own as its confidence, by which it is found again:
-//! in a row of its ticker that says what was written, or in the text of one rejected record. Once in all, and nothing
-//! else comes out.
+//! The bytes choose how a body of several tickers is written: which tickers, the valid or invalid fields of each
+//! history, and its entries in many spellings. Each entry has a unique confidence, by which it is found again: in a row
+//! of its ticker with the values that were written, or in the text of one rejected record. Nothing else comes out.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::convert::Infallible;
@@ -18,10 +17,10 @@ use crate::interface::Endpoint;
 use crate::plan::Request;
 use crate::tables::Reject;
 
-/// Keys as they are written, and the tickers that they name.
+/// Keys as written, and their tickers.
 const KEYS: [(&str, &str); 4] = [("AAPL", "AAPL"), ("BRK.B", "BRK.B"), ("A\\u0041", "AA"), ("T1", "T1")];
 
-/// Dates as they are written, and the instants that they are; none where they cannot be typed.
+/// Dates as written, and their instants; `None` if invalid.
 const DATES: [(&str, Option<&str>); 12] = [
     ("\"2026-11-20\"", Some("2026-11-20T00:00:00")),
     ("\"2026-11-20T00:00:00\"", Some("2026-11-20T00:00:00")),
@@ -46,7 +45,7 @@ const SIGNALS: [(&str, Option<&str>); 6] = [
     ("true", None),
 ];
 
-/// Members beside the known ones, and whether the entry can be typed with them.
+/// Additional members, and whether an entry with them is valid.
 const BESIDE: [(&str, bool); 5] = [
     ("", true),
     ("\"model\":{\"name\":\"a/b~c\"},", true),
@@ -55,7 +54,7 @@ const BESIDE: [(&str, bool); 5] = [
     ("\"x\":nul,", false),
 ];
 
-/// What is wrong with a history around its entries, as members that replace the good ones.
+/// Faults of a history around its entries, as members that replace the valid ones.
 const FLAWS: [&str; 6] = [
     "\"period\":\"15d\",\"regime\":\"bear\"",
     "\"period\":\"45d\",\"regime\":\"bull\"",
@@ -65,7 +64,7 @@ const FLAWS: [&str; 6] = [
     "\"period\":\"15d\",\"regime\":null",
 ];
 
-/// Bytes as choices; when they are used up the first is chosen.
+/// Choices made by bytes; the first option once they are used up.
 struct Choices<'a>(&'a [u8]);
 
 impl Choices<'_> {
@@ -80,27 +79,27 @@ impl Choices<'_> {
     }
 }
 
-/// An entry that was written into a body.
+/// An entry written into a body.
 #[derive(Debug)]
 struct Entry {
     ticker: &'static str,
-    /// What its row says, if it can be typed.
-    says: Option<(i64, &'static str)>,
-    /// Whether nothing but the entry itself can keep it from being a row.
+    /// The instant and signal of its row, if it is valid.
+    row: Option<(i64, &'static str)>,
+    /// Whether the entry can be rejected only for its own faults.
     is_alone: bool,
 }
 
-/// A body while it is written.
+/// A body being written.
 struct Writing<'a> {
     choices: Choices<'a>,
     /// The tickers that have a history.
-    met: BTreeSet<&'static str>,
+    seen: BTreeSet<&'static str>,
     /// Every entry by its number.
     entries: BTreeMap<u32, Entry>,
 }
 
 impl Writing<'_> {
-    /// Numbers have as many digits each, so none is part of another.
+    /// Numbers have the same length, so none is part of another.
     const FIRST: u32 = 7_000_000;
 
     fn history(&mut self) -> String {
@@ -109,31 +108,30 @@ impl Writing<'_> {
         let flaw = self.choices.below(3 * FLAWS.len());
         let members = FLAWS.get(flaw).copied().unwrap_or("\"period\":\"15d\",\"regime\":\"bull\"");
         let layout = self.choices.below(4);
-        // What is not JSON in a list that stands beside keeps the whole history from being read, and so does another
-        // history of the ticker that stands before.
-        let is_first = self.met.insert(ticker);
+        // Invalid JSON in the repeated list rejects the whole history, and so does an earlier history of the ticker.
+        let is_first = self.seen.insert(ticker);
         let entries = self.list(ticker, flaw >= FLAWS.len() && layout != 2 && is_first);
         let head = format!("\"ticker\":\"{ticker}\",{members}");
         let list = format!("\"{name}\":[{entries}]");
         let value = match layout {
             0 => format!("{{{list},{head}}}"),
             1 => format!("{{ {head} ,\n {list} }}"),
-            // The list that is named second is rejected, with all that stands in it.
+            // The second list is rejected with all its entries.
             2 => format!("{{{head},{list},\"{other}\":[{}]}}", self.list(ticker, false)),
             _ => format!("{{{head},{list}}}"),
         };
         format!("\"{key}\":{value}")
     }
 
-    /// Entries of one list; they are alone where no other of the list is of the same instant.
+    /// Entries of one list; an entry is alone if no other in the list has its instant.
     fn list(&mut self, ticker: &'static str, is_good: bool) -> String {
         let first = self.entries.len();
         let count = self.choices.below(12);
         let texts: Vec<String> = (0..count).map(|_| self.entry(ticker)).collect();
-        let instants: Vec<i64> = self.entries.values().skip(first).filter_map(|one| Some(one.says?.0)).collect();
+        let instants: Vec<i64> = self.entries.values().skip(first).filter_map(|one| Some(one.row?.0)).collect();
         for entry in self.entries.values_mut().skip(first) {
             let is_once = |instant| instants.iter().filter(|other| **other == instant).count() == 1;
-            entry.is_alone = is_good && entry.says.is_some_and(|(instant, _)| is_once(instant));
+            entry.is_alone = is_good && entry.row.is_some_and(|(instant, _)| is_once(instant));
         }
         texts.join(self.choices.of(&[",", ", ", " ,\n"]))
     }
@@ -151,8 +149,8 @@ impl Writing<'_> {
             _ => (number.to_string(), true),
         };
         let micros = |text: &str| text.parse::<NaiveDateTime>().expect("an instant").and_utc().timestamp_micros();
-        let says = instant.map(micros).zip(is).filter(|_| is_typed && is_number);
-        self.entries.insert(number, Entry { ticker, says, is_alone: false });
+        let row = instant.map(micros).zip(is).filter(|_| is_typed && is_number);
+        self.entries.insert(number, Entry { ticker, row, is_alone: false });
         match self.choices.below(6) {
             0 => format!("{{{beside}\"confidence\":{confidence},\"signal\":{signal},\"date\":{date}}}"),
             1 => format!("{{ \"date\" : {date} , {beside}\n\"signal\": {signal}, \"confidence\": {confidence} }}"),
@@ -161,9 +159,9 @@ impl Writing<'_> {
     }
 }
 
-/// Every entry of a body is in one row or in one rejected record; and no body that is cut off is taken for whole.
+/// Every entry of a body is in one row or in one rejected record, and no truncated body is accepted.
 pub fn conserve(data: &[u8]) {
-    let mut writing = Writing { choices: Choices(data), met: BTreeSet::new(), entries: BTreeMap::new() };
+    let mut writing = Writing { choices: Choices(data), seen: BTreeSet::new(), entries: BTreeMap::new() };
     let endpoint = writing.choices.of(&[
         Endpoint::SignalsHistoryAll,
         Endpoint::SignalsHistoryBatchedAll,
@@ -184,7 +182,7 @@ pub fn conserve(data: &[u8]) {
     found.accounts_for(&writing.entries, &body);
 }
 
-/// What came out of a body.
+/// The decoded contents of a body.
 #[derive(Debug, Default)]
 struct Found {
     /// Ticker, number, instant and signal of each row.
@@ -198,7 +196,7 @@ fn read(answer: &Answer<'_>, body: &[u8], portion: usize) -> Result<Found, Strin
     let mut found = Found::default();
     let decoded = answer.decode(BufReader::with_capacity(portion, body), |decoded| {
         for part in decoded.parts {
-            let AnswerPart::Series(series) = part else { panic!("histories list no tickers") };
+            let AnswerPart::Series(series) = part else { panic!("an answer with histories lists no tickers") };
             let dates = series.rows.column(0).as_primitive::<TimestampMicrosecondType>();
             let signals = series.rows.column(2).as_dictionary::<Int8Type>();
             let confidences = series.rows.column(3).as_primitive::<Float64Type>();
@@ -216,28 +214,28 @@ fn read(answer: &Answer<'_>, body: &[u8], portion: usize) -> Result<Found, Strin
     match decoded {
         Ok(()) => Ok(found),
         Err(Fault::Malformed { offset, reason }) => Err(format!("{reason} at byte {offset}")),
-        Err(fault) => panic!("a slice cannot break off: {fault:?}"),
+        Err(fault) => panic!("reading a slice cannot fail: {fault:?}"),
     }
 }
 
 impl Found {
     fn accounts_for(&self, entries: &BTreeMap<u32, Entry>, body: &str) {
-        // What is rejected weighs as many records as it had, and one where it had none.
+        // A reject counts all of its records, and at least one.
         let has_no_entry = |reject: &&Reject| entries.keys().all(|number| !reject.raw.contains(&number.to_string()));
         let empty = self.rejects.iter().filter(has_no_entry).count();
         assert_eq!(self.records, (entries.len() + empty) as u64, "each is counted: {body}");
         assert_eq!(self.records, self.rows.len() as u64 + self.rejected, "{body}");
         let numbers: BTreeSet<u32> = self.rows.iter().map(|(_, number, ..)| *number).collect();
-        assert_eq!(numbers.len(), self.rows.len(), "twice in rows: {self:?}: {body}");
+        assert_eq!(numbers.len(), self.rows.len(), "in two rows: {self:?}: {body}");
         for (ticker, number, instant, signal) in &self.rows {
             let entry = entries.get(number).unwrap_or_else(|| panic!("{number} was never written: {body}"));
-            assert_eq!((entry.ticker, entry.says), (ticker.as_str(), Some((*instant, signal.as_str()))), "{body}");
+            assert_eq!((entry.ticker, entry.row), (ticker.as_str(), Some((*instant, signal.as_str()))), "{body}");
         }
         for (number, entry) in entries {
             let text = number.to_string();
             let rejected = self.rejects.iter().filter(|reject| reject.raw.contains(&text)).count();
             let is_row = numbers.contains(number);
-            assert_eq!(usize::from(is_row) + rejected, 1, "{number} is lost or stands twice: {self:?}: {body}");
+            assert_eq!(usize::from(is_row) + rejected, 1, "{number} is lost or decoded twice: {self:?}: {body}");
             assert!(is_row || !entry.is_alone, "{number} is rejected without a reason: {self:?}: {body}");
         }
     }

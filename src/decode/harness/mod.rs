@@ -1,8 +1,8 @@
-//! What must hold for any bytes whatever: for fuzzing, and for the tests that mutate known bodies. It is compiled for
-//! those alone: with the feature `harness`, and for tests.
+//! Properties of decoding that hold for any bytes, for fuzzing and for tests that mutate known bodies. Compiled only
+//! with the feature `harness` and for tests.
 //!
-//! Each function takes arbitrary bytes and panics when a promise is broken. The oracle is `serde_json` with types of
-//! its own, and shares no code with what it judges but the reading of dates, which has its own harness here.
+//! Each function takes arbitrary bytes and panics if a property is violated. The oracle is `serde_json` with its own
+//! types. It shares no code with the decoders except for reading dates, which has its own harness here.
 
 mod conservation;
 mod oracle;
@@ -26,12 +26,12 @@ use crate::interface::Endpoint;
 use crate::plan::Request;
 use crate::tables::{Leniencies, Series, SeriesKey, Table};
 pub use conservation::conserve;
-use oracle::{Pairs, Said, expected};
+use oracle::{Item, Pairs, expected};
 
-/// The ticker that operations of one ticker are asked with.
+/// The ticker of requests for one ticker.
 const TICKER: &str = "AAPL";
 
-/// How many pieces the object of a body has.
+/// Number of pieces in the object of a body.
 pub fn count_pieces(body: &[u8]) -> usize {
     let mut batches = BodyBatches::new(body, Shape::Fields, Bounds::ANSWER);
     let mut count = 0;
@@ -41,18 +41,18 @@ pub fn count_pieces(body: &[u8]) -> usize {
     count
 }
 
-/// A body is cut as `serde_json` cuts it, however it arrives.
+/// A body is split as `serde_json` splits it, in chunks of any size.
 pub fn scan(data: &[u8]) {
     let Some((&choice, body)) = data.split_first() else { return };
     let shape = [Shape::Fields, Shape::Elements, Shape::Record, Shape::Anything][usize::from(choice % 4)];
     let cut = cut_by(shape, body, body.len().max(1));
-    assert_eq!(cut, cut_by(shape, body, usize::from(choice / 4) + 1), "the way it arrives makes a difference");
+    assert_eq!(cut, cut_by(shape, body, usize::from(choice / 4) + 1), "the result depends on the chunk size");
     match (cut, pairs_of(shape, body)) {
         (cut, Some(pairs)) => {
             let pairs = pairs.into_iter().map(|(name, json)| Cut { name: Some(name), value: json.into_bytes() });
             assert_eq!(cut, Ok(pairs.collect()));
         }
-        // What is not JSON may be cut only because nobody looked into the pieces.
+        // Invalid JSON can be split only because pieces are not validated.
         (Ok(pieces), None) => {
             let is_json = |value: &[u8]| serde_json::from_slice::<&RawValue>(value).is_ok();
             assert!(pieces.iter().any(|piece| piece.name.is_none() || !is_json(&piece.value)), "{pieces:?}");
@@ -61,7 +61,7 @@ pub fn scan(data: &[u8]) {
     }
 }
 
-/// A piece; its name is none when it cannot be read, and empty where there are none.
+/// A piece; its name is `None` if invalid, and empty if pieces have no names.
 #[derive(Debug, PartialEq)]
 struct Cut {
     name: Option<String>,
@@ -79,7 +79,7 @@ fn cut_by(shape: Shape, body: &[u8], portion: usize) -> Result<Vec<Cut>, Malform
     for piece in &pieces {
         assert!(
             body[piece.offset as usize..].starts_with(piece.value),
-            "the offset of a value is that of its first byte"
+            "the offset is that of the first byte of the value"
         );
     }
     let cut = |piece: &super::batch::Piece<'_>| Cut {
@@ -89,7 +89,7 @@ fn cut_by(shape: Shape, body: &[u8], portion: usize) -> Result<Vec<Cut>, Malform
     Ok(pieces.iter().map(cut).collect())
 }
 
-/// The pieces of a body by `serde_json`; none when it is not JSON, or not of the shape.
+/// The pieces of a body by `serde_json`; `None` if it is not JSON or has another shape.
 fn pairs_of(shape: Shape, body: &[u8]) -> Option<Vec<(String, String)>> {
     let body = body.strip_prefix(b"\xef\xbb\xbf").unwrap_or(body);
     let first = *body.trim_ascii_start().first()?;
@@ -111,7 +111,7 @@ fn pairs_of(shape: Shape, body: &[u8]) -> Option<Vec<(String, String)>> {
     }
 }
 
-/// An answer says what the oracle says that it says, however it arrives; and no fault passes without a word.
+/// An answer decodes as the oracle expects, in chunks of any size, and every fault is reported.
 pub fn decode(data: &[u8]) {
     let [operation, choice, body @ ..] = data else { return };
     let endpoint = Endpoint::ALL[usize::from(*operation) % Endpoint::ALL.len()];
@@ -126,26 +126,29 @@ pub fn decode(data: &[u8]) {
     let answer = Answer { request: &request, rules };
     let outcome = outcome_of(&answer, body);
     let portions = BufReader::with_capacity(usize::from(*choice) + 1, body);
-    assert_eq!(outcome, outcome_of(&answer, portions), "the way it arrives makes a difference");
+    assert_eq!(outcome, outcome_of(&answer, portions), "the result depends on the chunk size");
     let Ok(outcome) = outcome else {
-        assert!(pairs_of(answer.shape(), body).is_none(), "a body of the right shape is malformed: {outcome:?}");
+        assert!(
+            pairs_of(answer.shape(), body).is_none(),
+            "a body of the right shape is rejected as malformed: {outcome:?}"
+        );
         return;
     };
-    // The oracle knows no bounds; their outcomes are known beforehand and tested by themselves.
+    // The oracle has no bounds; those have their own tests.
     let bounds = ["nested more than", "the key is longer than", "more than"];
     if outcome.reasons.iter().any(|reason| bounds.iter().any(|bound| reason.starts_with(bound))) {
         return;
     }
     match expected(&answer, pairs_of(answer.shape(), body)) {
         Some(expected) => outcome.is_as(expected),
-        None => assert!(outcome.rejected > 0, "what is not JSON passed without a word: {outcome:?}"),
+        None => assert!(outcome.rejected > 0, "invalid JSON was accepted: {outcome:?}"),
     }
 }
 
-/// What an answer said, in the terms of the oracle.
+/// The decoded answer, in the types of the oracle.
 #[derive(Debug, Default, PartialEq)]
 struct Outcome {
-    said: Vec<Said>,
+    items: Vec<Item>,
     pointers: Vec<String>,
     reasons: Vec<String>,
     drift: Vec<(String, u64)>,
@@ -161,9 +164,9 @@ fn outcome_of(answer: &Answer<'_>, body: impl BufRead) -> Result<Outcome, (u64, 
     let decoded = answer.decode(body, |decoded| {
         let Decoded { parts, rejects, drift, unusual, lenient, oversized, records, rejected, histories, lost } =
             decoded;
-        assert!(oversized.is_empty(), "no body here is that long");
+        assert!(oversized.is_empty(), "no body here exceeds the limit");
         assert!(histories >= lost);
-        outcome.said.extend(parts.into_iter().flat_map(|part| said(answer, part)));
+        outcome.items.extend(parts.into_iter().flat_map(|part| items_of(answer, part)));
         for reject in rejects {
             outcome.pointers.push(reject.pointer);
             outcome.reasons.push(reject.reason);
@@ -179,13 +182,13 @@ fn outcome_of(answer: &Answer<'_>, body: impl BufRead) -> Result<Outcome, (u64, 
     match decoded {
         Ok(()) => Ok(outcome),
         Err(Fault::Malformed { offset, reason }) => Err((offset, reason)),
-        Err(fault) => panic!("a slice cannot break off: {fault:?}"),
+        Err(fault) => panic!("reading a slice cannot fail: {fault:?}"),
     }
 }
 
 impl Outcome {
     fn is_as(&self, expected: oracle::Expected) {
-        assert_eq!(self.said, expected.said);
+        assert_eq!(self.items, expected.items);
         assert_eq!(self.unusual, expected.unusual);
         assert_eq!(self.lenient, expected.lenient);
         assert_eq!((self.rejected, self.lost), (expected.rejected, expected.lost));
@@ -193,10 +196,10 @@ impl Outcome {
         let mut pointers = expected.pointers;
         for pointer in &self.pointers {
             let found = pointers.iter().position(|known| known == pointer);
-            pointers.swap_remove(found.unwrap_or_else(|| panic!("{pointer} should not be set aside: {self:?}")));
+            pointers.swap_remove(found.unwrap_or_else(|| panic!("{pointer} should not be rejected: {self:?}")));
         }
         assert_eq!(self.pointers.is_empty(), self.rejected == 0);
-        // Longer names are clipped and more fields are counted together.
+        // Longer names are truncated, and more fields are counted together.
         let is_whole = expected.drift.len() < 60 && expected.drift.keys().all(|field| field.len() < 200);
         if is_whole {
             assert_eq!(self.drift.iter().cloned().collect::<std::collections::BTreeMap<_, _>>(), expected.drift);
@@ -204,24 +207,24 @@ impl Outcome {
     }
 }
 
-/// What a part says, row by row.
-fn said(answer: &Answer<'_>, part: AnswerPart) -> Vec<Said> {
+/// The items of a part.
+fn items_of(answer: &Answer<'_>, part: AnswerPart) -> Vec<Item> {
     let Series { key, rows } = match part {
         AnswerPart::Series(series) => series,
-        AnswerPart::Tickers(tickers) => return tickers.into_iter().map(Said::Ticker).collect(),
+        AnswerPart::Tickers(tickers) => return tickers.into_iter().map(Item::Ticker).collect(),
     };
     let table = Table::of(key.source).expect("only the list of tickers has no table");
     assert_eq!(rows.schema(), table.listed_schema());
     if table == Table::Signals {
-        let head = Said::Series(key);
-        return std::iter::once(head).chain((0..rows.num_rows()).map(|row| said_of_row(table, &rows, row))).collect();
+        let head = Item::Series(key);
+        return std::iter::once(head).chain((0..rows.num_rows()).map(|row| item_of_row(table, &rows, row))).collect();
     }
-    // Articles and records come in as many parts as they like, so the oracle does not count their keys.
+    // Articles and records come in any number of parts, so the oracle does not count their keys.
     assert_eq!(Some(key), TICKER.parse().ok().map(|ticker| SeriesKey::of_ticker(answer.request.endpoint, ticker)));
-    (0..rows.num_rows()).map(|row| said_of_row(table, &rows, row)).collect()
+    (0..rows.num_rows()).map(|row| item_of_row(table, &rows, row)).collect()
 }
 
-fn said_of_row(table: Table, rows: &RecordBatch, row: usize) -> Said {
+fn item_of_row(table: Table, rows: &RecordBatch, row: usize) -> Item {
     let text = |column: usize| {
         let column = rows.column(column).as_string::<i32>();
         column.is_valid(row).then(|| column.value(row).to_owned())
@@ -242,7 +245,7 @@ fn said_of_row(table: Table, rows: &RecordBatch, row: usize) -> Said {
     match table {
         Table::Signals => {
             let signals = rows.column(2).as_dictionary::<Int8Type>();
-            Said::Row {
+            Item::Row {
                 date: date(0),
                 offset: offset(1),
                 signal: signals.values().as_string::<i32>().value(signals.keys().value(row) as usize).to_owned(),
@@ -250,7 +253,7 @@ fn said_of_row(table: Table, rows: &RecordBatch, row: usize) -> Said {
                 extra: oracle::pairs(text(4)),
             }
         }
-        Table::Articles => Said::Article {
+        Table::Articles => Item::Article {
             position: position(),
             date: date(1),
             texts: [text(2), text(4)],
@@ -258,18 +261,18 @@ fn said_of_row(table: Table, rows: &RecordBatch, row: usize) -> Said {
             offset: offset(5),
             extra: oracle::pairs(text(6)),
         },
-        Table::Summaries => Said::Summary {
+        Table::Summaries => Item::Summary {
             debtor: text(0),
             dates: [1, 5, 9].map(date),
             scores: [2, 6, 10].map(number),
             links: [3, 7, 11].map(text),
             summaries: [4, 8, 12].map(text),
         },
-        Table::SentimentHistory => Said::Record { position: position(), json: text(1) },
+        Table::SentimentHistory => Item::Record { position: position(), json: text(1) },
     }
 }
 
-/// A date that is read is the one that `chrono` reads, and what `chrono` reads in a form of the interface is read.
+/// Dates are parsed as `chrono` parses them, and every date that `chrono` accepts in a documented format is accepted.
 pub fn date(data: &[u8]) {
     let Ok(text) = std::str::from_utf8(data) else { return };
     let mut lenient = Leniencies::default();
@@ -288,7 +291,7 @@ pub fn date(data: &[u8]) {
         };
         let written = match read.offset_minutes {
             None => naive().map(|naive| (naive.and_utc().timestamp_micros(), None)),
-            // An offset without a colon is not of RFC 3339.
+            // RFC 3339 does not allow an offset without a colon.
             Some(_) if instant.is_none() && colonless => {
                 let (start, end) = text.split_at(text.len() - 2);
                 let text = format!("{start}:{end}").replacen(' ', "T", 1);
@@ -313,7 +316,7 @@ pub fn date(data: &[u8]) {
     }
 }
 
-/// A number is read when it is one of JSON's and finite, and is then the nearest.
+/// A number is accepted if it is valid JSON and finite, and is then the nearest double.
 pub fn score(data: &[u8]) {
     let Ok(text) = std::str::from_utf8(data) else { return };
     let is_number = text.starts_with(|first: char| first == '-' || first.is_ascii_digit())

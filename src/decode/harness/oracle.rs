@@ -1,4 +1,4 @@
-//! What an answer says, by `serde_json` and the plainest code that says it.
+//! Decodes an answer with `serde_json` and the simplest possible code.
 
 use std::borrow::Cow;
 use std::collections::btree_map::Entry as Place;
@@ -15,7 +15,7 @@ use crate::date;
 use crate::interface::{Endpoint, Period, Regime, SentimentSummary, Ticker, TrailingSummary};
 use crate::tables::{Leniencies, SeriesKey};
 
-/// An object as its names and values, in order, with those that stand twice.
+/// The names and values of an object in order, including duplicates.
 pub(super) struct Pairs<'a>(pub(super) Vec<(String, &'a RawValue)>);
 
 impl<'de> Deserialize<'de> for Pairs<'de> {
@@ -43,16 +43,16 @@ impl<'de> Deserialize<'de> for Pairs<'de> {
 /// Names and values, as text.
 pub(super) type Extra = Vec<(String, String)>;
 
-/// The names and values of kept fields; none when none are kept.
+/// The names and values of kept fields; `None` if there are none.
 pub(super) fn pairs(extra: Option<String>) -> Extra {
     let Some(text) = extra else { return Extra::new() };
-    let Pairs(pairs) = serde_json::from_str(&text).expect("what is kept is an object");
+    let Pairs(pairs) = serde_json::from_str(&text).expect("kept fields are an object");
     pairs.into_iter().map(|(name, json)| (name, json.get().to_owned())).collect()
 }
 
-/// One thing that an answer says.
+/// One item of an answer.
 #[derive(Debug, PartialEq)]
-pub(super) enum Said {
+pub(super) enum Item {
     Series(SeriesKey),
     Row {
         date: Option<i64>,
@@ -83,15 +83,15 @@ pub(super) enum Said {
     Ticker(Ticker),
 }
 
-/// All that an answer says.
+/// The expected contents of an answer.
 #[derive(Debug, Default)]
 pub(super) struct Expected {
-    pub(super) said: Vec<Said>,
-    /// The places of what is rejected.
+    pub(super) items: Vec<Item>,
+    /// The pointers of rejects.
     pub(super) pointers: Vec<String>,
-    /// How many records that is.
+    /// Number of rejected records.
     pub(super) rejected: u64,
-    /// How many histories had records and kept none.
+    /// Number of histories with records of which all were rejected.
     pub(super) lost: u64,
     pub(super) drift: BTreeMap<String, u64>,
     pub(super) unusual: u64,
@@ -99,10 +99,10 @@ pub(super) struct Expected {
     pub(super) typed: u64,
 }
 
-/// What an answer says whose body is cut into these pieces; none when it is not JSON.
+/// The contents of an answer with these pieces; `None` if it is not JSON.
 pub(super) fn expected(answer: &Answer<'_>, pieces: Option<Vec<(String, String)>>) -> Option<Expected> {
     let mut expected = Expected::default();
-    let mut met = BTreeSet::new();
+    let mut seen = BTreeSet::new();
     for (position, (key, json)) in pieces?.iter().enumerate() {
         let pointer = format!("/{}", key.replace('~', "~0").replace('/', "~1"));
         let element = format!("/{position}");
@@ -112,15 +112,15 @@ pub(super) fn expected(answer: &Answer<'_>, pieces: Option<Vec<(String, String)>
             Endpoint::SocialSentiment => expected.summary(json),
             Endpoint::NewsArticles => expected.article(answer, position, json),
             Endpoint::HistoricalSentiment => {
-                expected.said.push(Said::Record { position: position as i32, json: Some(json.clone()) });
+                expected.items.push(Item::Record { position: position as i32, json: Some(json.clone()) });
                 expected.typed += 1;
                 Some(())
             }
             Endpoint::TickersAvailable => typed(json).map(|ticker| {
-                expected.said.push(Said::Ticker(ticker));
+                expected.items.push(Item::Ticker(ticker));
                 expected.typed += 1;
             }),
-            _ if key.parse::<Ticker>().is_ok() && !met.insert(key) => None,
+            _ if key.parse::<Ticker>().is_ok() && !seen.insert(key) => None,
             _ => expected.history(answer, key, [&pointer, "/*"], json),
         };
         if read.is_none() {
@@ -145,10 +145,10 @@ pub(super) fn expected(answer: &Answer<'_>, pieces: Option<Vec<(String, String)>
     Some(expected)
 }
 
-/// How many records a history has that cannot be typed.
+/// Number of records of an invalid history.
 fn weight(json: &str) -> u64 {
     let Ok(Pairs(pairs)) = serde_json::from_str(json) else {
-        // What is no object has the objects in it, and one of them is the history itself.
+        // Otherwise the number of objects in it, one of which is the history itself.
         return (json.matches('{').count() as u64).saturating_sub(1).max(1);
     };
     let entries = pairs.iter().filter(|(name, _)| ["predictions", "items"].contains(&name.as_str()));
@@ -163,7 +163,7 @@ fn typed<T: DeserializeOwned>(json: &str) -> Option<T> {
     serde_json::from_str(json).ok()
 }
 
-/// A structure from an object: `serde` would take an array of its fields as well.
+/// Deserializes an object only: `serde` would accept an array of the fields as well.
 fn record<'a, T: Deserialize<'a>>(json: &'a str) -> Option<T> {
     json.starts_with('{').then(|| serde_json::from_str(json).ok())?
 }
@@ -180,7 +180,7 @@ fn score(json: &RawValue) -> Option<f64> {
     })
 }
 
-/// The interface's spelling of a signal in any letter case.
+/// The documented spelling of a signal in any letter case.
 fn spelled(text: &str) -> Option<&'static str> {
     match text.to_ascii_lowercase().as_str() {
         "buy" => Some("buy"),
@@ -193,7 +193,7 @@ fn day(text: &str) -> Option<date::Date> {
     date::read(text, &mut Leniencies::default()).ok()
 }
 
-/// Of the letters that a date may have these alone are in lower case.
+/// Whether a date has lowercase letters.
 fn is_lenient(date: &str) -> u64 {
     u64::from(date.contains(['t', 'z']))
 }
@@ -233,7 +233,7 @@ struct Article<'a> {
 
 impl Expected {
     fn unknown(&mut self, pattern: &str, json: &str, known: &[&str]) -> Extra {
-        let Pairs(pairs) = serde_json::from_str(json).expect("it has been typed");
+        let Pairs(pairs) = serde_json::from_str(json).expect("it is valid");
         let unknown: Extra = pairs
             .into_iter()
             .filter(|(name, _)| !known.contains(&name.as_str()))
@@ -284,7 +284,7 @@ impl Expected {
             self.rejected += elements(only(beside)?).max(1);
         }
         self.unknown(pattern, json, &["ticker", "period", "regime", "predictions", "items"]);
-        self.said.push(Said::Series(key));
+        self.items.push(Item::Series(key));
         let mut rows: BTreeMap<i64, (date::Date, Entry<'_>, Extra)> = BTreeMap::new();
         for (position, json) in entries.iter().enumerate() {
             let entry = record::<Entry<'_>>(json.get());
@@ -311,11 +311,11 @@ impl Expected {
     fn row(&mut self, answer: &Answer<'_>, date: Option<date::Date>, entry: &Entry<'_>, extra: Extra) {
         let confidence = finite(entry.confidence);
         self.typed += 1;
-        let name = spelled(&entry.signal).expect("it has been typed");
+        let name = spelled(&entry.signal).expect("it is valid");
         self.lenient.signals += u64::from(name != entry.signal);
         self.lenient.dates += is_lenient(&entry.date);
         self.unusual += u64::from(confidence.is_some_and(|confidence| !(0.0..=1.0).contains(&confidence)));
-        self.said.push(Said::Row {
+        self.items.push(Item::Row {
             date: date.map(|date| date.micros),
             offset: date.and_then(|date| date.offset_minutes),
             signal: name.to_owned(),
@@ -333,14 +333,14 @@ impl Expected {
         } else {
             ["ei", "ci", "", ""]
         };
-        // The fields of the other form are unknown fields then, and have no type.
+        // The fields of the other shape are unknown fields then, and have no type.
         let of_form: Vec<String> = pairs
             .iter()
             .filter(|(name, _)| name != other && name != another)
             .map(|(name, json)| format!("{}:{}", serde_json::Value::from(name.as_str()), json.get()))
             .collect();
         let text = format!("{{{}}}", of_form.join(","));
-        // A form that stands twice would be a duplicate for the older one only when it is read.
+        // A duplicate of the older shape's fields matters only if that shape is read.
         let twice = ["ei", "ci"].iter().any(|name| pairs.iter().filter(|(known, _)| known == name).count() > 1);
         let latest: Latest<'_> = serde_json::from_str(&text).ok().filter(|_| !twice)?;
         let key = SeriesKey {
@@ -357,7 +357,7 @@ impl Expected {
             return None;
         }
         let extra = self.unknown("", json, &["ticker", "date", "period", "regime", signal, confidence]);
-        self.said.push(Said::Series(key));
+        self.items.push(Item::Series(key));
         self.row(answer, date, &entry, extra);
         Some(())
     }
@@ -369,7 +369,7 @@ impl Expected {
         let extra = self.unknown("/*", json, &["date", "title", "score", "link"]);
         self.typed += 1;
         self.lenient.dates += is_lenient(&article.date);
-        self.said.push(Said::Article {
+        self.items.push(Item::Article {
             position: position as i32,
             date: Some(date.micros),
             texts: [Some(article.title), Some(article.link)],
@@ -429,7 +429,7 @@ impl Expected {
             self.unknown(&format!("/{name}"), field(name)?.get(), &["date", "score", "link"]);
         }
         let scores = scores.map(|score| score.map(f64::to_bits));
-        self.said.push(Said::Summary { debtor: Some(debtor), dates, scores, links, summaries });
+        self.items.push(Item::Summary { debtor: Some(debtor), dates, scores, links, summaries });
         Some(())
     }
 }

@@ -1,8 +1,8 @@
-//! The harnesses, over pseudo-random mutations of known bodies; seeded, so that a failure comes again.
+//! Runs the harnesses on pseudo-random mutations of known bodies, seeded so that failures are reproducible.
 
 use crate::interface::Endpoint;
 
-/// Known bodies, each with the operations that answer with it.
+/// Known bodies, each with the operations that return it.
 fn corpus() -> Vec<(Vec<Endpoint>, String)> {
     let entries = [
         r#"{"date":"2026-11-20T00:00:00","signal":"buy","confidence":0.75}"#,
@@ -42,7 +42,7 @@ fn corpus() -> Vec<(Vec<Endpoint>, String)> {
         r#"{"score":null,"date":"2026-11-19","link":"","title":"ä"}"#,
         r#"{"date":"2026-11-18","title":"t","score":"0.1","link":"l"}"#,
     ];
-    // Written alike, as most are; then in another form, and back in the first one; one date stands twice.
+    // Uniform, as most are; then in another form, and back in the first one; one date is repeated.
     let alike: Vec<String> = (1..=12)
         .map(|day| {
             let signal = if day % 3 == 0 { "sell" } else { "buy" };
@@ -78,7 +78,7 @@ fn corpus() -> Vec<(Vec<Endpoint>, String)> {
     ]
 }
 
-/// What mutations write: what JSON is made of, and what breaks it.
+/// Texts that mutations write: tokens of JSON, and bytes that break it.
 const TOKENS: [&str; 49] = [
     "{",
     "}",
@@ -131,7 +131,7 @@ const TOKENS: [&str; 49] = [
     "\u{10ffff}",
 ];
 
-/// Members that mutations put into objects.
+/// Members that mutations add to objects.
 const MEMBERS: [&str; 12] = [
     "\"date\":\"2026-11-17\",",
     "\"signal\":\"sell\",",
@@ -166,7 +166,7 @@ impl Choices {
             3 => drop(body.splice(at..at, TOKENS[self.below(TOKENS.len())].bytes())),
             4 => drop(body.splice(at..end, TOKENS[self.below(TOKENS.len())].bytes())),
             5 => {
-                // A stretch of the body, put somewhere else: fields that stand twice, or in another order.
+                // Copies a range of the body elsewhere: duplicate fields, or fields in another order.
                 let length = self.below(80);
                 let start = self.below(body.len());
                 let stretch = body[start..(start + length).min(body.len())].to_vec();
@@ -177,7 +177,7 @@ impl Choices {
         }
     }
 
-    /// Puts a member into an object, before its others.
+    /// Inserts a member at the start of an object.
     fn add_member(&mut self, body: &mut Vec<u8>) {
         let opens: Vec<usize> =
             body.iter().enumerate().filter(|(_, byte)| **byte == b'{').map(|(at, _)| at + 1).collect();
@@ -186,7 +186,7 @@ impl Choices {
         }
     }
 
-    /// Replaces what stands between two marks, so that the body mostly remains JSON.
+    /// Replaces the text between two delimiters, so that the body is usually still JSON.
     fn replace_value(&mut self, body: &mut Vec<u8>) {
         let is_mark = |byte: &u8| matches!(byte, b',' | b':' | b'[' | b']' | b'{' | b'}');
         let marks: Vec<usize> = body.iter().enumerate().filter(|(_, byte)| is_mark(byte)).map(|(at, _)| at).collect();
