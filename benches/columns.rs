@@ -1,7 +1,7 @@
-//! How fast the columns of a dataset are written as Parquet, next to the `parquet` crate's `ArrowWriter`.
+//! Speed of writing the columns of a dataset as Parquet, compared with the `parquet` crate's `ArrowWriter`.
 //!
-//! Run with `cargo bench --bench columns`. Each line gives the rows written per second, with one signal per ticker and date,
-//! and with fifteen. Both write one row group on one core, with zstd at level 3, and discard the bytes.
+//! Run with `cargo bench --bench columns`. Each line gives the rows written per second, with one signal per ticker and
+//! date, and with fifteen. Both write one row group on one core, with zstd at level 3, and discard the bytes.
 
 use std::io;
 use std::sync::Arc;
@@ -39,7 +39,7 @@ fn dataset(signals: usize) -> RecordBatch {
     let choice = |keys: Int8Array, texts: &[&str]| -> ArrayRef {
         Arc::new(DictionaryArray::new(keys, Arc::new(StringArray::from(texts.to_vec()))))
     };
-    // The news of three days in four is that of the day before.
+    // On three days in four the news is that of the previous day.
     let scores: Vec<f64> = (0..ROWS / 4 + 1).map(|_| random(20_000) as f64 / 7e4).collect();
     let article = |(ticker, day, _): (usize, usize, usize)| (ticker * DAYS + day) / 4;
     let columns: [(&str, ArrayRef); 8] = [
@@ -77,9 +77,10 @@ fn one_core() -> ThreadPool {
 fn bellwether(bencher: Bencher<'_, '_>, signals: usize) {
     let (rows, core) = (dataset(signals), one_core());
     let write = || {
-        let mut out = Stream::begin(Format::Parquet, rows.schema(), Guard::None, io::sink()).expect("a sink takes all");
-        out.write(&rows.clone().into()).expect("a sink takes all");
-        out.finish().expect("a sink takes all");
+        let mut out =
+            Stream::begin(Format::Parquet, rows.schema(), Guard::None, io::sink()).expect("a sink accepts everything");
+        out.write(&rows.clone().into()).expect("a sink accepts everything");
+        out.finish().expect("a sink accepts everything");
     };
     bencher.counter(ItemsCount::new(ROWS)).bench_local(|| core.install(write));
 }
@@ -90,10 +91,10 @@ fn arrow_writer(bencher: Bencher<'_, '_>, signals: usize) {
     let compression = Compression::ZSTD(ZstdLevel::try_new(3).expect("zstd has this level"));
     let properties = WriterProperties::builder().set_compression(compression).build();
     let write = || {
-        let mut out =
-            ArrowWriter::try_new(io::sink(), rows.schema(), Some(properties.clone())).expect("a sink takes all");
-        out.write(&rows).expect("a sink takes all");
-        out.close().expect("a sink takes all");
+        let mut out = ArrowWriter::try_new(io::sink(), rows.schema(), Some(properties.clone()))
+            .expect("a sink accepts everything");
+        out.write(&rows).expect("a sink accepts everything");
+        out.close().expect("a sink accepts everything");
     };
     bencher.counter(ItemsCount::new(ROWS)).bench_local(|| core.install(write));
 }

@@ -1,8 +1,7 @@
-//! How fast an answer is decoded, beside what `serde_json` makes of the same bytes.
+//! Speed of decoding answers, compared with `serde_json` on the same bytes.
 //!
-//! Run with `cargo bench --bench decode`. Each line says how many bytes of the body are worked off in a second; all of
-//! ours include the reading. `decode` uses every core, `decode_on_one_core` one, which is what `serde_json` has. `split`
-//! alone takes `--features harness`.
+//! Run with `cargo bench --bench decode`. Each line gives bytes of the body per second, including reading. `decode`
+//! uses every core; `decode_on_one_core` uses one, like `serde_json`. `split` needs `--features harness`.
 
 mod answers;
 
@@ -27,7 +26,7 @@ const TICKERS: usize = 50;
 const DAYS: u64 = 1260;
 const RULES: Rules = Rules { keep_extra: false };
 
-/// Five years of days of a sector.
+/// Five years of a sector.
 static HISTORIES: LazyLock<String> = LazyLock::new(|| answers::histories(TICKERS, DAYS));
 static ARTICLES: LazyLock<String> = LazyLock::new(|| answers::articles(20_000));
 
@@ -70,23 +69,23 @@ fn decode(bencher: Bencher<'_, '_>) {
 #[divan::bench]
 fn decode_on_one_core(bencher: Bencher<'_, '_>) {
     let request = histories();
-    let core = ThreadPoolBuilder::new().num_threads(1).build().expect("a thread can be started");
+    let core = ThreadPoolBuilder::new().num_threads(1).build().expect("a thread starts");
     bencher.counter(BytesCount::of_str(&**HISTORIES)).bench(|| core.install(|| rows_of(&request, &HISTORIES)));
 }
 
-/// The fields are there, and one more in every entry: nothing is of the plain form.
+/// Every entry has an unknown field, so no fast path applies.
 #[divan::bench]
 fn decode_drifted_on_one_core(bencher: Bencher<'_, '_>) {
     let request = histories();
     let body = HISTORIES.replace("\"signal\"", "\"model\":7,\"signal\"");
-    let core = ThreadPoolBuilder::new().num_threads(1).build().expect("a thread can be started");
+    let core = ThreadPoolBuilder::new().num_threads(1).build().expect("a thread starts");
     bencher.counter(BytesCount::of_str(&body)).bench(|| core.install(|| rows_of(&request, &body)));
 }
 
 #[divan::bench]
 fn decode_articles_on_one_core(bencher: Bencher<'_, '_>) {
     let request = articles();
-    let core = ThreadPoolBuilder::new().num_threads(1).build().expect("a thread can be started");
+    let core = ThreadPoolBuilder::new().num_threads(1).build().expect("a thread starts");
     bencher.counter(BytesCount::of_str(&**ARTICLES)).bench(|| core.install(|| rows_of(&request, &ARTICLES)));
 }
 

@@ -1,16 +1,16 @@
-//! What a whole run cannot do without, on the machine at hand: a lower bound to hold its time against.
+//! A lower bound on the time of a whole run on this machine.
 //!
 //! ```text
 //! cargo bench --bench limit -- --pairs 12 --seen 8.1 13.4
 //! ```
 //!
-//! Three things are done as plainly as they can be, one after the other, for 500 tickers, 1260 days, some pairs of
-//! period and regime and 400 articles a ticker: the bytes of the answers are read from loopback, looked at once, and
-//! the rows of the result are encoded to Parquet, with as many bytes as its CSV file has written beside it. Nothing is
-//! decoded, kept, joined or formatted, and nothing waits for the disk. With `--seen` a run's wall and processor seconds
-//! are compared with the sum.
+//! For 500 tickers, 1,260 days, some pairs of period and regime and 400 articles per ticker, it does only what is
+//! unavoidable, one step after the other: reads the bytes of the answers from loopback, scans them once, encodes the
+//! rows of the result as Parquet, and writes as many bytes as its CSV file has. Nothing is decoded, stored, joined or
+//! formatted, and nothing waits for the disk. With `--seen`, a run's wall and processor seconds are compared with the
+//! sum.
 
-#![expect(clippy::print_stdout, reason = "the numbers are what it is for")]
+#![expect(clippy::print_stdout, reason = "it prints its measurements")]
 
 mod answers;
 
@@ -40,22 +40,22 @@ const ARTICLES: usize = 400;
 const ROW_GROUP_ROWS: usize = 1 << 18;
 const MICROSECONDS_A_DAY: i64 = 86_400_000_000;
 
-/// A line of the CSV file, of the length that they have on average.
+/// A CSV line of average length.
 const LINE: &[u8] =
     b"T000,2021-11-23T00:00:00,1d,neutral,sell,0.9458,1,-0.138,-0.138,-0.138,-0.138,2021-11-22T00:00:00\n";
 
 /// The lower bound of a run on this machine.
 #[derive(Parser)]
 struct Options {
-    /// How many pairs of period and regime
+    /// Number of pairs of period and regime
     #[arg(long, default_value_t = 12, value_parser = clap::value_parser!(u16).range(1..))]
     pairs: u16,
 
-    /// What a whole run took: wall and processor seconds
+    /// Wall and processor seconds of a whole run
     #[arg(long, num_args = 2, value_names = ["WALL", "CPU"])]
     seen: Option<Vec<f64>>,
 
-    /// What `cargo bench` says to every bench
+    /// Passed by `cargo bench`
     #[arg(long, hide = true)]
     bench: bool,
 }
@@ -66,7 +66,7 @@ fn main() -> io::Result<()> {
     let (encoded, encoding) = encode(&job)?;
     let steps = [
         ("read from loopback", job.answered(), read(&job)?),
-        ("look at each byte", job.answered(), scan(&job)?),
+        ("scan each byte", job.answered(), scan(&job)?),
         ("encode Parquet", encoded, encoding),
         ("write CSV", job.rows() * LINE.len(), write(&job)?),
     ];
@@ -85,7 +85,7 @@ fn main() -> io::Result<()> {
     Ok(())
 }
 
-/// The bodies of one pair, which all pairs share, and how often they are answered.
+/// The bodies of one pair, which all pairs share, and the number of pairs.
 struct Job {
     histories: Vec<String>,
     articles: String,
@@ -114,7 +114,7 @@ impl Job {
     }
 }
 
-/// Seconds by the clock, and of all processors.
+/// Wall and processor seconds.
 #[derive(Clone, Copy, Default)]
 struct Took {
     wall: f64,
@@ -138,7 +138,7 @@ fn processor_seconds(stat: &str) -> io::Result<f64> {
     Ok(ticks.sum::<f64>() / 100.0)
 }
 
-/// Reads the bytes from a service of its own threads, whose processor time is not counted.
+/// Reads the bytes from a service on other threads, whose processor time is not counted.
 fn read(job: &Job) -> io::Result<Took> {
     let bodies = job.bodies();
     let connections = (rayon::current_num_threads() / 2).max(1);
@@ -185,7 +185,7 @@ fn scan(job: &Job) -> io::Result<Took> {
     })
 }
 
-/// Encodes as many row groups as the result has, each thread to a file of its own, and says how many bytes they take.
+/// Encodes as many row groups as the result has, each thread into its own file; returns their size.
 fn encode(job: &Job) -> io::Result<(usize, Took)> {
     let rows = row_group(job.pairs);
     let groups: Vec<usize> = (0..job.rows()).step_by(ROW_GROUP_ROWS).collect();
@@ -226,7 +226,7 @@ fn write(job: &Job) -> io::Result<Took> {
     })
 }
 
-/// Rows as a result has them: of one ticker after the other, a date for each pair before the next.
+/// Rows like those of a result: ticker by ticker, and for each date all pairs.
 fn row_group(pairs: usize) -> RecordBatch {
     let day = |row: usize| row / pairs;
     let date = |row: usize| Some((18_953 + (day(row) % DAYS) as i64) * MICROSECONDS_A_DAY);
@@ -251,7 +251,7 @@ fn row_group(pairs: usize) -> RecordBatch {
         ("news_last_score", scores(4)),
         ("news_last_date", column::<TimestampMicrosecondArray, _>(date)),
     ]);
-    rows.expect("the columns are as long as each other")
+    rows.expect("the columns have the same length")
 }
 
 fn column<A, T>(value: impl Fn(usize) -> Option<T>) -> ArrayRef
@@ -261,14 +261,14 @@ where
     Arc::new((0..ROW_GROUP_ROWS).map(value).collect::<A>())
 }
 
-/// A column of some spellings.
+/// A dictionary column.
 fn dictionary<K: ArrowDictionaryKeyType>(spellings: usize, code: impl Fn(usize) -> K::Native) -> ArrayRef {
     let codes = PrimitiveArray::<K>::from_iter_values((0..ROW_GROUP_ROWS).map(code));
     let spellings = StringArray::from_iter_values((0..spellings).map(|spelling| format!("T{spelling:03}")));
-    Arc::new(DictionaryArray::try_new(codes, Arc::new(spellings)).expect("every code is the place of a spelling"))
+    Arc::new(DictionaryArray::try_new(codes, Arc::new(spellings)).expect("every code is the index of a spelling"))
 }
 
-/// A number without a pattern that an encoder could find, the same for the same seed.
+/// A pseudo-random number, the same for the same seed.
 fn drawn(seed: usize) -> u64 {
     (seed as u64).wrapping_mul(0x9E37_79B9_7F4A_7C15).rotate_left(29).wrapping_mul(0xBF58_476D_1CE4_E5B9) >> 20
 }

@@ -1,8 +1,7 @@
-//! How fast the stages behind the decoder are: the archive, the join, and the encoders, on five years of days of fifty
-//! tickers.
+//! Speed of the stages after decoding: the archive, the join and the encoders, on five years of fifty tickers.
 //!
-//! Run with `cargo bench --bench stages`. Each line says how many rows are worked off in a second. What is written to
-//! the archive is synced, as in a run; what is encoded goes nowhere.
+//! Run with `cargo bench --bench stages`. Each line gives rows per second. Archive files are synced, as in a run;
+//! encoded bytes are discarded.
 
 mod answers;
 
@@ -36,13 +35,13 @@ const TICKERS: usize = 50;
 const DAYS: u64 = 1260;
 const ROWS: usize = TICKERS * DAYS as usize;
 
-/// What a run is told: a request, and the series of its answer.
-struct Told {
+/// A request and the series of its answer.
+struct Answered {
     request: Request,
     series: Vec<Series>,
 }
 
-static TOLD: LazyLock<Vec<Told>> = LazyLock::new(|| {
+static ANSWERED: LazyLock<Vec<Answered>> = LazyLock::new(|| {
     let histories = Request {
         endpoint: Endpoint::SignalsHistoryBatchedAll,
         ticker: None,
@@ -58,7 +57,7 @@ static TOLD: LazyLock<Vec<Told>> = LazyLock::new(|| {
     told
 });
 
-fn decoded(request: Request, body: &str) -> Told {
+fn decoded(request: Request, body: &str) -> Answered {
     let mut series = Vec::new();
     let answer = Answer { request: &request, rules: Rules { keep_extra: false } };
     let read = answer.decode(body.as_bytes(), |decoded| {
@@ -69,7 +68,7 @@ fn decoded(request: Request, body: &str) -> Told {
         Ok::<(), Infallible>(())
     });
     assert!(read.is_ok(), "{read:?}");
-    Told { request, series }
+    Answered { request, series }
 }
 
 fn plan() -> Plan {
@@ -78,7 +77,7 @@ fn plan() -> Plan {
     Plan::of(DefinitionFile::new("stages.toml".into(), text.into()).expect("a definition")).expect("a plan")
 }
 
-/// Seals a run with everything that is told.
+/// Seals a run with some answers.
 fn sealed(archive: &Path, now: DateTime<Utc>) -> SealedRun {
     let beginning = Beginning {
         definition: "stages",
@@ -88,7 +87,7 @@ fn sealed(archive: &Path, now: DateTime<Utc>) -> SealedRun {
         stop: &CancellationToken::new(),
     };
     let run = Unfinished::begin(archive, beginning).expect("a run");
-    for Told { request, series } in &*TOLD {
+    for Answered { request, series } in &*ANSWERED {
         let mut draft = run.draft();
         series.iter().for_each(|series| draft.add_series(series.clone()).expect("room on the disk"));
         let (rows, rejects) = draft.counts();
@@ -124,7 +123,7 @@ fn archive_the_first_run(bencher: Bencher<'_, '_>) {
     });
 }
 
-/// Nothing has changed: what is answered is merged with what is known.
+/// Nothing has changed: the answers are merged with the known state.
 #[divan::bench(sample_count = 10)]
 fn archive_the_same_again(bencher: Bencher<'_, '_>) {
     let place = TempDir::new().expect("a folder");
@@ -137,7 +136,7 @@ fn archive_the_same_again(bencher: Bencher<'_, '_>) {
     });
 }
 
-/// The rows of the dataset, out of an archive.
+/// The rows of the dataset from an archive.
 fn joined(archive: &Path, plan: &Plan, mut deliver: impl FnMut(Rows)) {
     let view = View::of(Archive::open(archive).expect("an archive"), instant(1));
     let way = plan.ways.iter().find(|way| way.endpoint == Endpoint::SignalsHistoryBatchedAll).expect("the way");
@@ -172,7 +171,7 @@ fn encode(bencher: Bencher<'_, '_>, format: Format) {
     bencher.counter(ItemsCount::new(ROWS)).bench_local(|| {
         let schema = plan.dataset.schema.clone();
         let mut stream = Stream::begin(format, schema, plan.files.guard, io::sink()).expect("a stream");
-        batches.iter().for_each(|rows| stream.write(rows).expect("a sink takes all"));
-        stream.finish().expect("a sink takes all");
+        batches.iter().for_each(|rows| stream.write(rows).expect("a sink accepts everything"));
+        stream.finish().expect("a sink accepts everything");
     });
 }

@@ -1,4 +1,4 @@
-//! The inside of the library, for tests, fuzzing and benchmarks; no part of its interface.
+//! Internals of the library for tests, fuzzing and benchmarks; not part of its interface.
 
 /// The archive: unfinished runs and views.
 pub mod archive {
@@ -18,7 +18,7 @@ pub mod dataset {
     pub use crate::dataset::*;
 }
 
-/// Decoding, and what proves it correct.
+/// Decoding, and the harnesses that check it.
 pub mod decode {
     pub use crate::decode::harness::*;
     pub use crate::decode::{Answer, AnswerPart, Decoded, Fault, Rules};

@@ -1,4 +1,4 @@
-//! Answers as the service writes them, for what is measured: the same text whenever they are made.
+//! Answers as the service writes them, for benchmarks; deterministic.
 
 use std::fmt::Write;
 

@@ -1,4 +1,4 @@
-//! What an archive cannot answer.
+//! Errors of reading an archive.
 
 use std::path::PathBuf;
 
@@ -7,7 +7,7 @@ use chrono::{DateTime, Utc};
 use crate::error::{Diagnostic, Error, ErrorKind, Reason};
 use crate::time::to_record;
 
-/// An archive without what was asked for.
+/// An archive that lacks the requested data.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ArchiveError {
     /// An archive that does not exist.

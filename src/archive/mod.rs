@@ -35,12 +35,12 @@
 //! cells that are otherwise equal, `repeats` those of equal score; `extra` is JSON with the unknown fields. A listing's
 //! cell is its `request`; empty histories are not listed. Rows are sorted by series (periods by length), then by cell.
 //!
-//! # What is known
+//! # Known values
 //!
 //! The known value of a cell as of an instant is its latest row by `observed_at` up to that instant, unless it is
 //! `withdrawn`; rows of one instant are ordered by `change`, then by value. A pack repeats the rows of its members, so
-//! identical rows count once. Any tool can query this at any time, and `bellwether sql` prints a statement that computes
-//! a whole dataset from it:
+//! identical rows count once. Any tool can query this at any time, and `bellwether sql` prints a statement that
+//! computes a whole dataset from it:
 //!
 //! ```sql
 //! select * exclude (change, newest) from (

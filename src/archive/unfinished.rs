@@ -227,12 +227,12 @@ impl Unfinished {
         Ok(run)
     }
 
-    /// Gives up the run: writes its rejected records to a file and removes everything else.
+    /// Abandons the run: writes its rejected records to a file and removes everything else.
     ///
     /// # Errors
     ///
     /// If the file cannot be written.
-    pub fn give_up(&self, evidence: &Path) -> Result<PathBuf> {
+    pub fn abandon(&self, evidence: &Path) -> Result<PathBuf> {
         links::refuse(evidence)?;
         fs::create_dir_all(evidence).map_err(FileError::write(evidence))?;
         let path = evidence.join(format!("{}.rejects.parquet", self.origin.run));

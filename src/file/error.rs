@@ -1,4 +1,4 @@
-//! What can be wrong with files and folders.
+//! Errors of files and folders.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -36,11 +36,11 @@ pub(crate) enum FileError {
     #[error("`{}` already exists", path.display())]
     Exists { path: PathBuf },
 
-    /// Something else where a file or folder of ours should be.
+    /// Something else in place of a file or folder of ours.
     #[error("`{}` is {found}, expected {wanted}", path.display())]
     Occupied { path: PathBuf, found: &'static str, wanted: &'static str },
 
-    /// A link where something of ours should be.
+    /// A link in place of a file or folder of ours.
     #[error("`{}` is a symbolic link, which is not followed", path.display())]
     Linked { path: PathBuf },
 }
@@ -110,7 +110,7 @@ impl Diagnostic for FileError {
     }
 }
 
-/// What is wrong with a file that failed verification.
+/// A message on a file that failed verification.
 pub(crate) fn fault_of(path: &Path, error: &Error) -> String {
     match error.downcast_ref() {
         Some(FileError::Read { source, .. }) => format!("`{}` cannot be read: {source}", path.display()),

@@ -139,7 +139,7 @@ pub(crate) fn link_or_copy(from: &Path, to: &Path) -> Result<()> {
     io::copy(&mut source, &mut copy).map(drop).map_err(FileError::write(to))
 }
 
-/// Whether readers skip this name: it is being written, or was abandoned.
+/// Whether readers skip this name because it is being written or was abandoned.
 pub(crate) fn is_hidden(path: &Path) -> bool {
     path.file_name().is_some_and(|name| name.to_string_lossy().starts_with('.'))
 }

@@ -1,9 +1,9 @@
 //! The service at each point of its change record.
 //!
-//! The record lists its sets newest first: set B adds what set A removes, set C adds what B removes, and G speaks of
-//! fields that nothing later knows. So time runs from G to A. [`ChangeSet::G`] is the service just after set G, and
-//! [`ChangeSet::Origin`] the one before it, where the summary still had its trailing fields. [`ChangeSet::All`] is no
-//! point in time: every operation that ever was, in its newest shape.
+//! The record lists its sets newest first: set B adds what set A removes, set C adds what B removes, and G mentions
+//! fields that no later set has. So time runs from G to A. [`ChangeSet::G`] is the service just after set G, and
+//! [`ChangeSet::Origin`] the one before it, where the summary still had its trailing fields. [`ChangeSet::All`] is not
+//! a point in time: it has every operation there ever was, in its newest shape.
 
 use std::fmt;
 use std::str::FromStr;
@@ -35,7 +35,7 @@ pub enum ChangeSet {
     All,
 }
 
-/// The key under which a ticker's own history holds its entries.
+/// The key of the entries in the history of one ticker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HistoryKey {
     /// `items`, until set D.
@@ -44,18 +44,18 @@ pub enum HistoryKey {
     Predictions,
 }
 
-/// How the latest signal is written.
+/// The shape of the latest signal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LatestForm {
     /// `ei` and `ci`, until set D.
     Indexed,
-    /// `signal` and `confidence`, with a date that is always there.
+    /// `signal` and `confidence`, always with a date.
     Dated,
     /// `signal` and `confidence`, with a date that may be null, since set B.
     Nullable,
 }
 
-/// How the sentiment summary is written.
+/// The shape of the sentiment summary.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SummaryForm {
     /// The `*_latest30` fields, until set G.
@@ -84,7 +84,7 @@ impl ChangeSet {
         }
     }
 
-    /// Whether the service answers an operation at this point.
+    /// Whether the service offers an operation at this point.
     pub fn has(self, endpoint: Endpoint) -> bool {
         if self == Self::All {
             return true;

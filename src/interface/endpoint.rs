@@ -7,7 +7,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
 use super::parameter::{Unknown, spelled};
 
-/// Which of the two base addresses an operation lives at.
+/// The base address of an operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Base {
     /// `{base_url}`: signals.
@@ -17,7 +17,7 @@ pub enum Base {
 }
 
 impl Base {
-    /// The placeholder that the interface writes for it.
+    /// Its placeholder in the interface description.
     pub fn placeholder(self) -> &'static str {
         match self {
             Self::Signals => "{base_url}",
@@ -25,7 +25,7 @@ impl Base {
         }
     }
 
-    /// The setting of a definition that holds it.
+    /// Its key in a definition.
     pub fn setting(self) -> &'static str {
         self.placeholder().trim_matches(['{', '}'])
     }
@@ -44,7 +44,7 @@ pub enum Endpoint {
     SignalsHistoryBatched,
     /// The history of one ticker.
     SignalsHistory,
-    /// The tickers that the service knows.
+    /// The tickers that the service offers.
     TickersAvailable,
     /// As [`Endpoint::SignalsHistoryAll`], from the older model.
     LegacyHistoryAll,

@@ -1,4 +1,4 @@
-//! The one fault that the interface describes: 422, with a place, a message and a type for each problem.
+//! The only error that the interface documents: 422, with a location, a message and a type for each problem.
 
 use std::fmt;
 
@@ -7,34 +7,34 @@ use serde::{Deserialize, Serialize};
 /// The body of a 422.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct ValidationFault {
-    /// What was wrong with the request, one entry a problem.
+    /// The problems of the request.
     pub detail: Vec<ValidationProblem>,
 }
 
 /// One problem of a request.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct ValidationProblem {
-    /// Where: `["query", "sector"]`.
+    /// Its location: `["query", "sector"]`.
     pub loc: Vec<Location>,
-    /// What, for people.
+    /// The message, for people.
     pub msg: String,
-    /// What, for programs.
+    /// The type, for programs.
     #[serde(rename = "type")]
     pub kind: String,
 }
 
-/// One step of a problem's place.
+/// One step of a problem's location.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum Location {
     /// A position in a list.
     Index(i64),
-    /// The name of a parameter, or of the part of the request that holds it.
+    /// The name of a parameter, or of the part of the request it is in.
     Name(String),
 }
 
 impl ValidationProblem {
-    /// The parameter that it is about, where one is named.
+    /// The parameter it is about, if it names one.
     pub fn parameter(&self) -> Option<&str> {
         match self.loc.last() {
             Some(Location::Name(name)) => Some(name),

@@ -1,7 +1,6 @@
-//! Signals: the history of a ticker in its two forms, and the latest signal.
+//! Signals: the history of a ticker in its two shapes, and the latest signal.
 //!
-//! Text is borrowed from the body where it can be. Dates stay text here: what they mean depends on the definition's
-//! rule, which this room does not know.
+//! Text is borrowed from the body if possible. Dates stay text here: their meaning depends on a rule of the definition.
 
 use std::borrow::Cow;
 
@@ -13,29 +12,29 @@ use super::ticker::Ticker;
 /// One prediction of a history.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct HistoryEntry<'a> {
-    /// The date-time of the prediction; without an offset in the batched form.
+    /// The date-time of the prediction; without an offset in the batched shape.
     #[serde(borrow)]
     pub date: Cow<'a, str>,
     /// Buy or sell.
     pub signal: Signal,
-    /// The confidence; its bounds are not shown.
+    /// The confidence; its bounds are not documented.
     pub confidence: f64,
 }
 
-/// A ticker's history in sector form; `E` is [`HistoryEntry`] or a body's raw text of one.
+/// A ticker's history in the sector shape; `E` is [`HistoryEntry`] or its raw text.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct SectorHistory<E> {
     /// The symbol.
     pub ticker: Ticker,
-    /// The regime asked for.
+    /// The requested regime.
     pub regime: Regime,
-    /// The period asked for.
+    /// The requested period.
     pub period: Period,
     /// The entries.
     pub predictions: Vec<E>,
 }
 
-/// A ticker's history in batched form; `E` is [`HistoryEntry`] or a body's raw text of one.
+/// A ticker's history in the batched shape; `E` is [`HistoryEntry`] or its raw text.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct BatchedHistory<E> {
     /// The entries, newest first.
@@ -53,20 +52,20 @@ pub struct BatchedHistory<E> {
 pub struct LatestSignal<'a> {
     /// The symbol.
     pub ticker: Ticker,
-    /// The date-time of the signal; may be null or missing, and what that means is not shown.
+    /// The date-time of the signal; may be null or missing, and what that means is not documented.
     #[serde(borrow)]
     pub date: Option<Cow<'a, str>>,
-    /// The period asked for.
+    /// The requested period.
     pub period: Period,
-    /// The regime asked for.
+    /// The requested regime.
     pub regime: Regime,
     /// Buy or sell.
     pub signal: Signal,
-    /// The confidence; its bounds are not shown.
+    /// The confidence; its bounds are not documented.
     pub confidence: f64,
 }
 
-/// The latest signal as it was written before change set D, when `ei` and `ci` stood for signal and confidence.
+/// The latest signal before change set D, when `signal` and `confidence` were `ei` and `ci`.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct IndexedSignal<'a> {
     /// The symbol.
@@ -74,12 +73,12 @@ pub struct IndexedSignal<'a> {
     /// The date-time of the signal.
     #[serde(borrow)]
     pub date: Cow<'a, str>,
-    /// The period asked for.
+    /// The requested period.
     pub period: Period,
-    /// The regime asked for.
+    /// The requested regime.
     pub regime: Regime,
-    /// What `signal` was called.
+    /// The older name of `signal`.
     pub ei: Signal,
-    /// What `confidence` was called.
+    /// The older name of `confidence`.
     pub ci: f64,
 }

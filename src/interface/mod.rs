@@ -1,8 +1,8 @@
 //! The service as types: its operations, its parameters, its records, its faults.
 //!
-//! The client decodes with these types and the built-in service answers with them, so the two cannot drift apart.
-//! A type here says what the interface says and no more: where the interface is silent (a bound on `confidence`, the
-//! range of a score), no rule is invented. This room knows nothing of HTTP, files or time zones.
+//! The client decodes with these types and the built-in service answers with them, so the two cannot diverge. The types
+//! add no rules to those of the interface: what it does not document, such as the bounds of a confidence or a score, is
+//! not restricted. Nothing here depends on HTTP, files or time zones.
 
 mod change_set;
 mod endpoint;

@@ -1,6 +1,6 @@
-//! The values that a request may name: period, regime, sector; and the two signals an answer may hold.
+//! The parameters of requests: period, regime, sector; and the two signals of answers.
 //!
-//! Each is a closed set with one spelling a value. Parsing refuses everything else with the set as the hint.
+//! Each is a closed set with one spelling per value. Parsing rejects everything else, with the set as the hint.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -9,20 +9,20 @@ use std::str::FromStr;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
-/// A value outside the interface's closed sets, with what would be right.
+/// A value outside a closed set, with a hint.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("unknown {kind} `{given}`")]
 pub struct Unknown {
     /// What was expected: "period", "regime", "signal".
     pub kind: &'static str,
-    /// What came instead.
+    /// The value given.
     pub given: String,
-    /// The values that are known, in words.
+    /// The valid values.
     pub hint: &'static str,
 }
 
 impl Unknown {
-    /// The message and, on a second line, the hint: the form in which a hint travels through a deserializer.
+    /// The message and, on a second line, the hint, so that a deserializer passes on both.
     pub(crate) fn into_custom<E: de::Error>(self) -> E {
         E::custom(format_args!("{self}\n{}", self.hint))
     }
@@ -39,7 +39,7 @@ const PERIODS: [&str; 36] = [
 ];
 
 impl Period {
-    /// How many periods there are.
+    /// Number of periods.
     pub const COUNT: usize = PERIODS.len();
 
     /// Every period, from the shortest horizon to the longest.
@@ -52,7 +52,7 @@ impl Period {
         PERIODS[usize::from(self.0)]
     }
 
-    /// Its place among all periods, shortest horizon first.
+    /// Its index among all periods, shortest horizon first.
     pub fn index(self) -> usize {
         usize::from(self.0)
     }
@@ -114,7 +114,7 @@ impl FromStr for Regime {
     }
 }
 
-/// What the service says to do.
+/// The recommendation of the service.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Signal {
     /// Buy.
@@ -153,7 +153,7 @@ impl FromStr for Signal {
 pub struct Sector(String);
 
 impl Sector {
-    /// The name as it goes into a request.
+    /// The name in a request.
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -181,7 +181,7 @@ impl JsonSchema for Sector {
     }
 }
 
-/// One spelling a value: text in every format, refused with a hint when it is not known.
+/// Implements text conversions for a closed set, with a hint for unknown values.
 macro_rules! spelled {
     ($($type:ty),+) => {$(
         impl fmt::Display for $type {

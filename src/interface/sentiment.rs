@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::ticker::Ticker;
 
-/// A score as it arrives: a number, or a string that holds a decimal number.
+/// A score as received: a number, or a string with a decimal number.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum Score<'a> {
@@ -18,11 +18,11 @@ pub enum Score<'a> {
 }
 
 impl Score<'_> {
-    /// The finite number that it stands for; none for any other text.
+    /// Its value; `None` if it is not a finite number.
     pub fn value(&self) -> Option<f64> {
         let value = match self {
             Self::Number(value) => *value,
-            // A decimal number, not whatever a float parser takes: no `inf`, no `nan`.
+            // Stricter than Rust's float parser: no `inf`, no `nan`.
             Self::Text(text) if text.bytes().any(|byte| byte.is_ascii_digit()) => text.parse().ok()?,
             Self::Text(_) => return None,
         };
@@ -39,7 +39,7 @@ pub struct NewsArticle<'a> {
     /// The headline.
     #[serde(borrow)]
     pub title: Cow<'a, str>,
-    /// The score; null where the service has none.
+    /// The score; null if the service has none.
     #[serde(borrow)]
     pub score: Option<Score<'a>>,
     /// The address of the article.
@@ -75,14 +75,14 @@ pub struct SentimentSummary<'a> {
     /// The article that scores highest.
     #[serde(borrow)]
     pub high_article: ArticleReference<'a>,
-    /// The article that stands for the average.
+    /// The article closest to the average.
     #[serde(borrow)]
     pub avg_article: ArticleReference<'a>,
 }
 
-/// The sentiment summary as it was written before change set G, over the latest thirty days.
+/// The sentiment summary before change set G, over the latest thirty days.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-#[expect(missing_docs, reason = "the record names these fields and says nothing else of them")]
+#[expect(missing_docs, reason = "the change record names these fields without describing them")]
 pub struct TrailingSummary<'a> {
     #[serde(borrow)]
     pub debtor: Cow<'a, str>,
@@ -109,7 +109,7 @@ pub struct TrailingSummary<'a> {
     pub avg_summary_latest30: Cow<'a, str>,
 }
 
-/// A day of historical sentiment. The interface does not show its fields; these are the built-in service's.
+/// A day of historical sentiment. Its fields are not documented; these are the built-in service's.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct HistoricalSentiment<'a> {
     /// The calendar date, YYYY-MM-DD.
@@ -117,7 +117,7 @@ pub struct HistoricalSentiment<'a> {
     pub date: Cow<'a, str>,
     /// The mean score of the day's articles.
     pub score: f64,
-    /// How many articles the day had.
+    /// Number of articles of the day.
     pub articles: u32,
 }
 

@@ -1,4 +1,4 @@
-//! A ticker symbol that is safe to put into a path, a file name and a query.
+//! Ticker symbols that are safe in paths, file names and queries.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -11,23 +11,23 @@ use super::parameter::{Unknown, spelled};
 
 /// A stock ticker symbol: `AAPL`, `BRK.B`.
 ///
-/// The interface does not list the valid tickers, so any plausible symbol is taken: letters, digits, `.`, `-`, `^` and `=`,
-/// at most 16 of them, the first a letter, a digit or `^`. What it keeps out is text that would be
-/// something else where a ticker is used: `../../x`, an empty name, a line break.
+/// The interface does not list the valid tickers, so any plausible symbol is accepted: at most 16 letters, digits, `.`,
+/// `-`, `^` and `=`, the first a letter, a digit or `^`. This excludes text that would be unsafe in a path or a query:
+/// `../../x`, an empty name, a line break.
 ///
-/// It holds its letters itself: there may be hundreds of thousands of them, and a text elsewhere takes three times as much.
-/// Zeros follow the letters, so the order of tickers is that of their symbols.
+/// The letters are stored inline: there may be hundreds of thousands of tickers, and a `String` takes three times as
+/// much. Zeros follow the letters, so tickers order like their symbols.
 #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Ticker([u8; Ticker::MAX_LEN]);
 
 impl Ticker {
-    /// The longest symbol taken, in bytes.
+    /// Maximum length of a symbol, in bytes.
     pub const MAX_LEN: usize = 16;
 
     /// The symbol.
     pub fn as_str(&self) -> &str {
         let length = self.0.iter().position(|byte| *byte == 0).unwrap_or(Self::MAX_LEN);
-        std::str::from_utf8(&self.0[..length]).expect("its letters are of ASCII")
+        std::str::from_utf8(&self.0[..length]).expect("symbols are ASCII")
     }
 }
 

@@ -17,7 +17,7 @@ use crate::plan::{Plan, Vintage};
 use crate::run::{archived, view};
 use crate::tables::Table;
 
-/// The articles about the tickers of a plan: what each says, when it was first seen, and how often it was revised since.
+/// The articles about the tickers of a plan: their values, when each was first seen, and how often it was revised.
 #[derive(Clone, Debug)]
 pub struct Articles {
     view: View,
@@ -29,7 +29,7 @@ impl Articles {
     const COLUMNS: [&str; 8] =
         ["ticker", "date", "title", "link", "score", "first_observed_at", "observed_at", "revisions"];
 
-    /// The articles that were known at an instant, or are known now.
+    /// The articles known as of an instant, or now.
     ///
     /// # Errors
     ///
@@ -92,6 +92,6 @@ impl Articles {
     fn all() -> SchemaRef {
         let schema = Table::Articles.known_schema();
         let places = Self::COLUMNS.map(|name| schema.index_of(name).expect("articles have these columns"));
-        Arc::new(schema.project(&places).expect("these columns are there"))
+        Arc::new(schema.project(&places).expect("these columns exist"))
     }
 }

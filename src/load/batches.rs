@@ -1,4 +1,4 @@
-//! The rows of a dataset as Arrow readers take them.
+//! The rows of a dataset as a `RecordBatchReader`.
 
 use std::fmt;
 use std::sync::Arc;
@@ -9,9 +9,9 @@ use arrow::error::ArrowError;
 
 use crate::error::Result;
 
-/// The rows of a dataset, batch by batch. A dictionary has the names that occur in its batch, and no others: frame libraries
-/// make categories of them. An error is an [`ArrowError::ExternalError`] that holds an
-/// [`Error`](crate::error::Error).
+/// The rows of a dataset, batch by batch. A dictionary has only the names that occur in its batch, since frame
+/// libraries turn them into categories. An error is an [`ArrowError::ExternalError`] with an
+/// [`Error`](crate::error::Error) inside.
 pub struct Batches {
     schema: SchemaRef,
     rows: Box<dyn Iterator<Item = Result<RecordBatch>> + Send>,
@@ -44,7 +44,7 @@ impl fmt::Debug for Batches {
     }
 }
 
-/// Rows whose dictionaries have no name that does not occur.
+/// Rows with dictionaries reduced to the names that occur.
 fn compacted(rows: &RecordBatch) -> Result<RecordBatch, ArrowError> {
     let column = |column: &ArrayRef| match column.data_type() {
         DataType::Dictionary(keys, _) if **keys == DataType::Int8 => occurring(column.as_dictionary()),
@@ -66,7 +66,7 @@ fn occurring(column: &DictionaryArray<Int8Type>) -> Result<ArrayRef, ArrowError>
     let kept: Vec<usize> = (0..names.len()).filter(|&place| occurs[place]).collect();
     let mut keys = vec![0; names.len()];
     kept.iter().zip(0..).for_each(|(&place, key)| keys[place] = key);
-    // What is behind a null may be any key.
+    // A null may have any key.
     let keys = column.keys().values().iter().map(|&key| keys.get(key as usize).copied().unwrap_or_default());
     let keys = Int8Array::new(keys.collect(), column.nulls().cloned());
     let names = StringArray::from_iter_values(kept.into_iter().map(|place| names.value(place)));

@@ -23,7 +23,7 @@ use crate::time::Clock;
 /// The number of batches that are built ahead.
 const BATCHES_AHEAD: usize = 2;
 
-/// What a dataset is built from.
+/// The inputs of a dataset.
 #[derive(Clone, Debug)]
 pub(super) struct Built {
     plan: Plan,
@@ -48,7 +48,7 @@ impl Built {
         Ok(Self { selection, ..self })
     }
 
-    /// The tickers that it has signals of.
+    /// The tickers with signals.
     pub(super) fn tickers(&self) -> Result<BTreeSet<Ticker>> {
         Ok(self.view.members(&self.scope)?.into_iter().map(|key| key.ticker).collect())
     }

@@ -1,7 +1,7 @@
 //! A dataset as a frame of Polars.
 //!
-//! Numbers and dates are not copied: a column of the frame holds the buffers that were read, a chunk per batch. Texts are
-//! copied, since Polars lays them out differently; names from a closed set become categories.
+//! Numbers and dates are not copied: a column of the frame holds the buffers that were read, a chunk per batch. Texts
+//! are copied, since Polars lays them out differently; names from a closed set become categories.
 
 use arrow::array::{Array, ArrayRef, AsArray, RecordBatch};
 use arrow::buffer::NullBuffer;
@@ -24,7 +24,7 @@ impl Dataset {
     ///
     /// # Errors
     ///
-    /// Whatever reading or building the dataset fails with.
+    /// Any error of reading or building the dataset.
     ///
     /// ```no_run
     /// use bellwether::load::Dataset;

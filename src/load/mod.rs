@@ -1,10 +1,10 @@
 //! Datasets for other programs: their columns and their rows, batch by batch, with nothing written.
 //!
-//! A [`Dataset`] is a published version, or one that is built from an archive while it is read. Both give the same rows in
-//! the same columns. A [`Selection`] of columns, tickers and dates is applied while reading. A name that the dataset does
-//! not have is an error; dates without rows select nothing. `[checks]` are those of a run or a build: they are not
-//! repeated here. A version that may be wide is found by [`Published`]: each of its matrices is a dataset, with a column of
-//! dates and a column per ticker.
+//! A [`Dataset`] is a published version, or one that is built from an archive while it is read. Both give the same rows
+//! in the same columns. A [`Selection`] of columns, tickers and dates is applied while reading. A name that the dataset
+//! does not have is an error; dates without rows select nothing. `[checks]` are those of a run or a build: they are not
+//! repeated here. A version that may be wide is found by [`Published`]: each of its matrices is a dataset, with a
+//! column of dates and a column per ticker.
 //!
 //! ```no_run
 //! use bellwether::load::{Dataset, Selection};
@@ -106,7 +106,7 @@ impl Dataset {
         Reading::find(datasets, name)?.select(Selection::default()).map(Self::of_version)
     }
 
-    /// The dataset that a plan makes of an archive. It is built each time it is read.
+    /// The dataset of a plan from an archive. It is built each time it is read.
     ///
     /// # Errors
     ///
@@ -115,8 +115,8 @@ impl Dataset {
         Built::of(plan, archive, ad_hoc).map(Self::of_plan)
     }
 
-    /// A part of it. As far as the files allow, nothing else is read. A matrix has a column per ticker: a choice of
-    /// tickers is one of columns.
+    /// A part of it. As far as the files allow, nothing else is read. A matrix has a column per ticker, so selecting
+    /// tickers selects columns.
     ///
     /// # Errors
     ///
@@ -131,7 +131,7 @@ impl Dataset {
         }
     }
 
-    /// The same dataset, read until a token is cancelled: what reads it then fails with
+    /// The same dataset, read until a token is cancelled; reading it then fails with
     /// [`ErrorKind::Interrupted`](crate::error::ErrorKind).
     pub fn until(&self, stop: CancellationToken) -> Self {
         match &self.0 {
@@ -152,7 +152,7 @@ impl Dataset {
     ///
     /// # Errors
     ///
-    /// When a file of the dataset is not where it should be. What fails later is an item of the reader.
+    /// When a file of the dataset is missing. Later errors are items of the reader.
     pub fn batches(&self) -> Result<Batches> {
         Ok(Batches::new(self.schema(), self.rows()?))
     }

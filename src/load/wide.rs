@@ -14,19 +14,20 @@ use crate::interface::{Period, Regime, Signal};
 use crate::plan::Column;
 use crate::tables::date;
 
-/// The rows of one ticker in one period and regime: their dates, and where they stand.
+/// The rows of one ticker in one period and regime: dates and row numbers.
 type DatedRows = Vec<(i64, u32)>;
 
 /// The rows of each ticker in one period and regime.
 type RowsByTicker<'a> = BTreeMap<&'a str, DatedRows>;
 
 impl Dataset {
-    /// A long dataset as matrices of some of its columns, by the name that a wide version gives them: `5d-bull/confidence`.
-    /// Each has a column of dates and a column per ticker. A signal is 1 for buy and -1 for sell. All rows are in memory.
+    /// A long dataset as matrices of some of its columns, by the name that a wide version gives them:
+    /// `5d-bull/confidence`. Each has a column of dates and a column per ticker. A signal is 1 for buy and -1 for sell.
+    /// All rows are in memory.
     ///
     /// # Errors
     ///
-    /// When its key or one of the columns is not selected, and whatever reading the dataset fails with.
+    /// When its key or one of the columns is not selected, and any error of reading the dataset.
     pub fn matrices(&self, values: &[&str]) -> Result<BTreeMap<String, RecordBatch>> {
         let schema = self.schema();
         let key = Column::KEY.iter().map(|column| column.name());
@@ -67,7 +68,7 @@ fn matrices(
 
 /// The rows by period and regime, and by ticker, each in the order of dates.
 fn series(rows: &RecordBatch) -> Result<BTreeMap<(Period, Regime), RowsByTicker<'_>>, Reason> {
-    let column = |column: Column| rows.column_by_name(column.name()).expect("it was selected");
+    let column = |column: Column| rows.column_by_name(column.name()).expect("the column is selected");
     let tickers = column(Column::Ticker).as_string::<i32>();
     let dates = column(Column::Date).as_primitive::<TimestampMicrosecondType>().values();
     let (periods, regimes) = (codes(column(Column::Period)), codes(column(Column::Regime)));
@@ -84,14 +85,14 @@ fn series(rows: &RecordBatch) -> Result<BTreeMap<(Period, Regime), RowsByTicker<
     let mut series: BTreeMap<(Period, Regime), RowsByTicker<'_>> = BTreeMap::new();
     for ((ticker, period, regime), rows) in places {
         let pair = (name(column(Column::Period), period).parse()?, name(column(Column::Regime), regime).parse()?);
-        // A name may have several codes: the batches had dictionaries of their own.
+        // A name may have several codes, since each batch had its own dictionary.
         series.entry(pair).or_default().entry(ticker).or_default().extend(rows);
     }
     series.values_mut().flat_map(BTreeMap::values_mut).for_each(|rows| rows.sort_unstable());
     Ok(series)
 }
 
-/// Where the value of each date stands.
+/// The row with the value of each date.
 fn places(dates: &[i64], series: &DatedRows) -> UInt32Array {
     let mut series = series.iter().peekable();
     let place = |date: &i64| series.next_if(|(own, _)| own == date).map(|(_, row)| *row);
@@ -108,7 +109,7 @@ fn name(column: &ArrayRef, code: i8) -> &str {
 
 /// The values of a column in a matrix. A dictionary would repeat its names for each ticker.
 fn valued(name: &str, rows: &RecordBatch) -> Result<ArrayRef, ArrowError> {
-    let column = rows.column_by_name(name).expect("it was selected");
+    let column = rows.column_by_name(name).expect("the column is selected");
     if name == Column::Signal.name() {
         let texts = cast(column, &DataType::Utf8)?;
         let sign = |text: &str| if text == Signal::Buy.as_str() { 1 } else { -1 };

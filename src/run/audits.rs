@@ -19,7 +19,7 @@ use crate::error::Result;
 use crate::plan::Plan;
 use crate::time::{Clock, unique_name};
 
-/// Does work as a stage of its own.
+/// Runs work as a stage.
 fn observed<T>(control: &Control, name: &'static str, work: impl FnOnce() -> Result<T>) -> Result<T> {
     let stage = Stage::begin(control, name);
     let done = work()?;

@@ -15,7 +15,7 @@ use crate::lock::{Attempt, Holder, Lock};
 use crate::time::Clock;
 
 /// How often to try the lock while waiting for it.
-const ASK_EVERY: Duration = Duration::from_millis(200);
+const TRY_EVERY: Duration = Duration::from_millis(200);
 
 /// How far apart the clocks of machines that share an archive may be. If the newest run in the archive is ahead by no
 /// more than this, a run waits until its own clock has passed it.
@@ -41,7 +41,7 @@ pub(super) async fn lock(definition: &str, options: &Options) -> Result<Lock> {
                 RunError::InProgress { name: definition.to_owned(), archive: options.archive.clone(), holder }.into()
             );
         }
-        let pause = ASK_EVERY.min(patience);
+        let pause = TRY_EVERY.min(patience);
         patience -= pause;
         sleep(pause, &options.control.stop).await?;
     }

@@ -54,8 +54,8 @@ impl BuildOptions {
     }
 }
 
-/// Builds the dataset of a plan from the archive alone, and publishes it in a data folder. With a store, fetches the runs
-/// that the archive does not have first, and sends the version; an ad hoc build stays on this machine.
+/// Builds the dataset of a plan from the archive alone, and publishes it in a data folder. With a store, fetches the
+/// runs that the archive does not have first, and sends the version; an ad hoc build stays on this machine.
 ///
 /// # Errors
 ///
@@ -138,7 +138,7 @@ async fn fetch(plan: &Plan, options: &BuildOptions) -> Result<()> {
     }
 }
 
-/// What was published before.
+/// The previous versions.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Before<'a> {
     /// The folder of published datasets; none if nothing is published.
@@ -170,7 +170,7 @@ struct Made {
     staged: Staged,
     facts: Facts,
     beside: Beside,
-    /// What a person should know of it.
+    /// Notes for the user.
     notes: Vec<String>,
 }
 

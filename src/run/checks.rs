@@ -4,12 +4,12 @@
 //! |---|---|
 //! | `missing` | sectors, tickers, operations and filter values that the definition names and that have no data |
 //! | `universe` | more than a share of tickers or series that disappeared or appeared since the previous version; 1 allows all |
-//! | `max_age` | a newest date that is too old: the service answers, but its data stands still |
+//! | `max_age` | a newest date that is too old: the service answers, but its data is stale |
 //!
 //! All checks run, and every finding is reported. Findings that the definition allows become notes. Others fail:
 //! nothing is published, `latest` is unchanged, and the archive keeps what was fetched.
 //!
-//! The previous version is the definition's own `latest`, if there is one and it asked for the same signals. A history
+//! The previous version is the definition's own `latest`, if there is one and it requested the same signals. A history
 //! without signals counts as gone, so that emptied histories are noticed.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -42,7 +42,7 @@ pub(super) fn age(plan: &Plan, newest: Option<i64>, now: DateTime<Utc>) -> Resul
         return Ok(());
     }
     let found = format!("the newest date is {newest}, {age} ago, above the limit of {limit}");
-    let hint = "ask the vendor why its data stands still, or raise `max_age` in `[checks]`";
+    let hint = "ask the vendor why its data is stale, or raise `max_age` in `[checks]`";
     let source = Findings::of([found].into_iter()).expect("something was found");
     Err(RunError::Checks { name: plan.name.clone(), hint, source: Box::new(source) }.into())
 }
@@ -94,7 +94,7 @@ impl Checking<'_> {
             pull.records.iter().map(|record| (record.request.request.as_str(), &**record)).collect();
         let mut outcome = Outcome::default();
         let missing = Missing::of_answers(pull.demanded, &answers);
-        outcome.missing(self.plan, missing.told(self.view)?);
+        outcome.missing(self.plan, missing.messages(self.view)?);
         outcome.missing(self.plan, pull.lacking.to_vec());
         outcome.missing(self.plan, self.filtered_out()?);
         let answered = || self.scope.requests.iter().filter_map(|request| answers.get(request.as_str()));
@@ -118,7 +118,7 @@ impl Checking<'_> {
         let listing = self.view.listing(&self.scope.requests)?;
         let demanded = demanded_of_archive(self.plan, self.scope);
         let missing = Missing::of_archive(&demanded, &listing, self.answered()?.as_ref());
-        outcome.missing(self.plan, missing.told(self.view)?);
+        outcome.missing(self.plan, missing.messages(self.view)?);
         outcome.missing(self.plan, self.filtered_out()?);
         self.universe(listing.into_values().flatten().collect(), &mut outcome)?;
         outcome.settled(&self.plan.name)
@@ -182,7 +182,7 @@ impl Checking<'_> {
                 return Ok(());
             }
         };
-        if !self.asked_for_the_same(&before) {
+        if !self.has_the_same_requests(&before) {
             return Ok(());
         }
         let earlier = View::of(self.view.archive().clone(), before.as_of);
@@ -192,7 +192,7 @@ impl Checking<'_> {
         let sectors = if self.scope.filter.sectors.is_some() { self.view.sectors()? } else { HashMap::new() };
         let kept = |universe: Universe| -> Universe {
             let is_taken = |key: &SeriesKey| takes(&self.scope.filter, key, sectors.get(&key.ticker));
-            // Whatever operation gave it, it is the same series.
+            // A series from another operation is the same series.
             let of_any = |key: SeriesKey| SeriesKey { source: self.scope.source, ..key };
             universe.into_iter().filter(is_taken).map(of_any).collect()
         };
@@ -212,8 +212,8 @@ impl Checking<'_> {
         Ok(())
     }
 
-    /// Whether a version asked for the same signals.
-    fn asked_for_the_same(&self, before: &Recorded) -> bool {
+    /// Whether a version requested the same signals.
+    fn has_the_same_requests(&self, before: &Recorded) -> bool {
         let found = DefinitionFile::new(self.plan.path.clone(), before.definition.clone());
         found
             .and_then(Plan::of)
@@ -249,7 +249,7 @@ fn tickers(universe: &Universe) -> BTreeSet<Ticker> {
     universe.iter().map(|key| key.ticker.clone()).collect()
 }
 
-/// What there is now, and what the previous version had.
+/// The tickers or series of now and of the previous version.
 struct Shift<'a, T> {
     /// The singular and plural of what is compared.
     what: [&'static str; 2],
@@ -259,8 +259,8 @@ struct Shift<'a, T> {
 }
 
 impl<T: Ord> Shift<'_, T> {
-    /// What disappeared, if more than a share of what there was, and what appeared, if more than a share of what there
-    /// is.
+    /// Messages on what disappeared, if more than a share of the previous version, and on what appeared, if more than a
+    /// share of the new one.
     fn above(&self, share: f64, name: impl Fn(&T) -> String) -> Vec<String> {
         let Self { what: [one, many], before, now, version } = self;
         let shifts = [

@@ -19,7 +19,7 @@ pub(super) struct Demo {
 }
 
 impl Demo {
-    /// Starts the service as it stands on a day.
+    /// Starts the service as of a day.
     ///
     /// # Errors
     ///
@@ -30,12 +30,12 @@ impl Demo {
         Ok(Self { running: serve::start(service, 0).await?, key })
     }
 
-    /// Where it is.
+    /// Its base addresses.
     pub(super) fn addresses(&self) -> Addresses {
         Addresses { signals: self.running.base_url().clone(), sentiment: self.running.sentiment_base_url().clone() }
     }
 
-    /// The key that it takes.
+    /// Its key.
     pub(super) fn key(&self) -> ApiKey {
         self.key.clone()
     }

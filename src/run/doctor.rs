@@ -30,31 +30,31 @@ const MOST_SKEW: TimeDelta = TimeDelta::seconds(30);
 /// With less space than this there is a warning; a run of all sectors takes about as much.
 const LITTLE_SPACE: u64 = 1_000_000_000;
 
-/// With less space than this there is no use in starting.
+/// With less space than this a run would fail.
 const NO_SPACE: u64 = 50_000_000;
 
 /// The ticker that operations are tried with if the definition names none.
 const SAMPLE: &str = "AAPL";
 
-/// What a check found.
+/// The result of a check.
 #[derive(Clone, Debug)]
 pub struct Diagnosis {
     /// What was checked.
     pub check: &'static str,
-    /// How it is.
+    /// Its status.
     pub health: Health,
     /// What was found.
     pub found: String,
-    /// What to do about it.
+    /// How to fix it.
     pub remedy: Option<String>,
 }
 
-/// How something is.
+/// The status of a check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Health {
-    /// As it should be.
+    /// No problem.
     Ok,
-    /// A run succeeds, but something should be looked at.
+    /// A run would succeed, but there is something to fix.
     Warning,
     /// A run would fail.
     Failed,
@@ -75,7 +75,7 @@ impl Health {
 }
 
 impl Diagnosis {
-    /// Something that is as it should be.
+    /// A check without a problem.
     pub(crate) fn ok(check: &'static str, found: impl Into<String>) -> Self {
         Self { check, health: Health::Ok, found: found.into(), remedy: None }
     }
@@ -103,7 +103,7 @@ impl Diagnosis {
     }
 }
 
-/// What is checked.
+/// The options of the checks.
 #[derive(Clone, Debug)]
 pub struct DoctorOptions {
     /// The folder of datasets and evidence.
@@ -160,7 +160,7 @@ async fn of_service(plan: &Plan, options: &DoctorOptions) -> Vec<Diagnosis> {
             });
             match key(plan, &options.control.stop).await {
                 Ok(Some(key)) => (addresses(remote), key),
-                Ok(None) => unreachable!("a service elsewhere takes a key"),
+                Ok(None) => unreachable!("a remote service needs a key"),
                 Err(error) => {
                     found.push(Diagnosis::of_error("key", &error));
                     return found;
@@ -168,7 +168,7 @@ async fn of_service(plan: &Plan, options: &DoctorOptions) -> Vec<Diagnosis> {
             }
         }
         (Source::Demo, Some(demo)) => {
-            found.push(Diagnosis::none("key", "the demo service needs none"));
+            found.push(Diagnosis::none("key", "the demo service needs no key"));
             (demo.addresses(), demo.key())
         }
         (Source::Demo, None) => unreachable!("it was started"),
@@ -180,7 +180,7 @@ async fn of_service(plan: &Plan, options: &DoctorOptions) -> Vec<Diagnosis> {
     found
 }
 
-/// Whether both addresses answer, which operations there are, and what time it is there.
+/// Whether both addresses answer, which operations the service offers, and its clock.
 async fn of_operations(plan: &Plan, addresses: Addresses, key: ApiKey, options: &DoctorOptions) -> Vec<Diagnosis> {
     let shown = [addresses.signals.clone(), addresses.sentiment.clone()];
     let client = match Client::new(addresses, key, plan.manners, options.clock, options.data.join("evidence")) {
@@ -239,7 +239,7 @@ fn sample(plan: &Plan, endpoint: Endpoint) -> Request {
     }
 }
 
-/// Whether the service has what the definition asks for.
+/// Whether the service offers the operations that the definition needs.
 fn operations(plan: &Plan, heads: &BTreeMap<Endpoint, Head>) -> Diagnosis {
     const CHECK: &str = "operations";
     let is_offered = |endpoint: Endpoint| heads.get(&endpoint).is_some_and(|head| !matches!(head.status, 404 | 405));
@@ -281,7 +281,7 @@ fn operations(plan: &Plan, heads: &BTreeMap<Endpoint, Head>) -> Diagnosis {
 
 fn clock(skew: Option<TimeDelta>) -> Diagnosis {
     const CHECK: &str = "clock";
-    let Some(skew) = skew else { return Diagnosis::none(CHECK, "the service does not say what time it is") };
+    let Some(skew) = skew else { return Diagnosis::none(CHECK, "the service sends no time") };
     let seconds = skew.num_seconds().unsigned_abs();
     // Whole seconds, rounded down.
     match skew.abs() > MOST_SKEW {
@@ -307,7 +307,7 @@ fn of_disk(data: &Path) -> Diagnosis {
     }
     let free = match statvfs(there) {
         Ok(found) => found.f_bavail.saturating_mul(found.f_frsize),
-        Err(_) => return Diagnosis::none(CHECK, "the system does not say how much space is left"),
+        Err(_) => return Diagnosis::none(CHECK, "the system does not report free space"),
     };
     let found = format!("{} free for `{}`", bytes(free), data.display());
     match free {

@@ -1,4 +1,4 @@
-//! Why a run cannot begin, or publishes nothing.
+//! Errors that prevent a run from starting or publishing.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -10,7 +10,7 @@ use crate::human::{counted, grouped, percent};
 use crate::lock::Holder;
 use crate::time::to_record;
 
-/// A run that cannot begin, or publishes nothing.
+/// A run that cannot start, or publishes nothing.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum RunError {
     /// Another run of the same definition on the same archive.

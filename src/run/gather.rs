@@ -122,7 +122,7 @@ impl<'a> Gathering<'a> {
         }
     }
 
-    /// Asks for everything that the plan wants.
+    /// Makes all requests of the plan.
     pub(super) async fn gather(mut self) -> Result<Gathered> {
         let (scope, signals) = self.signals().await?;
         if !self.plan.of_each_ticker.is_empty() {
@@ -135,7 +135,7 @@ impl<'a> Gathering<'a> {
         Ok(Gathered { unfinished, scope, signals, demanded, lacking, notes, timings })
     }
 
-    /// Takes the first way that the service still offers.
+    /// Fetches signals by the first way that the service still offers.
     async fn signals(&mut self) -> Result<(Scope, Taken)> {
         let plan = self.plan;
         let mut passed: Vec<&Way> = Vec::new();
@@ -145,7 +145,7 @@ impl<'a> Gathering<'a> {
             let LastListed { tickers: mut known, unlisted: sectors } =
                 LastListed::of_ways(&passed, &self.options.archive)?;
             if !sectors.is_empty() && matches!(way.asked, RequestList::EachTicker(TickerSource::Written(_), _)) {
-                // What the definition names is more than what the archive knows.
+                // Tickers named by the definition take precedence over those in the archive.
                 known.clear();
             }
             let tickers = match &way.asked {
@@ -204,15 +204,15 @@ impl<'a> Gathering<'a> {
         Ok(())
     }
 
-    /// Makes sure that another operation gives the tickers that are known of those in whose place it is asked, and says
-    /// that it was asked.
+    /// Checks that a fallback operation returned the known tickers of the operations it replaced, and adds a note on
+    /// it.
     fn note_substitute(&mut self, taken: &Taken, known: &BTreeSet<Ticker>) -> Result<()> {
         let Taken { operation, instead_of, tickers } = taken;
         let lacking = instead_of.join(", ");
-        // Where each ticker is asked for by itself, one that has no answer is a demand that was not met.
+        // If each ticker has its own request, those without an answer are reported as missing data.
         if !known.is_empty() && !operation.is_of_one_ticker() && tickers != known {
-            // The next run asks anew: it must not resume with these answers.
-            self.unfinished.give_up(&self.options.evidence())?;
+            // The next run must not resume with these answers.
+            self.unfinished.abandon(&self.options.evidence())?;
             let of = |tickers: Vec<&Ticker>| list(tickers.iter());
             return Err(RunError::OtherTickers {
                 name: self.plan.name.clone(),
@@ -229,12 +229,12 @@ impl<'a> Gathering<'a> {
         Ok(())
     }
 
-    /// The tickers of a list: those that the service names or, where the operation is gone that names them, those that
-    /// it named last. That operation, where nobody knows them.
+    /// The tickers of a list: those that the service lists or, if it no longer offers the operation that lists them,
+    /// those of its last answer. If there is none, that operation.
     async fn list(&mut self, list: &TickerSource) -> Result<Result<Vec<Ticker>, Gone>> {
         let requests = match list {
             TickerSource::Written(tickers) => return Ok(Ok(tickers.clone())),
-            TickerSource::Signals => unreachable!("signals are asked for before they can name a ticker"),
+            TickerSource::Signals => unreachable!("signals are fetched before their tickers are known"),
             TickerSource::Available => vec![Request::bare(Endpoint::TickersAvailable)],
             TickerSource::NamedBy(requests) => requests.clone(),
         };

@@ -106,8 +106,8 @@ impl<'a> Missing<'a> {
         Self { demanded: demanded.iter().map(|request| (request, why(request))).collect(), known }
     }
 
-    /// A sentence for each sector, and one for the tickers of each operation.
-    pub(super) fn told(&self, view: &View) -> Result<Vec<String>> {
+    /// A message for each sector, and one for the tickers of each operation.
+    pub(super) fn messages(&self, view: &View) -> Result<Vec<String>> {
         let mut subjects: BTreeMap<(Endpoint, Subject<'_>), Vec<Demand<'_>>> = BTreeMap::new();
         for (request, why) in &self.demanded {
             subjects.entry((request.endpoint, Subject::of(request))).or_default().push((request, *why));

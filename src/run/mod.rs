@@ -78,7 +78,7 @@ pub(crate) use missing::absent_tickers;
 pub(crate) use scope::archived;
 use stage::Stage;
 
-/// Fetches, archives, joins and publishes what a plan asks for.
+/// Fetches, archives, joins and publishes the data of a plan.
 ///
 /// # Errors
 ///
@@ -99,7 +99,7 @@ pub async fn run(plan: Plan, options: Options) -> Result<Summary> {
     ours.iter().try_for_each(|path| links::refuse_below(&options.data, path))?;
     let _lock = beginning::lock(&plan.name, &options).await?;
     let store = RemoteStore::of(&plan, options.store.as_ref(), &options.archive, &options.data, &options.control)?;
-    // Before the first request: what other machines made counts, and a store that cannot be used is found out.
+    // Before the first request: fetch the runs of other machines, and fail early if the store cannot be used.
     let in_store = match &store {
         Some(store) => store.begin(&plan.name).await?,
         None => None,
@@ -119,7 +119,7 @@ pub async fn run(plan: Plan, options: Options) -> Result<Summary> {
     let (addresses, key) = match (&plan.source, key, &demo) {
         (Source::Remote(remote), Some(key), _) => (addresses(remote), key),
         (_, _, Some(demo)) => (demo.addresses(), demo.key()),
-        _ => unreachable!("a plan asks the demo service, which was started, or another, whose key was read"),
+        _ => unreachable!("the service is the demo, which was started, or remote, and its key was read"),
     };
     let client = Client::new(addresses, key, plan.manners, options.clock, options.evidence())?;
     let gathered = Gathering::new(&plan, &client, &options, unfinished).gather().await;
@@ -147,7 +147,7 @@ fn addresses(remote: &Remote) -> Addresses {
     Addresses { signals: remote.base_url.clone(), sentiment: remote.sentiment_base_url.clone() }
 }
 
-/// What the second half of a run starts with.
+/// The input of the second half of a run.
 struct Finishing {
     plan: Arc<Plan>,
     options: Options,
@@ -169,7 +169,7 @@ async fn finish(finishing: Finishing) -> Result<Summary> {
         let max_share = plan.max_reject_share;
         let rejected = rejects::above(max_share, &records);
         if !rejected.is_empty() {
-            let kept = unfinished.give_up(&options.evidence())?;
+            let kept = unfinished.abandon(&options.evidence())?;
             let source = rejects::reasons(&records).map(Into::into);
             return Err(RunError::TooManyRejects { rejected, max_share, kept, source }.into());
         }
@@ -177,7 +177,7 @@ async fn finish(finishing: Finishing) -> Result<Summary> {
         let archiving = Instant::now();
         let run = unfinished.seal(beginning::sealing_instant(&unfinished.records(), begun, options.clock)?)?;
         let archived_in = Some(archiving.elapsed());
-        // Nobody waits for it without a store.
+        // Without a store nothing waits for it.
         let _ = sealed.send(());
         // Freeing the memory of the answers takes the system a while.
         rayon::spawn(move || drop(unfinished));

@@ -1,4 +1,4 @@
-//! How a caller follows an operation, and how it cancels it.
+//! Following and cancelling an operation.
 
 use std::fmt;
 use std::sync::Arc;
@@ -10,7 +10,7 @@ pub use crate::cancel::CancellationToken;
 ///
 /// The threads that do the work call it, so it should return quickly. A closure is an observer.
 pub trait Observer: Send + Sync {
-    /// Takes note of an event.
+    /// Called for each event.
     fn observe(&self, event: &Event<'_>);
 }
 
@@ -76,7 +76,7 @@ pub struct Waiting<'a> {
     pub reason: &'a str,
 }
 
-/// How a caller follows and cancels an operation. By default nobody does.
+/// Follows and cancels an operation. By default it is neither observed nor cancelled.
 ///
 /// ```
 /// use bellwether::run::{Control, Event};

@@ -28,8 +28,8 @@ pub struct Options {
 }
 
 impl Options {
-    /// The options of a run that is only given a data folder: the archive is the folder `archive` in it, an interrupted run
-    /// is resumed, and the run fails while another one of the same definition is in progress.
+    /// The default options: the archive is the folder `archive` in the data folder, an interrupted run is resumed, and
+    /// the run fails while another one of the same definition is in progress.
     pub fn new(data: impl Into<PathBuf>) -> Self {
         let data = data.into();
         Self {

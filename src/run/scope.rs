@@ -1,4 +1,4 @@
-//! Which series of an archive belong to a plan, without asking the service.
+//! Which series of an archive belong to a plan, without requests to the service.
 
 use std::collections::BTreeSet;
 

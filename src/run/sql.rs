@@ -1,4 +1,4 @@
-//! The SQL statement of a dataset: what an archive knows of its definition, handed to `sql`.
+//! The SQL statement of a dataset: looks up its requests in an archive and passes them to `sql`.
 
 use std::path::PathBuf;
 

@@ -55,7 +55,7 @@ pub enum Prune {
     Remove,
 }
 
-/// Removes the folders of an archive that a pack stands for, once the pack is verified to hold all their rows. Returns
+/// Removes the folders of an archive that a pack replaces, once the pack is verified to contain all their rows. Returns
 /// the folders.
 ///
 /// # Errors

@@ -1,7 +1,7 @@
-//! Answers: from a question to the records of the interface, and from those to a body.
+//! Answers questions with records of the interface, and writes them as a body.
 //!
 //! The answer for one ticker is small and written whole. An answer for many is written ticker by ticker while it is
-//! sent: the batch of all has some 42 MB, and needs no more memory than a few of its tickers.
+//! sent, so the batch for all, some 42 MB, takes only the memory of a few tickers.
 
 use std::io;
 use std::sync::Arc;
@@ -25,19 +25,19 @@ use crate::interface::{
     TrailingSummary,
 };
 
-/// What an answer is made from: the universe, and the shapes of a point of the change record.
+/// The source of answers: the universe, and the shapes of a point of the change record.
 #[derive(Debug)]
 pub(super) struct AnswerSource {
     pub(super) universe: Universe,
     pub(super) change_set: ChangeSet,
 }
 
-/// How the date of an entry is written.
+/// The format of dates.
 #[derive(Clone, Copy)]
 enum DateForm {
     /// `2026-11-20T00:00:00+00:00`
     Offset,
-    /// `2026-11-20T00:00:00`, in the batched form.
+    /// `2026-11-20T00:00:00`, in the batched shape.
     Naive,
 }
 
@@ -205,7 +205,7 @@ fn object<F>(companies: Vec<&'static Company>, write: F) -> Response
 where
     F: Fn(&'static Company) -> serde_json::Result<Vec<u8>> + Send + Sync + 'static,
 {
-    /// How many tickers may be written before the first of them is sent.
+    /// The most tickers to write ahead of sending.
     const AHEAD: usize = 2;
 
     let write = Arc::new(write);
@@ -213,7 +213,7 @@ where
         let write = Arc::clone(&write);
         let separator = if place == 0 { "" } else { "," };
         spawn_blocking(move || {
-            // A ticker holds nothing that JSON would escape.
+            // A ticker needs no escaping in JSON.
             let opening = format!("{separator}\"{}\":", company.ticker);
             Ok::<_, io::Error>([opening.into_bytes(), write(company)?].concat())
         })

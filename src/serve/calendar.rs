@@ -1,16 +1,16 @@
-//! The days on which the market trades: weekdays that are not a holiday of the New York Stock Exchange.
+//! Trading days: weekdays that are not a holiday of the New York Stock Exchange.
 //!
-//! Holidays follow the exchange's present rules, which repeat every year. Closures that were declared for one day (a
-//! storm, a funeral) follow no rule and are not here; nor are days that close early, for they trade.
+//! Holidays follow the exchange's current rules. One-time closures (a storm, a funeral) are not included; days that
+//! close early are trading days.
 
 use chrono::{Datelike, Days, NaiveDate, Weekday};
 
-/// Whether the market trades on a day.
+/// Whether a day is a trading day.
 pub(super) fn is_trading_day(date: NaiveDate) -> bool {
     !matches!(date.weekday(), Weekday::Sat | Weekday::Sun) && !is_holiday(date)
 }
 
-/// Whether a weekday is a holiday, or the day on which one is kept that falls on a weekend.
+/// Whether a weekday is a holiday, or observes one that falls on a weekend.
 fn is_holiday(date: NaiveDate) -> bool {
     let week_of_month = date.day().div_ceil(7);
     match (date.month(), date.weekday()) {
@@ -31,12 +31,12 @@ fn is_holiday(date: NaiveDate) -> bool {
         || date.checked_add_days(Days::new(2)) == easter(date.year())
 }
 
-/// New Year's Day moves from a Sunday to Monday, but from a Saturday to nowhere: Friday closes the year's books.
+/// New Year's Day on a Sunday is observed on Monday; on a Saturday it is not observed.
 fn is_new_year(date: NaiveDate) -> bool {
     date.month() == 1 && (date.day() == 1 || date.day() == 2 && date.weekday() == Weekday::Mon)
 }
 
-/// Whether a holiday of a fixed date is kept on this weekday: on Friday for a Saturday, on Monday for a Sunday.
+/// Whether a holiday with a fixed date is observed on this weekday: on Friday for a Saturday, on Monday for a Sunday.
 fn is_kept(date: NaiveDate, month: u32, day: u32) -> bool {
     date.month() == month
         && match date.weekday() {

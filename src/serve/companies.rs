@@ -1,7 +1,7 @@
 //! The companies of the demo universe: five hundred constituents of the S&P 500, in eleven sectors.
 //!
-//! The table is `companies.tsv`, ordered by symbol. Nothing of a company depends on its place in it, so that adding one
-//! leaves the data of the others as it was. Sector names are single lower-case words, since they travel in a query.
+//! The table is `companies.tsv`, sorted by symbol. The data of a company does not depend on its row, so adding one
+//! changes no other. Sector names are lower-case words without spaces, since they are part of queries.
 
 use std::sync::LazyLock;
 
@@ -18,7 +18,7 @@ pub(super) struct Company {
     pub(super) name: &'static str,
 }
 
-/// The names of the sectors, as the classification orders them.
+/// The names of the sectors, in the order of the classification.
 pub(super) const SECTORS: [&str; 11] = [
     "energy",
     "materials",
@@ -47,7 +47,7 @@ pub(super) fn all() -> &'static [Company] {
     &COMPANIES
 }
 
-/// The company with a symbol, spelled exactly so.
+/// The company with exactly this symbol.
 pub(super) fn find(symbol: &str) -> Option<&'static Company> {
     let place = COMPANIES.binary_search_by(|company| company.ticker.as_str().cmp(symbol)).ok()?;
     COMPANIES.get(place)

@@ -1,19 +1,19 @@
-//! A draw is a number decided by what it is for.
+//! Pseudo-random numbers determined by their purpose.
 //!
-//! Every value of the universe has an address: seed, purpose, ticker, day and so on. Walking down the address mixes
-//! each step into 64 bits, so any cell can be computed alone, in any order, without a stored state. The mixing is
-//! SplitMix64 and the names go through FNV-1a, both written out here so that no library's next version can change the
-//! data; fractions use nothing but `+ - * /`, which give the same bits on every machine.
+//! Every value of the universe has an address: seed, purpose, ticker, day and so on. Each step of the address is mixed
+//! into 64 bits, so any cell can be computed alone, in any order, without stored state. Steps are mixed by SplitMix64
+//! and names hashed by FNV-1a, both implemented here so that no new version of a library changes the data; fractions
+//! use only `+ - * /`, which give the same bits on every machine.
 
-/// A number, and the place from which further numbers are drawn.
+/// A number from which further numbers are derived.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Draw(u64);
 
-/// What SplitMix64 adds to its state for each number.
+/// The increment of SplitMix64.
 const GAMMA: u64 = 0x9e37_79b9_7f4a_7c15;
 
 impl Draw {
-    /// The draw that all others of a universe come from.
+    /// The draw from which all others of a universe are derived.
     pub(crate) fn from_seed(seed: u64) -> Self {
         Self(seed).at(0)
     }
@@ -38,7 +38,7 @@ impl Draw {
 
     /// A whole number from 0 to `bound`, exclusive.
     pub(crate) fn below(self, bound: u32) -> u32 {
-        // The high half of a 32 by 32 bit product: it fits.
+        // The high half of a 32 by 32 bit product fits.
         (((self.0 >> 32) * u64::from(bound)) >> 32) as u32
     }
 
@@ -55,7 +55,7 @@ impl Draw {
     /// A fraction from -1 to 1.
     pub(super) fn signed(self) -> f64 {
         const STEPS: f64 = (1_u64 << 52) as f64;
-        // 53 bits: as many as a float holds.
+        // A float has 53 bits.
         (self.0 >> 11) as f64 / STEPS - 1.0
     }
 
@@ -67,7 +67,7 @@ impl Draw {
     }
 }
 
-/// A place for [`Draw::at`] that is named rather than numbered.
+/// A named place for [`Draw::at`].
 pub(super) const fn purpose(name: &str) -> u64 {
     let mut hash = 0xcbf2_9ce4_8422_2325_u64;
     let mut position = 0;

@@ -1,6 +1,6 @@
-//! Headlines that read like a newspaper's.
+//! Realistic headlines.
 //!
-//! They hold what real ones hold and careless readers break on: commas, double quotes, letters and signs beyond ASCII.
+//! They contain what breaks careless readers: commas, double quotes, non-ASCII letters and symbols.
 
 use super::draw::{Draw, purpose};
 

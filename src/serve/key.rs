@@ -1,9 +1,9 @@
-//! The key that callers must give: compared without haste, never shown.
+//! The key of the service: compared in constant time, never shown.
 
 use std::fmt;
 use std::hint::black_box;
 
-/// The one key that the service takes.
+/// The key that the service accepts.
 pub(super) struct Key(String);
 
 impl Key {
@@ -11,8 +11,8 @@ impl Key {
         Self(key)
     }
 
-    /// Whether a caller gave this key. The time it takes depends on neither the first byte that differs nor the given
-    /// key's length, so it cannot be guessed byte by byte.
+    /// Whether the given key is this one. The time does not depend on the first different byte or the length, so the
+    /// key cannot be guessed byte by byte.
     pub(super) fn is(&self, given: &str) -> bool {
         let given = given.as_bytes();
         let mut difference = self.0.len() ^ given.len();

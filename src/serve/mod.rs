@@ -1,28 +1,28 @@
-//! The service's own interface, answered from a demo universe.
+//! The demo service: the interface of the vendor, answered from a synthetic universe.
 //!
-//! Everything that Bellwether does can be tried and tested without a vendor: [`Universe`] knows what every cell of the
-//! service holds on a given day, [`Service`] answers the operations of one [`ChangeSet`](crate::interface::ChangeSet)
-//! from it, and [`start`] puts that on a listener. The records are the interface's own types, so the answers cannot
-//! drift from what the client reads.
+//! Everything that Bellwether does can be tried and tested without a vendor: [`Universe`] has the value of every cell
+//! of the service on a given day, [`Service`] answers the operations of one [`ChangeSet`](crate::interface::ChangeSet)
+//! from it, and [`start`] serves that on a listener. The records are the interface's own types, so the answers match
+//! what the client reads.
 //!
-//! The universe is a pure function of its seed and its `today`: no clock is read, nothing is stored, nothing is random.
-//! A universe of a later `today` has the same past but for a small share of rewritten cells, as a vendor's would, and
-//! [`Universe::rewrites`] names each of them. So a test knows the truth that the program has to find.
+//! The universe is a pure function of its seed and its `today`: it reads no clock and stores nothing. With a later
+//! `today` it has the same past except for a small share of rewritten cells, like a vendor's, and
+//! [`Universe::rewrites`] lists each of them. So tests know what the program has to find.
 //!
-//! Where the interface is silent, these are the answers:
+//! Where the interface is not documented, these are the answers:
 //!
-//! | not shown | here |
+//! | not documented | here |
 //! |---|---|
-//! | no key, wrong key | 422 that names `api_key`; 401, whatever else is wrong with the request |
+//! | no key, wrong key | 422 that names `api_key`; 401, regardless of other problems |
 //! | unknown ticker, unknown sector | 404; an empty object |
 //! | unknown, repeated parameters | ignored; the last one counts |
-//! | `signals-history-batched-all` | every ticker, each with a period and a regime of its own, decided by its symbol |
+//! | `signals-history-batched-all` | every ticker, each with its own period and regime, which depend on its symbol |
 //! | `signals-history-batched` | the same; `period`, `regime` and `limit` (the newest N entries) are optional |
 //! | `tickers/available` | an array of symbols |
 //! | `historical_ss_data` | an array with the mean score and the number of articles of each day that has any |
-//! | the legacy operations | the shapes of their siblings, the values of an older model that is no longer revised |
-//! | a null date | a few (ticker, period) pairs have none, whatever the day |
-//! | an operation that the change set does not have | 404, as for a path that never was |
+//! | the legacy operations | the shapes of the current ones, the values of an older model that is no longer revised |
+//! | a null date | a few (ticker, period) pairs have none, on any day |
+//! | an operation that the change set does not have | 404, as for any unknown path |
 //!
 //! Lists are newest first; objects are in the order of their symbols.
 

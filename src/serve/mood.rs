@@ -1,4 +1,4 @@
-//! How a company fares, in the eyes of models and newspapers: what makes its series and its news move together.
+//! The mood of a company, which its signals and its news share, so that they move together.
 
 use chrono::{Datelike, NaiveDate};
 
@@ -7,7 +7,7 @@ use super::draw::{Draw, purpose};
 
 const MOOD: u64 = purpose("mood");
 
-/// The days between two turns.
+/// Days between two turning points.
 const TURN_DAYS: i32 = 40;
 
 /// The mood of one company, day by day.

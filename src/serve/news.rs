@@ -1,8 +1,8 @@
-//! Scored news: the articles about one company, and what is summed up from them.
+//! Scored news: the articles about one company, and their summaries.
 //!
-//! An article is known by its company, its day and its place among the day's articles, never by its place in a list: so
-//! the list of tomorrow holds the same articles, with new ones before them. Each week, weekends included, has one to
-//! four. A list is cut at whole days, so a day's articles are all there or not at all.
+//! An article is identified by its company, its day and its index among the day's articles, never by its position in a
+//! list: the list of tomorrow has the same articles after the new ones. Each week has one to four, also on weekends. A
+//! list is cut between days, so it has all articles of a day or none.
 
 use chrono::{Datelike, NaiveDate};
 
@@ -20,7 +20,7 @@ const FORM: u64 = purpose("form");
 const SHIFT: u64 = purpose("shift");
 const OUTLET: u64 = purpose("outlet");
 
-/// The articles that a list holds, and a few more where the oldest day has several.
+/// Articles in a list; a few more if the oldest day has several.
 const LISTED: usize = 400;
 
 const OUTLETS: [&str; 5] = ["newswire", "markets", "ledger", "daily", "observer"];
@@ -30,14 +30,14 @@ const OUTLETS: [&str; 5] = ["newswire", "markets", "ledger", "daily", "observer"
 pub(super) struct Article {
     pub(super) company: &'static Company,
     pub(super) date: NaiveDate,
-    /// Its place among the articles of its day.
+    /// Its index among the articles of its day.
     index: u32,
     draw: Draw,
-    /// The score as first published, in ten thousandths: whole, so that equality is exact.
+    /// The score as first published, in ten-thousandths, so that comparisons are exact.
     first: i32,
 }
 
-/// The articles that stand for a list: the lowest, the highest, and the one nearest to the mean.
+/// The articles with the lowest and the highest score, and the one nearest to the mean.
 pub(super) struct Extremes<'a> {
     pub(super) low: &'a Article,
     pub(super) high: &'a Article,
@@ -49,7 +49,7 @@ pub(super) struct Day {
     pub(super) date: NaiveDate,
     /// The mean of their scores, with four decimals.
     pub(super) mean: f64,
-    /// How many they are.
+    /// Number of its articles.
     pub(super) articles: u32,
 }
 
@@ -64,14 +64,14 @@ pub(super) fn articles(seed: Draw, company: &'static Company, today: NaiveDate) 
     articles
 }
 
-/// How many articles a day has.
+/// Number of articles of a day.
 fn count(seed: Draw, company: &Company, date: NaiveDate) -> u32 {
-    // The first day of the common era was a Monday, so the weeks are the calendar's.
+    // The first day of the common era was a Monday, so these are calendar weeks.
     let week = (date.num_days_from_ce() - 1).div_euclid(7);
     let draw = seed.at(NEWS).of(company.ticker.as_str()).on(week);
     let articles = u64::from(1 + draw.at(COUNT).below(4));
     let of_week = (0..articles).map(|article| draw.at(article).below(7));
-    // At most four: it fits.
+    // At most four.
     of_week.filter(|&weekday| weekday == date.weekday().num_days_from_monday()).count() as u32
 }
 
@@ -83,7 +83,7 @@ impl Article {
         Self { company, date, index, draw, first: (10_000.0 * tone).round() as i32 }
     }
 
-    /// The one time that its score changes, if it ever does.
+    /// Its revision, if it has one.
     pub(super) fn revision(&self) -> Option<Revision> {
         Revision::of(self.draw, self.date)
     }
@@ -93,18 +93,18 @@ impl Article {
         f64::from(self.ten_thousandths(today)) / 10_000.0
     }
 
-    /// Its score as it is written: one in three is a string that holds a decimal number.
+    /// Its score as written: one in three is a string with a decimal number.
     pub(super) fn written_score(&self, today: NaiveDate) -> Score<'static> {
         let score = self.score(today);
         if self.draw.at(FORM).is_one_in(3) { Score::Text(format!("{score:.4}").into()) } else { Score::Number(score) }
     }
 
-    /// Its headline, which fits the score as first published.
+    /// Its headline, in the tone of its first score.
     pub(super) fn title(&self) -> String {
         headline(self.company.name, f64::from(self.first) / 10_000.0, self.draw)
     }
 
-    /// Its address, which no other article has.
+    /// Its unique URL.
     pub(super) fn link(&self) -> String {
         let outlet = self.draw.at(OUTLET).choose(&OUTLETS);
         let symbol = self.company.ticker.as_str().to_ascii_lowercase();
@@ -114,7 +114,7 @@ impl Article {
     fn ten_thousandths(&self, today: NaiveDate) -> i32 {
         match self.revision() {
             Some(revision) if revision.shows(today) => {
-                // Towards zero and past it: never the same, never out of bounds. At most 3,000, so it fits.
+                // Towards zero and past it: always different, and within bounds.
                 let shift = 1 + revision.draw.at(SHIFT).below(3_000) as i32;
                 if self.first > 0 { self.first - shift } else { self.first + shift }
             }
@@ -124,16 +124,16 @@ impl Article {
 }
 
 impl<'a> Extremes<'a> {
-    /// Of articles that score alike, the newest stands for them. None for an empty list.
+    /// The extremes of a list; among equal scores the newest. `None` for an empty list.
     pub(super) fn of(articles: &'a [Article], today: NaiveDate) -> Option<Self> {
         let score = |article: &&Article| i64::from(article.ten_thousandths(today));
         let sum: i64 = articles.iter().map(|article| score(&article)).sum();
-        // The distance to the mean, multiplied by the number of articles so that it stays whole.
+        // The distance to the mean, multiplied by the number of articles to stay an integer.
         let count = i64::try_from(articles.len()).ok()?;
         let distance = |article: &&Article| (score(article) * count - sum).abs();
         Some(Self {
             low: articles.iter().min_by_key(score)?,
-            // The last of equals is what `max_by_key` gives, so the list is turned.
+            // `max_by_key` returns the last of equal elements, so the list is reversed.
             high: articles.iter().rev().max_by_key(score)?,
             average: articles.iter().min_by_key(distance)?,
         })
@@ -144,7 +144,7 @@ impl Day {
     /// The days of a list, in its order.
     pub(super) fn each(articles: &[Article], today: NaiveDate) -> impl Iterator<Item = Self> {
         articles.chunk_by(|one, next| one.date == next.date).map(move |day| {
-            // At most four articles a day: both fit.
+            // At most four articles a day.
             let count = day.len() as u32;
             let sum: i32 = day.iter().map(|article| article.ten_thousandths(today)).sum();
             let mean = (f64::from(sum) / f64::from(count)).round() / 10_000.0;
@@ -182,7 +182,7 @@ mod tests {
             *weeks.entry(article.date.iso_week()).or_default() += 1;
             *days.entry(article.date).or_default() += 1;
         }
-        // The first and the last week are cut.
+        // The first and the last week may be incomplete.
         let whole: Vec<usize> = weeks.values().copied().skip(1).take(weeks.len() - 2).collect();
         assert_eq!(whole.iter().copied().collect::<BTreeSet<_>>(), BTreeSet::from([1, 2, 3, 4]));
         let span = (articles[0].date - articles[articles.len() - 1].date).num_days() / 7;

@@ -1,9 +1,9 @@
-//! Signals: what the universe predicts for one ticker, period, regime and day.
+//! Signals: the predictions of the universe for a ticker, period, regime and day.
 //!
 //! A prediction leans to one side. The lean is the sum of three smooth or small movements, so that signals come in runs
-//! and confidence drifts: the mood of the company, shared by its series and its news; the series' own wave, slower
-//! for longer periods; and a little noise of the day. A bull regime leans to buying, a bear regime to selling.
-//! A cell costs a handful of draws, wherever it lies.
+//! and confidence drifts: the mood of the company, shared by its series and its news; the series' own wave, slower for
+//! longer periods; and a little daily noise. A bull regime leans to buying, a bear regime to selling. Any cell takes
+//! only a handful of draws.
 
 use chrono::{Datelike, NaiveDate};
 
@@ -19,24 +19,24 @@ const CELL: u64 = purpose("cell");
 const SHIFT: u64 = purpose("shift");
 const TURN: u64 = purpose("turn");
 
-/// A prediction: what to do, and with what confidence.
+/// A signal and its confidence.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Prediction {
     signal: Signal,
-    /// From 5,000 to 10,000. A whole number, so that equality is exact.
+    /// From 5,000 to 10,000; an integer, so that comparisons are exact.
     basis_points: u16,
 }
 
-/// Which of the vendor's models speaks.
+/// A model of the vendor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Model {
-    /// The one of today.
+    /// The current one.
     Current,
-    /// The one behind the legacy operations. Nobody trains it any more, so its past is never revised.
+    /// The one behind the legacy operations. It is no longer trained, so its past is never revised.
     Legacy,
 }
 
-/// Which predictions of a ticker: whose, how far ahead, and in which market.
+/// The model, period and regime of predictions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Outlook {
     pub(super) model: Model,
@@ -44,7 +44,7 @@ pub(super) struct Outlook {
     pub(super) regime: Regime,
 }
 
-/// The predictions of one ticker in one outlook, day by day.
+/// The daily predictions of one ticker in one outlook.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Series {
     pub(super) outlook: Outlook,
@@ -67,7 +67,7 @@ impl Prediction {
     }
 
     fn from_lean(lean: f64) -> Self {
-        /// Beyond it, confidence is complete.
+        /// The lean at which confidence is complete.
         const FULL: f64 = 1.8;
         let share = (lean.abs() / FULL).min(1.0);
         let signal = if lean < 0.0 { Signal::Sell } else { Signal::Buy };
@@ -75,9 +75,9 @@ impl Prediction {
         Self { signal, basis_points: 5_000 + (5_000.0 * share).round() as u16 }
     }
 
-    /// Another value, always: confidence moves towards the middle, and one signal in four turns.
+    /// A different value: confidence moves towards the middle, and one signal in four flips.
     fn revised(self, draw: Draw) -> Self {
-        // At most 1,500, so it fits and stays within the bounds.
+        // At most 1,500, so it stays within bounds.
         let shift = 1 + draw.at(SHIFT).below(1_500) as u16;
         let basis_points =
             if self.basis_points > 7_500 { self.basis_points - shift } else { self.basis_points + shift };
@@ -104,12 +104,12 @@ impl Series {
             Regime::Bull => 0.4,
             Regime::Neutral => 0.05,
         };
-        // At most 7 + 35: it fits.
+        // At most 7 + 35.
         let wave_days = 7 + period.index() as i32;
         Self { outlook, mood, wave, wave_days, cells: wave.at(CELL), bias }
     }
 
-    /// The revision of the cell of a date, if it ever has one.
+    /// The revision of the cell of a date, if it has one.
     pub(super) fn revision(&self, date: NaiveDate) -> Option<Revision> {
         match self.outlook.model {
             Model::Current => Revision::of(self.cell(date), date),
@@ -117,7 +117,7 @@ impl Series {
         }
     }
 
-    /// What is said on `today` about a date.
+    /// The prediction for a date, as published on `today`.
     pub(super) fn get(&self, date: NaiveDate, today: NaiveDate) -> Prediction {
         let first = self.first(date);
         match self.revision(date) {

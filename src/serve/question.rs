@@ -1,8 +1,8 @@
-//! What a request asks for: every parameter read, checked and filled in.
+//! Parses requests: every parameter is read, validated and given its default.
 //!
-//! A request is read to its end before it is refused, so that one answer names all of its problems. The wording is that
-//! of the vendor's framework. A query is read as a browser's form is: bytes that are no text and escapes that are none
-//! end up in the value, where they match nothing.
+//! A request is read to its end before it is rejected, so that one answer names all of its problems, in the wording of
+//! the vendor's framework. A query is decoded like a browser's form: invalid UTF-8 and invalid escapes become part of
+//! the value, where they match nothing.
 
 use std::borrow::Cow;
 use std::num::IntErrorKind;
@@ -15,12 +15,12 @@ use super::prediction::{Model, Outlook};
 use super::refusal::Refusal;
 use crate::interface::{ChangeSet, Endpoint, Location, Period, Regime, ValidationFault, ValidationProblem};
 
-/// A request that is in order.
+/// A valid request.
 #[derive(Debug, PartialEq)]
 pub(super) enum Question {
     /// The histories of a sector.
     Sector { outlook: Outlook, sector: String },
-    /// The histories of all tickers; each has its own period and regime where none is given.
+    /// The histories of all tickers; each has its own period and regime if none is given.
     Batch { model: Model, period: Option<Period>, regime: Option<Regime>, limit: usize },
     /// The history of one ticker.
     History { outlook: Outlook, symbol: String, limit: usize },
@@ -36,29 +36,29 @@ pub(super) enum Question {
     DailySentiment { symbol: String },
 }
 
-/// A request as it came.
+/// A request as received.
 #[derive(Debug)]
 pub(super) struct Request<'r> {
     pub(super) endpoint: Endpoint,
-    /// The symbol in the path; empty where the path has none.
+    /// The symbol in the path; empty if the path has none.
     pub(super) symbol: String,
     /// The query, still encoded.
     pub(super) query: &'r str,
 }
 
-/// The parameters of a query, and what is wrong with them so far.
+/// The parameters of a query, and the problems found so far.
 struct Query<'r> {
     parameters: Vec<(Cow<'r, str>, Cow<'r, str>)>,
     problems: Vec<ValidationProblem>,
 }
 
-/// A parameter could not be read, and the query's problems say why.
+/// A parameter was invalid; the reason is among the problems.
 struct Noted;
 
 impl Request<'_> {
-    /// What the request asks for, at a point of the change record and with the key that the service takes.
+    /// Parses the request, given a point of the change record and the key of the service.
     ///
-    /// A wrong key is refused before anything else is told; a missing one is a problem like any other.
+    /// A wrong key is rejected before anything else; a missing one is a problem like any other.
     pub(super) fn read(self, change_set: ChangeSet, key: &Key) -> Result<Question, Refusal> {
         let mut query = Query::new(self.query);
         let given = query.required("api_key");
@@ -74,7 +74,7 @@ impl Request<'_> {
 
     fn question(self, query: &mut Query<'_>, change_set: ChangeSet) -> Result<Question, Noted> {
         let (symbol, model) = (self.symbol, Model::behind(self.endpoint));
-        // An operation that takes no limit ignores one, as it ignores any other parameter.
+        // An operation without a limit ignores one, like any unknown parameter.
         let limit = |query: &mut Query<'_>| {
             if change_set.takes_limit(self.endpoint) { query.limit() } else { Ok(usize::MAX) }
         };
@@ -121,7 +121,7 @@ impl<'r> Query<'r> {
         Self { parameters: form_urlencoded::parse(query.as_bytes()).collect(), problems: Vec::new() }
     }
 
-    /// The value of a parameter: the last one, where it is repeated.
+    /// The value of a parameter; the last one if it is repeated.
     fn get(&self, name: &str) -> Option<&str> {
         self.parameters.iter().rev().find(|(given, _)| given == name).map(|(_, value)| value.as_ref())
     }
@@ -158,7 +158,7 @@ impl<'r> Query<'r> {
         }
     }
 
-    /// How many entries an answer may have; all, where the query does not say.
+    /// The most entries of an answer; all if the query does not limit them.
     fn limit(&mut self) -> Result<usize, Noted> {
         let (kind, message) = match self.get("limit").map(i64::from_str) {
             None => return Ok(usize::MAX),

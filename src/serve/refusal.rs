@@ -1,4 +1,4 @@
-//! Why a request gets no answer, and the status and body that say so.
+//! Refused requests, as a status and a body.
 
 use axum::http::header::{ALLOW, CONTENT_TYPE};
 use axum::http::{HeaderValue, StatusCode};
@@ -7,18 +7,18 @@ use serde::Serialize;
 
 use crate::interface::ValidationFault;
 
-/// A request that is not answered.
+/// Why a request is refused.
 #[derive(Debug)]
 pub(super) enum Refusal {
     /// No such operation, or not at this change set.
     NotFound,
-    /// An operation that is there, but only for GET.
+    /// A method other than GET.
     MethodNotAllowed,
-    /// A key that is not the key.
+    /// A wrong key.
     InvalidKey,
-    /// An operation on a ticker that the universe does not have.
+    /// A ticker that the universe does not have.
     UnknownTicker,
-    /// Parameters that are missing or wrong.
+    /// Missing or invalid parameters.
     Invalid(ValidationFault),
 }
 

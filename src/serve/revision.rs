@@ -1,7 +1,7 @@
-//! The one time that the value of a cell changes: the rewritten past that a user has to notice.
+//! Revisions: a cell changes its value at most once.
 //!
-//! Whether, when and to what is decided by the cell alone, so every universe of a seed agrees about it. Values are only
-//! ever revised: nothing is withdrawn, and nothing of a day appears after that day.
+//! Whether, when and how depends only on the cell, so all universes of a seed agree. Values are only revised: nothing
+//! is withdrawn, and nothing about a day is added after that day.
 
 use chrono::{Days, NaiveDate};
 
@@ -18,7 +18,7 @@ pub(super) const LONGEST_DELAY: Days = Days::new(120);
 pub(super) struct Revision {
     /// The first day that shows the new value.
     pub(super) on: NaiveDate,
-    /// What the new value is drawn from.
+    /// The source of the new value.
     pub(super) draw: Draw,
 }
 
@@ -33,7 +33,7 @@ impl Revision {
         Some(Self { on: date.checked_add_days(Days::new(delay.into()))?, draw })
     }
 
-    /// Whether its new value shows on a day.
+    /// Whether its new value is published on a day.
     pub(super) fn shows(self, today: NaiveDate) -> bool {
         self.on <= today
     }

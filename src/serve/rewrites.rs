@@ -1,4 +1,4 @@
-//! The truth about a rewritten past: which cells say something else than they said on an earlier day.
+//! The ground truth of a rewritten past: the cells that differ from an earlier day.
 //!
 //! Values are only revised. No cell is withdrawn while it is within the five years or the list, and none of an earlier
 //! day is added later. The summary and the daily sentiment are computed from the scores and follow them; the legacy
@@ -12,9 +12,9 @@ use super::revision::{LONGEST_DELAY, Revision};
 use super::universe::Universe;
 use crate::interface::{Period, Regime, Ticker};
 
-/// The rewrites between an earlier day and a universe's today: of all cells, or of those that it was restricted to.
+/// The rewrites between an earlier day and a universe's today, of all cells or a selection.
 ///
-/// Cells count that both days have. None is rewritten if the earlier day is not before today.
+/// Covers the cells that both days have. There are none if the earlier day is not before today.
 #[derive(Clone, Debug)]
 pub struct Rewrites<'u> {
     universe: &'u Universe,
@@ -35,9 +35,9 @@ pub struct SignalRewrite {
     pub regime: Regime,
     /// The date of the cell.
     pub date: NaiveDate,
-    /// What the earlier universe said.
+    /// The earlier value.
     pub before: Prediction,
-    /// What this one says.
+    /// The new value.
     pub after: Prediction,
 }
 
@@ -48,11 +48,11 @@ pub struct ScoreRewrite {
     pub ticker: Ticker,
     /// The date of the article.
     pub date: NaiveDate,
-    /// The address of the article, which tells it from all others.
+    /// The URL of the article, which is unique.
     pub link: String,
-    /// What the earlier universe said.
+    /// The earlier value.
     pub before: f64,
-    /// What this one says.
+    /// The new value.
     pub after: f64,
 }
 
@@ -62,7 +62,7 @@ impl<'u> Rewrites<'u> {
         Self { universe, earlier, companies, periods: Period::all().collect(), regimes: Regime::ALL.to_vec() }
     }
 
-    /// Only those of some tickers. A ticker that the universe does not have is passed over.
+    /// Only those of some tickers. Unknown tickers are ignored.
     #[must_use]
     pub fn of_tickers(mut self, tickers: &[Ticker]) -> Self {
         self.companies.retain(|company| tickers.contains(&company.ticker));
@@ -115,7 +115,7 @@ impl<'u> Rewrites<'u> {
 
     fn scores_of(&self, company: &'static Company) -> impl Iterator<Item = ScoreRewrite> {
         let (earlier, today) = (self.earlier, self.universe.today());
-        // The list of a later day begins no earlier, so the earlier list had every article up to its day.
+        // The list of a later day starts no earlier, so the earlier list had every article up to its day.
         let known = self.universe.articles(company).into_iter().filter(move |article| article.date <= earlier);
         known.filter(|article| self.is_between(article.revision())).map(move |article| ScoreRewrite {
             ticker: company.ticker.clone(),
@@ -126,7 +126,7 @@ impl<'u> Rewrites<'u> {
         })
     }
 
-    /// The dates that both universes have and whose revisions may be still to come on the earlier day.
+    /// The dates that both universes have and that may have revisions after the earlier day.
     fn dates(&self) -> &'u [NaiveDate] {
         let days = self.universe.trading_days();
         let oldest = self.earlier.checked_sub_days(LONGEST_DELAY).unwrap_or(NaiveDate::MIN);
@@ -155,7 +155,7 @@ mod tests {
         Universe::new(9, NaiveDate::from_ymd_opt(year, month, day).unwrap())
     }
 
-    /// The histories that a universe gives, every cell of the whole five years.
+    /// All cells of a universe.
     fn histories(universe: &Universe, series: &[Series]) -> BTreeMap<(Ticker, Period, Regime, NaiveDate), Prediction> {
         let cells = series.iter().flat_map(|&(company, period, regime)| {
             let series = universe.series(company, Outlook { model: Model::Current, period, regime });

@@ -1,4 +1,4 @@
-//! The service on a listener, until it is told to stop.
+//! Runs the service on a listener until it is stopped.
 
 use std::fmt;
 use std::io;
@@ -16,10 +16,10 @@ use super::service::{Service, prefix};
 use crate::error::{Diagnostic, ErrorKind, Result};
 use crate::interface::Base;
 
-/// How long a stop waits for the answers that are being sent.
+/// How long a stop waits for answers in progress.
 const STOP_LIMIT: Duration = Duration::from_secs(5);
 
-/// A service that runs. Dropping it stops it too, without waiting for anything.
+/// A running service. Dropping it stops it without waiting.
 #[must_use = "a service stops when it is dropped"]
 pub struct Running {
     base_url: Url,
@@ -42,7 +42,7 @@ impl Diagnostic for ServeError {
     }
 }
 
-/// Starts a service on a port of the loopback address, on the runtime that the caller is in; port 0 is any free one.
+/// Starts a service on a port of the loopback address, on the caller's runtime; port 0 is any free one.
 ///
 /// # Errors
 ///
@@ -60,18 +60,18 @@ pub async fn start(service: Service, port: u16) -> Result<Running> {
 fn listen(service: Service, listener: TcpListener) -> io::Result<Running> {
     let address = listener.local_addr()?;
     let (base_url, sentiment_base_url) = (url(address, Base::Signals)?, url(address, Base::Sentiment)?);
-    // A body goes out in many small writes; waiting to merge the last ones only delays the answer. Where the option is
-    // refused the answer is late and nothing else.
+    // A body is sent in many small writes; waiting to merge the last ones only delays the answer. Failing to set the
+    // option is harmless.
     let listener = listener.tap_io(|connection| {
         let _ = connection.set_nodelay(true);
     });
     let (stop, stopped) = oneshot::channel();
     let server = axum::serve(listener, service.router()).with_graceful_shutdown(async move {
-        // An error says that the sender was dropped, which is the other way to stop.
+        // An error means that the sender was dropped, which also stops the service.
         let _ = stopped.await;
     });
     let server = tokio::spawn(async move {
-        // Its accept loop outlives every failure of a connection: there is no error to report.
+        // The accept loop survives failed connections, so there is no error to report.
         let _ = server.await;
     });
     Ok(Running { base_url, sentiment_base_url, stop, server })
@@ -82,24 +82,24 @@ fn url(address: SocketAddr, base: Base) -> io::Result<Url> {
 }
 
 impl Running {
-    /// Where the signals are.
+    /// The base address of signals.
     pub fn base_url(&self) -> &Url {
         &self.base_url
     }
 
-    /// Where news and sentiment are.
+    /// The base address of news and sentiment.
     pub fn sentiment_base_url(&self) -> &Url {
         &self.sentiment_base_url
     }
 
-    /// Stops: no new connection, and five seconds at most for the answers that are being sent. A caller who has not
-    /// read the whole of one by then is no longer waited for, and loses it when the runtime ends.
+    /// Stops accepting connections, and waits at most five seconds for answers in progress. Unfinished ones are lost
+    /// when the runtime ends.
     ///
     /// # Cancel safety
     ///
-    /// Dropped before it is done, the service stops all the same and nothing waits for it.
+    /// If dropped, the service still stops, without waiting.
     pub async fn stop(mut self) {
-        // An error says that the server is no longer there to be told.
+        // An error means that the server has already ended.
         let _ = self.stop.send(());
         if timeout(STOP_LIMIT, &mut self.server).await.is_err() {
             self.server.abort();

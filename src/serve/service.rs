@@ -1,6 +1,6 @@
 //! The operations of one point of the change record, as routes.
 //!
-//! The two base addresses differ, so that a client that mixes them up is told so by a 404.
+//! The two base addresses differ, so a client that mixes them up gets a 404.
 
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ use super::refusal::Refusal;
 use super::universe::Universe;
 use crate::interface::{Base, ChangeSet, Endpoint};
 
-/// The service: what it answers from, at which point of its change record, and to whom.
+/// The service: its universe, the point of its change record, and its key.
 ///
 /// ```
 /// use bellwether::interface::ChangeSet;
@@ -44,7 +44,7 @@ pub(super) fn prefix(base: Base) -> &'static str {
 }
 
 impl Service {
-    /// The service of a universe at a point of the change record, for callers who give `key`.
+    /// The service of a universe at a point of the change record, for callers with `key`.
     pub fn new(universe: Universe, change_set: ChangeSet, key: String) -> Self {
         Self { source: Arc::new(AnswerSource { universe, change_set }), key: Key::new(key) }
     }
@@ -57,7 +57,7 @@ impl Service {
         for endpoint in Endpoint::ALL.into_iter().filter(|&endpoint| change_set.has(endpoint)) {
             let service = Arc::clone(&service);
             let answer = move |symbol: Result<Path<String>, PathRejection>, RawQuery(query): RawQuery| async move {
-                // A path without a symbol, or with bytes that are no text, gives the empty symbol, which no ticker has.
+                // A path without a symbol, or with invalid UTF-8, gives the empty symbol, which is not a ticker.
                 let symbol = symbol.map(|Path(symbol)| symbol).unwrap_or_default();
                 service.answer(Request { endpoint, symbol, query: &query.unwrap_or_default() })
             };

@@ -1,4 +1,4 @@
-//! Everything that the demo service knows, as of one day.
+//! All data of the demo service, as of one day.
 
 use chrono::{Months, NaiveDate};
 
@@ -20,8 +20,8 @@ const FIVE_YEARS: Months = Months::new(60);
 
 /// A market of five hundred companies with five years of signals and some three of news, as of one day.
 ///
-/// It is a pure function of its seed and its day, and holds nothing but the dates: every value is computed when it is
-/// asked for. Universes of one seed agree about every cell that both have, but for the [`Rewrites`] between them.
+/// It is a pure function of its seed and its day, and stores only the dates: values are computed on request. Universes
+/// of one seed agree on every cell that both have, except for the [`Rewrites`] between them.
 #[derive(Clone, Debug)]
 pub struct Universe {
     seed: Draw,
@@ -37,7 +37,7 @@ impl Universe {
         Self { seed: Draw::from_seed(seed), today, trading_days: days.filter(|&date| is_trading_day(date)).collect() }
     }
 
-    /// The day as of which it speaks.
+    /// The day it is as of.
     pub fn today(&self) -> NaiveDate {
         self.today
     }
@@ -62,7 +62,7 @@ impl Universe {
         companies::all().iter().filter(move |company| company.sector == sector).map(|company| &company.ticker)
     }
 
-    /// What this universe says otherwise than the one of the same seed at an earlier day said.
+    /// The cells that differ from the universe of the same seed at an earlier day.
     pub fn rewrites(&self, earlier: NaiveDate) -> Rewrites<'_> {
         Rewrites::new(self, earlier)
     }
@@ -78,12 +78,12 @@ impl Universe {
     /// The period and the regime of a company in a batch that does not name them.
     pub(super) fn own_series(&self, company: &Company) -> (Period, Regime) {
         let draw = self.seed.at(OWN).of(company.ticker.as_str());
-        // A place among 36: it fits.
+        // Below 36.
         let place = draw.at(PERIOD).below(Period::COUNT as u32) as usize;
         (Period::all().nth(place).unwrap_or_default(), draw.at(REGIME).choose(&Regime::ALL))
     }
 
-    /// Whether the latest signal of a company has no date, where the service may leave it out.
+    /// Whether the latest signal of a company has no date, in change sets where dates are optional.
     pub(super) fn is_undated(&self, company: &Company, period: Period) -> bool {
         self.seed.at(UNDATED).of(company.ticker.as_str()).of(period.as_str()).is_one_in(40)
     }
@@ -147,8 +147,8 @@ mod tests {
         let universe = Universe::new(1, day(2026, 11, 20));
         let days = universe.trading_days();
         assert_eq!((days[0], days[days.len() - 1]), (day(2021, 11, 22), day(2026, 11, 20)));
-        // The exchange's own counts: 251 days in 2022, 250 in 2023, 252 in 2024 and 250 in 2025, where it also closed
-        // for a day of mourning that no rule gives; and by hand 28 days before them and 224 after.
+        // The exchange's own counts: 251 days in 2022, 250 in 2023, 252 in 2024 and 250 in 2025, when it also closed
+        // for a day of mourning that no rule covers; counted by hand, 28 days before and 224 after.
         assert_eq!(days.len(), 28 + 251 + 250 + 252 + 251 + 224);
         assert_eq!(Universe::new(1, day(2026, 11, 22)).trading_days().last(), Some(&day(2026, 11, 20)));
         assert_eq!(Universe::new(1, day(2028, 2, 29)).trading_days().first(), Some(&day(2023, 3, 1)));
@@ -161,7 +161,7 @@ mod tests {
         let common: Vec<_> = earlier.iter().filter(|(cell, _)| later.contains_key(*cell)).collect();
         assert!(common.len() > earlier.len() * 97 / 100);
         let changed = common.iter().filter(|(cell, value)| later[*cell] != **value).count();
-        // A month of the revisions of four: about a quarter of 0.8 % of the cells of four months.
+        // One month's revisions of four months of cells: about a quarter of 0.8 % of them.
         assert!((50..400).contains(&changed), "{changed} of {} cells changed", common.len());
     }
 

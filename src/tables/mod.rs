@@ -43,7 +43,7 @@ pub fn symbol() -> DataType {
 pub(crate) fn choices(codes: Int8Array, spellings: impl IntoIterator<Item = &'static str>) -> ArrayRef {
     let spellings = StringArray::from_iter_values(spellings);
     let column = DictionaryArray::<Int8Type>::try_new(codes, Arc::new(spellings));
-    Arc::new(column.expect("every code is the place of a spelling"))
+    Arc::new(column.expect("every code is the index of a spelling"))
 }
 
 /// A column of [`symbol`]s from runs of equal names, each with its length.
@@ -67,7 +67,7 @@ pub(crate) fn choice_runs(
     let mut column = column.expect("a closed set has few spellings");
     for (spelling, length) in runs {
         match spelling {
-            Some(spelling) => _ = column.append_n(spelling, length).expect("it is one of the set"),
+            Some(spelling) => _ = column.append_n(spelling, length).expect("the spelling is in the set"),
             None => column.append_nulls(length),
         }
     }

@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 use super::instant;
 use crate::interface::Endpoint;
 
-/// A record that could not be typed, kept as received.
+/// A rejected record, kept as received.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Reject {
     /// The request that returned it, without the key.

@@ -1,4 +1,5 @@
-//! A service that misbehaves in every way that services do: what a run does about it, what its user reads, what is kept.
+//! A service that misbehaves in every way that services do: what a run does about it, what its user reads, what is
+//! kept.
 
 use std::fs;
 use std::io::Write;

@@ -29,7 +29,7 @@ pub struct AnswerRecord {
     pub rows: BTreeMap<RowKind, Pieces>,
     /// Number of signal histories.
     pub histories: u64,
-    /// Those that had records of which all were rejected.
+    /// Number of histories with records of which all were rejected.
     pub lost: u64,
     /// Other findings in the answer.
     #[serde(flatten)]

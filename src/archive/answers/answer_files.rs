@@ -111,7 +111,7 @@ impl AnswerFile {
 
     /// Appends what `write` adds to the buffer; returns its length.
     pub(in crate::archive) fn append(&mut self, write: impl FnOnce(&mut Vec<u8>)) -> io::Result<u64> {
-        let open = self.open.as_mut().expect("it is there until the value goes");
+        let open = self.open.as_mut().expect("it is `Some` until dropped");
         let before = open.waiting.len();
         write(&mut open.waiting);
         let bytes = &open.waiting[before..];
@@ -129,7 +129,7 @@ impl AnswerFile {
     ///
     /// If the rest of it cannot be written.
     pub(in crate::archive) fn keep(mut self) -> io::Result<ByteRange> {
-        let open = self.open.as_mut().expect("it is there until the value goes");
+        let open = self.open.as_mut().expect("it is `Some` until dropped");
         open.write_waiting()?;
         self.is_kept = true;
         let (file, end) = (open.name.clone(), open.end);
@@ -247,7 +247,7 @@ mod tests {
             file
         };
         let first = write("first").keep().unwrap();
-        drop(write("given up"));
+        drop(write("dropped"));
         let (second, third) = (write("second"), write("third"));
         let (second, third) = (second.keep().unwrap(), third.keep().unwrap());
         assert_eq!(std::fs::read(folder.path().join("0.answers")).unwrap(), b"firstsecond");

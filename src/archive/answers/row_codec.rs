@@ -103,7 +103,7 @@ impl<'a> Packed<'a> {
     }
 
     fn number<const WIDTH: usize>(&mut self) -> Result<[u8; WIDTH], Reason> {
-        Ok(*self.take(WIDTH)?.first_chunk().expect("so many were taken"))
+        Ok(*self.take(WIDTH)?.first_chunk().expect("`take` returns `WIDTH` bytes"))
     }
 
     fn column(&mut self, field: &Field, rows: usize) -> Result<ArrayRef, Reason> {

@@ -29,7 +29,7 @@ pub(in crate::archive) struct Cells {
     is_same_value: Vec<DynComparator>,
 }
 
-/// What is known of a cell.
+/// The known state of a cell.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::archive) struct CellState {
     /// The row of its first value.
@@ -83,7 +83,7 @@ impl Cells {
         Ok(keys::ranges(&self.rows)?.into_iter().map(of_series).collect())
     }
 
-    /// What is known of some cells as of an instant, in cell order. Cells not yet known are left out.
+    /// The known state of some cells as of an instant, in cell order, without cells not yet known.
     pub(in crate::archive) fn known(&self, cells: Range<usize>, as_of_micros: i64) -> Vec<CellState> {
         let mut all = Vec::with_capacity(cells.len());
         for cell in &self.bounds[cells] {

@@ -1,4 +1,4 @@
-//! The fold: observations of many folders, ordered by cell, and what is known of each cell.
+//! The fold: observations of many folders, ordered by cell, and the known state of each cell.
 
 pub(super) mod cells;
 pub(super) mod histories;

@@ -1,4 +1,4 @@
-//! What the observations of some cells say: the known value of each, every value in turn, and their history.
+//! Observations of some cells: the known value of each, every value over time, and their history.
 
 use std::sync::Arc;
 

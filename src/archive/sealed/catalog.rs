@@ -1,6 +1,6 @@
 //! The catalog of an archive: its runs, and the folders that their rows are read from.
 //!
-//! A pack stands for its members: their rows are read from it, whether or not their own folders still exist.
+//! A pack replaces its members: their rows are read from it, whether or not their own folders still exist.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap, HashSet};
@@ -257,7 +257,7 @@ fn runs(folders: &[Arc<Folder>]) -> Result<Vec<SealedRun>> {
     Ok(runs)
 }
 
-/// The fewest folders that hold every run: the largest packs, and whatever they leave out.
+/// The fewest folders that contain every run: the largest packs, and folders for the runs they lack.
 fn cover(folders: &[Arc<Folder>]) -> Vec<Arc<Folder>> {
     let names =
         |folder: &Arc<Folder>| -> Vec<String> { folder.seal().runs().iter().map(|run| run.run.clone()).collect() };

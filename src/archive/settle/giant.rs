@@ -20,7 +20,7 @@ use crate::error::Result;
 use crate::tables::{Changes, Table};
 use crate::trace::work;
 
-/// The date of every so many articles of a piece is sampled to find the cuts.
+/// The sampling interval, in articles, of the dates used to find the cuts.
 const SAMPLED: usize = 64;
 
 /// Sends the changes of a series of articles; returns whether it was completed and accepted.

@@ -1,4 +1,4 @@
-//! Checks that a pack contains what it stands for: every row of every file is compared, whatever the seals claim.
+//! Checks that a pack contains what it replaces: every row of every file is compared, regardless of the seals.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -16,7 +16,7 @@ use crate::archive::sealed::requests::{REJECTS, REQUESTS};
 use crate::error::Result;
 use crate::tables::{Reject, Table};
 
-/// The files of a pack that miss a row of a folder that the pack stands for: a member run, or a pack of such runs.
+/// The files of a pack that miss a row of a folder that the pack replaces: a member run, or a pack of such runs.
 /// Folders that no longer exist cannot be checked.
 pub(super) fn incomplete_files(archive: &Archive, pack: &Arc<Folder>) -> Result<Vec<String>> {
     let members: HashSet<&str> = pack.seal().members.iter().map(|member| member.seal.as_str()).collect();

@@ -18,7 +18,7 @@ use crate::remove;
 use crate::time::random;
 
 /// The sealed folders elsewhere that hold the runs an archive does not have, up to an instant: packs of runs that are
-/// all missing, the largest first, then runs, then whatever else holds the rest.
+/// all missing, the largest first, then runs, then other folders with the rest.
 pub(crate) fn wanted<'s>(archive: &Archive, there: &'s [Seal], until: Option<DateTime<Utc>>) -> Vec<&'s Seal> {
     let here: HashSet<&str> = archive.runs().iter().map(SealedRun::name).collect();
     let is_due = |run: &Seal| until.is_none_or(|until| run.started_at <= until);

@@ -1,4 +1,4 @@
-//! Upkeep: packing runs, removing folders that a pack stands for, and verification.
+//! Upkeep: packing runs, removing folders that a pack replaces, and verification.
 
 mod contained;
 mod copy;

@@ -1,4 +1,4 @@
-//! Packs: one folder that stands for several runs.
+//! Packs: one folder that replaces several runs.
 //!
 //! A daily run changes little, and a year has hundreds of them. Without packs, the cost of a run would grow with the
 //! number of runs before it. Once enough small runs have accumulated they are packed, and packs of similar size are
@@ -43,7 +43,7 @@ const ENOUGH_FOLDERS: usize = 16;
 /// times at most, and the number of folders grows with the logarithm of the number of runs.
 const GROWTH: u64 = 4;
 
-/// Folders with fewer rows than this are packed whatever the newer ones have.
+/// Folders with fewer rows than this are always packed.
 const FEW_ROWS: u64 = 1 << 15;
 
 /// Packs the newest runs of an archive once enough small ones have accumulated.

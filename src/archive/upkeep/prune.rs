@@ -1,4 +1,4 @@
-//! Removes the folders that a pack stands for: first a plan, then its execution.
+//! Removes the folders that a pack replaces: first a plan, then its execution.
 
 use std::fs;
 use std::path::Path;
@@ -28,7 +28,7 @@ pub(crate) struct Pruning {
 pub struct Removal {
     /// Its name: `run=…` or `pack=…`.
     pub folder: String,
-    /// The pack that stands for it.
+    /// The pack that replaces it.
     pub pack: String,
     /// Its size.
     pub bytes: u64,
@@ -65,7 +65,8 @@ fn pack_for<'a>(archive: &'a Archive, folder: &Folder) -> Option<&'a Arc<Folder>
 ///
 /// # Errors
 ///
-/// If the token of the plan is cancelled, if a pack misses a row, if a folder holds anything but the files of a run, or if it cannot be removed.
+/// If the token of the plan is cancelled, if a pack misses a row, if a folder holds anything but the files of a run, or
+/// if it cannot be removed.
 pub(crate) fn prune(plan: &Pruning) -> Result<()> {
     let archive = &plan.archive;
     let is_needed = |pack: &&Arc<Folder>| plan.removals.iter().any(|removal| removal.pack == pack.seal().folder_name());

@@ -19,7 +19,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::file::{self, FileError, FileRecord};
 use crate::tables::{Change, Table};
 
-/// What was verified, and what is wrong.
+/// The result of a verification.
 #[derive(Clone, Debug, Default)]
 pub struct Verified {
     /// Files whose size, checksum and rows were compared.

@@ -132,7 +132,7 @@ impl RemoteStore {
         Ok(version.map(|(_, whole)| whole.recorded))
     }
 
-    /// The record of a version in the store, as text and as what it says; `None` if there is none.
+    /// The record of a version in the store, as text and parsed; `None` if there is none.
     pub(super) async fn read_version(&self, name: &str, version: &str) -> Result<Option<(Bytes, Whole)>> {
         let at = format!("{DATASETS}/{name}/{version}");
         let Some(text) = self.store.record(&at, RECORD).await? else { return Ok(None) };

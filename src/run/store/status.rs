@@ -1,4 +1,4 @@
-//! What this machine and the store have.
+//! Compares this machine with the store.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,7 +13,7 @@ use crate::export::{self, Whole};
 use crate::names::{is_dataset, is_unique};
 use crate::store::{Object, by_folder, record_of};
 
-/// What this machine and the store have.
+/// The difference between this machine and the store.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct StoreStatus {
     /// The store.

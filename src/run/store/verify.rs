@@ -1,4 +1,4 @@
-//! Verifies what the store has: every seal and record, and every file against it.
+//! Verifies a store: every seal and record, and every file against it.
 
 use std::path::PathBuf;
 
@@ -18,7 +18,7 @@ use crate::store::{Object, Sealed, StoreError};
 /// The most files read at once.
 const FILES_AT_ONCE: usize = 8;
 
-/// What was verified in a store, and what is wrong.
+/// The result of verifying a store.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct StoreVerified {
     /// Files whose size and checksum were compared.
@@ -113,7 +113,7 @@ impl RemoteStore {
     }
 }
 
-/// A fault of a record in words; any other failure ends the verification.
+/// The message for a fault of a record; any other failure ends the verification.
 fn told(error: Error) -> Result<String> {
     let is_fault = matches!(error.downcast_ref(), Some(FileError::Damaged { .. } | FileError::Layout { .. }))
         || matches!(error.downcast_ref(), Some(StoreError::Damaged { .. }));
