@@ -1,12 +1,12 @@
 """A Spark cluster on this machine computes a dataset: the rows that a build on this machine writes.
 
-    tests/spark/.venv/bin/python tests/spark/cluster.py [--bellwether FILE] [--pairs 0..12] [--kill]
+    tests/spark/.venv/bin/python tests/spark/cluster.py [--bellwether FILE] [--dataset small|demo|large] [--kill]
 
-Starts a master, two workers and a Spark Connect server on loopback, archives every sector of the demo service with some pairs
-of period and regime (12 are 7.5 million rows; 0 is the definition `demo`), and builds the dataset three times: on this
+Starts a master, two workers and a Spark Connect server on loopback, archives a sector of the demo service (small), the
+definition `demo`, or every sector with 12 pairs of period and regime (large: 7.5 million rows), and builds the dataset on this
 machine, with `build --engine`, and by the statement that `sql` prints, with DuckDB and in a session of its own on the cluster.
 With `--kill` an executor is killed in the middle of each. The program must be built with `--features spark`. `tests/run`
-installs what this needs, and runs it with few rows.
+installs what this needs, and builds the small dataset.
 """
 
 import argparse
@@ -32,21 +32,23 @@ sys.path.insert(0, str(PROJECT / "tests/python"))
 
 import check_sql  # noqa: E402
 
-PERIODS = ["5d", "10d", "15d", "1m"]
-REGIMES = ["neutral", "bear", "bull"]
-DEFINITION = """\
+LARGE = """\
 [source]
 service = "demo"
 
 [signals]
 sectors = ["communication-services", "consumer-discretionary", "consumer-staples", "energy", "financials", "healthcare",
            "industrials", "materials", "real-estate", "technology", "utilities"]
-periods = {periods}
-regimes = {regimes}
+periods = ["5d", "10d", "15d", "1m"]
+regimes = ["neutral", "bear", "bull"]
 
 [join]
 windows = ["7d", "30d"]
 stats = ["count", "mean", "min", "max", "std", "last"]
+"""
+SMALL = """\
+source.service = "demo"
+signals.sectors = ["utilities"]
 """
 # Executors of 1.4 GB on workers that have a little more.
 SETTINGS = {"spark_executor_memory": "1400m", "spark_sql_shuffle_partitions": "8"}
@@ -55,19 +57,11 @@ SETTINGS = {"spark_executor_memory": "1400m", "spark_sql_shuffle_partitions": "8
 def arguments():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--bellwether", type=Path, default=PROJECT / "target/release/bellwether")
-    parser.add_argument("--pairs", type=int, default=12, choices=[0, 1, 2, 3, 4, 6, 8, 9, 12])
+    parser.add_argument("--dataset", default="large", choices=["small", "demo", "large"])
     parser.add_argument("--kill", action="store_true", help="kill an executor in the middle")
     given = parser.parse_args()
     given.bellwether = given.bellwether.resolve()
     return given
-
-
-def definition(pairs):
-    if pairs == 0:
-        return (PROJECT / "pipelines/demo.toml").read_text()
-    periods = max(count for count in range(1, 5) if pairs % count == 0 and pairs // count <= 3)
-    regimes = REGIMES[: pairs // periods]
-    return DEFINITION.format(periods=json.dumps(PERIODS[:periods]), regimes=json.dumps(regimes))
 
 
 def free_port():
@@ -211,7 +205,8 @@ def main():
             return subprocess.run([*run, *words], cwd=folder, check=True, capture_output=True, text=True).stdout
 
         (folder / "pipelines").mkdir()
-        (folder / "pipelines/it.toml").write_text(definition(given.pairs))
+        definitions = {"small": SMALL, "demo": (PROJECT / "pipelines/demo.toml").read_text(), "large": LARGE}
+        (folder / "pipelines/it.toml").write_text(definitions[given.dataset])
         bellwether("run", "it", "--quiet")
         built = folder / "output/datasets/it/latest"
         expected = pyarrow.parquet.read_table(built / "it.parquet", partitioning=None)
