@@ -180,17 +180,22 @@ fn a_killed_scheduler_runs_the_due_time_once_after_a_restart() {
     assert_eq!(service.histories(), 2);
 }
 
+/// What a scheduler remembers.
+fn memory(place: &Place) -> Value {
+    let text = fs::read(place.file(MEMORY)).expect("it was written");
+    serde_json::from_slice(&text).expect("JSON")
+}
+
 /// Up to which time the schedule of the definition is done, as it is remembered.
 fn done(place: &Place) -> String {
-    let memory: Value = serde_json::from_slice(&fs::read(place.file(MEMORY)).unwrap()).unwrap();
-    memory["done"].as_str().unwrap().to_owned()
+    memory(place)["done"].as_str().expect("an instant").to_owned()
 }
 
 /// Lets everything since an instant be due.
 fn remember_done(place: &Place, instant: DateTime<Utc>) {
-    let mut memory: Value = serde_json::from_slice(&fs::read(place.file(MEMORY)).unwrap()).unwrap();
+    let mut memory = memory(place);
     memory["done"] = instant.to_rfc3339_opts(SecondsFormat::Micros, true).into();
-    fs::write(place.file(MEMORY), memory.to_string()).unwrap();
+    fs::write(place.file(MEMORY), memory.to_string()).expect("it can be written");
 }
 
 #[test]
