@@ -116,6 +116,7 @@ mod escape;
 pub mod export;
 mod fetch;
 mod file;
+mod footprint;
 mod freshness;
 #[cfg(feature = "harness")]
 #[doc(hidden)]

@@ -70,6 +70,7 @@ pub(crate) mod view;
 pub use answers::answer::Oddities;
 pub use sealed::catalog::{Archive, SealedRun};
 pub use sealed::seal::{Counts, Definition, Seal};
+pub use settle::Settled;
 pub use unfinished::Interrupted;
 pub use upkeep::{Removal, Verified};
 
@@ -81,7 +82,7 @@ pub(crate) use fold::observed::ViewOptions;
 pub(crate) use scope::Scope;
 pub(crate) use sealed::listings::LISTINGS;
 pub(crate) use sealed::seal::SEAL;
-pub(crate) use unfinished::{Beginning, Unfinished, UnfinishedRun, unfinished_runs};
+pub(crate) use unfinished::{Beginning, Unfinished, UnfinishedRun, abandoned_runs, remove_abandoned, unfinished_runs};
 pub(crate) use upkeep::{Incoming, Pruning, compact, copy, fault, prune, verify, wanted};
 pub(crate) use view::{ArticleHistories, View};
 

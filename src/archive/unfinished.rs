@@ -12,9 +12,9 @@ use super::FOLDER_OF_UNFINISHED;
 use super::answers::answer::{Answer, AnswerRecord};
 use super::answers::answer_files::AnswerFiles;
 use super::answers::draft::Draft;
-use super::sealed::catalog::{Archive, SealedRun};
+use super::sealed::catalog::Archive;
 use super::sealed::seal::{LAYOUT, Origin};
-use super::settle;
+use super::settle::{self, Settled};
 use super::upkeep;
 use crate::cancel::CancellationToken;
 use crate::digest;
@@ -120,33 +120,16 @@ impl Unfinished {
     }
 
     fn resume(sealed: &Archive, folder: &Path, beginning: Beginning<'_>, digest: &str) -> Result<Option<Self>> {
-        for path in file::entries(folder)? {
-            if !path.file_name().and_then(|name| name.to_str()).is_some_and(is_unique) {
-                continue;
-            }
-            links::refuse(&path)?;
-            // A run that is incomplete, of another definition or locked stays in place for a while.
-            let Ok(lock) = links::open(&path.join(RECORD)) else {
-                if file::is_older(&path, file::DAY) {
+        for path in runs_in(folder)? {
+            let (origin, lock) = match Found::of(sealed, &path, beginning.now)? {
+                Found::Abandoned(_lock) => {
                     discard(&path);
+                    continue;
                 }
-                continue;
+                Found::Busy => continue,
+                Found::Interrupted(origin, lock) => (origin, lock),
             };
-            match lock.try_lock() {
-                Ok(()) => {}
-                Err(TryLockError::WouldBlock | TryLockError::Error(_)) => continue,
-            }
-            let Some(origin) = Origin::read(&path) else { continue };
-            if is_sealed(sealed, &origin.run) {
-                // It was sealed, but killed before it could remove this folder.
-                discard(&path);
-                continue;
-            }
             let age = beginning.now - origin.started_at;
-            if age > DISCARD_AFTER {
-                discard(&path);
-                continue;
-            }
             let is_same = origin.definition == beginning.definition && origin.definition_digest == digest;
             if origin.layout != LAYOUT || !is_same || age > RESUME_WITHIN || age < TimeDelta::zero() {
                 continue;
@@ -212,19 +195,19 @@ impl Unfinished {
     /// # Errors
     ///
     /// If a file cannot be read or written, or the run is cancelled. The answers are kept in that case.
-    pub fn seal(&self, sealed_at: DateTime<Utc>) -> Result<SealedRun> {
+    pub fn seal(&self, sealed_at: DateTime<Utc>) -> Result<Settled> {
         let answers: Vec<Answer> = self.lock().by_request.values().cloned().collect();
         let folder = settle::folder(&self.path)?;
         // Opened now, not when the run started: another run may have been sealed in between.
         let before = Archive::open(&self.archive)?.until(&self.stop);
-        let run = settle::seal(&before, &folder, &self.origin, &answers, sealed_at)?;
+        let settled = settle::seal(&before, &folder, &self.origin, &answers, sealed_at)?;
         if let Err(error) = upkeep::pack_small(&self.archive, &self.stop) {
             // The run is sealed; reads take a little longer until the next one packs it.
             tracing::warn!(%error, "cannot pack runs");
         }
         // The answers are in the sealed run now. If they cannot be removed, they are ignored leftovers.
         let _ = remove::folder(&self.path);
-        Ok(run)
+        Ok(settled)
     }
 
     /// Abandons the run: writes its rejected records to a file and removes everything else.
@@ -299,6 +282,70 @@ impl CompleteAnswers {
         let answers = lines(&text).filter_map(|line| Answer::read(run, line));
         let by_request = answers.map(|answer| (answer.record.request.request.clone(), answer)).collect();
         Ok(Self { by_request, journal })
+    }
+}
+
+/// The folders of unfinished runs.
+fn runs_in(folder: &Path) -> Result<Vec<PathBuf>> {
+    let is_run = |path: &PathBuf| path.file_name().and_then(|name| name.to_str()).is_some_and(is_unique);
+    Ok(file::entries(folder)?.into_iter().filter(is_run).collect())
+}
+
+/// What became of an unfinished run.
+enum Found {
+    /// It will not be resumed. The lock keeps others away from it, unless it never had one.
+    Abandoned(Option<File>),
+    /// It is in progress, or about to be.
+    Busy,
+    /// It may be resumed, under this lock.
+    Interrupted(Origin, File),
+}
+
+impl Found {
+    fn of(sealed: &Archive, path: &Path, now: DateTime<Utc>) -> Result<Self> {
+        links::refuse(path)?;
+        let lock = links::open(&path.join(RECORD)).ok();
+        if let Some(Err(TryLockError::WouldBlock | TryLockError::Error(_))) = lock.as_ref().map(File::try_lock) {
+            return Ok(Self::Busy);
+        }
+        if is_abandoned(sealed, path, now) {
+            return Ok(Self::Abandoned(lock));
+        }
+        Ok(Origin::read(path).zip(lock).map_or(Self::Busy, |(origin, lock)| Self::Interrupted(origin, lock)))
+    }
+}
+
+/// Whether a run will not be resumed. If a process holds its lock, it is just being sealed.
+fn is_abandoned(sealed: &Archive, path: &Path, now: DateTime<Utc>) -> bool {
+    match Origin::read(path) {
+        // A run that is incomplete stays in place for a while.
+        None => links::open(&path.join(RECORD)).is_err() && file::is_older(path, file::DAY),
+        // One that is sealed was killed before it could remove this folder.
+        Some(origin) => is_sealed(sealed, &origin.run) || now - origin.started_at > DISCARD_AFTER,
+    }
+}
+
+/// The unfinished runs of an archive that will not be resumed. No lock is taken, which a resuming run could want.
+///
+/// # Errors
+///
+/// If the archive cannot be read.
+pub(crate) fn abandoned_runs(archive: &Archive, now: DateTime<Utc>) -> Result<Vec<PathBuf>> {
+    let runs = runs_in(&archive.path().join(FOLDER_OF_UNFINISHED))?;
+    Ok(runs.into_iter().filter(|path| is_abandoned(archive, path, now)).collect())
+}
+
+/// Removes an unfinished run, if it still will not be resumed.
+///
+/// # Errors
+///
+/// If a link is in the way, if it contains anything else, or if it cannot be removed.
+pub(crate) fn remove_abandoned(archive: &Archive, path: &Path, now: DateTime<Utc>) -> Result<()> {
+    match Found::of(archive, path, now)? {
+        Found::Abandoned(_lock) => {
+            remove::folder(path).map_err(|source| FileError::Remove { path: path.to_owned(), source }.into())
+        }
+        Found::Busy | Found::Interrupted(..) => Ok(()),
     }
 }
 

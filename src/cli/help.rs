@@ -24,7 +24,7 @@ const GROUPS: [(&str, &[&str]); 6] = [
     ("Datasets", &["show", "open", "summary", "report", "datasets", "diff", "build", "sql"]),
     ("Archive", &["runs", "verify", "audit", "archive"]),
     ("Definitions", &["check", "plan", "schema"]),
-    ("Operations", &["schedule", "status", "store"]),
+    ("Operations", &["schedule", "status", "prune", "store"]),
     ("More", &["serve", "completions", "man"]),
 ];
 
@@ -97,6 +97,7 @@ const EXAMPLES: &[(&str, &[(&str, &str)])] = &[
     ("archive", &[("archive compact", "pack all runs into one folder"), ("archive prune --dry-run", "what can go")]),
     ("archive compact", &[("archive compact --keep 30", "leave the newest 30 runs as they are")]),
     ("archive prune", &[("archive prune --dry-run", "what would be removed")]),
+    ("prune", &[("prune --dry-run", "what is no longer needed, and how much room it takes")]),
     ("check", &[("check demo", "every problem of a definition, with its place")]),
     ("plan", &[("plan demo", "the requests and the columns, before anything is fetched")]),
     ("schema", &[("schema", "for an editor that checks TOML")]),

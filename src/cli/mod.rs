@@ -21,6 +21,7 @@ mod outcome;
 mod parse;
 mod plan;
 mod progress;
+mod prune;
 mod report;
 mod rows;
 mod run;
@@ -99,6 +100,7 @@ enum Command {
     Audit(audit::Audit),
     Diff(diff::Diff),
     Archive(archive::Archive),
+    Prune(prune::Prune),
     Check(check::Check),
     Plan(plan::Plan),
     Store(store::Store),
@@ -129,6 +131,7 @@ impl Command {
             Self::Audit(command) => command.execute(project),
             Self::Diff(command) => command.execute(project),
             Self::Archive(command) => command.execute(project),
+            Self::Prune(command) => command.execute(project),
             Self::Check(command) => command.execute(project),
             Self::Plan(command) => command.execute(project),
             Self::Store(command) => command.execute(project),

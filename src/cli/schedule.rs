@@ -14,6 +14,7 @@ use super::folders::Folders;
 use super::log::{self, Level, LogForm, LogLevel};
 use super::outcome::{Failure, Result};
 use super::store::StoreOption;
+use super::typed::one_of;
 use super::{Hangup, interruptible_with, note, progress, say};
 use crate::cancel::CancellationToken;
 use crate::error::Error;
@@ -79,39 +80,9 @@ enum What {
     /// Print what to install so that a platform runs the definitions.
     Print {
         /// The platform.
-        #[arg(long = "for", value_enum, value_name = "PLATFORM")]
-        platform: Name,
+        #[arg(long = "for", value_name = "PLATFORM", value_parser = one_of::<Platform>(Platform::ALL.map(Platform::as_str)))]
+        platform: Platform,
     },
-}
-
-/// A platform by its name.
-#[derive(Clone, Copy, Debug, clap::ValueEnum)]
-enum Name {
-    /// A service that runs the scheduler.
-    Systemd,
-    /// A line that runs what is due every five minutes.
-    Crontab,
-    /// An agent that runs the scheduler.
-    Launchd,
-    /// A CronJob per definition.
-    Kubernetes,
-    /// A DAG per definition.
-    Airflow,
-    /// A workflow that runs what is due.
-    GithubActions,
-}
-
-impl From<Name> for Platform {
-    fn from(name: Name) -> Self {
-        match name {
-            Name::Systemd => Self::Systemd,
-            Name::Crontab => Self::Crontab,
-            Name::Launchd => Self::Launchd,
-            Name::Kubernetes => Self::Kubernetes,
-            Name::Airflow => Self::Airflow,
-            Name::GithubActions => Self::GithubActions,
-        }
-    }
 }
 
 impl Schedule {
@@ -119,7 +90,7 @@ impl Schedule {
         let (data, archive) = (self.folders.data(project), self.folders.archive(project));
         let folders = Places { definitions: project.definitions(), data, archive };
         if let Some(What::Print { platform }) = self.what {
-            return say(&print(platform.into(), &Setup::of(project.root(), &folders)?)?);
+            return say(&print(platform, &Setup::of(project.root(), &folders)?)?);
         }
         log::begin(self.log, self.log_level, None);
         let result = self.run(folders);

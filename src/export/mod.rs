@@ -72,6 +72,7 @@ pub(crate) use publication::{Provenance, Publication};
 pub(crate) use published::{Version, facts, versions};
 pub(crate) use reading::AnyReading;
 pub(crate) use record::{FACTS, RECORD};
+pub(crate) use retention::{abandoned, remove_surplus, surplus};
 pub(crate) use reuse::{Latest, Taken, Takeover, built_before};
 pub(crate) use row_output::{Destination, RowFormat, RowOutput};
 pub(crate) use staged::{Dataset, Staged};

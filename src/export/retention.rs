@@ -4,18 +4,20 @@
 //! whether it points to a version or into one. A folder that is not named like a version, or has no record, is not
 //! ours.
 //!
-//! A version that cannot be removed stays, with a warning in the log: the dataset is published, and the next
-//! publication tries again. A version that contains a foreign file is never removed.
+//! A publication applies this to its own dataset, `bellwether prune` to all of them. A version that cannot be removed
+//! after a publication stays, with a warning in the log: the dataset is published, and the next publication tries again.
+//! A version that contains a foreign file is never removed.
 
 use std::collections::BTreeSet;
 use std::fs;
 use std::io;
-use std::path::{Component, Path};
+use std::path::{Component, Path, PathBuf};
 use std::time::SystemTime;
 
 use chrono::{DateTime, NaiveDateTime, Utc};
 use serde::Deserialize;
 
+use super::link;
 use super::published;
 use super::record::RECORD;
 use crate::error::Result;
@@ -37,31 +39,79 @@ const LEFT_OVERS: [&str; 3] = [".partial-", ".removed-", ".latest-"];
 ///
 /// If the folder cannot be read.
 pub(super) fn tidy(folder: &Path, published: &str, keep: Option<usize>) -> Result<()> {
-    keep.map_or(Ok(()), |keep| remove_surplus(folder, published, keep))?;
-    remove_left_overs(folder, published)
+    if let Some(keep) = keep {
+        for version in older(folder, published, keep)? {
+            warn(&version, retire(&version, &removed(&version)));
+        }
+    }
+    for path in left_overs(folder, published)? {
+        warn(&path, clear(&path));
+    }
+    Ok(())
 }
 
-fn remove_surplus(folder: &Path, published: &str, keep: usize) -> Result<()> {
+/// The versions of a dataset beyond the newest `keep`, unless they are pinned or not older than the latest; none without
+/// a latest version.
+///
+/// # Errors
+///
+/// If the folder cannot be read.
+pub(crate) fn surplus(dataset: &Path, keep: usize) -> Result<Vec<PathBuf>> {
+    latest(dataset).map_or(Ok(Vec::new()), |latest| older(dataset, &latest, keep))
+}
+
+/// What killed publications of a dataset left behind; nothing without a latest version.
+///
+/// # Errors
+///
+/// If the folder cannot be read.
+pub(crate) fn abandoned(dataset: &Path) -> Result<Vec<PathBuf>> {
+    latest(dataset).map_or(Ok(Vec::new()), |latest| left_overs(dataset, &latest))
+}
+
+fn latest(dataset: &Path) -> Option<String> {
+    Some(link::version(dataset)?.file_name()?.to_str()?.to_owned())
+}
+
+/// The versions beyond the newest `keep` that are older than the published one and not pinned.
+fn older(folder: &Path, published: &str, keep: usize) -> Result<Vec<PathBuf>> {
     // Versions before links: for any version seen here, its link already existed.
     let mut versions: Vec<Version> = file::entries(folder)?.iter().filter_map(|path| version(path)).collect();
     versions.sort_unstable();
     let pinned = pinned(folder)?;
     let published_last = versions.iter().position(|version| version.name == published).unwrap_or(versions.len());
     let surplus = versions[..published_last].iter().take(versions.len().saturating_sub(keep));
-    for version in surplus.map(|version| &version.name).filter(|version| !pinned.contains(*version)) {
-        let path = folder.join(version);
-        warn(&path, retire(&path, &folder.join(format!(".removed-{version}"))));
-    }
-    Ok(())
+    Ok(surplus.filter(|version| !pinned.contains(&version.name)).map(|version| folder.join(&version.name)).collect())
 }
 
-fn remove_left_overs(folder: &Path, published: &str) -> Result<()> {
+fn left_overs(folder: &Path, published: &str) -> Result<Vec<PathBuf>> {
     // The file system's clock, which may differ from ours.
     let now = fs::metadata(folder.join(published).join(RECORD)).and_then(|record| record.modified());
-    if let Ok(now) = now {
-        file::entries(folder)?.iter().filter(|path| is_left_over(path, now)).for_each(|path| warn(path, clear(path)));
+    let Ok(now) = now else { return Ok(Vec::new()) };
+    Ok(file::entries(folder)?.into_iter().filter(|path| is_left_over(path, now)).collect())
+}
+
+/// Where a version is renamed to before it is removed. The name of an ad hoc build goes on after that of a version.
+fn removed(version: &Path) -> PathBuf {
+    let name = version.file_name().unwrap_or_default().to_string_lossy();
+    version.with_file_name(format!(".removed-{}", name.get(..UNIQUE_BYTES).unwrap_or(&name)))
+}
+
+/// Removes a surplus version, unless it was pinned or removed meanwhile.
+///
+/// # Errors
+///
+/// If it contains anything else, or cannot be removed.
+pub(crate) fn remove_surplus(version: &Path) -> Result<()> {
+    let is_pinned = || -> Result<bool> {
+        let (Some(folder), Some(name)) = (version.parent(), version.file_name()) else { return Ok(false) };
+        Ok(pinned(folder)?.iter().any(|pinned| **pinned == *name))
+    };
+    if !version.exists() || is_pinned()? {
+        return Ok(());
     }
-    Ok(())
+    let is_gone = || !version.exists() && !removed(version).exists();
+    remove(version).or_else(|error| if is_gone() { Ok(()) } else { Err(error) })
 }
 
 /// Removes a version atomically. One that contains anything else is left alone.
@@ -77,10 +127,7 @@ fn retire(version: &Path, removed: &Path) -> io::Result<()> {
 ///
 /// If it is not ours, contains anything else, or cannot be removed.
 pub fn remove(version: &Path) -> Result<()> {
-    let name = version.file_name().unwrap_or_default().to_string_lossy();
-    // The name of an ad hoc build goes on after that of a version.
-    let removed = version.with_file_name(format!(".removed-{}", name.get(..UNIQUE_BYTES).unwrap_or(&name)));
-    retire(version, &removed).map_err(|source| FileError::Remove { path: version.to_owned(), source }.into())
+    retire(version, &removed(version)).map_err(|source| FileError::Remove { path: version.to_owned(), source }.into())
 }
 
 /// A version. Names of the same second are in random order, so its record tells when it was built.

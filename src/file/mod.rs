@@ -112,18 +112,24 @@ pub(crate) fn is_older(path: &Path, age: Duration) -> bool {
     changed.is_ok_and(|changed| changed.elapsed().is_ok_and(|elapsed| elapsed > age))
 }
 
+/// The prefix of hidden temporary folders inside an output folder.
+const SCRATCH: &str = ".scratch-";
+
 /// The path for a hidden temporary folder inside an output folder. Leftovers of killed processes there are removed
 /// first.
 pub(crate) fn scratch(outputs: &Path, name: &str) -> PathBuf {
-    const PREFIX: &str = ".scratch-";
-    let is_scratch = |path: &Path| path.file_name().is_some_and(|name| name.to_string_lossy().starts_with(PREFIX));
-    for path in entries(outputs).unwrap_or_default() {
-        if is_scratch(&path) && is_older(&path, DAY) {
-            // Best effort: it is hidden and ignored.
-            let _ = remove::folder(&path);
-        }
+    for path in stale_scratch(outputs) {
+        // Best effort: it is hidden and ignored.
+        let _ = remove::folder(&path);
     }
-    outputs.join(format!("{PREFIX}{name}"))
+    outputs.join(format!("{SCRATCH}{name}"))
+}
+
+/// The temporary folders that killed processes left in an output folder.
+pub(crate) fn stale_scratch(outputs: &Path) -> Vec<PathBuf> {
+    let is_scratch = |path: &Path| path.file_name().is_some_and(|name| name.to_string_lossy().starts_with(SCRATCH));
+    let is_stale = |path: &PathBuf| is_scratch(path) && is_older(path, DAY);
+    entries(outputs).unwrap_or_default().into_iter().filter(is_stale).collect()
 }
 
 /// Hard-links a file, or copies it if the file system has no links, or no more of them.

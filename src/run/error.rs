@@ -17,6 +17,10 @@ pub(crate) enum RunError {
     #[error("another run of `{name}` is in progress on `{}`{}", archive.display(), by(holder.as_ref()))]
     InProgress { name: String, archive: PathBuf, holder: Option<Holder> },
 
+    /// Another process that prunes the same archive.
+    #[error("another process is pruning `{}`{}", archive.display(), by(holder.as_ref()))]
+    PruneInProgress { archive: PathBuf, holder: Option<Holder> },
+
     /// A clock that is behind the newest run of the archive.
     #[error("the clock says {}, but the newest run in the archive was sealed at {}", to_record(*now), to_record(*sealed_at))]
     ClockBehind { run: Option<PathBuf>, sealed_at: DateTime<Utc>, now: DateTime<Utc> },
@@ -54,7 +58,7 @@ pub(crate) enum RunError {
 impl Diagnostic for RunError {
     fn kind(&self) -> ErrorKind {
         match self {
-            Self::InProgress { .. } => ErrorKind::Temporary,
+            Self::InProgress { .. } | Self::PruneInProgress { .. } => ErrorKind::Temporary,
             Self::ClockBehind { .. } | Self::ClockWentBack { .. } => ErrorKind::Storage,
             Self::Address { .. } | Self::NoOperation { .. } => ErrorKind::Service,
             #[cfg(feature = "spark")]
@@ -66,6 +70,7 @@ impl Diagnostic for RunError {
     fn hint(&self) -> Option<String> {
         let hint = match self {
             Self::InProgress { .. } => "try again when that run has finished, or wait for it with `--wait`",
+            Self::PruneInProgress { .. } => "try again when it has finished",
             Self::ClockBehind { run: None, .. } => {
                 "set the clock if it is behind; if it is correct, a clock was ahead during a run that is now packed: restore the archive from a backup made before that run"
             }

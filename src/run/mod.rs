@@ -23,6 +23,7 @@ mod missing;
 mod names;
 mod observer;
 mod options;
+mod prune;
 mod rejects;
 mod report;
 mod scope;
@@ -54,11 +55,12 @@ pub use stage::Timing;
 pub use store::{DatasetStatus, Moved, RemoteStore, StoreStatus, StoreVerified};
 pub(crate) use summary::day;
 pub use summary::{Fetched, Stored, Summary};
-pub use upkeep::{Prune, compact, prune, verify};
+pub use prune::{Prunable, Prune, PruneOptions, Pruned, PrunedKind, kept_versions, prune};
+pub use upkeep::{compact, verify};
 
 use crate::address::host_of;
 pub use crate::archive::Interrupted;
-use crate::archive::{Archive, Beginning, Unfinished, View};
+use crate::archive::{Archive, Beginning, Settled, Unfinished, View};
 use crate::error::Result;
 use crate::export::Recorded;
 use crate::fetch::{Addresses, Client};
@@ -175,7 +177,8 @@ async fn finish(finishing: Finishing) -> Result<Summary> {
         }
         let stage = Stage::begin(&options.control, "archive");
         let archiving = Instant::now();
-        let run = unfinished.seal(beginning::sealing_instant(&unfinished.records(), begun, options.clock)?)?;
+        let sealed_at = beginning::sealing_instant(&unfinished.records(), begun, options.clock)?;
+        let Settled { run, known } = unfinished.seal(sealed_at)?;
         let archived_in = Some(archiving.elapsed());
         // Without a store nothing waits for it.
         let _ = sealed.send(());
@@ -199,7 +202,7 @@ async fn finish(finishing: Finishing) -> Result<Summary> {
         // Contradictions between answers of the run are known once it is sealed.
         let rejects = run.requests()?.iter().map(|record| record.rejects).sum();
         let (path, changes) = (run.path().to_owned(), run.seal().changes);
-        let fetched = Fetched { run: path, changes, rejects, new_rejects, ..fetched };
+        let fetched = Fetched { run: path, changes, known, rejects, new_rejects, ..fetched };
         let mut summary = Summary::of(&plan, published, timings, begun.instant.elapsed());
         summary.fetched = Some(fetched);
         summary.notes.splice(0..0, notes);

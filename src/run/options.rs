@@ -8,6 +8,9 @@ use crate::archive::Interrupted;
 use crate::plan::StoreUrl;
 use crate::time::Clock;
 
+/// The folder of evidence in the data folder.
+pub(super) const EVIDENCE: &str = "evidence";
+
 /// The options of a run, besides its plan.
 #[derive(Clone, Debug)]
 pub struct Options {
@@ -44,7 +47,7 @@ impl Options {
     }
 
     pub(super) fn evidence(&self) -> PathBuf {
-        self.data.join("evidence")
+        self.data.join(EVIDENCE)
     }
 }
 

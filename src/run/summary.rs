@@ -83,6 +83,8 @@ pub struct Fetched {
     pub oddities: Oddities,
     /// The changes to the cells of the archive.
     pub changes: Counts,
+    /// The cells that the archive knew before of the series that were answered.
+    pub known: u64,
     /// The folder of the sealed run.
     pub run: PathBuf,
 }
@@ -98,6 +100,7 @@ impl Fetched {
             new_rejects: None,
             oddities: Oddities::default(),
             changes: Counts::default(),
+            known: 0,
             run: PathBuf::new(),
         };
         for answer in answers {

@@ -1,10 +1,10 @@
-//! Upkeep of the archive and the datasets: verification, packing and pruning.
+//! Upkeep of the archive and the datasets: verification and packing.
 
 use std::path::Path;
 
 use super::observer::Control;
 use super::stage::Stage;
-use crate::archive::{self, Archive, Removal, Seal, Verified, fault};
+use crate::archive::{self, Archive, Seal, Verified, fault};
 use crate::error::Result;
 use crate::export::{Version, versions};
 
@@ -44,30 +44,4 @@ pub fn compact(archive: &Path, keep: usize, control: &Control) -> Result<Option<
     let pack = archive::compact(archive, keep, &control.stop)?;
     stage.finish();
     Ok(pack)
-}
-
-/// What pruning does.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Prune {
-    /// It lists the folders that it would remove.
-    List,
-    /// It removes them.
-    Remove,
-}
-
-/// Removes the folders of an archive that a pack replaces, once the pack is verified to contain all their rows. Returns
-/// the folders.
-///
-/// # Errors
-///
-/// When the archive cannot be read, a pack misses a row, or a folder cannot be removed;
-/// [`ErrorKind::Interrupted`](crate::error::ErrorKind) when it was cancelled.
-pub fn prune(archive: &Path, prune: Prune, control: &Control) -> Result<Vec<Removal>> {
-    let plan = archive::Pruning::of(archive, &control.stop)?;
-    if prune == Prune::Remove {
-        let stage = Stage::begin(control, "prune");
-        archive::prune(&plan)?;
-        stage.finish();
-    }
-    Ok(plan.removals)
 }

@@ -1,17 +1,11 @@
 //! What takes the room: the size of the files in folders of ours.
 
-use std::collections::HashSet;
-use std::fs;
-use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::file;
-
-/// Folders are followed this deep; ours have at most five levels.
-const DEEPEST: usize = 8;
+use crate::footprint::size;
 
 /// Bytes by what they are for. A file with several names counts once.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
@@ -57,22 +51,4 @@ impl Disk {
     pub fn total(&self) -> u64 {
         self.parts().iter().map(|(_, bytes)| bytes).sum()
     }
-}
-
-/// The size of the files in a folder. Links are not followed, and what cannot be read is left out.
-pub(super) fn size(folder: &Path) -> u64 {
-    walk(folder, DEEPEST, &mut HashSet::new())
-}
-
-fn walk(folder: &Path, depth: usize, seen: &mut HashSet<(u64, u64)>) -> u64 {
-    let mut bytes = 0;
-    for path in file::entries(folder).unwrap_or_default() {
-        let Ok(found) = fs::symlink_metadata(&path) else { continue };
-        if found.is_dir() && depth > 0 {
-            bytes += walk(&path, depth - 1, seen);
-        } else if found.is_file() && (found.nlink() == 1 || seen.insert((found.dev(), found.ino()))) {
-            bytes += found.len();
-        }
-    }
-    bytes
 }

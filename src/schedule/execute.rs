@@ -7,7 +7,6 @@ use chrono::{DateTime, Utc};
 
 use super::record::{Outcome, RunRecord};
 use super::{hooks, journal};
-use crate::archive::Archive;
 use crate::error::{Error, Result};
 use crate::plan::Plan;
 use crate::run::{self, Control, Event, Observer, Options, RunError, Summary};
@@ -38,7 +37,7 @@ pub async fn execute(plan: Plan, options: Options) -> Execution {
 
 /// Runs a definition, for a time or by hand.
 pub(super) async fn perform(plan: Plan, mut options: Options, due: Option<DateTime<Utc>>) -> Execution {
-    let (begun, clock, archive) = (Instant::now(), options.clock, options.archive.clone());
+    let (begun, clock) = (Instant::now(), options.clock);
     let mut record = RunRecord::begun(&plan.name, due, clock.now());
     let naming = Arc::new(Naming { inner: options.control.observer.take(), run: OnceLock::new() });
     options.control.observer = Some(Arc::clone(&naming) as Arc<dyn Observer>);
@@ -47,11 +46,7 @@ pub(super) async fn perform(plan: Plan, mut options: Options, due: Option<DateTi
     record.seconds = begun.elapsed().as_secs_f64();
     record.run = naming.run.get().cloned();
     match &result {
-        Ok(summary) => {
-            let run = record.run.clone();
-            let known = tokio::task::spawn_blocking(move || known(&archive, run.as_deref()).ok()).await;
-            record.succeeded(summary, known.ok().flatten().unwrap_or_default());
-        }
+        Ok(summary) => record.succeeded(summary),
         Err(error) if is_in_progress(error) => return Execution { record: None, result },
         Err(error) => record.failed(error),
     }
@@ -80,16 +75,6 @@ fn warn(control: &Control, text: &str) {
     if let Some(observer) = &control.observer {
         observer.observe(&Event::Warning(text));
     }
-}
-
-/// The cells that the archive knew before a run.
-fn known(archive: &std::path::Path, run: Option<&str>) -> Result<u64> {
-    let archive = Archive::open(archive)?;
-    let before = archive.runs().iter().take_while(|sealed| Some(sealed.name()) != run);
-    let changes = before.map(|sealed| sealed.seal().changes);
-    let (added, withdrawn) =
-        changes.fold((0, 0), |(added, withdrawn), of| (added + of.added, withdrawn + of.withdrawn));
-    Ok(added.saturating_sub(withdrawn))
 }
 
 /// Learns the name of the run.

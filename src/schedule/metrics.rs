@@ -101,12 +101,17 @@ fn runs(page: &mut Page, overview: &Overview) {
     }
     let last = |status: &Status| status.runs.last().cloned();
     page.gauges(overview, "bellwether_run_duration_seconds", "Duration of the last run.", |of| Some(last(of)?.seconds));
-    let published: [Family; 5] = [
+    let published: [Family; 6] = [
         ("bellwether_dataset_rows", "Rows of the last published version.", |of| of.rows as f64),
         ("bellwether_dataset_tickers", "Tickers of the last published version.", |of| of.tickers as f64),
         ("bellwether_run_requests", "Answered requests of the last successful run.", |of| of.requests as f64),
         ("bellwether_run_retries", "Retries of the last successful run.", |of| of.retries as f64),
         ("bellwether_run_rejected_records", "Rejected records of the last successful run.", |of| of.rejects as f64),
+        (
+            "bellwether_run_known_cells",
+            "Cells known before the last successful run of the series that it fetched.",
+            |of| of.known as f64,
+        ),
     ];
     for (name, help, value) in published {
         page.gauges(overview, name, help, |of| success(of).map(value));

@@ -99,12 +99,12 @@ pub struct PublishedRecord {
     pub rejects: u64,
     /// Changes to the cells of the archive.
     pub changes: Counts,
-    /// The cells that the archive knew before.
+    /// The cells that the archive knew before of the series that were answered.
     pub known: u64,
 }
 
 impl PublishedRecord {
-    /// The share of the cells that the archive knew before that were revised or withdrawn; `None` if it knew none.
+    /// The share of the known cells that were revised or withdrawn; `None` if none was known.
     pub fn rewritten(&self) -> Option<f64> {
         (self.known > 0).then(|| (self.changes.revised + self.changes.withdrawn) as f64 / self.known as f64)
     }
@@ -130,7 +130,7 @@ impl RunRecord {
     }
 
     /// Adds that it succeeded.
-    pub(super) fn succeeded(&mut self, summary: &Summary, known: u64) {
+    pub(super) fn succeeded(&mut self, summary: &Summary) {
         let fetched = summary.fetched.as_ref();
         self.outcome = Outcome::Success;
         self.exit_code = 0;
@@ -144,7 +144,7 @@ impl RunRecord {
             retries: fetched.map_or(0, |fetched| fetched.retries),
             rejects: fetched.map_or(0, |fetched| fetched.rejects),
             changes: fetched.map(|fetched| fetched.changes).unwrap_or_default(),
-            known,
+            known: fetched.map_or(0, |fetched| fetched.known),
         });
     }
 

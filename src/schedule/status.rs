@@ -11,7 +11,7 @@ use serde::de::IgnoredAny;
 use serde::{Deserialize, Serialize};
 
 use super::definitions::files;
-use super::disk::{Disk, size};
+use super::disk::Disk;
 use super::journal;
 use super::memory::{Memory, Place, deadline};
 use super::record::{Outcome, RunRecord};
@@ -20,6 +20,7 @@ use crate::archive::Archive;
 use crate::definition::DefinitionError;
 use crate::error::{Error, Result};
 use crate::export::{self, ListedVersion, VersionKind};
+use crate::footprint::size;
 use crate::freshness::{Age, today};
 use crate::plan::{Days, MaxAge, Plan, Schedule};
 

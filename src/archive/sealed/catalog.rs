@@ -9,15 +9,19 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use arrow::array::RecordBatch;
+use arrow::datatypes::SchemaRef;
 
 use super::folder::Folder;
 use super::requests::{REJECTS, REQUESTS, records};
 use super::seal::{SEAL, Seal};
 use crate::archive::ArchiveError;
 use crate::cancel::CancellationToken;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::file::{self, FileError};
 use crate::tables::{Reject, RequestRecord};
+
+/// How often an archive is listed again because a folder was removed meanwhile.
+const MOST_LOOKS: usize = 100;
 
 /// A complete run, which never changes.
 #[derive(Clone, Debug)]
@@ -25,12 +29,14 @@ pub struct SealedRun {
     seal: Seal,
     /// Its own folder, or that of a pack.
     folder: Arc<Folder>,
+    /// The pack that is read once its own folder has been removed.
+    pack: Option<Arc<Folder>>,
 }
 
 impl SealedRun {
     /// A run with its seal and the folder of its rows.
     pub(in crate::archive) fn of(seal: Seal, folder: Arc<Folder>) -> Self {
-        Self { seal, folder }
+        Self { seal, folder, pack: None }
     }
 
     /// The folder with its rows: its own, or that of a pack.
@@ -70,7 +76,7 @@ impl SealedRun {
     /// If they cannot be read.
     pub fn requests(&self) -> Result<Vec<RequestRecord>> {
         let mut requests = Vec::new();
-        for rows in self.folder.rows(REQUESTS, &RequestRecord::schema(), self.place(REQUESTS))? {
+        for rows in self.rows(REQUESTS, &RequestRecord::schema())? {
             let failed = |reason| FileError::damaged(&self.path().join(REQUESTS), reason);
             requests.extend(records(&rows?).map_err(failed)?);
         }
@@ -83,12 +89,25 @@ impl SealedRun {
     ///
     /// If they cannot be read.
     pub fn rejects(&self) -> Result<impl Iterator<Item = Result<RecordBatch>> + use<>> {
-        self.folder.rows(REJECTS, &Reject::schema(), self.place(REJECTS))
+        self.rows(REJECTS, &Reject::schema())
+    }
+
+    /// Its rows in a file: from its own folder, or from a pack if that was removed since the archive was opened.
+    fn rows(
+        &self,
+        name: &str,
+        schema: &SchemaRef,
+    ) -> Result<impl Iterator<Item = Result<RecordBatch>> + use<>> {
+        let of = |folder: &Folder| folder.rows(name, schema, self.place(folder, name));
+        match (of(&self.folder), &self.pack) {
+            (Err(_), Some(pack)) if !self.path().exists() => of(pack),
+            (rows, _) => rows,
+        }
     }
 
     /// Its rows in a file that holds one run after another: number of rows before them, and their number.
-    fn place(&self, name: &str) -> (u64, u64) {
-        let before = self.folder.seal().runs().iter().take_while(|run| run.run != self.seal.run);
+    fn place(&self, folder: &Folder, name: &str) -> (u64, u64) {
+        let before = folder.seal().runs().iter().take_while(|run| run.run != self.seal.run);
         (before.map(|run| run.rows(name)).sum(), self.seal.rows(name))
     }
 }
@@ -118,13 +137,18 @@ impl Archive {
         if !path.exists() {
             return Err(ArchiveError::Missing { path: path.to_owned() }.into());
         }
-        let mut folders = Vec::new();
-        for folder in sealed_folders(path)? {
-            let seal = Seal::read(&folder)?;
-            folders.push(Arc::new(Folder::new(folder, seal)));
-        }
-        let runs = runs(&folders)?;
+        let mut looks = 0;
+        let folders = loop {
+            looks += 1;
+            match sealed_in(path) {
+                // A folder was pruned meanwhile. The pack that stands for it may be missing in this listing.
+                Err(Unlisted { vanished: true, .. }) if looks < MOST_LOOKS => {}
+                Err(Unlisted { error, .. }) => return Err(error),
+                Ok(folders) => break folders,
+            }
+        };
         let read = cover(&folders);
+        let runs = runs(&folders, &read)?;
         Ok(Self { path: path.to_owned(), runs, folders, read, stop: CancellationToken::new() })
     }
 
@@ -141,7 +165,11 @@ impl Archive {
             .map(|folder| (Arc::as_ptr(folder), Arc::new(Folder::clone(folder).until(stop.clone()))))
             .collect();
         let renew = |folder: &Arc<Folder>| Arc::clone(&renewed[&Arc::as_ptr(folder)]);
-        let runs = self.runs.into_iter().map(|run| SealedRun { folder: renew(&run.folder), ..run }).collect();
+        let renewed = |run: SealedRun| {
+            let (folder, pack) = (renew(&run.folder), run.pack.as_ref().map(renew));
+            SealedRun { folder, pack, ..run }
+        };
+        let runs = self.runs.into_iter().map(renewed).collect();
         let read = self.read.iter().map(renew).collect();
         let folders = self.folders.iter().map(renew).collect();
         Self { path: self.path, runs, folders, read, stop: stop.clone() }
@@ -213,28 +241,48 @@ impl Archive {
     }
 }
 
+/// A listing that failed.
+struct Unlisted {
+    error: Error,
+    /// Whether a folder was removed meanwhile.
+    vanished: bool,
+}
+
 /// The sealed folders of an archive, by name.
-fn sealed_folders(archive: &Path) -> Result<Vec<PathBuf>> {
+fn sealed_in(archive: &Path) -> Result<Vec<Arc<Folder>>, Unlisted> {
     let mut sealed = Vec::new();
-    for path in file::entries(archive)? {
+    for path in file::entries(archive).map_err(|error| Unlisted { error, vanished: false })? {
         let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
         if !name.starts_with("run=") && !name.starts_with("pack=") {
             continue;
         }
-        let found = fs::symlink_metadata(&path).map_err(FileError::read(&path))?;
-        if found.is_symlink() {
-            return Err(FileError::damaged(&path, "it is a symbolic link, expected a folder"));
-        }
-        if found.is_dir() && fs::symlink_metadata(path.join(SEAL)).is_ok() {
-            sealed.push(path);
+        match sealed_folder(&path) {
+            Ok(folder) => sealed.extend(folder.map(Arc::new)),
+            Err(error) => return Err(Unlisted { error, vanished: fs::symlink_metadata(&path).is_err() }),
         }
     }
     Ok(sealed)
 }
 
+/// A folder with its seal; `None` if it has none.
+fn sealed_folder(path: &Path) -> Result<Option<Folder>> {
+    let found = fs::symlink_metadata(path).map_err(FileError::read(path))?;
+    if found.is_symlink() {
+        return Err(FileError::damaged(path, "it is a symbolic link, expected a folder"));
+    }
+    // A folder without a seal must still be there afterwards, or the seal went with it.
+    if !found.is_dir() || fs::symlink_metadata(path.join(SEAL)).is_err() {
+        return fs::symlink_metadata(path).map(|_| None).map_err(FileError::read(path));
+    }
+    Ok(Some(Folder::new(path.to_owned(), Seal::read(path)?)))
+}
+
 /// Every run with a folder of its own or in a pack.
-fn runs(folders: &[Arc<Folder>]) -> Result<Vec<SealedRun>> {
+fn runs(folders: &[Arc<Folder>], read: &[Arc<Folder>]) -> Result<Vec<SealedRun>> {
     let mut runs: BTreeMap<&str, SealedRun> = BTreeMap::new();
+    let packs = read.iter().filter(|folder| folder.seal().is_pack());
+    let members = packs.flat_map(|pack| pack.seal().runs().iter().map(move |run| (run.run.as_str(), pack)));
+    let packed: HashMap<&str, &Arc<Folder>> = members.collect();
     // Requests are read from a run's own folder if it has one.
     let (packs, alone): (Vec<_>, Vec<_>) = folders.iter().partition(|folder| folder.seal().is_pack());
     for folder in alone.into_iter().chain(packs) {
@@ -247,7 +295,8 @@ fn runs(folders: &[Arc<Folder>]) -> Result<Vec<SealedRun>> {
                     return Err(FileError::damaged(&folder.path().join(SEAL), reason));
                 }
                 None => {
-                    runs.insert(&seal.run, SealedRun { seal: seal.clone(), folder: Arc::clone(folder) });
+                    let pack = packed.get(seal.run.as_str()).map(|pack| Arc::clone(pack));
+                    runs.insert(&seal.run, SealedRun { seal: seal.clone(), folder: Arc::clone(folder), pack });
                 }
             }
         }

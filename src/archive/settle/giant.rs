@@ -13,7 +13,7 @@ use arrow::error::ArrowError;
 use super::by_series::{AnsweredSeries, AnswersBySeries, RowsPlace};
 use super::difference::difference;
 use super::known::{KnownReader, Observations};
-use super::{BYTES_AT_ONCE, Group};
+use super::{BYTES_AT_ONCE, Compared, Group};
 use crate::archive::ArchiveError;
 use crate::archive::sealed::bound::Bound;
 use crate::error::Result;
@@ -122,11 +122,8 @@ impl<'a> Giant<'a> {
             let dates = rows_dates(&answered);
             let count = end.map_or(answered.num_rows(), |end| dates.partition_point(|&date| date < end));
             let (step, rest) = (answered.slice(0, count), answered.slice(count, answered.num_rows() - count));
-            let changes = self.changes(&observations, &step);
-            let changes = changes.map_err(ArchiveError::merge)?;
-            if let Some(changes) = changes
-                && !send(Group::of(vec![changes], Vec::new()))
-            {
+            let compared = self.compare(&observations, &step).map_err(ArchiveError::merge)?;
+            if !send(Group::of(vec![compared], Vec::new())) {
                 return Ok(false);
             }
             if end.is_none() {
@@ -136,12 +133,13 @@ impl<'a> Giant<'a> {
         }
     }
 
-    fn changes(&self, observations: &Observations, answered: &RecordBatch) -> Result<Option<Changes>, ArrowError> {
+    fn compare(&self, observations: &Observations, answered: &RecordBatch) -> Result<Compared, ArrowError> {
         let key = &self.series.key;
         let observed_at = self.by_series.observed_at(self.series);
         let known = observations.values(Table::Articles, key, observed_at)?;
         let found = difference(Table::Articles, &known, answered, self.oldest)?;
-        Ok(found.map(|(kinds, rows)| Changes { key: key.clone(), observed_at, kinds, rows }))
+        let changes = found.map(|(kinds, rows)| Changes { key: key.clone(), observed_at, kinds, rows });
+        Ok(Compared { changes, known: known.num_rows() as u64 })
     }
 
     /// Articles of a copy from the settled date up to another, in the columns and order of the table's rows.

@@ -62,6 +62,15 @@ pub(super) fn folder(unfinished: &Path) -> Result<PathBuf> {
     Ok(folder)
 }
 
+/// A run that was sealed.
+#[derive(Debug)]
+pub struct Settled {
+    /// The run.
+    pub run: SealedRun,
+    /// The cells that the archive knew before of the series that were answered.
+    pub known: u64,
+}
+
 /// Seals a run: writes its files to such a folder, and renames that.
 pub(super) fn seal(
     before: &Archive,
@@ -69,14 +78,14 @@ pub(super) fn seal(
     origin: &Origin,
     answers: &[Answer],
     sealed_at: DateTime<Utc>,
-) -> Result<SealedRun> {
+) -> Result<Settled> {
     let mut by_series = AnswersBySeries::of(answers, before.stop());
     let series = by_series.series();
     let listings = listed(before, &by_series, &series)?;
     let mut out = Rowfile::create(&folder.join(LISTINGS), listings::schema(), 4)?;
     out.write(listings::batch(&listings))?;
     let listing_file = out.finish()?;
-    let FinishedFiles { mut files, mut counts, repeated } = settle(before, folder, &mut by_series, &series)?;
+    let FinishedFiles { mut files, mut counts, known, repeated } = settle(before, folder, &mut by_series, &series)?;
     files.push(listing_file);
     for listing in &listings {
         match listing.change {
@@ -106,7 +115,7 @@ pub(super) fn seal(
     cancel::check(before.stop())?;
     let path = before.path().join(seal.folder_name());
     file::rename_durably(folder, &path)?;
-    Ok(SealedRun::of(seal.clone(), Arc::new(Folder::new(path, seal))))
+    Ok(Settled { run: SealedRun::of(seal.clone(), Arc::new(Folder::new(path, seal))), known })
 }
 
 /// The series that answers started or stopped listing, in order.
@@ -147,7 +156,8 @@ fn settle(
     series: &[AnsweredSeries],
 ) -> Result<FinishedFiles> {
     let mut known = KnownReader::open(archive)?;
-    let mut writing = Writing { tables: Tables::create(folder)?, counts: Counts::default(), repeated: Vec::new() };
+    let tables = Tables::create(folder)?;
+    let mut writing = Writing { tables, counts: Counts::default(), known: 0, repeated: Vec::new() };
     thread::scope(|scope| {
         let (ready, groups) = mpsc::sync_channel(GROUPS_AHEAD);
         // The receiver is gone once a write fails.
@@ -221,22 +231,28 @@ fn settle_group(
     let by_series = &*by_series;
     let settle = |series: &AnsweredSeries| {
         let _work = work!("settle series");
-        let Some((answer, repeated)) = by_series.first_copy(series)? else { return Ok((None, Vec::new())) };
-        let changes = || -> Result<Option<Changes>, ArrowError> {
+        let Some((answer, repeated)) = by_series.first_copy(series)? else { return Ok((Compared::default(), Vec::new())) };
+        let compared = || -> Result<Compared, ArrowError> {
             let known = observations.values(answer.table, &series.key, answer.observed_at)?;
             let found = difference(answer.table, &known, &answer.rows, oldest(&answer.rows))?;
-            Ok(found.map(|(kinds, rows)| Changes {
-                key: series.key.clone(),
-                observed_at: answer.observed_at,
-                kinds,
-                rows,
-            }))
+            let (key, observed_at) = (series.key.clone(), answer.observed_at);
+            let changes = found.map(|(kinds, rows)| Changes { key, observed_at, kinds, rows });
+            Ok(Compared { changes, known: known.num_rows() as u64 })
         };
-        Ok((changes().map_err(ArchiveError::merge)?, repeated))
+        Ok((compared().map_err(ArchiveError::merge)?, repeated))
     };
     let settled = series.par_iter().map(settle).collect::<Result<Vec<_>>>()?;
-    let (changes, repeated): (Vec<Option<Changes>>, Vec<Vec<Repeated>>) = settled.into_iter().unzip();
-    Group::of(changes.into_iter().flatten().collect(), repeated.concat())
+    let (compared, repeated): (Vec<Compared>, Vec<Vec<Repeated>>) = settled.into_iter().unzip();
+    Group::of(compared, repeated.concat())
+}
+
+/// A series, or some dates of it, after it was compared with what was known.
+#[derive(Default)]
+struct Compared {
+    /// None if nothing changed.
+    changes: Option<Changes>,
+    /// The number of cells that were known.
+    known: u64,
 }
 
 /// Some whole tickers, or some dates of a ticker, after settling.
@@ -244,15 +260,18 @@ struct Group {
     /// Changed rows by table, in order.
     rows: Vec<(Table, crate::columns::Rows)>,
     counts: Counts,
+    known: u64,
     repeated: Vec<Repeated>,
 }
 
 impl Group {
-    fn of(changes: Vec<Changes>, repeated: Vec<Repeated>) -> Result<Self> {
+    fn of(compared: Vec<Compared>, repeated: Vec<Repeated>) -> Result<Self> {
+        let known = compared.iter().map(|compared| compared.known).sum();
+        let changes: Vec<Changes> = compared.into_iter().filter_map(|compared| compared.changes).collect();
         let mut counts = Counts::default();
         changes.iter().for_each(|changes| counts += counted(&changes.kinds));
         let rows = written(changes).map_err(ArchiveError::merge)?;
-        Ok(Self { rows, counts, repeated })
+        Ok(Self { rows, counts, known, repeated })
     }
 }
 
@@ -260,6 +279,7 @@ impl Group {
 struct Writing {
     tables: Tables,
     counts: Counts,
+    known: u64,
     repeated: Vec<Repeated>,
 }
 
@@ -267,6 +287,7 @@ struct Writing {
 struct FinishedFiles {
     files: Vec<FileRecord>,
     counts: Counts,
+    known: u64,
     repeated: Vec<Repeated>,
 }
 
@@ -275,11 +296,13 @@ impl Writing {
         let _work = work!("write changes");
         self.repeated.extend(group.repeated);
         self.counts += group.counts;
+        self.known += group.known;
         group.rows.into_iter().try_for_each(|(table, rows)| self.tables.write(table, &rows))
     }
 
     fn finish(self) -> Result<FinishedFiles> {
-        Ok(FinishedFiles { files: self.tables.finish()?, counts: self.counts, repeated: self.repeated })
+        let Self { tables, counts, known, repeated } = self;
+        Ok(FinishedFiles { files: tables.finish()?, counts, known, repeated })
     }
 }
 

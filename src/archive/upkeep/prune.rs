@@ -1,4 +1,7 @@
 //! Removes the folders that a pack replaces: first a plan, then its execution.
+//!
+//! A process that opened the archive before the pack was sealed may still read them. What is removed unattended is
+//! therefore restricted to packs that have been there for a day.
 
 use std::fs;
 use std::path::Path;
@@ -9,9 +12,10 @@ use super::leftovers;
 use crate::archive::FOLDER_OF_UNFINISHED;
 use crate::archive::sealed::catalog::Archive;
 use crate::archive::sealed::folder::Folder;
-use crate::cancel::{self, CancellationToken};
+use crate::archive::sealed::seal::SEAL;
+use crate::cancel;
 use crate::error::Result;
-use crate::file::FileError;
+use crate::file::{self, FileError};
 use crate::links;
 use crate::remove;
 
@@ -36,19 +40,26 @@ pub struct Removal {
 
 impl Pruning {
     /// Plans the pruning of an archive.
-    ///
-    /// # Errors
-    ///
-    /// If the archive cannot be read.
-    pub(crate) fn of(archive: &Path, stop: &CancellationToken) -> Result<Self> {
-        let archive = Archive::open(archive)?.until(stop);
+    pub(crate) fn of(archive: Archive) -> Self {
         let removal = |folder: &&Arc<Folder>| {
             let seal = folder.seal();
             let pack = pack_for(&archive, folder)?.seal().folder_name();
             Some(Removal { folder: seal.folder_name(), pack, bytes: seal.bytes() })
         };
         let removals = archive.superseded().iter().filter_map(removal).collect();
-        Ok(Self { archive, removals })
+        Self { archive, removals }
+    }
+
+    /// Without the folders of packs that were sealed less than a day ago.
+    pub(crate) fn settled(mut self) -> Self {
+        let seal = |removal: &Removal| self.archive.path().join(&removal.pack).join(SEAL);
+        self.removals.retain(|removal| file::is_older(&seal(removal), file::DAY));
+        self
+    }
+
+    /// The archive.
+    pub(crate) fn archive(&self) -> &Archive {
+        &self.archive
     }
 }
 

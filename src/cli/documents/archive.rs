@@ -4,6 +4,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::archive::{self, Archive, Seal, SealedRun, UnfinishedRun};
+use crate::run::{Prunable, Prune};
 use crate::tables::Drift;
 use crate::time::to_record;
 
@@ -174,5 +175,40 @@ impl UnknownField {
 impl Verified {
     pub(in crate::cli) fn of(verified: &archive::Verified) -> Self {
         Self { files: verified.files, faults: verified.faults.clone() }
+    }
+}
+
+/// What was pruned, or would be.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(in crate::cli) struct Pruned {
+    /// Whether nothing was removed.
+    dry_run: bool,
+    /// What was removed, or would be.
+    removed: Vec<PrunedPath>,
+    /// What stays although it is not needed, and why, a line each.
+    kept: Vec<String>,
+    /// The bytes that this frees. Versions may share files with others.
+    freed: u64,
+}
+
+/// A file or folder.
+#[derive(Debug, Serialize, JsonSchema)]
+struct PrunedPath {
+    /// `version`, `packed run`, `interrupted run`, `leftover`, `evidence` or `report`.
+    kind: &'static str,
+    /// Its path.
+    path: String,
+    /// Its size.
+    bytes: u64,
+}
+
+impl Pruned {
+    pub(in crate::cli) fn of(prunable: &Prunable, what: Prune) -> Self {
+        let removed = prunable.all.iter().map(|pruned| PrunedPath {
+            kind: pruned.kind.as_str(),
+            path: pruned.path.display().to_string(),
+            bytes: pruned.bytes,
+        });
+        Self { dry_run: what == Prune::List, removed: removed.collect(), kept: prunable.kept.clone(), freed: prunable.freed }
     }
 }

@@ -35,6 +35,7 @@ pub(super) const SCHEMAS: &[SchemaOf] = &[
     ("diff", schema_of::<datasets::Difference>),
     ("doctor", schema_of::<definitions::Diagnoses>),
     ("plan", schema_of::<definitions::Plan>),
+    ("prune", schema_of::<archive::Pruned>),
     ("runs", schema_of::<archive::Runs>),
     ("runs show", schema_of::<archive::Run>),
     ("status", whole_schema_of::<StatusDocument>),

@@ -17,6 +17,7 @@ mod systemd;
 
 use std::env;
 use std::path::{Path, PathBuf};
+use std::str::FromStr;
 
 use super::definitions::files;
 use super::status::Folders;
@@ -39,6 +40,33 @@ pub enum Platform {
     Airflow,
     /// A GitHub Actions workflow.
     GithubActions,
+}
+
+impl Platform {
+    /// Every platform.
+    pub const ALL: [Self; 6] =
+        [Self::Systemd, Self::Crontab, Self::Launchd, Self::Kubernetes, Self::Airflow, Self::GithubActions];
+
+    /// Its name.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Systemd => "systemd",
+            Self::Crontab => "crontab",
+            Self::Launchd => "launchd",
+            Self::Kubernetes => "kubernetes",
+            Self::Airflow => "airflow",
+            Self::GithubActions => "github-actions",
+        }
+    }
+}
+
+impl FromStr for Platform {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let found = Self::ALL.into_iter().find(|platform| platform.as_str() == text);
+        found.ok_or_else(|| format!("unknown platform `{text}`"))
+    }
 }
 
 /// What the printed files are about.

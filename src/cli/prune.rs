@@ -1,0 +1,97 @@
+//! `bellwether prune`: removes what is no longer needed.
+
+use std::time::Duration;
+
+use super::aligned::Aligned;
+use super::documents::AsJson;
+use super::documents::archive::Pruned;
+use super::folders::Folders;
+use super::outcome::Result;
+use super::typed::worded;
+use super::interruptible;
+use crate::error::Error;
+use crate::human::{bytes, counted};
+use crate::links;
+use crate::plan::Days;
+use crate::project::Project;
+use crate::run::{Control, Prunable, Prune as What, PruneOptions, kept_versions};
+use crate::time::Clock;
+
+/// Remove old versions, packed and interrupted runs, and old evidence and reports.
+///
+/// Versions: those beyond the newest `keep` of their definition, unless `latest` or another link points to them. Runs:
+/// folders whose rows a pack has held for a day, once that is verified, and interrupted runs that can no longer be
+/// resumed. Evidence and reports: those older than `--older-than`. Leftovers of killed processes: after a day. Ad hoc
+/// builds stay, and so does every row of the archive. Runs may be in progress meanwhile.
+#[derive(Debug, clap::Args)]
+pub(super) struct Prune {
+    /// Print what would be removed without removing it.
+    #[arg(long)]
+    dry_run: bool,
+
+    /// The age above which evidence and reports are removed, in days.
+    #[arg(long, value_name = "DAYS", default_value = "90d", value_parser = age, env = "BELLWETHER_PRUNE_OLDER_THAN")]
+    older_than: Days,
+
+    #[command(flatten)]
+    json: AsJson,
+
+    #[command(flatten)]
+    folders: Folders,
+}
+
+impl Prune {
+    pub(super) fn execute(self, project: &Project) -> Result<()> {
+        let (data, archive) = (self.folders.data(project), self.folders.archive(project));
+        links::refuse_below(&data, &archive)?;
+        let options = PruneOptions {
+            data,
+            archive,
+            keep: kept_versions(&project.definitions()),
+            older_than: Duration::from_secs(u64::from(self.older_than.count().unsigned_abs()) * 24 * 60 * 60),
+            clock: Clock::System,
+        };
+        let what = if self.dry_run { What::List } else { What::Remove };
+        let (prunable, result) = interruptible(async |stop| {
+            let work = move || {
+                let mut prunable = Prunable::of(options)?;
+                let control = Control { stop, ..Control::default() };
+                let result = if what == What::List { Ok(()) } else { prunable.remove(&control) };
+                Ok::<_, Error>((prunable, result))
+            };
+            tokio::task::spawn_blocking(work).await.unwrap_or_else(|panic| Err(Error::worker(panic)))
+        })?;
+        self.json.say(|| Pruned::of(&prunable, what), || told(&prunable, what))?;
+        Ok(result?)
+    }
+}
+
+/// A number of days that no run or build takes.
+fn age(text: &str) -> Result<Days, String> {
+    match worded::<Days>(text)? {
+        days if days.count() < 1 => Err("use at least `1d`: what is younger may be in use".to_owned()),
+        days => Ok(days),
+    }
+}
+
+fn told(prunable: &Prunable, what: What) -> String {
+    let mut text = String::new();
+    let (removed, freed) = match what {
+        What::List => ("would remove", "would free"),
+        What::Remove => ("removed", "freed"),
+    };
+    if !prunable.all.is_empty() {
+        let mut table = Aligned::new(2, [removed, "", "size"]);
+        for pruned in &prunable.all {
+            table.row([pruned.kind.as_str().to_owned(), pruned.path.display().to_string(), bytes(pruned.bytes)]);
+        }
+        text.push_str(&format!("{table}\n"));
+    }
+    prunable.kept.iter().for_each(|kept| text.push_str(&format!("{kept}\n")));
+    let (count, size) = (prunable.all.len() as u64, bytes(prunable.freed));
+    match count {
+        0 => text.push_str("nothing to prune\n"),
+        _ => text.push_str(&format!("{freed} {size} in {}\n", counted(count, "place", "places"))),
+    }
+    text
+}

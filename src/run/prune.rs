@@ -1,0 +1,307 @@
+//! Removes what is no longer needed, under stated rules. First a plan, which changes nothing, then its execution.
+//!
+//! | what | is removed |
+//! |---|---|
+//! | versions | beyond the newest `keep` of their definition, unless `latest` or another link points to them |
+//! | packed runs | once their pack has been there for a day and is verified to hold every row |
+//! | interrupted runs | once they can no longer be resumed |
+//! | leftovers | of killed processes, after a day |
+//! | evidence, reports | when they are older than a limit |
+//!
+//! Whatever is as of an instant is built from runs and packs, and every row of them stays. Ad hoc builds stay, and so do
+//! the versions of a dataset without a definition. Runs and publications may be in progress: what they are writing is
+//! younger than what is removed, or locked. Two processes never prune an archive at once.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use super::error::RunError;
+use super::observer::Control;
+use super::options::EVIDENCE;
+use super::stage::Stage;
+use crate::archive::{self, Archive, Pruning, Removal};
+use crate::cancel;
+use crate::definition;
+use crate::error::{Error, Result};
+use crate::export;
+use crate::file::{self, FileError};
+use crate::footprint::{Footprint, size};
+use crate::human::counted;
+use crate::links;
+use crate::lock::{Attempt, Lock};
+use crate::names;
+use crate::plan::Plan;
+use crate::remove;
+use crate::time::Clock;
+
+/// The lock of an archive that is being pruned. No definition has such a name.
+const LOCK: &str = ".prune";
+
+/// The folder of reports that were asked for.
+const REPORTS: &str = "reports";
+
+/// What pruning does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Prune {
+    /// It lists what it would remove.
+    List,
+    /// It removes it.
+    Remove,
+}
+
+/// The options of pruning a project.
+#[derive(Clone, Debug)]
+pub struct PruneOptions {
+    /// The folder of datasets, evidence and reports.
+    pub data: PathBuf,
+    /// The archive.
+    pub archive: PathBuf,
+    /// How many versions each dataset keeps; those of other datasets stay.
+    pub keep: BTreeMap<String, usize>,
+    /// The age above which evidence and reports are removed.
+    pub older_than: Duration,
+    /// Where the time comes from.
+    pub clock: Clock,
+}
+
+/// What is removed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum PrunedKind {
+    /// A version of a dataset.
+    Version,
+    /// The folder of a run or a pack that a pack stands for.
+    PackedRun,
+    /// A run that can no longer be resumed.
+    InterruptedRun,
+    /// What a killed process left behind.
+    Leftover,
+    /// A body or rejected records that were kept for the vendor.
+    Evidence,
+    /// A report that was asked for.
+    Report,
+}
+
+impl PrunedKind {
+    /// Its name.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Version => "version",
+            Self::PackedRun => "packed run",
+            Self::InterruptedRun => "interrupted run",
+            Self::Leftover => "leftover",
+            Self::Evidence => "evidence",
+            Self::Report => "report",
+        }
+    }
+}
+
+/// Something to remove, or that was removed.
+#[derive(Clone, Debug)]
+pub struct Pruned {
+    /// What it is.
+    pub kind: PrunedKind,
+    /// Its file or folder.
+    pub path: PathBuf,
+    /// Its size.
+    pub bytes: u64,
+}
+
+/// What can be removed from a project.
+#[derive(Debug)]
+pub struct Prunable {
+    options: PruneOptions,
+    /// Each of them, by kind and path.
+    pub all: Vec<Pruned>,
+    /// What the rules name and what stays nevertheless, and why, a line each.
+    pub kept: Vec<String>,
+    /// The bytes that are freed. Versions may share files with others.
+    pub freed: u64,
+}
+
+impl Prunable {
+    /// Finds what can be removed from a project.
+    ///
+    /// # Errors
+    ///
+    /// If a folder cannot be read.
+    pub fn of(options: PruneOptions) -> Result<Self> {
+        let mut prunable = Self { options, all: Vec::new(), kept: Vec::new(), freed: 0 };
+        prunable.find_in_datasets()?;
+        if prunable.options.archive.exists() {
+            prunable.find_in_archive()?;
+        }
+        prunable.find_in_data()?;
+        prunable.all.sort_by(|one, other| (one.kind, &one.path).cmp(&(other.kind, &other.path)));
+        let mut footprint = Footprint::default();
+        prunable.all.iter().for_each(|pruned| footprint.add(&pruned.path));
+        prunable.freed = footprint.freed();
+        Ok(prunable)
+    }
+
+    /// Removes it all. What cannot be removed does not stop the rest; the first failure is returned.
+    ///
+    /// # Errors
+    ///
+    /// If another process is pruning the archive, if something cannot be removed, or once it is cancelled.
+    pub fn remove(&mut self, control: &Control) -> Result<()> {
+        let PruneOptions { data, archive, clock, .. } = self.options.clone();
+        let archive = archive.exists().then_some(archive);
+        let _lock = archive.as_deref().map(|archive| lock(archive, clock)).transpose()?;
+        let archive = archive.map(|archive| Archive::open(&archive)).transpose()?;
+        let archive = archive.map(|archive| archive.until(&control.stop));
+        let stage = Stage::begin(control, "prune");
+        let mut first = None;
+        let mut succeeds = |result: Result<()>| match result {
+            Ok(()) => true,
+            Err(error) => {
+                first.get_or_insert(error);
+                false
+            }
+        };
+        let are_packed_gone = succeeds(archive.clone().map_or(Ok(()), |archive| self.remove_packed(archive)));
+        let mut removed = Vec::new();
+        for pruned in std::mem::take(&mut self.all) {
+            cancel::check(&control.stop)?;
+            let is_gone = match (pruned.kind, &archive) {
+                (PrunedKind::PackedRun, _) => are_packed_gone,
+                (PrunedKind::Version, _) => succeeds(export::remove_surplus(&pruned.path)),
+                (PrunedKind::InterruptedRun, Some(archive)) => {
+                    succeeds(archive::remove_abandoned(archive, &pruned.path, clock.now()))
+                }
+                _ => succeeds(remove_single(&pruned.path)),
+            };
+            removed.extend(is_gone.then_some(pruned));
+        }
+        self.all = removed;
+        // It stays if anything is left in it.
+        let _ = remove::folder(&data.join(EVIDENCE));
+        stage.finish();
+        first.map_or(Ok(()), Err)
+    }
+
+    /// Removes the packed runs that were found, and leftovers of killed packing.
+    fn remove_packed(&self, archive: Archive) -> Result<()> {
+        let mut pruning = Pruning::of(archive).settled();
+        let path = |removal: &Removal| self.options.archive.join(&removal.folder);
+        let is_found = |removal: &Removal| self.all.iter().any(|pruned| pruned.path == path(removal));
+        pruning.removals.retain(is_found);
+        archive::prune(&pruning)
+    }
+
+    fn add(&mut self, kind: PrunedKind, path: PathBuf) {
+        let bytes = size(&path);
+        self.all.push(Pruned { kind, path, bytes });
+    }
+
+    /// Versions, and leftovers of publications.
+    fn find_in_datasets(&mut self) -> Result<()> {
+        let datasets = self.options.data.join("datasets");
+        links::refuse(&datasets)?;
+        for (name, versions) in datasets_in(&datasets)? {
+            let dataset = datasets.join(&name);
+            let Some(keep) = self.options.keep.get(&name).copied() else {
+                let versions = counted(versions as u64, "version", "versions");
+                self.kept.push(format!("`{name}` has no valid definition: kept its {versions}"));
+                continue;
+            };
+            for version in export::surplus(&dataset, keep)? {
+                match remove::check(&version) {
+                    Ok(()) => self.add(PrunedKind::Version, version),
+                    Err(error) => self.kept.push(format!("kept `{}`: {error}", version.display())),
+                }
+            }
+            for path in export::abandoned(&dataset)? {
+                self.add(PrunedKind::Leftover, path);
+            }
+        }
+        Ok(())
+    }
+
+    /// Packed and interrupted runs.
+    fn find_in_archive(&mut self) -> Result<()> {
+        let pruning = Pruning::of(Archive::open(&self.options.archive)?).settled();
+        for path in archive::abandoned_runs(pruning.archive(), self.options.clock.now())? {
+            self.add(PrunedKind::InterruptedRun, path);
+        }
+        for Removal { folder, bytes, .. } in &pruning.removals {
+            let path = self.options.archive.join(folder);
+            self.all.push(Pruned { kind: PrunedKind::PackedRun, path, bytes: *bytes });
+        }
+        Ok(())
+    }
+
+    /// Evidence, reports, and leftovers of builds.
+    fn find_in_data(&mut self) -> Result<()> {
+        for (kind, folder) in [(PrunedKind::Evidence, EVIDENCE), (PrunedKind::Report, REPORTS)] {
+            let folder = self.options.data.join(folder);
+            links::refuse(&folder)?;
+            for path in file::entries(&folder)?.into_iter().filter(|path| remove::is_file_of_ours(path)) {
+                if file::is_older(&path, self.options.older_than) {
+                    self.add(kind, path);
+                }
+            }
+        }
+        for path in file::stale_scratch(&self.options.data) {
+            self.add(PrunedKind::Leftover, path);
+        }
+        Ok(())
+    }
+}
+
+/// Removes the folders of an archive that a pack stands for, once the pack is verified to hold all their rows. Returns
+/// the folders.
+///
+/// # Errors
+///
+/// When the archive cannot be read, another process is pruning it, a pack misses a row, or a folder cannot be removed;
+/// [`ErrorKind::Interrupted`](crate::error::ErrorKind) when it was cancelled.
+pub fn prune(archive: &Path, prune: Prune, control: &Control) -> Result<Vec<Removal>> {
+    let plan = || Ok::<_, Error>(Pruning::of(Archive::open(archive)?.until(&control.stop)));
+    let listed = plan()?;
+    if prune == Prune::List {
+        return Ok(listed.removals);
+    }
+    let _lock = lock(archive, Clock::System)?;
+    let stage = Stage::begin(control, "prune");
+    let plan = plan()?;
+    archive::prune(&plan)?;
+    stage.finish();
+    Ok(plan.removals)
+}
+
+/// How many versions each dataset keeps that has a valid definition in a folder.
+pub fn kept_versions(definitions: &Path) -> BTreeMap<String, usize> {
+    let keep = |(name, _): (String, _)| {
+        let plan = definition::find(&name, definitions).and_then(Plan::of).ok()?;
+        Some((plan.name, plan.files.keep))
+    };
+    definition::catalog(definitions).into_iter().filter_map(keep).collect()
+}
+
+/// The datasets in a folder, each with the number of its versions.
+fn datasets_in(folder: &Path) -> Result<Vec<(String, usize)>> {
+    let name = |path: &Path| path.file_name().and_then(|name| name.to_str()).map(ToOwned::to_owned);
+    let mut datasets = Vec::new();
+    for path in file::entries(folder)?.into_iter().filter(|path| path.is_dir() && !path.is_symlink()) {
+        let Some(dataset) = name(&path).filter(|name| names::is_dataset(name)) else { continue };
+        let is_version = |path: &&PathBuf| name(path).is_some_and(|name| names::is_unique(&name));
+        datasets.push((dataset, file::entries(&path)?.iter().filter(is_version).count()));
+    }
+    Ok(datasets)
+}
+
+/// Removes a file, link or folder of ours.
+fn remove_single(path: &Path) -> Result<()> {
+    let is_folder = path.is_dir() && !path.is_symlink();
+    let removed = if is_folder { remove::folder(path) } else { remove::file(path) };
+    removed.map_err(|source| FileError::Remove { path: path.to_owned(), source }.into())
+}
+
+/// The right to prune an archive.
+fn lock(archive: &Path, clock: Clock) -> Result<Lock> {
+    match Lock::try_take(archive, LOCK, clock.now())? {
+        Attempt::Taken(lock) => Ok(lock),
+        Attempt::Held(holder) => Err(RunError::PruneInProgress { archive: archive.to_owned(), holder }.into()),
+    }
+}
