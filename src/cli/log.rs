@@ -60,7 +60,7 @@ pub(super) fn begin(form: LogForm, level: LogLevel, trace: Option<Trace>) {
     if level == LogLevel::Off && trace.is_none() {
         return;
     }
-    let layer = fmt::layer().with_ansi(false).with_writer(|| Masking);
+    let layer = fmt::layer().with_ansi(false).with_writer(move || Masking(form));
     let layer = match form {
         LogForm::Text => layer.boxed(),
         LogForm::Json => layer.json().boxed(),
@@ -90,11 +90,8 @@ impl Level {
     }
 }
 
-/// An event as a line of JSON: when it was (UTC), its level, its kind, and what it is about.
-///
-/// The kinds are `stage`, `progress`, `resumed`, `note`, `warning`, `error` and `log` in any command, and `scheduled`,
-/// `unscheduled`, `broken`, `missed`, `started`, `ended`, `in_progress`, `already_run`, `listening` and `stopping` in
-/// `schedule`. Fields may be added. `run` is the name of the run, which its folder in the archive has.
+/// An event as a line of JSON: when it was (UTC), its level, its kind, and what it is about. `docs/operations.md` lists the
+/// kinds. Fields may be added.
 pub(super) fn event(level: Level, kind: &str, fields: Value) -> String {
     let mut event = json!({
         "timestamp": to_record(Clock::System.now()),
@@ -109,11 +106,19 @@ pub(super) fn event(level: Level, kind: &str, fields: Value) -> String {
 
 /// An error as an event.
 pub(super) fn error_event(error: &Failure) -> String {
+    error_event_of(None, error)
+}
+
+/// An error as an event of a run, if that had a name already.
+pub(super) fn error_event_of(run: Option<&str>, error: &Failure) -> String {
     let mut fields = match error {
         Failure::Library(error) => error_fields(error),
         error => json!({ "message": error.to_string(), "because": reasons(error), "hint": error.hint() }),
     };
     fields["exit_code"] = error.exit_code().into();
+    if let Some(run) = run {
+        fields["run"] = run.into();
+    }
     event(Level::Error, "error", fields)
 }
 
@@ -150,13 +155,26 @@ fn without_queries(text: &str) -> String {
     kept
 }
 
+/// A log message of a library as an event like the others.
+fn as_event(message: &str) -> String {
+    let mut event: Value =
+        serde_json::from_str(message).unwrap_or_else(|_| json!({ "fields": { "message": message } }));
+    event["level"] = event["level"].as_str().unwrap_or_default().to_ascii_lowercase().into();
+    event["event"] = "log".into();
+    event.to_string()
+}
+
 /// Standard error, without the queries of addresses. Each event is written as one piece.
-struct Masking;
+struct Masking(LogForm);
 
 impl Write for Masking {
     fn write(&mut self, piece: &[u8]) -> io::Result<usize> {
         let text = String::from_utf8_lossy(piece);
-        note(&escaped(&without_queries(text.trim_end())));
+        let text = match self.0 {
+            LogForm::Text => text.trim_end().to_owned(),
+            LogForm::Json => as_event(&text),
+        };
+        note(&escaped(&without_queries(&text)));
         Ok(piece.len())
     }
 

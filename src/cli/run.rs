@@ -1,6 +1,7 @@
 //! `bellwether run`: fetch, archive, join, publish.
 
 use std::path::PathBuf;
+use std::sync::OnceLock;
 
 use super::folders::Folders;
 use super::log::{LogForm, LogLevel};
@@ -67,16 +68,18 @@ impl Run {
     pub(super) fn execute(self, project: &Project) -> Result<()> {
         let recording = self.timings.begin()?;
         log::begin(self.log, self.log_level, recording.as_ref().map(|recording| recording.trace.clone()));
-        let result = self.made(project, recording);
+        let run = OnceLock::new();
+        let result = self.made(project, recording, &run);
         match (&result, self.log) {
-            (Err(error), LogForm::Json) => note(&log::error_event(error)),
+            (Err(error), LogForm::Json) => note(&log::error_event_of(run.get().map(String::as_str), error)),
             _ => return result,
         }
         // Already reported, in the requested format.
         result.map_err(|error| Failure::Reported { code: error.exit_code() })
     }
 
-    fn made(&self, project: &Project, recording: Option<Recording>) -> Result<()> {
+    /// Runs the definition; `run` gets the name of the run.
+    fn made(&self, project: &Project, recording: Option<Recording>, run: &OnceLock<String>) -> Result<()> {
         let plan = plan_of(self.definition.as_deref(), project)?;
         let observer = Some(match self.log {
             form if self.quiet => progress::quiet(form),
@@ -93,7 +96,8 @@ impl Run {
             let control = Control { observer, stop };
             let execution =
                 execute(plan, Options { data, archive, clock, interrupted, when_held, store, control }).await;
-            if execution.record.is_some() {
+            if let Some(record) = execution.record {
+                record.run.map(|name| run.set(name));
                 self.write_metrics(&places);
             }
             execution.result

@@ -75,6 +75,9 @@ fn told(overview: &Overview) -> String {
     if !parts.is_empty() {
         line(&mut text, "disk", &format!("{}: {}", bytes(overview.disk.total()), parts.join(", ")));
     }
+    if let Some(prunable) = overview.prunable.filter(|prunable| *prunable > 0) {
+        line(&mut text, "", &format!("`bellwether prune` would free {}", bytes(prunable)));
+    }
     text
 }
 

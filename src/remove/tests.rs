@@ -136,8 +136,7 @@ fn the_data_folder_itself_may_be_a_link() {
 #[test]
 fn unknown_names_are_refused() {
     let place = tempdir().unwrap();
-    for name in
-        ["old", ".partial", ".partial/old", "demo/20261120T213000Z-7f3a", ".scratch-mine", "demo/.removed-old"]
+    for name in ["old", ".partial", ".partial/old", "demo/20261120T213000Z-7f3a", ".scratch-mine", "demo/.removed-old"]
     {
         let path = place.path().join(name);
         fs::create_dir_all(&path).unwrap();

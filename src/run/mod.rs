@@ -49,13 +49,13 @@ pub(crate) use error::RunError;
 pub use gather::Taken;
 pub use observer::{CancellationToken, Control, Event, Observer, Progress, Waiting};
 pub use options::{Options, WhenHeld};
+pub use prune::{Prunable, Prune, PruneOptions, Pruned, PrunedKind, kept_versions, prune};
 pub use report::{ReportOptions, report};
 pub use sql::{SqlOptions, sql};
 pub use stage::Timing;
 pub use store::{DatasetStatus, Moved, RemoteStore, StoreStatus, StoreVerified};
 pub(crate) use summary::day;
 pub use summary::{Fetched, Stored, Summary};
-pub use prune::{Prunable, Prune, PruneOptions, Pruned, PrunedKind, kept_versions, prune};
 pub use upkeep::{compact, verify};
 
 use crate::address::host_of;

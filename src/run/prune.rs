@@ -119,6 +119,11 @@ pub struct Prunable {
     pub freed: u64,
 }
 
+impl PruneOptions {
+    /// The age above which evidence and reports are removed by default.
+    pub const OLDER_THAN: Duration = Duration::from_secs(90 * 24 * 60 * 60);
+}
+
 impl Prunable {
     /// Finds what can be removed from a project.
     ///
@@ -201,6 +206,9 @@ impl Prunable {
         for (name, versions) in datasets_in(&datasets)? {
             let dataset = datasets.join(&name);
             let Some(keep) = self.options.keep.get(&name).copied() else {
+                if versions == 0 {
+                    continue;
+                }
                 let versions = counted(versions as u64, "version", "versions");
                 self.kept.push(format!("`{name}` has no valid definition: kept its {versions}"));
                 continue;

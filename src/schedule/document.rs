@@ -24,6 +24,8 @@ pub struct StatusDocument {
     definitions: Vec<Definition>,
     /// The bytes of the project's folders, by what they are for.
     disk: Disk,
+    /// The bytes that `prune` would free.
+    prunable_bytes: Option<u64>,
 }
 
 /// How a definition is doing.
@@ -97,6 +99,7 @@ impl StatusDocument {
             verdict: overview.verdict(),
             definitions: overview.definitions.iter().map(Definition::of).collect(),
             disk: overview.disk,
+            prunable_bytes: overview.prunable,
         }
     }
 

@@ -71,6 +71,10 @@ pub fn text(overview: &Overview) -> String {
     for (part, bytes) in overview.disk.parts() {
         page.sample(&[("part", part)], bytes as f64);
     }
+    if let Some(prunable) = overview.prunable {
+        page.family("bellwether_disk_prunable_bytes", "gauge", "Bytes that `bellwether prune` would free.");
+        page.sample(&[], prunable as f64);
+    }
     page.text
 }
 
@@ -151,7 +155,8 @@ impl Page {
 
     fn sample(&mut self, labels: &[(&'static str, &str)], value: f64) {
         let labels: Vec<String> = labels.iter().map(|(name, value)| format!("{name}=\"{}\"", escaped(value))).collect();
-        writeln!(self.text, "{}{{{}}} {value}", self.name, labels.join(",")).expect("a string takes any text");
+        let labels = if labels.is_empty() { String::new() } else { format!("{{{}}}", labels.join(",")) };
+        writeln!(self.text, "{}{labels} {value}", self.name).expect("a string takes any text");
     }
 
     /// A family with a sample for each definition that has a value.

@@ -23,6 +23,8 @@ use crate::export::{self, ListedVersion, VersionKind};
 use crate::footprint::size;
 use crate::freshness::{Age, today};
 use crate::plan::{Days, MaxAge, Plan, Schedule};
+use crate::run::{Prunable, PruneOptions, kept_versions};
+use crate::time::Clock;
 
 /// The age that data may have if the definition sets no `max_age`.
 const DEFAULT_MAX_AGE: MaxAge = MaxAge::Trading(Days::new(2));
@@ -73,6 +75,8 @@ pub struct Overview {
     pub definitions: Vec<Status>,
     /// What takes the room.
     pub disk: Disk,
+    /// The bytes that `bellwether prune` would free; `None` if that cannot be told.
+    pub prunable: Option<u64>,
 }
 
 /// The status of a definition.
@@ -141,7 +145,8 @@ impl Overview {
             };
             names.iter().map(of).collect::<Result<_>>()?
         };
-        Ok(Self { now, definitions, disk: Disk::of(&folders.data, &folders.archive) })
+        let disk = Disk::of(&folders.data, &folders.archive);
+        Ok(Self { now, definitions, disk, prunable: prunable(folders) })
     }
 
     /// The worst of the verdicts, where stale and failing data come first: `Fresh` if there are no definitions.
@@ -263,6 +268,17 @@ impl Shared<'_> {
         let own = seals.filter(|seal| seal.definition.as_ref().is_some_and(|definition| definition.name == name));
         own.map(|seal| seal.sealed_at).max()
     }
+}
+
+fn prunable(folders: &Folders) -> Option<u64> {
+    let options = PruneOptions {
+        data: folders.data.clone(),
+        archive: folders.archive.clone(),
+        keep: kept_versions(&folders.definitions),
+        older_than: PruneOptions::OLDER_THAN,
+        clock: Clock::System,
+    };
+    Prunable::of(options).ok().map(|prunable| prunable.freed)
 }
 
 fn facts(version: &Path) -> Option<Facts> {

@@ -21,7 +21,7 @@ fn every_json_command_prints_one_document_that_matches_its_schema() {
     let build = crate::support::program::only_build(&place, "demo");
     let build = format!("demo/builds/{}", build.file_name().unwrap().to_str().unwrap());
     let store = format!("--store=file://{}", place.file("store").display());
-    let commands: [(&str, &[&str], i32); 18] = [
+    let commands: [(&str, &[&str], i32); 19] = [
         ("audit leak", &["demo"], 0),
         ("audit quality", &["demo"], 0),
         ("audit quality", &[], 0),
@@ -33,6 +33,7 @@ fn every_json_command_prints_one_document_that_matches_its_schema() {
         ("diff", &["demo", &build], 0),
         ("doctor", &["demo"], 0),
         ("plan", &["demo"], 0),
+        ("prune", &["--dry-run"], 0),
         ("runs", &[], 0),
         ("runs show", &[&run], 0),
         ("status", &["demo"], 0),

@@ -283,11 +283,16 @@ fn folders(folder: &Path, prefix: &str) -> Vec<PathBuf> {
 fn a_packed_run_that_contains_a_user_file_is_not_pruned() {
     let (place, runs) = packed();
     fs::write(runs[1].join("notes.txt"), "mine").unwrap();
-    let before = contents(&place.file("output/archive"));
+    let contents = || {
+        let mut contents = contents(&place.file("output/archive"));
+        contents.retain(|(path, _)| !path.to_string_lossy().contains("/.locks/"));
+        contents
+    };
+    let before = contents();
     let stderr = place.run(["archive", "prune"]).failed_with(1).stderr;
     assert!(stderr.contains("because: `notes.txt` in it was not made by bellwether\n"), "{stderr}");
     assert!(stderr.ends_with("hint: move your own files to another folder\n"), "{stderr}");
-    assert_eq!(contents(&place.file("output/archive")), before);
+    assert_eq!(contents(), before);
     fs::rename(runs[1].join("notes.txt"), place.file("notes.txt")).unwrap();
     place.run(["archive", "prune"]).succeeded();
     assert!(runs.iter().all(|run| !run.exists()));

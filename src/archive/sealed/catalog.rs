@@ -93,11 +93,7 @@ impl SealedRun {
     }
 
     /// Its rows in a file: from its own folder, or from a pack if that was removed since the archive was opened.
-    fn rows(
-        &self,
-        name: &str,
-        schema: &SchemaRef,
-    ) -> Result<impl Iterator<Item = Result<RecordBatch>> + use<>> {
+    fn rows(&self, name: &str, schema: &SchemaRef) -> Result<impl Iterator<Item = Result<RecordBatch>> + use<>> {
         let of = |folder: &Folder| folder.rows(name, schema, self.place(folder, name));
         match (of(&self.folder), &self.pack) {
             (Err(_), Some(pack)) if !self.path().exists() => of(pack),

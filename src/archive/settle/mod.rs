@@ -231,7 +231,9 @@ fn settle_group(
     let by_series = &*by_series;
     let settle = |series: &AnsweredSeries| {
         let _work = work!("settle series");
-        let Some((answer, repeated)) = by_series.first_copy(series)? else { return Ok((Compared::default(), Vec::new())) };
+        let Some((answer, repeated)) = by_series.first_copy(series)? else {
+            return Ok((Compared::default(), Vec::new()));
+        };
         let compared = || -> Result<Compared, ArrowError> {
             let known = observations.values(answer.table, &series.key, answer.observed_at)?;
             let found = difference(answer.table, &known, &answer.rows, oldest(&answer.rows))?;

@@ -209,6 +209,11 @@ impl Pruned {
             path: pruned.path.display().to_string(),
             bytes: pruned.bytes,
         });
-        Self { dry_run: what == Prune::List, removed: removed.collect(), kept: prunable.kept.clone(), freed: prunable.freed }
+        Self {
+            dry_run: what == Prune::List,
+            removed: removed.collect(),
+            kept: prunable.kept.clone(),
+            freed: prunable.freed,
+        }
     }
 }

@@ -14,9 +14,13 @@ import os
 import subprocess
 from datetime import timedelta
 
-from airflow.exceptions import AirflowFailException
 from airflow.sdk import dag, task
 from airflow.timetables.trigger import CronTriggerTimetable
+
+try:
+    from airflow.sdk.exceptions import AirflowFailException
+except ImportError:  # Airflow 3.0
+    from airflow.exceptions import AirflowFailException
 
 ROOT = {root}
 ENVIRONMENT = {{\"BELLWETHER_API_KEY_FILE\": {key}}}

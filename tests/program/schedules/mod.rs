@@ -4,5 +4,5 @@ mod arithmetic;
 mod hooks;
 mod month;
 mod platforms;
-mod process;
+pub(crate) mod process;
 mod status;

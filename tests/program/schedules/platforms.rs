@@ -51,6 +51,15 @@ fn every_platform_gets_absolute_paths_time_zones_a_key_file_and_exit_codes() {
 }
 
 #[test]
+fn airflow_loads_a_dag_for_each_definition() {
+    let place = place();
+    let dags = place.file("dags");
+    fs::create_dir(&dags).unwrap();
+    fs::write(dags.join("bellwether.py"), printed(&place, "airflow")).unwrap();
+    python::check_with_airflow("check_airflow.py", [dags, place.file("airflow")]);
+}
+
+#[test]
 fn systemd_accepts_the_unit_and_cron_the_line() {
     let place = place();
     let unit = place.file("bellwether.service");

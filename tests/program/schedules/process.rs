@@ -16,13 +16,13 @@ use crate::support::program::{Outcome, Place, drained};
 use crate::support::python;
 use crate::support::scripted::{Scripted, Step, json};
 
-pub(super) const KEY: (&str, &str) = ("BELLWETHER_API_KEY", "sched-canary-4711");
+pub(crate) const KEY: (&str, &str) = ("BELLWETHER_API_KEY", "sched-canary-4711");
 
 /// What a scheduler remembers of the definition `energy`.
 const MEMORY: &str = "output/schedule/energy.json";
 
 /// A history that ends today.
-pub(super) fn history() -> String {
+pub(crate) fn history() -> String {
     let today = Utc::now().date_naive();
     format!(
         "{{\"XOM\":{{\"ticker\":\"XOM\",\"regime\":\"neutral\",\"period\":\"15d\",\"predictions\":[\
@@ -30,7 +30,7 @@ pub(super) fn history() -> String {
     )
 }
 
-pub(super) fn define(place: &Place, name: &str, service: &Scripted, more: &str) {
+pub(crate) fn define(place: &Place, name: &str, service: &Scripted, more: &str) {
     let text = format!(
         "[source]\n{}patience = \"1s\"\n[signals]\nsectors = [\"{name}\"]\n[sentiment]\narticles = false\n{more}",
         service.source()
@@ -78,7 +78,7 @@ impl Drop for Process {
 }
 
 /// The records in the journal of a definition.
-pub(super) fn journal(place: &Place, name: &str) -> Vec<Value> {
+pub(crate) fn journal(place: &Place, name: &str) -> Vec<Value> {
     let text = fs::read_to_string(place.file(&format!("output/journal/{name}.jsonl"))).unwrap_or_default();
     text.lines().map(|line| serde_json::from_str(line).expect("as the test expects")).collect()
 }

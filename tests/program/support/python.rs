@@ -1,4 +1,4 @@
-//! Python, with the packages that the project's users read datasets with, and with Spark.
+//! Python, with the packages that the project's users read datasets with, and with Spark and Airflow.
 
 use std::ffi::OsStr;
 use std::path::Path;
@@ -14,6 +14,12 @@ pub(crate) fn check<I: AsRef<OsStr>>(script: &str, arguments: impl IntoIterator<
 #[track_caller]
 pub(crate) fn check_with_spark<I: AsRef<OsStr>>(script: &str, arguments: impl IntoIterator<Item = I>) {
     run("spark/.venv", script, arguments);
+}
+
+/// Runs a script of `tests/python` that needs Airflow, which has an environment of its own.
+#[track_caller]
+pub(crate) fn check_with_airflow<I: AsRef<OsStr>>(script: &str, arguments: impl IntoIterator<Item = I>) {
+    run("airflow/.venv", script, arguments);
 }
 
 #[track_caller]

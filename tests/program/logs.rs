@@ -1,0 +1,177 @@
+//! The log as JSON, and the variables of the environment, held against the page on operations.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::Path;
+
+use chrono::{DateTime, TimeDelta, Utc};
+use serde_json::Value;
+
+use crate::schedules::process::{KEY, define, history, journal};
+use crate::support::program::{Outcome, Place};
+use crate::support::scripted::{Scripted, json};
+
+/// The rows of a table of the page.
+fn table(name: &str) -> Vec<Vec<String>> {
+    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/operations.md");
+    let page = fs::read_to_string(page).expect("the page");
+    let (_, rest) = page.split_once(&format!("<!-- {name} -->\n")).expect("the table");
+    let (table, _) = rest.split_once(&format!("<!-- end of {name} -->")).expect("its end");
+    let cells = |line: &str| line.trim_matches('|').split('|').map(|cell| cell.trim().to_owned()).collect();
+    table.lines().skip(2).map(cells).collect()
+}
+
+/// The texts in backticks.
+fn quoted(cell: &str) -> Vec<String> {
+    cell.split('`').skip(1).step_by(2).map(ToOwned::to_owned).collect()
+}
+
+/// The events of a command, each as the page says.
+fn events(outcome: &Outcome) -> Vec<Value> {
+    let kinds: BTreeSet<String> = table("events").iter().flat_map(|row| quoted(&row[0])).collect();
+    let read = |line: &str| -> Value {
+        let event: Value = serde_json::from_str(line).unwrap_or_else(|_| panic!("{line}"));
+        let text = |key: &str| event[key].as_str().unwrap_or_else(|| panic!("no `{key}`: {line}"));
+        assert!(text("timestamp").ends_with('Z'), "{line}");
+        DateTime::parse_from_rfc3339(text("timestamp")).unwrap_or_else(|_| panic!("{line}"));
+        assert!(["trace", "debug", "info", "warn", "error"].contains(&text("level")), "{line}");
+        assert!(kinds.contains(text("event")), "{line}");
+        assert!(!line.contains(KEY.1), "{line}");
+        event
+    };
+    outcome.stderr.lines().map(read).collect()
+}
+
+fn of_kind<'e>(events: &'e [Value], kind: &str) -> Vec<&'e Value> {
+    events.iter().filter(|event| event["event"] == kind).collect()
+}
+
+#[test]
+fn every_event_has_a_timestamp_a_level_and_a_documented_kind_and_its_run_joins_all_that_is_kept() {
+    let place = Place::new();
+    let service = Scripted::of_histories(|asked| match asked.target.contains("sector=energy") {
+        true => json("200 OK", &history()),
+        false => json("403 Forbidden", "{}"),
+    });
+    for name in ["energy", "failing"] {
+        define(&place, name, &service, "");
+    }
+    let metrics = place.file("bellwether.prom");
+    for (name, code) in [("energy", 0), ("failing", 1)] {
+        let mut command = place.command(["run", name, "--log", "json", "--log-level", "debug", "--metrics"]);
+        let outcome = Outcome::of(command.arg(&metrics).envs([KEY])).failed_with(code);
+        let events = events(&outcome);
+        let record = &journal(&place, name)[0];
+        let run = record["run"].as_str().expect("a name").to_owned();
+        let named: BTreeSet<&str> = events.iter().filter_map(|event| event["run"].as_str()).collect();
+        assert_eq!(named, BTreeSet::from([run.as_str()]), "{events:?}");
+        assert!(!of_kind(&events, "log").is_empty());
+        let text = fs::read_to_string(&metrics).unwrap();
+        assert!(
+            text.contains(&format!("bellwether_run_last_info{{definition=\"{name}\",run=\"{run}\"}} 1\n")),
+            "{text}"
+        );
+        let is_sealed = place.file(&format!("output/archive/run={run}")).is_dir();
+        assert_eq!((is_sealed, of_kind(&events, "error").len()), (code == 0, usize::from(code != 0)));
+        let stdout: Vec<Value> = outcome.stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+        assert_eq!(stdout.len(), usize::from(code == 0), "the summary alone is data");
+        for error in of_kind(&events, "error") {
+            assert_eq!((&error["run"], &error["exit_code"]), (&run.as_str().into(), &1.into()));
+        }
+    }
+    place.define("broken", "[signals]\nsectors = 5\n");
+    let outcome = Outcome::of(place.command(["run", "broken", "--log", "json"]).envs([KEY])).failed_with(2);
+    let events = events(&outcome);
+    let problem = &of_kind(&events, "error")[0]["problems"][0];
+    assert!(problem["message"].is_string() && problem["line"].is_u64(), "{events:?}");
+}
+
+#[test]
+fn the_events_of_a_scheduler_are_those_of_the_page() {
+    let place = Place::new();
+    let service = Scripted::of_histories(|_| json("200 OK", &history()));
+    define(&place, "energy", &service, "[schedule]\ncron = \"@hourly\"\n");
+    place.define("broken", "[schedule]\ncron = \"x\"\n");
+    let once = || Outcome::of(place.command(["schedule", "--once", "--log", "json"]).envs([KEY])).succeeded();
+    events(&once());
+    // As if it had been down since three hours ago.
+    let memory = place.file("output/schedule/energy.json");
+    let mut text: Value = serde_json::from_slice(&fs::read(&memory).unwrap()).unwrap();
+    text["done"] = (Utc::now() - TimeDelta::hours(3)).to_rfc3339_opts(chrono::SecondsFormat::Micros, true).into();
+    fs::write(&memory, text.to_string()).unwrap();
+    let events = events(&once());
+    let kinds: BTreeSet<&str> = events.iter().map(|event| event["event"].as_str().unwrap()).collect();
+    assert!(kinds.is_superset(&["broken", "missed", "started", "stage", "ended"].into()), "{events:?}");
+    let run = &journal(&place, "energy")[0]["run"];
+    assert!(events.iter().all(|event| event["run"].is_null() || event["run"] == *run), "{events:?}");
+}
+
+#[test]
+fn the_page_lists_every_option_with_a_variable() {
+    let place = Place::new();
+    let help = |command: &str| place.run([command, "--help"]).succeeded().stdout;
+    let all = place.run(["--help"]).succeeded().stdout;
+    let is_command = |line: &&str| line.starts_with("  ") && line.as_bytes().get(2).is_some_and(u8::is_ascii_lowercase);
+    let commands: Vec<&str> =
+        all.lines().filter(is_command).filter_map(|line| line.split_whitespace().next()).collect();
+    assert!(commands.contains(&"prune") && commands.len() > 15, "{commands:?}");
+    let mut listed = BTreeSet::from(["BELLWETHER_API_KEY".to_owned(), "BELLWETHER_API_KEY_FILE".to_owned()]);
+    for row in table("variables") {
+        let (variable, option) = (quoted(&row[0]).remove(0), quoted(&row[1]).remove(0));
+        let of = quoted(&row[2]);
+        for command in of.iter().map(String::as_str).chain(of.is_empty().then_some("status")) {
+            let help = help(command);
+            assert!(help.contains(&option) && help.contains(&variable), "{command} {option} {variable}: {help}");
+        }
+        listed.insert(variable);
+    }
+    for command in commands {
+        let help = help(command);
+        let is_name = |letter: char| letter.is_ascii_uppercase() || letter == '_';
+        for word in help.split(|letter| !is_name(letter)).filter(|word| word.starts_with("BELLWETHER_")) {
+            assert!(listed.contains(word), "{word} of {command} is not on the page");
+        }
+    }
+}
+
+#[test]
+fn each_variable_does_what_its_option_does_which_takes_precedence() {
+    let place = Place::new();
+    let service = Scripted::of_histories(|_| json("200 OK", &history()));
+    define(&place, "energy", &service, "");
+    let elsewhere = Place::new();
+    let at = |name: &str| elsewhere.file(name).to_str().expect("a path").to_owned();
+    let with = |arguments: &[&str], variables: &[(&str, &str)]| {
+        Outcome::of(elsewhere.command(arguments).envs([KEY]).envs(variables.iter().copied()))
+    };
+    let root = place.path().to_str().unwrap();
+    let (data, archive, metrics) = (at("data"), at("kept"), at("metrics"));
+    let store = format!("file://{}", at("store"));
+    fs::create_dir(elsewhere.file("store")).unwrap();
+    let all = [
+        ("BELLWETHER_ROOT", root),
+        ("BELLWETHER_DATA", &*data),
+        ("BELLWETHER_ARCHIVE", &*archive),
+        ("BELLWETHER_STORE", &*store),
+        ("BELLWETHER_METRICS", &*metrics),
+        ("BELLWETHER_LOG", "json"),
+        ("BELLWETHER_LOG_LEVEL", "debug"),
+    ];
+    let outcome = with(&["run", "energy"], &all).succeeded();
+    assert!(!of_kind(&events(&outcome), "log").is_empty());
+    for made in ["data/datasets/energy/latest", "data/journal", "kept/.locks", "store/datasets/energy", "metrics"] {
+        assert!(elsewhere.file(made).exists(), "{made}");
+    }
+    assert!(!elsewhere.file("output").exists() && !place.file("output").exists());
+    let other = at("other");
+    with(&["run", "energy", "-q", "--data", &other, "--archive", &other, "--log", "text"], &all).succeeded();
+    assert!(elsewhere.file("other/datasets/energy/latest").exists());
+    for (command, variable, wrong) in [
+        ("schedule", "BELLWETHER_JOBS", "0"),
+        ("schedule", "BELLWETHER_LISTEN", "nowhere"),
+        ("prune", "BELLWETHER_PRUNE_OLDER_THAN", "0d"),
+    ] {
+        let refused = with(&[command], &[("BELLWETHER_ROOT", root), (variable, wrong)]).failed_with(2);
+        assert!(refused.stderr.contains(&format!("invalid value '{wrong}'")), "{}", refused.stderr);
+    }
+}
