@@ -107,7 +107,7 @@ fn sealed(archive: &Path, now: DateTime<Utc>) -> SealedRun {
         };
         run.commit(draft, record).expect("room on the disk");
     }
-    run.seal(now).expect("a sealed run")
+    run.seal(now).expect("a sealed run").run
 }
 
 fn instant(day: i64) -> DateTime<Utc> {

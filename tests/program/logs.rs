@@ -110,10 +110,10 @@ fn the_events_of_a_scheduler_are_those_of_the_page() {
 fn the_page_lists_every_option_with_a_variable() {
     let place = Place::new();
     let help = |command: &str| place.run([command, "--help"]).succeeded().stdout;
-    let all = place.run(["--help"]).succeeded().stdout;
-    let is_command = |line: &&str| line.starts_with("  ") && line.as_bytes().get(2).is_some_and(u8::is_ascii_lowercase);
-    let commands: Vec<&str> =
-        all.lines().filter(is_command).filter_map(|line| line.split_whitespace().next()).collect();
+    let all = place.run(["-h"]).succeeded().stdout;
+    let (_, groups) = all.split_once("Commands:\n").expect("the commands");
+    let lines = groups.lines().take_while(|line| !line.is_empty());
+    let commands: Vec<&str> = lines.flat_map(|line| line[16..].split(", ")).collect();
     assert!(commands.contains(&"prune") && commands.len() > 15, "{commands:?}");
     let mut listed = BTreeSet::from(["BELLWETHER_API_KEY".to_owned(), "BELLWETHER_API_KEY_FILE".to_owned()]);
     for row in table("variables") {
