@@ -61,7 +61,7 @@ impl Lines {
 
 #[cold]
 fn grow(buffer: &mut Vec<u8>, needed: usize) {
-    buffer.resize(needed.max(buffer.len() * 2), 0);
+    buffer.resize(needed.max(buffer.len() / 4 * 5), 0);
 }
 
 /// Neighbouring columns that repeat together.

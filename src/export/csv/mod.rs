@@ -23,7 +23,7 @@ use crate::plan::Guard;
 use crate::trace::work;
 
 /// Rows that a thread writes at once.
-const BLOCK_ROWS: usize = 1 << 13;
+const BLOCK_ROWS: usize = 1 << 12;
 
 /// Blocks that are held as text at once.
 const BLOCKS: usize = 8;
