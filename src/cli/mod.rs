@@ -31,6 +31,9 @@ mod schema;
 mod serve;
 #[cfg(feature = "polars")]
 mod show;
+#[cfg(not(feature = "polars"))]
+#[path = "no_show.rs"]
+mod show;
 mod sql;
 mod status;
 mod store;
@@ -86,7 +89,6 @@ enum Command {
     Doctor(doctor::Doctor),
     Run(run::Run),
     Build(build::Build),
-    #[cfg(feature = "polars")]
     Show(show::Show),
     Open(open::Open),
     Report(report::Report),
@@ -117,7 +119,6 @@ impl Command {
             Self::Doctor(command) => command.execute(project),
             Self::Run(command) => command.execute(project),
             Self::Build(command) => command.execute(project),
-            #[cfg(feature = "polars")]
             Self::Show(command) => command.execute(project),
             Self::Open(command) => command.execute(project),
             Self::Report(command) => command.execute(project),

@@ -1,0 +1,22 @@
+//! `bellwether show` in a build without Polars: says where to find it.
+
+use std::ffi::OsString;
+
+use super::outcome::Result;
+use crate::error::Error;
+use crate::project::Project;
+
+/// Print rows of a published dataset. Not in this build.
+#[derive(Debug, clap::Args)]
+pub(super) struct Show {
+    #[arg(value_name = "DATASET", trailing_var_arg = true, allow_hyphen_values = true)]
+    _arguments: Vec<OsString>,
+}
+
+impl Show {
+    pub(super) fn execute(self, _project: &Project) -> Result<()> {
+        let hint =
+            "in Python, `bellwether.load(\"NAME\").to_polars()`; `cargo install --path .` builds a program with `show`";
+        Err(Error::usage("this build has no `show`: it was built without Polars", hint).into())
+    }
+}
