@@ -5,6 +5,7 @@
 
 mod answers;
 
+use std::collections::HashMap;
 use std::convert::Infallible;
 use std::hint::black_box;
 use std::io;
@@ -15,7 +16,7 @@ use bellwether::archive::{Archive, Interrupted, SealedRun};
 use bellwether::definition::DefinitionFile;
 use bellwether::harness::archive::{Beginning, Scope, Unfinished, View, ViewOptions};
 use bellwether::harness::columns::Rows;
-use bellwether::harness::dataset::{self, Sources};
+use bellwether::harness::dataset::{self, SeriesNames, Sources};
 use bellwether::harness::decode::{Answer, AnswerPart, Rules};
 use bellwether::harness::export::Stream;
 use bellwether::harness::tables::{RequestRecord, Series};
@@ -147,9 +148,11 @@ fn joined(archive: &Path, plan: &Plan, mut deliver: impl FnMut(Rows)) {
         deliver(rows);
         Ok(())
     };
-    let whole = scope.unfiltered();
     let stop = &CancellationToken::new();
-    let sources = Sources { slabs: || view.slabs(&scope, asked), whole: || view.slabs(&whole, asked), stop };
+    let (names, sectors) = (SeriesNames::default(), HashMap::new());
+    let unfiltered = scope.unfiltered();
+    let (slabs, whole) = (|| view.slabs(&scope, asked), || view.slabs(&unfiltered, asked));
+    let sources = Sources { slabs, whole, names, sectors, stop };
     let built = dataset::build(sources, &plan.dataset, archive.join("scratch"), deliver);
     built.expect("a dataset");
 }

@@ -151,12 +151,13 @@ class Dataset(Table):
         if self.path is None or not (file := self.path / f"{self.name.split('/')[0]}.parquet").is_file():
             return super().to_polars()
         rows = polars.scan_parquet(file)
+        ticker, date = (polars.col(self._identity["names"][column]) for column in ("ticker", "date"))
         if (tickers := self._part["tickers"]) is not None:
-            rows = rows.filter(polars.col("ticker").is_in(tickers))
+            rows = rows.filter(ticker.is_in(tickers))
         if (start := self._part["start"]) is not None:
-            rows = rows.filter(polars.col("date") >= datetime.datetime.fromisoformat(start))
+            rows = rows.filter(date >= datetime.datetime.fromisoformat(start))
         if (end := self._part["end"]) is not None:
-            rows = rows.filter(polars.col("date") < datetime.datetime.fromisoformat(end))
+            rows = rows.filter(date < datetime.datetime.fromisoformat(end))
         try:
             return rows.select(self.columns).collect()
         except polars.exceptions.PolarsError:
@@ -176,15 +177,21 @@ class Dataset(Table):
         >>> factor.index.names
         FrozenList(['date', 'ticker'])
         """
-        columns = list(dict.fromkeys(["date", "ticker", "period", "regime", value]))
+        names = self._identity["names"]
+        key = [names["date"], names["ticker"]]
+        # A dataset of one period or regime may leave out its column.
+        choices = [(names[column], wanted) for column, wanted in (("period", period), ("regime", regime))]
+        whole = [name for name, _ in self._rows.select({**self._part, "columns": None}).columns]
+        choices = [(column, wanted) for column, wanted in choices if wanted is not None or column in whole]
+        columns = list(dict.fromkeys([*key, *(column for column, _ in choices), value]))
         frame = to_pandas(self._rows.select({**self._part, "columns": columns}))
-        for column, wanted in (("period", period), ("regime", regime)):
+        for column, wanted in choices:
             found = sorted(frame[column].astype(str).unique())
             if wanted is None and len(found) > 1:
                 raise UsageError(f"the dataset has several {column}s: {', '.join(found)}", f"choose one with `{column}=`")
             if wanted is not None:
                 frame = frame[frame[column] == wanted]
-        series = frame.set_index(["date", "ticker"])[value].sort_index()
+        series = frame.set_index(key)[value].sort_index()
         if value == "signal":
             return series.astype(str).map({"buy": 1, "sell": -1})
         return series

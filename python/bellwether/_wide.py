@@ -34,7 +34,7 @@ class Matrix(Table):
 
     def to_pandas(self) -> pd.DataFrame:
         """A frame of pandas with naive dates as its index, and tickers as its columns. This takes pyarrow."""
-        frame = super().to_pandas().set_index("date")
+        frame = super().to_pandas().set_index(self.columns[0])
         frame.columns.name = "ticker"
         return frame
 

@@ -130,7 +130,7 @@ pub(crate) fn diff(py: Python<'_>, datasets: PathBuf, before: String, after: Str
     quietly(py, move |stop| {
         let find = |given: &str| Reading::find(&datasets, given).map(|version| version.until(stop.clone()));
         let (before, after) = (find(&before)?, find(&after)?);
-        let schema = audit::diff::schema(before.schema());
+        let schema = audit::diff::schema(&before);
         let (rows, found) = gathered(schema, |deliver| audit::diff::diff(&before, &after, deliver))?;
         let totals = json!({
             "before": before.name(),

@@ -76,14 +76,14 @@ pub(crate) fn check(py: Python<'_>, definition: Given) -> PyResult<Vec<String>> 
 pub(crate) fn plan(py: Python<'_>, definition: Given) -> PyResult<String> {
     let plan = definition.plan().map_err(|error| fault::raised(py, &error))?;
     let requests = plan.ways.first().map(|way| way.requests(&[])).unwrap_or_default();
-    let columns = plan.dataset.schema.fields().iter().map(|field| json!([field.name(), describe(field)]));
+    let columns = plan.dataset.written.schema().fields().iter().map(|field| json!([field.name(), describe(field)]));
     let plan = json!({
         "name": plan.name,
         "description": plan.description,
         "operation": plan.ways.first().map(|way| way.endpoint.as_str()),
         "requests": requests.iter().map(|request| request.target()).collect::<Vec<_>>(),
         "columns": columns.collect::<Vec<_>>(),
-        "sort": plan.dataset.sort.iter().map(|column| column.name()).collect::<Vec<_>>(),
+        "sort": plan.dataset.written.sort,
         "formats": plan.files.formats.iter().map(|format| format.as_str()).collect::<Vec<_>>(),
         "text": plan.text,
     });

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use bellwether::error::{Error, Result};
 use bellwether::export::Reading;
 use bellwether::load::{AdHoc, Dataset, Published, Selection};
-use bellwether::plan::Vintage;
+use bellwether::plan::{Column, Vintage};
 use bellwether::report::facts::{Axis, Facts, SignalTotals, Step};
 use bellwether::time::instant;
 use pyo3::exceptions::PyTypeError;
@@ -83,6 +83,7 @@ pub(crate) fn published(py: Python<'_>, datasets: PathBuf, name: String, part: P
             "rows": version.row_count(),
             "content": version.content(),
             "path": folder,
+            "names": names(&dataset),
             "facts": facts(&folder),
         });
         Ok((Rows::of_dataset(dataset), identity.to_string()))
@@ -125,10 +126,16 @@ pub(crate) fn built(
         let (as_of, vintage) = options;
         let ad_hoc =
             AdHoc { as_of: moment(as_of.as_deref())?, vintage: vintage_of(vintage.as_deref())?, ..AdHoc::default() };
-        let identity = json!({ "name": plan.name, "as_of": ad_hoc.as_of.map(bellwether::time::to_record) });
+        let (name, as_of) = (plan.name.clone(), ad_hoc.as_of.map(bellwether::time::to_record));
         let dataset = Dataset::built(plan, &archive, &ad_hoc)?.select(part.selection()?)?;
+        let identity = json!({ "name": name, "as_of": as_of, "names": names(&dataset) });
         Ok((Rows::of_dataset(dataset), identity.to_string()))
     })
+}
+
+/// What the key columns of signals are called.
+fn names(dataset: &Dataset) -> Value {
+    Column::KEY.map(|column| (column.name(), dataset.names().of(column.name()).into())).into_iter().collect()
 }
 
 /// The matrices of some columns, by name.

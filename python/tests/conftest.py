@@ -21,7 +21,7 @@ signals.sectors = ["energy", "utilities"]
 signals.periods = ["5d", "1m"]
 signals.regimes = ["neutral", "bull"]
 join.windows = ["7d"]
-output.columns = ["observed_at", "revisions", "backfilled"]
+dataset.add = ["observed_at", "revisions", "backfilled"]
 """
 
 

@@ -1,5 +1,6 @@
 //! The series of a dataset: those that its requests listed last.
 
+use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use chrono::{DateTime, Utc};
@@ -66,25 +67,26 @@ pub(super) fn listing(listings: &Listings, requests: &BTreeSet<String>) -> BTree
     found
 }
 
-/// The sector of each ticker, from the sector requests that list it or listed it last; the first by name if there are
-/// several.
-pub(super) fn sectors(listings: &Listings) -> HashMap<Ticker, Sector> {
-    let mut found: HashMap<&Ticker, (bool, DateTime<Utc>, Sector)> = HashMap::new();
+/// The sectors that list each ticker; if none does any more, the one that did so last.
+pub(super) fn sectors(listings: &Listings) -> HashMap<Ticker, BTreeSet<Sector>> {
+    let mut listing: HashMap<&Ticker, BTreeSet<Sector>> = HashMap::new();
+    let mut last: HashMap<&Ticker, (DateTime<Utc>, Reverse<Sector>)> = HashMap::new();
     for Listing { key, request, change, observed_at } in listings.series().flat_map(|(_, events)| events) {
         let Some(sector) = Request::sector_of(request).and_then(|name| name.parse::<Sector>().ok()) else {
             continue;
         };
-        let is_listed = *change == Change::Added;
-        let is_better = |(listed, last, known): &(bool, DateTime<Utc>, Sector)| match (is_listed, *listed) {
-            (true, true) => sector < *known,
-            (false, false) => (observed_at, known) > (last, &sector),
-            (is_listed, _) => is_listed,
-        };
-        if found.get(&key.ticker).is_none_or(is_better) {
-            found.insert(&key.ticker, (is_listed, *observed_at, sector));
+        if *change == Change::Added {
+            listing.entry(&key.ticker).or_default().insert(sector);
+        } else {
+            let delisted = (*observed_at, Reverse(sector));
+            let known = last.entry(&key.ticker).or_insert_with(|| delisted.clone());
+            *known = delisted.max(known.clone());
         }
     }
-    found.into_iter().map(|(ticker, (_, _, sector))| (ticker.clone(), sector)).collect()
+    for (ticker, (_, Reverse(sector))) in last {
+        listing.entry(ticker).or_insert_with(|| [sector].into());
+    }
+    listing.into_iter().map(|(ticker, sectors)| (ticker.clone(), sectors)).collect()
 }
 
 /// Whether a request of some kind lists the series, or listed it last if none does any more.

@@ -26,6 +26,7 @@ use super::sealed::rows::are_added;
 use crate::cancel::CancellationToken;
 use crate::error::Result;
 use crate::interface::{Sector, Ticker};
+use crate::plan::Column;
 use crate::tables::{ArticlePieces, Pieces, SeriesKey, Slab, Table};
 use crate::time::to_record;
 use crate::trace::work;
@@ -126,13 +127,32 @@ impl View {
         Ok(scope.members(self.listings()?))
     }
 
-    /// The sector of each ticker that a sector request lists, or listed last.
+    /// The sector of each ticker that a sector request lists, or listed last; the first by name if there are several.
     ///
     /// # Errors
     ///
     /// If a run cannot be read.
     pub fn sectors(&self) -> Result<HashMap<Ticker, Sector>> {
+        let first = |(ticker, sectors): (Ticker, BTreeSet<Sector>)| Some((ticker, sectors.into_iter().next()?));
+        Ok(self.all_sectors()?.into_iter().filter_map(first).collect())
+    }
+
+    /// All sectors of each ticker that a sector request lists; the last one if none does any more.
+    ///
+    /// # Errors
+    ///
+    /// If a run cannot be read.
+    pub fn all_sectors(&self) -> Result<HashMap<Ticker, BTreeSet<Sector>>> {
         Ok(sectors(self.listings()?))
+    }
+
+    /// The sector of each ticker, if it is one of some columns.
+    ///
+    /// # Errors
+    ///
+    /// If a run cannot be read.
+    pub fn sectors_of(&self, columns: &[Column]) -> Result<HashMap<Ticker, Sector>> {
+        if columns.contains(&Column::Sector) { self.sectors() } else { Ok(HashMap::new()) }
     }
 
     /// When one of some requests was last answered after an instant; `None` if none was.

@@ -11,6 +11,10 @@ pub(crate) enum AuditError {
     )]
     OtherColumns { before: String, after: String, only_before: String, only_after: String },
 
+    /// Rows that nothing identifies.
+    #[error("the rows of `{version}` have no key: `columns` in its definition leaves out a part of it")]
+    NoKey { version: String },
+
     /// Rows that cannot be compared.
     #[error("cannot compare the rows of two versions")]
     Compare { source: Reason },
@@ -26,7 +30,7 @@ impl AuditError {
 impl Diagnostic for AuditError {
     fn kind(&self) -> ErrorKind {
         match self {
-            Self::OtherColumns { .. } => ErrorKind::Data,
+            Self::OtherColumns { .. } | Self::NoKey { .. } => ErrorKind::Data,
             Self::Compare { .. } => ErrorKind::Internal,
         }
     }
@@ -34,6 +38,9 @@ impl Diagnostic for AuditError {
     fn hint(&self) -> Option<String> {
         match self {
             Self::OtherColumns { .. } => Some("build both from the same definition: `bellwether build NAME --as-of INSTANT` rebuilds the earlier state with its columns".to_owned()),
+            Self::NoKey { .. } => {
+                Some("add to `columns` what identifies a row: `ticker`, `date`, `period` and `regime` for signals".to_owned())
+            }
             Self::Compare { .. } => None,
         }
     }

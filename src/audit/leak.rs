@@ -33,7 +33,7 @@ use chrono::{DateTime, Days, NaiveDate, TimeDelta, Utc};
 use super::canaries::{Canaries, is_planted};
 use super::cut::{DatasetPart, Split, filtered, midnight, written_dates};
 use crate::archive::{Archive, Scope, SealedRun, View, ViewOptions, copy};
-use crate::dataset::{self, DatasetError, Sources};
+use crate::dataset::{self, DatasetError, SeriesNames, Sources};
 use crate::date::Date;
 use crate::error::Result;
 use crate::file::FileError;
@@ -322,7 +322,9 @@ impl Experiment<'_> {
         let unfiltered = self.scope.unfiltered();
         let whole = || self.slabs(view, &unfiltered);
         let stop = view.archive().stop();
-        dataset::build(Sources { slabs, whole, stop }, self.plan, self.scratch.join("sort"), |rows| {
+        let sectors = view.sectors_of(&self.plan.columns)?;
+        let names = SeriesNames::default();
+        dataset::build(Sources { slabs, whole, names, sectors, stop }, self.plan, self.scratch.join("sort"), |rows| {
             deliver(&rows.flat().map_err(failed)?)
         })
         .map(drop)

@@ -21,7 +21,7 @@ use super::{interruptible, log, progress, say};
 use crate::interface::{Period, Regime, Sector, Ticker};
 #[cfg(feature = "polars")]
 use crate::load::Dataset;
-use crate::plan::{AdHoc, Filter, Format, Plan, Shape, Vintage};
+use crate::plan::{AdHoc, Filter, Format, Plan, RowKind, Shape, Vintage};
 use crate::project::Project;
 #[cfg(feature = "spark")]
 use crate::run::ClusterOptions;
@@ -214,6 +214,12 @@ impl Build {
 
     /// The options that change what the definition asks for.
     fn ad_hoc(&self, plan: &Plan) -> Result<AdHoc> {
+        if plan.dataset.rows == RowKind::Article && !(self.periods.is_empty() && self.regimes.is_empty()) {
+            return Err(usage(
+                "a dataset of news has no periods and no regimes",
+                "remove `--period` and `--regime`, or build the dataset of the signals",
+            ));
+        }
         let own = &plan.dataset.filter;
         let filter = Filter {
             tickers: narrowed("ticker", &self.tickers, own.tickers.as_ref())?,

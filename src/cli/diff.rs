@@ -61,7 +61,7 @@ impl Diff {
         let (rows, versions) = (self.rows.clone(), [before.clone(), after.clone()]);
         let found = cancellable(move |control| {
             let [before, after] = versions.map(|version| version.until(control.stop.clone()));
-            rows.filled(diff::schema(before.schema()), |deliver| diff::diff(&before, &after, deliver))
+            rows.filled(diff::schema(&before), |deliver| diff::diff(&before, &after, deliver))
         })?;
         if !self.rows.is_stdout() {
             self.json.say(|| datasets::Difference::of(&before, &after, &found), || told(&before, &after, &found))?;

@@ -30,7 +30,7 @@ const GROUPS: [(&str, &[&str]); 6] = [
 
 const ENVIRONMENT: [(&str, &str); 8] = [
     ("BELLWETHER_API_KEY", "the API key of the service"),
-    ("BELLWETHER_API_KEY_FILE", "a file whose first line is the API key"),
+    ("BELLWETHER_API_KEY_FILE", "a file with the API key, relative to the project's root"),
     ("BELLWETHER_ROOT", "the root of the project, as `--directory`"),
     ("BELLWETHER_DATA, BELLWETHER_ARCHIVE", "folders, as `--data` and `--archive`"),
     ("BELLWETHER_LOG, BELLWETHER_LOG_LEVEL", "the log, as `--log` and `--log-level`"),

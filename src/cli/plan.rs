@@ -45,14 +45,13 @@ fn told(plan: &plan::Plan) -> String {
         text.push_str(&next_times(schedule));
     }
     tell_requests(&mut text, plan);
-    let columns = plan.dataset.schema.fields();
+    let columns = plan.dataset.written.schema().fields();
     line(&mut text, format_args!("\ncolumns: {}", columns.len()));
     let width = columns.iter().map(|column| column.name().len()).max().unwrap_or_default();
     for column in columns {
         line(&mut text, format_args!("  {:width$}  {}", column.name(), describe(column)));
     }
-    let sort: Vec<&str> = plan.dataset.sort.iter().map(|column| column.name()).collect();
-    line(&mut text, format_args!("\nsorted by: {}", sort.join(", ")));
+    line(&mut text, format_args!("\nsorted by: {}", plan.dataset.written.sort.join(", ")));
     let formats: Vec<&str> = plan.files.formats.iter().map(|format| format.as_str()).collect();
     line(&mut text, format_args!("written as: {}", formats.join(", ")));
     text
@@ -93,6 +92,9 @@ fn tell_way(text: &mut String, way: &Way) {
                 let query = format_args!("?period={period}&regime={regime}");
                 line(text, format_args!("  GET {}{query} for {}", address(way.endpoint), listed(tickers)));
             }
+            if pairs.is_empty() {
+                line(text, format_args!("  GET {} for {}", address(way.endpoint), listed(tickers)));
+            }
         }
     }
 }
@@ -121,12 +123,14 @@ fn number(way: &Way, of_each: usize) -> String {
     match &way.asked {
         RequestList::Listed(requests) => format!("{}{of_each}", requests.len()),
         RequestList::EachTicker(TickerSource::Written(tickers), pairs) => {
-            format!("{}{of_each}", tickers.len() * pairs.len())
+            format!("{}{of_each}", tickers.len() * pairs.len().max(1))
         }
         RequestList::EachTicker(TickerSource::NamedBy(requests), pairs) => {
-            format!("{}, then {} for each ticker in the answers{of_each}", requests.len(), pairs.len())
+            format!("{}, then {} for each ticker in the answers{of_each}", requests.len(), pairs.len().max(1))
         }
-        RequestList::EachTicker(_, pairs) => format!("1, then {} for each ticker in the answer{of_each}", pairs.len()),
+        RequestList::EachTicker(_, pairs) => {
+            format!("1, then {} for each ticker in the answer{of_each}", pairs.len().max(1))
+        }
     }
 }
 

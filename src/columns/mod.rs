@@ -13,6 +13,7 @@
 mod bits;
 mod boundaries;
 mod column;
+mod compacted;
 mod concat;
 mod parquet;
 mod row_buffer;
@@ -21,6 +22,7 @@ mod rows;
 pub(crate) use bits::pack_bits;
 pub(crate) use boundaries::Boundaries;
 pub(crate) use column::{Column, Segments};
+pub(crate) use compacted::compacted;
 pub(crate) use concat::{concat, concat_arrays};
 pub(crate) use parquet::{ParquetOptions, ParquetWriter};
 pub(crate) use row_buffer::RowBuffer;

@@ -54,6 +54,12 @@ impl Rows {
         self.schema.index_of(name).ok().map(|index| &self.columns[index])
     }
 
+    /// The rows with some of their columns, under the names of a schema.
+    pub(crate) fn project(&self, schema: &SchemaRef, places: &[usize]) -> Self {
+        let columns = places.iter().map(|&place| self.columns[place].clone()).collect();
+        Self { schema: Arc::clone(schema), columns, count: self.count }
+    }
+
     /// `count` rows from `from` on.
     #[must_use]
     pub fn slice(&self, from: usize, count: usize) -> Self {

@@ -1,6 +1,6 @@
 //! Turns joined rows into the declared columns: numbers become names again, with the types of the plan.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
 use arrow::array::{
@@ -11,31 +11,45 @@ use arrow::error::ArrowError;
 
 use super::features::Features;
 use super::join::{Joined, Segment};
+use super::series_names::{SeriesNames, dictionary};
 use super::slab_columns::{Numbers, Ranked, TickerCodes};
 use crate::columns::{self, Rows, Segments};
-use crate::interface::{Endpoint, Period, Regime, Signal};
+use crate::interface::{Endpoint, Period, Regime, Sector, Signal, Ticker};
 use crate::plan::{Column, DatasetPlan};
 use crate::tables::choices;
+
+/// What numbers stand for.
+#[derive(Clone, Copy)]
+pub(super) struct KnownNames<'a> {
+    /// The tickers by code.
+    pub(super) tickers: &'a TickerCodes,
+    /// The names that occur.
+    pub(super) names: &'a SeriesNames,
+    /// The sector of each ticker.
+    pub(super) sectors: &'a HashMap<Ticker, Sector>,
+}
 
 /// The joined rows and their features, in the schema of the plan.
 pub(super) fn rows(
     joined: Joined,
     features: &Features,
     plan: &DatasetPlan,
-    tickers: &TickerCodes,
+    known: KnownNames<'_>,
 ) -> Result<Rows, ArrowError> {
+    let KnownNames { tickers, names, sectors } = known;
     let Joined { segments, own } = joined;
     let shared = Segments::of(segments.iter().map(|segment| segment.rows));
     let mut own: HashMap<Column, Numbers> = own.into_iter().collect();
     let column = |column: &Column| match column {
-        Column::Ticker => Ok(shared.column(names(&segments, tickers))),
+        Column::Ticker => Ok(shared.column(named(&segments, tickers))),
+        Column::Sector => Ok(shared.column(of_sectors(&segments, tickers, sectors))),
         Column::Date => {
             let dates = segments.iter().map(|segment| segment.date);
             Ok(shared.column(Arc::new(TimestampMicrosecondArray::from_iter_values(dates))))
         }
         other => {
             let missing = || ArrowError::SchemaError(format!("no signal says its {}", other.name()));
-            Ok(spelled(own.remove(other).ok_or_else(missing)?, *other)?.into())
+            Ok(spelled(own.remove(other).ok_or_else(missing)?, *other, names)?.into())
         }
     };
     let places = UInt32Array::from_iter_values(segments.iter().map(|segment| segment.place));
@@ -55,7 +69,7 @@ pub(super) fn rows(
 }
 
 /// The ticker of each range.
-fn names(segments: &[Segment], tickers: &TickerCodes) -> ArrayRef {
+fn named(segments: &[Segment], tickers: &TickerCodes) -> ArrayRef {
     // Ranges of one ticker are usually adjacent.
     let mut names = StringBuilder::with_capacity(segments.len(), 4 * segments.len());
     for alike in segments.chunk_by(|one, next| one.ticker == next.ticker) {
@@ -64,13 +78,26 @@ fn names(segments: &[Segment], tickers: &TickerCodes) -> ArrayRef {
     Arc::new(names.finish())
 }
 
+/// The sector of each range's ticker.
+fn of_sectors(segments: &[Segment], tickers: &TickerCodes, sectors: &HashMap<Ticker, Sector>) -> ArrayRef {
+    let mut names = StringBuilder::new();
+    for alike in segments.chunk_by(|one, next| one.ticker == next.ticker) {
+        let ticker = tickers.names()[alike[0].ticker as usize].parse::<Ticker>().ok();
+        match ticker.and_then(|ticker| sectors.get(&ticker)) {
+            Some(sector) => names.append_value_n(sector.as_str(), alike.len()),
+            None => names.append_nulls(alike.len()),
+        }
+    }
+    Arc::new(names.finish())
+}
+
 /// A column of numbers as the values they stand for.
-fn spelled(values: Numbers, column: Column) -> Result<ArrayRef, ArrowError> {
+fn spelled(values: Numbers, column: Column, names: &SeriesNames) -> Result<ArrayRef, ArrowError> {
     Ok(match (column, values) {
-        (Column::Period, Numbers::Bytes(ranks)) => of_ranks::<Period>(ranks),
-        (Column::Regime, Numbers::Bytes(ranks)) => of_ranks::<Regime>(ranks),
-        (Column::Signal, Numbers::Bytes(ranks)) => of_ranks::<Signal>(ranks),
-        (Column::Source, Numbers::Bytes(ranks)) => of_ranks::<Endpoint>(ranks),
+        (Column::Period, Numbers::Bytes(ranks)) => of_ranks(ranks, &names.periods, Period::as_str),
+        (Column::Regime, Numbers::Bytes(ranks)) => of_ranks(ranks, &names.regimes, Regime::as_str),
+        (Column::Signal, Numbers::Bytes(ranks)) => of_ranks(ranks, &BTreeSet::new(), Signal::as_str),
+        (Column::Source, Numbers::Bytes(ranks)) => of_ranks(ranks, &names.sources, Endpoint::as_str),
         (Column::Confidence, Numbers::Real(values)) => Arc::new(Float64Array::from(values)),
         (Column::FirstObservedAt | Column::ObservedAt, Numbers::Long(micros)) => {
             Arc::new(TimestampMicrosecondArray::from(micros).with_timezone("UTC"))
@@ -83,6 +110,9 @@ fn spelled(values: Numbers, column: Column) -> Result<ArrayRef, ArrowError> {
     })
 }
 
-fn of_ranks<T: Ranked>(ranks: Vec<i8>) -> ArrayRef {
-    choices(Int8Array::from(ranks), T::spellings())
+/// A column of ranks among all spellings as names, of which only some occur.
+fn of_ranks<T: Ranked + Ord>(ranks: Vec<i8>, occurring: &BTreeSet<T>, spelled: fn(T) -> &'static str) -> ArrayRef {
+    let (names, codes) = dictionary(occurring, spelled);
+    let codes = ranks.into_iter().map(|rank| codes[rank as usize]).collect::<Vec<i8>>();
+    choices(Int8Array::from(codes), names)
 }

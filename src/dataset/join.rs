@@ -90,7 +90,7 @@ fn order(signals: &Signals, cells: &[i64], keyed: &Keyed, plan: &DatasetPlan) ->
             Column::Regime => order.before(signals.regimes.iter().map(|&code| code as u64)),
             Column::Signal => order.before(signals.signals.iter().map(|&code| code as u64)),
             Column::Confidence => order.before(signals.confidences.iter().map(|&value| real(value))),
-            Column::FirstObservedAt | Column::ObservedAt | Column::Revisions | Column::Backfilled | Column::Source => {
+            _ => {
                 let known = signals.lineage.iter().find(|(known, _)| known == column);
                 match known.map(|(_, numbers)| numbers) {
                     Some(Numbers::Bytes(values)) => order.before(values.iter().map(|&value| value as u64)),

@@ -12,8 +12,11 @@
 //! signal that uses it (see `naive` for the full rule). The values of a window depend only on the articles in it, not
 //! on their order (`window`), so they do not depend on threads or on the rest of the archive. A filter selects rows and
 //! never changes them: trading days are counted over all signals.
+//!
+//! A dataset of news has no signals: `articles` makes its rows.
 
 mod aligned_series;
+mod articles;
 mod assemble;
 mod calendar;
 mod error;
@@ -24,6 +27,7 @@ mod keys;
 mod naive;
 mod news;
 mod row_order;
+mod series_names;
 mod slab_columns;
 mod wide;
 mod window;
@@ -38,11 +42,13 @@ use std::{iter, mem};
 use crate::cancel::{self, CancellationToken};
 use crate::columns::Rows;
 use crate::error::Result;
+use crate::interface::{Sector, Ticker};
 use crate::plan::{Column, DatasetPlan, Lag};
 use crate::tables::Slab;
 use crate::trace::work;
 
 use aligned_series::Arrangement;
+use assemble::KnownNames;
 use calendar::Calendar;
 use external_sort::ExternalSort;
 use keys::Keyed;
@@ -50,7 +56,9 @@ use naive::{Ends, Moment};
 use news::News;
 use slab_columns::{Day, Signals, TickerCodes};
 
+pub use articles::{Articles, articles};
 pub(crate) use error::DatasetError;
+pub use series_names::SeriesNames;
 pub use wide::Wide;
 
 /// The most slabs that may be joined, or ready, before they are delivered.
@@ -62,6 +70,10 @@ pub struct Sources<'a, Signals, Whole> {
     pub slabs: Signals,
     /// All signals that the definition requests, before filters: they determine trading days.
     pub whole: Whole,
+    /// The names that the series of the selected signals have.
+    pub names: SeriesNames,
+    /// The sector of each ticker, if it is a column.
+    pub sectors: HashMap<Ticker, Sector>,
     /// Cancels the build.
     pub stop: &'a CancellationToken,
 }
@@ -102,7 +114,7 @@ pub fn build<S: Iterator<Item = Result<Slab>>, W: Iterator<Item = Result<Slab>>>
     scratch: PathBuf,
     mut deliver: impl FnMut(Rows) -> Result<()>,
 ) -> Result<Counts> {
-    let Sources { slabs, whole, stop } = sources;
+    let Sources { slabs, whole, names, sectors, stop } = sources;
     let calendar = match plan.lag {
         Lag::Trading(_) if !plan.features.is_empty() => Calendar::of(whole()?, plan)?,
         Lag::Trading(_) | Lag::Calendar(_) => Calendar::default(),
@@ -110,13 +122,13 @@ pub fn build<S: Iterator<Item = Result<Slab>>, W: Iterator<Item = Result<Slab>>>
     let mut counts = Counts::default();
     let is_ticker_first = plan.sort.first() == Some(&Column::Ticker);
     let mut sorting = ExternalSort::new(plan, scratch, stop);
+    let known = &Known { calendar, names, sectors };
     thread::scope(|scope| -> Result<()> {
         // The next slabs are prepared while a row group is written; only a few, as each takes some megabytes.
         let (ready, joined) = mpsc::sync_channel(SLABS_AHEAD);
-        let calendar = &calendar;
         scope.spawn(move || match slabs() {
-            Ok(slabs) => join_all(slabs, plan, calendar, &ready),
-            Err(error) => join_all(iter::once(Err(error)), plan, calendar, &ready),
+            Ok(slabs) => join_all(slabs, plan, known, &ready),
+            Err(error) => join_all(iter::once(Err(error)), plan, known, &ready),
         });
         for rows in joined {
             let Ok(rows) = rows.recv() else { break };
@@ -139,6 +151,13 @@ pub fn build<S: Iterator<Item = Result<Slab>>, W: Iterator<Item = Result<Slab>>>
     Ok(counts)
 }
 
+/// What is known beside a slab.
+struct Known {
+    calendar: Calendar,
+    names: SeriesNames,
+    sectors: HashMap<Ticker, Sector>,
+}
+
 /// Receives the rows of a joined slab and its counts.
 type Joined = mpsc::Receiver<Result<(Rows, Counts)>>;
 
@@ -146,7 +165,7 @@ type Joined = mpsc::Receiver<Result<(Rows, Counts)>>;
 fn join_all(
     slabs: impl Iterator<Item = Result<Slab>>,
     plan: &DatasetPlan,
-    calendar: &Calendar,
+    known: &Known,
     ready: &mpsc::SyncSender<Joined>,
 ) {
     rayon::in_place_scope_fifo(|scope| {
@@ -157,13 +176,14 @@ fn join_all(
             }
             scope.spawn_fifo(move |_| {
                 // The receiver may be gone.
-                let _ = done.send(slab.and_then(|slab| of_slab(&slab, plan, calendar)));
+                let _ = done.send(slab.and_then(|slab| of_slab(&slab, plan, known)));
             });
         }
     });
 }
 
-fn of_slab(slab: &Slab, plan: &DatasetPlan, calendar: &Calendar) -> Result<(Rows, Counts)> {
+fn of_slab(slab: &Slab, plan: &DatasetPlan, known: &Known) -> Result<(Rows, Counts)> {
+    let Known { calendar, names, sectors } = known;
     let _work = work!("join slab");
     let mut tickers = TickerCodes::default();
     let (mut signals, repeated_signals) = Signals::of(&slab.signals, plan, &mut tickers);
@@ -179,7 +199,7 @@ fn of_slab(slab: &Slab, plan: &DatasetPlan, calendar: &Calendar) -> Result<(Rows
         features::of(mem::take(&mut keyed.keys), articles, &news, features::Settings { plan, calendar })?;
     let counts = Counts { repeated_signals, ..counts };
     let joined = join::joined(signals, &arrangement, &cells, &keyed, plan);
-    let rows = assemble::rows(joined, &features, plan, &tickers);
+    let rows = assemble::rows(joined, &features, plan, KnownNames { tickers: &tickers, names, sectors });
     Ok((rows.map_err(DatasetError::join)?, counts))
 }
 

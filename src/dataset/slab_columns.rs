@@ -203,7 +203,7 @@ fn lineage(batch: &RecordBatch, asked: Column) -> Option<Numbers> {
             Some(Numbers::Bytes(values?.as_boolean().iter().map(|it| i8::from(it == Some(true))).collect()))
         }
         Column::Source => Some(Numbers::Bytes(ranks::<Endpoint>(values?))),
-        Column::Ticker | Column::Date | Column::Period | Column::Regime | Column::Signal | Column::Confidence => None,
+        _ => None,
     }
 }
 

@@ -179,9 +179,22 @@ choice! {
 }
 
 choice! {
-    /// An optional column with the lineage of a signal.
-    Lineage, "column":
-    /// When it was first seen.
+    /// What a dataset has a row for.
+    DatasetKind, "kind of dataset":
+    /// Each signal, with features of the news.
+    Joined = "joined",
+    /// Each signal; no news is fetched.
+    Signals = "signals",
+    /// Each article; no signals are fetched.
+    News = "news",
+}
+
+choice! {
+    /// A column that a dataset has on request.
+    Added, "column":
+    /// The sector that lists the ticker.
+    Sector = "sector",
+    /// When the row was first seen.
     FirstObservedAt = "first_observed_at",
     /// When its value was seen.
     ObservedAt = "observed_at",

@@ -19,6 +19,8 @@ mod store_url;
 mod tickers;
 mod values;
 
+use std::collections::BTreeMap;
+
 use schemars::generate::SchemaSettings;
 use schemars::transform::RecursiveTransform;
 use schemars::{JsonSchema, Schema};
@@ -28,8 +30,8 @@ use crate::interface::{Period, Regime, Sector, Ticker};
 
 pub use age::{CatchUp, MaxAge};
 pub use choices::{
-    Availability, Compression, Duplicates, Format, HistoryForm, Layout, Lineage, NewsSource, OnMissing, Service,
-    Statistic, TickerList, Vintage,
+    Added, Availability, Compression, DatasetKind, Duplicates, Format, HistoryForm, Layout, NewsSource, OnMissing,
+    Service, Statistic, TickerList, Vintage,
 };
 pub use cron::Cron;
 pub use error::DefinitionError;
@@ -56,6 +58,8 @@ pub(crate) struct Definition {
     pub signals: Placed<SignalsSection>,
     /// The news and sentiment to fetch.
     pub sentiment: Placed<SentimentSection>,
+    /// What the dataset has a row for, and its columns.
+    pub dataset: Placed<DatasetSection>,
     /// How to handle rejected records and unknown fields.
     pub rejects: Placed<RejectsSection>,
     /// How to convert dates with an offset to naive dates.
@@ -86,7 +90,7 @@ pub(crate) struct SourceSection {
     pub base_url: Option<Placed<BaseUrl>>,
     /// The base address of the sentiment operations.
     pub sentiment_base_url: Option<Placed<BaseUrl>>,
-    /// A file whose first line is the API key.
+    /// A file whose first line is the API key. A relative path is below the project's root.
     pub api_key_file: Option<Placed<String>>,
     /// A command, with its arguments, that prints the API key.
     pub api_key_command: Option<Placed<List<String>>>,
@@ -134,6 +138,22 @@ pub(crate) struct SentimentSection {
     /// How to count articles with the same date, title, link and score: `once`, or `keep` to count each. Default:
     /// `once`.
     pub duplicates: Option<Placed<Duplicates>>,
+}
+
+/// What the dataset has a row for, and its columns.
+#[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields, expecting = "a table")]
+pub(crate) struct DatasetSection {
+    /// `joined` for a row per signal with features of the news, `signals` for signals without news, or `news` for a row
+    /// per article. What a kind does not need is not fetched. Default: `joined`.
+    pub kind: Option<Placed<DatasetKind>>,
+    /// The columns, in this order. Default: all, without those to be added.
+    pub columns: Option<Placed<List<String>>>,
+    /// Columns to add: `sector`, `first_observed_at`, `observed_at`, `revisions`, `backfilled`, `source`. Default: none.
+    pub add: Option<Placed<List<Added>>>,
+    /// Other names for columns, by their own: `ticker = "asset"`. All other keys use the columns' own names. Default:
+    /// none.
+    pub rename: Option<Placed<BTreeMap<String, Placed<String>>>>,
 }
 
 /// How to handle rejected records and unknown fields.
@@ -205,7 +225,7 @@ pub(crate) struct ChecksSection {
 pub(crate) struct FilterSection {
     /// Only these tickers.
     pub tickers: Option<Placed<List<Ticker>>>,
-    /// Only tickers of these sectors.
+    /// Only tickers that these sectors list, or listed last.
     pub sectors: Option<Placed<List<Sector>>>,
     /// Only these horizons.
     pub periods: Option<Placed<List<Period>>>,
@@ -228,8 +248,6 @@ pub(crate) struct OutputSection {
     pub layout: Option<Placed<Layout>>,
     /// The sort order of the rows. Default: `["ticker", "date", "period", "regime"]`.
     pub sort: Option<Placed<List<String>>>,
-    /// Columns with the lineage of each signal. Default: none.
-    pub columns: Option<Placed<List<Lineage>>>,
     /// The columns to write as matrices, for `layout = "wide"`. Default: `["signal", "confidence"]`.
     pub values: Option<Placed<List<String>>>,
     /// Which observation of a signal to use: `latest` (as revised) or `first` (as first published). Default: `latest`.

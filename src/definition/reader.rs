@@ -239,6 +239,9 @@ fn hint_for_key(given: &str, section: Option<&str>, known: &[&str]) -> String {
                 `api_key_file` or `api_key_command`"
             .to_owned();
     }
+    if (section, given) == (Some("output"), "columns") {
+        return "use `add` in `[dataset]` to add columns, or `columns` to choose all of them".to_owned();
+    }
     suggestion(given, known, "known keys")
 }
 

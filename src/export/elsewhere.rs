@@ -20,7 +20,7 @@ use crate::digest;
 use crate::error::{Reason, Result};
 use crate::file::{FileError, FileRecord};
 use crate::links;
-use crate::plan::Plan;
+use crate::plan::{Names, Plan};
 
 /// How many rows are read at a time.
 const BATCH_ROWS: usize = 1 << 16;
@@ -95,7 +95,8 @@ impl Elsewhere {
         let Self { plan, content, files, .. } = self;
         let rows = files.iter().map(|file| file.rows).sum();
         let fields = plan.dataset.schema.fields().iter();
-        let columns: Vec<ColumnRecord> = fields.map(|field| ColumnRecord::new(field.name(), field)).collect();
+        let columns: Vec<ColumnRecord> =
+            fields.map(|field| ColumnRecord::new(field.name(), &Names::default(), field)).collect();
         let content = digest::hex(&content.digest());
         let written = RecordContents {
             version,

@@ -10,7 +10,7 @@ use crate::error::{Diagnostic, ErrorKind};
 pub(crate) enum ExportError {
     /// More partitions than can be written at once.
     #[error("partitioning by `{column}` needs more than {most} files open at once")]
-    TooManyFolders { column: &'static str, most: usize },
+    TooManyFolders { column: String, most: usize },
 
     /// A stream that cannot be written, or was closed by its reader.
     #[error("cannot write to the stream")]

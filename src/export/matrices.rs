@@ -40,7 +40,7 @@ impl Reading {
         let value = name.rsplit('/').next().unwrap_or_default();
         let value = self.schema.field_with_name(value).map_err(|error| damaged(error.into()))?;
         let names = names_in(&path, self.format).map_err(damaged)?;
-        let fields = names.into_iter().map(|name| match name == Column::Date.name() {
+        let fields = names.into_iter().map(|name| match name == self.names.of(Column::Date.name()) {
             true => Field::new(name, date(), false),
             false => Field::new(name, value.data_type().clone(), true),
         });

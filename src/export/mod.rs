@@ -88,7 +88,7 @@ struct Encoding {
     codec: Codec,
     guard: Guard,
     /// The sort columns that a file has.
-    sort: Vec<&'static str>,
+    sort: Vec<String>,
     /// Metadata of a Parquet file.
     metadata: Vec<(&'static str, String)>,
 }

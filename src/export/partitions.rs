@@ -19,7 +19,6 @@ use super::folder_names;
 use super::table::{Finished, MOST_BYTES, Shelf, TableWriter};
 use crate::error::Result;
 use crate::file::FileError;
-use crate::plan::Column;
 
 /// The most that may be open at once.
 #[derive(Clone, Copy, Debug)]
@@ -42,7 +41,7 @@ pub(super) struct Partitions {
     stem: String,
     limits: Limits,
     /// The partition columns, with their indices in the rows.
-    columns: Vec<(&'static str, usize)>,
+    columns: Vec<(String, usize)>,
     /// The indices of all other columns, and the schema of a file.
     kept: Vec<usize>,
     schema: SchemaRef,
@@ -61,17 +60,17 @@ struct Group {
 }
 
 impl Partitions {
-    /// Starts a dataset of rows sorted by `sort`; its files are named `stem` plus an extension.
+    /// Starts a dataset in folders by some columns, of rows sorted by others; its files are named `stem` plus an
+    /// extension.
     pub(super) fn new(
         shelf: Shelf,
         stem: &str,
         schema: &Schema,
-        by: &[Column],
-        sort: &[Column],
+        (by, sort): (&[String], &[String]),
         limits: Limits,
     ) -> Self {
         let place = |name: &str| schema.index_of(name).expect("folders are made by columns that the rows have");
-        let columns: Vec<(&str, usize)> = by.iter().map(|column| (column.name(), place(column.name()))).collect();
+        let columns: Vec<(String, usize)> = by.iter().map(|name| (name.clone(), place(name))).collect();
         let is_kept = |place: &usize| columns.iter().all(|(_, folder)| folder != place);
         let kept: Vec<usize> = (0..schema.fields().len()).filter(is_kept).collect();
         let schema = schema.project(&kept).expect("these are places of its columns");
@@ -141,7 +140,7 @@ impl Partitions {
 
     /// The rows of each folder, in order of first occurrence.
     fn groups(&self, rows: &RecordBatch) -> Result<Vec<Group>, ArrowError> {
-        let columns: Vec<ArrayRef> = self.columns.iter().map(|&(_, place)| rows.column(place).clone()).collect();
+        let columns: Vec<ArrayRef> = self.columns.iter().map(|(_, place)| rows.column(*place).clone()).collect();
         let fields = columns.iter().map(|column| SortField::new(column.data_type().clone())).collect();
         let keys = RowConverter::new(fields)?.convert_columns(&columns)?;
         let mut groups: Vec<Vec<u32>> = Vec::new();
@@ -157,7 +156,7 @@ impl Partitions {
         let taken = |group: Vec<u32>| {
             let first = group[0] as usize;
             let name =
-                |(values, (column, _)): (&ArrayRef, &(&str, usize))| folder_names::of_value(column, values, first);
+                |(values, (column, _)): (&ArrayRef, &(String, usize))| folder_names::of_value(column, values, first);
             let folders = columns.iter().zip(&self.columns).map(name).collect::<Result<_, _>>()?;
             let is_stretch = group[group.len() - 1] as usize - first + 1 == group.len();
             let rows = if is_stretch {
@@ -171,13 +170,13 @@ impl Partitions {
     }
 
     /// Of the columns that do not lead the sort order, the one with the most open folders.
-    fn widest(&self) -> &'static str {
+    fn widest(&self) -> String {
         let count = |place: &usize| {
             let names = self.open.keys().filter_map(|folder| folder.split('/').nth(*place));
             names.collect::<BTreeSet<_>>().len()
         };
         let following = (0..self.columns.len()).filter(|place| !self.leading.contains(place));
         let widest = following.max_by_key(count).expect("folders of leading columns alone are never many at once");
-        self.columns[widest].0
+        self.columns[widest].0.clone()
     }
 }

@@ -1,8 +1,10 @@
 //! A dataset on its way from a hidden folder to a published version.
 
 use std::path::Path;
+use std::sync::Arc;
 
 use arrow::array::RecordBatch;
+use arrow::datatypes::{FieldRef, Schema};
 use arrow::error::ArrowError;
 use blake3::Hash;
 use chrono::{DateTime, Utc};
@@ -22,7 +24,7 @@ use crate::digest;
 use crate::error::{Error, Reason, Result};
 use crate::file::{self, FileError, Staging};
 use crate::interface::{Period, Regime};
-use crate::plan::{AdHoc, Column, Plan, Shape};
+use crate::plan::{AdHoc, Column, Names, Plan, Shape};
 use crate::trace::work;
 
 /// Rows hashed and passed on at once.
@@ -54,6 +56,8 @@ pub(crate) struct Publication {
     provenance: Provenance,
     staging: Staging,
     shelf: Shelf,
+    /// What columns are called.
+    names: Names,
     rows: u64,
     kind: Output,
 }
@@ -112,7 +116,8 @@ impl Publication {
             Shape::Wide(_) => Output::Wide { matrices: Vec::new() },
             Shape::Long => Output::long(plan, &shelf)?,
         };
-        Ok(Self { home, version, provenance, staging, shelf, rows: 0, kind })
+        let names = plan.dataset.written.names().clone();
+        Ok(Self { home, version, provenance, staging, shelf, names, rows: 0, kind })
     }
 
     /// Adds rows, in order, to every file of a long dataset.
@@ -136,8 +141,7 @@ impl Publication {
     /// If a file cannot be written.
     pub(crate) fn write_matrix(
         &mut self,
-        period: Period,
-        regime: Regime,
+        (period, regime): (Period, Regime),
         value: &str,
         rows: &RecordBatch,
     ) -> Result<()> {
@@ -145,12 +149,13 @@ impl Publication {
             return Err(defect(&self.home.folder, "a long dataset has no matrices"));
         };
         self.rows += rows.num_rows() as u64;
-        let stem = format!("{}-{}/{}", period.as_str(), regime.as_str(), escaped(value));
-        let mut content = Content::new(rows.schema_ref());
-        let rows = &Rows::from(rows.clone());
+        let stem = format!("{}-{}/{}", period.as_str(), regime.as_str(), escaped(self.names.of(value)));
+        let date = self.names.of(Column::Date.name());
+        let rows = &named(rows, date);
+        let mut content = Content::new(rows.schema());
         let hashed = || content.update(rows).map_err(|error| FileError::encode(&self.home.folder, error));
         let written = || {
-            let schema = pandas::indexed_by(Column::Date.name(), rows.schema());
+            let schema = pandas::indexed_by(date, rows.schema());
             let mut table = TableWriter::create(&self.shelf, &stem, &schema)?;
             table.push(rows)?;
             table.finish()
@@ -158,7 +163,8 @@ impl Publication {
         let (hashed, finished) = rayon::join(hashed, written);
         hashed?;
         let fields = rows.schema().fields().iter();
-        let columns = ["date", value].iter().zip(fields).map(|(name, field)| ColumnRecord::new(name, field)).collect();
+        let columns = [Column::Date.name(), value].into_iter().zip(fields);
+        let columns = columns.map(|(own, field)| ColumnRecord::new(own, &self.names, field)).collect();
         matrices.push(Matrix { stem, content: content.digest(), columns, finished: finished? });
         Ok(())
     }
@@ -175,7 +181,7 @@ impl Publication {
     ///
     /// If they cannot be written, or if `facts` fails.
     pub(crate) fn complete(self, plan: &Plan, facts: impl FnOnce() -> Result<Vec<u8>> + Send) -> Result<Staged> {
-        let Self { home, version, provenance, staging, shelf, rows, kind } = self;
+        let Self { home, version, provenance, staging, shelf, names: _, rows, kind } = self;
         let complete = || -> Result<_> {
             let Completed { finished, columns, content } = kind.complete(plan, &home.folder)?;
             let _work = work!("make durable");
@@ -210,13 +216,14 @@ struct Completed {
 
 impl Output {
     fn long(plan: &Plan, shelf: &Shelf) -> Result<Self> {
-        let schema = &plan.dataset.schema;
-        let by = &plan.files.partition_by;
+        let written = &plan.dataset.written;
+        let schema = written.schema();
+        let by: Vec<String> = plan.files.partition_by.iter().map(|&column| written.name(column).to_owned()).collect();
         let files = if by.is_empty() {
             Files::Whole(TableWriter::create(shelf, &plan.name, schema)?)
         } else {
             let limits = Limits::default();
-            Files::Folders(Partitions::new(shelf.clone(), &plan.name, schema, by, &plan.dataset.sort, limits))
+            Files::Folders(Partitions::new(shelf.clone(), &plan.name, schema, (&by, &written.sort), limits))
         };
         let blocks = RowBuffer::new(BLOCK_ROWS);
         Ok(Self::Long(Box::new(Long { blocks, content: Content::new(schema), files })))
@@ -231,8 +238,10 @@ impl Output {
                     Files::Whole(table) => vec![table.finish()?],
                     Files::Folders(partitions) => partitions.finish()?,
                 };
-                let fields = plan.dataset.schema.fields().iter();
-                let columns = fields.map(|field| ColumnRecord::new(field.name(), field)).collect();
+                let written = &plan.dataset.written;
+                let own =
+                    |field: &FieldRef| ColumnRecord::new(written.names().own(field.name()), written.names(), field);
+                let columns = written.schema().fields().iter().map(own).collect();
                 Ok(Completed { finished, columns, content: content.digest() })
             }
             Self::Wide { matrices } => {
@@ -257,6 +266,17 @@ impl Output {
             }
         }
     }
+}
+
+/// A matrix whose first column, the dates, has a name of its own.
+fn named(rows: &RecordBatch, date: &str) -> Rows {
+    let fields = rows.schema_ref().fields().iter().enumerate();
+    let field = |(place, field): (usize, &FieldRef)| match place {
+        0 => Arc::new(field.as_ref().clone().with_name(date)),
+        _ => Arc::clone(field),
+    };
+    let schema = Arc::new(Schema::new(fields.map(field).collect::<Vec<_>>()));
+    Rows::from(rows.clone()).project(&schema, &(0..rows.num_columns()).collect::<Vec<_>>())
 }
 
 /// Hashes a block and writes it.

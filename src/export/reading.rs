@@ -32,7 +32,7 @@ use crate::error::{Reason, Result};
 use crate::file::{self, FileError, FileRecord};
 use crate::links;
 use crate::names;
-use crate::plan::{Column, Format, describe};
+use crate::plan::{Column, Format, Names, describe};
 use crate::tables::{choice, date, instant};
 
 /// How many rows are read at a time.
@@ -45,6 +45,8 @@ pub struct Reading {
     pub(super) record: ReadRecord,
     pub(super) schema: SchemaRef,
     pub(super) format: Format,
+    /// What its columns are called.
+    pub(super) names: Names,
     selection: Selection,
     /// Cancels reading it.
     stop: CancellationToken,
@@ -69,6 +71,8 @@ pub(super) struct ReadRecord {
     as_of: String,
     shape: String,
     sort: Vec<String>,
+    #[serde(default = "key_of_signals")]
+    key: Option<Vec<String>>,
     columns: Vec<ReadColumn>,
     partition_by: Vec<String>,
     pub(super) rows: u64,
@@ -80,7 +84,15 @@ pub(super) struct ReadRecord {
 #[derive(Clone, Debug, Deserialize)]
 struct ReadColumn {
     name: String,
+    /// Its own name, if it was renamed.
+    #[serde(default)]
+    column: Option<String>,
     r#type: String,
+}
+
+/// The key of versions that do not say it.
+fn key_of_signals() -> Option<Vec<String>> {
+    Some(Column::KEY.map(|column| column.name().to_owned()).to_vec())
 }
 
 impl Reading {
@@ -143,7 +155,10 @@ impl Reading {
         let format = [Format::Parquet, Format::Arrow, Format::Csv].into_iter().find(has);
         let format = format.ok_or_else(|| damaged("it lists no files with rows".into()))?;
         let schema = Arc::new(Schema::new(fields));
-        Ok(Self { folder, schema, format, selection: Selection::default(), stop: CancellationToken::new(), record })
+        let renamed = record.columns.iter().filter_map(|column| Some((column.column.clone()?, column.name.clone())));
+        let names = Names::new(renamed.collect());
+        let (selection, stop) = (Selection::default(), CancellationToken::new());
+        Ok(Self { folder, schema, format, names, selection, stop, record })
     }
 
     /// The same version, read until a token is cancelled.
@@ -205,16 +220,16 @@ impl Reading {
     /// When it lacks a column that is asked for.
     pub fn select(mut self, selection: Selection) -> Result<Self> {
         if self.is_wide() {
-            self.selection = selection.of_matrix(&self.schema);
+            self.selection = selection.of_matrix(&self.schema, self.names.of(Column::Date.name()));
             self.selection.schema(&self.schema)?;
             return Ok(self);
         }
         selection.schema(&self.schema)?;
-        let fields =
-            self.schema.fields().iter().map(|field| match Column::CHOICES.iter().any(|it| it.name() == field.name()) {
-                true => field.as_ref().clone().with_data_type(choice()),
-                false => field.as_ref().clone(),
-            });
+        let is_choice = |name: &str| Column::CHOICES.iter().any(|column| self.names.of(column.name()) == name);
+        let fields = self.schema.fields().iter().map(|field| match is_choice(field.name()) {
+            true => field.as_ref().clone().with_data_type(choice()),
+            false => field.as_ref().clone(),
+        });
         self.schema = Arc::new(Schema::new(fields.collect::<Vec<_>>()));
         self.selection = selection;
         Ok(self)
@@ -223,6 +238,16 @@ impl Reading {
     /// The columns that are selected.
     pub fn selected(&self) -> SchemaRef {
         self.selection.schema(&self.schema).expect("the columns were found when they were selected")
+    }
+
+    /// The columns that identify a row; none if rows may be alike.
+    pub fn key(&self) -> Option<&[String]> {
+        self.record.key.as_deref()
+    }
+
+    /// What its columns are called.
+    pub fn names(&self) -> &Names {
+        &self.names
     }
 
     /// The columns that order its rows as [`rows`](Self::rows) gives them.
@@ -286,9 +311,11 @@ impl Reading {
                 let metadata = ArrowReaderMetadata::load(&file, ArrowReaderOptions::new())
                     .map_err(|error| damaged(error.into()))?;
                 let columns = metadata.parquet_schema().columns().iter().enumerate();
-                let read = columns.filter(|(_, column)| self.selection.reads(column.name())).map(|(place, _)| place);
+                let read = columns
+                    .filter(|(_, column)| self.selection.reads(column.name(), &self.names))
+                    .map(|(place, _)| place);
                 let read = ProjectionMask::leaves(metadata.parquet_schema(), read);
-                let groups = self.selection.row_groups(&metadata);
+                let groups = self.selection.row_groups(&metadata, &self.names);
                 let builder = ParquetRecordBatchReaderBuilder::new_with_metadata(file, metadata);
                 let builder = builder.with_projection(read).with_row_groups(groups).with_batch_size(BATCH_ROWS);
                 Box::new(builder.build().map_err(|error| damaged(error.into()))?)
@@ -318,10 +345,10 @@ impl Reading {
             let texts: StringArray = std::iter::repeat_n(value, batch.num_rows()).collect();
             cast(&texts, field.data_type())
         };
-        let read = self.schema.fields().iter().filter(|field| self.selection.reads(field.name()));
+        let read = self.schema.fields().iter().filter(|field| self.selection.reads(field.name(), &self.names));
         let read: Vec<Arc<Field>> = read.map(Arc::clone).collect();
         let columns = read.iter().map(column).collect::<Result<Vec<_>, _>>()?;
-        self.selection.part(&RecordBatch::try_new(Arc::new(Schema::new(read)), columns)?)
+        self.selection.part(&RecordBatch::try_new(Arc::new(Schema::new(read)), columns)?, &self.names)
     }
 }
 

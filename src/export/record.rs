@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::Provenance;
 use super::content::type_in_words;
 use crate::file::FileRecord;
-use crate::plan::{AdHoc, Plan, Shape};
+use crate::plan::{AdHoc, Column, Names, Plan, Shape};
 use crate::time::to_record;
 
 /// Name of the file.
@@ -40,9 +40,11 @@ pub(super) struct DatasetRecord<'a> {
     /// The version whose files were reused, if they were not written anew.
     taken_over_from: Option<&'a str>,
     shape: &'static str,
-    sort: Vec<&'static str>,
+    sort: Vec<String>,
+    /// The columns that identify a row; null if rows may be alike.
+    key: Option<&'a [String]>,
     columns: &'a [ColumnRecord],
-    partition_by: Vec<&'static str>,
+    partition_by: Vec<&'a str>,
     rows: u64,
     content: &'a str,
     files: &'a [FileRecord],
@@ -54,14 +56,19 @@ pub(super) struct DatasetRecord<'a> {
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct ColumnRecord {
     name: String,
+    /// Its own name, if it was renamed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    column: Option<String>,
     r#type: String,
     nullable: bool,
 }
 
 impl ColumnRecord {
-    /// The record of a field under a name: the fields of a matrix are named after tickers.
-    pub(super) fn new(name: &str, field: &Field) -> Self {
-        Self { name: name.to_owned(), r#type: type_in_words(field), nullable: field.is_nullable() }
+    /// The record of a column that may be renamed. The fields of a matrix are named after tickers.
+    pub(super) fn new(own: &str, names: &Names, field: &Field) -> Self {
+        let name = names.of(own).to_owned();
+        let column = (name != own).then(|| own.to_owned());
+        Self { name, column, r#type: type_in_words(field), nullable: field.is_nullable() }
     }
 
     pub(super) fn name(&self) -> &str {
@@ -102,8 +109,12 @@ impl<'a> DatasetRecord<'a> {
                 Shape::Wide(_) => "wide",
             },
             sort: sort(plan),
+            key: match plan.dataset.shape {
+                Shape::Long => plan.dataset.written.key.as_deref(),
+                Shape::Wide(_) => None,
+            },
             columns,
-            partition_by: plan.files.partition_by.iter().map(|column| column.name()).collect(),
+            partition_by: plan.files.partition_by.iter().map(|&column| plan.dataset.written.name(column)).collect(),
             rows,
             content,
             files,
@@ -123,10 +134,10 @@ pub(super) fn options(ad_hoc: &AdHoc) -> Option<Options> {
 }
 
 /// The columns that sort the rows of a file.
-pub(super) fn sort(plan: &Plan) -> Vec<&'static str> {
+pub(super) fn sort(plan: &Plan) -> Vec<String> {
     match plan.dataset.shape {
-        Shape::Long => plan.dataset.sort.iter().map(|column| column.name()).collect(),
-        Shape::Wide(_) => vec!["date"],
+        Shape::Long => plan.dataset.written.sort.clone(),
+        Shape::Wide(_) => vec![plan.dataset.written.name(Column::Date).to_owned()],
     }
 }
 

@@ -15,7 +15,7 @@ use parquet::file::statistics::Statistics;
 use crate::error::{Error, Result};
 use crate::human::grouped;
 use crate::interface::Ticker;
-use crate::plan::{Column, Filter};
+use crate::plan::{Column, Filter, Names};
 
 /// Which part of a dataset is read. Without any choice, all of it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -37,10 +37,9 @@ impl Selection {
     }
 
     /// The same choice for a matrix, whose columns are dates and tickers: without the tickers that it does not have.
-    pub(super) fn of_matrix(self, schema: &Schema) -> Self {
+    pub(super) fn of_matrix(self, schema: &Schema, date: &str) -> Self {
         let Some(tickers) = &self.tickers else { return self };
-        let is_taken =
-            |name: &String| name == Column::Date.name() || tickers.iter().any(|ticker| ticker.as_str() == name);
+        let is_taken = |name: &String| name == date || tickers.iter().any(|ticker| ticker.as_str() == name);
         let names = || schema.fields().iter().map(|field| field.name().clone());
         let columns = self.columns.unwrap_or_else(|| names().collect()).into_iter().filter(is_taken).collect();
         Self { columns: Some(columns), tickers: None, ..self }
@@ -63,22 +62,22 @@ impl Selection {
     }
 
     /// Whether a column has to be read: it is asked for, or decides on rows.
-    pub(super) fn reads(&self, column: &str) -> bool {
+    pub(super) fn reads(&self, column: &str, names: &Names) -> bool {
         let is_asked = self.columns.as_ref().is_none_or(|columns| columns.iter().any(|name| name == column));
-        let decides = (column == Column::Ticker.name() && self.tickers.is_some())
-            || (column == Column::Date.name() && (self.from.is_some() || self.to.is_some()));
+        let decides = (column == names.of(Column::Ticker.name()) && self.tickers.is_some())
+            || (column == names.of(Column::Date.name()) && (self.from.is_some() || self.to.is_some()));
         is_asked || decides
     }
 
     /// The row groups of a Parquet file that may hold rows of it, by their statistics.
-    pub(super) fn row_groups(&self, file: &ArrowReaderMetadata) -> Vec<usize> {
+    pub(super) fn row_groups(&self, file: &ArrowReaderMetadata, names: &Names) -> Vec<usize> {
         let groups = file.metadata().row_groups().iter().enumerate();
-        groups.filter(|(_, group)| self.may_be_in(group)).map(|(index, _)| index).collect()
+        groups.filter(|(_, group)| self.may_be_in(group, names)).map(|(index, _)| index).collect()
     }
 
-    fn may_be_in(&self, group: &RowGroupMetaData) -> bool {
+    fn may_be_in(&self, group: &RowGroupMetaData, names: &Names) -> bool {
         let statistics = |column: Column| {
-            group.columns().iter().find(|chunk| chunk.column_path().string() == column.name())?.statistics()
+            group.columns().iter().find(|chunk| chunk.column_path().string() == names.of(column.name()))?.statistics()
         };
         let has_ticker = match (&self.tickers, statistics(Column::Ticker)) {
             (Some(tickers), Some(Statistics::ByteArray(found))) => match (found.min_opt(), found.max_opt()) {
@@ -103,31 +102,31 @@ impl Selection {
     }
 
     /// The selected rows and columns of a batch that has the columns which decide on rows.
-    pub(crate) fn part(&self, batch: &RecordBatch) -> Result<RecordBatch, ArrowError> {
-        let rows = self.rows(batch)?;
+    pub(crate) fn part(&self, batch: &RecordBatch, names: &Names) -> Result<RecordBatch, ArrowError> {
+        let rows = self.rows(batch, names)?;
         let Some(columns) = &self.columns else { return Ok(rows) };
         let places = columns.iter().map(|name| batch.schema_ref().index_of(name)).collect::<Result<Vec<_>, _>>()?;
         rows.project(&places)
     }
 
     /// The selected rows of a batch that has the columns which decide on rows.
-    fn rows(&self, batch: &RecordBatch) -> Result<RecordBatch, ArrowError> {
+    fn rows(&self, batch: &RecordBatch, names: &Names) -> Result<RecordBatch, ArrowError> {
         if self.tickers.is_none() && self.from.is_none() && self.to.is_none() {
             return Ok(batch.clone());
         }
-        let column = |column: Column| {
-            let missing = || ArrowError::SchemaError(format!("no column `{}`", column.name()));
-            batch.column_by_name(column.name()).ok_or_else(missing)
-        };
+        let column = |column: Column| batch.column_by_name(names.of(column.name()));
         let mut kept = vec![true; batch.num_rows()];
-        if let Some(tickers) = &self.tickers {
-            let names = arrow::compute::cast(column(Column::Ticker)?, &arrow::datatypes::DataType::Utf8)?;
+        // A dataset of one ticker may leave out its column.
+        if let (Some(tickers), Some(column)) = (&self.tickers, column(Column::Ticker)) {
+            let names = arrow::compute::cast(column, &arrow::datatypes::DataType::Utf8)?;
             let tickers: BTreeSet<&str> = tickers.iter().map(Ticker::as_str).collect();
             let names = names.as_string::<i32>();
             kept.iter_mut().enumerate().for_each(|(row, kept)| *kept &= tickers.contains(names.value(row)));
         }
         if self.from.is_some() || self.to.is_some() {
-            let dates = column(Column::Date)?.as_primitive::<TimestampMicrosecondType>().values();
+            let missing = || ArrowError::SchemaError("no column of dates".to_owned());
+            let dates = column(Column::Date).ok_or_else(missing)?;
+            let dates = dates.as_primitive::<TimestampMicrosecondType>().values();
             let (from, to) = (self.from.map_or(i64::MIN, micros), self.to.map_or(i64::MAX, micros));
             kept.iter_mut().zip(dates).for_each(|(kept, date)| *kept &= (from..to).contains(date));
         }

@@ -11,7 +11,7 @@ use super::csv::CsvWriter;
 use super::error::ExportError;
 use super::json::JsonWriter;
 use super::{Encoding, parquet};
-use crate::columns::{ParquetWriter, RowBuffer, Rows};
+use crate::columns::{ParquetWriter, RowBuffer, Rows, compacted};
 use crate::error::{Error, Reason, Result, system_error};
 use crate::plan::{Codec, Format, Guard};
 
@@ -97,8 +97,9 @@ impl<W: Write + Send> RowWriter<W> {
             }
             Self::Csv(writer) => writer.write(slice::from_ref(rows))?,
             Self::Json(writer) => writer.write(&rows.flat()?)?,
+            // Frame libraries make categories of dictionaries.
             Self::Arrow(writer) => {
-                writer.write(&rows.flat()?)?;
+                writer.write(&compacted(&rows.flat()?)?)?;
                 writer.flush()?;
             }
             Self::ArrowFile(writer) => writer.write(&rows.flat()?)?,

@@ -16,7 +16,7 @@ use crate::cancel::CancellationToken;
 use crate::dataset::DatasetError;
 use crate::error::{Error, Result};
 use crate::interface::Ticker;
-use crate::plan::{AdHoc, Plan};
+use crate::plan::{AdHoc, Names, Plan};
 use crate::run::{Builder, Control, archived, scratch, view};
 use crate::time::Clock;
 
@@ -44,7 +44,7 @@ impl Built {
     }
 
     pub(super) fn select(self, selection: Selection) -> Result<Self> {
-        selection.schema(&self.plan.dataset.schema)?;
+        selection.schema(self.plan.dataset.written.schema())?;
         Ok(Self { selection, ..self })
     }
 
@@ -53,12 +53,16 @@ impl Built {
         Ok(self.view.members(&self.scope)?.into_iter().map(|key| key.ticker).collect())
     }
 
+    pub(super) fn names(&self) -> &Names {
+        self.plan.dataset.written.names()
+    }
+
     pub(super) fn until(self, stop: CancellationToken) -> Self {
         Self { stop, ..self }
     }
 
     pub(super) fn selected(&self) -> SchemaRef {
-        let schema = self.selection.schema(&self.plan.dataset.schema);
+        let schema = self.selection.schema(self.plan.dataset.written.schema());
         schema.expect("the columns were found when they were selected")
     }
 
@@ -83,7 +87,8 @@ impl Built {
         let control = Control { stop: stop.clone(), ..Control::default() };
         let work = Builder { plan, view, scope, control: &control, archived_in: None };
         let deliver = |rows: crate::columns::Rows| {
-            let part = rows.flat().and_then(|rows| selection.part(&rows));
+            let written = &plan.dataset.written;
+            let part = written.part(&rows).flat().and_then(|rows| selection.part(&rows, written.names()));
             let part = part.map_err(DatasetError::join)?;
             send.send(Ok(part)).map_err(|_| Error::interrupted())
         };

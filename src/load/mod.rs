@@ -41,7 +41,7 @@ use crate::export::{AnyReading, Reading};
 use crate::file::FileError;
 use crate::interface::Ticker;
 pub use crate::plan::AdHoc;
-use crate::plan::Plan;
+use crate::plan::{Names, Plan};
 use crate::report::facts::Facts;
 use crate::run::absent_tickers;
 
@@ -155,6 +155,14 @@ impl Dataset {
     /// When a file of the dataset is missing. Later errors are items of the reader.
     pub fn batches(&self) -> Result<Batches> {
         Ok(Batches::new(self.schema(), self.rows()?))
+    }
+
+    /// What its columns are called.
+    pub fn names(&self) -> &Names {
+        match &self.0 {
+            Origin::Published(reading) => reading.names(),
+            Origin::Built(built) => built.names(),
+        }
     }
 
     /// Checks that it has signals of some tickers.

@@ -11,7 +11,7 @@ use arrow::error::ArrowError;
 use super::Dataset;
 use crate::error::{Error, Reason, Result};
 use crate::interface::{Period, Regime, Signal};
-use crate::plan::Column;
+use crate::plan::{Column, Names};
 use crate::tables::date;
 
 /// The rows of one ticker in one period and regime: dates and row numbers.
@@ -30,30 +30,27 @@ impl Dataset {
     /// When its key or one of the columns is not selected, and any error of reading the dataset.
     pub fn matrices(&self, values: &[&str]) -> Result<BTreeMap<String, RecordBatch>> {
         let schema = self.schema();
-        let key = Column::KEY.iter().map(|column| column.name());
+        let names = self.names();
+        let key = Column::KEY.iter().map(|column| names.of(column.name()));
         if let Some(name) = key.chain(values.iter().copied()).find(|name| schema.index_of(name).is_err()) {
             let what = format!("matrices need the column `{name}`, which was not selected");
             return Err(Error::usage(what, "select it too"));
         }
         let batches = self.rows()?.collect::<Result<Vec<_>>>()?;
-        matrices(&schema, &batches, values).map_err(Error::frame)
+        let rows = concat_batches(&schema, &batches).map_err(Error::frame)?;
+        matrices(&rows, names, values).map_err(Error::frame)
     }
 }
 
-fn matrices(
-    schema: &Arc<Schema>,
-    batches: &[RecordBatch],
-    values: &[&str],
-) -> Result<BTreeMap<String, RecordBatch>, Reason> {
-    let rows = concat_batches(schema, batches)?;
-    let columns = values.iter().map(|name| valued(name, &rows)).collect::<Result<Vec<_>, _>>()?;
+fn matrices(rows: &RecordBatch, names: &Names, values: &[&str]) -> Result<BTreeMap<String, RecordBatch>, Reason> {
+    let columns = values.iter().map(|name| valued(name, names, rows)).collect::<Result<Vec<_>, _>>()?;
     let mut matrices = BTreeMap::new();
-    for ((period, regime), tickers) in series(&rows)? {
+    for ((period, regime), tickers) in series(rows, names)? {
         let dates: BTreeSet<i64> = tickers.values().flatten().map(|(date, _)| *date).collect();
         let dates: Vec<i64> = dates.into_iter().collect();
         let places: Vec<UInt32Array> = tickers.values().map(|series| places(&dates, series)).collect();
         for (value, column) in values.iter().zip(&columns) {
-            let mut fields = vec![Field::new(Column::Date.name(), date(), false)];
+            let mut fields = vec![Field::new(names.of(Column::Date.name()), date(), false)];
             fields.extend(tickers.keys().map(|ticker| Field::new(*ticker, column.data_type().clone(), true)));
             let mut matrix: Vec<ArrayRef> = vec![Arc::new(TimestampMicrosecondArray::from(dates.clone()))];
             for places in &places {
@@ -67,8 +64,8 @@ fn matrices(
 }
 
 /// The rows by period and regime, and by ticker, each in the order of dates.
-fn series(rows: &RecordBatch) -> Result<BTreeMap<(Period, Regime), RowsByTicker<'_>>, Reason> {
-    let column = |column: Column| rows.column_by_name(column.name()).expect("the column is selected");
+fn series<'r>(rows: &'r RecordBatch, names: &Names) -> Result<BTreeMap<(Period, Regime), RowsByTicker<'r>>, Reason> {
+    let column = |column: Column| rows.column_by_name(names.of(column.name())).expect("the column is selected");
     let tickers = column(Column::Ticker).as_string::<i32>();
     let dates = column(Column::Date).as_primitive::<TimestampMicrosecondType>().values();
     let (periods, regimes) = (codes(column(Column::Period)), codes(column(Column::Regime)));
@@ -82,7 +79,7 @@ fn series(rows: &RecordBatch) -> Result<BTreeMap<(Period, Regime), RowsByTicker<
         series.extend((start..end).map(|row| (dates[row], row as u32)));
         start = end;
     }
-    let mut series: BTreeMap<(Period, Regime), RowsByTicker<'_>> = BTreeMap::new();
+    let mut series: BTreeMap<(Period, Regime), RowsByTicker<'r>> = BTreeMap::new();
     for ((ticker, period, regime), rows) in places {
         let pair = (name(column(Column::Period), period).parse()?, name(column(Column::Regime), regime).parse()?);
         // A name may have several codes, since each batch had its own dictionary.
@@ -108,9 +105,9 @@ fn name(column: &ArrayRef, code: i8) -> &str {
 }
 
 /// The values of a column in a matrix. A dictionary would repeat its names for each ticker.
-fn valued(name: &str, rows: &RecordBatch) -> Result<ArrayRef, ArrowError> {
+fn valued(name: &str, names: &Names, rows: &RecordBatch) -> Result<ArrayRef, ArrowError> {
     let column = rows.column_by_name(name).expect("the column is selected");
-    if name == Column::Signal.name() {
+    if names.own(name) == Column::Signal.name() {
         let texts = cast(column, &DataType::Utf8)?;
         let sign = |text: &str| if text == Signal::Buy.as_str() { 1 } else { -1 };
         return Ok(Arc::new(texts.as_string::<i32>().iter().map(|text| text.map(sign)).collect::<Int8Array>()));

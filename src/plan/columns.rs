@@ -5,8 +5,35 @@ use std::sync::Arc;
 
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 
-use crate::definition::{Days, Lineage, Statistic};
+use crate::definition::{Added, Days, Statistic};
 use crate::tables;
+
+/// What a row of a dataset is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RowKind {
+    /// A signal.
+    Signal,
+    /// An article.
+    Article,
+}
+
+impl RowKind {
+    /// The columns that every dataset of the kind has, in the order they are written.
+    pub fn base(self) -> &'static [Column] {
+        match self {
+            Self::Signal => &Column::BASE,
+            Self::Article => &Column::OF_ARTICLES,
+        }
+    }
+
+    /// The key columns, which identify a row.
+    pub fn key(self) -> &'static [Column] {
+        match self {
+            Self::Signal => &Column::KEY,
+            Self::Article => &Column::KEY_OF_ARTICLES,
+        }
+    }
+}
 
 /// A column of a long dataset that is not a feature.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -33,26 +60,53 @@ pub enum Column {
     Backfilled,
     /// The operation that gave it.
     Source,
+    /// The sector that lists the ticker.
+    Sector,
+    /// The headline of an article.
+    Title,
+    /// The address of an article.
+    Link,
+    /// The number of articles with the same date, title and address before it.
+    Copy,
+    /// The score of an article.
+    Score,
 }
 
 impl Column {
-    /// The columns that every dataset has, in the order they are written.
+    /// The columns that every dataset of signals has, in the order they are written.
     pub const BASE: [Self; 6] = [Self::Ticker, Self::Date, Self::Period, Self::Regime, Self::Signal, Self::Confidence];
 
-    /// The key columns, which identify a row.
+    /// The key columns, which identify a signal.
     pub const KEY: [Self; 4] = [Self::Ticker, Self::Date, Self::Period, Self::Regime];
+
+    /// The columns that every dataset of articles has, in the order they are written.
+    pub const OF_ARTICLES: [Self; 9] = [
+        Self::Ticker,
+        Self::Date,
+        Self::Title,
+        Self::Link,
+        Self::Copy,
+        Self::Score,
+        Self::FirstObservedAt,
+        Self::ObservedAt,
+        Self::Revisions,
+    ];
+
+    /// The key columns, which identify an article.
+    pub const KEY_OF_ARTICLES: [Self; 5] = [Self::Ticker, Self::Date, Self::Title, Self::Link, Self::Copy];
 
     /// The columns of a closed set of names.
     pub const CHOICES: [Self; 4] = [Self::Period, Self::Regime, Self::Signal, Self::Source];
 
     /// The column of a choice.
-    pub(super) fn of(lineage: Lineage) -> Self {
-        match lineage {
-            Lineage::FirstObservedAt => Self::FirstObservedAt,
-            Lineage::ObservedAt => Self::ObservedAt,
-            Lineage::Revisions => Self::Revisions,
-            Lineage::Backfilled => Self::Backfilled,
-            Lineage::Source => Self::Source,
+    pub(super) fn of(added: Added) -> Self {
+        match added {
+            Added::Sector => Self::Sector,
+            Added::FirstObservedAt => Self::FirstObservedAt,
+            Added::ObservedAt => Self::ObservedAt,
+            Added::Revisions => Self::Revisions,
+            Added::Backfilled => Self::Backfilled,
+            Added::Source => Self::Source,
         }
     }
 
@@ -70,17 +124,40 @@ impl Column {
             Self::Revisions => "revisions",
             Self::Backfilled => "backfilled",
             Self::Source => "source",
+            Self::Sector => "sector",
+            Self::Title => "title",
+            Self::Link => "link",
+            Self::Copy => "copy",
+            Self::Score => "score",
         }
+    }
+
+    /// Whether many rows have the same value, so that each may have a folder.
+    pub(super) fn is_of_few(self) -> bool {
+        match self {
+            Self::Ticker | Self::Date | Self::Period | Self::Regime | Self::Signal | Self::Sector | Self::Source => {
+                true
+            }
+            Self::Backfilled | Self::Revisions | Self::Copy => true,
+            Self::Confidence | Self::Score | Self::Title | Self::Link | Self::FirstObservedAt | Self::ObservedAt => {
+                false
+            }
+        }
+    }
+
+    /// Whether a row may have none: a ticker that no sector lists, an article without a score.
+    fn is_nullable(self) -> bool {
+        matches!(self, Self::Sector | Self::Score)
     }
 
     fn data_type(self) -> DataType {
         match self {
-            Self::Ticker => DataType::Utf8,
+            Self::Ticker | Self::Sector | Self::Title | Self::Link => DataType::Utf8,
             Self::Date => tables::date(),
             Self::Period | Self::Regime | Self::Signal | Self::Source => tables::choice(),
-            Self::Confidence => DataType::Float64,
+            Self::Confidence | Self::Score => DataType::Float64,
             Self::FirstObservedAt | Self::ObservedAt => tables::instant(),
-            Self::Revisions => DataType::Int32,
+            Self::Revisions | Self::Copy => DataType::Int32,
             Self::Backfilled => DataType::Boolean,
         }
     }
@@ -206,13 +283,14 @@ impl fmt::Display for Feature {
     }
 }
 
-/// The columns of a long dataset: its own, the features, and the lineage.
-pub(super) fn long(columns: &[Column], features: &[Feature]) -> SchemaRef {
+/// The columns of a long dataset: those that it always has, the features, and those that were added.
+pub(super) fn long(columns: &[Column], features: &[Feature], kind: RowKind) -> SchemaRef {
     let own = |columns: &[Column]| -> Vec<Field> {
-        columns.iter().map(|column| Field::new(column.name(), column.data_type(), false)).collect()
+        let field = |column: &Column| Field::new(column.name(), column.data_type(), column.is_nullable());
+        columns.iter().map(field).collect()
     };
-    let (base, lineage) = columns.split_at(Column::BASE.len());
-    let fields = own(base).into_iter().chain(features.iter().map(Feature::field)).chain(own(lineage));
+    let (base, added) = columns.split_at(kind.base().len());
+    let fields = own(base).into_iter().chain(features.iter().map(Feature::field)).chain(own(added));
     Arc::new(Schema::new(fields.collect::<Vec<_>>()))
 }
 

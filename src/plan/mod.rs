@@ -9,6 +9,7 @@ mod columns;
 mod fingerprint;
 mod meaning;
 mod request;
+mod written;
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -23,8 +24,9 @@ pub use crate::definition::{
     StoreKind, StoreUrl, Vintage, Zone,
 };
 pub use ad_hoc::AdHoc;
-pub use columns::{Column, Feature, Reference, describe};
+pub use columns::{Column, Feature, Reference, RowKind, describe};
 pub use request::Request;
+pub use written::{Names, Written};
 
 use crate::definition::DefinitionFile;
 use crate::error::Result;
@@ -105,7 +107,7 @@ pub struct Way {
 pub enum RequestList {
     /// These requests, in order.
     Listed(Vec<Request>),
-    /// Each ticker of a list with each period and regime.
+    /// Each ticker of a list with each period and regime; alone if there are none.
     EachTicker(TickerSource, Vec<(Period, Regime)>),
 }
 
@@ -149,6 +151,8 @@ pub struct Manners {
 /// The dataset: which signals, their features, its columns, its order.
 #[derive(Clone, Debug)]
 pub struct DatasetPlan {
+    /// What a row is.
+    pub rows: RowKind,
     /// How to convert a date with an offset to a naive date.
     pub dates: NaiveRule,
     /// How much older than a signal its news must be.
@@ -159,10 +163,12 @@ pub struct DatasetPlan {
     pub duplicates: Duplicates,
     /// The features of the news, in the order of their columns.
     pub features: Vec<Feature>,
-    /// The columns that are not features: those of every dataset, then the lineage.
+    /// The columns that are not features: those that every dataset of the kind has, then those that were added.
     pub columns: Vec<Column>,
-    /// All columns of a long dataset, exactly as they are written.
+    /// All columns that are built, under their own names.
     pub schema: SchemaRef,
+    /// The columns of a long dataset, exactly as they are written.
+    pub written: Written,
     /// The sort columns; together they identify a row.
     pub sort: Vec<Column>,
     /// The filter on the signals.
@@ -179,9 +185,17 @@ impl DatasetPlan {
     /// Warnings about valid but unusual settings.
     pub fn warnings(&self) -> Vec<String> {
         let is_same_day = self.lag == Lag::Calendar(Days::new(0)) && !self.features.is_empty();
+        let mut warnings = Vec::new();
+        if self.written.key.is_none() && self.rows == RowKind::Signal && self.shape == Shape::Long {
+            warnings.push(
+                "`columns` leaves out a column that tells rows apart: keep `ticker`, `date`, `period` and `regime`, or filter for one value"
+                    .to_owned(),
+            );
+        }
         let text = "with `lag = \"0d\"` a signal without a time uses all news of its own day, even later news: use `1d` unless signals \
                     are made at the end of their day";
-        is_same_day.then(|| text.to_owned()).into_iter().collect()
+        warnings.extend(is_same_day.then(|| text.to_owned()));
+        warnings
     }
 
     /// The windows of its features, in their order.
@@ -199,8 +213,10 @@ impl DatasetPlan {
     #[must_use]
     pub fn of_counts(&self) -> Self {
         let features: Vec<Feature> = self.windows().into_iter().map(Feature::Count).collect();
-        let schema = columns::long(&Column::BASE, &features);
-        Self { columns: Column::BASE.to_vec(), schema, features, sort: Column::KEY.to_vec(), ..self.clone() }
+        let schema = columns::long(&Column::BASE, &features, RowKind::Signal);
+        let (columns, sort) = (Column::BASE.to_vec(), Column::KEY.to_vec());
+        let written = Written::all(&schema, &Column::KEY, &sort);
+        Self { columns, schema, features, sort, written, ..self.clone() }
     }
 }
 
@@ -325,6 +341,9 @@ impl Way {
             RequestList::Listed(requests) => requests.clone(),
             RequestList::EachTicker(_, pairs) => {
                 let of_ticker = |ticker: &Ticker| {
+                    if pairs.is_empty() {
+                        return vec![Request::of_ticker(self.endpoint, ticker.clone())];
+                    }
                     let of_pair = |&(period, regime)| Request::of_series(self.endpoint, ticker.clone(), period, regime);
                     pairs.iter().map(of_pair).collect::<Vec<_>>()
                 };

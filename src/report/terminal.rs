@@ -32,9 +32,12 @@ impl Report {
     pub fn text(&self, width: usize) -> String {
         let mut lines = Lines { text: String::new(), width: width.clamp(NARROWEST, WIDEST) };
         self.opening(&mut lines);
-        self.coverage_in_lines(&mut lines);
-        self.signals_in_lines(&mut lines);
-        self.behavior_in_lines(&mut lines);
+        // A dataset of news has no signals.
+        if !self.facts.pairs.is_empty() {
+            self.coverage_in_lines(&mut lines);
+            self.signals_in_lines(&mut lines);
+            self.behavior_in_lines(&mut lines);
+        }
         self.news_in_lines(&mut lines);
         self.rewrites_in_lines(&mut lines);
         self.work_in_lines(&mut lines);
@@ -49,10 +52,12 @@ impl Report {
         }
         let count = |count: usize| grouped(count as u64);
         lines.blank();
-        lines.fact("signals", grouped(facts.rows));
+        lines.fact(if facts.pairs.is_empty() { "rows" } else { "signals" }, grouped(facts.rows));
         lines.fact("tickers", count(facts.tickers.len()));
         lines.fact("days", format_args!("{}, {}", grouped(facts.day_count()), facts.range()));
-        lines.fact("pairs", count(facts.pairs.len()));
+        if !facts.pairs.is_empty() {
+            lines.fact("pairs", count(facts.pairs.len()));
+        }
         lines.fact("as of", identity.as_of.format("%Y-%m-%d %H:%M:%S UTC"));
         if let Some(version) = &identity.version {
             lines.fact("version", &version.name);

@@ -15,8 +15,8 @@ use crate::audit::quality::{Quality, quality, windows};
 use crate::audit::revisions::{Revisions, revisions};
 use crate::audit::sources::{Sources, sources};
 use crate::audit::{Leak, Subject, leak};
-use crate::error::Result;
-use crate::plan::Plan;
+use crate::error::{Error, Result};
+use crate::plan::{Plan, RowKind};
 use crate::time::{Clock, unique_name};
 
 /// Runs work as a stage.
@@ -61,6 +61,10 @@ impl About<'_> {
 ///
 /// When the archive cannot be read, or a copy of it cannot be written in the folder `scratch`.
 pub fn audit_leak(plan: &Plan, archive: &Path, scratch: &Path, control: &Control) -> Result<Leak> {
+    if plan.dataset.rows == RowKind::Article {
+        let what = format!("`{}` is a dataset of news, which joins nothing", plan.name);
+        return Err(Error::usage(what, "audit the definition that joins the news"));
+    }
     let view = view(archive, None, &control.stop)?;
     let scope = archived(plan, &view)?;
     observed(control, "leak", || leak(view.archive(), &scope, &plan.dataset, scratch))

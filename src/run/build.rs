@@ -1,5 +1,6 @@
 //! The second half of a run, which needs no service: building a dataset from the archive.
 
+use std::collections::BTreeSet;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -9,6 +10,7 @@ use super::as_of::view;
 use super::blocking::blocking;
 use super::builder::{Beside, Builder, add_counts, scratch};
 use super::checks::{self, Checking};
+use super::names::some_of;
 use super::observer::Control;
 use super::scope::archived;
 use super::stage::Stage;
@@ -25,7 +27,8 @@ use crate::export::{
 };
 use crate::file;
 use crate::human::{counted, grouped};
-use crate::plan::{AdHoc, Format, Plan, Shape, StoreUrl};
+use crate::interface::Ticker;
+use crate::plan::{AdHoc, Column, Format, Plan, RowKind, Shape, StoreUrl};
 use crate::report::facts::{ArticleCounts, Facts, Tally};
 use crate::report::{self, Report, Version};
 use crate::time::{Clock, unique_name};
@@ -210,7 +213,7 @@ impl Builder<'_> {
             {
                 stage.advance(facts.rows);
                 notes.push("already built, and nothing has changed since".to_owned());
-                notes.extend(self.notes(&facts));
+                notes.extend(self.notes(&facts)?);
                 self.control.note(&notes);
                 return Ok(PublishedDataset { facts, dataset, as_of, new_rejects: None, notes });
             }
@@ -221,7 +224,7 @@ impl Builder<'_> {
             checks::age(self.plan, facts.dates.map(|(_, last)| last), built_at)?;
         }
         notes.extend(more);
-        notes.extend(self.notes(&facts));
+        notes.extend(self.notes(&facts)?);
         self.control.note(&notes);
         let version = Version { name: staged.version().to_owned(), built_at, content: staged.content().to_owned() };
         let stages = [("archive", self.archived_in), ("dataset", Some(begun.elapsed()))];
@@ -238,8 +241,8 @@ impl Builder<'_> {
     }
 
     /// Notes on the rows.
-    pub(super) fn notes(&self, facts: &Facts) -> Vec<String> {
-        let mut notes = Vec::new();
+    pub(super) fn notes(&self, facts: &Facts) -> Result<Vec<String>> {
+        let mut notes = self.of_sectors(facts)?;
         if facts.repeated > 0 {
             let count = counted(facts.repeated, "signal", "signals");
             let rule = self.plan.dataset.dates;
@@ -247,8 +250,8 @@ impl Builder<'_> {
                 "skipped {count}: under `naive = \"{rule}\"` an earlier signal of the series has the same date"
             ));
         }
-        if self.plan.dataset.windows().is_empty() {
-            return notes;
+        if self.plan.dataset.windows().is_empty() && self.plan.dataset.rows == RowKind::Signal {
+            return Ok(notes);
         }
         let ArticleCounts { all, unscored, repeated } = facts.articles;
         let of_all = |count: u64| format!("{} of {}", grouped(count), counted(all, "article", "articles"));
@@ -259,7 +262,33 @@ impl Builder<'_> {
             let hint = "set `duplicates = \"keep\"` to count each";
             notes.push(format!("{} repeated exactly and counted once; {hint}", of_all(repeated)));
         }
-        notes
+        Ok(notes)
+    }
+
+    /// Notes on tickers without a sector, and with several, if it is a column.
+    fn of_sectors(&self, facts: &Facts) -> Result<Vec<String>> {
+        if !self.plan.dataset.columns.contains(&Column::Sector) {
+            return Ok(Vec::new());
+        }
+        let sectors = self.view.all_sectors()?;
+        let count = |ticker: &str| {
+            let ticker: Option<Ticker> = ticker.parse().ok();
+            ticker.and_then(|ticker| sectors.get(&ticker)).map_or(0, BTreeSet::len)
+        };
+        let names = |is_wanted: fn(usize) -> bool| -> Vec<&str> {
+            let names = facts.tickers.iter().map(|ticker| ticker.name.as_str());
+            names.filter(|name| is_wanted(count(name))).collect()
+        };
+        let (none, several) = (names(|count| count == 0), names(|count| count > 1));
+        let told = |names: &[&str]| some_of("ticker", names.iter());
+        let mut notes = Vec::new();
+        if !none.is_empty() {
+            notes.push(format!("no sector lists {}", told(&none)));
+        }
+        if !several.is_empty() {
+            notes.push(format!("several sectors list {}; `sector` is the first by name", told(&several)));
+        }
+        Ok(notes)
     }
 
     /// The digest of everything that determines the files: the plan, the series, and the files of the archive.
@@ -312,7 +341,7 @@ impl Builder<'_> {
             stage.advance(rows.num_rows() as u64);
             let write = || match &mut wide {
                 Some(wide) => wide.add(&rows),
-                None => publication.write(&rows),
+                None => publication.write(&self.plan.dataset.written.part(&rows)),
             };
             rayon::join(|| tally.count(&rows), write).1
         })?;
@@ -320,7 +349,7 @@ impl Builder<'_> {
             return Err(DatasetError::Empty { name: self.plan.name.clone() }.into());
         }
         if let Some(wide) = wide {
-            wide.finish(|period, regime, value, rows| publication.write_matrix(period, regime, value, rows))?;
+            wide.finish(|period, regime, value, rows| publication.write_matrix((period, regime), value, rows))?;
         }
         let mut facts = tally.finish();
         add_counts(&mut facts, counts);
@@ -334,7 +363,7 @@ impl Builder<'_> {
 
     /// Writes the dataset to a stream.
     fn stream(&self, format: Format, out: impl Write + Send, clock: Clock) -> Result<()> {
-        let schema = Arc::clone(&self.plan.dataset.schema);
+        let schema = Arc::clone(self.plan.dataset.written.schema());
         let mut stream = Stream::begin(format, schema, self.plan.files.guard, out)?;
         self.each(clock, |rows| stream.write(&rows))?;
         stream.finish()
@@ -342,7 +371,7 @@ impl Builder<'_> {
 
     /// Writes the dataset to one new file.
     fn save(&self, format: Format, path: PathBuf, clock: Clock) -> Result<()> {
-        let schema = Arc::clone(&self.plan.dataset.schema);
+        let schema = Arc::clone(self.plan.dataset.written.schema());
         let mut file = RowOutput::begin(format.into(), Destination::File(path), schema, self.plan.files.guard)?;
         self.each(clock, |rows| file.write_rows(&rows))?;
         file.finish()
@@ -353,7 +382,7 @@ impl Builder<'_> {
         let mut count = 0;
         self.rows(&self.plan.dataset, scratch(clock), None, |rows| {
             count += rows.num_rows();
-            deliver(rows)
+            deliver(self.plan.dataset.written.part(&rows))
         })?;
         if count == 0 { Err(DatasetError::Empty { name: self.plan.name.clone() }.into()) } else { Ok(()) }
     }

@@ -14,10 +14,10 @@ use crate::audit::answers::answers;
 use crate::audit::revisions::{Counting, Revisions, revisions};
 use crate::cancel;
 use crate::columns::Rows;
-use crate::dataset::{self, Counts, Sources};
+use crate::dataset::{self, Articles, Counts, SeriesNames, Sources};
 use crate::error::Result;
 use crate::interface::{Endpoint, Sector, Ticker};
-use crate::plan::{DatasetPlan, Plan};
+use crate::plan::{DatasetPlan, Plan, RowKind};
 use crate::report::facts::{self, ArticleCounts, Facts, News};
 use crate::report::{Identity, Report, Version};
 use crate::tables::Table;
@@ -53,6 +53,15 @@ impl Builder<'_> {
     ) -> Result<(Counts, Option<Revisions>)> {
         let live_within = TimeDelta::days(i64::from(dataset.live_within.count()));
         let options = ViewOptions { vintage: dataset.vintage, live_within };
+        let sectors = self.view.sectors_of(&dataset.columns)?;
+        let stop = &self.control.stop;
+        if dataset.rows == RowKind::Article {
+            let cells = self.view.cells(Table::Articles, options)?;
+            let tickers = self.view.members(self.scope)?.into_iter().map(|series| series.ticker).collect();
+            let sources = Articles { cells, tickers, sectors, stop };
+            let counts = dataset::articles(sources, dataset, scratch, deliver)?;
+            return Ok((counts, subject.map(|subject| revisions(subject, None, |_| Ok(()))).transpose()?));
+        }
         let mut counting = subject.map(|subject| Counting::of(subject, None));
         let mut counted = counting.as_mut();
         let slabs = move || {
@@ -67,8 +76,8 @@ impl Builder<'_> {
         };
         let unfiltered = self.scope.unfiltered();
         let whole = || self.view.slabs(&unfiltered, options);
-        let stop = &self.control.stop;
-        let counts = dataset::build(Sources { slabs, whole, stop }, dataset, scratch, |rows| {
+        let names = SeriesNames::of(&self.view.members(self.scope)?);
+        let counts = dataset::build(Sources { slabs, whole, names, sectors, stop }, dataset, scratch, |rows| {
             cancel::check(stop)?;
             deliver(rows)
         })?;
@@ -81,7 +90,8 @@ impl Builder<'_> {
     /// The articles of the tickers of some rows; none if the dataset has no news.
     pub(super) fn news(&self, facts: &Facts) -> Result<Option<News>> {
         let _work = work!("count news");
-        let takes_news = self.plan.of_each_ticker.contains(&Endpoint::NewsArticles);
+        let takes_news =
+            self.plan.of_each_ticker.contains(&Endpoint::NewsArticles) || self.plan.dataset.rows == RowKind::Article;
         takes_news.then(|| News::of(self.view, facts)).transpose()
     }
 

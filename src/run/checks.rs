@@ -106,7 +106,7 @@ impl Checking<'_> {
         if !empty.is_empty() {
             outcome.notes.push(format!("empty histories for {}", some_of("series", empty.iter())));
         }
-        let has_rows = |record: &&&AnswerRecord| Table::of(record.request.endpoint) == Some(Table::Signals);
+        let has_rows = |record: &&&AnswerRecord| Table::of(record.request.endpoint) == Table::of(self.scope.source);
         let now = answered().filter(has_rows).flat_map(|record| record.listed().cloned());
         self.universe(now.collect(), &mut outcome)?;
         outcome.settled(&self.plan.name)

@@ -149,6 +149,10 @@ fn check_supported(plan: &Plan, build: &BuildOptions) -> Result<()> {
         _ if !build.ad_hoc.is_none() => "an ad hoc build".to_owned(),
         (Some(format), _) => format!("a dataset with `format = \"{format}\"`"),
         (None, Some(column)) => format!("a dataset with `partition_by = [\"{}\"]`", column.name()),
+        // Its report is made of all columns.
+        (None, None) if plan.dataset.written.schema() != &plan.dataset.schema => {
+            "a dataset that leaves out or renames columns".to_owned()
+        }
         (None, None) => return Ok(()),
     };
     let hint = "change the definition, or leave out `--engine` to build it on this machine";
@@ -281,7 +285,7 @@ impl Sealing {
         facts.articles = articles(&view, &facts, &plan.dataset)?;
         facts.news = work.news(&facts)?;
         checks::age(&plan, facts.dates.map(|(_, last)| last), provenance.built_at)?;
-        let of_rows = work.notes(&facts);
+        let of_rows = work.notes(&facts)?;
         control.note(&of_rows);
         notes.extend(of_rows);
         let text = facts.to_json();

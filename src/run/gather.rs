@@ -164,7 +164,7 @@ impl<'a> Gathering<'a> {
             };
             let requests = way.requests(&tickers);
             self.probe(&requests, &tickers).await?;
-            match self.staged("signals", requests.clone()).await? {
+            match self.staged(stage_of(way.endpoint), requests.clone()).await? {
                 Wave::Gone(gone) => {
                     lacking = with(lacking, gone);
                     passed.push(way);
@@ -436,6 +436,7 @@ fn stage_of(endpoint: Endpoint) -> &'static str {
     match endpoint {
         Endpoint::NewsArticles => "articles",
         Endpoint::SocialSentiment => "summaries",
-        _ => "sentiment",
+        Endpoint::HistoricalSentiment => "sentiment",
+        _ => "signals",
     }
 }

@@ -93,11 +93,13 @@ impl<'a> Missing<'a> {
         listing: &'a BTreeMap<String, BTreeSet<SeriesKey>>,
         answered: Option<&BTreeSet<String>>,
     ) -> Self {
-        let why = |request: &Request| {
-            let request = request.to_string();
+        let why = |about: &Request| {
+            let request = about.to_string();
             let is_answered = answered.is_none_or(|answered| answered.contains(&request));
             match (is_answered, listing.contains_key(&request)) {
                 (true, true) => None,
+                // A ticker may have no news.
+                (true, false) if about.endpoint.base() == Base::Sentiment => None,
                 (true, false) => Some(Why::Unlisted),
                 (false, _) => Some(Why::Unanswered),
             }

@@ -14,7 +14,7 @@ use crate::dataset::DatasetError;
 use crate::definition::DefinitionFile;
 use crate::error::Result;
 use crate::export::{self, ExportError, Recorded, latest};
-use crate::plan::{Column, DatasetPlan, Plan};
+use crate::plan::{DatasetPlan, Plan};
 use crate::report::facts::{Facts, Tally};
 use crate::report::{Report, Version};
 use crate::time::Clock;
@@ -86,7 +86,7 @@ impl Builder<'_> {
     /// Counts the rows of the dataset without writing them.
     pub(super) fn count(&self, clock: Clock) -> Result<(Facts, Beside)> {
         // In the order of the key, so that nothing has to be sorted.
-        let dataset = DatasetPlan { sort: Column::KEY.to_vec(), ..self.plan.dataset.clone() };
+        let dataset = DatasetPlan { sort: self.plan.dataset.rows.key().to_vec(), ..self.plan.dataset.clone() };
         let mut tally = Tally::new(&dataset);
         let subject = self.with_a_past()?;
         let (counts, revisions) = self.rows(&dataset, scratch(clock), subject.as_ref(), |rows| {

@@ -15,6 +15,20 @@ pub enum Dialect {
     Spark,
 }
 
+/// How the names of columns that are not renamed begin; no word of SQL begins like that.
+const OWN: [&str; 10] = [
+    "news_",
+    "summary_",
+    "historical_",
+    "first_observed_at",
+    "observed_at",
+    "revisions",
+    "backfilled",
+    "source",
+    "sector",
+    "confidence",
+];
+
 impl Dialect {
     /// All of them.
     pub const ALL: [Self; 2] = [Self::DuckDb, Self::Spark];
@@ -68,6 +82,16 @@ impl Dialect {
         match self {
             Self::DuckDb => (format!("read_blob({})", quoted(files)), "size"),
             Self::Spark => (format!("binaryFile.`{}`", files.replace('`', "``")), "length"),
+        }
+    }
+
+    /// The name of a column: as it is if it can be nothing else, or else quoted.
+    pub(super) fn identifier(self, name: &str) -> String {
+        let is_plain = name.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_');
+        match self {
+            _ if is_plain && OWN.iter().any(|own| name.starts_with(own)) => name.to_owned(),
+            Self::DuckDb => format!("\"{}\"", name.replace('"', "\"\"")),
+            Self::Spark => format!("`{}`", name.replace('`', "``")),
         }
     }
 

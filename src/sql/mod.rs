@@ -23,10 +23,11 @@ mod view;
 
 use std::collections::BTreeSet;
 
+use arrow::datatypes::FieldRef;
 use chrono::{DateTime, Utc};
 
 use crate::interface::Endpoint;
-use crate::plan::DatasetPlan;
+use crate::plan::{Column, DatasetPlan};
 use crate::time::to_record;
 
 pub use dialect::Dialect;
@@ -71,22 +72,31 @@ pub(crate) fn statement(question: &Question<'_>) -> Result<String, Refusal> {
     let relations = relations.into_iter().map(|(name, body)| format!("{name} as (\n{}\n)", indented(&body)));
     let named = |expression: String, name: &str| match expression.strip_suffix(name) {
         Some(alias) if alias.len() == 2 => expression,
-        _ => format!("{expression} as {name}"),
+        _ => format!("{expression} as {}", dialect.identifier(name)),
     };
-    let (base, lineage) = plan.columns.split_at(crate::plan::Column::BASE.len());
-    let base: Vec<String> = base.iter().map(|column| signals.column(*column)).collect();
-    let mut columns = vec![base.join(", ")];
-    columns.extend(plan.features.iter().map(|feature| named(news.feature(feature), &feature.to_string())));
-    columns.extend(lineage.iter().map(|column| named(signals.column(*column), column.name())));
+    let written = |field: &FieldRef| {
+        let own = plan.written.names().own(field.name());
+        let feature =
+            plan.features.iter().find(|feature| feature.to_string() == own).map(|feature| news.feature(feature));
+        let column = || plan.columns.iter().find(|column| column.name() == own).map(|column| signals.column(*column));
+        Some(named(feature.or_else(column)?, field.name()))
+    };
+    let columns: Vec<String> = plan.written.schema().fields().iter().filter_map(written).collect();
+    // The columns that every dataset has stand on the first line.
+    let base = plan.columns.iter().filter(|column| Column::BASE.contains(column)).map(|column| signals.column(*column));
+    let base = base.zip(&columns).take_while(|(one, other)| one == *other).count();
+    let mut lines: Vec<String> = (base > 0).then(|| columns[..base].join(", ")).into_iter().collect();
+    lines.extend_from_slice(&columns[base..]);
     let order: Vec<String> = plan.sort.iter().map(|column| format!("s.{}", column.name())).collect();
     let mut from = vec!["from selected s".to_owned()];
+    from.extend(signals.joins());
     from.extend(news.joins());
     Ok(format!(
         "-- The dataset `{name}` as of {}, computed from the files of the archive alone, for {}\nwith {}\nselect {}\n{}\norder by {}\n",
         to_record(as_of),
         dialect.engine(),
         relations.collect::<Vec<_>>().join(",\n"),
-        columns.join(",\n    "),
+        lines.join(",\n    "),
         from.join("\n"),
         order.join(", "),
     ))

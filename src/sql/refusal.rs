@@ -1,7 +1,7 @@
 //! What a statement cannot say.
 
 use crate::error::{Diagnostic, ErrorKind};
-use crate::plan::{DatasetPlan, Feature, NaiveRule, Shape};
+use crate::plan::{DatasetPlan, Feature, NaiveRule, RowKind, Shape};
 
 /// Something that a dataset is made of and that no statement says the same way in every dialect.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -20,6 +20,10 @@ pub enum Refusal {
         column: String,
     },
 
+    /// Articles.
+    #[error("SQL cannot compute a dataset with `kind = \"news\"`")]
+    News,
+
     /// Many files.
     #[error("SQL cannot compute a dataset with `layout = \"wide\"`")]
     Wide,
@@ -28,6 +32,9 @@ pub enum Refusal {
 impl Refusal {
     /// Refuses a dataset that no statement computes.
     pub(super) fn check(plan: &DatasetPlan) -> Result<(), Self> {
+        if plan.rows == RowKind::Article {
+            return Err(Self::News);
+        }
         if plan.shape != Shape::Long {
             return Err(Self::Wide);
         }
@@ -54,6 +61,7 @@ impl Diagnostic for Refusal {
             Self::Historical { .. } => {
                 "engines read the JSON of historical sentiment differently: remove `historical` from `sources`, or use `bellwether build`"
             }
+            Self::News => "a statement is about signals: use `bellwether build`",
             Self::Wide => "a statement has one result: use `layout = \"long\"`, or `bellwether build`",
         };
         Some(hint.to_owned())

@@ -33,7 +33,20 @@ impl Signals<'_> {
             relations.push(("trading_days", days));
         }
         relations.push(("selected", self.selected()));
+        if self.has_sectors() {
+            relations.push(("sectors", self.view.sectors()));
+        }
         relations
+    }
+
+    fn has_sectors(&self) -> bool {
+        self.question.plan.columns.contains(&Column::Sector)
+    }
+
+    /// The joins that bring what is known of tickers to the signals.
+    pub(super) fn joins(&self) -> Vec<String> {
+        let join = self.has_sectors().then(|| "left join sectors on sectors.ticker = s.ticker".to_owned());
+        join.into_iter().collect()
     }
 
     fn has_features(&self) -> bool {
@@ -115,6 +128,9 @@ impl Signals<'_> {
         if column == Column::Backfilled {
             let first = self.view.dialect.in_utc("s.first_observed_at");
             return format!("{first} > s.date + interval '{}' day", self.question.plan.live_within.count());
+        }
+        if column == Column::Sector {
+            return "sectors.sector".to_owned();
         }
         format!("s.{}", column.name())
     }

@@ -83,6 +83,23 @@ impl View<'_> {
         )
     }
 
+    /// The sector of each ticker: the first by name that lists it, or if none does any more, the last one that did.
+    pub(super) fn sectors(&self) -> String {
+        let newest = self.newest_of(LISTINGS, "ticker, period, regime, source, request");
+        let named = format!(
+            "select ticker, change, observed_at,\n    \
+             split_part(split_part(request, ' sector=', 2), ' period=', 1) as sector\nfrom (\n{}\n) \
+             where newest = 1 and contains(request, ' sector=')",
+            indented(&newest)
+        );
+        let ranked = format!(
+            "select *, row_number() over (partition by ticker order by change,\n    \
+             case when change <> 'added' then observed_at end desc, sector) as place\nfrom (\n{}\n)",
+            indented(&named)
+        );
+        format!("select ticker, sector\nfrom (\n{}\n) where place = 1", indented(&ranked))
+    }
+
     /// The series that each request lists, or of those that none lists any more, the requests that did so last.
     pub(super) fn listed(&self) -> String {
         let newest = self.newest_of(LISTINGS, "ticker, period, regime, source, request");

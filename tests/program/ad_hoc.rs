@@ -222,9 +222,10 @@ fn packing_does_not_change_the_bytes_of_a_dataset_as_of_an_instant() {
     let mut nightly = Vec::new();
     for today in ["2026-11-16", "2026-11-18", "2026-11-20"] {
         let service = DemoService::start(&place, &["--today", today]);
-        let columns = "columns = [\"first_observed_at\", \"observed_at\", \"revisions\", \"backfilled\", \"source\"]\n";
+        let columns =
+            "[dataset]\nadd = [\"first_observed_at\", \"observed_at\", \"revisions\", \"backfilled\", \"source\"]\n";
         let formats = "format = [\"parquet\", \"csv\", \"arrow\"]\n";
-        place.define("it", &definition(&service, &format!("{columns}{formats}")));
+        place.define("it", &definition(&service, &format!("{formats}{columns}")));
         run(&place);
         let archive = Archive::open(&place.file("output/archive")).expect("an archive");
         sealed = archive.runs().iter().map(|run| to_record(run.seal().sealed_at)).collect::<Vec<String>>();

@@ -87,7 +87,7 @@ fn filters_vintage_lineage_and_sources_work_as_documented() {
         "[filter]\nperiods = [\"5d\"]\nfrom = \"2026-11-01\"\n[join]\nsources = [\"articles\", \"summary\", \"historical\"]\n\
          historical = [\"score\"]\nwindows = [\"7d\"]\n[output]\nvintage = \"first\"\nsort = [\"date\"]\n\
          live_within = \"{live_within}d\"\n\
-         columns = [\"first_observed_at\", \"observed_at\", \"revisions\", \"backfilled\", \"source\"]\n"
+         [dataset]\nadd = [\"first_observed_at\", \"observed_at\", \"revisions\", \"backfilled\", \"source\"]\n"
     );
     archived.build("some", &more, &["-q", "--sector", "energy", "--to", "2026-11-20"]).succeeded();
     let rows = read(&only_build(&archived.place, "some").join("some.parquet"));

@@ -109,7 +109,7 @@ fn datasets_are_listed_and_removed_unless_linked() {
     let place = published();
     let first = latest(&place);
     place.run(["build", "demo", "--ticker", "NEE", "-q"]).succeeded();
-    let again = "output.columns = [\"revisions\"]\n";
+    let again = "dataset.add = [\"revisions\"]\n";
     place.define("demo", &format!("{DEMO}{again}"));
     place.run(["run", "demo", "-q"]).succeeded();
     let second = latest(&place);

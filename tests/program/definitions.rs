@@ -11,12 +11,26 @@ fn project() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
 }
 
+/// The shipped definitions, by name.
+fn shipped() -> Vec<String> {
+    let entries = fs::read_dir(project().join("pipelines")).expect("the definitions");
+    let file_names = entries.map(|entry| entry.expect("an entry").file_name().into_string().expect("a name"));
+    let mut names: Vec<String> = file_names.filter_map(|name| Some(name.strip_suffix(".toml")?.to_owned())).collect();
+    names.sort();
+    names
+}
+
 #[test]
-fn the_shipped_definitions_pass_check() {
+fn the_shipped_definitions_pass_check_and_say_whom_they_are_for() {
     let place = Place::new();
-    let path = |name: &str| project().join("pipelines").join(name);
-    let outcome = place.run(["check".into(), path("demo.toml"), path("nightly.toml"), path("notebook.toml")]);
-    assert_eq!(outcome.succeeded().stdout.matches(": ok\n").count(), 3);
+    let names = shipped();
+    let path = |name: &String| project().join("pipelines").join(name).with_extension("toml");
+    let outcome = place.run(["check".into()].into_iter().chain(names.iter().map(path)));
+    assert_eq!(outcome.succeeded().stdout.matches(": ok\n").count(), names.len());
+    for name in &names {
+        let text = fs::read_to_string(path(name)).unwrap();
+        assert!(text.starts_with("#:schema definition.schema.json\n# For "), "{name}");
+    }
 }
 
 #[test]
@@ -28,11 +42,22 @@ fn the_shipped_definitions_reference_the_schema_and_match_it() {
         shipped,
         "write it anew: bellwether schema > pipelines/definition.schema.json"
     );
-    for name in ["demo", "nightly", "notebook"] {
-        let text = fs::read_to_string(project().join("pipelines").join(name).with_extension("toml")).unwrap();
-        assert!(text.starts_with("#:schema definition.schema.json\n"), "{name}");
-    }
     python::check("check_schema.py", [project().join("pipelines")]);
+}
+
+#[test]
+fn each_shipped_definition_runs_and_gives_what_its_users_take() {
+    let place = Place::new();
+    fs::create_dir(place.file("pipelines")).unwrap();
+    // Each has an archive of its own, so that they can run at once.
+    let run = |name: &String| {
+        let file = format!("pipelines/{name}.toml");
+        fs::copy(project().join(&file), place.file(&file)).unwrap();
+        place.run(["run", name, "-q", "--archive", &format!("archives/{name}")]).succeeded();
+    };
+    let names = shipped();
+    std::thread::scope(|scope| names.iter().for_each(|name| drop(scope.spawn(|| run(name)))));
+    python::check("check_examples.py", [place.file("output/datasets")]);
 }
 
 #[test]

@@ -24,8 +24,8 @@ fn published(output: &str) -> Place {
     let place = Place::new();
     let service = DemoService::start(&place, &["--today", "2026-11-20"]);
     let signals = "[signals]\nsectors = [\"energy\", \"utilities\"]\nperiods = [\"5d\", \"1m\"]\n";
-    let lineage = "columns = [\"observed_at\", \"revisions\", \"backfilled\", \"source\"]\n";
-    place.define("it", &format!("[source]\n{}{signals}[output]\n{lineage}{output}", service.source));
+    let lineage = "[dataset]\nadd = [\"observed_at\", \"revisions\", \"backfilled\", \"source\"]\n";
+    place.define("it", &format!("[source]\n{}{signals}{lineage}[output]\n{output}", service.source));
     Outcome::of(place.command(["run", "it"]).envs([KEY])).succeeded();
     place
 }

@@ -230,6 +230,7 @@ fn what_a_cluster_cannot_build_is_refused_before_it_is_asked() {
     let shared = "[source]\nservice = \"demo\"\n[signals]\nsectors = [\"utilities\"]\n";
     place.define("it", shared);
     place.define("text", &format!("{shared}[output]\nformat = \"csv\"\n"));
+    place.define("named", &format!("{shared}[dataset.rename]\nticker = \"asset\"\n"));
     place.run(["run", "it", "-q"]).succeeded();
     let refused = |words: &[&str], expected: &str| {
         let outcome = place.run(["build"].iter().chain(words)).failed_with(2);
@@ -246,6 +247,8 @@ fn what_a_cluster_cannot_build_is_refused_before_it_is_asked() {
     if cfg!(feature = "spark") {
         refused(&["it", on[0], on[1], on[2], "file.parquet"], "`--output` is the address of a store");
         refused(&["text", on[0], on[1], on[2], &store], "Spark cannot write a dataset with `format = \"csv\"`");
+        let renamed = "Spark cannot write a dataset that leaves out or renames columns";
+        refused(&["named", on[0], on[1], on[2], &store], renamed);
         refused(&["it", on[0], on[1], on[2], &store, "--from", "2026-01-01"], "Spark cannot write an ad hoc build");
         let outcome = place.run(["build", "it", on[0], on[1], on[2], &store]).failed_with(75);
         assert!(outcome.stderr.contains("cannot reach `spark://127.0.0.1:1`"), "{}", outcome.stderr);

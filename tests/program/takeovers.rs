@@ -85,7 +85,9 @@ fn a_dataset_is_rebuilt_when_any_of_its_inputs_changes() {
         "partition_by = [\"period\"]\n",
         "sort = [\"date\"]\n",
         "csv_guard = true\n",
-        "columns = [\"source\"]\n",
+        "[dataset]\nadd = [\"source\"]\n",
+        "[dataset]\ncolumns = [\"ticker\", \"date\", \"signal\"]\n",
+        "[dataset]\nrename = { ticker = \"asset\" }\n",
         "vintage = \"first\"\n",
     ] {
         define(&place, &service, more);

@@ -8,7 +8,7 @@ use arrow::compute::SortOptions;
 use arrow::row::{RowConverter, Rows, SortField};
 
 use super::rows::{self, RowChange};
-use super::{Difference, failed};
+use super::{Compared, Difference, failed};
 use crate::error::Result;
 use crate::export::Reading;
 use crate::file::FileError;
@@ -65,9 +65,9 @@ impl<'a, I: Iterator<Item = Result<RecordBatch>>> Side<'a, I> {
     }
 }
 
-/// The columns to compare, which are all but the key.
+/// Merges rows by their key and compares the other columns.
 pub(super) struct Merge<'a> {
-    pub(super) values: &'a [String],
+    pub(super) compared: Compared<'a>,
 }
 
 impl Merge<'_> {
@@ -84,7 +84,7 @@ impl Merge<'_> {
                 let columns = [&ones, &others].map(|rows| rows.column_by_name(name).expect("both have the columns"));
                 make_comparator(columns[0], columns[1], SortOptions::default()).map_err(failed)
             };
-            let values = self.values.iter().map(compare).collect::<Result<Vec<_>>>()?;
+            let values = self.compared.values.iter().map(compare).collect::<Result<Vec<_>>>()?;
             let mut different: Vec<RowChange> = Vec::new();
             // Up to the end of either current batch, unless that side has ended.
             let ends = (before.is_over(), after.is_over());
@@ -112,7 +112,7 @@ impl Merge<'_> {
             }
             found.count(&different);
             if !different.is_empty() {
-                deliver(&rows::batch(&[ones, others], self.values, &different).map_err(failed)?)?;
+                deliver(&rows::batch(&[ones, others], self.compared, &different).map_err(failed)?)?;
             }
             before.refill()?;
             after.refill()?;

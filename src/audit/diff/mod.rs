@@ -1,6 +1,6 @@
 //! What changed between two versions of a dataset.
 //!
-//! Rows are identified by ticker, date, period and regime. Two versions in the same order are merged in one streaming
+//! Rows are identified by their key: ticker, date, period and regime for signals. Two versions in the same order are merged in one streaming
 //! pass. Otherwise the rows are compared in rounds, each with a share of the keys that is small enough to sort in
 //! memory.
 //!
@@ -21,7 +21,6 @@ pub use rows::schema;
 use crate::audit::AuditError;
 use crate::error::{Error, Result};
 use crate::export::Reading;
-use crate::plan::Column;
 use merge::{Merge, Side};
 
 /// The differences between two versions.
@@ -59,7 +58,8 @@ pub fn diff(
     mut deliver: impl FnMut(&RecordBatch) -> Result<()>,
 ) -> Result<Difference> {
     check_columns(before, after)?;
-    let values = values(before.schema());
+    let key = key(before, after)?;
+    let values = values(before.schema(), &key);
     let mut found = Difference {
         before: before.row_count(),
         after: after.row_count(),
@@ -70,31 +70,51 @@ pub fn diff(
     if before.content() == after.content() {
         return Ok(found);
     }
-    match (key_order(before), key_order(after)) {
+    let compared = Compared { key: &key, values: &values };
+    match (key_order(before, &key), key_order(after, &key)) {
         (Some(order), Some(other)) if order == other => {
-            let merge = Merge { values: &values };
+            let merge = Merge { compared };
             let sides = [Side::open(before, &order, before.rows()?)?, Side::open(after, &order, after.rows()?)?];
             merge.run(sides, &mut found, &mut deliver)?;
         }
-        _ => rounds::run([before, after], &values, &mut found, &mut deliver)?,
+        _ => rounds::run([before, after], compared, &mut found, &mut deliver)?,
     }
     Ok(found)
 }
 
-/// The columns to compare: all but the key.
-fn values(schema: &Schema) -> Vec<String> {
-    let names = schema.fields().iter().map(|field| field.name().as_str());
-    names.filter(|name| !is_key(name)).map(str::to_owned).collect()
+/// What is compared of two versions.
+#[derive(Clone, Copy)]
+struct Compared<'a> {
+    /// The columns that identify a row.
+    key: &'a [String],
+    /// The others.
+    values: &'a [String],
 }
 
-fn is_key(name: &str) -> bool {
-    Column::KEY.iter().any(|column| column.name() == name)
+/// The key of two versions.
+fn key(before: &Reading, after: &Reading) -> Result<Vec<String>> {
+    let of = |version: &Reading| match version.key() {
+        Some(key) => Ok(key.to_vec()),
+        None => Err(AuditError::NoKey { version: version.name() }),
+    };
+    let (key, other) = (of(before)?, of(after)?);
+    if key == other {
+        return Ok(key);
+    }
+    let names = |key: &[String]| format!("`{}`", key.join("`, `"));
+    let (only_before, only_after) = (names(&key), names(&other));
+    Err(AuditError::OtherColumns { before: before.name(), after: after.name(), only_before, only_after }.into())
+}
+
+/// The columns to compare: all but the key.
+fn values(schema: &Schema, key: &[String]) -> Vec<String> {
+    schema.fields().iter().map(|field| field.name().clone()).filter(|name| !key.contains(name)).collect()
 }
 
 /// The key columns in the order that a version is sorted by; `None` if it is not sorted by its key.
-fn key_order(version: &Reading) -> Option<Vec<String>> {
-    let order: Vec<String> = version.order().into_iter().take(Column::KEY.len()).map(str::to_owned).collect();
-    (order.len() == Column::KEY.len() && order.iter().all(|name| is_key(name))).then_some(order)
+fn key_order(version: &Reading, key: &[String]) -> Option<Vec<String>> {
+    let order: Vec<String> = version.order().into_iter().take(key.len()).map(str::to_owned).collect();
+    (order.len() == key.len() && order.iter().all(|name| key.contains(name))).then_some(order)
 }
 
 fn check_columns(before: &Reading, after: &Reading) -> Result<()> {

@@ -7,10 +7,9 @@ use arrow::compute::{concat_batches, filter_record_batch, take_record_batch};
 use arrow::row::{RowConverter, SortField};
 
 use super::merge::{Merge, Side};
-use super::{Difference, failed};
+use super::{Compared, Difference, failed};
 use crate::error::Result;
 use crate::export::Reading;
-use crate::plan::Column;
 
 /// Target number of rows per round.
 const ROUND_ROWS: u64 = 1 << 19;
@@ -18,18 +17,18 @@ const ROUND_ROWS: u64 = 1 << 19;
 /// Counts the differences and delivers them.
 pub(super) fn run(
     versions: [&Reading; 2],
-    values: &[String],
+    compared: Compared<'_>,
     found: &mut Difference,
     deliver: &mut impl FnMut(&RecordBatch) -> Result<()>,
 ) -> Result<()> {
     let most = versions.iter().map(|version| version.row_count()).max().unwrap_or_default();
     let rounds = most.div_ceil(ROUND_ROWS).max(1);
-    let order = Column::KEY.map(|column| column.name().to_owned());
+    let order = compared.key;
     for round in 0..rounds {
-        let [before, after] = versions.map(|version| some(version, &order, |hash| hash % rounds == round));
-        let side = |version, rows: RecordBatch| Side::open(version, &order, std::iter::once(Ok(rows)));
+        let [before, after] = versions.map(|version| some(version, order, |hash| hash % rounds == round));
+        let side = |version, rows: RecordBatch| Side::open(version, order, std::iter::once(Ok(rows)));
         let sides = [side(versions[0], before?)?, side(versions[1], after?)?];
-        Merge { values }.run(sides, found, deliver)?;
+        Merge { compared }.run(sides, found, deliver)?;
     }
     Ok(())
 }

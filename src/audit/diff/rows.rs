@@ -7,8 +7,8 @@ use arrow::compute::{interleave, take};
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 use arrow::error::ArrowError;
 
-use super::values;
-use crate::plan::Column;
+use super::{Compared, values};
+use crate::export::Reading;
 
 /// A row that differs, by its index in the current batch of each version.
 pub(super) enum RowChange {
@@ -39,12 +39,16 @@ impl RowChange {
 
 /// The columns of differences: `change`, the key, the names of changed columns, and each column before (`old_…`) and
 /// after (`new_…`).
-pub fn schema(version: &Schema) -> SchemaRef {
-    let field = |name: &str| version.field_with_name(name).ok().cloned();
+pub fn schema(version: &Reading) -> SchemaRef {
+    of(version.schema(), version.key().unwrap_or_default())
+}
+
+fn of(version: &Schema, key: &[String]) -> SchemaRef {
+    let field = |name: &String| version.field_with_name(name).ok().cloned();
     let mut fields = vec![Field::new("change", DataType::Utf8, false)];
-    fields.extend(Column::KEY.iter().filter_map(|column| field(column.name())));
+    fields.extend(key.iter().filter_map(field));
     fields.push(Field::new("columns", DataType::Utf8, true));
-    for value in values(version).iter().filter_map(|name| field(name)) {
+    for value in values(version, key).iter().filter_map(field) {
         for side in ["old", "new"] {
             fields.push(value.clone().with_name(format!("{side}_{}", value.name())).with_nullable(true));
         }
@@ -55,7 +59,7 @@ pub fn schema(version: &Schema) -> SchemaRef {
 /// Builds rows for differences between two batches.
 pub(super) fn batch(
     sides: &[RecordBatch; 2],
-    values: &[String],
+    Compared { key, values }: Compared<'_>,
     different: &[RowChange],
 ) -> Result<RecordBatch, ArrowError> {
     let column = |side: usize, name: &str| sides[side].column_by_name(name).expect("both have the columns");
@@ -66,8 +70,8 @@ pub(super) fn batch(
         [None, after] => (1, after.expect("a row is of one side at least")),
     };
     let places: Vec<(usize, usize)> = different.iter().map(of_either).collect();
-    for key in Column::KEY {
-        let either = [0, 1].map(|side| column(side, key.name()).as_ref());
+    for name in key {
+        let either = [0, 1].map(|side| column(side, name).as_ref());
         columns.push(interleave(&either, &places)?);
     }
     let names = |row: &RowChange| match row {
@@ -85,5 +89,5 @@ pub(super) fn batch(
             columns.push(take(column(side, name), rows, None)?);
         }
     }
-    RecordBatch::try_new(schema(sides[0].schema_ref()), columns)
+    RecordBatch::try_new(of(sides[0].schema_ref(), key), columns)
 }

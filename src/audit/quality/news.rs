@@ -1,5 +1,6 @@
 //! How many signals of a dataset have news; builds the dataset with only its counts.
 
+use std::collections::HashMap;
 use std::path::PathBuf;
 
 use arrow::array::AsArray;
@@ -7,7 +8,7 @@ use arrow::datatypes::Int32Type;
 use chrono::TimeDelta;
 
 use crate::archive::{Scope, View, ViewOptions};
-use crate::dataset::{self, Sources};
+use crate::dataset::{self, SeriesNames, Sources};
 use crate::error::Result;
 use crate::plan::{DatasetPlan, Days};
 
@@ -48,6 +49,8 @@ pub(crate) fn windows(view: &View, scope: &Scope, plan: &DatasetPlan, scratch: P
         Sources {
             slabs: || view.slabs(scope, asked),
             whole: || view.slabs(&whole, asked),
+            names: SeriesNames::default(),
+            sectors: HashMap::new(),
             stop: view.archive().stop(),
         },
         &plan,

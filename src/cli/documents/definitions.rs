@@ -145,7 +145,7 @@ impl Plan {
             Source::Remote(remote) => Some(remote),
             Source::Demo => None,
         };
-        let columns = plan.dataset.schema.fields().iter();
+        let columns = plan.dataset.written.schema().fields().iter();
         Self {
             name: plan.name.clone(),
             description: plan.description.clone(),
@@ -155,7 +155,7 @@ impl Plan {
             signals: plan.ways.iter().map(WayToGet::of).collect(),
             of_each_ticker: plan.of_each_ticker.iter().map(Endpoint::to_string).collect(),
             columns: columns.map(|it| Column { name: it.name().clone(), r#type: describe(it) }).collect(),
-            sort: plan.dataset.sort.iter().map(|column| column.name().to_owned()).collect(),
+            sort: plan.dataset.written.sort.clone(),
             formats: plan.files.formats.iter().map(|format| format.as_str().to_owned()).collect(),
             schedule: plan
                 .schedule

@@ -36,7 +36,7 @@ fn build(regimes: &[Regime], days: i64) -> (tempfile::TempDir, Dataset) {
     let mut publication = Publication::begin(place.path(), &plan, provenance(), &CancellationToken::new()).unwrap();
     for &regime in regimes {
         for value in ["confidence", "historical_a/b"] {
-            publication.write_matrix(Period::default(), regime, value, &matrix(&["AAPL", "XOM"], days)).unwrap();
+            publication.write_matrix((Period::default(), regime), value, &matrix(&["AAPL", "XOM"], days)).unwrap();
         }
     }
     assert_eq!(publication.rows(), regimes.len() as u64 * 2 * days as u64);
@@ -94,7 +94,7 @@ fn a_matrix_of_many_tickers_is_written() {
     let tickers: Vec<String> = (0..3000).map(|number| format!("T{number}")).collect();
     let rows = matrix(&tickers.iter().map(String::as_str).collect::<Vec<_>>(), 20);
     let mut publication = Publication::begin(place.path(), &plan, provenance(), &CancellationToken::new()).unwrap();
-    publication.write_matrix(Period::default(), Regime::Bull, "confidence", &rows).unwrap();
+    publication.write_matrix((Period::default(), Regime::Bull), "confidence", &rows).unwrap();
     let dataset = publication.complete(&plan, || Ok(b"{}".to_vec())).unwrap().publish().unwrap();
     assert_eq!(parquet_rows(&dataset.path.join("15d-bull/confidence.parquet")), rows);
 }
@@ -107,7 +107,7 @@ fn rows_and_matrices_do_not_mix() {
     assert!(wide.write(&rows.clone().into()).is_err());
     let mut long =
         Publication::begin(place.path(), &plan(&[Format::Csv]), provenance(), &CancellationToken::new()).unwrap();
-    assert!(long.write_matrix(Period::default(), Regime::Bull, "confidence", &rows).is_err());
+    assert!(long.write_matrix((Period::default(), Regime::Bull), "confidence", &rows).is_err());
     drop((wide, long));
     assert_eq!(tree(place.path()), Vec::<String>::new());
     assert_eq!(rows.column(1).null_count(), 1);

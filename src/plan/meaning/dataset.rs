@@ -1,11 +1,16 @@
 //! The dataset of a plan: its signals, features, columns and sort order.
 
+use arrow::datatypes::Schema;
+
+use super::columns::{Chosen, constant, is_wide};
+use super::kinds::row_kind;
 use super::{Judge, repeated};
 use crate::definition::{
-    Availability, Days, Definition, Duplicates, JoinSection, Lag, Layout, List, NaiveRule, NewsSource, OutputSection,
-    Placed, SentimentSection, Statistic, Vintage,
+    Availability, DatasetKind, Days, Definition, Duplicates, JoinSection, Lag, List, NaiveRule, NewsSource,
+    OutputSection, Placed, SentimentSection, Statistic, Vintage,
 };
-use crate::plan::columns::{self, Column, Feature, Reference};
+use crate::plan::columns::{self, Column, Feature, Reference, RowKind};
+use crate::plan::written::{Choice, Written};
 use crate::plan::{DatasetPlan, Shape};
 use crate::problem::{Problem, suggestion};
 
@@ -19,25 +24,35 @@ const DEFAULT_VALUES: [&str; 2] = ["signal", "confidence"];
 impl Judge {
     /// The dataset of a definition.
     pub(super) fn dataset(&mut self, definition: &Definition) -> DatasetPlan {
+        let kind = self.kind(definition);
+        let rows = row_kind(kind);
         let JoinSection { lag, availability, .. } = &*definition.join;
-        let features = self.features(&definition.join, &definition.sentiment);
-        let lineage = self.distinct("column", definition.output.columns.as_ref()).unwrap_or_default();
-        let columns: Vec<Column> = Column::BASE.into_iter().chain(lineage.into_iter().map(Column::of)).collect();
-        let schema = columns::long(&columns, &features);
-        let names: Vec<&str> = schema.fields().iter().map(|field| field.name().as_str()).collect();
-        let shape = self.shape(&definition.output, &names);
+        let features = match kind {
+            DatasetKind::Joined => self.features(&definition.join, &definition.sentiment),
+            DatasetKind::Signals | DatasetKind::News => Vec::new(),
+        };
+        let Chosen { columns, features, written } = self.chosen(definition, rows, features);
+        let schema = columns::long(&columns, &features, rows);
+        let names = self.names(&definition.dataset, &written);
+        let sort = self.sort(&definition.output, rows);
+        let (key, constant) = (rows.key(), constant(definition, rows));
+        let choice = Choice { columns: &written, names, key, sort: &sort, constant: &constant };
+        let written = Written::of(&schema, choice);
+        let shape = self.shape(definition, &schema);
         DatasetPlan {
+            rows,
             dates: definition.dates.naive.as_deref().copied().unwrap_or(NaiveRule::Utc),
             lag: lag.as_deref().copied().unwrap_or(DEFAULT_LAG),
             availability: availability.as_deref().copied().unwrap_or(Availability::Dated),
             duplicates: definition.sentiment.duplicates.as_deref().copied().unwrap_or(Duplicates::Once),
-            filter: self.filter(&definition.filter, &definition.signals),
+            filter: self.filter(definition),
             vintage: definition.output.vintage.as_deref().copied().unwrap_or(Vintage::Latest),
             live_within: definition.output.live_within.as_deref().copied().unwrap_or(DEFAULT_LIVE_WITHIN),
-            sort: self.sort(&definition.output),
+            sort,
             features,
             columns,
             schema,
+            written,
             shape,
         }
     }
@@ -105,20 +120,24 @@ impl Judge {
         features
     }
 
-    fn sort(&mut self, section: &OutputSection) -> Vec<Column> {
-        let mut sort = self.columns("sort by", section.sort.as_ref());
+    fn sort(&mut self, section: &OutputSection, rows: RowKind) -> Vec<Column> {
+        let mut sort = self.columns("sort by", section.sort.as_ref(), rows.base());
         // With the key columns appended no two rows are equal, so the sort order is unique.
-        sort.extend(Column::KEY.iter().filter(|column| !sort.contains(column)).collect::<Vec<_>>());
+        sort.extend(rows.key().iter().filter(|column| !sort.contains(column)).collect::<Vec<_>>());
         sort
     }
 
-    /// Base columns by name, without duplicates.
-    pub(super) fn columns(&mut self, what: &str, typed: Option<&Placed<List<String>>>) -> Vec<Column> {
-        let typed = typed.map_or(&[][..], |typed| typed);
+    /// Some of the columns by name, without duplicates.
+    pub(super) fn columns(
+        &mut self,
+        what: &str,
+        typed: Option<&Placed<List<String>>>,
+        possible: &[Column],
+    ) -> Vec<Column> {
         let mut columns: Vec<Column> = Vec::new();
-        for name in typed {
-            let names = Column::BASE.map(Column::name);
-            let Some(&column) = Column::BASE.iter().find(|column| column.name() == name.as_str()) else {
+        for name in typed.iter().flat_map(|typed| typed.iter()) {
+            let Some(&column) = possible.iter().find(|column| column.name() == name.as_str()) else {
+                let names: Vec<&str> = possible.iter().map(|column| column.name()).collect();
                 let problem = Problem::new(format!("no column `{}` to {what}", name.as_str()), name.span());
                 self.object(problem.with_hint(suggestion(name, &names, "the columns are")));
                 continue;
@@ -132,9 +151,9 @@ impl Judge {
         columns
     }
 
-    fn shape(&mut self, section: &OutputSection, names: &[&str]) -> Shape {
-        let OutputSection { layout, sort, values, partition_by, .. } = section;
-        if layout.as_deref().copied().unwrap_or(Layout::Long) == Layout::Long {
+    fn shape(&mut self, definition: &Definition, schema: &Schema) -> Shape {
+        let OutputSection { sort, values, partition_by, .. } = &*definition.output;
+        if !is_wide(definition) {
             if let Some(values) = values {
                 let problem = Problem::new("`values` has no effect on a long dataset", values.span());
                 self.object(problem.with_hint("a long dataset has all columns: set `layout = \"wide\"`, or remove it"));
@@ -147,12 +166,20 @@ impl Judge {
             let problem = Problem::new(format!("`{key}` has no effect on a wide dataset"), span);
             self.object(problem.with_hint("it has a row per date and a file per period and regime: remove it"));
         }
+        for column in Column::KEY.iter().filter(|column| **column != Column::Date) {
+            let renamed = definition.dataset.rename.as_ref().and_then(|names| names.get(column.name()));
+            if let Some(name) = renamed {
+                let what = format!("a wide dataset has no column `{}` to rename", column.name());
+                self.object(Problem::new(what, name.span()).with_hint("it has `date` and its `values`: remove it"));
+            }
+        }
         let Some(typed) = values else { return Shape::Wide(DEFAULT_VALUES.map(str::to_owned).to_vec()) };
-        let key: Vec<&str> = Column::KEY.iter().map(|column| column.name()).collect();
-        let could_be: Vec<&str> = names.iter().copied().filter(|name| !key.contains(name)).collect();
-        for value in typed.iter().filter(|value| !could_be.contains(&value.as_str())) {
+        let names = schema.fields().iter().map(|field| field.name().as_str());
+        let possible: Vec<&str> =
+            names.filter(|name| Column::KEY.iter().all(|column| column.name() != *name)).collect();
+        for value in typed.iter().filter(|value| !possible.contains(&value.as_str())) {
             let problem = Problem::new(format!("no column `{}` to write as a matrix", value.as_str()), value.span());
-            self.object(problem.with_hint(suggestion(value, &could_be, "the columns are")));
+            self.object(problem.with_hint(suggestion(value, &possible, "the columns are")));
         }
         Shape::Wide(self.distinct("column", Some(typed)).unwrap_or_default())
     }

@@ -2,7 +2,7 @@
 
 use super::Judge;
 use crate::definition::{Compression, Format, OutputSection};
-use crate::plan::{Codec, Column, FilesPlan, Guard};
+use crate::plan::{Codec, Column, DatasetPlan, FilesPlan, Guard};
 use crate::problem::Problem;
 
 const DEFAULT_LEVEL: u8 = 3;
@@ -11,7 +11,7 @@ const DEFAULT_KEEP: u16 = 5;
 
 impl Judge {
     /// The files of a definition.
-    pub(super) fn files(&mut self, section: &OutputSection) -> FilesPlan {
+    pub(super) fn files(&mut self, section: &OutputSection, dataset: &DatasetPlan) -> FilesPlan {
         let formats = self.formats(section);
         let codec = self.codec(section);
         let rows = section.row_group_rows.as_deref().copied().unwrap_or(DEFAULT_ROW_GROUP_ROWS);
@@ -24,19 +24,27 @@ impl Judge {
             let problem = Problem::new("`keep` must be positive", typed.span());
             self.object(problem.with_hint("use a number from 1"));
         }
-        let partition_by = self.columns("partition by", section.partition_by.as_ref());
-        if let Some(typed) = &section.partition_by {
-            let mut given = typed.iter();
-            if let Some(column) = given.find(|name| name.as_str() == Column::Confidence.name()) {
-                let problem = Problem::new("cannot partition by `confidence`", column.span());
-                self.object(problem.with_hint("nearly every row would get its own folder: remove it"));
-            }
-        }
+        let partition_by = self.partitions(section, dataset);
         let guard = match section.csv_guard.as_deref() {
             Some(true) => Guard::Formulas,
             Some(false) | None => Guard::None,
         };
         FilesPlan { formats, codec, row_group_rows: rows as usize, partition_by, guard, keep: usize::from(keep) }
+    }
+
+    fn partitions(&mut self, section: &OutputSection, dataset: &DatasetPlan) -> Vec<Column> {
+        let columns = self.columns("partition by", section.partition_by.as_ref(), &dataset.columns);
+        for name in section.partition_by.iter().flat_map(|typed| typed.iter()) {
+            let Some(column) = columns.iter().find(|column| column.name() == name.as_str()) else { continue };
+            if !column.is_of_few() {
+                let problem = Problem::new(format!("cannot partition by `{}`", column.name()), name.span());
+                self.object(problem.with_hint("nearly every row would get its own folder: remove it"));
+            } else if dataset.written.schema().index_of(dataset.written.name(*column)).is_err() {
+                let problem = Problem::new(format!("`columns` leaves out `{}`", column.name()), name.span());
+                self.object(problem.with_hint("add it to `columns` in `[dataset]`, or remove it from `partition_by`"));
+            }
+        }
+        columns
     }
 
     fn codec(&mut self, section: &OutputSection) -> Codec {

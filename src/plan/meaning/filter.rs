@@ -4,8 +4,11 @@ use std::collections::BTreeSet;
 use std::fmt::Display;
 
 use super::Judge;
-use crate::definition::{FilterSection, HistoryForm, List, Placed, SignalsSection, Tickers};
-use crate::interface::{Period, Regime};
+use super::kinds::kind_of;
+use crate::definition::{
+    DatasetKind, Definition, FilterSection, HistoryForm, List, Placed, SignalsSection, TickerList, Tickers,
+};
+use crate::interface::{Period, Regime, Ticker};
 use crate::plan::Filter;
 use crate::problem::Problem;
 
@@ -14,7 +17,8 @@ type Typed<T> = Option<Placed<List<T>>>;
 
 impl Judge {
     /// The filter of a definition.
-    pub(super) fn filter(&mut self, section: &FilterSection, signals: &SignalsSection) -> Filter {
+    pub(super) fn filter(&mut self, definition: &Definition) -> Filter {
+        let (section, signals) = (&*definition.filter, &*definition.signals);
         let FilterSection { tickers, sectors, periods, regimes, from, to } = section;
         if let (Some(from), Some(to)) = (from, to)
             && **from >= **to
@@ -24,7 +28,10 @@ impl Judge {
         }
         // Invalid values of `[signals]` were removed, so that it may seem to fetch less than it does.
         if !self.flawed.contains("signals") {
-            self.outside(section, signals);
+            match kind_of(definition) {
+                DatasetKind::News => self.outside_of_news(definition),
+                DatasetKind::Joined | DatasetKind::Signals => self.outside(section, signals),
+            }
         }
         let filter = Filter {
             tickers: self.distinct("ticker", tickers.as_ref()).map(BTreeSet::from_iter),
@@ -43,26 +50,51 @@ impl Judge {
         let form = form(signals);
         let default = (form != HistoryForm::Batched).then_some(());
         let asked = values(&signals.periods).or(default.map(|()| BTreeSet::from([Period::default()])));
-        self.each_asked("periods", "period", periods, asked.as_ref());
+        self.each_asked("signals", "period", periods, asked.as_ref());
         let asked = values(&signals.regimes).or(default.map(|()| BTreeSet::from([Regime::default()])));
-        self.each_asked("regimes", "regime", regimes, asked.as_ref());
+        self.each_asked("signals", "regime", regimes, asked.as_ref());
         let is_by_ticker = matches!(form, HistoryForm::Ticker | HistoryForm::Latest);
         match signals.tickers.as_deref() {
             Some(Tickers::Written(asked)) if is_by_ticker => {
-                self.each_asked("tickers", "ticker", tickers, Some(&asked.iter().cloned().collect()));
+                self.each_asked("signals", "ticker", tickers, Some(&asked.iter().cloned().collect()));
             }
             None if form != HistoryForm::Batched => {
-                self.each_asked("sectors", "sector", sectors, values(&signals.sectors).as_ref());
+                self.each_asked("signals", "sector", sectors, values(&signals.sectors).as_ref());
             }
             _ => {}
         }
     }
 
-    fn each_asked<T: Ord + Display>(&mut self, key: &str, what: &str, typed: &Typed<T>, asked: Option<&BTreeSet<T>>) {
+    /// Reports filters on news that is not fetched.
+    fn outside_of_news(&mut self, definition: &Definition) {
+        let (section, signals) = (&definition.filter, &definition.signals);
+        let (place, typed) = match &definition.sentiment.tickers {
+            Some(typed) => ("sentiment", Some(typed)),
+            None => ("signals", signals.tickers.as_ref()),
+        };
+        match typed.map(|typed| &**typed) {
+            Some(Tickers::Written(asked)) => {
+                let asked: BTreeSet<Ticker> = asked.iter().cloned().collect();
+                self.each_asked(place, "ticker", &section.tickers, Some(&asked));
+            }
+            Some(Tickers::Known(TickerList::Available)) => {}
+            _ => self.each_asked("signals", "sector", &section.sectors, values(&signals.sectors).as_ref()),
+        }
+    }
+
+    fn each_asked<T: Ord + Display>(
+        &mut self,
+        section: &str,
+        what: &str,
+        typed: &Typed<T>,
+        asked: Option<&BTreeSet<T>>,
+    ) {
         let Some(asked) = asked else { return };
         for value in typed.iter().flat_map(|typed| typed.iter()).filter(|value| !asked.contains(&***value)) {
-            let problem = Problem::new(format!("`[signals]` does not fetch {what} `{}`", **value), value.span());
-            self.object(problem.with_hint(format!("add it to `{key}` in `[signals]`, or remove it from `[filter]`")));
+            let problem = Problem::new(format!("`[{section}]` does not fetch {what} `{}`", **value), value.span());
+            self.object(
+                problem.with_hint(format!("add it to `{what}s` in `[{section}]`, or remove it from `[filter]`")),
+            );
         }
     }
 }

@@ -1,8 +1,10 @@
 //! From definition to plan: fills in defaults, checks combinations, and collects every problem.
 
+mod columns;
 mod dataset;
 mod files;
 mod filter;
+mod kinds;
 mod schedule;
 mod signals;
 mod source;
@@ -27,15 +29,15 @@ pub(super) fn of(found: DefinitionFile) -> Result<Plan> {
     let DefinitionFile { name, path, text, reading } = found;
     let Reading { definition, problems, flawed } = reading;
     let mut judge = Judge { problems, flawed };
-    let source = judge.source(&definition.source);
+    let source = judge.source(&definition);
     let manners = judge.manners(&definition.source, source.as_ref());
-    let ways = judge.ways(&definition.signals);
-    let of_each_ticker = of_each_ticker(&definition.sentiment);
-    let news_tickers = judge.news_tickers(&definition.sentiment);
+    let ways = judge.ways(&definition);
+    let of_each_ticker = of_each_ticker(&definition);
+    let news_tickers = judge.news_tickers(&definition);
     let max_reject_share = judge.share(definition.rejects.max_share.as_ref()).unwrap_or(DEFAULT_MAX_REJECT_SHARE);
     let checks = judge.checks(&definition.checks);
     let dataset = judge.dataset(&definition);
-    let files = judge.files(&definition.output);
+    let files = judge.files(&definition.output, &dataset);
     let store = definition.store.as_ref().and_then(|store| judge.store(store));
     let schedule = definition.schedule.as_ref().and_then(|schedule| judge.schedule(schedule));
     let hooks = schedule::hooks(&definition.hooks);

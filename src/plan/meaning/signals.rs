@@ -2,17 +2,24 @@
 
 use std::collections::BTreeSet;
 
+use super::kinds::kind_of;
 use super::{Judge, repeated};
-use crate::definition::{HistoryForm, Placed, SentimentSection, SignalsSection, TickerList, Tickers as TypedTickers};
+use crate::definition::{
+    DatasetKind, Definition, HistoryForm, Placed, SignalsSection, TickerList, Tickers as TypedTickers,
+};
 use crate::interface::{Endpoint, Period, Regime};
 use crate::plan::{Request, RequestList, TickerSource, Way};
 use crate::problem::Problem;
 
 /// The other operations to request for each ticker.
-pub(super) fn of_each_ticker(section: &SentimentSection) -> Vec<Endpoint> {
+pub(super) fn of_each_ticker(definition: &Definition) -> Vec<Endpoint> {
+    let (kind, section) = (kind_of(definition), &*definition.sentiment);
+    if kind == DatasetKind::Signals {
+        return Vec::new();
+    }
     let is_asked = |typed: &Option<Placed<bool>>, otherwise| typed.as_deref().copied().unwrap_or(otherwise);
     let asked = [
-        (is_asked(&section.articles, true), Endpoint::NewsArticles),
+        (is_asked(&section.articles, true) && kind != DatasetKind::News, Endpoint::NewsArticles),
         (is_asked(&section.summary, false), Endpoint::SocialSentiment),
         (is_asked(&section.historical, false), Endpoint::HistoricalSentiment),
     ];
@@ -21,7 +28,11 @@ pub(super) fn of_each_ticker(section: &SentimentSection) -> Vec<Endpoint> {
 
 impl Judge {
     /// The ways to get the signals: the requested one first, then its fallbacks.
-    pub(super) fn ways(&mut self, section: &Placed<SignalsSection>) -> Vec<Way> {
+    pub(super) fn ways(&mut self, definition: &Definition) -> Vec<Way> {
+        if kind_of(definition) == DatasetKind::News {
+            return vec![self.way_to_news(definition)];
+        }
+        let section = &definition.signals;
         let SignalsSection { history, sectors, tickers, periods, regimes } = &**section;
         let history = history.as_deref().copied().unwrap_or(HistoryForm::Sector);
         let periods = self.distinct("period", periods.as_ref()).unwrap_or_else(|| vec![Period::default()]);
@@ -65,6 +76,23 @@ impl Judge {
         }
     }
 
+    /// The articles of each ticker that the definition names.
+    fn way_to_news(&mut self, definition: &Definition) -> Way {
+        let (signals, sentiment) = (&definition.signals, &definition.sentiment);
+        let sectors = self.distinct("sector", signals.sectors.as_ref()).unwrap_or_default();
+        let of_signals = self.tickers(signals.tickers.as_ref(), &[TickerList::Available]);
+        let of_news = self.tickers(sentiment.tickers.as_ref(), TickerList::ALL);
+        let named = of_news.filter(|tickers| *tickers != TickerSource::Signals).or(of_signals);
+        if named.is_none() && sectors.is_empty() {
+            let problem = Problem::new("no tickers to fetch news for", signals.span());
+            let hint = "add `sectors = [\"energy\"]` to `[signals]`, or `tickers` to `[sentiment]`";
+            self.miss(if self.flawed.contains("sentiment") { "sentiment" } else { "signals" }, problem.with_hint(hint));
+        }
+        let naming = sectors.into_iter().map(|sector| Request::of_sector(sector, Period::default(), Regime::default()));
+        let tickers = named.unwrap_or_else(|| TickerSource::NamedBy(naming.collect()));
+        Way { endpoint: Endpoint::NewsArticles, asked: RequestList::EachTicker(tickers, Vec::new()) }
+    }
+
     fn judge_lists(&mut self, history: HistoryForm, section: &Placed<SignalsSection>, is_nobody_asked_for: bool) {
         let problem = match history {
             HistoryForm::Batched => return,
@@ -104,7 +132,13 @@ impl Judge {
         }
     }
 
-    pub(super) fn news_tickers(&mut self, section: &SentimentSection) -> TickerSource {
-        self.tickers(section.tickers.as_ref(), TickerList::ALL).unwrap_or(TickerSource::Signals)
+    pub(super) fn news_tickers(&mut self, definition: &Definition) -> TickerSource {
+        match kind_of(definition) {
+            DatasetKind::News => TickerSource::Signals,
+            DatasetKind::Joined | DatasetKind::Signals => {
+                let typed = definition.sentiment.tickers.as_ref();
+                self.tickers(typed, TickerList::ALL).unwrap_or(TickerSource::Signals)
+            }
+        }
     }
 }

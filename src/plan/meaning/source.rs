@@ -4,8 +4,9 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use super::Judge;
+use super::kinds::kind_of;
 use crate::address::is_loopback;
-use crate::definition::{BaseUrl, Placed, Service, SourceSection};
+use crate::definition::{BaseUrl, DatasetKind, Definition, Placed, Service, SourceSection};
 use crate::key_source::KeySource;
 use crate::plan::{Manners, Remote, Source};
 use crate::problem::Problem;
@@ -16,9 +17,10 @@ const DEFAULT_STALL: Duration = Duration::from_secs(30);
 const DEFAULT_PATIENCE: Duration = Duration::from_secs(15 * 60);
 
 impl Judge {
-    pub(super) fn source(&mut self, section: &Placed<SourceSection>) -> Option<Source> {
+    pub(super) fn source(&mut self, definition: &Definition) -> Option<Source> {
+        let section = &definition.source;
         let SourceSection { service, base_url, sentiment_base_url, api_key_file, api_key_command, .. } = &**section;
-        let addresses = [base_url, sentiment_base_url];
+        let addresses = [base_url.as_ref(), sentiment_base_url.as_ref()];
         if let Some(service) = service {
             let Service::Demo = **service;
             for address in addresses.into_iter().flatten() {
@@ -45,6 +47,11 @@ impl Judge {
             (Some(file), _) => KeySource::File(PathBuf::from(file.as_str())),
             (None, Some(command)) => KeySource::Command(command.iter().map(|word| (**word).clone()).collect()),
             (None, None) => KeySource::Environment { root: PathBuf::new() },
+        };
+        let addresses = match addresses {
+            // No request is made to the other address.
+            [Some(signals), None] if kind_of(definition) == DatasetKind::Signals => [Some(signals), Some(signals)],
+            addresses => addresses,
         };
         match addresses {
             [Some(signals), Some(sentiment)] => Some(Source::Remote(Box::new(Remote {

@@ -17,7 +17,7 @@ use super::ticker_numbers::TickerNumbers;
 use super::{ArticleCounts, Facts, Flips, InWindow, OfPair, OfTicker, SignalTotals};
 use crate::columns::{Column, Rows};
 use crate::interface::{Period, Regime, Signal};
-use crate::plan::{self, DatasetPlan, Feature};
+use crate::plan::{self, DatasetPlan, Feature, RowKind};
 use crate::time::MICROS_PER_DAY;
 
 /// The most pairs of period and regime; a bit for each fits into 128.
@@ -89,6 +89,7 @@ impl PairSets {
 /// together.
 #[derive(Debug)]
 pub(crate) struct Tally {
+    of: RowKind,
     rows: u64,
     tickers: TickerNumbers,
     calendar: Calendar,
@@ -135,6 +136,7 @@ impl Tally {
             _ => None,
         });
         Self {
+            of: plan.rows,
             rows: 0,
             tickers: TickerNumbers::default(),
             calendar: Calendar::default(),
@@ -158,6 +160,9 @@ impl Tally {
     /// Counts rows of a long dataset.
     pub(crate) fn count(&mut self, rows: &Rows) {
         self.rows += rows.num_rows() as u64;
+        if self.of == RowKind::Article {
+            return self.count_articles(rows);
+        }
         let (tickers, dates) = (column(rows, "ticker"), column(rows, "date"));
         let names = tickers.values().as_string::<i32>();
         let moments = dates.values().as_primitive::<TimestampMicrosecondType>().values();
@@ -217,6 +222,24 @@ impl Tally {
             of_ticker.totals = of_ticker.totals + of_run;
             if let Some(day) = day {
                 of_ticker.days.update(day as u32, |known| self.pair_sets.with(known, pairs));
+            }
+        }
+    }
+
+    /// Counts the tickers and the days of a dataset of news.
+    fn count_articles(&mut self, rows: &Rows) {
+        let (tickers, dates) = (column(rows, "ticker"), column(rows, "date"));
+        let names = tickers.values().as_string::<i32>();
+        let moments = dates.values().as_primitive::<TimestampMicrosecondType>().values();
+        for (start, end) in (tickers.boundaries() | dates.boundaries()).runs() {
+            let ticker = self.tickers.number(names.value(tickers.index(start)));
+            if ticker == self.of_tickers.len() {
+                self.of_tickers.push(TickerTally::default());
+            }
+            let moment = moments[dates.index(start)];
+            if self.calendar.place(moment).is_none() {
+                self.undrawn.rows += (end - start) as u64;
+                self.undrawn.days.insert(moment.div_euclid(MICROS_PER_DAY));
             }
         }
     }

@@ -47,10 +47,13 @@ impl Report {
         let [from, to] =
             facts.bounds().map_or_else(Default::default, |(first, last)| [first.to_string(), format!("to {last}")]);
         html.element("dl", &[("class", &"figures")], |html| {
-            figure(html, "rows", &grouped(facts.rows), &["signals"]);
+            let of_signals = !facts.pairs.is_empty();
+            figure(html, "rows", &grouped(facts.rows), &[if of_signals { "signals" } else { "rows" }]);
             figure(html, "tickers", &count(facts.tickers.len()), &["tickers"]);
             figure(html, "days", &grouped(facts.day_count()), &["days,", &from, &to]);
-            figure(html, "pairs", &count(facts.pairs.len()), &["pairs of period", "and regime"]);
+            if of_signals {
+                figure(html, "pairs", &count(facts.pairs.len()), &["pairs of period", "and regime"]);
+            }
             if let Some(news) = &facts.news {
                 figure(html, "articles", &grouped(news.articles), &["articles", "about them"]);
             }

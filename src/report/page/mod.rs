@@ -38,12 +38,15 @@ impl Report {
             html.element("body", &[], |html| {
                 self.head(html);
                 html.element("main", &[], |html| {
-                    self.coverage(html);
-                    self.signals(html);
-                    self.confidence(html);
-                    self.persistence(html);
-                    self.agreement(html);
-                    self.by_sector(html);
+                    // A dataset of news has no signals.
+                    if !self.facts.pairs.is_empty() {
+                        self.coverage(html);
+                        self.signals(html);
+                        self.confidence(html);
+                        self.persistence(html);
+                        self.agreement(html);
+                        self.by_sector(html);
+                    }
                     self.articles(html);
                     self.rewrites(html);
                     self.rejects(html);

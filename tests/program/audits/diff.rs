@@ -80,7 +80,8 @@ fn changes_between_two_versions_are_found_in_every_format() {
 #[test]
 fn every_type_of_column_reads_the_same_from_every_format() {
     let place = Place::new();
-    let columns = "columns = [\"first_observed_at\", \"observed_at\", \"revisions\", \"backfilled\", \"source\"]\n";
+    let columns =
+        "[dataset]\nadd = [\"first_observed_at\", \"observed_at\", \"revisions\", \"backfilled\", \"source\"]\n";
     let formats = ["parquet", "csv", "arrow"];
     for today in ["2026-10-01", "2026-11-20"] {
         let service = DemoService::start(&place, &["--today", today]);

@@ -51,13 +51,14 @@ fn definition(random: &mut Random) -> String {
         ]));
         text.push_str(random.pick(&["", "from = \"2025-03-01\"\n", "to = \"2026-06-30\"\n"]));
     }
-    let columns = ["first_observed_at", "observed_at", "revisions", "backfilled", "source"];
+    let columns = ["first_observed_at", "observed_at", "revisions", "backfilled", "source", "sector"];
     let columns = if random.one_in(2) { some_of(random, &columns, 1) } else { some_of(random, &columns[4..], 1) };
+    let rename = random.pick(&["", "rename = { ticker = \"asset\", date = \"order\", confidence = \"a \\\"b`\" }\n"]);
     let sort = some_of(random, &["date", "ticker", "regime", "period", "signal", "confidence"], 1);
     let vintage = random.pick(&["latest", "first"]);
     let live_within = random.pick(&["0d", "3d", "400d"]);
     text.push_str(&format!(
-        "[output]\ncolumns = {columns}\nsort = {sort}\nvintage = \"{vintage}\"\nlive_within = \"{live_within}\"\n"
+        "[dataset]\nadd = {columns}\n{rename}[output]\nsort = {sort}\nvintage = \"{vintage}\"\nlive_within = \"{live_within}\"\n"
     ));
     text
 }

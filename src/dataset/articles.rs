@@ -1,0 +1,132 @@
+//! A dataset of news: a row for each article, as it was known.
+
+use std::collections::{HashMap, HashSet};
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use arrow::array::{
+    Array, ArrayRef, AsArray, BooleanArray, DictionaryArray, Int32Array, RecordBatch, StringArray,
+    TimestampMicrosecondArray, UInt32Array,
+};
+use arrow::compute::{cast, filter, take, take_record_batch};
+use arrow::datatypes::{DataType, Float64Type, Int16Type, Int32Type, TimestampMicrosecondType};
+use arrow::error::ArrowError;
+use arrow::row::{RowConverter, SortField};
+use chrono::{NaiveDate, NaiveTime};
+
+use super::error::DatasetError;
+use super::external_sort::ExternalSort;
+use super::{Counts, naive};
+use crate::cancel::{self, CancellationToken};
+use crate::columns::Rows;
+use crate::error::Result;
+use crate::interface::{Sector, Ticker};
+use crate::plan::{Column, DatasetPlan, Duplicates, NaiveRule};
+
+/// The input of a dataset of news.
+pub struct Articles<'a, Cells> {
+    /// The known articles of the archive, in the order of their cells.
+    pub cells: Cells,
+    /// The tickers that are selected.
+    pub tickers: HashSet<Ticker>,
+    /// The sector of each ticker, if it is a column.
+    pub sectors: HashMap<Ticker, Sector>,
+    /// Cancels the build.
+    pub stop: &'a CancellationToken,
+}
+
+/// Builds a dataset of news and delivers its rows, batch by batch, in the order of the plan.
+///
+/// # Errors
+///
+/// If the articles cannot be read, if `deliver` fails, or once the token is cancelled.
+pub fn articles<C: Iterator<Item = Result<RecordBatch>>>(
+    sources: Articles<'_, C>,
+    plan: &DatasetPlan,
+    scratch: PathBuf,
+    mut deliver: impl FnMut(Rows) -> Result<()>,
+) -> Result<Counts> {
+    let Articles { cells, tickers, sectors, stop } = sources;
+    let rows = ArticleRows { plan, tickers, sectors };
+    // The archive keeps the tickers and dates in order, and whole dates together; only another clock can change that.
+    let is_in_order = plan.sort == Column::KEY_OF_ARTICLES && plan.dates == NaiveRule::Utc;
+    let mut sorting = ExternalSort::new(plan, scratch, stop);
+    let mut counts = Counts::default();
+    for cells in cells {
+        cancel::check(stop)?;
+        let batch = rows.of(&cells?, &mut counts).and_then(|batch| sorted(&batch, plan)).map_err(DatasetError::join)?;
+        match (batch.num_rows(), is_in_order) {
+            (0, _) => {}
+            (_, true) => deliver(batch.into())?,
+            (_, false) => sorting.add(batch)?,
+        }
+    }
+    sorting.finish(|rows| deliver(rows.into()))?;
+    Ok(counts)
+}
+
+/// What makes rows of articles.
+struct ArticleRows<'a> {
+    plan: &'a DatasetPlan,
+    tickers: HashSet<Ticker>,
+    sectors: HashMap<Ticker, Sector>,
+}
+
+impl ArticleRows<'_> {
+    /// The rows of known articles that are selected, in the columns of the plan.
+    fn of(&self, cells: &RecordBatch, counts: &mut Counts) -> Result<RecordBatch, ArrowError> {
+        let plan = self.plan;
+        let column = |name: &str| cells.column_by_name(name).expect("known articles have the column");
+        let dates = column("date").as_primitive::<TimestampMicrosecondType>();
+        let offsets = column("utc_offset_minutes").as_primitive::<Int16Type>();
+        let dates = naive::dates(dates, offsets, plan.dates);
+        let tickers: &DictionaryArray<Int32Type> = column("ticker").as_dictionary();
+        let names = tickers.values().as_string::<i32>();
+        let parsed: Vec<Option<Ticker>> = names.iter().map(|name| name?.parse().ok()).collect();
+        let repeats = column("repeats").as_primitive::<Int32Type>().values();
+        let scores = column("score").as_primitive::<Float64Type>();
+        let micros = |day: Option<NaiveDate>| day.map(|day| day.and_time(NaiveTime::MIN).and_utc().timestamp_micros());
+        let (from, to) = (micros(plan.filter.from), micros(plan.filter.to));
+        let mut is_kept = |row: usize| {
+            let ticker = &parsed[tickers.keys().value(row) as usize];
+            let is_selected = ticker.as_ref().is_some_and(|ticker| self.tickers.contains(ticker))
+                && from.is_none_or(|from| dates[row] >= from)
+                && to.is_none_or(|to| dates[row] < to);
+            if !is_selected {
+                return false;
+            }
+            let is_repeated = repeats[row] > 0 && plan.duplicates == Duplicates::Once;
+            counts.articles += 1;
+            counts.unscored_articles += u64::from(scores.is_null(row));
+            counts.repeated_articles += u64::from(is_repeated);
+            !is_repeated
+        };
+        let is_kept: BooleanArray = (0..cells.num_rows()).map(|row| Some(is_kept(row))).collect();
+        let dates: ArrayRef = Arc::new(TimestampMicrosecondArray::from(dates));
+        let columns = plan.columns.iter().map(|&wanted| -> Result<ArrayRef, ArrowError> {
+            match wanted {
+                Column::Ticker => cast(&filter(tickers, &is_kept)?, &DataType::Utf8),
+                Column::Date => filter(&dates, &is_kept),
+                Column::Sector => {
+                    let sector = |ticker: &Option<Ticker>| Some(self.sectors.get(ticker.as_ref()?)?.as_str());
+                    let sectors: StringArray = parsed.iter().map(sector).collect();
+                    let keys: Int32Array = tickers.keys().clone();
+                    take(&sectors, &filter(&keys, &is_kept)?, None)
+                }
+                other => filter(column(other.name()), &is_kept),
+            }
+        });
+        RecordBatch::try_new(Arc::clone(&plan.schema), columns.collect::<Result<_, _>>()?)
+    }
+}
+
+/// The rows of a batch in the order of the plan.
+fn sorted(batch: &RecordBatch, plan: &DatasetPlan) -> Result<RecordBatch, ArrowError> {
+    let column = |column: &Column| batch.column_by_name(column.name()).cloned();
+    let columns: Vec<ArrayRef> = plan.sort.iter().filter_map(column).collect();
+    let fields = columns.iter().map(|column| SortField::new(column.data_type().clone())).collect();
+    let keys = RowConverter::new(fields)?.convert_columns(&columns)?;
+    let mut order: Vec<u32> = (0..batch.num_rows() as u32).collect();
+    order.sort_unstable_by(|&one, &other| keys.row(one as usize).cmp(&keys.row(other as usize)));
+    take_record_batch(batch, &UInt32Array::from(order))
+}

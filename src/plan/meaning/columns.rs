@@ -1,0 +1,111 @@
+//! The columns of a dataset: those that it always has, those that `[dataset]` chooses and adds, and their names.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::{Judge, repeated};
+use crate::definition::{Added, DatasetSection, Definition, HistoryForm, Layout, List, Placed, Tickers};
+use crate::plan::columns::{Column, Feature, RowKind};
+use crate::plan::written::Names;
+use crate::problem::{Problem, suggestion};
+
+/// The longest name of a column, in characters.
+const LONGEST_NAME: usize = 64;
+
+/// The columns to build, and those of them to write.
+pub(super) struct Chosen {
+    /// The columns to build that are not features.
+    pub(super) columns: Vec<Column>,
+    /// The features to compute.
+    pub(super) features: Vec<Feature>,
+    /// The columns to write, by their own names.
+    pub(super) written: Vec<String>,
+}
+
+impl Judge {
+    /// The columns of a dataset that may have these features.
+    pub(super) fn chosen(&mut self, definition: &Definition, kind: RowKind, features: Vec<Feature>) -> Chosen {
+        let DatasetSection { columns: typed, add, .. } = &*definition.dataset;
+        let added = |added: Added| Some(Column::of(added)).filter(|column| !kind.base().contains(column));
+        if let (Some(_), Some(add)) = (typed, add) {
+            let problem = Problem::new("`add` has no effect beside `columns`", add.span());
+            self.object(problem.with_hint("name the columns in `columns`, or remove `columns`"));
+        }
+        let extra = self.distinct("column", add.as_ref()).unwrap_or_default().into_iter().filter_map(added);
+        let mut columns: Vec<Column> = kind.base().iter().copied().chain(extra).collect();
+        let names = |columns: &[Column]| columns.iter().map(|column| column.name().to_owned()).collect::<Vec<_>>();
+        let of_features = features.iter().map(Feature::to_string);
+        let Some(typed) = typed else {
+            let (base, extra) = columns.split_at(kind.base().len());
+            let written = names(base).into_iter().chain(of_features).chain(names(extra)).collect();
+            return Chosen { columns, features, written };
+        };
+        if is_wide(definition) {
+            let problem = Problem::new("`columns` has no effect on a wide dataset", typed.span());
+            self.object(problem.with_hint("name the columns to write as matrices in `values` of `[output]`"));
+        }
+        let possible: Vec<Column> = Added::ALL.iter().copied().filter_map(added).collect();
+        let known: Vec<String> = names(kind.base()).into_iter().chain(of_features).chain(names(&possible)).collect();
+        self.each_known(typed, &known, "the columns are");
+        let written = self.distinct("column", Some(typed)).unwrap_or_default();
+        columns.extend(possible.into_iter().filter(|column| written.iter().any(|name| name == column.name())));
+        let features = features.into_iter().filter(|feature| written.contains(&feature.to_string())).collect();
+        Chosen { columns, features, written }
+    }
+
+    /// Reports names of columns that there are not.
+    pub(super) fn each_known(&mut self, typed: &List<String>, known: &[String], title: &str) {
+        let known: Vec<&str> = known.iter().map(String::as_str).collect();
+        for name in typed.iter().filter(|name| !known.contains(&name.as_str())) {
+            let problem = Problem::new(format!("no column `{}`", name.as_str()), name.span());
+            self.object(problem.with_hint(suggestion(name, &known, title)));
+        }
+    }
+
+    /// What the columns that are written are called.
+    pub(super) fn names(&mut self, section: &DatasetSection, written: &[String]) -> Names {
+        let Some(typed) = &section.rename else { return Names::default() };
+        let known: Vec<&str> = written.iter().map(String::as_str).collect();
+        let kept = written.iter().filter(|name| !typed.contains_key(*name)).map(String::as_str);
+        let mut taken: BTreeSet<&str> = kept.collect();
+        let mut names = BTreeMap::new();
+        for (column, name) in typed.iter() {
+            if !known.contains(&column.as_str()) {
+                let problem = Problem::new(format!("no column `{column}` to rename"), name.span());
+                self.object(problem.with_hint(suggestion(column, &known, "the columns are")));
+            } else if name.trim().is_empty() || name.chars().count() > LONGEST_NAME || name.contains(char::is_control) {
+                let problem = Problem::new("no name for a column", name.span());
+                self.object(problem.with_hint("use 1 to 64 characters, without line breaks"));
+            } else if !taken.insert(name) {
+                self.object(repeated("column", &name.as_str(), name.span()));
+            }
+            names.insert(column.clone(), (**name).clone());
+        }
+        Names::new(names)
+    }
+}
+
+/// Whether a definition asks for matrices.
+pub(super) fn is_wide(definition: &Definition) -> bool {
+    definition.output.layout.as_deref() == Some(&Layout::Wide)
+}
+
+/// The columns that have the same value in every row, as far as the definition tells.
+pub(super) fn constant(definition: &Definition, kind: RowKind) -> Vec<Column> {
+    fn is_one<T>(typed: &Option<Placed<List<T>>>) -> bool {
+        typed.as_ref().is_some_and(|typed| typed.len() == 1)
+    }
+    let (signals, filter) = (&*definition.signals, &*definition.filter);
+    let asked = match kind {
+        RowKind::Signal => &signals.tickers,
+        RowKind::Article => &definition.sentiment.tickers,
+    };
+    let is_one_ticker = matches!(asked.as_deref(), Some(Tickers::Written(tickers)) if tickers.len() == 1);
+    let is_batch = signals.history.as_deref() == Some(&HistoryForm::Batched);
+    let is_default = |is_typed: bool| !is_batch && !is_typed;
+    let constant = [
+        (Column::Ticker, is_one_ticker || is_one(&filter.tickers)),
+        (Column::Period, is_one(&signals.periods) || is_one(&filter.periods) || is_default(signals.periods.is_some())),
+        (Column::Regime, is_one(&signals.regimes) || is_one(&filter.regimes) || is_default(signals.regimes.is_some())),
+    ];
+    constant.into_iter().filter_map(|(column, is_constant)| is_constant.then_some(column)).collect()
+}

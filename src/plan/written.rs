@@ -1,0 +1,107 @@
+//! The columns of a dataset as they are written: which, in which order, under which names.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use arrow::datatypes::{Field, Schema, SchemaRef};
+
+use super::Column;
+use crate::columns::Rows;
+
+/// The columns that are written, out of those that are built.
+#[derive(Clone, Debug)]
+pub struct Written {
+    /// Their places among those that are built.
+    places: Vec<usize>,
+    schema: SchemaRef,
+    names: Names,
+    /// The columns that identify a row, as far as they are written; none if rows may be alike without the others.
+    pub key: Option<Vec<String>>,
+    /// The columns that sort the rows, as far as they are written.
+    pub sort: Vec<String>,
+}
+
+/// What columns are called, by their own names; a column that is not renamed has its own.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Names(BTreeMap<String, String>);
+
+impl Names {
+    /// Names by own names.
+    pub fn new(names: BTreeMap<String, String>) -> Self {
+        Self(names)
+    }
+
+    /// What a column is called.
+    pub fn of<'a>(&'a self, column: &'a str) -> &'a str {
+        self.0.get(column).map_or(column, String::as_str)
+    }
+
+    /// The own name of a column.
+    pub fn own<'a>(&'a self, name: &'a str) -> &'a str {
+        self.0.iter().find(|(_, written)| *written == name).map_or(name, |(own, _)| own)
+    }
+}
+
+/// What is written of the columns that are built.
+pub(super) struct Choice<'a> {
+    /// The columns, by their own names.
+    pub(super) columns: &'a [String],
+    pub(super) names: Names,
+    pub(super) key: &'a [Column],
+    pub(super) sort: &'a [Column],
+    /// The columns that have the same value in every row.
+    pub(super) constant: &'a [Column],
+}
+
+impl Written {
+    /// All columns that are built, as they are.
+    pub(crate) fn all(schema: &SchemaRef, key: &[Column], sort: &[Column]) -> Self {
+        let columns: Vec<String> = schema.fields().iter().map(|field| field.name().clone()).collect();
+        Self::of(schema, Choice { columns: &columns, names: Names::default(), key, sort, constant: &[] })
+    }
+
+    /// Some of the columns that are built.
+    pub(super) fn of(schema: &SchemaRef, choice: Choice<'_>) -> Self {
+        let Choice { columns, names, key, sort, constant } = choice;
+        let places: Vec<usize> = columns.iter().filter_map(|name| schema.index_of(name).ok()).collect();
+        let field = |&place: &usize| {
+            let field = schema.field(place);
+            field.clone().with_name(names.of(field.name()))
+        };
+        let has = |column: &Column| columns.iter().any(|name| name == column.name());
+        let is_known = |column: &&Column| has(column) || constant.contains(column);
+        let written = |columns: &mut dyn Iterator<Item = &Column>| -> Vec<String> {
+            columns.filter(|column| has(column)).map(|column| names.of(column.name()).to_owned()).collect()
+        };
+        let key = key.iter().all(|column| is_known(&column)).then(|| written(&mut key.iter()));
+        // Without one of the columns, the order of those that follow it cannot be seen.
+        let sort = written(&mut sort.iter().take_while(is_known));
+        Self {
+            schema: Arc::new(Schema::new(places.iter().map(field).collect::<Vec<Field>>())),
+            places,
+            names,
+            key,
+            sort,
+        }
+    }
+
+    /// The columns as they are written.
+    pub fn schema(&self) -> &SchemaRef {
+        &self.schema
+    }
+
+    /// What the columns are called.
+    pub fn names(&self) -> &Names {
+        &self.names
+    }
+
+    /// What a column that is written is called.
+    pub fn name(&self, column: Column) -> &str {
+        self.names.of(column.name())
+    }
+
+    /// Rows that were built, as they are written.
+    pub fn part(&self, rows: &Rows) -> Rows {
+        rows.project(&self.schema, &self.places)
+    }
+}

@@ -1,0 +1,205 @@
+//! The columns of a dataset: which, in which order, under which names, in every way out; and the sectors of tickers.
+
+use std::fs;
+
+use serde_json::{Value, json};
+
+use crate::support::program::{Outcome, Place, only_build};
+use crate::support::python;
+use crate::support::rows::{columns, distinct, read};
+use crate::support::scripted::{Asked, Scripted, json as answer};
+
+const KEY: (&str, &str) = ("BELLWETHER_API_KEY", "demo");
+
+const SIGNALS: &str =
+    "source.service = \"demo\"\nsignals.sectors = [\"energy\", \"utilities\"]\nsignals.periods = \"5d\"\n";
+
+/// The columns that a factor tool takes.
+const FACTOR: &str = "[dataset]\ncolumns = [\"date\", \"ticker\", \"news_mean_7d\", \"confidence\", \"sector\", \"signal\"]\n\
+    [dataset.rename]\ndate = \"timestamp\"\nticker = \"asset\"\nconfidence = \"factor\"\nsector = \"group\"\n";
+
+fn run(place: &Place, name: &str) {
+    Outcome::of(place.command(["run", name, "-q"]).envs([KEY])).succeeded();
+}
+
+fn record(place: &Place, name: &str) -> Value {
+    let record = place.file(&format!("output/datasets/{name}/latest/dataset.json"));
+    serde_json::from_slice(&fs::read(record).expect("a record")).expect("JSON")
+}
+
+#[test]
+fn columns_are_chosen_ordered_and_named_alike_in_every_way_out() {
+    let place = Place::new();
+    place.define("all", &format!("{SIGNALS}dataset.add = \"sector\"\n"));
+    run(&place, "all");
+    let formats = "[output]\nformat = [\"parquet\", \"csv\", \"arrow\"]\n";
+    place.define("factor", &format!("{SIGNALS}{FACTOR}{formats}"));
+    let plan = place.run(["plan", "factor"]).succeeded().stdout;
+    assert!(plan.contains("\ncolumns: 6\n  timestamp     timestamp, microseconds, no time zone\n  asset "), "{plan}");
+    assert!(plan.contains("\nsorted by: asset, timestamp\n"), "{plan}");
+    place.run(["build", "factor", "-q"]).succeeded();
+    for format in ["parquet", "csv", "arrow"] {
+        let piped = place.command(["build", "factor", "--format", format, "--output", "-"]).output().unwrap();
+        assert!(piped.status.success());
+        fs::write(place.file(&format!("piped.{format}")), piped.stdout).unwrap();
+    }
+    let statement = place.run(["sql", "factor"]).succeeded().stdout;
+    fs::write(place.file("factor.sql"), statement).unwrap();
+    let folders = "partition_by = [\"sector\", \"ticker\"]\n";
+    place.define("folders", &format!("{SIGNALS}{FACTOR}{formats}{folders}"));
+    place.run(["build", "folders", "-q"]).succeeded();
+    python::check("check_columns.py", [place.path()]);
+
+    let record = record(&place, "factor");
+    assert_eq!(record["key"], json!(["asset", "timestamp"]));
+    assert_eq!(record["sort"], json!(["asset", "timestamp"]));
+    assert_eq!(
+        record["columns"][0],
+        json!({ "name": "timestamp", "column": "date", "type": "timestamp, microseconds, no time zone", "nullable": false })
+    );
+    assert_eq!(record["columns"][5], json!({ "name": "signal", "type": "text", "nullable": false }));
+    // What reads a version knows the names.
+    let shown = place.run(["show", "factor", "--ticker", "XOM", "--from", "2026-11-20", "--columns", "asset,factor"]);
+    assert!(shown.succeeded().stdout.starts_with("shape: (2, 2)\n"), "Friday and Monday");
+    let shown = place.run(["show", "folders", "--ticker", "XOM", "--from", "2026-11-20"]).succeeded().stdout;
+    assert!(shown.starts_with("shape: (2, 6)\n") && shown.contains("energy"), "{shown}");
+    let latest = fs::canonicalize(place.file("output/datasets/factor/latest")).unwrap();
+    place.run(["build", "factor", "--to", "2026-11-01", "-q"]).succeeded();
+    let build = only_build(&place, "factor");
+    let differences = place.run(["diff".into(), build, latest]).succeeded().stdout;
+    assert!(differences.contains("added") && !differences.contains("removed     1"), "{differences}");
+    assert!(differences.contains("changed      0"), "{differences}");
+}
+
+#[test]
+fn matrices_have_the_names_of_their_columns() {
+    let place = Place::new();
+    let wide = "[dataset.rename]\ndate = \"day\"\nconfidence = \"factor\"\n[output]\nlayout = \"wide\"\nvalues = [\"confidence\", \"news_mean_7d\"]\n";
+    place.define("wide", &format!("{SIGNALS}{wide}"));
+    run(&place, "wide");
+    let folder = place.file("output/datasets/wide/latest/5d-neutral");
+    let factor = read(&folder.join("factor.parquet"));
+    assert_eq!(factor.schema().field(0).name(), "day");
+    assert!(factor.column_by_name("XOM").is_some() && folder.join("news_mean_7d.parquet").exists());
+    assert_eq!(record(&place, "wide")["columns"][1]["name"], "factor");
+}
+
+#[test]
+fn columns_that_cannot_be_are_refused_where_they_stand() {
+    let place = Place::new();
+    let cases = [
+        ("columns = [\"date\", \"tickr\"]", "no column `tickr`", "did you mean `ticker`?", 20),
+        ("columns = [\"date\", \"date\"]", "duplicate column `date`", "remove one", 20),
+        (
+            "columns = \"date\"\nadd = \"sector\"",
+            "`add` has no effect beside `columns`",
+            "name the columns in `columns`",
+            7,
+        ),
+        ("rename = { tickr = \"a\" }", "no column `tickr` to rename", "did you mean `ticker`?", 20),
+        ("rename = { ticker = \"date\" }", "duplicate column `date`", "remove one", 21),
+        ("rename = { ticker = \"\" }", "no name for a column", "use 1 to 64 characters", 21),
+        ("columns = [\"date\"]\nrename = { ticker = \"a\" }", "no column `ticker` to rename", "the columns are", 21),
+        (
+            "columns = \"date\"\n[output]\npartition_by = \"ticker\"",
+            "`columns` leaves out `ticker`",
+            "add it to `columns`",
+            16,
+        ),
+        (
+            "columns = \"date\"\n[output]\nlayout = \"wide\"",
+            "`columns` has no effect on a wide dataset",
+            "`values`",
+            11,
+        ),
+        ("[output]\ncolumns = \"revisions\"", "unknown key `columns` in `[output]`", "`add` in `[dataset]`", 1),
+    ];
+    for (text, expected, hint, column) in cases {
+        place.define("odd", &format!("{SIGNALS}[dataset]\n{text}\n"));
+        let shown = place.run(["check", "odd"]).failed_with(2).stderr;
+        assert!(shown.contains(&format!("error: {expected}\n")) && shown.contains(hint), "{text}\n{shown}");
+        assert!(
+            shown.lines().any(|line| line.starts_with(" --> ") && line.ends_with(&format!(":{column}"))),
+            "{shown}"
+        );
+    }
+    let periods = "signals.periods = \"5d\"\n";
+    let several = SIGNALS.replace(periods, "signals.periods = [\"5d\", \"1m\"]\n");
+    place.define("loose", &format!("{several}dataset.columns = [\"date\", \"ticker\", \"confidence\"]\n"));
+    let shown = place.run(["check", "loose"]).succeeded();
+    assert!(shown.stderr.contains("`columns` leaves out a column that tells rows apart"), "{}", shown.stderr);
+    run(&place, "loose");
+    assert_eq!(record(&place, "loose")["key"], Value::Null);
+    let version = fs::canonicalize(place.file("output/datasets/loose/latest")).unwrap();
+    place.run(["build", "loose", "--to", "2026-11-01", "-q"]).succeeded();
+    let shown = place.run(["diff".into(), only_build(&place, "loose"), version]).failed_with(1).stderr;
+    assert!(shown.contains("have no key: `columns` in its definition leaves out a part of it\n"), "{shown}");
+}
+
+/// The histories of some tickers.
+fn histories(tickers: &[&str]) -> String {
+    let history = |ticker: &&str| {
+        format!(
+            "\"{ticker}\":{{\"ticker\":\"{ticker}\",\"period\":\"15d\",\"regime\":\"neutral\",\"predictions\":\
+             [{{\"date\":\"2026-11-20T00:00:00\",\"signal\":\"buy\",\"confidence\":0.5}}]}}"
+        )
+    };
+    format!("{{{}}}", tickers.iter().map(history).collect::<Vec<_>>().join(","))
+}
+
+#[test]
+fn a_sector_is_the_one_that_lists_the_ticker_or_did_so_last_as_known_at_the_instant() {
+    let place = Place::new();
+    // Both sectors list `TWO`; then `OLD` leaves the first, and `MOVED` goes from the first to the second.
+    let service = Scripted::of_histories(|Asked { target, before }| {
+        let listed: &[&str] = match (target.contains("sector=alpha"), target.contains("sector=beta"), before) {
+            (true, _, 0) => &["ONE", "TWO", "OLD", "MOVED"],
+            (true, ..) => &["ONE", "TWO"],
+            (_, true, 0) => &["TWO", "THREE"],
+            (_, true, _) => &["TWO", "THREE", "MOVED"],
+            _ => return answer("200 OK", &histories(&["ALONE"]).replace("{\"ALONE\":", "").replace("}}", "}")),
+        };
+        answer("200 OK", &histories(listed))
+    });
+    let of_sectors =
+        "[signals]\nsectors = [\"beta\", \"alpha\"]\n[dataset]\nadd = \"sector\"\n[checks]\nuniverse = 1\n";
+    place.define("it", &format!("[source]\n{}{of_sectors}", service.source()));
+    let known = |file| columns(&read(&place.file(file)), ["ticker", "sector"]);
+    run(&place, "it");
+    let first = place.run(["runs", "--json"]).succeeded().stdout;
+    let first: Value = serde_json::from_str(&first).unwrap();
+    let sealed = first["runs"][0]["sealed_at"].as_str().unwrap().to_owned();
+    let latest = "output/datasets/it/latest/it.parquet";
+    let before = [["MOVED", "alpha"], ["OLD", "alpha"], ["ONE", "alpha"], ["THREE", "beta"], ["TWO", "alpha"]];
+    assert_eq!(known(latest), before);
+    run(&place, "it");
+    let after = [["MOVED", "beta"], ["OLD", "alpha"], ["ONE", "alpha"], ["THREE", "beta"], ["TWO", "alpha"]];
+    assert_eq!(known(latest), after);
+    place.run(["build", "it", "--as-of", &sealed, "-q"]).succeeded();
+    assert_eq!(columns(&read(&only_build(&place, "it").join("it.parquet")), ["ticker", "sector"]), before);
+    // A filter takes a ticker of several sectors by each of them, and the column stays as it is.
+    let filtered = of_sectors.replace("[checks]", "[filter]\nsectors = \"beta\"\n[checks]");
+    place.define("beta", &format!("[source]\n{}{filtered}", service.source()));
+    place.run(["build", "beta", "-q"]).succeeded();
+    let rows = read(&place.file("output/datasets/beta/latest/beta.parquet"));
+    assert_eq!(columns(&rows, ["ticker", "sector"]), [["MOVED", "beta"], ["THREE", "beta"], ["TWO", "alpha"]]);
+    assert_eq!(distinct(&rows, "sector"), ["alpha", "beta"]);
+}
+
+#[test]
+fn a_ticker_that_no_sector_lists_has_none_and_a_note_says_so() {
+    let place = Place::new();
+    let definition = "source.service = \"demo\"\n[signals]\nhistory = \"ticker\"\ntickers = [\"XOM\", \"NEE\"]\n[dataset]\nadd = \"sector\"\n";
+    place.define("alone", definition);
+    let shown = Outcome::of(place.command(["run", "alone"]).envs([KEY])).succeeded().stdout;
+    assert!(shown.contains("note      no sector lists 2 tickers: NEE, XOM\n"), "{shown}");
+    let rows = read(&place.file("output/datasets/alone/latest/alone.parquet"));
+    assert!(distinct(&rows, "sector").is_empty(), "none is known");
+    // Another definition of the same archive asks for a sector.
+    place.define("energy", "source.service = \"demo\"\nsignals.sectors = \"energy\"\n");
+    run(&place, "energy");
+    let shown = place.run(["build", "alone"]).succeeded().stdout;
+    assert!(shown.contains("note      no sector lists 1 ticker: NEE\n"), "{shown}");
+    let rows = read(&place.file("output/datasets/alone/latest/alone.parquet"));
+    assert_eq!(distinct(&rows, "sector"), ["energy"]);
+}

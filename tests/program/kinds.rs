@@ -1,0 +1,194 @@
+//! Datasets of signals without news, and of news without signals.
+
+use std::fs;
+
+use serde_json::{Value, json};
+
+use crate::support::program::{Outcome, Place, only_build};
+use crate::support::python;
+use crate::support::rows::{columns, read};
+use crate::support::scripted::{Asked, Scripted, json as answer};
+use crate::support::service::{list, text};
+
+const KEY: (&str, &str) = ("BELLWETHER_API_KEY", "demo");
+
+fn run(place: &Place, name: &str) -> Outcome {
+    Outcome::of(place.command(["run", name]).envs([KEY])).succeeded()
+}
+
+fn sealed(place: &Place, number: usize) -> String {
+    let runs: Value = serde_json::from_str(&place.run(["runs", "--json"]).succeeded().stdout).expect("JSON");
+    let mut sealed: Vec<String> = list(&runs["runs"]).iter().map(|run| text(&run["sealed_at"]).to_owned()).collect();
+    sealed.sort();
+    sealed[number].clone()
+}
+
+#[test]
+fn signals_without_news_ask_for_no_news_and_are_those_of_the_joined_dataset() {
+    let place = Place::new();
+    let service = Scripted::start(|Asked { target, .. }| {
+        assert!(target.starts_with("/a/"), "{target}");
+        let history = "{\"ONE\":{\"ticker\":\"ONE\",\"period\":\"15d\",\"regime\":\"neutral\",\"predictions\":\
+                       [{\"date\":\"2026-11-20T00:00:00\",\"signal\":\"buy\",\"confidence\":0.5}]}}";
+        answer("200 OK", history)
+    });
+    // Nothing is asked of the other address, which may be left out.
+    let source = service.source();
+    let (only, _) = source.split_once('\n').unwrap();
+    place.define("it", &format!("[source]\n{only}\n[signals]\nsectors = \"alpha\"\n[dataset]\nkind = \"signals\"\n"));
+    run(&place, "it");
+    assert_eq!(service.count(), 1);
+
+    let signals = "source.service = \"demo\"\nsignals.sectors = \"energy\"\n";
+    place.define("joined", signals);
+    place.define("signals", &format!("{signals}dataset.kind = \"signals\"\n"));
+    run(&place, "joined");
+    place.run(["build", "signals", "-q"]).succeeded();
+    let read = |name: &str| read(&place.file(&format!("output/datasets/{name}/latest/{name}.parquet")));
+    let (joined, alone) = (read("joined"), read("signals"));
+    assert_eq!((alone.num_columns(), joined.num_columns()), (6, 20));
+    assert_eq!(alone.columns(), &joined.columns()[..6]);
+    let page = fs::read_to_string(place.file("output/datasets/signals/latest/report.html")).unwrap();
+    assert!(page.contains("This dataset has no news") || !page.contains("news_count"), "the report says so");
+}
+
+/// The articles of the first and of the second run.
+const ARTICLES: [&str; 2] = [
+    r#"[{"date":"2026-11-19","title":"Old","score":"0.1","link":"https://a/1"},
+        {"date":"2026-11-18","title":"Gone","score":0.2,"link":"https://a/2"},
+        {"date":"2026-11-17","title":"Twice","score":0.3,"link":"https://a/3"},
+        {"date":"2026-11-17","title":"Twice","score":0.3,"link":"https://a/3"},
+        {"date":"2026-11-16","title":"None","score":null,"link":"https://a/4"},
+        {"date":"2026-11-16","title":"Anchor","score":0.0,"link":"https://a/0"},
+        {"date":"2026-11-15","title":"First","score":0.0,"link":"https://a/0"}]"#,
+    r#"[{"date":"2026-11-20","title":"New","score":-0.5,"link":"https://a/5"},
+        {"date":"2026-11-19","title":"Old","score":0.9,"link":"https://a/1"},
+        {"date":"2026-11-17","title":"Twice","score":0.3,"link":"https://a/3"},
+        {"date":"2026-11-17","title":"Twice","score":0.3,"link":"https://a/3"},
+        {"date":"2026-11-16","title":"None","score":null,"link":"https://a/4"},
+        {"date":"2026-11-16","title":"Anchor","score":0.0,"link":"https://a/0"},
+        {"date":"2026-11-15","title":"First","score":0.0,"link":"https://a/0"}]"#,
+];
+
+const NEWS: &str = "[sentiment]\ntickers = [\"ONE\", \"QUIET\"]\n[dataset]\nkind = \"news\"\n";
+
+#[test]
+fn news_is_a_row_per_article_as_it_was_known() {
+    let place = Place::new();
+    let service = Scripted::start(|Asked { target, before }| {
+        let body = if target.contains("/ONE") { ARTICLES[(*before).min(1)] } else { "[]" };
+        answer("200 OK", body)
+    });
+    place.define("news", &format!("[source]\n{}{NEWS}", service.source()));
+    let told = run(&place, "news").stdout;
+    assert!(told.contains("rows      6\ntickers   1\ndates     2026-11-15 to 2026-11-19\n"), "{told}");
+    assert!(told.contains("1 of 7 articles repeated exactly and counted once"), "{told}");
+    run(&place, "news");
+    assert!(service.targets().iter().all(|target| target.starts_with("/b/news_articles/")), "no signals");
+    let rows = |path: &str| {
+        let rows = read(&place.file(path));
+        columns(&rows, ["date", "title", "link", "copy", "score", "revisions"]).map_rows()
+    };
+    let latest = "output/datasets/news/latest/news.parquet";
+    let now = [
+        "2026-11-15 First https://a/0 0 0.0 0",
+        "2026-11-16 Anchor https://a/0 0 0.0 0",
+        "2026-11-16 None https://a/4 0 - 0",
+        "2026-11-17 Twice https://a/3 0 0.3 0",
+        "2026-11-19 Old https://a/1 0 0.9 1",
+        "2026-11-20 New https://a/5 0 -0.5 0",
+    ];
+    assert_eq!(rows(latest), now);
+    let version = fs::canonicalize(place.file("output/datasets/news/latest")).unwrap();
+    let record: Value = serde_json::from_slice(&fs::read(version.join("dataset.json")).unwrap()).unwrap();
+    assert_eq!(record["key"], json!(["ticker", "date", "title", "link", "copy"]));
+
+    place.run(["build", "news", "--as-of", &sealed(&place, 0), "-q"]).succeeded();
+    let earlier = only_build(&place, "news");
+    let then = rows(earlier.join("news.parquet").to_str().unwrap());
+    let expected = ["2026-11-18 Gone https://a/2 0 0.2 0", "2026-11-19 Old https://a/1 0 0.1 0"];
+    assert_eq!(then, [&now[..4], &expected[..]].concat());
+    let told = place.run(["diff".into(), earlier, version]).succeeded().stdout;
+    for line in ["added        1", "removed      1", "changed      1"] {
+        assert!(told.contains(line), "{told}");
+    }
+    let first = ["build", "news", "--vintage", "first", "--format", "csv", "--output", "-"];
+    let first = place.run(first).succeeded().stdout;
+    let score = |title: &str| {
+        first.lines().find(|line| line.contains(title)).map(|line| line.split(',').nth(5).unwrap().to_owned())
+    };
+    assert_eq!(score("Old").as_deref(), Some("0.1"));
+    assert_eq!(score("Gone").as_deref(), Some("0.2"), "withdrawn, but it was published");
+    let shown = place.run(["show", "news", "--columns", "title,score", "--from", "2026-11-19"]).succeeded().stdout;
+    assert!(shown.starts_with("shape: (2, 2)\n") && shown.contains("New"), "{shown}");
+    place.run(["audit", "revisions", "news"]).succeeded();
+    place.run(["audit", "quality", "news"]).succeeded();
+    place.run(["report", "news"]).succeeded();
+    let refused = |arguments: &[&str], expected: &str| {
+        let shown = place.run(arguments);
+        assert_ne!(shown.code, Some(0), "{arguments:?}");
+        assert!(shown.stderr.contains(expected), "{}", shown.stderr);
+    };
+    refused(&["build", "news", "--period", "5d"], "a dataset of news has no periods and no regimes\n");
+    refused(&["audit", "leak", "news"], "`news` is a dataset of news, which joins nothing\n");
+    refused(&["sql", "news"], "SQL cannot compute a dataset with `kind = \"news\"`\n");
+}
+
+trait MapRows {
+    fn map_rows(self) -> Vec<String>;
+}
+
+impl<const N: usize> MapRows for Vec<[String; N]> {
+    /// Each row as one text, with its day and a dash for nothing.
+    fn map_rows(self) -> Vec<String> {
+        let cell = |cell: String| if cell.is_empty() { "-".to_owned() } else { cell.replace("T00:00:00", "") };
+        self.into_iter().map(|row| row.map(cell).join(" ")).collect()
+    }
+}
+
+#[test]
+fn news_of_sectors_is_what_the_archive_knows_of_their_tickers_in_every_format() {
+    let place = Place::new();
+    let news = "source.service = \"demo\"\nsignals.sectors = [\"energy\", \"utilities\"]\n[dataset]\nkind = \"news\"\n";
+    let formats = "[output]\nformat = [\"parquet\", \"csv\", \"arrow\"]\n";
+    place.define("news", &format!("{news}add = [\"sector\", \"backfilled\"]\n{formats}"));
+    run(&place, "news");
+    let sorted = "columns = [\"date\", \"ticker\", \"score\", \"title\"]\n[output]\nsort = [\"score\", \"date\"]\n";
+    place.define("sorted", &format!("{news}{sorted}[filter]\nfrom = 2026-01-01\nsectors = \"energy\"\n"));
+    place.run(["build", "sorted", "-q"]).succeeded();
+    python::check("check_news.py", [place.path()]);
+}
+
+#[test]
+fn what_has_no_effect_on_a_kind_is_refused_where_it_stands() {
+    let place = Place::new();
+    let cases = [
+        ("signals", "[join]\nlag = \"1d\"\n", "`lag` has no effect on a dataset of signals", 7),
+        ("signals", "[sentiment]\nsummary = true\n", "`summary` has no effect on a dataset of signals", 11),
+        ("news", "[join]\nwindows = \"7d\"\n", "`windows` has no effect on a dataset of news", 11),
+        (
+            "news",
+            "[signals]\nsectors = \"energy\"\nperiods = \"5d\"\n",
+            "`periods` has no effect on a dataset of news",
+            11,
+        ),
+        ("news", "[filter]\nregimes = \"bull\"\n", "`regimes` has no effect on a dataset of news", 11),
+        ("news", "[sentiment]\narticles = false\n", "a dataset of news needs its articles", 12),
+        ("news", "[output]\nlayout = \"wide\"\n", "a dataset of news cannot be wide", 10),
+        ("new", "", "unknown kind of dataset `new`", 8),
+    ];
+    for (kind, text, expected, column) in cases {
+        let signals = if text.starts_with("[signals]") { "" } else { "[signals]\nsectors = \"energy\"\n" };
+        place.define("odd", &format!("[source]\nservice = \"demo\"\n[dataset]\nkind = \"{kind}\"\n{text}{signals}"));
+        let shown = place.run(["check", "odd"]).failed_with(2).stderr;
+        assert!(shown.contains(&format!("error: {expected}\n")) && shown.contains("\nhint: "), "{shown}");
+        assert!(
+            shown.lines().any(|line| line.starts_with(" --> ") && line.ends_with(&format!(":{column}"))),
+            "{shown}"
+        );
+        assert_eq!(shown.matches("error: ").count(), 1, "{shown}");
+    }
+    place.define("odd", "source.service = \"demo\"\ndataset.kind = \"news\"\n");
+    let shown = place.run(["check", "odd"]).failed_with(2).stderr;
+    assert!(shown.starts_with("error: no tickers to fetch news for\n"), "{shown}");
+}
