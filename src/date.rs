@@ -1,20 +1,20 @@
-//! A date as the service writes it: the instant in UTC where an offset is written, and as written where there is none.
+//! Parses dates of the service: in UTC if they have an offset, otherwise as written.
 
 use chrono::DateTime;
 
 use crate::tables::Leniencies;
 
-/// A date that was read.
+/// A parsed date.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Date {
-    /// Microseconds since 1970: in UTC where there is an offset, else on the clock that was written.
+    /// Microseconds since 1970: in UTC if there is an offset, otherwise naive.
     pub(crate) micros: i64,
-    /// The offset that was written; none when there was none.
+    /// The offset as written, if there is one.
     pub(crate) offset_minutes: Option<i16>,
 }
 
 impl Date {
-    /// The first instant of year 1, and of year 10000: what most calendars and file formats can hold lies between.
+    /// From the start of year 1 to the start of year 10000: the range of most calendars and file formats.
     const RANGE: std::ops::Range<i64> = -62_135_596_800 * SECOND..253_402_300_800 * SECOND;
 
     #[inline]
@@ -37,7 +37,7 @@ const DAY: i64 = 24 * HOUR;
 ///
 /// # Errors
 ///
-/// With what is wrong with the text, to be said of it.
+/// With what is wrong, as a predicate: `is not …`.
 pub(crate) fn read(text: &str, lenient: &mut Leniencies) -> Result<Date, &'static str> {
     let date = parse(text.as_bytes()).or_else(|| {
         let date = parse(&with_capitals(text.as_bytes())?)?;
@@ -51,13 +51,13 @@ pub(crate) fn read(text: &str, lenient: &mut Leniencies) -> Result<Date, &'stati
     }
 }
 
-/// Reads a date as the interface spells it; none where there is none.
+/// Parses a date in a documented format; `None` if it is invalid.
 #[inline]
 pub(crate) fn read_bytes(text: &[u8]) -> Option<Date> {
     parse(text).filter(Date::is_in_range)
 }
 
-/// The text with the letters in upper case that a date may have; none when that changes nothing.
+/// The text with `t` and `z` in upper case; `None` if that changes nothing.
 fn with_capitals(text: &[u8]) -> Option<Vec<u8>> {
     /// Longer than any date.
     const LONGEST: usize = 40;
@@ -90,18 +90,18 @@ fn parse(text: &[u8]) -> Option<Date> {
     Some(Date { micros: written - i64::from(offset) * MINUTE, offset_minutes: Some(offset) })
 }
 
-/// The midnight at which a calendar date begins.
+/// Midnight of a calendar date.
 #[inline]
 fn parse_date(text: &[u8; 10]) -> Option<i64> {
     let (month, day) = text.split_first_chunk()?;
     Month::of(*month)?.midnight(*day.first_chunk()?)
 }
 
-/// A month as a date begins with it.
+/// The month at the start of a date.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Month {
     text: [u8; Self::LENGTH],
-    /// The midnight at which the day before its first begins.
+    /// Midnight of the day before its first.
     before: i64,
     days: i64,
 }
@@ -110,7 +110,7 @@ impl Month {
     /// The length of `2026-11-`.
     pub(crate) const LENGTH: usize = 8;
 
-    /// The month that is written as a text.
+    /// Parses a month.
     #[inline]
     pub(crate) fn of(text: [u8; Self::LENGTH]) -> Option<Self> {
         let [y1, y2, y3, y4, b'-', m1, m2, b'-'] = text else { return None };
@@ -125,7 +125,7 @@ impl Month {
         Some(Self { text, before: days_since_1970(year, month, 0) * DAY, days })
     }
 
-    /// Whether every instant of it is in range, whatever the offset.
+    /// Whether every instant of it is in range, with any offset.
     pub(crate) fn is_within_range(&self) -> bool {
         /// More days than a month and an offset have.
         const MARGIN: i64 = 33 * DAY;
@@ -138,7 +138,7 @@ impl Month {
         self.text == *text
     }
 
-    /// The midnight at which a day of it begins.
+    /// Midnight of one of its days.
     #[inline]
     pub(crate) fn midnight(&self, [tens, ones]: [u8; 2]) -> Option<i64> {
         let day = number(tens, ones)?;
@@ -170,7 +170,7 @@ fn parse_fraction(text: &[u8]) -> Option<(i64, &[u8])> {
     if !(1..=9).contains(&length) {
         return None;
     }
-    // Finer than a microsecond is cut off, for no column holds it.
+    // Truncated to microseconds, the precision of the columns.
     let digits = rest[..length].iter().map(|digit| i64::from(digit - b'0'));
     let scales = [100_000, 10_000, 1_000, 100, 10, 1];
     Some((digits.zip(scales).map(|(digit, scale)| digit * scale).sum(), &rest[length..]))
@@ -265,7 +265,7 @@ mod tests {
         for text in ["2026-11-20t", "2026-11-20z", "2026-11-20T09:30:00zz", "t", "z", "2026-11-20x09:30:00z"] {
             assert!(read(text, &mut lenient).is_err(), "{text}");
         }
-        assert_eq!(lenient.dates, 5, "what is rejected is not counted");
+        assert_eq!(lenient.dates, 5, "rejected dates are not counted");
     }
 
     #[test]

@@ -22,7 +22,7 @@ pub(super) enum Shown {
 }
 
 impl Shown {
-    /// What `--all` stands for.
+    /// The part that `--all` adds.
     pub(super) fn of(all: bool) -> Self {
         if all { Self::All } else { Self::First(10) }
     }

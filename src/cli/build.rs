@@ -75,14 +75,14 @@ pub(super) struct Build {
     #[arg(long = "format", value_name = "FORMAT", value_delimiter = ',', value_parser = one_of::<Format>(Format::ALL.iter().map(|it| it.as_str())))]
     formats: Vec<Format>,
 
-    /// Write the rows to a new file instead of publishing a version, or with `-` to standard output. With `--engine`: the
-    /// object store that gets the version.
+    /// Write the rows to a new file instead of publishing a version, or with `-` to standard output. With `--engine`:
+    /// the object store that gets the version.
     #[arg(long, value_name = "FILE|URL")]
     output: Option<PathBuf>,
 
-    /// Have a Spark cluster compute the dataset and write it to the store that `--output` names, where it is checked and
-    /// published: the address of its Spark Connect server, `spark://host:15002`. Every worker must be able to read the
-    /// archive: keep it in a store.
+    /// Have a Spark cluster compute the dataset and write it to the store that `--output` names, where it is checked
+    /// and published: the address of its Spark Connect server, `spark://host:15002`. Every worker must be able to read
+    /// the archive: keep it in a store.
     #[arg(long, value_name = "URL", requires = "output", value_parser = worded::<Engine>)]
     engine: Option<Engine>,
 
@@ -212,7 +212,7 @@ impl Build {
         Ok(if is_stream { To::Stream(format) } else { To::File(output.clone(), format) })
     }
 
-    /// The options that change what the definition asks for.
+    /// The options that override the definition.
     fn ad_hoc(&self, plan: &Plan) -> Result<AdHoc> {
         if plan.dataset.rows == RowKind::Article && !(self.periods.is_empty() && self.regimes.is_empty()) {
             return Err(usage(

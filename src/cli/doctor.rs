@@ -16,8 +16,8 @@ use crate::time::Clock;
 
 /// Check everything that a run needs.
 ///
-/// The definition, the API key, both addresses and their certificates, the operations that the service still offers, the
-/// clock, the disk, and the archive. Each problem has a remedy.
+/// The definition, the API key, both addresses and their certificates, the operations that the service still offers,
+/// the clock, the disk, and the archive. Each problem has a remedy.
 #[derive(Debug, clap::Args)]
 pub(super) struct Doctor {
     /// A definition: its name in `pipelines/`, or a path. Without one, only this machine is checked.
@@ -54,7 +54,7 @@ impl Doctor {
     }
 }
 
-/// Where what was found stands in its line.
+/// The column of the findings.
 const FOUND: usize = 26;
 
 fn told(found: &[Diagnosis]) -> Vec<(Color, String)> {

@@ -36,7 +36,7 @@ const ENVIRONMENT: [(&str, &str); 8] = [
     ("BELLWETHER_LOG, BELLWETHER_LOG_LEVEL", "the log, as `--log` and `--log-level`"),
     ("HTTPS_PROXY, ALL_PROXY, NO_PROXY", "the proxy to use, and hosts to reach without it"),
     ("SSL_CERT_FILE", "certificates to trust instead of the system's"),
-    ("NO_COLOR", "no colors, whatever the value"),
+    ("NO_COLOR", "no colors, with any value"),
 ];
 
 /// An example or two of each command: what to type, and what it does.
@@ -105,16 +105,16 @@ const EXAMPLES: &[(&str, &[(&str, &str)])] = &[
         "schedule",
         &[
             ("schedule --listen 127.0.0.1:9464", "run definitions at their times, and answer /metrics"),
-            ("schedule --once", "run what is due now, and exit"),
+            ("schedule --once", "run due definitions and exit"),
         ],
     ),
     ("schedule print", &[("schedule print --for systemd", "a service to install")]),
     ("status", &[("status", "how each definition is doing"), ("status demo --json", "one of them, for a program")]),
     (
         "store",
-        &[("store status", "what is here, there, and in both"), ("store push", "send what only this machine has")],
+        &[("store status", "compare this machine with the store"), ("store push", "send what only this machine has")],
     ),
-    ("store status", &[("store status", "what is here, there, and in both")]),
+    ("store status", &[("store status", "compare this machine with the store")]),
     ("store push", &[("store push", "send what only this machine has")]),
     ("store pull", &[("store pull demo", "fetch from the store of a definition")]),
     ("store verify", &[("store verify", "read everything in the store")]),

@@ -57,7 +57,7 @@ impl Init {
             }
         };
         let text = definition(&self.name, source.as_ref());
-        // What is written passes `check`.
+        // The written definition passes `check`.
         Plan::of(DefinitionFile::new(path.clone(), text.clone())?)?;
         write(&path, &text)?;
         let (shown, name) = (path.display(), &self.name);
@@ -87,7 +87,7 @@ fn addresses() -> Result<Option<(BaseUrl, BaseUrl)>> {
     }
 }
 
-/// An address, asked for until it is one; none if the answer is empty.
+/// Prompts for an address until it is valid; none if the answer is empty.
 fn address(question: &str) -> Result<Option<BaseUrl>> {
     loop {
         let answer = ask(question)?;

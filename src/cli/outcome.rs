@@ -1,6 +1,6 @@
 //! How a command ends if it does not succeed: the message, the hint, and the exit code for schedulers.
 //!
-//! 0 means that exactly what was asked for is there; [`EXIT_CODES`] lists the meaning of the others.
+//! 0 means that everything requested is there; [`EXIT_CODES`] lists the meaning of the others.
 
 use std::io;
 use std::path::PathBuf;
@@ -12,7 +12,7 @@ use crate::human::{counted, percent};
 /// The exit code for invalid arguments and definitions.
 pub(super) const USAGE: u8 = 2;
 
-/// The exit code for findings that were asked to be failures: versions differ, or too much was rewritten.
+/// The exit code for findings that options turn into failures: versions differ, or too much was rewritten.
 const FOUND: u8 = 3;
 
 /// The exit code for data that fails a check.
@@ -26,7 +26,7 @@ pub(super) const INTERRUPTED: u8 = 130;
 
 /// The meaning of each exit code, as in `--help`.
 pub(super) const EXIT_CODES: [(u8, &str); 7] = [
-    (0, "exactly what was asked for is there"),
+    (0, "success: everything requested is there"),
     (1, "failed; see the error message"),
     (USAGE, "invalid arguments or an invalid definition"),
     (FOUND, "versions differ, too much was rewritten, or data is stale"),
@@ -52,7 +52,7 @@ pub(super) enum Failure {
     /// A run that does not exist.
     #[error("no run `{run}` in `{}`", archive.display())]
     NoRun {
-        /// What was asked for.
+        /// The requested name.
         run: String,
         /// The archive.
         archive: PathBuf,
@@ -111,7 +111,7 @@ pub(super) enum Failure {
     /// A version that does not exist.
     #[error("no version `{name}`")]
     NoVersion {
-        /// What was asked for.
+        /// The requested name.
         name: String,
     },
 

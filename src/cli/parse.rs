@@ -20,8 +20,8 @@ const RENAMED: [(&str, &str, &str); 3] = [
     ("--output", "data", "the folder of the datasets and the archive is `--data`"),
 ];
 
-/// The parsed command line. `--help`, `--version` and errors end the process. Errors are reported for the escaped words,
-/// since the message repeats them.
+/// The parsed command line. `--help`, `--version` and errors end the process. Errors are reported for the escaped
+/// words, since the message repeats them.
 pub(super) fn parsed(arguments: Vec<OsString>) -> Cli {
     let parse =
         |words: &[OsString]| command().try_get_matches_from(words).and_then(|matches| Cli::from_arg_matches(&matches));
@@ -37,7 +37,7 @@ pub(super) fn parsed(arguments: Vec<OsString>) -> Cli {
     })
 }
 
-/// What is wrong and what to do, where we know better than the parser.
+/// A message and a hint, if ours are better than the parser's.
 fn refusal(error: &clap::Error, words: &[String]) -> Option<(String, String)> {
     match error.kind() {
         ErrorKind::UnknownArgument => {

@@ -16,7 +16,7 @@ use crate::run::{Control, Interrupted, Options, WhenHeld};
 use crate::schedule::{Folders as Places, Overview, execute, metrics};
 use crate::time::Clock;
 
-/// Fetch what a definition asks for and publish its dataset.
+/// Fetch the data of a definition and publish its dataset.
 #[derive(Debug, clap::Args)]
 pub(super) struct Run {
     /// A definition: its name in `pipelines/`, or a path. Without one, the definitions are listed.

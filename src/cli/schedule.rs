@@ -34,17 +34,17 @@ const METRICS_EVERY: Duration = Duration::from_secs(60);
 
 /// Run every definition that has a `[schedule]` at its times.
 ///
-/// One run of a definition at a time, also with runs that are started by hand. What was missed while the scheduler was
-/// down is run once, unless it is older than `catch_up`. A run that ends with exit code 75 is retried until `deadline`.
-/// Changed definitions are picked up within seconds, or at once on SIGHUP; a broken one stops only itself. On SIGTERM the
-/// runs in progress are interrupted, and the next start resumes them.
+/// Runs of a definition never overlap, including those started manually. If times were missed while the scheduler was
+/// down, the newest is run once, unless it is older than `catch_up`. A run that ends with exit code 75 is retried until
+/// `deadline`. Changed definitions are reloaded within seconds, or immediately on SIGHUP; an invalid one does not
+/// affect the others. On SIGTERM the runs in progress are interrupted, and the next start resumes them.
 #[derive(Debug, clap::Args)]
 #[command(args_conflicts_with_subcommands = true)]
 pub(super) struct Schedule {
     #[command(subcommand)]
     what: Option<What>,
 
-    /// Run what is due now, and exit: for a job of cron that calls this every few minutes.
+    /// Run due definitions and exit, for a cron job every few minutes.
     #[arg(long, conflicts_with = "listen")]
     once: bool,
 
@@ -109,8 +109,8 @@ impl Schedule {
         let changed = Arc::new(Notify::new());
         let hangup = if self.once { Hangup::Stops } else { Hangup::Notifies(Arc::clone(&look)) };
         interruptible_with(hangup, async |stop: CancellationToken| {
-            let told = if self.once { Told::Runs } else { Told::All };
-            let watcher = Arc::new(Printed { form: self.log, told, changed: Arc::clone(&changed) });
+            let shown = if self.once { Shown::Runs } else { Shown::All };
+            let watcher = Arc::new(Printed { form: self.log, shown, changed: Arc::clone(&changed) });
             let options = SchedulerOptions {
                 definitions: folders.definitions.clone(),
                 data: folders.data.clone(),
@@ -173,7 +173,7 @@ impl Schedule {
     }
 }
 
-/// The outcome of what was due: the first failure counts, then the first run that is to be tried again.
+/// The outcome of the due runs: the first failure, or else the first run that will be retried.
 fn ended(records: &[RunRecord]) -> Result<()> {
     let of = |outcome: Outcome| records.iter().find(|record| record.outcome == outcome);
     let worst = [Outcome::Failure, Outcome::Interrupted, Outcome::Later].into_iter().find_map(of);
@@ -182,23 +182,23 @@ fn ended(records: &[RunRecord]) -> Result<()> {
 
 /// Which events are printed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Told {
+enum Shown {
     /// All of them.
     All,
-    /// Not what is scheduled: with `--once` that would be the same each time.
+    /// All but the schedules, which `--once` would repeat each time.
     Runs,
 }
 
 /// Events on standard error.
 struct Printed {
     form: LogForm,
-    told: Told,
+    shown: Shown,
     changed: Arc<Notify>,
 }
 
 impl Watcher for Printed {
     fn watch(&self, event: &ScheduleEvent<'_>) {
-        if self.told == Told::Runs
+        if self.shown == Shown::Runs
             && matches!(event, ScheduleEvent::Scheduled { .. } | ScheduleEvent::Unscheduled { .. })
         {
             return;
@@ -257,7 +257,7 @@ fn line(event: &ScheduleEvent<'_>) -> String {
             format!("{definition}: another run is still in progress, gave up at the deadline")
         }
         ScheduleEvent::AlreadyRun { definition, due, run } => {
-            format!("{definition}: run {run} already stands for {}", to_minute(*due))
+            format!("{definition}: run {run} already covers {}", to_minute(*due))
         }
         ScheduleEvent::Stopping { running: 0 } => "stopping".to_owned(),
         ScheduleEvent::Stopping { running } => {

@@ -84,7 +84,7 @@ pub(super) fn note(text: &str) {
     let line = fitted(&laid_out(&without_keys(text)));
     let mut line = if console::colors_enabled_stderr() { with_colors(&line) } else { line };
     line.push('\n');
-    // If standard error is closed, there is nobody to tell.
+    // If standard error is closed, the error cannot be reported.
     let _ = stderr().write_all(line.as_bytes());
 }
 

@@ -1,4 +1,4 @@
-//! Why there is no dataset.
+//! Errors of building a dataset.
 
 use crate::error::{Diagnostic, Error, ErrorKind, Reason};
 

@@ -210,12 +210,12 @@ pub(crate) struct ChecksSection {
     /// without it. Default: `fail`.
     pub missing: Option<Placed<OnMissing>>,
     /// The maximum share of tickers, and of series, that may disappear or appear since the previous version, 0 to 1; 1
-    /// allows all. A history without signals counts as gone. Not checked if that version asked for other signals.
+    /// allows all. A history without signals counts as gone. Not checked if that version requested other signals.
     /// Default: 0.2.
     pub universe: Option<Placed<f64>>,
     /// How old the newest date may be: trading days (`2 trading days`) or calendar days (`3d`). Trading days are Monday
-    /// to Friday; exchange holidays count as well, so allow one more. Friday's signals are 0 trading days old on Sunday.
-    /// Default: not checked; `bellwether status` calls data older than 2 trading days stale.
+    /// to Friday; exchange holidays count as well, so allow one more. Friday's signals are 0 trading days old on
+    /// Sunday. Default: not checked; `bellwether status` calls data older than 2 trading days stale.
     pub max_age: Option<Placed<MaxAge>>,
 }
 
@@ -283,16 +283,16 @@ pub(crate) struct StoreSection {
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, expecting = "a table")]
 pub(crate) struct ScheduleSection {
-    /// A cron expression: minute, hour, day of month, month, day of week, with names such as `MON-FRI`, or `@daily`; with
-    /// six fields, the first is the second.
+    /// A cron expression: minute, hour, day of month, month, day of week, with names such as `MON-FRI`, or `@daily`;
+    /// with six fields, the first is the second.
     #[serde(default)]
     pub cron: Option<Placed<Cron>>,
     /// The time zone of the cron expression. A time that the clock skips in spring is due right after the gap; one that
     /// it repeats in autumn is due once. Default: UTC.
     #[serde(default)]
     pub timezone: Option<Placed<Zone>>,
-    /// How late a run may start. If the scheduler was down at a due time, or still busy with the run before, the newest
-    /// missed time is run once, unless it is older than this; `0s` skips what was missed. Default: `1d`.
+    /// How late a run may start. If the scheduler was down at a due time, or still busy with the previous run, the
+    /// newest missed time is run once, unless it is older than this; `0s` skips missed times. Default: `1d`.
     #[serde(default)]
     pub catch_up: Option<Placed<CatchUp>>,
     /// How long after its due time a run that ends with a temporary failure (exit code 75) is retried. Default: `2h`.
@@ -310,7 +310,7 @@ pub(crate) struct ScheduleSection {
 pub(crate) struct HooksSection {
     /// After a version was published: a command as a list (`["logger", "published"]`, without a shell), or an address.
     pub on_success: Option<Placed<Hook>>,
-    /// After a run failed, or was given up after retries.
+    /// After a run failed, or ran out of retries.
     pub on_failure: Option<Placed<Hook>>,
     /// After a temporary failure (exit code 75).
     pub on_later: Option<Placed<Hook>>,

@@ -324,7 +324,7 @@ pub struct Schedule {
 pub struct Hooks {
     /// After a version was published.
     pub on_success: Option<Hook>,
-    /// After a run failed, or was given up.
+    /// After a run failed, or ran out of retries.
     pub on_failure: Option<Hook>,
     /// After a temporary failure.
     pub on_later: Option<Hook>,
@@ -354,8 +354,8 @@ impl Way {
 }
 
 impl Plan {
-    /// Finds a definition by its name in a project, or by its path, and makes its plan. A relative path to the API key is
-    /// below the project's root.
+    /// Finds a definition by its name in a project, or by its path, and makes its plan. A relative path to the API key
+    /// is below the project's root.
     ///
     /// # Errors
     ///

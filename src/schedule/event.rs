@@ -1,4 +1,4 @@
-//! What a scheduler tells its caller.
+//! The events of a scheduler.
 
 use std::sync::Arc;
 
@@ -60,17 +60,17 @@ pub enum ScheduleEvent<'a> {
     Ended {
         /// Its record.
         record: &'a RunRecord,
-        /// When it is tried again, if it is.
+        /// When it is retried, if it is.
         retry: Option<DateTime<Utc>>,
     },
-    /// Another run of the definition is in progress, started by hand or by another scheduler.
+    /// Another run of the definition is in progress, started manually or by another scheduler.
     InProgress {
         /// The definition.
         definition: &'a str,
-        /// When the run is tried again; none if it was given up.
+        /// When the run is retried; none if its deadline has passed.
         retry: Option<DateTime<Utc>>,
     },
-    /// A run that was started since, by hand or by another scheduler, stands for a due time.
+    /// A due time is covered by a later run, started manually or by another scheduler.
     AlreadyRun {
         /// The definition.
         definition: &'a str,

@@ -35,7 +35,7 @@ pub async fn execute(plan: Plan, options: Options) -> Execution {
     execution
 }
 
-/// Runs a definition, for a time or by hand.
+/// Runs a definition, for a due time or manually.
 pub(super) async fn perform(plan: Plan, mut options: Options, due: Option<DateTime<Utc>>) -> Execution {
     let (begun, clock) = (Instant::now(), options.clock);
     let mut record = RunRecord::begun(&plan.name, due, clock.now());

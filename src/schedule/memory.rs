@@ -40,7 +40,7 @@ pub(super) struct Memory {
     cron: String,
     /// The zone of the expression.
     timezone: String,
-    /// Every time up to here is done: run, given up, or before the definition was first seen.
+    /// Every time up to here is done: run, past its deadline, or before the definition was first seen.
     #[serde(with = "as_record")]
     pub(super) done: DateTime<Utc>,
     /// The run to try again, if any.
@@ -104,7 +104,7 @@ impl Place {
         }
     }
 
-    /// What is remembered; `None` if there is nothing, or it is about another schedule.
+    /// The state of a definition; `None` if there is none, or it belongs to another schedule.
     ///
     /// # Errors
     ///
@@ -121,7 +121,7 @@ impl Place {
         Ok(Some(memory.ok_or_else(damaged)?).filter(|memory| memory.is_of(schedule)))
     }
 
-    /// Writes what is remembered, whole.
+    /// Writes the state atomically.
     pub(super) fn write(&self, memory: &Memory) -> Result<()> {
         std::fs::create_dir_all(&self.folder).map_err(FileError::write(&self.folder))?;
         links::refuse(&self.folder)?;

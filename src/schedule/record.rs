@@ -22,7 +22,7 @@ pub enum Outcome {
     Success,
     /// A temporary failure: the run is tried again.
     Later,
-    /// It failed, or was given up.
+    /// It failed, or ran out of retries.
     Failure,
     /// It was interrupted, and can be resumed.
     Interrupted,

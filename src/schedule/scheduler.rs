@@ -1,9 +1,9 @@
 //! The scheduler: runs each definition of a folder at its times.
 //!
-//! A definition is run by one scheduler at a time: the one that holds the lock beside what is remembered of it. Whoever
-//! has it reads the memory again, and looks into the archive for a run that already stands for the due time, before it
-//! starts one. So two schedulers on a folder, or one that was killed after it published, run each due time once. The run
-//! itself takes the lock of every run, so it never overlaps one that was started by hand.
+//! A definition is run by one scheduler at a time: the one that holds the lock of its state. Before it starts a run, it
+//! reads the state again and searches the archive for a run that already covers the due time. So two schedulers on a
+//! folder, or one that was killed after publishing, run each due time once. A scheduled run takes the same lock as any
+//! run, so it never overlaps one that was started manually.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::num::NonZeroUsize;
@@ -31,10 +31,11 @@ use crate::plan::{Plan, Schedule, StoreUrl};
 use crate::run::{Control, Options, WhenHeld};
 use crate::time::Clock;
 
-/// How often to look at the clock and the files at least. A machine that slept, or a clock that was set, is noticed then.
+/// How often to look at the clock and the files at least. A machine that slept, or a clock that was set, is noticed
+/// then.
 const LOOK_EVERY: Duration = Duration::from_secs(5);
 
-/// How long to wait for what another scheduler is running, and after a failure to read or write what is remembered.
+/// How long to wait for another scheduler's run, and after a failure to read or write the state.
 const LOOK_AGAIN: TimeDelta = TimeDelta::seconds(5);
 
 /// The options of a scheduler.
@@ -62,7 +63,7 @@ pub struct SchedulerOptions {
 pub struct Scheduler {
     options: SchedulerOptions,
     definitions: Definitions,
-    /// What is remembered, as it was last read or written.
+    /// The state, as last read or written.
     memories: BTreeMap<String, Memory>,
     /// Definitions that are left alone until an instant.
     paused: BTreeMap<String, DateTime<Utc>>,
@@ -220,7 +221,7 @@ impl Scheduler {
         }
     }
 
-    /// What is remembered of a definition, which is new if nothing is.
+    /// The state of a definition; a new one if there is none.
     fn memory(&mut self, name: &str, schedule: &Schedule, now: DateTime<Utc>) -> Option<&Memory> {
         if !self.memories.contains_key(name) {
             let place = Place::of(&self.options.data, name);
@@ -263,7 +264,7 @@ impl Scheduler {
         tried
     }
 
-    /// Begins what is due of a definition, if it still is once this scheduler has its lock.
+    /// Starts the due run of a definition, if it is still due once this scheduler has its lock.
     fn begin(&mut self, name: &str, now: DateTime<Utc>) -> Result<Option<Pin<Box<dyn Future<Output = Ended>>>>> {
         let Some(plan) = self.definitions.plan(name).cloned() else { return Ok(None) };
         let Some(schedule) = plan.schedule.clone() else { return Ok(None) };
@@ -396,7 +397,7 @@ enum Task {
     GiveUp { due: DateTime<Utc> },
 }
 
-/// The record of a run that is no longer tried.
+/// The record of a run that is no longer retried.
 fn given_up(name: &str, due: DateTime<Utc>, now: DateTime<Utc>) -> RunRecord {
     let mut record = RunRecord::begun(name, Some(due), now);
     record.give_up();

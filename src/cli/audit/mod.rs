@@ -17,7 +17,7 @@ use super::typed;
 use crate::plan::Plan;
 use crate::project::Project;
 
-/// The line that says what is audited.
+/// The line with the subject of the audit.
 fn about(plan: Option<&Plan>) -> String {
     let what = plan
         .map_or_else(|| "the whole archive, all definitions".to_owned(), |plan| format!("definition `{}`", plan.name));

@@ -21,7 +21,7 @@ pub(in crate::cli) struct Definition {
     path: String,
     /// Whether it can be run.
     ok: bool,
-    /// What is valid but unusual.
+    /// Warnings.
     warnings: Vec<String>,
     /// What is wrong.
     problems: Vec<Problem>,
@@ -55,7 +55,7 @@ pub(in crate::cli) struct Plan {
     sentiment_base_url: Option<String>,
     /// The ways to get the signals: the first that the service offers is used.
     signals: Vec<WayToGet>,
-    /// The operations that are asked for each ticker.
+    /// The operations requested for each ticker.
     of_each_ticker: Vec<String>,
     /// The columns.
     columns: Vec<Column>,
@@ -96,7 +96,7 @@ struct Schedule {
     timezone: String,
 }
 
-/// What was checked of everything that a run needs.
+/// The checks of everything that a run needs.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(in crate::cli) struct Diagnoses {
     checks: Vec<Check>,

@@ -52,7 +52,7 @@ pub(super) struct AsJson {
     json: bool,
 }
 
-/// A document: what a command tells, with the version of its shape.
+/// A document: the output of a command, with the version of its shape.
 #[derive(Debug, Serialize, JsonSchema)]
 struct Document<T> {
     /// The version of the shape.
@@ -62,12 +62,12 @@ struct Document<T> {
 }
 
 impl AsJson {
-    /// Whether JSON is wanted.
+    /// Whether to print JSON.
     pub(super) fn is_wanted(self) -> bool {
         self.json
     }
 
-    /// Prints what a command tells, in the form that is wanted.
+    /// Prints the output of a command as text or JSON.
     pub(super) fn say<T: Serialize>(self, content: impl FnOnce() -> T, text: impl FnOnce() -> String) -> Result<()> {
         if self.json { say(&document(content())) } else { say(&text()) }
     }

@@ -221,7 +221,7 @@ fn a_run_published_before_a_crash_is_not_repeated() {
     };
     as_if_killed();
     let told = once().stderr;
-    assert!(told.contains(&format!("already stands for {}", due.format("%Y-%m-%d %H:%M UTC"))), "{told}");
+    assert!(told.contains(&format!("already covers {}", due.format("%Y-%m-%d %H:%M UTC"))), "{told}");
     assert_eq!((service.histories(), journal(&place, "energy").len()), (1, 0));
     assert!(done(&place) >= due.to_rfc3339_opts(SecondsFormat::Micros, true), "and it is remembered");
     // A run that was archived and not published does not stand for it.
