@@ -16,7 +16,7 @@ use super::note;
 use super::store::StoreOption;
 use super::talk::data as stdout;
 use super::timings::Timings;
-use super::typed::{day, instant, known, one_of, plan_of, usage, worded};
+use super::typed::{day, instant, known, one_of, plan_of, usage};
 use super::{interruptible, log, progress, say};
 use crate::interface::{Period, Regime, Sector, Ticker};
 #[cfg(feature = "polars")]
@@ -83,8 +83,8 @@ pub(super) struct Build {
     /// Have a Spark cluster compute the dataset and write it to the store that `--output` names, where it is checked
     /// and published: the address of its Spark Connect server, `spark://host:15002`. Every worker must be able to read
     /// the archive: keep it in a store.
-    #[arg(long, value_name = "URL", requires = "output", value_parser = worded::<Engine>)]
-    engine: Option<Engine>,
+    #[arg(long, value_name = "URL", requires = "output")]
+    engine: Option<String>,
 
     #[command(flatten)]
     folders: Folders,
@@ -118,7 +118,14 @@ impl Build {
         let plan = plan_of(Some(&self.definition), project)?;
         let (ad_hoc, store) = (self.ad_hoc(&plan)?, self.store.url()?);
         if let Some(engine) = &self.engine {
-            return self.on_cluster(engine, plan, ad_hoc, project);
+            // Not by the parser, which would repeat a token in the address.
+            let engine: Engine = engine.parse().map_err(|refusal: String| {
+                usage::<Failure>(
+                    &format!("invalid `--engine`: {refusal}"),
+                    "use an address such as `spark://host:15002`; a token comes from `SPARK_CONNECT_AUTHENTICATE_TOKEN`",
+                )
+            })?;
+            return self.on_cluster(&engine, plan, ad_hoc, project);
         }
         let to = self.destination(&plan, &ad_hoc)?;
         let (data, archive) = (self.folders.data(project), self.folders.archive(project));

@@ -41,6 +41,9 @@ const SETTINGS: [(&str, &str); 3] = [
     ("spark.sql.parquet.outputTimestampType", "TIMESTAMP_MICROS"),
 ];
 
+/// The variable with a token for the server.
+const TOKEN: &str = "SPARK_CONNECT_AUTHENTICATE_TOKEN";
+
 /// The file that Spark puts into a folder once everything is in it.
 pub(crate) const SUCCESS: &str = "_SUCCESS";
 
@@ -153,7 +156,7 @@ impl Cluster {
 /// The address as the client takes it, which finds the token in the environment.
 fn connection(engine: &Engine) -> String {
     // Masked wherever text is shown, whoever writes it.
-    drop(env::var(Engine::TOKEN).ok().as_deref().and_then(ApiKey::new));
+    drop(env::var(TOKEN).ok().as_deref().and_then(ApiKey::new));
     let rest = engine.as_str().split_once("://").map_or("", |(_, rest)| rest);
     let gap = if rest.contains("/;") { "" } else { "/" };
     format!("sc://{}{gap};user_id=bellwether;user_agent=bellwether", rest.trim_end_matches('/'))

@@ -239,11 +239,12 @@ fn what_a_cluster_cannot_build_is_refused_before_it_is_asked() {
             "{words:?}: {}",
             outcome.stderr
         );
+        assert!(!outcome.stderr.contains("my-token"), "{}", outcome.stderr);
     };
     let store = format!("file://{}", place.file("store").display());
     let on = ["--engine", "spark://127.0.0.1:1", "--output"];
     refused(&["it", "--engine", "http://127.0.0.1", on[2], &store], "not the address of a cluster");
-    refused(&["it", "--engine", "spark://host/;token=secret", on[2], &store], "an address with a token");
+    refused(&["it", "--engine", "spark://host/;token=my-token", on[2], &store], "an address with a token");
     if cfg!(feature = "spark") {
         refused(&["it", on[0], on[1], on[2], "file.parquet"], "`--output` is the address of a store");
         refused(&["text", on[0], on[1], on[2], &store], "Spark cannot write a dataset with `format = \"csv\"`");
