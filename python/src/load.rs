@@ -135,7 +135,7 @@ pub(crate) fn built(
 
 /// What the key columns of signals are called.
 fn names(dataset: &Dataset) -> Value {
-    Column::KEY.map(|column| (column.name(), dataset.names().of(column.name()).into())).into_iter().collect()
+    Column::KEY.map(|column| (column.name(), dataset.names().of(column.name()).to_owned())).into_iter().collect()
 }
 
 /// The matrices of some columns, by name.
