@@ -80,8 +80,9 @@ pub(super) struct Build {
     #[arg(long, value_name = "FILE|URL")]
     output: Option<PathBuf>,
 
-    /// Have a Spark cluster compute the dataset and write it to the store that `--output` names, where it is checked
-    /// and published: the address of its Spark Connect server, `spark://host:15002`. Every worker must be able to read
+    /// Have a Spark cluster compute the dataset: the address of its Spark Connect server, `spark://host:15002`.
+    ///
+    /// It is written to the store that `--output` names, where it is checked and published. Every worker must be able to read
     /// the archive: keep it in a store.
     #[arg(long, value_name = "URL", requires = "output")]
     engine: Option<String>,
