@@ -10,6 +10,7 @@ use super::builder::{Beside, Builder, add_counts, scratch};
 use super::observer::Control;
 use super::scope::archived;
 use super::stage::Stage;
+use crate::cancel;
 use crate::dataset::DatasetError;
 use crate::definition::DefinitionFile;
 use crate::error::Result;
@@ -67,6 +68,7 @@ pub async fn report(options: ReportOptions) -> Result<Report> {
             Some(facts) => (facts, work.beside(work.revisions()?)?),
             None => work.count(options.clock)?,
         };
+        cancel::check(&options.control.stop)?;
         stage.finish();
         if facts.rows == 0 {
             return Err(DatasetError::Empty { name: plan.name }.into());

@@ -203,3 +203,16 @@ fn a_ticker_that_no_sector_lists_has_none_and_a_note_says_so() {
     let rows = read(&place.file("output/datasets/alone/latest/alone.parquet"));
     assert_eq!(distinct(&rows, "sector"), ["energy"]);
 }
+
+#[test]
+fn categories_of_arrow_are_the_names_that_occur() {
+    let place = Place::new();
+    let definition = SIGNALS.replace("\"5d\"", "[\"5d\", \"1m\"]");
+    let more = "signals.regimes = \"bull\"\ndataset.add = \"source\"\noutput.format = \"arrow\"\n";
+    place.define("it", &format!("{definition}{more}"));
+    run(&place, "it");
+    let piped = place.command(["build", "it", "--output", "-"]).output().expect("the program starts");
+    assert!(piped.status.success());
+    fs::write(place.file("piped.arrow"), piped.stdout).expect("what was piped");
+    python::check("check_categories.py", [place.path()]);
+}
