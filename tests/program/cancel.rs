@@ -85,11 +85,14 @@ impl Demo {
     }
 }
 
-/// Every file in a folder, hidden or not.
+/// Every file in a folder, hidden or not. Locks stay behind and hold nothing.
 fn files(folder: &Path) -> BTreeSet<String> {
     let mut found = BTreeSet::new();
     for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
         let path = entry.path();
+        if path.ends_with(".locks") {
+            continue;
+        }
         if path.is_dir() && !path.is_symlink() {
             found.extend(files(&path));
         } else {

@@ -21,7 +21,7 @@ expected = {
 }
 tables = {"file": pyarrow.ipc.open_file(file).read_all(), "pipe": pyarrow.ipc.open_stream(piped).read_all()}
 assert tables["file"].num_rows == tables["pipe"].num_rows > 10_000
-frames = {"file": polars.read_ipc(file, memory_map=False), "pipe": polars.read_ipc_stream(piped)}
+frames = {"file": polars.read_ipc(file), "pipe": polars.read_ipc_stream(piped)}
 for what, table in tables.items():
     frame = table.to_pandas()
     for column, names in expected.items():
