@@ -1,5 +1,5 @@
-//! A dataset computed by a Spark cluster: the statement that `sql` prints is sent there, and what Spark wrote is checked,
-//! described and sealed as a version in an object store.
+//! A dataset computed by a Spark cluster: it gets the statement that `sql` prints, and the files that Spark writes are
+//! checked, described and sealed as a version in an object store.
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -47,7 +47,7 @@ pub struct ClusterOptions {
     pub build: BuildOptions,
 }
 
-/// What is asked of a cluster, and what it is asked of.
+/// A statement for a cluster, and the part of the archive that it reads.
 struct Asked {
     view: View,
     scope: Scope,

@@ -8,7 +8,7 @@
 //! | leftovers | of killed processes, after a day |
 //! | evidence, reports | when they are older than a limit |
 //!
-//! Whatever is as of an instant is built from runs and packs, and every row of them stays. Ad hoc builds stay, and so do
+//! Builds as of an instant read runs and packs, and every row of them stays. Ad hoc builds stay, and so do
 //! the versions of a dataset without a definition. Runs and publications may be in progress: what they are writing is
 //! younger than what is removed, or locked. Two processes never prune an archive at once.
 

@@ -6,8 +6,8 @@
 //! A statement is done once the server says so (`execution`): it ends the stream of answers every two minutes, and a
 //! client that took this for the end would report success before the files are there.
 //!
-//! Whether the files hold what the statement computes is told by a [`RowDigest`]: Spark computes it from the statement, and
-//! whoever reads the files from them.
+//! A [`RowDigest`] shows whether the files hold what the statement computes: Spark computes it from the statement, and the
+//! reader of the files from its rows.
 
 mod error;
 mod execution;

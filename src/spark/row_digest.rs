@@ -5,8 +5,8 @@
 //! (whose negative zero counts as zero) and a timestamp as 8, a text as its UTF-8. The digest is the number of rows, and the
 //! sum of their hashes.
 //!
-//! Rows that are lost, repeated or different change it, but for one case in 2^64; their order does not. It tells that files
-//! hold what the statement computes when it is asked again, not that the statement is right.
+//! Rows that are lost, repeated or different change it, but for one case in 2^64; their order does not. It shows that files
+//! hold what the statement computes when it is run again, not that the statement is right.
 
 use arrow::array::{ArrayRef, AsArray, RecordBatch};
 use arrow::compute::cast;

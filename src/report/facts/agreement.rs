@@ -48,7 +48,7 @@ impl Default for Patterns {
 }
 
 impl Patterns {
-    /// Begins the rows of a ticker and a date, or goes on with them.
+    /// Begins or continues the rows of a ticker and a date.
     pub(super) fn begin(&mut self, ticker: usize, date: i64) {
         if self.at != (ticker, date) {
             self.flush();
