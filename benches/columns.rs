@@ -11,7 +11,7 @@ use arrow::array::{
 };
 use arrow::datatypes::{Field, Schema};
 use bellwether::harness::export::Stream;
-use bellwether::plan::{Format, Guard};
+use bellwether::plan::{Format, FormulaGuard};
 use divan::Bencher;
 use divan::counter::ItemsCount;
 use parquet::arrow::ArrowWriter;
@@ -77,8 +77,8 @@ fn one_core() -> ThreadPool {
 fn bellwether(bencher: Bencher<'_, '_>, signals: usize) {
     let (rows, core) = (dataset(signals), one_core());
     let write = || {
-        let mut out =
-            Stream::begin(Format::Parquet, rows.schema(), Guard::None, io::sink()).expect("a sink accepts everything");
+        let mut out = Stream::begin(Format::Parquet, rows.schema(), FormulaGuard::None, io::sink())
+            .expect("a sink accepts everything");
         out.write(&rows.clone().into()).expect("a sink accepts everything");
         out.finish().expect("a sink accepts everything");
     };

@@ -14,9 +14,9 @@ use std::sync::LazyLock;
 
 use bellwether::archive::{Archive, Interrupted, SealedRun};
 use bellwether::definition::DefinitionFile;
-use bellwether::harness::archive::{Beginning, Scope, Unfinished, View, ViewOptions};
+use bellwether::harness::archive::{NewRun, Scope, Unfinished, View, ViewOptions};
 use bellwether::harness::columns::Rows;
-use bellwether::harness::dataset::{self, SeriesNames, Sources};
+use bellwether::harness::dataset::{self, DatasetInput, SeriesNames};
 use bellwether::harness::decode::{Answer, AnswerPart, Rules};
 use bellwether::harness::export::Stream;
 use bellwether::harness::tables::{RequestRecord, Series};
@@ -80,7 +80,7 @@ fn plan() -> Plan {
 
 /// Seals a run with some answers.
 fn sealed(archive: &Path, now: DateTime<Utc>) -> SealedRun {
-    let beginning = Beginning {
+    let beginning = NewRun {
         definition: "stages",
         text: "",
         now,
@@ -152,7 +152,7 @@ fn joined(archive: &Path, plan: &Plan, mut deliver: impl FnMut(Rows)) {
     let (names, sectors) = (SeriesNames::default(), HashMap::new());
     let unfiltered = scope.unfiltered();
     let (slabs, whole) = (|| view.slabs(&scope, asked), || view.slabs(&unfiltered, asked));
-    let sources = Sources { slabs, whole, names, sectors, stop };
+    let sources = DatasetInput { slabs, whole, names, sectors, stop };
     let built = dataset::build(sources, &plan.dataset, archive.join("scratch"), deliver);
     built.expect("a dataset");
 }

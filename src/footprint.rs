@@ -12,11 +12,11 @@ const DEEPEST: usize = 8;
 
 /// Files by device and number.
 #[derive(Debug, Default)]
-pub(crate) struct Footprint(HashMap<(u64, u64), Names>);
+pub(crate) struct Footprint(HashMap<(u64, u64), LinkedFile>);
 
 /// A file that was met under some of its names.
 #[derive(Debug)]
-struct Names {
+struct LinkedFile {
     bytes: u64,
     met: u64,
     all: u64,
@@ -41,7 +41,7 @@ impl Footprint {
     fn walk(&mut self, path: &Path, depth: usize) {
         let Ok(found) = fs::symlink_metadata(path) else { return };
         if found.is_file() {
-            let new = Names { bytes: found.len(), met: 0, all: found.nlink() };
+            let new = LinkedFile { bytes: found.len(), met: 0, all: found.nlink() };
             self.0.entry((found.dev(), found.ino())).or_insert(new).met += 1;
         } else if found.is_dir() && depth > 0 {
             file::entries(path).unwrap_or_default().iter().for_each(|path| self.walk(path, depth - 1));

@@ -4,7 +4,7 @@
 pub mod archive {
     pub use crate::archive::fold::observed::ViewOptions;
     pub use crate::archive::scope::Scope;
-    pub use crate::archive::unfinished::{Beginning, Unfinished};
+    pub use crate::archive::unfinished::{NewRun, Unfinished};
     pub use crate::archive::view::View;
 }
 

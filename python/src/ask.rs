@@ -8,26 +8,26 @@ use arrow::array::{ArrayRef, RecordBatch, StringArray, TimestampMicrosecondArray
 use arrow::datatypes::SchemaRef;
 use bellwether::archive::Archive;
 use bellwether::audit;
-use bellwether::audit::quality::OfTicker;
+use bellwether::audit::quality::TickerQuality;
 use bellwether::audit::revisions::{CellCounts, Rewrites};
 use bellwether::error::{Error, Result};
-use bellwether::export::{self, Reading};
+use bellwether::export::{self, PublishedReader};
 use bellwether::load;
 use bellwether::plan::Plan;
-use bellwether::run::{About, Control, ReportOptions, audit_quality, audit_revisions};
+use bellwether::run::{AuditOptions, Control, ReportOptions, audit_quality, audit_revisions};
 use bellwether::time::Clock;
 use chrono::{DateTime, Utc};
 use pyo3::prelude::*;
 use serde_json::{Value, json};
 
-use crate::definition::Given;
+use crate::definition::DefinitionArgument;
 use crate::load::{Part, moment};
 use crate::publish::finished;
 use crate::rows::Rows;
 use crate::supervise::quietly;
 
 /// Where answers come from: the definition, if any, the data folder and the archive.
-type Subject = (Option<Given>, PathBuf, PathBuf);
+type AuditTarget = (Option<DefinitionArgument>, PathBuf, PathBuf);
 
 /// Gathers the rows of an answer.
 fn gathered<T>(
@@ -42,7 +42,7 @@ fn gathered<T>(
     Ok((Rows::held(schema, batches), found))
 }
 
-fn plan_of(subject: &Subject) -> Result<Option<Plan>> {
+fn plan_of(subject: &AuditTarget) -> Result<Option<Plan>> {
     let (definition, data, _) = subject;
     definition.as_ref().map(|definition| definition.plan_or_published(data)).transpose()
 }
@@ -51,15 +51,19 @@ fn plan_of(subject: &Subject) -> Result<Option<Plan>> {
 #[pyfunction]
 pub(crate) fn revisions(
     py: Python<'_>,
-    subject: Subject,
+    subject: AuditTarget,
     after: Option<String>,
     until: Option<String>,
 ) -> PyResult<(Rows, String)> {
     quietly(py, move |stop| {
         let plan = plan_of(&subject)?;
         let control = Control { stop: stop.clone(), ..Control::default() };
-        let about =
-            About { archive: &subject.2, plan: plan.as_ref(), as_of: moment(until.as_deref())?, control: &control };
+        let about = AuditOptions {
+            archive: &subject.2,
+            plan: plan.as_ref(),
+            as_of: moment(until.as_deref())?,
+            control: &control,
+        };
         let after = moment(after.as_deref())?;
         let (rows, found) = gathered(audit::revisions::schema(), |deliver| audit_revisions(about, after, deliver))?;
         let totals = json!({ "signals": rewrites(&found.signals), "articles": rewrites(&found.articles) });
@@ -97,15 +101,19 @@ fn tally(of: &CellCounts) -> Value {
 
 /// Gaps, stale series, repeated articles, unusual values, rejected records and unknown fields.
 #[pyfunction]
-pub(crate) fn quality(py: Python<'_>, subject: Subject, as_of: Option<String>) -> PyResult<(Rows, String)> {
+pub(crate) fn quality(py: Python<'_>, subject: AuditTarget, as_of: Option<String>) -> PyResult<(Rows, String)> {
     quietly(py, move |stop| {
         let plan = plan_of(&subject)?;
         let control = Control { stop: stop.clone(), ..Control::default() };
-        let about =
-            About { archive: &subject.2, plan: plan.as_ref(), as_of: moment(as_of.as_deref())?, control: &control };
+        let about = AuditOptions {
+            archive: &subject.2,
+            plan: plan.as_ref(),
+            as_of: moment(as_of.as_deref())?,
+            control: &control,
+        };
         let (rows, found) = gathered(audit::quality::schema(), |deliver| audit_quality(about, deliver))?;
         let windows = found.windows.iter().map(|window| (window.days.to_string(), json!(window.share())));
-        let OfTicker { signals, missing, gaps, stale, articles, duplicates, unusual, .. } = found.total;
+        let TickerQuality { signals, missing, gaps, stale, articles, duplicates, unusual, .. } = found.total;
         let totals = json!({
             "series": found.series,
             "signals": signals,
@@ -128,7 +136,7 @@ pub(crate) fn quality(py: Python<'_>, subject: Subject, as_of: Option<String>) -
 #[pyfunction]
 pub(crate) fn diff(py: Python<'_>, datasets: PathBuf, before: String, after: String) -> PyResult<(Rows, String)> {
     quietly(py, move |stop| {
-        let find = |given: &str| Reading::find(&datasets, given).map(|version| version.until(stop.clone()));
+        let find = |given: &str| PublishedReader::find(&datasets, given).map(|version| version.until(stop.clone()));
         let (before, after) = (find(&before)?, find(&after)?);
         let schema = audit::diff::schema(&before);
         let (rows, found) = gathered(schema, |deliver| audit::diff::diff(&before, &after, deliver))?;
@@ -150,7 +158,7 @@ pub(crate) fn diff(py: Python<'_>, datasets: PathBuf, before: String, after: Str
 #[pyfunction]
 pub(crate) fn articles(
     py: Python<'_>,
-    subject: (Given, PathBuf, PathBuf),
+    subject: (DefinitionArgument, PathBuf, PathBuf),
     as_of: Option<String>,
     part: Part,
 ) -> PyResult<Rows> {

@@ -15,14 +15,14 @@ use crate::fault;
 
 /// A definition as Python gives it.
 #[derive(Clone, FromPyObject)]
-pub(crate) enum Given {
+pub(crate) enum DefinitionArgument {
     /// A name in `pipelines/`, or a path.
     Named(String),
     /// A name, and a text.
     Written(String, String),
 }
 
-impl Given {
+impl DefinitionArgument {
     /// Its plan.
     pub(crate) fn plan(&self) -> Result<Plan> {
         match self {
@@ -66,14 +66,14 @@ pub(crate) fn data_folder(py: Python<'_>) -> PyResult<PathBuf> {
 
 /// The warnings of a definition. Its problems are an exception.
 #[pyfunction]
-pub(crate) fn check(py: Python<'_>, definition: Given) -> PyResult<Vec<String>> {
+pub(crate) fn check(py: Python<'_>, definition: DefinitionArgument) -> PyResult<Vec<String>> {
     let plan = definition.plan().map_err(|error| fault::raised(py, &error))?;
     Ok(plan.dataset.warnings())
 }
 
 /// What a definition means, as JSON.
 #[pyfunction]
-pub(crate) fn plan(py: Python<'_>, definition: Given) -> PyResult<String> {
+pub(crate) fn plan(py: Python<'_>, definition: DefinitionArgument) -> PyResult<String> {
     let plan = definition.plan().map_err(|error| fault::raised(py, &error))?;
     let requests = plan.ways.first().map(|way| way.requests(&[])).unwrap_or_default();
     let columns = plan.dataset.written.schema().fields().iter().map(|field| json!([field.name(), describe(field)]));

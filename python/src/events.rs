@@ -13,11 +13,11 @@ use pyo3::types::PyDict;
 
 /// Events that were not passed on yet.
 #[derive(Clone, Default)]
-pub(crate) struct Events(Arc<Mutex<Vec<Kept>>>);
+pub(crate) struct Events(Arc<Mutex<Vec<LastEvent>>>);
 
 /// An event that outlives the operation's own.
 #[derive(Default)]
-struct Kept {
+struct LastEvent {
     event: &'static str,
     message: String,
     stage: &'static str,
@@ -35,12 +35,12 @@ const ADVANCED: &str = "advanced";
 impl Observer for Events {
     fn observe(&self, event: &Event<'_>) {
         let kept = match event {
-            Event::Started(progress) => Kept::of_stage("started", progress),
-            Event::Advanced(progress) => Kept::of_stage(ADVANCED, progress),
-            Event::Finished(progress) => Kept::of_stage("finished", progress),
-            Event::Resumed { answers } => Kept { done: *answers as u64, ..Kept::saying("resumed", "") },
-            Event::Note(note) => Kept::saying("note", note),
-            Event::Warning(warning) => Kept::saying("warning", warning),
+            Event::Started(progress) => LastEvent::of_stage("started", progress),
+            Event::Advanced(progress) => LastEvent::of_stage(ADVANCED, progress),
+            Event::Finished(progress) => LastEvent::of_stage("finished", progress),
+            Event::Resumed { answers } => LastEvent { done: *answers as u64, ..LastEvent::saying("resumed", "") },
+            Event::Note(note) => LastEvent::saying("note", note),
+            Event::Warning(warning) => LastEvent::saying("warning", warning),
             _ => return,
         };
         let mut events = self.0.lock().unwrap_or_else(PoisonError::into_inner);
@@ -60,7 +60,7 @@ impl Events {
     }
 }
 
-impl Kept {
+impl LastEvent {
     fn saying(event: &'static str, message: &str) -> Self {
         Self { event, message: without_keys(message), ..Self::default() }
     }

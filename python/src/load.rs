@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use bellwether::error::{Error, Result};
-use bellwether::export::Reading;
+use bellwether::export::PublishedReader;
 use bellwether::load::{AdHoc, Dataset, Published, Selection};
 use bellwether::plan::{Column, Vintage};
 use bellwether::report::facts::{Axis, Facts, SignalTotals, Step};
@@ -12,7 +12,7 @@ use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use serde_json::{Value, json};
 
-use crate::definition::Given;
+use crate::definition::DefinitionArgument;
 use crate::rows::Rows;
 use crate::supervise;
 
@@ -73,7 +73,7 @@ fn usage(what: String) -> Error {
 #[pyfunction]
 pub(crate) fn published(py: Python<'_>, datasets: PathBuf, name: String, part: Part) -> PyResult<(Rows, String)> {
     supervise::quietly(py, move |_| {
-        let version = Reading::find(&datasets, &name)?;
+        let version = PublishedReader::find(&datasets, &name)?;
         // `latest` moves: the rows and the record are those of one version.
         let folder = version.folder().to_owned();
         let dataset = Dataset::published(&datasets, &folder.to_string_lossy())?.select(part.selection()?)?;
@@ -115,7 +115,7 @@ pub(crate) fn published_wide(
 #[pyfunction]
 pub(crate) fn built(
     py: Python<'_>,
-    definition: Given,
+    definition: DefinitionArgument,
     data: PathBuf,
     archive: PathBuf,
     options: (Option<String>, Option<String>),

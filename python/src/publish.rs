@@ -13,7 +13,7 @@ use bellwether::time::Clock;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
-use crate::definition::Given;
+use crate::definition::DefinitionArgument;
 use crate::events::Events;
 use crate::load::{moment, vintage_of};
 use crate::supervise::supervised;
@@ -37,7 +37,7 @@ impl Key {
 /// How a run goes about its work.
 #[derive(FromPyObject)]
 #[pyo3(from_item_all)]
-pub(crate) struct Manner {
+pub(crate) struct RunOptions {
     /// Start over instead of resuming an interrupted run.
     fresh: bool,
     /// How long to wait for another run of the definition, in seconds.
@@ -50,14 +50,14 @@ pub(crate) struct Manner {
 #[pyfunction]
 pub(crate) fn run(
     py: Python<'_>,
-    definition: Given,
+    definition: DefinitionArgument,
     folders: (PathBuf, PathBuf),
-    manner: Manner,
+    manner: RunOptions,
     key: Option<Py<Key>>,
     progress: Option<Py<PyAny>>,
 ) -> PyResult<(String, String)> {
     let key = key.map(|key| key.get().0.clone());
-    let Manner { fresh, wait, today } = manner;
+    let RunOptions { fresh, wait, today } = manner;
     let when_held = match wait {
         Some(seconds) => WhenHeld::Wait(
             Duration::try_from_secs_f64(seconds).map_err(|error| PyValueError::new_err(error.to_string()))?,
@@ -90,7 +90,7 @@ pub(crate) fn run(
 #[pyfunction]
 pub(crate) fn build(
     py: Python<'_>,
-    definition: Given,
+    definition: DefinitionArgument,
     folders: (PathBuf, PathBuf),
     options: (Option<String>, Option<String>),
     progress: Option<Py<PyAny>>,

@@ -148,7 +148,7 @@ impl Rows {
         let reader = py
             .detach(|| self.source.reader(&self.schema, &CancellationToken::new()))
             .map_err(|error| fault::raised(py, &error))?;
-        let stream = FFI_ArrowArrayStream::new(Box::new(Guarded { reader, has_failed: false }));
+        let stream = FFI_ArrowArrayStream::new(Box::new(GuardedReader { reader, has_failed: false }));
         PyCapsule::new_with_value(py, stream, c"arrow_array_stream")
     }
 
@@ -161,12 +161,12 @@ impl Rows {
 }
 
 /// A reader that neither panics into its consumer, which is C, nor waits for threads that stayed in another process.
-struct Guarded {
+struct GuardedReader {
     reader: Reader,
     has_failed: bool,
 }
 
-impl Iterator for Guarded {
+impl Iterator for GuardedReader {
     type Item = Result<RecordBatch, ArrowError>;
 
     fn next(&mut self) -> Option<Self::Item> {
@@ -187,7 +187,7 @@ impl Iterator for Guarded {
     }
 }
 
-impl RecordBatchReader for Guarded {
+impl RecordBatchReader for GuardedReader {
     fn schema(&self) -> SchemaRef {
         self.reader.schema()
     }

@@ -82,7 +82,7 @@ pub(crate) use fold::observed::ViewOptions;
 pub(crate) use scope::Scope;
 pub(crate) use sealed::listings::LISTINGS;
 pub(crate) use sealed::seal::SEAL;
-pub(crate) use unfinished::{Beginning, Unfinished, UnfinishedRun, abandoned_runs, remove_abandoned, unfinished_runs};
+pub(crate) use unfinished::{NewRun, Unfinished, UnfinishedRun, abandoned_runs, remove_abandoned, unfinished_runs};
 pub(crate) use upkeep::{Incoming, Pruning, compact, copy, fault, prune, verify, wanted};
 pub(crate) use view::{ArticleHistories, View};
 

@@ -46,7 +46,7 @@ pub enum Interrupted {
 
 /// Definition and time of a new run.
 #[derive(Clone, Copy, Debug)]
-pub struct Beginning<'a> {
+pub struct NewRun<'a> {
     /// Name of the definition.
     pub definition: &'a str,
     /// Text of the definition.
@@ -86,7 +86,7 @@ impl Unfinished {
     /// # Errors
     ///
     /// If the folder cannot be written.
-    pub fn begin(archive: &Path, beginning: Beginning<'_>) -> Result<Self> {
+    pub fn begin(archive: &Path, beginning: NewRun<'_>) -> Result<Self> {
         let folder = archive.join(FOLDER_OF_UNFINISHED);
         fs::create_dir_all(archive).map_err(FileError::write(archive))?;
         links::folder(&folder)?;
@@ -102,7 +102,7 @@ impl Unfinished {
         }
     }
 
-    fn create(sealed: &Archive, folder: &Path, beginning: Beginning<'_>, definition_digest: String) -> Result<Self> {
+    fn create(sealed: &Archive, folder: &Path, beginning: NewRun<'_>, definition_digest: String) -> Result<Self> {
         let is_free = |name: &str| !folder.join(name).exists() && !is_sealed(sealed, name);
         let run = free_name(beginning.now, is_free);
         let path = folder.join(&run);
@@ -119,15 +119,15 @@ impl Unfinished {
         Self::of(sealed, path, origin, lock)
     }
 
-    fn resume(sealed: &Archive, folder: &Path, beginning: Beginning<'_>, digest: &str) -> Result<Option<Self>> {
+    fn resume(sealed: &Archive, folder: &Path, beginning: NewRun<'_>, digest: &str) -> Result<Option<Self>> {
         for path in runs_in(folder)? {
-            let (origin, lock) = match Found::of(sealed, &path, beginning.now)? {
-                Found::Abandoned(_lock) => {
+            let (origin, lock) = match UnfinishedState::of(sealed, &path, beginning.now)? {
+                UnfinishedState::Abandoned(_lock) => {
                     discard(&path);
                     continue;
                 }
-                Found::Busy => continue,
-                Found::Interrupted(origin, lock) => (origin, lock),
+                UnfinishedState::Busy => continue,
+                UnfinishedState::Interrupted(origin, lock) => (origin, lock),
             };
             let age = beginning.now - origin.started_at;
             let is_same = origin.definition == beginning.definition && origin.definition_digest == digest;
@@ -292,7 +292,7 @@ fn runs_in(folder: &Path) -> Result<Vec<PathBuf>> {
 }
 
 /// What became of an unfinished run.
-enum Found {
+enum UnfinishedState {
     /// It will not be resumed. The lock keeps others away from it, unless it never had one.
     Abandoned(Option<File>),
     /// It is in progress, or about to be.
@@ -301,7 +301,7 @@ enum Found {
     Interrupted(Origin, File),
 }
 
-impl Found {
+impl UnfinishedState {
     fn of(sealed: &Archive, path: &Path, now: DateTime<Utc>) -> Result<Self> {
         links::refuse(path)?;
         let lock = links::open(&path.join(RECORD)).ok();
@@ -341,11 +341,11 @@ pub(crate) fn abandoned_runs(archive: &Archive, now: DateTime<Utc>) -> Result<Ve
 ///
 /// If a link is in the way, if it contains anything else, or if it cannot be removed.
 pub(crate) fn remove_abandoned(archive: &Archive, path: &Path, now: DateTime<Utc>) -> Result<()> {
-    match Found::of(archive, path, now)? {
-        Found::Abandoned(_lock) => {
+    match UnfinishedState::of(archive, path, now)? {
+        UnfinishedState::Abandoned(_lock) => {
             remove::folder(path).map_err(|source| FileError::Remove { path: path.to_owned(), source }.into())
         }
-        Found::Busy | Found::Interrupted(..) => Ok(()),
+        UnfinishedState::Busy | UnfinishedState::Interrupted(..) => Ok(()),
     }
 }
 

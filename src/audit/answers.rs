@@ -67,12 +67,12 @@ pub struct Rejects {
     /// How many are counted but not listed: an answer may have very many.
     pub unlisted: u64,
     /// Reasons, most frequent first.
-    pub reasons: Vec<Reason>,
+    pub reasons: Vec<RejectReason>,
 }
 
 /// Records rejected for one reason.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Reason {
+pub struct RejectReason {
     /// The operation that returned them.
     pub operation: &'static str,
     /// The reason.
@@ -118,7 +118,7 @@ pub(crate) fn answers(view: &View, is_asked: impl Fn(&str) -> bool) -> Result<An
     }
     found.runs.reverse();
     found.unknown = UnknownFields::of(&requests);
-    found.rejects = Rejecting::of(&runs, &mut requests)?.finish(&requests);
+    found.rejects = RejectTally::of(&runs, &mut requests)?.finish(&requests);
     Ok(found)
 }
 
@@ -175,19 +175,19 @@ impl LatestAnswers {
     }
 
     /// The answer that a run saw at an instant, if it is one of the two.
-    fn seen(&mut self, run: usize, observed_at: i64) -> Option<(&mut RequestAnswer, When)> {
+    fn seen(&mut self, run: usize, observed_at: i64) -> Option<(&mut RequestAnswer, WhichAnswer)> {
         let is_it =
             |answer: &&mut RequestAnswer| answer.run == run && answer.observed_at.timestamp_micros() == observed_at;
-        let last = self.last.as_mut().filter(is_it).map(|answer| (answer, When::Last));
-        last.or_else(|| self.before.as_mut().filter(is_it).map(|answer| (answer, When::Before)))
+        let last = self.last.as_mut().filter(is_it).map(|answer| (answer, WhichAnswer::Latest));
+        last.or_else(|| self.before.as_mut().filter(is_it).map(|answer| (answer, WhichAnswer::Previous)))
     }
 }
 
 /// Which of the two answers.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum When {
-    Last,
-    Before,
+enum WhichAnswer {
+    Latest,
+    Previous,
 }
 
 impl RunRecord {
@@ -233,8 +233,8 @@ impl UnknownFields {
 
 /// Counts the rejected records listed in the two answers to each request.
 #[derive(Default)]
-struct Rejecting {
-    reasons: Vec<Reason>,
+struct RejectTally {
+    reasons: Vec<RejectReason>,
     places: HashMap<(&'static str, String), usize>,
     /// Those of the latest answers: identity, and index of the reason.
     now: Vec<(u64, usize)>,
@@ -242,7 +242,7 @@ struct Rejecting {
     before: HashMap<u64, u64>,
 }
 
-impl Rejecting {
+impl RejectTally {
     fn of(runs: &[&SealedRun], requests: &mut HashMap<String, LatestAnswers>) -> Result<Self> {
         let mut rejecting = Self::default();
         let read: BTreeSet<usize> = requests.values().flat_map(LatestAnswers::both).map(|answer| answer.run).collect();
@@ -267,7 +267,7 @@ impl Rejecting {
             let mut hasher = DefaultHasher::new();
             (request, ticker.is_valid(row).then(|| ticker.value(row)), raw.value(row)).hash(&mut hasher);
             let record = hasher.finish();
-            if when == When::Before {
+            if when == WhichAnswer::Previous {
                 *self.before.entry(record).or_default() += 1;
                 continue;
             }
@@ -287,7 +287,7 @@ impl Rejecting {
         }
         let place = *self.places.entry(name).or_insert_with_key(|(operation, reason)| {
             let (reason, example) = (reason.clone(), example());
-            self.reasons.push(Reason { operation, reason, records: 0, new: 0, example });
+            self.reasons.push(RejectReason { operation, reason, records: 0, new: 0, example });
             self.reasons.len() - 1
         });
         self.reasons[place].records += 1;
@@ -315,7 +315,7 @@ impl Rejecting {
             new += last.unlisted().saturating_sub(unlisted_before);
         }
         self.reasons.sort_by(|one, other| {
-            let name = |reason: &Reason| (reason.operation, reason.reason.clone());
+            let name = |reason: &RejectReason| (reason.operation, reason.reason.clone());
             other.records.cmp(&one.records).then_with(|| name(one).cmp(&name(other)))
         });
         Rejects { records, new: (!is_first).then_some(new), unlisted, reasons: self.reasons }

@@ -14,7 +14,7 @@ use arrow::datatypes::{Field, Float64Type, Int32Type};
 use arrow::error::ArrowError;
 use chrono::{DateTime, FixedOffset, TimeDelta, Utc};
 
-use crate::archive::{Beginning, Interrupted, Unfinished, View, ViewOptions};
+use crate::archive::{Interrupted, NewRun, Unfinished, View, ViewOptions};
 use crate::dataset::DatasetError;
 use crate::date::Date;
 use crate::error::Result;
@@ -41,7 +41,7 @@ impl Canaries {
     pub(super) fn seal(&self, archive: &Path, known: &View) -> Result<()> {
         let now = self.observed_at;
         let (interrupted, stop) = (Interrupted::Leave, known.archive().stop());
-        let beginning = Beginning { definition: "canaries", text: "", now, interrupted, stop };
+        let beginning = NewRun { definition: "canaries", text: "", now, interrupted, stop };
         let unfinished = Unfinished::begin(archive, beginning)?;
         self.answer_all(&unfinished, known, Endpoint::NewsArticles, self.articles())?;
         if !self.fields.is_empty() {

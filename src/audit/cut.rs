@@ -18,18 +18,18 @@ const MICROS_PER_MINUTE: i64 = 60_000_000;
 #[derive(Clone, Copy, Default)]
 pub(super) struct DatasetPart {
     /// Only signals made before a day.
-    pub(super) made_before: Option<Split>,
+    pub(super) made_before: Option<DayBoundary>,
     /// Only signals with a known instant that is not after this one.
     pub(super) made_by: Option<i64>,
     /// No news of this day or later.
-    pub(super) news_before: Option<Split>,
+    pub(super) news_before: Option<DayBoundary>,
     /// Only rows with a naive date before this day.
     pub(super) dated_before: Option<NaiveDate>,
 }
 
 /// The line between a day and the days before it, for dates with an offset and without.
 #[derive(Clone, Copy)]
-pub(super) struct Split {
+pub(super) struct DayBoundary {
     /// Midnight at the start of the day, on the clock of the rule.
     midnight: i64,
     /// The first and last instant at which that clock shows this midnight.
@@ -66,7 +66,7 @@ impl DatasetPart {
     }
 }
 
-impl Split {
+impl DayBoundary {
     pub(super) fn of(day: NaiveDate, rule: NaiveRule) -> Self {
         let midnight = midnight(day);
         let instants = match rule {

@@ -31,9 +31,9 @@ use blake3::Hasher;
 use chrono::{DateTime, Days, NaiveDate, TimeDelta, Utc};
 
 use super::canaries::{Canaries, is_planted};
-use super::cut::{DatasetPart, Split, filtered, midnight, written_dates};
+use super::cut::{DatasetPart, DayBoundary, filtered, midnight, written_dates};
 use crate::archive::{Archive, Scope, SealedRun, View, ViewOptions, copy};
-use crate::dataset::{self, DatasetError, SeriesNames, Sources};
+use crate::dataset::{self, DatasetError, DatasetInput, SeriesNames};
 use crate::date::Date;
 use crate::error::Result;
 use crate::file::FileError;
@@ -123,7 +123,8 @@ impl Experiment<'_> {
         let all_days = self.days(&view)?;
         let mut leak = Leak::default();
         for day in cuts(&all_days) {
-            let part = DatasetPart { made_before: Some(Split::of(day, self.plan.dates)), ..DatasetPart::default() };
+            let part =
+                DatasetPart { made_before: Some(DayBoundary::of(day, self.plan.dates)), ..DatasetPart::default() };
             let cut = DatasetPart { news_before: part.made_before, ..part };
             let (whole, cut) = (self.rows(&view, part)?, self.rows(&view, cut)?);
             leak.add(format!("dates: signals before {day}, without news of {day} or later"), whole, cut);
@@ -225,8 +226,8 @@ impl Experiment<'_> {
         let (past, shown) = match self.plan.lag {
             // Signals of the day itself may see them, except those made before the day was over.
             Lag::Calendar(lag) if lag.count() == 0 => {
-                let begins = Split::of(planted, self.plan.dates);
-                let over = Split::of(planted.succ_opt().unwrap_or(planted), self.plan.dates);
+                let begins = DayBoundary::of(planted, self.plan.dates);
+                let over = DayBoundary::of(planted.succ_opt().unwrap_or(planted), self.plan.dates);
                 let part = DatasetPart { made_before: Some(begins.until(over)), ..DatasetPart::default() };
                 (part, format!("signals made before {planted} was over"))
             }
@@ -324,9 +325,12 @@ impl Experiment<'_> {
         let stop = view.archive().stop();
         let sectors = view.sectors_of(&self.plan.columns)?;
         let names = SeriesNames::default();
-        dataset::build(Sources { slabs, whole, names, sectors, stop }, self.plan, self.scratch.join("sort"), |rows| {
-            deliver(&rows.flat().map_err(failed)?)
-        })
+        dataset::build(
+            DatasetInput { slabs, whole, names, sectors, stop },
+            self.plan,
+            self.scratch.join("sort"),
+            |rows| deliver(&rows.flat().map_err(failed)?),
+        )
         .map(drop)
     }
 

@@ -12,16 +12,16 @@ pub(super) struct Aligned {
     rows: Vec<Vec<String>>,
 }
 
-/// How much of a long list is shown.
+/// How many rows of a long list are printed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Shown {
+pub(super) enum RowLimit {
     /// The first rows, and the number of those left out.
     First(usize),
     /// All of it.
     All,
 }
 
-impl Shown {
+impl RowLimit {
     /// The part that `--all` adds.
     pub(super) fn of(all: bool) -> Self {
         if all { Self::All } else { Self::First(10) }
@@ -39,18 +39,18 @@ impl Aligned {
     }
 
     /// A list within the table, under a line of its own.
-    pub(super) fn list(&mut self, title: &str, rows: impl ExactSizeIterator<Item = Vec<String>>, shown: Shown) {
+    pub(super) fn list(&mut self, title: &str, rows: impl ExactSizeIterator<Item = Vec<String>>, limit: RowLimit) {
         self.rows.push(Vec::new());
         self.rows.push(vec![title.to_owned()]);
-        self.rest(rows, shown);
+        self.rest(rows, limit);
     }
 
     /// Rows, or the first of them and a line that says how to see the rest.
-    pub(super) fn rest(&mut self, rows: impl ExactSizeIterator<Item = Vec<String>>, shown: Shown) {
+    pub(super) fn rest(&mut self, rows: impl ExactSizeIterator<Item = Vec<String>>, limit: RowLimit) {
         let count = rows.len();
-        let most = match shown {
-            Shown::All => count,
-            Shown::First(most) => most,
+        let most = match limit {
+            RowLimit::All => count,
+            RowLimit::First(most) => most,
         };
         self.rows.extend(rows.take(most));
         if count > most {
@@ -88,14 +88,14 @@ impl fmt::Display for Aligned {
 
 #[cfg(test)]
 mod tests {
-    use super::{Aligned, Shown};
+    use super::{Aligned, RowLimit};
 
     #[test]
     fn columns_are_aligned_and_long_lists_are_truncated() {
         let mut table = Aligned::new(1, ["what", "cells"]);
         table.row(["all", "1,234"].map(str::to_owned));
         let rows = [["AAPL", "9"], ["XOM", "10"], ["ZTS", "1"]].map(|row| row.map(str::to_owned).to_vec());
-        table.list("by ticker", rows.into_iter(), Shown::First(2));
+        table.list("by ticker", rows.into_iter(), RowLimit::First(2));
         let expected =
             "what  cells\nall   1,234\n\nby ticker\nAAPL      9\nXOM      10\n… and 1 more; `--all` shows them\n";
         assert_eq!(table.to_string(), expected);

@@ -7,20 +7,20 @@ use crate::archive::Removal;
 use crate::human::{bytes, grouped};
 use crate::links;
 use crate::project::Project;
-use crate::run::{Prune, compact, prune};
+use crate::run::{PruneMode, compact, prune};
 
 /// Pack the runs of an archive into fewer folders, and remove packed runs.
 #[derive(Debug, clap::Args)]
 pub(super) struct Archive {
     #[command(subcommand)]
-    what: What,
+    action: Action,
 
     #[command(flatten)]
     folders: Folders,
 }
 
 #[derive(Debug, clap::Subcommand)]
-enum What {
+enum Action {
     /// Pack runs into one folder with the same content. The packed runs stay until `archive prune`.
     Compact {
         /// The number of newest runs to leave unpacked.
@@ -39,17 +39,17 @@ impl Archive {
     pub(super) fn execute(self, project: &Project) -> Result<()> {
         let archive = self.folders.archive(project);
         links::refuse_below(&self.folders.data(project), &archive)?;
-        match self.what {
-            What::Compact { keep } => match cancellable(move |control| compact(&archive, keep, control))? {
+        match self.action {
+            Action::Compact { keep } => match cancellable(move |control| compact(&archive, keep, control))? {
                 Some(pack) => {
                     let (runs, size) = (grouped(pack.members.len() as u64), bytes(pack.bytes()));
                     say(&format!("packed {runs} runs into `pack={}`, {size}\n", pack.run))
                 }
                 None => say("nothing to pack\n"),
             },
-            What::Prune { dry_run } => {
-                let what = if dry_run { Prune::List } else { Prune::Remove };
-                let removals = cancellable(move |control| prune(&archive, what, control))?;
+            Action::Prune { dry_run } => {
+                let mode = if dry_run { PruneMode::List } else { PruneMode::Remove };
+                let removals = cancellable(move |control| prune(&archive, mode, control))?;
                 say(&pruned(&removals, if dry_run { "would remove" } else { "removed" }))
             }
         }

@@ -102,7 +102,7 @@ pub(super) struct Build {
 }
 
 /// Where a dataset goes.
-enum To {
+enum Target {
     /// To a published version.
     Version,
     /// To one new file.
@@ -131,10 +131,10 @@ impl Build {
         let to = self.destination(&plan, &ad_hoc)?;
         let (data, archive) = (self.folders.data(project), self.folders.archive(project));
         #[cfg(feature = "polars")]
-        if matches!(to, To::Table) {
+        if matches!(to, Target::Table) {
             return preview(Dataset::built(plan, &archive, &ad_hoc)?);
         }
-        let is_quiet = self.quiet || matches!(to, To::Stream(_));
+        let is_quiet = self.quiet || matches!(to, Target::Stream(_));
         let observer = Some(if is_quiet { progress::quiet(LogForm::Text) } else { progress::shown() });
         let recording = self.timings.begin()?;
         log::begin(LogForm::Text, LogLevel::Off, recording.as_ref().map(|recording| recording.trace.clone()));
@@ -142,11 +142,11 @@ impl Build {
             let control = Control { observer, stop };
             let options = BuildOptions { archive, clock: Clock::System, ad_hoc, store, control };
             match to {
-                To::Version => run::build(plan, data, options).await.map(Some),
-                To::File(path, format) => run::save(plan, format, path, options).await.map(|()| None),
-                To::Stream(format) => run::stream(plan, format, stdout(), options).await.map(|()| None),
+                Target::Version => run::build(plan, data, options).await.map(Some),
+                Target::File(path, format) => run::save(plan, format, path, options).await.map(|()| None),
+                Target::Stream(format) => run::stream(plan, format, stdout(), options).await.map(|()| None),
                 #[cfg(feature = "polars")]
-                To::Table => unreachable!("it was printed"),
+                Target::Table => unreachable!("it was printed"),
             }
         });
         let summary = summary.map_err(Failure::of_run)?;
@@ -188,8 +188,8 @@ impl Build {
     }
 
     /// Where the dataset goes.
-    fn destination(&self, plan: &Plan, ad_hoc: &AdHoc) -> Result<To> {
-        let Some(output) = &self.output else { return Ok(To::Version) };
+    fn destination(&self, plan: &Plan, ad_hoc: &AdHoc) -> Result<Target> {
+        let Some(output) = &self.output else { return Ok(Target::Version) };
         if output.is_dir() {
             let what = format!("`{}` is a folder", output.display());
             return Err(usage(&what, "name a file, or the folder of the datasets and the archive with `--data`"));
@@ -215,9 +215,9 @@ impl Build {
         }
         #[cfg(feature = "polars")]
         if is_stream && stdout().is_terminal() {
-            return Ok(To::Table);
+            return Ok(Target::Table);
         }
-        Ok(if is_stream { To::Stream(format) } else { To::File(output.clone(), format) })
+        Ok(if is_stream { Target::Stream(format) } else { Target::File(output.clone(), format) })
     }
 
     /// The options that override the definition.

@@ -17,7 +17,7 @@ use crate::project::Project;
 #[derive(Debug, clap::Args)]
 pub(super) struct Datasets {
     #[command(subcommand)]
-    what: Option<What>,
+    action: Option<Action>,
 
     #[command(flatten)]
     json: AsJson,
@@ -27,7 +27,7 @@ pub(super) struct Datasets {
 }
 
 #[derive(Debug, clap::Subcommand)]
-enum What {
+enum Action {
     Remove(Remove),
 }
 
@@ -41,7 +41,7 @@ struct Remove {
 
 impl Datasets {
     pub(super) fn execute(self, project: &Project) -> Result<()> {
-        if let Some(What::Remove(remove)) = self.what {
+        if let Some(Action::Remove(remove)) = self.action {
             return remove.execute(project, &self.folder, self.json);
         }
         let datasets = self.folder.datasets(project);

@@ -11,7 +11,7 @@ use super::outcome::{Failure, Result};
 use super::rows::RowsTo;
 use super::typed::usage;
 use crate::audit::diff::{self, Difference};
-use crate::export::{self, Reading, VersionKind};
+use crate::export::{self, PublishedReader, VersionKind};
 use crate::human::{counted, grouped, portion};
 use crate::project::Project;
 
@@ -50,7 +50,7 @@ pub(super) struct Diff {
 impl Diff {
     pub(super) fn execute(self, project: &Project) -> Result<()> {
         let folder = self.folder.datasets(project);
-        let find = |given: &str| Reading::find(&folder, given);
+        let find = |given: &str| PublishedReader::find(&folder, given);
         let [before, after] = match &self.after {
             Some(after) => [find(&self.before)?, find(after)?],
             None => {
@@ -64,7 +64,8 @@ impl Diff {
             rows.filled(diff::schema(&before), |deliver| diff::diff(&before, &after, deliver))
         })?;
         if !self.rows.is_stdout() {
-            self.json.say(|| datasets::Difference::of(&before, &after, &found), || told(&before, &after, &found))?;
+            self.json
+                .say(|| datasets::Difference::of(&before, &after, &found), || describe(&before, &after, &found))?;
         }
         match self.exit_code && !found.is_none() {
             true => Err(Failure::Differ),
@@ -86,7 +87,7 @@ fn earlier(datasets: &Path, name: &str) -> Result<String> {
     Ok(name_of(own[before], datasets))
 }
 
-fn told(before: &Reading, after: &Reading, found: &Difference) -> String {
+fn describe(before: &PublishedReader, after: &PublishedReader, found: &Difference) -> String {
     let mut versions = Aligned::new(2, ["", "version", "rows", "as of"]);
     for (place, version) in [("before", before), ("after", after)] {
         let (rows, as_of) = (grouped(version.row_count()), version.as_of().to_owned());

@@ -45,7 +45,7 @@ impl Doctor {
         })?);
         match self.json.is_wanted() {
             true => say(&document(Diagnoses::of(&found)))?,
-            false => say_in_color(&told(&found))?,
+            false => say_in_color(&describe(&found))?,
         }
         match found.iter().filter(|one| one.health == Health::Failed).count() {
             0 => Ok(()),
@@ -57,7 +57,7 @@ impl Doctor {
 /// The column of the findings.
 const FOUND: usize = 26;
 
-fn told(found: &[Diagnosis]) -> Vec<(Color, String)> {
+fn describe(found: &[Diagnosis]) -> Vec<(Color, String)> {
     let mut text = Vec::new();
     for Diagnosis { check, health, found, remedy } in found {
         let (mark, color) = match health {

@@ -24,11 +24,11 @@ pub(super) struct Plan {
 impl Plan {
     pub(super) fn execute(self, project: &Project) -> Result<()> {
         let plan = plan_of(Some(&self.definition), project)?;
-        self.json.say(|| definitions::Plan::of(&plan), || told(&plan))
+        self.json.say(|| definitions::Plan::of(&plan), || summary(&plan))
     }
 }
 
-fn told(plan: &plan::Plan) -> String {
+fn summary(plan: &plan::Plan) -> String {
     let mut text = String::new();
     let described = plan.description.as_ref().map_or_else(String::new, |it| format!(": {}", escaped(it)));
     line(&mut text, format_args!("{}{described}\n", plan.name));
@@ -68,7 +68,7 @@ fn tell_requests(text: &mut String, plan: &plan::Plan) {
     for Way { endpoint, asked } in others {
         line(text, format_args!("  or, if the service does not offer that, {}", address(*endpoint)));
         match asked {
-            RequestList::EachTicker(tickers @ TickerSource::Written(_), _) => {
+            RequestList::EachTicker(tickers @ TickerSource::Listed(_), _) => {
                 line(text, format_args!("    for {}", listed(tickers)));
             }
             RequestList::EachTicker(..) => {
@@ -86,7 +86,7 @@ fn tell_way(text: &mut String, way: &Way) {
             match tickers {
                 TickerSource::NamedBy(requests) => tell_list(text, requests),
                 TickerSource::Available => tell_list(text, &[Request::bare(Endpoint::TickersAvailable)]),
-                TickerSource::Written(_) | TickerSource::Signals => {}
+                TickerSource::Listed(_) | TickerSource::Signals => {}
             }
             for (period, regime) in pairs {
                 let query = format_args!("?period={period}&regime={regime}");
@@ -107,7 +107,7 @@ fn tell_list(text: &mut String, requests: &[Request]) {
 
 fn listed(tickers: &TickerSource) -> String {
     match tickers {
-        TickerSource::Written(tickers) => tickers.iter().map(|ticker| ticker.as_str()).collect::<Vec<_>>().join(", "),
+        TickerSource::Listed(tickers) => tickers.iter().map(|ticker| ticker.as_str()).collect::<Vec<_>>().join(", "),
         TickerSource::Available => "each available ticker".to_owned(),
         TickerSource::NamedBy(_) => "each ticker in these answers".to_owned(),
         TickerSource::Signals => "each ticker with signals".to_owned(),
@@ -122,7 +122,7 @@ fn number(way: &Way, of_each: usize) -> String {
     };
     match &way.asked {
         RequestList::Listed(requests) => format!("{}{of_each}", requests.len()),
-        RequestList::EachTicker(TickerSource::Written(tickers), pairs) => {
+        RequestList::EachTicker(TickerSource::Listed(tickers), pairs) => {
             format!("{}{of_each}", tickers.len() * pairs.len().max(1))
         }
         RequestList::EachTicker(TickerSource::NamedBy(requests), pairs) => {

@@ -14,7 +14,7 @@ use crate::human::{bytes, counted};
 use crate::links;
 use crate::plan::Days;
 use crate::project::Project;
-use crate::run::{Control, Prunable, Prune as What, PruneOptions, kept_versions};
+use crate::run::{Control, Prunable, PruneMode, PruneOptions, kept_versions};
 use crate::time::Clock;
 
 /// Remove old versions, packed and interrupted runs, and old evidence and reports.
@@ -51,17 +51,17 @@ impl Prune {
             older_than: Duration::from_secs(u64::from(self.older_than.count().unsigned_abs()) * 24 * 60 * 60),
             clock: Clock::System,
         };
-        let what = if self.dry_run { What::List } else { What::Remove };
+        let mode = if self.dry_run { PruneMode::List } else { PruneMode::Remove };
         let (prunable, result) = interruptible(async |stop| {
             let work = move || {
                 let mut prunable = Prunable::of(options)?;
                 let control = Control { stop, ..Control::default() };
-                let result = if what == What::List { Ok(()) } else { prunable.remove(&control) };
+                let result = if mode == PruneMode::List { Ok(()) } else { prunable.remove(&control) };
                 Ok::<_, Error>((prunable, result))
             };
             tokio::task::spawn_blocking(work).await.unwrap_or_else(|panic| Err(Error::worker(panic)))
         })?;
-        self.json.say(|| Pruned::of(&prunable, what), || told(&prunable, what))?;
+        self.json.say(|| Pruned::of(&prunable, mode), || describe(&prunable, mode))?;
         Ok(result?)
     }
 }
@@ -74,11 +74,11 @@ fn age(text: &str) -> Result<Days, String> {
     }
 }
 
-fn told(prunable: &Prunable, what: What) -> String {
+fn describe(prunable: &Prunable, mode: PruneMode) -> String {
     let mut text = String::new();
-    let (removed, freed) = match what {
-        What::List => ("would remove", "would free"),
-        What::Remove => ("removed", "freed"),
+    let (removed, freed) = match mode {
+        PruneMode::List => ("would remove", "would free"),
+        PruneMode::Remove => ("removed", "freed"),
     };
     if !prunable.all.is_empty() {
         let mut table = Aligned::new(2, [removed, "", "size"]);

@@ -7,14 +7,14 @@ use std::path::{Path, PathBuf};
 use chrono::{DateTime, Utc};
 
 use super::folders::Folders;
-use super::store::{Local, Needed, StoreOption, definition_of};
+use super::store::{FetchItem, LocalFolders, StoreOption, definition_of};
 use super::typed::instant;
 use super::{interruptible, say};
 use crate::file::{self, FileError};
 use crate::links;
 use crate::project::Project;
-use crate::report::Report as Told;
-use crate::run::{Control, ReportOptions, report};
+use crate::report;
+use crate::run::{self, Control, ReportOptions};
 use crate::time::Clock;
 
 /// Write an HTML report of a published dataset: what it holds, and how the vendor revised it.
@@ -23,7 +23,7 @@ use crate::time::Clock;
 #[derive(Debug, clap::Args)]
 pub(super) struct Report {
     #[command(flatten)]
-    subject: Subject,
+    subject: ReportSubject,
 
     /// Write the page to this file, or with `-` to standard output. Default: `reports/NAME.html` in the data folder.
     #[arg(long, value_name = "FILE")]
@@ -32,7 +32,7 @@ pub(super) struct Report {
 
 /// The dataset to report on.
 #[derive(Clone, Debug, clap::Args)]
-pub(super) struct Subject {
+pub(super) struct ReportSubject {
     /// The name of the dataset. Default: the one built last.
     name: Option<String>,
 
@@ -48,27 +48,27 @@ pub(super) struct Subject {
     store: StoreOption,
 }
 
-impl Subject {
-    /// The report.
-    pub(super) fn told(&self, project: &Project) -> Result<Told> {
+impl ReportSubject {
+    /// Builds the report, from the store if there is one.
+    pub(super) fn build(&self, project: &Project) -> Result<report::Report> {
         let (name, as_of) = (self.name.clone(), self.as_of);
         let (data, archive) = (self.folders.data(project), self.folders.archive(project));
         if let Some(name) = &self.name {
             self.store.fetch_version(name, &data, project)?;
-            let local = Local { archive: &archive, data: &data };
-            self.store.fetch(definition_of(name, project).as_ref(), local, &[Needed::Runs(self.as_of)])?;
+            let local = LocalFolders { archive: &archive, data: &data };
+            self.store.fetch(definition_of(name, project).as_ref(), local, &[FetchItem::Runs(self.as_of)])?;
         }
         Ok(interruptible(async |stop| {
             let control = Control { stop, ..Control::default() };
-            report(ReportOptions { name, data, archive, as_of, clock: Clock::System, control }).await
+            run::report(ReportOptions { name, data, archive, as_of, clock: Clock::System, control }).await
         })?)
     }
 }
 
 impl Report {
     pub(super) fn execute(self, project: &Project) -> Result<()> {
-        let told = self.subject.told(project)?;
-        let page = told.page();
+        let report = self.subject.build(project)?;
+        let page = report.page();
         if self.output.as_deref() == Some(Path::new("-")) {
             return say(&page);
         }
@@ -77,7 +77,7 @@ impl Report {
             None => {
                 let reports = self.subject.folders.data(project).join("reports");
                 links::refuse(&reports)?;
-                reports.join(&told.identity.name).with_extension("html")
+                reports.join(&report.identity.name).with_extension("html")
             }
         };
         if let Some(folder) = file.parent() {

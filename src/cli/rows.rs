@@ -10,7 +10,7 @@ use super::talk::data;
 use super::typed::usage;
 use crate::error::Result;
 use crate::export::{Destination, RowFormat, RowOutput};
-use crate::plan::Guard;
+use crate::plan::FormulaGuard;
 
 /// Where to write rows, besides the tables that are printed.
 #[derive(Clone, Debug, clap::Args)]
@@ -87,6 +87,6 @@ impl RowsTo {
         }
         let destination =
             if self.is_stdout() { Destination::Stream(Box::new(data())) } else { Destination::File(output.clone()) };
-        RowOutput::begin(format.row_format(), destination, schema, Guard::None).map(Some)
+        RowOutput::begin(format.row_format(), destination, schema, FormulaGuard::None).map(Some)
     }
 }

@@ -15,7 +15,7 @@ use std::fmt::Write;
 #[derive(Debug, clap::Args)]
 pub(super) struct Runs {
     #[command(subcommand)]
-    what: Option<What>,
+    action: Option<Action>,
 
     #[command(flatten)]
     json: AsJson,
@@ -25,7 +25,7 @@ pub(super) struct Runs {
 }
 
 #[derive(Debug, clap::Subcommand)]
-enum What {
+enum Action {
     /// Show one run: its files, and unknown fields.
     Show {
         /// The run's name, or the beginning of it.
@@ -37,12 +37,12 @@ impl Runs {
     pub(super) fn execute(self, project: &Project) -> Result<()> {
         let folder = self.folders.archive(project);
         let archive = Archive::open(&folder)?;
-        match &self.what {
+        match &self.action {
             None => {
                 let unfinished = unfinished_runs(archive.path())?;
                 self.json.say(|| documents::Runs::of(&archive, &unfinished), || listed(&archive, &unfinished))
             }
-            Some(What::Show { run }) => {
+            Some(Action::Show { run }) => {
                 let found = archive.runs().iter().find(|sealed| sealed.name().starts_with(run.as_str()));
                 let found = found.ok_or_else(|| Failure::NoRun { run: run.clone(), archive: folder })?;
                 self.json.say(|| documents::Run::of(found), || shown(found))

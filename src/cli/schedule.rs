@@ -42,7 +42,7 @@ const METRICS_EVERY: Duration = Duration::from_secs(60);
 #[command(args_conflicts_with_subcommands = true)]
 pub(super) struct Schedule {
     #[command(subcommand)]
-    what: Option<What>,
+    action: Option<Action>,
 
     /// Run due definitions and exit, for a cron job every few minutes.
     #[arg(long, conflicts_with = "listen")]
@@ -76,7 +76,7 @@ pub(super) struct Schedule {
 }
 
 #[derive(Debug, clap::Subcommand)]
-enum What {
+enum Action {
     /// Print what to install so that a platform runs the definitions.
     Print {
         /// The platform.
@@ -89,7 +89,7 @@ impl Schedule {
     pub(super) fn execute(self, project: &Project) -> Result<()> {
         let (data, archive) = (self.folders.data(project), self.folders.archive(project));
         let folders = Places { definitions: project.definitions(), data, archive };
-        if let Some(What::Print { platform }) = self.what {
+        if let Some(Action::Print { platform }) = self.action {
             return say(&print(platform, &Setup::of(project.root(), &folders)?)?);
         }
         log::begin(self.log, self.log_level, None);
@@ -109,8 +109,8 @@ impl Schedule {
         let changed = Arc::new(Notify::new());
         let hangup = if self.once { Hangup::Stops } else { Hangup::Notifies(Arc::clone(&look)) };
         interruptible_with(hangup, async |stop: CancellationToken| {
-            let shown = if self.once { Shown::Runs } else { Shown::All };
-            let watcher = Arc::new(Printed { form: self.log, shown, changed: Arc::clone(&changed) });
+            let shown = if self.once { EventFilter::Runs } else { EventFilter::All };
+            let watcher = Arc::new(EventPrinter { form: self.log, shown, changed: Arc::clone(&changed) });
             let options = SchedulerOptions {
                 definitions: folders.definitions.clone(),
                 data: folders.data.clone(),
@@ -182,7 +182,7 @@ fn ended(records: &[RunRecord]) -> Result<()> {
 
 /// Which events are printed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Shown {
+enum EventFilter {
     /// All of them.
     All,
     /// All but the schedules, which `--once` would repeat each time.
@@ -190,15 +190,15 @@ enum Shown {
 }
 
 /// Events on standard error.
-struct Printed {
+struct EventPrinter {
     form: LogForm,
-    shown: Shown,
+    shown: EventFilter,
     changed: Arc<Notify>,
 }
 
-impl Watcher for Printed {
+impl Watcher for EventPrinter {
     fn watch(&self, event: &ScheduleEvent<'_>) {
-        if self.shown == Shown::Runs
+        if self.shown == EventFilter::Runs
             && matches!(event, ScheduleEvent::Scheduled { .. } | ScheduleEvent::Unscheduled { .. })
         {
             return;

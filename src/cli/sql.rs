@@ -8,7 +8,7 @@ use chrono::{DateTime, Utc};
 use super::cancellable;
 use super::folders::DataFolder;
 use super::outcome::{Failure, Result};
-use super::store::{Local, Needed, StoreOption};
+use super::store::{FetchItem, LocalFolders, StoreOption};
 use super::talk::data as stdout;
 use super::typed::{instant, plan_of, worded};
 use crate::plan::{AdHoc, Vintage};
@@ -59,7 +59,11 @@ impl Sql {
             Some(folder) => (PathBuf::from(folder), None),
             None => (data.join("archive"), None),
         };
-        self.store.fetch(Some(&plan), Local { archive: &archive, data: &data }, &[Needed::Runs(self.as_of)])?;
+        self.store.fetch(
+            Some(&plan),
+            LocalFolders { archive: &archive, data: &data },
+            &[FetchItem::Runs(self.as_of)],
+        )?;
         let ad_hoc = AdHoc { as_of: self.as_of, vintage: self.vintage, ..AdHoc::default() };
         let dialect = self.dialect;
         let statement = cancellable(move |control| {

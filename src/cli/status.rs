@@ -12,9 +12,7 @@ use crate::escape::escaped;
 use crate::file::{self, FileError};
 use crate::human::{bytes, grouped};
 use crate::project::Project;
-use crate::schedule::{
-    Folders as Places, Links, Outcome, Overview, RunRecord, Status as Told, StatusDocument, Verdict, page, to_minute,
-};
+use crate::schedule::{self, Links, Outcome, Overview, RunRecord, StatusDocument, Verdict, page, to_minute};
 use crate::time::Clock;
 
 /// Say how each definition is doing: fresh, stale, failing or unknown.
@@ -42,7 +40,7 @@ pub(super) struct Status {
 impl Status {
     pub(super) fn execute(self, project: &Project) -> Result<()> {
         let (data, archive) = (self.folders.data(project), self.folders.archive(project));
-        let folders = Places { definitions: project.definitions(), data, archive };
+        let folders = schedule::Folders { definitions: project.definitions(), data, archive };
         let overview = Overview::of(&folders, &self.names, Clock::System.now())?;
         match &self.html {
             Some(file) if file.as_os_str() == "-" => say(&page(&overview, Links::Files(&folders.data)))?,
@@ -52,7 +50,7 @@ impl Status {
                 say(&format!("status    {}\n", file.display()))?;
             }
             None if self.json.is_wanted() => say(&StatusDocument::of(&overview).line())?,
-            None => say(&told(&overview))?,
+            None => say(&describe(&overview))?,
         }
         match overview.verdict() {
             Verdict::Fresh => Ok(()),
@@ -62,10 +60,10 @@ impl Status {
     }
 }
 
-fn told(overview: &Overview) -> String {
+fn describe(overview: &Overview) -> String {
     let mut text = String::new();
     for status in &overview.definitions {
-        tell(&mut text, status);
+        push_status(&mut text, status);
     }
     if overview.definitions.is_empty() {
         text.push_str("no definitions in `pipelines`; write one with `bellwether init`\n\n");
@@ -81,7 +79,7 @@ fn told(overview: &Overview) -> String {
     text
 }
 
-fn tell(text: &mut String, status: &Told) {
+fn push_status(text: &mut String, status: &schedule::Status) {
     let described = status.description.as_ref().map_or_else(String::new, |it| format!(": {}", escaped(it)));
     writeln!(text, "{} is {}{described}", escaped(&status.name), status.verdict.as_str())
         .expect("a string takes any text");

@@ -14,7 +14,7 @@ use crate::human::{bytes, counted, grouped};
 use crate::names::is_dataset;
 use crate::plan::{Plan, StoreUrl};
 use crate::project::Project;
-use crate::run::{Control, DatasetStatus, Moved, RemoteStore, StoreStatus, StoreVerified};
+use crate::run::{Control, DatasetStatus, RemoteStore, StoreStatus, StoreVerified, TransferCounts};
 
 /// The variable with the address of a store.
 const VARIABLE: &str = "BELLWETHER_STORE";
@@ -45,7 +45,7 @@ impl StoreOption {
 
 /// What a command reads, which may only be in a store.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Needed<'a> {
+pub(super) enum FetchItem<'a> {
     /// The runs that started by an instant, or all of them.
     Runs(Option<DateTime<Utc>>),
     /// The latest version of a dataset.
@@ -54,22 +54,22 @@ pub(super) enum Needed<'a> {
 
 /// Where what is fetched goes.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Local<'a> {
+pub(super) struct LocalFolders<'a> {
     pub(super) archive: &'a Path,
     pub(super) data: &'a Path,
 }
 
 impl StoreOption {
     /// Fetches what this machine does not have of what a command reads, if there is a store.
-    pub(super) fn fetch(&self, plan: Option<&Plan>, local: Local<'_>, needed: &[Needed<'_>]) -> Result<()> {
+    pub(super) fn fetch(&self, plan: Option<&Plan>, local: LocalFolders<'_>, needed: &[FetchItem<'_>]) -> Result<()> {
         let Some(url) = self.url()?.or_else(|| plan.and_then(|plan| plan.store.clone())) else { return Ok(()) };
         interruptible(async |stop| {
             let control = Control { observer: Some(progress::shown()), stop };
             let store = RemoteStore::open(&url, local.archive, local.data, &control)?;
             for needed in needed {
                 match needed {
-                    Needed::Runs(until) => store.pull_archive(*until).await?,
-                    Needed::Version(name) => store.pull_latest(name).await?,
+                    FetchItem::Runs(until) => store.pull_archive(*until).await?,
+                    FetchItem::Version(name) => store.pull_latest(name).await?,
                 };
             }
             Ok(())
@@ -82,8 +82,8 @@ impl StoreOption {
         if !is_dataset(dataset) {
             return Ok(());
         }
-        let local = Local { archive: &data.join("archive"), data };
-        self.fetch(definition_of(dataset, project).as_ref(), local, &[Needed::Version(dataset)])
+        let local = LocalFolders { archive: &data.join("archive"), data };
+        self.fetch(definition_of(dataset, project).as_ref(), local, &[FetchItem::Version(dataset)])
     }
 }
 
@@ -96,7 +96,7 @@ pub(super) fn definition_of(dataset: &str, project: &Project) -> Option<Plan> {
 #[derive(Debug, clap::Args)]
 pub(super) struct Store {
     #[command(subcommand)]
-    what: What,
+    action: Action,
 
     #[command(flatten)]
     store: StoreOption,
@@ -106,21 +106,21 @@ pub(super) struct Store {
 }
 
 #[derive(Debug, clap::Subcommand)]
-enum What {
+enum Action {
     /// Show which runs and versions are on this machine, in the store, or in both.
     Status(Status),
     /// Send the runs, packs and versions that only this machine has. Clears interrupted uploads that are older than a
     /// day.
-    Push(Of),
+    Push(StoreDefinition),
     /// Fetch the runs that only the store has, and the latest version of each dataset.
-    Pull(Of),
+    Pull(StoreDefinition),
     /// Read everything in the store, and verify every size and checksum.
-    Verify(Of),
+    Verify(StoreDefinition),
 }
 
 /// The definition whose store is used.
 #[derive(Debug, clap::Args)]
-struct Of {
+struct StoreDefinition {
     /// A definition with a `[store]`: its name in `pipelines/`, or a path.
     definition: Option<String>,
 }
@@ -128,7 +128,7 @@ struct Of {
 #[derive(Debug, clap::Args)]
 struct Status {
     #[command(flatten)]
-    of: Of,
+    of: StoreDefinition,
 
     #[command(flatten)]
     json: AsJson,
@@ -136,24 +136,24 @@ struct Status {
 
 impl Store {
     pub(super) fn execute(self, project: &Project) -> Result<()> {
-        let of = match &self.what {
-            What::Status(status) => &status.of,
-            What::Push(of) | What::Pull(of) | What::Verify(of) => of,
+        let of = match &self.action {
+            Action::Status(status) => &status.of,
+            Action::Push(of) | Action::Pull(of) | Action::Verify(of) => of,
         };
         let url = self.url(of.definition.as_deref(), project)?;
         let (archive, data) = (self.folders.archive(project), self.folders.data(project));
-        let what = self.what;
+        let action = self.action;
         interruptible(async |stop| {
             let control = Control { observer: Some(progress::shown()), stop };
             let store = RemoteStore::open(&url, &archive, &data, &control)?;
-            match what {
-                What::Status(Status { json, .. }) => {
+            match action {
+                Action::Status(Status { json, .. }) => {
                     let status = store.status().await?;
                     json.say(|| &status, || shown(&status))
                 }
-                What::Push(_) => say(&moved("sent", store.push().await?)),
-                What::Pull(_) => say(&moved("fetched", store.pull().await?)),
-                What::Verify(_) => verified(&store.verify().await?),
+                Action::Push(_) => say(&moved("sent", store.push().await?)),
+                Action::Pull(_) => say(&moved("fetched", store.pull().await?)),
+                Action::Verify(_) => verified(&store.verify().await?),
             }
         })
     }
@@ -167,8 +167,8 @@ impl Store {
     }
 }
 
-fn moved(verb: &str, moved: Moved) -> String {
-    let Moved { folders, versions, bytes: size, cleared } = moved;
+fn moved(verb: &str, moved: TransferCounts) -> String {
+    let TransferCounts { folders, versions, bytes: size, cleared } = moved;
     let mut parts = Vec::new();
     if folders > 0 {
         parts.push(counted(folders as u64, "run or pack", "runs and packs"));

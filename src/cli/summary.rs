@@ -2,7 +2,7 @@
 
 use super::documents::{AsJson, datasets};
 use super::outcome::Result;
-use super::report::Subject;
+use super::report::ReportSubject;
 use super::wrap::columns;
 use crate::project::Project;
 
@@ -13,7 +13,7 @@ const WIDTH: usize = 80;
 #[derive(Debug, clap::Args)]
 pub(super) struct Summary {
     #[command(flatten)]
-    subject: Subject,
+    subject: ReportSubject,
 
     /// The width of lines. Default: that of the terminal, or 80.
     #[arg(long, value_name = "COLUMNS")]
@@ -26,7 +26,7 @@ pub(super) struct Summary {
 impl Summary {
     pub(super) fn execute(self, project: &Project) -> Result<()> {
         let width = self.width.or_else(columns).unwrap_or(WIDTH);
-        let report = self.subject.told(project)?;
+        let report = self.subject.build(project)?;
         self.json.say(|| datasets::Summary::of(&report), || report.text(width))
     }
 }

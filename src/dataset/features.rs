@@ -7,7 +7,7 @@ use arrow::array::{ArrayRef, Float64Array, Int32Array, TimestampMicrosecondArray
 use super::Counts;
 use super::calendar::Calendar;
 use super::keys::NewsKey;
-use super::news::{self, Cut, News, NewsItem, Statement};
+use super::news::{self, Cutoff, News, NewsItem, SentimentRecord};
 use super::slab_columns::day;
 use super::window::Window;
 use crate::error::Result;
@@ -30,8 +30,8 @@ pub(super) fn of(
     settings: Settings<'_>,
 ) -> Result<(Features, Counts)> {
     let Settings { plan, calendar } = settings;
-    let cut = |key: &NewsKey| Cut::of(key, calendar.cutoff(key.day, plan.lag), plan.dates);
-    let cuts: Vec<Cut> = keys.iter().map(cut).collect();
+    let cut = |key: &NewsKey| Cutoff::of(key, calendar.cutoff(key.day, plan.lag), plan.dates);
+    let cuts: Vec<Cutoff> = keys.iter().map(cut).collect();
     let mut table = FeatureTable::of(&keys, &cuts, news, &plan.features);
     let mut counts = Counts::default();
     for articles in articles {
@@ -55,7 +55,7 @@ pub(super) struct Settings<'a> {
 }
 
 /// For each key, the index of its ticker's first article, and of the first that is too recent.
-fn known_by(keys: &[NewsKey], cuts: &[Cut], articles: &[NewsItem]) -> Vec<(usize, usize)> {
+fn known_by(keys: &[NewsKey], cuts: &[Cutoff], articles: &[NewsItem]) -> Vec<(usize, usize)> {
     let (mut first, mut end) = (0, 0);
     let mut bounds = Vec::with_capacity(keys.len());
     for (&NewsKey { ticker, .. }, cut) in keys.iter().zip(cuts) {
@@ -76,7 +76,7 @@ fn known_by(keys: &[NewsKey], cuts: &[Cut], articles: &[NewsItem]) -> Vec<(usize
 struct FeatureTable<'a> {
     keys: &'a [NewsKey],
     /// What each key may know.
-    cuts: &'a [Cut],
+    cuts: &'a [Cutoff],
     news: &'a News,
     /// The windows of each length.
     windows: Vec<(Days, Vec<Window>)>,
@@ -86,7 +86,7 @@ struct FeatureTable<'a> {
 
 impl<'a> FeatureTable<'a> {
     /// Keys without any articles.
-    fn of(keys: &'a [NewsKey], cuts: &'a [Cut], news: &'a News, features: &[Feature]) -> Self {
+    fn of(keys: &'a [NewsKey], cuts: &'a [Cutoff], news: &'a News, features: &[Feature]) -> Self {
         let mut table = Self { keys, cuts, news, windows: Vec::new(), last: vec![None; keys.len()] };
         for days in features.iter().filter_map(Feature::window) {
             if table.windows.iter().all(|(known, _)| *known != days) {
@@ -162,7 +162,7 @@ impl<'a> FeatureTable<'a> {
     }
 
     /// For each key, the last statement known whose day is not after the cutoff.
-    fn statements(&self, statements: &'a [Statement]) -> impl Iterator<Item = Option<&'a Statement>> {
+    fn statements(&self, statements: &'a [SentimentRecord]) -> impl Iterator<Item = Option<&'a SentimentRecord>> {
         let (mut first, mut end) = (0, 0);
         self.keys.iter().zip(self.cuts).map(move |(&NewsKey { ticker, .. }, &cut)| {
             while statements.get(first).is_some_and(|one| one.ticker < ticker) {

@@ -1,7 +1,7 @@
 //! Orders the rows, each with the place of its features: aligned series by their positions, everything else by sorting.
 
 use super::aligned_series::{self, AlignedSeries, Arrangement};
-use super::keys::Keyed;
+use super::keys::CellKeys;
 use super::row_order::{RowOrder, real, signed};
 use super::slab_columns::{Numbers, Signals};
 use crate::plan::{Column, DatasetPlan};
@@ -31,7 +31,7 @@ pub(super) fn joined(
     signals: Signals,
     arrangement: &Arrangement,
     cells: &[i64],
-    keyed: &Keyed,
+    keyed: &CellKeys,
     plan: &DatasetPlan,
 ) -> Joined {
     let of_cells = &keyed.of_cells;
@@ -70,7 +70,7 @@ impl Segment {
 }
 
 /// The rows in the order of the plan, given the cell of each and the place of its features.
-fn order(signals: &Signals, cells: &[i64], keyed: &Keyed, plan: &DatasetPlan) -> Vec<u32> {
+fn order(signals: &Signals, cells: &[i64], keyed: &CellKeys, plan: &DatasetPlan) -> Vec<u32> {
     let mut order = RowOrder::of(signals.dates.len());
     let mut columns = plan.sort.iter().rev().peekable();
     while let Some(column) = columns.next() {

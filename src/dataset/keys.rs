@@ -14,7 +14,7 @@ pub(super) struct NewsKey {
 
 /// The keys of some cells, each a ticker and a day.
 #[derive(Debug)]
-pub(super) struct Keyed {
+pub(super) struct CellKeys {
     /// Distinct keys, sorted.
     pub(super) keys: Vec<NewsKey>,
     /// The index of each cell's key.
@@ -23,7 +23,7 @@ pub(super) struct Keyed {
     pub(super) are_of_days: bool,
 }
 
-impl Keyed {
+impl CellKeys {
     /// The keys of cells for which days alone decide.
     pub(super) fn of_days(cells: &[i64]) -> Self {
         let distinct = distinct(cells);

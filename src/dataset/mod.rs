@@ -51,7 +51,7 @@ use aligned_series::Arrangement;
 use assemble::KnownNames;
 use calendar::Calendar;
 use external_sort::ExternalSort;
-use keys::Keyed;
+use keys::CellKeys;
 use naive::{Ends, Moment};
 use news::News;
 use slab_columns::{Day, Signals, TickerCodes};
@@ -65,7 +65,7 @@ pub use wide::Wide;
 const SLABS_AHEAD: usize = 3;
 
 /// The input of a dataset.
-pub struct Sources<'a, Signals, Whole> {
+pub struct DatasetInput<'a, Signals, Whole> {
     /// The selected signals with the news of their tickers.
     pub slabs: Signals,
     /// All signals that the definition requests, before filters: they determine trading days.
@@ -109,12 +109,12 @@ impl AddAssign for Counts {
 ///
 /// If a slab cannot be read or joined, if `deliver` fails, or once the token is cancelled.
 pub fn build<S: Iterator<Item = Result<Slab>>, W: Iterator<Item = Result<Slab>>>(
-    sources: Sources<'_, impl FnOnce() -> Result<S> + Send, impl FnOnce() -> Result<W>>,
+    sources: DatasetInput<'_, impl FnOnce() -> Result<S> + Send, impl FnOnce() -> Result<W>>,
     plan: &DatasetPlan,
     scratch: PathBuf,
     mut deliver: impl FnMut(Rows) -> Result<()>,
 ) -> Result<Counts> {
-    let Sources { slabs, whole, names, sectors, stop } = sources;
+    let DatasetInput { slabs, whole, names, sectors, stop } = sources;
     let calendar = match plan.lag {
         Lag::Trading(_) if !plan.features.is_empty() => Calendar::of(whole()?, plan)?,
         Lag::Trading(_) | Lag::Calendar(_) => Calendar::default(),
@@ -122,7 +122,7 @@ pub fn build<S: Iterator<Item = Result<Slab>>, W: Iterator<Item = Result<Slab>>>
     let mut counts = Counts::default();
     let is_ticker_first = plan.sort.first() == Some(&Column::Ticker);
     let mut sorting = ExternalSort::new(plan, scratch, stop);
-    let known = &Known { calendar, names, sectors };
+    let known = &SlabContext { calendar, names, sectors };
     thread::scope(|scope| -> Result<()> {
         // The next slabs are prepared while a row group is written; only a few, as each takes some megabytes.
         let (ready, joined) = mpsc::sync_channel(SLABS_AHEAD);
@@ -152,21 +152,21 @@ pub fn build<S: Iterator<Item = Result<Slab>>, W: Iterator<Item = Result<Slab>>>
 }
 
 /// What is known beside a slab.
-struct Known {
+struct SlabContext {
     calendar: Calendar,
     names: SeriesNames,
     sectors: HashMap<Ticker, Sector>,
 }
 
 /// Receives the rows of a joined slab and its counts.
-type Joined = mpsc::Receiver<Result<(Rows, Counts)>>;
+type JoinedRows = mpsc::Receiver<Result<(Rows, Counts)>>;
 
 /// Joins slabs in parallel and sends their rows in order, until the receiver is gone because a delivery failed.
 fn join_all(
     slabs: impl Iterator<Item = Result<Slab>>,
     plan: &DatasetPlan,
-    known: &Known,
-    ready: &mpsc::SyncSender<Joined>,
+    known: &SlabContext,
+    ready: &mpsc::SyncSender<JoinedRows>,
 ) {
     rayon::in_place_scope_fifo(|scope| {
         for slab in slabs {
@@ -182,8 +182,8 @@ fn join_all(
     });
 }
 
-fn of_slab(slab: &Slab, plan: &DatasetPlan, known: &Known) -> Result<(Rows, Counts)> {
-    let Known { calendar, names, sectors } = known;
+fn of_slab(slab: &Slab, plan: &DatasetPlan, known: &SlabContext) -> Result<(Rows, Counts)> {
+    let SlabContext { calendar, names, sectors } = known;
     let _work = work!("join slab");
     let mut tickers = TickerCodes::default();
     let (mut signals, repeated_signals) = Signals::of(&slab.signals, plan, &mut tickers);
@@ -192,7 +192,7 @@ fn of_slab(slab: &Slab, plan: &DatasetPlan, known: &Known) -> Result<(Rows, Coun
     let arrangement = Arrangement::of(&signals, &plan.sort);
     let cells = arrangement.cells(&signals);
     let mut keyed =
-        if signals.made.is_empty() { Keyed::of_days(&cells) } else { Keyed::limited(&cells, &signals.made) };
+        if signals.made.is_empty() { CellKeys::of_days(&cells) } else { CellKeys::limited(&cells, &signals.made) };
     let pieces = if news::has_articles(plan) { Some(slab.articles.pieces()?) } else { None };
     let articles = pieces.into_iter().flatten().map(|piece| Ok(news::read_articles(&piece?, plan, &mut tickers)));
     let (features, counts) =

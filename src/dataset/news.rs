@@ -21,13 +21,13 @@ use crate::tables::{Leniencies, Slab};
 
 /// What a key may know: nothing dated after its cutoff day, and nothing that became known after its limit.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Cut {
+pub(super) struct Cutoff {
     pub(super) day: Day,
     limit: Moment,
     rule: NaiveRule,
 }
 
-impl Cut {
+impl Cutoff {
     pub(super) fn of(key: &NewsKey, cutoff: Day, rule: NaiveRule) -> Self {
         Self { day: cutoff, limit: key.limit, rule }
     }
@@ -41,16 +41,16 @@ impl Cut {
 
 /// When the service was observed to return a value: from and until, as instants and days.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Seen {
+pub(super) struct ObservedSpan {
     from: (Day, i64),
     until: (Day, i64),
 }
 
-impl Seen {
+impl ObservedSpan {
     const ALWAYS: Self = Self { from: (Day::MIN, i64::MIN), until: (Day::MAX, i64::MAX) };
 
     /// Whether the value had been observed, and not yet replaced.
-    fn is_at(self, cut: Cut) -> bool {
+    fn is_at(self, cut: Cutoff) -> bool {
         let has_begun = self.from.0 <= cut.day && cut.limit.has_seen(self.from.1);
         let has_ended = self.until.0 <= cut.day && cut.limit.has_seen(self.until.1);
         has_begun && !has_ended
@@ -69,11 +69,11 @@ pub(super) struct NewsItem {
     /// Whether it counts in windows.
     pub(super) is_counted: bool,
     pub(super) score: Option<f64>,
-    seen: Seen,
+    seen: ObservedSpan,
 }
 
 impl NewsItem {
-    pub(super) fn is_known(&self, cut: Cut) -> bool {
+    pub(super) fn is_known(&self, cut: Cutoff) -> bool {
         self.seen.is_at(cut) && cut.knows(self.written)
     }
 
@@ -85,7 +85,7 @@ impl NewsItem {
 
 /// A summary or a record of historical sentiment: numbers that hold until later ones are known.
 #[derive(Clone, Debug)]
-pub(super) struct Statement {
+pub(super) struct SentimentRecord {
     pub(super) ticker: i32,
     /// Its day; for a summary, the day on which it was first observed.
     pub(super) day: Day,
@@ -93,11 +93,11 @@ pub(super) struct Statement {
     written: Option<Date>,
     place: i32,
     pub(super) values: Vec<Option<f64>>,
-    seen: Seen,
+    seen: ObservedSpan,
 }
 
-impl Statement {
-    pub(super) fn is_known(&self, cut: Cut) -> bool {
+impl SentimentRecord {
+    pub(super) fn is_known(&self, cut: Cutoff) -> bool {
         self.seen.is_at(cut) && self.written.is_none_or(|written| cut.knows(written))
     }
 }
@@ -106,9 +106,9 @@ impl Statement {
 #[derive(Debug, Default)]
 pub(super) struct News {
     /// Sorted by ticker and day; the values are those of the three references.
-    pub(super) summaries: Vec<Statement>,
+    pub(super) summaries: Vec<SentimentRecord>,
     /// Sorted by ticker and day; the values are the fields that the plan names.
-    pub(super) records: Vec<Statement>,
+    pub(super) records: Vec<SentimentRecord>,
 }
 
 impl News {
@@ -151,7 +151,7 @@ pub(super) fn has_articles(plan: &DatasetPlan) -> bool {
 /// Counts of articles, by their latest values.
 pub(super) fn counts(articles: &[NewsItem]) -> Counts {
     let mut counts = Counts::default();
-    for article in articles.iter().filter(|article| article.seen.until == Seen::ALWAYS.until) {
+    for article in articles.iter().filter(|article| article.seen.until == ObservedSpan::ALWAYS.until) {
         counts.articles += 1;
         counts.unscored_articles += u64::from(article.is_counted && article.score.is_none());
         counts.repeated_articles += u64::from(!article.is_counted);
@@ -171,29 +171,29 @@ fn field(feature: &Feature) -> Option<&str> {
 }
 
 /// When each row was observed.
-struct Sightings<'a> {
+struct ObservedSpans<'a> {
     from: &'a [i64],
     until: &'a TimestampMicrosecondArray,
 }
 
-impl<'a> Sightings<'a> {
+impl<'a> ObservedSpans<'a> {
     fn of(rows: &'a RecordBatch) -> Self {
         let instants = |name| column(rows, name).as_primitive::<TimestampMicrosecondType>();
         Self { from: instants("seen_from").values(), until: instants("seen_until") }
     }
 
     /// From when to when a row is available; `None` if never.
-    fn counted(&self, row: usize, plan: &DatasetPlan) -> Option<Seen> {
+    fn counted(&self, row: usize, plan: &DatasetPlan) -> Option<ObservedSpan> {
         match plan.availability {
-            Availability::Dated => self.until.is_null(row).then_some(Seen::ALWAYS),
+            Availability::Dated => self.until.is_null(row).then_some(ObservedSpan::ALWAYS),
             Availability::Observed => Some(self.seen(row, plan)),
         }
     }
 
-    fn seen(&self, row: usize, plan: &DatasetPlan) -> Seen {
-        let told = |instant: i64| (day(naive::face(instant, Some(0), plan.dates)), instant);
-        let until = if self.until.is_null(row) { Seen::ALWAYS.until } else { told(self.until.value(row)) };
-        Seen { from: told(self.from[row]), until }
+    fn seen(&self, row: usize, plan: &DatasetPlan) -> ObservedSpan {
+        let with_day = |instant: i64| (day(naive::face(instant, Some(0), plan.dates)), instant);
+        let until = if self.until.is_null(row) { ObservedSpan::ALWAYS.until } else { with_day(self.until.value(row)) };
+        ObservedSpan { from: with_day(self.from[row]), until }
     }
 }
 
@@ -205,7 +205,7 @@ pub(super) fn read_articles(rows: &RecordBatch, plan: &DatasetPlan, tickers: &mu
     let places = column(rows, "place").as_primitive::<Int32Type>();
     let repeats = column(rows, "repeats").as_primitive::<Int32Type>();
     let scores = column(rows, "score").as_primitive::<Float64Type>();
-    let sightings = Sightings::of(rows);
+    let sightings = ObservedSpans::of(rows);
     let of_row = |(row, ticker): (usize, i32)| {
         let offset_minutes = offsets.is_valid(row).then(|| offsets.value(row));
         let written = Date { micros: dates.value(row), offset_minutes };
@@ -234,37 +234,42 @@ pub(super) fn read_articles(rows: &RecordBatch, plan: &DatasetPlan, tickers: &mu
 }
 
 /// Summaries count from the day on which they were observed: the dates they carry are those of three articles.
-fn read_summaries(rows: &RecordBatch, plan: &DatasetPlan, tickers: &mut TickerCodes) -> Vec<Statement> {
+fn read_summaries(rows: &RecordBatch, plan: &DatasetPlan, tickers: &mut TickerCodes) -> Vec<SentimentRecord> {
     let codes = decoded::<Int32Type, _>(column(rows, "ticker"), |name| tickers.code(name));
     let scores = Reference::ALL
         .map(|reference| column(rows, &format!("{}_score", reference.as_str())).as_primitive::<Float64Type>());
-    let sightings = Sightings::of(rows);
+    let sightings = ObservedSpans::of(rows);
     let of_row = |(row, ticker): (usize, i32)| {
         let seen = sightings.seen(row, plan);
         let values = scores.iter().map(|scores| scores.is_valid(row).then(|| scores.value(row))).collect();
-        Statement { ticker, day: seen.from.0, written: None, place: 0, values, seen }
+        SentimentRecord { ticker, day: seen.from.0, written: None, place: 0, values, seen }
     };
-    let mut summaries: Vec<Statement> = codes.into_iter().enumerate().map(of_row).collect();
+    let mut summaries: Vec<SentimentRecord> = codes.into_iter().enumerate().map(of_row).collect();
     summaries.sort_by_key(|statement| (statement.ticker, statement.seen.from));
     summaries
 }
 
 /// Records of historical sentiment with a date in a form of the interface. Of records of one date, the first listed is
 /// the latest. A field that is neither a number nor text that holds one is null.
-fn read_records(rows: &RecordBatch, fields: &[&str], plan: &DatasetPlan, tickers: &mut TickerCodes) -> Vec<Statement> {
+fn read_records(
+    rows: &RecordBatch,
+    fields: &[&str],
+    plan: &DatasetPlan,
+    tickers: &mut TickerCodes,
+) -> Vec<SentimentRecord> {
     let codes = decoded::<Int32Type, _>(column(rows, "ticker"), |name| tickers.code(name));
     let texts = column(rows, "record").as_string::<i32>();
     let places = column(rows, "place").as_primitive::<Int32Type>();
-    let sightings = Sightings::of(rows);
+    let sightings = ObservedSpans::of(rows);
     let of_row = |(row, ticker): (usize, i32)| {
         let record: Value = serde_json::from_str(texts.value(row)).ok()?;
         let written = date::read(record["date"].as_str()?, &mut Leniencies::default()).ok()?;
         let values = fields.iter().map(|field| number(&record[*field])).collect();
         let seen = sightings.counted(row, plan)?;
         let day = day(naive::face(written.micros, written.offset_minutes, plan.dates));
-        Some(Statement { ticker, day, written: Some(written), place: places.value(row), values, seen })
+        Some(SentimentRecord { ticker, day, written: Some(written), place: places.value(row), values, seen })
     };
-    let mut records: Vec<Statement> = codes.into_iter().enumerate().filter_map(of_row).collect();
+    let mut records: Vec<SentimentRecord> = codes.into_iter().enumerate().filter_map(of_row).collect();
     records.sort_by_cached_key(|record| {
         let known = record.written.map(|date| naive::known_from(date.micros, date.offset_minutes, plan.dates).order());
         (record.ticker, record.day, known, record.place)

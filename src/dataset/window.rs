@@ -16,7 +16,7 @@
 //! Scores that are too large for integers of every engine (38 decimal digits) have no mean or deviation: with `m` the
 //! largest magnitude of a score, the mean is null from `m = 9e9` on, and the deviation from `m = 1e6` or `n * m = 9e9` on.
 
-use super::news::{Cut, NewsItem};
+use super::news::{Cutoff, NewsItem};
 
 /// Scores are counted in billionths.
 const SCALE: f64 = 1e9;
@@ -50,7 +50,7 @@ impl Default for Window {
 
 impl Window {
     /// Adds the articles known to a key.
-    pub(super) fn add(&mut self, articles: &[NewsItem], cut: Cut) {
+    pub(super) fn add(&mut self, articles: &[NewsItem], cut: Cutoff) {
         let known = articles.iter().filter(|article| article.is_counted && article.is_known(cut));
         self.add_scores(known.map(|article| article.score));
     }

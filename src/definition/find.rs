@@ -4,7 +4,7 @@ use std::fs::{self, File};
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
-use super::Reading;
+use super::ParsedDefinition;
 use super::error::DefinitionError;
 use crate::error::Error;
 use crate::file::FileError;
@@ -25,7 +25,7 @@ pub struct DefinitionFile {
     /// Its text.
     pub text: String,
     /// The parsed text.
-    pub reading: Reading,
+    pub reading: ParsedDefinition,
 }
 
 impl DefinitionFile {
@@ -36,7 +36,7 @@ impl DefinitionFile {
     /// When the file's name cannot name a dataset.
     pub fn new(path: PathBuf, text: String) -> Result<Self, Error> {
         match path.file_stem().and_then(|stem| stem.to_str()).filter(|name| is_safe(name)) {
-            Some(name) => Ok(Self { name: name.to_owned(), reading: Reading::of(&text), text, path }),
+            Some(name) => Ok(Self { name: name.to_owned(), reading: ParsedDefinition::of(&text), text, path }),
             None => Err(DefinitionError::Name { path }.into()),
         }
     }

@@ -40,7 +40,7 @@ pub(crate) use find::{catalog, find};
 pub use hook::{Hook, HookUrl};
 pub(crate) use list::List;
 pub(crate) use placed::Placed;
-pub(crate) use reader::Reading;
+pub(crate) use reader::ParsedDefinition;
 pub use store_url::{StoreKind, StoreUrl};
 pub(crate) use tickers::Tickers;
 pub use values::{BaseUrl, CalendarDay, Days, Lag, NaiveRule, TimeSpan, Zone};

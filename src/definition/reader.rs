@@ -23,7 +23,7 @@ type Value<'i> = Spanned<DeValue<'i>>;
 
 /// The parsed part of a definition, and the problems of the rest.
 #[derive(Clone, Debug, Default)]
-pub struct Reading {
+pub struct ParsedDefinition {
     /// The parsed part.
     pub(crate) definition: Definition,
     /// The problems of the rest.
@@ -32,7 +32,7 @@ pub struct Reading {
     pub flawed: BTreeSet<String>,
 }
 
-impl Reading {
+impl ParsedDefinition {
     /// Reads a definition.
     pub fn of(text: &str) -> Self {
         let (document, faults) = DeTable::parse_recoverable(text);

@@ -13,14 +13,14 @@ use parquet::arrow::arrow_reader::{ArrowReaderMetadata, ArrowReaderOptions};
 
 use super::extension;
 use super::folder_names::unescaped;
-use super::reading::{Reading, is_in};
+use super::reader::{PublishedReader, is_in};
 use crate::error::{Reason, Result};
 use crate::file::{FileError, FileRecord};
 use crate::links;
 use crate::plan::{Column, Format};
 use crate::tables::date;
 
-impl Reading {
+impl PublishedReader {
     /// The matrices of a wide version, by name: `5d-bull/confidence`.
     pub(super) fn matrices(&self) -> Result<BTreeMap<String, Self>> {
         let files = self.record.files.iter().filter(|file| is_in(self.format, file));

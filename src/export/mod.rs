@@ -21,16 +21,15 @@
 //! files are byte-identical however the rows arrived and whatever the number of threads. When a dataset was built, and
 //! from which runs, is only in `dataset.json`.
 
-mod arriving;
 mod arrow_ipc;
 mod content;
 mod csv;
 mod durable_file;
-#[cfg(feature = "spark")]
-mod elsewhere;
 mod error;
+#[cfg(feature = "spark")]
+mod external;
 mod folder_names;
-mod home;
+mod incoming;
 mod json;
 mod link;
 mod matrices;
@@ -39,7 +38,7 @@ mod parquet;
 mod partitions;
 mod publication;
 mod published;
-mod reading;
+mod reader;
 mod record;
 mod retention;
 mod reuse;
@@ -48,6 +47,7 @@ mod selection;
 mod staged;
 pub(crate) mod stream;
 mod table;
+mod target_folder;
 #[cfg(test)]
 mod tests;
 mod timestamps;
@@ -60,33 +60,33 @@ use arrow_ipc::ArrowFileWriter;
 use csv::CsvWriter;
 
 pub(crate) use error::ExportError;
-pub use published::{ListedVersion, Recorded, VersionKind, latest, published};
-pub use reading::Reading;
+pub use published::{ListedVersion, RecordedProvenance, VersionKind, latest, published};
+pub use reader::PublishedReader;
 pub use retention::remove;
 pub use selection::Selection;
 
-pub(crate) use arriving::{Arriving, Whole, names};
 #[cfg(feature = "spark")]
-pub(crate) use elsewhere::{Described, Elsewhere};
+pub(crate) use external::{ExternalFiles, ExternalVersion};
+pub(crate) use incoming::{IncomingVersion, RecordedVersion, names};
 pub(crate) use publication::{Provenance, Publication};
 pub(crate) use published::{Version, facts, versions};
-pub(crate) use reading::AnyReading;
+pub(crate) use reader::AnyReading;
 pub(crate) use record::{FACTS, RECORD};
 pub(crate) use retention::{abandoned, remove_surplus, surplus};
-pub(crate) use reuse::{Latest, Taken, Takeover, built_before};
+pub(crate) use reuse::{LatestVersion, ReusedVersion, Takeover, built_before};
 pub(crate) use row_output::{Destination, RowFormat, RowOutput};
 pub(crate) use staged::{Dataset, Staged};
 pub(crate) use stream::Stream;
 
 use crate::columns::{self, ParquetWriter, Rows};
 use crate::error::Reason;
-use crate::plan::{Codec, Format, Guard};
+use crate::plan::{Codec, Format, FormulaGuard};
 
 /// How rows are encoded.
 #[derive(Clone, Debug)]
 struct Encoding {
     codec: Codec,
-    guard: Guard,
+    guard: FormulaGuard,
     /// The sort columns that a file has.
     sort: Vec<String>,
     /// Metadata of a Parquet file.

@@ -16,7 +16,7 @@ use rayon::prelude::*;
 
 use super::error::ExportError;
 use super::folder_names;
-use super::table::{Finished, MOST_BYTES, Shelf, TableWriter};
+use super::table::{Finished, MOST_BYTES, TableWriter, WriteOptions};
 use crate::error::Result;
 use crate::file::FileError;
 
@@ -37,7 +37,7 @@ impl Default for Limits {
 
 /// A partitioned dataset being written.
 pub(super) struct Partitions {
-    shelf: Shelf,
+    shelf: WriteOptions,
     stem: String,
     limits: Limits,
     /// The partition columns, with their indices in the rows.
@@ -63,7 +63,7 @@ impl Partitions {
     /// Starts a dataset in folders by some columns, of rows sorted by others; its files are named `stem` plus an
     /// extension.
     pub(super) fn new(
-        shelf: Shelf,
+        shelf: WriteOptions,
         stem: &str,
         schema: &Schema,
         (by, sort): (&[String], &[String]),

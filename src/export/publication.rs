@@ -12,19 +12,19 @@ use chrono::{DateTime, Utc};
 use super::Encoding;
 use super::content::{self, Content};
 use super::folder_names::escaped;
-use super::home::Home;
 use super::pandas;
 use super::partitions::{Limits, Partitions};
 use super::record::{ColumnRecord, DatasetRecord, FACTS, RECORD, RecordContents, metadata, sort};
 use super::staged::Staged;
-use super::table::{Finished, Shelf, TableWriter, settled};
+use super::table::{Finished, TableWriter, WriteOptions, settled};
+use super::target_folder::TargetFolder;
 use crate::cancel::CancellationToken;
 use crate::columns::{self, RowBuffer, Rows};
 use crate::digest;
 use crate::error::{Error, Reason, Result};
 use crate::file::{self, FileError, Staging};
 use crate::interface::{Period, Regime};
-use crate::plan::{AdHoc, Column, Names, Plan, Shape};
+use crate::plan::{AdHoc, Column, ColumnNames, Plan, Shape};
 use crate::trace::work;
 
 /// Rows hashed and passed on at once.
@@ -51,13 +51,13 @@ pub(crate) struct Provenance {
 
 /// A dataset being written.
 pub(crate) struct Publication {
-    home: Home,
+    home: TargetFolder,
     version: String,
     provenance: Provenance,
     staging: Staging,
-    shelf: Shelf,
+    shelf: WriteOptions,
     /// What columns are called.
-    names: Names,
+    names: ColumnNames,
     rows: u64,
     kind: Output,
 }
@@ -101,7 +101,7 @@ impl Publication {
         provenance: Provenance,
         stop: &CancellationToken,
     ) -> Result<Self> {
-        let home = Home::of(datasets, &plan.name, &provenance.ad_hoc)?;
+        let home = TargetFolder::of(datasets, &plan.name, &provenance.ad_hoc)?;
         let (version, staging) = home.stage(provenance.built_at)?;
         let encoding = Encoding {
             codec: plan.files.codec,
@@ -111,7 +111,7 @@ impl Publication {
         };
         let formats = plan.files.formats.clone();
         let (root, row_group_rows) = (staging.file(""), plan.files.row_group_rows);
-        let shelf = Shelf { root, formats, row_group_rows, encoding, stop: stop.clone() };
+        let shelf = WriteOptions { root, formats, row_group_rows, encoding, stop: stop.clone() };
         let kind = match plan.dataset.shape {
             Shape::Wide(_) => Output::Wide { matrices: Vec::new() },
             Shape::Long => Output::long(plan, &shelf)?,
@@ -215,7 +215,7 @@ struct Completed {
 }
 
 impl Output {
-    fn long(plan: &Plan, shelf: &Shelf) -> Result<Self> {
+    fn long(plan: &Plan, shelf: &WriteOptions) -> Result<Self> {
         let written = &plan.dataset.written;
         let schema = written.schema();
         let by: Vec<String> = plan.files.partition_by.iter().map(|&column| written.name(column).to_owned()).collect();

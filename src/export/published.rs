@@ -6,10 +6,10 @@ use chrono::{DateTime, Utc};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
-use super::home::BUILDS;
 use super::link::{self, LATEST};
 use super::record::{FACTS, LAYOUT, RECORD};
 use super::retention;
+use super::target_folder::BUILDS;
 use crate::digest;
 use crate::error::Result;
 use crate::file::{self, FileError, FileRecord};
@@ -73,7 +73,7 @@ impl CommonRecord {
 
 /// The provenance in a version's record.
 #[derive(Clone, Debug, Deserialize)]
-pub struct Recorded {
+pub struct RecordedProvenance {
     /// Name of the dataset.
     pub name: String,
     /// Name of the version.
@@ -96,7 +96,7 @@ pub struct ListedVersion {
     /// Its folder.
     pub path: PathBuf,
     /// Its provenance.
-    pub recorded: Recorded,
+    pub recorded: RecordedProvenance,
     /// What it is among the versions of its dataset.
     pub kind: VersionKind,
     /// `long` or `wide`.
@@ -176,7 +176,7 @@ pub fn published(datasets: &Path) -> Result<Vec<ListedVersion>> {
             if layout != u64::from(LAYOUT) {
                 continue;
             }
-            let (Listed { shape, rows }, recorded) = (read(&path)?, read::<Recorded>(&path)?);
+            let (Listed { shape, rows }, recorded) = (read(&path)?, read::<RecordedProvenance>(&path)?);
             let bytes = files.iter().map(|file| file.bytes).sum();
             let facts = links::read(&path.join(FACTS)).unwrap_or_default();
             let dates = serde_json::from_slice(&facts).ok().and_then(|Span { dates }| dates);
@@ -213,18 +213,18 @@ pub(crate) fn facts(version: &Path) -> Result<Vec<u8>> {
 /// # Errors
 ///
 /// If a record cannot be read or has another layout.
-pub fn latest(datasets: &Path, name: Option<&str>) -> Result<Option<Recorded>> {
+pub fn latest(datasets: &Path, name: Option<&str>) -> Result<Option<RecordedProvenance>> {
     let all = match name {
         Some(name) => vec![datasets.join(name)],
         None => folders(datasets)?,
     };
-    let mut latest: Option<Recorded> = None;
+    let mut latest: Option<RecordedProvenance> = None;
     for folder in all.into_iter().map(|dataset| dataset.join(LATEST)).filter(|folder| folder.join(RECORD).exists()) {
         let CommonRecord { layout, .. } = read(&folder)?;
         if layout != u64::from(LAYOUT) {
             return Err(FileError::Layout { path: folder.join(RECORD), layout, known: LAYOUT }.into());
         }
-        let recorded: Recorded = read(&folder)?;
+        let recorded: RecordedProvenance = read(&folder)?;
         if latest.as_ref().is_none_or(|latest| latest.built_at < recorded.built_at) {
             latest = Some(recorded);
         }

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::Provenance;
 use super::content::type_in_words;
 use crate::file::FileRecord;
-use crate::plan::{AdHoc, Column, Names, Plan, Shape};
+use crate::plan::{AdHoc, Column, ColumnNames, Plan, Shape};
 use crate::time::to_record;
 
 /// Name of the file.
@@ -65,7 +65,7 @@ pub(super) struct ColumnRecord {
 
 impl ColumnRecord {
     /// The record of a column that may be renamed. The fields of a matrix are named after tickers.
-    pub(super) fn new(own: &str, names: &Names, field: &Field) -> Self {
+    pub(super) fn new(own: &str, names: &ColumnNames, field: &Field) -> Self {
         let name = names.of(own).to_owned();
         let column = (name != own).then(|| own.to_owned());
         Self { name, column, r#type: type_in_words(field), nullable: field.is_nullable() }

@@ -76,7 +76,7 @@ fn latest(dataset: &Path) -> Option<String> {
 /// The versions beyond the newest `keep` that are older than the published one and not pinned.
 fn older(folder: &Path, published: &str, keep: usize) -> Result<Vec<PathBuf>> {
     // Versions before links: for any version seen here, its link already existed.
-    let mut versions: Vec<Version> = file::entries(folder)?.iter().filter_map(|path| version(path)).collect();
+    let mut versions: Vec<DatedVersion> = file::entries(folder)?.iter().filter_map(|path| version(path)).collect();
     versions.sort_unstable();
     let pinned = pinned(folder)?;
     let published_last = versions.iter().position(|version| version.name == published).unwrap_or(versions.len());
@@ -132,29 +132,29 @@ pub fn remove(version: &Path) -> Result<()> {
 
 /// A version. Names of the same second are in random order, so its record tells when it was built.
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
-struct Version {
+struct DatedVersion {
     built_at: DateTime<Utc>,
     name: String,
 }
 
 /// The build time in a record, which all layouts have.
 #[derive(Deserialize)]
-struct Built {
+struct BuildTime {
     #[serde(with = "as_record")]
     built_at: DateTime<Utc>,
 }
 
 /// A version, if a folder is one.
-fn version(path: &Path) -> Option<Version> {
+fn version(path: &Path) -> Option<DatedVersion> {
     let name = path.file_name()?.to_str()?;
     let is_folder = fs::symlink_metadata(path).is_ok_and(|found| found.is_dir());
     if !is_unique(name) || !is_folder || !path.join(RECORD).exists() {
         return None;
     }
-    let built = published::read(path).ok().map(|Built { built_at }| built_at);
+    let built = published::read(path).ok().map(|BuildTime { built_at }| built_at);
     let second = || NaiveDateTime::parse_from_str(name.split_once('-')?.0, "%Y%m%dT%H%M%SZ").ok();
     let built_at = built.or_else(|| Some(second()?.and_utc()))?;
-    Some(Version { built_at, name: name.to_owned() })
+    Some(DatedVersion { built_at, name: name.to_owned() })
 }
 
 /// The entries of the folder that links in it point to. Hidden links come first and `latest` after them, so a link that

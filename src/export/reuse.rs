@@ -15,13 +15,13 @@ use std::path::{Path, PathBuf};
 use rayon::prelude::*;
 use serde::Deserialize;
 
-use super::home::Home;
 use super::link;
 use super::publication::Provenance;
 use super::published;
 use super::record::{ColumnRecord, DatasetRecord, FACTS, LAYOUT, Options, RECORD, RecordContents, options};
 use super::staged::{Dataset, Staged};
 use super::table::{Finished, settled};
+use super::target_folder::TargetFolder;
 use crate::cancel::{self, CancellationToken};
 use crate::digest;
 use crate::error::Result;
@@ -33,9 +33,9 @@ use crate::time::to_record;
 use crate::trace::work;
 
 /// The latest version of a dataset, if it has the files that the next one needs.
-pub(crate) struct Latest {
-    home: Home,
-    before: Before,
+pub(crate) struct LatestVersion {
+    home: TargetFolder,
+    before: PreviousVersion,
 }
 
 /// The outcome of reusing a version.
@@ -43,11 +43,11 @@ pub(crate) enum Takeover {
     /// One of its files does not match its record.
     Damaged(PathBuf),
     /// A version was made from it.
-    Taken(Taken),
+    Reused(ReusedVersion),
 }
 
 /// A version with the files of another one.
-pub(crate) struct Taken {
+pub(crate) struct ReusedVersion {
     /// The new version.
     pub staged: Staged,
     /// Name of the version before.
@@ -55,7 +55,7 @@ pub(crate) struct Taken {
 }
 
 /// A published version being reused.
-struct Before {
+struct PreviousVersion {
     path: PathBuf,
     known: ReusableRecord,
     facts: Vec<u8>,
@@ -78,17 +78,17 @@ struct ReusableRecord {
     facts: String,
 }
 
-impl Latest {
+impl LatestVersion {
     /// The latest version of a dataset in a folder of datasets; `None` if there is none with this basis.
     ///
     /// # Errors
     ///
     /// If something is in the way of a version or `latest`.
     pub(crate) fn of_basis(datasets: &Path, provenance: &Provenance) -> Result<Option<Self>> {
-        let home = Home::of(datasets, &provenance.name, &provenance.ad_hoc)?;
+        let home = TargetFolder::of(datasets, &provenance.name, &provenance.ad_hoc)?;
         // The folder itself, not the link, which may move meanwhile.
         let Some(path) = link::version(&home.folder) else { return Ok(None) };
-        let before = Before::read(path).filter(|before| before.known.basis == provenance.basis);
+        let before = PreviousVersion::read(path).filter(|before| before.known.basis == provenance.basis);
         Ok(before.map(|before| Self { home, before }))
     }
 
@@ -108,7 +108,7 @@ impl Latest {
         if let Some(damaged) = before.damaged(stop)? {
             return Ok(Takeover::Damaged(damaged));
         }
-        let Before { path, known, facts } = before;
+        let PreviousVersion { path, known, facts } = before;
         let ReusableRecord { version: from, columns, rows, content, files, facts: digest, .. } = known;
         let (version, staging) = home.stage(provenance.built_at)?;
         files.par_iter().try_for_each(|file| {
@@ -129,7 +129,7 @@ impl Latest {
         };
         file::write_json(&staging.file(RECORD), &DatasetRecord::of(plan, written))?;
         let staged = Staged { home, version, staging, rows, files, content, keep: plan.files.keep };
-        Ok(Takeover::Taken(Taken { staged, from }))
+        Ok(Takeover::Reused(ReusedVersion { staged, from }))
     }
 }
 
@@ -143,25 +143,25 @@ pub(crate) fn built_before(
     provenance: &Provenance,
     stop: &CancellationToken,
 ) -> Result<Option<(Dataset, Vec<u8>)>> {
-    let home = Home::of(datasets, &provenance.name, &provenance.ad_hoc)?;
+    let home = TargetFolder::of(datasets, &provenance.name, &provenance.ad_hoc)?;
     let asked = options(&provenance.ad_hoc);
-    let is_same = |Before { known, .. }: &Before| {
+    let is_same = |PreviousVersion { known, .. }: &PreviousVersion| {
         known.basis == provenance.basis
             && known.ad_hoc == asked
             && known.as_of == to_record(provenance.as_of)
             && known.runs == provenance.runs
     };
     let newest_first = published::folders(&home.folder)?.into_iter().rev();
-    for before in newest_first.filter_map(Before::read).filter(is_same) {
+    for before in newest_first.filter_map(PreviousVersion::read).filter(is_same) {
         if before.damaged(stop)?.is_none() {
-            let Before { path, known: ReusableRecord { rows, content, files, .. }, facts } = before;
+            let PreviousVersion { path, known: ReusableRecord { rows, content, files, .. }, facts } = before;
             return Ok(Some((Dataset { path, latest: None, rows, files, content }, facts)));
         }
     }
     Ok(None)
 }
 
-impl Before {
+impl PreviousVersion {
     /// Reads a version; `None` if its record has another layout, or names files that no version has.
     fn read(path: PathBuf) -> Option<Self> {
         let known: ReusableRecord = published::read(&path).ok()?;

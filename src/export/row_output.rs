@@ -14,7 +14,7 @@ use super::stream::{self, RowWriter};
 use crate::columns::Rows;
 use crate::error::{Error, Reason, Result};
 use crate::file::{self, FileError};
-use crate::plan::{Format, Guard};
+use crate::plan::{Format, FormulaGuard};
 use crate::remove;
 use crate::time::unique_name;
 
@@ -54,7 +54,7 @@ pub(crate) struct RowOutput {
     writer: RowWriter<Box<dyn Write + Send>>,
     /// The file; none for a stream.
     path: Option<PathBuf>,
-    hidden: Hidden,
+    hidden: HiddenFile,
 }
 
 impl RowOutput {
@@ -63,13 +63,18 @@ impl RowOutput {
     /// # Errors
     ///
     /// If the file exists or cannot be written.
-    pub(crate) fn begin(format: RowFormat, destination: Destination, schema: SchemaRef, guard: Guard) -> Result<Self> {
+    pub(crate) fn begin(
+        format: RowFormat,
+        destination: Destination,
+        schema: SchemaRef,
+        guard: FormulaGuard,
+    ) -> Result<Self> {
         let (out, path, hidden): (Box<dyn Write + Send>, _, _) = match destination {
-            Destination::Stream(out) => (out, None, Hidden(None)),
+            Destination::Stream(out) => (out, None, HiddenFile(None)),
             Destination::File(path) => {
                 absent(&path)?;
                 let hidden = hidden(&path);
-                (Box::new(file::create(&hidden)?), Some(path), Hidden(Some(hidden)))
+                (Box::new(file::create(&hidden)?), Some(path), HiddenFile(Some(hidden)))
             }
         };
         let writer = match format {
@@ -127,9 +132,9 @@ fn failed(path: Option<&Path>, error: Reason) -> Error {
 }
 
 /// A file that is removed on drop unless it was given its name.
-struct Hidden(Option<PathBuf>);
+struct HiddenFile(Option<PathBuf>);
 
-impl Drop for Hidden {
+impl Drop for HiddenFile {
     fn drop(&mut self) {
         if let Some(path) = &self.0 {
             // Best effort: leftovers are hidden and ignored by readers.

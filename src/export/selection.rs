@@ -15,7 +15,7 @@ use parquet::file::statistics::Statistics;
 use crate::error::{Error, Result};
 use crate::human::grouped;
 use crate::interface::Ticker;
-use crate::plan::{Column, Filter, Names};
+use crate::plan::{Column, ColumnNames, Filter};
 
 /// Which part of a dataset is read. Without any choice, all of it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -62,7 +62,7 @@ impl Selection {
     }
 
     /// Whether a column has to be read: it is asked for, or decides on rows.
-    pub(super) fn reads(&self, column: &str, names: &Names) -> bool {
+    pub(super) fn reads(&self, column: &str, names: &ColumnNames) -> bool {
         let is_asked = self.columns.as_ref().is_none_or(|columns| columns.iter().any(|name| name == column));
         let decides = (column == names.of(Column::Ticker.name()) && self.tickers.is_some())
             || (column == names.of(Column::Date.name()) && (self.from.is_some() || self.to.is_some()));
@@ -70,12 +70,12 @@ impl Selection {
     }
 
     /// The row groups of a Parquet file that may hold rows of it, by their statistics.
-    pub(super) fn row_groups(&self, file: &ArrowReaderMetadata, names: &Names) -> Vec<usize> {
+    pub(super) fn row_groups(&self, file: &ArrowReaderMetadata, names: &ColumnNames) -> Vec<usize> {
         let groups = file.metadata().row_groups().iter().enumerate();
         groups.filter(|(_, group)| self.may_be_in(group, names)).map(|(index, _)| index).collect()
     }
 
-    fn may_be_in(&self, group: &RowGroupMetaData, names: &Names) -> bool {
+    fn may_be_in(&self, group: &RowGroupMetaData, names: &ColumnNames) -> bool {
         let statistics = |column: Column| {
             group.columns().iter().find(|chunk| chunk.column_path().string() == names.of(column.name()))?.statistics()
         };
@@ -102,7 +102,7 @@ impl Selection {
     }
 
     /// The selected rows and columns of a batch that has the columns which decide on rows.
-    pub(crate) fn part(&self, batch: &RecordBatch, names: &Names) -> Result<RecordBatch, ArrowError> {
+    pub(crate) fn part(&self, batch: &RecordBatch, names: &ColumnNames) -> Result<RecordBatch, ArrowError> {
         let rows = self.rows(batch, names)?;
         let Some(columns) = &self.columns else { return Ok(rows) };
         let places = columns.iter().map(|name| batch.schema_ref().index_of(name)).collect::<Result<Vec<_>, _>>()?;
@@ -110,7 +110,7 @@ impl Selection {
     }
 
     /// The selected rows of a batch that has the columns which decide on rows.
-    fn rows(&self, batch: &RecordBatch, names: &Names) -> Result<RecordBatch, ArrowError> {
+    fn rows(&self, batch: &RecordBatch, names: &ColumnNames) -> Result<RecordBatch, ArrowError> {
         if self.tickers.is_none() && self.from.is_none() && self.to.is_none() {
             return Ok(batch.clone());
         }

@@ -2,15 +2,15 @@
 
 use std::path::PathBuf;
 
-use super::home::Home;
 use super::link::Link;
 use super::retention;
+use super::target_folder::TargetFolder;
 use crate::error::Result;
 use crate::file::{self, FileRecord, Staging};
 
 /// A version of a dataset under its hidden name, with all its files and its record.
 pub(crate) struct Staged {
-    pub(super) home: Home,
+    pub(super) home: TargetFolder,
     pub(super) version: String,
     pub(super) staging: Staging,
     pub(super) rows: u64,

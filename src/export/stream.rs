@@ -13,7 +13,7 @@ use super::json::JsonWriter;
 use super::{Encoding, parquet};
 use crate::columns::{ParquetWriter, RowBuffer, Rows, compacted};
 use crate::error::{Error, Reason, Result, system_error};
-use crate::plan::{Codec, Format, Guard};
+use crate::plan::{Codec, Format, FormulaGuard};
 
 const ROW_GROUP_ROWS: usize = 1 << 18;
 
@@ -36,11 +36,11 @@ impl<W: Write + Send> Stream<W> {
     /// # Errors
     ///
     /// [`ExportError::Stream`] if they cannot be sent.
-    pub fn begin(format: Format, schema: SchemaRef, guard: Guard, out: W) -> Result<Self> {
+    pub fn begin(format: Format, schema: SchemaRef, guard: FormulaGuard, out: W) -> Result<Self> {
         Self::create(format, schema, guard, out).map_err(failed)
     }
 
-    fn create(format: Format, schema: SchemaRef, guard: Guard, out: W) -> Result<Self, Reason> {
+    fn create(format: Format, schema: SchemaRef, guard: FormulaGuard, out: W) -> Result<Self, Reason> {
         Ok(Self(match format {
             Format::Parquet => RowWriter::parquet(schema, guard, out)?,
             Format::Csv => RowWriter::csv(&schema, guard, out)?,
@@ -68,13 +68,13 @@ impl<W: Write + Send> Stream<W> {
 }
 
 impl<W: Write + Send> RowWriter<W> {
-    pub(super) fn parquet(schema: SchemaRef, guard: Guard, out: W) -> Result<Self, Reason> {
+    pub(super) fn parquet(schema: SchemaRef, guard: FormulaGuard, out: W) -> Result<Self, Reason> {
         let encoding = Encoding { codec: Codec::Zstd(3), guard, sort: Vec::new(), metadata: Vec::new() };
         let buffer = RowBuffer::new(ROW_GROUP_ROWS);
         Ok(Self::Parquet(Box::new(parquet::create(out, schema, &encoding)?), buffer))
     }
 
-    pub(super) fn csv(schema: &Schema, guard: Guard, out: W) -> Result<Self, Reason> {
+    pub(super) fn csv(schema: &Schema, guard: FormulaGuard, out: W) -> Result<Self, Reason> {
         Ok(Self::Csv(CsvWriter::create(out, schema, guard)?))
     }
 

@@ -12,7 +12,7 @@ use super::{Encoding, FormatWriter, extension};
 use crate::cancel::{self, CancellationToken};
 use crate::columns::{RowBuffer, Rows};
 use crate::error::Result;
-use crate::file::{self, Described, FileError, FileRecord};
+use crate::file::{self, DigestWriter, FileError, FileRecord};
 use crate::plan::Format;
 
 /// Approximate limit of buffered bytes; a larger row group is cut.
@@ -20,7 +20,7 @@ pub(super) const MOST_BYTES: usize = 256 << 20;
 
 /// Where the files of a dataset are, and how they are written.
 #[derive(Clone, Debug)]
-pub(super) struct Shelf {
+pub(super) struct WriteOptions {
     /// The folder they are written in.
     pub(super) root: PathBuf,
     /// The formats to write.
@@ -36,7 +36,7 @@ pub(super) struct Shelf {
 /// Files being written, and their buffered rows.
 pub(super) struct TableWriter {
     path: PathBuf,
-    writers: Vec<(String, FormatWriter<Described<DurableFile>>)>,
+    writers: Vec<(String, FormatWriter<DigestWriter<DurableFile>>)>,
     buffer: RowBuffer,
     rows: u64,
     stop: CancellationToken,
@@ -48,7 +48,7 @@ pub(super) struct Finished(pub(super) Vec<FileRecord>);
 
 impl TableWriter {
     /// Starts the files of a path inside the root, given without extension.
-    pub(super) fn create(shelf: &Shelf, stem: &str, schema: &SchemaRef) -> Result<Self> {
+    pub(super) fn create(shelf: &WriteOptions, stem: &str, schema: &SchemaRef) -> Result<Self> {
         let path = shelf.root.join(stem);
         if let Some(folder) = path.parent() {
             fs::create_dir_all(folder).map_err(FileError::write(folder))?;
@@ -56,7 +56,7 @@ impl TableWriter {
         let create = |&format: &Format| {
             let name = format!("{stem}.{}", extension(format));
             let path = shelf.root.join(&name);
-            let out = Described::new(DurableFile::create(&path)?);
+            let out = DigestWriter::new(DurableFile::create(&path)?);
             let writer = FormatWriter::create(format, out, SchemaRef::clone(schema), &shelf.encoding);
             Ok((name, writer.map_err(|error| FileError::encode(&path, error))?))
         };
@@ -98,7 +98,7 @@ impl TableWriter {
     pub(super) fn finish(mut self) -> Result<Finished> {
         self.flush()?;
         let Self { path, writers, rows, .. } = self;
-        let finish = |(name, mut writer): (String, FormatWriter<Described<DurableFile>>)| {
+        let finish = |(name, mut writer): (String, FormatWriter<DigestWriter<DurableFile>>)| {
             let finished = writer.finish();
             finished.map_err(|error| FileError::encode(&path.with_file_name(last(&name)), error))?;
             Ok(writer.out().record(&name, rows))

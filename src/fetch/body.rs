@@ -17,7 +17,7 @@ use super::failure::{Failure, ReadFault, Refusal};
 use super::gauge::Gauge;
 use super::mask::Masked;
 use super::ready::read_ready;
-use super::tempo::Tempo;
+use super::timed_chunks::TimedChunks;
 use super::unpack::{Corrupt, Packing, Unpacked};
 use crate::digest::{Digest, hex};
 use crate::error::Error;
@@ -36,7 +36,7 @@ const MAX_EVIDENCE: u64 = 64 << 20;
 
 /// Details of a body that was read to its end.
 #[derive(Clone, Debug)]
-pub(crate) struct Seen {
+pub(crate) struct BodySummary {
     /// The HTTP status.
     pub status: u16,
     /// Number of attempts.
@@ -57,7 +57,7 @@ pub(super) struct Stream {
 }
 
 /// How to read a body.
-pub(super) struct Taking<'a> {
+pub(super) struct BodyOptions<'a> {
     /// The key to mask in it.
     pub(super) key: ApiKey,
     /// Where to keep a copy.
@@ -86,14 +86,14 @@ impl Stream {
     }
 
     /// Passes the body to a reader as it arrives.
-    pub(super) async fn read<T, F>(self, read: F, taking: Taking<'_>) -> Result<T, Failure>
+    pub(super) async fn read<T, F>(self, read: F, taking: BodyOptions<'_>) -> Result<T, Failure>
     where
         T: Send + 'static,
         F: FnOnce(&mut Body) -> Result<T, ReadFault> + Send + 'static,
     {
         let (sender, chunks) = chunks::channel();
         let (exchange, packing) = (self.exchange, self.packing);
-        let Taking { key, evidence, stall, gauge } = taking;
+        let BodyOptions { key, evidence, stall, gauge } = taking;
         let reader = spawn_blocking(move || {
             let mut body = Body::new(chunks, exchange, packing, &key, evidence.as_deref())?;
             read(&mut body).map_err(|fault| {
@@ -101,7 +101,7 @@ impl Stream {
                 Failure::from(fault)
             })
         });
-        let ((), read) = tokio::join!(chunks::pump(Tempo::new(self.response, stall), sender, gauge), reader);
+        let ((), read) = tokio::join!(chunks::pump(TimedChunks::new(self.response, stall), sender, gauge), reader);
         read.unwrap_or_else(|panic| Err(Failure::Stop(Error::worker(panic))))
     }
 }
@@ -138,10 +138,10 @@ impl Body {
     }
 
     /// Details of the body, once it has been read to its end.
-    pub(crate) fn seen(&self) -> Seen {
+    pub(crate) fn seen(&self) -> BodySummary {
         let Exchange { status, attempts, clock } = self.exchange;
         let (bytes, digest) = (self.digest.count(), hex(&self.digest.hash()));
-        Seen { status, attempts, bytes, digest, observed_at: clock.now() }
+        BodySummary { status, attempts, bytes, digest, observed_at: clock.now() }
     }
 
     /// Reads on if the body is kept as evidence, up to the limit.

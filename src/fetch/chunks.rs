@@ -13,7 +13,7 @@ use tokio::sync::mpsc;
 
 use super::gauge::Gauge;
 use super::ready::read_ready;
-use super::tempo::Tempo;
+use super::timed_chunks::TimedChunks;
 
 /// The most batches queued between network and reader.
 const AHEAD: usize = 8;
@@ -21,20 +21,20 @@ const AHEAD: usize = 8;
 /// A batch is sent at this many bytes, even if more are available.
 const HANDFUL: usize = 256 << 10;
 
-type Handful = Vec<io::Result<Bytes>>;
+type ChunkGroup = Vec<io::Result<Bytes>>;
 
 /// A channel between network and reader.
-pub(super) fn channel() -> (mpsc::Sender<Handful>, Chunks) {
+pub(super) fn channel() -> (mpsc::Sender<ChunkGroup>, Chunks) {
     let (sender, handfuls) = mpsc::channel(AHEAD);
     let chunks = Chunks { handfuls, handful: Vec::new().into_iter(), current: Bytes::new(), taken: Arc::default() };
     (sender, chunks)
 }
 
 /// Moves chunks from the network to the reader until the body ends or the reader stops.
-pub(super) async fn pump(mut body: Tempo, sender: mpsc::Sender<Handful>, gauge: &Gauge) {
+pub(super) async fn pump(mut body: TimedChunks, sender: mpsc::Sender<ChunkGroup>, gauge: &Gauge) {
     let mut is_over = false;
     while !is_over {
-        let (mut handful, mut bytes) = (Handful::new(), 0);
+        let (mut handful, mut bytes) = (ChunkGroup::new(), 0);
         let mut next = Some(body.next().await);
         while let Some(chunk) = next {
             match chunk {
@@ -60,7 +60,7 @@ pub(super) async fn pump(mut body: Tempo, sender: mpsc::Sender<Handful>, gauge: 
 
 /// The chunks as bytes.
 pub(super) struct Chunks {
-    handfuls: mpsc::Receiver<Handful>,
+    handfuls: mpsc::Receiver<ChunkGroup>,
     handful: vec::IntoIter<io::Result<Bytes>>,
     current: Bytes,
     taken: Arc<AtomicU64>,

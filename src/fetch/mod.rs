@@ -11,11 +11,11 @@ mod evidence;
 mod failure;
 mod gauge;
 mod mask;
-mod pace;
+mod rate_limiter;
 mod ready;
 mod retry;
 mod route;
-mod tempo;
+mod timed_chunks;
 mod unpack;
 
 use std::collections::BTreeMap;
@@ -28,7 +28,7 @@ use reqwest::redirect;
 use tokio::sync::Semaphore;
 use url::Url;
 
-pub(crate) use body::{Body, Seen};
+pub(crate) use body::{Body, BodySummary};
 pub(crate) use error::FetchError;
 pub(crate) use failure::ReadFault;
 pub(crate) use gauge::Gauge;
@@ -36,15 +36,15 @@ pub(crate) use gauge::Gauge;
 use crate::address::host_of;
 use crate::error::Result;
 use crate::interface::{Base, Endpoint};
-use crate::plan::{Manners, Request};
+use crate::plan::{Request, RequestLimits};
 use crate::secret::ApiKey;
 use crate::time::Clock;
 use crate::tls;
 
-use body::{Stream, Taking};
+use body::{BodyOptions, Stream};
 use evidence::Evidence;
 use failure::{Failure, RequestPlace};
-use pace::Pace;
+use rate_limiter::RateLimiter;
 use retry::{Schedule, Verdict};
 use route::Route;
 
@@ -64,7 +64,7 @@ pub(crate) struct Addresses {
 
 /// The head of an answer.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Head {
+pub(crate) struct ResponseHead {
     /// The HTTP status.
     pub status: u16,
     /// What time it is for the service.
@@ -94,7 +94,7 @@ pub(crate) struct Client {
     clock: Clock,
     free: Semaphore,
     /// One per host, since both addresses may share a host.
-    paces: BTreeMap<String, Pace>,
+    paces: BTreeMap<String, RateLimiter>,
     patience: retry::Patience,
     stall: Duration,
     evidence: PathBuf,
@@ -111,7 +111,7 @@ impl Client {
     pub(crate) fn new(
         addresses: Addresses,
         key: ApiKey,
-        manners: Manners,
+        limits: RequestLimits,
         clock: Clock,
         evidence: PathBuf,
     ) -> Result<Self> {
@@ -127,23 +127,23 @@ impl Client {
             .redirect(redirect::Policy::none())
             .referer(false)
             .connect_timeout(CONNECT_TIMEOUT)
-            .read_timeout(manners.stall);
+            .read_timeout(limits.stall);
         let client = routes.iter().fold(client, |client, route| route.add_to(client));
         let is_plain = [&addresses.signals, &addresses.sentiment].into_iter().all(|address| address.scheme() == "http");
         // Plain HTTP needs no certificates, and a system without any must not fail.
         let client = if is_plain { client.tls_certs_only([]) } else { client };
         let http = client.build().map_err(|error| FetchError::Client { source: error.without_url().into() })?;
-        let paces = routes.iter().map(|route| (route.host.clone(), Pace::new(manners.per_second))).collect();
+        let paces = routes.iter().map(|route| (route.host.clone(), RateLimiter::new(limits.per_second))).collect();
         Ok(Self {
             http,
             addresses,
             routes,
             key,
             clock,
-            free: Semaphore::new(manners.connections),
+            free: Semaphore::new(limits.connections),
             paces,
-            patience: retry::Patience::new(manners.patience),
-            stall: manners.stall,
+            patience: retry::Patience::new(limits.patience),
+            stall: limits.stall,
             evidence,
             gauge: Gauge::default(),
         })
@@ -159,7 +159,7 @@ impl Client {
     /// # Errors
     ///
     /// If the service cannot be reached, or does not answer within [`PROBE_TIMEOUT`].
-    pub(crate) async fn probe(&self, request: &Request) -> Result<Head> {
+    pub(crate) async fn probe(&self, request: &Request) -> Result<ResponseHead> {
         let route = self.route(request);
         self.paces[&route.host].wait().await;
         let asked = || RequestPlace { host: route.host.clone(), request: request.to_string(), proxy: route.proxy() };
@@ -176,7 +176,7 @@ impl Client {
                 return Err(error);
             }
         }
-        Ok(Head { status, date })
+        Ok(ResponseHead { status, date })
     }
 
     /// Sends a request until there is an answer that can be read, or retrying is of no use.
@@ -243,7 +243,7 @@ impl Client {
             return Err(Failure::of_status(response, self.clock.now(), &self.key).await);
         }
         let evidence = evidence.map(|evidence| evidence.path().to_owned());
-        let taking = Taking { key: self.key.clone(), evidence, stall: self.stall, gauge: &self.gauge };
+        let taking = BodyOptions { key: self.key.clone(), evidence, stall: self.stall, gauge: &self.gauge };
         Stream::of(response, attempts, self.clock)?.read(read, taking).await
     }
 

@@ -254,12 +254,12 @@ pub struct FileRecord {
 
 /// A writer that digests and counts what passes through.
 #[derive(Debug)]
-pub(crate) struct Described<W> {
+pub(crate) struct DigestWriter<W> {
     inner: W,
     digest: Digest,
 }
 
-impl<W: Write> Described<W> {
+impl<W: Write> DigestWriter<W> {
     /// Wraps a writer that is at the start of its file.
     pub(crate) fn new(inner: W) -> Self {
         Self { inner, digest: Digest::default() }
@@ -271,7 +271,7 @@ impl<W: Write> Described<W> {
     }
 }
 
-impl<W: Write> Write for Described<W> {
+impl<W: Write> Write for DigestWriter<W> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let count = self.inner.write(bytes)?;
         self.digest.update(&bytes[..count]);

@@ -13,7 +13,7 @@ use crate::archive::{ArchiveError, View, ViewOptions};
 use crate::cancel::CancellationToken;
 use crate::error::Result;
 use crate::interface::Ticker;
-use crate::plan::{Names, Plan, Vintage};
+use crate::plan::{ColumnNames, Plan, Vintage};
 use crate::run::{archived, view};
 use crate::tables::Table;
 
@@ -80,7 +80,8 @@ impl Articles {
         let part = move |articles: RecordBatch| {
             let schema = articles.schema();
             let places = Self::COLUMNS.map(|name| schema.index_of(name).expect("articles have these columns"));
-            let part = articles.project(&places).and_then(|articles| selection.part(&articles, &Names::default()));
+            let part =
+                articles.project(&places).and_then(|articles| selection.part(&articles, &ColumnNames::default()));
             part.map_err(ArchiveError::merge)
         };
         let articles = self.view.cells(Table::Articles, asked)?;

@@ -16,7 +16,7 @@ use crate::cancel::CancellationToken;
 use crate::dataset::DatasetError;
 use crate::error::{Error, Result};
 use crate::interface::Ticker;
-use crate::plan::{AdHoc, Names, Plan};
+use crate::plan::{AdHoc, ColumnNames, Plan};
 use crate::run::{Builder, Control, archived, scratch, view};
 use crate::time::Clock;
 
@@ -53,7 +53,7 @@ impl Built {
         Ok(self.view.members(&self.scope)?.into_iter().map(|key| key.ticker).collect())
     }
 
-    pub(super) fn names(&self) -> &Names {
+    pub(super) fn names(&self) -> &ColumnNames {
         self.plan.dataset.written.names()
     }
 

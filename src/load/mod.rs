@@ -37,11 +37,11 @@ use self::built::Built;
 use crate::cancel::CancellationToken;
 use crate::error::{Error, Result};
 pub use crate::export::Selection;
-use crate::export::{AnyReading, Reading};
+use crate::export::{AnyReading, PublishedReader};
 use crate::file::FileError;
 use crate::interface::Ticker;
 pub use crate::plan::AdHoc;
-use crate::plan::{Names, Plan};
+use crate::plan::{ColumnNames, Plan};
 use crate::report::facts::Facts;
 use crate::run::absent_tickers;
 
@@ -75,7 +75,7 @@ impl Published {
     ///
     /// When it does not exist, or has a record or a file that cannot be read.
     pub fn find(datasets: &Path, name: &str) -> Result<Self> {
-        let dataset = |reading: Reading| reading.select(Selection::default()).map(Dataset::of_version);
+        let dataset = |reading: PublishedReader| reading.select(Selection::default()).map(Dataset::of_version);
         match AnyReading::find(datasets, name)? {
             AnyReading::Long(reading) => dataset(*reading).map(Self::Long),
             AnyReading::Wide(matrices) => {
@@ -92,7 +92,7 @@ pub struct Dataset(Origin);
 
 #[derive(Clone, Debug)]
 enum Origin {
-    Published(Arc<Reading>),
+    Published(Arc<PublishedReader>),
     Built(Arc<Built>),
 }
 
@@ -103,7 +103,7 @@ impl Dataset {
     ///
     /// When it does not exist, is wide (see [`Published`]), or has a record that cannot be read.
     pub fn published(datasets: &Path, name: &str) -> Result<Self> {
-        Reading::find(datasets, name)?.select(Selection::default()).map(Self::of_version)
+        PublishedReader::find(datasets, name)?.select(Selection::default()).map(Self::of_version)
     }
 
     /// The dataset of a plan from an archive. It is built each time it is read.
@@ -126,7 +126,7 @@ impl Dataset {
             self.check(tickers)?;
         }
         match &self.0 {
-            Origin::Published(reading) => Reading::clone(reading).select(selection).map(Self::of_version),
+            Origin::Published(reading) => PublishedReader::clone(reading).select(selection).map(Self::of_version),
             Origin::Built(built) => Built::clone(built).select(selection).map(Self::of_plan),
         }
     }
@@ -135,7 +135,7 @@ impl Dataset {
     /// [`ErrorKind::Interrupted`](crate::error::ErrorKind).
     pub fn until(&self, stop: CancellationToken) -> Self {
         match &self.0 {
-            Origin::Published(reading) => Self::of_version(Reading::clone(reading).until(stop)),
+            Origin::Published(reading) => Self::of_version(PublishedReader::clone(reading).until(stop)),
             Origin::Built(built) => Self::of_plan(Built::clone(built).until(stop)),
         }
     }
@@ -158,7 +158,7 @@ impl Dataset {
     }
 
     /// What its columns are called.
-    pub fn names(&self) -> &Names {
+    pub fn names(&self) -> &ColumnNames {
         match &self.0 {
             Origin::Published(reading) => reading.names(),
             Origin::Built(built) => built.names(),
@@ -190,7 +190,7 @@ impl Dataset {
         })
     }
 
-    fn of_version(reading: Reading) -> Self {
+    fn of_version(reading: PublishedReader) -> Self {
         Self(Origin::Published(Arc::new(reading)))
     }
 

@@ -11,7 +11,7 @@ use arrow::error::ArrowError;
 use super::Dataset;
 use crate::error::{Error, Reason, Result};
 use crate::interface::{Period, Regime, Signal};
-use crate::plan::{Column, Names};
+use crate::plan::{Column, ColumnNames};
 use crate::tables::date;
 
 /// The rows of one ticker in one period and regime: dates and row numbers.
@@ -42,7 +42,7 @@ impl Dataset {
     }
 }
 
-fn matrices(rows: &RecordBatch, names: &Names, values: &[&str]) -> Result<BTreeMap<String, RecordBatch>, Reason> {
+fn matrices(rows: &RecordBatch, names: &ColumnNames, values: &[&str]) -> Result<BTreeMap<String, RecordBatch>, Reason> {
     let columns = values.iter().map(|name| valued(name, names, rows)).collect::<Result<Vec<_>, _>>()?;
     let mut matrices = BTreeMap::new();
     for ((period, regime), tickers) in series(rows, names)? {
@@ -64,7 +64,10 @@ fn matrices(rows: &RecordBatch, names: &Names, values: &[&str]) -> Result<BTreeM
 }
 
 /// The rows by period and regime, and by ticker, each in the order of dates.
-fn series<'r>(rows: &'r RecordBatch, names: &Names) -> Result<BTreeMap<(Period, Regime), RowsByTicker<'r>>, Reason> {
+fn series<'r>(
+    rows: &'r RecordBatch,
+    names: &ColumnNames,
+) -> Result<BTreeMap<(Period, Regime), RowsByTicker<'r>>, Reason> {
     let column = |column: Column| rows.column_by_name(names.of(column.name())).expect("the column is selected");
     let tickers = column(Column::Ticker).as_string::<i32>();
     let dates = column(Column::Date).as_primitive::<TimestampMicrosecondType>().values();
@@ -105,7 +108,7 @@ fn name(column: &ArrayRef, code: i8) -> &str {
 }
 
 /// The values of a column in a matrix. A dictionary would repeat its names for each ticker.
-fn valued(name: &str, names: &Names, rows: &RecordBatch) -> Result<ArrayRef, ArrowError> {
+fn valued(name: &str, names: &ColumnNames, rows: &RecordBatch) -> Result<ArrayRef, ArrowError> {
     let column = rows.column_by_name(name).expect("the column is selected");
     if names.own(name) == Column::Signal.name() {
         let texts = cast(column, &DataType::Utf8)?;

@@ -16,7 +16,7 @@ impl Plan {
             ways: _,
             of_each_ticker: _,
             news_tickers: _,
-            manners: _,
+            limits: _,
             max_reject_share: _,
             keep_extra: _,
             schedule: _,

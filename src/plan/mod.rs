@@ -26,7 +26,7 @@ pub use crate::definition::{
 pub use ad_hoc::AdHoc;
 pub use columns::{Column, Feature, Reference, RowKind, describe};
 pub use request::Request;
-pub use written::{Names, Written};
+pub use written::{ColumnNames, WrittenColumns};
 
 use crate::definition::DefinitionFile;
 use crate::error::Result;
@@ -54,7 +54,7 @@ pub struct Plan {
     /// The tickers of those requests.
     pub news_tickers: TickerSource,
     /// Concurrency, rate and patience.
-    pub manners: Manners,
+    pub limits: RequestLimits,
     /// The maximum share of an operation's records, and of its series, that may be rejected.
     pub max_reject_share: f64,
     /// The checks that must pass before publishing.
@@ -115,7 +115,7 @@ pub enum RequestList {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum TickerSource {
     /// The definition lists them.
-    Written(Vec<Ticker>),
+    Listed(Vec<Ticker>),
     /// The service lists them as available.
     Available,
     /// The answers to these requests name them.
@@ -137,7 +137,7 @@ pub struct Checks {
 
 /// Limits on the requests to the service.
 #[derive(Clone, Copy, Debug)]
-pub struct Manners {
+pub struct RequestLimits {
     /// The number of concurrent requests.
     pub connections: usize,
     /// The maximum number of requests per second to a host; none for no limit.
@@ -168,7 +168,7 @@ pub struct DatasetPlan {
     /// All columns that are built, under their own names.
     pub schema: SchemaRef,
     /// The columns of a long dataset, exactly as they are written.
-    pub written: Written,
+    pub written: WrittenColumns,
     /// The sort columns; together they identify a row.
     pub sort: Vec<Column>,
     /// The filter on the signals.
@@ -215,7 +215,7 @@ impl DatasetPlan {
         let features: Vec<Feature> = self.windows().into_iter().map(Feature::Count).collect();
         let schema = columns::long(&Column::BASE, &features, RowKind::Signal);
         let (columns, sort) = (Column::BASE.to_vec(), Column::KEY.to_vec());
-        let written = Written::all(&schema, &Column::KEY, &sort);
+        let written = WrittenColumns::all(&schema, &Column::KEY, &sort);
         Self { columns, schema, features, sort, written, ..self.clone() }
     }
 }
@@ -279,7 +279,7 @@ pub struct FilesPlan {
     /// The partition columns.
     pub partition_by: Vec<Column>,
     /// What CSV hides from spreadsheets.
-    pub guard: Guard,
+    pub guard: FormulaGuard,
     /// How many versions to keep.
     pub keep: usize,
 }
@@ -297,7 +297,7 @@ pub enum Codec {
 
 /// What CSV hides from spreadsheets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Guard {
+pub enum FormulaGuard {
     /// Nothing.
     None,
     /// Text that would be read as a formula.

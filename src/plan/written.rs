@@ -10,11 +10,11 @@ use crate::columns::Rows;
 
 /// The columns that are written, out of those that are built.
 #[derive(Clone, Debug)]
-pub struct Written {
+pub struct WrittenColumns {
     /// Their places among those that are built.
     places: Vec<usize>,
     schema: SchemaRef,
-    names: Names,
+    names: ColumnNames,
     /// The columns that identify a row, as far as they are written; none if rows may be alike without the others.
     pub key: Option<Vec<String>>,
     /// The columns that sort the rows, as far as they are written.
@@ -23,9 +23,9 @@ pub struct Written {
 
 /// What columns are called, by their own names; a column that is not renamed has its own.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Names(BTreeMap<String, String>);
+pub struct ColumnNames(BTreeMap<String, String>);
 
-impl Names {
+impl ColumnNames {
     /// Names by own names.
     pub fn new(names: BTreeMap<String, String>) -> Self {
         Self(names)
@@ -43,26 +43,26 @@ impl Names {
 }
 
 /// What is written of the columns that are built.
-pub(super) struct Choice<'a> {
+pub(super) struct ColumnChoice<'a> {
     /// The columns, by their own names.
     pub(super) columns: &'a [String],
-    pub(super) names: Names,
+    pub(super) names: ColumnNames,
     pub(super) key: &'a [Column],
     pub(super) sort: &'a [Column],
     /// The columns that have the same value in every row.
     pub(super) constant: &'a [Column],
 }
 
-impl Written {
+impl WrittenColumns {
     /// All columns that are built, as they are.
     pub(crate) fn all(schema: &SchemaRef, key: &[Column], sort: &[Column]) -> Self {
         let columns: Vec<String> = schema.fields().iter().map(|field| field.name().clone()).collect();
-        Self::of(schema, Choice { columns: &columns, names: Names::default(), key, sort, constant: &[] })
+        Self::of(schema, ColumnChoice { columns: &columns, names: ColumnNames::default(), key, sort, constant: &[] })
     }
 
     /// Some of the columns that are built.
-    pub(super) fn of(schema: &SchemaRef, choice: Choice<'_>) -> Self {
-        let Choice { columns, names, key, sort, constant } = choice;
+    pub(super) fn of(schema: &SchemaRef, choice: ColumnChoice<'_>) -> Self {
+        let ColumnChoice { columns, names, key, sort, constant } = choice;
         let places: Vec<usize> = columns.iter().filter_map(|name| schema.index_of(name).ok()).collect();
         let field = |&place: &usize| {
             let field = schema.field(place);
@@ -91,7 +91,7 @@ impl Written {
     }
 
     /// What the columns are called.
-    pub fn names(&self) -> &Names {
+    pub fn names(&self) -> &ColumnNames {
         &self.names
     }
 

@@ -24,7 +24,7 @@ use std::time::Duration;
 use chrono::{DateTime, Utc};
 
 use crate::audit::revisions::Revisions;
-use facts::{Activity, Facts, OfSector};
+use facts::{Activity, Facts, SectorFacts};
 pub(crate) use html::Html;
 pub(crate) use policy::policy;
 
@@ -42,7 +42,7 @@ pub struct Report {
     /// Its numbers, and the news about its tickers.
     pub facts: Facts,
     /// Its split by sector; empty if no sector is known.
-    pub sectors: Vec<OfSector>,
+    pub sectors: Vec<SectorFacts>,
     /// Revisions of its signals and news; `None` with a single run, when nothing can have changed yet.
     pub revisions: Option<Revisions>,
     /// What its runs did.

@@ -60,25 +60,25 @@ pub(super) enum Anchor {
 
 impl Anchor {
     /// A position at this end, or the middle, of a plot.
-    pub(super) fn at(self, y: f64) -> Spot {
+    pub(super) fn at(self, y: f64) -> TextPosition {
         let x = match self {
             Self::Start => 0.0,
             Self::Middle => 0.5,
             Self::End => 1.0,
         };
-        Spot { x, y, anchor: self }
+        TextPosition { x, y, anchor: self }
     }
 }
 
 /// The position of a text.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Spot {
+pub(super) struct TextPosition {
     pub(super) x: f64,
     pub(super) y: f64,
     pub(super) anchor: Anchor,
 }
 
-impl Spot {
+impl TextPosition {
     /// In the middle of an area.
     pub(super) fn within(area: Area, y: f64) -> Self {
         Self { x: area.x + area.width / 2.0, y, anchor: Anchor::Middle }
@@ -162,7 +162,7 @@ impl Canvas<'_> {
     }
 
     /// A text.
-    pub(super) fn text(&mut self, class: &'static str, spot: Spot, text: impl Display) {
+    pub(super) fn text(&mut self, class: &'static str, spot: TextPosition, text: impl Display) {
         let anchor = match spot.anchor {
             Anchor::Start => "start",
             Anchor::Middle => "middle",
@@ -182,7 +182,7 @@ impl Canvas<'_> {
             ..0.94 => Anchor::Middle,
             _ => Anchor::End,
         };
-        self.text("tick", Spot { x, y, anchor }, text);
+        self.text("tick", TextPosition { x, y, anchor }, text);
     }
 
     /// Ticks of a time axis: years, or months if it is short.

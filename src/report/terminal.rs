@@ -3,8 +3,8 @@
 use std::fmt::{Display, Write};
 
 use super::Report;
-use super::facts::{Activity, Axis, Bins, Histogram, OfPair, Step};
-use crate::audit::answers::Reason;
+use super::facts::{Activity, Axis, Bins, Histogram, PairFacts, Step};
+use crate::audit::answers::RejectReason;
 use crate::audit::revisions::Revisions;
 use crate::escape::escaped;
 use crate::human::{counted, grouped, percent, portion, took};
@@ -109,8 +109,8 @@ impl Report {
     fn behavior_in_lines(&self, lines: &mut Lines) {
         let facts = &self.facts;
         lines.heading(facts.flipping());
-        let share = |pair: &OfPair| pair.flips.share().unwrap_or_default();
-        let mut pairs: Vec<&OfPair> = facts.pairs.iter().filter(|pair| pair.flips.followed > 0).collect();
+        let share = |pair: &PairFacts| pair.flips.share().unwrap_or_default();
+        let mut pairs: Vec<&PairFacts> = facts.pairs.iter().filter(|pair| pair.flips.followed > 0).collect();
         pairs.sort_by(|one, other| share(other).total_cmp(&share(one)));
         let most = pairs.first().map_or(1.0, |pair| share(pair)).max(f64::MIN_POSITIVE);
         for pair in pairs.iter().take(TICKERS) {
@@ -182,7 +182,7 @@ impl Report {
     fn work_in_lines(&self, lines: &mut Lines) {
         let Activity { rejects, unknown, .. } = &self.work;
         lines.heading(self.work.unusable());
-        for Reason { reason, records, .. } in rejects.reasons.iter().take(TICKERS) {
+        for RejectReason { reason, records, .. } in rejects.reasons.iter().take(TICKERS) {
             lines.wrapped(&format!("{} ", counted(*records, "record", "records")), reason);
         }
         lines.more(rejects.reasons.len(), "reason", "reasons");
@@ -277,7 +277,7 @@ impl Lines {
         self.plotted(name, &plot, value);
     }
 
-    fn pair(&mut self, pair: &OfPair, shares: &[Option<f64>]) {
+    fn pair(&mut self, pair: &PairFacts, shares: &[Option<f64>]) {
         let total = pair.total();
         let plot: String = shares.iter().map(|share| sparked(*share)).collect();
         let mean = total.mean_confidence().unwrap_or_default();

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use crate::archive::{AnswerRecord, Draft, Oddities, Unfinished};
 use crate::decode::{Answer, AnswerPart, Decoded, Fault, Rules};
 use crate::error::{Error, Result};
-use crate::fetch::{Answered, Body, Client, ReadFault, Seen};
+use crate::fetch::{Answered, Body, BodySummary, Client, ReadFault};
 use crate::interface::Endpoint;
 use crate::plan::Request;
 use crate::tables::RequestRecord;
@@ -61,8 +61,8 @@ fn write(draft: &mut Draft, source: Endpoint, decoded: Decoded) -> Result<(), Er
     Ok(())
 }
 
-fn recorded(request: &Request, seen: Seen, draft: &Draft) -> RequestRecord {
-    let Seen { status, attempts, bytes, digest, observed_at } = seen;
+fn recorded(request: &Request, seen: BodySummary, draft: &Draft) -> RequestRecord {
+    let BodySummary { status, attempts, bytes, digest, observed_at } = seen;
     let (rows, rejects) = draft.counts();
     let (endpoint, request) = (request.endpoint, request.to_string());
     let unknown_fields = Vec::new();

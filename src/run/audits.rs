@@ -29,7 +29,7 @@ fn observed<T>(control: &Control, name: &'static str, work: impl FnOnce() -> Res
 
 /// The scope of an audit.
 #[derive(Clone, Copy, Debug)]
-pub struct About<'a> {
+pub struct AuditOptions<'a> {
     /// The archive.
     pub archive: &'a Path,
     /// The definition whose part of it is audited; none for the whole.
@@ -40,7 +40,7 @@ pub struct About<'a> {
     pub control: &'a Control,
 }
 
-impl About<'_> {
+impl AuditOptions<'_> {
     /// The archive, or the part of it, to audit.
     ///
     /// # Errors
@@ -77,7 +77,7 @@ pub fn audit_leak(plan: &Plan, archive: &Path, scratch: &Path, control: &Control
 /// When the archive cannot be read, when the instant is before the first run or not before `as_of`, and any error of
 /// `deliver`.
 pub fn audit_revisions(
-    about: About<'_>,
+    about: AuditOptions<'_>,
     from: Option<DateTime<Utc>>,
     deliver: impl FnMut(&RecordBatch) -> Result<()>,
 ) -> Result<Revisions> {
@@ -93,7 +93,7 @@ pub fn audit_revisions(
 /// # Errors
 ///
 /// When the archive cannot be read, and what `deliver` fails with.
-pub fn audit_sources(about: About<'_>, deliver: impl FnMut(&RecordBatch) -> Result<()>) -> Result<Sources> {
+pub fn audit_sources(about: AuditOptions<'_>, deliver: impl FnMut(&RecordBatch) -> Result<()>) -> Result<Sources> {
     observed(about.control, "sources", || sources(&about.subject()?, deliver))
 }
 
@@ -102,11 +102,11 @@ pub fn audit_sources(about: About<'_>, deliver: impl FnMut(&RecordBatch) -> Resu
 /// # Errors
 ///
 /// When the archive cannot be read, and what `deliver` fails with.
-pub fn audit_quality(about: About<'_>, deliver: impl FnMut(&RecordBatch) -> Result<()>) -> Result<Quality> {
+pub fn audit_quality(about: AuditOptions<'_>, deliver: impl FnMut(&RecordBatch) -> Result<()>) -> Result<Quality> {
     observed(about.control, "quality", || found(about, deliver))
 }
 
-fn found(about: About<'_>, deliver: impl FnMut(&RecordBatch) -> Result<()>) -> Result<Quality> {
+fn found(about: AuditOptions<'_>, deliver: impl FnMut(&RecordBatch) -> Result<()>) -> Result<Quality> {
     let view = view(about.archive, about.as_of, &about.control.stop)?;
     let (answers, windows) = match about.plan {
         Some(plan) => {

@@ -8,7 +8,7 @@ use std::time::Instant;
 
 use super::as_of::view;
 use super::blocking::blocking;
-use super::builder::{Beside, Builder, add_counts, scratch};
+use super::builder::{Builder, ReportContext, add_counts, scratch};
 use super::checks::{self, Checking};
 use super::names::some_of;
 use super::observer::Control;
@@ -23,7 +23,8 @@ use crate::dataset::{DatasetError, Wide};
 use crate::digest;
 use crate::error::Result;
 use crate::export::{
-    Destination, Latest, Provenance, Publication, Recorded, RowOutput, Staged, Stream, Taken, Takeover, built_before,
+    Destination, LatestVersion, Provenance, Publication, RecordedProvenance, ReusedVersion, RowOutput, Staged, Stream,
+    Takeover, built_before,
 };
 use crate::file;
 use crate::human::{counted, grouped};
@@ -81,7 +82,7 @@ pub async fn build(plan: Plan, data: PathBuf, options: BuildOptions) -> Result<S
     };
     let built = blocking(move || {
         let datasets = data.join("datasets");
-        let before = Before { datasets: Some(&datasets), in_store: in_store.as_ref() };
+        let before = PreviousVersions { datasets: Some(&datasets), in_store: in_store.as_ref() };
         from_archive(plan, options, before, |work, options, notes| {
             let stage = Stage::begin(&options.control, "dataset");
             let published = work.publish(&data, options.clock, options.ad_hoc.clone(), &stage)?;
@@ -110,7 +111,7 @@ pub async fn build(plan: Plan, data: PathBuf, options: BuildOptions) -> Result<S
 /// As [`build`].
 pub async fn stream(plan: Plan, format: Format, out: impl Write + Send + 'static, options: BuildOptions) -> Result<()> {
     fetch(&plan, &options).await?;
-    let before = Before::default();
+    let before = PreviousVersions::default();
     blocking(move || from_archive(plan, options, before, |work, options, _| work.stream(format, out, options.clock)))
         .await
 }
@@ -126,7 +127,7 @@ pub async fn stream(plan: Plan, format: Format, out: impl Write + Send + 'static
 /// As [`build`].
 pub async fn save(plan: Plan, format: Format, path: PathBuf, options: BuildOptions) -> Result<()> {
     fetch(&plan, &options).await?;
-    let before = Before::default();
+    let before = PreviousVersions::default();
     blocking(move || from_archive(plan, options, before, |work, options, _| work.save(format, path, options.clock)))
         .await
 }
@@ -143,24 +144,24 @@ async fn fetch(plan: &Plan, options: &BuildOptions) -> Result<()> {
 
 /// The previous versions.
 #[derive(Clone, Copy, Default)]
-pub(super) struct Before<'a> {
+pub(super) struct PreviousVersions<'a> {
     /// The folder of published datasets; none if nothing is published.
     pub(super) datasets: Option<&'a Path>,
     /// The record of the latest version in the store.
-    pub(super) in_store: Option<&'a Recorded>,
+    pub(super) in_store: Option<&'a RecordedProvenance>,
 }
 
 /// Finds and checks what a dataset is built from.
 pub(super) fn from_archive<T>(
     mut plan: Plan,
     options: BuildOptions,
-    before: Before<'_>,
+    before: PreviousVersions<'_>,
     build: impl FnOnce(Builder<'_>, &BuildOptions, Vec<String>) -> Result<T>,
 ) -> Result<T> {
     options.ad_hoc.apply(&mut plan);
     let view = view(&options.archive, options.ad_hoc.as_of, &options.control.stop)?;
     let scope = archived(&plan, &view)?;
-    let Before { datasets, in_store } = before;
+    let PreviousVersions { datasets, in_store } = before;
     let checking = Checking { plan: &plan, view: &view, scope: &scope, datasets, in_store };
     let notes = if options.ad_hoc.is_none() { checking.newest()? } else { checking.ad_hoc()? };
     options.control.note(&notes);
@@ -169,10 +170,10 @@ pub(super) fn from_archive<T>(
 }
 
 /// A complete version, and the facts of its rows.
-struct Made {
+struct BuiltVersion {
     staged: Staged,
     facts: Facts,
-    beside: Beside,
+    beside: ReportContext,
     /// Notes for the user.
     notes: Vec<String>,
 }
@@ -219,7 +220,7 @@ impl Builder<'_> {
             }
             self.written(data, provenance, stage)?
         };
-        let Made { staged, facts, beside, notes: more } = made;
+        let BuiltVersion { staged, facts, beside, notes: more } = made;
         if is_own {
             checks::age(self.plan, facts.dates.map(|(_, last)| last), built_at)?;
         }
@@ -280,13 +281,13 @@ impl Builder<'_> {
             names.filter(|name| is_wanted(count(name))).collect()
         };
         let (none, several) = (names(|count| count == 0), names(|count| count > 1));
-        let told = |names: &[&str]| some_of("ticker", names.iter());
+        let listed = |names: &[&str]| some_of("ticker", names.iter());
         let mut notes = Vec::new();
         if !none.is_empty() {
-            notes.push(format!("no sector lists {}", told(&none)));
+            notes.push(format!("no sector lists {}", listed(&none)));
         }
         if !several.is_empty() {
-            notes.push(format!("several sectors list {}; `sector` is the first by name", told(&several)));
+            notes.push(format!("several sectors list {}; `sector` is the first by name", listed(&several)));
         }
         Ok(notes)
     }
@@ -301,8 +302,8 @@ impl Builder<'_> {
     }
 
     /// The latest version again if it has the same basis, or else a new one.
-    fn made(&self, data: &Path, provenance: Provenance, stage: &Stage<'_>) -> Result<Made> {
-        let Some(latest) = Latest::of_basis(&data.join("datasets"), &provenance)? else {
+    fn made(&self, data: &Path, provenance: Provenance, stage: &Stage<'_>) -> Result<BuiltVersion> {
+        let Some(latest) = LatestVersion::of_basis(&data.join("datasets"), &provenance)? else {
             return self.written(data, provenance, stage);
         };
         // Facts that cannot be read are damaged, or were written by another version of the program.
@@ -312,11 +313,11 @@ impl Builder<'_> {
             || self.beside(self.revisions()?),
         );
         let notes = match taken? {
-            Takeover::Taken(Taken { staged, from }) => {
+            Takeover::Reused(ReusedVersion { staged, from }) => {
                 if let Some(facts) = facts {
                     stage.advance(facts.rows);
                     let note = format!("nothing has changed since version {from}: reused its files");
-                    return Ok(Made { staged, facts, beside: beside?, notes: vec![note] });
+                    return Ok(BuiltVersion { staged, facts, beside: beside?, notes: vec![note] });
                 }
                 Vec::new()
             }
@@ -324,11 +325,11 @@ impl Builder<'_> {
                 vec![format!("`{}` is damaged: rebuilt the dataset", path.display())]
             }
         };
-        Ok(Made { notes, ..self.written(data, provenance, stage)? })
+        Ok(BuiltVersion { notes, ..self.written(data, provenance, stage)? })
     }
 
     /// Builds and writes the rows of a new version.
-    fn written(&self, data: &Path, provenance: Provenance, stage: &Stage<'_>) -> Result<Made> {
+    fn written(&self, data: &Path, provenance: Provenance, stage: &Stage<'_>) -> Result<BuiltVersion> {
         let scratch = file::scratch(data, &unique_name(provenance.built_at));
         let mut publication = Publication::begin(&data.join("datasets"), self.plan, provenance, &self.control.stop)?;
         let mut tally = Tally::new(&self.plan.dataset);
@@ -353,12 +354,13 @@ impl Builder<'_> {
         }
         let mut facts = tally.finish();
         add_counts(&mut facts, counts);
-        let told = || {
+        let facts_as_json = || {
             facts.news = self.news(&facts)?;
             Ok(facts.to_json())
         };
-        let (staged, beside) = rayon::join(|| publication.complete(self.plan, told), || self.beside(revisions));
-        Ok(Made { staged: staged?, beside: beside?, facts, notes: Vec::new() })
+        let (staged, beside) =
+            rayon::join(|| publication.complete(self.plan, facts_as_json), || self.beside(revisions));
+        Ok(BuiltVersion { staged: staged?, beside: beside?, facts, notes: Vec::new() })
     }
 
     /// Writes the dataset to a stream.

@@ -14,7 +14,7 @@ use crate::audit::answers::answers;
 use crate::audit::revisions::{Counting, Revisions, revisions};
 use crate::cancel;
 use crate::columns::Rows;
-use crate::dataset::{self, Articles, Counts, SeriesNames, Sources};
+use crate::dataset::{self, Articles, Counts, DatasetInput, SeriesNames};
 use crate::error::Result;
 use crate::interface::{Endpoint, Sector, Ticker};
 use crate::plan::{DatasetPlan, Plan, RowKind};
@@ -35,7 +35,7 @@ pub(crate) struct Builder<'a> {
 }
 
 /// The parts of a report that do not come from the rows.
-pub(super) struct Beside {
+pub(super) struct ReportContext {
     revisions: Option<Revisions>,
     sectors: HashMap<Ticker, Sector>,
     work: facts::Activity,
@@ -77,7 +77,7 @@ impl Builder<'_> {
         let unfiltered = self.scope.unfiltered();
         let whole = || self.view.slabs(&unfiltered, options);
         let names = SeriesNames::of(&self.view.members(self.scope)?);
-        let counts = dataset::build(Sources { slabs, whole, names, sectors, stop }, dataset, scratch, |rows| {
+        let counts = dataset::build(DatasetInput { slabs, whole, names, sectors, stop }, dataset, scratch, |rows| {
             cancel::check(stop)?;
             deliver(rows)
         })?;
@@ -96,11 +96,11 @@ impl Builder<'_> {
     }
 
     /// The parts of the report that do not come from the rows.
-    pub(super) fn beside(&self, revisions: Option<Revisions>) -> Result<Beside> {
+    pub(super) fn beside(&self, revisions: Option<Revisions>) -> Result<ReportContext> {
         let _work = work!("look beside");
         let requests = asked(self.plan, self.view, self.scope)?;
         let sectors = self.view.sectors()?;
-        Ok(Beside { revisions, sectors, work: answers(self.view, |request| requests.contains(request))?.into() })
+        Ok(ReportContext { revisions, sectors, work: answers(self.view, |request| requests.contains(request))?.into() })
     }
 
     /// The revisions of the series of the dataset.
@@ -110,8 +110,8 @@ impl Builder<'_> {
     }
 
     /// The whole report.
-    pub(super) fn report(&self, facts: Facts, beside: Beside, version: Option<Version>) -> Report {
-        let Beside { revisions, sectors, work } = beside;
+    pub(super) fn report(&self, facts: Facts, beside: ReportContext, version: Option<Version>) -> Report {
+        let ReportContext { revisions, sectors, work } = beside;
         let sectors = facts.by_sector(&sectors);
         let identity = Identity {
             name: self.plan.name.clone(),

@@ -26,7 +26,7 @@ use crate::archive::{AnswerRecord, Scope, SealedRun, View};
 use crate::definition::DefinitionFile;
 use crate::digest;
 use crate::error::Result;
-use crate::export::{self, Recorded};
+use crate::export::{self, RecordedProvenance};
 use crate::freshness::{Age, today};
 use crate::human::{counted, grouped, percent};
 use crate::interface::{Sector, Ticker};
@@ -56,7 +56,7 @@ enum Check {
 
 /// What the checks found.
 #[derive(Debug, Default)]
-struct Outcome {
+struct CheckOutcome {
     /// Findings that prevent publishing.
     failed: Vec<(Check, String)>,
     /// Findings that are allowed.
@@ -64,7 +64,7 @@ struct Outcome {
 }
 
 /// The answers of a run.
-pub(super) struct Pull<'a> {
+pub(super) struct RunAnswers<'a> {
     pub(super) records: &'a [Arc<AnswerRecord>],
     /// The requests for what the definition names.
     pub(super) demanded: &'a [Request],
@@ -81,7 +81,7 @@ pub(super) struct Checking<'a> {
     /// The folder of published datasets; none if nothing is published.
     pub(super) datasets: Option<&'a Path>,
     /// The record of the latest version in the store, if there is one.
-    pub(super) in_store: Option<&'a Recorded>,
+    pub(super) in_store: Option<&'a RecordedProvenance>,
 }
 
 /// Tickers with a period and a regime each.
@@ -89,10 +89,10 @@ type Universe = BTreeSet<SeriesKey>;
 
 impl Checking<'_> {
     /// Checks the answers of a run. Returns notes.
-    pub(super) fn pull(self, pull: &Pull<'_>) -> Result<Vec<String>> {
+    pub(super) fn pull(self, pull: &RunAnswers<'_>) -> Result<Vec<String>> {
         let answers: BTreeMap<&str, &AnswerRecord> =
             pull.records.iter().map(|record| (record.request.request.as_str(), &**record)).collect();
-        let mut outcome = Outcome::default();
+        let mut outcome = CheckOutcome::default();
         let missing = Missing::of_answers(pull.demanded, &answers);
         outcome.missing(self.plan, missing.messages(self.view)?);
         outcome.missing(self.plan, pull.lacking.to_vec());
@@ -114,7 +114,7 @@ impl Checking<'_> {
 
     /// Checks the newest dataset of the definition. Returns notes.
     pub(super) fn newest(self) -> Result<Vec<String>> {
-        let mut outcome = Outcome::default();
+        let mut outcome = CheckOutcome::default();
         let listing = self.view.listing(&self.scope.requests)?;
         let demanded = demanded_of_archive(self.plan, self.scope);
         let missing = Missing::of_archive(&demanded, &listing, self.answered()?.as_ref());
@@ -138,7 +138,7 @@ impl Checking<'_> {
 
     /// Checks that every filter value of an ad hoc build has data.
     pub(super) fn ad_hoc(self) -> Result<Vec<String>> {
-        let mut outcome = Outcome::default();
+        let mut outcome = CheckOutcome::default();
         outcome.missing(self.plan, self.filtered_out()?);
         outcome.settled(&self.plan.name)
     }
@@ -151,26 +151,26 @@ impl Checking<'_> {
         }
         let members = |filter: Filter| self.view.members(&Scope { filter, ..self.scope.clone() });
         let all = members(Filter::default())?;
-        let mut told = Vec::new();
+        let mut missing = Vec::new();
         let known: BTreeSet<&Ticker> = all.iter().map(|key| &key.ticker).collect();
         let absent: Vec<&Ticker> = tickers.iter().flatten().filter(|ticker| !known.contains(ticker)).collect();
         if !absent.is_empty() {
-            told.push(absent_tickers("no signals", &absent, known.iter().copied()));
+            missing.push(absent_tickers("no signals", &absent, known.iter().copied()));
         }
         for sector in sectors.iter().flatten() {
             if members(Filter { sectors: Some([sector.clone()].into()), ..Filter::default() })?.is_empty() {
-                told.push(absent_sector(sector, known_sectors(self.view)?));
+                missing.push(absent_sector(sector, known_sectors(self.view)?));
             }
         }
         let periods = periods.iter().flatten().filter(|period| all.iter().all(|key| key.period != Some(**period)));
-        told.extend(periods.map(|period| format!("no signals for period `{period}`")));
+        missing.extend(periods.map(|period| format!("no signals for period `{period}`")));
         let regimes = regimes.iter().flatten().filter(|regime| all.iter().all(|key| key.regime != Some(**regime)));
-        told.extend(regimes.map(|regime| format!("no signals for regime `{regime}`")));
-        Ok(told)
+        missing.extend(regimes.map(|regime| format!("no signals for regime `{regime}`")));
+        Ok(missing)
     }
 
     /// Compares the series with those of the previous version.
-    fn universe(&self, now: Universe, outcome: &mut Outcome) -> Result<()> {
+    fn universe(&self, now: Universe, outcome: &mut CheckOutcome) -> Result<()> {
         let Some(datasets) = self.datasets else { return Ok(()) };
         let before = match export::latest(datasets, Some(&self.plan.name)) {
             Ok(before) => match before.as_ref().into_iter().chain(self.in_store).max_by_key(|one| one.built_at) {
@@ -202,18 +202,18 @@ impl Checking<'_> {
         }
         let (version, share) = (&before.version, self.plan.checks.universe);
         let (before, after) = (tickers(&listed), tickers(&now));
-        let mut found = Shift { what: ["ticker", "tickers"], before: &before, now: &after, version }
+        let mut found = UniverseChange { what: ["ticker", "tickers"], before: &before, now: &after, version }
             .above(share, |it| it.to_string());
         // If tickers appeared or disappeared, so did their series.
         if found.is_empty() {
-            found = Shift { what: ["series"; 2], before: &listed, now: &now, version }.above(share, in_words);
+            found = UniverseChange { what: ["series"; 2], before: &listed, now: &now, version }.above(share, in_words);
         }
         outcome.failed.extend(found.into_iter().map(|found| (Check::Universe, found)));
         Ok(())
     }
 
     /// Whether a version requested the same signals.
-    fn has_the_same_requests(&self, before: &Recorded) -> bool {
+    fn has_the_same_requests(&self, before: &RecordedProvenance) -> bool {
         let found = DefinitionFile::new(self.plan.path.clone(), before.definition.clone());
         found
             .and_then(Plan::of)
@@ -221,12 +221,12 @@ impl Checking<'_> {
     }
 }
 
-impl Outcome {
+impl CheckOutcome {
     /// Adds missing data as failures or notes, as the definition says.
-    fn missing(&mut self, plan: &Plan, told: Vec<String>) {
+    fn missing(&mut self, plan: &Plan, messages: Vec<String>) {
         match plan.checks.missing {
-            OnMissing::Fail => self.failed.extend(told.into_iter().map(|told| (Check::Missing, told))),
-            OnMissing::Warn => self.notes.extend(told),
+            OnMissing::Fail => self.failed.extend(messages.into_iter().map(|message| (Check::Missing, message))),
+            OnMissing::Warn => self.notes.extend(messages),
         }
     }
 
@@ -250,7 +250,7 @@ fn tickers(universe: &Universe) -> BTreeSet<Ticker> {
 }
 
 /// The tickers or series of now and of the previous version.
-struct Shift<'a, T> {
+struct UniverseChange<'a, T> {
     /// The singular and plural of what is compared.
     what: [&'static str; 2],
     before: &'a BTreeSet<T>,
@@ -258,7 +258,7 @@ struct Shift<'a, T> {
     version: &'a str,
 }
 
-impl<T: Ord> Shift<'_, T> {
+impl<T: Ord> UniverseChange<'_, T> {
     /// Messages on what disappeared, if more than a share of the previous version, and on what appeared, if more than a
     /// share of the new one.
     fn above(&self, share: f64, name: impl Fn(&T) -> String) -> Vec<String> {

@@ -9,7 +9,7 @@ use arrow::datatypes::{DataType, Float64Type, Int32Type};
 use chrono::TimeDelta;
 
 use super::blocking::blocking;
-use super::build::{Before, BuildOptions, from_archive};
+use super::build::{BuildOptions, PreviousVersions, from_archive};
 use super::builder::Builder;
 use super::checks;
 use super::error::RunError;
@@ -21,7 +21,7 @@ use crate::archive::{Scope, View, ViewOptions};
 use crate::columns::Rows;
 use crate::digest;
 use crate::error::{Error, Result};
-use crate::export::{Dataset, Described, Elsewhere, FACTS, Provenance, RECORD};
+use crate::export::{Dataset, ExternalFiles, ExternalVersion, FACTS, Provenance, RECORD};
 use crate::file::{self, FileError, FileRecord, Staging};
 use crate::names::{ROWS_OF_SPARK, fits};
 use crate::plan::{DatasetPlan, Duplicates, Feature, Format, Plan, StoreKind, StoreUrl, Vintage};
@@ -48,7 +48,7 @@ pub struct ClusterOptions {
 }
 
 /// A statement for a cluster, and the part of the archive that it reads.
-struct Asked {
+struct ClusterJob {
     view: View,
     scope: Scope,
     statement: String,
@@ -73,11 +73,10 @@ pub async fn build_on_cluster(plan: Plan, options: ClusterOptions) -> Result<Sum
     check_supported(&plan, &build)?;
     let control = build.control.clone();
     let target = RemoteStore::open(&output, &build.archive, &data, &control)?;
-    let asked = asked(&plan, build, &data, &target).await?;
-    let version = unique_name(asked.provenance.built_at);
+    let job = prepare(&plan, build, &data, &target).await?;
+    let version = unique_name(job.provenance.built_at);
     let at = format!("datasets/{}/{version}", plan.name);
-    let (expected, mut timings) =
-        computed(&plan, &engine, &asked.statement, &for_spark(&output, &at), &control).await?;
+    let (expected, mut timings) = computed(&plan, &engine, &job.statement, &for_spark(&output, &at), &control).await?;
     let store = target.store();
     let staging = Staging::create(&data.join("datasets").join(&plan.name), &version)?;
     let fetching = Fetching { plan: &plan, store, at: &at, staging: &staging, control: &control };
@@ -85,7 +84,7 @@ pub async fn build_on_cluster(plan: Plan, options: ClusterOptions) -> Result<Sum
     let spark = timings[0].wall;
     timings.push(fetched);
     let (plan_of_version, folder) = (plan.clone(), staging.file(""));
-    let sealing = Sealing { plan: plan_of_version, version, asked, read, tally, control: control.clone(), spark };
+    let sealing = Sealing { plan: plan_of_version, version, job, read, tally, control: control.clone(), spark };
     let Sealed { described, facts, provenance, mut notes } = blocking(move || sealing.seal(&folder)).await?;
     let files = [FACTS, report::FILE].map(|name| FileRecord::of(&staging.file(name), name, 0, &control.stop));
     let files = files.into_iter().collect::<Result<_>>()?;
@@ -93,14 +92,14 @@ pub async fn build_on_cluster(plan: Plan, options: ClusterOptions) -> Result<Sum
     let instants = (provenance.as_of, provenance.built_at);
     notes.extend(target.name_latest(&Latest::new(&plan.name, version_of(&at), instants, &described.content)).await?);
     let path = output.folder().map_or_else(|| PathBuf::from(store.address(&at)), |folder| folder.join(&at));
-    let Described { files, rows, content, .. } = described;
+    let ExternalVersion { files, rows, content, .. } = described;
     let dataset = Dataset { path, latest: None, rows, files, content };
     let published = PublishedDataset { facts, dataset, as_of: provenance.as_of, new_rejects: None, notes };
     Ok(Summary::of(&plan, published, timings, begun.elapsed()))
 }
 
-/// Prepares the archive for the cluster, and says what it is asked.
-async fn asked(plan: &Plan, build: BuildOptions, data: &Path, target: &RemoteStore) -> Result<Asked> {
+/// Prepares the archive for the cluster. Returns the statement to run.
+async fn prepare(plan: &Plan, build: BuildOptions, data: &Path, target: &RemoteStore) -> Result<ClusterJob> {
     let own = RemoteStore::of(plan, build.store.as_ref(), &build.archive, data, &build.control)?;
     let archive = match &own {
         Some(own) => {
@@ -115,8 +114,8 @@ async fn asked(plan: &Plan, build: BuildOptions, data: &Path, target: &RemoteSto
     let in_store = target.latest_record(&plan.name).await?;
     let plan = plan.clone();
     blocking(move || {
-        let before = Before { datasets: None, in_store: in_store.as_ref() };
-        from_archive(plan, build, before, |work, options, notes| work.asked(&archive, options, notes))
+        let before = PreviousVersions { datasets: None, in_store: in_store.as_ref() };
+        from_archive(plan, build, before, |work, options, notes| work.cluster_job(&archive, options, notes))
     })
     .await
 }
@@ -173,8 +172,8 @@ fn version_of(at: &str) -> &str {
 }
 
 impl Builder<'_> {
-    /// What a cluster is asked, which finds the archive at a location.
-    fn asked(&self, archive: &str, options: &BuildOptions, notes: Vec<String>) -> Result<Asked> {
+    /// The statement for a cluster that reads the archive at a location.
+    fn cluster_job(&self, archive: &str, options: &BuildOptions, notes: Vec<String>) -> Result<ClusterJob> {
         let question = Question {
             name: &self.plan.name,
             plan: &self.plan.dataset,
@@ -186,7 +185,7 @@ impl Builder<'_> {
         };
         // Spark cuts files in places of its own: a build on this machine never takes them for its own.
         let basis = digest::of(format!("spark {}", self.basis()).as_bytes());
-        Ok(Asked {
+        Ok(ClusterJob {
             statement: statement(&question)?,
             provenance: Provenance {
                 name: self.plan.name.clone(),
@@ -216,7 +215,7 @@ struct Fetching<'a> {
 
 impl Fetching<'_> {
     /// Fetches the files one by one, and reads their rows in order, which must have a digest.
-    async fn read(&self, expected: RowDigest) -> Result<(Elsewhere, Tally, Timing)> {
+    async fn read(&self, expected: RowDigest) -> Result<(ExternalFiles, Tally, Timing)> {
         let listed = self.store.list(self.at).await?;
         let name = |key: &str| key.strip_prefix(self.at).map(|name| name.trim_start_matches('/').to_owned());
         let mut names: Vec<String> = listed.iter().filter_map(|object| name(&object.key)).collect();
@@ -230,7 +229,7 @@ impl Fetching<'_> {
         // Others are hidden, as checksums of some file systems are.
         names.retain(|name| fits(name, ROWS_OF_SPARK));
         let stage = Stage::of_files(self.control, "pull", names.len());
-        let mut read = Elsewhere::new(self.plan.clone(), self.control.stop.clone());
+        let mut read = ExternalFiles::new(self.plan.clone(), self.control.stop.clone());
         let (mut digest, mut tally) = (RowDigest::default(), Tally::new(&self.plan.dataset));
         for name in names {
             let path = self.staging.file(&name);
@@ -259,8 +258,8 @@ impl Fetching<'_> {
 struct Sealing {
     plan: Plan,
     version: String,
-    asked: Asked,
-    read: Elsewhere,
+    job: ClusterJob,
+    read: ExternalFiles,
     tally: Tally,
     control: Control,
     /// How long the cluster took.
@@ -269,7 +268,7 @@ struct Sealing {
 
 /// What its record and its report say.
 struct Sealed {
-    described: Described,
+    described: ExternalVersion,
     facts: Facts,
     provenance: Provenance,
     notes: Vec<String>,
@@ -278,8 +277,8 @@ struct Sealed {
 impl Sealing {
     /// Writes what stands beside the files: the record, the facts and the report.
     fn seal(self, folder: &Path) -> Result<Sealed> {
-        let Self { plan, version, asked, read, tally, control, spark } = self;
-        let Asked { view, scope, provenance, mut notes, .. } = asked;
+        let Self { plan, version, job, read, tally, control, spark } = self;
+        let ClusterJob { view, scope, provenance, mut notes, .. } = job;
         let work = Builder { plan: &plan, view: &view, scope: &scope, control: &control, archived_in: None };
         let mut facts = tally.finish();
         facts.articles = articles(&view, &facts, &plan.dataset)?;

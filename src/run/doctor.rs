@@ -16,7 +16,7 @@ use super::observer::Control;
 use super::{addresses, key};
 use crate::archive::{Archive, unfinished_runs};
 use crate::error::{Error, ErrorKind, Result};
-use crate::fetch::{Addresses, Client, Head};
+use crate::fetch::{Addresses, Client, ResponseHead};
 use crate::human::{bytes, counted};
 use crate::interface::{Base, Endpoint, Ticker};
 use crate::plan::{Plan, Request, RequestList, Source, TickerSource};
@@ -183,12 +183,12 @@ async fn of_service(plan: &Plan, options: &DoctorOptions) -> Vec<Diagnosis> {
 /// Whether both addresses answer, which operations the service offers, and its clock.
 async fn of_operations(plan: &Plan, addresses: Addresses, key: ApiKey, options: &DoctorOptions) -> Vec<Diagnosis> {
     let shown = [addresses.signals.clone(), addresses.sentiment.clone()];
-    let client = match Client::new(addresses, key, plan.manners, options.clock, options.data.join("evidence")) {
+    let client = match Client::new(addresses, key, plan.limits, options.clock, options.data.join("evidence")) {
         Ok(client) => client,
         Err(error) => return vec![Diagnosis::of_error("connection", &error)],
     };
     let mut found = Vec::new();
-    let mut heads: BTreeMap<Endpoint, Head> = BTreeMap::new();
+    let mut heads: BTreeMap<Endpoint, ResponseHead> = BTreeMap::new();
     let mut skew = None;
     for (base, name, address) in
         [(Base::Signals, "signals address", &shown[0]), (Base::Sentiment, "news address", &shown[1])]
@@ -228,7 +228,7 @@ fn sample(plan: &Plan, endpoint: Endpoint) -> Request {
         RequestList::EachTicker(..) => Vec::new(),
     });
     let written = plan.ways.iter().find_map(|way| match &way.asked {
-        RequestList::EachTicker(TickerSource::Written(tickers), _) => tickers.first().cloned(),
+        RequestList::EachTicker(TickerSource::Listed(tickers), _) => tickers.first().cloned(),
         _ => None,
     });
     let ticker = || written.or_else(|| SAMPLE.parse::<Ticker>().ok());
@@ -240,7 +240,7 @@ fn sample(plan: &Plan, endpoint: Endpoint) -> Request {
 }
 
 /// Whether the service offers the operations that the definition needs.
-fn operations(plan: &Plan, heads: &BTreeMap<Endpoint, Head>) -> Diagnosis {
+fn operations(plan: &Plan, heads: &BTreeMap<Endpoint, ResponseHead>) -> Diagnosis {
     const CHECK: &str = "operations";
     let is_offered = |endpoint: Endpoint| heads.get(&endpoint).is_some_and(|head| !matches!(head.status, 404 | 405));
     let list = |endpoints: Vec<Endpoint>| endpoints.iter().map(|it| it.as_str()).collect::<Vec<_>>().join(", ");

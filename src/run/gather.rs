@@ -18,7 +18,7 @@ use futures_util::StreamExt;
 use super::answer::answer;
 use super::error::RunError;
 use super::last_listed::LastListed;
-use super::missing::Subject;
+use super::missing::RequestSubject;
 use super::names::{list, some_of};
 use super::observer::{Control, Event};
 use super::options::Options;
@@ -43,7 +43,7 @@ pub(super) struct Gathered {
     /// The series of the dataset.
     pub(super) scope: Scope,
     /// Where the signals came from.
-    pub(super) signals: Taken,
+    pub(super) signals: SignalSource,
     /// The requests for what the definition names: each must have data.
     pub(super) demanded: Vec<Request>,
     /// The operations that the service does not offer, one message each.
@@ -56,7 +56,7 @@ pub(super) struct Gathered {
 
 /// Where the signals came from.
 #[derive(Clone, Debug)]
-pub struct Taken {
+pub struct SignalSource {
     /// The operation that gave them.
     pub operation: Endpoint,
     /// The operations that it replaced.
@@ -66,11 +66,11 @@ pub struct Taken {
 }
 
 /// The outcome of some requests of one operation.
-enum Wave {
+enum WaveOutcome {
     /// The operation is no longer offered.
-    Gone(Gone),
+    NotOffered(MissingOperation),
     /// The operation is offered.
-    There {
+    Offered {
         /// The tickers that the answers name.
         named: BTreeSet<Ticker>,
         /// The requests that it answered with 404 or 405.
@@ -80,7 +80,7 @@ enum Wave {
 
 /// An operation that the service does not offer.
 #[derive(Clone, Copy)]
-struct Gone {
+struct MissingOperation {
     endpoint: Endpoint,
     /// Its status: 404 or 405.
     status: u16,
@@ -91,7 +91,7 @@ pub(super) struct Gathering<'a> {
     client: &'a Client,
     options: &'a Options,
     unfinished: Arc<Unfinished>,
-    gone: Vec<Gone>,
+    gone: Vec<MissingOperation>,
     demanded: Vec<Request>,
     lacking: Vec<String>,
     notes: Vec<String>,
@@ -136,15 +136,15 @@ impl<'a> Gathering<'a> {
     }
 
     /// Fetches signals by the first way that the service still offers.
-    async fn signals(&mut self) -> Result<(Scope, Taken)> {
+    async fn signals(&mut self) -> Result<(Scope, SignalSource)> {
         let plan = self.plan;
         let mut passed: Vec<&Way> = Vec::new();
-        let mut lacking: Vec<Gone> = Vec::new();
+        let mut lacking: Vec<MissingOperation> = Vec::new();
         let mut unlisted = None;
         for way in &plan.ways {
             let LastListed { tickers: mut known, unlisted: sectors } =
                 LastListed::of_ways(&passed, &self.options.archive)?;
-            if !sectors.is_empty() && matches!(way.asked, RequestList::EachTicker(TickerSource::Written(_), _)) {
+            if !sectors.is_empty() && matches!(way.asked, RequestList::EachTicker(TickerSource::Listed(_), _)) {
                 // Tickers named by the definition take precedence over those in the archive.
                 known.clear();
             }
@@ -165,11 +165,11 @@ impl<'a> Gathering<'a> {
             let requests = way.requests(&tickers);
             self.probe(&requests, &tickers).await?;
             match self.staged(stage_of(way.endpoint), requests.clone()).await? {
-                Wave::Gone(gone) => {
+                WaveOutcome::NotOffered(gone) => {
                     lacking = with(lacking, gone);
                     passed.push(way);
                 }
-                Wave::There { named, unknown } => {
+                WaveOutcome::Offered { named, unknown } => {
                     let is_named_by_service = known.is_empty()
                         && matches!(
                             way.asked,
@@ -177,7 +177,7 @@ impl<'a> Gathering<'a> {
                         );
                     self.demand(is_named_by_service, &requests, unknown);
                     let instead_of = lacking.iter().map(|gone| gone.endpoint.as_str()).collect();
-                    let taken = Taken { operation: way.endpoint, instead_of, tickers: named };
+                    let taken = SignalSource { operation: way.endpoint, instead_of, tickers: named };
                     if !passed.is_empty() {
                         self.note_substitute(&taken, &known)?;
                     }
@@ -191,7 +191,7 @@ impl<'a> Gathering<'a> {
     }
 
     /// Reports sectors without tickers in the archive, which the fallback operation would need.
-    fn lack(&mut self, sectors: &[Sector], gone: &[Gone], instead: Endpoint) -> Result<()> {
+    fn lack(&mut self, sectors: &[Sector], gone: &[MissingOperation], instead: Endpoint) -> Result<()> {
         if sectors.is_empty() {
             return Ok(());
         }
@@ -206,8 +206,8 @@ impl<'a> Gathering<'a> {
 
     /// Checks that a fallback operation returned the known tickers of the operations it replaced, and adds a note on
     /// it.
-    fn note_substitute(&mut self, taken: &Taken, known: &BTreeSet<Ticker>) -> Result<()> {
-        let Taken { operation, instead_of, tickers } = taken;
+    fn note_substitute(&mut self, taken: &SignalSource, known: &BTreeSet<Ticker>) -> Result<()> {
+        let SignalSource { operation, instead_of, tickers } = taken;
         let lacking = instead_of.join(", ");
         // If each ticker has its own request, those without an answer are reported as missing data.
         if !known.is_empty() && !operation.is_of_one_ticker() && tickers != known {
@@ -231,19 +231,19 @@ impl<'a> Gathering<'a> {
 
     /// The tickers of a list: those that the service lists or, if it no longer offers the operation that lists them,
     /// those of its last answer. If there is none, that operation.
-    async fn list(&mut self, list: &TickerSource) -> Result<Result<Vec<Ticker>, Gone>> {
+    async fn list(&mut self, list: &TickerSource) -> Result<Result<Vec<Ticker>, MissingOperation>> {
         let requests = match list {
-            TickerSource::Written(tickers) => return Ok(Ok(tickers.clone())),
+            TickerSource::Listed(tickers) => return Ok(Ok(tickers.clone())),
             TickerSource::Signals => unreachable!("signals are fetched before their tickers are known"),
             TickerSource::Available => vec![Request::bare(Endpoint::TickersAvailable)],
             TickerSource::NamedBy(requests) => requests.clone(),
         };
         let gone = match self.staged("tickers", requests.clone()).await? {
-            Wave::There { named, .. } => {
+            WaveOutcome::Offered { named, .. } => {
                 self.demanded.extend(requests);
                 return Ok(Ok(named.into_iter().collect()));
             }
-            Wave::Gone(gone) => gone,
+            WaveOutcome::NotOffered(gone) => gone,
         };
         let known = LastListed::of(&requests, &self.options.archive)?.tickers;
         if known.is_empty() {
@@ -273,7 +273,7 @@ impl<'a> Gathering<'a> {
         let unobserved = Control::default();
         if of_signals.is_empty() {
             let stage = Stage::of_requests(&unobserved, "signals", 1, self.client.gauge());
-            if let Wave::There { named, .. } = self.wave(&stage, &requests[..1]).await? {
+            if let WaveOutcome::Offered { named, .. } = self.wave(&stage, &requests[..1]).await? {
                 of_signals = named;
             }
         }
@@ -282,8 +282,8 @@ impl<'a> Gathering<'a> {
         let some: Vec<Request> = some.map(|ticker| Request::of_ticker(Endpoint::NewsArticles, ticker)).collect();
         let stage = Stage::of_requests(&unobserved, "articles", some.len(), self.client.gauge());
         match self.wave(&stage, &some).await? {
-            Wave::Gone(gone) => Err(self.no_operation(&[gone], None)),
-            Wave::There { .. } => Ok(()),
+            WaveOutcome::NotOffered(gone) => Err(self.no_operation(&[gone], None)),
+            WaveOutcome::Offered { .. } => Ok(()),
         }
     }
 
@@ -299,16 +299,16 @@ impl<'a> Gathering<'a> {
         let requests: Vec<Request> =
             tickers.iter().map(|ticker| Request::of_ticker(endpoint, ticker.clone())).collect();
         match self.staged(stage_of(endpoint), requests.clone()).await? {
-            Wave::Gone(gone) if self.needs(endpoint) => Err(self.no_operation(&[gone], None)),
-            Wave::Gone(Gone { endpoint, .. }) => {
+            WaveOutcome::NotOffered(gone) if self.needs(endpoint) => Err(self.no_operation(&[gone], None)),
+            WaveOutcome::NotOffered(MissingOperation { endpoint, .. }) => {
                 let setting = endpoint.base().setting();
                 let doubt =
                     if self.is_known(endpoint.base()) { String::new() } else { format!(" (is `{setting}` correct?)") };
                 self.lacking.push(format!("the service no longer offers {endpoint}{doubt}"));
                 Ok(())
             }
-            Wave::There { unknown, .. } => {
-                let is_named_by_service = !matches!(self.plan.news_tickers, TickerSource::Written(_));
+            WaveOutcome::Offered { unknown, .. } => {
+                let is_named_by_service = !matches!(self.plan.news_tickers, TickerSource::Listed(_));
                 self.demand(is_named_by_service, &requests, unknown);
                 Ok(())
             }
@@ -334,29 +334,29 @@ impl<'a> Gathering<'a> {
     }
 
     /// Makes the requests of one operation, as a stage of the run.
-    async fn staged(&mut self, name: &'static str, requests: Vec<Request>) -> Result<Wave> {
+    async fn staged(&mut self, name: &'static str, requests: Vec<Request>) -> Result<WaveOutcome> {
         let stage = Stage::of_requests(&self.options.control, name, requests.len(), self.client.gauge());
         let wave = self.wave(&stage, &requests).await?;
-        if matches!(wave, Wave::There { .. }) {
+        if matches!(wave, WaveOutcome::Offered { .. }) {
             self.timings.push(stage.finish());
         }
         Ok(wave)
     }
 
     /// Makes the requests of one operation, a few at a time.
-    async fn wave(&mut self, stage: &Stage<'_>, requests: &[Request]) -> Result<Wave> {
-        let is_asked = |gone: &&Gone| requests.first().is_some_and(|first| first.endpoint == gone.endpoint);
+    async fn wave(&mut self, stage: &Stage<'_>, requests: &[Request]) -> Result<WaveOutcome> {
+        let is_asked = |gone: &&MissingOperation| requests.first().is_some_and(|first| first.endpoint == gone.endpoint);
         if let Some(gone) = self.gone.iter().find(is_asked) {
-            return Ok(Wave::Gone(*gone));
+            return Ok(WaveOutcome::NotOffered(*gone));
         }
-        let subjects: BTreeSet<Subject<'_>> = requests.iter().map(Subject::of).collect();
+        let subjects: BTreeSet<RequestSubject<'_>> = requests.iter().map(RequestSubject::of).collect();
         let enough = UNKNOWN_SUBJECTS.min(subjects.len());
         let rules = Rules { keep_extra: self.plan.keep_extra };
         let (client, unfinished) = (self.client, &self.unfinished);
         let ask = async |request| (request, answer(client, unfinished, Request::clone(request), rules).await);
-        let mut answers = futures_util::stream::iter(requests).map(ask).buffer_unordered(self.plan.manners.connections);
+        let mut answers = futures_util::stream::iter(requests).map(ask).buffer_unordered(self.plan.limits.connections);
         let (mut named, mut answered, mut unknown) = (BTreeSet::new(), 0_usize, Vec::new());
-        let mut unknown_subjects: BTreeSet<Subject<'_>> = BTreeSet::new();
+        let mut unknown_subjects: BTreeSet<RequestSubject<'_>> = BTreeSet::new();
         while let Some((request, answer)) = next(&mut answers, stage, self.options).await? {
             match answer? {
                 Answered::Taken(record) => {
@@ -365,32 +365,32 @@ impl<'a> Gathering<'a> {
                     named.extend(record.named().cloned());
                 }
                 Answered::Missing { status } => {
-                    unknown_subjects.insert(Subject::of(request));
+                    unknown_subjects.insert(RequestSubject::of(request));
                     unknown.push(request.clone());
                     if answered == 0 && unknown_subjects.len() >= enough {
-                        let gone = Gone { endpoint: request.endpoint, status };
+                        let gone = MissingOperation { endpoint: request.endpoint, status };
                         drop(answers);
                         self.gone.push(gone);
-                        return Ok(Wave::Gone(gone));
+                        return Ok(WaveOutcome::NotOffered(gone));
                     }
                 }
             }
         }
         drop(answers);
         unknown.sort();
-        Ok(Wave::There { named, unknown })
+        Ok(WaveOutcome::Offered { named, unknown })
     }
 
     /// The error for a service that offers none of these operations, and for an archive without the tickers that a
     /// fallback needs. If nothing else answered at the address either, the address is probably wrong.
-    fn no_operation(&self, gone: &[Gone], unknown: Option<String>) -> Error {
+    fn no_operation(&self, gone: &[MissingOperation], unknown: Option<String>) -> Error {
         let name = self.plan.name.clone();
         let mut lacking = gone.iter().map(|gone| gone.endpoint.as_str()).collect::<Vec<_>>().join(", ");
         if let Some(unknown) = unknown {
             lacking += &format!(", and the archive has {unknown}");
         }
         match gone.first() {
-            Some(&Gone { endpoint, status }) if !self.is_known(endpoint.base()) => {
+            Some(&MissingOperation { endpoint, status }) if !self.is_known(endpoint.base()) => {
                 let (address, setting) = (self.client.address(endpoint), endpoint.base().setting());
                 RunError::Address { address, status, setting, lacking }.into()
             }
@@ -405,7 +405,7 @@ impl<'a> Gathering<'a> {
 }
 
 /// Adds an operation that is no longer offered to a list, without duplicates.
-fn with(mut lacking: Vec<Gone>, gone: Gone) -> Vec<Gone> {
+fn with(mut lacking: Vec<MissingOperation>, gone: MissingOperation) -> Vec<MissingOperation> {
     if lacking.iter().all(|known| known.endpoint != gone.endpoint) {
         lacking.push(gone);
     }

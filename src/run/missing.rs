@@ -12,7 +12,7 @@ use crate::tables::SeriesKey;
 
 /// Why there is no data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Why {
+enum NoDataReason {
     /// The service answered 404 or 405.
     Unknown,
     /// The answer is empty.
@@ -27,7 +27,7 @@ enum Why {
     Unanswered,
 }
 
-impl Why {
+impl NoDataReason {
     fn as_str(self) -> &'static str {
         match self {
             Self::Unknown => "the service does not know it (404)",
@@ -42,13 +42,13 @@ impl Why {
 
 /// What a request is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Subject<'a> {
+pub(super) enum RequestSubject<'a> {
     All,
     Sector(&'a Sector),
     Ticker(&'a Ticker),
 }
 
-impl<'a> Subject<'a> {
+impl<'a> RequestSubject<'a> {
     pub(super) fn of(request: &'a Request) -> Self {
         match (&request.sector, &request.ticker) {
             (Some(sector), _) => Self::Sector(sector),
@@ -59,7 +59,7 @@ impl<'a> Subject<'a> {
 }
 
 /// A request, and why it has no data, if so.
-type Demand<'a> = (&'a Request, Option<Why>);
+type Demand<'a> = (&'a Request, Option<NoDataReason>);
 
 /// The requests for what a definition names, and why some have no data.
 pub(super) struct Missing<'a> {
@@ -72,13 +72,13 @@ impl<'a> Missing<'a> {
     /// What is missing from the answers of a run.
     pub(super) fn of_answers(demanded: &'a [Request], answers: &BTreeMap<&str, &'a AnswerRecord>) -> Self {
         let why = |request: &Request| {
-            let Some(record) = answers.get(request.to_string().as_str()) else { return Some(Why::Unknown) };
+            let Some(record) = answers.get(request.to_string().as_str()) else { return Some(NoDataReason::Unknown) };
             match (request.endpoint.base(), record.request.rows, record.request.rejects) {
                 // A ticker may have no news; a list without any says so.
                 (Base::Sentiment, ..) => None,
-                (Base::Signals, 0, 0) if record.empty.is_empty() => Some(Why::Nothing),
-                (Base::Signals, 0, 0) => Some(Why::EmptyHistories),
-                (Base::Signals, 0, _) => Some(Why::Unreadable),
+                (Base::Signals, 0, 0) if record.empty.is_empty() => Some(NoDataReason::Nothing),
+                (Base::Signals, 0, 0) => Some(NoDataReason::EmptyHistories),
+                (Base::Signals, 0, _) => Some(NoDataReason::Unreadable),
                 (Base::Signals, ..) => None,
             }
         };
@@ -100,8 +100,8 @@ impl<'a> Missing<'a> {
                 (true, true) => None,
                 // A ticker may have no news.
                 (true, false) if about.endpoint.base() == Base::Sentiment => None,
-                (true, false) => Some(Why::Unlisted),
-                (false, _) => Some(Why::Unanswered),
+                (true, false) => Some(NoDataReason::Unlisted),
+                (false, _) => Some(NoDataReason::Unanswered),
             }
         };
         let known = listing.values().flatten().map(|key| &key.ticker).collect();
@@ -110,32 +110,37 @@ impl<'a> Missing<'a> {
 
     /// A message for each sector, and one for the tickers of each operation.
     pub(super) fn messages(&self, view: &View) -> Result<Vec<String>> {
-        let mut subjects: BTreeMap<(Endpoint, Subject<'_>), Vec<Demand<'_>>> = BTreeMap::new();
+        let mut subjects: BTreeMap<(Endpoint, RequestSubject<'_>), Vec<Demand<'_>>> = BTreeMap::new();
         for (request, why) in &self.demanded {
-            subjects.entry((request.endpoint, Subject::of(request))).or_default().push((request, *why));
+            subjects.entry((request.endpoint, RequestSubject::of(request))).or_default().push((request, *why));
         }
-        let mut told = Vec::new();
+        let mut messages = Vec::new();
         let mut absent: BTreeMap<Endpoint, Vec<&Ticker>> = BTreeMap::new();
         for ((endpoint, subject), requests) in subjects {
-            let lacking: Vec<(&Request, Why)> =
+            let lacking: Vec<(&Request, NoDataReason)> =
                 requests.iter().filter_map(|(request, why)| Some((*request, (*why)?))).collect();
             let Some((_, why)) = lacking.first() else { continue };
             let (what, why) = (what_of(endpoint), why.as_str());
             let pairs = || list(lacking.iter().map(|(request, _)| pair(request.period, request.regime)));
             let is_whole = lacking.len() == requests.len();
             match subject {
-                Subject::All => told.push(format!("no signals in {endpoint}: {why}")),
-                Subject::Ticker(ticker) if is_whole => absent.entry(endpoint).or_default().push(ticker),
-                Subject::Ticker(ticker) => told.push(format!("{what} for ticker `{ticker}` with {}: {why}", pairs())),
-                Subject::Sector(sector) if is_whole => {
-                    told.push(format!("{}: {why}", absent_sector(sector, self.sectors(view)?)));
+                RequestSubject::All => messages.push(format!("no signals in {endpoint}: {why}")),
+                RequestSubject::Ticker(ticker) if is_whole => absent.entry(endpoint).or_default().push(ticker),
+                RequestSubject::Ticker(ticker) => {
+                    messages.push(format!("{what} for ticker `{ticker}` with {}: {why}", pairs()))
                 }
-                Subject::Sector(sector) => told.push(format!("{what} for sector `{sector}` with {}: {why}", pairs())),
+                RequestSubject::Sector(sector) if is_whole => {
+                    messages.push(format!("{}: {why}", absent_sector(sector, self.sectors(view)?)));
+                }
+                RequestSubject::Sector(sector) => {
+                    messages.push(format!("{what} for sector `{sector}` with {}: {why}", pairs()))
+                }
             }
         }
         let known = || self.known.iter().copied();
-        told.extend(absent.into_iter().map(|(endpoint, absent)| absent_tickers(&what_of(endpoint), &absent, known())));
-        Ok(told)
+        messages
+            .extend(absent.into_iter().map(|(endpoint, absent)| absent_tickers(&what_of(endpoint), &absent, known())));
+        Ok(messages)
     }
 
     /// The sectors with data, in the answers or in the archive.
@@ -152,7 +157,7 @@ pub(super) fn demanded_of_archive(plan: &Plan, scope: &Scope) -> Vec<Request> {
     let way = plan.ways.iter().find(|way| way.endpoint == scope.source);
     way.map_or_else(Vec::new, |way| match &way.asked {
         RequestList::Listed(requests) => requests.clone(),
-        RequestList::EachTicker(TickerSource::Written(tickers), _) => way.requests(tickers),
+        RequestList::EachTicker(TickerSource::Listed(tickers), _) => way.requests(tickers),
         RequestList::EachTicker(..) => Vec::new(),
     })
 }

@@ -7,7 +7,6 @@
 mod answer;
 mod as_of;
 mod audits;
-mod beginning;
 mod blocking;
 mod build;
 mod builder;
@@ -29,6 +28,7 @@ mod report;
 mod scope;
 mod sql;
 mod stage;
+mod start;
 mod store;
 mod summary;
 mod upkeep;
@@ -38,7 +38,7 @@ use std::time::Instant;
 
 use tokio::sync::oneshot;
 
-pub use audits::{About, audit_leak, audit_quality, audit_revisions, audit_sources};
+pub use audits::{AuditOptions, audit_leak, audit_quality, audit_revisions, audit_sources};
 pub use build::{BuildOptions, build, save, stream};
 #[cfg(feature = "spark")]
 pub use cluster::{ClusterOptions, build_on_cluster};
@@ -46,23 +46,23 @@ pub use demo::DEMO_SEED;
 use demo::Demo;
 pub use doctor::{Diagnosis, DoctorOptions, Health, doctor};
 pub(crate) use error::RunError;
-pub use gather::Taken;
+pub use gather::SignalSource;
 pub use observer::{CancellationToken, Control, Event, Observer, Progress, Waiting};
 pub use options::{Options, WhenHeld};
-pub use prune::{Prunable, Prune, PruneOptions, Pruned, PrunedKind, kept_versions, prune};
+pub use prune::{Prunable, PruneMode, PruneOptions, Pruned, PrunedKind, kept_versions, prune};
 pub use report::{ReportOptions, report};
 pub use sql::{SqlOptions, sql};
 pub use stage::Timing;
-pub use store::{DatasetStatus, Moved, RemoteStore, StoreStatus, StoreVerified};
+pub use store::{DatasetStatus, RemoteStore, StoreStatus, StoreVerified, TransferCounts};
 pub(crate) use summary::day;
-pub use summary::{Fetched, Stored, Summary};
+pub use summary::{Fetched, StoreUpload, Summary};
 pub use upkeep::{compact, verify};
 
 use crate::address::host_of;
 pub use crate::archive::Interrupted;
-use crate::archive::{Archive, Beginning, Settled, Unfinished, View};
+use crate::archive::{Archive, NewRun, Settled, Unfinished, View};
 use crate::error::Result;
-use crate::export::Recorded;
+use crate::export::RecordedProvenance;
 use crate::fetch::{Addresses, Client};
 pub use crate::file::FileRecord;
 use crate::links;
@@ -71,14 +71,14 @@ use crate::secret::ApiKey;
 
 use as_of::newest;
 pub(crate) use as_of::view;
-use beginning::Begun;
 use blocking::blocking;
 pub(crate) use builder::{Builder, scratch};
-use checks::{Checking, Pull};
+use checks::{Checking, RunAnswers};
 use gather::{Gathered, Gathering};
 pub(crate) use missing::absent_tickers;
 pub(crate) use scope::archived;
 use stage::Stage;
+use start::StartTime;
 
 /// Fetches, archives, joins and publishes the data of a plan.
 ///
@@ -99,19 +99,19 @@ pub async fn run(plan: Plan, options: Options) -> Result<Summary> {
     }
     let ours = [options.archive.clone(), options.evidence(), options.data.join("datasets").join(&plan.name)];
     ours.iter().try_for_each(|path| links::refuse_below(&options.data, path))?;
-    let _lock = beginning::lock(&plan.name, &options).await?;
+    let _lock = start::lock(&plan.name, &options).await?;
     let store = RemoteStore::of(&plan, options.store.as_ref(), &options.archive, &options.data, &options.control)?;
     // Before the first request: fetch the runs of other machines, and fail early if the store cannot be used.
     let in_store = match &store {
         Some(store) => store.begin(&plan.name).await?,
         None => None,
     };
-    let now = beginning::now(&options).await?;
-    let begun = Begun { at: now, instant };
+    let now = start::now(&options).await?;
+    let begun = StartTime { at: now, instant };
     let key = key(&plan, &options.control.stop).await?;
     // Before the first request: fail early if the output cannot be written.
     let (interrupted, stop) = (options.interrupted, &options.control.stop);
-    let beginning = Beginning { definition: &plan.name, text: &plan.text, now, interrupted, stop };
+    let beginning = NewRun { definition: &plan.name, text: &plan.text, now, interrupted, stop };
     let unfinished = Unfinished::begin(&options.archive, beginning)?;
     options.control.observe(Event::Named(unfinished.name()));
     let demo = match plan.source {
@@ -123,7 +123,7 @@ pub async fn run(plan: Plan, options: Options) -> Result<Summary> {
         (_, _, Some(demo)) => (demo.addresses(), demo.key()),
         _ => unreachable!("the service is the demo, which was started, or remote, and its key was read"),
     };
-    let client = Client::new(addresses, key, plan.manners, options.clock, options.evidence())?;
+    let client = Client::new(addresses, key, plan.limits, options.clock, options.evidence())?;
     let gathered = Gathering::new(&plan, &client, &options, unfinished).gather().await;
     if let Some(demo) = demo {
         demo.stop().await;
@@ -154,9 +154,9 @@ struct Finishing {
     plan: Arc<Plan>,
     options: Options,
     gathered: Gathered,
-    begun: Begun,
+    begun: StartTime,
     /// The record of the latest version in the store.
-    in_store: Option<Recorded>,
+    in_store: Option<RecordedProvenance>,
     /// Learns that the run is sealed.
     sealed: oneshot::Sender<()>,
 }
@@ -177,7 +177,7 @@ async fn finish(finishing: Finishing) -> Result<Summary> {
         }
         let stage = Stage::begin(&options.control, "archive");
         let archiving = Instant::now();
-        let sealed_at = beginning::sealing_instant(&unfinished.records(), begun, options.clock)?;
+        let sealed_at = start::sealing_instant(&unfinished.records(), begun, options.clock)?;
         let Settled { run, known } = unfinished.seal(sealed_at)?;
         let archived_in = Some(archiving.elapsed());
         // Without a store nothing waits for it.
@@ -192,7 +192,7 @@ async fn finish(finishing: Finishing) -> Result<Summary> {
         let datasets = options.data.join("datasets");
         let (datasets, in_store) = (Some(&*datasets), in_store.as_ref());
         let checking = Checking { plan: &plan, view: &view, scope: &scope, datasets, in_store };
-        let found = checking.pull(&Pull { records: &records, demanded: &demanded, lacking: &lacking })?;
+        let found = checking.pull(&RunAnswers { records: &records, demanded: &demanded, lacking: &lacking })?;
         options.control.note(&found);
         notes.extend(found);
         let work = Builder { plan: &plan, view: &view, scope: &scope, control: &options.control, archived_in };

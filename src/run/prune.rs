@@ -43,7 +43,7 @@ const REPORTS: &str = "reports";
 
 /// What pruning does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Prune {
+pub enum PruneMode {
     /// It lists what it would remove.
     List,
     /// It removes it.
@@ -264,10 +264,10 @@ impl Prunable {
 ///
 /// When the archive cannot be read, another process is pruning it, a pack misses a row, or a folder cannot be removed;
 /// [`ErrorKind::Interrupted`](crate::error::ErrorKind) when it was cancelled.
-pub fn prune(archive: &Path, prune: Prune, control: &Control) -> Result<Vec<Removal>> {
+pub fn prune(archive: &Path, mode: PruneMode, control: &Control) -> Result<Vec<Removal>> {
     let plan = || Ok::<_, Error>(Pruning::of(Archive::open(archive)?.until(&control.stop)));
     let listed = plan()?;
-    if prune == Prune::List {
+    if mode == PruneMode::List {
         return Ok(listed.removals);
     }
     let _lock = lock(archive, Clock::System)?;

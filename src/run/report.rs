@@ -6,7 +6,7 @@ use chrono::{DateTime, Utc};
 
 use super::as_of::view;
 use super::blocking::blocking;
-use super::builder::{Beside, Builder, add_counts, scratch};
+use super::builder::{Builder, ReportContext, add_counts, scratch};
 use super::observer::Control;
 use super::scope::archived;
 use super::stage::Stage;
@@ -14,7 +14,7 @@ use crate::cancel;
 use crate::dataset::DatasetError;
 use crate::definition::DefinitionFile;
 use crate::error::Result;
-use crate::export::{self, ExportError, Recorded, latest};
+use crate::export::{self, ExportError, RecordedProvenance, latest};
 use crate::plan::{DatasetPlan, Plan};
 use crate::report::facts::{Facts, Tally};
 use crate::report::{Report, Version};
@@ -76,7 +76,7 @@ pub async fn report(options: ReportOptions) -> Result<Report> {
         match options.as_of {
             Some(_) => Ok(work.report(facts, beside, None)),
             None => {
-                let Recorded { version: name, built_at, content, .. } = recorded;
+                let RecordedProvenance { version: name, built_at, content, .. } = recorded;
                 Ok(work.report(facts, beside, Some(Version { name, built_at, content })))
             }
         }
@@ -86,7 +86,7 @@ pub async fn report(options: ReportOptions) -> Result<Report> {
 
 impl Builder<'_> {
     /// Counts the rows of the dataset without writing them.
-    pub(super) fn count(&self, clock: Clock) -> Result<(Facts, Beside)> {
+    pub(super) fn count(&self, clock: Clock) -> Result<(Facts, ReportContext)> {
         // In the order of the key, so that nothing has to be sorted.
         let dataset = DatasetPlan { sort: self.plan.dataset.rows.key().to_vec(), ..self.plan.dataset.clone() };
         let mut tally = Tally::new(&dataset);

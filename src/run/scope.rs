@@ -67,7 +67,7 @@ fn requests(way: &Way, before: &[Way], view: &View) -> Result<Vec<Request>> {
 /// The tickers of a list, as far as they are in the archive.
 fn tickers(list: &TickerSource, view: &View) -> Result<Vec<Ticker>> {
     match list {
-        TickerSource::Written(tickers) => Ok(tickers.clone()),
+        TickerSource::Listed(tickers) => Ok(tickers.clone()),
         list => Ok(view.listed(&listing(list).iter().map(Request::to_string).collect())?.into_iter().collect()),
     }
 }
@@ -75,7 +75,7 @@ fn tickers(list: &TickerSource, view: &View) -> Result<Vec<Ticker>> {
 /// The requests whose answers name the tickers of a list; none if it is explicit or follows the signals.
 fn listing(list: &TickerSource) -> Vec<Request> {
     match list {
-        TickerSource::Written(_) | TickerSource::Signals => Vec::new(),
+        TickerSource::Listed(_) | TickerSource::Signals => Vec::new(),
         TickerSource::Available => vec![Request::bare(Endpoint::TickersAvailable)],
         TickerSource::NamedBy(requests) => requests.clone(),
     }

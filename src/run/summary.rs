@@ -8,9 +8,9 @@ use std::time::Duration;
 use chrono::{DateTime, Utc};
 use serde_json::json;
 
-use super::gather::Taken;
+use super::gather::SignalSource;
 use super::stage::Timing;
-use super::store::Moved;
+use super::store::TransferCounts;
 use crate::archive::{AnswerRecord, Counts, Oddities};
 use crate::escape::escaped;
 use crate::export::Dataset;
@@ -54,23 +54,23 @@ pub struct Summary {
     /// The hash of its content.
     pub content: String,
     /// What was sent to the object store; none without one.
-    pub stored: Option<Stored>,
+    pub stored: Option<StoreUpload>,
 }
 
 /// What was sent to an object store.
 #[derive(Clone, Debug)]
-pub struct Stored {
+pub struct StoreUpload {
     /// The store.
     pub url: String,
     /// What was sent.
-    pub moved: Moved,
+    pub moved: TransferCounts,
 }
 
 /// What a run fetched and archived.
 #[derive(Clone, Debug)]
 pub struct Fetched {
     /// Where the signals came from.
-    pub signals: Taken,
+    pub signals: SignalSource,
     /// The number of answered requests.
     pub requests: usize,
     /// The number of retries.
@@ -91,7 +91,7 @@ pub struct Fetched {
 
 impl Fetched {
     /// The counts of the answers of a run.
-    pub(super) fn of(answers: &[Arc<AnswerRecord>], signals: Taken) -> Self {
+    pub(super) fn of(answers: &[Arc<AnswerRecord>], signals: SignalSource) -> Self {
         let mut fetched = Self {
             signals,
             requests: answers.len(),
@@ -172,12 +172,12 @@ impl Summary {
             "files": self.files,
             "content": self.content,
         });
-        if let Some(Stored { url, moved }) = &self.stored {
-            let Moved { folders, versions, bytes, .. } = moved;
+        if let Some(StoreUpload { url, moved }) = &self.stored {
+            let TransferCounts { folders, versions, bytes, .. } = moved;
             json["store"] = json!({ "url": url, "folders": folders, "versions": versions, "bytes": bytes });
         }
         if let Some(fetched) = &self.fetched {
-            let Taken { operation, instead_of, tickers } = &fetched.signals;
+            let SignalSource { operation, instead_of, tickers } = &fetched.signals;
             json["signals"] = json!({ "operation": operation, "instead_of": instead_of, "tickers": tickers });
             json["requests"] = fetched.requests.into();
             json["retries"] = fetched.retries.into();
@@ -251,7 +251,7 @@ impl fmt::Display for Summary {
         for file in &self.files {
             writeln!(formatter, "dataset   {}", self.dataset.join(&file.name).display())?;
         }
-        if let Some(Stored { url, moved }) = &self.stored {
+        if let Some(StoreUpload { url, moved }) = &self.stored {
             writeln!(formatter, "store     {url}, sent {}", human::bytes(moved.bytes))?;
         }
         writeln!(

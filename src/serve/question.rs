@@ -53,7 +53,7 @@ struct Query<'r> {
 }
 
 /// A parameter was invalid; the reason is among the problems.
-struct Noted;
+struct InvalidParameter;
 
 impl Request<'_> {
     /// Parses the request, given a point of the change record and the key of the service.
@@ -72,7 +72,7 @@ impl Request<'_> {
         }
     }
 
-    fn question(self, query: &mut Query<'_>, change_set: ChangeSet) -> Result<Question, Noted> {
+    fn question(self, query: &mut Query<'_>, change_set: ChangeSet) -> Result<Question, InvalidParameter> {
         let (symbol, model) = (self.symbol, Model::behind(self.endpoint));
         // An operation without a limit ignores one, like any unknown parameter.
         let limit = |query: &mut Query<'_>| {
@@ -126,23 +126,23 @@ impl<'r> Query<'r> {
         self.parameters.iter().rev().find(|(given, _)| given == name).map(|(_, value)| value.as_ref())
     }
 
-    fn required(&mut self, name: &str) -> Result<String, Noted> {
+    fn required(&mut self, name: &str) -> Result<String, InvalidParameter> {
         match self.get(name) {
             Some(value) => Ok(value.to_owned()),
             None => Err(self.note(name, "missing", "Field required".to_owned())),
         }
     }
 
-    fn outlook(&mut self, model: Model) -> Result<Outlook, Noted> {
+    fn outlook(&mut self, model: Model) -> Result<Outlook, InvalidParameter> {
         let (period, regime) = (self.period(), self.regime());
         Ok(Outlook { model, period: period?.unwrap_or_default(), regime: regime?.unwrap_or_default() })
     }
 
-    fn period(&mut self) -> Result<Option<Period>, Noted> {
+    fn period(&mut self) -> Result<Option<Period>, InvalidParameter> {
         self.one_of("period", Period::all().map(Period::as_str))
     }
 
-    fn regime(&mut self) -> Result<Option<Regime>, Noted> {
+    fn regime(&mut self) -> Result<Option<Regime>, InvalidParameter> {
         self.one_of("regime", [Regime::Neutral, Regime::Bear, Regime::Bull].map(Regime::as_str).into_iter())
     }
 
@@ -151,7 +151,7 @@ impl<'r> Query<'r> {
         &mut self,
         name: &str,
         spellings: impl ExactSizeIterator<Item = &'static str>,
-    ) -> Result<Option<T>, Noted> {
+    ) -> Result<Option<T>, InvalidParameter> {
         match self.get(name).map(T::from_str).transpose() {
             Ok(value) => Ok(value),
             Err(_) => Err(self.note(name, "enum", format!("Input should be {}", alternatives(spellings)))),
@@ -159,7 +159,7 @@ impl<'r> Query<'r> {
     }
 
     /// The most entries of an answer; all if the query does not limit them.
-    fn limit(&mut self) -> Result<usize, Noted> {
+    fn limit(&mut self) -> Result<usize, InvalidParameter> {
         let (kind, message) = match self.get("limit").map(i64::from_str) {
             None => return Ok(usize::MAX),
             Some(Ok(limit @ 1..)) => return Ok(usize::try_from(limit).unwrap_or(usize::MAX)),
@@ -172,10 +172,10 @@ impl<'r> Query<'r> {
         Err(self.note("limit", kind, message.to_owned()))
     }
 
-    fn note(&mut self, name: &str, kind: &str, msg: String) -> Noted {
+    fn note(&mut self, name: &str, kind: &str, msg: String) -> InvalidParameter {
         let loc = vec![Location::Name("query".to_owned()), Location::Name(name.to_owned())];
         self.problems.push(ValidationProblem { loc, msg, kind: kind.to_owned() });
-        Noted
+        InvalidParameter
     }
 }
 

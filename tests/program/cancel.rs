@@ -13,8 +13,8 @@ use bellwether::load::{AdHoc, Dataset};
 use bellwether::plan::Plan;
 use bellwether::project::Project;
 use bellwether::run::{
-    self, About, BuildOptions, CancellationToken, Control, Event, Interrupted, Options, Prune, ReportOptions, Summary,
-    WhenHeld,
+    self, AuditOptions, BuildOptions, CancellationToken, Control, Event, Interrupted, Options, PruneMode,
+    ReportOptions, Summary, WhenHeld,
 };
 use bellwether::time::Clock;
 use chrono::{DateTime, Utc};
@@ -145,8 +145,8 @@ fn cancelled_upkeep_audits_and_reports_change_nothing() {
     let (archive, output) = (demo.place.file("output/archive"), demo.place.file("output"));
     let scratch = output.join(".scratch-20261120T220000Z-0000");
     let plan = demo.plan();
-    fn about<'a>(archive: &'a Path, plan: &'a Plan, control: &'a Control) -> About<'a> {
-        About { archive, plan: Some(plan), as_of: None, control }
+    fn about<'a>(archive: &'a Path, plan: &'a Plan, control: &'a Control) -> AuditOptions<'a> {
+        AuditOptions { archive, plan: Some(plan), as_of: None, control }
     }
     type Work<'a> = Box<dyn Fn(&Control) -> Result<()> + 'a>;
     let works: [(At, Work<'_>); 8] = [
@@ -183,9 +183,9 @@ fn cancelled_upkeep_audits_and_reports_change_nothing() {
         work(&control(At::Never)).unwrap_or_else(|error| panic!("{at:?}: {error}"));
     }
     let packed = files(&archive);
-    is_interrupted(run::prune(&archive, Prune::Remove, &control(At::Start("prune"))), "prune");
+    is_interrupted(run::prune(&archive, PruneMode::Remove, &control(At::Start("prune"))), "prune");
     assert_eq!(files(&archive), packed);
-    assert_eq!(run::prune(&archive, Prune::Remove, &control(At::Never)).expect("a pack").len(), 3);
+    assert_eq!(run::prune(&archive, PruneMode::Remove, &control(At::Never)).expect("a pack").len(), 3);
 }
 
 #[test]

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use arrow::array::{Float64Array, RecordBatch};
 use bellwether::archive::Interrupted;
-use bellwether::harness::archive::{Beginning, Unfinished};
+use bellwether::harness::archive::{NewRun, Unfinished};
 use bellwether::harness::decode::{Answer, AnswerPart, Rules};
 use bellwether::harness::tables::{RequestRecord, Series};
 use bellwether::interface::{Period, Regime};
@@ -73,7 +73,7 @@ fn seal_signals_of(archive: &Path, confidence: f64) {
     assert!(read.is_ok(), "{read:?}");
     let now = Clock::System.now();
     let beginning =
-        Beginning { definition: "it", text: "", now, interrupted: Interrupted::Leave, stop: &CancellationToken::new() };
+        NewRun { definition: "it", text: "", now, interrupted: Interrupted::Leave, stop: &CancellationToken::new() };
     let run = Unfinished::begin(archive, beginning).expect("a run");
     let mut draft = run.draft();
     for part in series {

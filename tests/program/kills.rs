@@ -39,7 +39,7 @@ enum Work {
 /// What was under way at the time of a kill, from what is on the disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Phase {
-    Beginning,
+    NewRun,
     Fetching,
     Sealing,
     Publishing,
@@ -295,7 +295,7 @@ fn kill(kept: &Kept, work: Work, service: &Scripted, times: &Times, instants: &m
         Work::Run if is_published => Some(Phase::Publishing),
         Work::Run if kept.is_sealing() => Some(Phase::Sealing),
         Work::Run if kept.unfinished().next().is_some() => Some(Phase::Fetching),
-        Work::Run => Some(Phase::Beginning),
+        Work::Run => Some(Phase::NewRun),
     }
 }
 

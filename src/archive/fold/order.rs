@@ -39,7 +39,7 @@ impl Order {
         let mut pieces: Vec<RowRange> = ranks.into_iter().zip(boundaries.runs()).map(piece).collect();
         // Each batch is sorted by series, and the sort is stable.
         pieces.sort_by_key(|piece| piece.series);
-        let places = Places::of(table, rows)?;
+        let places = SortColumns::of(table, rows)?;
         let mut order = Self { rows: Vec::with_capacity(count), cells: Vec::with_capacity(count) };
         let of_series = pieces.chunk_by(|one, other| one.series == other.series);
         of_series.for_each(|pieces| order.add_series(pieces, &places));
@@ -52,7 +52,7 @@ impl Order {
     }
 
     /// Adds the rows of a series, given as pieces.
-    fn add_series(&mut self, pieces: &[RowRange], places: &Places<'_>) {
+    fn add_series(&mut self, pieces: &[RowRange], places: &SortColumns<'_>) {
         let longest = pieces.iter().max_by_key(|piece| piece.end - piece.start);
         let mut many = longest.map(RowRange::rows).filter(|rows| places.are_ordered(rows)).unwrap_or_default();
         let others = pieces.iter().map(RowRange::rows).filter(|rows| *rows != many);
@@ -94,7 +94,7 @@ impl RowRange {
 }
 
 /// The sort key within a series: date, rest of the cell's identity, observation time, and then the value.
-struct Places<'a> {
+struct SortColumns<'a> {
     /// The date of each row; `None` if no cell has one.
     dates: Option<Cow<'a, [i64]>>,
     /// The other columns that identify a cell.
@@ -104,7 +104,7 @@ struct Places<'a> {
     ties: Vec<DynComparator>,
 }
 
-impl<'a> Places<'a> {
+impl<'a> SortColumns<'a> {
     fn of(table: Table, rows: &'a RecordBatch) -> Result<Self, ArrowError> {
         let dates = rows.column_by_name("date").filter(|_| table.is_dated());
         let dates = dates.map(|column| known_dates(column.as_primitive::<TimestampMicrosecondType>()));

@@ -82,10 +82,10 @@ impl ByTicker {
     pub(in crate::archive) fn says_only(&self, column: &str, text: &str) -> bool {
         let Ok(place) = self.schema.index_of(column) else { return false };
         self.metadata.metadata().row_groups().iter().all(|group| match group.column(place).statistics() {
-            Some(Statistics::ByteArray(told)) => {
-                let bounds = [told.min_opt(), told.max_opt()];
+            Some(Statistics::ByteArray(statistics)) => {
+                let bounds = [statistics.min_opt(), statistics.max_opt()];
                 bounds.iter().all(|bound| bound.is_some_and(|bound| bound.data() == text.as_bytes()))
-                    && told.null_count_opt() == Some(0)
+                    && statistics.null_count_opt() == Some(0)
             }
             _ => false,
         })

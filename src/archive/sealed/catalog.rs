@@ -138,8 +138,8 @@ impl Archive {
             looks += 1;
             match sealed_in(path) {
                 // A folder was pruned meanwhile. The pack that stands for it may be missing in this listing.
-                Err(Unlisted { vanished: true, .. }) if looks < MOST_LOOKS => {}
-                Err(Unlisted { error, .. }) => return Err(error),
+                Err(ListingError { vanished: true, .. }) if looks < MOST_LOOKS => {}
+                Err(ListingError { error, .. }) => return Err(error),
                 Ok(folders) => break folders,
             }
         };
@@ -238,23 +238,23 @@ impl Archive {
 }
 
 /// A listing that failed.
-struct Unlisted {
+struct ListingError {
     error: Error,
     /// Whether a folder was removed meanwhile.
     vanished: bool,
 }
 
 /// The sealed folders of an archive, by name.
-fn sealed_in(archive: &Path) -> Result<Vec<Arc<Folder>>, Unlisted> {
+fn sealed_in(archive: &Path) -> Result<Vec<Arc<Folder>>, ListingError> {
     let mut sealed = Vec::new();
-    for path in file::entries(archive).map_err(|error| Unlisted { error, vanished: false })? {
+    for path in file::entries(archive).map_err(|error| ListingError { error, vanished: false })? {
         let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
         if !name.starts_with("run=") && !name.starts_with("pack=") {
             continue;
         }
         match sealed_folder(&path) {
             Ok(folder) => sealed.extend(folder.map(Arc::new)),
-            Err(error) => return Err(Unlisted { error, vanished: fs::symlink_metadata(&path).is_err() }),
+            Err(error) => return Err(ListingError { error, vanished: fs::symlink_metadata(&path).is_err() }),
         }
     }
     Ok(sealed)

@@ -14,9 +14,9 @@ use crate::tables::SeriesKey;
 
 /// Contiguous rows of each series.
 pub(in crate::archive) fn ranges(rows: &RecordBatch) -> Result<Vec<(SeriesKey, Range<usize>)>, Reason> {
-    let periods = Spelled::<Period>::of(rows, "period");
-    let regimes = Spelled::<Regime>::of(rows, "regime");
-    let sources = Spelled::<Endpoint>::of(rows, "source");
+    let periods = ParsedDictionary::<Period>::of(rows, "period");
+    let regimes = ParsedDictionary::<Regime>::of(rows, "regime");
+    let sources = ParsedDictionary::<Endpoint>::of(rows, "source");
     let mut ranges: Vec<(SeriesKey, Range<usize>)> = Vec::new();
     for (start, end) in boundaries(rows)?.runs() {
         let (period, regime) = (periods.get(start)?, regimes.get(start)?);
@@ -60,9 +60,9 @@ pub(in crate::archive) fn ranks(rows: &RecordBatch, of: &[usize]) -> Vec<u64> {
     for (rank, alike) in (0_u64..).zip(codes.chunk_by(|&one, &other| names.value(one) == names.value(other))) {
         alike.iter().for_each(|&code| ticker_ranks[code] = Some(rank));
     }
-    let periods = Spelled::<Period>::of(rows, "period");
-    let regimes = Spelled::<Regime>::of(rows, "regime");
-    let sources = Spelled::<Endpoint>::of(rows, "source");
+    let periods = ParsedDictionary::<Period>::of(rows, "period");
+    let regimes = ParsedDictionary::<Regime>::of(rows, "regime");
+    let sources = ParsedDictionary::<Endpoint>::of(rows, "source");
     let rank = |row: usize| {
         let period = periods.get(row).ok().flatten().map_or(0, |period| period.index() as u64);
         let regime = regimes.get(row).ok().flatten().map_or(0, |regime| regime as u64);
@@ -73,14 +73,14 @@ pub(in crate::archive) fn ranks(rows: &RecordBatch, of: &[usize]) -> Vec<u64> {
 }
 
 /// A dictionary column, parsed. A column that does not exist is null in every row.
-struct Spelled<'a, T> {
+struct ParsedDictionary<'a, T> {
     column: Option<&'a DictionaryArray<Int8Type>>,
     /// The parsed entries. Unused ones may be invalid: a reader may have added some.
     meanings: Vec<Option<T>>,
     name: &'a str,
 }
 
-impl<'a, T: FromStr + Copy> Spelled<'a, T> {
+impl<'a, T: FromStr + Copy> ParsedDictionary<'a, T> {
     fn of(rows: &'a RecordBatch, name: &'a str) -> Self {
         let column = rows.column_by_name(name).map(|column| column.as_dictionary::<Int8Type>());
         let spellings = column.iter().flat_map(|column| column.values().as_string::<i32>().iter());

@@ -10,7 +10,7 @@ use parquet::basic::{Compression, ZstdLevel};
 
 use crate::columns::{ParquetOptions, ParquetWriter, RowBuffer, Rows};
 use crate::error::{Error, Reason, Result};
-use crate::file::{self, Described, FileError, FileRecord};
+use crate::file::{self, DigestWriter, FileError, FileRecord};
 
 /// Rows per row group: few enough to skip tickers that are not wanted, enough to compress.
 const ROW_GROUP_ROWS: usize = 1 << 17;
@@ -25,7 +25,7 @@ const UNCOMPRESSED_BYTES: usize = 1 << 12;
 /// A Parquet file being written.
 pub(in crate::archive) struct Rowfile {
     path: PathBuf,
-    writer: ParquetWriter<Described<File>>,
+    writer: ParquetWriter<DigestWriter<File>>,
     buffer: RowBuffer,
     rows: u64,
 }
@@ -39,7 +39,7 @@ impl Rowfile {
             sorted_by: (0..ordered_by).collect(),
             metadata: Vec::new(),
         };
-        let writer = ParquetWriter::create(Described::new(file::create(path)?), SchemaRef::clone(&schema), options)
+        let writer = ParquetWriter::create(DigestWriter::new(file::create(path)?), SchemaRef::clone(&schema), options)
             .map_err(|error| FileError::encode(path, error))?;
         Ok(Self { path: path.to_owned(), writer, buffer: RowBuffer::new(ROW_GROUP_ROWS), rows: 0 })
     }

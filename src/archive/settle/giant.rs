@@ -13,7 +13,7 @@ use arrow::error::ArrowError;
 use super::by_series::{AnsweredSeries, AnswersBySeries, RowsPlace};
 use super::difference::difference;
 use super::known::{KnownReader, Observations};
-use super::{BYTES_AT_ONCE, Compared, Group};
+use super::{BYTES_AT_ONCE, ComparedSeries, Group};
 use crate::archive::ArchiveError;
 use crate::archive::sealed::bound::Bound;
 use crate::error::Result;
@@ -46,13 +46,13 @@ pub(super) fn settle(
 }
 
 /// A piece of an answer with its first and last date.
-type Dated = (RowsPlace, i64, i64);
+type DatedPiece = (RowsPlace, i64, i64);
 
 struct Giant<'a> {
     by_series: &'a AnswersBySeries<'a>,
     series: &'a AnsweredSeries,
     /// The pieces of each copy of the series; the first copy counts.
-    copies: Vec<Vec<Dated>>,
+    copies: Vec<Vec<DatedPiece>>,
     /// For each copy, whether it equals the first so far, and its number of articles.
     compared: Vec<(bool, usize)>,
     /// Sampled dates of the first copy, in order.
@@ -68,7 +68,7 @@ impl<'a> Giant<'a> {
         let _work = work!("read dates of articles");
         let (mut copies, mut samples) = (Vec::new(), Vec::new());
         for copy in by_series.copies(series) {
-            let mut pieces: Vec<Dated> = Vec::with_capacity(copy.len());
+            let mut pieces: Vec<DatedPiece> = Vec::with_capacity(copy.len());
             for &place in copy {
                 let piece = by_series.piece(place)?;
                 let mut dates = listed_dates(&piece).to_vec();
@@ -133,17 +133,17 @@ impl<'a> Giant<'a> {
         }
     }
 
-    fn compare(&self, observations: &Observations, answered: &RecordBatch) -> Result<Compared, ArrowError> {
+    fn compare(&self, observations: &Observations, answered: &RecordBatch) -> Result<ComparedSeries, ArrowError> {
         let key = &self.series.key;
         let observed_at = self.by_series.observed_at(self.series);
         let known = observations.values(Table::Articles, key, observed_at)?;
         let found = difference(Table::Articles, &known, answered, self.oldest)?;
         let changes = found.map(|(kinds, rows)| Changes { key: key.clone(), observed_at, kinds, rows });
-        Ok(Compared { changes, known: known.num_rows() as u64 })
+        Ok(ComparedSeries { changes, known: known.num_rows() as u64 })
     }
 
     /// Articles of a copy from the settled date up to another, in the columns and order of the table's rows.
-    fn answered(&self, copy: &[Dated], until: i64) -> Result<RecordBatch> {
+    fn answered(&self, copy: &[DatedPiece], until: i64) -> Result<RecordBatch> {
         let is_wanted = |date: i64| self.settled <= date && (date < until || until == i64::MAX);
         let mut read = Vec::new();
         for &(place, first, last) in copy.iter().filter(|(_, first, last)| *last >= self.settled && *first < until) {

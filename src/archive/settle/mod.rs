@@ -232,25 +232,25 @@ fn settle_group(
     let settle = |series: &AnsweredSeries| {
         let _work = work!("settle series");
         let Some((answer, repeated)) = by_series.first_copy(series)? else {
-            return Ok((Compared::default(), Vec::new()));
+            return Ok((ComparedSeries::default(), Vec::new()));
         };
-        let compared = || -> Result<Compared, ArrowError> {
+        let compared = || -> Result<ComparedSeries, ArrowError> {
             let known = observations.values(answer.table, &series.key, answer.observed_at)?;
             let found = difference(answer.table, &known, &answer.rows, oldest(&answer.rows))?;
             let (key, observed_at) = (series.key.clone(), answer.observed_at);
             let changes = found.map(|(kinds, rows)| Changes { key, observed_at, kinds, rows });
-            Ok(Compared { changes, known: known.num_rows() as u64 })
+            Ok(ComparedSeries { changes, known: known.num_rows() as u64 })
         };
         Ok((compared().map_err(ArchiveError::merge)?, repeated))
     };
     let settled = series.par_iter().map(settle).collect::<Result<Vec<_>>>()?;
-    let (compared, repeated): (Vec<Compared>, Vec<Vec<Repeated>>) = settled.into_iter().unzip();
+    let (compared, repeated): (Vec<ComparedSeries>, Vec<Vec<Repeated>>) = settled.into_iter().unzip();
     Group::of(compared, repeated.concat())
 }
 
 /// A series, or some dates of it, after it was compared with what was known.
 #[derive(Default)]
-struct Compared {
+struct ComparedSeries {
     /// None if nothing changed.
     changes: Option<Changes>,
     /// The number of cells that were known.
@@ -267,7 +267,7 @@ struct Group {
 }
 
 impl Group {
-    fn of(compared: Vec<Compared>, repeated: Vec<Repeated>) -> Result<Self> {
+    fn of(compared: Vec<ComparedSeries>, repeated: Vec<Repeated>) -> Result<Self> {
         let known = compared.iter().map(|compared| compared.known).sum();
         let changes: Vec<Changes> = compared.into_iter().filter_map(|compared| compared.changes).collect();
         let mut counts = Counts::default();

@@ -53,11 +53,11 @@ pub(crate) fn verify(archive: &Archive, mut done: impl FnMut(&FileRecord)) -> Re
             });
             match faults {
                 Ok(faults) => {
-                    let told = |fault: String| format!("`{}`: {fault}", folder.path().display());
-                    verified.faults.extend(faults.into_iter().map(told));
+                    let located = |fault: String| format!("`{}`: {fault}", folder.path().display());
+                    verified.faults.extend(faults.into_iter().map(located));
                 }
                 Err(error) if matches!(error.downcast_ref(), Some(FileError::Damaged { .. })) => {
-                    verified.faults.push(told(&error));
+                    verified.faults.push(with_source(&error));
                 }
                 Err(error) => return Err(error),
             }
@@ -66,7 +66,7 @@ pub(crate) fn verify(archive: &Archive, mut done: impl FnMut(&FileRecord)) -> Re
     Ok(verified)
 }
 
-fn told(error: &Error) -> String {
+fn with_source(error: &Error) -> String {
     match std::error::Error::source(error) {
         Some(reason) => format!("{error}: {reason}"),
         None => error.to_string(),

@@ -8,14 +8,14 @@ use arrow::compute::SortOptions;
 use arrow::row::{RowConverter, Rows, SortField};
 
 use super::rows::{self, RowChange};
-use super::{Compared, Difference, failed};
+use super::{ComparedColumns, Difference, failed};
 use crate::error::Result;
-use crate::export::Reading;
+use crate::export::PublishedReader;
 use crate::file::FileError;
 
 /// A version being read.
 pub(super) struct Side<'a, I> {
-    version: &'a Reading,
+    version: &'a PublishedReader,
     order: &'a [String],
     batches: I,
     converter: RowConverter,
@@ -26,7 +26,7 @@ pub(super) struct Side<'a, I> {
 }
 
 impl<'a, I: Iterator<Item = Result<RecordBatch>>> Side<'a, I> {
-    pub(super) fn open(version: &'a Reading, order: &'a [String], batches: I) -> Result<Self> {
+    pub(super) fn open(version: &'a PublishedReader, order: &'a [String], batches: I) -> Result<Self> {
         let schema = version.schema();
         let field = |name: &String| schema.field_with_name(name).map(|field| SortField::new(field.data_type().clone()));
         let fields = order.iter().map(field).collect::<Result<_, _>>().map_err(failed)?;
@@ -67,7 +67,7 @@ impl<'a, I: Iterator<Item = Result<RecordBatch>>> Side<'a, I> {
 
 /// Merges rows by their key and compares the other columns.
 pub(super) struct Merge<'a> {
-    pub(super) compared: Compared<'a>,
+    pub(super) compared: ComparedColumns<'a>,
 }
 
 impl Merge<'_> {

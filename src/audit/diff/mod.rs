@@ -20,7 +20,7 @@ pub use rows::schema;
 
 use crate::audit::AuditError;
 use crate::error::{Error, Result};
-use crate::export::Reading;
+use crate::export::PublishedReader;
 use merge::{Merge, Side};
 
 /// The differences between two versions.
@@ -53,8 +53,8 @@ impl Difference {
 ///
 /// If the columns differ, if a file cannot be read, or if `deliver` fails.
 pub fn diff(
-    before: &Reading,
-    after: &Reading,
+    before: &PublishedReader,
+    after: &PublishedReader,
     mut deliver: impl FnMut(&RecordBatch) -> Result<()>,
 ) -> Result<Difference> {
     check_columns(before, after)?;
@@ -70,7 +70,7 @@ pub fn diff(
     if before.content() == after.content() {
         return Ok(found);
     }
-    let compared = Compared { key: &key, values: &values };
+    let compared = ComparedColumns { key: &key, values: &values };
     match (key_order(before, &key), key_order(after, &key)) {
         (Some(order), Some(other)) if order == other => {
             let merge = Merge { compared };
@@ -84,7 +84,7 @@ pub fn diff(
 
 /// What is compared of two versions.
 #[derive(Clone, Copy)]
-struct Compared<'a> {
+struct ComparedColumns<'a> {
     /// The columns that identify a row.
     key: &'a [String],
     /// The others.
@@ -92,8 +92,8 @@ struct Compared<'a> {
 }
 
 /// The key of two versions.
-fn key(before: &Reading, after: &Reading) -> Result<Vec<String>> {
-    let of = |version: &Reading| match version.key() {
+fn key(before: &PublishedReader, after: &PublishedReader) -> Result<Vec<String>> {
+    let of = |version: &PublishedReader| match version.key() {
         Some(key) => Ok(key.to_vec()),
         None => Err(AuditError::NoKey { version: version.name() }),
     };
@@ -112,12 +112,12 @@ fn values(schema: &Schema, key: &[String]) -> Vec<String> {
 }
 
 /// The key columns in the order that a version is sorted by; `None` if it is not sorted by its key.
-fn key_order(version: &Reading, key: &[String]) -> Option<Vec<String>> {
+fn key_order(version: &PublishedReader, key: &[String]) -> Option<Vec<String>> {
     let order: Vec<String> = version.order().into_iter().take(key.len()).map(str::to_owned).collect();
     (order.len() == key.len() && order.iter().all(|name| key.contains(name))).then_some(order)
 }
 
-fn check_columns(before: &Reading, after: &Reading) -> Result<()> {
+fn check_columns(before: &PublishedReader, after: &PublishedReader) -> Result<()> {
     let described = |schema: &SchemaRef| -> BTreeSet<(String, String)> {
         schema.fields().iter().map(|field| (field.name().clone(), field.data_type().to_string())).collect()
     };

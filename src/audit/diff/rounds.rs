@@ -7,17 +7,17 @@ use arrow::compute::{concat_batches, filter_record_batch, take_record_batch};
 use arrow::row::{RowConverter, SortField};
 
 use super::merge::{Merge, Side};
-use super::{Compared, Difference, failed};
+use super::{ComparedColumns, Difference, failed};
 use crate::error::Result;
-use crate::export::Reading;
+use crate::export::PublishedReader;
 
 /// Target number of rows per round.
 const ROUND_ROWS: u64 = 1 << 19;
 
 /// Counts the differences and delivers them.
 pub(super) fn run(
-    versions: [&Reading; 2],
-    compared: Compared<'_>,
+    versions: [&PublishedReader; 2],
+    compared: ComparedColumns<'_>,
     found: &mut Difference,
     deliver: &mut impl FnMut(&RecordBatch) -> Result<()>,
 ) -> Result<()> {
@@ -34,7 +34,7 @@ pub(super) fn run(
 }
 
 /// The rows of a share of the keys, sorted by key.
-fn some(version: &Reading, order: &[String], is_wanted: impl Fn(u64) -> bool) -> Result<RecordBatch> {
+fn some(version: &PublishedReader, order: &[String], is_wanted: impl Fn(u64) -> bool) -> Result<RecordBatch> {
     let schema = version.schema();
     let field = |name: &String| schema.field_with_name(name).map(|field| SortField::new(field.data_type().clone()));
     let fields = order.iter().map(field).collect::<Result<Vec<_>, _>>().map_err(failed)?;

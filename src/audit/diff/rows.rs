@@ -7,8 +7,8 @@ use arrow::compute::{interleave, take};
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 use arrow::error::ArrowError;
 
-use super::{Compared, values};
-use crate::export::Reading;
+use super::{ComparedColumns, values};
+use crate::export::PublishedReader;
 
 /// A row that differs, by its index in the current batch of each version.
 pub(super) enum RowChange {
@@ -39,7 +39,7 @@ impl RowChange {
 
 /// The columns of differences: `change`, the key, the names of changed columns, and each column before (`old_…`) and
 /// after (`new_…`).
-pub fn schema(version: &Reading) -> SchemaRef {
+pub fn schema(version: &PublishedReader) -> SchemaRef {
     of(version.schema(), version.key().unwrap_or_default())
 }
 
@@ -59,7 +59,7 @@ fn of(version: &Schema, key: &[String]) -> SchemaRef {
 /// Builds rows for differences between two batches.
 pub(super) fn batch(
     sides: &[RecordBatch; 2],
-    Compared { key, values }: Compared<'_>,
+    ComparedColumns { key, values }: ComparedColumns<'_>,
     different: &[RowChange],
 ) -> Result<RecordBatch, ArrowError> {
     let column = |side: usize, name: &str| sides[side].column_by_name(name).expect("both have the columns");

@@ -11,7 +11,7 @@ use arrow::array::{
 use chrono::DateTime;
 
 use super::{Experiment, Leak};
-use crate::archive::{Archive, Beginning, Interrupted, Scope, Unfinished};
+use crate::archive::{Archive, Interrupted, NewRun, Scope, Unfinished};
 use crate::cancel::CancellationToken;
 use crate::date::{self, Date};
 use crate::definition::DefinitionFile;
@@ -74,7 +74,7 @@ fn tried(rest: &str, times: [&str; 2], read: fn(Slab) -> Slab) -> Leak {
 fn sealed(path: &Path, [signal, article]: [&str; 2]) -> Archive {
     let now = DateTime::from_timestamp(1_770_000_000, 0).unwrap();
     let beginning =
-        Beginning { definition: "it", text: "", now, interrupted: Interrupted::Leave, stop: &CancellationToken::new() };
+        NewRun { definition: "it", text: "", now, interrupted: Interrupted::Leave, stop: &CancellationToken::new() };
     let run = Unfinished::begin(path, beginning).unwrap();
     let key = |endpoint| SeriesKey::of_ticker(endpoint, "AAA".parse().unwrap());
     let of_signals = SeriesKey {

@@ -25,7 +25,7 @@ pub use findings::schema;
 pub use news::Window;
 pub(crate) use news::windows;
 
-use super::answers::{Answers, Reason, Rejects, UnknownFields};
+use super::answers::{Answers, RejectReason, Rejects, UnknownFields};
 use super::observed::ObservedColumns;
 use super::row_builder::RowBuilder;
 use super::subject::Subject;
@@ -43,9 +43,9 @@ pub struct Quality {
     /// Number of signal series.
     pub series: u64,
     /// Totals over all tickers; `behind` is the maximum.
-    pub total: OfTicker,
+    pub total: TickerQuality,
     /// By ticker.
-    pub tickers: BTreeMap<Ticker, OfTicker>,
+    pub tickers: BTreeMap<Ticker, TickerQuality>,
     /// Rejected records of the latest answers.
     pub rejects: Rejects,
     /// Unknown fields of the latest answers.
@@ -56,7 +56,7 @@ pub struct Quality {
 
 /// The quality of a ticker's data.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct OfTicker {
+pub struct TickerQuality {
     /// Number of signals.
     pub signals: u64,
     /// Trading days between the first and last day of each series.
@@ -77,7 +77,7 @@ pub struct OfTicker {
     pub unusual: u64,
 }
 
-impl OfTicker {
+impl TickerQuality {
     /// Share of trading days with a signal, between the first and last day of each series.
     pub fn coverage(&self) -> Option<f64> {
         let present = self.trading_days - self.missing;
@@ -111,7 +111,7 @@ pub(crate) fn quality(
 ) -> Result<Quality> {
     let Answers { rejects, unknown, .. } = answers;
     let found = Quality { rejects, unknown, windows, ..Quality::default() };
-    let mut looking = Looking { found, rows: RowBuilder::new(schema()) };
+    let mut looking = QualityAudit { found, rows: RowBuilder::new(schema()) };
     let calendars = Calendars::of(subject)?;
     for histories in subject.view().histories(Table::Signals)? {
         let histories = histories?;
@@ -135,19 +135,19 @@ pub(crate) fn quality(
 }
 
 /// An audit in progress.
-struct Looking {
+struct QualityAudit {
     found: Quality,
     rows: RowBuilder,
 }
 
-impl Looking {
+impl QualityAudit {
     fn signals(&mut self, subject: &Subject, history: &History, observed: &ObservedColumns<'_>, calendars: &Calendars) {
         let days = calendar::days(subject, history, observed);
         if days.is_empty() {
             return;
         }
         let of_series = |kind| Finding::of_series(kind, &history.key);
-        let mut counted = OfTicker::default();
+        let mut counted = TickerQuality::default();
         for row in observed.known(history) {
             let Some(date) = observed.written_date(row).filter(|date| subject.has_date(*date)) else { continue };
             counted.signals += 1;
@@ -174,7 +174,7 @@ impl Looking {
     }
 
     fn articles(&mut self, subject: &Subject, history: &History, observed: &ObservedColumns<'_>) {
-        let mut counted = OfTicker::default();
+        let mut counted = TickerQuality::default();
         let texts = observed.texts.expect("these are articles");
         let article = |row: usize| (observed.dates.value(row), texts.map(|texts| texts.value(row)));
         let known: Vec<usize> =
@@ -202,14 +202,14 @@ impl Looking {
         self.add(&history.key.ticker, counted);
     }
 
-    fn add(&mut self, ticker: &Ticker, counted: OfTicker) {
+    fn add(&mut self, ticker: &Ticker, counted: TickerQuality) {
         self.found.total.add(counted);
         self.found.tickers.entry(ticker.clone()).or_default().add(counted);
     }
 
     /// Adds findings that belong to no series: rejected records, unknown fields and windows.
     fn add_answers(&mut self) {
-        for Reason { operation: source, reason, records, .. } in &self.found.rejects.reasons {
+        for RejectReason { operation: source, reason, records, .. } in &self.found.rejects.reasons {
             let (source, count) = (Some(*source), Some(*records));
             let finding = Finding { source, count, what: Some(reason), ..Finding::of(FindingKind::Reject) };
             findings::push(&mut self.rows, &finding);

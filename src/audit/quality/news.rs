@@ -8,7 +8,7 @@ use arrow::datatypes::Int32Type;
 use chrono::TimeDelta;
 
 use crate::archive::{Scope, View, ViewOptions};
-use crate::dataset::{self, SeriesNames, Sources};
+use crate::dataset::{self, DatasetInput, SeriesNames};
 use crate::error::Result;
 use crate::plan::{DatasetPlan, Days};
 
@@ -46,7 +46,7 @@ pub(crate) fn windows(view: &View, scope: &Scope, plan: &DatasetPlan, scratch: P
         ViewOptions { vintage: plan.vintage, live_within: TimeDelta::days(i64::from(plan.live_within.count())) };
     let whole = scope.unfiltered();
     dataset::build(
-        Sources {
+        DatasetInput {
             slabs: || view.slabs(scope, asked),
             whole: || view.slabs(&whole, asked),
             names: SeriesNames::default(),

@@ -68,7 +68,7 @@ pub(crate) fn revisions(
     let mut counting = Counting::of(subject, from);
     let mut rows = RowBuilder::new(schema());
     for histories in subject.view().histories(Table::Signals)? {
-        counting.count(&histories?, Spanned::Here, |change| rows::push(&mut rows, change));
+        counting.count(&histories?, CoverageSource::Here, |change| rows::push(&mut rows, change));
         rows.relieve(&mut deliver)?;
     }
     counting.each_of_articles(|counting, histories, spanned| {
@@ -95,7 +95,7 @@ impl<'a> Counting<'a> {
 
     /// Counts histories of signals, which come in order.
     pub(crate) fn signals(&mut self, histories: &Histories) {
-        self.count(histories, Spanned::Here, |_| {});
+        self.count(histories, CoverageSource::Here, |_| {});
     }
 
     /// Counts the histories of articles.
@@ -114,11 +114,11 @@ impl<'a> Counting<'a> {
     /// answers covered is known only at the end.
     fn each_of_articles(
         &mut self,
-        mut each: impl FnMut(&mut Self, &Histories, Spanned<'_>) -> Result<()>,
+        mut each: impl FnMut(&mut Self, &Histories, CoverageSource<'_>) -> Result<()>,
     ) -> Result<()> {
         for histories in self.subject.view().articles()? {
             match histories? {
-                ArticleHistories::Whole(histories) => each(self, &histories, Spanned::Here)?,
+                ArticleHistories::Whole(histories) => each(self, &histories, CoverageSource::Here)?,
                 ArticleHistories::Giant(giant) => {
                     let mut spans = Spans::default();
                     for piece in giant.pieces()? {
@@ -128,7 +128,7 @@ impl<'a> Counting<'a> {
                     }
                     let coverage = Coverage::of(spans);
                     for piece in giant.pieces()? {
-                        each(self, &piece?, Spanned::Before(&coverage))?;
+                        each(self, &piece?, CoverageSource::Before(&coverage))?;
                     }
                 }
             }
@@ -136,7 +136,7 @@ impl<'a> Counting<'a> {
         Ok(())
     }
 
-    fn count(&mut self, histories: &Histories, spanned: Spanned<'_>, mut on_change: impl FnMut(CellChange<'_>)) {
+    fn count(&mut self, histories: &Histories, spanned: CoverageSource<'_>, mut on_change: impl FnMut(CellChange<'_>)) {
         let Self { subject, found } = self;
         let span = ChangeWindow {
             from: found.from.map(|from| from.timestamp_micros()),
@@ -154,8 +154,8 @@ impl<'a> Counting<'a> {
             let report = |rewrite| on_change(CellChange { key, sector, observed: &observed, rewrite });
             let own;
             let coverage = match spanned {
-                Spanned::Before(coverage) => coverage,
-                Spanned::Here => {
+                CoverageSource::Before(coverage) => coverage,
+                CoverageSource::Here => {
                     let mut spans = Spans::default();
                     spans.add(cells, &observed);
                     own = Coverage::of(spans);
@@ -175,7 +175,7 @@ impl<'a> Counting<'a> {
 
 /// Where it is known what the answers of a series covered.
 #[derive(Clone, Copy)]
-enum Spanned<'a> {
+enum CoverageSource<'a> {
     /// In the histories of the whole series.
     Here,
     /// From all pieces of the series, which were read before.

@@ -34,11 +34,11 @@ pub(super) struct Rewrite {
 }
 
 /// What the answers of a series covered, in order.
-pub(super) struct Coverage(Vec<Covered>);
+pub(super) struct Coverage(Vec<CoveredSpan>);
 
 /// What all answers up to an instant covered.
 #[derive(Clone, Copy)]
-struct Covered {
+struct CoveredSpan {
     seen: i64,
     oldest: i64,
     newest: i64,
@@ -78,12 +78,12 @@ impl Spans {
 
 impl Coverage {
     pub(super) fn of(Spans(spans): Spans) -> Self {
-        let mut all: Vec<Covered> = Vec::with_capacity(spans.len());
+        let mut all: Vec<CoveredSpan> = Vec::with_capacity(spans.len());
         for (seen, oldest, newest) in spans {
             let covered = match all.last() {
-                Some(last) if last.newest >= newest => Covered { seen, oldest: last.oldest.min(oldest), ..*last },
-                Some(last) => Covered { seen, oldest: last.oldest.min(oldest), newest, newest_seen: seen },
-                None => Covered { seen, oldest, newest, newest_seen: seen },
+                Some(last) if last.newest >= newest => CoveredSpan { seen, oldest: last.oldest.min(oldest), ..*last },
+                Some(last) => CoveredSpan { seen, oldest: last.oldest.min(oldest), newest, newest_seen: seen },
+                None => CoveredSpan { seen, oldest, newest, newest_seen: seen },
             };
             all.push(covered);
         }
@@ -100,7 +100,7 @@ impl Coverage {
     fn covers(&self, date: i64, seen: i64) -> bool {
         let before = self.0.partition_point(|covered| covered.seen < seen);
         before.checked_sub(1).is_some_and(|last| {
-            let Covered { oldest, newest, newest_seen, .. } = self.0[last];
+            let CoveredSpan { oldest, newest, newest_seen, .. } = self.0[last];
             let is_over = || newest_seen.div_euclid(MICROS_PER_DAY) > date.div_euclid(MICROS_PER_DAY);
             oldest < date && (date < newest || (date == newest && is_over()))
         })
@@ -116,7 +116,7 @@ pub(super) struct SeriesTally {
 }
 
 /// A group of cells observed once and never changed, as nearly all are, that count the same.
-struct Calm {
+struct UnchangedCells {
     /// When they were last observed.
     seen: i64,
     /// From this date on, cells observed then count differently.
@@ -129,7 +129,7 @@ struct Calm {
     cells: u64,
 }
 
-impl Calm {
+impl UnchangedCells {
     /// Merges the next group if it counts the same; returns it otherwise.
     fn join(&mut self, next: Self) -> Option<Self> {
         if (self.month, &self.ages, self.each) != (next.month, &next.ages, next.each) {
@@ -167,7 +167,7 @@ impl Walk<'_> {
     ) -> SeriesTally {
         let mut tally = SeriesTally::default();
         let mut rewrites: Vec<Rewrite> = Vec::new();
-        let mut calm: Option<Calm> = None;
+        let mut calm: Option<UnchangedCells> = None;
         for rows in cells {
             // A latest signal without a date has no past.
             let dates = self.observed.dates;
@@ -203,7 +203,7 @@ impl Walk<'_> {
     }
 
     /// A cell observed once, following others.
-    fn calm(&self, date: i64, seen: i64, coverage: &Coverage, before: Option<&Calm>) -> Calm {
+    fn calm(&self, date: i64, seen: i64, coverage: &Coverage, before: Option<&UnchangedCells>) -> UnchangedCells {
         let ChangeWindow { from, until } = self.span;
         // Cells are sorted by date.
         let (month, month_end) = match before {
@@ -219,7 +219,7 @@ impl Walk<'_> {
         let end = if coverage.begins(seen) { i64::MAX } else { date };
         let ends = [end, month_end, youngest.end(instants[0]), oldest.end(instants[1])];
         let is_known_before = from.is_none() || self.span.is_before(seen);
-        Calm {
+        UnchangedCells {
             seen,
             end: ends.into_iter().min().unwrap_or(date),
             month,
@@ -292,8 +292,8 @@ impl Walk<'_> {
 }
 
 impl SeriesTally {
-    fn count_calm(&mut self, calm: Option<Calm>) {
-        let Some(Calm { month, ages, each, cells, .. }) = calm else { return };
+    fn count_calm(&mut self, calm: Option<UnchangedCells>) {
+        let Some(UnchangedCells { month, ages, each, cells, .. }) = calm else { return };
         let all = CellCounts { known: each.known * cells, known_before: each.known_before * cells, ..each };
         self.total += all;
         self.add_to_month(month, all);

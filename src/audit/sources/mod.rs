@@ -40,16 +40,16 @@ const KEPT: usize = 10;
 #[derive(Clone, Debug, Default)]
 pub struct Sources {
     /// Comparisons by pair of operations.
-    pub pairs: BTreeMap<(Endpoint, Endpoint), Compared>,
+    pub pairs: BTreeMap<(Endpoint, Endpoint), ComparisonCounts>,
     /// Comparisons by ticker.
-    pub tickers: BTreeMap<Ticker, Compared>,
+    pub tickers: BTreeMap<Ticker, ComparisonCounts>,
     /// The first disagreements.
     pub first: Vec<Disagreement>,
 }
 
 /// Cells that two operations share.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Compared {
+pub struct ComparisonCounts {
     /// Number of cells.
     pub cells: u64,
     /// Number of cells with different values.
@@ -68,21 +68,21 @@ pub struct Disagreement {
     /// The date as written, in microseconds.
     pub date: i64,
     /// What kind of cell it is.
-    pub about: About,
+    pub about: SharedCell,
     /// Both values.
-    pub statements: [Statement; 2],
+    pub statements: [SourceValue; 2],
 }
 
 /// A kind of shared cell.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum About {
+pub enum SharedCell {
     /// A signal.
     Signal,
     /// The score of an article that a summary refers to, with its link.
     Article(Reference, String),
 }
 
-impl About {
+impl SharedCell {
     /// Its name in files.
     pub fn as_str(&self) -> &'static str {
         match self {
@@ -96,7 +96,7 @@ impl About {
 
 /// The value of a cell in one operation.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Statement {
+pub struct SourceValue {
     /// The operation.
     pub source: Endpoint,
     /// The value.
@@ -107,8 +107,8 @@ pub struct Statement {
 
 impl Sources {
     /// Total over all pairs.
-    pub fn total(&self) -> Compared {
-        self.pairs.values().fold(Compared::default(), |sum, pair| Compared {
+    pub fn total(&self) -> ComparisonCounts {
+        self.pairs.values().fold(ComparisonCounts::default(), |sum, pair| ComparisonCounts {
             cells: sum.cells + pair.cells,
             disagreements: sum.disagreements + pair.disagreements,
         })
@@ -165,13 +165,20 @@ impl Comparing {
                 });
                 for (date, row) in ones {
                     let Some(&other) = others.get(&date) else { continue };
-                    let said = [(sources[0], row), (sources[1], other)].map(|(source, row)| Statement {
+                    let said = [(sources[0], row), (sources[1], other)].map(|(source, row)| SourceValue {
                         source,
                         value: observed.value(row),
                         observed_at: observed.instant(row),
                     });
                     let (ticker, period, regime) = (key.ticker.clone(), key.period, key.regime);
-                    self.add(Disagreement { ticker, period, regime, date, about: About::Signal, statements: said });
+                    self.add(Disagreement {
+                        ticker,
+                        period,
+                        regime,
+                        date,
+                        about: SharedCell::Signal,
+                        statements: said,
+                    });
                 }
             }
         }

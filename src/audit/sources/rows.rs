@@ -4,7 +4,7 @@ use std::sync::{Arc, LazyLock};
 
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 
-use super::{About, Disagreement};
+use super::{Disagreement, SharedCell};
 use crate::audit::row_builder::{Cell, RowBuilder};
 use crate::interface::{Period, Regime, Signal};
 use crate::tables::{date, instant};
@@ -37,8 +37,8 @@ pub fn schema() -> SchemaRef {
 /// Adds a disagreement as a row.
 pub(super) fn push(rows: &mut RowBuilder, found: &Disagreement) {
     let link = match &found.about {
-        About::Signal => None,
-        About::Article(_, link) => Some(link.as_str()),
+        SharedCell::Signal => None,
+        SharedCell::Article(_, link) => Some(link.as_str()),
     };
     let mut row = vec![
         Cell::Text(Some(found.ticker.as_str())),
@@ -52,8 +52,8 @@ pub(super) fn push(rows: &mut RowBuilder, found: &Disagreement) {
         let value = statement.value;
         row.push(Cell::Text(Some(statement.source.as_str())));
         row.push(Cell::Text(value.signal.map(Signal::as_str)));
-        row.push(Cell::Real(value.number.filter(|_| found.about == About::Signal)));
-        row.push(Cell::Real(value.number.filter(|_| found.about != About::Signal)));
+        row.push(Cell::Real(value.number.filter(|_| found.about == SharedCell::Signal)));
+        row.push(Cell::Real(value.number.filter(|_| found.about != SharedCell::Signal)));
         row.push(Cell::Moment(Some(statement.observed_at.timestamp_micros())));
     }
     rows.push(&row);

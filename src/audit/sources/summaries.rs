@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use arrow::array::{Array, AsArray, RecordBatch};
 use arrow::datatypes::Float64Type;
 
-use super::{About, Comparing, Disagreement, Statement, Value};
+use super::{Comparing, Disagreement, SharedCell, SourceValue, Value};
 use crate::archive::{Histories, History};
 use crate::audit::observed::{ObservedColumns, column, instant_of};
 use crate::audit::subject::Subject;
@@ -15,7 +15,7 @@ use crate::plan::Reference;
 use crate::tables::{Change, Table};
 
 /// The articles that a ticker's latest summary refers to, with their links.
-type References = Vec<(Reference, String, Statement)>;
+type References = Vec<(Reference, String, SourceValue)>;
 
 /// Compares every reference whose article is listed. Summaries are held in memory, a few rows per ticker; articles are
 /// not.
@@ -45,7 +45,7 @@ fn article(
     comparing: &mut Comparing,
     history: &History,
     observed: &ObservedColumns<'_>,
-    (reference, link, summary): &(Reference, String, Statement),
+    (reference, link, summary): &(Reference, String, SourceValue),
 ) {
     let texts = observed.texts.expect("these are articles");
     let listed: Vec<usize> = observed.known(history).filter(|&row| texts[1].value(row) == link).collect();
@@ -53,13 +53,13 @@ fn article(
     let agrees = listed.iter().copied().find(|&row| observed.value(row) == summary.value);
     let Some(row) = agrees.or(listed.last().copied()) else { return };
     let listed =
-        Statement { source: Endpoint::NewsArticles, value: observed.value(row), observed_at: observed.instant(row) };
+        SourceValue { source: Endpoint::NewsArticles, value: observed.value(row), observed_at: observed.instant(row) };
     comparing.add(Disagreement {
         ticker: history.key.ticker.clone(),
         period: None,
         regime: None,
         date: observed.dates.value(row),
-        about: About::Article(*reference, link.clone()),
+        about: SharedCell::Article(*reference, link.clone()),
         statements: [*summary, listed],
     });
 }
@@ -87,7 +87,7 @@ fn of_summary(histories: &Histories, row: usize) -> References {
         let number = scores.is_valid(row).then(|| scores.value(row));
         let value = Value { signal: None, number };
         let observed_at = instant_of(rows, row);
-        Some((reference, link, Statement { source: Endpoint::SocialSentiment, value, observed_at }))
+        Some((reference, link, SourceValue { source: Endpoint::SocialSentiment, value, observed_at }))
     };
     Reference::ALL.into_iter().filter_map(of_reference).collect()
 }

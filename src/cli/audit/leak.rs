@@ -3,7 +3,7 @@
 use super::documents::{AsJson, audits, document};
 use super::folders::Folders;
 use super::outcome::{Failure, Result};
-use super::store::{Local, Needed, StoreOption};
+use super::store::{FetchItem, LocalFolders, StoreOption};
 use super::typed::plan_of;
 use super::{cancellable, say};
 use crate::audit::Outcome;
@@ -34,8 +34,8 @@ impl Leak {
         let plan = plan_of(Some(&self.definition), project)?;
         let scratch = file::scratch(&self.folders.data(project), &unique_name(Clock::System.now()));
         let (name, archive) = (plan.name.clone(), self.folders.archive(project));
-        let local = Local { archive: &archive, data: &self.folders.data(project) };
-        self.store.fetch(Some(&plan), local, &[Needed::Runs(None)])?;
+        let local = LocalFolders { archive: &archive, data: &self.folders.data(project) };
+        self.store.fetch(Some(&plan), local, &[FetchItem::Runs(None)])?;
         let leak = cancellable(move |control| audit_leak(&plan, &archive, &scratch, control))?;
         if self.json.is_wanted() {
             say(&document(audits::Leak::of(&name, &leak)))?;

@@ -28,11 +28,11 @@ fn about(plan: Option<&Plan>) -> String {
 #[derive(Debug, clap::Args)]
 pub(super) struct Audit {
     #[command(subcommand)]
-    what: What,
+    action: Action,
 }
 
 #[derive(Debug, clap::Subcommand)]
-enum What {
+enum Action {
     Leak(leak::Leak),
     Revisions(revisions::Revisions),
     Quality(quality::Quality),
@@ -41,11 +41,11 @@ enum What {
 
 impl Audit {
     pub(super) fn execute(self, project: &Project) -> Result<()> {
-        match self.what {
-            What::Leak(question) => question.ask(project),
-            What::Revisions(question) => question.ask(project),
-            What::Quality(question) => question.ask(project),
-            What::Sources(question) => question.ask(project),
+        match self.action {
+            Action::Leak(question) => question.ask(project),
+            Action::Revisions(question) => question.ask(project),
+            Action::Quality(question) => question.ask(project),
+            Action::Sources(question) => question.ask(project),
         }
     }
 }

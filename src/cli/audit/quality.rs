@@ -1,19 +1,19 @@
 //! `bellwether audit quality`: looks for missing, stale, repeated, unusual and rejected data.
 
 use super::about;
-use super::aligned::{Aligned, Shown};
+use super::aligned::{Aligned, RowLimit};
 use super::cancellable;
 use super::documents::{AsJson, audits};
 use super::folders::Folders;
 use super::outcome::Result;
 use super::rows::RowsTo;
-use super::store::{Local, Needed, StoreOption};
+use super::store::{FetchItem, LocalFolders, StoreOption};
 use super::typed::plan_of;
-use crate::audit::answers::Reason;
-use crate::audit::quality::{self, OfTicker};
+use crate::audit::answers::RejectReason;
+use crate::audit::quality::{self, TickerQuality};
 use crate::human::{grouped, percent};
 use crate::project::Project;
-use crate::run::{About, audit_quality};
+use crate::run::{AuditOptions, audit_quality};
 use crate::tables::Drift;
 
 /// Look for gaps, stale series, repeated articles, unusual values, rejected records and unknown fields.
@@ -49,23 +49,24 @@ impl Quality {
     pub(super) fn ask(self, project: &Project) -> Result<()> {
         let plan = self.definition.as_deref().map(|name| plan_of(Some(name), project)).transpose()?;
         let (rows, archive, asked) = (self.rows.clone(), self.folders.archive(project), plan.clone());
-        let local = Local { archive: &archive, data: &self.folders.data(project) };
-        self.store.fetch(plan.as_ref(), local, &[Needed::Runs(None)])?;
+        let local = LocalFolders { archive: &archive, data: &self.folders.data(project) };
+        self.store.fetch(plan.as_ref(), local, &[FetchItem::Runs(None)])?;
         let found = cancellable(move |control| {
-            let of = About { archive: &archive, plan: asked.as_ref(), as_of: None, control };
+            let of = AuditOptions { archive: &archive, plan: asked.as_ref(), as_of: None, control };
             rows.filled(quality::schema(), |deliver| audit_quality(of, deliver))
         })?;
         match self.rows.is_stdout() {
             true => Ok(()),
-            false => self
-                .json
-                .say(|| audits::Quality::of(&found), || about(plan.as_ref()) + &told(&found, Shown::of(self.all))),
+            false => self.json.say(
+                || audits::Quality::of(&found),
+                || about(plan.as_ref()) + &describe(&found, RowLimit::of(self.all)),
+            ),
         }
     }
 }
 
-fn told(found: &quality::Quality, shown: Shown) -> String {
-    let mut text = vec![of_tickers(found, shown)];
+fn describe(found: &quality::Quality, limit: RowLimit) -> String {
+    let mut text = vec![of_tickers(found, limit)];
     if !found.windows.is_empty() {
         let mut table = Aligned::new(1, ["news in the window", "signals", "with news", "share"]);
         for window in &found.windows {
@@ -77,10 +78,10 @@ fn told(found: &quality::Quality, shown: Shown) -> String {
     if found.rejects.records > 0 {
         let mut table = Aligned::new(2, ["rejected records of", "reason", "records", "new"]);
         let is_told = |new: u64| if found.rejects.new.is_some() { grouped(new) } else { "-".to_owned() };
-        let row = |Reason { operation, reason, records, new, .. }: &Reason| {
+        let row = |RejectReason { operation, reason, records, new, .. }: &RejectReason| {
             vec![(*operation).to_owned(), reason.clone(), grouped(*records), is_told(*new)]
         };
-        table.rest(found.rejects.reasons.iter().map(row), shown);
+        table.rest(found.rejects.reasons.iter().map(row), limit);
         if found.rejects.unlisted > 0 {
             table.row([format!("… and {} more, counted but not listed", grouped(found.rejects.unlisted))]);
         }
@@ -91,7 +92,7 @@ fn told(found: &quality::Quality, shown: Shown) -> String {
         let row = |drift: &Drift| {
             vec![drift.endpoint.to_string(), drift.field.clone(), drift.example.clone(), grouped(drift.count)]
         };
-        table.rest(found.unknown.fields.iter().map(row), shown);
+        table.rest(found.unknown.fields.iter().map(row), limit);
         text.push(table);
     }
     let text: Vec<String> = text.iter().map(Aligned::to_string).collect();
@@ -99,22 +100,22 @@ fn told(found: &quality::Quality, shown: Shown) -> String {
 }
 
 /// The total, and the tickers with findings, the worst first.
-fn of_tickers(found: &quality::Quality, shown: Shown) -> Aligned {
+fn of_tickers(found: &quality::Quality, limit: RowLimit) -> Aligned {
     let heads =
         ["ticker", "signals", "coverage", "gaps", "missing", "stale", "behind", "articles", "duplicates", "unusual"];
     let mut text = Aligned::new(1, heads);
     text.row(cells("all", &found.total));
-    let is_wrong = |of: &OfTicker| of.missing + of.stale + of.duplicates + of.unusual > 0;
+    let is_wrong = |of: &TickerQuality| of.missing + of.stale + of.duplicates + of.unusual > 0;
     let mut wrong: Vec<_> = found.tickers.iter().filter(|(_, of)| is_wrong(of)).collect();
     wrong.sort_by_key(|(_, of)| std::cmp::Reverse((of.missing + of.duplicates + of.unusual, of.behind)));
     if !wrong.is_empty() {
         let rows = wrong.into_iter().map(|(ticker, of)| cells(ticker.as_str(), of));
-        text.list("tickers with findings", rows, shown);
+        text.list("tickers with findings", rows, limit);
     }
     text
 }
 
-fn cells(name: &str, of: &OfTicker) -> Vec<String> {
+fn cells(name: &str, of: &TickerQuality) -> Vec<String> {
     let coverage = of.coverage().map_or_else(|| "-".to_owned(), percent);
     let mut cells = vec![name.to_owned(), grouped(of.signals), coverage];
     let counts = [of.gaps, of.missing, of.stale, of.behind, of.articles, of.duplicates, of.unusual];

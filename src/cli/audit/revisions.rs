@@ -7,17 +7,17 @@ use std::fmt::Display;
 use chrono::{DateTime, Utc};
 
 use super::about;
-use super::aligned::{Aligned, Shown};
+use super::aligned::{Aligned, RowLimit};
 use super::cancellable;
 use super::documents::{AsJson, audits};
 use super::folders::Folders;
 use super::rows::RowsTo;
-use super::store::{Local, Needed, StoreOption};
+use super::store::{FetchItem, LocalFolders, StoreOption};
 use super::typed::{instant, plan_of, share, usage};
 use crate::audit::revisions::{self, CellCounts, Rewrites};
 use crate::human::{grouped, percent};
 use crate::project::Project;
-use crate::run::{About, audit_revisions};
+use crate::run::{AuditOptions, audit_revisions};
 use crate::time::to_record;
 
 /// Count past values that were added late, revised or withdrawn.
@@ -74,15 +74,17 @@ impl Revisions {
         }
         let plan = self.definition.as_deref().map(|name| plan_of(Some(name), project)).transpose()?;
         let (rows, archive, asked) = (self.rows.clone(), self.folders.archive(project), plan.clone());
-        let local = Local { archive: &archive, data: &self.folders.data(project) };
-        self.store.fetch(plan.as_ref(), local, &[Needed::Runs(self.to)])?;
+        let local = LocalFolders { archive: &archive, data: &self.folders.data(project) };
+        self.store.fetch(plan.as_ref(), local, &[FetchItem::Runs(self.to)])?;
         let found = cancellable(move |control| {
-            let of = About { archive: &archive, plan: asked.as_ref(), as_of: self.to, control };
+            let of = AuditOptions { archive: &archive, plan: asked.as_ref(), as_of: self.to, control };
             rows.filled(revisions::schema(), |deliver| audit_revisions(of, self.from, deliver))
         })?;
         if !self.rows.is_stdout() {
-            self.json
-                .say(|| audits::Revisions::of(&found), || about(plan.as_ref()) + &told(&found, Shown::of(self.all)))?;
+            self.json.say(
+                || audits::Revisions::of(&found),
+                || about(plan.as_ref()) + &describe(&found, RowLimit::of(self.all)),
+            )?;
         }
         let worst = [&found.signals, &found.articles].into_iter().filter_map(|table| table.total.rewritten_share());
         let worst = worst.fold(0.0, f64::max);
@@ -93,11 +95,11 @@ impl Revisions {
     }
 }
 
-fn told(found: &revisions::Revisions, shown: Shown) -> String {
+fn describe(found: &revisions::Revisions, limit: RowLimit) -> String {
     let after = found.from.map_or_else(|| "the first listing of each series".to_owned(), to_record);
     let mut text = format!("after   {after}\nup to   {}\n", to_record(found.until));
     for (name, table) in [("signals", &found.signals), ("articles", &found.articles)] {
-        text.push_str(&format!("\n{}", of_table(name, table, shown)));
+        text.push_str(&format!("\n{}", of_table(name, table, limit)));
         let CellCounts { rewritten, known_before, .. } = table.total;
         if found.from.is_some()
             && let Some(share) = table.total.rewritten_share()
@@ -112,7 +114,7 @@ fn told(found: &revisions::Revisions, shown: Shown) -> String {
     text
 }
 
-fn of_table(name: &str, table: &Rewrites, shown: Shown) -> Aligned {
+fn of_table(name: &str, table: &Rewrites, limit: RowLimit) -> Aligned {
     let heads =
         [name, "known", "changed", "rate", "added late", "revised", "withdrawn", "flipped", "moved by", "at most"];
     let mut text = Aligned::new(1, heads);
@@ -121,21 +123,26 @@ fn of_table(name: &str, table: &Rewrites, shown: Shown) -> Aligned {
         return text;
     }
     // There are few ages, listed in order.
-    text.list("by age when it changed", table.by_age.iter().map(|(age, tally)| cells(age, tally)), Shown::All);
-    most_rewritten(&mut text, "by month of the date", &table.by_month, shown);
-    most_rewritten(&mut text, "by period", &table.by_period, shown);
-    most_rewritten(&mut text, "by regime", &table.by_regime, shown);
-    most_rewritten(&mut text, "by sector", &table.by_sector, shown);
-    most_rewritten(&mut text, "by ticker", &table.by_ticker, shown);
+    text.list("by age when it changed", table.by_age.iter().map(|(age, tally)| cells(age, tally)), RowLimit::All);
+    most_rewritten(&mut text, "by month of the date", &table.by_month, limit);
+    most_rewritten(&mut text, "by period", &table.by_period, limit);
+    most_rewritten(&mut text, "by regime", &table.by_regime, limit);
+    most_rewritten(&mut text, "by sector", &table.by_sector, limit);
+    most_rewritten(&mut text, "by ticker", &table.by_ticker, limit);
     text
 }
 
 /// A list of those that changed at all, the most rewritten first.
-fn most_rewritten<K: Display + Ord>(text: &mut Aligned, title: &str, tallies: &BTreeMap<K, CellCounts>, shown: Shown) {
+fn most_rewritten<K: Display + Ord>(
+    text: &mut Aligned,
+    title: &str,
+    tallies: &BTreeMap<K, CellCounts>,
+    limit: RowLimit,
+) {
     let mut changed: Vec<(&K, &CellCounts)> = tallies.iter().filter(|(_, tally)| tally.changed > 0).collect();
     changed.sort_by(|(_, one), (_, other)| other.changed.cmp(&one.changed).then(one.known.cmp(&other.known)));
     if !changed.is_empty() {
-        text.list(title, changed.into_iter().map(|(name, tally)| cells(name, tally)), shown);
+        text.list(title, changed.into_iter().map(|(name, tally)| cells(name, tally)), limit);
     }
 }
 

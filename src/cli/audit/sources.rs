@@ -1,15 +1,15 @@
 //! `bellwether audit sources`: whether the vendor's operations agree.
 
 use super::about;
-use super::aligned::{Aligned, Shown};
+use super::aligned::{Aligned, RowLimit};
 use super::cancellable;
 use super::documents::{AsJson, audits};
 use super::folders::Folders;
 use super::outcome::Result;
 use super::rows::RowsTo;
-use super::store::{Local, Needed, StoreOption};
+use super::store::{FetchItem, LocalFolders, StoreOption};
 use super::typed::plan_of;
-use crate::audit::sources::{self, About, Compared, Disagreement, Statement, Value};
+use crate::audit::sources::{self, ComparisonCounts, Disagreement, SharedCell, SourceValue, Value};
 use crate::human::{grouped, percent};
 use crate::project::Project;
 use crate::run::{self, audit_sources};
@@ -43,22 +43,23 @@ impl Sources {
     pub(super) fn ask(self, project: &Project) -> Result<()> {
         let plan = self.definition.as_deref().map(|name| plan_of(Some(name), project)).transpose()?;
         let (rows, archive, asked) = (self.rows.clone(), self.folders.archive(project), plan.clone());
-        let local = Local { archive: &archive, data: &self.folders.data(project) };
-        self.store.fetch(plan.as_ref(), local, &[Needed::Runs(None)])?;
+        let local = LocalFolders { archive: &archive, data: &self.folders.data(project) };
+        self.store.fetch(plan.as_ref(), local, &[FetchItem::Runs(None)])?;
         let found = cancellable(move |control| {
-            let of = run::About { archive: &archive, plan: asked.as_ref(), as_of: None, control };
+            let of = run::AuditOptions { archive: &archive, plan: asked.as_ref(), as_of: None, control };
             rows.filled(sources::schema(), |deliver| audit_sources(of, deliver))
         })?;
         match self.rows.is_stdout() {
             true => Ok(()),
-            false => self
-                .json
-                .say(|| audits::Sources::of(&found), || about(plan.as_ref()) + &told(&found, Shown::of(self.all))),
+            false => self.json.say(
+                || audits::Sources::of(&found),
+                || about(plan.as_ref()) + &describe(&found, RowLimit::of(self.all)),
+            ),
         }
     }
 }
 
-fn told(found: &sources::Sources, shown: Shown) -> String {
+fn describe(found: &sources::Sources, limit: RowLimit) -> String {
     if found.pairs.is_empty() {
         return "no signal or article comes from two operations\n".to_owned();
     }
@@ -72,12 +73,12 @@ fn told(found: &sources::Sources, shown: Shown) -> String {
     if tickers.is_empty() {
         return format!("{text}\nno disagreements\n");
     }
-    text.list("by ticker", tickers.into_iter().map(|(ticker, compared)| cells(ticker.as_str(), *compared)), shown);
+    text.list("by ticker", tickers.into_iter().map(|(ticker, compared)| cells(ticker.as_str(), *compared)), limit);
     format!("{text}\n{}", first(found))
 }
 
-fn cells(name: &str, compared: Compared) -> Vec<String> {
-    let Compared { cells, disagreements } = compared;
+fn cells(name: &str, compared: ComparisonCounts) -> Vec<String> {
+    let ComparisonCounts { cells, disagreements } = compared;
     vec![name.to_owned(), grouped(cells), grouped(disagreements), percent(disagreements as f64 / cells as f64)]
 }
 
@@ -88,13 +89,14 @@ fn first(found: &sources::Sources) -> String {
         let optional = |name: Option<String>| name.unwrap_or_else(|| "-".to_owned());
         let (period, regime) = (optional(period.map(|it| it.to_string())), optional(regime.map(|it| it.to_string())));
         let moment = chrono::DateTime::from_timestamp_micros(*date).unwrap_or_default().naive_utc();
-        let [one, other] = statements
-            .map(|Statement { source, value, observed_at }| [source.to_string(), said(value), to_record(observed_at)]);
+        let [one, other] = statements.map(|SourceValue { source, value, observed_at }| {
+            [source.to_string(), said(value), to_record(observed_at)]
+        });
         text.row(
             [ticker.to_string(), period, regime, moment.to_string(), about.as_str().to_owned()].into_iter().chain(one),
         );
         text.row(std::iter::repeat_n(String::new(), 5).chain(other));
-        if let About::Article(_, link) = about {
+        if let SharedCell::Article(_, link) = about {
             text.row([format!("  {link}")]);
         }
     }

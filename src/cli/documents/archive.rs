@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::archive::{self, Archive, Seal, SealedRun, UnfinishedRun};
-use crate::run::{Prunable, Prune};
+use crate::run::{Prunable, PruneMode};
 use crate::tables::Drift;
 use crate::time::to_record;
 
@@ -203,14 +203,14 @@ struct PrunedPath {
 }
 
 impl Pruned {
-    pub(in crate::cli) fn of(prunable: &Prunable, what: Prune) -> Self {
+    pub(in crate::cli) fn of(prunable: &Prunable, mode: PruneMode) -> Self {
         let removed = prunable.all.iter().map(|pruned| PrunedPath {
             kind: pruned.kind.as_str(),
             path: pruned.path.display().to_string(),
             bytes: pruned.bytes,
         });
         Self {
-            dry_run: what == Prune::List,
+            dry_run: mode == PruneMode::List,
             removed: removed.collect(),
             kept: prunable.kept.clone(),
             freed: prunable.freed,

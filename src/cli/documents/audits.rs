@@ -6,10 +6,10 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::archive::UnknownField;
-use crate::audit::answers::Reason;
-use crate::audit::quality::{self, OfTicker, Window};
+use crate::audit::answers;
+use crate::audit::quality::{self, Window};
 use crate::audit::revisions::{self, CellCounts};
-use crate::audit::sources::{self, Compared};
+use crate::audit::sources::{self, ComparisonCounts};
 use crate::audit::{self, Outcome, Trial};
 use crate::time::to_record;
 
@@ -233,7 +233,7 @@ impl Cells {
 
 impl Quality {
     pub(in crate::cli) fn of(found: &quality::Quality) -> Self {
-        let is_told = |of: &OfTicker| of.missing + of.stale + of.duplicates + of.unusual > 0;
+        let is_told = |of: &quality::TickerQuality| of.missing + of.stale + of.duplicates + of.unusual > 0;
         let tickers = found.tickers.iter().filter(|(_, of)| is_told(of));
         let has_before = found.rejects.new.is_some();
         let window = |window: &Window| NewsWindow {
@@ -241,12 +241,13 @@ impl Quality {
             signals: window.signals,
             with_news: window.with_news,
         };
-        let reason = |Reason { operation, reason, records, new, .. }: &Reason| RejectReason {
-            operation: (*operation).to_owned(),
-            reason: reason.clone(),
-            records: *records,
-            new: has_before.then_some(*new),
-        };
+        let reason =
+            |answers::RejectReason { operation, reason, records, new, .. }: &answers::RejectReason| RejectReason {
+                operation: (*operation).to_owned(),
+                reason: reason.clone(),
+                records: *records,
+                new: has_before.then_some(*new),
+            };
         Self {
             series: found.series,
             total: TickerQuality::of(&found.total),
@@ -260,7 +261,7 @@ impl Quality {
 }
 
 impl TickerQuality {
-    fn of(of: &OfTicker) -> Self {
+    fn of(of: &quality::TickerQuality) -> Self {
         Self {
             signals: of.signals,
             trading_days: of.trading_days,
@@ -278,7 +279,7 @@ impl TickerQuality {
 
 impl Sources {
     pub(in crate::cli) fn of(found: &sources::Sources) -> Self {
-        let Compared { cells, disagreements } = found.total();
+        let ComparisonCounts { cells, disagreements } = found.total();
         let tickers = found.tickers.iter().filter(|(_, compared)| compared.disagreements > 0);
         let pairs = found.pairs.iter().map(|((one, other), compared)| Pair {
             one: one.to_string(),

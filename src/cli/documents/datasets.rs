@@ -8,9 +8,9 @@ use serde::Serialize;
 
 use super::audits::Revisions;
 use crate::audit::diff;
-use crate::export::{ListedVersion, Reading};
+use crate::export::{ListedVersion, PublishedReader};
 use crate::report::Report;
-use crate::report::facts::{Agreement, Flips, OfPair, OfSector, SignalTotals};
+use crate::report::facts::{Agreement, Flips, PairFacts, SectorFacts, SignalTotals};
 use crate::time::to_record;
 
 /// The published versions, by dataset, oldest first.
@@ -242,8 +242,8 @@ impl Version {
 }
 
 impl Difference {
-    pub(in crate::cli) fn of(before: &Reading, after: &Reading, found: &diff::Difference) -> Self {
-        let side = |version: &Reading| Side {
+    pub(in crate::cli) fn of(before: &PublishedReader, after: &PublishedReader, found: &diff::Difference) -> Self {
+        let side = |version: &PublishedReader| Side {
             name: version.name(),
             rows: version.row_count(),
             as_of: version.as_of().to_owned(),
@@ -275,7 +275,7 @@ impl Flipping {
 impl Summary {
     pub(in crate::cli) fn of(report: &Report) -> Self {
         let (identity, facts) = (&report.identity, &report.facts);
-        let pair = |pair: &OfPair| Pair {
+        let pair = |pair: &PairFacts| Pair {
             period: pair.period.to_string(),
             regime: pair.regime.to_string(),
             signals: Signals::of(pair.total()),
@@ -283,7 +283,7 @@ impl Summary {
         };
         let name = |place: usize| format!("{} {}", facts.pairs[place].period, facts.pairs[place].regime);
         let agreeing = |it: &Agreement| Agreeing { pairs: it.pairs.map(name), both: it.both, same: it.same };
-        let sector = |of_sector: &OfSector| SectorSignals {
+        let sector = |of_sector: &SectorFacts| SectorSignals {
             sector: of_sector.name.as_ref().map(ToString::to_string),
             tickers: of_sector.tickers,
             signals: Signals::of(of_sector.totals),

@@ -170,7 +170,7 @@ impl WayToGet {
         let targets = |requests: &[Request]| requests.iter().map(Request::target).collect();
         let (requests, is_of_each_ticker) = match &way.asked {
             RequestList::Listed(requests) => (targets(requests), false),
-            RequestList::EachTicker(TickerSource::Written(tickers), _) => (targets(&way.requests(tickers)), false),
+            RequestList::EachTicker(TickerSource::Listed(tickers), _) => (targets(&way.requests(tickers)), false),
             RequestList::EachTicker(TickerSource::NamedBy(requests), _) => (targets(requests), true),
             RequestList::EachTicker(TickerSource::Available, _) => {
                 (targets(&[Request::bare(Endpoint::TickersAvailable)]), true)

@@ -14,7 +14,7 @@ use super::lines::{ahead, put};
 use super::numbers::{self, REAL, WHOLE};
 use crate::columns::Column;
 use crate::export::timestamps::{self, TIMESTAMP};
-use crate::plan::Guard;
+use crate::plan::FormulaGuard;
 
 /// A column, and how its values are written.
 pub(super) struct Field<'a> {
@@ -24,9 +24,9 @@ pub(super) struct Field<'a> {
 }
 
 enum Values<'a> {
-    Texts(StringArray, Guard),
+    Texts(StringArray, FormulaGuard),
     /// The key of each value, and the text of each key.
-    Choices(Vec<u32>, StringArray, Guard),
+    Choices(Vec<u32>, StringArray, FormulaGuard),
     /// With the suffix of each: `Z` for an instant.
     Timestamps(&'a TimestampMicrosecondArray, &'static str),
     Reals(&'a Float64Array),
@@ -34,7 +34,7 @@ enum Values<'a> {
 }
 
 impl<'a> Field<'a> {
-    pub(super) fn new(column: &'a Column, guard: Guard) -> Result<Self, ArrowError> {
+    pub(super) fn new(column: &'a Column, guard: FormulaGuard) -> Result<Self, ArrowError> {
         let array = column.values();
         let texts = |array: &dyn Array| Ok::<_, ArrowError>(cast(array, &DataType::Utf8)?.as_string::<i32>().clone());
         let values = match array.data_type() {
@@ -54,7 +54,7 @@ impl<'a> Field<'a> {
             DataType::Float64 => Values::Reals(array.as_primitive::<Float64Type>()),
             DataType::Int32 => Values::Integers(array.as_primitive::<Int32Type>()),
             // No number is a formula, whatever its sign.
-            other => Values::Texts(texts(array)?, if other.is_numeric() { Guard::None } else { guard }),
+            other => Values::Texts(texts(array)?, if other.is_numeric() { FormulaGuard::None } else { guard }),
         };
         let nulls = array.logical_nulls().filter(|nulls| nulls.null_count() > 0);
         Ok(Self { column, nulls, values })
@@ -126,7 +126,7 @@ fn longest(length: usize) -> usize {
 }
 
 /// A text as a field.
-pub(super) fn quoted(text: &str, guard: Guard) -> Vec<u8> {
+pub(super) fn quoted(text: &str, guard: FormulaGuard) -> Vec<u8> {
     let mut out = vec![0; longest(text.len())];
     let end = write_text(&mut out, 0, text, guard);
     out.truncate(end);
@@ -134,8 +134,8 @@ pub(super) fn quoted(text: &str, guard: Guard) -> Vec<u8> {
 }
 
 /// Writes a text at `end`, in quotes if it needs them, and returns the new end.
-fn write_text(out: &mut [u8], end: usize, text: &str, guard: Guard) -> usize {
-    let is_formula = guard == Guard::Formulas && text.starts_with(['=', '+', '-', '@', '\t', '\r']);
+fn write_text(out: &mut [u8], end: usize, text: &str, guard: FormulaGuard) -> usize {
+    let is_formula = guard == FormulaGuard::Formulas && text.starts_with(['=', '+', '-', '@', '\t', '\r']);
     let prefix: &[u8] = if is_formula { b"'" } else { b"" };
     if !text.is_empty() && !text.bytes().any(|byte| matches!(byte, b',' | b'"' | b'\r' | b'\n')) {
         let end = put(out, end, prefix);

@@ -10,7 +10,7 @@ use arrow::error::ArrowError;
 
 use super::fields::Field;
 use crate::columns::{Boundaries, Rows};
-use crate::plan::Guard;
+use crate::plan::FormulaGuard;
 
 /// How many copies of a text take about as long as writing one field.
 const COPIES: usize = 8;
@@ -41,7 +41,7 @@ impl Lines {
     }
 
     /// Appends a line for each row.
-    pub(super) fn extend(&mut self, rows: &Rows, guard: Guard) -> Result<(), ArrowError> {
+    pub(super) fn extend(&mut self, rows: &Rows, guard: FormulaGuard) -> Result<(), ArrowError> {
         let mut groups = groups(rows, guard)?;
         let longest = groups.iter().map(Group::longest).sum::<usize>() + STRIDE;
         let mut end = self.end;
@@ -85,7 +85,7 @@ enum Cache {
 }
 
 /// The columns in groups, each as wide as saves work.
-fn groups(rows: &Rows, guard: Guard) -> Result<Vec<Group<'_>>, ArrowError> {
+fn groups(rows: &Rows, guard: FormulaGuard) -> Result<Vec<Group<'_>>, ArrowError> {
     let groups = rows.columns().iter().map(|column| {
         let field = Field::new(column, guard)?;
         let (boundaries, keys) = (column.boundaries().clone(), field.keys());

@@ -1,8 +1,8 @@
 //! CSV by RFC 4180, with lines that end in a line feed: a header, ISO dates, and the shortest numbers that read back equal.
 //! Null is empty and an empty text is `""`, so that a reader can tell them apart.
 //!
-//! With [`Guard::Formulas`] a text that a spreadsheet would take for a formula gets a leading `'`, in column names too.
-//! Numbers such as `-0.5` do not.
+//! With [`FormulaGuard::Formulas`], text that a spreadsheet would take for a formula gets a leading `'`, column names
+//! included. Numbers such as `-0.5` do not.
 //!
 //! `lines` joins the `fields` of a row, whose numbers are written by `numbers`.
 
@@ -19,7 +19,7 @@ use rayon::prelude::*;
 use lines::Lines;
 
 use crate::columns::Rows;
-use crate::plan::Guard;
+use crate::plan::FormulaGuard;
 use crate::trace::work;
 
 /// Rows that a thread writes at once.
@@ -31,13 +31,13 @@ const BLOCKS: usize = 8;
 /// Writes a CSV file.
 pub(super) struct CsvWriter<W: Write> {
     out: W,
-    guard: Guard,
+    guard: FormulaGuard,
     /// Lines on their way to the output, and lines written meanwhile.
     buffers: [Vec<Lines>; 2],
 }
 
 impl<W: Write + Send> CsvWriter<W> {
-    pub(super) fn create(mut out: W, schema: &Schema, guard: Guard) -> io::Result<Self> {
+    pub(super) fn create(mut out: W, schema: &Schema, guard: FormulaGuard) -> io::Result<Self> {
         let names = schema.fields().iter().map(|field| fields::quoted(field.name(), guard));
         let mut header = names.collect::<Vec<_>>().join(&b',');
         header.push(b'\n');

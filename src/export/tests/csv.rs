@@ -10,9 +10,9 @@ use chrono::DateTime;
 use super::{DAY, rows, signals};
 use crate::columns::{Rows, Segments};
 use crate::export::csv::CsvWriter;
-use crate::plan::Guard;
+use crate::plan::FormulaGuard;
 
-fn written(rows: &RecordBatch, guard: Guard) -> String {
+fn written(rows: &RecordBatch, guard: FormulaGuard) -> String {
     let mut out = Vec::new();
     let mut writer = CsvWriter::create(&mut out, rows.schema_ref(), guard).unwrap();
     writer.write(&[rows.clone().into()]).unwrap();
@@ -28,7 +28,7 @@ fn batch(columns: Vec<(&str, ArrayRef)>) -> RecordBatch {
 
 #[test]
 fn a_csv_line_is_as_expected() {
-    let text = written(&rows(&signals(&["XOM"], 1)), Guard::None);
+    let text = written(&rows(&signals(&["XOM"], 1)), FormulaGuard::None);
     let expected = "\
 ticker,date,period,regime,signal,confidence,news_mean_7d,news_count_7d,observed_at,backfilled
 XOM,2026-11-20T00:00:00,15d,bear,buy,0.0,,0,2026-11-20T00:00:00Z,true
@@ -45,8 +45,8 @@ fn null_is_empty_and_an_empty_text_is_quoted() {
     let choices: DictionaryArray<Int8Type> = vec![None, Some(""), Some("x,y"), Some("z"), None].into_iter().collect();
     let rows = batch(vec![("text", Arc::new(texts)), ("choice", Arc::new(choices))]);
     let expected = "text,choice\n\"\",\n,\"\"\n\"a \"\"b\"\"\",\"x,y\"\n\"c,d\ne\r\",z\n f ,\n";
-    assert_eq!(written(&rows, Guard::None), expected);
-    assert_eq!(written(&rows, Guard::Formulas), expected);
+    assert_eq!(written(&rows, FormulaGuard::None), expected);
+    assert_eq!(written(&rows, FormulaGuard::Formulas), expected);
 }
 
 #[test]
@@ -55,7 +55,10 @@ fn a_null_in_a_dictionary_gives_null_cells() {
     let keys = arrow::array::Int8Array::from(vec![Some(0), Some(1), None]);
     let choices = DictionaryArray::<Int8Type>::new(keys, values);
     assert_eq!(
-        written(&batch(vec![("c", Arc::new(choices)), ("n", Arc::new(Int32Array::from(vec![1, 2, 3])))]), Guard::None),
+        written(
+            &batch(vec![("c", Arc::new(choices)), ("n", Arc::new(Int32Array::from(vec![1, 2, 3])))]),
+            FormulaGuard::None
+        ),
         "c,n\na,1\n,2\n,3\n"
     );
 }
@@ -67,17 +70,17 @@ fn formulas_are_guarded_against_spreadsheets() {
     let rows = batch(vec![("=t", Arc::new(StringArray::from_iter_values(texts))), ("n", Arc::new(numbers))]);
     let expected = "'=t,n\n'=1+1,-0.5\n'+1,-1.5\n'-1,-2.5\n'@x,-3.5\n'\tx,-4.5\n\"'\rx\",-5.5\n\"'=\"\"a\"\",b\",-6.5\n\
                     a=b,-7.5\n'x,-8.5\n";
-    assert_eq!(written(&rows, Guard::Formulas), expected);
+    assert_eq!(written(&rows, FormulaGuard::Formulas), expected);
     let choices: DictionaryArray<Int8Type> = vec!["-buy", "sell"].into_iter().collect();
     let rows = batch(vec![("signal", Arc::new(choices) as Arc<dyn Array>)]);
-    assert_eq!(written(&rows, Guard::Formulas), "signal\n'-buy\nsell\n");
-    assert_eq!(written(&rows, Guard::None), "signal\n-buy\nsell\n");
+    assert_eq!(written(&rows, FormulaGuard::Formulas), "signal\n'-buy\nsell\n");
+    assert_eq!(written(&rows, FormulaGuard::None), "signal\n-buy\nsell\n");
 }
 
 #[test]
 fn every_number_round_trips() {
     let numbers = [1.0, 0.1, 1.0 / 3.0, -0.0, 5e-324, f64::MAX, 1e16, 123_456_789.123_456_7, f64::NAN, f64::INFINITY];
-    let text = written(&batch(vec![("n", Arc::new(Float64Array::from(numbers.to_vec())))]), Guard::Formulas);
+    let text = written(&batch(vec![("n", Arc::new(Float64Array::from(numbers.to_vec())))]), FormulaGuard::Formulas);
     let read: Vec<f64> = text.lines().skip(1).map(|line| line.parse().unwrap()).collect();
     for (read, number) in read.iter().zip(numbers) {
         assert!(read.to_bits() == number.to_bits() || read.is_nan() && number.is_nan(), "{read} is not {number}");
@@ -93,7 +96,7 @@ fn lines_keep_their_order() {
         ("n", Arc::new(Int32Array::from(numbers.clone()))),
         ("date", Arc::new(TimestampMicrosecondArray::from_iter_values(dates))),
     ];
-    let text = written(&batch(columns), Guard::None);
+    let text = written(&batch(columns), FormulaGuard::None);
     let first = |line: &str| line.split(',').next().unwrap().parse::<i32>().unwrap();
     assert_eq!(text.lines().skip(1).map(first).collect::<Vec<_>>(), numbers);
     assert_eq!(text.lines().nth(3602), Some("3601,2026-11-20T01:00:01"));
@@ -112,14 +115,15 @@ fn lines_keep_their_order() {
 }
 
 /// A field as the simplest writer would have it.
-fn plain(text: &str, guard: Guard) -> String {
-    let guarded = if guard == Guard::Formulas && text.starts_with(['=', '+', '-', '@', '\t', '\r']) { "'" } else { "" };
+fn plain(text: &str, guard: FormulaGuard) -> String {
+    let guarded =
+        if guard == FormulaGuard::Formulas && text.starts_with(['=', '+', '-', '@', '\t', '\r']) { "'" } else { "" };
     let needs_quotes = text.is_empty() || text.contains([',', '"', '\r', '\n']);
     if needs_quotes { format!("\"{guarded}{}\"", text.replace('"', "\"\"")) } else { format!("{guarded}{text}") }
 }
 
 /// One of a few values of each kind as an array would hold it, and its field.
-fn nasty(kind: usize, guard: Guard, values: &[Option<usize>]) -> (ArrayRef, Vec<String>) {
+fn nasty(kind: usize, guard: FormulaGuard, values: &[Option<usize>]) -> (ArrayRef, Vec<String>) {
     const TEXTS: [&str; 11] = [
         "",
         "a",
@@ -180,7 +184,7 @@ fn repeated_values_are_written_like_a_plain_writer_does() {
         ((state >> 33) % below as u64) as usize
     };
     for case in 0..60 {
-        let guard = [Guard::Formulas, Guard::None][case % 2];
+        let guard = [FormulaGuard::Formulas, FormulaGuard::None][case % 2];
         let lengths: Vec<usize> = (0..40).map(|_| 1 + random([1, 2, 9, 40][case / 2 % 4])).collect();
         let segments = Segments::of(lengths.iter().copied());
         let rows = lengths.iter().sum();

@@ -8,13 +8,13 @@ use tempfile::tempdir;
 
 use super::{DAY, DAY_MICROS, Signal, parquet_rows, plan, publish, record, rows, schema, signals, tree};
 use crate::cancel::CancellationToken;
-use crate::export::table::{Finished, Shelf};
+use crate::export::table::{Finished, WriteOptions};
 use crate::export::{Encoding, versions};
 use crate::export::{
     ExportError,
     partitions::{Limits, Partitions},
 };
-use crate::plan::{Codec, Column, Format, Guard};
+use crate::plan::{Codec, Column, Format, FormulaGuard};
 
 #[test]
 fn partition_folders_nest_in_the_given_order_and_their_columns_leave_the_files() {
@@ -143,11 +143,20 @@ fn more_partitions_than_open_files_are_written() {
 }
 
 fn partitions(place: &tempfile::TempDir, by: &[Column], sort: &[Column], limits: Limits) -> Partitions {
-    let encoding =
-        Encoding { codec: Codec::None, guard: Guard::None, sort: vec!["ticker".to_owned()], metadata: Vec::new() };
+    let encoding = Encoding {
+        codec: Codec::None,
+        guard: FormulaGuard::None,
+        sort: vec!["ticker".to_owned()],
+        metadata: Vec::new(),
+    };
     let root = place.path().to_owned();
-    let shelf =
-        Shelf { root, formats: vec![Format::Parquet], row_group_rows: 1000, encoding, stop: CancellationToken::new() };
+    let shelf = WriteOptions {
+        root,
+        formats: vec![Format::Parquet],
+        row_group_rows: 1000,
+        encoding,
+        stop: CancellationToken::new(),
+    };
     let names = |columns: &[Column]| columns.iter().map(|column| column.name().to_owned()).collect::<Vec<_>>();
     Partitions::new(shelf, "demo", &schema(), (&names(by), &names(sort)), limits)
 }

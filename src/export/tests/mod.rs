@@ -27,7 +27,7 @@ use crate::cancel::CancellationToken;
 use crate::definition::DefinitionFile;
 use crate::error::Result;
 use crate::interface::{Period, Regime};
-use crate::plan::{AdHoc, Column, Format, Plan, Written};
+use crate::plan::{AdHoc, Column, Format, Plan, WrittenColumns};
 use crate::tables::{choice, choices, date, instant};
 
 /// 2026-11-20T00:00:00.
@@ -106,7 +106,7 @@ fn plan(formats: &[Format]) -> Plan {
     let mut plan = Plan::of(DefinitionFile::new("demo.toml".into(), text.into()).unwrap()).unwrap();
     plan.dataset.schema = schema();
     plan.dataset.sort = Column::KEY.to_vec();
-    plan.dataset.written = Written::all(&plan.dataset.schema, &Column::KEY, &Column::KEY);
+    plan.dataset.written = WrittenColumns::all(&plan.dataset.schema, &Column::KEY, &Column::KEY);
     plan.files.formats = formats.to_vec();
     plan
 }

@@ -9,7 +9,7 @@ use tempfile::tempdir;
 use super::{moment, plan, provenance, publish_as, record, rows, signals, tree};
 use crate::cancel::CancellationToken;
 use crate::digest;
-use crate::export::{Dataset, Latest, Provenance, Taken, Takeover};
+use crate::export::{Dataset, LatestVersion, Provenance, ReusedVersion, Takeover};
 use crate::plan::{Column, Format, Plan};
 
 /// One more run, which changed nothing, and an instant later.
@@ -26,11 +26,11 @@ fn publish(place: &Path, plan: &Plan, provenance: Provenance) -> Dataset {
     publish_as(place, plan, provenance, &[rows(&signals(&["AAPL", "XOM"], 100))]).unwrap()
 }
 
-fn taken(place: &Path, plan: &Plan, provenance: &Provenance) -> Option<Taken> {
-    let latest = Latest::of_basis(place, provenance).unwrap()?;
+fn taken(place: &Path, plan: &Plan, provenance: &Provenance) -> Option<ReusedVersion> {
+    let latest = LatestVersion::of_basis(place, provenance).unwrap()?;
     let is_counted = latest.facts() == b"{}";
     match latest.take_over(plan, provenance, &CancellationToken::new()).unwrap() {
-        Takeover::Taken(taken) => {
+        Takeover::Reused(taken) => {
             assert!(is_counted, "what was counted is as it was written");
             Some(taken)
         }
@@ -52,20 +52,20 @@ fn reused_files_equal_a_fresh_build_byte_for_byte() {
         plan.files.partition_by = partition_by;
         let (place, other) = (tempdir().unwrap(), tempdir().unwrap());
         let before = publish(place.path(), &plan, provenance());
-        let Taken { staged, from } = taken(place.path(), &plan, &later()).unwrap();
+        let ReusedVersion { staged, from } = taken(place.path(), &plan, &later()).unwrap();
         assert_eq!(Path::new(&from), Path::new(before.path.file_name().unwrap()));
         let same = staged.publish().unwrap();
         assert_eq!(same.rows, 800);
         let anew = publish(other.path(), &plan, later());
         assert_eq!(files(&same), files(&anew));
         assert_eq!(files(&same), files(&before), "no file tells of the runs or the instant");
-        let (mut told, mut told_anew) = (record(&same), record(&anew));
-        assert_eq!(told["taken_over_from"].take(), from);
-        for told in [&mut told, &mut told_anew] {
-            told["version"].take();
-            told["taken_over_from"].take();
+        let (mut reused, mut rebuilt) = (record(&same), record(&anew));
+        assert_eq!(reused["taken_over_from"].take(), from);
+        for record in [&mut reused, &mut rebuilt] {
+            record["version"].take();
+            record["taken_over_from"].take();
         }
-        assert_eq!(told, told_anew);
+        assert_eq!(reused, rebuilt);
         let links = |dataset: &Dataset, name: &str| {
             let file = dataset.files.iter().find(|file| file.name.ends_with(name)).unwrap();
             fs::metadata(dataset.path.join(&file.name)).unwrap().nlink()

@@ -2,17 +2,17 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{Judge, repeated};
+use super::{Validator, repeated};
 use crate::definition::{Added, DatasetSection, Definition, HistoryForm, Layout, List, Placed, Tickers};
 use crate::plan::columns::{Column, Feature, RowKind};
-use crate::plan::written::Names;
+use crate::plan::written::ColumnNames;
 use crate::problem::{Problem, suggestion};
 
 /// The longest name of a column, in characters.
 const LONGEST_NAME: usize = 64;
 
 /// The columns to build, and those of them to write.
-pub(super) struct Chosen {
+pub(super) struct ChosenColumns {
     /// The columns to build that are not features.
     pub(super) columns: Vec<Column>,
     /// The features to compute.
@@ -21,9 +21,9 @@ pub(super) struct Chosen {
     pub(super) written: Vec<String>,
 }
 
-impl Judge {
+impl Validator {
     /// The columns of a dataset that may have these features.
-    pub(super) fn chosen(&mut self, definition: &Definition, kind: RowKind, features: Vec<Feature>) -> Chosen {
+    pub(super) fn chosen(&mut self, definition: &Definition, kind: RowKind, features: Vec<Feature>) -> ChosenColumns {
         let DatasetSection { columns: typed, add, .. } = &*definition.dataset;
         let added = |added: Added| Some(Column::of(added)).filter(|column| !kind.base().contains(column));
         if let (Some(_), Some(add)) = (typed, add) {
@@ -37,7 +37,7 @@ impl Judge {
         let Some(typed) = typed else {
             let (base, extra) = columns.split_at(kind.base().len());
             let written = names(base).into_iter().chain(of_features).chain(names(extra)).collect();
-            return Chosen { columns, features, written };
+            return ChosenColumns { columns, features, written };
         };
         if is_wide(definition) {
             let problem = Problem::new("`columns` has no effect on a wide dataset", typed.span());
@@ -49,7 +49,7 @@ impl Judge {
         let written = self.distinct("column", Some(typed)).unwrap_or_default();
         columns.extend(possible.into_iter().filter(|column| written.iter().any(|name| name == column.name())));
         let features = features.into_iter().filter(|feature| written.contains(&feature.to_string())).collect();
-        Chosen { columns, features, written }
+        ChosenColumns { columns, features, written }
     }
 
     /// Reports names of columns that there are not.
@@ -62,8 +62,8 @@ impl Judge {
     }
 
     /// What the columns that are written are called.
-    pub(super) fn names(&mut self, section: &DatasetSection, written: &[String]) -> Names {
-        let Some(typed) = &section.rename else { return Names::default() };
+    pub(super) fn names(&mut self, section: &DatasetSection, written: &[String]) -> ColumnNames {
+        let Some(typed) = &section.rename else { return ColumnNames::default() };
         let known: Vec<&str> = written.iter().map(String::as_str).collect();
         let kept = written.iter().filter(|name| !typed.contains_key(*name)).map(String::as_str);
         let mut taken: BTreeSet<&str> = kept.collect();
@@ -80,7 +80,7 @@ impl Judge {
             }
             names.insert(column.clone(), (**name).clone());
         }
-        Names::new(names)
+        ColumnNames::new(names)
     }
 }
 

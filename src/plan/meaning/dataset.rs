@@ -2,15 +2,15 @@
 
 use arrow::datatypes::Schema;
 
-use super::columns::{Chosen, constant, is_wide};
+use super::columns::{ChosenColumns, constant, is_wide};
 use super::kinds::row_kind;
-use super::{Judge, repeated};
+use super::{Validator, repeated};
 use crate::definition::{
     Availability, DatasetKind, Days, Definition, Duplicates, JoinSection, Lag, List, NaiveRule, NewsSource,
     OutputSection, Placed, SentimentSection, Statistic, Vintage,
 };
 use crate::plan::columns::{self, Column, Feature, Reference, RowKind};
-use crate::plan::written::{Choice, Written};
+use crate::plan::written::{ColumnChoice, WrittenColumns};
 use crate::plan::{DatasetPlan, Shape};
 use crate::problem::{Problem, suggestion};
 
@@ -21,7 +21,7 @@ const DEFAULT_STATISTICS: [Statistic; 5] =
 const DEFAULT_LIVE_WITHIN: Days = Days::new(3);
 const DEFAULT_VALUES: [&str; 2] = ["signal", "confidence"];
 
-impl Judge {
+impl Validator {
     /// The dataset of a definition.
     pub(super) fn dataset(&mut self, definition: &Definition) -> DatasetPlan {
         let kind = self.kind(definition);
@@ -31,13 +31,13 @@ impl Judge {
             DatasetKind::Joined => self.features(&definition.join, &definition.sentiment),
             DatasetKind::Signals | DatasetKind::News => Vec::new(),
         };
-        let Chosen { columns, features, written } = self.chosen(definition, rows, features);
+        let ChosenColumns { columns, features, written } = self.chosen(definition, rows, features);
         let schema = columns::long(&columns, &features, rows);
         let names = self.names(&definition.dataset, &written);
         let sort = self.sort(&definition.output, rows);
         let (key, constant) = (rows.key(), constant(definition, rows));
-        let choice = Choice { columns: &written, names, key, sort: &sort, constant: &constant };
-        let written = Written::of(&schema, choice);
+        let choice = ColumnChoice { columns: &written, names, key, sort: &sort, constant: &constant };
+        let written = WrittenColumns::of(&schema, choice);
         let shape = self.shape(definition, &schema);
         DatasetPlan {
             rows,

@@ -1,15 +1,15 @@
 //! The files that a dataset is written to.
 
-use super::Judge;
+use super::Validator;
 use crate::definition::{Compression, Format, OutputSection};
-use crate::plan::{Codec, Column, DatasetPlan, FilesPlan, Guard};
+use crate::plan::{Codec, Column, DatasetPlan, FilesPlan, FormulaGuard};
 use crate::problem::Problem;
 
 const DEFAULT_LEVEL: u8 = 3;
 const DEFAULT_ROW_GROUP_ROWS: u32 = 1 << 18;
 const DEFAULT_KEEP: u16 = 5;
 
-impl Judge {
+impl Validator {
     /// The files of a definition.
     pub(super) fn files(&mut self, section: &OutputSection, dataset: &DatasetPlan) -> FilesPlan {
         let formats = self.formats(section);
@@ -26,8 +26,8 @@ impl Judge {
         }
         let partition_by = self.partitions(section, dataset);
         let guard = match section.csv_guard.as_deref() {
-            Some(true) => Guard::Formulas,
-            Some(false) | None => Guard::None,
+            Some(true) => FormulaGuard::Formulas,
+            Some(false) | None => FormulaGuard::None,
         };
         FilesPlan { formats, codec, row_group_rows: rows as usize, partition_by, guard, keep: usize::from(keep) }
     }

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::fmt::Display;
 
-use super::Judge;
+use super::Validator;
 use super::kinds::kind_of;
 use crate::definition::{
     DatasetKind, Definition, FilterSection, HistoryForm, List, Placed, SignalsSection, TickerList, Tickers,
@@ -15,7 +15,7 @@ use crate::problem::Problem;
 /// The values of a list; none if it was not given.
 type Typed<T> = Option<Placed<List<T>>>;
 
-impl Judge {
+impl Validator {
     /// The filter of a definition.
     pub(super) fn filter(&mut self, definition: &Definition) -> Filter {
         let (section, signals) = (&*definition.filter, &*definition.signals);

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use super::Judge;
+use super::Validator;
 use super::columns::is_wide;
 use crate::definition::{DatasetKind, Definition, Placed};
 use crate::plan::columns::RowKind;
@@ -28,7 +28,7 @@ fn at<T>(typed: &Option<Placed<T>>) -> Option<Range<usize>> {
     typed.as_ref().map(Placed::span)
 }
 
-impl Judge {
+impl Validator {
     /// The kind of a dataset. Reports keys that have no effect on it.
     pub(super) fn kind(&mut self, definition: &Definition) -> DatasetKind {
         let kind = kind_of(definition);

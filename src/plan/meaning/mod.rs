@@ -14,7 +14,7 @@ use std::fmt::Display;
 
 use super::{Checks, OnMissing, Plan};
 use crate::definition::{
-    ChecksSection, DefinitionError, DefinitionFile, List, Placed, Reading, StoreSection, StoreUrl,
+    ChecksSection, DefinitionError, DefinitionFile, List, ParsedDefinition, Placed, StoreSection, StoreUrl,
 };
 use crate::error::Result;
 use crate::problem::{Problem, Problems};
@@ -27,22 +27,22 @@ const DEFAULT_UNIVERSE_SHARE: f64 = 0.2;
 /// Makes the plan of a definition.
 pub(super) fn of(found: DefinitionFile) -> Result<Plan> {
     let DefinitionFile { name, path, text, reading } = found;
-    let Reading { definition, problems, flawed } = reading;
-    let mut judge = Judge { problems, flawed };
-    let source = judge.source(&definition);
-    let manners = judge.manners(&definition.source, source.as_ref());
-    let ways = judge.ways(&definition);
+    let ParsedDefinition { definition, problems, flawed } = reading;
+    let mut validator = Validator { problems, flawed };
+    let source = validator.source(&definition);
+    let limits = validator.limits(&definition.source, source.as_ref());
+    let ways = validator.ways(&definition);
     let of_each_ticker = of_each_ticker(&definition);
-    let news_tickers = judge.news_tickers(&definition);
-    let max_reject_share = judge.share(definition.rejects.max_share.as_ref()).unwrap_or(DEFAULT_MAX_REJECT_SHARE);
-    let checks = judge.checks(&definition.checks);
-    let dataset = judge.dataset(&definition);
-    let files = judge.files(&definition.output, &dataset);
-    let store = definition.store.as_ref().and_then(|store| judge.store(store));
-    let schedule = definition.schedule.as_ref().and_then(|schedule| judge.schedule(schedule));
+    let news_tickers = validator.news_tickers(&definition);
+    let max_reject_share = validator.share(definition.rejects.max_share.as_ref()).unwrap_or(DEFAULT_MAX_REJECT_SHARE);
+    let checks = validator.checks(&definition.checks);
+    let dataset = validator.dataset(&definition);
+    let files = validator.files(&definition.output, &dataset);
+    let store = definition.store.as_ref().and_then(|store| validator.store(store));
+    let schedule = definition.schedule.as_ref().and_then(|schedule| validator.schedule(schedule));
     let hooks = schedule::hooks(&definition.hooks);
-    let Some(source) = source.filter(|_| judge.problems.is_empty()) else {
-        return Err(DefinitionError::Invalid(Problems::new(&path, &text, judge.problems)).into());
+    let Some(source) = source.filter(|_| validator.problems.is_empty()) else {
+        return Err(DefinitionError::Invalid(Problems::new(&path, &text, validator.problems)).into());
     };
     Ok(Plan {
         name,
@@ -53,7 +53,7 @@ pub(super) fn of(found: DefinitionFile) -> Result<Plan> {
         ways,
         of_each_ticker,
         news_tickers,
-        manners,
+        limits,
         max_reject_share,
         checks,
         keep_extra: definition.rejects.keep_extra.as_deref().copied().unwrap_or(false),
@@ -66,12 +66,12 @@ pub(super) fn of(found: DefinitionFile) -> Result<Plan> {
 }
 
 /// Checks the sections one by one and collects problems.
-struct Judge {
+struct Validator {
     problems: Vec<Problem>,
     flawed: BTreeSet<String>,
 }
 
-impl Judge {
+impl Validator {
     fn object(&mut self, problem: Problem) {
         self.problems.push(problem);
     }

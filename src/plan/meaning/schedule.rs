@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::Judge;
+use super::Validator;
 use crate::definition::{HooksSection, Placed, ScheduleSection, TimeSpan, Zone};
 use crate::plan::{Hooks, Schedule};
 use crate::problem::Problem;
@@ -12,7 +12,7 @@ const DEFAULT_DEADLINE: Duration = Duration::from_secs(2 * 60 * 60);
 const DEFAULT_RETRY_AFTER: Duration = Duration::from_secs(60);
 const DEFAULT_HOOK_TIMEOUT: Duration = Duration::from_secs(30);
 
-impl Judge {
+impl Validator {
     pub(super) fn schedule(&mut self, section: &Placed<ScheduleSection>) -> Option<Schedule> {
         let Some(cron) = &section.cron else {
             let problem = Problem::new("`cron` is missing", section.span());

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::kinds::kind_of;
-use super::{Judge, repeated};
+use super::{Validator, repeated};
 use crate::definition::{
     DatasetKind, Definition, HistoryForm, Placed, SignalsSection, TickerList, Tickers as TypedTickers,
 };
@@ -26,7 +26,7 @@ pub(super) fn of_each_ticker(definition: &Definition) -> Vec<Endpoint> {
     asked.into_iter().filter_map(|(is_asked, endpoint)| is_asked.then_some(endpoint)).collect()
 }
 
-impl Judge {
+impl Validator {
     /// The ways to get the signals: the requested one first, then its fallbacks.
     pub(super) fn ways(&mut self, definition: &Definition) -> Vec<Way> {
         if kind_of(definition) == DatasetKind::News {
@@ -41,7 +41,7 @@ impl Judge {
             periods.iter().flat_map(|&period| regimes.iter().map(move |&regime| (period, regime))).collect();
         let sectors = self.distinct("sector", sectors.as_ref()).unwrap_or_default();
         let tickers = self.tickers(tickers.as_ref(), &[TickerList::Available]);
-        self.judge_lists(history, section, sectors.is_empty() && tickers.is_none());
+        self.check_lists(history, section, sectors.is_empty() && tickers.is_none());
         let of_sectors: Vec<Request> = sectors
             .iter()
             .flat_map(|sector| pairs.iter().map(|&(period, regime)| Request::of_sector(sector.clone(), period, regime)))
@@ -57,7 +57,7 @@ impl Judge {
         let bare = |endpoint| Way { endpoint, asked: RequestList::Listed(vec![Request::bare(endpoint)]) };
         // A fallback must give the same tickers.
         let same_tickers = match &tickers {
-            Some(TickerSource::Written(written)) => TickerSource::Written(written.clone()),
+            Some(TickerSource::Listed(written)) => TickerSource::Listed(written.clone()),
             _ => TickerSource::NamedBy(of_sectors.clone()),
         };
         match history {
@@ -93,13 +93,13 @@ impl Judge {
         Way { endpoint: Endpoint::NewsArticles, asked: RequestList::EachTicker(tickers, Vec::new()) }
     }
 
-    fn judge_lists(&mut self, history: HistoryForm, section: &Placed<SignalsSection>, is_nobody_asked_for: bool) {
+    fn check_lists(&mut self, history: HistoryForm, section: &Placed<SignalsSection>, requests_nothing: bool) {
         let problem = match history {
             HistoryForm::Batched => return,
             HistoryForm::Sector if section.sectors.is_some() => return,
             HistoryForm::Sector => Problem::new("no sectors to fetch", section.span())
                 .with_hint("add `sectors = [\"energy\", \"healthcare\"]` to `[signals]`"),
-            HistoryForm::Ticker | HistoryForm::Latest if !is_nobody_asked_for => return,
+            HistoryForm::Ticker | HistoryForm::Latest if !requests_nothing => return,
             HistoryForm::Ticker | HistoryForm::Latest => Problem::new("no tickers to fetch", section.span())
                 .with_hint("add `tickers = [\"AAPL\"]`, `tickers = \"available\"` or `sectors` to `[signals]`"),
         };
@@ -127,7 +127,7 @@ impl Judge {
                     let problem = Problem::new("empty list: at least one ticker is required", typed.span());
                     self.object(problem.with_hint("remove the key to get its default, or add a value"));
                 }
-                Some(TickerSource::Written(tickers.clone()))
+                Some(TickerSource::Listed(tickers.clone()))
             }
         }
     }

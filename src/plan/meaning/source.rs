@@ -3,12 +3,12 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use super::Judge;
+use super::Validator;
 use super::kinds::kind_of;
 use crate::address::is_loopback;
 use crate::definition::{BaseUrl, DatasetKind, Definition, Placed, Service, SourceSection};
 use crate::key_source::KeySource;
-use crate::plan::{Manners, Remote, Source};
+use crate::plan::{Remote, RequestLimits, Source};
 use crate::problem::Problem;
 
 const DEFAULT_CONNECTIONS: usize = 8;
@@ -16,7 +16,7 @@ const DEFAULT_REQUESTS_PER_SECOND: u16 = 25;
 const DEFAULT_STALL: Duration = Duration::from_secs(30);
 const DEFAULT_PATIENCE: Duration = Duration::from_secs(15 * 60);
 
-impl Judge {
+impl Validator {
     pub(super) fn source(&mut self, definition: &Definition) -> Option<Source> {
         let section = &definition.source;
         let SourceSection { service, base_url, sentiment_base_url, api_key_file, api_key_command, .. } = &**section;
@@ -77,7 +77,7 @@ impl Judge {
         None
     }
 
-    pub(super) fn manners(&mut self, section: &SourceSection, source: Option<&Source>) -> Manners {
+    pub(super) fn limits(&mut self, section: &SourceSection, source: Option<&Source>) -> RequestLimits {
         let is_near = match source {
             Some(Source::Remote(remote)) => is_loopback(&remote.base_url) && is_loopback(&remote.sentiment_base_url),
             _ => true,
@@ -91,7 +91,7 @@ impl Judge {
             self.object(problem.with_hint("use a number from 1"));
         }
         let typed_rate = section.requests_per_second.as_deref().copied();
-        Manners {
+        RequestLimits {
             connections: section.connections.as_deref().map_or(DEFAULT_CONNECTIONS, |&count| usize::from(count)),
             per_second: typed_rate.or((!is_near).then_some(DEFAULT_REQUESTS_PER_SECOND)),
             stall: section.stall.as_deref().map_or(DEFAULT_STALL, |span| span.duration()),

@@ -26,7 +26,7 @@ pub use agreement::Agreement;
 pub use calendar::{Axis, Step};
 pub use histogram::{Bins, Histogram};
 pub use news::{Headline, News};
-pub use sectors::OfSector;
+pub use sectors::SectorFacts;
 pub use succession::{Flips, Persistence};
 pub(crate) use tally::Tally;
 pub use work::{Activity, OperationAnswers};
@@ -50,9 +50,9 @@ pub struct Facts {
     /// The articles that features were computed from.
     pub articles: ArticleCounts,
     /// The tickers, by name.
-    pub tickers: Vec<OfTicker>,
+    pub tickers: Vec<TickerFacts>,
     /// Pairs of period and regime, shortest period first.
-    pub pairs: Vec<OfPair>,
+    pub pairs: Vec<PairFacts>,
     /// Days from 1900 to 2099 that have rows, in order.
     #[serde(with = "record::days")]
     pub days: Vec<NaiveDate>,
@@ -65,7 +65,7 @@ pub struct Facts {
     /// keep the signals of a ticker and date together.
     pub agreements: Option<Vec<Agreement>>,
     /// The news windows.
-    pub windows: Vec<InWindow>,
+    pub windows: Vec<WindowFacts>,
     /// Articles about the tickers; `None` if the dataset has no news, or they have not been counted yet.
     pub news: Option<News>,
 }
@@ -83,7 +83,7 @@ pub struct ArticleCounts {
 
 /// The rows of a ticker.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct OfTicker {
+pub struct TickerFacts {
     /// Its symbol.
     pub name: String,
     /// Number of pairs of period and regime it has.
@@ -100,7 +100,7 @@ pub struct OfTicker {
 
 /// The rows of a pair of period and regime.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct OfPair {
+pub struct PairFacts {
     /// The period.
     pub period: Period,
     /// The regime.
@@ -127,7 +127,7 @@ pub struct SignalTotals {
 
 /// How many signals have news in a window.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct InWindow {
+pub struct WindowFacts {
     /// Length of the window.
     pub length: Days,
     /// The column with the number of its articles.
@@ -148,7 +148,7 @@ pub struct Coverage {
     /// Per bucket, tickers with rows.
     pub tickers: Vec<u64>,
     /// The tickers with the most gaps first, as many as a page can show.
-    pub rows: Vec<Covered>,
+    pub rows: Vec<TickerCoverage>,
     /// Number of tickers.
     pub all: usize,
     /// Number of tickers with gaps.
@@ -157,7 +157,7 @@ pub struct Coverage {
 
 /// Coverage of one ticker.
 #[derive(Clone, Debug)]
-pub struct Covered {
+pub struct TickerCoverage {
     /// Its symbol.
     pub ticker: String,
     /// Per bucket, days with a signal, summed over its pairs.
@@ -166,7 +166,7 @@ pub struct Covered {
     pub full: Vec<u64>,
 }
 
-impl Covered {
+impl TickerCoverage {
     /// Pair days present, and pair days possible.
     pub fn total(&self) -> (u64, u64) {
         (self.days.iter().sum(), self.full.iter().sum())
@@ -195,13 +195,13 @@ impl Facts {
     pub fn coverage(&self, most: usize) -> Coverage {
         let axis = Axis::of(&self.days, Step::Month, most);
         let days = axis.sums(self.days.iter().map(|day| (*day, 1)));
-        let covered = |ticker: &OfTicker| {
+        let covered = |ticker: &TickerFacts| {
             let own = axis.sums(ticker.months.iter().map(|(month, days)| (*month, u64::from(*days))));
             let full = days.iter().map(|days| days * u64::from(ticker.pairs)).collect();
-            Covered { ticker: ticker.name.clone(), days: own, full }
+            TickerCoverage { ticker: ticker.name.clone(), days: own, full }
         };
         let mut tickers = vec![0; axis.len()];
-        let missing = |ticker: &OfTicker| {
+        let missing = |ticker: &TickerFacts| {
             let covered = covered(ticker);
             tickers.iter_mut().zip(&covered.days).for_each(|(tickers, days)| *tickers += u64::from(*days > 0));
             let (days, full) = covered.total();
@@ -237,7 +237,7 @@ impl Facts {
     }
 }
 
-impl OfPair {
+impl PairFacts {
     /// Totals per bucket.
     pub fn over(&self, days: &[NaiveDate], axis: &Axis) -> Vec<SignalTotals> {
         let mut sums = vec![SignalTotals::default(); axis.len()];

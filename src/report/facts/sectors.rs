@@ -7,7 +7,7 @@ use crate::interface::{Sector, Ticker};
 
 /// The signals of the tickers of a sector.
 #[derive(Clone, Debug)]
-pub struct OfSector {
+pub struct SectorFacts {
     /// Its name; `None` for tickers that the service lists in no sector.
     pub name: Option<Sector>,
     /// Number of tickers.
@@ -20,11 +20,11 @@ pub struct OfSector {
 
 impl Facts {
     /// The dataset by sector, with tickers without one last; empty if no sector is known.
-    pub fn by_sector(&self, sectors: &HashMap<Ticker, Sector>) -> Vec<OfSector> {
-        let mut split: BTreeMap<Option<&Sector>, OfSector> = BTreeMap::new();
+    pub fn by_sector(&self, sectors: &HashMap<Ticker, Sector>) -> Vec<SectorFacts> {
+        let mut split: BTreeMap<Option<&Sector>, SectorFacts> = BTreeMap::new();
         for ticker in &self.tickers {
             let name = ticker.name.parse::<Ticker>().ok().and_then(|ticker| sectors.get(&ticker));
-            let of_sector = split.entry(name).or_insert_with(|| OfSector {
+            let of_sector = split.entry(name).or_insert_with(|| SectorFacts {
                 name: name.cloned(),
                 tickers: 0,
                 totals: SignalTotals::default(),

@@ -14,7 +14,7 @@ use super::histogram::Histogram;
 use super::steps::Steps;
 use super::succession::Succession;
 use super::ticker_numbers::TickerNumbers;
-use super::{ArticleCounts, Facts, Flips, InWindow, OfPair, OfTicker, SignalTotals};
+use super::{ArticleCounts, Facts, Flips, PairFacts, SignalTotals, TickerFacts, WindowFacts};
 use crate::columns::{Column, Rows};
 use crate::interface::{Period, Regime, Signal};
 use crate::plan::{self, DatasetPlan, Feature, RowKind};
@@ -100,7 +100,7 @@ pub(crate) struct Tally {
     totals: Vec<Vec<SignalTotals>>,
     of_tickers: Vec<TickerTally>,
     confidences: [Histogram; 2],
-    windows: Vec<InWindow>,
+    windows: Vec<WindowFacts>,
     /// `None` if dates do not ascend within a series.
     succession: Option<Succession>,
     /// `None` if the rows of a ticker and date do not come together.
@@ -131,7 +131,7 @@ impl Tally {
     pub(crate) fn new(plan: &DatasetPlan) -> Self {
         let windows = plan.features.iter().filter_map(|feature| match feature {
             Feature::Count(days) => {
-                Some(InWindow { length: *days, column: feature.to_string(), with_news: 0, days: Vec::new() })
+                Some(WindowFacts { length: *days, column: feature.to_string(), with_news: 0, days: Vec::new() })
             }
             _ => None,
         });
@@ -257,10 +257,10 @@ impl Tally {
             let period = Period::all().nth(pair / Regime::ALL.len()).expect("a pair has a period");
             let regime = Regime::ALL[pair % Regime::ALL.len()];
             let flips = self.succession.as_ref().map_or_else(Flips::default, |succession| succession.of_pair(place));
-            let pair = OfPair { period, regime, days, undrawn, flips };
+            let pair = PairFacts { period, regime, days, undrawn, flips };
             (pair.total().rows > 0).then_some((pair, place as u8))
         };
-        let (pairs, numbers): (Vec<OfPair>, Vec<u8>) = (0..PAIRS).filter_map(of_pair).unzip();
+        let (pairs, numbers): (Vec<PairFacts>, Vec<u8>) = (0..PAIRS).filter_map(of_pair).unzip();
         let names = self.tickers.into_names();
         let of_ticker = |(number, (name, of_ticker)): (usize, (String, TickerTally))| {
             let TickerTally { days: sets, pairs, totals } = of_ticker;
@@ -270,13 +270,13 @@ impl Tally {
                 *months.entry(month).or_default() += self.pair_sets.get(set).count_ones();
             }
             let flips = self.succession.as_ref().map_or_else(Flips::default, |succession| succession.of_ticker(number));
-            OfTicker { name, pairs: pairs.count_ones(), totals, flips, months: months.into_iter().collect() }
+            TickerFacts { name, pairs: pairs.count_ones(), totals, flips, months: months.into_iter().collect() }
         };
-        let mut tickers: Vec<OfTicker> = names.into_iter().zip(self.of_tickers).enumerate().map(of_ticker).collect();
+        let mut tickers: Vec<TickerFacts> = names.into_iter().zip(self.of_tickers).enumerate().map(of_ticker).collect();
         tickers.sort_unstable_by(|one, other| one.name.cmp(&other.name));
         let in_order =
             |counts: &Vec<u64>| order.iter().map(|day| counts.get(*day).copied().unwrap_or_default()).collect();
-        let windows = self.windows.into_iter().map(|window| InWindow { days: in_order(&window.days), ..window });
+        let windows = self.windows.into_iter().map(|window| WindowFacts { days: in_order(&window.days), ..window });
         Facts {
             rows: self.rows,
             dates: self.calendar.bounds(),

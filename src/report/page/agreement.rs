@@ -4,7 +4,7 @@ use super::{Html, Topic, section};
 use crate::human::{grouped, percent, portion};
 use crate::report::Report;
 use crate::report::facts::{Agreement, Facts};
-use crate::report::svg::{Area, Plot, Spot};
+use crate::report::svg::{Area, Plot, TextPosition};
 
 /// Height of a row; must match the style of the names beside it.
 const ROW_HEIGHT: f64 = 24.0;
@@ -94,11 +94,11 @@ fn matrix(html: &mut Html, facts: &Facts, agreements: &[Agreement]) {
                         let (named, shown) = (facts.named(agreement), portion(agreement.same, agreement.both));
                         let both = grouped(agreement.both);
                         canvas.mark(shade(share), area, format_args!("{named}\n{shown} of {both} agree"));
-                        let spot = Spot::within(area, top + ROW_HEIGHT / 2.0 + 4.0);
+                        let spot = TextPosition::within(area, top + ROW_HEIGHT / 2.0 + 4.0);
                         canvas.text("cell", spot, format_args!("{:.0}", share * 100.0));
                     }
                     for column in 0..count {
-                        let spot = Spot::within(Area::column(column, count), bottom + 12.0);
+                        let spot = TextPosition::within(Area::column(column, count), bottom + 12.0);
                         canvas.text("tick", spot, column + 1);
                     }
                 });

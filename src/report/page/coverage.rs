@@ -3,7 +3,7 @@
 use super::{Html, Topic, cut, figure, section};
 use crate::human::{counted, grouped, portion};
 use crate::report::Report;
-use crate::report::facts::{Coverage, Covered};
+use crate::report::facts::{Coverage, TickerCoverage};
 use crate::report::svg::{Area, Plot};
 
 /// The most buckets of a plot.
@@ -120,7 +120,7 @@ fn key(html: &mut Html, class: &str, text: &str) {
     });
 }
 
-fn cells(html: &mut Html, coverage: &Coverage, shown: &[Covered], title: &str) {
+fn cells(html: &mut Html, coverage: &Coverage, shown: &[TickerCoverage], title: &str) {
     let axis = &coverage.axis;
     let bottom = shown.len() as f64 * ROW_HEIGHT;
     Plot { id: &"plot-coverage", label: &title, height: bottom + 22.0, columns: axis.len() }.draw(html, |canvas| {

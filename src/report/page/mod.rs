@@ -116,7 +116,7 @@ fn cut(html: &mut Html, text: impl Display) {
 }
 
 /// A horizontal bar with its name and value.
-struct Level<'a> {
+struct Bar<'a> {
     id: &'a dyn Display,
     name: &'a dyn Display,
     class: &'static str,
@@ -125,8 +125,8 @@ struct Level<'a> {
     value: &'a dyn Display,
 }
 
-fn level(html: &mut Html, level: &Level<'_>) {
-    let Level { id, name, class, share, value } = level;
+fn level(html: &mut Html, level: &Bar<'_>) {
+    let Bar { id, name, class, share, value } = level;
     html.leaf("span", &[], name);
     let label = format!("{name}: {value}");
     Plot { id, label: &label, height: 12.0, columns: 1 }.draw(html, |canvas| {

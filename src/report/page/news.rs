@@ -3,10 +3,10 @@
 use chrono::NaiveDate;
 
 use super::signals::quarters;
-use super::{Html, Level, Topic, figure, level, section};
+use super::{Bar, Html, Topic, figure, level, section};
 use crate::human::{counted, grouped, portion};
 use crate::report::Report;
-use crate::report::facts::{Axis, Facts, Headline, Histogram, InWindow, News, Step};
+use crate::report::facts::{Axis, Facts, Headline, Histogram, News, Step, WindowFacts};
 use crate::report::svg::{Area, Plot};
 
 /// The most buckets of a plot.
@@ -51,7 +51,7 @@ impl Facts {
     }
 
     /// Signals with news in a window, and all signals, since the news begin.
-    pub(in crate::report) fn since_news(&self, window: &InWindow) -> (u64, u64) {
+    pub(in crate::report) fn since_news(&self, window: &WindowFacts) -> (u64, u64) {
         let Some(begin) = self.news_begin() else { return (window.with_news, self.rows) };
         let first = self.days.partition_point(|day| *day < begin);
         (window.days[first..].iter().sum(), self.rows_by_day()[first..].iter().sum())
@@ -71,7 +71,7 @@ impl Facts {
     }
 }
 
-impl InWindow {
+impl WindowFacts {
     /// Its length: `1 day`, `30 days`.
     pub(in crate::report) fn in_words(&self) -> String {
         counted(self.length.count().unsigned_abs().into(), "day", "days")
@@ -112,7 +112,7 @@ fn windows(html: &mut Html, facts: &Facts) {
                 let (some, all) = facts.since_news(window);
                 level(
                     html,
-                    &Level {
+                    &Bar {
                         id: &format_args!("plot-window-{}", window.length),
                         name: &window.in_words(),
                         class: "bar",

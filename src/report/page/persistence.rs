@@ -1,9 +1,9 @@
 //! Persistence: how often signals flip, and whether confidence tells.
 
-use super::{Html, Level, Topic, cut, figure, level, section};
+use super::{Bar, Html, Topic, cut, figure, level, section};
 use crate::human::{grouped, percent, portion};
 use crate::report::Report;
-use crate::report::facts::{Facts, Histogram, OfPair, Persistence};
+use crate::report::facts::{Facts, Histogram, PairFacts, Persistence};
 use crate::report::page::signals::quarters;
 use crate::report::svg::{Area, Plot};
 
@@ -37,11 +37,11 @@ impl Facts {
 
     /// The pairs that flip least and most often.
     fn flip_range(&self) -> Option<String> {
-        let share = |pair: &&OfPair| pair.flips.share().unwrap_or_default();
+        let share = |pair: &&PairFacts| pair.flips.share().unwrap_or_default();
         let pairs = || self.pairs.iter().filter(|pair| pair.flips.followed > 0);
         let least = pairs().min_by(|one, other| share(one).total_cmp(&share(other)))?;
         let most = pairs().max_by(|one, other| share(one).total_cmp(&share(other)))?;
-        let shown = |pair: &OfPair| format!("{} {}, {}", pair.period, pair.regime, percent(share(&pair)));
+        let shown = |pair: &PairFacts| format!("{} {}, {}", pair.period, pair.regime, percent(share(&pair)));
         (pairs().count() > 1).then(|| format!("Least often for {}; most often for {}.", shown(least), shown(most)))
     }
 
@@ -77,8 +77,8 @@ impl Persistence {
 }
 
 fn by_pair(html: &mut Html, facts: &Facts) {
-    let mut pairs: Vec<&OfPair> = facts.pairs.iter().collect();
-    let share = |pair: &OfPair| pair.flips.share().unwrap_or_default();
+    let mut pairs: Vec<&PairFacts> = facts.pairs.iter().collect();
+    let share = |pair: &PairFacts| pair.flips.share().unwrap_or_default();
     if pairs.len() > PAIRS {
         pairs.sort_by(|one, other| share(other).total_cmp(&share(one)));
     }
@@ -90,7 +90,7 @@ fn by_pair(html: &mut Html, facts: &Facts) {
                 let (period, regime) = (pair.period, pair.regime);
                 level(
                     html,
-                    &Level {
+                    &Bar {
                         id: &format_args!("plot-flips-{period}-{regime}"),
                         name: &format_args!("{period} {regime}"),
                         class: "bar",

@@ -1,6 +1,6 @@
 //! Revisions: which signals and articles the vendor changed after the fact.
 
-use super::{Html, Level, Topic, cut, figure, level, section};
+use super::{Bar, Html, Topic, cut, figure, level, section};
 use crate::audit::revisions::{Age, Revisions, Rewrites};
 use crate::human::{counted, grouped, percent};
 use crate::interface::Ticker;
@@ -112,7 +112,7 @@ fn by_age(html: &mut Html, rewrites: &Rewrites, what: &'static str) {
             for (place, (age, rate)) in rewrites.ages().enumerate() {
                 level(
                     html,
-                    &Level {
+                    &Bar {
                         id: &format_args!("plot-age-{what}-{place}"),
                         name: &age,
                         class: "alert",
@@ -166,7 +166,7 @@ fn by_ticker(html: &mut Html, rewrites: &Rewrites, what: &str) {
                 for (place, (ticker, changed, known)) in tickers.iter().take(TICKERS).enumerate() {
                     level(
                         html,
-                        &Level {
+                        &Bar {
                             id: &format_args!("plot-rewritten-{what}-{place}"),
                             name: ticker,
                             class: "alert",

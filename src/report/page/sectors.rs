@@ -3,7 +3,7 @@
 use super::{Heading, Html, Topic, figure, section, table};
 use crate::human::{grouped, percent, portion};
 use crate::report::Report;
-use crate::report::facts::OfSector;
+use crate::report::facts::SectorFacts;
 
 /// The most sectors listed.
 const SECTORS: usize = 24;
@@ -25,7 +25,7 @@ impl Report {
             ];
             figure(html, "By sector", "Shares of signals that are buys, and that the opposite follows.", |html| {
                 table(html, &columns, self.sectors.len().min(SECTORS), |html, row, column| {
-                    let OfSector { tickers, totals, flips, .. } = &self.sectors[row];
+                    let SectorFacts { tickers, totals, flips, .. } = &self.sectors[row];
                     match column {
                         0 => html.text(self.sectors[row].named()),
                         1 => html.text(grouped(*tickers)),
@@ -41,11 +41,11 @@ impl Report {
 
     /// The finding: how far sectors are apart; `None` if none is known.
     pub(in crate::report) fn split(&self) -> Option<String> {
-        let known: Vec<&OfSector> = self.sectors.iter().filter(|sector| sector.name.is_some()).collect();
-        let share = |sector: &OfSector| sector.totals.buy_share().unwrap_or_default();
+        let known: Vec<&SectorFacts> = self.sectors.iter().filter(|sector| sector.name.is_some()).collect();
+        let share = |sector: &SectorFacts| sector.totals.buy_share().unwrap_or_default();
         let least = known.iter().min_by(|one, other| share(one).total_cmp(&share(other)))?;
         let most = known.iter().max_by(|one, other| share(one).total_cmp(&share(other)))?;
-        let shown = |sector: &OfSector| format!("{} in {}", percent(share(sector)), sector.named());
+        let shown = |sector: &SectorFacts| format!("{} in {}", percent(share(sector)), sector.named());
         Some(match known.len() {
             1 => format!("Every ticker with a sector is in {}", least.named()),
             _ => format!("Buys are {} and {}", shown(least), shown(most)),
@@ -53,7 +53,7 @@ impl Report {
     }
 }
 
-impl OfSector {
+impl SectorFacts {
     /// Its name, or what stands for none.
     pub(in crate::report) fn named(&self) -> &str {
         self.name.as_ref().map_or("no sector", |name| name.as_str())

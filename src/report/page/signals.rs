@@ -3,7 +3,7 @@
 use super::{Html, Topic, cut, figure, section};
 use crate::human::{grouped, portion};
 use crate::report::Report;
-use crate::report::facts::{Axis, Bins, Histogram, OfPair, SignalTotals, Step};
+use crate::report::facts::{Axis, Bins, Histogram, PairFacts, SignalTotals, Step};
 use crate::report::svg::{Anchor, Area, Canvas, Plot};
 
 /// The most buckets in the plot of a pair, and when there are many pairs.
@@ -23,11 +23,11 @@ impl Report {
         let all = facts.totals();
         let finding = format!("{} of signals are buys", portion(all.buys, all.rows));
         let mut asides = Vec::new();
-        let share = |pair: &&OfPair| pair.total().buy_share().unwrap_or_default();
+        let share = |pair: &&PairFacts| pair.total().buy_share().unwrap_or_default();
         let least = facts.pairs.iter().min_by(|one, other| share(one).total_cmp(&share(other)));
         let most = facts.pairs.iter().max_by(|one, other| share(one).total_cmp(&share(other)));
         if let (Some(least), Some(most), true) = (least, most, facts.pairs.len() > 1) {
-            let share_of = |pair: &OfPair| {
+            let share_of = |pair: &PairFacts| {
                 let totals = pair.total();
                 format!("{} {}, {}", pair.period, pair.regime, portion(totals.buys, totals.rows))
             };
@@ -141,8 +141,8 @@ fn scale(of_pairs: &[Vec<SignalTotals>]) -> (f64, f64) {
 }
 
 /// The plot of one pair.
-fn multiple(html: &mut Html, pair: &OfPair, totals: &[SignalTotals], axis: &Axis, (low, high): (f64, f64)) {
-    let OfPair { period, regime, .. } = pair;
+fn multiple(html: &mut Html, pair: &PairFacts, totals: &[SignalTotals], axis: &Axis, (low, high): (f64, f64)) {
+    let PairFacts { period, regime, .. } = pair;
     let total = pair.total();
     let buys = portion(total.buys, total.rows);
     let mean = total.mean_confidence().unwrap_or_default();

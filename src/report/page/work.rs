@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use super::{Heading, Html, Level, Topic, cut, figure, level, section, table};
-use crate::audit::answers::{Reason, Rejects, RunRecord};
+use super::{Bar, Heading, Html, Topic, cut, figure, level, section, table};
+use crate::audit::answers::{RejectReason, Rejects, RunRecord};
 use crate::human::{bytes, counted, grouped, took};
 use crate::report::Report;
 use crate::report::facts::{Activity, OperationAnswers};
@@ -49,7 +49,7 @@ impl Report {
                     html.element("div", &[("class", &"rows")], |html| {
                         for (name, time) in &stages {
                             let (id, share) = (format!("plot-stage-{name}"), time.as_secs_f64() / most);
-                            level(html, &Level { id: &id, name, class: "bar", share, value: &took(*time) });
+                            level(html, &Bar { id: &id, name, class: "bar", share, value: &took(*time) });
                         }
                     });
                 });
@@ -119,7 +119,7 @@ fn reasons(html: &mut Html, rejects: &Rejects) {
     let note = format!("Every rejected record is kept in the archive with its place and raw text.{unlisted}");
     figure(html, "Why records were rejected", note, |html| {
         table(html, &columns, reasons.len().min(ROWS), |html, row, column| {
-            let Reason { reason, example: (request, pointer), records, new, .. } = &reasons[row];
+            let RejectReason { reason, example: (request, pointer), records, new, .. } = &reasons[row];
             match column {
                 0 => html.foreign(reason),
                 1 => html.foreign(&format!("{pointer} of {request}")),

@@ -14,9 +14,9 @@ pub use verify::StoreVerified;
 use tokio::sync::oneshot;
 
 use super::observer::Control;
-use super::summary::{Stored, Summary};
+use super::summary::{StoreUpload, Summary};
 use crate::error::{Error, ErrorKind, Result};
-use crate::export::Recorded;
+use crate::export::RecordedProvenance;
 use crate::plan::{Plan, StoreUrl};
 use crate::store::{Store, StoreError};
 
@@ -37,7 +37,7 @@ pub struct RemoteStore {
 
 /// What was sent to a store, or fetched from it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Moved {
+pub struct TransferCounts {
     /// Runs and packs.
     pub folders: usize,
     /// Versions of datasets.
@@ -48,7 +48,7 @@ pub struct Moved {
     pub cleared: usize,
 }
 
-impl std::ops::AddAssign for Moved {
+impl std::ops::AddAssign for TransferCounts {
     fn add_assign(&mut self, other: Self) {
         self.folders += other.folders;
         self.versions += other.versions;
@@ -94,7 +94,7 @@ impl RemoteStore {
 
     /// Before a run: tests the store, and fetches the runs that the archive does not have. Returns the record of the
     /// latest version in the store.
-    pub(super) async fn begin(&self, name: &str) -> Result<Option<Recorded>> {
+    pub(super) async fn begin(&self, name: &str) -> Result<Option<RecordedProvenance>> {
         let (probed, pulled) = tokio::join!(self.store.probe(), self.pull_archive(None));
         probed?;
         pulled?;
@@ -103,7 +103,10 @@ impl RemoteStore {
 }
 
 /// Sends the archive to a store once a run is sealed; `None` if there is no store, or no run was sealed.
-pub(super) async fn send_once(store: Option<&RemoteStore>, sealed: oneshot::Receiver<()>) -> Option<Result<Moved>> {
+pub(super) async fn send_once(
+    store: Option<&RemoteStore>,
+    sealed: oneshot::Receiver<()>,
+) -> Option<Result<TransferCounts>> {
     let store = store?;
     sealed.await.ok()?;
     Some(store.push_archive().await)
@@ -112,7 +115,7 @@ pub(super) async fn send_once(store: Option<&RemoteStore>, sealed: oneshot::Rece
 /// Sends the versions of a dataset, once the runs that they were built from are in the store.
 pub(super) async fn publish(
     store: Option<&RemoteStore>,
-    sent: Option<Result<Moved>>,
+    sent: Option<Result<TransferCounts>>,
     name: &str,
     summary: &mut Summary,
 ) -> Result<()> {
@@ -127,7 +130,7 @@ pub(super) async fn publish(
         Ok((moved, notes)) => {
             store.control.note(&notes);
             summary.notes.extend(notes);
-            summary.stored = Some(Stored { url: store.url().to_string(), moved });
+            summary.stored = Some(StoreUpload { url: store.url().to_string(), moved });
             Ok(())
         }
         Err(error) if error.kind() == ErrorKind::Interrupted => Err(error),

@@ -8,11 +8,11 @@ use bytes::Bytes;
 use chrono::{DateTime, Utc};
 use futures_util::{StreamExt, TryStreamExt, stream};
 
-use super::{ARCHIVE, DATASETS, Moved, RemoteStore};
+use super::{ARCHIVE, DATASETS, RemoteStore, TransferCounts};
 use crate::archive::{self, Archive, Incoming, SEAL, Seal, SealedRun};
 use crate::digest;
 use crate::error::Result;
-use crate::export::{self, Arriving, FACTS, RECORD, Recorded, Whole};
+use crate::export::{self, FACTS, IncomingVersion, RECORD, RecordedProvenance, RecordedVersion};
 use crate::file::{self, FileError};
 use crate::links;
 use crate::names::{PACK_FOLDER, RUN_FOLDER, fits, is_dataset};
@@ -36,7 +36,7 @@ impl RemoteStore {
     /// # Errors
     ///
     /// As [`RemoteStore::pull_archive`] and [`RemoteStore::pull_latest`].
-    pub async fn pull(&self) -> Result<Moved> {
+    pub async fn pull(&self) -> Result<TransferCounts> {
         let mut moved = self.pull_archive(None).await?;
         for name in self.store.names(DATASETS).await?.iter().filter(|name| is_dataset(name)) {
             moved += self.pull_latest(name).await?;
@@ -50,14 +50,14 @@ impl RemoteStore {
     /// # Errors
     ///
     /// If a seal or a file is damaged, if the archive cannot be written, and any failure of a request.
-    pub async fn pull_archive(&self, until: Option<DateTime<Utc>>) -> Result<Moved> {
+    pub async fn pull_archive(&self, until: Option<DateTime<Utc>>) -> Result<TransferCounts> {
         fs::create_dir_all(&self.archive).map_err(FileError::write(&self.archive))?;
         let listed = self.store.list(ARCHIVE).await?;
         let here = Archive::open(&self.archive)?;
         let there = self.seals(&here, &listed).await?;
         let wanted = archive::wanted(&here, &there, until);
         if wanted.is_empty() {
-            return Ok(Moved::default());
+            return Ok(TransferCounts::default());
         }
         let files = wanted.iter().map(|seal| seal.files.len()).sum();
         let stage = Stage::of_files(&self.control, "pull", files);
@@ -65,7 +65,7 @@ impl RemoteStore {
         stream::iter(fetched).buffer_unordered(FOLDERS_AT_ONCE).try_collect::<()>().await?;
         stage.finish();
         let bytes = wanted.iter().map(|seal| seal.bytes()).sum();
-        Ok(Moved { folders: wanted.len(), bytes, ..Moved::default() })
+        Ok(TransferCounts { folders: wanted.len(), bytes, ..TransferCounts::default() })
     }
 
     async fn fetch(&self, seal: &Seal, stage: &Stage<'_>) -> Result<()> {
@@ -126,17 +126,17 @@ impl RemoteStore {
     }
 
     /// The record of the latest version of a dataset in the store.
-    pub(in crate::run) async fn latest_record(&self, name: &str) -> Result<Option<Recorded>> {
+    pub(in crate::run) async fn latest_record(&self, name: &str) -> Result<Option<RecordedProvenance>> {
         let Some(latest) = self.store.latest(name).await? else { return Ok(None) };
         let version = self.read_version(name, &latest.version).await?;
         Ok(version.map(|(_, whole)| whole.recorded))
     }
 
     /// The record of a version in the store, as text and parsed; `None` if there is none.
-    pub(super) async fn read_version(&self, name: &str, version: &str) -> Result<Option<(Bytes, Whole)>> {
+    pub(super) async fn read_version(&self, name: &str, version: &str) -> Result<Option<(Bytes, RecordedVersion)>> {
         let at = format!("{DATASETS}/{name}/{version}");
         let Some(text) = self.store.record(&at, RECORD).await? else { return Ok(None) };
-        let whole = Whole::parsed(&text, &PathBuf::from(self.store.address(&at)))?;
+        let whole = RecordedVersion::parsed(&text, &PathBuf::from(self.store.address(&at)))?;
         Ok(Some((text, whole)))
     }
 
@@ -145,17 +145,17 @@ impl RemoteStore {
     /// # Errors
     ///
     /// If the record or a file is damaged, if the folder cannot be written, and any failure of a request.
-    pub async fn pull_latest(&self, name: &str) -> Result<Moved> {
-        let Some(latest) = self.store.latest(name).await? else { return Ok(Moved::default()) };
+    pub async fn pull_latest(&self, name: &str) -> Result<TransferCounts> {
+        let Some(latest) = self.store.latest(name).await? else { return Ok(TransferCounts::default()) };
         let here = export::latest(&self.datasets, Some(name))?;
         if here.is_some_and(|here| (here.as_of, here.built_at) >= (latest.as_of, latest.built_at)) {
-            return Ok(Moved::default());
+            return Ok(TransferCounts::default());
         }
         let at = format!("{DATASETS}/{name}/{}", latest.version);
         let Some((text, whole)) = self.read_version(name, &latest.version).await? else {
             return Err(self.store.damaged(&at, "`latest.json` names it, and it has no record").into());
         };
-        let arriving = Arriving::begin(&self.datasets, name, &latest.version, Clock::System.now())?;
+        let arriving = IncomingVersion::begin(&self.datasets, name, &latest.version, Clock::System.now())?;
         let sealed = Sealed { at, record: RECORD, files: whole.files };
         let stage = Stage::of_files(&self.control, "pull", sealed.files.len());
         self.store.fetch(&sealed, &arriving.path(), |bytes| stage.done(0, bytes)).await?;
@@ -170,7 +170,7 @@ impl RemoteStore {
         arriving.publish(&text, &sealed.files)?;
         stage.finish();
         let bytes = sealed.files.iter().map(|file| file.bytes).sum();
-        Ok(Moved { versions: 1, bytes, ..Moved::default() })
+        Ok(TransferCounts { versions: 1, bytes, ..TransferCounts::default() })
     }
 }
 

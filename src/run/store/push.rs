@@ -6,10 +6,10 @@ use std::path::Path;
 use futures_util::{StreamExt, TryStreamExt, stream};
 
 use super::pull::{sealed, sealed_names};
-use super::{ARCHIVE, DATASETS, Moved, RemoteStore};
+use super::{ARCHIVE, DATASETS, RemoteStore, TransferCounts};
 use crate::archive::{Archive, Seal};
 use crate::error::{Error, Result};
-use crate::export::{self, FACTS, RECORD, Whole};
+use crate::export::{self, FACTS, RECORD, RecordedVersion};
 use crate::file::FileRecord;
 use crate::report;
 use crate::run::stage::Stage;
@@ -25,7 +25,7 @@ impl RemoteStore {
     /// # Errors
     ///
     /// If the store does not, if a local file is damaged, and any failure of a request.
-    pub async fn push(&self) -> Result<Moved> {
+    pub async fn push(&self) -> Result<TransferCounts> {
         self.store.probe().await?;
         let mut moved = self.push_archive().await?;
         for name in export::names(&self.datasets)? {
@@ -36,23 +36,23 @@ impl RemoteStore {
     }
 
     /// Sends the runs and packs that only this machine has, and clears interrupted uploads of others.
-    pub(in crate::run) async fn push_archive(&self) -> Result<Moved> {
+    pub(in crate::run) async fn push_archive(&self) -> Result<TransferCounts> {
         let listed = self.store.list(ARCHIVE).await?;
         let mut moved = match self.archive.exists() {
             true => self.push_missing(&listed).await?,
-            false => Moved::default(),
+            false => TransferCounts::default(),
         };
         moved.cleared = self.store.clear_abandoned(&listed).await?.len();
         Ok(moved)
     }
 
     /// Sends the runs and packs that a listing does not have, runs first.
-    async fn push_missing(&self, listed: &[Object]) -> Result<Moved> {
+    async fn push_missing(&self, listed: &[Object]) -> Result<TransferCounts> {
         let there: HashSet<&str> = sealed_names(listed).collect();
         let here = Archive::open(&self.archive)?;
         let missing = here.shared().filter(|(_, seal)| !there.contains(seal.folder_name().as_str()));
         let (packs, runs): (Vec<_>, Vec<_>) = missing.partition(|(_, seal)| seal.is_pack());
-        let mut moved = Moved::default();
+        let mut moved = TransferCounts::default();
         if !(packs.is_empty() && runs.is_empty()) {
             let files = packs.iter().chain(&runs).map(|(_, seal)| seal.files.len()).sum();
             let stage = Stage::of_files(&self.control, "push", files);
@@ -64,22 +64,22 @@ impl RemoteStore {
         Ok(moved)
     }
 
-    async fn push_folders(&self, folders: &[(&Path, &Seal)], stage: &Stage<'_>) -> Result<Moved> {
+    async fn push_folders(&self, folders: &[(&Path, &Seal)], stage: &Stage<'_>) -> Result<TransferCounts> {
         let sent = folders.iter().map(|(path, seal)| async move {
             let sent = self.store.send(&sealed(seal), path, |bytes| stage.done(0, bytes)).await?;
             let folders = usize::from(sent == Sent::Now);
-            Ok::<_, Error>(Moved { folders, bytes: seal.bytes(), ..Moved::default() })
+            Ok::<_, Error>(TransferCounts { folders, bytes: seal.bytes(), ..TransferCounts::default() })
         });
-        let sent: Vec<Moved> = stream::iter(sent).buffer_unordered(FOLDERS_AT_ONCE).try_collect().await?;
-        let mut all = Moved::default();
+        let sent: Vec<TransferCounts> = stream::iter(sent).buffer_unordered(FOLDERS_AT_ONCE).try_collect().await?;
+        let mut all = TransferCounts::default();
         sent.into_iter().for_each(|one| all += one);
         Ok(all)
     }
 
     /// Sends the versions of a dataset that only this machine has, and names the latest; returns notes, too.
-    pub(super) async fn push_dataset(&self, name: &str) -> Result<(Moved, Vec<String>)> {
-        let (mut moved, mut notes) = (Moved::default(), Vec::new());
-        for (path, whole) in Whole::of_dataset(&self.datasets, name)? {
+    pub(super) async fn push_dataset(&self, name: &str) -> Result<(TransferCounts, Vec<String>)> {
+        let (mut moved, mut notes) = (TransferCounts::default(), Vec::new());
+        for (path, whole) in RecordedVersion::of_dataset(&self.datasets, name)? {
             let at = format!("{DATASETS}/{name}/{}", whole.recorded.version);
             if self.store.record(&at, RECORD).await?.is_none() {
                 moved += self.push_version(&path, &whole, at).await?;
@@ -100,7 +100,7 @@ impl RemoteStore {
         Ok(later.map(note))
     }
 
-    async fn push_version(&self, path: &Path, whole: &Whole, at: String) -> Result<Moved> {
+    async fn push_version(&self, path: &Path, whole: &RecordedVersion, at: String) -> Result<TransferCounts> {
         let mut files = whole.files.clone();
         for name in [FACTS, report::FILE] {
             let file = path.join(name);
@@ -112,6 +112,6 @@ impl RemoteStore {
         let bytes = files.iter().map(|file| file.bytes).sum();
         self.store.send(&Sealed { at, record: RECORD, files }, path, |bytes| stage.done(0, bytes)).await?;
         stage.finish();
-        Ok(Moved { versions: 1, bytes, ..Moved::default() })
+        Ok(TransferCounts { versions: 1, bytes, ..TransferCounts::default() })
     }
 }

@@ -9,7 +9,7 @@ use super::pull::sealed_names;
 use super::{ARCHIVE, DATASETS, RemoteStore};
 use crate::archive::{Archive, Seal};
 use crate::error::Result;
-use crate::export::{self, Whole};
+use crate::export::{self, RecordedVersion};
 use crate::names::{is_dataset, is_unique};
 use crate::store::{Object, by_folder, record_of};
 
@@ -97,7 +97,7 @@ impl RemoteStore {
         }
         let mut datasets = Vec::new();
         for (name, there) in there {
-            let here = Whole::of_dataset(&self.datasets, &name)?;
+            let here = RecordedVersion::of_dataset(&self.datasets, &name)?;
             let here: BTreeSet<String> = here.into_iter().map(|(_, whole)| whole.recorded.version).collect();
             let latest = export::latest(&self.datasets, Some(&name)).ok().flatten();
             datasets.push(DatasetStatus {

@@ -64,7 +64,7 @@ impl RemoteStore {
             match self.read_seal(name).await {
                 Ok(Some(seal)) => folders.push(sealed(&seal)),
                 Ok(None) => {}
-                Err(error) => verified.faults.push(told(error)?),
+                Err(error) => verified.faults.push(fault(error)?),
             }
         }
         Ok(folders)
@@ -90,7 +90,7 @@ impl RemoteStore {
                     folders.push(Sealed { at, record: RECORD, files: whole.files });
                 }
                 Ok(None) => {}
-                Err(error) => verified.faults.push(told(error)?),
+                Err(error) => verified.faults.push(fault(error)?),
             }
         }
         names.sort_unstable();
@@ -106,7 +106,7 @@ impl RemoteStore {
                     ));
                 }
                 Ok(_) => {}
-                Err(error) => verified.faults.push(told(error)?),
+                Err(error) => verified.faults.push(fault(error)?),
             }
         }
         Ok(folders)
@@ -114,7 +114,7 @@ impl RemoteStore {
 }
 
 /// The message for a fault of a record; any other failure ends the verification.
-fn told(error: Error) -> Result<String> {
+fn fault(error: Error) -> Result<String> {
     let is_fault = matches!(error.downcast_ref(), Some(FileError::Damaged { .. } | FileError::Layout { .. }))
         || matches!(error.downcast_ref(), Some(StoreError::Damaged { .. }));
     if !is_fault {

@@ -29,7 +29,7 @@ use bellwether::error::{Error, ErrorKind};
 use bellwether::harness::archive::{View, ViewOptions};
 use bellwether::harness::tables::Table;
 use bellwether::plan::{Plan, StoreUrl, Vintage};
-use bellwether::run::{self, Control, Interrupted, Options, Prune, RemoteStore, WhenHeld, compact, prune};
+use bellwether::run::{self, Control, Interrupted, Options, PruneMode, RemoteStore, WhenHeld, compact, prune};
 use bellwether::time::Clock;
 use chrono::{DateTime, TimeDelta, Utc};
 use parquet::arrow::ArrowWriter;
@@ -406,7 +406,7 @@ fn the_known_state_does_not_depend_on_which_machines_packed() {
             if world.random.between(0, 9) == 0 {
                 let archive = world.output().join("archive");
                 compact(&archive, world.random.between(0, 9), &Control::default()).expect("it packs");
-                prune(&archive, Prune::Remove, &Control::default()).expect("it prunes");
+                prune(&archive, PruneMode::Remove, &Control::default()).expect("it prunes");
             }
         }
         for machine in MACHINES {
@@ -457,7 +457,7 @@ fn the_known_state_does_not_depend_on_the_number_or_fate_of_runs() {
         compact(&archive, keep, &Control::default()).expect("it packs");
         world.check_views();
         world.verify();
-        prune(&archive, Prune::Remove, &Control::default()).expect("it prunes");
+        prune(&archive, PruneMode::Remove, &Control::default()).expect("it prunes");
         world.check_views();
         world.verify();
         (pulls..pulls + 3).for_each(|pull| world.go_on(pull));
@@ -519,7 +519,7 @@ fn the_documented_query_alone_gives_the_known_state() {
     check(&world);
     compact(&archive, 3, &Control::default()).expect("it packs");
     check(&world);
-    prune(&archive, Prune::Remove, &Control::default()).expect("it prunes");
+    prune(&archive, PruneMode::Remove, &Control::default()).expect("it prunes");
     check(&world);
 }
 

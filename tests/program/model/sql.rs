@@ -5,7 +5,7 @@ use std::fs;
 use bellwether::definition::DefinitionFile;
 use bellwether::error::ErrorKind;
 use bellwether::plan::{AdHoc, Plan, Vintage};
-use bellwether::run::{self, BuildOptions, Control, Prune, SqlOptions, compact, prune};
+use bellwether::run::{self, BuildOptions, Control, PruneMode, SqlOptions, compact, prune};
 use bellwether::sql::Dialect;
 use bellwether::time::Clock;
 use chrono::{DateTime, TimeDelta, Utc};
@@ -143,7 +143,7 @@ fn a_printed_statement_reads_packs_and_runs_alike() {
     Cases::check(&mut world, 6, Dialect::DuckDb);
     compact(&archive, 3, &Control::default()).expect("it packs");
     Cases::check(&mut world, 6, Dialect::DuckDb);
-    prune(&archive, Prune::Remove, &Control::default()).expect("it prunes");
+    prune(&archive, PruneMode::Remove, &Control::default()).expect("it prunes");
     Cases::check(&mut world, 6, Dialect::DuckDb);
 }
 

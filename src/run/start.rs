@@ -78,7 +78,7 @@ pub(super) async fn now(options: &Options) -> Result<DateTime<Utc>> {
 
 /// When a run began.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Begun {
+pub(super) struct StartTime {
     /// By the clock of the machine, which may be set.
     pub(super) at: DateTime<Utc>,
     /// By a monotonic clock.
@@ -90,7 +90,7 @@ pub(super) struct Begun {
 /// # Errors
 ///
 /// [`RunError::ClockWentBack`] when the clock is much behind that.
-pub(super) fn sealing_instant(answers: &[Arc<AnswerRecord>], begun: Begun, clock: Clock) -> Result<DateTime<Utc>> {
+pub(super) fn sealing_instant(answers: &[Arc<AnswerRecord>], begun: StartTime, clock: Clock) -> Result<DateTime<Utc>> {
     let now = clock.now();
     let before = answers.iter().map(|answer| answer.request.observed_at).fold(begun.at, DateTime::max);
     if before - now > SKEW { Err(RunError::ClockWentBack { before, now }.into()) } else { Ok(before.max(now)) }

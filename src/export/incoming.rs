@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use chrono::{DateTime, Utc};
 
 use super::link::{self, Link};
-use super::published::{self, CommonRecord, Recorded};
+use super::published::{self, CommonRecord, RecordedProvenance};
 use super::record::{LAYOUT, RECORD};
 use crate::error::Result;
 use crate::file::{self, FileError, FileRecord, Staging};
@@ -15,16 +15,16 @@ use crate::time::unique_name;
 
 /// What a record says of its version.
 #[derive(Clone, Debug)]
-pub(crate) struct Whole {
+pub(crate) struct RecordedVersion {
     /// Its provenance.
-    pub recorded: Recorded,
+    pub recorded: RecordedProvenance,
     /// Its data files.
     pub files: Vec<FileRecord>,
     /// The digest of its facts.
     pub facts: Option<String>,
 }
 
-impl Whole {
+impl RecordedVersion {
     /// Parses the record of a folder, wherever that is.
     ///
     /// # Errors
@@ -37,7 +37,7 @@ impl Whole {
             return Err(FileError::Layout { path: folder.join(RECORD), layout: record.layout, known: LAYOUT }.into());
         }
         record.check_names(folder)?;
-        let recorded: Recorded = serde_json::from_slice(text).map_err(damaged)?;
+        let recorded: RecordedProvenance = serde_json::from_slice(text).map_err(damaged)?;
         if !is_unique(&recorded.version) || folder.file_name().is_none_or(|name| *name != *recorded.version) {
             let reason = "it belongs to another version";
             return Err(FileError::damaged(&folder.join(RECORD), reason));
@@ -79,13 +79,13 @@ pub(crate) fn names(datasets: &Path) -> Result<Vec<String>> {
 
 /// A version that arrives from elsewhere, under a hidden name and without its record.
 #[derive(Debug)]
-pub(crate) struct Arriving {
+pub(crate) struct IncomingVersion {
     folder: PathBuf,
     version: String,
     staging: Staging,
 }
 
-impl Arriving {
+impl IncomingVersion {
     /// Starts receiving a version.
     ///
     /// # Errors

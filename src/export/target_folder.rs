@@ -22,14 +22,14 @@ const LABEL_BYTES: usize = 64;
 
 /// Where a version goes.
 #[derive(Clone, Debug)]
-pub(super) struct Home {
+pub(super) struct TargetFolder {
     /// The folder it appears in.
     pub(super) folder: PathBuf,
     /// The options in its name; `None` for the definition's own.
     label: Option<String>,
 }
 
-impl Home {
+impl TargetFolder {
     /// Where a build with some options goes.
     pub(super) fn of(datasets: &Path, name: &str, ad_hoc: &AdHoc) -> Result<Self> {
         let folder = datasets.join(name);

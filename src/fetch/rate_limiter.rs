@@ -7,12 +7,12 @@ use tokio::time::{Instant, sleep_until};
 
 /// Grants slots to requests, evenly spaced; unused slots expire.
 #[derive(Debug)]
-pub(super) struct Pace {
+pub(super) struct RateLimiter {
     between: Option<Duration>,
     next: Mutex<Option<Instant>>,
 }
 
-impl Pace {
+impl RateLimiter {
     pub(super) fn new(per_second: Option<u16>) -> Self {
         let between = per_second.map(|count| Duration::from_secs(1) / u32::from(count.max(1)));
         Self { between, next: Mutex::new(None) }
@@ -35,17 +35,17 @@ impl Pace {
 mod tests {
     use std::time::{Duration, Instant};
 
-    use super::Pace;
+    use super::RateLimiter;
 
     #[tokio::test]
     async fn requests_are_spaced_and_never_wait_without_a_rate() {
-        let pace = Pace::new(Some(100));
+        let pace = RateLimiter::new(Some(100));
         let begun = Instant::now();
         for _ in 0..11 {
             pace.wait().await;
         }
         assert!(begun.elapsed() >= Duration::from_millis(100), "{:?}", begun.elapsed());
-        let free = Pace::new(None);
+        let free = RateLimiter::new(None);
         for _ in 0..1000 {
             free.wait().await;
         }

@@ -20,13 +20,13 @@ use crate::digest;
 use crate::error::{Reason, Result};
 use crate::file::{FileError, FileRecord};
 use crate::links;
-use crate::plan::{Names, Plan};
+use crate::plan::{ColumnNames, Plan};
 
 /// How many rows are read at a time.
 const BATCH_ROWS: usize = 1 << 16;
 
 /// The files of such a version, as far as they were read.
-pub(crate) struct Elsewhere {
+pub(crate) struct ExternalFiles {
     plan: Plan,
     content: Content,
     files: Vec<FileRecord>,
@@ -34,7 +34,7 @@ pub(crate) struct Elsewhere {
 }
 
 /// What there is to know about all of them.
-pub(crate) struct Described {
+pub(crate) struct ExternalVersion {
     /// The text of the version's record.
     pub(crate) record: Vec<u8>,
     pub(crate) files: Vec<FileRecord>,
@@ -43,7 +43,7 @@ pub(crate) struct Described {
     pub(crate) content: String,
 }
 
-impl Elsewhere {
+impl ExternalFiles {
     /// Starts with no files.
     pub(crate) fn new(plan: Plan, stop: CancellationToken) -> Self {
         Self { content: Content::new(&plan.dataset.schema), plan, files: Vec::new(), stop }
@@ -91,12 +91,12 @@ impl Elsewhere {
     }
 
     /// The record of a version with these files and the facts of its rows.
-    pub(crate) fn describe(self, version: &str, provenance: &Provenance, facts: &[u8]) -> Described {
+    pub(crate) fn describe(self, version: &str, provenance: &Provenance, facts: &[u8]) -> ExternalVersion {
         let Self { plan, content, files, .. } = self;
         let rows = files.iter().map(|file| file.rows).sum();
         let fields = plan.dataset.schema.fields().iter();
         let columns: Vec<ColumnRecord> =
-            fields.map(|field| ColumnRecord::new(field.name(), &Names::default(), field)).collect();
+            fields.map(|field| ColumnRecord::new(field.name(), &ColumnNames::default(), field)).collect();
         let content = digest::hex(&content.digest());
         let written = RecordContents {
             version,
@@ -109,6 +109,6 @@ impl Elsewhere {
             facts: &digest::of(facts),
         };
         let record = serde_json::to_vec_pretty(&DatasetRecord::of(&plan, written)).expect("it is text and numbers");
-        Described { record: [record.as_slice(), b"\n"].concat(), files, rows, content }
+        ExternalVersion { record: [record.as_slice(), b"\n"].concat(), files, rows, content }
     }
 }

@@ -22,17 +22,17 @@ use serde::Deserialize;
 use super::error::ExportError;
 use super::extension;
 use super::folder_names::{self, unescaped};
-use super::home::BUILDS;
 use super::link::LATEST;
 use super::record::{FACTS, LAYOUT, Options, RECORD};
 use super::selection::Selection;
+use super::target_folder::BUILDS;
 use crate::cancel::{self, CancellationToken};
 use crate::digest;
 use crate::error::{Reason, Result};
 use crate::file::{self, FileError, FileRecord};
 use crate::links;
 use crate::names;
-use crate::plan::{Column, Format, Names, describe};
+use crate::plan::{Column, ColumnNames, Format, describe};
 use crate::tables::{choice, date, instant};
 
 /// How many rows are read at a time.
@@ -40,13 +40,13 @@ const BATCH_ROWS: usize = 1 << 16;
 
 /// A published version that is read back: long, or one matrix of a wide one.
 #[derive(Clone, Debug)]
-pub struct Reading {
+pub struct PublishedReader {
     pub(super) folder: PathBuf,
     pub(super) record: ReadRecord,
     pub(super) schema: SchemaRef,
     pub(super) format: Format,
     /// What its columns are called.
-    pub(super) names: Names,
+    pub(super) names: ColumnNames,
     selection: Selection,
     /// Cancels reading it.
     stop: CancellationToken,
@@ -56,9 +56,9 @@ pub struct Reading {
 #[derive(Clone, Debug)]
 pub(crate) enum AnyReading {
     /// A row for each signal.
-    Long(Box<Reading>),
+    Long(Box<PublishedReader>),
     /// Matrices of dates and tickers, by name: `5d-bull/confidence`.
-    Wide(BTreeMap<String, Reading>),
+    Wide(BTreeMap<String, PublishedReader>),
 }
 
 /// `dataset.json`, as far as it is read.
@@ -95,7 +95,7 @@ fn key_of_signals() -> Option<Vec<String>> {
     Some(Column::KEY.map(|column| column.name().to_owned()).to_vec())
 }
 
-impl Reading {
+impl PublishedReader {
     /// Finds a long version: `NAME` for the latest, `NAME/VERSION`, `NAME/builds/VERSION`, or the path of its folder.
     ///
     /// # Errors
@@ -156,7 +156,7 @@ impl Reading {
         let format = format.ok_or_else(|| damaged("it lists no files with rows".into()))?;
         let schema = Arc::new(Schema::new(fields));
         let renamed = record.columns.iter().filter_map(|column| Some((column.column.clone()?, column.name.clone())));
-        let names = Names::new(renamed.collect());
+        let names = ColumnNames::new(renamed.collect());
         let (selection, stop) = (Selection::default(), CancellationToken::new());
         Ok(Self { folder, schema, format, names, selection, stop, record })
     }
@@ -246,7 +246,7 @@ impl Reading {
     }
 
     /// What its columns are called.
-    pub fn names(&self) -> &Names {
+    pub fn names(&self) -> &ColumnNames {
         &self.names
     }
 
@@ -380,7 +380,7 @@ impl AnyReading {
     ///
     /// When it is not there, or has a record that cannot be read.
     pub(crate) fn find(datasets: &Path, given: &str) -> Result<Self> {
-        let whole = Reading::whole(datasets, given)?;
+        let whole = PublishedReader::whole(datasets, given)?;
         if whole.is_wide() { whole.matrices().map(Self::Wide) } else { Ok(Self::Long(Box::new(whole))) }
     }
 }

@@ -20,7 +20,7 @@ const LONGEST: Duration = Duration::from_secs(6 * 60 * 60);
 
 /// The chunks of a body as they arrive, and how long they took.
 #[derive(Debug)]
-pub(super) struct Tempo {
+pub(super) struct TimedChunks {
     response: reqwest::Response,
     /// How long the service may be silent.
     stall: Duration,
@@ -28,7 +28,7 @@ pub(super) struct Tempo {
     received: u64,
 }
 
-impl Tempo {
+impl TimedChunks {
     pub(super) fn new(response: reqwest::Response, stall: Duration) -> Self {
         Self { response, stall, waited: Duration::ZERO, received: 0 }
     }
