@@ -1,16 +1,19 @@
 //! A month of a scheduler with an injected clock, on a service that goes from day to day and revises its past.
 //!
-//! The clock changes in the zone of the schedule, the service is down for hours, the machine sleeps over a due time, the
-//! definition is edited, a second scheduler works on the same folder. What became of it is compared with runs by hand at
-//! the same instants, by another route: each due time ran once, no two runs overlapped, and the datasets are the same.
+//! The clock changes in the zone of the schedule, the service is down for hours, the machine sleeps over a due time, a
+//! scheduler is killed in the middle of a run, the definition is edited while it runs, a second scheduler works on the
+//! same folder. The outcome is compared with runs by hand at the same instants: each due time ran once, no two runs
+//! overlapped, and the datasets are the same.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::fs;
 use std::num::NonZeroUsize;
-use std::path::PathBuf;
-use std::sync::atomic::{AtomicBool, AtomicI64, AtomicUsize, Ordering};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use bellwether::archive::Interrupted;
 use bellwether::definition::DefinitionFile;
@@ -22,48 +25,64 @@ use chrono::{DateTime, Datelike, TimeDelta, Utc, Weekday};
 use tokio::runtime::Builder;
 
 use super::arithmetic::at;
+use super::process::wait_until;
 use crate::support::program::Place;
-use crate::support::scripted::{Scripted, json};
+use crate::support::scripted::{Scripted, Step, json};
+
+/// The folder and the instant of a scheduler that is started as a process.
+const PROCESS: &str = "BELLWETHER_TEST_SCHEDULER";
+
+/// How the service answers.
+enum Mood {
+    Well,
+    Down,
+    /// It leaves this sector without an answer.
+    Hangs(&'static str),
+    /// It answers well, but first the definition of this name gets another text.
+    Edits(PathBuf, String),
+}
 
 /// A service whose day is that of a clock.
 struct World {
     clock: &'static AtomicI64,
-    is_down: Arc<AtomicBool>,
+    mood: Arc<Mutex<Mood>>,
     service: Scripted,
-    /// The number of requests being answered, and the most at once.
-    at_once: Arc<(AtomicUsize, AtomicUsize)>,
+    /// The requests that were answered well, in order: when, and for which sector.
+    answered: Arc<Mutex<Vec<(DateTime<Utc>, String)>>>,
     place: Place,
 }
 
 impl World {
     fn new(start: DateTime<Utc>) -> Self {
         let clock: &'static AtomicI64 = Box::leak(Box::new(AtomicI64::new(start.timestamp_micros())));
-        let (is_down, at_once) =
-            (Arc::new(AtomicBool::new(false)), Arc::new((AtomicUsize::new(0), AtomicUsize::new(0))));
-        let (down, counted) = (Arc::clone(&is_down), Arc::clone(&at_once));
-        let service = Scripted::of_histories(move |_| {
-            let now = counted.0.fetch_add(1, Ordering::SeqCst) + 1;
-            counted.1.fetch_max(now, Ordering::SeqCst);
-            let answer = match down.load(Ordering::SeqCst) {
-                true => json("503 Service Unavailable", "{}"),
-                false => json(
-                    "200 OK",
-                    &history(
-                        DateTime::from_timestamp_micros(clock.load(Ordering::SeqCst)).expect("as the test expects"),
-                    ),
-                ),
-            };
-            counted.0.fetch_sub(1, Ordering::SeqCst);
-            answer
+        let (mood, answered) = (Arc::new(Mutex::new(Mood::Well)), Arc::new(Mutex::new(Vec::new())));
+        let (of_service, kept) = (Arc::clone(&mood), Arc::clone(&answered));
+        let service = Scripted::of_histories(move |asked| {
+            let (_, sector) = asked.target.split_once("sector=").expect("a sector");
+            let (sector, _) = sector.split_once('&').expect("a period");
+            let now = instant(clock);
+            let mut mood = of_service.lock().expect("as the test expects");
+            match &*mood {
+                Mood::Down => return json("503 Service Unavailable", "{}"),
+                Mood::Hangs(on) if *on == sector => return vec![Step::Wait(Duration::from_secs(60))],
+                Mood::Edits(file, text) => {
+                    fs::write(file, text).expect("as the test expects");
+                    *mood = Mood::Well;
+                }
+                Mood::Hangs(_) | Mood::Well => {}
+            }
+            kept.lock().expect("as the test expects").push((now, sector.to_owned()));
+            json("200 OK", &history(now, sector))
         });
         let place = Place::new();
         fs::write(place.file("key"), "demo").expect("as the test expects");
-        Self { clock, is_down, service, at_once, place }
+        Self { clock, mood, service, answered, place }
     }
 
-    fn text(&self, schedule: &str) -> String {
+    /// A definition that asks for some sectors, one after the other.
+    fn text(&self, sectors: &[&str], schedule: &str) -> String {
         format!(
-            "[source]\n{}api_key_file = {:?}\npatience = \"1s\"\n[signals]\nsectors = [\"energy\"]\n\
+            "[source]\n{}api_key_file = {:?}\npatience = \"1s\"\nconnections = 1\n[signals]\nsectors = {sectors:?}\n\
              [sentiment]\narticles = false\n[output]\nformat = \"csv\"\nkeep = 90\n{schedule}",
             self.service.source(),
             self.place.file("key"),
@@ -71,24 +90,34 @@ impl World {
     }
 
     fn now(&self) -> DateTime<Utc> {
-        DateTime::from_timestamp_micros(self.clock.load(Ordering::SeqCst)).expect("as the test expects")
+        instant(self.clock)
     }
 
     fn set(&self, instant: DateTime<Utc>) {
         self.clock.store(instant.timestamp_micros(), Ordering::SeqCst);
     }
 
+    fn is(&self, mood: Mood) {
+        *self.mood.lock().expect("as the test expects") = mood;
+    }
+
     fn scheduler(&self, told: &Arc<Told>) -> Scheduler {
-        Scheduler::new(SchedulerOptions {
-            definitions: self.place.file("pipelines"),
-            data: self.place.file("output"),
-            archive: self.place.file("output/archive"),
-            store: None,
-            jobs: NonZeroUsize::new(2).expect("as the test expects"),
-            clock: Clock::Set(self.clock),
-            watcher: Arc::clone(told) as Arc<dyn Watcher>,
-            stop: CancellationToken::new(),
-        })
+        scheduler(self.place.path(), self.clock, told)
+    }
+
+    /// A scheduler as a process, which runs what is due now.
+    fn process(&self) -> Child {
+        let told = format!("{} {}", self.clock.load(Ordering::SeqCst), self.place.path().display());
+        let mut command = Command::new(std::env::current_exe().expect("as the test expects"));
+        command.args(["--exact", "schedules::month::a_scheduler_in_a_process", "--ignored"]);
+        command.env(PROCESS, told).stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("it starts")
+    }
+
+    /// The folder of an interrupted run that has answers, if there is one.
+    fn interrupted(&self) -> Option<PathBuf> {
+        let folders = fs::read_dir(self.place.file("output/archive/.partial")).into_iter().flatten();
+        let mut folders = folders.map(|entry| entry.expect("as the test expects").path());
+        folders.find(|folder| fs::metadata(folder.join("answers.jsonl")).is_ok_and(|answers| answers.len() > 0))
     }
 
     /// The contents of the versions of a dataset, by when they were built.
@@ -107,10 +136,44 @@ impl World {
     }
 }
 
-/// Two tickers up to the day, with the signals of the last three days revised every day.
-fn history(now: DateTime<Utc>) -> String {
+fn instant(clock: &AtomicI64) -> DateTime<Utc> {
+    DateTime::from_timestamp_micros(clock.load(Ordering::SeqCst)).expect("as the test expects")
+}
+
+fn scheduler(folder: &Path, clock: &'static AtomicI64, told: &Arc<Told>) -> Scheduler {
+    Scheduler::new(SchedulerOptions {
+        definitions: folder.join("pipelines"),
+        data: folder.join("output"),
+        archive: folder.join("output/archive"),
+        store: None,
+        jobs: NonZeroUsize::new(2).expect("as the test expects"),
+        clock: Clock::Set(clock),
+        watcher: Arc::clone(told) as Arc<dyn Watcher>,
+        stop: CancellationToken::new(),
+    })
+}
+
+/// Started by the month below, and killed by it.
+#[test]
+#[ignore = "does nothing unless another test starts it"]
+fn a_scheduler_in_a_process() {
+    let Ok(told) = std::env::var(PROCESS) else { return };
+    let (now, folder) = told.split_once(' ').unwrap();
+    let clock: &'static AtomicI64 = Box::leak(Box::new(AtomicI64::new(now.parse().unwrap())));
+    let runtime = Builder::new_current_thread().enable_all().build().unwrap();
+    let records = runtime.block_on(scheduler(Path::new(folder), clock, &Arc::default()).once()).unwrap();
+    panic!("it was not killed: {records:?}");
+}
+
+/// Two tickers of a sector up to the day, with the signals of the last three days revised every day.
+fn history(now: DateTime<Utc>, sector: &str) -> String {
     let mut text = String::from("{");
-    for (number, ticker) in ["XOM", "CVX"].into_iter().enumerate() {
+    let tickers = match sector {
+        "energy" => ["XOM", "CVX"],
+        "materials" => ["LIN", "SHW"],
+        _ => ["NEE", "DUK"],
+    };
+    for (number, ticker) in tickers.into_iter().enumerate() {
         let mut entries = Vec::new();
         for back in 0..90 {
             let day = now.date_naive() - TimeDelta::days(back);
@@ -172,55 +235,94 @@ async fn until(world: &World, schedulers: &mut [&mut Scheduler], end: DateTime<U
 const NIGHTLY: &str =
     "[schedule]\ncron = \"30 2 * * *\"\ntimezone = \"America/New_York\"\ncatch_up = \"12h\"\ndeadline = \"2h\"\n";
 
+/// The sectors of the definition, and those from when it was edited.
+const SECTORS: [&[&str]; 2] = [&["energy", "utilities"], &["energy", "utilities", "materials"]];
+
+/// When the run is under way during which the sectors are edited.
+const EDITED: &str = "2026-03-06T07:30:00Z";
+
+/// When a scheduler is killed in the middle of a run, and when another one takes it over.
+const KILLED: [&str; 2] = ["2026-02-24T07:30:00Z", "2026-02-24T07:41:00Z"];
+
+/// Kills a scheduler, a process of its own, in the middle of the run that is due now. Returns the name of the run.
+async fn kill_in_the_middle(world: &World, other: &mut Scheduler) -> String {
+    world.set(at(KILLED[0]));
+    world.is(Mood::Hangs("utilities"));
+    let before = world.service.histories();
+    let mut process = world.process();
+    wait_until(|| world.service.histories() == before + 2 && world.interrupted().is_some());
+    assert!(other.once().await.expect("as the test expects").is_empty(), "it is the other's while that lives");
+    process.kill().expect("as the test expects");
+    assert_eq!(process.wait().expect("as the test expects").code(), None, "it ended by the signal");
+    world.is(Mood::Well);
+    let journal = fs::read_to_string(world.place.file("output/journal/it.jsonl")).expect("as the test expects");
+    assert!(!journal.contains(&KILLED[0][..16]), "it left no word: {journal}");
+    world.set(at(KILLED[1]));
+    let folder = world.interrupted().expect("as the test expects");
+    folder.file_name().expect("as the test expects").to_str().expect("as the test expects").to_owned()
+}
+
+/// Lives through a month. Returns the records of its runs, and the name of the run that was killed.
+async fn eventful_month(world: &World, told: &Arc<Told>) -> (Vec<RunRecord>, String) {
+    let edits = |sectors: &[&str], schedule: &str| {
+        Mood::Edits(world.place.file("pipelines/it.toml"), world.text(sectors, schedule))
+    };
+    let mut records = Vec::new();
+    let mut one = world.scheduler(told);
+    // A first start owes nothing.
+    assert!(one.once().await.expect("as the test expects").is_empty());
+    until(world, &mut [&mut one], at("2026-02-24T07:00:00Z"), &mut records).await;
+    let killed = kill_in_the_middle(world, &mut one).await;
+    until(world, &mut [&mut one], at("2026-02-24T12:00:00Z"), &mut records).await;
+    // Down for less than the deadline: from 7:00 to 8:15, over the due time 7:30.
+    world.set(at("2026-02-25T07:00:00Z"));
+    world.is(Mood::Down);
+    until(world, &mut [&mut one], at("2026-02-25T08:15:00Z"), &mut records).await;
+    world.is(Mood::Well);
+    until(world, &mut [&mut one], at("2026-02-26T07:00:00Z"), &mut records).await;
+    // Down for longer: the run of the 26th is given up, that of the 27th is done.
+    world.is(Mood::Down);
+    until(world, &mut [&mut one], at("2026-02-26T12:00:00Z"), &mut records).await;
+    world.is(Mood::Well);
+    until(world, &mut [&mut one], at("2026-02-28T12:00:00Z"), &mut records).await;
+    // The machine sleeps over a due time, and wakes within twelve hours.
+    world.set(at("2026-03-01T15:00:00Z"));
+    until(world, &mut [&mut one], at("2026-03-02T12:00:00Z"), &mut records).await;
+    // It sleeps for three days: the last time is caught up once, the others are skipped.
+    world.set(at("2026-03-05T11:11:11Z"));
+    until(world, &mut [&mut one], at("2026-03-06T07:00:00Z"), &mut records).await;
+    // Edited while it runs: that run is of the text that it began with.
+    world.is(edits(SECTORS[1], NIGHTLY));
+    until(world, &mut [&mut one], at("2026-03-06T12:00:00Z"), &mut records).await;
+    // It sleeps for longer than is caught up: nothing is owed.
+    world.set(at("2026-03-07T20:00:00Z"));
+    // Through the change of the clock on March 8, where 2:30 does not exist.
+    until(world, &mut [&mut one], at("2026-03-10T06:00:00Z"), &mut records).await;
+    // Another expression while it runs: it owes nothing, and its first time is the next one.
+    world.is(edits(SECTORS[1], &NIGHTLY.replace("30 2 *", "0 6 *")));
+    until(world, &mut [&mut one], at("2026-03-13T12:00:00Z"), &mut records).await;
+    // Another process takes over in the middle, and later both are there.
+    drop(one);
+    let (mut one, mut two) = (world.scheduler(told), world.scheduler(told));
+    until(world, &mut [&mut one], at("2026-03-15T12:00:00Z"), &mut records).await;
+    for _ in 0..6 {
+        let next = one.next().unwrap_or_else(|| world.now() + TimeDelta::days(1));
+        world.set(next.max(world.now() + TimeDelta::seconds(6)));
+        let (of_one, of_two) = tokio::join!(one.once(), two.once());
+        records.extend(of_one.expect("as the test expects").into_iter().chain(of_two.expect("as the test expects")));
+    }
+    (records, killed)
+}
+
 #[test]
 fn an_eventful_month_runs_each_due_time_once_and_publishes_what_a_quiet_one_does() {
     let runtime = Builder::new_current_thread().enable_all().build().unwrap();
     let start = at("2026-02-20T12:00:00Z");
     let world = World::new(start);
-    world.place.define("it", &world.text(NIGHTLY));
+    world.place.define("it", &world.text(SECTORS[0], NIGHTLY));
     world.place.define("broken", "[schedule]\ncron = \"x\"\n");
     let told = Arc::new(Told::default());
-    let mut records = Vec::new();
-    runtime.block_on(async {
-        let mut one = world.scheduler(&told);
-        // A first start owes nothing.
-        assert!(one.once().await.unwrap().is_empty());
-        until(&world, &mut [&mut one], at("2026-02-24T12:00:00Z"), &mut records).await;
-        // Down for less than the deadline: from 7:00 to 8:15, over the due time 7:30.
-        world.set(at("2026-02-25T07:00:00Z"));
-        world.is_down.store(true, Ordering::SeqCst);
-        until(&world, &mut [&mut one], at("2026-02-25T08:15:00Z"), &mut records).await;
-        world.is_down.store(false, Ordering::SeqCst);
-        until(&world, &mut [&mut one], at("2026-02-26T07:00:00Z"), &mut records).await;
-        // Down for longer: the run of the 26th is given up, that of the 27th is done.
-        world.is_down.store(true, Ordering::SeqCst);
-        until(&world, &mut [&mut one], at("2026-02-26T12:00:00Z"), &mut records).await;
-        world.is_down.store(false, Ordering::SeqCst);
-        until(&world, &mut [&mut one], at("2026-02-28T12:00:00Z"), &mut records).await;
-        // The machine sleeps over a due time, and wakes within twelve hours.
-        world.set(at("2026-03-01T15:00:00Z"));
-        until(&world, &mut [&mut one], at("2026-03-02T12:00:00Z"), &mut records).await;
-        // It sleeps for three days: the last time is caught up once, the others are skipped.
-        world.set(at("2026-03-05T11:11:11Z"));
-        until(&world, &mut [&mut one], at("2026-03-06T12:00:00Z"), &mut records).await;
-        // It sleeps for longer than is caught up: nothing is owed.
-        world.set(at("2026-03-07T20:00:00Z"));
-        // Through the change of the clock on March 8, where 2:30 does not exist.
-        until(&world, &mut [&mut one], at("2026-03-10T12:00:00Z"), &mut records).await;
-        // Edited: the new expression owes nothing, and its first time is the next one.
-        world.place.define("it", &world.text(&NIGHTLY.replace("30 2 *", "0 6 *")));
-        until(&world, &mut [&mut one], at("2026-03-13T12:00:00Z"), &mut records).await;
-        // Another process takes over in the middle, and later both are there.
-        drop(one);
-        let (mut one, mut two) = (world.scheduler(&told), world.scheduler(&told));
-        until(&world, &mut [&mut one], at("2026-03-15T12:00:00Z"), &mut records).await;
-        for _ in 0..6 {
-            let next = one.next().unwrap_or_else(|| world.now() + TimeDelta::days(1));
-            world.set(next.max(world.now() + TimeDelta::seconds(6)));
-            let (of_one, of_two) = tokio::join!(one.once(), two.once());
-            records.extend(of_one.unwrap().into_iter().chain(of_two.unwrap()));
-        }
-    });
+    let (records, killed) = runtime.block_on(eventful_month(&world, &told));
     let due = |outcome: Outcome| -> Vec<String> {
         let of = records.iter().filter(|record| record.outcome == outcome && record.definition == "it");
         of.map(|record| record.due.unwrap().format("%m-%d %H:%M").to_string()).collect()
@@ -242,6 +344,7 @@ fn an_eventful_month_runs_each_due_time_once_and_publishes_what_a_quiet_one_does
         "03-09 06:30",
         "03-10 06:30",
         // Six o'clock.
+        "03-10 10:00",
         "03-11 10:00",
         "03-12 10:00",
         "03-13 10:00",
@@ -252,16 +355,29 @@ fn an_eventful_month_runs_each_due_time_once_and_publishes_what_a_quiet_one_does
     assert_eq!(due(Outcome::Success), expected);
     assert_eq!(due(Outcome::Failure), ["02-26 07:30"], "given up at its deadline");
     assert!(due(Outcome::Later).iter().all(|due| ["02-25 07:30", "02-26 07:30"].contains(&due.as_str())));
-    assert_eq!(world.at_once.1.load(Ordering::SeqCst), 1, "no two runs at once");
     assert_eq!(told.count("Broken"), 3, "once for each scheduler");
     assert_eq!(told.count("Missed"), 2, "two times in the three days, and one on the 7th");
+
+    // What the service saw: each run asked for each sector once, and ended before the next one began. The run that was
+    // killed had an answer, and only the others were asked for when it was resumed.
+    let successes: Vec<&RunRecord> = records.iter().filter(|record| record.outcome == Outcome::Success).collect();
+    let sectors = |record: &RunRecord| SECTORS[usize::from(record.started_at > at(EDITED))];
+    let mut asked = Vec::new();
+    for record in &successes {
+        let is_resumed = record.run.as_ref() == Some(&killed);
+        let when = |sector: &str| if is_resumed && sector == "energy" { at(KILLED[0]) } else { record.started_at };
+        asked.extend(sectors(record).iter().map(|sector| (when(sector), (*sector).to_owned())));
+        assert_eq!(is_resumed, record.started_at == at(KILLED[1]), "{record:?}");
+    }
+    assert_eq!(*world.answered.lock().unwrap(), asked);
 
     // The same instants by hand, with nothing in the way.
     let calm = World::new(start);
     runtime.block_on(async {
-        for record in records.iter().filter(|record| record.outcome == Outcome::Success) {
+        for record in &successes {
             calm.set(record.started_at);
-            let plan = Plan::of(DefinitionFile::new("it.toml".into(), calm.text("")).unwrap()).unwrap();
+            let text = calm.text(sectors(record), "");
+            let plan = Plan::of(DefinitionFile::new("it.toml".into(), text).unwrap()).unwrap();
             let options = Options {
                 data: calm.place.file("output"),
                 archive: calm.place.file("output/archive"),
@@ -283,14 +399,15 @@ fn an_eventful_month_runs_each_due_time_once_and_publishes_what_a_quiet_one_does
 fn only_a_manual_run_after_a_due_time_covers_it() {
     let runtime = Builder::new_current_thread().enable_all().build().unwrap();
     let world = World::new(at("2026-11-19T12:00:00Z"));
-    world.place.define("it", &world.text(NIGHTLY));
+    world.place.define("it", &world.text(SECTORS[0], NIGHTLY));
     let told = Arc::new(Told::default());
     runtime.block_on(async {
         let mut scheduler = world.scheduler(&told);
         scheduler.once().await.unwrap();
         for (by_hand, expected) in [("2026-11-20T07:45:00Z", 0), ("2026-11-21T07:15:00Z", 1)] {
             world.set(at(by_hand));
-            let plan = Plan::of(DefinitionFile::new("it.toml".into(), world.text(NIGHTLY)).unwrap()).unwrap();
+            let plan =
+                Plan::of(DefinitionFile::new("it.toml".into(), world.text(SECTORS[0], NIGHTLY)).unwrap()).unwrap();
             let data = world.place.file("output");
             let options = Options { clock: Clock::Set(world.clock), ..Options::new(data) };
             run(plan, options).await.unwrap();
