@@ -131,10 +131,20 @@ impl Prunable {
     ///
     /// If a folder cannot be read.
     pub fn of(options: PruneOptions) -> Result<Self> {
+        let archive = options.archive.exists().then(|| Archive::open(&options.archive)).transpose()?;
+        Self::with(options, archive)
+    }
+
+    /// As [`of`](Self::of), of an archive that is open already.
+    ///
+    /// # Errors
+    ///
+    /// If a folder cannot be read.
+    pub fn with(options: PruneOptions, archive: Option<Archive>) -> Result<Self> {
         let mut prunable = Self { options, all: Vec::new(), kept: Vec::new(), freed: 0 };
         prunable.find_in_datasets()?;
-        if prunable.options.archive.exists() {
-            prunable.find_in_archive()?;
+        if let Some(archive) = archive {
+            prunable.find_in_archive(archive)?;
         }
         prunable.find_in_data()?;
         prunable.all.sort_by(|one, other| (one.kind, &one.path).cmp(&(other.kind, &other.path)));
@@ -227,8 +237,8 @@ impl Prunable {
     }
 
     /// Packed and interrupted runs.
-    fn find_in_archive(&mut self) -> Result<()> {
-        let pruning = Pruning::of(Archive::open(&self.options.archive)?).settled();
+    fn find_in_archive(&mut self, archive: Archive) -> Result<()> {
+        let pruning = Pruning::of(archive).settled();
         for path in archive::abandoned_runs(pruning.archive(), self.options.clock.now())? {
             self.add(PrunedKind::InterruptedRun, path);
         }

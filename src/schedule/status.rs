@@ -146,7 +146,8 @@ impl Overview {
             names.iter().map(of).collect::<Result<_>>()?
         };
         let disk = Disk::of(&folders.data, &folders.archive);
-        Ok(Self { now, definitions, disk, prunable: prunable(folders) })
+        let prunable = prunable(folders, shared.archive);
+        Ok(Self { now, definitions, disk, prunable })
     }
 
     /// The worst of the verdicts, where stale and failing data come first: `Fresh` if there are no definitions.
@@ -270,7 +271,11 @@ impl Shared<'_> {
     }
 }
 
-fn prunable(folders: &Folders) -> Option<u64> {
+/// What `bellwether prune` would free; `None` if that cannot be told.
+fn prunable(folders: &Folders, archive: Option<Archive>) -> Option<u64> {
+    if archive.is_none() && folders.archive.exists() {
+        return None;
+    }
     let options = PruneOptions {
         data: folders.data.clone(),
         archive: folders.archive.clone(),
@@ -278,7 +283,7 @@ fn prunable(folders: &Folders) -> Option<u64> {
         older_than: PruneOptions::OLDER_THAN,
         clock: Clock::System,
     };
-    Prunable::of(options).ok().map(|prunable| prunable.freed)
+    Prunable::with(options, archive).ok().map(|prunable| prunable.freed)
 }
 
 fn facts(version: &Path) -> Option<Facts> {
