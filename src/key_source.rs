@@ -4,6 +4,7 @@
 //! input, half a minute, and an environment without the key. At most 64 KiB are read from either. Their content is
 //! never part of an error.
 
+use std::ffi::OsString;
 use std::fmt;
 use std::fs::OpenOptions;
 use std::io::{self, Read};
@@ -93,7 +94,7 @@ impl KeySource {
     /// When there is none, or the file or command fails; when it was cancelled.
     pub fn read(&self, host: &str, is_stopped: &dyn Fn() -> bool) -> Result<ApiKey> {
         let text = match self {
-            Self::Environment { root } => match (std::env::var_os(VARIABLE), std::env::var_os(FILE_VARIABLE)) {
+            Self::Environment { root } => match (variable(VARIABLE), variable(FILE_VARIABLE)) {
                 (Some(text), _) => text.into_string().map_err(|_| self.failed(Fault::not_text()))?,
                 (None, Some(path)) => return Self::File(root.join(path)).read(host, is_stopped),
                 (None, None) => String::new(),
@@ -167,6 +168,11 @@ impl Fault {
     fn too_long() -> Self {
         Self::new("it is longer than 64 KiB", FIRST_LINE)
     }
+}
+
+/// A variable of the environment; an empty one counts as not set.
+fn variable(name: &str) -> Option<OsString> {
+    std::env::var_os(name).filter(|value| !value.is_empty())
 }
 
 fn read_file(path: &Path) -> Result<String, Fault> {

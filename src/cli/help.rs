@@ -1,9 +1,11 @@
 //! The program's help: commands in groups, examples, environment variables and exit codes.
 
+use std::env;
+use std::ffi::OsStr;
 use std::fmt::Write as _;
 
 use clap::builder::styling::{AnsiColor, Styles};
-use clap::{Command, CommandFactory as _};
+use clap::{Arg, Command, CommandFactory as _};
 
 use super::Cli;
 use super::outcome::EXIT_CODES;
@@ -131,10 +133,21 @@ pub(super) fn command() -> Command {
     let more =
         format!("`{program} COMMAND --help` explains a command, `{program} --help` has exit codes and variables.");
     let command = command.before_help(names).before_long_help(summaries).after_help(more).after_long_help(details());
-    EXAMPLES.iter().fold(command, |command, (path, examples)| {
+    let command = EXAMPLES.iter().fold(command, |command, (path, examples)| {
         let words: Vec<&str> = path.split(' ').collect();
         with_examples(command, &words, examples)
-    })
+    });
+    without_empty_variables(command)
+}
+
+/// Without the variables that are empty, which count as not set.
+fn without_empty_variables(command: Command) -> Command {
+    let is_empty = |variable: &OsStr| env::var_os(variable).is_some_and(|value| value.is_empty());
+    let unset = |argument: Arg| match argument.get_env().is_some_and(is_empty) {
+        true => argument.env(None::<&'static str>),
+        false => argument,
+    };
+    command.mut_args(unset).mut_subcommands(without_empty_variables)
 }
 
 fn with_examples(command: Command, path: &[&str], examples: &[(&str, &str)]) -> Command {

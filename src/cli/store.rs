@@ -34,12 +34,10 @@ impl StoreOption {
         if self.store.is_some() {
             return Ok(self.store.clone());
         }
-        match std::env::var(VARIABLE) {
-            Ok(text) if !text.is_empty() => worded(&text).map(Some).map_err(|refusal| {
-                usage(&format!("invalid `{VARIABLE}`: {refusal}"), "correct the variable, or unset it")
-            }),
-            _ => Ok(None),
-        }
+        let Some(text) = std::env::var_os(VARIABLE).filter(|text| !text.is_empty()) else { return Ok(None) };
+        worded(&text.to_string_lossy())
+            .map(Some)
+            .map_err(|refusal| usage(&format!("invalid `{VARIABLE}`: {refusal}"), "correct the variable, or unset it"))
     }
 }
 

@@ -175,3 +175,35 @@ fn each_variable_does_what_its_option_does_which_takes_precedence() {
         assert!(refused.stderr.contains(&format!("invalid value '{wrong}'")), "{}", refused.stderr);
     }
 }
+
+#[test]
+fn an_empty_variable_counts_as_not_set() {
+    let place = Place::new();
+    let service = Scripted::of_histories(|_| json("200 OK", &history()));
+    define(&place, "energy", &service, "[schedule]\ncron = \"@yearly\"\n");
+    fs::write(place.file("key"), KEY.1).unwrap();
+    let empty: Vec<String> = table("variables").iter().map(|row| quoted(&row[0]).remove(0)).collect();
+    assert!(empty.len() > 9, "{empty:?}");
+    let with = |arguments: &[&str], key: [(&str, &str); 2]| {
+        let variables = empty.iter().map(|variable| (variable.as_str(), ""));
+        Outcome::of(place.command(arguments).envs(variables).envs(key))
+    };
+    let by_file = [("BELLWETHER_API_KEY", ""), ("BELLWETHER_API_KEY_FILE", "key")];
+    let by_value = [KEY, ("BELLWETHER_API_KEY_FILE", "")];
+    for key in [by_file, by_value] {
+        assert_eq!(with(&["run", "energy", "-q"], key).succeeded().stderr, "");
+    }
+    assert!(place.file("output/datasets/energy/latest").exists() && place.file("output/archive").exists());
+    for command in
+        [&["schedule", "--once"][..], &["status"], &["prune"], &["store", "status", "--store", "file:///tmp"]]
+    {
+        with(command, by_file).succeeded();
+    }
+    let neither = [("BELLWETHER_API_KEY", ""), ("BELLWETHER_API_KEY_FILE", "")];
+    let shown = with(&["run", "energy"], neither).failed_with(1).stderr;
+    assert!(shown.contains("error: no API key for "), "{shown}");
+    // Nothing was made of an empty path.
+    let top: BTreeSet<String> =
+        place.files().iter().filter_map(|path| Some(path.iter().next()?.to_str()?.to_owned())).collect();
+    assert_eq!(top, ["key", "output", "pipelines"].map(ToOwned::to_owned).into());
+}
