@@ -38,9 +38,10 @@ pub fn text(overview: &Overview) -> String {
         "Start of the newest date in the dataset.",
         |of| Some(of.newest?.and_time(NaiveTime::MIN).and_utc().timestamp() as f64),
     );
+    // Days would be a unit of time, for which the conventions have seconds.
     page.gauges(
         overview,
-        "bellwether_data_age_trading_days",
+        "bellwether_data_age_trading_sessions",
         "Trading days after the newest date, up to today.",
         |of| Some(f64::from(of.age?.trading_days)),
     );

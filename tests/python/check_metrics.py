@@ -1,11 +1,14 @@
-"""Reads metrics from a file or an address with the parser of prometheus_client, and judges them as promtool does.
+"""Reads metrics from a file or an address with the parser of prometheus_client, and has promtool check them.
 
 Prints the samples as JSON: a list of name, labels and value.
 """
 
 import json
 import re
+import shutil
+import subprocess
 import sys
+from pathlib import Path
 from urllib.request import urlopen
 
 from prometheus_client.parser import text_string_to_metric_families
@@ -42,4 +45,7 @@ for family in families:
 for line in text.splitlines():
     assert line.startswith(("# HELP ", "# TYPE ", "bellwether_")), line
 assert families, "there are metrics"
+promtool = shutil.which("promtool") or Path(sys.executable).with_name("promtool")
+checked = subprocess.run([promtool, "check", "metrics"], input=text, text=True, capture_output=True)
+assert (checked.returncode, checked.stdout, checked.stderr) == (0, "", ""), checked
 print(json.dumps(samples))

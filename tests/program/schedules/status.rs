@@ -170,7 +170,7 @@ fn the_scheduler_serves_status_a_page_and_metrics_that_prometheus_parses() {
         one.iter().find(is_it).unwrap_or_else(|| panic!("{name} {of}: {of_address}")).2
     };
     assert_eq!(value("bellwether_dataset_rows", "definition", "fresh"), 1.0);
-    assert_eq!(value("bellwether_data_age_trading_days", "definition", "fresh"), 0.0);
+    assert_eq!(value("bellwether_data_age_trading_sessions", "definition", "fresh"), 0.0);
     let failed = |sample: &&(String, Value, f64)| {
         sample.0 == "bellwether_runs_total" && sample.1["definition"] == "failing" && sample.1["outcome"] == "failure"
     };
