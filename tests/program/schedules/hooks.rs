@@ -13,13 +13,13 @@ use crate::support::program::{Outcome, Place};
 use crate::support::scripted::{Scripted, json};
 
 /// Python's HTTP server, which writes what it is sent to a file.
-struct Server {
+pub(super) struct Server {
     process: Child,
-    port: u16,
+    pub(super) port: u16,
 }
 
 impl Server {
-    fn start(file: &Path) -> Self {
+    pub(super) fn start(file: &Path) -> Self {
         let tests = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests");
         let mut command = Command::new(tests.join(".venv/bin/python"));
         command.arg(tests.join("python/hook_server.py")).arg(file).stdout(Stdio::piped());

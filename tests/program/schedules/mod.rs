@@ -5,4 +5,5 @@ mod hooks;
 mod month;
 mod platforms;
 pub(crate) mod process;
+mod rewritten;
 mod status;

@@ -3,6 +3,8 @@
 use std::collections::BTreeSet;
 use std::env;
 use std::fs;
+use std::net::{TcpListener, TcpStream};
+use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -12,14 +14,12 @@ use std::time::{Duration, Instant};
 use chrono::{DateTime, DurationRound, SecondsFormat, TimeDelta, Utc};
 use serde_json::Value;
 
+use super::hooks::Server;
 use crate::support::program::{Outcome, Place, drained};
 use crate::support::python;
 use crate::support::scripted::{Scripted, Step, json};
 
 pub(crate) const KEY: (&str, &str) = ("BELLWETHER_API_KEY", "sched-canary-4711");
-
-/// What a scheduler remembers of the definition `energy`.
-const MEMORY: &str = "output/schedule/energy.json";
 
 /// A history that ends today.
 pub(crate) fn history() -> String {
@@ -83,12 +83,25 @@ pub(crate) fn journal(place: &Place, name: &str) -> Vec<Value> {
     text.lines().map(|line| serde_json::from_str(line).expect("as the test expects")).collect()
 }
 
-pub(super) fn wait_until(is_so: impl Fn() -> bool) {
+pub(super) fn wait_until(is_so: impl FnMut() -> bool) {
+    wait_until_within(Duration::from_secs(120), is_so);
+}
+
+fn wait_until_within(limit: Duration, mut is_so: impl FnMut() -> bool) {
     let begun = Instant::now();
     while !is_so() {
-        assert!(begun.elapsed() < Duration::from_secs(120), "it never came to be");
+        assert!(begun.elapsed() < limit, "it never came to be");
         thread::sleep(Duration::from_millis(20));
     }
+}
+
+/// The number of runs that a scheduler counts in its metrics, which are read as Prometheus reads them.
+fn scraped_runs(address: &str) -> f64 {
+    let text = python::output("check_metrics.py", [format!("http://{address}/metrics")]);
+    let samples: Vec<(String, Value, f64)> = serde_json::from_str(&text).expect("samples");
+    let runs =
+        samples.iter().filter(|(name, labels, _)| name == "bellwether_runs_total" && labels["outcome"] == "success");
+    runs.map(|(_, _, count)| count).sum()
 }
 
 fn instants(records: &[Value], key: &str) -> Vec<String> {
@@ -109,20 +122,34 @@ fn two_schedulers_on_one_folder_run_every_due_second_once_and_never_together() {
         json("200 OK", &history())
     });
     let place = Place::new();
-    define(&place, "energy", &service, "[schedule]\ncron = \"*/5 * * * * *\"\n");
+    let received = place.file("received.jsonl");
+    let hooks = Server::start(&received);
+    let address = format!("http://127.0.0.1:{}", hooks.port);
+    let hooks = format!("[hooks]\non_success = \"{address}/success\"\nping = \"{address}/ping\"\n");
+    define(&place, "energy", &service, &format!("[schedule]\ncron = \"*/5 * * * * *\"\n{hooks}"));
     define(
         &place,
         "utilities",
         &service,
-        "[schedule]\ncron = \"*/10 * * * * *\"\ntimezone = \"Australia/Lord_Howe\"\n",
+        &format!("[schedule]\ncron = \"*/10 * * * * *\"\ntimezone = \"Australia/Lord_Howe\"\n{hooks}"),
     );
     place.define("broken", "[schedule]\ncron = \"never\"\n");
-    let processes = [
-        Process::start(&place, &["--listen", "127.0.0.1:0"]),
-        Process::start(&place, &["--metrics", "bellwether.prom"]),
-    ];
-    thread::sleep(Duration::from_secs(seconds));
-    wait_until(|| journal(&place, "utilities").len() > 1 && journal(&place, "energy").len() > 2);
+    let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let listen = format!("127.0.0.1:{port}");
+    let processes =
+        [Process::start(&place, &["--listen", &listen]), Process::start(&place, &["--metrics", "bellwether.prom"])];
+    wait_until(|| TcpStream::connect(&listen).is_ok());
+    let mut scraped = 0.0;
+    let begun = Instant::now();
+    wait_until_within(Duration::from_secs(120 + seconds), || {
+        let runs = scraped_runs(&listen);
+        assert!(runs >= scraped, "a counter never goes back: {runs} after {scraped}");
+        scraped = runs;
+        begun.elapsed() > Duration::from_secs(seconds)
+            && journal(&place, "utilities").len() > 1
+            && journal(&place, "energy").len() > 2
+    });
+    assert!(scraped > 3.0, "the runs are counted: {scraped}");
     let mut broken = 0;
     for process in processes {
         let (code, events) = process.stopped("-TERM");
@@ -135,10 +162,17 @@ fn two_schedulers_on_one_folder_run_every_due_second_once_and_never_together() {
         }
     }
     assert_eq!(broken, 2, "once by each process");
+    let calls = fs::read_to_string(&received).unwrap();
+    let calls: Vec<Value> = calls.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let mut posted: Vec<Value> =
+        calls.iter().filter_map(|call| serde_json::from_str(call["body"].as_str()?).ok()).collect();
+    assert_eq!(calls.iter().filter(|call| call["path"] == "/ping").count(), posted.len(), "a ping for each success");
     for (name, step) in [("energy", 5), ("utilities", 10)] {
         let records: Vec<Value> =
             journal(&place, name).into_iter().filter(|record| record["outcome"] != "interrupted").collect();
         assert!(records.iter().all(|record| record["outcome"] == "success"), "{records:?}");
+        let of_it: Vec<Value> = posted.extract_if(.., |record| record["definition"] == name).collect();
+        assert_eq!(of_it, records, "the hook got each record once");
         let due = instants(&records, "due");
         assert_eq!(due.iter().collect::<BTreeSet<_>>().len(), due.len(), "each due time once: {due:?}");
         let second = |time: &String| time[17..19].parse::<u32>().unwrap();
@@ -150,6 +184,7 @@ fn two_schedulers_on_one_folder_run_every_due_second_once_and_never_together() {
         assert!(started.iter().zip(&due).all(|(started, due)| started >= due));
         assert!(records.iter().all(|record| record["run"].as_str().is_some_and(|run| run.len() == 21)));
     }
+    assert_eq!(posted, [] as [Value; 0]);
     // Each definition asks for its own sector: two of them may be at work at once, in the two processes.
     assert!(at_once.1.load(Ordering::SeqCst) <= 2);
     python::check("check_metrics.py", [place.file("bellwether.prom")]);
@@ -169,33 +204,36 @@ fn a_killed_scheduler_runs_the_due_time_once_after_a_restart() {
     process.0.kill().unwrap();
     process.0.wait().unwrap();
     assert!(journal(&place, "energy").is_empty());
-    let before = done(&place);
+    let before = done(&place, "energy");
     // Several times were missed: the newest one is run, once.
-    remember_done(&place, Utc::now() - TimeDelta::hours(1));
+    remember_done(&place, "energy", Utc::now() - TimeDelta::hours(1));
     let outcome = Outcome::of(place.command(["schedule", "--once", "--log", "json"]).envs([KEY])).succeeded();
     assert!(outcome.stderr.contains("\"event\":\"missed\""), "{}", outcome.stderr);
     let records = journal(&place, "energy");
     assert_eq!((records.len(), &records[0]["outcome"]), (1, &"success".into()));
-    assert!(done(&place) > before);
+    assert!(done(&place, "energy") > before);
     assert_eq!(service.histories(), 2);
 }
 
-/// What a scheduler remembers.
-fn memory(place: &Place) -> Value {
-    let text = fs::read(place.file(MEMORY)).expect("it was written");
-    serde_json::from_slice(&text).expect("JSON")
+/// The file of what a scheduler remembers of a definition.
+fn memory(place: &Place, name: &str) -> PathBuf {
+    place.file(&format!("output/schedule/{name}.json"))
 }
 
-/// Up to which time the schedule of the definition is done, as it is remembered.
-fn done(place: &Place) -> String {
-    memory(place)["done"].as_str().expect("an instant").to_owned()
+fn remembered(place: &Place, name: &str) -> Value {
+    serde_json::from_slice(&fs::read(memory(place, name)).expect("it was written")).expect("JSON")
+}
+
+/// Up to which time the schedule of a definition is done, as it is remembered.
+fn done(place: &Place, name: &str) -> String {
+    remembered(place, name)["done"].as_str().expect("an instant").to_owned()
 }
 
 /// Lets everything since an instant be due.
-fn remember_done(place: &Place, instant: DateTime<Utc>) {
-    let mut memory = memory(place);
-    memory["done"] = instant.to_rfc3339_opts(SecondsFormat::Micros, true).into();
-    fs::write(place.file(MEMORY), memory.to_string()).expect("it can be written");
+fn remember_done(place: &Place, name: &str, instant: DateTime<Utc>) {
+    let mut remembered = remembered(place, name);
+    remembered["done"] = instant.to_rfc3339_opts(SecondsFormat::Micros, true).into();
+    fs::write(memory(place, name), remembered.to_string()).expect("it can be written");
 }
 
 #[test]
@@ -210,25 +248,54 @@ fn a_run_published_before_a_crash_is_not_repeated() {
     // A definition owes nothing when it is first seen.
     once();
     assert_eq!(service.histories(), 0);
-    remember_done(&place, due - TimeDelta::hours(1));
-    let memory = fs::read(place.file(MEMORY)).unwrap();
+    remember_done(&place, "energy", due - TimeDelta::hours(1));
+    let before = fs::read(memory(&place, "energy")).unwrap();
     once();
     assert_eq!((service.histories(), journal(&place, "energy").len()), (1, 1));
     // As if it had been killed after it published, and before it could write that down.
     let as_if_killed = || {
-        fs::write(place.file(MEMORY), &memory).unwrap();
+        fs::write(memory(&place, "energy"), &before).unwrap();
         fs::remove_file(place.file("output/journal/energy.jsonl")).unwrap();
     };
     as_if_killed();
     let told = once().stderr;
     assert!(told.contains(&format!("already covers {}", due.format("%Y-%m-%d %H:%M UTC"))), "{told}");
     assert_eq!((service.histories(), journal(&place, "energy").len()), (1, 0));
-    assert!(done(&place) >= due.to_rfc3339_opts(SecondsFormat::Micros, true), "and it is remembered");
+    assert!(done(&place, "energy") >= due.to_rfc3339_opts(SecondsFormat::Micros, true), "and it is remembered");
     // A run that was archived and not published does not stand for it.
-    fs::write(place.file(MEMORY), &memory).unwrap();
+    fs::write(memory(&place, "energy"), &before).unwrap();
     fs::remove_dir_all(place.file("output/datasets")).unwrap();
     once();
     assert_eq!((service.histories(), journal(&place, "energy").len()), (2, 1));
+}
+
+const YEARLY: &str =
+    "[source]\nservice = \"demo\"\n[signals]\nsectors = [\"energy\"]\n[schedule]\ncron = \"@yearly\"\n";
+
+#[test]
+fn no_more_definitions_run_at_once_than_allowed_and_by_default_one() {
+    for (arguments, limit) in [(&[][..], 1), (&["--jobs", "2"], 2)] {
+        let at_once = Arc::new((AtomicUsize::new(0), AtomicUsize::new(0)));
+        let counted = Arc::clone(&at_once);
+        let service = Scripted::of_histories(move |_| {
+            let now = counted.0.fetch_add(1, Ordering::SeqCst) + 1;
+            counted.1.fetch_max(now, Ordering::SeqCst);
+            // As many as allowed are at work at some time; one more would have time to come.
+            wait_until(|| counted.1.load(Ordering::SeqCst) >= limit);
+            thread::sleep(Duration::from_millis(100));
+            counted.0.fetch_sub(1, Ordering::SeqCst);
+            json("200 OK", &history())
+        });
+        let place = Place::new();
+        let names = ["energy", "materials", "utilities"];
+        names.iter().for_each(|name| define(&place, name, &service, "[schedule]\ncron = \"@hourly\"\n"));
+        let once = || Outcome::of(place.command(["schedule", "--once"]).args(arguments).envs([KEY])).succeeded();
+        once();
+        names.iter().for_each(|name| remember_done(&place, name, Utc::now() - TimeDelta::hours(2)));
+        once();
+        assert!(names.iter().all(|name| journal(&place, name).len() == 1));
+        assert_eq!(at_once.1.load(Ordering::SeqCst), limit, "{arguments:?}");
+    }
 }
 
 #[test]
@@ -243,12 +310,18 @@ fn a_stop_interrupts_the_run_and_a_hangup_reloads_the_definitions() {
     wait_until(|| service.histories() == 1);
     // Picked up while a run is in progress; and what is broken leaves the others alone.
     place.define("broken", "[schedule]\ncron = \"x\"\n");
-    place.define(
-        "added",
-        "[source]\nservice = \"demo\"\n[signals]\nsectors = [\"energy\"]\n[schedule]\ncron = \"@yearly\"\n",
-    );
-    process.signal("-HUP");
-    wait_until(|| place.file("output/schedule/added.json").exists());
+    place.define("added", YEARLY);
+    wait_until(|| memory(&place, "added").exists());
+    // Without a signal that takes up to five seconds. After one, the next look is five seconds later.
+    let until_seen = |name: &str| {
+        let begun = Instant::now();
+        place.define(name, YEARLY);
+        process.signal("-HUP");
+        wait_until(|| memory(&place, name).exists());
+        begun.elapsed()
+    };
+    let quickest = ["one", "two", "three", "four"].map(until_seen).into_iter().min();
+    assert!(quickest < Some(Duration::from_secs(4)), "{quickest:?}");
     let begun = Instant::now();
     let (code, events) = process.stopped("-TERM");
     assert!(begun.elapsed() < Duration::from_secs(20), "{:?}", begun.elapsed());
