@@ -76,7 +76,8 @@ fn describe(overview: &Overview) -> String {
     if let Some(prunable) = overview.prunable.filter(|prunable| *prunable > 0) {
         line(&mut text, "", &format!("`bellwether prune` would free {}", bytes(prunable)));
     }
-    text
+    text.truncate(text.trim_end().len());
+    text + "\n"
 }
 
 fn push_status(text: &mut String, status: &schedule::Status) {

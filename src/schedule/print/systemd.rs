@@ -6,8 +6,11 @@ use super::{EXIT_CODES, Setup};
 
 pub(super) fn unit(setup: &Setup) -> String {
     let command: Vec<String> = setup.words(&["schedule"]).iter().map(|word| quoted(word)).collect();
-    let archive =
-        if setup.archive.starts_with(&setup.data) { String::new() } else { format!(" {}", path(&setup.archive)) };
+    let archive = if setup.archive.starts_with(&setup.data) {
+        String::new()
+    } else {
+        format!(" {}", path(existing(&setup.archive)))
+    };
     format!(
         "\
 # Install as /etc/systemd/system/bellwether.service, put the API key into /etc/bellwether/api-key (mode 600), then:
@@ -47,9 +50,14 @@ WantedBy=multi-user.target
 ",
         listed = setup.listed(),
         root = path(&setup.root),
-        data = path(&setup.data),
+        data = path(existing(&setup.data)),
         command = command.join(" "),
     )
+}
+
+/// A folder, or the nearest one above it that exists: systemd refuses to start a service whose writable paths are missing.
+fn existing(folder: &Path) -> &Path {
+    folder.ancestors().find(|folder| folder.is_dir()).unwrap_or(folder)
 }
 
 /// A word of a command line.

@@ -64,6 +64,13 @@ fn systemd_accepts_the_unit_and_cron_the_line() {
     let place = place();
     let unit = place.file("bellwether.service");
     fs::write(&unit, printed(&place, "systemd")).unwrap();
+    // The data folder does not exist yet, and systemd starts no service whose writable paths are missing.
+    let text = fs::read_to_string(&unit).unwrap();
+    let writable = text.lines().find_map(|line| line.strip_prefix("ReadWritePaths=")).unwrap();
+    assert!(
+        !place.file("output").exists() && writable == place.path().canonicalize().unwrap().to_str().unwrap(),
+        "{text}"
+    );
     let verify = Command::new("systemd-analyze").args(["verify", "--man=no"]).arg(&unit).output();
     let verify = verify.expect("systemd-analyze: `tests/run` installs it");
     let told = String::from_utf8_lossy(&verify.stderr).into_owned();

@@ -301,13 +301,18 @@ fn no_more_definitions_run_at_once_than_allowed_and_by_default_one() {
 #[test]
 fn a_stop_interrupts_the_run_and_a_hangup_reloads_the_definitions() {
     let service = Scripted::of_histories(|asked| match asked.before {
-        0 => vec![Step::Wait(Duration::from_secs(60))],
+        0 if asked.target.contains("sector=utilities") => vec![Step::Wait(Duration::from_secs(60))],
         _ => json("200 OK", &history()),
     });
     let place = Place::new();
-    define(&place, "energy", &service, "[schedule]\ncron = \"*/2 * * * * *\"\n");
+    let text = format!(
+        "[source]\n{}connections = 1\n[signals]\nsectors = [\"energy\", \"utilities\"]\n[sentiment]\narticles = false\n\
+         [schedule]\ncron = \"*/2 * * * * *\"\n",
+        service.source()
+    );
+    place.define("energy", &text);
     let process = Process::start(&place, &[]);
-    wait_until(|| service.histories() == 1);
+    wait_until(|| service.histories() == 2);
     // Picked up while a run is in progress; and what is broken leaves the others alone.
     place.define("broken", "[schedule]\ncron = \"x\"\n");
     place.define("added", YEARLY);
@@ -335,7 +340,10 @@ fn a_stop_interrupts_the_run_and_a_hangup_reloads_the_definitions() {
     assert_eq!((&problem["line"], &problem["column"]), (&2.into(), &8.into()), "{problem}");
     assert_eq!(journal(&place, "energy")[0]["outcome"], "interrupted");
     Outcome::of(place.command(["schedule", "--once"]).envs([KEY])).succeeded();
-    assert_eq!(journal(&place, "energy")[1]["outcome"], "success");
+    let records = journal(&place, "energy");
+    assert_eq!((&records[1]["outcome"], &records[1]["run"]), (&"success".into(), &records[0]["run"]));
+    let asked: Vec<bool> = service.targets().iter().map(|target| target.contains("sector=utilities")).collect();
+    assert_eq!(asked, [false, true, true], "what was answered is not asked for again");
 }
 
 #[test]
