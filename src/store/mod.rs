@@ -10,8 +10,9 @@
 //!
 //! A folder exists once its record does (`run.json`, `dataset.json`), which is put last and only if absent. A sealed
 //! folder never changes, so a copy of one is never stale, and two machines never change the same object, except
-//! `latest.json`, which is put on condition that it is still what was read. Nothing relies on renames, on the order of a
-//! listing, on links or on locks.
+//! `latest.json`, which is put on condition that it is still what was read. In a bucket, nothing relies on renames, on the
+//! order of a listing, on links or on locks. File systems have no conditional puts: in a `file:///` store, objects are
+//! linked only if absent, and `latest.json` is replaced under a lock.
 //!
 //! A conditional put that failed may have succeeded: a retry hides an acknowledgement, and some stores answer 409 to
 //! both of two writers. So its outcome is always read back: ours, absent, or another's. Before anything is sent to a

@@ -8,6 +8,8 @@ use object_store::local::LocalFileSystem;
 
 use super::{Result, StoreError};
 use crate::plan::{StoreKind, StoreUrl};
+#[cfg(any(feature = "aws", feature = "azure"))]
+use crate::secret::ApiKey;
 
 #[cfg(feature = "cloud")]
 use super::traffic::{Connector, retries};
@@ -73,10 +75,7 @@ fn s3(url: &StoreUrl) -> Result<Arc<dyn ObjectStore>> {
     let endpoint = [AmazonS3ConfigKey::S3Endpoint, AmazonS3ConfigKey::Endpoint]
         .iter()
         .find_map(|key| builder.get_config_value(key));
-    let builder = match endpoint.and_then(|endpoint| url::Url::parse(&endpoint).ok()) {
-        Some(endpoint) if crate::address::is_loopback(&endpoint) => builder.with_allow_http(true),
-        _ => builder,
-    };
+    let builder = if is_local(endpoint) { builder.with_allow_http(true) } else { builder };
     // Not every store with the interface of S3 has bulk deletes.
     let builder = builder.with_url(url.as_url().as_str()).with_disable_bulk_delete(true).with_retry(retries());
     let objects = builder.with_http_connector(Connector).build();
@@ -97,9 +96,26 @@ fn google(url: &StoreUrl) -> Result<Arc<dyn ObjectStore>> {
 
 #[cfg(feature = "azure")]
 fn azure(url: &StoreUrl) -> Result<Arc<dyn ObjectStore>> {
-    let builder = object_store::azure::MicrosoftAzureBuilder::from_env().with_url(url.as_url().as_str());
+    use object_store::azure::{AzureConfigKey as Key, MicrosoftAzureBuilder};
+
+    let builder = MicrosoftAzureBuilder::from_env().with_url(url.as_url().as_str());
+    mask([Key::AccessKey, Key::ClientSecret, Key::SasKey, Key::Token].iter().map(|key| builder.get_config_value(key)));
+    let is_local = is_local(builder.get_config_value(&Key::Endpoint));
+    let builder = if is_local { builder.with_allow_http(true) } else { builder };
     let objects = builder.with_retry(retries()).with_http_connector(Connector).build();
     objects
         .map(|objects| Arc::new(objects) as _)
         .map_err(|_| failed(url, "the settings in the environment (`AZURE_…`) are incomplete or invalid"))
+}
+
+/// Whether an endpoint is on this machine, where requests need no TLS.
+#[cfg(any(feature = "aws", feature = "azure"))]
+fn is_local(endpoint: Option<String>) -> bool {
+    endpoint.and_then(|endpoint| url::Url::parse(&endpoint).ok()).is_some_and(|url| crate::address::is_loopback(&url))
+}
+
+/// Masks secrets wherever text is shown, whoever writes it.
+#[cfg(any(feature = "aws", feature = "azure"))]
+pub(super) fn mask(secrets: impl Iterator<Item = Option<String>>) {
+    secrets.flatten().for_each(|secret| drop(ApiKey::new(&secret)));
 }

@@ -12,8 +12,6 @@ use std::path::PathBuf;
 
 use object_store::aws::{AmazonS3Builder, AmazonS3ConfigKey};
 
-use crate::secret::ApiKey;
-
 /// Settings by name.
 type Settings = BTreeMap<String, String>;
 
@@ -69,10 +67,7 @@ pub(super) fn applied(mut builder: AmazonS3Builder) -> Result<AmazonS3Builder, S
     {
         builder = builder.with_config(Key::Endpoint, endpoint);
     }
-    // Masked wherever text is shown, whoever writes it.
-    for key in [Key::SecretAccessKey, Key::Token] {
-        drop(builder.get_config_value(&key).as_deref().and_then(ApiKey::new));
-    }
+    super::open::mask([Key::SecretAccessKey, Key::Token].iter().map(|key| builder.get_config_value(key)));
     Ok(builder)
 }
 

@@ -14,6 +14,7 @@ use bellwether::plan::StoreUrl;
 use bellwether::run::Summary;
 use chrono::{Days, NaiveDate, NaiveDateTime};
 
+use crate::support::bucket::{Bucket, store_of_test};
 use crate::support::days::{Day, Scores, Signals, evening, midnight};
 use crate::support::program::Place;
 use crate::support::rows::{columns, known, numbers, read, texts};
@@ -64,15 +65,21 @@ fn each_day_records_only_new_and_rewritten_data() {
     check_days(None, || place.file("output"));
 }
 
+/// Started with the address and the keys of a store by [`each_day_may_run_on_a_machine_with_an_empty_disk`].
 #[test]
-fn the_same_holds_if_each_day_is_run_by_a_machine_with_an_empty_disk_and_a_store() {
-    let (store, machines) = (Place::new(), Place::new());
-    let url = format!("file://{}", store.file("store").display());
+#[ignore = "it needs a store"]
+fn days_on_the_store_named_in_the_environment() {
+    let machines = Place::new();
     let mut count = 0;
-    check_days(Some(url.parse().expect("an address")), || {
+    check_days(Some(store_of_test().parse().expect("an address")), || {
         count += 1;
         machines.file(&format!("machine-{count}"))
     });
+}
+
+#[test]
+fn each_day_may_run_on_a_machine_with_an_empty_disk() {
+    Bucket::start().run_test("days::days_on_the_store_named_in_the_environment", "days");
 }
 
 /// Runs on each day with the data folder of that day.

@@ -16,7 +16,6 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 use std::sync::{Arc, Mutex};
 use std::thread;
 
@@ -38,7 +37,7 @@ use tokio::runtime::Runtime;
 use self::histories::History;
 use self::naive::{Changed, Model, Shown};
 use self::vendor::Vendor;
-use crate::support::bucket::Bucket;
+use crate::support::bucket::{Bucket, store_of_test};
 use crate::support::program::Place;
 use crate::support::python;
 use crate::support::random::Random;
@@ -427,18 +426,13 @@ fn the_known_state_does_not_depend_on_which_machines_packed() {
 #[test]
 #[ignore = "it needs a store"]
 fn sequences_on_the_store_named_in_the_environment() {
-    play_on(&std::env::var("BELLWETHER_MODEL_STORE").expect("the address of a store"), sequences(6));
+    play_on(&store_of_test(), sequences(6));
 }
 
 #[test]
 fn the_known_state_on_s3_matches_a_replay() {
     let bucket = Bucket::start();
-    let test = "model::sequences_on_the_store_named_in_the_environment";
-    let mut child = Command::new(std::env::current_exe().expect("this program"));
-    child.args(["--exact", test, "--ignored"]).envs(bucket.environment());
-    let output = child.env("BELLWETHER_MODEL_STORE", bucket.url("model")).output().expect("it starts");
-    let told = String::from_utf8_lossy(&output.stdout);
-    assert!(output.status.success() && told.contains("1 passed"), "{told}");
+    bucket.run_test("model::sequences_on_the_store_named_in_the_environment", "model");
 }
 
 /// Small runs are packed without being asked for, packs are packed again, and their members may be gone.

@@ -8,7 +8,7 @@ use crate::support::program::{DemoService, Place};
 
 /// One machine runs; another has an empty disk and builds; both go on in turn.
 #[track_caller]
-fn check_two_machines(first: &Machine, second: &Machine) {
+pub(super) fn check_two_machines(first: &Machine, second: &Machine) {
     let told = first.run(&["run", "it"]).succeeded();
     assert!(told.stdout.contains(&format!("store     {}, sent ", first.store)), "{}", told.stdout);
     second.run(&["build", "it"]).succeeded();

@@ -3,7 +3,9 @@
 mod faults;
 mod kills;
 mod machines;
+mod providers;
 mod readers;
+mod requests;
 mod writers;
 
 use std::fs;
@@ -12,7 +14,7 @@ use std::process::Command;
 
 use serde_json::Value;
 
-use crate::support::bucket::{Bucket, environment};
+use crate::support::bucket::Bucket;
 use crate::support::program::{Outcome, Place};
 use crate::support::stub_store::StubStore;
 
@@ -35,7 +37,7 @@ impl Machine {
     }
 
     fn with_stub(definition: &str, stub: &StubStore) -> Self {
-        Self::new(definition, &stub.url("team/a"), environment(stub.address()))
+        Self::new(definition, &stub.url("team/a"), stub.environment())
     }
 
     /// The program with the store and the keys for it.

@@ -9,7 +9,7 @@ use crate::support::bucket::Bucket;
 use crate::support::scripted::{Scripted, json};
 use crate::support::stub_store::StubStore;
 
-const HISTORY: &str = r#"{"XOM":{"ticker":"XOM","regime":"neutral","period":"15d","predictions":[{"date":"2026-11-20T00:00:00","signal":"buy","confidence":0.5}]}}"#;
+pub(super) const HISTORY: &str = r#"{"XOM":{"ticker":"XOM","regime":"neutral","period":"15d","predictions":[{"date":"2026-11-20T00:00:00","signal":"buy","confidence":0.5}]}}"#;
 
 fn start(machine: &Machine) -> Child {
     let mut command = machine.command(&["run", "it", "-q"]);

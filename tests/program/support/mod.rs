@@ -1,5 +1,6 @@
 //! What the tests share: the program, a folder for it, services to ask and days of them, and Python.
 
+pub(crate) mod azurite;
 pub(crate) mod bucket;
 pub(crate) mod days;
 pub(crate) mod program;
@@ -8,6 +9,7 @@ pub(crate) mod python;
 pub(crate) mod random;
 pub(crate) mod rows;
 pub(crate) mod scripted;
+pub(crate) mod server_process;
 pub(crate) mod service;
 pub(crate) mod stub_store;
 pub(crate) mod terminal;

@@ -1,6 +1,6 @@
-//! A store with the interface of S3 that misbehaves as a test tells it to.
+//! A store with the interface of S3 or of Google that misbehaves as a test tells it to.
 //!
-//! It keeps objects in memory and honours conditional puts. Before and after each request the test's script may refuse
+//! It keeps objects in memory and honours conditional puts, by the headers of its own interface only. Before and after each request the test's script may refuse
 //! it, answer late, cut the answer off, or ignore its conditions.
 
 use std::collections::BTreeMap;
@@ -13,6 +13,8 @@ use std::thread;
 use std::time::Duration;
 
 use chrono::{DateTime, TimeDelta, Utc};
+
+use super::bucket::environment;
 
 /// What goes wrong with a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,6 +42,15 @@ pub(crate) struct Wanted {
     pub(crate) number: u64,
 }
 
+/// Whose interface a store has. Google's XML interface is that of S3, but for the conditions of puts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Interface {
+    /// `If-None-Match: *` and `If-Match: "TAG"`.
+    S3,
+    /// `x-goog-if-generation-match: 0` or the generation that is there.
+    Google,
+}
+
 /// An object: its bytes, its tag, and when it was put.
 type Objects = BTreeMap<String, (Vec<u8>, u64, DateTime<Utc>)>;
 
@@ -51,6 +62,7 @@ struct State {
     wanted: Mutex<Vec<Wanted>>,
     tags: AtomicU64,
     page: usize,
+    interface: Interface,
     script: Box<Script>,
 }
 
@@ -62,8 +74,21 @@ pub(crate) struct StubStore {
 impl StubStore {
     pub(crate) const BUCKET: &'static str = "signals";
 
-    /// A store whose listings have pages of so many keys.
+    /// A store like S3 whose listings have pages of so many keys.
     pub(crate) fn start(page: usize, script: impl Fn(&Wanted) -> Option<Trouble> + Send + Sync + 'static) -> Self {
+        Self::with_interface(Interface::S3, page, script)
+    }
+
+    /// A store like Google's.
+    pub(crate) fn like_google(script: impl Fn(&Wanted) -> Option<Trouble> + Send + Sync + 'static) -> Self {
+        Self::with_interface(Interface::Google, 1000, script)
+    }
+
+    fn with_interface(
+        interface: Interface,
+        page: usize,
+        script: impl Fn(&Wanted) -> Option<Trouble> + Send + Sync + 'static,
+    ) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
         let address = listener.local_addr().expect("an address");
         let state = Arc::new(State {
@@ -72,6 +97,7 @@ impl StubStore {
             wanted: Mutex::default(),
             tags: AtomicU64::new(1),
             page,
+            interface,
             script: Box::new(script),
         });
         let shared = Arc::clone(&state);
@@ -84,12 +110,27 @@ impl StubStore {
         Self { address, state }
     }
 
-    pub(crate) fn address(&self) -> SocketAddr {
-        self.address
+    pub(crate) fn url(&self, prefix: &str) -> String {
+        let scheme = match self.state.interface {
+            Interface::S3 => "s3",
+            Interface::Google => "gs",
+        };
+        format!("{scheme}://{}/{prefix}", Self::BUCKET)
     }
 
-    pub(crate) fn url(&self, prefix: &str) -> String {
-        format!("s3://{}/{prefix}", Self::BUCKET)
+    /// The variables by which programs find the store and the keys.
+    pub(crate) fn environment(&self) -> Vec<(&'static str, String)> {
+        match self.state.interface {
+            Interface::S3 => environment(self.address).into(),
+            Interface::Google => {
+                let key = format!(
+                    "{{\"private_key\":\"none\",\"private_key_id\":\"none\",\"client_email\":\"tester\",\
+                     \"disable_oauth\":true,\"gcs_base_url\":\"http://{}\"}}",
+                    self.address
+                );
+                vec![("GOOGLE_SERVICE_ACCOUNT_KEY", key)]
+            }
+        }
     }
 
     /// The keys of all objects, in order.
@@ -188,7 +229,11 @@ fn carried_out(
     };
     let mut objects = state.objects.lock().expect("no test panicked");
     let tagged = |tag: u64, put: DateTime<Utc>| {
-        format!("ETag: \"{tag}\"\r\nLast-Modified: {}\r\n", put.format("%a, %d %b %Y %H:%M:%S GMT"))
+        let generation = match state.interface {
+            Interface::S3 => String::new(),
+            Interface::Google => format!("x-goog-generation: {tag}\r\n"),
+        };
+        format!("{generation}ETag: \"{tag}\"\r\nLast-Modified: {}\r\n", put.format("%a, %d %b %Y %H:%M:%S GMT"))
     };
     match wanted.method.as_str() {
         "GET" if wanted.key.is_empty() => Answer("200 OK", String::new(), listing(&objects, state.page, parameter)),
@@ -213,12 +258,17 @@ fn carried_out(
             Answer("200 OK", format!("ETag: \"part-{part}\"\r\n"), Vec::new())
         }
         "PUT" => {
-            let there = objects.get(&wanted.key).map(|(_, tag, _)| format!("\"{tag}\""));
-            let is_met = match (headers.get("if-none-match"), headers.get("if-match")) {
-                (Some(_), _) => there.is_none(),
-                (None, Some(tag)) => there.as_ref() == Some(tag),
-                (None, None) => true,
+            let there = objects.get(&wanted.key).map(|(_, tag, _)| *tag);
+            let header = |name: &str| headers.get(name).map(|value| value.trim_matches('"'));
+            let (is_new, tag) = match state.interface {
+                Interface::S3 => (header("if-none-match") == Some("*"), header("if-match")),
+                Interface::Google => {
+                    let generation = header("x-goog-if-generation-match");
+                    (generation == Some("0"), generation.filter(|generation| *generation != "0"))
+                }
             };
+            let is_changed = tag.is_some_and(|tag| there.map(|there| there.to_string()).as_deref() != Some(tag));
+            let is_met = !(is_new && there.is_some() || is_changed);
             if heeds && !is_met {
                 return Answer("412 Precondition Failed", String::new(), failure("PreconditionFailed"));
             }
