@@ -22,7 +22,7 @@ use crate::tables::{Drift, RequestRecord};
 /// The most reasons listed separately: they quote the vendor's records, so their number is not bounded.
 const MOST_REASONS: usize = 256;
 
-/// The reason that all further ones are counted under.
+/// The reason under which all further ones are counted.
 const OTHER_REASONS: &str = "other reasons";
 
 /// The answers to some requests.
@@ -64,7 +64,7 @@ pub struct Rejects {
     pub records: u64,
     /// How many are new; `None` without a previous answer.
     pub new: Option<u64>,
-    /// How many are counted but not listed: an answer may have very many.
+    /// How many are counted but not listed.
     pub unlisted: u64,
     /// Reasons, most frequent first.
     pub reasons: Vec<RejectReason>,
@@ -94,7 +94,7 @@ pub struct UnknownFields {
     pub new: Option<u64>,
 }
 
-/// Looks through the answers to some requests, as of the instant of a view.
+/// Summarizes the answers to some requests, as of the instant of a view.
 ///
 /// # Errors
 ///
@@ -183,7 +183,7 @@ impl LatestAnswers {
     }
 }
 
-/// Which of the two answers.
+/// The latest answer to a request, or the one before it.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum WhichAnswer {
     Latest,

@@ -1,4 +1,4 @@
-//! Canaries: news with impossible values, sealed into a copy of an archive in the way that every answer is.
+//! Canaries: news with impossible values, sealed into a copy of an archive like any answer.
 
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
@@ -137,7 +137,7 @@ fn listed(planted: &RecordBatch, known: &RecordBatch) -> Result<RecordBatch, Arr
     let count = planted.num_rows() + known.num_rows();
     let column = |(place, field): (usize, &Arc<Field>)| match known.column_by_name(field.name()) {
         Some(known) => concat(&[planted.column(place).as_ref(), known.as_ref()]),
-        // Cells have no positions; they are numbered anew.
+        // Cells have no positions: they are renumbered.
         None => Ok(Arc::new(Int32Array::from_iter_values(0..count as i32)) as ArrayRef),
     };
     let schema = planted.schema();

@@ -72,7 +72,7 @@ impl DayBoundary {
         let instants = match rule {
             NaiveRule::Utc | NaiveRule::Wall => (midnight, midnight),
             NaiveRule::Zone(Zone(zone)) => {
-                // A clock that skips midnight shows the day a little later.
+                // Where clocks skip midnight, the day starts a little later.
                 let shown = |quarters: i64| {
                     let naive = day.and_time(NaiveTime::MIN) + TimeDelta::minutes(15 * quarters);
                     let shown = zone.from_local_datetime(&naive);

@@ -1,8 +1,8 @@
-//! Why a question cannot be answered.
+//! What an audit can fail with.
 
 use crate::error::{Diagnostic, Error, ErrorKind, Reason};
 
-/// A question that cannot be answered.
+/// A failed audit.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum AuditError {
     /// Versions with different columns.
@@ -12,7 +12,7 @@ pub(crate) enum AuditError {
     OtherColumns { before: String, after: String, only_before: String, only_after: String },
 
     /// Rows that nothing identifies.
-    #[error("the rows of `{version}` have no key: `columns` in its definition leaves out a part of it")]
+    #[error("the rows of `{version}` have no key: `columns` in its definition leaves out one of its columns")]
     NoKey { version: String },
 
     /// Rows that cannot be compared.
@@ -39,7 +39,7 @@ impl Diagnostic for AuditError {
         match self {
             Self::OtherColumns { .. } => Some("build both from the same definition: `bellwether build NAME --as-of INSTANT` rebuilds the earlier state with its columns".to_owned()),
             Self::NoKey { .. } => {
-                Some("add to `columns` what identifies a row: `ticker`, `date`, `period` and `regime` for signals".to_owned())
+                Some("add the key to `columns`: `ticker`, `date`, `period` and `regime` for signals".to_owned())
             }
             Self::Compare { .. } => None,
         }

@@ -7,7 +7,7 @@
 //! - *instants*: runs sealed after an instant are removed from a copy of the archive; the dataset as of that instant
 //!   must be the same from both.
 //! - *canaries of a day*: articles with impossible scores, with a date but no time, observed now, are sealed into a
-//!   copy of the archive in the way that every answer is. As of the instant before, nothing may have changed; as of
+//!   copy of the archive like any answer. As of the instant before, nothing may have changed; as of
 //!   now, no signal that the lag keeps from them may have changed. To show that the trial can fail, some later row must
 //!   change; if no row is late enough, the trial does not apply.
 //! - *canaries of an instant*: articles and records dated one second after a signal, written with several offsets. No
@@ -49,17 +49,17 @@ const CUTS: usize = 4;
 /// How long after the signal an instant's canary is dated.
 const AFTER: TimeDelta = TimeDelta::seconds(1);
 
-/// Offsets for canaries of an instant: UTC, and the first and last clock on earth.
+/// Offsets for canaries of an instant: UTC, and the earliest and latest time zone.
 const OFFSETS: [i16; 3] = [0, 14 * 60, -12 * 60];
 
 /// Outcome of a trial.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// The rows were equal, as they must be.
+    /// The rows were equal.
     Sound,
-    /// They were not.
+    /// The rows differed.
     Leak,
-    /// The data do not allow the trial, for this reason.
+    /// The data does not allow the trial, for this reason.
     NotApplicable(String),
 }
 
@@ -152,16 +152,14 @@ impl Experiment<'_> {
         for day in cuts(all_days) {
             match self.last_served_day(day, all_days) {
                 Some(planted) => self.plant_day(&planting, planted, day, leak)?,
-                None => leak.skip(
-                    format!("canaries: for signals of {day}"),
-                    "no signal is old enough to count trading days from",
-                ),
+                None => leak
+                    .skip(format!("canaries: for signals of {day}"), "no earlier signals to count trading days from"),
             }
         }
         let made = self.instants_of_signals(view)?;
         if made.is_empty() {
             leak.skip(
-                "canaries: articles of an instant".to_owned(),
+                "canaries: articles at an instant".to_owned(),
                 "no signal has a UTC offset, so no instant is known",
             );
         }
@@ -243,10 +241,7 @@ impl Experiment<'_> {
         leak.add(format!("{what}, {shown}"), then, now);
         let what = format!("{what} show up in later rows");
         if self.plan.availability == Availability::Observed {
-            leak.skip(
-                what,
-                "features only use what had been observed by a signal's date, and canaries are observed now",
-            );
+            leak.skip(what, "features use only news observed by a signal's date, and canaries are observed now");
             return Ok(());
         }
         let all = self.rows(&after, DatasetPart::default())?;
@@ -272,8 +267,8 @@ impl Experiment<'_> {
         Ok(())
     }
 
-    /// Copies an archive with canaries; returns a view as of their observation, and the number of tickers that have
-    /// them.
+    /// Copies an archive with canaries; returns a view as of their observation, and the number of tickers with
+    /// canaries.
     fn plant(&self, archive: &Archive, view: &View, dates: Vec<Date>, folder: &str) -> Result<(View, usize)> {
         let copy = self.copy(archive, folder, |_| true)?.expect("all runs are copied");
         let observed_at = view.as_of() + TimeDelta::seconds(1);
@@ -288,7 +283,7 @@ impl Experiment<'_> {
         Canaries { tickers, dates, fields, observed_at }.seal(copy.path(), view)?;
         let planted = View::of(Archive::open(copy.path())?, observed_at);
         if !is_control && !self.shows_canaries(&planted)? {
-            return Err(DatasetError::join("the copy of the archive does not show what was planted in it"));
+            return Err(DatasetError::join("the copy of the archive does not show the planted news"));
         }
         Ok((planted, count))
     }

@@ -1,4 +1,4 @@
-//! Audits: questions to the archive and to datasets built from it.
+//! Audits of the archive and of datasets built from it.
 //!
 //! `leak` tries to leak future data into a dataset's past and reports each trial. `revisions` counts changes to the
 //! past, `sources` compares operations with one another, `answers` counts rejected records and unknown fields, and

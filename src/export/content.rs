@@ -1,32 +1,32 @@
 //! The digest of a dataset's content: `content` in `dataset.json`.
 //!
-//! It depends on the names, types, order and values of the columns and on the order of the rows, and on nothing else:
-//! not on formats, folders, compression, row groups, dictionaries, threads, or the version that wrote them. Datasets
-//! with the same digest have the same rows. To compute it in another language:
+//! It depends only on the names, types, order and values of the columns and on the order of the rows, not on formats,
+//! folders, compression, row groups, dictionaries, threads, or the version that wrote them. Datasets with the same
+//! digest have the same rows. To compute it in another language:
 //!
-//! 1. Read all rows in the order of `sort`, and the columns of `columns` in their order.
-//! 2. For each column cut all its rows, from the first to the last, into *runs*: the longest stretches of rows that hold
-//!    the same value, or null. Real numbers are the same when their bits are. Compute the BLAKE3 over its runs, for each:
-//!    - the number of its rows times two, and one more when it is of a value and not of null, as an unsigned number in
-//!      LEB128 (seven bits a byte, the low ones first, the high bit set in all bytes but the last);
-//!    - the bytes of the value; null has none.
-//!      A `text` is its number in LEB128: the texts of a column are numbered from 0 in the order in which they first stand.
+//! 1. Read all rows, sorted by `sort`, with the columns in the order of `columns`.
+//! 2. Split the rows of each column into *runs*: maximal sequences of consecutive rows with the same value, or with
+//!    null. Floats are the same if their bits are. Compute the BLAKE3 over the runs. Each run contributes:
+//!    - its header: twice the number of its rows, plus one unless it is null, in unsigned LEB128 (seven bits per byte,
+//!      low bits first, the high bit set in all bytes but the last);
+//!    - the bytes of its value; null has none.
+//!      A `text` is its number in LEB128: the distinct texts of a column are numbered from 0 by first occurrence.
 //!      A `32-bit integer` is 4 bytes, two's complement. A `64-bit float` is the 8 bytes of IEEE 754.
 //!      A `timestamp` is the microseconds since 1970-01-01T00:00:00 as a signed 64-bit integer.
 //!      A `true or false` is one byte, 1 or 0.
 //!
-//!    Behind the runs, where there were texts, come a zero byte and these in the order of their numbers, each as the
-//!    length of its UTF-8 in bytes as an unsigned 32-bit integer, then the UTF-8.
-//! 3. The digest is the BLAKE3 over the columns in their order, for each: the name, and the type as it stands in
-//!    `columns`, both with their lengths as texts are above, one byte, 1 where `nullable` is true and 0 where it is false,
-//!    and the 32 bytes of the digest of its runs.
+//!    If a column has any texts, its runs are followed by a zero byte and by the distinct texts in the order of their
+//!    numbers, each as its length in UTF-8 bytes (an unsigned 32-bit integer) followed by the bytes.
+//! 3. The digest is the BLAKE3 over the columns, in order. Each column contributes its name and its type as given in
+//!    `columns`, both prefixed with their length like the texts above; a byte, 1 if `nullable` is true and 0 if not;
+//!    and the 32-byte digest of its runs.
 //!
 //! Integers are little-endian. `content` is the digest in lower-case hexadecimal.
 //!
-//! Of a wide dataset each matrix has a digest by the rules above: its columns are `date`, then the tickers as they stand
-//! in the file, each with the type and the nullability that `columns` gives the matrix's value. `content` is the BLAKE3 over
-//! the matrices in the order of the bytes of their paths, for each: the path without its ending, such as
-//! `15d-neutral/confidence`, with its length as above, and the 32 bytes of its digest.
+//! In a wide dataset, each matrix has a digest by the rules above: its columns are `date` and then the tickers in the
+//! order of the file, each with the type and nullability that `columns` gives the matrix's value. `content` is the
+//! BLAKE3 over the matrices, sorted by the bytes of their paths. Each contributes its path without extension, such as
+//! `15d-neutral/confidence`, prefixed with its length, and its 32-byte digest.
 
 use std::collections::{HashMap, HashSet};
 use std::mem;
@@ -42,7 +42,7 @@ use crate::columns::{self, Rows};
 use crate::digest::Digest;
 use crate::plan::describe;
 
-const _: () = assert!(cfg!(target_endian = "little"), "numbers are hashed as they stand in memory");
+const _: () = assert!(cfg!(target_endian = "little"), "numbers are hashed as they are in memory");
 
 /// The digest of rows in sequence.
 #[derive(Debug)]
@@ -78,7 +78,7 @@ struct Run {
 #[derive(Debug, Default)]
 struct Texts {
     numbers: HashMap<String, u64>,
-    /// In the order of their numbers, as hashed.
+    /// The hashed form of the texts, in the order of their numbers.
     bytes: Vec<u8>,
 }
 
@@ -262,7 +262,7 @@ trait Value: Copy {
     /// Appends its bytes.
     fn push(self, out: &mut Vec<u8>);
 
-    /// Appends a byte, then its own.
+    /// Appends a byte, then the bytes of the value.
     fn push_behind(self, byte: u8, out: &mut Vec<u8>);
 }
 
@@ -307,7 +307,7 @@ fn push_run(out: &mut Vec<u8>, rows: u64, value: Option<impl Value>) {
     let head = head(rows, value.is_some());
     match value {
         None => push_number(out, head),
-        // Most runs are that short.
+        // Most runs are short.
         Some(value) if head < 0x80 => value.push_behind(head as u8, out),
         Some(value) => {
             push_number(out, head);
@@ -316,7 +316,7 @@ fn push_run(out: &mut Vec<u8>, rows: u64, value: Option<impl Value>) {
     }
 }
 
-/// The head of a run: its number of rows, and whether it has a value.
+/// The header of a run: its number of rows, and whether it has a value.
 fn head(rows: u64, is_value: bool) -> u64 {
     rows * 2 + u64::from(is_value)
 }

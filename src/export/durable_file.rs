@@ -4,7 +4,7 @@
 //! it. A long file is therefore synced piece by piece while the next piece is written.
 //!
 //! The system also allocates disk space block by block as a file grows, which takes as long as copying the bytes. So
-//! space for a long file is preallocated, and what is not used is released.
+//! space for a long file is preallocated, and unused space is released.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
@@ -22,7 +22,7 @@ const PIECE_BYTES: u64 = 16 << 20;
 /// Files smaller than this are not preallocated.
 const LONG_BYTES: u64 = 8 << 20;
 
-/// The share of its length by which a file is preallocated, and the most bytes: many files may be open on a nearly full
+/// How much is preallocated: a share of the file's length, up to a maximum. Many files may be open on a nearly full
 /// disk.
 const SHARE_AHEAD: u64 = 8;
 const MOST_AHEAD: u64 = 16 << 20;

@@ -1,11 +1,11 @@
-//! Why a dataset cannot be written, found or read.
+//! What writing, finding or reading a dataset can fail with.
 
 use std::io;
 use std::path::PathBuf;
 
 use crate::error::{Diagnostic, ErrorKind};
 
-/// A dataset that cannot be written, found or read.
+/// A dataset could not be written, found or read.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ExportError {
     /// More partitions than can be written at once.

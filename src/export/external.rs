@@ -1,6 +1,6 @@
-//! A version whose Parquet files another engine wrote: read once, in order, and described as every version is.
+//! Versions whose Parquet files another engine wrote. The files are read once, in order, to compute the record.
 //!
-//! Its record has the digest of the content that a build of the same rows has, and the files as they are.
+//! The digest of the content is the same as that of a build with the same rows.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -22,10 +22,10 @@ use crate::file::{FileError, FileRecord};
 use crate::links;
 use crate::plan::{ColumnNames, Plan};
 
-/// How many rows are read at a time.
+/// Rows per batch.
 const BATCH_ROWS: usize = 1 << 16;
 
-/// The files of such a version, as far as they were read.
+/// The files of a version that were read so far.
 pub(crate) struct ExternalFiles {
     plan: Plan,
     content: Content,
@@ -33,7 +33,7 @@ pub(crate) struct ExternalFiles {
     stop: CancellationToken,
 }
 
-/// What there is to know about all of them.
+/// A version, once all of its files were read.
 pub(crate) struct ExternalVersion {
     /// The text of the version's record.
     pub(crate) record: Vec<u8>,
@@ -49,11 +49,11 @@ impl ExternalFiles {
         Self { content: Content::new(&plan.dataset.schema), plan, files: Vec::new(), stop }
     }
 
-    /// Reads the file with the next rows, and hands them on in the columns of the dataset.
+    /// Reads the file with the next rows, and delivers them in the columns of the dataset.
     ///
     /// # Errors
     ///
-    /// If it cannot be read, or lacks a column or a value that the dataset has; any error of `take`; once the token is
+    /// If it cannot be read or does not have the columns of the dataset, if `take` fails, or once the token is
     /// cancelled.
     pub(crate) fn add(
         &mut self,
@@ -108,7 +108,8 @@ impl ExternalFiles {
             files: &files,
             facts: &digest::of(facts),
         };
-        let record = serde_json::to_vec_pretty(&DatasetRecord::of(&plan, written)).expect("it is text and numbers");
+        let record =
+            serde_json::to_vec_pretty(&DatasetRecord::of(&plan, written)).expect("a record is text and numbers");
         ExternalVersion { record: [record.as_slice(), b"\n"].concat(), files, rows, content }
     }
 }

@@ -1,4 +1,4 @@
-//! Versions as they travel: what a record says of a version that is elsewhere, and a version that arrives from there.
+//! Versions that are fetched from elsewhere: their records, and the folders that receive them.
 
 use std::path::{Path, PathBuf};
 
@@ -13,7 +13,7 @@ use crate::links;
 use crate::names::is_unique;
 use crate::time::unique_name;
 
-/// What a record says of its version.
+/// A version as its record describes it.
 #[derive(Clone, Debug)]
 pub(crate) struct RecordedVersion {
     /// Its provenance.
@@ -25,11 +25,11 @@ pub(crate) struct RecordedVersion {
 }
 
 impl RecordedVersion {
-    /// Parses the record of a folder, wherever that is.
+    /// Parses the record of a folder, which need not be on this machine.
     ///
     /// # Errors
     ///
-    /// If it is damaged, has another layout, or names files that no version has.
+    /// If it is damaged, has another layout, or lists files that no version has.
     pub(crate) fn parsed(text: &[u8], folder: &Path) -> Result<Self> {
         let damaged = |error: serde_json::Error| FileError::damaged(&folder.join(RECORD), error);
         let record: CommonRecord = serde_json::from_slice(text).map_err(damaged)?;
@@ -39,7 +39,7 @@ impl RecordedVersion {
         record.check_names(folder)?;
         let recorded: RecordedProvenance = serde_json::from_slice(text).map_err(damaged)?;
         if !is_unique(&recorded.version) || folder.file_name().is_none_or(|name| *name != *recorded.version) {
-            let reason = "it belongs to another version";
+            let reason = "it is the record of another version";
             return Err(FileError::damaged(&folder.join(RECORD), reason));
         }
         Ok(Self { recorded, files: record.files, facts: record.facts })
@@ -77,7 +77,7 @@ pub(crate) fn names(datasets: &Path) -> Result<Vec<String>> {
     Ok(folders.into_iter().filter_map(name).filter(|name| crate::names::is_dataset(name)).collect())
 }
 
-/// A version that arrives from elsewhere, under a hidden name and without its record.
+/// A version being received, under a hidden name and without its record.
 #[derive(Debug)]
 pub(crate) struct IncomingVersion {
     folder: PathBuf,
@@ -103,7 +103,7 @@ impl IncomingVersion {
         self.staging.file("")
     }
 
-    /// Publishes it, whose files match its record, and moves `latest` to it.
+    /// Publishes it and moves `latest` to it. Its files must match its record.
     ///
     /// # Errors
     ///

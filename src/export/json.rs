@@ -1,4 +1,4 @@
-//! JSON Lines, an object per line, as read by `jq`, DuckDB, polars (`read_ndjson`) and pandas (`lines=True`).
+//! JSON Lines, an object per line, which `jq`, DuckDB, polars (`read_ndjson`) and pandas (`lines=True`) can read.
 
 use std::io::{self, Write};
 
@@ -52,7 +52,7 @@ impl Serialize for Object<'_> {
     }
 }
 
-/// The values of a column. JSON has no dates and no infinities: these are text.
+/// The values of a column. JSON has no dates and no infinities: both are text.
 fn values(column: &ArrayRef) -> Result<Vec<Value>, ArrowError> {
     Ok(match column.data_type() {
         DataType::Boolean => column.as_boolean().iter().map(Value::from).collect(),

@@ -1,4 +1,4 @@
-//! What pandas looks for in a file: which column is the index.
+//! The metadata that tells pandas which column is the index.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -6,7 +6,7 @@ use std::sync::Arc;
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 use serde_json::{Value, json};
 
-/// The version of pandas whose conventions these are.
+/// The version of pandas that this metadata is compatible with.
 const VERSION: &str = "2.0.0";
 
 /// The schema of a matrix that pandas reads with its dates as the index. Other readers see a column.

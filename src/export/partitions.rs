@@ -20,7 +20,7 @@ use super::table::{Finished, MOST_BYTES, TableWriter, WriteOptions};
 use crate::error::Result;
 use crate::file::FileError;
 
-/// The most that may be open at once.
+/// Limits on what may be open at once.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Limits {
     /// Folders with unfinished files.
@@ -60,7 +60,7 @@ struct Group {
 }
 
 impl Partitions {
-    /// Starts a dataset in folders by some columns, of rows sorted by others; its files are named `stem` plus an
+    /// Starts a dataset partitioned by some columns, of rows sorted by others; its files are named `stem` plus an
     /// extension.
     pub(super) fn new(
         shelf: WriteOptions,
@@ -69,11 +69,11 @@ impl Partitions {
         (by, sort): (&[String], &[String]),
         limits: Limits,
     ) -> Self {
-        let place = |name: &str| schema.index_of(name).expect("folders are made by columns that the rows have");
+        let place = |name: &str| schema.index_of(name).expect("rows have the partition columns");
         let columns: Vec<(String, usize)> = by.iter().map(|name| (name.clone(), place(name))).collect();
         let is_kept = |place: &usize| columns.iter().all(|(_, folder)| folder != place);
         let kept: Vec<usize> = (0..schema.fields().len()).filter(is_kept).collect();
-        let schema = schema.project(&kept).expect("these are places of its columns");
+        let schema = schema.project(&kept).expect("these are indices of its columns");
         let leading = sort.iter().map_while(|column| by.iter().position(|folder| folder == column)).collect();
         Self {
             shelf,
@@ -176,7 +176,7 @@ impl Partitions {
             names.collect::<BTreeSet<_>>().len()
         };
         let following = (0..self.columns.len()).filter(|place| !self.leading.contains(place));
-        let widest = following.max_by_key(count).expect("folders of leading columns alone are never many at once");
+        let widest = following.max_by_key(count).expect("leading columns alone never have many open folders");
         self.columns[widest].0.clone()
     }
 }

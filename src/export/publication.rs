@@ -1,4 +1,4 @@
-//! A dataset on its way from a hidden folder to a published version.
+//! Writes a dataset in a hidden folder, to be published as a version.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -56,7 +56,7 @@ pub(crate) struct Publication {
     provenance: Provenance,
     staging: Staging,
     shelf: WriteOptions,
-    /// What columns are called.
+    /// The names of the columns.
     names: ColumnNames,
     rows: u64,
     kind: Output,
@@ -187,7 +187,7 @@ impl Publication {
             let _work = work!("make durable");
             Ok((settled(&shelf.root, finished)?, columns, digest::hex(&content)))
         };
-        // Writing the last of the files takes some time.
+        // Writing the last files takes some time.
         let (completed, facts) = rayon::join(complete, facts);
         let (files, columns, content) = completed?;
         let facts = facts?;
@@ -268,7 +268,7 @@ impl Output {
     }
 }
 
-/// A matrix whose first column, the dates, has a name of its own.
+/// A matrix with another name for its first column, the dates.
 fn named(rows: &RecordBatch, date: &str) -> Rows {
     let fields = rows.schema_ref().fields().iter().enumerate();
     let field = |(place, field): (usize, &FieldRef)| match place {

@@ -59,11 +59,11 @@ pub(super) struct CommonRecord {
 }
 
 impl CommonRecord {
-    /// Refuses a record with file names that no version has.
+    /// Refuses a record that lists files that no version has.
     pub(super) fn check_names(&self, folder: &Path) -> Result<()> {
         match self.files.iter().find(|file| !names::is_file_of_version(&file.name, &self.name)) {
             Some(FileRecord { name, .. }) => {
-                let reason = format!("`{}` is not the name of a file of a version", name.escape_debug());
+                let reason = format!("`{}` is not a file of a version", name.escape_debug());
                 Err(FileError::damaged(&folder.join(RECORD), reason))
             }
             None => Ok(()),
@@ -90,14 +90,14 @@ pub struct RecordedProvenance {
     pub content: String,
 }
 
-/// A version or an ad hoc build, as it is listed.
+/// A version or an ad hoc build in a list.
 #[derive(Clone, Debug)]
 pub struct ListedVersion {
     /// Its folder.
     pub path: PathBuf,
     /// Its provenance.
     pub recorded: RecordedProvenance,
-    /// What it is among the versions of its dataset.
+    /// Its kind.
     pub kind: VersionKind,
     /// `long` or `wide`.
     pub shape: String,
@@ -111,12 +111,12 @@ pub struct ListedVersion {
     pub pins: Vec<String>,
 }
 
-/// What a version is among the versions of its dataset.
+/// The kind of a version.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum VersionKind {
-    /// The one that `latest` points to.
+    /// The version that `latest` points to.
     Latest,
-    /// An earlier one.
+    /// An earlier version.
     Earlier,
     /// An ad hoc build.
     AdHoc,
@@ -146,8 +146,8 @@ struct Span {
     dates: Option<(i64, i64)>,
 }
 
-/// Every published version and ad hoc build of every dataset in a folder, by dataset, oldest first. Those of other layouts
-/// are left out.
+/// Every published version and ad hoc build of every dataset in a folder, by dataset, oldest first, except those of
+/// other layouts.
 ///
 /// # Errors
 ///
@@ -194,7 +194,7 @@ pub fn published(datasets: &Path) -> Result<Vec<ListedVersion>> {
     Ok(published)
 }
 
-/// The facts about the rows of a version, as its file has them.
+/// The facts about the rows of a version, as stored in its file.
 ///
 /// # Errors
 ///
@@ -208,7 +208,7 @@ pub(crate) fn facts(version: &Path) -> Result<Vec<u8>> {
     }
 }
 
-/// The latest version of a dataset, or of the dataset built last in a folder; `None` if there is none.
+/// The latest version of a dataset, or without a name, of the dataset built last; `None` if there is none.
 ///
 /// # Errors
 ///

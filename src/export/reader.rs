@@ -1,8 +1,8 @@
-//! Reads a published version back, whatever format it is in.
+//! Reads a published version in any format.
 //!
-//! `dataset.json` says which columns there are, of which types, and in which order the rows stand; the files are read as
-//! that, so a version reads the same from Parquet, Arrow and CSV. Columns that are folders come from the paths. Only the
-//! columns and row groups of a selection are read. The matrices of a wide version (see `matrices`) are read one by one.
+//! `dataset.json` declares the columns, their types and the sort order, so a version reads the same from Parquet, Arrow
+//! and CSV. Partition columns come from the paths. Only the columns and row groups of a selection are read. The
+//! matrices of a wide version (see `matrices`) are read one by one.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -35,17 +35,17 @@ use crate::names;
 use crate::plan::{Column, ColumnNames, Format, describe};
 use crate::tables::{choice, date, instant};
 
-/// How many rows are read at a time.
+/// Rows per batch.
 const BATCH_ROWS: usize = 1 << 16;
 
-/// A published version that is read back: long, or one matrix of a wide one.
+/// Reads a published version: a long one, or one matrix of a wide one.
 #[derive(Clone, Debug)]
 pub struct PublishedReader {
     pub(super) folder: PathBuf,
     pub(super) record: ReadRecord,
     pub(super) schema: SchemaRef,
     pub(super) format: Format,
-    /// What its columns are called.
+    /// The names of its columns.
     pub(super) names: ColumnNames,
     selection: Selection,
     /// Cancels reading it.
@@ -61,7 +61,7 @@ pub(crate) enum AnyReading {
     Wide(BTreeMap<String, PublishedReader>),
 }
 
-/// `dataset.json`, as far as it is read.
+/// The fields of `dataset.json` needed for reading.
 #[derive(Clone, Debug, Deserialize)]
 pub(super) struct ReadRecord {
     name: String,
@@ -90,7 +90,7 @@ struct ReadColumn {
     r#type: String,
 }
 
-/// The key of versions that do not say it.
+/// The key of versions whose record has none.
 fn key_of_signals() -> Option<Vec<String>> {
     Some(Column::KEY.map(|column| column.name().to_owned()).to_vec())
 }
@@ -100,7 +100,7 @@ impl PublishedReader {
     ///
     /// # Errors
     ///
-    /// When it is not there, is wide, or has a record that cannot be read.
+    /// If it does not exist, is wide, or has a record that cannot be read.
     pub fn find(datasets: &Path, given: &str) -> Result<Self> {
         let reading = Self::whole(datasets, given)?;
         if reading.is_wide() { Err(ExportError::Wide { path: reading.folder }.into()) } else { Ok(reading) }
@@ -110,7 +110,7 @@ impl PublishedReader {
         self.record.shape == "wide"
     }
 
-    /// A version; the columns of a wide one are dates and values.
+    /// Finds a version of either shape; the columns of a wide one are its dates and values.
     fn whole(datasets: &Path, given: &str) -> Result<Self> {
         let named = datasets.join(given);
         let candidates = [named.join("latest"), named, PathBuf::from(given).join("latest"), PathBuf::from(given)];
@@ -120,7 +120,7 @@ impl PublishedReader {
             datasets: datasets.to_owned(),
             known: known(datasets, given),
         })?;
-        // `latest` moves: what is read is the version that it named.
+        // `latest` may move: reading stays with the version that it points to now.
         let folder = folder.canonicalize().unwrap_or(folder);
         Self::open(folder)
     }
@@ -137,9 +137,7 @@ impl PublishedReader {
         }
         let record: ReadRecord = serde_json::from_value(value).map_err(|error| damaged(error.into()))?;
         if let Some(file) = record.files.iter().find(|file| !names::is_file_of_version(&file.name, &record.name)) {
-            return Err(damaged(
-                format!("`{}` is not the name of a file of a version", file.name.escape_debug()).into(),
-            ));
+            return Err(damaged(format!("`{}` is not a file of a version", file.name.escape_debug()).into()));
         }
         if !["long", "wide"].contains(&record.shape.as_str()) {
             return Err(damaged(format!("unknown shape `{}`", record.shape).into()));
@@ -151,7 +149,7 @@ impl PublishedReader {
         });
         let fields = fields.collect::<Result<Vec<Field>, Reason>>().map_err(&damaged)?;
         let has = |format: &Format| record.files.iter().any(|file| is_in(*format, file));
-        // The quickest to read first.
+        // The fastest format first.
         let format = [Format::Parquet, Format::Arrow, Format::Csv].into_iter().find(has);
         let format = format.ok_or_else(|| damaged("it lists no files with rows".into()))?;
         let schema = Arc::new(Schema::new(fields));
@@ -161,7 +159,7 @@ impl PublishedReader {
         Ok(Self { folder, schema, format, names, selection, stop, record })
     }
 
-    /// The same version, read until a token is cancelled.
+    /// The same version; reading stops once the token is cancelled.
     pub fn until(self, stop: CancellationToken) -> Self {
         Self { stop, ..self }
     }
@@ -171,33 +169,33 @@ impl PublishedReader {
         &self.folder
     }
 
-    /// Its name: that of the dataset, and of the version or ad hoc build.
+    /// Its name: the dataset, and the version or ad hoc build.
     pub fn name(&self) -> String {
         let ReadRecord { name, version, ad_hoc, .. } = &self.record;
         let builds = if ad_hoc.is_some() { format!("{BUILDS}/") } else { String::new() };
         format!("{name}/{builds}{version}")
     }
 
-    /// The instant as of which it was built, as it is written.
+    /// The instant as of which it was built, as recorded.
     pub fn as_of(&self) -> &str {
         &self.record.as_of
     }
 
-    /// How many rows it has.
+    /// Number of rows.
     pub fn row_count(&self) -> u64 {
         self.record.rows
     }
 
-    /// The digest of what it says.
+    /// The digest of its content.
     pub fn content(&self) -> &str {
         &self.record.content
     }
 
-    /// The facts of all its rows, as they were written.
+    /// The facts about its rows, as stored.
     ///
     /// # Errors
     ///
-    /// When they cannot be read, or are damaged.
+    /// If they cannot be read, or are damaged.
     pub(crate) fn facts(&self) -> Result<Vec<u8>> {
         let path = self.folder.join(FACTS);
         let facts = links::read(&path)?;
@@ -207,17 +205,17 @@ impl PublishedReader {
         Ok(facts)
     }
 
-    /// Its columns; whatever they were written as, texts are texts.
+    /// Its columns. Text columns have the type `Utf8`, whatever they are in the files.
     pub fn schema(&self) -> &SchemaRef {
         &self.schema
     }
 
-    /// The part of it that is selected, and nothing else, is read from now on. Closed sets of names are dictionaries, as
-    /// they are in a dataset that was just built.
+    /// The same version, restricted to a selection. Columns with few possible values become dictionaries, as in a
+    /// dataset that was just built.
     ///
     /// # Errors
     ///
-    /// When it lacks a column that is asked for.
+    /// If it does not have a selected column.
     pub fn select(mut self, selection: Selection) -> Result<Self> {
         if self.is_wide() {
             self.selection = selection.of_matrix(&self.schema, self.names.of(Column::Date.name()));
@@ -235,51 +233,50 @@ impl PublishedReader {
         Ok(self)
     }
 
-    /// The columns that are selected.
+    /// The selected columns.
     pub fn selected(&self) -> SchemaRef {
-        self.selection.schema(&self.schema).expect("the columns were found when they were selected")
+        self.selection.schema(&self.schema).expect("selected columns exist")
     }
 
-    /// The columns that identify a row; none if rows may be alike.
+    /// The columns that identify a row; `None` if rows may be equal.
     pub fn key(&self) -> Option<&[String]> {
         self.record.key.as_deref()
     }
 
-    /// What its columns are called.
+    /// The names of its columns.
     pub fn names(&self) -> &ColumnNames {
         &self.names
     }
 
-    /// The columns that order its rows as [`rows`](Self::rows) gives them.
+    /// The columns that sort its rows, as read by [`rows`](Self::rows).
     pub fn order(&self) -> Vec<&str> {
         let ReadRecord { partition_by, sort, .. } = &self.record;
         let within = sort.iter().filter(|column| !partition_by.contains(column));
         partition_by.iter().chain(within).map(String::as_str).collect()
     }
 
-    /// The rows that are selected, or all, in the columns of [`selected`](Self::selected): folder by folder, each in its
-    /// order.
+    /// The selected rows, in the columns of [`selected`](Self::selected), sorted by [`order`](Self::order).
     ///
     /// # Errors
     ///
-    /// When a name of a folder cannot be read.
+    /// If the name of a folder cannot be parsed.
     pub fn rows(&self) -> Result<impl Iterator<Item = Result<RecordBatch>> + Send + use<>> {
         let mut files: Vec<(Vec<String>, PathBuf)> = Vec::new();
         for file in self.record.files.iter().filter(|file| is_in(self.format, file)) {
             let path = self.folder.join(&file.name);
             let values = self.folders(&file.name).ok_or_else(|| {
-                let reason = format!("it is not in folders by {}", self.record.partition_by.join(", "));
+                let reason = format!("it is not partitioned by {}", self.record.partition_by.join(", "));
                 FileError::damaged(&path, reason)
             })?;
             files.push((values, path));
         }
-        // A day sorts as its date does, and a text as itself.
+        // The text of a day sorts like its date.
         files.sort();
         let reading = self.clone();
         Ok(files.into_iter().flat_map(move |(values, path)| reading.of_file(&values, &path)))
     }
 
-    /// The values of the columns that are folders.
+    /// The values of the partition columns.
     fn folders(&self, name: &str) -> Option<Vec<String>> {
         let folders: BTreeMap<String, String> = name
             .split('/')
@@ -356,7 +353,7 @@ pub(super) fn is_in(format: Format, file: &FileRecord) -> bool {
     Path::new(&file.name).extension().is_some_and(|ending| ending == extension(format))
 }
 
-/// A field as the reader of CSV takes it: it knows the zone of an instant, which is always UTC, by its offset alone.
+/// A field for the CSV reader, which knows UTC only as an offset.
 fn as_text(field: &Field) -> Field {
     match field.data_type() {
         DataType::Timestamp(unit, Some(_)) => {
@@ -366,7 +363,7 @@ fn as_text(field: &Field) -> Field {
     }
 }
 
-/// The type that some words describe.
+/// The type with this description.
 fn type_of(words: &str) -> Option<DataType> {
     let types =
         [DataType::Utf8, DataType::Int8, DataType::Int32, DataType::Float64, DataType::Boolean, date(), instant()];
@@ -378,14 +375,14 @@ impl AnyReading {
     ///
     /// # Errors
     ///
-    /// When it is not there, or has a record that cannot be read.
+    /// If it does not exist, or has a record that cannot be read.
     pub(crate) fn find(datasets: &Path, given: &str) -> Result<Self> {
         let whole = PublishedReader::whole(datasets, given)?;
         if whole.is_wide() { whole.matrices().map(Self::Wide) } else { Ok(Self::Long(Box::new(whole))) }
     }
 }
 
-/// What could have been meant: the versions of the dataset, or the datasets.
+/// Names to suggest: the versions of the dataset, or the datasets.
 fn known(datasets: &Path, given: &str) -> Vec<String> {
     let name = given.split('/').next().unwrap_or_default();
     let names = |folder: &Path| {

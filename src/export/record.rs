@@ -37,11 +37,11 @@ pub(super) struct DatasetRecord<'a> {
     ad_hoc: Option<Options>,
     /// The digest of everything that determines the files.
     basis: &'a str,
-    /// The version whose files were reused, if they were not written anew.
+    /// The version whose files were reused, if any.
     taken_over_from: Option<&'a str>,
     shape: &'static str,
     sort: Vec<String>,
-    /// The columns that identify a row; null if rows may be alike.
+    /// The columns that identify a row; null if rows may be equal.
     key: Option<&'a [String]>,
     columns: &'a [ColumnRecord],
     partition_by: Vec<&'a str>,

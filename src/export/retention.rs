@@ -5,8 +5,8 @@
 //! ours.
 //!
 //! A publication applies this to its own dataset, `bellwether prune` to all of them. A version that cannot be removed
-//! after a publication stays, with a warning in the log: the dataset is published, and the next publication tries again.
-//! A version that contains a foreign file is never removed.
+//! after a publication stays, with a warning in the log: the dataset is published, and the next publication tries
+//! again. A version that contains a foreign file is never removed.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -50,8 +50,8 @@ pub(super) fn tidy(folder: &Path, published: &str, keep: Option<usize>) -> Resul
     Ok(())
 }
 
-/// The versions of a dataset beyond the newest `keep`, unless they are pinned or not older than the latest; none without
-/// a latest version.
+/// The versions of a dataset beyond the newest `keep`, unless they are pinned or not older than the latest; none
+/// without a latest version.
 ///
 /// # Errors
 ///
@@ -60,7 +60,7 @@ pub(crate) fn surplus(dataset: &Path, keep: usize) -> Result<Vec<PathBuf>> {
     latest(dataset).map_or(Ok(Vec::new()), |latest| older(dataset, &latest, keep))
 }
 
-/// What killed publications of a dataset left behind; nothing without a latest version.
+/// Leftovers of killed publications of a dataset; none without a latest version.
 ///
 /// # Errors
 ///
@@ -91,7 +91,8 @@ fn left_overs(folder: &Path, published: &str) -> Result<Vec<PathBuf>> {
     Ok(file::entries(folder)?.into_iter().filter(|path| is_left_over(path, now)).collect())
 }
 
-/// Where a version is renamed to before it is removed. The name of an ad hoc build goes on after that of a version.
+/// The name that a version gets before it is removed. The name of an ad hoc build is that of a version plus its
+/// options.
 fn removed(version: &Path) -> PathBuf {
     let name = version.file_name().unwrap_or_default().to_string_lossy();
     version.with_file_name(format!(".removed-{}", name.get(..UNIQUE_BYTES).unwrap_or(&name)))
@@ -130,7 +131,7 @@ pub fn remove(version: &Path) -> Result<()> {
     retire(version, &removed(version)).map_err(|source| FileError::Remove { path: version.to_owned(), source }.into())
 }
 
-/// A version. Names of the same second are in random order, so its record tells when it was built.
+/// A version with its build time from its record: names of the same second are in random order.
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
 struct DatedVersion {
     built_at: DateTime<Utc>,
@@ -197,7 +198,7 @@ fn clear(path: &Path) -> io::Result<()> {
     if path.is_symlink() { remove::file(path) } else { remove::folder(path) }
 }
 
-/// Another process may have been faster; then there is nothing to remove.
+/// Ignores that another process has already removed it.
 fn warn(path: &Path, result: io::Result<()>) {
     if let Err(error) = result
         && error.kind() != io::ErrorKind::NotFound

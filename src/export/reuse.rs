@@ -1,4 +1,4 @@
-//! Reuses what was built before, if nothing that determines it has changed.
+//! Reuses an earlier build if nothing that determines it has changed.
 //!
 //! A dataset is determined by its plan and by the archive files of its view; the digest of both is its *basis*. If the
 //! latest version has the same basis, its files are byte for byte what a build would write, so the next version links
@@ -50,7 +50,7 @@ pub(crate) enum Takeover {
 pub(crate) struct ReusedVersion {
     /// The new version.
     pub staged: Staged,
-    /// Name of the version before.
+    /// Name of the previous version.
     pub from: String,
 }
 
@@ -92,7 +92,7 @@ impl LatestVersion {
         Ok(before.map(|before| Self { home, before }))
     }
 
-    /// The facts about its rows, verified when it is reused.
+    /// The facts about its rows, verified on reuse.
     pub(crate) fn facts(&self) -> &[u8] {
         &self.before.facts
     }
@@ -103,7 +103,7 @@ impl LatestVersion {
     ///
     /// If the folder cannot be written, or once the token is cancelled.
     pub(crate) fn take_over(self, plan: &Plan, provenance: &Provenance, stop: &CancellationToken) -> Result<Takeover> {
-        let _work = work!("take over files");
+        let _work = work!("reuse files");
         let Self { home, before } = self;
         if let Some(damaged) = before.damaged(stop)? {
             return Ok(Takeover::Damaged(damaged));
@@ -133,7 +133,7 @@ impl LatestVersion {
     }
 }
 
-/// The ad hoc build whose record would differ only in when it was built, if there is an intact one; with its facts.
+/// An intact ad hoc build whose record would differ only in its build time, with its facts.
 ///
 /// # Errors
 ///
@@ -162,7 +162,7 @@ pub(crate) fn built_before(
 }
 
 impl PreviousVersion {
-    /// Reads a version; `None` if its record has another layout, or names files that no version has.
+    /// Reads a version; `None` if its record has another layout, or lists files that no version has.
     fn read(path: PathBuf) -> Option<Self> {
         let known: ReusableRecord = published::read(&path).ok()?;
         let is_ours = |file: &FileRecord| names::is_file_of_version(&file.name, &known.name);
@@ -187,7 +187,7 @@ impl PreviousVersion {
     }
 }
 
-/// Links or copies a file of the version before into the new one.
+/// Links or copies a file of the previous version into the new one.
 fn take(from: &Path, to: &Path) -> Result<()> {
     if let Some(folder) = to.parent() {
         fs::create_dir_all(folder).map_err(FileError::write(folder))?;

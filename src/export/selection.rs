@@ -17,7 +17,7 @@ use crate::human::grouped;
 use crate::interface::Ticker;
 use crate::plan::{Column, ColumnNames, Filter};
 
-/// Which part of a dataset is read. Without any choice, all of it.
+/// The part of a dataset to read; all of it by default.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Selection {
     /// Only these columns, in this order.
@@ -31,12 +31,12 @@ pub struct Selection {
 }
 
 impl Selection {
-    /// Its rows, as a filter of signals.
+    /// Its rows as a filter of signals.
     pub(crate) fn filter(&self) -> Filter {
         Filter { tickers: self.tickers.clone(), from: self.from, to: self.to, ..Filter::default() }
     }
 
-    /// The same choice for a matrix, whose columns are dates and tickers: without the tickers that it does not have.
+    /// The same selection for a matrix, whose columns are dates and tickers, without tickers that it does not have.
     pub(super) fn of_matrix(self, schema: &Schema, date: &str) -> Self {
         let Some(tickers) = &self.tickers else { return self };
         let is_taken = |name: &String| name == date || tickers.iter().any(|ticker| ticker.as_str() == name);
@@ -45,11 +45,11 @@ impl Selection {
         Self { columns: Some(columns), tickers: None, ..self }
     }
 
-    /// The schema of the columns that it takes.
+    /// The schema of the selected columns.
     ///
     /// # Errors
     ///
-    /// When there is no such column.
+    /// If a column does not exist.
     pub(crate) fn schema(&self, schema: &SchemaRef) -> Result<SchemaRef> {
         let Some(columns) = &self.columns else { return Ok(Arc::clone(schema)) };
         let field = |name: &String| {
@@ -61,7 +61,7 @@ impl Selection {
         Ok(Arc::new(Schema::new(columns.iter().map(field).collect::<Result<Vec<_>>>()?)))
     }
 
-    /// Whether a column has to be read: it is asked for, or decides on rows.
+    /// Whether a column must be read: it is selected, or the rows are filtered by it.
     pub(super) fn reads(&self, column: &str, names: &ColumnNames) -> bool {
         let is_asked = self.columns.as_ref().is_none_or(|columns| columns.iter().any(|name| name == column));
         let decides = (column == names.of(Column::Ticker.name()) && self.tickers.is_some())
@@ -69,7 +69,7 @@ impl Selection {
         is_asked || decides
     }
 
-    /// The row groups of a Parquet file that may hold rows of it, by their statistics.
+    /// The row groups of a Parquet file that may have selected rows, by their statistics.
     pub(super) fn row_groups(&self, file: &ArrowReaderMetadata, names: &ColumnNames) -> Vec<usize> {
         let groups = file.metadata().row_groups().iter().enumerate();
         groups.filter(|(_, group)| self.may_be_in(group, names)).map(|(index, _)| index).collect()
@@ -101,7 +101,7 @@ impl Selection {
         has_ticker && has_date
     }
 
-    /// The selected rows and columns of a batch that has the columns which decide on rows.
+    /// The selected rows and columns of a batch that has the filtered columns.
     pub(crate) fn part(&self, batch: &RecordBatch, names: &ColumnNames) -> Result<RecordBatch, ArrowError> {
         let rows = self.rows(batch, names)?;
         let Some(columns) = &self.columns else { return Ok(rows) };
@@ -109,7 +109,7 @@ impl Selection {
         rows.project(&places)
     }
 
-    /// The selected rows of a batch that has the columns which decide on rows.
+    /// The selected rows of a batch that has the filtered columns.
     fn rows(&self, batch: &RecordBatch, names: &ColumnNames) -> Result<RecordBatch, ArrowError> {
         if self.tickers.is_none() && self.from.is_none() && self.to.is_none() {
             return Ok(batch.clone());

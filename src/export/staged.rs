@@ -30,7 +30,7 @@ pub(crate) struct Dataset {
     pub rows: u64,
     /// Its files.
     pub files: Vec<FileRecord>,
-    /// The digest of its content, whatever its files.
+    /// The digest of its content, which does not depend on its files.
     pub content: String,
 }
 
@@ -40,7 +40,7 @@ impl Staged {
         &self.version
     }
 
-    /// The digest of its content, whatever its files.
+    /// The digest of its content, which does not depend on its files.
     pub(crate) fn content(&self) -> &str {
         &self.content
     }

@@ -35,7 +35,7 @@ impl<W: Write + Send> Stream<W> {
     ///
     /// # Errors
     ///
-    /// [`ExportError::Stream`] if they cannot be sent.
+    /// [`ExportError::Stream`] if it cannot be sent.
     pub fn begin(format: Format, schema: SchemaRef, guard: FormulaGuard, out: W) -> Result<Self> {
         Self::create(format, schema, guard, out).map_err(failed)
     }
@@ -97,7 +97,7 @@ impl<W: Write + Send> RowWriter<W> {
             }
             Self::Csv(writer) => writer.write(slice::from_ref(rows))?,
             Self::Json(writer) => writer.write(&rows.flat()?)?,
-            // Frame libraries make categories of dictionaries.
+            // Data frame libraries turn dictionaries into categories.
             Self::Arrow(writer) => {
                 writer.write(&compacted(&rows.flat()?)?)?;
                 writer.flush()?;

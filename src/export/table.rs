@@ -18,7 +18,7 @@ use crate::plan::Format;
 /// Approximate limit of buffered bytes; a larger row group is cut.
 pub(super) const MOST_BYTES: usize = 256 << 20;
 
-/// Where the files of a dataset are, and how they are written.
+/// Where and how the files of a dataset are written.
 #[derive(Clone, Debug)]
 pub(super) struct WriteOptions {
     /// The folder they are written in.
@@ -87,7 +87,7 @@ impl TableWriter {
 
     fn write(&mut self, group: &[Rows]) -> Result<()> {
         cancel::check(&self.stop)?;
-        // The extension tells which of the files it was.
+        // The extension tells the files apart.
         let failed = |name: &str, error| FileError::encode(&self.path.with_file_name(last(name)), error);
         let write =
             |(name, writer): &mut (String, FormatWriter<_>)| writer.write(group).map_err(|error| failed(name, error));

@@ -1,4 +1,4 @@
-//! Where versions of a dataset go: the definition's own into its folder, ad hoc builds into `builds` inside it.
+//! Where versions of a dataset are written: the definition's own in its folder, ad hoc builds in `builds` inside it.
 //!
 //! An ad hoc build is named after its instant and options, `20261120T213000Z-7f3a-ticker-XOM`, and `latest` never
 //! points to it. It is never removed automatically.
@@ -20,7 +20,7 @@ pub(super) const BUILDS: &str = "builds";
 /// The longest description of options in a name; `dataset.json` has all of them.
 const LABEL_BYTES: usize = 64;
 
-/// Where a version goes.
+/// Where a version is written.
 #[derive(Clone, Debug)]
 pub(super) struct TargetFolder {
     /// The folder it appears in.
@@ -30,7 +30,7 @@ pub(super) struct TargetFolder {
 }
 
 impl TargetFolder {
-    /// Where a build with some options goes.
+    /// Where a build with these options is written.
     pub(super) fn of(datasets: &Path, name: &str, ad_hoc: &AdHoc) -> Result<Self> {
         let folder = datasets.join(name);
         link::check(&folder)?;

@@ -9,7 +9,7 @@ use chrono::DateTime;
 
 use crate::time::MICROS_PER_DAY;
 
-/// The most bytes of a timestamp.
+/// Maximum length of a timestamp.
 pub(super) const TIMESTAMP: usize = 32;
 
 /// The days from 0000-01-01 to 9999-12-31, counted from 1970.
@@ -29,7 +29,7 @@ pub(super) fn write(out: &mut [u8; TIMESTAMP], micros: i64) -> usize {
         return write_far(out, micros);
     }
     let (year, month, day) = date(days as i32);
-    let text: &mut [u8; 19] = out.first_chunk_mut().expect("there is room for more");
+    let text: &mut [u8; 19] = out.first_chunk_mut().expect("the buffer has room for a timestamp");
     *text = *b"0000-00-00T00:00:00";
     write_pairs(text, [(0, year / 100), (2, year % 100), (5, month), (8, day)]);
     let length = text.len();
@@ -53,7 +53,7 @@ fn write_pairs<const COUNT: usize>(text: &mut [u8], numbers: [(usize, u32); COUN
 fn write_far(out: &mut [u8; TIMESTAMP], micros: i64) -> usize {
     match DateTime::from_timestamp_micros(micros) {
         Some(instant) => written(out, format_args!("{:?}", instant.naive_utc())),
-        // No calendar has it: a number is better than nothing.
+        // Outside the calendar: print the number.
         None => written(out, format_args!("{micros}")),
     }
 }
@@ -61,20 +61,19 @@ fn write_far(out: &mut [u8; TIMESTAMP], micros: i64) -> usize {
 fn written(out: &mut [u8], text: std::fmt::Arguments<'_>) -> usize {
     let room = out.len();
     let mut rest = out;
-    rest.write_fmt(text).expect("no timestamp takes more");
+    rest.write_fmt(text).expect("the buffer has room for a timestamp");
     room - rest.len()
 }
 
 /// Year, month and day of a day counted from 1970, for years 0 to 9999.
 ///
-/// By Neri and Schneider, "Euclidean affine functions and their application to calendar algorithms" (2022): a day counted
-/// in quarters is of the century, and one of a century in quarters of the year, that a division gives, and what is left
-/// over says how far it is into it; a month's first day is a line, rounded down. Divisions are by products and shifts
-/// that are exact for so few days.
+/// By Neri and Schneider, "Euclidean affine functions and their application to calendar algorithms" (2022). Counting in
+/// quarters of a day, one division gives the century and the day in it, a second the year and the day in it. The first
+/// days of the months lie on a line, rounded down. Divisions are multiplications and shifts, exact in this range.
 fn date(days: i32) -> (u32, u32, u32) {
-    /// Days in four hundred years.
+    /// Days in 400 years.
     const DAYS_OF_ERA: u32 = 146_097;
-    // Years that start in March end with the leap day. One more era, so that nothing is negative.
+    // Years start in March, so that the leap day is their last. An extra era keeps all numbers positive.
     let day = (days + 719_468 + DAYS_OF_ERA as i32) as u32;
     let quarters = 4 * day + 3;
     let (century, day) = (quarters / DAYS_OF_ERA, quarters % DAYS_OF_ERA / 4);
@@ -83,7 +82,7 @@ fn date(days: i32) -> (u32, u32, u32) {
     let (year, day) = ((scaled >> 32) as u32, scaled as u32 / 2_939_745 / 4);
     let line = 2_141 * day + 197_913;
     let (month, day) = (line >> 16, (line & 0xffff) / 2_141 + 1);
-    // January and February, which come last.
+    // January and February are the last months.
     let is_next = month > 12;
     (100 * century + year + u32::from(is_next) - 400, if is_next { month - 12 } else { month }, day)
 }

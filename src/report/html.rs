@@ -82,7 +82,7 @@ impl Html {
     }
 
     fn ours(&mut self, name: &'static str, text: &'static str) {
-        assert!(!text.contains("</"), "what is ours closes no element");
+        assert!(!text.contains("</"), "our own text never closes an element");
         self.open(name, &[]);
         self.text.push('>');
         self.text.push_str(text);

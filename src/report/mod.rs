@@ -4,10 +4,10 @@
 //! file, [`Report::text`] lines for a terminal. Both show the same numbers.
 //!
 //! Whatever the vendor wrote (tickers, titles, links, reasons, field names) stays text: the HTML writer escapes
-//! everything it is given, an address becomes a link only if it is `http` or `https`, and the page's policy forbids it
-//! to load anything or to run any script but its own. In a terminal, control characters are escaped.
+//! everything it is given, an address becomes a link only if it is `http` or `https`, and the page's policy forbids
+//! loading anything and running any script but its own. In a terminal, control characters are escaped.
 //!
-//! A page stays below two megabytes. What does not fit is grouped into longer periods or cut to what matters most, and
+//! A page stays below two megabytes. Longer data is grouped into longer periods or cut to the most important rows, and
 //! a line says so.
 
 pub mod facts;

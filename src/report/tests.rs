@@ -95,7 +95,7 @@ fn counts_do_not_depend_on_the_order_of_rows() {
     let mut places: Vec<u64> = (0..rows.num_rows() as u64).collect();
     places.sort_by_key(|place| place.wrapping_mul(0x9e37_79b9_7f4a_7c15));
     let shuffled = take_record_batch(&rows, &arrow::array::UInt64Array::from(places)).unwrap();
-    // Where rows are not in the order of their dates, nothing is said of how they follow one another.
+    // Flips are not counted if rows are not sorted by date.
     let facts = |rows: &RecordBatch| {
         let mut tally = Tally::new(&sorted_by("confidence"));
         (0..rows.num_rows())
@@ -125,7 +125,7 @@ fn flips_and_agreement_do_not_depend_on_the_order_of_the_series() {
             tally.count(&rows.slice(at, batch.min(rows.num_rows() - at)).into());
         }
         let facts = tally.finish();
-        // Every signal is the opposite of the one before and of that of the pair before, by how they are made.
+        // By construction, every signal is the opposite of its predecessor and of the previous pair's signal.
         assert_eq!((facts.flips().followed, facts.flips().flipped), (7 * 29 * 5, 7 * 29 * 5));
         assert_eq!(facts.persistence.unwrap().same.count(), 0);
         let agreements = facts.agreements.unwrap();

@@ -1,4 +1,4 @@
-//! Ad hoc builds: a build with options of its own goes to a place of its own, and nobody reads it by accident.
+//! Ad hoc builds: a build with options has its own folder and is never read by accident.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -13,7 +13,7 @@ use crate::support::rows::{distinct, read};
 
 const KEY: (&str, &str) = ("BELLWETHER_API_KEY", "demo");
 
-/// A definition, but for what is added to its `[output]`.
+/// A definition that ends with `[output]`, to be extended.
 fn definition(service: &DemoService, output: &str) -> String {
     let signals = "[signals]\nsectors = [\"energy\", \"utilities\"]\nperiods = [\"5d\", \"1m\"]\n";
     format!("[source]\n{}{signals}[output]\n{output}", service.source)
@@ -27,7 +27,7 @@ fn build(place: &Place, arguments: &[&str]) -> Outcome {
     place.run(["build", "it"].iter().chain(arguments))
 }
 
-/// Everything in the folder of a dataset but its ad hoc builds, with where links point and what files hold.
+/// Everything in the folder of a dataset except ad hoc builds: targets of links and contents of files.
 fn own(place: &Place) -> BTreeMap<PathBuf, Vec<u8>> {
     let folder = Path::new("output/datasets/it");
     let own =
@@ -43,7 +43,7 @@ fn record(folder: &Path) -> Value {
     serde_json::from_slice(&fs::read(folder.join("dataset.json")).expect("a record")).expect("JSON")
 }
 
-/// What a line of a summary says.
+/// The value of a line of a summary.
 fn line<'a>(stdout: &'a str, name: &str) -> &'a str {
     let line = stdout.lines().find(|line| line.split_whitespace().next() == Some(name));
     line.unwrap_or_else(|| panic!("no {name}: {stdout}"))[10..].trim()
@@ -75,13 +75,13 @@ fn a_build_with_options_never_moves_latest_or_counts_as_a_version() {
             json!({"ticker": ["CVX", "XOM"], "as-of": [sealed]}),
         ),
     ];
-    for (count, (arguments, asked)) in options.iter().enumerate() {
+    for (count, (arguments, request)) in options.iter().enumerate() {
         let known = builds(&place, "it");
         let stdout = build(&place, arguments).succeeded().stdout;
         assert_eq!(own(&place), before, "{arguments:?}");
         let made: Vec<PathBuf> = builds(&place, "it").into_iter().filter(|path| !known.contains(path)).collect();
         let [made] = &made[..] else { panic!("{arguments:?} makes one build: {made:?}") };
-        assert_eq!(record(made)["ad_hoc"], *asked);
+        assert_eq!(record(made)["ad_hoc"], *request);
         let name = made.file_name().expect("a name").to_str().expect("a text");
         let (option, value) = (arguments[0].trim_start_matches("--"), arguments[1].replace(':', "-"));
         assert!(name.contains(&format!("{option}-{value}")) || name.contains("as-of"), "{name} tells of {arguments:?}");
@@ -93,12 +93,12 @@ fn a_build_with_options_never_moves_latest_or_counts_as_a_version() {
         assert!(line(&stdout, "note").starts_with("ad hoc build with `--"), "{stdout}");
         assert_eq!(builds(&place, "it").len(), count + 1);
     }
-    // Those that publish the definition's own go on counting their own.
+    // Retention of the definition's own versions ignores it.
     run(&place);
     assert_eq!(builds(&place, "it").len(), options.len());
     let versions = fs::read_dir(place.file("output/datasets/it")).expect("a dataset").count();
     assert_eq!(versions, 2 + 2, "two versions, `latest` and `builds`");
-    // What is told of a dataset is told of its own.
+    // Commands on a dataset use the definition's own version.
     let summary = place.run(["summary", "it"]).succeeded().stdout;
     assert!(!summary.contains("ad hoc"), "{summary}");
 
@@ -123,21 +123,21 @@ fn an_ad_hoc_build_needs_no_published_version_and_is_found_by_name() {
     let nothing = place.run(["summary", "it"]).failed_with(1).stderr;
     assert!(nothing.starts_with("error: no dataset `it`"), "{nothing}");
 
-    // Its name is offered, and taken.
+    // Its name is suggested and accepted.
     let few = format!("it/builds/{}", few.file_name().unwrap().to_str().unwrap());
     let refused = place.run(["diff", "it", &few]).failed_with(1).stderr;
     assert!(refused.contains(&format!("hint: known names: {few};")), "{refused}");
     build(&place, &["-q"]).succeeded();
-    let told = place.run(["diff", &few, "it"]).succeeded().stdout;
-    assert!(told.contains(&few), "{told}");
+    let message = place.run(["diff", &few, "it"]).succeeded().stdout;
+    assert!(message.contains(&few), "{message}");
     let [few, all] = [&few, "it/latest"].map(|name| read(&place.file(&format!("output/datasets/{name}/it.parquet"))));
     let rows =
-        |label: &str| told.lines().find(|line| line.starts_with(label)).expect("a line").split_whitespace().nth(1);
+        |label: &str| message.lines().find(|line| line.starts_with(label)).expect("a line").split_whitespace().nth(1);
     let added = (all.num_rows() - few.num_rows()).to_string();
     assert_eq!(rows("added").map(|count| count.replace(',', "")), Some(added));
     assert_eq!((rows("removed"), rows("changed")), (Some("0"), Some("0")));
 
-    // Nothing follows a link in its place.
+    // A link in its place is not followed.
     let elsewhere = tempfile::tempdir().expect("a folder");
     fs::remove_dir_all(place.file("output/datasets/it/builds")).expect("it was there");
     std::os::unix::fs::symlink(elsewhere.path(), place.file("output/datasets/it/builds")).expect("a link");
@@ -163,7 +163,7 @@ fn the_same_ad_hoc_build_runs_once_and_shares_no_file() {
         for name in ["rows", "tickers", "dates", "size", "dataset", "python"] {
             assert_eq!(line(&again, name), line(&first, name), "{output}");
         }
-        // Another question with the same rows is another build, and somebody may edit any of them.
+        // Other options with the same rows make another build; each may be edited.
         build(&place, &["-q", "--ticker", "XOM", "--sector", "energy"]).succeeded();
         build(&place, &["-q", "--regime", "neutral"]).succeeded();
         build(&place, &["-q"]).succeeded();
@@ -176,13 +176,13 @@ fn the_same_ad_hoc_build_runs_once_and_shares_no_file() {
                 "{path:?} of {folder:?}"
             );
         }
-        // What is not as it was written is no answer.
+        // A modified build is not reused.
         let file = place.file(line(&again, "dataset"));
         fs::write(&file, "edited").expect("a file");
         let anew = build(&place, &["--ticker", "XOM"]).succeeded().stdout;
         assert_ne!(line(&anew, "dataset"), line(&again, "dataset"));
         assert_eq!(fs::read_to_string(&file).expect("a file"), "edited", "what somebody edited stays");
-        // A new run may know more.
+        // A new run may have new data.
         run(&place);
         let later = build(&place, &["--ticker", "XOM"]).succeeded().stdout;
         assert_ne!(line(&later, "dataset"), line(&anew, "dataset"));
@@ -205,7 +205,7 @@ fn a_wide_dataset_describes_its_rows() {
     let matrices: Vec<_> = files.iter().map(|path| read(&place.file(path.to_str().expect("a name")))).collect();
     let rows: usize = matrices.iter().map(|matrix| matrix.num_rows()).sum();
     assert_eq!(line(&stdout, "rows").replace(',', ""), format!("{rows} in 4 matrices"));
-    // Each signal is a cell of the matrix of its period and regime, of each value.
+    // Each signal is a cell in the matrices of its period and regime, one per value.
     let cells = |matrix: &arrow::array::RecordBatch| -> usize {
         matrix.columns()[1..].iter().map(|column| column.len() - column.null_count()).sum()
     };
@@ -243,7 +243,7 @@ fn packing_does_not_change_the_bytes_of_a_dataset_as_of_an_instant() {
     let archive = fs::read_dir(place.file("output/archive")).expect("an archive");
     let folders = archive.map(|it| it.expect("an entry").file_name().into_string().expect("a name"));
     assert_eq!(folders.filter(|name| name.contains('=')).count(), 1, "all runs are packed into one");
-    // A build that is still there would be the answer.
+    // Otherwise the existing build would be reused.
     let built = place.file("output/datasets/it/builds");
     fs::rename(&built, place.file("built-before")).expect("the builds move away");
     let after: Vec<_> = sealed.iter().map(|instant| files(instant)).collect();
@@ -253,8 +253,8 @@ fn packing_does_not_change_the_bytes_of_a_dataset_as_of_an_instant() {
         before.iter().for_each(|(name, bytes)| assert!(after[name] == *bytes, "night {night}, {name}"));
     }
     assert!(before[0] != before[1] && before[1] != before[2], "the nights differ");
-    // What was published on a night is what it was as of that night. Only Parquet has the definition, and with it the
-    // address of the service, which was another each night.
+    // A version published on a night equals a build as of that night. Only Parquet contains the definition, with the
+    // address of the service, which differs each night.
     for (version, before) in nightly.iter().zip(&before) {
         for name in ["it.csv", "it.arrow"] {
             assert!(fs::read(version.join(name)).expect("a file") == before[name], "{version:?} {name}");

@@ -1,4 +1,4 @@
-//! Datasets out of the archive alone: as of an instant, filtered, in every form, and what is refused.
+//! Datasets built from the archive alone: as of an instant, filtered, in every layout; and refused options.
 
 use std::fs;
 use std::process::Command;
@@ -13,10 +13,10 @@ use crate::support::rows::{distinct, read, texts};
 
 const KEY: (&str, &str) = ("BELLWETHER_API_KEY", "demo");
 
-/// Two days of two sectors, archived; the service is gone.
+/// Two archived days of two sectors; the service is stopped.
 struct Archived {
     place: Place,
-    /// The definition of each form that is tried, but for what is added to it.
+    /// The common part of all definitions.
     source: String,
 }
 
@@ -37,7 +37,7 @@ impl Archived {
 
     fn build(&self, name: &str, more: &str, arguments: &[&str]) -> Outcome {
         self.place.define(name, &format!("{}{more}", self.source));
-        // No key is needed, and nobody is there to be asked.
+        // Neither a key nor a service is needed.
         self.place.run(["build", name].iter().chain(arguments))
     }
 
@@ -57,19 +57,19 @@ fn offline_builds_are_identical_on_any_number_of_threads() {
     assert!(run == fs::read(latest("it").join("it.parquet")).unwrap(), "run is fetch and build");
     for threads in ["1", "2", "7"] {
         let threads = [("RAYON_NUM_THREADS", threads), ("POLARS_MAX_THREADS", threads)];
-        // So that it is built, and not taken over.
+        // So that it is built instead of reused.
         fs::remove_dir_all(archived.place.file("output/datasets/it")).unwrap();
         Outcome::of(archived.place.command(["build", "it", "-q"]).envs(threads)).succeeded();
         assert!(run == fs::read(latest("it").join("it.parquet")).unwrap());
     }
-    // As it was known after the first day, and before.
+    // As known after the first day, and before.
     let sealed = archived.sealed();
     archived.build("it", "", &["-q", "--as-of", &sealed[0]]).succeeded();
     let rows = read(&only_build(&archived.place, "it").join("it.parquet"));
     assert_eq!(texts(&rows, "date").into_iter().flatten().max().unwrap(), "2026-11-18T00:00:00");
     let early = archived.build("it", "", &["--as-of", "2020-01-01"]).failed_with(1).stderr;
     assert!(early.starts_with("error: no data as of 2020-01-01T23:59:59.999999Z: the first run"), "{early}");
-    // Versions beyond `keep` go.
+    // Versions beyond `keep` are removed.
     for _ in 0..5 {
         archived.build("it", "", &["-q"]).succeeded();
     }
@@ -81,7 +81,7 @@ fn offline_builds_are_identical_on_any_number_of_threads() {
 #[test]
 fn filters_vintage_lineage_and_sources_work_as_documented() {
     let archived = Archived::new();
-    // Whenever this runs, some dates were seen late and some were not.
+    // On any day, some dates were first seen late and some were not.
     let live_within = (Utc::now().date_naive() - NaiveDate::from_ymd_opt(2026, 11, 10).unwrap()).num_days();
     let more = format!(
         "[filter]\nperiods = [\"5d\"]\nfrom = \"2026-11-01\"\n[join]\nsources = [\"articles\", \"summary\", \"historical\"]\n\
@@ -97,10 +97,10 @@ fn filters_vintage_lineage_and_sources_work_as_documented() {
     assert!(dates.is_sorted() && dates[0] == "2026-11-02T00:00:00" && dates.last().unwrap() == "2026-11-19T00:00:00");
     assert_eq!(distinct(&rows, "source"), ["signals-history-all"]);
     assert_eq!(distinct(&rows, "backfilled"), ["false", "true"]);
-    // A summary counts from the day on which it was seen, which is after all of these.
+    // A summary counts from the day on which it was observed, which is after all of these.
     assert!(texts(&rows, "summary_avg_score").iter().all(Option::is_none));
     assert!(texts(&rows, "historical_score").iter().all(Option::is_some));
-    // What had been seen by then is nothing.
+    // Nothing had been observed by then.
     let observed = "[join]\navailability = \"observed\"\nwindows = [\"7d\"]\n";
     archived.build("seen", observed, &["-q"]).succeeded();
     let rows = read(&archived.place.file("output/datasets/seen/latest/seen.parquet"));
@@ -134,9 +134,12 @@ fn the_future_never_reaches_the_past_and_a_closed_pipe_is_fine() {
     let few = "[filter]\ntickers = [\"XOM\", \"CVX\", \"NEE\"]\n[join]\nwindows = [\"7d\"]\n";
     for (name, lag) in [("days", ""), ("trading", "lag = \"1 trading day\"\n")] {
         archived.place.define(name, &format!("{}{few}{lag}", archived.source));
-        let told = archived.place.run(["audit", "leak", name]).succeeded().stdout;
-        assert!(told.contains("canaries: ") && told.contains("dates: ") && told.contains("instants: "), "{told}");
-        assert!(told.ends_with("trials: no look-ahead found\n"), "{told}");
+        let message = archived.place.run(["audit", "leak", name]).succeeded().stdout;
+        assert!(
+            message.contains("canaries: ") && message.contains("dates: ") && message.contains("instants: "),
+            "{message}"
+        );
+        assert!(message.ends_with("trials: no look-ahead found\n"), "{message}");
     }
     let program = env!("CARGO_BIN_EXE_bellwether");
     let script = format!("{program} build it --format csv --output - | head -n 2");

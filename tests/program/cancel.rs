@@ -1,4 +1,4 @@
-//! Whatever works can be cancelled: at once, with nothing half done, and so that it can be done later.
+//! Every operation can be cancelled at once, leaves nothing partial, and can be repeated later.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -85,7 +85,7 @@ impl Demo {
     }
 }
 
-/// Every file in a folder, hidden or not. Locks stay behind and hold nothing.
+/// Every file in a folder, hidden or not, except locks, which stay behind empty.
 fn files(folder: &Path) -> BTreeSet<String> {
     let mut found = BTreeSet::new();
     for entry in fs::read_dir(folder).into_iter().flatten().flatten() {

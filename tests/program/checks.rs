@@ -1,5 +1,5 @@
-//! Exit 0 means that exactly what was asked for is there: what is missing, lost or different has an exit code and a
-//! sentence of its own, publishes nothing, and stays in the archive.
+//! Exit code 0 means that everything requested is there. If data is missing, lost or different, the run is archived but
+//! not published, with an exit code and a message.
 
 use std::fs;
 use std::path::PathBuf;
@@ -8,39 +8,40 @@ use std::sync::{Arc, Mutex};
 
 use crate::support::program::{Outcome, Place};
 use crate::support::rows::{distinct, read};
-use crate::support::scripted::{Asked, Scripted, Step, json};
+use crate::support::scripted::{Scripted, ScriptedRequest, Step, json};
 
 const ENTRY: &str = r#"{"date":"2026-11-20T00:00:00+00:00","signal":"buy","confidence":0.5}"#;
 
-/// The history of a ticker, as a member of an answer.
+/// The history of a ticker, as JSON in an answer.
 fn history(ticker: &str, period: &str, entries: &str) -> String {
     format!(r#""{ticker}":{{"ticker":"{ticker}","regime":"neutral","period":"{period}","predictions":[{entries}]}}"#)
 }
 
-/// An answer with a history of each ticker, of the period that was asked for.
-fn of_tickers<T: AsRef<str>>(asked: &Asked, tickers: &[T]) -> Vec<Step> {
-    let period = parameter(asked, "period");
+/// An answer with a history of each ticker, for the requested period.
+fn of_tickers<T: AsRef<str>>(request: &ScriptedRequest, tickers: &[T]) -> Vec<Step> {
+    let period = parameter(request, "period");
     let histories: Vec<String> = tickers.iter().map(|ticker| history(ticker.as_ref(), &period, ENTRY)).collect();
     json("200 OK", &format!("{{{}}}", histories.join(",")))
 }
 
-fn parameter(asked: &Asked, name: &str) -> String {
-    let (_, query) = asked.target.split_once('?').unwrap_or_default();
+fn parameter(request: &ScriptedRequest, name: &str) -> String {
+    let (_, query) = request.target.split_once('?').unwrap_or_default();
     let pair = query.split('&').filter_map(|pair| pair.split_once('=')).find(|(key, _)| *key == name);
     pair.map_or_else(String::new, |(_, value)| value.to_owned())
 }
 
-/// A service whose histories a test may exchange between two runs.
-struct Changing {
+/// A service whose histories a test can replace between runs.
+struct ChangingService {
     service: Scripted,
     tickers: Arc<Mutex<Vec<String>>>,
 }
 
-impl Changing {
+impl ChangingService {
     fn new(tickers: &[String]) -> Self {
         let tickers = Arc::new(Mutex::new(tickers.to_vec()));
         let now = Arc::clone(&tickers);
-        let service = Scripted::of_histories(move |asked| of_tickers(asked, &now.lock().expect("no test panicked")));
+        let service =
+            Scripted::of_histories(move |request| of_tickers(request, &now.lock().expect("no test panicked")));
         Self { service, tickers }
     }
 
@@ -95,25 +96,25 @@ fn a_sector_without_data_is_named_and_nothing_is_published() {
         ),
         ("technology", json("200 OK", &all_empty), "`technology`: every history in the answer is empty"),
     ];
-    for (sector, answer, told) in cases {
+    for (sector, answer, printed) in cases {
         let place = Place::new();
-        let service = Scripted::of_histories(move |asked| match parameter(asked, "sector").as_str() {
-            "energy" => of_tickers(asked, &["XOM", "CVX"]),
+        let service = Scripted::of_histories(move |request| match parameter(request, "sector").as_str() {
+            "energy" => of_tickers(request, &["XOM", "CVX"]),
             _ => answer.clone(),
         });
         let signals = format!("[signals]\nsectors = [\"{sector}\", \"energy\"]\n[rejects]\nmax_share = 1.0\n");
         define(&place, &service, &signals);
         let shown = run(&place).failed_with(4).stderr;
         let expected = format!(
-            "error: nothing was published for `it`: 1 check failed\n  because: no signals for sector {told}\n\
+            "error: nothing was published for `it`: 1 check failed\n  because: no signals for sector {printed}\n\
              hint: the archive keeps what was fetched, and `latest` is unchanged; set `missing = \"warn\"` in \
              `[checks]` to publish without it\n"
         );
         assert!(shown.ends_with(&expected), "{shown}");
-        assert_eq!((runs(&place), latest(&place)), (1, None), "{told}");
+        assert_eq!((runs(&place), latest(&place)), (1, None), "{printed}");
         define(&place, &service, &format!("{signals}[checks]\nmissing = \"warn\"\n"));
         let outcome = run(&place).succeeded();
-        assert!(outcome.stdout.contains(&format!("note      no signals for sector {told}\n")), "{}", outcome.stdout);
+        assert!(outcome.stdout.contains(&format!("note      no signals for sector {printed}\n")), "{}", outcome.stdout);
         assert_eq!(published_tickers(&place), ["CVX", "XOM"]);
     }
 }
@@ -121,8 +122,8 @@ fn a_sector_without_data_is_named_and_nothing_is_published() {
 #[test]
 fn unreadable_answers_are_named_when_there_are_too_many() {
     let place = Place::new();
-    let service = Scripted::of_histories(|asked| match parameter(asked, "sector").as_str() {
-        "energy" => of_tickers(asked, &["XOM", "CVX"]),
+    let service = Scripted::of_histories(|request| match parameter(request, "sector").as_str() {
+        "energy" => of_tickers(request, &["XOM", "CVX"]),
         _ => json("200 OK", r#"{"error": "overloaded"}"#),
     });
     define(&place, &service, "[signals]\nsectors = [\"technology\", \"energy\"]\n");
@@ -139,9 +140,9 @@ error: rejected 1 of 3 records and 1 of 3 series of signals-history-all, above t
 fn all_missing_data_is_reported_at_once() {
     let place = Place::new();
     let service =
-        Scripted::of_histories(move |asked| match (&*parameter(asked, "sector"), &*parameter(asked, "period")) {
+        Scripted::of_histories(move |request| match (&*parameter(request, "sector"), &*parameter(request, "period")) {
             ("energy", "5d") => json("200 OK", "{}"),
-            ("energy", _) => of_tickers(asked, &["XOM"]),
+            ("energy", _) => of_tickers(request, &["XOM"]),
             _ => json("404 Not Found", "{}"),
         });
     define(&place, &service, "[signals]\nsectors = [\"energy\", \"b\", \"c\"]\nperiods = [\"5d\", \"1m\"]\n");
@@ -159,9 +160,10 @@ error: nothing was published for `it`: 3 checks failed
 fn tickers_without_data_are_named_for_every_operation() {
     let place = Place::new();
     let known = ["XOM", "CVX"];
-    let service = Scripted::start(move |asked| {
-        let name = asked.target.rsplit('/').next().unwrap_or_default().split('?').next().unwrap_or_default().to_owned();
-        match (known.contains(&&*name), asked.target.starts_with("/b/")) {
+    let service = Scripted::start(move |request| {
+        let name =
+            request.target.rsplit('/').next().unwrap_or_default().split('?').next().unwrap_or_default().to_owned();
+        match (known.contains(&&*name), request.target.starts_with("/b/")) {
             (false, _) => json("404 Not Found", "{}"),
             (true, true) => json("200 OK", "[]"),
             (true, false) => json("200 OK", history(&name, "15d", ENTRY).split_once(':').expect("a member").1),
@@ -189,8 +191,8 @@ fn tickers_without_data_are_named_for_every_operation() {
 #[test]
 fn a_sector_of_newly_empty_histories_fails_the_run_and_leaves_latest() {
     let place = Place::new();
-    let service = Scripted::of_histories(|asked| match asked.before {
-        0 | 2 => of_tickers(asked, &["XOM", "CVX"]),
+    let service = Scripted::of_histories(|request| match request.before {
+        0 | 2 => of_tickers(request, &["XOM", "CVX"]),
         _ => json("200 OK", &format!("{{{},{}}}", history("XOM", "15d", ""), history("CVX", "15d", ""))),
     });
     define(&place, &service, "[signals]\nsectors = [\"energy\"]\n");
@@ -209,10 +211,10 @@ fn a_sector_of_newly_empty_histories_fails_the_run_and_leaves_latest() {
 #[test]
 fn a_sector_that_disappears_is_not_published_from_old_answers() {
     let place = Place::new();
-    let service = Scripted::of_histories(|asked| match (parameter(asked, "sector").as_str(), asked.before) {
+    let service = Scripted::of_histories(|request| match (parameter(request, "sector").as_str(), request.before) {
         ("utilities", 1) => json("404 Not Found", "{}"),
-        ("energy", _) => of_tickers(asked, &["XOM"]),
-        _ => of_tickers(asked, &["NEE"]),
+        ("energy", _) => of_tickers(request, &["XOM"]),
+        _ => of_tickers(request, &["NEE"]),
     });
     define(&place, &service, "[signals]\nsectors = [\"energy\", \"utilities\"]\n[checks]\nuniverse = 1.0\n");
     run(&place).succeeded();
@@ -234,7 +236,7 @@ fn newly_empty_histories_count_as_missing() {
         let histories: Vec<String> = (0..10).map(|at| history(&format!("T{at:02}"), "15d", entries(at))).collect();
         json("200 OK", &format!("{{{}}}", histories.join(",")))
     };
-    let service = Scripted::of_histories(move |asked| body([2, 5, 2, 2][asked.before.min(3)]));
+    let service = Scripted::of_histories(move |request| body([2, 5, 2, 2][request.before.min(3)]));
     define(&place, &service, "[signals]\nsectors = [\"energy\"]\n");
     run(&place).succeeded();
     let before = latest(&place);
@@ -245,7 +247,7 @@ fn newly_empty_histories_count_as_missing() {
         assert!(shown.contains(": T02, T03, T04\n"), "{command}: {shown}");
         assert_eq!(latest(&place), before, "{command}");
     }
-    // Those that never had a signal are no measure of what is gone.
+    // Tickers that never had a signal do not count.
     run(&place).succeeded();
     run(&place).succeeded();
 }
@@ -265,7 +267,7 @@ fn empty_histories_among_others_are_named() {
 #[test]
 fn too_many_lost_or_new_tickers_fail_the_run_until_they_return() {
     let place = Place::new();
-    let vendor = Changing::new(&tickers(0..10));
+    let vendor = ChangingService::new(&tickers(0..10));
     let signals = "[signals]\nsectors = [\"energy\"]\n";
     define(&place, &vendor.service, signals);
     run(&place).succeeded();
@@ -279,7 +281,7 @@ fn too_many_lost_or_new_tickers_fail_the_run_until_they_return() {
     run(&place).succeeded();
     let first = latest(&place).expect("a version");
     let version = first.display().to_string();
-    for (now, told) in [
+    for (now, printed) in [
         (tickers(3..10), "3 of 10 tickers disappeared since version `V`, above the limit of 20.0 %: T00, T01, T02\n"),
         (tickers(0..13), "3 of 13 tickers appeared since version `V`, above the limit of 20.0 %: T10, T11, T12\n"),
         (
@@ -290,13 +292,13 @@ fn too_many_lost_or_new_tickers_fail_the_run_until_they_return() {
         vendor.become_one_of(&now);
         for _ in 0..2 {
             let shown = run(&place).failed_with(4).stderr;
-            let told = told.replace('V', &version);
-            assert!(shown.contains(&format!("because: {told}")), "{shown}");
+            let printed = printed.replace('V', &version);
+            assert!(shown.contains(&format!("because: {printed}")), "{shown}");
             assert!(shown.contains("raise `universe` in `[checks]`"), "{shown}");
             assert_eq!(latest(&place).as_ref(), Some(&first));
         }
     }
-    // What is not published by a run is not published by a build either.
+    // A build does not publish it either.
     place.run(["build", "it"]).failed_with(4);
     assert_eq!(latest(&place).as_ref(), Some(&first));
     vendor.become_one_of(&tickers(0..10));
@@ -312,9 +314,9 @@ fn lost_series_of_remaining_tickers_are_counted() {
     let place = Place::new();
     let pulls = Arc::new(AtomicUsize::new(0));
     let pull = Arc::clone(&pulls);
-    let service = Scripted::of_histories(move |asked| {
-        let all = if pull.load(Ordering::Relaxed) > 0 && parameter(asked, "period") == "5d" { 3..10 } else { 0..10 };
-        of_tickers(asked, &tickers(all))
+    let service = Scripted::of_histories(move |request| {
+        let all = if pull.load(Ordering::Relaxed) > 0 && parameter(request, "period") == "5d" { 3..10 } else { 0..10 };
+        of_tickers(request, &tickers(all))
     });
     let signals = |universe| {
         format!("[signals]\nsectors = [\"energy\"]\nperiods = [\"5d\", \"15d\"]\n[checks]\nuniverse = {universe}\n")
@@ -332,7 +334,7 @@ fn lost_series_of_remaining_tickers_are_counted() {
 #[test]
 fn a_version_of_other_signals_is_not_compared() {
     let place = Place::new();
-    let vendor = Changing::new(&tickers(0..10));
+    let vendor = ChangingService::new(&tickers(0..10));
     define(&place, &vendor.service, "[signals]\nsectors = [\"energy\"]\n");
     run(&place).succeeded();
     vendor.become_one_of(&tickers(20..25));
@@ -351,10 +353,10 @@ fn losing_most_tickers_fails_however_long_the_others_are() {
     let good: Vec<String> = (0..10).map(|at| history(&format!("G{at}"), "15d", &long.join(","))).collect();
     let bad = |entries: &str| (0..90).map(|at| history(&format!("B{at}"), "15d", entries)).collect::<Vec<_>>();
     let hold = ENTRY.replace("buy", "hold");
-    for (lost, told) in [
-        // No entry of theirs can be read, which are few beside those of the others.
+    for (lost, printed) in [
+        // None of their entries can be read, but these are few among all entries.
         (bad(&hold), "90 of 3,450 records and 90 of 100 series of signals-history-all"),
-        // Their histories are rejected whole.
+        // Their whole histories are rejected.
         (
             bad(&[ENTRY; 7].join(",")).iter().map(|one| one.replace("15d", "45d")).collect(),
             "630 of 3,990 records and 90 of 100 series of signals-history-all",
@@ -369,9 +371,9 @@ fn losing_most_tickers_fails_however_long_the_others_are() {
         let service = Scripted::of_histories(move |_| json("200 OK", &body));
         define(&place, &service, "[signals]\nsectors = [\"energy\"]\n");
         let shown = run(&place).failed_with(4).stderr;
-        assert!(shown.contains(&format!("error: rejected {told}, above the limit of 1.00 %\n")), "{shown}");
+        assert!(shown.contains(&format!("error: rejected {printed}, above the limit of 1.00 %\n")), "{shown}");
         assert!(latest(&place).is_none());
-        // Few records, and yet most of the series.
+        // Few records, but most of the series.
         define(&place, &service, "[signals]\nsectors = [\"energy\"]\n[rejects]\nmax_share = 0.5\n");
         let shown = run(&place).failed_with(4).stderr;
         assert!(
@@ -404,9 +406,9 @@ fn records_in_a_second_history_of_a_ticker_are_counted() {
 #[test]
 fn records_with_different_values_in_two_answers_are_counted() {
     let place = Place::new();
-    let service = Scripted::of_histories(|asked| {
+    let service = Scripted::of_histories(|request| {
         let (energy, two) =
-            (parameter(asked, "sector") == "energy", format!("{ENTRY},{}", ENTRY.replace("-20T", "-19T")));
+            (parameter(request, "sector") == "energy", format!("{ENTRY},{}", ENTRY.replace("-20T", "-19T")));
         let histories = [history("XOM", "15d", if energy { ENTRY } else { &two }), history("CVX", "15d", ENTRY)];
         json("200 OK", &format!("{{{}}}", histories.join(",")))
     });
@@ -428,7 +430,7 @@ fn records_with_different_values_in_two_answers_are_counted() {
 #[test]
 fn filter_values_that_match_nothing_are_named() {
     let place = Place::new();
-    let vendor = Changing::new(&["XOM".to_owned(), "CVX".to_owned()]);
+    let vendor = ChangingService::new(&["XOM".to_owned(), "CVX".to_owned()]);
     define(&place, &vendor.service, "[signals]\nsectors = [\"energy\"]\nperiods = [\"15d\"]\n");
     run(&place).succeeded();
     let before = latest(&place);
@@ -440,11 +442,11 @@ fn filter_values_that_match_nothing_are_named() {
         (&["--period", "15d", "--period", "5d"], "no signals for period `5d`\n"),
         (&["--regime", "bull", "--regime", "neutral"], "no signals for regime `bull`\n"),
     ];
-    for (filter, told) in cases {
+    for (filter, printed) in cases {
         for output in [&[][..], &["--output", "-"], &["--output", "rows.csv"]] {
             let outcome = place.run([&["build", "it", "--format", "csv"], output, filter].concat()).failed_with(4);
             assert_eq!(outcome.stdout, "");
-            assert!(outcome.stderr.contains(&format!("because: {told}")), "{}", outcome.stderr);
+            assert!(outcome.stderr.contains(&format!("because: {printed}")), "{}", outcome.stderr);
         }
     }
     assert_eq!(latest(&place), before);
@@ -467,13 +469,13 @@ fn invalid_checks_are_refused_at_their_line() {
         "[source]\nservice = \"demo\"\n[signals]\nsectors = [\"energy\"]\n[checks]\nmissing = \"ignore\"\nuniverse = 20.0\n",
     );
     let shown = place.run(["check", "it"]).failed_with(2).stderr;
-    for told in ["unknown action for missing data `ignore`", "it.toml:6:11", "20 is out of range", "it.toml:7:12"] {
-        assert!(shown.contains(told), "{told}: {shown}");
+    for printed in ["unknown action for missing data `ignore`", "it.toml:6:11", "20 is out of range", "it.toml:7:12"] {
+        assert!(shown.contains(printed), "{printed}: {shown}");
     }
 }
 
 #[test]
-fn the_help_says_what_each_exit_code_means() {
+fn the_help_explains_each_exit_code() {
     let shown = Place::new().run(["--help"]).succeeded().stdout;
     let (_, codes) = shown.split_once("Exit codes:\n").expect("they have a heading");
     let codes: Vec<&str> = codes.lines().filter_map(|line| line.split_whitespace().next()).collect();

@@ -1,4 +1,4 @@
-//! A clock that is behind what the archive knows.
+//! A clock that is behind the archive.
 
 use std::fs;
 
@@ -16,7 +16,7 @@ const HISTORY: &str = r#"{"XOM":{"ticker":"XOM","regime":"neutral","period":"15d
 #[test]
 fn a_clock_behind_the_newest_run_stops_the_run_with_a_hint() {
     let place = Place::new();
-    // By a clock that was far ahead.
+    // With a clock that was far ahead.
     Day::new(day(2130, 1, 15)).run(&place);
     let ahead = sealed_run(&place);
     let csv = "[output]\nformat = \"csv\"\n[sentiment]\narticles = false\n";
@@ -31,18 +31,18 @@ fn a_clock_behind_the_newest_run_stops_the_run_with_a_hint() {
     assert!(stderr.ends_with(&format!("move `{shown}` out of the archive\n")), "{stderr}");
     assert_eq!(service.count(), 0);
 
-    // The remedy that is named.
+    // Follows the hint.
     fs::rename(&ahead, place.file("ahead")).unwrap();
     run().succeeded();
     let expected = "ticker,date,period,regime,signal,confidence\nXOM,2026-11-20T00:00:00,15d,neutral,buy,0.5\n";
     let rows = || fs::read_to_string(place.file("output/datasets/it/latest/it.csv")).unwrap();
     assert_eq!(rows(), expected);
 
-    // What the archive knew by now is the same, whatever comes later.
+    // Later observations do not change what is known as of now.
     fs::rename(place.file("ahead"), &ahead).unwrap();
     let as_of = chrono::DateTime::<chrono::Utc>::from(std::time::SystemTime::now()).to_rfc3339();
     let known = place.run(["build", "it", "--as-of", &as_of, "--format", "csv", "--output", "-"]);
-    // Standard output names no folder, so the archive is the default one.
+    // With `--output -`, the archive is the default one.
     assert_eq!(known.succeeded().stdout, expected);
 }
 

@@ -1,4 +1,4 @@
-//! The columns of a dataset: which, in which order, under which names, in every way out; and the sectors of tickers.
+//! The columns of a dataset, their order and their names, in every format and command; and the sectors of tickers.
 
 use std::fs;
 
@@ -7,14 +7,14 @@ use serde_json::{Value, json};
 use crate::support::program::{Outcome, Place, only_build};
 use crate::support::python;
 use crate::support::rows::{columns, distinct, read};
-use crate::support::scripted::{Asked, Scripted, json as answer};
+use crate::support::scripted::{Scripted, ScriptedRequest, json as answer};
 
 const KEY: (&str, &str) = ("BELLWETHER_API_KEY", "demo");
 
 const SIGNALS: &str =
     "source.service = \"demo\"\nsignals.sectors = [\"energy\", \"utilities\"]\nsignals.periods = \"5d\"\n";
 
-/// The columns that a factor tool takes.
+/// The columns that a factor tool expects.
 const FACTOR: &str = "[dataset]\ncolumns = [\"date\", \"ticker\", \"news_mean_7d\", \"confidence\", \"sector\", \"signal\"]\n\
     [dataset.rename]\ndate = \"timestamp\"\nticker = \"asset\"\nconfidence = \"factor\"\nsector = \"group\"\n";
 
@@ -28,7 +28,7 @@ fn record(place: &Place, name: &str) -> Value {
 }
 
 #[test]
-fn columns_are_chosen_ordered_and_named_alike_in_every_way_out() {
+fn columns_are_the_same_in_every_format_and_command() {
     let place = Place::new();
     place.define("all", &format!("{SIGNALS}dataset.add = \"sector\"\n"));
     run(&place, "all");
@@ -58,7 +58,7 @@ fn columns_are_chosen_ordered_and_named_alike_in_every_way_out() {
         json!({ "name": "timestamp", "column": "date", "type": "timestamp, microseconds, no time zone", "nullable": false })
     );
     assert_eq!(record["columns"][5], json!({ "name": "signal", "type": "text", "nullable": false }));
-    // Commands that read a version know the names. The service ends its histories with the current day.
+    // Commands that read a version use the new names. The service ends its histories with the current day.
     let latest = fs::canonicalize(place.file("output/datasets/factor/latest")).unwrap();
     let dates = distinct(&read(&latest.join("factor.parquet")), "timestamp");
     let day = |from_last: usize| &dates[dates.len() - from_last][.."2026-11-20".len()];
@@ -135,7 +135,7 @@ fn columns_that_cannot_be_are_refused_where_they_stand() {
     let version = fs::canonicalize(place.file("output/datasets/loose/latest")).unwrap();
     place.run(["build", "loose", "--to", "2026-11-01", "-q"]).succeeded();
     let shown = place.run(["diff".into(), only_build(&place, "loose"), version]).failed_with(1).stderr;
-    assert!(shown.contains("have no key: `columns` in its definition leaves out a part of it\n"), "{shown}");
+    assert!(shown.contains("have no key: `columns` in its definition leaves out one of its columns\n"), "{shown}");
 }
 
 /// The histories of some tickers.
@@ -150,10 +150,10 @@ fn histories(tickers: &[&str]) -> String {
 }
 
 #[test]
-fn a_sector_is_the_one_that_lists_the_ticker_or_did_so_last_as_known_at_the_instant() {
+fn a_ticker_has_its_current_or_else_its_last_sector_as_of_the_instant() {
     let place = Place::new();
     // Both sectors list `TWO`; then `OLD` leaves the first, and `MOVED` goes from the first to the second.
-    let service = Scripted::of_histories(|Asked { target, before }| {
+    let service = Scripted::of_histories(|ScriptedRequest { target, before }| {
         let listed: &[&str] = match (target.contains("sector=alpha"), target.contains("sector=beta"), before) {
             (true, _, 0) => &["ONE", "TWO", "OLD", "MOVED"],
             (true, ..) => &["ONE", "TWO"],
@@ -179,7 +179,7 @@ fn a_sector_is_the_one_that_lists_the_ticker_or_did_so_last_as_known_at_the_inst
     assert_eq!(known(latest), after);
     place.run(["build", "it", "--as-of", &sealed, "-q"]).succeeded();
     assert_eq!(columns(&read(&only_build(&place, "it").join("it.parquet")), ["ticker", "sector"]), before);
-    // A filter takes a ticker of several sectors by each of them, and the column stays as it is.
+    // A filter selects a ticker by any of its sectors, and the column does not change.
     let filtered = of_sectors.replace("[checks]", "[filter]\nsectors = \"beta\"\n[checks]");
     place.define("beta", &format!("[source]\n{}{filtered}", service.source()));
     place.run(["build", "beta", "-q"]).succeeded();
@@ -189,7 +189,7 @@ fn a_sector_is_the_one_that_lists_the_ticker_or_did_so_last_as_known_at_the_inst
 }
 
 #[test]
-fn a_ticker_that_no_sector_lists_has_none_and_a_note_says_so() {
+fn a_ticker_outside_all_sectors_has_none_and_is_noted() {
     let place = Place::new();
     let definition = "source.service = \"demo\"\n[signals]\nhistory = \"ticker\"\ntickers = [\"XOM\", \"NEE\"]\n[dataset]\nadd = \"sector\"\n";
     place.define("alone", definition);
@@ -197,7 +197,7 @@ fn a_ticker_that_no_sector_lists_has_none_and_a_note_says_so() {
     assert!(shown.contains("note      no sector lists 2 tickers: NEE, XOM\n"), "{shown}");
     let rows = read(&place.file("output/datasets/alone/latest/alone.parquet"));
     assert!(distinct(&rows, "sector").is_empty(), "none is known");
-    // Another definition of the same archive asks for a sector.
+    // Another definition with the same archive requests a sector.
     place.define("energy", "source.service = \"demo\"\nsignals.sectors = \"energy\"\n");
     run(&place, "energy");
     let shown = place.run(["build", "alone"]).succeeded().stdout;

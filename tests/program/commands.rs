@@ -1,4 +1,4 @@
-//! Commands for the first hour: what they tell, and what they suggest.
+//! Commands for the first hour: their output and their suggestions.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -87,7 +87,7 @@ fn tickers_are_separated_by_commas_and_invalid_dates_are_explained() {
     let mut tickers: Vec<&str> = rows.lines().skip(1).filter_map(|row| row.split(',').next()).collect();
     tickers.dedup();
     assert_eq!(tickers, ["DUK", "NEE", "SO"]);
-    for (arguments, told) in [
+    for (arguments, message) in [
         (["build", "demo", "--from", "2026-13-01"], "there is no month 13"),
         (["build", "demo", "--as-of", "2026/01/01"], "write `2026-01-01`"),
         (["show", "demo", "--to", "2026-02-30"], "2026-02 has no day 30"),
@@ -96,7 +96,7 @@ fn tickers_are_separated_by_commas_and_invalid_dates_are_explained() {
         (["build", "demo", "--regime", "bulll"], "bear, bull, neutral"),
     ] {
         let shown = place.run(arguments).failed_with(2).stderr;
-        assert!(shown.contains(told), "{shown}");
+        assert!(shown.contains(message), "{shown}");
     }
     for arguments in [["build", "demo", "--ticker", "NEE,ZZZZ"], ["show", "demo", "--ticker", "NEE,ZZZZ"]] {
         let outcome = place.run(arguments);
@@ -127,9 +127,9 @@ fn datasets_are_listed_and_removed_unless_linked() {
     assert!(listed.contains(&format!("demo/{first} ")), "{listed}");
     assert!(listed.ends_with('\n') && listed.contains("\n3 versions, "), "{listed}");
 
-    let refused = |name: &str, told: &str| {
+    let refused = |name: &str, message: &str| {
         let shown = place.run(["datasets", "remove", name]).failed_with(1).stderr;
-        assert!(shown.contains(told), "{shown}");
+        assert!(shown.contains(message), "{shown}");
     };
     refused(&format!("demo/{second}"), "the link `latest` points to it");
     refused("demo", "no version `demo`");
@@ -139,10 +139,10 @@ fn datasets_are_listed_and_removed_unless_linked() {
     let listed = place.run(["datasets"]).succeeded().stdout;
     marked(&listed, &format!("demo/{first}"), "paper");
     fs::remove_file(place.file("output/datasets/demo/paper")).unwrap();
-    // Nothing is removed if one of the names is wrong.
+    // An unknown name removes nothing.
     place.run(["datasets", "remove", &format!("demo/{first}"), "demo/x"]).failed_with(1);
     assert!(place.file(&format!("output/datasets/demo/{first}")).is_dir());
-    // A file of somebody else keeps a version.
+    // A version with a foreign file is kept.
     let foreign = place.file(&format!("output/datasets/demo/{first}/mine.txt"));
     fs::write(&foreign, "mine").unwrap();
     place.run(["datasets", "remove", &format!("demo/{first}")]).failed_with(1);
@@ -198,7 +198,7 @@ fn init_without_a_terminal_takes_options_and_overwrites_nothing() {
 }
 
 #[test]
-fn doctor_finds_each_problem_and_says_what_to_do() {
+fn doctor_finds_each_problem_and_gives_a_hint() {
     let place = Place::new();
     place.define("demo", DEMO);
     let healthy = place.run(["doctor", "demo"]).succeeded().stdout;
@@ -222,7 +222,7 @@ fn doctor_finds_each_problem_and_says_what_to_do() {
     let shown = doctor("demo").failed_with(1).stdout;
     assert!(shown.contains("Connection refused"), "{shown}");
 
-    let gone = Scripted::start(|asked| match asked.target.contains("news_articles") {
+    let gone = Scripted::start(|request| match request.target.contains("news_articles") {
         true => json("404 Not Found", "{}"),
         false => json("200 OK", "{}"),
     });

@@ -1,4 +1,4 @@
-//! What is on the disk, listed and held against what was written.
+//! Files on disk: listed, and verified against their records.
 
 use std::convert::Infallible;
 use std::fs;
@@ -59,7 +59,7 @@ fn runs_are_listed_and_damaged_files_are_named() {
     assert!(later.contains("has layout 10; this version reads layout 9\nhint: use the version"), "{later}");
 }
 
-/// Seals a run whose only signals have a confidence that no answer can give.
+/// Seals a run with a confidence that no answer can have.
 fn seal_signals_of(archive: &Path, confidence: f64) {
     let request = Request::of_sector("energy".parse().expect("a sector"), Period::default(), Regime::default());
     let entry = r#"{"date":"2026-01-05T00:00:00","signal":"buy","confidence":0.5}"#;
@@ -110,13 +110,13 @@ fn an_archive_with_a_number_json_cannot_hold_is_refused() {
         seal_signals_of(&place.file("output/archive"), number);
         for command in [&["build", "it"][..], &["audit", "quality", "it"], &["audit", "revisions"], &["verify"]] {
             let outcome = place.run(command).failed_with(1);
-            let told = outcome.stdout + &outcome.stderr;
+            let message = outcome.stdout + &outcome.stderr;
             let reason = format!("`confidence` of `AA` is {number}: not a finite number");
-            assert!(told.contains("signals.parquet") && told.contains(&reason), "{command:?}: {told}");
+            assert!(message.contains("signals.parquet") && message.contains(&reason), "{command:?}: {message}");
         }
         assert!(!place.file("output/datasets/it/latest").exists());
     }
-    // The same archive with a number that an answer can give.
+    // The same archive with a valid number.
     let place = Place::new();
     place.define(
         "it",

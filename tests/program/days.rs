@@ -1,7 +1,7 @@
-//! Ten days of a service that rewrites its past: each day's run records what was rewritten, what is new, and no more.
+//! Ten days of a service that rewrites its past: each day's run records rewritten and new data, and nothing else.
 //!
-//! The truth comes from the service's side: [`Universe::rewrites`] names the rewritten cells, the trading days are the
-//! cells of a history, and lists of articles are read in plain HTTP.
+//! Expected values come from the service's side: [`Universe::rewrites`] names the rewritten cells, the dates of a
+//! history are the trading days, and lists of articles are read over plain HTTP.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -20,8 +20,8 @@ use crate::support::program::Place;
 use crate::support::rows::{columns, known, numbers, read, texts};
 use crate::support::service::day;
 
-/// Ten days with a weekend and the end of a quarter among them, which the dates that leave the histories pass too, five
-/// years before; and one more after a pause of a month.
+/// Ten days that include a weekend and the end of a quarter, as do the dates that leave the histories five years
+/// earlier; and one more after a pause of a month.
 fn days() -> impl Iterator<Item = NaiveDate> {
     day(2026, 9, 28).iter_days().take(10).chain([day(2026, 11, 6)])
 }
@@ -46,7 +46,7 @@ fn changed(rows: &RecordBatch, kind: &str) -> RecordBatch {
     filter_record_batch(rows, &is_so.collect()).expect("as many flags as rows")
 }
 
-/// What the archive knew on an evening of some dates.
+/// The archive's state of some dates, on an evening.
 fn known_on(archive: &Path, table: Table, evening_of: NaiveDate, dates: &BTreeSet<i64>) -> RecordBatch {
     let rows = known(archive, table, evening(evening_of));
     let column = rows.column_by_name("date").expect("it has dates").as_primitive::<TimestampMicrosecondType>();
@@ -136,15 +136,15 @@ fn check_days(store: Option<StoreUrl>, mut folder: impl FnMut() -> PathBuf) {
     let (service, summary) = last.expect("there were days");
     let today = service.universe.today();
     let cells = known(&archive, Table::Signals, evening(today));
-    let (all, told) = (signals(&cells), service.told());
+    let (all, message) = (signals(&cells), service.histories());
     let of_window = all.iter().filter(|(cell, _)| cell[3] >= midnight(service.universe.trading_days()[0]));
-    assert!(of_window.eq(&told), "what is known is what the service says");
+    assert!(of_window.eq(&message), "what is known is what the service says");
     let news = scores(&known(&archive, Table::Articles, evening(today)));
     assert!(listed.iter().all(|(article, score)| news[article] == *score), "what is known is what the service says");
     check_dataset(&read(&summary.dataset.join("days.parquet")), &all, &news);
 }
 
-/// The published rows are what is known: each signal with the news of the seven days before it.
+/// Checks that the published rows are the known signals, each with the news of the seven days before it.
 #[track_caller]
 fn check_dataset(rows: &RecordBatch, signals: &Signals, news: &Scores) {
     let mut of_tickers: BTreeMap<&str, Vec<(NaiveDate, f64)>> = BTreeMap::new();

@@ -1,4 +1,4 @@
-//! Definitions: what is right, what is wrong and where, what a plan says, what editors are given.
+//! Definitions: valid ones, problems and their locations, plans, and the schema for editors.
 
 use std::fs;
 use std::path::Path;
@@ -46,10 +46,10 @@ fn the_shipped_definitions_reference_the_schema_and_match_it() {
 }
 
 #[test]
-fn each_shipped_definition_runs_and_gives_what_its_users_take() {
+fn each_shipped_definition_runs_and_writes_the_promised_columns() {
     let place = Place::new();
     fs::create_dir(place.file("pipelines")).unwrap();
-    // Each has an archive of its own, so that they can run at once.
+    // Each has its own archive, so that they can run concurrently.
     let run = |name: &String| {
         let file = format!("pipelines/{name}.toml");
         fs::copy(project().join(&file), place.file(&file)).unwrap();

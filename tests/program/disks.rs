@@ -1,7 +1,7 @@
-//! Disks that take no more, folders that may not be written and folders that vanish: what fails says which file and why,
-//! what was there stays as it was, and the same command succeeds when the disk is well again.
+//! Full disks, folders without write permission, and folders that disappear: errors name the file and the reason,
+//! existing data is unchanged, and the same command succeeds once the disk is writable again.
 //!
-//! A disk that is full is a small tmpfs in a namespace of its own, so no test needs to be root.
+//! A full disk is a small tmpfs in its own namespace, so no test needs root.
 
 use std::collections::BTreeSet;
 use std::fs::{self, Permissions};
@@ -14,13 +14,13 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use crate::support::program::{Outcome, Place, drained};
-use crate::support::scripted::{Asked, Scripted, Step, json};
+use crate::support::scripted::{Scripted, ScriptedRequest, Step, json};
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_bellwether");
 const KEY: (&str, &str) = ("BELLWETHER_API_KEY", "demo");
 
-/// Mounts disks over the output and what is below it, copies `before` onto them, leaves one of them so much room, runs the
-/// program, and copies what is there then to `left`.
+/// Mounts disks over the output and its subfolders, copies `before` onto them, limits the free space of one of them,
+/// runs the program, and copies the result to `left`.
 const ON_A_SMALL_DISK: &str = "
     disk() { mount -t tmpfs -o mode=755,size=64m,nr_inodes=10000 none output$1 && cp -a before$1/. output$1/; }
     used() { df -P $1 output$FOLDER | awk 'NR == 2 { print $3 }'; }
@@ -35,7 +35,7 @@ const ON_A_SMALL_DISK: &str = "
     cp -a output left || exit 99
     exit $code";
 
-/// A command that runs a script where it may mount what it likes.
+/// A command that runs a script in a namespace where it may mount.
 fn in_a_namespace(place: &Place, script: &str) -> Command {
     let ways: [&[&str]; 3] = [&["unshare", "-rm"], &["unshare", "-m"], &["sudo", "-nE", "unshare", "-m"]];
     let may_mount = |way: &&&[&str]| {
@@ -51,9 +51,9 @@ fn in_a_namespace(place: &Place, script: &str) -> Command {
 }
 
 /// The answers of two days, the second with more and other values.
-fn answer(asked: &Asked, is_second: bool) -> Vec<Step> {
+fn answer(request: &ScriptedRequest, is_second: bool) -> Vec<Step> {
     let days = 40 + usize::from(is_second);
-    let body = match asked.target.strip_prefix("/b/news_articles/") {
+    let body = match request.target.strip_prefix("/b/news_articles/") {
         Some(rest) => {
             let ticker = rest.split('?').next().unwrap_or_default();
             let article = |day: usize| {
@@ -81,12 +81,12 @@ fn answer(asked: &Asked, is_second: bool) -> Vec<Step> {
     json("200 OK", &body)
 }
 
-/// A place where a run was made on the first day, and it is the second day.
+/// A place with a run of the first day, on the second day.
 struct SecondDay {
     place: Place,
-    /// The dataset of the second day where nothing fails.
+    /// The dataset of the second day without failures.
     expected: Vec<u8>,
-    // Answers as long as the test lives.
+    // Answers for as long as the test runs.
     _service: Scripted,
 }
 
@@ -94,7 +94,7 @@ impl SecondDay {
     fn new() -> Self {
         let is_second = Arc::new(AtomicBool::new(false));
         let of_script = Arc::clone(&is_second);
-        let service = Scripted::start(move |asked| answer(asked, of_script.load(Ordering::SeqCst)));
+        let service = Scripted::start(move |request| answer(request, of_script.load(Ordering::SeqCst)));
         let place = Place::new();
         let source = service.source();
         let formats = "[output]\nformat = [\"parquet\", \"arrow\", \"csv\"]\n";
@@ -116,7 +116,7 @@ impl SecondDay {
         command
     }
 
-    /// The run as another program starts it.
+    /// The run, as started by another program.
     fn run_under(&self, words: &[&str]) -> Command {
         let mut command = Command::new(words[0]);
         command.args(&words[1..]).arg(PROGRAM).current_dir(self.place.path()).envs([KEY]);
@@ -132,13 +132,13 @@ impl SecondDay {
         assert!(copied.expect("cp starts").success());
     }
 
-    /// Takes the output back to what it was before the second day.
+    /// Restores the output of the first day.
     fn begin_again(&self) {
         fs::remove_dir_all(self.place.file("output")).expect("it can be removed");
         self.copy("before", "output");
     }
 
-    /// Runs where a folder has room for so many pages or files more, and leaves what is there then as the output.
+    /// Runs with a folder that has room for this many more pages or files, and keeps the result as the output.
     fn run_on_a_small_disk(&self, folder: &str, limit: &str, room: usize) -> Outcome {
         let mut command = in_a_namespace(&self.place, ON_A_SMALL_DISK);
         let outcome = Outcome::of(command.env("FOLDER", folder).env("LIMIT", limit).env("ROOM", room.to_string()));
@@ -148,7 +148,7 @@ impl SecondDay {
         outcome
     }
 
-    /// A run that failed said which file it could not write and why, harmed nothing, and goes on where the disk is well.
+    /// Checks that a failed run named the file and the reason, damaged nothing, and resumes on a writable disk.
     #[track_caller]
     fn check_failure(&self, outcome: Outcome, reason: &str) -> PathBuf {
         let stderr = outcome.failed_with(1).stderr;
@@ -159,7 +159,7 @@ impl SecondDay {
         assert!(lines[2..].iter().all(|line| line.starts_with("hint: ")) && lines.len() <= 3, "{stderr}");
 
         let before = self.place.file("before");
-        // Who held the lock is written anew by each run.
+        // Each run rewrites the lock holder.
         let is_lock = |file: &&Path| file.starts_with("archive/.locks");
         let files = self.place.files();
         for file in files.iter().filter_map(|file| file.strip_prefix("before").ok()).filter(|file| !is_lock(file)) {
@@ -187,7 +187,7 @@ impl SecondDay {
     }
 }
 
-/// What a path names, of whatever run, answer and version.
+/// A path without the names of runs, answers and versions.
 fn kind(path: &Path) -> String {
     let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
     let is_of = |folder: &str| path.parent().is_some_and(|parent| parent.ends_with(folder));
@@ -202,7 +202,7 @@ fn kind(path: &Path) -> String {
     }
 }
 
-/// What a run makes in the archive, and what it makes in the dataset.
+/// The paths that a run creates in the archive and in the dataset.
 const FILES: [&[&str]; 2] = [
     &[
         "unfinished.json",
@@ -224,7 +224,7 @@ const FILES: [&[&str]; 2] = [
 fn a_full_disk_fails_the_run_at_any_file_and_damages_nothing() {
     let day = SecondDay::new();
     let full = "No space left on device (os error 28)";
-    // A folder and a link need no page.
+    // Folders and links need no page.
     let no_pages: [&[&str]; 2] = [&["an unfinished run", "sealed"], &["a version", "latest"]];
     for (folder, limit) in [("", "pages"), ("", "files"), ("/datasets", "pages"), ("/datasets", "files")] {
         let mut failed = BTreeSet::new();
@@ -270,12 +270,12 @@ fn a_file_size_limit_fails_the_run_and_damages_nothing() {
         failed.insert(kind(&day.check_failure(outcome, "File too large (os error 27)")));
         day.begin_again();
     }
-    // Each is larger than those before it.
+    // In ascending order.
     let larger = ["it.arrow", "answers", "a lock"];
     assert!(larger.iter().all(|file| failed.contains(*file)), "{failed:?}");
 }
 
-/// What takes the power from root to write where nobody may; nothing, where the tests are not root.
+/// A prefix that drops root's permission to write anywhere; empty if the tests are not run as root.
 fn without_power() -> &'static [&'static str] {
     let folder = tempfile::tempdir().expect("a folder for a test");
     fs::set_permissions(folder.path(), Permissions::from_mode(0o555)).expect("it is ours");
@@ -303,7 +303,7 @@ fn an_unwritable_folder_fails_the_run_and_damages_nothing() {
     }
 }
 
-/// Waits until something is so.
+/// Waits until a condition holds.
 fn wait_until(what: &str, is_so: impl Fn() -> bool) {
     let begun = Instant::now();
     while !is_so() {
@@ -316,10 +316,10 @@ fn wait_until(what: &str, is_so: impl Fn() -> bool) {
 fn a_deleted_output_folder_fails_the_run_and_the_next_one_recreates_it() {
     let is_gone = Arc::new(AtomicBool::new(true));
     let of_script = Arc::clone(&is_gone);
-    let service = Scripted::start(move |asked| {
-        let mut steps = answer(asked, false);
+    let service = Scripted::start(move |request| {
+        let mut steps = answer(request, false);
         let Some(Step::Send(reply)) = steps.pop() else { return steps };
-        wait_until("nothing vanishes", || asked.target.starts_with("/a/") || of_script.load(Ordering::SeqCst));
+        wait_until("nothing vanishes", || request.target.starts_with("/a/") || of_script.load(Ordering::SeqCst));
         let (first, rest) = reply.split_at(reply.len() / 2);
         let wait = if of_script.load(Ordering::SeqCst) { 0 } else { 200 };
         vec![Step::Send(first.to_vec()), Step::Wait(Duration::from_millis(wait)), Step::Send(rest.to_vec())]
@@ -340,7 +340,7 @@ fn a_deleted_output_folder_fails_the_run_and_the_next_one_recreates_it() {
         let before = service.count();
         let mut command = place.command(["run", "it", "-q"]);
         let mut child = command.envs([KEY]).stderr(Stdio::piped()).spawn().expect("it starts");
-        wait_until("nothing is asked", || service.count() >= before + requests);
+        wait_until("nothing is requested", || service.count() >= before + requests);
         fs::rename(place.file(folder), place.file("gone")).expect("it is there");
         is_gone.store(true, Ordering::SeqCst);
         let stderr = drained(child.stderr.take());

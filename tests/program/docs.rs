@@ -1,7 +1,7 @@
-//! The documentation: the commands that it shows, run in order, and the keys that it lists.
+//! The documentation: its commands, run in order, and its tables of keys.
 //!
-//! A block that begins with `# pipelines/NAME.toml` is a definition that the commands after it find. The first hour of a
-//! newcomer is a page as the others are, but in an empty folder and seen in a terminal.
+//! A block that starts with `# pipelines/NAME.toml` is a definition for the commands after it. The getting started page
+//! is run like the others, but in an empty folder and in a terminal.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -13,10 +13,10 @@ use serde_json::Value;
 use crate::support::program::Place;
 use crate::support::terminal::Window;
 
-/// The page with the first hour of a newcomer.
+/// The getting started page.
 const FIRST_HOUR: &str = "docs/getting-started.md";
 
-/// The other pages, in the order in which they are read.
+/// The other pages, in reading order.
 const PAGES: [&str; 10] = [
     "README.md",
     "docs/definitions.md",
@@ -30,7 +30,7 @@ const PAGES: [&str; 10] = [
     "docs/speed.md",
 ];
 
-/// Set to write what was printed into the pages.
+/// If set, the printed output is written to the pages.
 const BLESS: &str = "BELLWETHER_BLESS";
 
 const BEGIN_OF_KEYS: &str = "<!-- keys -->\n";
@@ -40,7 +40,7 @@ fn page(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join(name)
 }
 
-/// Compares a page with what it should be, or writes it.
+/// Compares a page with its expected text, or writes it.
 #[track_caller]
 fn is_current(name: &str, made: &str, equal: impl Fn(&str) -> String) {
     let path = page(name);
@@ -55,7 +55,7 @@ fn is_current(name: &str, made: &str, equal: impl Fn(&str) -> String) {
 }
 
 #[test]
-fn the_commands_in_the_docs_print_what_the_docs_show() {
+fn the_commands_in_the_docs_print_the_documented_output() {
     let place = Place::new();
     fs::create_dir(place.file("pipelines")).expect("a folder of definitions");
     for entry in fs::read_dir(page("pipelines")).expect("definitions") {
@@ -69,13 +69,13 @@ fn the_commands_in_the_docs_print_what_the_docs_show() {
 }
 
 #[test]
-fn the_first_page_matches_what_a_terminal_shows() {
+fn getting_started_matches_a_terminal_session() {
     let place = Place::new();
     let shown = fs::read_to_string(page(FIRST_HOUR)).expect("a page");
     is_current(FIRST_HOUR, &with_outputs(&place, &shown, seen), masked);
 }
 
-/// A page with what its `console` blocks print now. Its definitions are written where they say.
+/// A page with the current output of its `console` blocks. Its definitions are written to their paths.
 fn with_outputs(place: &Place, page: &str, printed: impl Fn(&Place, &str) -> String) -> String {
     let mut made = String::new();
     let mut is_console = false;
@@ -101,7 +101,7 @@ fn with_outputs(place: &Place, page: &str, printed: impl Fn(&Place, &str) -> Str
     made
 }
 
-/// Writes a block that begins with the path of a definition.
+/// Writes a block that starts with the path of a definition.
 fn write(place: &Place, block: &str) {
     let (text, _) = block.split_once("```").expect("the end of the block");
     let Some(path) = text.lines().next().and_then(|line| line.strip_prefix("# pipelines/")) else { return };
@@ -109,7 +109,7 @@ fn write(place: &Place, block: &str) {
     fs::write(place.file("pipelines").join(path), text).expect("a definition");
 }
 
-/// What a command prints on both of its streams.
+/// The output of a command, both streams.
 fn piped(place: &Place, command: &str) -> String {
     let program = Path::new(env!("CARGO_BIN_EXE_bellwether"));
     let folder = program.parent().expect("a folder of programs").display();
@@ -123,16 +123,15 @@ fn piped(place: &Place, command: &str) -> String {
     text.replace(&format!("{}/", place.path().display()), "")
 }
 
-/// What a command shows in a terminal, in the end. Questions are answered with Enter.
+/// The final screen of a command in a terminal. Questions are answered with Enter.
 fn seen(place: &Place, command: &str) -> String {
     let seen = Window { widths: "80", answers: &["", ""] }.shell(place, command).succeeded();
     let folder = format!("{}/", place.path().display());
     seen.lines.iter().map(|line| line.replace(&folder, "") + "\n").collect()
 }
 
-/// A page without what differs between days and machines: numbers and the words that hold one, the rows of tables, plots,
-/// the space between words, how far a stage had come, how old data is, and what has the largest share. What commands print that failed is the same
-/// everywhere.
+/// A page without the parts that differ between days and machines: numbers and words that contain one, rows of tables,
+/// plots, spaces, progress of a stage, ages of data, and names of extremes. Failed commands print the same everywhere.
 fn masked(page: &str) -> String {
     let mut masked = String::new();
     for output in page.split_inclusive("\n$ ") {
@@ -153,7 +152,7 @@ fn masked_output(page: &str) -> String {
         match line.starts_with('│') && line.contains(|c: char| c.is_ascii_digit()) {
             true => "a row".to_owned(),
             false if line.starts_with("  newest ") => "the newest date".to_owned(),
-            // Which sector or pair has most may change from day to day.
+            // The sector or pair with the highest share may change from day to day.
             false if line.starts_with("Buys are ") || line.starts_with("  ") && line.contains(" %") => {
                 "shares".to_owned()
             }

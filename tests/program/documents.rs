@@ -1,4 +1,4 @@
-//! What commands tell as JSON, held against the schemas that the program prints for it.
+//! The JSON output of commands, validated against the schemas that the program prints.
 
 use std::fs;
 
@@ -61,7 +61,7 @@ fn every_json_command_prints_one_document_that_matches_its_schema() {
     let removed = place.run(["datasets", "remove", &build, "--json"]).succeeded().stdout;
     assert_eq!(serde_json::from_str::<Value>(&removed).unwrap()["removed"][0], build.as_str());
     seen.push("datasets remove");
-    // Every schema that there is belongs to a command that was tried.
+    // Every schema belongs to a command above.
     let unknown = place.run(["schema", "--for", "x"]).failed_with(2).stderr;
     let (_, names) = unknown.split_once("[possible values: ").expect("the names");
     let (names, _) = names.split_once(']').expect("an end");
@@ -85,17 +85,17 @@ fn json_and_text_have_the_same_numbers() {
     let place = Place::new();
     place.define("demo", DEMO);
     place.run(["run", "demo", "-q"]).succeeded();
-    let told = |arguments: &[&str]| -> Value {
+    let message = |arguments: &[&str]| -> Value {
         serde_json::from_str(&place.run(arguments).succeeded().stdout).expect("a document")
     };
     let rows = crate::support::rows::read(&place.file("output/datasets/demo/latest/demo.parquet")).num_rows();
-    assert_eq!(told(&["datasets", "--json"])["versions"][0]["rows"], rows);
-    assert_eq!(told(&["summary", "demo", "--json"])["signals"]["count"], rows);
-    let plan = told(&["plan", "demo", "--json"]);
+    assert_eq!(message(&["datasets", "--json"])["versions"][0]["rows"], rows);
+    assert_eq!(message(&["summary", "demo", "--json"])["signals"]["count"], rows);
+    let plan = message(&["plan", "demo", "--json"]);
     let names: Vec<&str> = plan["columns"].as_array().unwrap().iter().map(|it| it["name"].as_str().unwrap()).collect();
     let file = crate::support::rows::read(&place.file("output/datasets/demo/latest/demo.parquet"));
     let fields: Vec<String> = file.schema().fields().iter().map(|field| field.name().clone()).collect();
     assert_eq!(names, fields);
-    let leak = told(&["audit", "leak", "demo", "--json"]);
+    let leak = message(&["audit", "leak", "demo", "--json"]);
     assert!(leak["trials"].as_array().unwrap().iter().all(|trial| trial["outcome"] != "leak"), "{leak}");
 }

@@ -1,5 +1,4 @@
-//! A service that misbehaves in every way that services do: what a run does about it, what its user reads, what is
-//! kept.
+//! A faulty service: the reaction of a run, its messages, and the data that it keeps.
 
 use std::fs;
 use std::io::Write;
@@ -23,9 +22,9 @@ fn run(place: &Place, service: &Scripted, source: &str, rest: &str) -> Outcome {
     Outcome::of(place.command(["run", "it"]).env("BELLWETHER_API_KEY", "demo"))
 }
 
-/// A service whose first answers are scripted, and then it is well.
+/// A service whose first answers are scripted; later ones are valid.
 fn recovering(first: Vec<Vec<Step>>) -> Scripted {
-    Scripted::of_histories(move |asked| first.get(asked.before).cloned().unwrap_or_else(|| json("200 OK", GOOD)))
+    Scripted::of_histories(move |request| first.get(request.before).cloned().unwrap_or_else(|| json("200 OK", GOOD)))
 }
 
 fn rows(outcome: &Outcome) -> &str {
@@ -107,9 +106,9 @@ fn a_requested_wait_is_honoured_unless_it_is_over() {
 #[test]
 fn a_service_that_stays_down_stops_the_run_and_the_next_one_resumes() {
     let place = Place::new();
-    let service = Scripted::of_histories(|asked| match asked.target.contains("sector=energy") {
+    let service = Scripted::of_histories(|request| match request.target.contains("sector=energy") {
         true => json("200 OK", GOOD),
-        false if asked.before < 5 => json("503 Service Unavailable", ""),
+        false if request.before < 5 => json("503 Service Unavailable", ""),
         false => json("200 OK", &GOOD.replace("XOM", "AAPL")),
     });
     let sectors =
@@ -126,7 +125,7 @@ fn a_service_that_stays_down_stops_the_run_and_the_next_one_resumes() {
     assert!(shown.ends_with(&expected), "{shown}");
     assert_eq!(service.histories(), 6);
     let outcome = go().succeeded();
-    assert_eq!(service.histories(), 7, "what was answered is not asked for again");
+    assert_eq!(service.histories(), 7, "answered requests are not repeated");
     assert_eq!(rows(&outcome), "rows      4");
     assert!(outcome.stdout.contains("note      resumed an interrupted run with 1 answer\n"));
     assert_eq!(fs::read_dir(place.file("output/archive/.partial")).unwrap().count(), 0);
@@ -237,7 +236,8 @@ fn a_body_malformed_twice_is_kept_and_reported_with_its_byte_offset() {
 /// A Brotli stream that stores its bytes as they are: a window of 2^16, one stored block, an empty last one.
 fn brotli(body: &[u8]) -> Vec<u8> {
     let length = (body.len() - 1) as u32;
-    // One bit for the window, one for "not the last", two for four nibbles of length, sixteen for it, one for "stored".
+    // One bit for the window, one for "not the last", two for four nibbles of length, sixteen for the length, and one
+    // for "stored".
     let head = (length << 4) | (1 << 20);
     [&head.to_le_bytes()[..3], body, &[3]].concat()
 }
@@ -278,7 +278,7 @@ fn bytes_after_a_compressed_answer_are_malformed() {
         let shown = run(&place, &service, "", "").failed_with(1).stderr;
         let expected = format!(": the {name} stream is corrupt or followed by other bytes at byte ");
         assert!(shown.contains(&expected), "{shown}");
-        assert_eq!(service.histories(), 2, "a body that is malformed twice is not asked for again");
+        assert_eq!(service.histories(), 2, "a body that is malformed twice is not requested again");
         assert!(!place.file("output/datasets/it").exists());
     }
 }
@@ -316,7 +316,7 @@ fn a_wrong_content_type_is_accepted() {
     run(&place, &service, "", "").succeeded();
 }
 
-/// A body with a good history and some odd ones.
+/// A body with a valid history and some odd ones.
 fn beside(odd: &[u8]) -> Vec<u8> {
     let good = GOOD.trim_end_matches('}').as_bytes();
     [good, b"}, ", odd, b"}"].concat()
@@ -396,8 +396,8 @@ fn unknown_fields_are_reported_once_and_kept_on_request() {
         let sent = body.clone();
         let service = Scripted::of_histories(move |_| json("200 OK", &sent));
         let outcome = run(&place, &service, "", &format!("[rejects]\nkeep_extra = {keep}\n")).succeeded();
-        let told = "unknown   /*/predictions/*/model of signals-history-all, 2 times, such as {\"name\":\"m1\"}\n";
-        assert_eq!(outcome.stdout.matches(told).count(), 1, "{}", outcome.stdout);
+        let message = "unknown   /*/predictions/*/model of signals-history-all, 2 times, such as {\"name\":\"m1\"}\n";
+        assert_eq!(outcome.stdout.matches(message).count(), 1, "{}", outcome.stdout);
         let extra = texts(&read(&sealed_run(&place).join("signals.parquet")), "extra");
         assert_eq!(extra, [expected.clone(), expected]);
     }
@@ -450,14 +450,14 @@ fn dates_outside_the_years_1_to_9999_are_rejected_with_a_reason() {
 #[test]
 fn an_oversized_history_is_reported_with_its_size_and_the_limit() {
     let long = format!("\"LONG\": \"{}\"", "x".repeat(40_000_000));
-    let told = "all of `LONG` was rejected: its size of 40.0 MB exceeds the limit of 33.6 MB; it starts at byte ";
+    let message = "all of `LONG` was rejected: its size of 40.0 MB exceeds the limit of 33.6 MB; it starts at byte ";
     let body = beside(long.as_bytes());
     let place = Place::new();
     let service = Scripted::of_histories(move |_| reply("200 OK", "", &body));
     let outcome = run(&place, &service, "", "[rejects]\nmax_share = 0.9\n").succeeded();
-    assert!(outcome.stdout.contains(&format!("rejected  {told}")), "{}", outcome.stdout);
+    assert!(outcome.stdout.contains(&format!("rejected  {message}")), "{}", outcome.stdout);
     let shown = run(&Place::new(), &service, "", "").failed_with(4).stderr;
-    assert!(shown.contains(&format!("  because: {told}")), "{shown}");
+    assert!(shown.contains(&format!("  because: {message}")), "{shown}");
 }
 
 #[test]

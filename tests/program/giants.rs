@@ -1,4 +1,4 @@
-//! More articles of one ticker than are held in memory at once are compared, known and packed as few are.
+//! A ticker with more articles than fit in memory is compared, read and packed correctly.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -8,9 +8,9 @@ use chrono::{DateTime, TimeDelta, Utc};
 
 use crate::support::program::{Outcome, Place};
 use crate::support::rows::{columns, known, read};
-use crate::support::scripted::{Asked, Scripted, json};
+use crate::support::scripted::{Scripted, ScriptedRequest, json};
 
-/// Articles by their dates, in numbers of forty seconds, and titles.
+/// Articles by date, in units of forty seconds, and title.
 type Articles = BTreeMap<(usize, String), u32>;
 
 fn date(number: usize) -> String {
@@ -18,8 +18,8 @@ fn date(number: usize) -> String {
     (first + TimeDelta::seconds(40 * number as i64)).format("%Y-%m-%dT%H:%M:%S").to_string()
 }
 
-/// What the service lists in a pull: everything, the newest first; most of it and some more, in no order, with other titles
-/// and scores here and there; and the newest few, with other scores.
+/// The articles listed in a pull: first all of them, newest first; then most of them and some new ones, shuffled, with
+/// some other titles and scores; then the newest few, with other scores.
 fn listed(pull: usize) -> Vec<(usize, String, u32)> {
     let article = |number: usize| {
         let version = if pull > 0 && number.is_multiple_of(100) { "again" } else { "at first" };
@@ -34,7 +34,7 @@ fn listed(pull: usize) -> Vec<(usize, String, u32)> {
     }
 }
 
-/// What is known after an answer, and how many articles it added, revised and withdrew.
+/// The state after an answer, and the number of articles that it added, revised and withdrew.
 fn after(before: &Articles, listed: &[(usize, String, u32)]) -> (Articles, [usize; 3]) {
     let now: Articles = listed.iter().map(|(number, title, score)| ((*number, title.clone()), *score)).collect();
     let oldest = now.keys().next().expect("something is listed").0;
@@ -47,10 +47,10 @@ fn after(before: &Articles, listed: &[(usize, String, u32)]) -> (Articles, [usiz
     (known, [added, revised, withdrawn])
 }
 
-fn answer(asked: &Asked) -> String {
-    if asked.target.contains("news_articles") {
+fn answer(request: &ScriptedRequest) -> String {
+    if request.target.contains("news_articles") {
         let mut text = String::new();
-        for (number, title, score) in listed(asked.before) {
+        for (number, title, score) in listed(request.before) {
             let (comma, date) = (if text.is_empty() { "" } else { "," }, date(number));
             let link = format!("https://news.example.com/articles/{number}");
             write!(text, "{comma}{{\"date\":\"{date}\",\"title\":\"{title}\",\"score\":{score},\"link\":\"{link}\"}}")
@@ -64,7 +64,7 @@ fn answer(asked: &Asked) -> String {
     format!("{{\"AAA\":{{\"items\":[{items}],\"period\":\"15d\",\"regime\":\"neutral\",\"ticker\":\"AAA\"}}}}")
 }
 
-/// The articles that an archive knows.
+/// The known articles of an archive.
 fn archived(place: &Place) -> Vec<[String; 3]> {
     let rows = known(&place.file("output/archive"), Table::Articles, DateTime::<Utc>::MAX_UTC);
     columns(&rows, ["date", "title", "score"])
@@ -72,7 +72,7 @@ fn archived(place: &Place) -> Vec<[String; 3]> {
 
 #[test]
 fn a_giant_ticker_is_compared_and_packed_like_a_small_one() {
-    let service = Scripted::start(|asked| json("200 OK", &answer(asked)));
+    let service = Scripted::start(|request| json("200 OK", &answer(request)));
     let place = Place::new();
     let rest = "[signals]\nhistory = \"batched\"\n[sentiment]\narticles = true\n";
     place.define("it", &format!("[source]\n{}{rest}", service.source()));
@@ -95,7 +95,7 @@ fn a_giant_ticker_is_compared_and_packed_like_a_small_one() {
             assert_eq!(score.parse::<f64>(), Ok(f64::from(*expected_score)), "{title}");
         }
     }
-    // The second answer has other titles on dates that the first one covered.
+    // The second answer has other titles on dates covered by the first one.
     let late = (3_001..60_000).filter(|number| number % 100 == 0).count();
     place.run(["audit", "revisions", "it", "--output", "revisions.parquet"]).succeeded();
     let kinds = columns(&read(&place.file("revisions.parquet")), ["kind"]);

@@ -1,4 +1,4 @@
-//! The join on messy data, computed anew by three ways that share nothing with it.
+//! The join on messy data, against three independent implementations.
 
 use std::fmt::Write;
 use std::fs;
@@ -18,7 +18,7 @@ fn histories(random: &mut Random, offsets: &[&str]) -> String {
     histories_of(random, offsets, &["AAA", "BBB", "CCC", "DDD", "EEE"], ["5d", "bear"])
 }
 
-/// The histories of some tickers: dates with gaps, out of order, repeated, with and without offsets.
+/// The histories of some tickers: dates with gaps, unsorted, repeated, with and without offsets.
 fn histories_of(random: &mut Random, offsets: &[&str], tickers: &[&str], [period, regime]: [&str; 2]) -> String {
     let first = NaiveDate::from_ymd_opt(2025, 10, 20).expect("a day");
     let mut of_tickers = Vec::new();
@@ -46,7 +46,7 @@ fn histories_of(random: &mut Random, offsets: &[&str], tickers: &[&str], [period
     format!("{{{}}}", of_tickers.join(","))
 }
 
-/// Articles out of order, some without a score, some twice; of one ticker none.
+/// Unsorted articles, some without a score, some repeated; none for one ticker.
 fn articles(random: &mut Random, ticker: &str) -> String {
     if ticker == "CCC" {
         return "[]".to_owned();
@@ -70,14 +70,14 @@ fn articles(random: &mut Random, ticker: &str) -> String {
     format!("[{}]", list.join(","))
 }
 
-/// How signals are written.
+/// How the dates of signals are written.
 const OFFSETS: [&str; 4] = ["", "Z", "+00:00", "-05:00"];
 
 fn check(seed: u64, [join, sentiment]: [&str; 2], parameters: &str) {
     let place = Place::new();
     let mut random = Random::of(seed);
     let tickers = ["AAA", "BBB", "CCC", "DDD", "EEE", "FFF"];
-    // A signal with an instant knows nothing of a day that is not over.
+    // A signal with an instant uses no news of an unfinished day.
     let offsets = if join.contains("\"0d\"") { &OFFSETS[..1] } else { &OFFSETS };
     let history = histories(&mut random, offsets);
     let news = tickers.map(|ticker| articles(&mut random, ticker));
@@ -91,8 +91,8 @@ fn check(seed: u64, [join, sentiment]: [&str; 2], parameters: &str) {
     let histories = place.file("histories.json");
     let text = format!("{{\"histories\":[{histories:?}],\"articles\":{{{files}}},\"windows\":[1,3,30],{parameters}}}");
     fs::write(place.file("parameters.json"), text).expect("a file");
-    let service = Scripted::start(move |asked| {
-        let ticker = tickers.iter().position(|ticker| asked.target.contains(&format!("/{ticker}?")));
+    let service = Scripted::start(move |request| {
+        let ticker = tickers.iter().position(|ticker| request.target.contains(&format!("/{ticker}?")));
         json("200 OK", ticker.map_or(&history, |place| &news[place]))
     });
     let definition = format!(
@@ -122,7 +122,7 @@ const SERIES: &str = "sectors = [\"x\", \"y\"]\nperiods = [\"5d\", \"1m\"]\nregi
 
 const TICKERS: [&str; 5] = ["AAA", "BBB", "CCC", "DDD", "EEE"];
 
-/// The articles of the tickers of two sectors, listed in some order.
+/// The articles of the tickers of two sectors, in a given order.
 fn news_of(seed: u64) -> [(&'static str, String); 5] {
     let (mut random, mut listed) = (Random::of(8), Random::of(seed));
     TICKERS.map(|ticker| {
@@ -133,21 +133,21 @@ fn news_of(seed: u64) -> [(&'static str, String); 5] {
     })
 }
 
-/// A service of two sectors, whose articles are listed in some order.
+/// A service of two sectors with articles in a given order.
 pub(crate) fn two_sectors(seed: u64) -> Scripted {
     let mut random = Random::of(7);
     let mut histories = Vec::new();
     for (sector, tickers) in [("x", &["AAA", "BBB", "CCC"][..]), ("y", &["DDD", "EEE"])] {
         for (period, regime) in [("5d", "bear"), ("5d", "bull"), ("1m", "bear"), ("1m", "bull")] {
-            let asked = format!("sector={sector}&period={period}&regime={regime}&");
-            histories.push((asked, histories_of(&mut random, &OFFSETS, tickers, [period, regime])));
+            let request = format!("sector={sector}&period={period}&regime={regime}&");
+            histories.push((request, histories_of(&mut random, &OFFSETS, tickers, [period, regime])));
         }
     }
     let news = news_of(seed);
-    Scripted::start(move |asked| {
-        let of_ticker = news.iter().find(|(ticker, _)| asked.target.contains(&format!("/{ticker}?")));
+    Scripted::start(move |request| {
+        let of_ticker = news.iter().find(|(ticker, _)| request.target.contains(&format!("/{ticker}?")));
         let history =
-            || &histories.iter().find(|(of, _)| asked.target.contains(of.as_str())).expect("it was asked for").1;
+            || &histories.iter().find(|(of, _)| request.target.contains(of.as_str())).expect("it was requested").1;
         json("200 OK", of_ticker.map_or_else(history, |(_, list)| list))
     })
 }
@@ -216,7 +216,7 @@ fn a_filter_selects_rows_and_never_changes_them() {
                 let mut cell = || cells.next().expect("a line has ticker, date, period and regime");
                 let (ticker, date) = (cell(), &cell()[..10]);
                 let of_sector = if ticker < "DDD" { "x" } else { "y" };
-                let is_in = |asked: Option<&str>, value: &str| asked.is_none_or(|asked| asked == value);
+                let is_in = |request: Option<&str>, value: &str| request.is_none_or(|request| request == value);
                 wanted.contains(&ticker)
                     && (!is_bounded || (from <= date && date < to))
                     && is_in(sector, of_sector)
@@ -231,13 +231,13 @@ fn a_filter_selects_rows_and_never_changes_them() {
     }
 }
 
-/// The cells of some columns of the only row of a dataset that is pulled as often as there are lists.
+/// Some cells of the only row of a dataset, after one pull per list.
 fn pulled(articles: &[&str], records: &[&str], columns: [&str; 3]) -> Vec<String> {
     let history = r#"{"AAA":{"ticker":"AAA","regime":"bear","period":"5d","predictions":[{"date":"2025-11-20","signal":"buy","confidence":0.5}]}}"#;
     let lists = [articles, records].map(|lists| lists.iter().map(|list| (*list).to_owned()).collect::<Vec<_>>());
-    let service = Scripted::start(move |asked| {
-        let list = |lists: &[String]| lists[asked.before.min(lists.len() - 1)].clone();
-        let body = match &asked.target {
+    let service = Scripted::start(move |request| {
+        let list = |lists: &[String]| lists[request.before.min(lists.len() - 1)].clone();
+        let body = match &request.target {
             target if target.contains("news_articles") => list(&lists[0]),
             target if target.contains("historical_ss_data") => list(&lists[1]),
             _ => history.to_owned(),
@@ -297,7 +297,7 @@ fn the_first_listed_record_of_a_day_counts_and_scores_may_be_text() {
     let (low, high) = (record("2025-11-18", "0.1"), record("2025-11-18", "0.9"));
     assert_eq!(score(&[&list(&[low.clone(), high.clone()])]), "0.1");
     assert_eq!(score(&[&list(&[high.clone(), low.clone()])]), "0.9");
-    // The next answer lists another one first.
+    // The next answer lists another article first.
     assert_eq!(score(&[&list(std::slice::from_ref(&high)), &list(&[low.clone(), high.clone()])]), "0.1");
     assert_eq!(score(&[&list(&[low.clone(), high.clone()]), &list(&[high, low])]), "0.9");
     for (text, expected) in
@@ -327,7 +327,7 @@ fn articles_without_a_score_and_duplicates_are_counted() {
         let rest = format!("[sentiment]\nduplicates = \"{duplicates}\"\n[join]\nwindows = [\"30d\"]\n");
         place.define(name, &definition(&service, &rest));
         let stdout = Outcome::of(place.command(["run", name]).envs([KEY])).succeeded().stdout;
-        // The raw answers, counted by their text: no other engine is needed to tell two equal articles.
+        // Counted in the text of the raw answers.
         let (mut all, mut unscored, mut repeated) = (0, 0, 0);
         for list in news_of(0).into_iter().map(|(_, list)| list) {
             let list: Vec<serde_json::Value> = serde_json::from_str(&list).expect("a list");

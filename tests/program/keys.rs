@@ -1,4 +1,4 @@
-//! Where a key comes from, and what is wrong with the other places.
+//! The sources of a key, and the errors of invalid ones.
 
 use std::fs;
 use std::os::unix::net::UnixListener;

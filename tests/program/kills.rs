@@ -1,10 +1,10 @@
-//! Killed at any instant, the program loses nothing that was there and shows nothing that is not whole.
+//! Killed at any instant, the program loses no data and publishes nothing partial.
 //!
-//! Two archives follow the same service from day to day. In one nothing is disturbed; in the other every run, compaction
-//! and pruning is killed many times, at random instants, before one is let through. In the end both know the same.
+//! Two archives follow the same service day by day. One is undisturbed; in the other, every run, compaction and prune
+//! is killed many times at random instants before it may finish. In the end, both have the same known state.
 //!
-//! `BELLWETHER_KILLS=500 cargo test --test program kills -- --nocapture` is the long version.
-//! `BELLWETHER_SEED` takes the instants from a seed that was printed.
+//! `BELLWETHER_KILLS=500 cargo test --test program kills -- --nocapture` runs the long version. `BELLWETHER_SEED`
+//! repeats the instants of a printed seed.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fs;
@@ -22,13 +22,13 @@ use serde_json::Value;
 
 use crate::support::program::{Outcome, Place};
 use crate::support::rows::{known, read, texts};
-use crate::support::scripted::{Asked, Scripted, Step, json};
+use crate::support::scripted::{Scripted, ScriptedRequest, Step, json};
 use crate::support::service::{KEY, Server, day};
 
-/// The kills of a day: of runs, compactions and prunings.
+/// The kills of a day: of runs, compactions and prunes.
 const KILLS: [(Work, u32); 3] = [(Work::Run, 9), (Work::Compact, 2), (Work::Prune, 1)];
 
-/// What is killed.
+/// The command to kill.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Work {
     Run,
@@ -36,7 +36,7 @@ enum Work {
     Prune,
 }
 
-/// What was under way at the time of a kill, from what is on the disk.
+/// The phase that a kill interrupted, judging by the files on disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Phase {
     NewRun,
@@ -47,13 +47,13 @@ enum Phase {
     Pruning,
 }
 
-/// Tells how it goes to whoever runs it with `--nocapture`.
+/// Prints progress, visible with `--nocapture`.
 #[expect(clippy::print_stdout, reason = "the long version is run to be read")]
 fn tell(text: &str) {
     println!("{text}");
 }
 
-/// Instants to kill at; the same seed gives the same ones.
+/// Instants to kill at, determined by the seed.
 struct Instants(u64);
 
 impl Instants {
@@ -65,7 +65,7 @@ impl Instants {
         Self(seed)
     }
 
-    /// A number below another one: the generator SplitMix64.
+    /// A number below a limit, by SplitMix64.
     fn below(&mut self, end: u64) -> u64 {
         self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
         let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
@@ -78,21 +78,21 @@ impl Instants {
     }
 }
 
-/// The demo service of one day, whose answers are computed once.
-struct Today {
+/// The demo service of one day, with cached answers.
+struct CachedService {
     server: Server,
     answers: HashMap<String, Vec<u8>>,
 }
 
-impl Today {
+impl CachedService {
     fn new(number: u64) -> Self {
         let universe = Universe::new(3, day(2026, 9, 28) + Days::new(20 * number));
         Self { server: Server::new(universe, ChangeSet::All), answers: HashMap::new() }
     }
 
-    /// An answer, which pauses in the middle: a kill may come there too.
-    fn answer(&mut self, asked: &Asked) -> Vec<Step> {
-        let target = asked.target.replacen("/a/", "/api/", 1).replacen("/b/", "/sentiment/", 1);
+    /// An answer that pauses halfway, to be killed there too.
+    fn answer(&mut self, request: &ScriptedRequest) -> Vec<Step> {
+        let target = request.target.replacen("/a/", "/api/", 1).replacen("/b/", "/sentiment/", 1);
         let body = self.answers.entry(target).or_insert_with_key(|target| self.server.request("GET", target).body);
         let Some(Step::Send(reply)) = json("200 OK", &String::from_utf8_lossy(body)).pop() else { return Vec::new() };
         let (first, rest) = reply.split_at(reply.len() / 2);
@@ -100,7 +100,7 @@ impl Today {
     }
 }
 
-/// A target as the program names the request: without address, key and punctuation.
+/// A target in the notation of the archive: without address, key and punctuation.
 fn in_words(target: &str) -> String {
     let target = target.trim_start_matches("/a/").trim_start_matches("/b/");
     let target = target.split("api_key=").next().unwrap_or_default().replace(['?', '&'], " ");
@@ -118,12 +118,12 @@ fn json_of(path: &Path) -> Value {
     serde_json::from_slice(&text).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
 }
 
-/// An archive and a dataset that a definition keeps up to date.
-struct Kept {
+/// An archive and a dataset kept up to date by a definition.
+struct Pipeline {
     place: Place,
 }
 
-impl Kept {
+impl Pipeline {
     fn new(definition: &str) -> Self {
         let place = Place::new();
         place.define("it", definition);
@@ -160,7 +160,7 @@ impl Kept {
         self.command(work).stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("it starts")
     }
 
-    /// Does some work without being disturbed; how long it took.
+    /// Runs a command undisturbed, and returns its duration.
     fn finish(&self, work: Work) -> Duration {
         let begun = Instant::now();
         Outcome::of(&mut self.command(work)).succeeded();
@@ -175,11 +175,11 @@ impl Kept {
         open.into_iter().map(move |name| folder.join(name)).filter(|path| path.join("unfinished.json").exists())
     }
 
-    /// The requests that need not be asked again: their answers are there, of a run that can be gone on with.
+    /// The requests already answered in a resumable run.
     fn answered(&self) -> BTreeSet<String> {
         let of_run = |run: PathBuf| fs::read_to_string(run.join("answers.jsonl")).unwrap_or_default();
         let request = |line: &str| {
-            // The last line may have been cut off.
+            // The last line may be truncated.
             let record: Value = serde_json::from_str(line).ok()?;
             Some(record["request"]["request"].as_str().expect("a request").to_owned())
         };
@@ -190,7 +190,7 @@ impl Kept {
         self.unfinished().any(|path| path.join("sealed").exists())
     }
 
-    /// Every sealed run and every published version is whole, and `latest` is one of them.
+    /// Checks that every sealed run and every published version is complete, and that `latest` is one of the versions.
     fn check_whole(&self) {
         for run in self.runs() {
             let folder = self.archive().join(run);
@@ -212,7 +212,7 @@ impl Kept {
         }
     }
 
-    /// What is known of every table, column by column, but for when it was seen.
+    /// The known state of every table, column by column, except observation times.
     fn all_known(&self) -> Vec<(String, Vec<Option<String>>)> {
         let of_table = |table: Table| {
             let cells = known(&self.archive(), table, Utc::now());
@@ -230,14 +230,14 @@ impl Kept {
     }
 }
 
-/// Waits until something is so, or the child has ended.
+/// Waits until a condition holds, or the child has ended.
 fn wait_until(child: &mut Child, is_so: impl Fn() -> bool) {
-    while child.try_wait().expect("it can be asked").is_none() && !is_so() {
+    while child.try_wait().expect("a child has a status").is_none() && !is_so() {
         thread::sleep(Duration::from_micros(300));
     }
 }
 
-/// What a run asks, and how long things take.
+/// The requests of a run, and the durations of the commands.
 struct Times {
     requests: BTreeSet<String>,
     sealing: Duration,
@@ -247,76 +247,76 @@ struct Times {
 }
 
 impl Times {
-    /// Takes the times of a run that is not disturbed.
-    fn take(&mut self, kept: &Kept, service: &Scripted) {
-        let (runs, asked) = (kept.runs(), service.count());
-        let mut child = kept.spawn(Work::Run);
-        wait_until(&mut child, || kept.is_sealing());
+    /// Measures an undisturbed run.
+    fn take(&mut self, pipeline: &Pipeline, service: &Scripted) {
+        let (runs, requested) = (pipeline.runs(), service.count());
+        let mut child = pipeline.spawn(Work::Run);
+        wait_until(&mut child, || pipeline.is_sealing());
         let sealing = Instant::now();
-        wait_until(&mut child, || kept.runs() != runs);
+        wait_until(&mut child, || pipeline.runs() != runs);
         let publishing = Instant::now();
         assert!(child.wait().expect("it ended").success());
-        self.requests = service.targets_after(asked).iter().map(|target| in_words(target)).collect();
+        self.requests = service.targets_after(requested).iter().map(|target| in_words(target)).collect();
         (self.sealing, self.publishing) = (publishing - sealing, publishing.elapsed());
     }
 }
 
-/// Starts some work and kills it; what it was doing, unless it had ended.
-fn kill(kept: &Kept, work: Work, service: &Scripted, times: &Times, instants: &mut Instants) -> Option<Phase> {
-    let (runs, versions) = (kept.runs(), kept.versions());
-    let asked = service.count();
-    let to_be_asked = times.requests.difference(&kept.answered()).count();
-    let mut child = kept.spawn(work);
+/// Starts a command and kills it. Returns the interrupted phase, unless it had ended.
+fn kill(pipeline: &Pipeline, work: Work, service: &Scripted, times: &Times, instants: &mut Instants) -> Option<Phase> {
+    let (runs, versions) = (pipeline.runs(), pipeline.versions());
+    let requested = service.count();
+    let remaining = times.requests.difference(&pipeline.answered()).count();
+    let mut child = pipeline.spawn(work);
     let wait = match (work, instants.below(3)) {
         (Work::Compact, _) => instants.within(times.compacting),
         (Work::Prune, _) => instants.within(times.pruning),
-        (Work::Run, 0) if to_be_asked > 0 => {
-            let count = instants.below(to_be_asked as u64) as usize;
-            wait_until(&mut child, || service.count() >= asked + count);
+        (Work::Run, 0) if remaining > 0 => {
+            let count = instants.below(remaining as u64) as usize;
+            wait_until(&mut child, || service.count() >= requested + count);
             instants.within(Duration::from_millis(10))
         }
         (Work::Run, 0 | 1) => {
-            wait_until(&mut child, || kept.is_sealing());
+            wait_until(&mut child, || pipeline.is_sealing());
             instants.within(times.sealing)
         }
         (Work::Run, _) => {
-            wait_until(&mut child, || kept.runs() != runs);
+            wait_until(&mut child, || pipeline.runs() != runs);
             instants.within(times.publishing)
         }
     };
     thread::sleep(wait);
     child.kill().expect("it is there, or ended and not waited for");
     let has_ended = child.wait().expect("it ended").success();
-    let is_published = kept.runs() != runs || kept.versions() != versions;
+    let is_published = pipeline.runs() != runs || pipeline.versions() != versions;
     match work {
         _ if has_ended => None,
         Work::Compact => Some(Phase::Compacting),
         Work::Prune => Some(Phase::Pruning),
         Work::Run if is_published => Some(Phase::Publishing),
-        Work::Run if kept.is_sealing() => Some(Phase::Sealing),
-        Work::Run if kept.unfinished().next().is_some() => Some(Phase::Fetching),
+        Work::Run if pipeline.is_sealing() => Some(Phase::Sealing),
+        Work::Run if pipeline.unfinished().next().is_some() => Some(Phase::Fetching),
         Work::Run => Some(Phase::NewRun),
     }
 }
 
-/// Nothing that was answered before was asked for after so many requests.
+/// Checks that no answered request was repeated after a number of requests.
 #[track_caller]
-fn check_asked(service: &Scripted, count: usize, answered: &BTreeSet<String>) {
+fn check_not_repeated(service: &Scripted, count: usize, answered: &BTreeSet<String>) {
     let again = service.targets_after(count).iter().map(|target| in_words(target)).find(|it| answered.contains(it));
-    assert_eq!(again, None, "it was answered, and is asked for again");
+    assert_eq!(again, None, "it was answered and is requested again");
 }
 
 #[test]
 fn a_run_killed_at_any_instant_resumes_to_the_same_result() {
-    let today = Arc::new(Mutex::new(Today::new(0)));
+    let today = Arc::new(Mutex::new(CachedService::new(0)));
     let of_script = Arc::clone(&today);
-    let service = Scripted::start(move |asked| of_script.lock().expect("no test panicked").answer(asked));
+    let service = Scripted::start(move |request| of_script.lock().expect("no test panicked").answer(request));
     let definition = format!(
         "[source]\n{}[signals]\nsectors = [\"energy\"]\n\
          [sentiment]\nsummary = true\nhistorical = true\n[output]\nformat = \"csv\"\n",
         service.source()
     );
-    let (kept, undisturbed) = (Kept::new(&definition), Kept::new(&definition));
+    let (pipeline, undisturbed) = (Pipeline::new(&definition), Pipeline::new(&definition));
     let wanted: u32 = std::env::var("BELLWETHER_KILLS").map_or(24, |count| count.parse().expect("a number"));
     let days = wanted.div_ceil(KILLS.iter().map(|(_, count)| count).sum());
     let mut instants = Instants::new();
@@ -325,45 +325,45 @@ fn a_run_killed_at_any_instant_resumes_to_the_same_result() {
     let mut times = Times { requests: BTreeSet::new(), sealing, publishing, compacting, pruning };
     let mut phases: BTreeMap<Phase, u32> = BTreeMap::new();
     for number in 0..days {
-        *today.lock().expect("no test panicked") = Today::new(number.into());
+        *today.lock().expect("no test panicked") = CachedService::new(number.into());
         times.take(&undisturbed, &service);
         for (work, count) in KILLS {
             let mut done = 0;
-            // What has ended before it is killed counts for nothing; after many of these the work is too quick.
+            // Commands that end before the kill do not count; if that happens often, the work is too short.
             for _ in 0..4 * count {
-                let (answered, asked) = (kept.answered(), service.count());
+                let (answered, requested) = (pipeline.answered(), service.count());
                 assert!(answered.is_subset(&times.requests), "{answered:?}");
-                let phase = kill(&kept, work, &service, &times, &mut instants);
-                check_asked(&service, asked, &answered);
-                kept.check_whole();
+                let phase = kill(&pipeline, work, &service, &times, &mut instants);
+                check_not_repeated(&service, requested, &answered);
+                pipeline.check_whole();
                 let Some(phase) = phase else { continue };
                 *phases.entry(phase).or_default() += 1;
                 if phases.values().sum::<u32>().is_multiple_of(10) {
-                    kept.place.run(["verify"]).succeeded();
+                    pipeline.place.run(["verify"]).succeeded();
                 }
                 done += 1;
                 if done == count {
                     break;
                 }
             }
-            let (answered, asked) = (kept.answered(), service.count());
-            let took = kept.finish(work);
-            check_asked(&service, asked, &answered);
+            let (answered, requested) = (pipeline.answered(), service.count());
+            let took = pipeline.finish(work);
+            check_not_repeated(&service, requested, &answered);
             match work {
                 Work::Run => {}
                 Work::Compact => times.compacting = took,
                 Work::Prune => times.pruning = took,
             }
-            kept.check_whole();
-            kept.place.run(["verify"]).succeeded();
+            pipeline.check_whole();
+            pipeline.place.run(["verify"]).succeeded();
         }
-        assert!(kept.csv() == undisturbed.csv(), "day {number}: the datasets differ");
-        let left = names(&kept.archive().join(".partial"), |name| !name.starts_with('.'));
+        assert!(pipeline.csv() == undisturbed.csv(), "day {number}: the datasets differ");
+        let left = names(&pipeline.archive().join(".partial"), |name| !name.starts_with('.'));
         assert!(left.is_empty(), "day {number}: what was sealed is cleared away: {left:?}");
     }
     tell(&format!("{} kills: {phases:?}", phases.values().sum::<u32>()));
     assert!(phases.len() >= 4, "the kills were all alike: {phases:?}");
-    for ((column, here), (_, there)) in kept.all_known().into_iter().zip(undisturbed.all_known()) {
+    for ((column, here), (_, there)) in pipeline.all_known().into_iter().zip(undisturbed.all_known()) {
         assert!(here == there, "the archives differ in {column}");
     }
 }

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use crate::support::program::{Outcome, Place, only_build};
 use crate::support::python;
 use crate::support::rows::{columns, read};
-use crate::support::scripted::{Asked, Scripted, json as answer};
+use crate::support::scripted::{Scripted, ScriptedRequest, json as answer};
 use crate::support::service::{list, text};
 
 const KEY: (&str, &str) = ("BELLWETHER_API_KEY", "demo");
@@ -26,13 +26,13 @@ fn sealed(place: &Place, number: usize) -> String {
 #[test]
 fn signals_without_news_ask_for_no_news_and_are_those_of_the_joined_dataset() {
     let place = Place::new();
-    let service = Scripted::start(|Asked { target, .. }| {
+    let service = Scripted::start(|ScriptedRequest { target, .. }| {
         assert!(target.starts_with("/a/"), "{target}");
         let history = "{\"ONE\":{\"ticker\":\"ONE\",\"period\":\"15d\",\"regime\":\"neutral\",\"predictions\":\
                        [{\"date\":\"2026-11-20T00:00:00\",\"signal\":\"buy\",\"confidence\":0.5}]}}";
         answer("200 OK", history)
     });
-    // Nothing is asked of the other address, which may be left out.
+    // The other address gets no requests, and may be left out.
     let source = service.source();
     let (only, _) = source.split_once('\n').unwrap();
     place.define("it", &format!("[source]\n{only}\n[signals]\nsectors = \"alpha\"\n[dataset]\nkind = \"signals\"\n"));
@@ -75,14 +75,14 @@ const NEWS: &str = "[sentiment]\ntickers = [\"ONE\", \"QUIET\"]\n[dataset]\nkind
 #[test]
 fn news_is_a_row_per_article_as_it_was_known() {
     let place = Place::new();
-    let service = Scripted::start(|Asked { target, before }| {
+    let service = Scripted::start(|ScriptedRequest { target, before }| {
         let body = if target.contains("/ONE") { ARTICLES[(*before).min(1)] } else { "[]" };
         answer("200 OK", body)
     });
     place.define("news", &format!("[source]\n{}{NEWS}", service.source()));
-    let told = run(&place, "news").stdout;
-    assert!(told.contains("rows      6\ntickers   1\ndates     2026-11-15 to 2026-11-19\n"), "{told}");
-    assert!(told.contains("1 of 7 articles repeated exactly and counted once"), "{told}");
+    let message = run(&place, "news").stdout;
+    assert!(message.contains("rows      6\ntickers   1\ndates     2026-11-15 to 2026-11-19\n"), "{message}");
+    assert!(message.contains("1 of 7 articles repeated exactly and counted once"), "{message}");
     run(&place, "news");
     assert!(service.targets().iter().all(|target| target.starts_with("/b/news_articles/")), "no signals");
     let rows = |path: &str| {
@@ -108,9 +108,9 @@ fn news_is_a_row_per_article_as_it_was_known() {
     let then = rows(earlier.join("news.parquet").to_str().unwrap());
     let expected = ["2026-11-18 Gone https://a/2 0 0.2 0", "2026-11-19 Old https://a/1 0 0.1 0"];
     assert_eq!(then, [&now[..4], &expected[..]].concat());
-    let told = place.run(["diff".into(), earlier, version]).succeeded().stdout;
+    let message = place.run(["diff".into(), earlier, version]).succeeded().stdout;
     for line in ["added        1", "removed      1", "changed      1"] {
-        assert!(told.contains(line), "{told}");
+        assert!(message.contains(line), "{message}");
     }
     let first = ["build", "news", "--vintage", "first", "--format", "csv", "--output", "-"];
     let first = place.run(first).succeeded().stdout;
@@ -139,7 +139,7 @@ trait MapRows {
 }
 
 impl<const N: usize> MapRows for Vec<[String; N]> {
-    /// Each row as one text, with its day and a dash for nothing.
+    /// Each row as text, with its day, and a dash for null.
     fn map_rows(self) -> Vec<String> {
         let cell = |cell: String| if cell.is_empty() { "-".to_owned() } else { cell.replace("T00:00:00", "") };
         self.into_iter().map(|row| row.map(cell).join(" ")).collect()
@@ -147,7 +147,7 @@ impl<const N: usize> MapRows for Vec<[String; N]> {
 }
 
 #[test]
-fn news_of_sectors_is_what_the_archive_knows_of_their_tickers_in_every_format() {
+fn news_of_sectors_has_the_archived_articles_of_their_tickers_in_every_format() {
     let place = Place::new();
     let news = "source.service = \"demo\"\nsignals.sectors = [\"energy\", \"utilities\"]\n[dataset]\nkind = \"news\"\n";
     let formats = "[output]\nformat = [\"parquet\", \"csv\", \"arrow\"]\n";
@@ -160,7 +160,7 @@ fn news_of_sectors_is_what_the_archive_knows_of_their_tickers_in_every_format() 
 }
 
 #[test]
-fn what_has_no_effect_on_a_kind_is_refused_where_it_stands() {
+fn keys_without_effect_on_a_kind_are_refused_with_their_location() {
     let place = Place::new();
     let cases = [
         ("signals", "[join]\nlag = \"1d\"\n", "`lag` has no effect on a dataset of signals", 7),

@@ -1,4 +1,4 @@
-//! Datasets for other programs: published or built on the spot, whole or in part, as batches or as a frame.
+//! Datasets for other programs: published or built in memory, complete or a selection, as batches or as a frame.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -19,7 +19,7 @@ use crate::support::program::{DemoService, Outcome, Place};
 
 const KEY: (&str, &str) = ("BELLWETHER_API_KEY", "demo");
 
-/// A place where a dataset of two sectors was published.
+/// A place with a published dataset of two sectors.
 fn published(output: &str) -> Place {
     let place = Place::new();
     let service = DemoService::start(&place, &["--today", "2026-11-20"]);
@@ -40,7 +40,7 @@ fn of_archive(place: &Place) -> Dataset {
     Dataset::built(plan, &place.file("output/archive"), &AdHoc::default()).expect("an archive")
 }
 
-/// All rows, with texts in the place of dictionaries, which differ from batch to batch.
+/// All rows, with texts instead of dictionaries, which differ between batches.
 fn rows(dataset: &Dataset) -> RecordBatch {
     let batches = dataset.batches().expect("files");
     assert_eq!(batches.schema(), dataset.schema());
@@ -124,7 +124,7 @@ fn set(tickers: &[&str]) -> BTreeSet<Ticker> {
 /// A cell of a matrix: its name, the date and the ticker.
 type Cell = (String, i64, String);
 
-/// The signals and confidences of long rows that a matrix has as numbers.
+/// The signals and confidences of long rows as numbers, as in matrices.
 fn cells(rows: &RecordBatch) -> BTreeMap<Cell, f64> {
     let text = |name: &str| rows.column_by_name(name).expect("a column").as_string::<i32>().clone();
     let [tickers, periods, regimes, signals] = ["ticker", "period", "regime", "signal"].map(text);
@@ -216,7 +216,7 @@ fn showing_an_unknown_ticker_or_column_is_refused() {
 }
 
 #[test]
-fn a_dropped_reader_stops_the_build_and_a_failed_one_says_why() {
+fn a_dropped_reader_stops_the_build_and_a_failed_build_reports_its_error() {
     let place = published("");
     let dataset = of_archive(&place);
     drop(dataset.batches().expect("an archive").next().expect("a batch").expect("rows"));

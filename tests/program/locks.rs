@@ -1,4 +1,4 @@
-//! Two runs of one definition at once: one works, the other says who does.
+//! Two concurrent runs of one definition: one proceeds, the other names the lock holder.
 
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
@@ -14,8 +14,8 @@ const KEY: (&str, &str) = ("BELLWETHER_API_KEY", "demo");
 const HISTORY: &str = r#"{"XOM":{"ticker":"XOM","regime":"neutral","period":"15d","predictions":[
     {"date":"2026-11-20T00:00:00+00:00","signal":"buy","confidence":0.5}]}}"#;
 
-/// A run that is under way: the service answers when the test lets it.
-struct UnderWay {
+/// A run in progress: the service answers when the test allows it.
+struct RunInProgress {
     place: Place,
     service: Scripted,
     may_answer: Arc<AtomicBool>,
@@ -30,7 +30,7 @@ fn wait_until(is_so: impl Fn() -> bool) {
     }
 }
 
-impl UnderWay {
+impl RunInProgress {
     fn start() -> Self {
         let may_answer = Arc::new(AtomicBool::new(false));
         let of_script = Arc::clone(&may_answer);
@@ -63,7 +63,7 @@ fn run(place: &Place, arguments: &[&str]) -> Outcome {
 
 #[test]
 fn a_second_run_sends_no_request_and_names_the_lock_holder() {
-    let mut first = UnderWay::start();
+    let mut first = RunInProgress::start();
     let process = first.child.id();
     for arguments in [&["run", "it"][..], &["run", "it", "--fresh"], &["run", "it", "--wait=1s"]] {
         let stderr = run(&first.place, arguments).failed_with(75).stderr;
@@ -74,13 +74,13 @@ fn a_second_run_sends_no_request_and_names_the_lock_holder() {
     assert_eq!(first.service.count(), 1);
     first.let_it_answer();
     assert!(first.child.wait().unwrap().success());
-    // Asked for once by each, and then by neither together.
+    // Requested once by each, and never at the same time.
     run(&first.place, &["run", "it", "-q"]).succeeded();
 }
 
 #[test]
 fn a_waiting_run_starts_when_the_other_ends_and_can_be_interrupted() {
-    let mut first = UnderWay::start();
+    let mut first = RunInProgress::start();
     let mut waiting = spawn(&first.place, &["run", "it", "-q", "--wait"]);
     let mut given_up = spawn(&first.place, &["run", "it", "-q", "--wait"]);
     thread::sleep(Duration::from_millis(700));
@@ -97,7 +97,7 @@ fn a_waiting_run_starts_when_the_other_ends_and_can_be_interrupted() {
 
 #[test]
 fn each_definition_and_each_archive_has_its_own_lock() {
-    let mut first = UnderWay::start();
+    let mut first = RunInProgress::start();
     let mut other = spawn(&first.place, &["run", "other", "-q"]);
     let mut elsewhere = spawn(&first.place, &["run", "it", "-q", "--data", "elsewhere"]);
     wait_until(|| first.service.count() == 3);
@@ -109,7 +109,7 @@ fn each_definition_and_each_archive_has_its_own_lock() {
 
 #[test]
 fn a_lock_ends_with_its_process() {
-    let mut first = UnderWay::start();
+    let mut first = RunInProgress::start();
     first.child.kill().unwrap();
     first.child.wait().unwrap();
     first.let_it_answer();

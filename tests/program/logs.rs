@@ -1,4 +1,4 @@
-//! The log as JSON, and the variables of the environment, held against the page on operations.
+//! The log as JSON and the environment variables, compared with the operations page.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -26,7 +26,7 @@ fn quoted(cell: &str) -> Vec<String> {
     cell.split('`').skip(1).step_by(2).map(ToOwned::to_owned).collect()
 }
 
-/// The events of a command, each as the page says.
+/// The events of a command, each checked against the page.
 fn events(outcome: &Outcome) -> Vec<Value> {
     let kinds: BTreeSet<String> = table("events").iter().flat_map(|row| quoted(&row[0])).collect();
     let read = |line: &str| -> Value {
@@ -49,7 +49,7 @@ fn of_kind<'e>(events: &'e [Value], kind: &str) -> Vec<&'e Value> {
 #[test]
 fn every_event_has_a_timestamp_a_level_and_a_documented_kind_and_its_run_joins_all_that_is_kept() {
     let place = Place::new();
-    let service = Scripted::of_histories(|asked| match asked.target.contains("sector=energy") {
+    let service = Scripted::of_histories(|request| match request.target.contains("sector=energy") {
         true => json("200 OK", &history()),
         false => json("403 Forbidden", "{}"),
     });
@@ -94,7 +94,7 @@ fn the_events_of_a_scheduler_are_those_of_the_page() {
     place.define("broken", "[schedule]\ncron = \"x\"\n");
     let once = || Outcome::of(place.command(["schedule", "--once", "--log", "json"]).envs([KEY])).succeeded();
     events(&once());
-    // As if it had been down since three hours ago.
+    // As if it had been down for three hours.
     let memory = place.file("output/schedule/energy.json");
     let mut text: Value = serde_json::from_slice(&fs::read(&memory).unwrap()).unwrap();
     text["done"] = (Utc::now() - TimeDelta::hours(3)).to_rfc3339_opts(chrono::SecondsFormat::Micros, true).into();
@@ -135,7 +135,7 @@ fn the_page_lists_every_option_with_a_variable() {
 }
 
 #[test]
-fn each_variable_does_what_its_option_does_which_takes_precedence() {
+fn each_variable_works_like_its_option_and_the_option_takes_precedence() {
     let place = Place::new();
     let service = Scripted::of_histories(|_| json("200 OK", &history()));
     define(&place, "energy", &service, "");

@@ -1,5 +1,4 @@
-//! The program as its users meet it: started as a process, over real HTTP on loopback, with files that other people's
-//! tools read back.
+//! Tests of the program as a process, over real HTTP on loopback, with output that other tools read back.
 #![expect(clippy::disallowed_methods, reason = "tests remove what they made in folders of their own")]
 
 mod ad_hoc;

@@ -1,4 +1,4 @@
-//! Memory follows neither the size of an answer nor the number of its tickers and articles.
+//! Memory grows with neither the size of an answer nor the number of its tickers and articles.
 
 use std::fs;
 use std::io::{self, BufRead, BufReader, BufWriter, Write};
@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use crate::support::program::Place;
 
-/// The history of one ticker in a batch, as text, with a hole for the symbol.
+/// The history of one ticker in a batch, as text, with a placeholder for the symbol.
 fn history(days: usize) -> (String, String) {
     let entry = |day: usize| {
         let (month, day) = (1 + day / 28 % 12, 1 + day % 28);
@@ -23,7 +23,7 @@ fn history(days: usize) -> (String, String) {
     (head, "\"}".to_owned())
 }
 
-/// Writes the histories of so many tickers, each of so many days.
+/// Writes histories, given the numbers of tickers and days.
 fn histories(tickers: usize, days: usize, out: &mut impl Write) -> io::Result<()> {
     let (head, tail) = history(days);
     out.write_all(b"{")?;
@@ -34,7 +34,7 @@ fn histories(tickers: usize, days: usize, out: &mut impl Write) -> io::Result<()
     out.write_all(b"}")
 }
 
-/// Writes so many articles, the newest first; one in a hundred has another title the next time.
+/// Writes a number of articles, newest first; one in a hundred has another title the next time.
 fn articles(count: usize, time: usize, out: &mut impl Write) -> io::Result<()> {
     out.write_all(b"[")?;
     for article in 0..count {
@@ -51,7 +51,7 @@ fn articles(count: usize, time: usize, out: &mut impl Write) -> io::Result<()> {
     out.write_all(b"]")
 }
 
-/// What a service answers: histories of so many tickers, each of so many days, and so many articles of each ticker.
+/// The size of a service's answers: numbers of tickers, days per ticker, and articles per ticker.
 #[derive(Clone, Copy)]
 struct Answers {
     tickers: usize,
@@ -59,22 +59,22 @@ struct Answers {
     articles: usize,
 }
 
-/// A service that makes its answers while they are sent.
+/// A service that generates answers while sending them.
 fn serve(answers: Answers) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
     let address = listener.local_addr().expect("an address");
-    let asked_for_articles = AtomicUsize::new(0);
+    let articles_requested = AtomicUsize::new(0);
     let answer = Arc::new(move |stream: TcpStream| -> io::Result<()> {
-        let mut asked = BufReader::new(stream.try_clone()?);
+        let mut reader = BufReader::new(stream.try_clone()?);
         let (mut first, mut line) = (String::new(), String::new());
-        asked.read_line(&mut first)?;
-        while asked.read_line(&mut line)? > 2 {
+        reader.read_line(&mut first)?;
+        while reader.read_line(&mut line)? > 2 {
             line.clear();
         }
         let mut out = BufWriter::new(stream);
         out.write_all(b"HTTP/1.1 200 OK\r\nConnection: close\r\n\r\n")?;
         match first.contains("/news_articles/") {
-            true => articles(answers.articles, asked_for_articles.fetch_add(1, Ordering::Relaxed), &mut out)?,
+            true => articles(answers.articles, articles_requested.fetch_add(1, Ordering::Relaxed), &mut out)?,
             false => histories(answers.tickers, answers.days, &mut out)?,
         }
         out.flush()
@@ -82,20 +82,20 @@ fn serve(answers: Answers) -> String {
     thread::spawn(move || {
         for stream in listener.incoming().flatten() {
             let answer = Arc::clone(&answer);
-            // The program closes when it has what it wants.
+            // The program may close the connection early.
             thread::spawn(move || drop(answer(stream)));
         }
     });
     format!("[source]\nbase_url = \"http://{address}/a\"\nsentiment_base_url = \"http://{address}/b\"\n")
 }
 
-/// The most memory that a run ever held until it said something that begins so, or to its end; in MiB.
+/// Peak memory of a run in MiB, until it prints a line with this prefix, or ends.
 fn peak_until(answers: Answers, said: Option<&str>) -> u64 {
     let place = place(answers);
     peak_in(&place, said)
 }
 
-/// A place with a definition whose service answers so.
+/// A place with a definition for a service with such answers.
 fn place(answers: Answers) -> Place {
     let place = Place::new();
     let sentiment = format!("[sentiment]\narticles = {}\n", answers.articles > 0);
@@ -103,7 +103,7 @@ fn place(answers: Answers) -> Place {
     place
 }
 
-/// The most memory that the next run in a place ever held until it said something that begins so, or to its end; in MiB.
+/// Peak memory of the next run in a place in MiB, until it prints a line with this prefix, or ends.
 fn peak_in(place: &Place, said: Option<&str>) -> u64 {
     let mut command = place.command(["run", "it"]);
     command.env("BELLWETHER_API_KEY", "demo").stdout(Stdio::null()).stderr(Stdio::piped());
@@ -132,12 +132,12 @@ fn peak_in(place: &Place, said: Option<&str>) -> u64 {
     peak
 }
 
-/// The most memory that a run of one answer ever held, in MiB.
+/// Peak memory of a run with one answer, in MiB.
 fn peak(tickers: usize, days: usize) -> u64 {
     peak_until(Answers { tickers, days, articles: 0 }, None)
 }
 
-/// How many tickers with 336 days each make so many bytes.
+/// The number of tickers with 336 days each that take this many bytes.
 fn tickers_of(bytes: usize) -> usize {
     bytes / history(336).0.len()
 }

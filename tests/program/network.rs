@@ -1,4 +1,4 @@
-//! The way to the service: proxies, which see no key, and certificates, without which nobody is trusted.
+//! Reaching the service: proxies never see the key, and only valid certificates are trusted.
 
 use std::net::SocketAddr;
 use std::path::Path;
@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use crate::support::program::{Outcome, Place};
 use crate::support::proxy::Proxy;
 use crate::support::scripted::{Scripted, json};
-use crate::support::tls::{Secure, certificate, other_certificate};
+use crate::support::tls::{TlsService, certificate, other_certificate};
 
 const KEY: &str = "S3CRET-canary";
 
@@ -26,7 +26,7 @@ fn define(place: &Place, host: &str, more: &str) {
     place.define("it", &format!("[source]\n{addresses}{more}[signals]\nsectors = [\"energy\"]\n"));
 }
 
-/// Runs it with some variables beside the key, with the finest log; neither the key nor the proxy's password is shown.
+/// Runs it with extra variables at log level `trace`; neither the key nor the proxy's password may be shown.
 fn run<'a>(place: &Place, variables: impl IntoIterator<Item = (&'a str, String)>) -> Outcome {
     let mut command = place.command(["run", "it", "--log-level", "trace"]);
     let outcome = Outcome::of(command.env("BELLWETHER_API_KEY", KEY).envs(variables));
@@ -53,7 +53,7 @@ fn a_loopback_service_is_reached_directly_whatever_the_proxy() {
     place.define("it", "source.service = \"demo\"\nsignals.sectors = [\"energy\"]\n");
     run(&place, variables()).succeeded();
     let place = Place::new();
-    let service = Scripted::start(|asked| json("200 OK", answer(&asked.target)));
+    let service = Scripted::start(|request| json("200 OK", answer(&request.target)));
     place.define("it", &format!("[source]\n{}[signals]\nsectors = [\"energy\"]\n", service.source()));
     run(&place, variables()).succeeded();
     assert!(proxy.heads().is_empty(), "{:?}", proxy.heads());
@@ -62,7 +62,7 @@ fn a_loopback_service_is_reached_directly_whatever_the_proxy() {
 #[test]
 fn a_proxy_opens_a_tunnel_and_sees_only_encrypted_bytes() {
     let place = Place::new();
-    let service = Secure::start(answer);
+    let service = TlsService::start(answer);
     let proxy = Proxy::start(Some(service.address));
     define(&place, "vendor.example", "");
     for variable in ["HTTPS_PROXY", "all_proxy"] {
@@ -113,7 +113,7 @@ fn plain_http_needs_no_certificates_and_https_reports_missing_ones() {
     let place = Place::new();
     place.define("it", "source.service = \"demo\"\nsignals.sectors = [\"energy\"]\n");
     run(&place, none()).succeeded();
-    let service = Secure::start(answer);
+    let service = TlsService::start(answer);
     let place = Place::new();
     define(&place, &service.address.to_string(), "");
     let shown = run(&place, none()).failed_with(1).stderr;
@@ -125,7 +125,7 @@ fn plain_http_needs_no_certificates_and_https_reports_missing_ones() {
 
 #[test]
 fn an_untrusted_certificate_stops_the_run_and_a_file_can_add_trust() {
-    let service = Secure::start(answer);
+    let service = TlsService::start(answer);
     let place = Place::new();
     let port = service.address.port();
     for (host, file) in [("127.0.0.1", other_certificate()), ("localhost", other_certificate())] {
@@ -136,7 +136,7 @@ fn an_untrusted_certificate_stops_the_run_and_a_file_can_add_trust() {
             format!("error: cannot verify the certificate of {host}:{port}\n  because: invalid peer certificate");
         assert!(shown.contains(&expected), "{shown}");
         assert!(shown.ends_with("with `SSL_CERT_FILE`\n"), "{shown}");
-        assert_eq!(service.connections(), before + 1, "it is asked once");
+        assert_eq!(service.connections(), before + 1, "it gets one request");
         assert!(begun.elapsed() < Duration::from_secs(30));
     }
     define(&place, &service.address.to_string(), "");

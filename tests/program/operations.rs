@@ -1,5 +1,4 @@
-//! Every operation of the service from a definition, at the points of the change record where it is there, and what takes
-//! its place where it is not.
+//! Every operation of the service at the points of the change record that have it, and its replacement at the others.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -15,7 +14,7 @@ fn at(place: &Place, change_set: &str) -> DemoService {
     DemoService::start(place, &[&TODAY[..], &["--change-set", change_set]].concat())
 }
 
-/// Runs a definition whose signals and news come from the services given.
+/// Runs a definition against services for signals and news.
 #[track_caller]
 fn run(place: &Place, signals: &DemoService, sentiment: &DemoService, rest: &str) -> Outcome {
     let addresses = format!(
@@ -62,7 +61,7 @@ fn only_the_named_periods_and_regimes_of_a_batch_are_kept() {
         pairs
     };
     let whole = pairs(&all);
-    // What stands alone filters alone, and the definition's own filter goes on top.
+    // Each filter works alone, and together with the definition's own.
     let cases: [(&str, &[&str], &[&str]); 4] = [
         ("periods = [\"5d\", \"1m\"]\n", &["5d", "1m"], &["bear", "bull", "neutral"]),
         ("regimes = [\"bull\"]\n", &[], &["bull"]),
@@ -84,7 +83,7 @@ fn only_the_named_periods_and_regimes_of_a_batch_are_kept() {
 #[test]
 fn missing_operations_are_replaced_in_order_and_reported_once() {
     let cases = [
-        // At set D there is the batch, at B the sectors; at A too, and no list of tickers.
+        // Set D has the batch and set B has sectors; set A has sectors but no list of tickers.
         ("D", "history = \"batched\"\n", "signals-history-batched", "signals-history-batched-all: used"),
         ("B", "history = \"batched\"\nsectors = [\"energy\"]\n", "signals-history-batched", "used"),
         (
@@ -112,7 +111,7 @@ fn missing_operations_are_replaced_in_order_and_reported_once() {
     }
 }
 
-/// The tickers of the only answer that a run had to ask for by name.
+/// The tickers of the only request with names.
 fn published(place: &Place) -> Vec<String> {
     distinct(&dataset(place), "ticker")
 }
@@ -125,13 +124,13 @@ fn a_removed_operation_is_replaced_for_the_same_tickers() {
     run(&place, &service, &service, signals).succeeded();
     let before = published(&place);
     assert_eq!(before.len(), 53, "22 and 31 of 500");
-    // At set C there is no history of a sector, but one of each ticker, and a list of all 500.
+    // Set C has no sector histories, but a history of each ticker and a list of all 500.
     let later = at(&place, "C");
     for _ in 0..2 {
         let outcome = run(&place, &later, &later, signals).succeeded();
-        let told =
+        let message =
             "note      the service no longer offers signals-history-all: used signals-history for 53 tickers: AEE, ";
-        assert!(outcome.stdout.contains(told), "{}", outcome.stdout);
+        assert!(outcome.stdout.contains(message), "{}", outcome.stdout);
         assert!(outcome.stdout.contains(" and 45 more, as listed in the archive\n"), "{}", outcome.stdout);
         assert_eq!(published(&place), before);
     }
@@ -147,10 +146,10 @@ fn a_removed_operation_with_unknown_tickers_fails_the_run_at_once() {
     let place = Place::new();
     let listed: Vec<String> = (0..500).map(|number| format!("\"T{number}\"")).collect();
     let listed = format!("[{}]", listed.join(","));
-    let service = Scripted::start(move |asked| match asked.target.starts_with("/a/tickers/available") {
+    let service = Scripted::start(move |request| match request.target.starts_with("/a/tickers/available") {
         true => json("200 OK", &listed),
-        false if asked.target.starts_with("/a/signals-history-all") => json("404 Not Found", "{}"),
-        false => panic!("{} is asked for", asked.target),
+        false if request.target.starts_with("/a/signals-history-all") => json("404 Not Found", "{}"),
+        false => panic!("{} is requested", request.target),
     });
     let signals = "[signals]\nsectors = [\"energy\", \"utilities\"]\nperiods = [\"5d\", \"15d\"]\n";
     place.define("it", &format!("[source]\n{}{signals}", service.source()));
@@ -181,7 +180,7 @@ fn an_operation_is_not_replaced_where_the_tickers_of_a_sector_are_unknown() {
                 utilities\n";
     assert!(outcome.stdout.contains(note), "{}", outcome.stdout);
     assert_eq!(published(&place), before);
-    // A definition that names its tickers needs no archive to know them.
+    // A definition that names its tickers does not need the archive for that.
     let named = signals(both, "").replace("[sentiment]", "tickers = [\"XOM\", \"NEE\"]\n[sentiment]");
     run(&place, &later, &later, &named).succeeded();
 }
@@ -195,9 +194,9 @@ fn a_replacement_batch_with_other_tickers_fails_the_run() {
     };
     let [all, same, other] = [["A", "B", "C"], ["C", "A", "B"], ["A", "C", "D"]]
         .map(|tickers| format!("{{{}}}", tickers.map(history).join(",")));
-    let service = Scripted::of_histories(move |asked| {
-        let is_first = asked.target.starts_with("/a/signals-history-batched-all");
-        match (is_first, asked.before) {
+    let service = Scripted::of_histories(move |request| {
+        let is_first = request.target.starts_with("/a/signals-history-batched-all");
+        match (is_first, request.before) {
             (true, 0) => json("200 OK", &all),
             (true, _) => json("404 Not Found", "{}"),
             (false, 0) => json("200 OK", &same),
@@ -209,9 +208,9 @@ fn a_replacement_batch_with_other_tickers_fails_the_run() {
     let go = || Outcome::of(place.command(["run", "it"]).env("BELLWETHER_API_KEY", "demo"));
     go().succeeded();
     let outcome = go().succeeded();
-    let told =
+    let message =
         "signals-history-batched-all: used signals-history-batched for 3 tickers: A, B, C, as listed in the archive\n";
-    assert!(outcome.stdout.contains(told), "{}", outcome.stdout);
+    assert!(outcome.stdout.contains(message), "{}", outcome.stdout);
     let latest = fs::read_link(place.file("output/datasets/it/latest")).unwrap();
     let shown = go().failed_with(4).stderr;
     assert_eq!(fs::read_dir(place.file("output/archive/.partial")).unwrap().count(), 0, "nothing is resumed from it");
@@ -224,17 +223,17 @@ fn a_replacement_batch_with_other_tickers_fails_the_run() {
 #[test]
 fn missing_news_is_noticed_before_much_is_requested() {
     let histories = |sector: bool| {
-        Scripted::start(move |asked| {
+        Scripted::start(move |request| {
             let entry = r#"{"date":"2026-11-20T00:00:00Z","signal":"buy","confidence":0.5}"#;
             let history = |ticker: &str, period: &str| {
                 format!(r#"{{"ticker":"{ticker}","regime":"neutral","period":"{period}","predictions":[{entry}]}}"#)
             };
             let parameter = |name: &str| {
-                let (_, rest) = asked.target.split_once(name).unwrap_or_default();
+                let (_, rest) = request.target.split_once(name).unwrap_or_default();
                 rest.split('&').next().unwrap_or_default().to_owned()
             };
             let period = parameter("period=");
-            match asked.target.strip_prefix("/a/signals-history") {
+            match request.target.strip_prefix("/a/signals-history") {
                 None => json("404 Not Found", "{}"),
                 Some(_) if sector => {
                     let name = parameter("sector=").to_uppercase();
@@ -271,7 +270,7 @@ fn a_removed_ticker_list_is_replaced_by_the_last_one_received() {
     let later = at(&place, "C");
     let outcome = run(&place, &later, &later, signals).succeeded();
     assert!(outcome.stdout.contains("note      the service no longer offers signals-history-all: used 22 tickers: "));
-    // A latest signal had no date to stand at then.
+    // Latest signals had no date then.
     assert_eq!(published(&place).len(), 22);
 }
 
@@ -287,7 +286,7 @@ fn a_404_for_everything_questions_the_base_url() {
         service.address("base_url")
     );
     assert!(shown.ends_with(&expected), "{shown}");
-    // Without articles there is no saying how many there were: a join with them is no dataset.
+    // Without articles there are no counts, so a join with articles is not published.
     let rest = "[signals]\nhistory = \"ticker\"\ntickers = [\"XOM\"]\n";
     let shown = run(&place, &service, &service, rest).failed_with(1).stderr;
     let expected = format!(
@@ -298,9 +297,9 @@ fn a_404_for_everything_questions_the_base_url() {
 }
 
 #[test]
-fn a_404_beside_other_answers_means_the_operation_is_not_offered() {
+fn a_404_among_other_answers_means_the_operation_is_not_offered() {
     let place = Place::new();
-    let service = Scripted::start(|asked| match asked.target.starts_with("/a/tickers/available") {
+    let service = Scripted::start(|request| match request.target.starts_with("/a/tickers/available") {
         true => json("200 OK", "[\"XOM\"]"),
         false => json("404 Not Found", "{}"),
     });
@@ -314,7 +313,7 @@ fn a_404_beside_other_answers_means_the_operation_is_not_offered() {
 
 #[test]
 fn histories_per_ticker_are_read_under_both_keys() {
-    // `items` at set E, `predictions` since D.
+    // `items` at set E, `predictions` from D on.
     for change_set in ["E", "D", "all"] {
         let place = Place::new();
         let (service, news) = (at(&place, change_set), at(&place, "G"));
@@ -343,7 +342,7 @@ fn every_ticker_of_a_sector_or_of_the_service_needs_no_list() {
 
 #[test]
 fn latest_signals_are_read_in_each_shape_and_null_dates_are_kept() {
-    // `ei` and `ci` at set E; a date that may be null since B.
+    // `ei` and `ci` at set E; a nullable date from B on.
     for change_set in ["E", "D", "all"] {
         let place = Place::new();
         let service = at(&place, change_set);
@@ -358,7 +357,7 @@ fn latest_signals_are_read_in_each_shape_and_null_dates_are_kept() {
         assert_eq!(archived.num_rows(), 120, "{change_set}");
         let undated = texts(&archived, "date").iter().filter(|date| date.is_none()).count();
         assert_eq!(undated > 0, change_set == "all", "{change_set}: {undated} without a date");
-        // What has no date is in the archive, and in no dataset.
+        // Signals without a date are in the archive but not in datasets.
         assert_eq!(dataset(&place).num_rows(), 120 - undated);
         assert!(distinct(&archived, "signal").iter().all(|signal| signal == "buy" || signal == "sell"));
     }

@@ -1,5 +1,5 @@
-//! Nothing that is not ours is removed, overwritten or followed. Decoys stand in folders of their own, and hold every
-//! name that the program might look for.
+//! Only Bellwether's own files are removed or overwritten, and links are not followed. Decoys in temporary folders have
+//! every name that the program might look for.
 
 use std::fs::{self, File};
 use std::os::unix::fs::{MetadataExt, symlink};
@@ -14,10 +14,10 @@ use crate::support::scripted::{Scripted, json, reply};
 
 const KEY: (&str, &str) = ("BELLWETHER_API_KEY", "demo");
 
-/// The name of a run of long ago.
+/// The name of an old run.
 const RUN: &str = "20201120T213000Z-7f3a";
 
-/// A folder of somebody else's, with files two days old.
+/// A foreign folder with files two days old.
 fn decoy(place: &Place) -> PathBuf {
     let decoy = place.file("decoy");
     for folder in ["old", RUN, ".partial", "sealed", "it", ".locks"] {
@@ -39,7 +39,7 @@ fn age(path: &Path) {
         .expect("a file of the test");
 }
 
-/// Every file below a folder with its bytes.
+/// Every file below a folder, with its bytes.
 fn contents(folder: &Path) -> Vec<(PathBuf, Vec<u8>)> {
     let mut found = Vec::new();
     for path in fs::read_dir(folder).expect("a file of the test").map(|entry| entry.expect("a file of the test").path())
@@ -135,12 +135,12 @@ fn old_interrupted_runs_lose_only_files_of_known_names() {
     assert_eq!(contents(&decoy), before);
 }
 
-/// A place with an interrupted run that has one answer, the folder of that run, and the service, which is well again.
+/// A place with an interrupted run that has one answer, the folder of the run, and the service, which works again.
 fn interrupted() -> (Place, PathBuf, Scripted) {
     let place = Place::new();
-    let service = Scripted::of_histories(|asked| match asked.target.contains("sector=energy") {
+    let service = Scripted::of_histories(|request| match request.target.contains("sector=energy") {
         true => json("200 OK", HISTORY),
-        false if asked.before == 0 => reply("503 Service Unavailable", "Retry-After: 30\r\n", b""),
+        false if request.before == 0 => reply("503 Service Unavailable", "Retry-After: 30\r\n", b""),
         false => json("200 OK", &HISTORY.replace("XOM", "AAPL")),
     });
     let source = format!("[source]\npatience = \"1s\"\nconnections = 1\n{}", service.source());
@@ -166,7 +166,7 @@ fn an_interrupted_run_whose_record_names_another_run_is_not_resumed() {
         origin["run"] = name.into();
         fs::write(&record, origin.to_string()).unwrap();
         run(&place).succeeded();
-        assert_eq!(service.histories(), 4, "{name}: everything is asked for again");
+        assert_eq!(service.histories(), 4, "{name}: everything is requested again");
         assert!(sealed_run(&place).join("run.json").exists());
         let published = place.files().into_iter().filter(|file| file.ends_with("run.json")).count();
         assert_eq!(published, 1, "{name}");
@@ -189,7 +189,7 @@ fn answers_are_read_from_and_written_to_files_of_the_run_only() {
         assert!(listed.contains("unfinished"), "{listed}");
     }
     run(&place).succeeded();
-    assert_eq!(service.histories(), 4, "what is not in the run's own files is asked for again");
+    assert_eq!(service.histories(), 4, "what is not in the run's own files is requested again");
 
     for kind in ["a link", "a hard link"] {
         let (place, unfinished, service) = interrupted();
@@ -200,11 +200,11 @@ fn answers_are_read_from_and_written_to_files_of_the_run_only() {
             "a link" => symlink(&decoy, &journal).unwrap(),
             _ => fs::hard_link(&decoy, &journal).unwrap(),
         }
-        let asked = service.count();
+        let request = service.count();
         let shown = run(&place).failed_with(1).stderr;
         assert!(shown.contains("answers.jsonl`"), "{shown}");
         assert_eq!(fs::read(&decoy).unwrap(), before, "{kind}");
-        assert_eq!(service.count(), asked, "{kind}");
+        assert_eq!(service.count(), request, "{kind}");
     }
 }
 
@@ -224,9 +224,9 @@ fn a_version_record_that_names_a_file_elsewhere_is_refused() {
         fs::write(&record, written.replace("\"it.csv\"", &format!("\"{name}\""))).unwrap();
         for command in [&["verify"][..], &["diff", "it", "it"]] {
             let stderr = place.run(command).failed_with(1).stderr;
-            assert!(stderr.contains(&format!("`{name}` is not the name of a file of a version\n")), "{stderr}");
+            assert!(stderr.contains(&format!("`{name}` is not a file of a version\n")), "{stderr}");
         }
-        // Its files are not taken over.
+        // Its files are not reused.
         place.run(["build", "it"]).succeeded();
         fs::write(&record, &written).unwrap();
     }
@@ -253,7 +253,7 @@ fn files_behind_a_link_are_not_reused() {
     assert_eq!(contents(&elsewhere).iter().filter(|(path, _)| path.ends_with("it.parquet")).count(), 1);
 }
 
-/// An archive of two packed runs, and the folders of these.
+/// An archive of two packed runs, and the runs' folders.
 fn packed() -> (Place, Vec<PathBuf>) {
     let place = Place::new();
     for today in ["2026-11-19", "2026-11-20"] {
@@ -267,7 +267,7 @@ fn packed() -> (Place, Vec<PathBuf>) {
     (place, runs)
 }
 
-/// The folders whose names begin so.
+/// The folders with a name prefix.
 fn folders(folder: &Path, prefix: &str) -> Vec<PathBuf> {
     let is_so = |path: &PathBuf| {
         path.file_name().expect("a file of the test").to_str().expect("a file of the test").starts_with(prefix)
@@ -317,7 +317,7 @@ fn leftovers_of_a_killed_pack_or_prune_are_removed_by_the_next_one() {
             fs::write(partial.join(name).join("signals.parquet"), "half").unwrap();
             age(&partial.join(name));
         }
-        // One is being written, and one was begun this moment.
+        // One is being written, and one was just started.
         let held = File::open(partial.join(names[3])).unwrap();
         held.lock().unwrap();
         File::open(partial.join(names[4])).unwrap().set_modified(SystemTime::now()).unwrap();
@@ -339,7 +339,7 @@ fn a_run_that_exists_only_in_a_pack_is_not_resumed() {
     let (place, runs) = packed();
     let run_name = runs[1].file_name().unwrap().to_str().unwrap().trim_start_matches("run=").to_owned();
     place.run(["archive", "prune"]).succeeded();
-    // It was killed after its folder was renamed, and before its answers were removed.
+    // It was killed after renaming its folder, before removing its answers.
     let service = DemoService::start(&place, &["--today", "2026-11-20"]);
     let text = format!("[source]\n{}[signals]\nsectors = [\"energy\"]\n", service.source);
     place.define("it", &text);
@@ -359,7 +359,7 @@ fn a_run_that_exists_only_in_a_pack_is_not_resumed() {
     place.run(["verify"]).succeeded();
 }
 
-/// Every file and folder below one, and when it was changed last.
+/// Every file and folder below a folder, with its modification time.
 fn times(folder: &Path) -> Vec<(PathBuf, SystemTime)> {
     let mut found = vec![(
         folder.to_owned(),

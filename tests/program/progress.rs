@@ -1,4 +1,4 @@
-//! What a run shows while it works.
+//! The progress of a run.
 
 use std::fs;
 use std::sync::{Arc, Mutex};
@@ -44,7 +44,7 @@ fn progress_summary_and_errors_are_json_on_request() {
 }
 
 #[test]
-fn quiet_says_nothing() {
+fn quiet_prints_nothing() {
     let place = Place::new();
     let service = DemoService::start(&place, &["--today", "2026-11-20"]);
     place.define("it", &definition(&service.source));
@@ -57,7 +57,7 @@ fn without_a_terminal_progress_is_a_line_every_few_seconds() {
     let place = Place::new();
     let history = r#"{"XOM":{"ticker":"XOM","regime":"neutral","period":"15d","predictions":[
         {"date":"2026-11-20","signal":"buy","confidence":0.5}]}}"#;
-    let service = Scripted::start(move |asked| match asked.before {
+    let service = Scripted::start(move |request| match request.before {
         0 => vec![Step::Send(b"HTTP/1.1 503 Busy\r\nRetry-After: 7\r\nContent-Length: 0\r\n\r\n".to_vec())],
         _ => json("200 OK", history),
     });
@@ -74,10 +74,10 @@ fn timings_are_printed_and_traced_on_request() {
     let place = Place::new();
     let service = DemoService::start(&place, &["--today", "2026-11-20"]);
     place.define("it", &definition(&service.source));
-    let told = run(&place, &["--timings", "--trace", "run.json"]).succeeded().stderr;
-    let table: Vec<&str> = told.lines().skip_while(|line| !line.starts_with("stage")).collect();
+    let message = run(&place, &["--timings", "--trace", "run.json"]).succeeded().stderr;
+    let table: Vec<&str> = message.lines().skip_while(|line| !line.starts_with("stage")).collect();
     let names: Vec<&str> = table.iter().filter_map(|line| line.split_whitespace().next()).collect();
-    assert_eq!(names, ["stage", "signals", "archive", "dataset", "all", "memory"], "{told}");
+    assert_eq!(names, ["stage", "signals", "archive", "dataset", "all", "memory"], "{message}");
     let trace: Value = serde_json::from_slice(&fs::read(place.file("run.json")).unwrap()).unwrap();
     let pieces = trace["traceEvents"].as_array().unwrap();
     for expected in ["receive and decode", "settle tickers", "join slab", "encode column"] {
@@ -109,7 +109,7 @@ fn the_rate_limit_applies_per_host() {
     assert!(begun.elapsed() >= Duration::from_millis(800), "nine requests need eight pauses");
 }
 
-/// What an observer is told of a run, which it cancels at one of the events.
+/// The events that an observer gets until it cancels the run at one of them.
 fn observed(place: &Place, cancelled_at: &'static str) -> (Result<Summary, Error>, Vec<String>) {
     let plan = Plan::find(place.file("pipelines/it.toml").to_str().expect("a path"), &Project::default())
         .expect("a definition");

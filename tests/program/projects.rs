@@ -1,4 +1,4 @@
-//! The root of a project, its folders, and where a command's result goes.
+//! The root of a project, its folders, and where commands write results.
 
 use std::fs;
 use std::os::unix::fs::chown;
@@ -9,7 +9,7 @@ use crate::support::rows::read;
 
 const DEMO: &str = "source.service = \"demo\"\nsignals.sectors = [\"utilities\"]\noutput.keep = 1\n";
 
-/// A place with a definition `demo` that was run once.
+/// A place with a definition `demo` that has been run once.
 fn published() -> Place {
     let place = Place::new();
     place.define("demo", DEMO);
@@ -34,7 +34,7 @@ fn a_command_finds_the_project_from_any_folder_below_it() {
     let summary = run_in(&below, &place, &["run", "demo"]).succeeded().stdout;
     assert!(summary.contains("../../output/datasets/demo/"), "{summary}");
     assert_eq!(fs::read_dir(&below).unwrap().count(), 0);
-    // Retention removed the version before, through a path with `..` in it.
+    // Retention removed the previous version, through a path with `..`.
     assert_eq!(versions(&place), 1);
     for command in [
         &["runs"][..],
@@ -51,7 +51,7 @@ fn a_command_finds_the_project_from_any_folder_below_it() {
         run_in(&below, &place, command).succeeded();
     }
     assert!(place.file("output/reports/demo.html").is_file());
-    // A path is relative to the folder that it was typed in, and so is a file to write.
+    // Paths are relative to the current folder, including output files.
     run_in(&below, &place, &["build", "../../pipelines/demo.toml", "--output", "rows.parquet"]).succeeded();
     assert!(below.join("rows.parquet").is_file());
 }
@@ -78,7 +78,7 @@ fn a_project_of_another_user_is_not_discovered() {
     let below = place.file("below");
     fs::create_dir(&below).unwrap();
     if chown(place.file("pipelines"), Some(12_345), None).is_err() {
-        // Only root can give a folder away.
+        // Only root can change the owner of a folder.
         return;
     }
     let shown = run_in(&below, &place, &["run", "demo"]).failed_with(2).stderr;
@@ -99,7 +99,7 @@ fn the_data_and_the_archive_can_be_elsewhere() {
 }
 
 #[test]
-fn a_build_to_a_file_takes_the_format_of_its_name_and_overwrites_nothing() {
+fn a_build_to_a_file_uses_the_format_of_its_extension_and_overwrites_nothing() {
     let place = published();
     let rows = read(&place.file("output/datasets/demo/latest/demo.parquet"));
     place.run(["build", "demo", "--output", "rows.parquet"]).succeeded();

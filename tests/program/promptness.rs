@@ -1,15 +1,15 @@
-//! Commands that people wait for answer at once.
+//! Interactive commands answer at once.
 
 use std::path::Path;
 use std::time::{Duration, Instant};
 
 use crate::support::program::Place;
 
-/// Far above what they take, which is in docs/speed.md: this is the program as it is built for tests, on a busy machine. A
-/// command that reads every row takes longer still.
+/// Far above the times in docs/speed.md: test builds are unoptimized, and the machine may be busy. A command that reads
+/// every row takes even longer.
 const LONGEST: Duration = Duration::from_millis(700);
 
-/// How often a command is tried; once it must be quick.
+/// Number of attempts, one of which must be fast.
 const TRIES: usize = 8;
 
 #[test]

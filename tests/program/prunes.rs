@@ -1,4 +1,4 @@
-//! What `prune` removes and what it never removes, also while runs are in progress.
+//! `prune` removes only what its rules allow, also while runs are in progress.
 
 use std::collections::BTreeSet;
 use std::fs::{self, File};
@@ -14,7 +14,7 @@ use crate::support::program::{Place, only_build};
 
 const DEMO: &str = "source.service = \"demo\"\nsignals.sectors = [\"utilities\"]\nsentiment.articles = false\n";
 
-/// Makes a file or folder as old as something from long ago.
+/// Makes a file or folder old.
 fn age(path: &Path, days: u64) {
     let then = SystemTime::now() - Duration::from_secs(days * 24 * 60 * 60);
     File::open(path).and_then(|file| file.set_modified(then)).expect("as the test expects");
@@ -46,7 +46,7 @@ fn versions(place: &Place) -> Vec<PathBuf> {
     versions
 }
 
-/// What was removed or would be, relative to the data folder, with its kind.
+/// The removed (or listed) paths, relative to the data folder, with their kinds.
 fn removed(document: &Value) -> BTreeSet<(String, String)> {
     let of = |entry: &Value| {
         let text = |key: &str| entry[key].as_str().expect("a text").to_owned();
@@ -60,7 +60,7 @@ fn set(expected: &[(&str, &str)]) -> BTreeSet<(String, String)> {
 }
 
 #[test]
-fn pruning_removes_what_its_rules_name_and_nothing_else() {
+fn pruning_removes_only_what_its_rules_allow() {
     let place = Place::new();
     place.define("demo", DEMO);
     for _ in 0..4 {
@@ -71,7 +71,7 @@ fn pruning_removes_what_its_rules_name_and_nothing_else() {
     let data = place.file("output");
     let versions = versions(&place);
     let name = |version: usize| versions[version].file_name().unwrap().to_str().unwrap().to_owned();
-    // Of four versions one is pinned, one holds a file of somebody else, one is the latest.
+    // Of four versions, one is pinned, one has a foreign file, and one is the latest.
     symlink(name(0), data.join("datasets/demo/paper")).unwrap();
     fs::write(versions[1].join("notes.txt"), "mine").unwrap();
     place.define("demo", &format!("{DEMO}output.keep = 1\n"));

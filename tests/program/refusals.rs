@@ -1,4 +1,4 @@
-//! Runs that cannot go well: what is said, and what is left.
+//! Runs that fail: their messages and leftovers.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -13,7 +13,7 @@ fn definition(source: &str) -> String {
     format!("[source]\n{source}[signals]\nsectors = [\"energy\"]\n")
 }
 
-/// Runs a definition with the canary as its key; it must fail, and the canary must be nowhere.
+/// Runs a definition with the canary as its key. It must fail, and the canary must not appear anywhere.
 #[track_caller]
 fn refused(place: &Place, code: i32) -> String {
     let outcome = Outcome::of(place.command(["run", "it"]).env("BELLWETHER_API_KEY", CANARY)).failed_with(code);
@@ -96,7 +96,7 @@ fn an_invalid_request_quotes_the_service() {
         service.address()
     );
     assert_eq!(refused(&place, 1), expected);
-    assert_eq!(service.targets().len(), 1, "what is invalid is not asked again");
+    assert_eq!(service.targets().len(), 1, "an invalid request is not repeated");
 }
 
 #[test]
@@ -154,7 +154,7 @@ fn a_file_named_latest_is_not_overwritten() {
 fn a_closed_pipe_is_not_a_failure() {
     let place = Place::new();
     let mut child = place.command(["schema"]).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-    // The reading end is closed before the program can have written all of it.
+    // The pipe is closed before the program can write all of its output.
     drop(child.stdout.take());
     let output = child.wait_with_output().unwrap();
     assert_eq!(output.status.code(), Some(0));

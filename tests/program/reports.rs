@@ -1,4 +1,4 @@
-//! Reports: that their numbers are those of the archive, that nothing of the vendor's runs in them, and where they are.
+//! Reports: their numbers match the archive, vendor text never runs in them, and they are written next to versions.
 
 use std::fs;
 
@@ -7,11 +7,11 @@ use bellwether::time::to_record;
 
 use crate::support::program::{DemoService, Outcome, Place};
 use crate::support::python;
-use crate::support::scripted::{Asked, Scripted, json};
+use crate::support::scripted::{Scripted, ScriptedRequest, json};
 
 const KEY: (&str, &str) = ("BELLWETHER_API_KEY", "demo");
 
-/// What two sectors said on some days, with what the vendor rewrote between them.
+/// Two sectors on several days, with rewrites in between.
 fn run_on<const N: usize>(days: [&str; N]) -> Place {
     let place = Place::new();
     for today in days {
@@ -23,7 +23,7 @@ fn run_on<const N: usize>(days: [&str; N]) -> Place {
     place
 }
 
-/// Computes every number of a dataset's report and of its summary anew; the summary.
+/// Recomputes every number of a dataset's report and summary, and returns the summary.
 fn check(place: &Place, name: &str) -> String {
     let summary = place.run(["summary", name, "--width", "100"]).succeeded().stdout;
     assert!(summary.lines().all(|line| line.chars().count() <= 100), "{summary}");
@@ -32,7 +32,7 @@ fn check(place: &Place, name: &str) -> String {
     summary
 }
 
-/// A history of each of some tickers, as a sector's answer, with entries in JSON.
+/// The answer for a sector: a history of each ticker, from entries in JSON.
 fn histories(tickers: &[(&str, String)]) -> String {
     let history = |(ticker, entries): &(&str, String)| {
         format!(r#""{ticker}":{{"ticker":"{ticker}","regime":"neutral","period":"5d","predictions":[{entries}]}}"#)
@@ -40,7 +40,7 @@ fn histories(tickers: &[(&str, String)]) -> String {
     format!("{{{}}}", tickers.iter().map(history).collect::<Vec<_>>().join(","))
 }
 
-/// Entries of a history, from the rest of a date in January 2026, a signal, and a confidence each.
+/// Entries of a history, each from the rest of a date in January 2026, a signal and a confidence.
 fn entries(entries: &[(&str, &str, f64)]) -> String {
     let entry = |(date, signal, confidence): &(&str, &str, f64)| {
         let date = if date.len() > 11 { (*date).to_owned() } else { format!("2026-01-{date}") };
@@ -49,9 +49,9 @@ fn entries(entries: &[(&str, &str, f64)]) -> String {
     entries.iter().map(entry).collect::<Vec<_>>().join(",")
 }
 
-/// Three articles about a ticker, the second of which has another score from the second answer on.
-fn three_articles(asked: &Asked) -> String {
-    let score = if asked.before > 0 { 0.25 } else { 0.125 };
+/// Three articles about a ticker; from the second answer on, the second article has another score.
+fn three_articles(request: &ScriptedRequest) -> String {
+    let score = if request.before > 0 { 0.25 } else { 0.125 };
     let article = |(day, score): (&str, f64)| {
         format!(r#"{{"date":"2026-01-{day}","title":"of {day}","score":{score},"link":"https://news.example/{day}"}}"#)
     };
@@ -70,13 +70,13 @@ fn define(place: &Place, service: &Scripted, name: &str) {
 
 #[test]
 fn a_report_covers_only_its_own_definition() {
-    // Each answer repeats the records of the answers before that cannot be typed. The third has one more, as its first.
-    let service = Scripted::start(|asked| {
-        let target = asked.target.as_str();
+    // Each answer repeats the invalid records of earlier answers. The third starts with a new one.
+    let service = Scripted::start(|request| {
+        let target = request.target.as_str();
         let body = match target {
-            _ if target.contains("/news_articles/") => three_articles(asked),
+            _ if target.contains("/news_articles/") => three_articles(request),
             _ => {
-                let more = if asked.before == 2 { "keep" } else { "buy" };
+                let more = if request.before == 2 { "keep" } else { "buy" };
                 let days = [("02", "hold", 0.5), ("05", "buy", 0.25), ("06", "sell", 0.5), ("07", "buy", 0.75)];
                 let text = entries(&[&[("03", more, 0.5)], &days[..]].concat());
                 let text = text.replacen(r#""confidence":0.75"#, r#""model":7,"confidence":0.75"#, 1);
@@ -106,7 +106,7 @@ fn a_report_covers_only_its_own_definition() {
         let last_words = |line: &str| line.split_whitespace().rev().take(2).collect::<Vec<_>>().join(" of ");
         (text.lines().next().unwrap_or_default().to_owned(), rows.map(last_words).collect::<Vec<_>>())
     };
-    // The records of each reason that are new, of all; and how often the unknown field came, with its example.
+    // New and total records by reason, and the count and example of the unknown field.
     let own = quality(&["energy"]);
     assert_eq!(
         own,
@@ -116,7 +116,7 @@ fn a_report_covers_only_its_own_definition() {
     assert_eq!(whole.0, "scope   the whole archive, all definitions");
     assert_eq!(whole.1, ["2 of 4", "2 of 2", "4 of 7"]);
 
-    // The same after all runs were packed.
+    // The same after packing all runs.
     place.run(["archive", "compact"]).succeeded();
     for is_pruned in [false, true] {
         if is_pruned {
@@ -139,9 +139,9 @@ fn shares_and_means_count_all_dates_and_omissions_from_plots_are_stated() {
         ("2150-07-08T00:00:00", "sell", 0.875),
     ];
     let far = r#"{"date":"2150-01-01","title":"far","score":0.5,"link":"https://news.example/far"}"#;
-    let service = Scripted::start(move |asked| {
-        let is_of_news = asked.target.contains("/news_articles/");
-        let news = || three_articles(asked).replacen('[', &format!("[{far},"), 1);
+    let service = Scripted::start(move |request| {
+        let is_of_news = request.target.contains("/news_articles/");
+        let news = || three_articles(request).replacen('[', &format!("[{far},"), 1);
         json("200 OK", &if is_of_news { news() } else { histories(&[("AA", entries(&days))]) })
     });
     let place = Place::new();
@@ -158,11 +158,11 @@ fn shares_and_means_count_all_dates_and_omissions_from_plots_are_stated() {
 
 #[test]
 fn several_signals_on_one_day_do_not_fill_a_missing_day() {
-    let service = Scripted::start(|asked| {
+    let service = Scripted::start(|request| {
         let twice = [("05T09:00:00", "buy", 0.5), ("05T15:00:00", "sell", 0.5), ("07T09:00:00", "buy", 0.5)];
         let once = [("05T09:00:00", "buy", 0.5), ("06T09:00:00", "sell", 0.5), ("07T09:00:00", "buy", 0.5)];
         let all = histories(&[("AA", entries(&twice)), ("BB", entries(&once))]);
-        json("200 OK", &if asked.target.contains("/news_articles/") { three_articles(asked) } else { all })
+        json("200 OK", &if request.target.contains("/news_articles/") { three_articles(request) } else { all })
     });
     let place = Place::new();
     define(&place, &service, "energy");
@@ -172,16 +172,16 @@ fn several_signals_on_one_day_do_not_fill_a_missing_day() {
     assert!(summary.contains("signals   6\n") && summary.contains("1 of 2 tickers has gaps\n"), "{summary}");
     let quality = place.run(["audit", "quality", "energy"]).succeeded().stdout;
     let all = quality.lines().find(|line| line.starts_with("all ")).expect("a line of totals");
-    // Of six trading days of the two series five have a signal.
+    // The two series have signals on five of their six trading days.
     assert_eq!(all.split_whitespace().take(5).collect::<Vec<_>>(), ["all", "6", "83.3", "%", "1"]);
 }
 
 #[test]
-fn a_report_says_if_only_articles_were_rewritten() {
-    let service = Scripted::start(|asked| {
+fn a_report_shows_rewritten_articles_even_if_no_signal_was() {
+    let service = Scripted::start(|request| {
         let days = ["05", "06", "07"].map(|day| (day, "buy", 0.5));
         let all = histories(&[("AA", entries(&days)), ("BB", entries(&days))]);
-        json("200 OK", &if asked.target.contains("/news_articles/") { three_articles(asked) } else { all })
+        json("200 OK", &if request.target.contains("/news_articles/") { three_articles(request) } else { all })
     });
     let place = Place::new();
     define(&place, &service, "energy");
@@ -203,19 +203,19 @@ fn a_report_matches_the_archive_and_the_dataset() {
     let narrow = place.run(["summary", "--width", "20"]).succeeded().stdout;
     assert!(narrow.lines().all(|line| line.chars().count() <= 50), "{narrow}");
 
-    // The same again from the archive alone, by name and as the one that was built last, but for how long it took.
-    let told = |arguments: &[&str]| {
+    // The same from the archive alone, by name and as the last built, except for durations.
+    let message = |arguments: &[&str]| {
         let page = place.run(arguments).succeeded().stdout;
         page.split("id=\"timings\"").next().expect("it has a beginning").to_owned()
     };
     let beside = fs::read_to_string(place.file("output/datasets/it/latest/report.html")).expect("a report");
-    let by_name = told(&["report", "it", "--output", "-"]);
+    let by_name = message(&["report", "it", "--output", "-"]);
     assert!(beside.starts_with(&by_name), "it is the same page");
-    assert_eq!(told(&["report", "--output", "-"]), by_name);
-    // As it was known before the vendor rewrote anything.
+    assert_eq!(message(&["report", "--output", "-"]), by_name);
+    // As known before any rewrite.
     let archive = Archive::open(&place.file("output/archive")).expect("an archive");
     let first = to_record(archive.runs()[0].seal().sealed_at);
-    let earlier = told(&["report", "it", "--output", "-", "--as-of", &first]);
+    let earlier = message(&["report", "it", "--output", "-", "--as-of", &first]);
     assert!(earlier.contains("Only one run so far: nothing to compare with"));
     assert!(by_name.contains("blake3:") && !earlier.contains("blake3:"), "it is of no version");
     let path = place.run(["report", "it"]).succeeded().stdout;
@@ -226,14 +226,14 @@ fn a_report_matches_the_archive_and_the_dataset() {
 }
 
 #[test]
-fn a_report_is_written_beside_a_version_and_is_not_one_of_its_files() {
+fn a_report_is_written_next_to_a_version_and_is_not_one_of_its_files() {
     let place = run_on(["2026-11-20"]);
     let version = place.file("output/datasets/it/latest");
     let record = fs::read_to_string(version.join("dataset.json")).expect("a record");
     assert!(version.join("report.html").exists() && !record.contains("report.html"), "{record}");
     fs::write(version.join("report.html"), "somebody wrote here").expect("a file");
     place.run(["verify"]).succeeded();
-    // A version goes with its report, and a wide dataset has one too.
+    // A version is removed with its report; a wide dataset has a report too.
     for layout in ["", "[output]\nlayout = \"wide\"\nkeep = 1\n"] {
         let text = fs::read_to_string(place.file("pipelines/it.toml")).expect("a definition");
         place.define("it", &format!("{text}{layout}"));
@@ -245,7 +245,7 @@ fn a_report_is_written_beside_a_version_and_is_not_one_of_its_files() {
     assert_eq!(folders, 2, "one version, and the link to it");
 }
 
-/// A service whose every text would be markup, were it taken for it.
+/// A service whose texts all contain markup.
 fn hostile(target: &str) -> String {
     const WORD: &str = r#"</script></style></td><script>window.hostileScript=1</script><img src=https://evil.example/x onerror='hostileImage=1'>\" onfocus=\"hostileFocus=1"#;
     if let Some(rest) = target.strip_prefix("/b/news_articles/") {
@@ -277,7 +277,7 @@ fn hostile(target: &str) -> String {
 
 #[test]
 fn vendor_text_never_runs_in_a_report_or_escapes_its_element() {
-    let service = Scripted::start(|asked| json("200 OK", &hostile(&asked.target)));
+    let service = Scripted::start(|request| json("200 OK", &hostile(&request.target)));
     let place = Place::new();
     let definition = format!(
         "description = \"<script>hostileDescription=1</script> & {}\"\n[source]\n{}[signals]\nsectors = [\"x'\\\"><b>\"]\n\

@@ -1,4 +1,4 @@
-//! Runs that go well: what they write, and that it is what the service said.
+//! Successful runs: their output matches the answers of the service.
 
 use std::fs;
 use std::path::Path;
@@ -11,7 +11,7 @@ use crate::support::scripted::{Scripted, Step, json};
 
 const KEY: (&str, &str) = ("BELLWETHER_API_KEY", "demo");
 
-/// A small definition against a service that a test started.
+/// A small definition against a test's service.
 fn small(source: &str, rest: &str) -> String {
     format!("[source]\n{source}[signals]\nsectors = [\"energy\"]\n{rest}")
 }
@@ -37,7 +37,7 @@ fn the_demo_needs_no_key_or_network_and_matches_the_raw_answers() {
     for stage in ["signals: 27 requests, ", "articles: 155 requests, ", "archive: ", "dataset: "] {
         assert!(outcome.stderr.contains(stage), "{}", outcome.stderr);
     }
-    // The same universe: the demo's is of the day on which the run began.
+    // The same universe: the demo's is that of the day on which the run started.
     let dataset = fs::read_to_string(place.file("output/datasets/demo/latest/dataset.json")).unwrap();
     let run: serde_json::Value = serde_json::from_str(&dataset).unwrap();
     let seal = place.file("output/archive").join(format!("run={}", run["runs"][0].as_str().unwrap())).join("run.json");
@@ -76,7 +76,7 @@ fn the_same_answers_give_the_same_rows_on_any_number_of_threads() {
 #[test]
 fn a_run_sends_exactly_the_planned_requests() {
     let place = Place::new();
-    let service = Scripted::start(|asked| match asked.target.as_str() {
+    let service = Scripted::start(|request| match request.target.as_str() {
         target if target.starts_with("/a/signals-history-all?sector=energy") => json("200 OK", HISTORY),
         target if target.starts_with("/b/news_articles/BRK.B?") => json("200 OK", "[]"),
         _ => json("404 Not Found", "{}"),
@@ -105,7 +105,7 @@ fn invalid_records_are_rejected_and_their_neighbours_are_kept() {
                 {\"date\":\"2026-11-18\",\"title\":\"c\",\"score\":null,\"link\":\"https://b\"},\
                 {\"date\":\"2026-11-18\",\"title\":\"d\",\"score\":\"n/a\",\"link\":\"https://c\"},\
                 {\"date\":\"2026-11-20\",\"title\":\"e\",\"score\":1,\"link\":\"https://d\"}]";
-    let service = Scripted::start(move |asked| match asked.target.starts_with("/a/") {
+    let service = Scripted::start(move |request| match request.target.starts_with("/a/") {
         true => json("200 OK", HISTORY),
         false => json("200 OK", news),
     });
@@ -115,8 +115,8 @@ fn invalid_records_are_rejected_and_their_neighbours_are_kept() {
     assert!(outcome.stdout.contains("rejected  5 records\n"), "{}", outcome.stdout);
     assert!(outcome.stdout.contains("1 of 3 articles without a score: "), "{}", outcome.stdout);
     let rows = fs::read_to_string(place.file("output/datasets/some/latest/some.csv")).unwrap();
-    // Of the two entries for the 19th, one with an offset, the first listed counts. An article without a score counts
-    // as an article and has no part in the mean.
+    // Of the two entries for the 19th, one with an offset, the first one counts. An article without a score is counted
+    // but not part of the mean.
     let expected = "\
 ticker,date,period,regime,signal,confidence,\
 news_count_1d,news_mean_1d,news_min_1d,news_max_1d,news_count_2d,news_mean_2d,news_min_2d,news_max_2d,\
@@ -146,7 +146,7 @@ fn a_published_version_stays_and_latest_moves() {
 
 #[test]
 fn an_interrupted_run_stops_cleanly_and_leaves_no_partial_files() {
-    // By a person, by a scheduler, and by a terminal that closes.
+    // By a user, by a scheduler, and by a closed terminal.
     ["-INT", "-TERM", "-HUP"].into_iter().for_each(interrupted_by);
 }
 
@@ -159,9 +159,9 @@ fn a_run_under_nohup_survives_a_hangup() {
     let mut command = std::process::Command::new("nohup");
     command.arg(env!("CARGO_BIN_EXE_bellwether")).args(["run", "some", "-q"]).current_dir(place.path()).envs([KEY]);
     let mut child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
-    let asked = Instant::now();
+    let request = Instant::now();
     while service.targets().is_empty() {
-        assert!(asked.elapsed() < Duration::from_secs(30), "nothing was asked");
+        assert!(request.elapsed() < Duration::from_secs(30), "nothing was requested");
         std::thread::yield_now();
     }
     assert!(std::process::Command::new("kill").args(["-HUP", &child.id().to_string()]).status().unwrap().success());
@@ -179,9 +179,9 @@ fn interrupted_by(signal: &str) {
         .stderr(Stdio::piped())
         .spawn()
         .expect("a file of the test");
-    let asked = Instant::now();
+    let request = Instant::now();
     while service.targets().is_empty() {
-        assert!(asked.elapsed() < Duration::from_secs(30), "nothing was asked");
+        assert!(request.elapsed() < Duration::from_secs(30), "nothing was requested");
         std::thread::yield_now();
     }
     let killed = std::process::Command::new("kill")

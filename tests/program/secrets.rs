@@ -1,4 +1,4 @@
-//! The key is never seen, however badly things go and however much is logged.
+//! The key is never shown, whatever fails and whatever is logged.
 
 use std::fs;
 
@@ -13,31 +13,31 @@ use crate::support::random::Random;
 use crate::support::rows::{read, sealed_run};
 use crate::support::scripted::{Scripted, Step, json, reply};
 
-/// With what an address escapes in two ways.
+/// With a character that URLs may escape in two ways.
 const CANARY: &str = "S3CRET canary/ü&+";
 
-/// The ways in which it, or a telling part of it, may be written.
+/// The encodings in which it, or an identifying part of it, may appear.
 const SPELLINGS: [&str; 6] =
     ["S3CRET", CANARY, "S3CRET+canary%2F%C3%BC%26%2B", "S3CRET%20canary%2F%C3%BC%26%2B", "canary%2F", "canary/ü"];
 
-/// What a service does, given the target that it was asked for, which holds the key.
+/// The reaction of a service to a target, which contains the key.
 type Script = fn(&str) -> Vec<Step>;
 
-fn page(asked: &str) -> Vec<Step> {
-    reply("200 OK", "", format!("<html>you asked for {asked}, with {CANARY}</html>").as_bytes())
+fn page(request: &str) -> Vec<Step> {
+    reply("200 OK", "", format!("<html>you requested {request}, with {CANARY}</html>").as_bytes())
 }
 
-fn refusal(asked: &str) -> Vec<Step> {
-    let problem = format!("{{\"loc\":[\"query\",\"{asked}\"],\"msg\":\"{CANARY} {asked}\",\"type\":\"x\"}}");
+fn refusal(request: &str) -> Vec<Step> {
+    let problem = format!("{{\"loc\":[\"query\",\"{request}\"],\"msg\":\"{CANARY} {request}\",\"type\":\"x\"}}");
     json("422 Unprocessable Entity", &format!("{{\"detail\":[{problem}]}}"))
 }
 
-fn reject(asked: &str) -> Vec<Step> {
-    json("200 OK", &format!("{{\"{asked}\":{{\"ticker\":\"{CANARY}\"}}}}"))
+fn reject(request: &str) -> Vec<Step> {
+    json("200 OK", &format!("{{\"{request}\":{{\"ticker\":\"{CANARY}\"}}}}"))
 }
 
-fn redirect(asked: &str) -> Vec<Step> {
-    reply("302 Found", &format!("Location: {asked}\r\n"), asked.as_bytes())
+fn redirect(request: &str) -> Vec<Step> {
+    reply("302 Found", &format!("Location: {request}\r\n"), request.as_bytes())
 }
 
 const SCRIPTS: [(&str, i32, Script); 8] = [
@@ -45,10 +45,10 @@ const SCRIPTS: [(&str, i32, Script); 8] = [
     ("a refusal that repeats it", 1, refusal),
     ("a redirect with it", 1, redirect),
     ("a record that holds it", 4, reject),
-    ("a wrong key", 1, |asked| json("401 Unauthorized", asked)),
-    ("a busy service", 75, |asked| json("503 Service Unavailable", asked)),
+    ("a wrong key", 1, |request| json("401 Unauthorized", request)),
+    ("a busy service", 75, |request| json("503 Service Unavailable", request)),
     ("a reset", 75, |_| vec![Step::Reset]),
-    ("an answer that is none", 75, |asked| vec![Step::Send(asked.as_bytes().to_vec())]),
+    ("an answer that is none", 75, |request| vec![Step::Send(request.as_bytes().to_vec())]),
 ];
 
 #[test]
@@ -56,7 +56,7 @@ fn a_failing_run_never_prints_or_writes_the_key_even_at_trace_level() {
     for (name, code, script) in SCRIPTS {
         for form in ["text", "json"] {
             let place = Place::new();
-            let service = Scripted::start(move |asked| script(&asked.target));
+            let service = Scripted::start(move |request| script(&request.target));
             place.define("it", &format!("[source]\n{}[signals]\nsectors = [\"energy\"]\n", service.source()));
             let mut command = place.command(["run", "it", "--log-level", "trace", "--log", form]);
             let outcome = Outcome::of(command.env("BELLWETHER_API_KEY", CANARY)).failed_with(code);
@@ -80,14 +80,14 @@ fn a_failing_run_never_prints_or_writes_the_key_even_at_trace_level() {
     }
 }
 
-/// A key that begins and ends with words that nothing else has, with letters between them that are escaped in some way.
+/// A key that starts and ends with unique words, with characters between them that encodings escape.
 fn key_of(random: &mut Random) -> String {
     let letters: Vec<char> = "/\"\\'<>&%+=: -_ünéß✓🔑2Fu0".chars().collect();
     let middle: String = (0..random.between(1, 12)).map(|_| random.pick(&letters)).collect();
     format!("S3CRET{middle}canary")
 }
 
-/// The inside of a JSON string that holds a text, each letter escaped or not.
+/// A text as the inside of a JSON string, each letter escaped or not.
 fn json_of(random: &mut Random, text: &str) -> String {
     let mut written = String::new();
     for letter in text.chars() {
@@ -104,7 +104,7 @@ fn json_of(random: &mut Random, text: &str) -> String {
     written
 }
 
-/// A text as a part of an address, in either case, a blank in either way.
+/// A text as part of a URL, with hexadecimal digits in either case and spaces in either form.
 fn percents_of(random: &mut Random, text: &str) -> String {
     let mut written = String::new();
     for byte in text.bytes() {
@@ -118,7 +118,7 @@ fn percents_of(random: &mut Random, text: &str) -> String {
     written
 }
 
-/// The inside of a JSON string in which a service says a key back.
+/// The inside of a JSON string in which a service echoes a key.
 fn echo_of(random: &mut Random, key: &str) -> String {
     let said = match random.below(3) {
         0 => key.to_owned(),
@@ -128,7 +128,7 @@ fn echo_of(random: &mut Random, key: &str) -> String {
     json_of(random, &said)
 }
 
-/// All text in a file: the values of a Parquet file's columns, or its bytes.
+/// All text in a file: the column values of a Parquet file, or else its bytes.
 fn text_in(path: &Path) -> String {
     if path.extension().is_none_or(|ending| ending != "parquet") {
         return String::from_utf8_lossy(&fs::read(path).expect("a file that can be read")).into_owned();
@@ -158,7 +158,7 @@ fn a_key_echoed_by_the_service_is_never_kept_in_any_encoding() {
         );
         let articles =
             format!(r#"[{article},{{"date":"{}","title":"{}"}},{}]"#, echo(), echo(), "\"{}\"".replace("{}", &echo()));
-        let service = Scripted::start(move |asked| match asked.target.starts_with("/a/") {
+        let service = Scripted::start(move |request| match request.target.starts_with("/a/") {
             true => json("200 OK", &histories),
             false => json("200 OK", &articles),
         });
@@ -173,7 +173,7 @@ fn a_key_echoed_by_the_service_is_never_kept_in_any_encoding() {
         let written = files.map(|file| (file.display().to_string(), text_in(&place.path().join(&file))));
         for (source, text) in printed.into_iter().chain(written) {
             let lower = text.to_lowercase();
-            // Words of the key, and the first letter of each word escaped.
+            // Words of the key, with the first letter of each word escaped.
             for part in ["s3cret", "canary", "\\u0053", "\\u0063", "%53", "%63"] {
                 assert!(!lower.contains(part), "{key}: `{part}` is in {source}: {text}");
             }

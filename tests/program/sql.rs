@@ -1,4 +1,4 @@
-//! `bellwether sql`: the printed statement against the build that it stands for.
+//! `bellwether sql`: the printed statement against the same build.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -10,7 +10,7 @@ use crate::support::program::{Outcome, Place, builds};
 use crate::support::python;
 use crate::support::scripted::{Scripted, json as answer};
 
-/// Statements in a dialect, and the files that were built for them.
+/// Statements in a dialect, and the files of the same builds.
 struct Cases {
     dialect: &'static str,
     listed: Vec<serde_json::Value>,
@@ -24,7 +24,7 @@ impl Cases {
     /// Builds a dataset with some options, and prints its statement with the same ones.
     fn add(&mut self, place: &Place, name: &str, options: &[&str]) -> String {
         let before = builds(place, name);
-        // A format other than that of the definition makes an ad hoc build.
+        // Another format than the definition's makes an ad hoc build.
         let build = ["build", name, "-q", "--format", "parquet"];
         place.run(build.iter().chain(options)).succeeded();
         let built = builds(place, name).into_iter().find(|build| !before.contains(build));
@@ -37,7 +37,7 @@ impl Cases {
         statement
     }
 
-    /// Compares the rows of all statements with those that were built.
+    /// Compares the rows of all statements with those of the builds.
     fn check(&self) {
         let place = Place::new();
         let path = place.file("cases.json");
@@ -68,7 +68,7 @@ fn the_sql_of_the_shipped_definitions_computes_their_datasets() {
 
 const STATISTICS: &str = "stats = [\"count\", \"mean\", \"min\", \"max\", \"std\", \"last\", \"days_since\"]";
 
-/// A run that got other articles.
+/// A run with other articles.
 fn other_articles() -> Place {
     let (place, service) = (Place::new(), two_sectors(1));
     place.define("other", &definition(&service, &format!("[join]\nwindows = [\"9d\"]\n{STATISTICS}\n")));
@@ -76,8 +76,8 @@ fn other_articles() -> Place {
     place
 }
 
-/// Puts into an archive what an object store has while the run of another place is sent, and while an abandoned upload of it
-/// is cleared.
+/// Adds the run of another place to an archive in the states that an object store has during an upload, and while an
+/// abandoned upload is cleared.
 fn leave_uploads(archive: &Path, other: &Place) {
     let runs = fs::read_dir(other.file("output/archive")).expect("an archive").map(|entry| entry.expect("an entry"));
     let run = runs.map(|entry| entry.path()).find(|path| path.join("run.json").exists()).expect("a run");
@@ -96,7 +96,7 @@ fn leave_uploads(archive: &Path, other: &Place) {
 
 /// Messy data with every kind of lag, window and filter.
 fn messy_data(cases: &mut Cases) -> Place {
-    // Before the other runs, or its articles would be later than the instants of the statements.
+    // Before the other runs: otherwise its articles would be later than the instants of the statements.
     let other = other_articles();
     let (place, service) = (Place::new(), two_sectors(0));
     let all = STATISTICS;
@@ -117,8 +117,8 @@ fn messy_data(cases: &mut Cases) -> Place {
     place
 }
 
-/// Halves of a billionth are rounded away from zero, sums of negative numbers beyond 2^53 are rounded once, and scores too
-/// large for exact integers have no mean or deviation.
+/// Half billionths are rounded away from zero, negative sums beyond 2^53 are rounded once, and scores too large for
+/// exact integers have no mean or deviation.
 fn odd_scores(cases: &mut Cases) -> Place {
     let scores: [&[&str]; 9] = [
         &["0.0000000005", "-0.0000000005", "0.0000000015", "0.1234567895"],
@@ -131,8 +131,8 @@ fn odd_scores(cases: &mut Cases) -> Place {
         &["0.1", "0.2", "0.3", "null"],
         &["-0.30000000000000004"],
     ];
-    let service = Scripted::start(move |asked| {
-        if !asked.target.contains("news_articles") {
+    let service = Scripted::start(move |request| {
+        if !request.target.contains("news_articles") {
             let dates: Vec<String> = (1..=scores.len() + 3)
                 .map(|day| format!(r#"{{"date":"2025-11-{day:02}","signal":"buy","confidence":0.5}}"#))
                 .collect();
@@ -192,7 +192,7 @@ fn a_statement_contains_the_documented_archive_query() {
     let words = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
     let known = words(&query).split("from ( ").nth(1).and_then(|rest| rest.split(" ) where").next().map(str::to_owned));
     let known = known.expect("the observations of each cell, numbered");
-    // Only in a store are there folders without a seal.
+    // Only a store has folders without a seal.
     let statement = words(&statement)
         .replace("hive_partitioning = false, filename = true)", "hive_partitioning = false)")
         .replace("parse_dirpath(filename) in (select folder from sealed) and ", "");
@@ -225,7 +225,7 @@ fn unsupported_features_are_refused_by_name() {
 }
 
 #[test]
-fn what_a_cluster_cannot_build_is_refused_before_it_is_asked() {
+fn unsupported_datasets_are_refused_before_connecting_to_a_cluster() {
     let place = Place::new();
     let shared = "[source]\nservice = \"demo\"\n[signals]\nsectors = [\"utilities\"]\n";
     place.define("it", shared);

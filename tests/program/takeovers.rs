@@ -1,4 +1,4 @@
-//! A dataset whose archive has nothing new for it is not built again: its next version takes over the files of the latest.
+//! If the archive has nothing new for a dataset, its next version reuses the files of the latest one.
 
 use std::fs;
 use std::path::PathBuf;
@@ -11,7 +11,7 @@ use crate::support::program::{DemoService, Outcome, Place};
 
 const KEY: (&str, &str) = ("BELLWETHER_API_KEY", "demo");
 
-/// The digests of a dataset's files, by their names, and where its files were taken from.
+/// The digests of a dataset's files, by name, and the version whose files it reuses.
 fn latest(place: &Place) -> (Value, Vec<(String, String)>) {
     let folder = place.file("output/datasets/it/latest");
     let record = fs::read(folder.join("dataset.json")).expect("a record");
@@ -28,7 +28,7 @@ fn define(place: &Place, service: &DemoService, more: &str) {
     place.define("it", &format!("[source]\n{}{rest}{more}", service.source));
 }
 
-/// A folder whose definition asks a service of some day.
+/// A folder with a definition for a service of a given day.
 fn asking(today: &str) -> (Place, DemoService) {
     let place = Place::new();
     let service = DemoService::start(&place, &["--today", today]);
@@ -45,7 +45,7 @@ fn build(place: &Place, arguments: &[&str]) -> Outcome {
 }
 
 #[test]
-fn an_unchanged_run_reuses_what_a_fresh_build_would_write() {
+fn an_unchanged_run_reuses_files_that_equal_a_fresh_build() {
     let (place, _service) = asking("2026-11-20");
     let first = run(&place).stdout;
     assert!(!first.contains("reused its files"), "{first}");
@@ -64,7 +64,7 @@ fn an_unchanged_run_reuses_what_a_fresh_build_would_write() {
     assert!(page.contains("reused its files"), "the report tells of it");
     place.run(["verify"]).succeeded();
 
-    // The same runs and the same instant, and no version to take anything from.
+    // The same runs and the same instant, without an earlier version.
     fs::remove_dir_all(place.file("output/datasets/it")).unwrap();
     build(&place, &[]);
     assert_eq!(latest(&place), (Value::Null, taken));
@@ -77,7 +77,7 @@ fn a_dataset_is_rebuilt_when_any_of_its_inputs_changes() {
     let taken_over = || !latest(&place).0.is_null();
     build(&place, &[]);
     assert!(taken_over(), "nothing is new");
-    // Everything in the definition that decides on the files, one by one.
+    // Each key of the definition that affects the files.
     for more in [
         "compression = \"none\"\n",
         "level = 9\n",
@@ -112,7 +112,7 @@ fn a_dataset_is_rebuilt_when_any_of_its_inputs_changes() {
     build(&place, &[]);
     assert!(taken_over() && latest(&place).1 == late, "an ad hoc build in between is nothing to it");
 
-    // What was rewritten is counted while the rows are read, and by itself where they are not.
+    // Rewrites are counted while rows are read, and separately if files are reused.
     let rewrites = || {
         let page = fs::read_to_string(place.file("output/datasets/it/latest/report.html")).expect("a report");
         let section = page.split_once("id=\"rewrites\"").expect("a section of rewrites").1;
@@ -131,15 +131,15 @@ fn a_modified_file_is_not_reused() {
     let (_, written) = latest(&place);
     for name in ["it.csv", "it.parquet", "facts.json"] {
         let path: PathBuf = fs::canonicalize(place.file("output/datasets/it/latest")).unwrap().join(name);
-        // Another file in its place: the versions before have the one that was linked.
+        // Another file in its place: earlier versions still have the linked one.
         let mut bytes = fs::read(&path).unwrap();
         let middle = bytes.len() / 2;
         bytes[middle] ^= 1;
         fs::remove_file(&path).unwrap();
         fs::write(&path, bytes).unwrap();
-        let told = build(&place, &[]);
+        let message = build(&place, &[]);
         let note = format!("{name}` is damaged: rebuilt the dataset\n");
-        assert!(told.stdout.contains(&note), "{}", told.stdout);
+        assert!(message.stdout.contains(&note), "{}", message.stdout);
         assert_eq!(latest(&place), (Value::Null, written.clone()), "{name}");
     }
 }

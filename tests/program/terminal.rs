@@ -1,14 +1,14 @@
-//! What others wrote is shown to people, and their terminals do not obey it.
+//! Text from outside is escaped on terminals.
 
 use crate::support::program::{Outcome, Place};
 use crate::support::scripted::{Scripted, json};
 
-/// Colours, a title for the window, a control of eight bits, letters turned round, an invisible one, and lines of its own.
+/// Colours, a window title, an 8-bit control, reversed letters, an invisible character, and line breaks.
 const HOSTILE: &str = "\u{1b}[31m\u{1b}]0;x\u{7}\u{9b}1m\u{202e}evil\u{2066}\u{200b}\u{2028}\u{7f}\r\nerror: forged";
 
 const SHOWN: &str = "\\u001b[31m\\u001b]0;x\\u0007\\u009b1m\\u202eevil\\u2066\\u200b\\u2028\\u007f\\r\\nerror: forged";
 
-/// Everything that was printed is there to be seen.
+/// Checks that everything printed is visible.
 #[track_caller]
 fn is_plain(outcome: &Outcome) {
     for text in [&outcome.stdout, &outcome.stderr] {
@@ -56,7 +56,7 @@ fn every_command_escapes_names_and_values_of_the_service() {
         "{{\"XOM\":{{\"ticker\":\"XOM\",\"regime\":\"neutral\",\"period\":\"15d\",\"predictions\":[{entry},{odd}]}},{name}:{{}}}}"
     );
     let article = format!("[{{\"date\":\"2026-11-19\",\"title\":{name},\"score\":0.5,\"link\":{name}}}]");
-    let service = Scripted::start(move |asked| match asked.target.starts_with("/a/") {
+    let service = Scripted::start(move |request| match request.target.starts_with("/a/") {
         true => json("200 OK", &body),
         false => json("200 OK", &article),
     });
@@ -87,7 +87,7 @@ fn every_command_escapes_names_and_values_of_the_service() {
 #[test]
 fn definition_text_is_escaped_and_marked_at_its_position() {
     let place = Place::new();
-    // TOML takes no raw controls but the tab, and all of the others.
+    // TOML allows no raw controls except the tab, but all other characters.
     place.define("it", "source.service = \"demo\"\n\t\"\u{202e}\u{9b}\\u001B[31m\\n\" = \"\u{2028}\"\n");
     let outcome = place.run(["check", "it"]).failed_with(2);
     is_plain(&outcome);

@@ -1,4 +1,4 @@
-//! What a person sees in a terminal: progress, colors, questions, and tables that fit.
+//! Output in a terminal: progress, colors, questions, and tables that fit.
 
 use std::fs;
 
@@ -36,7 +36,7 @@ fn a_finished_stage_leaves_one_line_at_any_width() {
 fn the_summary_of_a_run_fits_a_window_of_80_columns() {
     let place = defined();
     let seen = Window::of("80").run(&place, ["run", "demo"]).succeeded();
-    // A line that is broken begins with no name.
+    // A wrapped line does not start with a name.
     assert!(seen.lines.iter().all(|line| line.len() < 80 || line.starts_with("python")), "{seen:#?}");
     let python = seen.lines.iter().find(|line| line.starts_with("python")).expect("a line of Python");
     assert!(python.ends_with("demo.parquet\")"), "{seen:#?}");

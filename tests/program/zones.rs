@@ -1,4 +1,4 @@
-//! Dates in every form, by every rule: an article is never used for a signal that was made before it.
+//! Dates in every form and by every rule: no article is used for an earlier signal.
 
 use std::fs;
 use std::path::Path;
@@ -14,8 +14,8 @@ use crate::support::scripted::{self, Scripted};
 const KEY: (&str, &str) = ("BELLWETHER_API_KEY", "demo");
 const TICKERS: [&str; 3] = ["AAA", "BBB", "CCC"];
 
-/// A month in which clocks were put back in New York, in Newfoundland a minute after midnight, and in Sao Paulo forward at
-/// midnight.
+/// A month in which clocks went back in New York, back in Newfoundland a minute after midnight, and forward in Sao
+/// Paulo at midnight.
 fn day(random: &mut Random) -> NaiveDate {
     NaiveDate::from_ymd_opt(2009, 10, 12).expect("a day") + Days::new(random.below(24) as u64)
 }
@@ -34,7 +34,7 @@ fn date(random: &mut Random) -> String {
     }
 }
 
-/// The instant or the clock face that the archive keeps.
+/// The archived instant or clock face.
 fn archived(date: &str) -> i64 {
     let date = date.replacen(' ', "T", 1);
     if date.len() == 10 {
@@ -52,7 +52,7 @@ fn archived(date: &str) -> i64 {
     naive.and_utc().timestamp() - offset * 60
 }
 
-/// Dates of which the archive keeps no two alike.
+/// Dates that are distinct in the archive.
 fn dates(random: &mut Random, count: usize) -> Vec<String> {
     let mut dates: Vec<String> = (0..count).map(|_| date(random)).collect();
     let mut seen = std::collections::HashSet::new();
@@ -88,7 +88,7 @@ fn articles(random: &mut Random) -> String {
     Value::Array((0..80).map(article).collect()).to_string()
 }
 
-/// Records of historical sentiment, whose scores may be texts.
+/// Records of historical sentiment; scores may be text.
 fn records(random: &mut Random) -> String {
     let record = |_| {
         let (date, score) = (date(random), score(random));
@@ -107,7 +107,7 @@ fn definition(source: &str, naive: &str, lag: &str) -> String {
     )
 }
 
-/// How many signals a note says were skipped.
+/// The number of skipped signals in a note.
 fn skipped(stdout: &str) -> u64 {
     let note = stdout.lines().find(|line| line.starts_with("note") && line.contains(" skipped "));
     note.map_or(0, |note| note.split_whitespace().nth(2).and_then(|count| count.parse().ok()).expect("a count"))
@@ -127,10 +127,10 @@ fn check(seed: u64) {
             files.insert((*ticker).to_owned(), json!(file));
         }
     }
-    let service = Scripted::start(move |asked| {
-        let ticker = TICKERS.iter().position(|ticker| asked.target.contains(&format!("/{ticker}?")));
+    let service = Scripted::start(move |request| {
+        let ticker = TICKERS.iter().position(|ticker| request.target.contains(&format!("/{ticker}?")));
         let body = match ticker.map(|place| &news[place]) {
-            Some((_, records)) if asked.target.contains("historical_ss_data") => records,
+            Some((_, records)) if request.target.contains("historical_ss_data") => records,
             Some((articles, _)) => articles,
             None => &history,
         };
@@ -170,7 +170,7 @@ fn no_signal_uses_a_later_article_under_any_rule_and_date_format() {
 #[test]
 fn a_signal_with_a_duplicate_naive_date_is_dropped_and_counted() {
     let entry = |date: &str, confidence: f64| json!({ "date": date, "signal": "buy", "confidence": confidence });
-    // In New York it is half past one twice, and by the clock face four times.
+    // New York has 1:30 twice, and by the clock face four times.
     let entries = [
         entry("2025-11-02T06:30:00Z", 0.2),
         entry("2025-11-02T05:30:00Z", 0.1),
@@ -198,7 +198,7 @@ fn a_signal_with_a_duplicate_naive_date_is_dropped_and_counted() {
         let lines = place.run(["build", &name, "--format", "csv", "--output", "-"]).succeeded().stdout;
         let found: Vec<&str> = lines.lines().skip(1).filter_map(|line| line.split(',').nth(5)).collect();
         assert_eq!(found, confidences, "{naive}: {lines}");
-        // Nothing is built anew, and it is said all the same.
+        // Nothing is rebuilt, but the note is still printed.
         let again = place.run(["build", &name]).succeeded().stdout;
         assert_eq!(skipped(&again), expected, "{again}");
     }

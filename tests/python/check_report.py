@@ -199,7 +199,7 @@ found = [re.fullmatch(r"confidence ([\d.]+) to [\d.]+\n(.+) of ([\d,]+) flip", v
 assert {round(float(edge) * 50): (number(all), shown) for edge, shown, all in found} == {bin: (all, share(flipped, all)) for bin, (all, flipped) in expected.items()}
 
 
-# The least and the most confident fifth, to the next bin.
+# The least and the most confident fifth, rounded up to whole bins.
 def fifth(bins):
     all = flipped = count = 0
     for bin in bins:
@@ -210,7 +210,7 @@ def fifth(bins):
 
 
 low, high = fifth(range(50)), fifth(reversed(range(50)))
-sentence = f"Of the least confident fifth {low[1]} flip, of the most confident fifth {high[1]}."
+sentence = f"{low[1]} of the least confident fifth flip, and {high[1]} of the most confident fifth."
 assert (sentence in told) == (followed > 0 and low[0] + high[0] <= 50), sentence
 
 # How often two pairs of period and regime agree, on the tickers and dates that both have a signal for.
@@ -269,7 +269,7 @@ length = some(int(longest.removeprefix("news_count_").removesuffix("d")), "day",
 with_news, all = ask(f"select count(*) filter ({longest} > 0), count(*) from {counted}")[0]
 finding = f"{share(with_news, all)} of signals have news within {length}"
 if is_later:
-    finding = f"News begin on {begin}; {share(with_news, all)} of the signals since then have some within {length}"
+    finding = f"News begins on {begin}; {share(with_news, all)} of the signals since then have news within {length}"
 assert page.findings["news"] == finding and finding in told, (page.findings["news"], finding)
 expected = ask(f"select strftime(date, '%Y-%m'), count(*) filter ({longest} > 0), count(*) from drawn where date >= date_trunc('month', date '{begin}') group by all order by 1")
 found = [re.fullmatch(r"(\S+)\n(.+) of ([\d,]+) signals?", value).groups() for value in page.plots["plot-reach"]]

@@ -47,7 +47,7 @@ impl<'a, I: Iterator<Item = Result<RecordBatch>>> Side<'a, I> {
             let last = self.rows.num_rows().checked_sub(1).map(|last| self.keys.row(last));
             let all = last.into_iter().chain(&keys);
             if !all.is_sorted_by(|one, next| one < next) {
-                let reason = format!("its rows are not in the order of {}, each once", self.order.join(", "));
+                let reason = format!("its rows are not unique and sorted by {}", self.order.join(", "));
                 return Err(FileError::damaged(self.version.folder(), reason));
             }
             (self.rows, self.keys, self.at) = (rows, keys, 0);

@@ -1,8 +1,8 @@
-//! What changed between two versions of a dataset.
+//! The differences between two versions of a dataset.
 //!
-//! Rows are identified by their key: ticker, date, period and regime for signals. Two versions in the same order are merged in one streaming
-//! pass. Otherwise the rows are compared in rounds, each with a share of the keys that is small enough to sort in
-//! memory.
+//! Rows are identified by their key: ticker, date, period and regime for signals. Two versions in the same order are
+//! merged in one streaming pass. Otherwise the rows are compared in rounds, each with a share of the keys that is small
+//! enough to sort in memory.
 //!
 //! Versions with different columns are refused.
 
@@ -82,7 +82,7 @@ pub fn diff(
     Ok(found)
 }
 
-/// What is compared of two versions.
+/// The columns to compare.
 #[derive(Clone, Copy)]
 struct ComparedColumns<'a> {
     /// The columns that identify a row.

@@ -1,4 +1,4 @@
-//! The trading days of an operation, inferred from what its series have in common.
+//! The trading days of an operation, inferred from its series.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! How good is the vendor's data?
+//! The quality of the vendor's data.
 //!
 //! Looks at the latest known signals and articles, and at the latest answer to each request:
 //!
@@ -61,13 +61,13 @@ pub struct TickerQuality {
     pub signals: u64,
     /// Trading days between the first and last day of each series.
     pub trading_days: u64,
-    /// Those of them without a signal.
+    /// Trading days without a signal.
     pub missing: u64,
     /// Runs of consecutive missing days.
     pub gaps: u64,
     /// Series that end before the latest trading day.
     pub stale: u64,
-    /// Trading days that the furthest of them is behind.
+    /// How far the most outdated series is behind, in trading days.
     pub behind: u64,
     /// Number of articles.
     pub articles: u64,

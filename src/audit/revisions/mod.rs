@@ -1,4 +1,4 @@
-//! How has the vendor changed its past?
+//! How the vendor changed its past.
 //!
 //! A change counts if it was observed after one instant and at or before another, so that the view as of the first
 //! differs from the view as of the second. There are three kinds:
@@ -110,8 +110,8 @@ impl<'a> Counting<'a> {
         })
     }
 
-    /// Reads the histories of articles. Those of a ticker with very many are read twice, piece by piece: what its
-    /// answers covered is known only at the end.
+    /// Reads the histories of articles. A ticker with very many is read twice, piece by piece: the dates that its
+    /// answers covered are known only at the end.
     fn each_of_articles(
         &mut self,
         mut each: impl FnMut(&mut Self, &Histories, CoverageSource<'_>) -> Result<()>,
@@ -173,7 +173,7 @@ impl<'a> Counting<'a> {
     }
 }
 
-/// Where it is known what the answers of a series covered.
+/// Where the covered dates of a series come from.
 #[derive(Clone, Copy)]
 enum CoverageSource<'a> {
     /// In the histories of the whole series.

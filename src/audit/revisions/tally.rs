@@ -46,11 +46,11 @@ pub struct Rewrites {
 pub struct CellCounts {
     /// Cells known at the start of the span or first seen in it.
     pub known: u64,
-    /// Those that changed, however often.
+    /// Cells that changed, however often.
     pub changed: u64,
     /// Cells known at the start of the span; all known cells if it has no start.
     pub known_before: u64,
-    /// Those that were revised or withdrawn, plus cells added late.
+    /// Known cells that were revised or withdrawn, plus cells added late.
     pub rewritten: u64,
     /// Late additions: cells that earlier answers did not have though they covered the date.
     pub added_late: u64,
@@ -203,7 +203,7 @@ impl Month {
     }
 }
 
-/// As in dates: `2026-11`.
+/// Shown as `2026-11`.
 impl fmt::Display for Month {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.pad(&format!("{:04}-{:02}", self.year, self.month))

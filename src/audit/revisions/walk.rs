@@ -115,7 +115,7 @@ pub(super) struct SeriesTally {
     pub(super) by_month: Vec<(Month, CellCounts)>,
 }
 
-/// A group of cells observed once and never changed, as nearly all are, that count the same.
+/// A group of cells that count the same: observed once and never changed, like nearly all cells.
 struct UnchangedCells {
     /// When they were last observed.
     seen: i64,

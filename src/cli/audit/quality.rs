@@ -88,7 +88,7 @@ fn describe(found: &quality::Quality, limit: RowLimit) -> String {
         text.push(table);
     }
     if !found.unknown.fields.is_empty() {
-        let mut table = Aligned::new(3, ["unknown field of", "field", "such as", "times"]);
+        let mut table = Aligned::new(3, ["unknown field of", "field", "example", "times"]);
         let row = |drift: &Drift| {
             vec![drift.endpoint.to_string(), drift.field.clone(), drift.example.clone(), grouped(drift.count)]
         };

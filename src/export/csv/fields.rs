@@ -16,7 +16,7 @@ use crate::columns::Column;
 use crate::export::timestamps::{self, TIMESTAMP};
 use crate::plan::FormulaGuard;
 
-/// A column, and how its values are written.
+/// A column of values to write.
 pub(super) struct Field<'a> {
     column: &'a Column,
     nulls: Option<NullBuffer>,
@@ -60,7 +60,7 @@ impl<'a> Field<'a> {
         Ok(Self { column, nulls, values })
     }
 
-    /// The most bytes that a field takes, with its comma.
+    /// Maximum length of a field, with its comma.
     pub(super) fn longest(&self) -> usize {
         1 + match &self.values {
             // The values of shared rows are in the order of the rows.
@@ -114,13 +114,13 @@ impl<'a> Field<'a> {
     }
 }
 
-/// The most bytes that one of some texts takes.
+/// Maximum length of the field of any of these texts.
 fn longest_of(texts: &StringArray, range: Range<usize>) -> usize {
     let ends = &texts.value_offsets()[range.start..=range.end];
     longest(ends.windows(2).map(|ends| ends[1] - ends[0]).max().unwrap_or_default() as usize)
 }
 
-/// The most bytes that a text of some length takes: each may be a quote, which is doubled.
+/// Maximum length of a text as a field: each byte may be a quote, which is doubled.
 fn longest(length: usize) -> usize {
     2 * length + 3
 }

@@ -1,8 +1,8 @@
 //! Rows as lines.
 //!
-//! Most text repeats: that of a ticker and a date, and of the features of its news, for all signals of that date; that of a
-//! period, regime and signal for every other date. Neighbouring columns that repeat together form a group, whose text is
-//! written once, and copied from there for the rows that repeat it.
+//! Most text repeats. All signals of a ticker and date share the ticker, the date and the features of its news;
+//! periods, regimes and signals repeat on every date. Neighbouring columns that repeat together form a group, whose
+//! text is written once and then copied for each row that repeats it.
 
 use std::ops::Range;
 
@@ -12,19 +12,19 @@ use super::fields::Field;
 use crate::columns::{Boundaries, Rows};
 use crate::plan::FormulaGuard;
 
-/// How many copies of a text take about as long as writing one field.
+/// Number of copies of a text that take about as long as writing one field.
 const COPIES: usize = 8;
 
-/// The most combinations of values in a group of closed sets.
+/// Maximum number of combinations of values in a group of closed sets.
 const MAX_COMBINATIONS: usize = 1 << 10;
 
-/// The bytes that are copied at once: a length known at compile time is faster than the exact one.
+/// Bytes copied at once: a length known at compile time is faster than the exact one.
 const STRIDE: usize = 32;
 
-/// Lines in a buffer that is kept for the next ones.
+/// Lines in a reusable buffer.
 ///
-/// One check of the room serves a whole line, and the end of the text is passed from field to field instead of being
-/// stored with each, as a `Vec` does.
+/// Capacity is checked once per line, and the end of the text is passed from field to field. A `Vec` would check and
+/// store its length for each.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Lines {
     buffer: Vec<u8>,
@@ -67,16 +67,16 @@ fn grow(buffer: &mut Vec<u8>, needed: usize) {
 /// Neighbouring columns that repeat together.
 struct Group<'a> {
     fields: Vec<Field<'a>>,
-    /// Where any of them changes.
+    /// Rows where any of them changes.
     boundaries: Boundaries,
-    /// Of closed sets: the combination of values of each row, and the number of possible combinations.
+    /// For closed sets: the combination of values of each row, and the number of possible combinations.
     keys: Option<(Vec<u32>, usize)>,
     cache: Cache,
 }
 
-/// Where in the buffer the text of a group was written.
+/// Where the buffer has the text of a group.
 enum Cache {
-    /// Nowhere: the text rarely repeats.
+    /// Not cached: the text rarely repeats.
     None,
     /// The text of the current run.
     Run(Range<usize>),
@@ -84,7 +84,7 @@ enum Cache {
     Combinations(Vec<u32>, Vec<Range<usize>>),
 }
 
-/// The columns in groups, each as wide as saves work.
+/// Groups the columns, as far as that saves work.
 fn groups(rows: &Rows, guard: FormulaGuard) -> Result<Vec<Group<'_>>, ArrowError> {
     let groups = rows.columns().iter().map(|column| {
         let field = Field::new(column, guard)?;
@@ -97,7 +97,7 @@ fn groups(rows: &Rows, guard: FormulaGuard) -> Result<Vec<Group<'_>>, ArrowError
     Ok(groups)
 }
 
-/// Groups with each joined to the one before it, if possible.
+/// Joins each group to the previous one, if possible.
 fn joined<'a>(groups: Vec<Group<'a>>, join: impl Fn(&mut Group<'a>, Group<'a>) -> Option<Group<'a>>) -> Vec<Group<'a>> {
     let mut joined: Vec<Group<'a>> = Vec::new();
     for next in groups {
@@ -127,7 +127,7 @@ impl<'a> Group<'a> {
         }
     }
 
-    /// Adds the next group if it saves work to write both where either changes; returns it otherwise.
+    /// Adds the next group if writing both whenever either changes saves work; returns it otherwise.
     fn join_runs(&mut self, next: Self) -> Option<Self> {
         let both = &self.boundaries | &next.boundaries;
         let apart = self.work() + next.work() + both.len() / COPIES;
@@ -156,7 +156,7 @@ impl<'a> Group<'a> {
         };
     }
 
-    /// The most bytes that a row takes.
+    /// Maximum length of a row.
     fn longest(&self) -> usize {
         self.fields.iter().map(Field::longest).sum()
     }
@@ -190,7 +190,7 @@ fn is_in_runs(boundaries: &Boundaries) -> bool {
     boundaries.count() * 2 <= boundaries.len()
 }
 
-/// Copies a part of the buffer to `end`, and returns the new end. The last stride may be too long: there is room for it.
+/// Copies a part of the buffer to `end`, and returns the new end. The last stride may overshoot: there is room for it.
 #[inline(always)]
 fn copy_within(out: &mut [u8], part: &Range<usize>, end: usize) -> usize {
     let (mut from, mut to) = (part.start, end);
@@ -202,10 +202,10 @@ fn copy_within(out: &mut [u8], part: &Range<usize>, end: usize) -> usize {
     end + (part.end - part.start)
 }
 
-/// The bytes from a place on, which is within the room that was asked for.
+/// The bytes from an offset on, within the reserved capacity.
 #[inline(always)]
 pub(super) fn ahead<const COUNT: usize>(out: &mut [u8], at: usize) -> &mut [u8; COUNT] {
-    out[at..].first_chunk_mut().expect("no line is longer than its longest")
+    out[at..].first_chunk_mut().expect("the capacity for a line was reserved")
 }
 
 /// Writes some bytes at `end`, and returns the new end.

@@ -1,5 +1,5 @@
-//! CSV by RFC 4180, with lines that end in a line feed: a header, ISO dates, and the shortest numbers that read back equal.
-//! Null is empty and an empty text is `""`, so that a reader can tell them apart.
+//! CSV by RFC 4180, with lines that end in a line feed: a header, ISO dates, and the shortest numbers that read back
+//! equal. Null is empty and an empty text is `""`, so that a reader can tell them apart.
 //!
 //! With [`FormulaGuard::Formulas`], text that a spreadsheet would take for a formula gets a leading `'`, column names
 //! included. Numbers such as `-0.5` do not.
@@ -22,17 +22,17 @@ use crate::columns::Rows;
 use crate::plan::FormulaGuard;
 use crate::trace::work;
 
-/// Rows that a thread writes at once.
+/// Rows per block; a thread writes one block at a time.
 const BLOCK_ROWS: usize = 1 << 12;
 
-/// Blocks that are held as text at once.
+/// Blocks held as text at once.
 const BLOCKS: usize = 8;
 
 /// Writes a CSV file.
 pub(super) struct CsvWriter<W: Write> {
     out: W,
     guard: FormulaGuard,
-    /// Lines on their way to the output, and lines written meanwhile.
+    /// Lines being sent to the output, and lines being written meanwhile.
     buffers: [Vec<Lines>; 2],
 }
 
@@ -79,8 +79,8 @@ fn blocks(rows: &Rows) -> impl Iterator<Item = Rows> {
     (0..count).step_by(BLOCK_ROWS).map(move |from| rows.slice(from, BLOCK_ROWS.min(count - from)))
 }
 
-/// Sends lines to the output, whose checksum takes about as long as writing them did.
+/// Sends lines to the output. Computing its checksum takes about as long as writing the lines.
 fn hand_on(out: &mut impl Write, lines: &[Lines]) -> io::Result<()> {
-    let _work = work!("hand lines on");
+    let _work = work!("send lines");
     lines.iter().map(Lines::as_bytes).filter(|lines| !lines.is_empty()).try_for_each(|lines| out.write_all(lines))
 }

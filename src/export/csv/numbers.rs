@@ -4,15 +4,15 @@ use std::io::Write;
 
 use super::lines::put;
 
-/// Below this a number with eight decimals has at most fifteen digits, and no two such decimals are the same float.
+/// Below this, a number with eight decimals has at most fifteen digits, and different decimals are different floats.
 const MOST: f64 = 1e7;
 
 const HUNDRED_MILLION: u32 = 100_000_000;
 
-/// The most bytes that a real number takes.
+/// Maximum length of a real number.
 pub(super) const REAL: usize = 32;
 
-/// The most bytes that a whole number takes.
+/// Maximum length of an integer.
 pub(super) const WHOLE: usize = 16;
 
 /// Writes a number, and returns the length of its text.
@@ -25,9 +25,9 @@ pub(super) fn write_real(out: &mut [u8; REAL], number: f64) -> usize {
         return write_decimal(out, number.is_sign_negative(), [0, count * 10_000]);
     }
     if (1e-4..MOST).contains(&size) {
-        // Rounded: a half is far from the last bit.
+        // Rounding is exact: halves are far from the last bit.
         let units = (size * 1e8 + 0.5) as i64;
-        // A decimal that reads back equal; without its trailing zeros none is shorter.
+        // A decimal that reads back equal: without trailing zeros, it is the shortest.
         if units as f64 / 1e8 == size {
             let (whole, part) = (units / i64::from(HUNDRED_MILLION), units % i64::from(HUNDRED_MILLION));
             return write_decimal(out, number.is_sign_negative(), [whole as u32, part as u32]);
@@ -38,7 +38,7 @@ pub(super) fn write_real(out: &mut [u8; REAL], number: f64) -> usize {
 
 /// Writes the shortest digits in the common form: with an exponent below 0.00001 and from 1e16 on.
 fn write_shortest(out: &mut [u8; REAL], number: f64) -> usize {
-    // For larger numbers two texts are often equally near, and `zmij` takes the other one.
+    // For larger numbers, two texts are often equally close, and `zmij` chooses the other one.
     if (1e-5..MOST).contains(&number.abs()) {
         return put(out, 0, zmij::Buffer::new().format_finite(number).as_bytes());
     }
@@ -47,7 +47,7 @@ fn write_shortest(out: &mut [u8; REAL], number: f64) -> usize {
     REAL - rest.len()
 }
 
-/// Writes a whole number, and returns the length of its text.
+/// Writes an integer, and returns the length of its text.
 #[inline]
 pub(super) fn write_whole(out: &mut [u8; WHOLE], number: i32) -> usize {
     if (0..10).contains(&number) {
@@ -62,7 +62,7 @@ fn write_digits(out: &mut [u8; WHOLE], number: i32) -> usize {
     let mut end = usize::from(number < 0);
     let (high, low) = (number.unsigned_abs() / HUNDRED_MILLION, digits(number.unsigned_abs() % HUNDRED_MILLION));
     let zeros = if high > 0 {
-        // Two digits at the most.
+        // At most two digits.
         for digit in [high / 10, high % 10].into_iter().skip(usize::from(high < 10)) {
             out[end] = b'0' + digit as u8;
             end += 1;
@@ -75,23 +75,23 @@ fn write_digits(out: &mut [u8; WHOLE], number: i32) -> usize {
     end + 8 - zeros
 }
 
-/// Writes a whole number and hundred-millionths, with one decimal at least.
+/// Writes an integer part and hundred-millionths, with at least one decimal.
 #[inline]
 fn write_decimal(out: &mut [u8; REAL], is_negative: bool, [whole, part]: [u32; 2]) -> usize {
     out[0] = b'-';
     let sign = usize::from(is_negative);
-    let whole_room = out[sign..].first_chunk_mut().expect("a real number takes more than a whole one");
+    let whole_room = out[sign..].first_chunk_mut().expect("a real number is longer than an integer");
     let point = sign + write_whole(whole_room, whole as i32);
     let digits = digits(part);
     out[point] = b'.';
-    // All digits are quicker to copy than as many as there are.
+    // Copying all eight digits is faster than copying only those needed.
     out[point + 1..point + 9].copy_from_slice(&texts(digits));
     let zeros = (digits.leading_zeros() / 8).min(7) as usize;
     point + 9 - zeros
 }
 
-/// The eight digits of a number below a hundred million, the first in the lowest byte: halves are parted from wholes in
-/// all places of a word at once, each quotient by a product and a shift that are exact for so few digits.
+/// The eight digits of a number below a hundred million, the first in the lowest byte. All parts of the word are split
+/// in half at once, into fours, twos and single digits; division by multiplication and shift is exact at these sizes.
 #[inline]
 fn digits(number: u32) -> u64 {
     let fours = u64::from(number / 10_000) | (u64::from(number % 10_000) << 32);

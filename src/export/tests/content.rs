@@ -1,4 +1,4 @@
-//! The digest against one that was computed by other means: the package `blake3` in Python, value by value, after the module's text.
+//! The digest against an independent implementation of its description, written in Python with the package `blake3`.
 
 use std::sync::Arc;
 
@@ -111,8 +111,8 @@ fn the_digest_does_not_depend_on_how_the_files_are_written() {
     assert_eq!(content(&[Format::Parquet], Codec::None, 1500, &[Column::Ticker]), expected);
 }
 
-/// The digest of the runs of a column after the module's text, row by row; a value is given as its bytes, and what comes
-/// behind the runs as it is.
+/// The digest of a column's runs by the description, row by row, given the bytes of its values and the bytes after the
+/// runs.
 fn digest_of_runs(values: &[Option<Vec<u8>>], behind: &[u8]) -> Hash {
     let mut bytes = Vec::new();
     for run in values.chunk_by(|one, other| one == other) {
@@ -128,7 +128,7 @@ fn digest_of_runs(values: &[Option<Vec<u8>>], behind: &[u8]) -> Hash {
     blake3::hash(&bytes)
 }
 
-/// The same of texts.
+/// The digest of a column of texts.
 fn digest_of_texts(values: &[Option<&str>]) -> Hash {
     let mut texts: Vec<&str> = Vec::new();
     values.iter().flatten().for_each(|text| texts.extend((!texts.contains(text)).then_some(text)));

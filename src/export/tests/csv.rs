@@ -114,7 +114,7 @@ fn lines_keep_their_order() {
     assert_eq!(arrow.num_rows(), 300_000);
 }
 
-/// A field as the simplest writer would have it.
+/// A field, written the simplest way.
 fn plain(text: &str, guard: FormulaGuard) -> String {
     let guarded =
         if guard == FormulaGuard::Formulas && text.starts_with(['=', '+', '-', '@', '\t', '\r']) { "'" } else { "" };
@@ -122,7 +122,7 @@ fn plain(text: &str, guard: FormulaGuard) -> String {
     if needs_quotes { format!("\"{guarded}{}\"", text.replace('"', "\"\"")) } else { format!("{guarded}{text}") }
 }
 
-/// One of a few values of each kind as an array would hold it, and its field.
+/// An array of awkward values of a kind, and their fields.
 fn nasty(kind: usize, guard: FormulaGuard, values: &[Option<usize>]) -> (ArrayRef, Vec<String>) {
     const TEXTS: [&str; 11] = [
         "",
@@ -133,7 +133,7 @@ fn nasty(kind: usize, guard: FormulaGuard, values: &[Option<usize>]) -> (ArrayRe
         "=1",
         "-\"\",\"\n",
         "\r",
-        "a text that is longer than what is copied at once",
+        "a text that is longer than one copied block",
         "é",
         "exactly thirty-two bytes of text",
     ];

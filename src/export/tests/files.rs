@@ -32,7 +32,7 @@ fn parquet_metadata_has_the_schema_the_sort_order_and_the_origin() {
     assert_eq!(value("bellwether.version"), Some(env!("CARGO_PKG_VERSION")));
     assert_eq!(value("bellwether.dataset"), Some("demo"));
     assert_eq!(value("bellwether.definition"), Some("the = \"definition\"\n"));
-    // What depends on when it was built, and on how the runs are packed, is in `dataset.json` alone.
+    // Build times and runs are only in `dataset.json`.
     assert_eq!((value("bellwether.as_of"), value("bellwether.runs")), (None, None));
     let group = metadata.row_group(0);
     let sorting: Vec<i32> = group.sorting_columns().unwrap().iter().map(|column| column.column_idx).collect();

@@ -44,7 +44,7 @@ fn partition_folders_nest_in_the_given_order_and_their_columns_leave_the_files()
     let read = parquet_rows(&dataset.path.join("period=5d/regime=bear/demo.parquet"));
     let left: Vec<String> = read.schema().fields().iter().map(|field| field.name().clone()).collect();
     assert_eq!(left[..4], ["ticker", "date", "signal", "confidence"]);
-    // Every fourth row from the third on, in their order.
+    // Every fourth row from the third on.
     let confidences: Vec<f64> = (0..100).map(|row| f64::from(row * 4 + 2) / 8.0).collect();
     assert_eq!(read.column(3).as_primitive::<Float64Type>().values(), &confidences[..]);
     let record = record(&dataset);

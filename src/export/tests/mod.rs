@@ -59,7 +59,7 @@ fn schema() -> SchemaRef {
     ]))
 }
 
-/// Signals whose other columns follow from the number of the row.
+/// Signals whose columns are functions of the row number.
 fn rows(signals: &[Signal]) -> RecordBatch {
     let periods: Vec<&str> = Period::all().map(Period::as_str).collect();
     let code = |names: &[&str], name: &str| names.iter().position(|known| *known == name).unwrap() as i8;
@@ -87,7 +87,7 @@ fn rows(signals: &[Signal]) -> RecordBatch {
     RecordBatch::try_new(schema(), columns).unwrap()
 }
 
-/// Every ticker on every one of some days, with two periods and two regimes, in the order of the key.
+/// Every ticker on each day, with two periods and two regimes, sorted by key.
 fn signals(tickers: &[&'static str], days: i64) -> Vec<Signal> {
     let mut signals = Vec::new();
     for &ticker in tickers {
@@ -143,7 +143,7 @@ fn publish(folder: &Path, plan: &Plan, batches: &[RecordBatch]) -> Result<Datase
 /// The rows of a Parquet file.
 fn parquet_rows(path: &Path) -> RecordBatch {
     let reader = ParquetRecordBatchReaderBuilder::try_new(File::open(path).unwrap()).unwrap();
-    // What the file says of itself is no part of its rows.
+    // The metadata of the file is not part of its rows.
     let schema = Arc::new(Schema::new(reader.schema().fields().clone()));
     let batches = reader.build().unwrap().map(|batch| batch.unwrap().with_schema(schema.clone()).unwrap());
     concat_batches(&schema, &batches.collect::<Vec<RecordBatch>>()).unwrap()
@@ -153,7 +153,7 @@ fn record(dataset: &Dataset) -> Value {
     serde_json::from_slice(&std::fs::read(dataset.path.join("dataset.json")).unwrap()).unwrap()
 }
 
-/// What is in a folder and its folders, hidden ones too.
+/// Everything in a folder, recursively, hidden entries included.
 fn tree(folder: &Path) -> Vec<String> {
     let mut found = Vec::new();
     for entry in crate::file::entries(folder).unwrap() {

@@ -21,7 +21,7 @@ fn publish(place: &Path, hour: u32, keep: usize) -> Result<Dataset> {
     publish_as(place, &plan, Provenance { built_at, ..provenance() }, &[rows(&signals(&["XOM"], 1))])
 }
 
-/// The hours of the versions that are there.
+/// The hours of the existing versions.
 fn hours(place: &Path) -> Vec<u32> {
     let hour = |path: &Path| path.file_name().unwrap().to_str().unwrap()[9..11].parse().unwrap();
     versions(place).unwrap().iter().map(|version| hour(&version.path)).collect()
@@ -154,7 +154,7 @@ fn leftovers_of_a_killed_publication_are_removed_after_a_day() {
         .collect();
     let expected = [".partial-20261120T213000Z-0003", ".partial-of-somebody-else", ".removed-20261120T213000Z-0004"];
     assert_eq!(hidden, expected);
-    assert!(!folder.join(".removed-20261120T213000Z-0004/demo.parquet").exists(), "it is the dataset's");
+    assert!(!folder.join(".removed-20261120T213000Z-0004/demo.parquet").exists(), "it belongs to the dataset");
     assert_eq!(fs::read(folder.join(".removed-20261120T213000Z-0004/mine.parquet")).unwrap(), b"mine");
 }
 

@@ -12,7 +12,7 @@ use crate::digest;
 use crate::export::{Dataset, LatestVersion, Provenance, ReusedVersion, Takeover};
 use crate::plan::{Column, Format, Plan};
 
-/// One more run, which changed nothing, and an instant later.
+/// A later instant, after one more run that changed nothing.
 fn later() -> Provenance {
     Provenance {
         runs: vec!["one".to_owned(), "two".to_owned(), "three".to_owned()],
@@ -31,7 +31,7 @@ fn taken(place: &Path, plan: &Plan, provenance: &Provenance) -> Option<ReusedVer
     let is_counted = latest.facts() == b"{}";
     match latest.take_over(plan, provenance, &CancellationToken::new()).unwrap() {
         Takeover::Reused(taken) => {
-            assert!(is_counted, "what was counted is as it was written");
+            assert!(is_counted, "facts equal those that were written");
             Some(taken)
         }
         Takeover::Damaged(_) => None,
@@ -58,7 +58,7 @@ fn reused_files_equal_a_fresh_build_byte_for_byte() {
         assert_eq!(same.rows, 800);
         let anew = publish(other.path(), &plan, later());
         assert_eq!(files(&same), files(&anew));
-        assert_eq!(files(&same), files(&before), "no file tells of the runs or the instant");
+        assert_eq!(files(&same), files(&before), "files depend on neither the runs nor the instant");
         let (mut reused, mut rebuilt) = (record(&same), record(&anew));
         assert_eq!(reused["taken_over_from"].take(), from);
         for record in [&mut reused, &mut rebuilt] {
@@ -71,7 +71,7 @@ fn reused_files_equal_a_fresh_build_byte_for_byte() {
             fs::metadata(dataset.path.join(&file.name)).unwrap().nlink()
         };
         assert_eq!(["csv", "arrow", "parquet"].map(|name| links(&same, name)), [2, 2, 2]);
-        // The version before may go.
+        // The previous version may be removed.
         fs::remove_dir_all(&before.path).unwrap();
         assert_eq!(files(&same), files(&anew));
         let again = taken(place.path(), &plan, &later()).unwrap();
@@ -106,5 +106,5 @@ fn files_of_another_basis_and_modified_files_are_not_reused() {
         assert!(!taken(&later()), "{other}");
     }
     let hidden = tree(&place.path().join("demo")).into_iter().filter(|name| name.starts_with('.')).count();
-    assert_eq!(hidden, 0, "what was begun is cleared away");
+    assert_eq!(hidden, 0, "abandoned folders are removed");
 }

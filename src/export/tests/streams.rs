@@ -39,7 +39,7 @@ fn a_stream_reads_back_as_sent() {
     assert_eq!(String::from_utf8(out).unwrap().lines().count(), 801);
 }
 
-/// A reader that goes away, or a disk that is full, after some bytes.
+/// A pipe that closes, or a disk that is full, after some bytes.
 struct Closed(usize, io::ErrorKind);
 
 impl Write for Closed {

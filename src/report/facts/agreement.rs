@@ -1,7 +1,7 @@
-//! How often pairs of period and regime say the same about a ticker and a date.
+//! How often pairs of period and regime have the same signal for a ticker and a date.
 //!
-//! Signals of one ticker and date are counted as one pattern: which pairs have a signal, and which of those are buys. Rows
-//! of a ticker and date must come together.
+//! Signals of one ticker and date are counted as one pattern: which pairs have a signal, and which of those are buys.
+//! Rows of a ticker and date must be contiguous.
 
 use std::collections::HashMap;
 
@@ -20,7 +20,7 @@ pub struct Agreement {
     pub pairs: [usize; 2],
     /// Tickers and dates for which both have a signal.
     pub both: u64,
-    /// Those of them where the signals are the same.
+    /// Those where both signals are the same.
     pub same: u64,
 }
 
@@ -34,7 +34,7 @@ pub(super) struct Patterns {
     current: Pattern,
 }
 
-/// The pairs that have a signal, and those of them that say buy; a bit for each.
+/// The pairs that have a signal, and those with a buy; a bit for each.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 struct Pattern {
     present: u16,
@@ -76,7 +76,7 @@ impl Patterns {
         }
     }
 
-    /// How often any two of some pairs agree, given their numbers; `None` if there are too many of them.
+    /// How often any two of the given pairs agree; `None` if there are too many pairs.
     pub(super) fn finish(mut self, numbers: &[u8]) -> Option<Vec<Agreement>> {
         self.flush();
         let counts = self.counts?;

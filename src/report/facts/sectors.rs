@@ -19,7 +19,7 @@ pub struct SectorFacts {
 }
 
 impl Facts {
-    /// The dataset by sector, with tickers without one last; empty if no sector is known.
+    /// The dataset by sector, tickers without a sector last; empty if no sector is known.
     pub fn by_sector(&self, sectors: &HashMap<Ticker, Sector>) -> Vec<SectorFacts> {
         let mut split: BTreeMap<Option<&Sector>, SectorFacts> = BTreeMap::new();
         for ticker in &self.tickers {

@@ -1,7 +1,6 @@
 //! How the signals of a series follow one another.
 //!
-//! Counted while rows come, with two bytes for each series. Dates must ascend within a series, in whatever order series
-//! come.
+//! Counted row by row, with two bytes per series. Dates must ascend within a series; series may come in any order.
 
 use serde::{Deserialize, Serialize};
 
@@ -11,9 +10,9 @@ use super::histogram::{Histogram, Place};
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(into = "(u64, u64)", from = "(u64, u64)")]
 pub struct Flips {
-    /// Signals that another one of their series follows.
+    /// Signals with a successor in their series.
     pub followed: u64,
-    /// Those of them that the opposite follows.
+    /// Those whose successor is the opposite signal.
     pub flipped: u64,
 }
 
@@ -44,7 +43,7 @@ impl Flips {
         self.flipped += u64::from(is_flip);
     }
 
-    /// Share of signals that the opposite follows; `None` if nothing follows any.
+    /// Share of signals followed by their opposite; `None` if none has a successor.
     pub fn share(self) -> Option<f64> {
         (self.followed > 0).then(|| self.flipped as f64 / self.followed as f64)
     }
@@ -53,9 +52,9 @@ impl Flips {
 /// Signals by confidence, and whether the next one of their series is the same.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Persistence {
-    /// Confidences of signals that another one of their series follows.
+    /// Confidences of signals with a successor in their series.
     pub followed: Histogram,
-    /// Those of signals that the same one follows.
+    /// Confidences of signals whose successor is the same signal.
     pub same: Histogram,
 }
 

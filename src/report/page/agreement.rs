@@ -1,4 +1,4 @@
-//! Agreement: whether pairs of period and regime say the same about a ticker and a date.
+//! Agreement: whether pairs of period and regime have the same signal for a ticker and a date.
 
 use super::{Html, Topic, section};
 use crate::human::{grouped, percent, portion};
@@ -35,7 +35,7 @@ impl Facts {
         let share = |it: &Agreement| percent(it.same as f64 / it.both as f64);
         match (&self.agreements, self.agreement_extremes()) {
             _ if self.pairs.len() < 2 => None,
-            (None, _) => Some(format!("How often {} pairs agree is not counted", grouped(self.pairs.len() as u64))),
+            (None, _) => Some(format!("Agreement of {} pairs is not counted", grouped(self.pairs.len() as u64))),
             (_, None) => Some("No two pairs have a signal for the same ticker and date".to_owned()),
             (_, Some([least, most])) if least.pairs == most.pairs => {
                 Some(format!("{} agree on {} of their signals", self.named(least), share(least)))
@@ -62,18 +62,18 @@ impl Facts {
     }
 }
 
-/// A row and a column for each pair; the columns have the numbers of the rows.
+/// A row and a column for each pair; columns are headed by row numbers.
 fn matrix(html: &mut Html, facts: &Facts, agreements: &[Agreement]) {
     // The last pair has a row and no column of its own.
     let count = facts.pairs.len() - 1;
-    let title = "Share of signals that are the same";
+    let title = "Share of signals that agree";
     html.element("figure", &[], |html| {
         html.element("figcaption", &[], |html| {
             html.leaf("b", &[], title);
             html.leaf(
                 "span",
                 &[],
-                "Of the tickers and dates for which both have a signal, in percent. Columns are numbered as the rows.",
+                "In percent of the tickers and dates for which both have a signal. Column numbers refer to rows.",
             );
         });
         html.element("div", &[("class", &"map matrix")], |html| {

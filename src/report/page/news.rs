@@ -37,20 +37,20 @@ impl Report {
 }
 
 impl Facts {
-    /// The share of signals that have news, of those since the news begin; `None` if it was not counted.
+    /// The share of signals since the first news that have news; `None` if it was not counted.
     pub(in crate::report) fn reach(&self) -> Option<String> {
         let window = self.windows.iter().max_by_key(|window| window.length.count())?;
         let (some, all) = self.since_news(window);
         let (length, share) = (window.in_words(), portion(some, all));
         Some(match self.news_begin() {
             Some(begin) => {
-                format!("News begin on {begin}; {share} of the signals since then have some within {length}")
+                format!("News begins on {begin}; {share} of the signals since then have news within {length}")
             }
             None => format!("{share} of signals have news within {length}"),
         })
     }
 
-    /// Signals with news in a window, and all signals, since the news begin.
+    /// Signals with news in a window, and all signals, since the first news.
     pub(in crate::report) fn since_news(&self, window: &WindowFacts) -> (u64, u64) {
         let Some(begin) = self.news_begin() else { return (window.with_news, self.rows) };
         let first = self.days.partition_point(|day| *day < begin);

@@ -1,4 +1,4 @@
-//! Persistence: how often signals flip, and whether confidence tells.
+//! Persistence: how often signals flip, and whether confident ones flip less.
 
 use super::{Bar, Html, Topic, cut, figure, level, section};
 use crate::human::{grouped, percent, portion};
@@ -49,13 +49,17 @@ impl Facts {
     pub(in crate::report) fn flips_by_confidence(&self) -> Option<String> {
         let [low, high] = self.persistence.as_ref()?.fifths()?;
         let share = |(followed, same): (u64, u64)| portion(followed - same, followed);
-        Some(format!("Of the least confident fifth {} flip, of the most confident fifth {}.", share(low), share(high)))
+        Some(format!(
+            "{} of the least confident fifth flip, and {} of the most confident fifth.",
+            share(low),
+            share(high)
+        ))
     }
 }
 
 impl Persistence {
-    /// The least and the most confident fifth of signals, to the next bin of the plot: those that are followed, and
-    /// those of them that the same signal follows. `None` if the two would overlap.
+    /// The least and the most confident fifth of signals, rounded up to whole bins of the plot: the number that have a
+    /// successor, and the number whose successor is the same signal. `None` if the two fifths overlap.
     fn fifths(&self) -> Option<[(u64, u64); 2]> {
         let [followed, same] = Histogram::bins([&self.followed, &self.same]);
         let bins: Vec<(u64, u64)> = followed.counts.iter().copied().zip(same.counts.iter().copied()).collect();
@@ -83,7 +87,7 @@ fn by_pair(html: &mut Html, facts: &Facts) {
         pairs.sort_by(|one, other| share(other).total_cmp(&share(one)));
     }
     let most = pairs.iter().map(|pair| share(pair)).fold(f64::MIN_POSITIVE, f64::max);
-    let note = "Share of signals that the opposite follows, in the same series.";
+    let note = "Share of signals followed by their opposite in the same series.";
     figure(html, "How often signals flip", note, |html| {
         html.element("div", &[("class", &"rows")], |html| {
             for pair in pairs.iter().take(PAIRS) {
@@ -113,7 +117,8 @@ fn by_confidence(html: &mut Html, persistence: &Persistence) {
         followed.counts.iter().zip(&same.counts).map(|(all, same)| (*all, all - same)).collect();
     let share = |(all, flipped): (u64, u64)| flipped as f64 / all.max(1) as f64;
     let most = bins.iter().map(|bin| share(*bin)).fold(f64::MIN_POSITIVE, f64::max);
-    let note = format!("Share of signals with a confidence that the opposite follows. Peak: {}.", percent(most));
+    let note =
+        format!("Share of signals at each confidence that are followed by their opposite. Peak: {}.", percent(most));
     figure(html, title, note, |html| {
         Plot { id: &"plot-persistence", label: &title, height: 116.0, columns: bins.len() }.draw(html, |canvas| {
             for (bin, counts) in bins.iter().enumerate().filter(|(_, (all, _))| *all > 0) {

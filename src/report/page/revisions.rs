@@ -105,7 +105,7 @@ fn share(some: u64, all: u64) -> f64 {
 }
 
 fn by_age(html: &mut Html, rewrites: &Rewrites, what: &'static str) {
-    let note = format!("Share of the {what} that reached this age and changed at it.");
+    let note = format!("Share of the {what} that reached this age and changed then.");
     figure(html, format_args!("Age of {what} when they changed"), note, |html| {
         html.element("div", &[("class", &"rows")], |html| {
             let most = rewrites.ages().map(|(_, rate)| rate).fold(f64::MIN_POSITIVE, f64::max);

@@ -12,8 +12,7 @@ impl Report {
     /// The sectors, if any is known.
     pub(super) fn by_sector(&self, html: &mut Html) {
         let Some(finding) = self.split() else { return };
-        let asides =
-            ["The sector that the service listed a ticker in, as known at the instant of the report.".to_owned()];
+        let asides = ["Each ticker counts in the sector that the service lists it in, as of the report.".to_owned()];
         section(html, &Topic { id: "sectors", heading: "Sectors", finding, asides: &asides }, |html| {
             let columns = [
                 Heading::Text("sector"),
@@ -23,19 +22,24 @@ impl Report {
                 Heading::Number("confidence"),
                 Heading::Number("flips"),
             ];
-            figure(html, "By sector", "Shares of signals that are buys, and that the opposite follows.", |html| {
-                table(html, &columns, self.sectors.len().min(SECTORS), |html, row, column| {
-                    let SectorFacts { tickers, totals, flips, .. } = &self.sectors[row];
-                    match column {
-                        0 => html.text(self.sectors[row].named()),
-                        1 => html.text(grouped(*tickers)),
-                        2 => html.text(grouped(totals.rows)),
-                        3 => html.text(portion(totals.buys, totals.rows)),
-                        4 => html.text(format_args!("{:.3}", totals.mean_confidence().unwrap_or_default())),
-                        _ => html.text(flips.share().map_or_else(|| "-".to_owned(), percent)),
-                    }
-                });
-            });
+            figure(
+                html,
+                "By sector",
+                "Share of signals that are buys, and share followed by their opposite.",
+                |html| {
+                    table(html, &columns, self.sectors.len().min(SECTORS), |html, row, column| {
+                        let SectorFacts { tickers, totals, flips, .. } = &self.sectors[row];
+                        match column {
+                            0 => html.text(self.sectors[row].named()),
+                            1 => html.text(grouped(*tickers)),
+                            2 => html.text(grouped(totals.rows)),
+                            3 => html.text(portion(totals.buys, totals.rows)),
+                            4 => html.text(format_args!("{:.3}", totals.mean_confidence().unwrap_or_default())),
+                            _ => html.text(flips.share().map_or_else(|| "-".to_owned(), percent)),
+                        }
+                    });
+                },
+            );
         });
     }
 
@@ -54,7 +58,7 @@ impl Report {
 }
 
 impl SectorFacts {
-    /// Its name, or what stands for none.
+    /// Its name, or `no sector`.
     pub(in crate::report) fn named(&self) -> &str {
         self.name.as_ref().map_or("no sector", |name| name.as_str())
     }

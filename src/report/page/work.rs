@@ -21,7 +21,7 @@ impl Report {
         let Activity { rejects, unknown, .. } = &self.work;
         let asides = if rejects.records > 0 || !unknown.fields.is_empty() {
             vec![
-                "Counted in the latest answer to each request of this dataset. New means not in the answer before it."
+                "Counted in the latest answer to each request of this dataset. New: not in the previous answer."
                     .to_owned(),
             ]
         } else {
@@ -45,7 +45,7 @@ impl Report {
         section(html, &Topic { id: "timings", heading: "Time", finding, asides: &[] }, |html| {
             let most = stages.iter().map(|(_, time)| *time).max().unwrap_or_default().as_secs_f64().max(1e-9);
             if !stages.is_empty() {
-                figure(html, "By stage", "Fetching of the latest run, and the stages after it.", |html| {
+                figure(html, "By stage", "Fetching for the latest run, and the stages after it.", |html| {
                     html.element("div", &[("class", &"rows")], |html| {
                         for (name, time) in &stages {
                             let (id, share) = (format!("plot-stage-{name}"), time.as_secs_f64() / most);
@@ -111,12 +111,12 @@ fn cut_at_rows(html: &mut Html, all: usize, what: &str) {
 fn reasons(html: &mut Html, rejects: &Rejects) {
     let Rejects { reasons, unlisted, .. } = rejects;
     let columns =
-        [Heading::Text("reason"), Heading::Text("such as"), Heading::Number("records"), Heading::Number("new")];
+        [Heading::Text("reason"), Heading::Text("example"), Heading::Number("records"), Heading::Number("new")];
     let unlisted = match unlisted {
         0 => String::new(),
         count => format!(" {} more are counted but not listed.", grouped(*count)),
     };
-    let note = format!("Every rejected record is kept in the archive with its place and raw text.{unlisted}");
+    let note = format!("Every rejected record is kept in the archive with its position and raw text.{unlisted}");
     figure(html, "Why records were rejected", note, |html| {
         table(html, &columns, reasons.len().min(ROWS), |html, row, column| {
             let RejectReason { reason, example: (request, pointer), records, new, .. } = &reasons[row];
@@ -133,7 +133,7 @@ fn reasons(html: &mut Html, rejects: &Rejects) {
 
 fn unknown_fields(html: &mut Html, fields: &[Drift]) {
     let columns =
-        [Heading::Text("field"), Heading::Text("operation"), Heading::Text("such as"), Heading::Number("times")];
+        [Heading::Text("field"), Heading::Text("operation"), Heading::Text("example"), Heading::Number("times")];
     figure(html, "Unknown fields", "", |html| {
         table(html, &columns, fields.len().min(ROWS), |html, row, column| match column {
             0 => html.foreign(&fields[row].field),

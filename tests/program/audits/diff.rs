@@ -1,4 +1,4 @@
-//! Two versions of a dataset, held against one another by us and by DuckDB.
+//! Two versions of a dataset, compared by `diff` and by DuckDB.
 
 use std::fs;
 
@@ -8,7 +8,7 @@ use crate::support::rows::read;
 
 const KEY: (&str, &str) = ("BELLWETHER_API_KEY", "demo");
 
-/// The folders of the versions of a dataset, oldest first. Names tell the second alone.
+/// The folders of a dataset's versions, oldest first. Names have a resolution of one second.
 fn versions(place: &Place, name: &str) -> Vec<String> {
     let entries = fs::read_dir(place.file(&format!("output/datasets/{name}"))).expect("a dataset");
     let names = entries.map(|entry| entry.expect("an entry").file_name().into_string().expect("a name"));
@@ -30,7 +30,7 @@ fn changes_between_two_versions_are_found_in_every_format() {
         source = format!("[source]\n{}[signals]\nsectors = [\"energy\"]\nperiods = [\"5d\", \"1m\"]\n", service.source);
         place.define("it", &source);
         Outcome::of(place.command(["run", "it", "-q"]).envs([KEY])).succeeded();
-        // A version is named by the second.
+        // The names of versions have a resolution of one second.
         std::thread::sleep(std::time::Duration::from_millis(1100));
     }
     let [before, after] = &versions(&place, "it")[..] else { panic!("two versions") };
@@ -40,7 +40,7 @@ fn changes_between_two_versions_are_found_in_every_format() {
     let files = [before, after].map(|version| place.file(&format!("output/datasets/it/{version}/it.parquet")));
     python::check("check_diff.py", [&files[0], &files[1], &place.file("rows.parquet")]);
 
-    // The same from other formats, folders and orders; and what is the same is the same.
+    // The same from other formats, folders and orders; equal versions have no differences.
     let sorted = "[output]\nformat = \"csv\"\nsort = [\"date\"]\n";
     let folders = "[output]\nformat = \"arrow\"\npartition_by = [\"regime\", \"ticker\"]\n";
     for (name, output) in [("sorted", sorted), ("folders", folders), ("text", "[output]\nformat = \"csv\"\n")] {
@@ -68,7 +68,7 @@ fn changes_between_two_versions_are_found_in_every_format() {
     }
     refused("it", "wide", "is wide");
     refused("it", "few", "different columns: `news_count_1d`");
-    // Alone, a name stands for its latest version and the one before it.
+    // A name alone means its latest version and the one before it.
     assert_eq!(diff(&["it"]).succeeded().stdout, diff(&[&earlier, "it"]).succeeded().stdout);
     let alone = diff(&["text"]).failed_with(2).stderr;
     assert!(alone.starts_with("error: no version of `text` to compare with\nhint: "), "{alone}");
@@ -129,15 +129,15 @@ fn a_share_names_its_total() {
     let count = |name: &str| read(&place.file(&format!("output/datasets/{name}/it.parquet"))).num_rows();
     let (all, before, after) = (count("it/latest"), count(late), count(early));
     let both = before + after - all;
-    let told = place.run(["diff", late, early]).succeeded().stdout;
+    let message = place.run(["diff", late, early]).succeeded().stdout;
     for (what, count, of) in [
         ("added", after - both, (after, "after")),
         ("removed", before - both, (before, "before")),
         ("changed", 0, (both, "in both")),
     ] {
-        let line = told.lines().find(|line| line.starts_with(what)).expect("a line");
+        let line = message.lines().find(|line| line.starts_with(what)).expect("a line");
         let share = if count == 0 { "0 %".to_owned() } else { format!("{:.1} %", count as f64 / of.0 as f64 * 100.0) };
         let words = line.split_whitespace().collect::<Vec<_>>().join(" ").replace(',', "");
-        assert_eq!(words, format!("{what} {count} {share} of {} rows {}", of.0, of.1), "{told}");
+        assert_eq!(words, format!("{what} {count} {share} of {} rows {}", of.0, of.1), "{message}");
     }
 }

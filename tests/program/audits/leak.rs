@@ -1,12 +1,12 @@
-//! What `audit leak` says where the data give no occasion for a trial, and where they do.
+//! `audit leak` on data that does not allow a trial, and on data that does.
 
 use crate::support::program::{Outcome, Place};
 use crate::support::scripted::{Scripted, json};
 
 const KEY: (&str, &str) = ("BELLWETHER_API_KEY", "demo");
 
-/// What the audit says of a dataset of one ticker, whose signals and articles have these dates.
-fn told(signals: &[&str], articles: &[&str], rest: &str) -> String {
+/// The output of the audit for a dataset of one ticker, whose signals and articles have these dates.
+fn audit_output(signals: &[&str], articles: &[&str], rest: &str) -> String {
     let place = pulled(1, [signals, articles], rest);
     place.run(["audit", "leak", "it"]).succeeded().stdout
 }
@@ -25,10 +25,10 @@ fn pulled(times: usize, [signals, articles]: [&[&str]; 2], rest: &str) -> Place 
     .to_string();
     let article = |date: &&str| serde_json::json!({ "date": date, "title": date, "score": 0.25, "link": "l" });
     let news = serde_json::Value::Array(articles.iter().map(article).collect()).to_string();
-    let service = Scripted::start(move |asked| {
-        let body = if asked.target.starts_with("/b/") {
+    let service = Scripted::start(move |request| {
+        let body = if request.target.starts_with("/b/") {
             &news
-        } else if asked.target.contains("signals/AAA") {
+        } else if request.target.contains("signals/AAA") {
             &latest
         } else {
             &history
@@ -48,7 +48,7 @@ fn pulled(times: usize, [signals, articles]: [&[&str]; 2], rest: &str) -> Place 
     place
 }
 
-/// News that is known before a canary is there, and must still be there after it.
+/// News known before a canary is planted must still be known after.
 const RECORDS: &str = "[sentiment]\nhistorical = true\n\
                        [join]\nsources = [\"historical\"]\nhistorical = [\"score\"]\n";
 
@@ -70,28 +70,28 @@ fn clean_data_passes_however_small() {
         (&few[..], RECORDS),
         (&few[..], "[join]\nwindows = [\"30d\"]\nstats = [\"count\"]\n"),
     ] {
-        let told = told(signals, &news, rest);
-        assert!(told.ends_with(": no look-ahead found\n") && !told.contains("LEAK"), "{rest} {told}");
-        assert!(told.contains("show up in later rows\n"), "a canary can be seen: {rest} {told}");
+        let message = audit_output(signals, &news, rest);
+        assert!(message.ends_with(": no look-ahead found\n") && !message.contains("LEAK"), "{rest} {message}");
+        assert!(message.contains("show up in later rows\n"), "a canary can be seen: {rest} {message}");
     }
 }
 
 #[test]
-fn a_trial_that_cannot_apply_says_why() {
+fn a_trial_that_does_not_apply_has_a_reason() {
     let signals = ["2025-10-06", "2025-10-07", "2025-10-08"];
-    let observed = told(&signals, &["2025-10-01"], "[join]\navailability = \"observed\"\n");
+    let observed = audit_output(&signals, &["2025-10-01"], "[join]\navailability = \"observed\"\n");
     assert!(observed.contains("not applicable") && observed.contains("canaries are observed now"), "{observed}");
-    let early = told(&signals[..1], &["2025-10-01"], "[join]\nlag = \"5 trading days\"\n");
-    assert!(early.contains("no signal is old enough to count trading days from"), "{early}");
+    let early = audit_output(&signals[..1], &["2025-10-01"], "[join]\nlag = \"5 trading days\"\n");
+    assert!(early.contains("no earlier signals to count trading days from"), "{early}");
     assert!(early.contains("no signal has a UTC offset, so no instant is known"), "{early}");
     assert!(early.ends_with(" trials, 2 of them not applicable: no look-ahead found\n"), "{early}");
-    let offset = told(&["2025-10-06T16:00:00Z"], &["2025-10-01"], "");
+    let offset = audit_output(&["2025-10-06T16:00:00Z"], &["2025-10-01"], "");
     assert!(offset.contains("at 2025-10-06T16:00:01.000000Z, signals before"), "{offset}");
     assert!(!offset.contains("not applicable"), "{offset}");
 }
 
 #[test]
-fn packed_runs_cannot_be_left_out_and_the_audit_says_so() {
+fn an_instant_inside_a_pack_is_reported_as_not_applicable() {
     let signals = ["2025-10-06", "2025-10-07", "2025-10-08"];
     let place = pulled(3, [&signals, &["2025-10-01"]], "");
     let audit = || place.run(["audit", "leak", "it"]).succeeded().stdout;

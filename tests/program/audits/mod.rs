@@ -1,5 +1,4 @@
-//! Questions asked of the archive and of datasets. What they answer is held against what the service is known to have
-//! done, and against DuckDB, which reads the same files.
+//! Audits of the archive and of datasets, compared with the service's known changes and with DuckDB on the same files.
 
 mod diff;
 mod leak;
@@ -19,7 +18,7 @@ fn run(place: &Place, service: &Scripted, name: &str, rest: &str) {
     Outcome::of(place.command(["run", name, "-q"]).envs([KEY])).succeeded();
 }
 
-/// The entries of a history, from a date, a signal and a confidence each.
+/// The entries of a history, each from a date, a signal and a confidence.
 fn entries(entries: &[(&str, &str, f64)]) -> String {
     let entry = |(date, signal, confidence): &(&str, &str, f64)| {
         format!("{{\"date\": \"{date}\", \"signal\": \"{signal}\", \"confidence\": {confidence}}}")
@@ -38,7 +37,7 @@ fn sector(tickers: &[(&str, String)]) -> String {
     format!("{{{}}}", tickers.iter().map(history).collect::<Vec<_>>().join(", "))
 }
 
-/// A list of articles, from a date, a title and a score each; the title is the address too.
+/// A list of articles, each from a date, a title (also its link) and a score.
 fn articles(articles: &[(&str, &str, f64)]) -> String {
     let article = |(date, title, score): &(&str, &str, f64)| {
         format!(

@@ -1,4 +1,4 @@
-//! Known gaps, stale tickers, repetitions, unusual values, rejects and fields that nobody knows.
+//! Known gaps, stale tickers, duplicates, unusual values, rejected records and unknown fields.
 
 use std::fs;
 
@@ -6,10 +6,10 @@ use serde_json::Value;
 
 use super::{articles, entries, run, sector};
 use crate::support::program::Place;
-use crate::support::scripted::{Asked, Scripted, Step, json};
+use crate::support::scripted::{Scripted, ScriptedRequest, Step, json};
 
-fn answer(asked: &Asked) -> Vec<Step> {
-    let target = asked.target.as_str();
+fn answer(request: &ScriptedRequest) -> Vec<Step> {
+    let target = request.target.as_str();
     // A week of five days, and the next Monday.
     let days = ["05", "06", "07", "08", "09", "12"].map(|day| format!("2026-01-{day}T00:00:00"));
     let history = |places: &[usize], confidence: f64| {
@@ -17,7 +17,7 @@ fn answer(asked: &Asked) -> Vec<Step> {
         entries(&places.iter().map(entry).collect::<Vec<_>>())
     };
     let body = if target.contains("signals-history-all") {
-        // BB lacks the 6th and the 7th, CC ends on the 8th, DD has an unusual confidence, EE begins on the 9th.
+        // BB is missing the 6th and the 7th, CC ends on the 8th, DD has an unusual confidence, EE starts on the 9th.
         let all = sector(&[
             ("AA", history(&[0, 1, 2, 3, 4, 5], 0.5)),
             ("BB", history(&[0, 3, 4, 5], 0.5)),
@@ -29,7 +29,7 @@ fn answer(asked: &Asked) -> Vec<Step> {
             ),
             ("EE", history(&[4, 5], 0.5)),
         ]);
-        // A record that cannot be typed, and a field that nobody knows.
+        // An invalid record and an unknown field.
         let hold = "\"predictions\": [{\"date\": \"2026-01-02T00:00:00\", \"signal\": \"hold\", \"confidence\": 0.5}, ";
         all.replacen("\"predictions\": [", hold, 1)
             .replace("\"buy\", \"confidence\": 0.5}]", "\"buy\", \"model\": 7, \"confidence\": 0.5}]")
@@ -75,8 +75,8 @@ fn missing_stale_repeated_unusual_and_unreadable_data_is_found() {
         "stale CC 2026-01-09 2026-01-12 2 - -",
         "unusual AA 2026-01-05 - - -3.0000 loud",
         "unusual DD 2026-01-12 - - 1.5000 -",
-        // Of 22 signals only AA's have news: those of the 6th and the 7th the day before, and of 7 days all from the 6th on
-        // but for the 5th: the last day of the week before the 12th is the 11th.
+        // Of 22 signals, only AA's have news: within a day, those of the 6th and the 7th; within 7 days, all but that
+        // of the 5th. The window of the 12th ends on the 11th.
         "window - - - 2 0.0909 1d",
         "window - - - 5 0.2273 7d",
     ];

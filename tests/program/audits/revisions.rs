@@ -1,4 +1,4 @@
-//! What a vendor did to its past, cell by cell.
+//! Changes of the past, cell by cell.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -20,7 +20,7 @@ fn days() -> [NaiveDate; 3] {
     [day(2026, 9, 28), day(2026, 10, 1), day(2026, 11, 6)]
 }
 
-/// A change: the cell and when it was seen, what was said before and what is said now, numbers by their bits.
+/// A change: the cell, when it was observed, and the values before and after, numbers as bits.
 type Change = ([String; 5], [String; 2], [u64; 2]);
 
 fn seen_on(day: NaiveDate) -> String {
@@ -28,7 +28,7 @@ fn seen_on(day: NaiveDate) -> String {
 }
 
 /// The rows of one operation.
-fn told(rows: &RecordBatch, source: &str, cell: [&str; 5], number: &str) -> BTreeSet<Change> {
+fn changes_in(rows: &RecordBatch, source: &str, cell: [&str; 5], number: &str) -> BTreeSet<Change> {
     let sources = texts(rows, "source");
     let values = columns(rows, ["old_signal", "new_signal"]);
     let bits = |side: &str| -> Vec<u64> {
@@ -40,7 +40,7 @@ fn told(rows: &RecordBatch, source: &str, cell: [&str; 5], number: &str) -> BTre
     cells.map(|(row, (cell, values))| (cell, values, [old[row], new[row]])).collect()
 }
 
-/// Three days of a service, archived, and what it is known to have rewritten between them.
+/// Three archived days of a service, and its known rewrites between them.
 struct Rewritten {
     place: Place,
     services: Vec<Day>,
@@ -88,26 +88,26 @@ impl Rewritten {
         let signals: BTreeSet<Change> = expected(&self.signals);
         let scores: BTreeSet<Change> = expected(&self.scores);
         let cell = ["ticker", "period", "regime", "date", "observed_at"];
-        assert_eq!(told(rows, "signals-history-all", cell, "confidence"), signals);
+        assert_eq!(changes_in(rows, "signals-history-all", cell, "confidence"), signals);
         let article = ["ticker", "date", "link", "period", "observed_at"];
-        assert_eq!(told(rows, "news_articles", article, "score"), scores);
+        assert_eq!(changes_in(rows, "news_articles", article, "score"), scores);
         assert_eq!(rows.num_rows(), signals.len() + scores.len());
     }
 
-    /// The cells of histories that a day has.
+    /// The history cells of a day.
     fn known(&self, place: usize) -> BTreeSet<[String; 4]> {
         self.services[place].cells(|_| true)
     }
 }
 
-/// The numbers of the first line that begins with `all`.
+/// The numbers of the first line that starts with `all`.
 fn totals(stdout: &str) -> Vec<String> {
     let line = stdout.lines().find(|line| line.starts_with("all ")).expect("a line of totals");
     line.split_whitespace().map(|word| word.replace(',', "")).collect()
 }
 
 #[test]
-fn the_audit_finds_exactly_what_the_service_rewrote() {
+fn the_audit_finds_exactly_the_rewritten_cells() {
     let rewritten = Rewritten::new();
     assert!(!rewritten.signals.is_empty() && !rewritten.scores.is_empty(), "the test has seen too little");
     let (all, stdout) = rewritten.audit(&[]);
@@ -126,7 +126,7 @@ fn the_audit_finds_exactly_what_the_service_rewrote() {
         [rewritten.place.file("output/archive"), rewritten.place.file("changes.parquet")],
     );
 
-    // Of a span, half-open, and of a definition's part of the archive.
+    // For a half-open span, and for a definition's part of the archive.
     let [first, second, third] = days().map(|day| to_record(evening(day)));
     let (rows, stdout) = rewritten.audit(&["--from", &second, "--to", &third]);
     rewritten.check(&rows, |seen| seen == seen_on(days()[2]));
@@ -147,7 +147,7 @@ fn the_audit_finds_exactly_what_the_service_rewrote() {
     let expected = rewritten.signals.iter().filter(|(cell, ..)| cell[1] == "1d" && cell[2] == "bear").count();
     assert_eq!(part.num_rows(), expected + rewritten.scores.len());
 
-    // Merged into one run, the archive says the same.
+    // The same after packing.
     rewritten.place.run(["archive", "compact"]).succeeded();
     rewritten.place.run(["archive", "prune"]).succeeded();
     rewritten.check(&rewritten.audit(&[]).0, |_| true);
@@ -155,7 +155,7 @@ fn the_audit_finds_exactly_what_the_service_rewrote() {
     refusals(&rewritten.place, &second);
 }
 
-/// A share that is exceeded has a code of its own; what makes no sense is refused with the remedy.
+/// An exceeded limit has its own exit code; invalid options are refused with a hint.
 fn refusals(place: &Place, from: &str) {
     let audit = |arguments: &[&str]| place.run(["audit", "revisions"].iter().chain(arguments));
     let above = audit(&["--from", from, "--fail-above", "0.001%"]).failed_with(3);
@@ -186,17 +186,17 @@ fn refusals(place: &Place, from: &str) {
 }
 
 #[test]
-fn late_additions_revisions_and_withdrawals_are_told_apart() {
+fn late_additions_revisions_and_withdrawals_are_distinguished() {
     let turn = Arc::new(AtomicUsize::new(0));
     let now = Arc::clone(&turn);
-    let service = Scripted::start(move |asked| {
+    let service = Scripted::start(move |request| {
         let turn = now.load(Ordering::SeqCst);
         let date = |day: &str| format!("2026-01-{day}T00:00:00");
         let signals: &[(&str, &str, f64)] = match turn {
             0 => &[("05", "buy", 0.5), ("06", "buy", 0.5), ("07", "sell", 0.5), ("09", "buy", 0.5)],
             // 06 flips, 07 is withdrawn, 12 is new.
             1 => &[("05", "buy", 0.5), ("06", "sell", 0.75), ("09", "buy", 0.5), ("12", "buy", 0.5)],
-            // 07 is back, 08 is late; 02 is before all that was ever covered; 06 moves again.
+            // 07 is back, 08 is late, 02 is before all covered dates, and 06 changes again.
             _ => &[
                 ("02", "buy", 0.5),
                 ("05", "buy", 0.5),
@@ -209,9 +209,9 @@ fn late_additions_revisions_and_withdrawals_are_told_apart() {
         };
         let news: &[(&str, &str, f64)] = match turn {
             0 => &[("2026-01-08", "b", 0.25), ("2026-01-05", "a", 0.1)],
-            // c is late, b has another score.
+            // `c` is late, `b` has another score.
             1 => &[("2026-01-08", "b", 0.5), ("2026-01-07", "c", 0.2), ("2026-01-05", "a", 0.1)],
-            // c is gone; d is of a day that was over long ago; e is new.
+            // `c` is withdrawn, `d` is of a day long past, and `e` is new.
             _ => &[
                 ("2026-01-09", "e", 0.1),
                 ("2026-01-08", "d", 0.3),
@@ -221,7 +221,7 @@ fn late_additions_revisions_and_withdrawals_are_told_apart() {
         };
         let dated: Vec<_> = signals.iter().map(|(day, signal, confidence)| (date(day), *signal, *confidence)).collect();
         let dated: Vec<_> = dated.iter().map(|(date, signal, it)| (date.as_str(), *signal, *it)).collect();
-        match asked.target.starts_with("/a/") {
+        match request.target.starts_with("/a/") {
             true => json("200 OK", &sector(&[("AA", entries(&dated))])),
             false => json("200 OK", &articles(news)),
         }
@@ -251,7 +251,7 @@ fn late_additions_revisions_and_withdrawals_are_told_apart() {
         "signals-history-all 2026-01-08T00:00:00  added_late  sell  ",
     ];
     assert_eq!(found, expected);
-    // Seven cells were known, three changed: 3 / 7; once flipped, moved by 0.25 and by 0.5.
+    // Of seven known cells three changed: one flipped, two moved by 0.25 and 0.5.
     let expected = ["all", "7", "3", "42.9", "%", "2", "2", "1", "1", "0.3750", "0.5000"];
     assert_eq!(totals(&stdout), expected);
     python::check("check_revisions.py", [place.file("output/archive"), place.file("changes.parquet")]);

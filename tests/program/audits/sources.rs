@@ -1,13 +1,13 @@
-//! Operations that speak of the same, and contradict one another in known cells.
+//! Operations that give the same data, with known contradictions.
 
 use super::{articles, entries, run, sector};
 use crate::support::program::Place;
 use crate::support::rows::{columns, read};
-use crate::support::scripted::{Asked, Scripted, Step, json};
+use crate::support::scripted::{Scripted, ScriptedRequest, Step, json};
 
-/// The sector writes offsets, the batch none; the 6th and the 8th are contradicted, as is the latest signal.
-fn answer(asked: &Asked) -> Vec<Step> {
-    let target = asked.target.as_str();
+/// Sector dates have offsets, batch dates do not. The 6th, the 8th and the latest signal are contradicted.
+fn answer(request: &ScriptedRequest) -> Vec<Step> {
+    let target = request.target.as_str();
     let body = if target.contains("signals-history-all") {
         let history = [
             ("2026-01-05T00:00:00-05:00", "buy", 0.5),
@@ -71,14 +71,14 @@ fn every_contradiction_is_found_with_both_values() {
         "[signals]\nhistory = \"latest\"\ntickers = [\"AA\"]\n[sentiment]\narticles = false\n",
     );
     let stdout = ask(&["--output", "rows.parquet"]);
-    // Three dates of both histories, a latest signal with each of them, and two articles that are listed.
+    // Three dates of both histories, a latest signal with each of them, and two listed articles.
     let lines: Vec<String> = stdout.lines().map(|line| line.split_whitespace().collect::<Vec<_>>().join(" ")).collect();
     for line in [
         "all 7 5 71.4 %",
         "signals-history-all, signals-history-batched-all 3 2 66.7 %",
         "social_sentiment, news_articles 2 1 50.0 %",
     ] {
-        assert!(lines.iter().any(|told| told == line), "{line}: {stdout}");
+        assert!(lines.iter().any(|message| message == line), "{line}: {stdout}");
     }
     assert!(stdout.contains("high_article"), "{stdout}");
     let rows = read(&place.file("rows.parquet"));

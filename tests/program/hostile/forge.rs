@@ -1,4 +1,4 @@
-//! Makes archives that are sealed as well as ours are, and say what ours never would.
+//! Forges archives with valid seals and invalid contents.
 
 use std::fs::{self, File};
 use std::path::Path;
@@ -16,10 +16,10 @@ use parquet::file::properties::WriterProperties;
 use crate::support::program::Place;
 use crate::support::rows::read;
 
-/// What is made of the rows of a file.
+/// A change to the rows of a file.
 pub(super) type Forgery = fn(&RecordBatch) -> RecordBatch;
 
-/// A place with the definitions and the archive of another one, whatever is in them.
+/// A place with copies of another one's definitions and archive.
 pub(super) fn copy_of(sound: &Place) -> Place {
     let place = Place::new();
     fs::create_dir(place.file("output")).expect("a folder");
@@ -32,8 +32,8 @@ pub(super) fn copy_of(sound: &Place) -> Place {
     place
 }
 
-/// The folders of an archive, oldest first. Names tell the second alone, so that of two runs of one second either may
-/// sort first.
+/// The folders of an archive, oldest first. Names have a resolution of one second, so two runs of one second may sort
+/// either way.
 pub(super) fn names(archive: &Path) -> Vec<String> {
     let entries = fs::read_dir(archive).expect("an archive");
     let names = entries.map(|entry| entry.expect("an entry").file_name().to_string_lossy().into_owned());
@@ -46,7 +46,7 @@ pub(super) fn seal_of(folder: &Path) -> Seal {
     serde_json::from_slice(&fs::read(folder.join("run.json")).expect("a seal")).expect("a seal")
 }
 
-/// Seals a folder as the layout says: the digest is that of the text with zeros in its place.
+/// Seals a folder according to the layout: the digest is computed over the text with zeros in its place.
 pub(super) fn reseal(folder: &Path, seal: &mut Seal) {
     digest(seal);
     fs::write(folder.join("run.json"), text(seal)).expect("a seal");
@@ -61,14 +61,14 @@ fn digest(seal: &mut Seal) {
     seal.seal = blake3::hash(text(seal).as_bytes()).to_hex().to_string();
 }
 
-/// Takes the files of a folder as they are now for those that are sealed.
+/// Updates the seal of a folder to its current files.
 fn record(folder: &Path, seal: &mut Seal, name: &str, rows: u64) {
     let bytes = fs::read(folder.join(name)).expect("a file");
     let file = seal.files.iter_mut().find(|file| file.name == name).expect("it is sealed");
     (file.rows, file.bytes, file.blake3) = (rows, bytes.len() as u64, blake3::hash(&bytes).to_hex().to_string());
 }
 
-/// Writes other rows into a file of a run, and seals it.
+/// Replaces rows in a file of a run, and seals it again.
 pub(super) fn rewrite(folder: &Path, name: &str, forgery: Forgery) {
     let mut seal = seal_of(folder);
     write(folder, &mut seal, name, &forgery(&read(&folder.join(name))));
@@ -83,7 +83,7 @@ fn write(folder: &Path, seal: &mut Seal, name: &str, rows: &RecordBatch) {
     record(folder, seal, name, rows.num_rows() as u64);
 }
 
-/// A file of a few kilobytes that has more rows in one row group than any of ours.
+/// A file of a few kilobytes with more rows in a row group than any valid one.
 pub(super) fn many_rows(folder: &Path) {
     const BATCH: usize = 1 << 16;
     let mut seal = seal_of(folder);
@@ -95,7 +95,7 @@ pub(super) fn many_rows(folder: &Path) {
     let properties = WriterProperties::builder().set_max_row_group_row_count(Some(usize::MAX)).build();
     let mut out =
         ArrowWriter::try_new(File::create(&path).expect("a file"), batch.schema(), Some(properties)).expect("a writer");
-    // Rows enough to be beyond every bound, and few enough to be written by a test.
+    // More rows than any limit, but few enough for a test to write.
     let batches = (2 << 20) / BATCH;
     for _ in 0..batches {
         out.write(&batch).expect("rows");
@@ -110,14 +110,14 @@ pub(super) fn pack(archive: &Path, change: impl Fn(&mut Seal, &Path)) {
     let mut pack = compact(archive, 0, &Control::default()).expect("it packs").expect("there are two runs");
     let folder = archive.join(format!("pack={}", pack.run));
     change(&mut pack, &folder);
-    // Members are sealed too: where one was changed, its digest is made to fit.
+    // Members are sealed too: the digest of a changed one is updated.
     for member in &mut pack.members {
         digest(member);
     }
     reseal(&folder, &mut pack);
 }
 
-/// Takes all rows out of a pack, and says that its members never had any.
+/// Removes all rows from a pack, and claims that its members had none.
 pub(super) fn emptied(pack: &mut Seal, folder: &Path) {
     let names: Vec<String> = pack.files.iter().map(|file| file.name.clone()).collect();
     for name in names {
@@ -129,7 +129,7 @@ pub(super) fn emptied(pack: &mut Seal, folder: &Path) {
     }
 }
 
-/// Changes the confidences of a pack, and nothing else.
+/// Changes only the confidences of a pack.
 pub(super) fn falsified(pack: &mut Seal, folder: &Path) {
     let rows = read(&folder.join("signals.parquet"));
     let place = rows.schema().index_of("confidence").expect("signals have it");

@@ -1,5 +1,5 @@
-//! Archives from strangers: sealed as well as ours are, and meant to do harm. Every command refuses them with an error
-//! that names the place, in bounded time and memory, and touches nothing outside the archive.
+//! Malicious archives with valid seals. Every command refuses them with an error that names the file, in bounded time
+//! and memory, and touches nothing outside the archive.
 
 mod forge;
 
@@ -19,13 +19,13 @@ use crate::support::program::{DemoService, Outcome, Place};
 
 const KEY: (&str, &str) = ("BELLWETHER_API_KEY", "demo");
 
-/// The memory that a command may take, in KiB: the program's own, and what a sound archive of this size needs.
+/// Memory limit of a command, in KiB: enough for a valid archive of this size.
 const MEMORY_KIB: u64 = 2 << 20;
 
-/// The time that a command may take, on a machine that is busy with other tests.
+/// Time limit of a command, on a machine that is busy with other tests.
 const TIME: Duration = Duration::from_secs(60);
 
-/// Commands that read seals, and change the archive.
+/// Commands that read seals or change the archive.
 const OF_SEALS: [&[&str]; 7] = [
     &["verify"],
     &["runs"],
@@ -54,7 +54,7 @@ fn definition(service: &DemoService) -> String {
     format!("[source]\n{}[signals]\nsectors = [\"energy\"]\nperiods = [\"5d\"]\n", service.source)
 }
 
-/// A sound archive of two runs, and the definition that made it.
+/// A valid archive of two runs, and its definition.
 fn sound() -> &'static Place {
     static SOUND: OnceLock<Place> = OnceLock::new();
     SOUND.get_or_init(|| {
@@ -68,7 +68,7 @@ fn sound() -> &'static Place {
     })
 }
 
-/// A command on an archive, with bounds on its memory and its time.
+/// A command on an archive, with limits on memory and time.
 fn bounded(place: &Place, arguments: &[&str]) -> Outcome {
     let service = (arguments[0] == "run").then(|| DemoService::start(place, &["--today", "2026-11-20"]));
     if let Some(service) = &service {
@@ -83,7 +83,7 @@ fn bounded(place: &Place, arguments: &[&str]) -> Outcome {
     Outcome::of(&mut command)
 }
 
-/// Tries a forged archive on some commands; how each of them ended.
+/// Runs some commands on a forged archive, and returns their outcomes.
 fn tried<'c>(what: &str, commands: &[&'c [&'c str]], forge: impl Fn(&Path)) -> Vec<(&'c [&'c str], Outcome)> {
     let forged = copy_of(sound());
     fs::write(forged.file("decoy"), "precious").expect("a decoy");
@@ -92,19 +92,19 @@ fn tried<'c>(what: &str, commands: &[&'c [&'c str]], forge: impl Fn(&Path)) -> V
         let place = copy_of(&forged);
         let begun = Instant::now();
         let outcome = bounded(&place, arguments);
-        let told = format!("{what}, `{}`: {outcome:?}", arguments.join(" "));
-        assert!(begun.elapsed() < TIME, "{told}");
+        let message = format!("{what}, `{}`: {outcome:?}", arguments.join(" "));
+        assert!(begun.elapsed() < TIME, "{message}");
         for decoy in [&place, &forged].map(|place| place.file("decoy")) {
-            assert_eq!(fs::read_to_string(decoy).expect("a decoy"), "precious", "{told}");
+            assert_eq!(fs::read_to_string(decoy).expect("a decoy"), "precious", "{message}");
         }
-        assert!(!outcome.stderr.contains("defect") && !outcome.stderr.contains("panicked"), "{told}");
-        assert!(matches!(outcome.code, Some(0 | 1)), "{told}");
+        assert!(!outcome.stderr.contains("defect") && !outcome.stderr.contains("panicked"), "{message}");
+        assert!(matches!(outcome.code, Some(0 | 1)), "{message}");
         (*arguments, outcome)
     };
     commands.iter().map(outcome).collect()
 }
 
-/// Every command refuses the archive.
+/// Checks that every command refuses the archive.
 #[track_caller]
 fn refused(what: &str, forge: impl Fn(&Path)) {
     for (arguments, outcome) in tried(what, &OF_SEALS, forge) {
@@ -113,7 +113,7 @@ fn refused(what: &str, forge: impl Fn(&Path)) {
     }
 }
 
-/// `verify` finds what is wrong, and no other command comes to harm, whether or not it reads that file.
+/// Checks that `verify` finds the fault and no other command misbehaves, whether or not it reads that file.
 #[track_caller]
 fn found(what: &str, forge: impl Fn(&Path)) {
     for (arguments, outcome) in tried(what, &OF_ROWS, forge) {
@@ -242,7 +242,7 @@ fn rows_of_another_schema_are_refused() {
     }
 }
 
-/// Rows in whose column every spelling is another.
+/// Rows with a different text each in one column.
 fn respelled(rows: &RecordBatch, column: &str, spelling: &str) -> RecordBatch {
     let place = rows.schema().index_of(column).expect("it has the column");
     let codes = Int8Array::from(vec![0; rows.num_rows()]);
@@ -283,7 +283,7 @@ fn a_pack_that_claims_runs_it_does_not_contain_is_refused() {
     });
 }
 
-/// Its seals agree with the runs, its rows do not: only looking at them tells, which verifying and pruning do.
+/// Its seals match the runs but its rows do not: `verify` and `prune` compare rows.
 #[test]
 fn a_pack_with_wrong_rows_fails_verify_and_prunes_nothing() {
     let place = copy_of(sound());
@@ -293,7 +293,7 @@ fn a_pack_with_wrong_rows_fails_verify_and_prunes_nothing() {
     lacks_rows(&place, &runs);
 }
 
-/// Verifying says that the pack does not hold what it stands for, and pruning removes nothing.
+/// Checks that `verify` reports rows missing from the pack, and that `prune` removes nothing.
 fn lacks_rows(place: &Place, runs: &[String]) {
     let verified = bounded(place, &["verify"]).failed_with(1);
     assert!(verified.stdout.contains("is missing rows of its members"), "{verified:?}");
@@ -302,7 +302,7 @@ fn lacks_rows(place: &Place, runs: &[String]) {
     assert!(runs.iter().all(|run| place.file("output/archive").join(run).join("run.json").exists()));
 }
 
-/// A member that never was could be said to be where the rows of the others went.
+/// An invented member could otherwise account for missing rows.
 #[test]
 fn a_pack_with_an_invented_member_still_has_to_contain_the_rows_of_the_others() {
     let place = copy_of(sound());

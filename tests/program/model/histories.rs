@@ -3,13 +3,13 @@
 use crate::support::random::Random;
 use chrono::{DateTime, Datelike};
 
-/// The first and the last day of what there is to begin with, counted from 1970: 2024-11-20 and 2026-11-20.
+/// The first and last initial day, counted from 1970: 2024-11-20 and 2026-11-20.
 const DAYS: (usize, usize) = (20_047, 20_777);
 pub(super) const OFFSETS: [Option<i16>; 5] = [None, Some(0), Some(-300), Some(330), Some(60)];
 
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Entry {
-    /// In UTC where an offset is written, else as it is written; in minutes since 1970.
+    /// Minutes since 1970: in UTC if an offset is written, otherwise as written.
     pub(super) date: i64,
     pub(super) offset: Option<i16>,
     pub(super) signal: &'static str,
@@ -19,10 +19,10 @@ pub(super) struct Entry {
 /// The history of one ticker, period and regime.
 #[derive(Debug)]
 pub(super) struct History {
-    /// The oldest first.
+    /// Oldest first.
     entries: Vec<Entry>,
     gone: Vec<Entry>,
-    /// How many of the oldest are not said: a window slides.
+    /// Number of oldest entries that are no longer listed: a sliding window.
     hidden: usize,
     pub(super) is_listed: bool,
     is_empty: bool,
@@ -30,7 +30,7 @@ pub(super) struct History {
     mending: Mending,
 }
 
-/// A quarter that was withdrawn by mistake comes back in pieces.
+/// A quarter withdrawn by mistake, which returns in pieces.
 #[derive(Clone, Copy, Debug)]
 enum Mending {
     Nothing,
@@ -50,7 +50,7 @@ pub(super) fn day_text(day: i64) -> String {
     date.format("%Y-%m-%d").to_string()
 }
 
-/// A date in minutes since 1970, as it is written with an offset or without one.
+/// The text of a date in minutes since 1970, with or without an offset.
 pub(super) fn written(date: i64, offset: Option<i16>) -> String {
     let face = DateTime::from_timestamp((date + i64::from(offset.unwrap_or(0))) * 60, 0).expect("a date");
     let offset = match offset {
@@ -70,7 +70,7 @@ fn quarter(entry: &Entry) -> (i32, u32) {
 }
 
 impl Entry {
-    /// On some day, most often near the turn of a quarter: there, changes meet what has changed before.
+    /// On a random day, usually near the end of a quarter, so that changes hit cells that have changed before.
     fn random(random: &mut Random) -> Self {
         const TURNS: [usize; 3] = [20_089, 20_362, 20_635];
         let day = match random.below(8) {
@@ -80,7 +80,7 @@ impl Entry {
         };
         let mut entry = Self { date: day as i64 * 1440, offset: None, signal: "buy", confidence: 0.0 };
         entry.offset = random.pick(&OFFSETS);
-        // Midnight on the vendor's clock, mostly.
+        // Usually midnight on the vendor's clock.
         entry.date -= if random.one_in(4) { 0 } else { i64::from(entry.offset.unwrap_or(0)) };
         entry.value(random);
         entry
@@ -113,7 +113,7 @@ impl History {
         history
     }
 
-    /// A history that says these.
+    /// A history of these entries.
     pub(super) fn of(days: &[(i64, f64)]) -> Self {
         let entry =
             |&(day, confidence): &(i64, f64)| Entry { date: day * 1440, offset: None, signal: "buy", confidence };
@@ -135,7 +135,7 @@ impl History {
         }
     }
 
-    /// Where no window slides the oldest stays: its going would look like a window.
+    /// Without a sliding window, the oldest entry stays: removing it would look like a window.
     fn withdraw(&mut self, is_sliding: bool, is_withdrawn: impl Fn(&Entry) -> bool) {
         let oldest = self.entries.first().map(|entry| entry.date).filter(|_| !is_sliding);
         let (gone, kept) = self.entries.drain(..).partition(|entry| Some(entry.date) != oldest && is_withdrawn(entry));
@@ -144,17 +144,17 @@ impl History {
         self.hidden = self.hidden.min(self.entries.len());
     }
 
-    pub(super) fn said(&self, random: &mut Random) -> Vec<Entry> {
-        let mut said = if self.is_empty { Vec::new() } else { self.entries[self.hidden..].to_vec() };
+    pub(super) fn listed(&self, random: &mut Random) -> Vec<Entry> {
+        let mut listed = if self.is_empty { Vec::new() } else { self.entries[self.hidden..].to_vec() };
         match self.order {
-            Order::NewestFirst => said.reverse(),
+            Order::NewestFirst => listed.reverse(),
             Order::OldestFirst => {}
-            Order::Any => random.shuffle(&mut said),
+            Order::Any => random.shuffle(&mut listed),
         }
-        said
+        listed
     }
 
-    /// What was withdrawn by mistake is mended, a step with each pull; what happened, in words.
+    /// Restores cells withdrawn by mistake, a step per pull, and describes it.
     pub(super) fn mend(&mut self, random: &mut Random) -> Option<String> {
         match self.mending {
             Mending::Nothing => None,
@@ -166,7 +166,7 @@ impl History {
         }
     }
 
-    /// Something changes; what, in words.
+    /// Makes a change, and describes it.
     pub(super) fn change(&mut self, is_sliding: bool, random: &mut Random) -> String {
         if self.entries.is_empty() || random.one_in(3) {
             return self.grow(random);
@@ -196,11 +196,11 @@ impl History {
             }
             5 if is_sliding => {
                 self.hidden = (self.hidden + random.between(1, 4)).min(self.entries.len());
-                format!("the oldest {} not said", self.hidden)
+                format!("the oldest {} not listed", self.hidden)
             }
             6 if is_sliding => {
                 self.hidden = self.hidden.saturating_sub(random.between(1, 4));
-                format!("the oldest {} not said", self.hidden)
+                format!("the oldest {} not listed", self.hidden)
             }
             7 => {
                 self.is_empty = !self.is_empty;
@@ -231,7 +231,7 @@ impl History {
         format!("one in {one_in} revised")
     }
 
-    /// The last that went, as it was or not.
+    /// The last removed entry, unchanged or not.
     fn bring_back(&mut self, count: usize, random: &mut Random) -> String {
         self.mending = match self.mending {
             Mending::Withdrawn => Mending::InPart,

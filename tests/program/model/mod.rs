@@ -1,10 +1,10 @@
-//! The archive against a model of it: random histories of a vendor, pulled through the real program, and what is known at
-//! every instant held against a replay of all answers.
+//! The archive against a model: random histories of a vendor are pulled by the real program, and the state known at
+//! every instant is compared with a replay of all answers.
 //!
-//! The same holds where each pull is made by any of three machines that share an object store, one of which loses its
-//! disk now and then.
+//! In some sequences, each pull is made by one of three machines that share an object store and occasionally lose their
+//! disks.
 //!
-//! `BELLWETHER_MODEL_SEQUENCES=500` tries more of them, `BELLWETHER_MODEL_SEQUENCES=37..38` one that failed.
+//! `BELLWETHER_MODEL_SEQUENCES=500` runs more sequences, `BELLWETHER_MODEL_SEQUENCES=37..38` repeats one.
 
 mod histories;
 mod naive;
@@ -35,7 +35,7 @@ use parquet::arrow::ArrowWriter;
 use tokio::runtime::Runtime;
 
 use self::histories::History;
-use self::naive::{Changed, Model, Shown};
+use self::naive::{CellState, Changed, Model};
 use self::vendor::Vendor;
 use crate::support::bucket::{Bucket, store_of_test};
 use crate::support::program::Place;
@@ -43,16 +43,16 @@ use crate::support::python;
 use crate::support::random::Random;
 use crate::support::scripted::{Scripted, json};
 
-/// How long after its date a cell may be first seen and be live, in days.
+/// How long after its date a cell may be first seen and still be live, in days.
 const LIVE_WITHIN: [(Vintage, i64); 2] = [(Vintage::Latest, 3), (Vintage::First, 30)];
 
 /// The folders of the machines that share a store.
 const MACHINES: [&str; 3] = ["output", "second", "third"];
 
-/// The bodies that the service answers with; none is a 404.
+/// The bodies of the service's answers; `None` is a 404.
 type Bodies = Arc<Mutex<BTreeMap<String, Option<String>>>>;
 
-/// A vendor, an archive of what it said, and the model of that archive.
+/// A vendor, an archive of its answers, and the model of that archive.
 struct World {
     place: Place,
     runtime: Runtime,
@@ -62,11 +62,11 @@ struct World {
     vendor: Vendor,
     model: Model,
     now: DateTime<Utc>,
-    /// The store that several machines share, if there is one.
+    /// The store that the machines share, if any.
     store: Option<StoreUrl>,
-    /// The folder of the machine that pulled last.
+    /// The folder of the machine that made the last pull.
     machine: &'static str,
-    /// What happened, for whoever must find out why it went wrong.
+    /// A log of events, for debugging failures.
     story: String,
 }
 
@@ -75,8 +75,8 @@ impl World {
         let mut random = Random::of(seed);
         let bodies = Bodies::default();
         let said = Arc::clone(&bodies);
-        let service = Scripted::start(move |asked| {
-            let target = asked.target.split("api_key=").next().unwrap_or_default().trim_end_matches(['?', '&']);
+        let service = Scripted::start(move |request| {
+            let target = request.target.split("api_key=").next().unwrap_or_default().trim_end_matches(['?', '&']);
             match said.lock().expect("no test panicked").get(target) {
                 Some(Some(body)) => json("200 OK", body),
                 Some(None) => json("404 Not Found", "{}"),
@@ -93,7 +93,7 @@ impl World {
             vendor: Vendor::of(random.between(1, 3), is_sliding, &mut random),
             random,
             model: Model::default(),
-            // A Saturday, the day after the last date that there is to begin with.
+            // A Saturday, the day after the last initial date.
             now: DateTime::from_timestamp(20_778 * 86_400, 0).expect("an instant of our time"),
             store: None,
             machine: "output",
@@ -101,12 +101,12 @@ impl World {
         }
     }
 
-    /// A world in which several machines share a store.
+    /// A world with several machines that share a store.
     fn on_store(seed: u64, store: &str) -> Self {
         Self { store: Some(store.parse().expect("the address of a store")), ..Self::new(seed, true) }
     }
 
-    /// Goes to one of the machines that share a store; one of them may have lost its disk.
+    /// Switches to one of the machines, which may have lost its disk.
     fn change_machine(&mut self) {
         self.machine = self.random.pick(&MACHINES);
         self.story.push_str(&format!("\n  on `{}`", self.machine));
@@ -120,7 +120,7 @@ impl World {
         self.place.file(self.machine)
     }
 
-    /// What is asked of the service; its last section is `[sentiment]`.
+    /// The definition; its last section is `[sentiment]`.
     fn definition(&self) -> String {
         format!(
             "[source]\n{}api_key_file = \"{}\"\n[signals]\nsectors = [\"energy\"]\nperiods = [\"15d\", \"5d\"]\n\
@@ -142,7 +142,7 @@ impl World {
         Archive::open(&path).expect("an archive")
     }
 
-    /// The vendor goes on, and time too.
+    /// Advances the vendor and the clock.
     fn change(&mut self, changes: usize) {
         let steps = [
             TimeDelta::seconds(1),
@@ -158,7 +158,7 @@ impl World {
         changed.iter().for_each(|changed| self.story.push_str(&format!("\n  {changed}")));
     }
 
-    /// Pulls what the vendor says now; how the run ended, and what the archive says that it changed.
+    /// Pulls the current answers. Returns the outcome of the run, and the changes that the archive recorded.
     fn pull(&mut self) -> (Result<run::Summary, Error>, Seal) {
         let answers = self.vendor.answers(&mut self.random);
         *self.bodies.lock().expect("no test panicked") =
@@ -188,20 +188,20 @@ impl World {
     fn check_changes(&self, seal: &Seal) {
         let expected = self.model.replayed(i64::MAX).changed;
         let counts = seal.changes;
-        let told = Changed {
+        let message = Changed {
             added: counts.added,
             revised: counts.revised,
             withdrawn: counts.withdrawn,
             listed: counts.listed,
             delisted: counts.delisted,
         };
-        assert_eq!(told, expected, "{}", self.story);
+        assert_eq!(message, expected, "{}", self.story);
         let rows: u64 = Table::ALL.iter().map(|table| seal.rows(&table.file())).sum();
         assert_eq!(rows, expected.added + expected.revised + expected.withdrawn, "{}", self.story);
         assert_eq!(seal.rows("listings.parquet"), expected.listed + expected.delisted, "{}", self.story);
     }
 
-    /// Holds what the archive says twice against one another.
+    /// Compares two representations of the archive.
     #[track_caller]
     fn verify(&self) {
         let (archive, output) = (self.archive().path().to_owned(), self.output());
@@ -209,7 +209,7 @@ impl World {
         assert!(faults.is_empty(), "{}\n{faults:#?}", self.story);
     }
 
-    /// Holds everything that the store has against its records.
+    /// Verifies the contents of the store against its records.
     #[track_caller]
     fn check_store(&self) {
         let url = self.store.as_ref().expect("there is a store");
@@ -221,22 +221,23 @@ impl World {
         assert_eq!(status.runs, self.model.pulls.len(), "{}\n{status:#?}", self.story);
     }
 
-    /// Holds the archive as of an instant against the model.
+    /// Compares the archive as of an instant with the model.
     #[track_caller]
     fn check_view(&self, archive: &Archive, as_of: DateTime<Utc>) {
         let replayed = self.model.replayed(as_of.timestamp_micros());
         let view = View::of(archive.clone(), as_of);
-        for (table, (vintage, days)) in Table::ALL.into_iter().flat_map(|table| LIVE_WITHIN.map(|asked| (table, asked)))
+        for (table, (vintage, days)) in
+            Table::ALL.into_iter().flat_map(|table| LIVE_WITHIN.map(|options| (table, options)))
         {
             let live_within = TimeDelta::days(days);
             let cells = view.cells(table, ViewOptions { vintage, live_within }).expect("a view");
-            let mut told: Vec<Shown> = cells.flat_map(|batch| shown(table, &batch.expect("cells"))).collect();
-            told.sort();
+            let mut message: Vec<CellState> = cells.flat_map(|batch| shown(table, &batch.expect("cells"))).collect();
+            message.sort();
             let expected = replayed.shown(table, vintage == Vintage::Latest, days * 86_400_000_000);
-            let missing: Vec<&Shown> = expected.iter().filter(|cell| !told.contains(cell)).collect();
-            let wrong: Vec<&Shown> = told.iter().filter(|cell| !expected.contains(cell)).collect();
+            let missing: Vec<&CellState> = expected.iter().filter(|cell| !message.contains(cell)).collect();
+            let wrong: Vec<&CellState> = message.iter().filter(|cell| !expected.contains(cell)).collect();
             assert!(
-                told == expected,
+                message == expected,
                 "{}\n{table:?} as of {as_of}, {vintage:?}\nexpected {missing:#?}\nfound {wrong:#?}",
                 self.story
             );
@@ -255,7 +256,7 @@ impl World {
         self.check_views();
     }
 
-    /// Pulls what has changed, if this is not the first pull.
+    /// Makes changes, unless this is the first pull, and pulls.
     fn go_on(&mut self, pull: usize) {
         let changes = if pull == 0 { 0 } else { self.random.pick(&[0, 1, 1, 2, 2, 6]) };
         self.change(changes);
@@ -268,7 +269,7 @@ impl World {
         self.check_changes(&seal);
     }
 
-    /// Holds the archive against the model as of every instant.
+    /// Compares the archive with the model as of every instant.
     fn check_views(&self) {
         let archive = self.archive();
         for (at, _) in &self.model.pulls {
@@ -280,7 +281,7 @@ impl World {
     }
 }
 
-/// The columns that tell cells apart, and those that say something of them.
+/// The columns that identify cells, and their value columns.
 fn columns(table: Table) -> (&'static [&'static str], &'static [&'static str], &'static [&'static str]) {
     let of_ticker = &["ticker", "source"];
     match table {
@@ -312,7 +313,7 @@ fn columns(table: Table) -> (&'static [&'static str], &'static [&'static str], &
     }
 }
 
-fn shown(table: Table, cells: &RecordBatch) -> Vec<Shown> {
+fn shown(table: Table, cells: &RecordBatch) -> Vec<CellState> {
     let (key, cell, value) = columns(table);
     let texts = |names: &[&str]| -> Vec<Vec<String>> { names.iter().map(|name| texts(cells, name)).collect() };
     let (key, cell, value) = (texts(key), texts(cell), texts(value));
@@ -320,7 +321,7 @@ fn shown(table: Table, cells: &RecordBatch) -> Vec<Shown> {
     let number = |column: usize, row: usize| known[column][row].parse().expect("a number");
     let row = |row: usize| {
         let of_row = |columns: &[Vec<String>]| columns.iter().map(|column| column[row].clone()).collect();
-        Shown {
+        CellState {
             key: of_row(&key),
             cell: of_row(&cell),
             value: of_row(&value),
@@ -344,7 +345,7 @@ fn texts(cells: &RecordBatch, name: &str) -> Vec<String> {
     texts.as_string::<i32>().iter().map(|text| text.unwrap_or("null").to_owned()).collect()
 }
 
-/// How many runs each pack of an archive stands for.
+/// The number of runs in each pack of an archive.
 fn packs(archive: &Path) -> Vec<usize> {
     let entries = fs::read_dir(archive).expect("an archive").map(|entry| entry.expect("an entry").path());
     let packs = entries.filter(|path| path.file_name().expect("a name").to_string_lossy().starts_with("pack="));
@@ -367,7 +368,7 @@ fn sequences(usually: u64) -> Range<u64> {
 fn the_known_state_at_every_instant_matches_a_replay_of_all_answers() {
     let seeds = Mutex::new(sequences(24));
     let play = || {
-        // Each one is done once: the range comes to its end.
+        // Each sequence is taken once, until the range ends.
         while let Some(seed) = { seeds.lock().expect("no test panicked").next() } {
             World::new(seed, true).play();
         }
@@ -375,7 +376,7 @@ fn the_known_state_at_every_instant_matches_a_replay_of_all_answers() {
     thread::scope(|scope| (0..4).for_each(|_| drop(scope.spawn(play))));
 }
 
-/// Plays some sequences on a store, and verifies it.
+/// Runs some sequences on a store, and verifies it.
 fn play_on(store: &str, sequences: Range<u64>) {
     for seed in sequences {
         let store = format!("{store}/{seed}");
@@ -393,7 +394,7 @@ fn the_known_state_does_not_depend_on_which_machines_pulled_or_lost_their_disks(
     play_on(&format!("file://{}", store.display()), sequences(12));
 }
 
-/// Runs of three machines are packed by each of them, and the packs are in the store, too.
+/// Each of three machines packs runs of all three, and the packs are sent to the store.
 #[test]
 fn the_known_state_does_not_depend_on_which_machines_packed() {
     let place = Place::new();
@@ -422,7 +423,7 @@ fn the_known_state_does_not_depend_on_which_machines_packed() {
     }
 }
 
-/// Started with the address and the keys of a store by [`the_known_state_on_s3_matches_a_replay`].
+/// Started by [`the_known_state_on_s3_matches_a_replay`], with the address and keys of a store.
 #[test]
 #[ignore = "it needs a store"]
 fn sequences_on_the_store_named_in_the_environment() {
@@ -435,7 +436,7 @@ fn the_known_state_on_s3_matches_a_replay() {
     bucket.run_test("model::sequences_on_the_store_named_in_the_environment", "model");
 }
 
-/// Small runs are packed without being asked for, packs are packed again, and their members may be gone.
+/// Small runs are packed automatically, packs are packed again, and packed runs may be removed.
 #[test]
 fn the_known_state_does_not_depend_on_the_number_or_fate_of_runs() {
     let play = |seed: u64| {
@@ -484,8 +485,7 @@ fn a_pull_that_repeats_the_last_one_writes_no_rows() {
     }
 }
 
-/// The query of the documentation, run by DuckDB on the folder as it stands: while packs stand beside their members, and
-/// when these are gone.
+/// The documented query, run by DuckDB on the folder, before and after packed runs are removed.
 #[test]
 fn the_documented_query_alone_gives_the_known_state() {
     let documentation = include_str!("../../../src/archive/mod.rs");
@@ -517,10 +517,10 @@ fn the_documented_query_alone_gives_the_known_state() {
     check(&world);
 }
 
-/// What is known of a table, in the columns of its file that say something of a cell.
+/// The known state of a table, in its value columns.
 fn write_known(archive: &Archive, table: Table, as_of: DateTime<Utc>, path: &Path) {
     let view = View::of(archive.clone(), as_of);
-    let asked = ViewOptions { vintage: Vintage::Latest, live_within: TimeDelta::days(3) };
+    let options = ViewOptions { vintage: Vintage::Latest, live_within: TimeDelta::days(3) };
     let wanted = |name: &str| !["change", "observed_at"].contains(&name);
     let names: Vec<String> =
         table.schema().fields().iter().map(|field| field.name().clone()).filter(|name| wanted(name)).collect();
@@ -533,13 +533,13 @@ fn write_known(archive: &Archive, table: Table, as_of: DateTime<Utc>, path: &Pat
     let schema = Arc::new(schema.project(&places).expect("columns"));
     let file = fs::File::create(path).expect("a file");
     let mut out = ArrowWriter::try_new(file, schema, None).expect("a writer");
-    for cells in view.cells(table, asked).expect("a view") {
+    for cells in view.cells(table, options).expect("a view") {
         out.write(&cells.expect("cells").project(&places).expect("columns")).expect("rows");
     }
     out.close().expect("a file");
 }
 
-/// The withdrawal of some cells was forgotten when their neighbours came back, and so was their own return.
+/// A regression: when their neighbours returned, the withdrawal and the return of some cells were lost.
 #[test]
 fn a_cell_withdrawn_with_its_quarter_is_known_again_when_it_returns() {
     let mut world = World::new(0, true);

@@ -1,4 +1,4 @@
-//! The model: it keeps every answer whole, and replays them all whenever it is asked.
+//! The model: stores every answer whole, and replays all of them for each query.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -6,15 +6,15 @@ use bellwether::harness::tables::Table;
 
 use super::histories::Entry;
 use super::news::Article;
-use super::vendor::{Answer, Key, Said};
+use super::vendor::{Answer, Key, SeriesContents};
 
 const MINUTE: i64 = 60_000_000;
 const DAY: i64 = 1440 * MINUTE;
 
-/// What an archive shows of a cell; every column as text. Instants are in microseconds.
+/// The state of a cell in an archive, each column as text. Instants are in microseconds.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Shown {
-    /// Ticker, period and regime where there are any, source.
+pub(super) struct CellState {
+    /// Ticker, period and regime if any, and source.
     pub(super) key: Vec<String>,
     pub(super) cell: Vec<String>,
     pub(super) value: Vec<String>,
@@ -24,7 +24,7 @@ pub(super) struct Shown {
     pub(super) backfilled: Option<bool>,
 }
 
-/// What a pull changes.
+/// The changes of a pull.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Changed {
     pub(super) added: u64,
@@ -40,25 +40,25 @@ pub(super) struct Model {
     pub(super) pulls: Vec<(i64, Vec<Answer>)>,
 }
 
-/// What was said of some cells up to an instant.
+/// The state after replaying answers up to an instant.
 #[derive(Default)]
 pub(super) struct Replayed {
     cells: BTreeMap<(Table, Key, Vec<String>), Known>,
-    /// The series that the last answer to each request lists.
+    /// The series listed in the last answer to each request.
     listed: BTreeMap<String, BTreeSet<Key>>,
-    /// What the last pull changed.
+    /// The changes of the last pull.
     pub(super) changed: Changed,
 }
 
 struct Known {
     date: Option<i64>,
     first: (i64, Vec<String>),
-    /// None when it was withdrawn.
+    /// `None` if it was withdrawn.
     latest: Option<(i64, Vec<String>)>,
     revisions: i64,
 }
 
-/// A cell as an answer says it.
+/// A cell in an answer.
 struct Row {
     date: Option<i64>,
     cell: Vec<String>,
@@ -85,12 +85,12 @@ impl Model {
 }
 
 impl Replayed {
-    fn hear(&mut self, at: i64, key: Key, said: &Said) {
+    fn hear(&mut self, at: i64, key: Key, said: &SeriesContents) {
         let (table, rows) = match said {
-            Said::Signals(entries) => (Table::Signals, entries.iter().map(signal).collect()),
-            Said::Articles(list) => (Table::Articles, self.articles(key, list)),
-            Said::Summary(debtor, articles) => (Table::Summaries, vec![summary(debtor, articles)]),
-            Said::Records(list) => (Table::SentimentHistory, records(list)),
+            SeriesContents::Signals(entries) => (Table::Signals, entries.iter().map(signal).collect()),
+            SeriesContents::Articles(list) => (Table::Articles, self.articles(key, list)),
+            SeriesContents::Summary(debtor, articles) => (Table::Summaries, vec![summary(debtor, articles)]),
+            SeriesContents::Records(list) => (Table::SentimentHistory, records(list)),
         };
         let rows: Vec<Row> = rows;
         if rows.is_empty() {
@@ -128,7 +128,7 @@ impl Replayed {
         }
     }
 
-    /// Articles, the first listed of which is the last known of its date.
+    /// Articles; the first listed of a date is its latest.
     fn articles(&self, key: Key, list: &[Article]) -> Vec<Row> {
         let oldest = list.iter().map(|article| article.day).min();
         let mut rows: Vec<Row> = Vec::new();
@@ -152,8 +152,8 @@ impl Replayed {
         rows
     }
 
-    /// By how much the places of the oldest date of a list are higher than in the list alone: no article falls below the
-    /// place that it had, and a date of which nothing is listed again continues after all that is known of it.
+    /// The offset of positions within the oldest date of a list: no article gets a lower position than before, and a
+    /// date whose known articles are all missing continues after them.
     fn shift(&self, key: Key, list: &[Article], day: i64) -> i64 {
         let place_of =
             |known: &Known| known.latest.as_ref().map(|(_, value)| value[0].parse::<i64>().expect("a place"));
@@ -172,7 +172,7 @@ impl Replayed {
     }
 
     /// The cells of a table, as of the instant of the replay.
-    pub(super) fn shown(&self, table: Table, is_latest: bool, live_within: i64) -> Vec<Shown> {
+    pub(super) fn shown(&self, table: Table, is_latest: bool, live_within: i64) -> Vec<CellState> {
         let mut shown = Vec::new();
         for ((_, key, cell), known) in self.cells.iter().filter(|((of, ..), _)| *of == table) {
             let Some((observed_at, value)) = (if is_latest { known.latest.as_ref() } else { Some(&known.first) })
@@ -183,7 +183,7 @@ impl Replayed {
             let mut parts = vec![key.ticker.to_owned()];
             parts.extend(key.period.into_iter().flat_map(|period| [period.to_owned(), "neutral".to_owned()]));
             parts.push(key.source.to_owned());
-            shown.push(Shown {
+            shown.push(CellState {
                 key: parts,
                 cell: cell.clone(),
                 value: value.clone(),

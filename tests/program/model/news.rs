@@ -5,33 +5,33 @@ use crate::support::random::Random;
 
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Article {
-    /// Counted from 1970.
+    /// Days since 1970.
     pub(super) day: i64,
     pub(super) title: &'static str,
     pub(super) link: &'static str,
     pub(super) score: Option<f64>,
-    /// That of its date, which is midnight in UTC.
+    /// Microseconds of its date, midnight in UTC.
     pub(super) offset: Option<i16>,
 }
 
 /// The articles of one ticker.
 #[derive(Debug)]
 pub(super) struct News {
-    /// The first known first.
+    /// Oldest first.
     list: Vec<Article>,
     gone: Vec<Article>,
-    /// No more than so many of the newest are said.
+    /// Only this many of the newest are listed.
     limit: Option<usize>,
-    /// Whether dates are listed in any order; within a date it is always the last known first.
+    /// Whether dates are listed in any order; within a date, the latest is always first.
     is_mixed: bool,
     is_empty: bool,
     pub(super) is_missing: bool,
 }
 
 impl Article {
-    /// One of a few, so that the same title and link are there twice every now and then.
+    /// One of a few, so that duplicates of title and link occur.
     fn random(random: &mut Random) -> Self {
-        // Around the turn of a quarter, and some months later.
+        // Near the end of a quarter, and some months later.
         let day = random.pick(&[20_633, 20_634, 20_635, 20_636, 20_770, 20_771]);
         let title = random.pick(&["up", "down", "flat", "a \"b\" é\n"]);
         let link = random.pick(&["https://a", "https://a", "https://b"]);
@@ -74,35 +74,37 @@ impl News {
         news
     }
 
-    /// Somewhere among those of its date.
+    /// At a random position within its date.
     fn insert(&mut self, article: Article, random: &mut Random) {
         let first = self.list.partition_point(|known| known.day < article.day);
         let last = self.list.partition_point(|known| known.day <= article.day);
         self.list.insert(random.between(first, last), article);
     }
 
-    /// The newest first.
-    pub(super) fn said(&self, random: &mut Random) -> Vec<Article> {
+    /// Newest first.
+    pub(super) fn listed(&self, random: &mut Random) -> Vec<Article> {
         if self.is_empty {
             return Vec::new();
         }
         let hidden = self.list.len() - self.limit.unwrap_or(usize::MAX).min(self.list.len());
-        let mut said: Vec<Article> = self.list[hidden..].to_vec();
-        said.reverse();
+        let mut listed: Vec<Article> = self.list[hidden..].to_vec();
+        listed.reverse();
         if !self.is_mixed {
-            return said;
+            return listed;
         }
-        let mut days: Vec<i64> = said.iter().map(|article| article.day).collect();
+        let mut days: Vec<i64> = listed.iter().map(|article| article.day).collect();
         random.shuffle(&mut days);
         let next = |day: i64| {
-            let at =
-                said.iter().position(|article| article.day == day).expect("each day is taken as often as it is there");
-            said.remove(at)
+            let at = listed
+                .iter()
+                .position(|article| article.day == day)
+                .expect("each day is taken as often as it is there");
+            listed.remove(at)
         };
         days.into_iter().map(next).collect()
     }
 
-    /// Something changes; what, in words.
+    /// Makes a change, and describes it.
     pub(super) fn change(&mut self, is_sliding: bool, random: &mut Random) -> String {
         if self.list.is_empty() {
             self.insert(Article::random(random), random);

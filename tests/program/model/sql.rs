@@ -1,4 +1,4 @@
-//! Printed SQL statements against builds: random definitions of random archives, as of instants in between, run by DuckDB.
+//! Printed SQL statements against builds: random definitions and archives, as of random instants, run by DuckDB.
 
 use std::fs;
 
@@ -15,7 +15,7 @@ use super::{World, packs, sequences};
 use crate::support::python;
 use crate::support::random::Random;
 
-/// A few of some values, as a list of a definition.
+/// A random choice of values, as a TOML list.
 fn some_of(random: &mut Random, values: &[&str], least: usize) -> String {
     let mut values = values.to_vec();
     random.shuffle(&mut values);
@@ -23,7 +23,7 @@ fn some_of(random: &mut Random, values: &[&str], least: usize) -> String {
     format!("{values:?}")
 }
 
-/// Everything of a definition that decides what its dataset says.
+/// A random definition: everything that determines its dataset.
 fn definition(random: &mut Random) -> String {
     let mut text = String::new();
     let sources = random.pick(&["\"articles\"", "\"articles\"", "\"articles\", \"summary\"", "\"summary\"", ""]);
@@ -63,7 +63,7 @@ fn definition(random: &mut Random) -> String {
     text
 }
 
-/// Statements and builds of one archive.
+/// The statements and builds of one archive.
 struct Cases {
     dialect: Dialect,
     listed: Vec<serde_json::Value>,
@@ -100,7 +100,7 @@ impl Cases {
         self.listed.push(json!({ "sql": path, "dataset": dataset }));
     }
 
-    /// Definitions of the archive as it is now, and as of an instant in between.
+    /// Tries definitions on the archive, as of now and as of an earlier instant.
     fn check(world: &mut World, definitions: usize, dialect: Dialect) {
         let mut cases = Self { dialect, listed: Vec::new() };
         let instants: Vec<DateTime<Utc>> =
@@ -135,7 +135,7 @@ fn a_printed_statement_matches_a_build_for_any_definition_and_archive() {
 }
 
 #[test]
-fn a_printed_statement_reads_packs_and_runs_alike() {
+fn a_printed_statement_reads_packs_and_runs() {
     let mut world = World::new(77, true);
     (0..40).for_each(|pull| world.go_on(pull));
     let archive = world.place.file("output/archive");

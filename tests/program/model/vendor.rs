@@ -1,4 +1,4 @@
-//! A vendor whose data changes between pulls in every way that is known of vendors.
+//! A vendor whose data changes between pulls in every way seen in practice.
 
 use crate::support::random::Random;
 use std::collections::BTreeMap;
@@ -9,18 +9,18 @@ use super::news::{Article, News};
 pub(super) const TICKERS: [&str; 3] = ["BRK.B", "AA", "B"];
 pub(super) const PERIODS: [&str; 2] = ["15d", "5d"];
 
-/// The series that something is said of.
+/// The series of the vendor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Key {
     pub(super) ticker: &'static str,
-    /// Of signals.
+    /// The key of a series of signals.
     pub(super) period: Option<&'static str>,
     pub(super) source: &'static str,
 }
 
-/// What is said of a series, in the order of the answer.
+/// The contents of a series, in the order of the answer.
 #[derive(Clone, Debug)]
-pub(super) enum Said {
+pub(super) enum SeriesContents {
     Signals(Vec<Entry>),
     Articles(Vec<Article>),
     /// The debtor, then date, score and link of each of the three articles.
@@ -28,14 +28,14 @@ pub(super) enum Said {
     Records(Vec<String>),
 }
 
-/// An answer, whole.
+/// A complete answer.
 #[derive(Clone, Debug)]
 pub(super) struct Answer {
     /// Path and query, without the key.
     pub(super) target: String,
-    /// None is a 404.
+    /// `None` is a 404.
     pub(super) body: Option<String>,
-    pub(super) tellings: Vec<(Key, Said)>,
+    pub(super) tellings: Vec<(Key, SeriesContents)>,
 }
 
 #[derive(Debug)]
@@ -48,7 +48,7 @@ pub(super) struct Vendor {
     focus: Focus,
 }
 
-/// What changes: changes should meet what has changed before.
+/// What may change. Changes should hit cells that have changed before.
 #[derive(Clone, Copy, Debug)]
 enum Focus {
     Anything,
@@ -72,7 +72,7 @@ struct Records {
 }
 
 impl Vendor {
-    /// A vendor of some tickers; one that is not sliding always says all that it has.
+    /// A vendor of some tickers. Unless its window slides, it always lists everything.
     pub(super) fn of(tickers: usize, is_sliding: bool, random: &mut Random) -> Self {
         let tickers = &TICKERS[..tickers];
         let mut histories = BTreeMap::new();
@@ -100,7 +100,7 @@ impl Vendor {
         }
     }
 
-    /// What goes on from the last pull; what happened, in words.
+    /// Continues changes that began earlier, and describes them.
     pub(super) fn go_on(&mut self, random: &mut Random) -> Vec<String> {
         let mended = |((period, ticker), history): (&(&str, &str), &mut History)| {
             Some(format!("{ticker} {period}: {}", history.mend(random)?))
@@ -108,7 +108,7 @@ impl Vendor {
         self.histories.iter_mut().filter_map(mended).collect()
     }
 
-    /// Something changes; what, in words.
+    /// Makes a change, and describes it.
     pub(super) fn change(&mut self, random: &mut Random) -> String {
         let kind = match self.focus {
             Focus::Anything => random.below(8),
@@ -141,25 +141,29 @@ impl Vendor {
         }
     }
 
-    /// Every answer to a pull of now: signals of both periods, and the rest of the tickers that these name.
+    /// Every answer to a pull now: signals of both periods, and the news of their tickers.
     pub(super) fn answers(&self, random: &mut Random) -> Vec<Answer> {
         let mut answers: Vec<Answer> = PERIODS.iter().map(|period| self.signals(period, random)).collect();
         let named: Vec<&'static str> = TICKERS
             .into_iter()
             .filter(|ticker| answers.iter().any(|answer| answer.tellings.iter().any(|(key, _)| key.ticker == *ticker)))
             .collect();
-        // An operation that knows none of the tickers would be taken for gone, and the run would fail.
+        // An operation that knows none of the tickers would count as no longer offered, and the run would fail.
         let is_known = named.iter().any(|ticker| !self.news[ticker].is_missing);
         for ticker in named {
-            let said = self.news[ticker].said(random);
+            let listed = self.news[ticker].listed(random);
             let is_there = !self.news[ticker].is_missing || !is_known;
-            let body = Article::body(&said, random);
-            answers.push(of_ticker("news_articles", ticker, is_there.then_some((Said::Articles(said), body))));
+            let body = Article::body(&listed, random);
+            answers.push(of_ticker(
+                "news_articles",
+                ticker,
+                is_there.then_some((SeriesContents::Articles(listed), body)),
+            ));
             let summary = &self.summaries[ticker];
-            answers.push(of_ticker("social_sentiment", ticker, summary.said(ticker)));
+            answers.push(of_ticker("social_sentiment", ticker, summary.listed(ticker)));
             let records = &self.records[ticker];
-            let said = (!records.is_missing).then(|| records.said());
-            answers.push(of_ticker("historical_ss_data", ticker, said));
+            let listed = (!records.is_missing).then(|| records.listed());
+            answers.push(of_ticker("historical_ss_data", ticker, listed));
         }
         answers
     }
@@ -171,15 +175,15 @@ impl Vendor {
         for ((_, ticker), history) in
             self.histories.iter().filter(|((own, _), history)| *own == period && history.is_listed)
         {
-            let said = history.said(random);
-            let entries: Vec<String> = said.iter().map(Entry::body).collect();
+            let listed = history.listed(random);
+            let entries: Vec<String> = listed.iter().map(Entry::body).collect();
             pieces.push(format!(
                 "\"{ticker}\":{{\"ticker\":\"{ticker}\",\"regime\":\"neutral\",\"period\":\"{period}\",\"predictions\":[{}]}}",
                 entries.join(",")
             ));
-            // A history without signals is as if it were not there.
-            if !said.is_empty() {
-                tellings.push((Key { ticker, period: Some(period), source }, Said::Signals(said)));
+            // A history without signals counts as missing.
+            if !listed.is_empty() {
+                tellings.push((Key { ticker, period: Some(period), source }, SeriesContents::Signals(listed)));
             }
         }
         random.shuffle(&mut pieces);
@@ -189,7 +193,7 @@ impl Vendor {
 }
 
 impl Focus {
-    /// One of so many.
+    /// A random index below a number.
     fn one_of(self, count: usize, random: &mut Random) -> usize {
         match self {
             Self::Anything => random.below(count),
@@ -198,11 +202,11 @@ impl Focus {
     }
 }
 
-fn of_ticker(source: &'static str, ticker: &'static str, said: Option<(Said, String)>) -> Answer {
+fn of_ticker(source: &'static str, ticker: &'static str, listed: Option<(SeriesContents, String)>) -> Answer {
     let target = format!("/b/{source}/{ticker}");
-    match said {
-        Some((said, body)) => {
-            Answer { target, body: Some(body), tellings: vec![(Key { ticker, period: None, source }, said)] }
+    match listed {
+        Some((listed, body)) => {
+            Answer { target, body: Some(body), tellings: vec![(Key { ticker, period: None, source }, listed)] }
         }
         None => Answer { target, body: None, tellings: Vec::new() },
     }
@@ -230,7 +234,7 @@ impl Summary {
         }
     }
 
-    fn said(&self, ticker: &str) -> Option<(Said, String)> {
+    fn listed(&self, ticker: &str) -> Option<(SeriesContents, String)> {
         if self.is_missing {
             return None;
         }
@@ -244,11 +248,11 @@ impl Summary {
             "debtor": debtor, "ticker": ticker,
             "low_article": article(0), "high_article": article(1), "avg_article": article(2),
         });
-        Some((Said::Summary(debtor, articles), body.to_string()))
+        Some((SeriesContents::Summary(debtor, articles), body.to_string()))
     }
 }
 
-/// One of a few records, so that the same one is there twice every now and then.
+/// One of a few records, so that duplicates occur.
 fn record(random: &mut Random) -> String {
     format!("{{\"date\":\"2026-01-0{}\",\"score\":0.{}}}", random.between(1, 5), random.between(1, 3))
 }
@@ -285,9 +289,9 @@ impl Records {
         }
     }
 
-    fn said(&self) -> (Said, String) {
+    fn listed(&self) -> (SeriesContents, String) {
         let list = if self.is_empty { Vec::new() } else { self.list.clone() };
         let body = format!("[{}]", list.join(","));
-        (Said::Records(list), body)
+        (SeriesContents::Records(list), body)
     }
 }

@@ -1,4 +1,4 @@
-//! When an expression is due: in zones whose clocks are changed, before, at and after each instant.
+//! When an expression is due, in zones with daylight saving: before, at and after each change.
 
 use std::fs;
 
@@ -77,7 +77,7 @@ fn cron_times_match_a_minute_by_minute_scan_of_a_year() {
 #[test]
 fn cron_times_on_days_of_clock_changes_match_a_table() {
     let cases = [
-        // The clock goes from 2 to 3 on March 8, and from 2 back to 1 on November 1.
+        // Clocks go from 2:00 to 3:00 on March 8, and from 2:00 back to 1:00 on November 1.
         (
             "30 2 * * *",
             "America/New_York",
@@ -94,7 +94,7 @@ fn cron_times_on_days_of_clock_changes_match_a_table() {
         ("0 0 * * *", "Europe/London", "2026-03-28T12:00:00Z", &["2026-03-29T00:00:00Z", "2026-03-29T23:00:00Z"]),
         ("30 1 * * *", "Europe/London", "2026-03-28T12:00:00Z", &["2026-03-29T01:00:00Z", "2026-03-30T00:30:00Z"]),
         ("30 1 * * *", "Europe/London", "2026-10-24T12:00:00Z", &["2026-10-25T00:30:00Z", "2026-10-26T01:30:00Z"]),
-        // Half an hour: from 2:00 to 2:30 on October 4, and from 2:00 back to 1:30 on April 5.
+        // Half an hour: clocks go from 2:00 to 2:30 on October 4, and from 2:00 back to 1:30 on April 5.
         (
             "15 2 * * *",
             "Australia/Lord_Howe",

@@ -1,4 +1,4 @@
-//! Hooks: who is called when, with what, and for how long.
+//! Hooks: when they are called, their input, and their time limit.
 
 use std::fs;
 use std::io::{BufRead, BufReader};
@@ -12,7 +12,7 @@ use super::process::{KEY, define, history, journal};
 use crate::support::program::{Outcome, Place};
 use crate::support::scripted::{Scripted, json};
 
-/// Python's HTTP server, which writes what it is sent to a file.
+/// A Python HTTP server that writes request bodies to a file.
 pub(super) struct Server {
     process: Child,
     pub(super) port: u16,
@@ -49,10 +49,10 @@ fn each_outcome_calls_its_hook_with_the_record_and_without_the_key() {
     let received = place.file("received.jsonl");
     let server = Server::start(&received);
     let address = format!("http://127.0.0.1:{}", server.port);
-    let service = Scripted::of_histories(|asked| match asked.target.contains("sector=later") {
+    let service = Scripted::of_histories(|request| match request.target.contains("sector=later") {
         true => json("503 Service Unavailable", "{}"),
         // The service echoes the key in its refusal.
-        false if asked.target.contains("sector=failing") => {
+        false if request.target.contains("sector=failing") => {
             json("403 Forbidden", &format!("{{\"detail\":\"{}\"}}", KEY.1))
         }
         false => json("200 OK", &history()),
@@ -68,9 +68,9 @@ fn each_outcome_calls_its_hook_with_the_record_and_without_the_key() {
     let text = fs::read_to_string(&received).unwrap();
     assert!(!text.contains(KEY.1), "{text}");
     let calls: Vec<Value> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
-    let told: Vec<(&str, &str)> =
+    let printed: Vec<(&str, &str)> =
         calls.iter().map(|call| (call["method"].as_str().unwrap(), call["path"].as_str().unwrap())).collect();
-    assert_eq!(told, [("POST", "/success"), ("GET", "/ping"), ("POST", "/failure"), ("POST", "/later")]);
+    assert_eq!(printed, [("POST", "/success"), ("GET", "/ping"), ("POST", "/failure"), ("POST", "/later")]);
     for (call, (name, outcome)) in [(0, ("fine", "success")), (2, ("failing", "failure")), (3, ("later", "later"))] {
         let record: Value = serde_json::from_str(calls[call]["body"].as_str().unwrap()).unwrap();
         assert_eq!((&record["definition"], &record["outcome"]), (&name.into(), &outcome.into()));

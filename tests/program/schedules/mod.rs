@@ -1,4 +1,4 @@
-//! The scheduler: its arithmetic, a month with an injected clock, real processes, and what they tell.
+//! The scheduler: its arithmetic, a month with an injected clock, real processes, and their status.
 
 mod arithmetic;
 mod hooks;

@@ -1,9 +1,9 @@
-//! A month of a scheduler with an injected clock, on a service that goes from day to day and revises its past.
+//! A month of a scheduler with an injected clock, against a service that advances day by day and revises its past.
 //!
-//! The clock changes in the zone of the schedule, the service is down for hours, the machine sleeps over a due time, a
-//! scheduler is killed in the middle of a run, the definition is edited while it runs, a second scheduler works on the
-//! same folder. The outcome is compared with runs by hand at the same instants: each due time ran once, no two runs
-//! overlapped, and the datasets are the same.
+//! Daylight saving starts in the schedule's zone, the service is down for hours, the machine sleeps over a due time, a
+//! scheduler is killed in the middle of a run, the definition is edited while it runs, and a second scheduler works on
+//! the same folder. The outcome is compared with manual runs at the same instants: each due time ran once, no two runs
+//! overlapped, and the datasets are equal.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -42,7 +42,7 @@ enum Mood {
     Edits(PathBuf, String),
 }
 
-/// A service whose day is that of a clock.
+/// A service whose current day follows a clock.
 struct World {
     clock: &'static AtomicI64,
     mood: Arc<Mutex<Mood>>,
@@ -57,8 +57,8 @@ impl World {
         let clock: &'static AtomicI64 = Box::leak(Box::new(AtomicI64::new(start.timestamp_micros())));
         let (mood, answered) = (Arc::new(Mutex::new(Mood::Well)), Arc::new(Mutex::new(Vec::new())));
         let (of_service, kept) = (Arc::clone(&mood), Arc::clone(&answered));
-        let service = Scripted::of_histories(move |asked| {
-            let (_, sector) = asked.target.split_once("sector=").expect("a sector");
+        let service = Scripted::of_histories(move |request| {
+            let (_, sector) = request.target.split_once("sector=").expect("a sector");
             let (sector, _) = sector.split_once('&').expect("a period");
             let now = instant(clock);
             let mut mood = of_service.lock().expect("as the test expects");
@@ -101,16 +101,16 @@ impl World {
         *self.mood.lock().expect("as the test expects") = mood;
     }
 
-    fn scheduler(&self, told: &Arc<Told>) -> Scheduler {
-        scheduler(self.place.path(), self.clock, told)
+    fn scheduler(&self, message: &Arc<EventLog>) -> Scheduler {
+        scheduler(self.place.path(), self.clock, message)
     }
 
     /// A scheduler as a process, which runs what is due now.
     fn process(&self) -> Child {
-        let told = format!("{} {}", self.clock.load(Ordering::SeqCst), self.place.path().display());
+        let message = format!("{} {}", self.clock.load(Ordering::SeqCst), self.place.path().display());
         let mut command = Command::new(std::env::current_exe().expect("as the test expects"));
         command.args(["--exact", "schedules::month::a_scheduler_in_a_process", "--ignored"]);
-        command.env(PROCESS, told).stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("it starts")
+        command.env(PROCESS, message).stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("it starts")
     }
 
     /// The folder of an interrupted run that has answers, if there is one.
@@ -120,7 +120,7 @@ impl World {
         folders.find(|folder| fs::metadata(folder.join("answers.jsonl")).is_ok_and(|answers| answers.len() > 0))
     }
 
-    /// The contents of the versions of a dataset, by when they were built.
+    /// The contents of a dataset's versions, by build time.
     fn contents(&self, name: &str) -> BTreeMap<String, String> {
         let folders = fs::read_dir(self.place.file(&format!("output/datasets/{name}"))).expect("as the test expects");
         let versions =
@@ -140,7 +140,7 @@ fn instant(clock: &AtomicI64) -> DateTime<Utc> {
     DateTime::from_timestamp_micros(clock.load(Ordering::SeqCst)).expect("as the test expects")
 }
 
-fn scheduler(folder: &Path, clock: &'static AtomicI64, told: &Arc<Told>) -> Scheduler {
+fn scheduler(folder: &Path, clock: &'static AtomicI64, message: &Arc<EventLog>) -> Scheduler {
     Scheduler::new(SchedulerOptions {
         definitions: folder.join("pipelines"),
         data: folder.join("output"),
@@ -148,7 +148,7 @@ fn scheduler(folder: &Path, clock: &'static AtomicI64, told: &Arc<Told>) -> Sche
         store: None,
         jobs: NonZeroUsize::new(2).expect("as the test expects"),
         clock: Clock::Set(clock),
-        watcher: Arc::clone(told) as Arc<dyn Watcher>,
+        watcher: Arc::clone(message) as Arc<dyn Watcher>,
         stop: CancellationToken::new(),
     })
 }
@@ -157,8 +157,8 @@ fn scheduler(folder: &Path, clock: &'static AtomicI64, told: &Arc<Told>) -> Sche
 #[test]
 #[ignore = "does nothing unless another test starts it"]
 fn a_scheduler_in_a_process() {
-    let Ok(told) = std::env::var(PROCESS) else { return };
-    let (now, folder) = told.split_once(' ').unwrap();
+    let Ok(message) = std::env::var(PROCESS) else { return };
+    let (now, folder) = message.split_once(' ').unwrap();
     let clock: &'static AtomicI64 = Box::leak(Box::new(AtomicI64::new(now.parse().unwrap())));
     let runtime = Builder::new_current_thread().enable_all().build().unwrap();
     let records = runtime.block_on(scheduler(Path::new(folder), clock, &Arc::default()).once()).unwrap();
@@ -194,11 +194,11 @@ fn history(now: DateTime<Utc>, sector: &str) -> String {
     text + "}"
 }
 
-/// What a scheduler told.
+/// The events of a scheduler.
 #[derive(Default)]
-struct Told(Mutex<Vec<String>>);
+struct EventLog(Mutex<Vec<String>>);
 
-impl Watcher for Told {
+impl Watcher for EventLog {
     fn watch(&self, event: &ScheduleEvent<'_>) {
         self.0.lock().expect("as the test expects").push(format!("{event:?}"));
     }
@@ -208,20 +208,20 @@ impl Watcher for Told {
     }
 }
 
-impl Told {
+impl EventLog {
     fn count(&self, what: &str) -> usize {
         self.0.lock().expect("as the test expects").iter().filter(|event| event.starts_with(what)).count()
     }
 }
 
-/// Goes from one time to the next, as a scheduler does that sleeps until then; no later than an instant.
+/// Advances from one time to the next, as a sleeping scheduler does, up to an instant.
 async fn until(world: &World, schedulers: &mut [&mut Scheduler], end: DateTime<Utc>, records: &mut Vec<RunRecord>) {
     loop {
         for scheduler in schedulers.iter_mut() {
             records.extend(scheduler.once().await.expect("as the test expects"));
         }
         let next = schedulers.iter().filter_map(|scheduler| scheduler.next()).min();
-        // Work that was left because another scheduler had it is looked at again a little later.
+        // Work that another scheduler had is checked again a little later.
         let next =
             next.map_or(end, |next| if next <= world.now() { world.now() + TimeDelta::seconds(6) } else { next });
         if next >= end {
@@ -263,13 +263,13 @@ async fn kill_in_the_middle(world: &World, other: &mut Scheduler) -> String {
 }
 
 /// Lives through a month. Returns the records of its runs, and the name of the run that was killed.
-async fn eventful_month(world: &World, told: &Arc<Told>) -> (Vec<RunRecord>, String) {
+async fn eventful_month(world: &World, message: &Arc<EventLog>) -> (Vec<RunRecord>, String) {
     let edits = |sectors: &[&str], schedule: &str| {
         Mood::Edits(world.place.file("pipelines/it.toml"), world.text(sectors, schedule))
     };
     let mut records = Vec::new();
-    let mut one = world.scheduler(told);
-    // A first start owes nothing.
+    let mut one = world.scheduler(message);
+    // A first start has no missed times.
     assert!(one.once().await.expect("as the test expects").is_empty());
     until(world, &mut [&mut one], at("2026-02-24T07:00:00Z"), &mut records).await;
     let killed = kill_in_the_middle(world, &mut one).await;
@@ -280,30 +280,30 @@ async fn eventful_month(world: &World, told: &Arc<Told>) -> (Vec<RunRecord>, Str
     until(world, &mut [&mut one], at("2026-02-25T08:15:00Z"), &mut records).await;
     world.is(Mood::Well);
     until(world, &mut [&mut one], at("2026-02-26T07:00:00Z"), &mut records).await;
-    // Down for longer: the run of the 26th is given up, that of the 27th is done.
+    // Down for longer: the run of the 26th is abandoned, that of the 27th succeeds.
     world.is(Mood::Down);
     until(world, &mut [&mut one], at("2026-02-26T12:00:00Z"), &mut records).await;
     world.is(Mood::Well);
     until(world, &mut [&mut one], at("2026-02-28T12:00:00Z"), &mut records).await;
-    // The machine sleeps over a due time, and wakes within twelve hours.
+    // The machine sleeps over a due time and wakes within twelve hours.
     world.set(at("2026-03-01T15:00:00Z"));
     until(world, &mut [&mut one], at("2026-03-02T12:00:00Z"), &mut records).await;
-    // It sleeps for three days: the last time is caught up once, the others are skipped.
+    // It sleeps for three days: only the last missed time is run.
     world.set(at("2026-03-05T11:11:11Z"));
     until(world, &mut [&mut one], at("2026-03-06T07:00:00Z"), &mut records).await;
     // Edited while it runs: that run is of the text that it began with.
     world.is(edits(SECTORS[1], NIGHTLY));
     until(world, &mut [&mut one], at("2026-03-06T12:00:00Z"), &mut records).await;
-    // It sleeps for longer than is caught up: nothing is owed.
+    // It sleeps longer than `catch_up`: no missed time is run.
     world.set(at("2026-03-07T20:00:00Z"));
-    // Through the change of the clock on March 8, where 2:30 does not exist.
+    // Over the start of daylight saving on March 8, when 2:30 does not exist.
     until(world, &mut [&mut one], at("2026-03-10T06:00:00Z"), &mut records).await;
     // Another expression while it runs: it owes nothing, and its first time is the next one.
     world.is(edits(SECTORS[1], &NIGHTLY.replace("30 2 *", "0 6 *")));
     until(world, &mut [&mut one], at("2026-03-13T12:00:00Z"), &mut records).await;
-    // Another process takes over in the middle, and later both are there.
+    // Another process takes over halfway, and later both run.
     drop(one);
-    let (mut one, mut two) = (world.scheduler(told), world.scheduler(told));
+    let (mut one, mut two) = (world.scheduler(message), world.scheduler(message));
     until(world, &mut [&mut one], at("2026-03-15T12:00:00Z"), &mut records).await;
     for _ in 0..6 {
         let next = one.next().unwrap_or_else(|| world.now() + TimeDelta::days(1));
@@ -315,14 +315,14 @@ async fn eventful_month(world: &World, told: &Arc<Told>) -> (Vec<RunRecord>, Str
 }
 
 #[test]
-fn an_eventful_month_runs_each_due_time_once_and_publishes_what_a_quiet_one_does() {
+fn an_eventful_month_runs_each_due_time_once_and_publishes_the_same_as_a_quiet_one() {
     let runtime = Builder::new_current_thread().enable_all().build().unwrap();
     let start = at("2026-02-20T12:00:00Z");
     let world = World::new(start);
     world.place.define("it", &world.text(SECTORS[0], NIGHTLY));
     world.place.define("broken", "[schedule]\ncron = \"x\"\n");
-    let told = Arc::new(Told::default());
-    let (records, killed) = runtime.block_on(eventful_month(&world, &told));
+    let message = Arc::new(EventLog::default());
+    let (records, killed) = runtime.block_on(eventful_month(&world, &message));
     let due = |outcome: Outcome| -> Vec<String> {
         let of = records.iter().filter(|record| record.outcome == outcome && record.definition == "it");
         of.map(|record| record.due.unwrap().format("%m-%d %H:%M").to_string()).collect()
@@ -339,7 +339,7 @@ fn an_eventful_month_runs_each_due_time_once_and_publishes_what_a_quiet_one_does
         "03-02 07:30",
         "03-05 07:30",
         "03-06 07:30",
-        // At the first instant after the gap, and then an hour earlier in UTC.
+        // At the first instant after the gap, and from then on an hour earlier in UTC.
         "03-08 07:00",
         "03-09 06:30",
         "03-10 06:30",
@@ -355,23 +355,23 @@ fn an_eventful_month_runs_each_due_time_once_and_publishes_what_a_quiet_one_does
     assert_eq!(due(Outcome::Success), expected);
     assert_eq!(due(Outcome::Failure), ["02-26 07:30"], "given up at its deadline");
     assert!(due(Outcome::Later).iter().all(|due| ["02-25 07:30", "02-26 07:30"].contains(&due.as_str())));
-    assert_eq!(told.count("Broken"), 3, "once for each scheduler");
-    assert_eq!(told.count("Missed"), 2, "two times in the three days, and one on the 7th");
+    assert_eq!(message.count("Broken"), 3, "once for each scheduler");
+    assert_eq!(message.count("Missed"), 2, "two times in the three days, and one on the 7th");
 
     // What the service saw: each run asked for each sector once, and ended before the next one began. The run that was
     // killed had an answer, and only the others were asked for when it was resumed.
     let successes: Vec<&RunRecord> = records.iter().filter(|record| record.outcome == Outcome::Success).collect();
     let sectors = |record: &RunRecord| SECTORS[usize::from(record.started_at > at(EDITED))];
-    let mut asked = Vec::new();
+    let mut request = Vec::new();
     for record in &successes {
         let is_resumed = record.run.as_ref() == Some(&killed);
         let when = |sector: &str| if is_resumed && sector == "energy" { at(KILLED[0]) } else { record.started_at };
-        asked.extend(sectors(record).iter().map(|sector| (when(sector), (*sector).to_owned())));
+        request.extend(sectors(record).iter().map(|sector| (when(sector), (*sector).to_owned())));
         assert_eq!(is_resumed, record.started_at == at(KILLED[1]), "{record:?}");
     }
-    assert_eq!(*world.answered.lock().unwrap(), asked);
+    assert_eq!(*world.answered.lock().unwrap(), request);
 
-    // The same instants by hand, with nothing in the way.
+    // Manual runs at the same instants, undisturbed.
     let calm = World::new(start);
     runtime.block_on(async {
         for record in &successes {
@@ -400,9 +400,9 @@ fn only_a_manual_run_after_a_due_time_covers_it() {
     let runtime = Builder::new_current_thread().enable_all().build().unwrap();
     let world = World::new(at("2026-11-19T12:00:00Z"));
     world.place.define("it", &world.text(SECTORS[0], NIGHTLY));
-    let told = Arc::new(Told::default());
+    let message = Arc::new(EventLog::default());
     runtime.block_on(async {
-        let mut scheduler = world.scheduler(&told);
+        let mut scheduler = world.scheduler(&message);
         scheduler.once().await.unwrap();
         for (by_hand, expected) in [("2026-11-20T07:45:00Z", 0), ("2026-11-21T07:15:00Z", 1)] {
             world.set(at(by_hand));
@@ -412,9 +412,9 @@ fn only_a_manual_run_after_a_due_time_covers_it() {
             let options = Options { clock: Clock::Set(world.clock), ..Options::new(data) };
             run(plan, options).await.unwrap();
             world.set(at(by_hand) + TimeDelta::hours(1));
-            let records = world.scheduler(&told).once().await.unwrap();
+            let records = world.scheduler(&message).once().await.unwrap();
             assert_eq!(records.len(), expected, "{by_hand}");
         }
     });
-    assert_eq!(told.count("AlreadyRun"), 1);
+    assert_eq!(message.count("AlreadyRun"), 1);
 }

@@ -1,4 +1,4 @@
-//! What is printed for platforms, judged by the platforms' own tools where they can be had.
+//! The configuration printed for each platform, checked with the platform's own tools where available.
 
 use std::fs;
 use std::process::Command;
@@ -43,7 +43,7 @@ fn every_platform_gets_absolute_paths_time_zones_a_key_file_and_exit_codes() {
         fs::write(place.file(platform), text).unwrap();
     }
     python::check("check_platforms.py", [place.path()]);
-    // Winter and summer of New York in UTC; Sunday's midnight too.
+    // New York's winter and summer time in UTC, including midnight on Sunday.
     let actions = printed(&place, "github-actions");
     for cron in ["\"30 22 * * 1,2,3,4,5\"", "\"30 23 * * 1,2,3,4,5\"", "\"0 4 * * 0\"", "\"0 5 * * 0\""] {
         assert!(actions.contains(&format!("- cron: {cron}\n")), "{actions}");
@@ -73,11 +73,11 @@ fn systemd_accepts_the_unit_and_cron_the_line() {
     );
     let verify = Command::new("systemd-analyze").args(["verify", "--man=no"]).arg(&unit).output();
     let verify = verify.expect("systemd-analyze: `tests/run` installs it");
-    let told = String::from_utf8_lossy(&verify.stderr).into_owned();
-    assert!(verify.status.success() && !told.contains("bellwether.service"), "{told}");
+    let message = String::from_utf8_lossy(&verify.stderr).into_owned();
+    assert!(verify.status.success() && !message.contains("bellwether.service"), "{message}");
     let line = place.file("crontab");
     fs::write(&line, printed(&place, "crontab")).unwrap();
-    // The option of Debian's cron, and that of others.
+    // The option of Debian's cron, and that of other crons.
     let test = |option: &str| {
         Command::new("crontab").arg(option).arg(&line).output().expect("crontab: `tests/run` installs it")
     };
@@ -85,7 +85,7 @@ fn systemd_accepts_the_unit_and_cron_the_line() {
 }
 
 #[test]
-fn what_cron_runs_is_quiet_when_nothing_is_due() {
+fn a_scheduler_run_by_cron_prints_nothing_when_nothing_is_due() {
     let place = place();
     let text = printed(&place, "crontab");
     let command = text.lines().last().unwrap().strip_prefix("*/5 * * * * ").unwrap();

@@ -1,4 +1,4 @@
-//! Real scheduler processes: with schedules of seconds, two at once, killed, stopped, and told to look.
+//! Real scheduler processes: with schedules in seconds, in parallel, killed, stopped and reloaded.
 
 use std::collections::BTreeSet;
 use std::env;
@@ -108,7 +108,7 @@ fn instants(records: &[Value], key: &str) -> Vec<String> {
     records.iter().map(|record| record[key].as_str().expect("as the test expects").to_owned()).collect()
 }
 
-/// With `BELLWETHER_SCHEDULE_SECONDS=180` it takes that long at least.
+/// `BELLWETHER_SCHEDULE_SECONDS=180` makes it run for at least that long.
 #[test]
 fn two_schedulers_on_one_folder_run_every_due_second_once_and_never_together() {
     let seconds = env::var("BELLWETHER_SCHEDULE_SECONDS").ok().and_then(|text| text.parse().ok()).unwrap_or(0);
@@ -178,21 +178,21 @@ fn two_schedulers_on_one_folder_run_every_due_second_once_and_never_together() {
         let second = |time: &String| time[17..19].parse::<u32>().unwrap();
         assert!(due.iter().all(|time| second(time) % step == 0), "{due:?}");
         assert!(due.is_sorted(), "{due:?}");
-        // Each run has ended before the next one started, and joins its folder in the archive.
+        // Runs do not overlap, and each has a folder in the archive.
         let (started, ended) = (instants(&records, "started_at"), instants(&records, "ended_at"));
         assert!(ended.iter().zip(&started[1..]).all(|(ended, started)| ended <= started), "{started:?} {ended:?}");
         assert!(started.iter().zip(&due).all(|(started, due)| started >= due));
         assert!(records.iter().all(|record| record["run"].as_str().is_some_and(|run| run.len() == 21)));
     }
     assert_eq!(posted, [] as [Value; 0]);
-    // Each definition asks for its own sector: two of them may be at work at once, in the two processes.
+    // Each definition requests its own sector, so the two processes may run two of them at once.
     assert!(at_once.1.load(Ordering::SeqCst) <= 2);
     python::check("check_metrics.py", [place.file("bellwether.prom")]);
 }
 
 #[test]
 fn a_killed_scheduler_runs_the_due_time_once_after_a_restart() {
-    let service = Scripted::of_histories(|asked| match asked.before {
+    let service = Scripted::of_histories(|request| match request.before {
         0 => vec![Step::Wait(Duration::from_secs(60))],
         _ => json("200 OK", &history()),
     });
@@ -205,7 +205,7 @@ fn a_killed_scheduler_runs_the_due_time_once_after_a_restart() {
     process.0.wait().unwrap();
     assert!(journal(&place, "energy").is_empty());
     let before = done(&place, "energy");
-    // Several times were missed: the newest one is run, once.
+    // Of several missed times, only the newest one is run.
     remember_done(&place, "energy", Utc::now() - TimeDelta::hours(1));
     let outcome = Outcome::of(place.command(["schedule", "--once", "--log", "json"]).envs([KEY])).succeeded();
     assert!(outcome.stderr.contains("\"event\":\"missed\""), "{}", outcome.stderr);
@@ -215,7 +215,7 @@ fn a_killed_scheduler_runs_the_due_time_once_after_a_restart() {
     assert_eq!(service.histories(), 2);
 }
 
-/// The file of what a scheduler remembers of a definition.
+/// The file with the scheduler's state of a definition.
 fn memory(place: &Place, name: &str) -> PathBuf {
     place.file(&format!("output/schedule/{name}.json"))
 }
@@ -224,12 +224,12 @@ fn remembered(place: &Place, name: &str) -> Value {
     serde_json::from_slice(&fs::read(memory(place, name)).expect("it was written")).expect("JSON")
 }
 
-/// Up to which time the schedule of a definition is done, as it is remembered.
+/// The time up to which a definition's schedule is done, according to the state.
 fn done(place: &Place, name: &str) -> String {
     remembered(place, name)["done"].as_str().expect("an instant").to_owned()
 }
 
-/// Lets everything since an instant be due.
+/// Makes everything since an instant due.
 fn remember_done(place: &Place, name: &str, instant: DateTime<Utc>) {
     let mut remembered = remembered(place, name);
     remembered["done"] = instant.to_rfc3339_opts(SecondsFormat::Micros, true).into();
@@ -240,29 +240,29 @@ fn remember_done(place: &Place, name: &str, instant: DateTime<Utc>) {
 fn a_run_published_before_a_crash_is_not_repeated() {
     let service = Scripted::of_histories(|_| json("200 OK", &history()));
     let place = Place::new();
-    // Due two minutes ago, and then not for a day.
+    // Due two minutes ago, and not again for a day.
     let due = (Utc::now() - TimeDelta::minutes(2)).duration_trunc(TimeDelta::minutes(1)).unwrap();
     let cron = due.format("%-M %-H * * *");
     define(&place, "energy", &service, &format!("[schedule]\ncron = \"{cron}\"\ntimezone = \"UTC\"\n"));
     let once = || Outcome::of(place.command(["schedule", "--once"]).envs([KEY])).succeeded();
-    // A definition owes nothing when it is first seen.
+    // A new definition has no missed times.
     once();
     assert_eq!(service.histories(), 0);
     remember_done(&place, "energy", due - TimeDelta::hours(1));
     let before = fs::read(memory(&place, "energy")).unwrap();
     once();
     assert_eq!((service.histories(), journal(&place, "energy").len()), (1, 1));
-    // As if it had been killed after it published, and before it could write that down.
+    // As if it had been killed between publishing and recording it.
     let as_if_killed = || {
         fs::write(memory(&place, "energy"), &before).unwrap();
         fs::remove_file(place.file("output/journal/energy.jsonl")).unwrap();
     };
     as_if_killed();
-    let told = once().stderr;
-    assert!(told.contains(&format!("already covers {}", due.format("%Y-%m-%d %H:%M UTC"))), "{told}");
+    let printed = once().stderr;
+    assert!(printed.contains(&format!("already covers {}", due.format("%Y-%m-%d %H:%M UTC"))), "{printed}");
     assert_eq!((service.histories(), journal(&place, "energy").len()), (1, 0));
     assert!(done(&place, "energy") >= due.to_rfc3339_opts(SecondsFormat::Micros, true), "and it is remembered");
-    // A run that was archived and not published does not stand for it.
+    // A run that was archived but not published does not count.
     fs::write(memory(&place, "energy"), &before).unwrap();
     fs::remove_dir_all(place.file("output/datasets")).unwrap();
     once();
@@ -300,8 +300,8 @@ fn no_more_definitions_run_at_once_than_allowed_and_by_default_one() {
 
 #[test]
 fn a_stop_interrupts_the_run_and_a_hangup_reloads_the_definitions() {
-    let service = Scripted::of_histories(|asked| match asked.before {
-        0 if asked.target.contains("sector=utilities") => vec![Step::Wait(Duration::from_secs(60))],
+    let service = Scripted::of_histories(|request| match request.before {
+        0 if request.target.contains("sector=utilities") => vec![Step::Wait(Duration::from_secs(60))],
         _ => json("200 OK", &history()),
     });
     let place = Place::new();
@@ -313,7 +313,7 @@ fn a_stop_interrupts_the_run_and_a_hangup_reloads_the_definitions() {
     place.define("energy", &text);
     let process = Process::start(&place, &[]);
     wait_until(|| service.histories() == 2);
-    // Picked up while a run is in progress; and what is broken leaves the others alone.
+    // Reloaded while a run is in progress; a broken definition does not affect the others.
     place.define("broken", "[schedule]\ncron = \"x\"\n");
     place.define("added", YEARLY);
     wait_until(|| memory(&place, "added").exists());
@@ -342,16 +342,16 @@ fn a_stop_interrupts_the_run_and_a_hangup_reloads_the_definitions() {
     Outcome::of(place.command(["schedule", "--once"]).envs([KEY])).succeeded();
     let records = journal(&place, "energy");
     assert_eq!((&records[1]["outcome"], &records[1]["run"]), (&"success".into(), &records[0]["run"]));
-    let asked: Vec<bool> = service.targets().iter().map(|target| target.contains("sector=utilities")).collect();
-    assert_eq!(asked, [false, true, true], "what was answered is not asked for again");
+    let request: Vec<bool> = service.targets().iter().map(|target| target.contains("sector=utilities")).collect();
+    assert_eq!(request, [false, true, true], "what was answered is not request for again");
 }
 
 #[test]
 fn the_scheduler_waits_for_a_manual_run_to_end() {
     let is_open = Arc::new(AtomicBool::new(false));
     let gate = Arc::clone(&is_open);
-    let service = Scripted::of_histories(move |asked| {
-        wait_until(|| asked.before > 0 || gate.load(Ordering::SeqCst));
+    let service = Scripted::of_histories(move |request| {
+        wait_until(|| request.before > 0 || gate.load(Ordering::SeqCst));
         json("200 OK", &history())
     });
     let place = Place::new();

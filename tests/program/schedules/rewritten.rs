@@ -78,12 +78,13 @@ fn next(random: &mut Random, answers: &Answers, day: NaiveDate) -> Answers {
 fn expected(before: &Answers, now: &Answers) -> [u64; 4] {
     let mut counts = [0; 4];
     for (kind, ticker, known) in before.all() {
-        let told = now.of(kind, ticker);
+        let message = now.of(kind, ticker);
         counts[0] += known.len() as u64;
-        counts[1] += told.keys().filter(|date| !known.contains_key(date)).count() as u64;
+        counts[1] += message.keys().filter(|date| !known.contains_key(date)).count() as u64;
         counts[2] +=
-            known.iter().filter(|(date, value)| told.get(date).is_some_and(|told| told != *value)).count() as u64;
-        counts[3] += known.keys().filter(|date| !told.contains_key(date)).count() as u64;
+            known.iter().filter(|(date, value)| message.get(date).is_some_and(|message| message != *value)).count()
+                as u64;
+        counts[3] += known.keys().filter(|date| !message.contains_key(date)).count() as u64;
     }
     counts
 }
@@ -115,12 +116,12 @@ fn the_share_of_rewritten_cells_of_each_run_is_what_the_answers_say() {
 
     let day = Arc::new(Mutex::new(answers[0].clone()));
     let of_service = Arc::clone(&day);
-    let service = Scripted::start(move |asked| {
-        let told = of_service.lock().expect("as the test expects");
-        let target = asked.target.split('?').next().unwrap_or_default();
+    let service = Scripted::start(move |request| {
+        let message = of_service.lock().expect("as the test expects");
+        let target = request.target.split('?').next().unwrap_or_default();
         match target.strip_prefix("/b/news_articles/") {
-            Some(ticker) => json("200 OK", &told.articles(ticker)),
-            None if asked.target.contains("sector=energy") => json("200 OK", &told.histories()),
+            Some(ticker) => json("200 OK", &message.articles(ticker)),
+            None if request.target.contains("sector=energy") => json("200 OK", &message.histories()),
             // Another definition, with a ticker of its own.
             None => json("200 OK", &history().replace("XOM", "NEE")),
         }

@@ -1,4 +1,4 @@
-//! The status: its verdicts and exit codes, as text, JSON, page and metrics, and what the scheduler answers.
+//! The status: verdicts and exit codes, as text, JSON, page and metrics, and over HTTP.
 
 use std::fs;
 use std::io::{Read, Write};
@@ -14,7 +14,7 @@ use crate::support::program::{Outcome, Place};
 use crate::support::python;
 use crate::support::scripted::{Scripted, json};
 
-/// The day on which data has an age of so many trading days.
+/// The day on which data is this many trading days old.
 fn aged(trading_days: u32) -> NaiveDate {
     let (mut day, mut left) = (Utc::now().date_naive(), trading_days);
     while left > 0 {
@@ -27,10 +27,10 @@ fn aged(trading_days: u32) -> NaiveDate {
 }
 
 fn service() -> Scripted {
-    Scripted::of_histories(|asked| {
+    Scripted::of_histories(|request| {
         let day = |age: u32| history().replace(&Utc::now().date_naive().to_string(), &aged(age).to_string());
-        match asked.target.split("sector=").nth(1).and_then(|rest| rest.split('&').next()) {
-            Some("failing") if asked.before > 0 => json("403 Forbidden", "{}"),
+        match request.target.split("sector=").nth(1).and_then(|rest| rest.split('&').next()) {
+            Some("failing") if request.before > 0 => json("403 Forbidden", "{}"),
             Some("stale") => json("200 OK", &day(3)),
             Some("limit") => json("200 OK", &day(2)),
             _ => json("200 OK", &history()),
@@ -69,9 +69,9 @@ fn fresh_stale_failing_and_unknown_each_have_an_exit_code_and_a_reason() {
         ("unrun", "unknown", 1, "no version has been published"),
         ("broken", "unknown", 1, "no service"),
     ] {
-        let told = as_json(&place, &[name], code);
-        assert_eq!((&told["version"], &told["verdict"]), (&1.into(), &verdict.into()), "{name}: {told}");
-        let one = &told["definitions"][0];
+        let printed = as_json(&place, &[name], code);
+        assert_eq!((&printed["version"], &printed["verdict"]), (&1.into(), &verdict.into()), "{name}: {printed}");
+        let one = &printed["definitions"][0];
         let reasons = one["reasons"].as_array().unwrap();
         assert_eq!(reasons.is_empty(), reason.is_empty(), "{one}");
         assert!(reason.is_empty() || reasons[0].as_str().unwrap().contains(reason), "{one}");
@@ -119,10 +119,10 @@ fn a_run_missing_at_its_deadline_is_stale() {
     assert_eq!(as_json(&place, &["it"], 0)["verdict"], "fresh");
     Outcome::of(place.command(["schedule", "--once"]).envs([KEY])).succeeded();
     wait_until(|| status(&place, &["it"]).code == Some(3));
-    let told = as_json(&place, &["it"], 3);
+    let printed = as_json(&place, &["it"], 3);
     assert!(
-        told["definitions"][0]["reasons"][0].as_str().unwrap().contains("is `bellwether schedule` running?"),
-        "{told}"
+        printed["definitions"][0]["reasons"][0].as_str().unwrap().contains("is `bellwether schedule` running?"),
+        "{printed}"
     );
 }
 
@@ -153,8 +153,8 @@ fn the_scheduler_serves_status_a_page_and_metrics_that_prometheus_parses() {
     assert_eq!(get(port, "/healthz"), (200, "text/plain".to_owned(), "ok\n".to_owned()));
     let (code, kind, body) = get(port, "/status");
     assert_eq!((code, kind.as_str()), (200, "application/json"));
-    let told: Value = serde_json::from_str(&body).unwrap();
-    assert_eq!(told["verdict"], "failing");
+    let printed: Value = serde_json::from_str(&body).unwrap();
+    assert_eq!(printed["verdict"], "failing");
     let (code, kind, page) = get(port, "/");
     assert_eq!((code, kind.as_str()), (200, "text/html; charset=utf-8"));
     assert!(page.contains("1 of 2 fresh") && page.contains("href=\"/reports/fresh\""), "{page}");
@@ -181,7 +181,7 @@ fn the_scheduler_serves_status_a_page_and_metrics_that_prometheus_parses() {
     };
     assert_eq!(names(&of_address), names(&of_file));
     assert_eq!(process.stopped("-INT").0, Some(0));
-    // A second one on the same address says so.
+    // A second scheduler on the same address fails with a message.
     let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let outcome = place.run(["schedule", "--listen", &taken.local_addr().unwrap().to_string()]).failed_with(1);
     assert!(outcome.stderr.contains("error: cannot listen on 127.0.0.1:"), "{}", outcome.stderr);
@@ -207,7 +207,7 @@ fn the_status_page_is_self_contained_and_matches_the_journal() {
     for name in ["fresh", "fresh", "stale"] {
         run(&place, name).succeeded();
     }
-    // What a service wrote stays text.
+    // Text from the service is escaped.
     let journal = place.file("output/journal/stale.jsonl");
     let line = fs::read_to_string(&journal).unwrap();
     let mut record: Value = serde_json::from_str(&line).unwrap();
@@ -225,10 +225,10 @@ fn the_status_page_is_self_contained_and_matches_the_journal() {
     assert!(page.contains(&report), "{report}");
     assert!(Path::new(report.trim_start_matches("file://")).exists());
     python::check("check_status_page.py", [place.file("status.html")]);
-    // A line that was cut off is ignored, and the next record starts on a line of its own.
+    // A truncated line is ignored, and the next record starts on a new line.
     run(&place, "stale").succeeded();
-    let told = fs::read_to_string(&journal).unwrap();
-    assert_eq!(told.lines().filter(|line| serde_json::from_str::<Value>(line).is_ok()).count(), 2);
+    let printed = fs::read_to_string(&journal).unwrap();
+    assert_eq!(printed.lines().filter(|line| serde_json::from_str::<Value>(line).is_ok()).count(), 2);
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! A service from its start to its end: the addresses it gives, the key it never shows, and how it stops.
+//! The lifetime of a service: its addresses, its key, and how it stops.
 
 use std::io::Read;
 use std::net::TcpStream;

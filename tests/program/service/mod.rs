@@ -1,5 +1,5 @@
-//! The built-in service over HTTP, held against the interface's text: what it says is written out here by hand, and
-//! read with a client that knows nothing of the service's own types.
+//! The built-in service over HTTP, compared with the text of the interface: expected answers are written by hand, and
+//! read by a client that does not share the service's types.
 
 mod lifetime;
 mod news;

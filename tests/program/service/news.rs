@@ -1,4 +1,4 @@
-//! The articles, and what the summary and the daily sentiment make of them.
+//! The articles, and the summary and daily sentiment computed from them.
 
 use std::collections::BTreeMap;
 

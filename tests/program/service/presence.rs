@@ -1,4 +1,4 @@
-//! Which operations a service has at each set of changes, and what it says of everything else.
+//! The operations that a service has at each change set, and its answers to anything else.
 
 use bellwether::interface::ChangeSet;
 use serde_json::json;
@@ -6,8 +6,8 @@ use serde_json::json;
 use crate::support::service::{Server, with_key};
 
 #[test]
-fn every_operation_exists_from_the_set_that_adds_it_to_the_one_that_removes_it() {
-    // Section 9, read from set G to set A; a column each, with what was before G first and everything at once last.
+fn every_operation_exists_from_the_change_set_that_adds_it_to_the_one_that_removes_it() {
+    // Section 9, from set G to set A, a column each; the first column is before G, the last has all operations.
     let sets = ["origin", "G", "F", "E", "D", "C", "B", "A", "all"];
     let operations = [
         ("/sentiment/social_sentiment/AAPL", "x x x x . . . . x"),

@@ -1,4 +1,4 @@
-//! How a request is read: the key, the parameters, and the answer that names every problem.
+//! Parsing of requests: the key, the parameters, and an answer with every problem.
 
 use bellwether::interface::ChangeSet;
 use serde_json::{Value, json};

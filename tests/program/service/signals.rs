@@ -1,4 +1,4 @@
-//! The signals of every operation: their shapes at each set of changes, their parameters, and how they are rewritten.
+//! The signals of every operation: their shapes at each change set, their parameters, and their rewrites.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,7 +12,7 @@ use crate::support::service::{Server, dates, day, fields, list, text, universe};
 const WITH_OFFSET: &str = "T00:00:00+00:00";
 const WITHOUT_OFFSET: &str = "T00:00:00";
 
-/// Entries of section 2.3, newest first, one each trading day of five years, with or without an offset.
+/// Entries as in section 2.3, newest first, one per trading day of five years, with or without an offset.
 fn check_entries(entries: &Value, time: &str) {
     let dates = dates(entries);
     assert_eq!(dates.len(), 1_256);
@@ -68,7 +68,7 @@ fn the_batch_for_all_gives_each_ticker_its_own_period_and_regime() {
     assert_eq!(members.len(), 500);
     let mut kinds = BTreeSet::new();
     for (place, (ticker, history)) in members.iter().enumerate() {
-        // The rest of 42 MB is as the first few and BRK.B.
+        // The other histories of these 42 MB are alike.
         if place < 10 || ticker == "BRK.B" {
             let history: Value = serde_json::from_str(history.get()).unwrap();
             assert_eq!(fields(&history), ["items", "period", "regime", "ticker"]);
@@ -81,7 +81,7 @@ fn the_batch_for_all_gives_each_ticker_its_own_period_and_regime() {
 }
 
 #[test]
-fn a_batch_takes_a_period_a_regime_and_in_some_sets_a_limit() {
+fn a_batch_accepts_a_period_a_regime_and_in_some_change_sets_a_limit() {
     let server = Server::of(ChangeSet::D);
     let own = server.json("/api/signals-history-batched?limit=3");
     assert_eq!(fields(&own).len(), 500);
@@ -90,8 +90,8 @@ fn a_batch_takes_a_period_a_regime_and_in_some_sets_a_limit() {
         let newest = ["2026-11-20T00:00:00", "2026-11-19T00:00:00", "2026-11-18T00:00:00"];
         assert_eq!(dates(&history["items"]), newest);
     }
-    let asked = server.json("/api/signals-history-batched?limit=1&period=6m");
-    for (ticker, history) in asked.as_object().unwrap() {
+    let request = server.json("/api/signals-history-batched?limit=1&period=6m");
+    for (ticker, history) in request.as_object().unwrap() {
         assert_eq!((&history["period"], &history["regime"]), (&json!("6m"), &own[ticker]["regime"]));
     }
     let bears = server.json("/api/signals-history-batched?limit=1&regime=bear");

@@ -1,4 +1,4 @@
-//! Stores that fail, stall, cut answers off, or do not keep what they promise.
+//! Stores that fail, stall, truncate answers, or break their guarantees.
 
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -8,9 +8,9 @@ use std::time::{Duration, Instant};
 use super::{Machine, definition};
 use crate::support::program::{DemoService, Place};
 use crate::support::scripted::{Scripted, json};
-use crate::support::stub_store::{StubStore, Trouble, Wanted};
+use crate::support::stub_store::{StoreFault, StoreRequest, StubStore};
 
-/// Runs twice against a store, which then has both runs and the latest version, and gives them to an empty disk.
+/// Runs twice against a store, and checks that an empty disk gets both runs and the latest version.
 #[track_caller]
 fn check_runs(stub: &StubStore) {
     let place = Place::new();
@@ -27,15 +27,15 @@ fn check_runs(stub: &StubStore) {
     assert!(fresh.csv() == machine.csv(), "the datasets differ");
 }
 
-/// Trouble the first time that a request is made, for requests of some kind.
+/// A fault on the first attempt of each request of a kind.
 fn at_first(
-    is_meant: impl Fn(&Wanted) -> bool + Send + Sync,
-    trouble: Trouble,
-) -> impl Fn(&Wanted) -> Option<Trouble> + Send + Sync {
+    is_meant: impl Fn(&StoreRequest) -> bool + Send + Sync,
+    fault: StoreFault,
+) -> impl Fn(&StoreRequest) -> Option<StoreFault> + Send + Sync {
     let seen: Mutex<BTreeSet<(String, String, String)>> = Mutex::default();
-    move |wanted| {
-        let request = (wanted.method.clone(), wanted.key.clone(), wanted.query.clone());
-        (is_meant(wanted) && seen.lock().expect("no test panicked").insert(request)).then_some(trouble)
+    move |request| {
+        let first = (request.method.clone(), request.key.clone(), request.query.clone());
+        (is_meant(request) && seen.lock().expect("no test panicked").insert(first)).then_some(fault)
     }
 }
 
@@ -44,34 +44,34 @@ fn failed_store_requests_are_retried() {
     let count = AtomicU64::new(0);
     check_runs(&StubStore::start(1000, move |_| {
         let is_third = count.fetch_add(1, Ordering::Relaxed) % 3 == 2;
-        is_third.then_some(Trouble::Refused("500 Internal Server Error", ""))
+        is_third.then_some(StoreFault::Refused("500 Internal Server Error", ""))
     }));
 }
 
 #[test]
 fn a_put_with_a_lost_acknowledgement_is_found_in_the_store() {
-    let is_put = |wanted: &Wanted| wanted.method == "PUT";
-    check_runs(&StubStore::start(1000, at_first(is_put, Trouble::Denied("503 Service Unavailable"))));
-    check_runs(&StubStore::start(1000, at_first(is_put, Trouble::Denied("409 Conflict"))));
-    check_runs(&StubStore::start(1000, at_first(is_put, Trouble::CutOff)));
+    let is_put = |request: &StoreRequest| request.method == "PUT";
+    check_runs(&StubStore::start(1000, at_first(is_put, StoreFault::Denied("503 Service Unavailable"))));
+    check_runs(&StubStore::start(1000, at_first(is_put, StoreFault::Denied("409 Conflict"))));
+    check_runs(&StubStore::start(1000, at_first(is_put, StoreFault::CutOff)));
 }
 
 #[test]
 fn a_conflict_without_a_winner_is_retried() {
-    let is_put = |wanted: &Wanted| wanted.method == "PUT";
-    check_runs(&StubStore::start(1000, at_first(is_put, Trouble::Refused("409 Conflict", ""))));
+    let is_put = |request: &StoreRequest| request.method == "PUT";
+    check_runs(&StubStore::start(1000, at_first(is_put, StoreFault::Refused("409 Conflict", ""))));
 }
 
 #[test]
 fn truncated_store_answers_are_retried_and_listings_are_paged() {
-    check_runs(&StubStore::start(5, |wanted| {
-        (wanted.method == "GET" && wanted.number.is_multiple_of(7)).then_some(Trouble::CutOff)
+    check_runs(&StubStore::start(5, |request| {
+        (request.method == "GET" && request.number.is_multiple_of(7)).then_some(StoreFault::CutOff)
     }));
 }
 
 #[test]
 fn a_wait_requested_by_a_store_is_honoured() {
-    let refused = Trouble::Refused("503 Slow Down", "Retry-After: 2");
+    let refused = StoreFault::Refused("503 Slow Down", "Retry-After: 2");
     let first = AtomicBool::new(true);
     let stub = StubStore::start(1000, move |_| first.swap(false, Ordering::Relaxed).then_some(refused));
     let begun = Instant::now();
@@ -81,54 +81,54 @@ fn a_wait_requested_by_a_store_is_honoured() {
 
 #[test]
 fn a_slow_store_is_waited_for() {
-    check_runs(&StubStore::start(1000, |wanted| {
-        wanted.number.is_multiple_of(5).then_some(Trouble::Slow(Duration::from_millis(200)))
+    check_runs(&StubStore::start(1000, |request| {
+        request.number.is_multiple_of(5).then_some(StoreFault::Slow(Duration::from_millis(200)))
     }));
 }
 
 #[test]
 fn a_store_without_conditional_puts_is_refused_before_any_request() {
-    let is_create = |wanted: &Wanted| wanted.method == "PUT";
-    let stub = StubStore::start(1000, move |wanted| is_create(wanted).then_some(Trouble::Unconditional));
+    let is_create = |request: &StoreRequest| request.method == "PUT";
+    let stub = StubStore::start(1000, move |request| is_create(request).then_some(StoreFault::Unconditional));
     let service = Scripted::of_histories(|_| json("200 OK", "{}"));
     let machine = Machine::with_stub(&definition(&service.source()), &stub);
-    let told = machine.run(&["run", "it"]).failed_with(1).stderr;
-    assert!(told.contains("does not honour conditional puts"), "{told}");
-    assert!(told.contains("it overwrote an object on condition that there is none"), "{told}");
+    let message = machine.run(&["run", "it"]).failed_with(1).stderr;
+    assert!(message.contains("does not honour conditional puts"), "{message}");
+    assert!(message.contains("it overwrote an object on condition that there is none"), "{message}");
     assert_eq!((service.count(), stub.keys().len()), (0, 0), "{:?}", stub.keys());
 }
 
 #[test]
 fn a_store_that_ignores_tags_is_refused() {
-    // Objects that exist are protected; states of them are not.
+    // The store checks `If-None-Match`, but not `If-Match`.
     let puts = AtomicU64::new(0);
-    let stub = StubStore::start(1000, move |wanted| {
-        let is_third = wanted.method == "PUT" && puts.fetch_add(1, Ordering::Relaxed) >= 2;
-        is_third.then_some(Trouble::Unconditional)
+    let stub = StubStore::start(1000, move |request| {
+        let is_third = request.method == "PUT" && puts.fetch_add(1, Ordering::Relaxed) >= 2;
+        is_third.then_some(StoreFault::Unconditional)
     });
     let machine = Machine::with_stub(&definition("service = \"demo\"\n"), &stub);
-    let told = machine.run(&["store", "push"]).failed_with(1).stderr;
-    assert!(told.contains("on condition that it is unchanged, and it was not"), "{told}");
+    let message = machine.run(&["store", "push"]).failed_with(1).stderr;
+    assert!(message.contains("on condition that it is unchanged, and it was not"), "{message}");
 }
 
 #[test]
 fn a_run_that_cannot_be_uploaded_stays_local_until_the_next_one() {
     let is_down = Arc::new(AtomicBool::new(true));
     let down = Arc::clone(&is_down);
-    let stub = StubStore::start(1000, move |wanted| {
-        let is_upload = wanted.method == "PUT" && wanted.key.contains("/run=");
-        (is_upload && down.load(Ordering::Relaxed)).then_some(Trouble::Refused("503 Service Unavailable", ""))
+    let stub = StubStore::start(1000, move |request| {
+        let is_upload = request.method == "PUT" && request.key.contains("/run=");
+        (is_upload && down.load(Ordering::Relaxed)).then_some(StoreFault::Refused("503 Service Unavailable", ""))
     });
     let place = Place::new();
     let service = DemoService::start(&place, &["--today", "2026-11-20"]);
     let machine = Machine::with_stub(&definition(&service.source), &stub);
-    let told = machine.run(&["run", "it"]).failed_with(75).stderr;
+    let message = machine.run(&["run", "it"]).failed_with(75).stderr;
     assert!(
-        told.contains("the results are on this machine, but not all of them are in `s3://signals/team/a`"),
-        "{told}"
+        message.contains("the results are on this machine, but not all of them are in `s3://signals/team/a`"),
+        "{message}"
     );
-    assert!(told.contains("status 503: SlowDown") && told.contains("hint: `bellwether store push`"), "{told}");
-    assert!(!told.contains('\u{1b}'), "{told:?}");
+    assert!(message.contains("status 503: SlowDown") && message.contains("hint: `bellwether store push`"), "{message}");
+    assert!(!message.contains('\u{1b}'), "{message:?}");
     assert!(!machine.csv().is_empty(), "it is published here");
     is_down.store(false, Ordering::Relaxed);
     machine.run(&["run", "it"]).succeeded();
@@ -151,14 +151,14 @@ fn only_interrupted_uploads_are_cleared_after_a_day() {
     stub.put("team/a/datasets/it/20261101T000000Z-dddd/it.csv", b"old", 30);
     stub.put("team/a/datasets/it/20261101T000000Z-dddd/it.txt", b"mine", 30);
     stub.put("team/a/archive/.probe-0123456789abcdef", b"1", 30);
-    // Killed while it was cleared by another machine.
+    // Killed while another machine was clearing it.
     stub.put(&format!("{}/run.json", at("eeee")), br#"{"cleared_at":"2026-11-03T00:00:00.000000Z"}"#, 30);
     stub.put(&format!("{}/articles.parquet", at("eeee")), b"old", 40);
     let machine = Machine::with_stub(&definition("service = \"demo\"\n"), &stub);
     let status = machine.status();
     assert_eq!(status["unfinished"].as_array().map(Vec::len), Some(5), "{status:#}");
-    let told = machine.run(&["store", "push"]).succeeded().stdout;
-    assert!(told.contains("cleared 4 interrupted uploads\n"), "{told}");
+    let message = machine.run(&["store", "push"]).succeeded().stdout;
+    assert!(message.contains("cleared 4 interrupted uploads\n"), "{message}");
     let kept = [
         format!("{}/requests.parquet", at("bbbb")),
         format!("{}/signals.parquet", at("bbbb")),
@@ -181,11 +181,11 @@ fn a_damaged_object_is_named_and_never_used() {
     let middle = bytes.len() / 2;
     bytes[middle] ^= 1;
     stub.put(&key, &bytes, 0);
-    let told = machine.run(&["store", "verify"]).failed_with(1);
-    assert!(told.stdout.contains("its BLAKE3 checksum is"), "{}", told.stdout);
+    let message = machine.run(&["store", "verify"]).failed_with(1);
+    assert!(message.stdout.contains("its BLAKE3 checksum is"), "{}", message.stdout);
     let fresh = Machine::with_stub(&definition(&service.source), &stub);
-    let told = fresh.run(&["build", "it"]).failed_with(1).stderr;
-    assert!(told.contains("signals.parquet` in `s3://signals/team/a` is damaged"), "{told}");
+    let message = fresh.run(&["build", "it"]).failed_with(1).stderr;
+    assert!(message.contains("signals.parquet` in `s3://signals/team/a` is damaged"), "{message}");
     assert!(fresh.folders().is_empty());
     let left: Vec<_> = fresh.place.files().into_iter().filter(|path| path.ends_with("signals.parquet")).collect();
     assert!(left.is_empty(), "{left:?}");
@@ -200,7 +200,7 @@ fn another_run_with_the_same_name_is_not_overwritten() {
     crate::support::program::Outcome::of(first.command(["run", "it"]).env("BELLWETHER_API_KEY", "demo")).succeeded();
     let run = crate::support::rows::sealed_run(&first);
     let name = run.file_name().unwrap().to_string_lossy().into_owned();
-    // The smallest file of another run is there: it is being uploaded.
+    // Another run is being uploaded: only its smallest file is there.
     let smallest = std::fs::read_dir(&run)
         .unwrap()
         .map(|entry| entry.unwrap())
@@ -211,8 +211,8 @@ fn another_run_with_the_same_name_is_not_overwritten() {
     let size = smallest.metadata().unwrap().len() as usize;
     stub.put(&key, &vec![7; size], 0);
     let machine = Machine { place: first, ..Machine::with_stub(&definition(&service.source), &stub) };
-    let told = machine.run(&["store", "push"]).failed_with(1).stderr;
-    assert!(told.contains("is already taken by another machine"), "{told}");
+    let message = machine.run(&["store", "push"]).failed_with(1).stderr;
+    assert!(message.contains("is already taken by another machine"), "{message}");
     let keys: Vec<String> = stub.keys().into_iter().filter(|key| key.contains("/archive/")).collect();
     assert_eq!(keys, std::slice::from_ref(&key));
     assert_eq!(stub.object(&key).unwrap(), vec![7; size]);
@@ -220,11 +220,13 @@ fn another_run_with_the_same_name_is_not_overwritten() {
 
 #[test]
 fn large_files_are_sent_in_parts_and_failed_parts_are_retried() {
-    let troubled =
-        at_first(|wanted| wanted.query.contains("partNumber=2"), Trouble::Refused("500 Internal Server Error", ""));
-    let stub = StubStore::start(1000, troubled);
+    let failing = at_first(
+        |request| request.query.contains("partNumber=2"),
+        StoreFault::Refused("500 Internal Server Error", ""),
+    );
+    let stub = StubStore::start(1000, failing);
     check_large_files(|definition| Machine::with_stub(definition, &stub));
-    assert!(stub.wanted().iter().any(|wanted| wanted.query.contains("partNumber=2")), "nothing was sent in parts");
+    assert!(stub.requests().iter().any(|request| request.query.contains("partNumber=2")), "nothing was sent in parts");
 }
 
 /// A run whose signals have more than 8 MiB, which an empty disk gets as they were.

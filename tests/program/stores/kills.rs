@@ -1,6 +1,6 @@
-//! Uploads that are killed at random: no reader ever takes what they leave for a run, and the next run sends the rest.
+//! Uploads killed at random instants: readers never see a partial upload, and the next run completes it.
 //!
-//! `BELLWETHER_STORE_KILLS=500` is the long version.
+//! `BELLWETHER_STORE_KILLS=500` runs the long version.
 
 use std::process::Stdio;
 use std::thread;
@@ -10,13 +10,13 @@ use super::{Machine, definition};
 use crate::support::bucket::Bucket;
 use crate::support::program::{DemoService, Place};
 use crate::support::random::Random;
-use crate::support::stub_store::{StubStore, Trouble};
+use crate::support::stub_store::{StoreFault, StubStore};
 
 fn kills(usually: u64) -> u64 {
     std::env::var("BELLWETHER_STORE_KILLS").map_or(usually, |count| count.parse().expect("a number"))
 }
 
-/// Starts a run of a machine, which is killed after a while, or ends.
+/// Starts a run on a machine and kills it after a while, unless it ends first.
 fn kill(machine: &Machine, wait: impl FnOnce()) {
     let mut command = machine.command(&["run", "it", "-q"]);
     let mut child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("it starts");
@@ -25,7 +25,7 @@ fn kill(machine: &Machine, wait: impl FnOnce()) {
     child.wait().expect("it ended");
 }
 
-/// What two machines made, and a third one gets.
+/// The archive that two machines wrote and a third one fetches.
 #[track_caller]
 fn check_all_is_there(machines: &[Machine], fresh: &Machine) {
     for machine in machines {
@@ -46,7 +46,7 @@ fn check_all_is_there(machines: &[Machine], fresh: &Machine) {
 
 #[test]
 fn a_killed_upload_never_reads_as_a_run_and_is_resumed() {
-    let stub = StubStore::start(1000, |_| Some(Trouble::Slow(Duration::from_millis(3))));
+    let stub = StubStore::start(1000, |_| Some(StoreFault::Slow(Duration::from_millis(3))));
     let place = Place::new();
     let service = DemoService::start(&place, &["--today", "2026-11-20"]);
     let machines = [(); 2].map(|()| Machine::with_stub(&definition(&service.source), &stub));
@@ -54,10 +54,10 @@ fn a_killed_upload_never_reads_as_a_run_and_is_resumed() {
     let mut unfinished = 0;
     for number in 0..kills(8) {
         let machine = &machines[(number % 2) as usize];
-        let (before, requests) = (stub.wanted().len(), random.between(8, 60));
+        let (before, requests) = (stub.requests().len(), random.between(8, 60));
         kill(machine, || {
             let begun = std::time::Instant::now();
-            while stub.wanted().len() < before + requests && begun.elapsed() < Duration::from_secs(20) {
+            while stub.requests().len() < before + requests && begun.elapsed() < Duration::from_secs(20) {
                 thread::sleep(Duration::from_millis(1));
             }
         });

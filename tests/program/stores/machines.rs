@@ -1,4 +1,4 @@
-//! Machines that share a store, and those that come to it with an empty disk.
+//! Machines that share a store, some of them with an empty disk.
 
 use std::fs;
 
@@ -6,11 +6,11 @@ use super::{Machine, definition, files_below, folder_store};
 use crate::support::bucket::{Bucket, SECRET};
 use crate::support::program::{DemoService, Place};
 
-/// One machine runs; another has an empty disk and builds; both go on in turn.
+/// One machine runs, another with an empty disk builds; then both continue in turn.
 #[track_caller]
 pub(super) fn check_two_machines(first: &Machine, second: &Machine) {
-    let told = first.run(&["run", "it"]).succeeded();
-    assert!(told.stdout.contains(&format!("store     {}, sent ", first.store)), "{}", told.stdout);
+    let message = first.run(&["run", "it"]).succeeded();
+    assert!(message.stdout.contains(&format!("store     {}, sent ", first.store)), "{}", message.stdout);
     second.run(&["build", "it"]).succeeded();
     assert!(first.csv() == second.csv(), "the datasets differ");
     second.run(&["run", "it"]).succeeded();
@@ -21,12 +21,12 @@ pub(super) fn check_two_machines(first: &Machine, second: &Machine) {
         assert_eq!(status["only_here"].as_array().map(Vec::len), Some(0), "{status:#}");
         assert_eq!(status["unfinished"].as_array().map(Vec::len), Some(0), "{status:#}");
         assert_eq!(status["datasets"][0]["latest_there"], first.status()["datasets"][0]["latest_here"]);
-        let told = machine.run(&["store", "verify"]).succeeded().stdout;
-        assert!(told.starts_with("verified "), "{told}");
+        let message = machine.run(&["store", "verify"]).succeeded().stdout;
+        assert!(message.starts_with("verified "), "{message}");
     }
     assert_eq!(second.status()["only_there"].as_array().map(Vec::len), Some(1));
-    let told = second.run(&["store", "pull"]).succeeded().stdout;
-    assert!(told.starts_with("fetched 1 run or pack and 1 version, "), "{told}");
+    let message = second.run(&["store", "pull"]).succeeded().stdout;
+    assert!(message.starts_with("fetched 1 run or pack and 1 version, "), "{message}");
     assert_eq!(second.folders(), first.folders());
     let link = |machine: &Machine| fs::read_link(machine.place.file("output/datasets/it/latest")).expect("a link");
     assert_eq!(link(first), link(second));
@@ -66,20 +66,20 @@ fn the_store_option_overrides_the_definition() {
     let place = Place::new();
     let service = DemoService::start(&place, &["--today", "2026-11-20"]);
     place.define("it", &format!("{}[store]\nurl = \"{}\"\n", definition(&service.source), urls[0]));
-    let mut told = Vec::new();
+    let mut message = Vec::new();
     for (option, variable) in [(None, None), (None, Some(&urls[1])), (Some(&urls[2]), Some(&urls[1]))] {
         let mut command = place.command(["run", "it"]);
         command.args(option.map(|url| format!("--store={url}"))).env("BELLWETHER_API_KEY", "demo");
         command.envs(variable.map(|url| ("BELLWETHER_STORE", url)));
-        told.push(crate::support::program::Outcome::of(&mut command).succeeded().stdout);
+        message.push(crate::support::program::Outcome::of(&mut command).succeeded().stdout);
     }
-    for (told, url) in told.iter().zip(&urls) {
-        assert!(told.contains(&format!("store     {url}, sent ")), "{told}");
+    for (message, url) in message.iter().zip(&urls) {
+        assert!(message.contains(&format!("store     {url}, sent ")), "{message}");
     }
 }
 
 #[test]
-fn an_ad_hoc_build_pulls_what_it_needs_and_pushes_nothing() {
+fn an_ad_hoc_build_pulls_missing_runs_and_pushes_nothing() {
     let (folder, url) = folder_store();
     let place = Place::new();
     let service = DemoService::start(&place, &["--today", "2026-11-20"]);
@@ -106,8 +106,8 @@ fn a_shrunk_universe_is_noticed_on_an_empty_disk_too() {
     let service =
         crate::support::scripted::Scripted::of_histories(move |_| crate::support::scripted::json("200 OK", history));
     machines[1].place.define("it", &definition(&service.source()));
-    let told = machines[1].run(&["run", "it"]).failed_with(4).stderr;
-    assert!(told.contains("disappeared since version"), "{told}");
+    let message = machines[1].run(&["run", "it"]).failed_with(4).stderr;
+    assert!(message.contains("disappeared since version"), "{message}");
 }
 
 #[test]
@@ -116,17 +116,17 @@ fn store_keys_are_never_shown() {
     let service = DemoService::start(&place, &["--today", "2026-11-20"]);
     let bucket = Bucket::start();
     let machine = Machine::with_bucket(&definition(&service.source), &bucket);
-    let told = machine.run(&["run", "it", "--log-level=trace"]).succeeded();
-    assert!(!told.stderr.contains(SECRET) && !told.stdout.contains(SECRET));
-    // No such bucket, and a server that does not answer.
+    let message = machine.run(&["run", "it", "--log-level=trace"]).succeeded();
+    assert!(!message.stderr.contains(SECRET) && !message.stdout.contains(SECRET));
+    // A missing bucket, and a server that does not answer.
     let mut lost = Machine::with_bucket(&definition(&service.source), &bucket);
     lost.store = "s3://elsewhere/x".to_owned();
-    let told = lost.run(&["run", "it", "--log-level=trace"]).failed_with(1);
-    assert!(told.stderr.contains("NoSuchBucket") && !told.stderr.contains(SECRET), "{}", told.stderr);
+    let message = lost.run(&["run", "it", "--log-level=trace"]).failed_with(1);
+    assert!(message.stderr.contains("NoSuchBucket") && !message.stderr.contains(SECRET), "{}", message.stderr);
     for url in ["s3://key:secret-in-address@bucket/x", "s3://bucket/x?secret-in-address", "ftp://secret-in-address/"] {
         lost.store = url.to_owned();
-        let told = lost.run(&["store", "status"]).failed_with(2).stderr;
-        assert!(!told.contains("secret-in-address") || url.starts_with("ftp"), "{told}");
+        let message = lost.run(&["store", "status"]).failed_with(2).stderr;
+        assert!(!message.contains("secret-in-address") || url.starts_with("ftp"), "{message}");
     }
 }
 
@@ -148,15 +148,15 @@ fn store_keys_can_come_from_a_profile() {
     machine.environment = profile("team");
     machine.run(&["run", "it"]).succeeded();
     machine.environment = profile("other");
-    let told = machine.run(&["run", "it"]).failed_with(1).stderr;
-    assert!(told.contains("no profile `other`"), "{told}");
+    let message = machine.run(&["run", "it"]).failed_with(1).stderr;
+    assert!(message.contains("no profile `other`"), "{message}");
     machine.environment = profile("sso");
-    let told = machine.run(&["run", "it"]).failed_with(1).stderr;
-    assert!(told.contains("aws configure export-credentials"), "{told}");
+    let message = machine.run(&["run", "it"]).failed_with(1).stderr;
+    assert!(message.contains("aws configure export-credentials"), "{message}");
 }
 
 #[test]
-fn commands_that_read_fetch_what_they_read() {
+fn reading_commands_fetch_missing_data() {
     let place = Place::new();
     let service = DemoService::start(&place, &["--today", "2026-11-20"]);
     let (_store, url) = folder_store();

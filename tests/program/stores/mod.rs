@@ -1,4 +1,4 @@
-//! Archive and datasets in an object store: several machines, one bucket, and nothing lost.
+//! Archive and datasets in an object store: several machines share a bucket and lose nothing.
 
 mod faults;
 mod kills;
@@ -18,7 +18,7 @@ use crate::support::bucket::Bucket;
 use crate::support::program::{Outcome, Place};
 use crate::support::stub_store::StubStore;
 
-/// A machine: a folder of its own, a definition, and the store that it shares with others.
+/// A machine: its own folder, a definition, and a shared store.
 struct Machine {
     place: Place,
     store: String,
@@ -40,7 +40,7 @@ impl Machine {
         Self::new(definition, &stub.url("team/a"), stub.environment())
     }
 
-    /// The program with the store and the keys for it.
+    /// The program with the address and keys of the store.
     fn command(&self, arguments: &[&str]) -> Command {
         let mut command = self.place.command(arguments);
         command.env("BELLWETHER_STORE", &self.store).env("BELLWETHER_API_KEY", "demo");

@@ -7,7 +7,7 @@ use crate::support::azurite::{ACCOUNT_KEY, Azurite};
 use crate::support::bucket::SECRET;
 use crate::support::program::{DemoService, Place};
 use crate::support::scripted::{Scripted, json};
-use crate::support::stub_store::{StubStore, Trouble, Wanted};
+use crate::support::stub_store::{StoreFault, StoreRequest, StubStore};
 
 #[test]
 fn an_empty_disk_continues_from_azure() {
@@ -29,11 +29,11 @@ fn azure_keys_and_tokens_are_never_shown() {
     let (with_token, secret) = azure.environment_with_token();
     for (environment, secret) in [(azure.environment(), ACCOUNT_KEY), (with_token, secret)] {
         let mut machine = Machine::new(&definition(&service.source()), &azure.url("x"), environment);
-        let told = machine.run(&["run", "it", "--log-level=trace"]).succeeded();
-        assert!(!told.stderr.contains(secret) && !told.stdout.contains(secret), "{}", told.stderr);
+        let message = machine.run(&["run", "it", "--log-level=trace"]).succeeded();
+        assert!(!message.stderr.contains(secret) && !message.stdout.contains(secret), "{}", message.stderr);
         machine.store = "az://elsewhere/x".to_owned();
-        let told = machine.run(&["run", "it", "--log-level=trace"]).failed_with(1).stderr;
-        assert!(told.contains("ContainerNotFound") && !told.contains(secret), "{told}");
+        let message = machine.run(&["run", "it", "--log-level=trace"]).failed_with(1).stderr;
+        assert!(message.contains("ContainerNotFound") && !message.contains(secret), "{message}");
     }
 }
 
@@ -48,10 +48,11 @@ fn an_empty_disk_continues_from_google() {
 
 #[test]
 fn a_google_store_that_ignores_generations_is_refused() {
-    let stub = StubStore::like_google(|wanted: &Wanted| (wanted.method == "PUT").then_some(Trouble::Unconditional));
+    let stub =
+        StubStore::like_google(|request: &StoreRequest| (request.method == "PUT").then_some(StoreFault::Unconditional));
     let machine = Machine::with_stub(&definition("service = \"demo\"\n"), &stub);
-    let told = machine.run(&["store", "push"]).failed_with(1).stderr;
-    assert!(told.contains("it overwrote an object on condition that there is none"), "{told}");
+    let message = machine.run(&["store", "push"]).failed_with(1).stderr;
+    assert!(message.contains("it overwrote an object on condition that there is none"), "{message}");
     assert!(stub.keys().is_empty(), "{:?}", stub.keys());
 }
 
@@ -59,7 +60,7 @@ fn a_google_store_that_ignores_generations_is_refused() {
 #[test]
 fn s3_keys_can_come_from_the_instance() {
     let stub = StubStore::start(1000, |_| None);
-    let metadata = Scripted::start(|asked| match asked.target.as_str() {
+    let metadata = Scripted::start(|request| match request.target.as_str() {
         "/latest/api/token" => json("200 OK", "a-token"),
         "/latest/meta-data/iam/security-credentials/" => json("200 OK", "nightly"),
         "/latest/meta-data/iam/security-credentials/nightly" => json(
@@ -76,9 +77,9 @@ fn s3_keys_can_come_from_the_instance() {
     let mut machine = Machine::with_stub(&definition(&service.source()), &stub);
     machine.environment.retain(|(name, _)| !name.contains("KEY"));
     machine.environment.push(("AWS_METADATA_ENDPOINT", format!("http://{}", metadata.address())));
-    let told = machine.run(&["run", "it", "--log-level=trace"]).succeeded();
+    let message = machine.run(&["run", "it", "--log-level=trace"]).succeeded();
     for secret in [SECRET, "session-0123456789"] {
-        assert!(!told.stderr.contains(secret) && !told.stdout.contains(secret), "{}", told.stderr);
+        assert!(!message.stderr.contains(secret) && !message.stdout.contains(secret), "{}", message.stderr);
     }
     let signed: Vec<_> = metadata.targets().into_iter().filter(|target| target.ends_with("/nightly")).collect();
     assert!(!signed.is_empty() && !stub.keys().is_empty());

@@ -1,4 +1,4 @@
-//! Other people's tools read a store as documented.
+//! Other tools read a store as documented.
 
 use std::fs;
 
@@ -31,7 +31,7 @@ fn duckdb_and_polars_read_the_archive_and_the_latest_version_as_documented() {
             .replace("datasets/demo", "datasets/it")
             .replace("demo.parquet", "it.parquet")
     };
-    // An upload that was killed: its rows are not of any run.
+    // A killed upload, whose rows belong to no run.
     let some =
         fs::read(machine.place.file("output/archive").join(&machine.folders()[0]).join("signals.parquet")).unwrap();
     bucket.put("team/a/archive/run=20261101T000000Z-aaaa/signals.parquet", &some);

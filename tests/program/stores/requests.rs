@@ -23,18 +23,18 @@ fn requests_of_a_run_grow_only_with_the_pages_of_the_archive() {
     let machine = Machine::with_stub(&definition(&service.source()), &stub);
     let (mut packs, mut pages) = (0, 0);
     for run in 0..17 {
-        let before = stub.wanted().len();
+        let before = stub.requests().len();
         machine.run(&["run", "it", "-q"]).succeeded();
-        let wanted = stub.wanted().split_off(before);
-        let listings = wanted.iter().filter(|wanted| wanted.method == "GET" && wanted.key.is_empty()).count();
-        let others = wanted.len() - listings;
+        let request = stub.requests().split_off(before);
+        let listings = request.iter().filter(|request| request.method == "GET" && request.key.is_empty()).count();
+        let others = request.len() - listings;
 
         pages = stub.keys().iter().filter(|key| key.contains("/archive/")).count().div_ceil(PAGE);
         let packs_before = packs;
         packs = machine.folders().iter().filter(|name| name.starts_with("pack=")).count();
         let new = packs - packs_before;
-        assert!(others <= OF_A_RUN + new * OF_A_PACK, "run {run}, {new} packs: {others} requests\n{wanted:#?}");
-        assert!(listings <= 2 * pages + LISTINGS + new, "run {run}, {pages} pages: {listings} listings\n{wanted:#?}");
+        assert!(others <= OF_A_RUN + new * OF_A_PACK, "run {run}, {new} packs: {others} requests\n{request:#?}");
+        assert!(listings <= 2 * pages + LISTINGS + new, "run {run}, {pages} pages: {listings} listings\n{request:#?}");
     }
     assert!(packs == 1 && pages > 6, "{packs} packs, {pages} pages: the test has seen too little");
 }

@@ -1,6 +1,6 @@
-//! Two machines that run at the same time: both runs are kept, and the next one continues from both.
+//! Two machines run at the same time: both runs are kept, and the next run continues from both.
 //!
-//! `BELLWETHER_STORE_WRITERS=100` is the long version.
+//! `BELLWETHER_STORE_WRITERS=100` runs the long version.
 
 use std::process::{Child, Stdio};
 
@@ -29,7 +29,7 @@ fn check_writers(machines: &[Machine; 2], fresh: &Machine, times: usize) {
     let status = fresh.status();
     assert_eq!(status["runs"].as_u64(), Some(2 * times as u64), "{status:#}");
     assert_eq!(status["datasets"][0]["only_there"].as_array().map(Vec::len), Some(2 * times - 1), "{status:#}");
-    // Of all versions, the latest is the one that knows most.
+    // The latest version is built from the most runs.
     let newest = machines
         .iter()
         .filter_map(|machine| machine.status()["datasets"][0]["latest_here"].as_str().map(str::to_owned));

@@ -1,4 +1,4 @@
-//! A bucket of a real S3 server: moto, a Python package, as a process on loopback.
+//! A bucket of an S3 server: moto, a Python package, as a process on loopback.
 
 use std::net::SocketAddr;
 use std::path::Path;
@@ -6,7 +6,7 @@ use std::process::{Command, Stdio};
 
 use super::server_process::ServerProcess;
 
-/// The secret key that programs sign with; nothing may ever show it.
+/// The secret key for signing requests; it must never be shown.
 pub(crate) const SECRET: &str = "store-secret-0123456789abcdef";
 
 /// The variable with the store of a test that another one runs.
@@ -37,12 +37,12 @@ impl Bucket {
         self.0.address()
     }
 
-    /// The address of a folder in the bucket.
+    /// The URL of a folder in the bucket.
     pub(crate) fn url(&self, prefix: &str) -> String {
         format!("s3://{}/{prefix}", Self::NAME)
     }
 
-    /// The variables by which programs find the server and the keys.
+    /// The environment variables with the server's address and keys.
     pub(crate) fn environment(&self) -> [(&'static str, String); 4] {
         environment(self.address())
     }
@@ -53,9 +53,9 @@ impl Bucket {
         let mut child = Command::new(std::env::current_exe().expect("this program"));
         child.args(["--exact", name, "--ignored"]).envs(self.environment()).env(STORE_OF_TEST, self.url(prefix));
         let output = child.output().expect("it starts");
-        let told = [output.stdout, output.stderr].concat();
-        let told = String::from_utf8_lossy(&told);
-        assert!(output.status.success() && told.contains("1 passed"), "{told}");
+        let message = [output.stdout, output.stderr].concat();
+        let message = String::from_utf8_lossy(&message);
+        assert!(output.status.success() && message.contains("1 passed"), "{message}");
     }
 
     /// Puts an object.
@@ -64,7 +64,7 @@ impl Bucket {
         assert!(reply.starts_with("HTTP/1.1 200"), "{reply}");
     }
 
-    /// Sends a request without a body; what came back, as text.
+    /// Sends a request without a body, and returns the response as text.
     pub(crate) fn request(&self, method: &str, target: &str) -> String {
         self.0.send(method, target, &[])
     }
@@ -82,7 +82,7 @@ impl Bucket {
     }
 }
 
-/// The variables by which programs find a server and the keys for it.
+/// The environment variables with a server's address and keys.
 pub(crate) fn environment(address: SocketAddr) -> [(&'static str, String); 4] {
     [
         ("AWS_ENDPOINT_URL", format!("http://{address}")),

@@ -1,5 +1,4 @@
-//! A demo service that goes from day to day, a pipeline that runs on the evening of each, and the truth about what was
-//! rewritten between them.
+//! A demo service that advances day by day, a pipeline that runs each evening, and the true rewrites between days.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -33,7 +32,7 @@ pub(crate) fn evening(day: NaiveDate) -> DateTime<Utc> {
     day.and_hms_opt(21, 30, 0).expect("a time of the day").and_utc()
 }
 
-/// A date as it stands in a column.
+/// A date as in a column.
 pub(crate) fn midnight(day: NaiveDate) -> String {
     format!("{day}T00:00:00")
 }
@@ -42,7 +41,7 @@ pub(crate) fn spelled<T: std::str::FromStr<Err: std::fmt::Debug>>(names: &[&str]
     names.iter().map(|name| name.parse().expect("it is spelled so")).collect()
 }
 
-/// The service on one day, and what became of it since an earlier one.
+/// The service on one day, and its rewrites since an earlier one.
 pub(crate) struct Day {
     pub(crate) universe: Universe,
     server: Server,
@@ -87,7 +86,7 @@ impl Day {
         self.server.runtime.block_on(run(plan, options)).expect("a run")
     }
 
-    /// The cells of every history, of the dates that a test wants.
+    /// The cells of every history, filtered by date.
     pub(crate) fn cells(&self, is_wanted: impl Fn(NaiveDate) -> bool) -> BTreeSet<Cell> {
         let dates = || self.universe.trading_days().iter().filter(|date| is_wanted(**date));
         let kinds = || PERIODS.iter().flat_map(|period| REGIMES.map(|regime| (period, regime)));
@@ -98,7 +97,7 @@ impl Day {
         series.flat_map(|series| dates().map(move |date| cell(series, date))).collect()
     }
 
-    /// Every listed article, as the service says it in HTTP.
+    /// Every listed article, from HTTP answers.
     pub(crate) fn listed(&self) -> Scores {
         let score = |score: &Value| match score {
             Value::String(text) => text.parse().expect("a number"),
@@ -115,9 +114,9 @@ impl Day {
         self.tickers.iter().flat_map(of_ticker).collect()
     }
 
-    /// The histories that the service gives, in HTTP.
-    pub(crate) fn told(&self) -> Signals {
-        let mut told = Signals::new();
+    /// The histories, from HTTP answers.
+    pub(crate) fn histories(&self) -> Signals {
+        let mut message = Signals::new();
         for (period, regime) in PERIODS.iter().flat_map(|period| REGIMES.map(|regime| (period, regime))) {
             let target = format!("/api/signals-history-all?sector={SECTOR}&period={period}&regime={regime}");
             for (ticker, history) in self.server.members(&target) {
@@ -126,14 +125,14 @@ impl Day {
                     let date = text(&entry["date"])[..10].parse().expect("a date");
                     let cell = [ticker.clone(), (*period).to_owned(), regime.to_owned(), midnight(date)];
                     let confidence = entry["confidence"].as_f64().expect("a number");
-                    told.insert(cell, (text(&entry["signal"]).to_owned(), confidence));
+                    message.insert(cell, (text(&entry["signal"]).to_owned(), confidence));
                 }
             }
         }
-        told
+        message
     }
 
-    /// The rewritten signals since an earlier day: what they were, and what they are.
+    /// The signals rewritten since an earlier day: values before and after.
     pub(crate) fn rewritten_signals(&self, earlier: NaiveDate) -> (Signals, Signals) {
         let rewrites = self.universe.rewrites(earlier).of_tickers(&self.tickers);
         let rewrites = rewrites.of_periods(&spelled::<Period>(&PERIODS)).of_regimes(&spelled::<Regime>(&REGIMES));
@@ -145,7 +144,7 @@ impl Day {
         cells.unzip()
     }
 
-    /// The rewritten scores since an earlier day: what they were, and what they are.
+    /// The scores rewritten since an earlier day: values before and after.
     pub(crate) fn rewritten_scores(&self, earlier: NaiveDate) -> (Scores, Scores) {
         let rewrites = self.universe.rewrites(earlier).of_tickers(&self.tickers);
         let articles = rewrites.scores().map(|one| {

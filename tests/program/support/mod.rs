@@ -1,4 +1,4 @@
-//! What the tests share: the program, a folder for it, services to ask and days of them, and Python.
+//! Shared by the tests: the program in a temporary folder, services and their days, stores, and Python.
 
 pub(crate) mod azurite;
 pub(crate) mod bucket;

@@ -1,4 +1,4 @@
-//! The program in a folder of its own.
+//! The program in a temporary folder.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -8,12 +8,12 @@ use std::process::{Child, Command, Stdio};
 
 use tempfile::TempDir;
 
-/// A folder that the program is started in, away from the project and its environment.
+/// A temporary folder to start the program in.
 pub(crate) struct Place {
     folder: TempDir,
 }
 
-/// How a command went.
+/// The outcome of a command.
 #[derive(Debug)]
 pub(crate) struct Outcome {
     pub(crate) code: Option<i32>,
@@ -34,14 +34,14 @@ impl Place {
         self.path().join(name)
     }
 
-    /// Writes a definition, found by its name.
+    /// Writes a definition to `pipelines/`.
     pub(crate) fn define(&self, name: &str, text: &str) {
         let folder = self.file("pipelines");
         fs::create_dir_all(&folder).expect("a folder of definitions");
         fs::write(folder.join(name).with_extension("toml"), text).expect("a definition");
     }
 
-    /// The program, ready to be given arguments; nothing of the caller's environment reaches it but the path.
+    /// A command for the program with an empty environment except `PATH`.
     pub(crate) fn command<I: AsRef<OsStr>>(&self, arguments: impl IntoIterator<Item = I>) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_bellwether"));
         command.args(arguments).current_dir(self.path()).env_clear().stdin(Stdio::null());
@@ -53,7 +53,7 @@ impl Place {
         Outcome::of(&mut self.command(arguments))
     }
 
-    /// Every file below the folder, as a path from it.
+    /// Every file below the folder, as a relative path.
     pub(crate) fn files(&self) -> Vec<PathBuf> {
         let mut found = Vec::new();
         let mut folders = vec![self.path().to_owned()];
@@ -107,7 +107,7 @@ pub(crate) fn only_build(place: &Place, name: &str) -> PathBuf {
     only.clone()
 }
 
-/// `bellwether serve --demo` as a process, with the addresses that it printed.
+/// `bellwether serve --demo` as a process, with its printed addresses.
 pub(crate) struct DemoService {
     process: Child,
     /// The two lines of a definition's `[source]`.
@@ -127,7 +127,7 @@ impl DemoService {
         Self { process, source }
     }
 
-    /// One of the two addresses.
+    /// Either address.
     pub(crate) fn address(&self, name: &str) -> &str {
         let line = self.source.lines().find(|line| line.starts_with(name)).expect("the address is printed");
         line.split('"').nth(1).expect("it is quoted")
@@ -141,7 +141,7 @@ impl Drop for DemoService {
     }
 }
 
-/// Reads what a child printed so far and until it ends.
+/// Reads the output of a child to its end.
 pub(crate) fn drained(stream: Option<impl Read>) -> String {
     let mut text = String::new();
     if let Some(mut stream) = stream {

@@ -1,4 +1,4 @@
-//! A proxy on loopback that makes tunnels to one place, or none, and remembers what it was told.
+//! A proxy on loopback that opens tunnels to one address, or none, and records its requests.
 
 use std::io::{self, BufRead, BufReader, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
@@ -11,7 +11,7 @@ pub(crate) struct Proxy {
 }
 
 impl Proxy {
-    /// A proxy whose tunnels all lead to one address, or which refuses to make any.
+    /// A proxy whose tunnels all lead to one address, or that refuses all of them.
     pub(crate) fn start(to: Option<SocketAddr>) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
         let address = listener.local_addr().expect("an address");
@@ -26,14 +26,14 @@ impl Proxy {
         Self { address, heads }
     }
 
-    /// The heads of the requests that it was sent.
+    /// The heads of its requests.
     pub(crate) fn heads(&self) -> Vec<String> {
         self.heads.lock().expect("no test panicked").clone()
     }
 }
 
 fn converse(stream: TcpStream, to: Option<SocketAddr>, seen: &Mutex<Vec<String>>) {
-    // Byte by byte: what follows the head is for the other end of the tunnel.
+    // Byte by byte: bytes after the head belong to the tunnel.
     let mut reader = BufReader::with_capacity(1, stream);
     let mut head = String::new();
     while !head.ends_with("\r\n\r\n") {

@@ -1,4 +1,4 @@
-//! Numbers that look random and are the same every time: SplitMix64.
+//! Deterministic pseudo-random numbers: SplitMix64.
 
 #[derive(Clone, Debug)]
 pub(crate) struct Random(u64);
@@ -16,7 +16,7 @@ impl Random {
         mixed ^ (mixed >> 31)
     }
 
-    /// A number below another one; zero where there is none.
+    /// A number below a limit; zero if the limit is zero.
     pub(crate) fn below(&mut self, end: usize) -> usize {
         (self.next() % end.max(1) as u64) as usize
     }

@@ -16,7 +16,7 @@ use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 
 use super::program::Place;
 
-/// The folder of the only sealed run below a place.
+/// The folder of the only sealed run in a place.
 #[track_caller]
 pub(crate) fn sealed_run(place: &Place) -> PathBuf {
     let archive = place.file("output/archive");
@@ -37,19 +37,19 @@ pub(crate) fn read(path: &Path) -> RecordBatch {
     concat_batches(&schema, &batches).expect("one schema")
 }
 
-/// What an archive knew of a table at an instant, as revised.
+/// The state of a table as of an instant.
 pub(crate) fn known(archive: &Path, table: Table, as_of: DateTime<Utc>) -> RecordBatch {
-    let asked = ViewOptions { vintage: Vintage::Latest, live_within: TimeDelta::days(3) };
+    let request = ViewOptions { vintage: Vintage::Latest, live_within: TimeDelta::days(3) };
     let view = View::of(Archive::open(archive).expect("an archive"), as_of);
     let batches: Vec<RecordBatch> =
-        view.cells(table, asked).expect("its files").map(|batch| batch.expect("cells")).collect();
+        view.cells(table, request).expect("its files").map(|batch| batch.expect("cells")).collect();
     concat_batches(&table.known_schema(), &batches).expect("one schema")
 }
 
-/// A column as text, whatever its type; null as nothing.
+/// A column of any type as text; null as empty text.
 pub(crate) fn texts(batch: &RecordBatch, column: &str) -> Vec<Option<String>> {
     let column = batch.column_by_name(column).unwrap_or_else(|| panic!("no column {column}"));
-    // The names of zones are not known where columns become text: an instant is one in UTC.
+    // The conversion to text does not know zone names, but all instants are in UTC.
     let (column, zone) = match column.data_type() {
         DataType::Timestamp(_, Some(_)) => {
             let instants = column.as_primitive::<TimestampMicrosecondType>().clone();
@@ -66,13 +66,13 @@ pub(crate) fn numbers(rows: &RecordBatch, column: &str) -> impl Iterator<Item = 
     texts(rows, column).into_iter().map(|text| text.map(|text| text.parse().expect("a number")))
 }
 
-/// The rows of some columns, null as nothing.
+/// The rows of some columns, null as empty text.
 pub(crate) fn columns<const N: usize>(rows: &RecordBatch, names: [&str; N]) -> Vec<[String; N]> {
     let columns = names.map(|name| texts(rows, name));
     (0..rows.num_rows()).map(|row| columns.each_ref().map(|column| column[row].clone().unwrap_or_default())).collect()
 }
 
-/// The different texts of a column, in order.
+/// The distinct texts of a column, sorted.
 pub(crate) fn distinct(batch: &RecordBatch, column: &str) -> Vec<String> {
     let mut texts: Vec<String> = texts(batch, column).into_iter().flatten().collect();
     texts.sort();

@@ -1,4 +1,4 @@
-//! A service that does what a test tells it to, byte for byte, on a real socket.
+//! A scripted service on a real socket, byte for byte.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -6,24 +6,24 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
 
-/// One thing to do with a connection. When all is done it is closed.
+/// A step of a connection. It is closed after the last one.
 #[derive(Clone, Debug)]
 pub(crate) enum Step {
     /// Send these bytes.
     Send(Vec<u8>),
-    /// Send these bytes so many times, with a while between them.
+    /// Send these bytes a number of times, with a pause in between.
     Repeat(Vec<u8>, usize, Duration),
-    /// Do nothing for a while.
+    /// Pause.
     Wait(Duration),
-    /// Break the connection off, so that the other side is told of a reset.
+    /// Reset the connection.
     Reset,
 }
 
-/// A request, as far as scripts look at it.
+/// The parts of a request that scripts use.
 #[derive(Clone, Debug)]
-pub(crate) struct Asked {
+pub(crate) struct ScriptedRequest {
     pub(crate) target: String,
-    /// How often the same target was asked for before.
+    /// Number of earlier requests for the same target.
     pub(crate) before: usize,
 }
 
@@ -34,13 +34,13 @@ pub(crate) struct Scripted {
 }
 
 impl Scripted {
-    pub(crate) fn start(script: impl Fn(&Asked) -> Vec<Step> + Send + Sync + 'static) -> Self {
+    pub(crate) fn start(script: impl Fn(&ScriptedRequest) -> Vec<Step> + Send + Sync + 'static) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
         let address = listener.local_addr().expect("an address");
         let targets = Arc::new(Mutex::new(Vec::new()));
         let (script, seen) = (Arc::new(script), Arc::clone(&targets));
         thread::spawn(move || {
-            // Enough for any test, and an end.
+            // Enough for any test, but bounded.
             for stream in listener.incoming().take(1_000_000).flatten() {
                 let (script, seen) = (Arc::clone(&script), Arc::clone(&seen));
                 thread::spawn(move || converse(stream, script.as_ref(), &seen));
@@ -49,9 +49,11 @@ impl Scripted {
         Self { address, targets }
     }
 
-    /// A service that answers histories in one way, and has no news.
-    pub(crate) fn of_histories(script: impl Fn(&Asked) -> Vec<Step> + Send + Sync + 'static) -> Self {
-        Self::start(move |asked| if asked.target.starts_with("/a/") { script(asked) } else { json("200 OK", "[]") })
+    /// A service that answers all histories alike, and has no news.
+    pub(crate) fn of_histories(script: impl Fn(&ScriptedRequest) -> Vec<Step> + Send + Sync + 'static) -> Self {
+        Self::start(
+            move |request| if request.target.starts_with("/a/") { script(request) } else { json("200 OK", "[]") },
+        )
     }
 
     /// The lines of a definition's `[source]`.
@@ -64,29 +66,29 @@ impl Scripted {
         self.address
     }
 
-    /// The targets that were asked for, in order.
+    /// The requested targets, in order.
     pub(crate) fn targets(&self) -> Vec<String> {
         self.targets.lock().expect("no test panicked").clone()
     }
 
-    /// How many requests came.
+    /// Number of requests.
     pub(crate) fn count(&self) -> usize {
         self.targets.lock().expect("no test panicked").len()
     }
 
-    /// The targets that were asked for after so many others, in order.
+    /// The requested targets after the first few, in order.
     pub(crate) fn targets_after(&self, count: usize) -> Vec<String> {
         self.targets.lock().expect("no test panicked")[count..].to_vec()
     }
 
-    /// How many histories were asked for.
+    /// Number of requests for histories.
     pub(crate) fn histories(&self) -> usize {
         self.targets().iter().filter(|target| target.starts_with("/a/")).count()
     }
 }
 
-fn converse(stream: TcpStream, script: &dyn Fn(&Asked) -> Vec<Step>, seen: &Mutex<Vec<String>>) {
-    // Byte by byte, so that the headers stay in the socket: closing it with them unread is a reset.
+fn converse(stream: TcpStream, script: &dyn Fn(&ScriptedRequest) -> Vec<Step>, seen: &Mutex<Vec<String>>) {
+    // Byte by byte, so that the headers stay in the socket: closing it with unread bytes resets the connection.
     let mut reader = BufReader::with_capacity(1, stream);
     let mut first = String::new();
     if reader.read_line(&mut first).is_err() {
@@ -99,7 +101,7 @@ fn converse(stream: TcpStream, script: &dyn Fn(&Asked) -> Vec<Step>, seen: &Mute
         seen.push(target.clone());
         before
     };
-    let steps = script(&Asked { target, before });
+    let steps = script(&ScriptedRequest { target, before });
     let is_reset = steps.iter().any(|step| matches!(step, Step::Reset));
     let mut line = String::new();
     while !is_reset && reader.read_line(&mut line).is_ok_and(|count| count > 2) {
@@ -124,7 +126,7 @@ fn converse(stream: TcpStream, script: &dyn Fn(&Asked) -> Vec<Step>, seen: &Mute
             Step::Reset => return,
         }
     }
-    // The other side closes first when it has what it wants: nothing that was sent is lost.
+    // The client closes first, so that nothing sent is lost.
     let _ = reader.get_mut().shutdown(std::net::Shutdown::Write);
     let _ = reader.get_mut().set_read_timeout(Some(Duration::from_secs(5)));
     let _ = reader.read_to_end(&mut Vec::new());

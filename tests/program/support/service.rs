@@ -1,7 +1,6 @@
-//! A demo service on loopback, and a client that speaks to it in plain bytes: it writes its requests and reads status,
-//! headers, lengths and chunks itself, so that it knows nothing of the service's own types. It panics when a reply
-//! has no status, is cut, or is not as long as was announced; the status itself is for the test to judge. It follows
-//! nothing, retries nothing and keeps no connection.
+//! A demo service on loopback, and a client that writes and parses HTTP itself, independently of the service's types.
+//! It panics if a reply has no status, is truncated, or has the wrong length; tests check the status. It does not
+//! follow redirects, retry, or reuse connections.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{BufRead, BufReader, Read, Write};
@@ -15,19 +14,19 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 use tokio::runtime::Runtime;
 
-/// The key that every server asks for, with what a query must escape.
+/// The key of every server, with characters that a query must escape.
 pub(crate) const KEY: &str = "demo key/ü&+";
 const KEY_IN_QUERY: &str = "api_key=demo+key%2F%C3%BC%26%2B";
 
 /// A service on a free port of this machine.
 pub(crate) struct Server {
-    // Declared before the runtime, which it needs to be dropped in order.
+    // Declared before the runtime, so that it is dropped first.
     pub(crate) running: Running,
     pub(crate) runtime: Runtime,
     pub(crate) address: SocketAddr,
 }
 
-/// What came back.
+/// A reply.
 #[derive(Debug)]
 pub(crate) struct Reply {
     pub(crate) status: u16,
@@ -39,13 +38,13 @@ pub(crate) fn day(year: i32, month: u32, day: u32) -> NaiveDate {
     NaiveDate::from_ymd_opt(year, month, day).expect("a day of the calendar")
 }
 
-/// The universe of a server that was given none.
+/// The default universe.
 pub(crate) fn universe() -> Universe {
     Universe::new(1, day(2026, 11, 20))
 }
 
 impl Server {
-    /// A service with the usual universe, at a set of changes.
+    /// A service with the default universe, at a change set.
     pub(crate) fn of(change_set: ChangeSet) -> Self {
         Self::new(universe(), change_set)
     }
@@ -67,7 +66,7 @@ impl Server {
         BufReader::new(stream)
     }
 
-    /// The status and the headers, and the stream with the body.
+    /// Reads the status and the headers; the body is still in the stream.
     pub(crate) fn head(&self, method: &str, target: &str) -> (Reply, BufReader<TcpStream>) {
         let mut stream = self.send(method, target);
         let status = line(&mut stream);
@@ -78,7 +77,7 @@ impl Server {
         (Reply { status, headers, body: Vec::new() }, stream)
     }
 
-    /// The whole reply, out of its chunks, or as long as was announced.
+    /// Reads the whole reply, chunked or of the announced length.
     pub(crate) fn request(&self, method: &str, target: &str) -> Reply {
         let (mut reply, mut stream) = self.head(method, target);
         if reply.headers.get("transfer-encoding").is_some_and(|encoding| encoding == "chunked") {
@@ -104,7 +103,7 @@ impl Server {
         self.request("GET", &with_key(target))
     }
 
-    /// The JSON of a 200.
+    /// The JSON of a reply, which must be a 200.
     pub(crate) fn json(&self, target: &str) -> Value {
         let reply = self.get(target);
         assert_eq!((reply.status, reply.content_type()), (200, "application/json"), "{target}: {reply:?}");
@@ -154,7 +153,7 @@ pub(crate) fn text(value: &Value) -> &str {
     value.as_str().expect("a string")
 }
 
-/// The `date` of each entry, in their order.
+/// The `date` of each entry, in order.
 pub(crate) fn dates(entries: &Value) -> Vec<&str> {
     list(entries).iter().map(|entry| text(&entry["date"])).collect()
 }

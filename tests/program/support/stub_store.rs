@@ -1,7 +1,7 @@
-//! A store with the interface of S3 or of Google that misbehaves as a test tells it to.
+//! A store with the interface of S3 or of Google and scripted faults.
 //!
-//! It keeps objects in memory and honours conditional puts, by the headers of its own interface only. Before and after each request the test's script may refuse
-//! it, answer late, cut the answer off, or ignore its conditions.
+//! It keeps objects in memory and honours conditional puts, by the headers of its own interface only. Before and after
+//! each request the test's script may refuse it, answer late, cut the answer off, or ignore its conditions.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -16,33 +16,33 @@ use chrono::{DateTime, TimeDelta, Utc};
 
 use super::bucket::environment;
 
-/// What goes wrong with a request.
+/// The fault of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Trouble {
-    /// It is answered with a status, a header line, and nothing happens.
+pub(crate) enum StoreFault {
+    /// It is answered with a status and a header line, and not executed.
     Refused(&'static str, &'static str),
-    /// It is carried out, and answered with a status.
+    /// It is executed, but answered with a status.
     Denied(&'static str),
-    /// It is carried out, and the answer ends in the middle.
+    /// It is executed, but the answer is truncated.
     CutOff,
-    /// It is carried out after a while.
+    /// It is executed after a delay.
     Slow(Duration),
-    /// It is carried out whatever its conditions are.
+    /// It is executed, ignoring its conditions.
     Unconditional,
 }
 
-/// A request, as far as scripts look at it.
+/// The parts of a request that scripts use.
 #[derive(Clone, Debug)]
-pub(crate) struct Wanted {
+pub(crate) struct StoreRequest {
     pub(crate) method: String,
     /// The key, without the bucket.
     pub(crate) key: String,
     pub(crate) query: String,
-    /// How many requests came before.
+    /// Number of earlier requests.
     pub(crate) number: u64,
 }
 
-/// Whose interface a store has. Google's XML interface is that of S3, but for the conditions of puts.
+/// The interface of a store. Google's XML interface is that of S3, except for the conditions of puts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Interface {
     /// `If-None-Match: *` and `If-Match: "TAG"`.
@@ -51,15 +51,15 @@ pub(crate) enum Interface {
     Google,
 }
 
-/// An object: its bytes, its tag, and when it was put.
+/// An object: its bytes, its tag, and its modification time.
 type Objects = BTreeMap<String, (Vec<u8>, u64, DateTime<Utc>)>;
 
-type Script = dyn Fn(&Wanted) -> Option<Trouble> + Send + Sync;
+type Script = dyn Fn(&StoreRequest) -> Option<StoreFault> + Send + Sync;
 
 struct State {
     objects: Mutex<Objects>,
     uploads: Mutex<BTreeMap<String, BTreeMap<u32, Vec<u8>>>>,
-    wanted: Mutex<Vec<Wanted>>,
+    requests: Mutex<Vec<StoreRequest>>,
     tags: AtomicU64,
     page: usize,
     interface: Interface,
@@ -74,27 +74,30 @@ pub(crate) struct StubStore {
 impl StubStore {
     pub(crate) const BUCKET: &'static str = "signals";
 
-    /// A store like S3 whose listings have pages of so many keys.
-    pub(crate) fn start(page: usize, script: impl Fn(&Wanted) -> Option<Trouble> + Send + Sync + 'static) -> Self {
+    /// A store like S3 whose listings have pages of this many keys.
+    pub(crate) fn start(
+        page: usize,
+        script: impl Fn(&StoreRequest) -> Option<StoreFault> + Send + Sync + 'static,
+    ) -> Self {
         Self::with_interface(Interface::S3, page, script)
     }
 
     /// A store like Google's.
-    pub(crate) fn like_google(script: impl Fn(&Wanted) -> Option<Trouble> + Send + Sync + 'static) -> Self {
+    pub(crate) fn like_google(script: impl Fn(&StoreRequest) -> Option<StoreFault> + Send + Sync + 'static) -> Self {
         Self::with_interface(Interface::Google, 1000, script)
     }
 
     fn with_interface(
         interface: Interface,
         page: usize,
-        script: impl Fn(&Wanted) -> Option<Trouble> + Send + Sync + 'static,
+        script: impl Fn(&StoreRequest) -> Option<StoreFault> + Send + Sync + 'static,
     ) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
         let address = listener.local_addr().expect("an address");
         let state = Arc::new(State {
             objects: Mutex::default(),
             uploads: Mutex::default(),
-            wanted: Mutex::default(),
+            requests: Mutex::default(),
             tags: AtomicU64::new(1),
             page,
             interface,
@@ -142,7 +145,7 @@ impl StubStore {
         self.state.objects.lock().expect("no test panicked").get(key).map(|(bytes, ..)| bytes.clone())
     }
 
-    /// Puts an object as if it had been done some hours ago.
+    /// Puts an object with a modification time some hours ago.
     pub(crate) fn put(&self, key: &str, bytes: &[u8], hours_ago: i64) {
         let tag = self.state.tags.fetch_add(1, Ordering::Relaxed);
         let object = (bytes.to_vec(), tag, Utc::now() - TimeDelta::hours(hours_ago));
@@ -150,15 +153,15 @@ impl StubStore {
     }
 
     /// The requests so far.
-    pub(crate) fn wanted(&self) -> Vec<Wanted> {
-        self.state.wanted.lock().expect("no test panicked").clone()
+    pub(crate) fn requests(&self) -> Vec<StoreRequest> {
+        self.state.requests.lock().expect("no test panicked").clone()
     }
 }
 
 /// An answer: status, headers with their line ends, body.
 struct Answer(&'static str, String, Vec<u8>);
 
-/// Answers one request of a connection; nothing once it is closed.
+/// Answers one request of a connection; `None` once it is closed.
 fn converse(stream: &TcpStream, state: &State) -> Option<()> {
     let mut reader = BufReader::new(stream);
     let mut line = String::new();
@@ -177,34 +180,34 @@ fn converse(stream: &TcpStream, state: &State) -> Option<()> {
     reader.read_exact(&mut body).ok()?;
     let (path, query) = target.split_once('?').unwrap_or((&target, ""));
     let key = decoded(path).trim_start_matches(&format!("/{}", StubStore::BUCKET)).trim_start_matches('/').to_owned();
-    let wanted = {
-        let mut all = state.wanted.lock().expect("no test panicked");
-        let wanted = Wanted { method, key, query: query.to_owned(), number: all.len() as u64 };
-        all.push(wanted.clone());
-        wanted
+    let request = {
+        let mut all = state.requests.lock().expect("no test panicked");
+        let request = StoreRequest { method, key, query: query.to_owned(), number: all.len() as u64 };
+        all.push(request.clone());
+        request
     };
-    let trouble = (state.script)(&wanted);
-    if let Some(Trouble::Slow(time)) = trouble {
+    let fault = (state.script)(&request);
+    if let Some(StoreFault::Slow(time)) = fault {
         thread::sleep(time);
     }
-    let answer = match trouble {
-        Some(Trouble::Refused(status, header)) => {
+    let answer = match fault {
+        Some(StoreFault::Refused(status, header)) => {
             let header = if header.is_empty() { String::new() } else { format!("{header}\r\n") };
             Answer(status, header, failure("SlowDown"))
         }
-        Some(Trouble::Denied(status)) => {
-            carried_out(state, &wanted, &headers, body, true);
+        Some(StoreFault::Denied(status)) => {
+            carried_out(state, &request, &headers, body, true);
             Answer(status, String::new(), failure("InternalError"))
         }
-        trouble => carried_out(state, &wanted, &headers, body, trouble != Some(Trouble::Unconditional)),
+        fault => carried_out(state, &request, &headers, body, fault != Some(StoreFault::Unconditional)),
     };
     let Answer(status, headers, body) = answer;
-    let body = if wanted.method == "HEAD" { Vec::new() } else { body };
+    let body = if request.method == "HEAD" { Vec::new() } else { body };
     let length =
         if headers.contains("Content-Length") { String::new() } else { format!("Content-Length: {}\r\n", body.len()) };
     let mut stream = stream;
     stream.write_all(format!("HTTP/1.1 {status}\r\n{headers}{length}\r\n").as_bytes()).ok()?;
-    if trouble == Some(Trouble::CutOff) {
+    if fault == Some(StoreFault::CutOff) {
         stream.write_all(&body[..body.len() / 2]).ok()?;
         stream.shutdown(std::net::Shutdown::Both).ok()?;
         return None;
@@ -218,13 +221,13 @@ fn failure(code: &str) -> Vec<u8> {
 
 fn carried_out(
     state: &State,
-    wanted: &Wanted,
+    request: &StoreRequest,
     headers: &BTreeMap<String, String>,
     body: Vec<u8>,
     heeds: bool,
 ) -> Answer {
     let parameter = |name: &str| {
-        let pairs = wanted.query.split('&').filter_map(|pair| pair.split_once('='));
+        let pairs = request.query.split('&').filter_map(|pair| pair.split_once('='));
         pairs.filter(|(key, _)| *key == name).map(|(_, value)| decoded(value)).next()
     };
     let mut objects = state.objects.lock().expect("no test panicked");
@@ -235,9 +238,9 @@ fn carried_out(
         };
         format!("{generation}ETag: \"{tag}\"\r\nLast-Modified: {}\r\n", put.format("%a, %d %b %Y %H:%M:%S GMT"))
     };
-    match wanted.method.as_str() {
-        "GET" if wanted.key.is_empty() => Answer("200 OK", String::new(), listing(&objects, state.page, parameter)),
-        "GET" | "HEAD" => match objects.get(&wanted.key) {
+    match request.method.as_str() {
+        "GET" if request.key.is_empty() => Answer("200 OK", String::new(), listing(&objects, state.page, parameter)),
+        "GET" | "HEAD" => match objects.get(&request.key) {
             None => Answer("404 Not Found", String::new(), failure("NoSuchKey")),
             Some((bytes, tag, put)) => match headers.get("range").and_then(|range| span(range)) {
                 Some((from, to)) => {
@@ -251,14 +254,14 @@ fn carried_out(
                 }
             },
         },
-        "PUT" if wanted.query.contains("partNumber") => {
+        "PUT" if request.query.contains("partNumber") => {
             let part = parameter("partNumber").and_then(|part| part.parse().ok()).expect("a number");
             let mut uploads = state.uploads.lock().expect("no test panicked");
             uploads.entry(parameter("uploadId").expect("an upload")).or_default().insert(part, body);
             Answer("200 OK", format!("ETag: \"part-{part}\"\r\n"), Vec::new())
         }
         "PUT" => {
-            let there = objects.get(&wanted.key).map(|(_, tag, _)| *tag);
+            let there = objects.get(&request.key).map(|(_, tag, _)| *tag);
             let header = |name: &str| headers.get(name).map(|value| value.trim_matches('"'));
             let (is_new, tag) = match state.interface {
                 Interface::S3 => (header("if-none-match") == Some("*"), header("if-match")),
@@ -273,10 +276,10 @@ fn carried_out(
                 return Answer("412 Precondition Failed", String::new(), failure("PreconditionFailed"));
             }
             let tag = state.tags.fetch_add(1, Ordering::Relaxed);
-            objects.insert(wanted.key.clone(), (body, tag, Utc::now()));
+            objects.insert(request.key.clone(), (body, tag, Utc::now()));
             Answer("200 OK", tagged(tag, Utc::now()), Vec::new())
         }
-        "POST" if wanted.query.starts_with("uploads") => {
+        "POST" if request.query.starts_with("uploads") => {
             let id = state.tags.fetch_add(1, Ordering::Relaxed);
             let text =
                 format!("<InitiateMultipartUploadResult><UploadId>{id}</UploadId></InitiateMultipartUploadResult>");
@@ -286,12 +289,12 @@ fn carried_out(
             let mut uploads = state.uploads.lock().expect("no test panicked");
             let parts = uploads.remove(&parameter("uploadId").expect("an upload")).unwrap_or_default();
             let tag = state.tags.fetch_add(1, Ordering::Relaxed);
-            objects.insert(wanted.key.clone(), (parts.into_values().flatten().collect(), tag, Utc::now()));
+            objects.insert(request.key.clone(), (parts.into_values().flatten().collect(), tag, Utc::now()));
             let text = format!("<CompleteMultipartUploadResult><ETag>\"{tag}\"</ETag></CompleteMultipartUploadResult>");
             Answer("200 OK", String::new(), text.into_bytes())
         }
         _ => {
-            objects.remove(&wanted.key);
+            objects.remove(&request.key);
             Answer("204 No Content", String::new(), Vec::new())
         }
     }
@@ -332,7 +335,7 @@ fn listing(objects: &Objects, page: usize, parameter: impl Fn(&str) -> Option<St
     text.into_bytes()
 }
 
-/// `bytes=2-5` as its two ends.
+/// The ends of a range such as `bytes=2-5`.
 fn span(range: &str) -> Option<(usize, usize)> {
     let (from, to) = range.strip_prefix("bytes=")?.split_once('-')?;
     Some((from.parse().ok()?, to.parse().unwrap_or(usize::MAX - 1)))

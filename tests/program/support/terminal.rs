@@ -1,4 +1,4 @@
-//! The program in a pseudo-terminal, as a person sees it.
+//! The program in a pseudo-terminal.
 
 use std::ffi::OsStr;
 use std::path::Path;
@@ -8,19 +8,19 @@ use serde_json::{Value, json};
 
 use super::program::Place;
 
-/// What a person saw.
+/// The contents of the screen.
 #[derive(Debug)]
-pub(crate) struct Seen {
+pub(crate) struct Screen {
     pub(crate) code: i64,
-    /// The lines that were there in the end.
+    /// The lines at the end.
     pub(crate) lines: Vec<String>,
-    /// The most bars that were there at once.
+    /// Maximum number of bars shown at once.
     pub(crate) most_bars: u64,
     /// The codes of the colors.
     pub(crate) colors: Vec<String>,
 }
 
-/// A window: its widths, one after the other, and the lines that are typed.
+/// A window: its successive widths, and the lines typed.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Window<'a> {
     pub(crate) widths: &'a str,
@@ -28,24 +28,24 @@ pub(crate) struct Window<'a> {
 }
 
 impl Window<'_> {
-    /// A window that keeps its width.
+    /// A window with a fixed width.
     pub(crate) fn of(widths: &str) -> Window<'_> {
         Window { widths, answers: &[] }
     }
 
     #[track_caller]
-    pub(crate) fn run<I: AsRef<OsStr>>(self, place: &Place, arguments: impl IntoIterator<Item = I>) -> Seen {
+    pub(crate) fn run<I: AsRef<OsStr>>(self, place: &Place, arguments: impl IntoIterator<Item = I>) -> Screen {
         self.start(place, Path::new(env!("CARGO_BIN_EXE_bellwether")), arguments)
     }
 
-    /// Runs a line as a shell does, where the program is found by its name; its browser does nothing.
+    /// Runs a line in a shell that finds the program by name; the browser does nothing.
     #[track_caller]
-    pub(crate) fn shell(self, place: &Place, line: &str) -> Seen {
+    pub(crate) fn shell(self, place: &Place, line: &str) -> Screen {
         self.start(place, Path::new("/bin/sh"), ["-c", line])
     }
 
     #[track_caller]
-    fn start<I: AsRef<OsStr>>(self, place: &Place, program: &Path, arguments: impl IntoIterator<Item = I>) -> Seen {
+    fn start<I: AsRef<OsStr>>(self, place: &Place, program: &Path, arguments: impl IntoIterator<Item = I>) -> Screen {
         let tests = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests");
         let programs = Path::new(env!("CARGO_BIN_EXE_bellwether")).parent().expect("a folder of programs").display();
         let path = format!("{programs}:{}", std::env::var("PATH").unwrap_or_default());
@@ -60,7 +60,7 @@ impl Window<'_> {
             let list = seen[name].as_array().expect("a list");
             list.iter().map(|text| text.as_str().expect("a text").to_owned()).collect()
         };
-        Seen {
+        Screen {
             code: seen["code"].as_i64().expect("a number"),
             lines: texts("lines"),
             most_bars: seen["most_bars"].as_u64().expect("a number"),
@@ -69,7 +69,7 @@ impl Window<'_> {
     }
 }
 
-impl Seen {
+impl Screen {
     #[track_caller]
     pub(crate) fn succeeded(self) -> Self {
         assert_eq!(self.code, 0, "{self:#?}");

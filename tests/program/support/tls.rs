@@ -1,4 +1,4 @@
-//! A service behind TLS on loopback, with a certificate that no system knows: it is its own issuer.
+//! A service behind TLS on loopback, with a self-signed certificate.
 
 use std::io::{BufRead, BufReader, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -11,14 +11,14 @@ use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::{ServerConfig, ServerConnection, StreamOwned};
 
-/// A service that gives every answer of a script, and counts who came.
-pub(crate) struct Secure {
+/// A scripted service that counts connections.
+pub(crate) struct TlsService {
     pub(crate) address: SocketAddr,
     connections: Arc<AtomicUsize>,
 }
 
-impl Secure {
-    /// Answers each target with a body.
+impl TlsService {
+    /// Starts a service that answers each target with a body.
     pub(crate) fn start(answer: fn(&str) -> &'static str) -> Self {
         let provider = Arc::new(rustls::crypto::ring::default_provider());
         let chain = vec![CertificateDer::from_pem_file(file("certificate.pem")).expect("a certificate")];
@@ -46,12 +46,12 @@ impl Secure {
     }
 }
 
-/// A file with the certificate that a service here has.
+/// A file with the certificate of these services.
 pub(crate) fn certificate() -> PathBuf {
     file("certificate.pem")
 }
 
-/// A file with a certificate that none of them has.
+/// A file with an unrelated certificate.
 pub(crate) fn other_certificate() -> PathBuf {
     file("other.pem")
 }
