@@ -39,7 +39,7 @@ fn dataset(signals: usize) -> RecordBatch {
     let choice = |keys: Int8Array, texts: &[&str]| -> ArrayRef {
         Arc::new(DictionaryArray::new(keys, Arc::new(StringArray::from(texts.to_vec()))))
     };
-    // On three days in four the news is that of the previous day.
+    // On three days in four, the news is the same as on the previous day.
     let scores: Vec<f64> = (0..ROWS / 4 + 1).map(|_| random(20_000) as f64 / 7e4).collect();
     let article = |(ticker, day, _): (usize, usize, usize)| (ticker * DAYS + day) / 4;
     let columns: [(&str, ArrayRef); 8] = [

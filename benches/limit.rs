@@ -130,7 +130,7 @@ impl Took {
     }
 }
 
-/// The user and system seconds that Linux counts, in hundredths.
+/// User and system seconds, which Linux counts in hundredths.
 fn processor_seconds(stat: &str) -> io::Result<f64> {
     let text = fs::read_to_string(stat)?;
     let after_name = text.rsplit(')').next().unwrap_or_default();

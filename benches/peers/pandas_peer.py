@@ -80,7 +80,7 @@ def features(signals, articles):
         news_max_7d=past.max().to_numpy(),
     )[events["asked"]]
     windows["news_count_7d"] = windows["news_count_7d"].fillna(0).astype("int32")
-    # Listed first is known last, of the articles of one date.
+    # Of the articles of one date, the first one listed is the latest.
     articles = articles[::-1].sort_values("date", kind="stable").rename(columns={"score": "news_last_score"})
     return pd.merge_asof(
         windows.sort_values("date", kind="stable"), articles, on="date", by="ticker", allow_exact_matches=False

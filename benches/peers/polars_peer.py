@@ -20,7 +20,7 @@ PERIOD, REGIME = pl.Enum(work.PERIODS), pl.Enum(work.REGIMES)
 
 ENTRY = pl.Struct({"date": pl.String, "signal": pl.Enum(["buy", "sell"]), "confidence": pl.Float64})
 HISTORY = pl.Struct({"ticker": pl.String, "period": PERIOD, "regime": REGIME, "predictions": pl.List(ENTRY)})
-# A ticker that the sector does not have is null.
+# Tickers outside the sector are null.
 SECTOR = {ticker: HISTORY for ticker in work.TICKERS}
 # The score is a number or a decimal string.
 ARTICLE = {"date": pl.String, "score": pl.String}
@@ -53,7 +53,7 @@ def fetch_articles(client, ticker):
 def features(signals, articles):
     """What was known of each ticker before each of its dates: the same for all periods and regimes."""
     days = signals.select("ticker", "date").unique().sort("ticker", "date")
-    # Listed first is known last, of the articles of one date.
+    # Of the articles of one date, the first one listed is the latest.
     articles = articles.reverse().sort("ticker", "date", maintain_order=True)
     windows = (
         pl.concat([days.with_columns(asked=True), articles.with_columns(asked=False)], how="diagonal")

@@ -26,7 +26,7 @@ def open_answers(folder, size):
     answers = {}
     for target in [*work.histories(size), *map(work.articles, work.TICKERS)]:
         file = os.open(work.file_of(folder, target), os.O_RDONLY)
-        # Whoever asks first should not be the one who waits for the disk.
+        # So that the first request does not wait for the disk.
         length = len(os.pread(file, os.fstat(file).st_size, 0))
         head = f"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: {length}\r\n\r\n"
         answers[name_of(target)] = head.encode(), file, length

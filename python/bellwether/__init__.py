@@ -4,8 +4,8 @@
 >>> summary = bw.run("demo", progress=False)
 >>> frame = bw.load("demo").to_polars()
 
-`run` fetches and publishes; `load` reads what was published, or builds from the archive what was known at an instant, with
-no file written. What it returns is an Arrow C stream, which Polars, pandas, pyarrow and DuckDB take as it is.
+`run` fetches and publishes; `load` reads a published version, or builds one as of an instant from the archive without writing
+a file. It returns an object with the Arrow C stream interface, which Polars, pandas, pyarrow and DuckDB read directly.
 """
 
 from ._ask import Plan, Report, articles, check, datasets, diff, plan, quality, report, revisions, runs

@@ -1,4 +1,4 @@
-"""Questions to definitions, to the archive and to published versions."""
+"""Queries of definitions, the archive and published versions."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ __all__ = ["Plan", "Report", "articles", "check", "datasets", "diff", "plan", "q
 
 
 def check(definition: Definition) -> list[Problem]:
-    """The problems of a definition: none if it can be run.
+    """The problems of a definition; an empty list if it is valid.
 
     >>> import bellwether as bw
     >>> bw.check("demo")
@@ -35,7 +35,7 @@ def check(definition: Definition) -> list[Problem]:
 
 
 class Plan:
-    """What a definition means, with every default filled in."""
+    """The meaning of a definition, with every default filled in."""
 
     __slots__ = ("_facts",)
 
@@ -49,7 +49,7 @@ class Plan:
 
     @property
     def requests(self) -> list[str]:
-        """The requests for signals that are known before the first answer."""
+        """The requests for signals, as far as they are known before the first answer."""
         return list(self._facts["requests"])
 
     @property
@@ -59,17 +59,17 @@ class Plan:
 
     @property
     def sort(self) -> list[str]:
-        """The columns that order its rows."""
+        """The columns that its rows are sorted by."""
         return list(self._facts["sort"])
 
     @property
     def formats(self) -> list[str]:
-        """The formats that it is written in."""
+        """Its output formats."""
         return list(self._facts["formats"])
 
     @property
     def text(self) -> str:
-        """The definition, as a file has it."""
+        """The text of the definition."""
         return str(self._facts["text"])
 
     def _title(self) -> str:
@@ -83,7 +83,7 @@ class Plan:
 
 
 def plan(definition: Definition) -> Plan:
-    """What a definition means: its requests, and the columns of its dataset.
+    """The plan of a definition: its requests, and the columns of its dataset.
 
     >>> import bellwether as bw
     >>> bw.plan("demo").requests[0]
@@ -100,9 +100,9 @@ def revisions(
     data: PathLike | None = None,
     archive: PathLike | None = None,
 ) -> Answer:
-    """What the vendor rewrote: a row for each value that was added late, revised or withdrawn.
+    """The vendor's rewrites: a row for each value that was added late, revised or withdrawn.
 
-    Of the dataset of a definition, or of the whole archive. `after` and `until` are instants of observation.
+    Covers the dataset of a definition, or the whole archive. `after` and `until` are instants of observation.
 
     >>> import bellwether as bw
     >>> bw.revisions("demo").totals["signals"]["total"]["revised"]
@@ -120,7 +120,7 @@ def quality(
     data: PathLike | None = None,
     archive: PathLike | None = None,
 ) -> Answer:
-    """Gaps, stale series, repeated articles, unusual values, rejected records and unknown fields: a row for each finding.
+    """Gaps, stale series, duplicate articles, unusual values, rejected records and unknown fields: a row for each finding.
 
     >>> import bellwether as bw
     >>> bw.quality("demo").totals["rejected"]
@@ -134,7 +134,7 @@ def quality(
 def diff(dataset: str, before: str, after: str = "latest", *, data: PathLike | None = None) -> Answer:
     """The rows that differ between two published versions of a dataset.
 
-    `before` and `after` are names of versions, as `datasets` lists them.
+    `before` and `after` are names of versions, as listed by `datasets`.
 
     >>> import bellwether as bw
     >>> versions = bw.datasets().to_polars().filter(dataset="demo")["version"]
@@ -157,7 +157,7 @@ def articles(
     data: PathLike | None = None,
     archive: PathLike | None = None,
 ) -> Table:
-    """The news about the tickers of a definition, as it was known at an instant, or is known now.
+    """The news about the tickers of a definition, as of an instant or now.
 
     >>> import bellwether as bw
     >>> bw.articles("demo", tickers="XOM", columns=["date", "title", "score"]).columns
@@ -169,7 +169,7 @@ def articles(
 
 
 def runs(*, data: PathLike | None = None, archive: PathLike | None = None) -> Table:
-    """The sealed runs of the archive, and what each changed.
+    """The sealed runs of the archive, and the changes of each.
 
     >>> import bellwether as bw
     >>> bw.runs().columns[:3]
@@ -195,7 +195,7 @@ class Report:
 
     #: The name of the dataset.
     name: str
-    #: The page: one file that loads nothing.
+    #: The page: a single file that loads nothing.
     page: str
     #: The same for a terminal.
     text: str
@@ -226,7 +226,7 @@ def report(
     data: PathLike | None = None,
     archive: PathLike | None = None,
 ) -> Report:
-    """A report of a published dataset: what it holds, and what the vendor did to its past. By default of the one built last.
+    """A report of a published dataset: its contents, and how the vendor revised it. Default: the dataset built last.
 
     >>> import bellwether as bw
     >>> bw.report("demo").name

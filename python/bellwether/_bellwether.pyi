@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Any, Callable, final
 
-from ._values import Manner, Part
+from ._values import Part, RunOptions
 
 __all__ = [
     "Key",
@@ -68,7 +68,7 @@ def plan(definition: _Given) -> str: ...
 def run(
     definition: _Given,
     folders: tuple[Path, Path],
-    manner: Manner,
+    options: RunOptions,
     key: Key | None,
     progress: Callable[[Any], object] | None,
 ) -> tuple[str, str]: ...

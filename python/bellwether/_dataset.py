@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Dataset", "load"]
 
-#: The columns that name a row.
+#: The columns that identify a row.
 _KEY = ["ticker", "date", "period", "regime"]
 
 
@@ -66,18 +66,18 @@ def load(
     data: PathLike | None = None,
     archive: PathLike | None = None,
 ) -> Dataset | Wide:
-    """A dataset: a published version, or one that is built from the archive while it is read.
+    """A dataset: a published version, or one built from the archive while it is read.
 
-    `dataset` is a name for its latest version, `NAME/VERSION`, `NAME/builds/VERSION`, or the folder of a version.
+    `dataset` is the name of a dataset for its latest version, `NAME/VERSION`, `NAME/builds/VERSION`, or the folder of a version.
 
     With `as_of` or `vintage`, or a definition as a dict, the dataset is built from the archive each time it is read, and no
-    file is written. `as_of` takes what had been seen by then: a day means the end of it in UTC. `vintage="first"` takes each
+    file is written. `as_of` uses only observations up to that instant; a day means its end in UTC. `vintage="first"` uses each
     signal as it was first published.
 
-    `columns`, `tickers`, `start` (inclusive) and `end` (exclusive) select a part, and only that part is read.
+    `columns`, `tickers`, `start` (inclusive) and `end` (exclusive) select a part; only that part is read.
 
-    `layout="wide"` gives a matrix of dates by tickers for each period, regime and column, by name; by default of `signal`, 1 for
-    buy and -1 for sell, and `confidence`.
+    `layout="wide"` gives a matrix of dates by tickers for each period, regime and column, by name. The default columns are
+    `signal` (1 for buy, -1 for sell) and `confidence`.
 
     >>> import bellwether as bw
     >>> dataset = bw.load("demo", tickers="XOM", columns=["date", "signal", "confidence"])
@@ -114,10 +114,10 @@ def load(
 
 
 class Dataset(Table):
-    """A dataset to read, as often as needed. `load` makes it.
+    """A dataset that can be read any number of times. `load` returns it.
 
-    It is an Arrow C stream: `polars.DataFrame(dataset)`, `pyarrow.RecordBatchReader.from_stream(dataset)` or
-    `duckdb.sql("from dataset")` take its rows batch by batch, so it may be larger than memory.
+    It has the Arrow C stream interface: `polars.DataFrame(dataset)`, `pyarrow.RecordBatchReader.from_stream(dataset)` or
+    `duckdb.sql("from dataset")` read its rows batch by batch, so it may be larger than memory.
     """
 
     __slots__ = ("_identity", "_part")
@@ -161,14 +161,14 @@ class Dataset(Table):
         try:
             return rows.select(self.columns).collect()
         except polars.exceptions.PolarsError:
-            # Our reader says what is wrong, and what to do.
+            # Our reader has better error messages.
             return super().to_polars()
 
     def _is_part(self) -> bool:
         return any(value is not None for value in self._part.values())
 
     def factor(self, value: str, *, period: str | None = None, regime: str | None = None) -> pd.Series[Any]:
-        """A column as factor tools take it: a series by date and ticker, sorted, with naive dates.
+        """A column for factor tools: a series by date and ticker, sorted, with naive dates.
 
         A signal becomes 1 for buy and -1 for sell. A dataset of several periods or regimes takes a choice.
 

@@ -11,12 +11,12 @@ from ._errors import UsageError
 
 __all__: list[str] = []
 
-#: The name of a definition that has none.
+#: The default name of a definition.
 NAMELESS = "definition"
 
 
 def written(definition: Mapping[str, Any]) -> tuple[str, str]:
-    """The name and the text of a definition, as the file would have it."""
+    """The name of a definition, and its text as TOML."""
     sections = dict(definition)
     name = sections.pop("name", NAMELESS)
     lines = [_line(key, value) for key, value in sections.items() if not isinstance(value, Mapping)]
@@ -49,9 +49,10 @@ def _value(value: object) -> str:
         return "{ " + ", ".join(_line(key, inner) for key, inner in value.items()) + " }"
     if isinstance(value, (Sequence, set, frozenset)):
         return "[" + ", ".join(_value(element) for element in value) + "]"
-    raise UsageError(f"a definition has no {type(value).__name__}", "use texts, numbers, booleans, lists and dicts")
+    hint = "use strings, numbers, booleans, dates, lists and dicts"
+    raise UsageError(f"a definition cannot contain a value of type {type(value).__name__}", hint)
 
 
 def _text(text: str) -> str:
-    """A string of TOML, which JSON's are, but for one character."""
+    """A TOML string: a JSON string, except for one character."""
     return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")

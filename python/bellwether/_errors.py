@@ -1,4 +1,4 @@
-"""Exceptions. All are below `BellwetherError`."""
+"""Exceptions. All derive from `BellwetherError`."""
 
 from __future__ import annotations
 
@@ -23,18 +23,18 @@ __all__ = [
 
 
 class Problem(NamedTuple):
-    """A problem of a definition, and where it is."""
+    """A problem of a definition, with its location."""
 
     message: str
     hint: str | None
-    #: Counted from one, in the file, or in the text that a dict was turned into.
+    #: Counted from one, in the file or in the TOML text of a dict.
     line: int
     #: Counted from one, in characters.
     column: int
 
 
 class BellwetherError(Exception):
-    """An operation of Bellwether that failed.
+    """A failed operation of Bellwether.
 
     The message says what failed, why, and what to do about it.
 
@@ -48,7 +48,7 @@ class BellwetherError(Exception):
 
     #: What to do about it.
     hint: str | None
-    #: What led to it, the nearest reason first.
+    #: The chain of causes, nearest first.
     reasons: list[str]
     #: The problems of a definition.
     problems: list[Problem]
@@ -64,7 +64,7 @@ class BellwetherError(Exception):
         self.reasons = list(reasons)
         self.problems = [Problem(*problem) for problem in problems]
         lines = [message, *(f"  because: {reason}" for reason in self.reasons)]
-        # The text of problems has their hints.
+        # The text of problems includes their hints.
         if self.hint is not None and not self.problems:
             lines.append(f"hint: {self.hint}")
         super().__init__("\n".join(lines))
@@ -74,7 +74,7 @@ class BellwetherError(Exception):
 
 
 def _again(kind: type[BellwetherError], args: tuple[object, ...], state: dict[str, object]) -> BellwetherError:
-    """Builds an exception anew in another process."""
+    """Rebuilds an exception in another process."""
     error = kind.__new__(kind)
     error.args = args
     error.__dict__.update(state)
@@ -82,7 +82,7 @@ def _again(kind: type[BellwetherError], args: tuple[object, ...], state: dict[st
 
 
 class UsageError(BellwetherError, ValueError):
-    """Arguments that do not make sense, alone or together."""
+    """Invalid arguments, or an invalid combination of them."""
 
 
 class DefinitionError(BellwetherError, ValueError):
@@ -94,19 +94,19 @@ class NotFoundError(BellwetherError, FileNotFoundError):
 
 
 class ServiceError(BellwetherError):
-    """A service that cannot be reached, refuses the key, or answers with something else than its interface describes."""
+    """A service that cannot be reached, refuses the key, or violates its interface."""
 
 
 class TemporaryError(BellwetherError):
-    """A service that does not answer for now, or another run of the same definition. Running it again later resumes."""
+    """A temporary failure of the service, or another run of the same definition. The same call resumes later."""
 
 
 class DataError(BellwetherError):
-    """Data that does not allow what was asked for."""
+    """Data that does not allow the operation."""
 
 
 class ChecksError(DataError):
-    """Data that fails a check. Nothing was published; the archive keeps what was fetched."""
+    """Data that failed a check. Nothing was published; the archive keeps the fetched data."""
 
 
 class StorageError(BellwetherError):
@@ -114,7 +114,7 @@ class StorageError(BellwetherError):
 
 
 class Interrupted(BellwetherError):
-    """Work that was stopped by something else than a signal. Running it again resumes."""
+    """An operation that was cancelled, but not by a signal. The same call resumes."""
 
 
 class ForkedError(BellwetherError):
@@ -133,7 +133,7 @@ _WORDS = [
 
 
 def _in_python(hint: str) -> str:
-    """A hint of the program, for those who call it from Python."""
+    """A hint of the program, in terms of the Python interface."""
     for words, ours in _WORDS:
         hint = re.sub(words, ours, hint)
     return hint

@@ -20,7 +20,7 @@ def table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
 
 
 def facts(rows: Iterable[tuple[str, str]]) -> str:
-    """Facts, of which each is a name and a piece of HTML."""
+    """Facts, each a name and a piece of HTML."""
     body = "".join(
         f"<tr><th style='text-align:left'>{escape(name)}</th><td style='text-align:left'>{html}</td></tr>"
         for name, html in rows
@@ -34,7 +34,7 @@ def titled(title: str, html: str) -> str:
 
 
 def sparkline(values: Sequence[float | None], label: str, low: float | None = None, high: float | None = None) -> str:
-    """A line over time. Values that are missing leave a gap."""
+    """A line over time. Missing values leave a gap."""
     known = [value for value in values if value is not None]
     if not known:
         return ""
@@ -63,7 +63,7 @@ def aligned(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 
 
 def number(value: object) -> str:
-    """A value as people read it."""
+    """A value in human-readable form."""
     if value is None:
         return "-"
     if isinstance(value, float):
@@ -72,7 +72,7 @@ def number(value: object) -> str:
 
 
 def flat(totals: Mapping[str, object], above: str = "") -> Iterator[tuple[str, object]]:
-    """Totals, of which some are in others, with the names on the way. Long lists of totals are left out."""
+    """Nested totals with their names joined. Long lists of totals are left out."""
     for name, value in totals.items():
         if isinstance(value, Mapping):
             if not name.startswith("by_"):

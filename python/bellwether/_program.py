@@ -12,6 +12,6 @@ __all__ = ["main"]
 
 def main() -> None:
     """Runs the command line."""
-    # Python's handler would wait for Python code to run, and there is none until the program ends.
+    # Python's handler would only run once the program has ended.
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     sys.exit(_bellwether.main(["bellwether", *sys.argv[1:]]))

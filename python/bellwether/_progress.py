@@ -19,20 +19,20 @@ _WIDTH = 32
 
 
 class BellwetherWarning(UserWarning):
-    """Something to correct, although the operation can continue."""
+    """A problem to fix, although the operation can continue."""
 
 
 class Event(TypedDict):
-    """What happens during a run or a build."""
+    """An event of a run or a build."""
 
     event: Literal["started", "advanced", "finished", "resumed", "note", "warning"]
-    #: What a note or a warning says, and what a stage waits for.
+    #: The text of a note or a warning, or what a stage is waiting for.
     message: str
-    #: `signals`, `articles`, `archive`, `dataset` and so on; empty for events that are of no stage.
+    #: `signals`, `articles`, `archive`, `dataset` and so on; empty for events outside stages.
     stage: str
-    #: Requests that were answered.
+    #: Answered requests.
     done: int
-    #: Requests in all, if the stage makes requests.
+    #: Total requests, if the stage makes requests.
     total: int | None
     #: Rows so far.
     rows: int
@@ -48,7 +48,7 @@ class Event(TypedDict):
 
 @contextmanager
 def shown(progress: bool | Callable[[Event], object]) -> Generator[Callable[[Event], None], None, None]:
-    """What to call with each event, while it is shown."""
+    """The function to call with each event, while progress is shown."""
     bar: _Notebook | _Terminal | None = None
     if progress is True:
         bar = _Notebook() if _in_notebook() else _Terminal() if sys.stderr.isatty() else None
@@ -68,7 +68,7 @@ def shown(progress: bool | Callable[[Event], object]) -> Generator[Callable[[Eve
 
 
 def _in_notebook() -> bool:
-    """Whether a kernel runs this, which shows HTML."""
+    """Whether this runs in a kernel that shows HTML."""
     python = sys.modules.get("IPython")
     shell = None if python is None else python.get_ipython()
     return shell is not None and hasattr(shell, "kernel")
@@ -83,7 +83,7 @@ def _counts(event: Event) -> str:
 
 
 class _Terminal:
-    """A line for each stage, of which the last one moves."""
+    """A line for each stage; the last one is updated."""
 
     def __init__(self) -> None:
         self._is_open = False
@@ -100,7 +100,7 @@ class _Terminal:
         self._is_open = not end
 
     def close(self) -> None:
-        """Leaves the last line, whether its stage finished or not."""
+        """Ends the last line, whether its stage finished or not."""
         if self._is_open:
             sys.stderr.write("\n")
             sys.stderr.flush()

@@ -16,7 +16,7 @@ __all__ = ["Summary", "build", "run"]
 
 
 class Summary(Mapping[str, Any]):
-    """The result of a run or a build: what `bellwether run --log json` prints at its end."""
+    """The result of a run or a build, with the fields that `bellwether run --log json` prints at the end."""
 
     __slots__ = ("_facts", "_text")
 
@@ -45,11 +45,11 @@ class Summary(Mapping[str, Any]):
 
     @property
     def notes(self) -> list[str]:
-        """What a person should know of it."""
+        """Notes for the user."""
         return list(self["notes"])
 
     def load(self) -> Dataset:
-        """The version that was published."""
+        """The published version."""
         return _dataset.load(self.path)
 
     def __repr__(self) -> str:
@@ -72,29 +72,29 @@ def run(
     progress: bool | Callable[[_progress.Event], object] = True,
     today: Day | None = None,
 ) -> Summary:
-    """Fetches what a definition asks for, archives it, and publishes its dataset, as `bellwether run` does.
+    """Fetches the data of a definition, archives it, and publishes its dataset, like `bellwether run`.
 
     `definition` is a name in `pipelines/`, a path, or the definition itself as a dict with a `name`.
 
-    The API key is `key`, or what the program would take: `BELLWETHER_API_KEY`, `api_key_file` or `api_key_command`.
-    `fresh` starts over instead of resuming an interrupted run, `wait` waits so many seconds for another run of the definition.
-    `progress` shows a bar, or is called with each event. `today` is for the demo service alone: the day that it takes for
-    today, and that its answers are observed on.
+    The API key is `key`, or else `BELLWETHER_API_KEY`, `api_key_file` or `api_key_command`, as for the program. `fresh` starts
+    over instead of resuming an interrupted run. `wait` is how many seconds to wait for another run of the definition. `progress`
+    shows a bar, or is called with each event. `today` sets the current day of the demo service and of the run; other services
+    refuse it.
 
-    Ctrl-C stops it, and the next run of the definition resumes it.
+    Ctrl-C interrupts it, and the next run of the definition resumes it.
 
     >>> import bellwether as bw
     >>> summary = bw.run("demo", progress=False)
     >>> summary.rows > 0
     True
     """
-    # No local variable holds the key where a traceback would show it.
+    # The key is in no local variable that a traceback would show.
     key = None if key is None else _bellwether.Key(key)  # type: ignore[assignment]
-    manner: _values.Manner = {"fresh": fresh, "wait": wait, "today": _values.day(today)}
+    options: _values.RunOptions = {"fresh": fresh, "wait": wait, "today": _values.day(today)}
     given = _values.definition(definition)
     try:
         with _progress.shown(progress) as show:
-            return Summary(*_bellwether.run(given, _values.folders(data, archive), manner, key, show))  # type: ignore[arg-type]
+            return Summary(*_bellwether.run(given, _values.folders(data, archive), options, key, show))  # type: ignore[arg-type]
     except KeyboardInterrupt as interrupt:
         if not interrupt.args:
             interrupt.args = ("interrupted: nothing was published, and the next run of the definition resumes it",)
@@ -110,9 +110,9 @@ def build(
     archive: PathLike | None = None,
     progress: bool | Callable[[_progress.Event], object] = True,
 ) -> Summary:
-    """Builds and publishes the dataset of a definition from the archive, offline, as `bellwether build` does.
+    """Builds and publishes the dataset of a definition from the archive, offline, like `bellwether build`.
 
-    With `as_of` or `vintage` the build is ad hoc: it goes to `datasets/NAME/builds/`. To read it without publishing it, use
+    With `as_of` or `vintage`, the build is ad hoc: it is written to `datasets/NAME/builds/`. To read it without publishing, use
     `load`.
 
     >>> import bellwether as bw

@@ -31,7 +31,7 @@ class DemoService:
 
     @property
     def key(self) -> str:
-        """The key that it takes, which is no secret."""
+        """The key that it accepts; not a secret."""
         return self._service.key
 
     @property
@@ -58,8 +58,8 @@ class DemoService:
 def demo_service(*, today: Day | None = None, seed: int | None = None, change_set: str | None = None) -> DemoService:
     """Starts the demo service on a free port of this machine.
 
-    `today` is the day that it takes for today, `seed` makes another universe, and `change_set` is a point of the service's
-    change record: `"origin"`, `"G"` to `"A"`, or `"all"`.
+    `today` is its current day, `seed` makes another universe, and `change_set` is a point of the service's change record:
+    `"origin"`, `"G"` to `"A"`, or `"all"`.
 
     >>> import bellwether as bw
     >>> with bw.demo_service() as service:

@@ -1,4 +1,4 @@
-"""Rows for frame libraries."""
+"""Rows for data frame libraries."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ _SHOWN = 10
 
 
 class Table:
-    """Rows that any frame library takes, without a copy and without pyarrow.
+    """Rows for any data frame library, without a copy and without pyarrow.
 
-    Whatever reads Arrow C streams reads it, and any number of times: `polars.DataFrame(table)`,
+    Any reader of Arrow C streams can read it, any number of times: `polars.DataFrame(table)`,
     `pyarrow.RecordBatchReader.from_stream(table)`, `duckdb.sql("from table")`.
     """
 
@@ -41,23 +41,23 @@ class Table:
         return dict(self._rows.columns)
 
     def to_polars(self) -> pl.DataFrame:
-        """All rows as a frame of Polars."""
+        """All rows as a Polars DataFrame."""
         import polars
 
         return polars.DataFrame(self._rows.read())
 
     def to_arrow(self) -> pa.Table:
-        """All rows as a table of pyarrow."""
+        """All rows as a pyarrow Table."""
         import pyarrow
 
         return pyarrow.table(self._rows.read())
 
     def to_pandas(self) -> pd.DataFrame:
-        """All rows as a frame of pandas. This takes pyarrow."""
+        """All rows as a pandas DataFrame. Needs pyarrow."""
         return to_pandas(self._rows)
 
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
-        """The rows from the first, batch by batch, as an Arrow C stream. Each call reads them again."""
+        """The rows as an Arrow C stream, batch by batch. Each call reads them again."""
         return self._rows.__arrow_c_stream__(requested_schema)
 
     def __arrow_c_schema__(self) -> object:
@@ -77,7 +77,7 @@ class Table:
 
 
 class Answer(Table):
-    """The rows of an answer, in memory, and its totals.
+    """The rows of a query in memory, and their totals.
 
     `len()` is the number of rows.
     """
@@ -105,10 +105,10 @@ class Answer(Table):
 
 
 def to_pandas(rows: Rows) -> pd.DataFrame:
-    """All rows as a frame of pandas."""
+    """All rows as a pandas DataFrame."""
     import pyarrow
 
     table: pa.Table = pyarrow.table(rows.read())
-    # A block per column: pandas takes over what it can, and the rest is freed column by column.
+    # A block per column: pandas shares memory where it can, and the rest is freed column by column.
     frame: pd.DataFrame = table.to_pandas(split_blocks=True, self_destruct=True)
     return frame

@@ -1,4 +1,4 @@
-"""Arguments as the compiled part takes them."""
+"""Arguments in the form that the compiled part expects."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any, Literal, TypedDict
 from . import _bellwether, _definition
 from ._errors import UsageError
 
-__all__ = ["Day", "Definition", "Instant", "Manner", "Part", "PathLike", "Vintage"]
+__all__ = ["Day", "Definition", "Instant", "Part", "PathLike", "RunOptions", "Vintage"]
 
 PathLike = str | os.PathLike[str]
 #: A name in `pipelines/`, a path, or the definition itself.
@@ -34,8 +34,8 @@ class Part(TypedDict):
     end: str | None
 
 
-class Manner(TypedDict):
-    """How a run goes about its work."""
+class RunOptions(TypedDict):
+    """The options of a run."""
 
     fresh: bool
     wait: float | None
@@ -80,12 +80,12 @@ def names(value: str | Iterable[str] | None) -> list[str] | None:
 
 
 def data(folder: PathLike | None) -> Path:
-    """The folder of the datasets and the archive: by default that of the project, as the program finds it."""
+    """The folder of the datasets and the archive. Default: that of the project, found like the program does."""
     return _bellwether.data_folder() if folder is None else Path(folder)
 
 
 def folders(folder: PathLike | None, archive: PathLike | None) -> tuple[Path, Path]:
-    """The folder of the datasets and the archive, and the archive."""
+    """The data folder, and the archive."""
     folder = data(folder)
     return folder, folder / "archive" if archive is None else Path(archive)
 

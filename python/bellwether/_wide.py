@@ -33,7 +33,7 @@ class Matrix(Table):
         return self.columns[1:]
 
     def to_pandas(self) -> pd.DataFrame:
-        """A frame of pandas with naive dates as its index, and tickers as its columns. This takes pyarrow."""
+        """A pandas DataFrame with naive dates as its index and tickers as its columns. Needs pyarrow."""
         frame = super().to_pandas().set_index(self.columns[0])
         frame.columns.name = "ticker"
         return frame

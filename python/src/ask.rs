@@ -1,4 +1,4 @@
-//! Questions to the archive and to published versions. Answers are rows, and totals as JSON.
+//! Queries of the archive and of published versions. Results are rows, and totals as JSON.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -26,10 +26,10 @@ use crate::publish::finished;
 use crate::rows::Rows;
 use crate::supervise::quietly;
 
-/// Where answers come from: the definition, if any, the data folder and the archive.
+/// The subject of an audit: the definition, if any, the data folder and the archive.
 type AuditTarget = (Option<DefinitionArgument>, PathBuf, PathBuf);
 
-/// Gathers the rows of an answer.
+/// Collects the rows of an audit.
 fn gathered<T>(
     schema: SchemaRef,
     ask: impl FnOnce(&mut dyn FnMut(&RecordBatch) -> Result<()>) -> Result<T>,
@@ -47,7 +47,7 @@ fn plan_of(subject: &AuditTarget) -> Result<Option<Plan>> {
     definition.as_ref().map(|definition| definition.plan_or_published(data)).transpose()
 }
 
-/// What the vendor rewrote, after an instant and up to another.
+/// The vendor's rewrites after one instant, up to another.
 #[pyfunction]
 pub(crate) fn revisions(
     py: Python<'_>,
@@ -227,7 +227,7 @@ pub(crate) fn report(
     archive: PathBuf,
     as_of: Option<String>,
 ) -> PyResult<(String, String, String)> {
-    /// Columns of the text.
+    /// Width of the text, in columns.
     const WIDTH: usize = 100;
     quietly(py, move |stop| {
         let as_of = moment(as_of.as_deref())?;

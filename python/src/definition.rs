@@ -1,4 +1,4 @@
-//! Definitions: by name, by path, or as a text that Python made of a dict.
+//! Definitions: by name, by path, or as text that Python made from a dict.
 
 use std::path::{Path, PathBuf};
 
@@ -13,7 +13,7 @@ use serde_json::json;
 
 use crate::fault;
 
-/// A definition as Python gives it.
+/// A definition as a Python argument.
 #[derive(Clone, FromPyObject)]
 pub(crate) enum DefinitionArgument {
     /// A name in `pipelines/`, or a path.
@@ -71,7 +71,7 @@ pub(crate) fn check(py: Python<'_>, definition: DefinitionArgument) -> PyResult<
     Ok(plan.dataset.warnings())
 }
 
-/// What a definition means, as JSON.
+/// The plan of a definition, as JSON.
 #[pyfunction]
 pub(crate) fn plan(py: Python<'_>, definition: DefinitionArgument) -> PyResult<String> {
     let plan = definition.plan().map_err(|error| fault::raised(py, &error))?;

@@ -1,7 +1,7 @@
-//! What happens during an operation, on its way to the Python function that follows it.
+//! Events of an operation, queued for the Python function that observes it.
 //!
-//! The threads that do the work never wait for the interpreter: they leave their events here, and the calling thread passes
-//! them on when it looks for signals. Of a stage that advances only the latest event is kept.
+//! Worker threads never wait for the interpreter: they queue events, and the calling thread delivers them when it checks for
+//! signals. Of a stage's progress, only the latest event is kept.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -11,11 +11,11 @@ use bellwether::secret::without_keys;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
-/// Events that were not passed on yet.
+/// Events not delivered yet.
 #[derive(Clone, Default)]
 pub(crate) struct Events(Arc<Mutex<Vec<LastEvent>>>);
 
-/// An event that outlives the operation's own.
+/// An owned copy of an event.
 #[derive(Default)]
 struct LastEvent {
     event: &'static str,

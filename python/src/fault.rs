@@ -31,7 +31,7 @@ fn class_of(error: &Error) -> &'static str {
     }
 }
 
-/// An exception for an error of the library, with everything that led to it.
+/// An exception for an error of the library, with its causes.
 pub(crate) fn raised(py: Python<'_>, error: &Error) -> PyErr {
     let mut reasons = Vec::new();
     let mut source = error.source();

@@ -1,8 +1,8 @@
-//! The Python package: what `python/bellwether` is written on.
+//! The compiled part of the Python package `python/bellwether`.
 //!
-//! It knows the public interface of the library and nothing else. Rows leave as Arrow C streams, which any frame library
-//! takes without a copy; everything else leaves as JSON, which Python turns into its own types. Work is done on threads of
-//! its own with the interpreter released; see `supervise`.
+//! It uses only the public interface of the library. Rows are returned as Arrow C streams, which any data frame library
+//! reads without a copy; everything else is returned as JSON. Operations run on separate threads with the interpreter
+//! released; see `supervise`.
 
 mod ask;
 mod definition;

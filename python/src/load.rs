@@ -1,4 +1,4 @@
-//! Datasets: published versions, and those that are built while they are read.
+//! Datasets: published versions, and datasets built while they are read.
 
 use std::path::{Path, PathBuf};
 
@@ -19,7 +19,7 @@ use crate::supervise;
 /// Matrices by name.
 type Matrices = Vec<(String, Rows)>;
 
-/// A part of a dataset, as Python gives it.
+/// A part of a dataset, as a Python argument.
 #[derive(FromPyObject)]
 #[pyo3(from_item_all)]
 pub(crate) struct Part {
@@ -69,12 +69,12 @@ fn usage(what: String) -> Error {
     Error::usage(what, "check the arguments")
 }
 
-/// A published version, and what its record says as JSON.
+/// A published version, and its record as JSON.
 #[pyfunction]
 pub(crate) fn published(py: Python<'_>, datasets: PathBuf, name: String, part: Part) -> PyResult<(Rows, String)> {
     supervise::quietly(py, move |_| {
         let version = PublishedReader::find(&datasets, &name)?;
-        // `latest` moves: the rows and the record are those of one version.
+        // `latest` may move: rows and record must be of one version.
         let folder = version.folder().to_owned();
         let dataset = Dataset::published(&datasets, &folder.to_string_lossy())?.select(part.selection()?)?;
         let identity = json!({
@@ -90,7 +90,7 @@ pub(crate) fn published(py: Python<'_>, datasets: PathBuf, name: String, part: P
     })
 }
 
-/// The matrices of a published version by name, and what the version is as JSON; none if it is long.
+/// The matrices of a published version by name, and its record as JSON; `None` if it is long.
 #[pyfunction]
 pub(crate) fn published_wide(
     py: Python<'_>,
@@ -111,7 +111,7 @@ pub(crate) fn published_wide(
     })
 }
 
-/// A dataset that is built from the archive each time it is read, and what it is as JSON.
+/// A dataset that is built from the archive each time it is read, and its description as JSON.
 #[pyfunction]
 pub(crate) fn built(
     py: Python<'_>,
@@ -133,7 +133,7 @@ pub(crate) fn built(
     })
 }
 
-/// What the key columns of signals are called.
+/// The names of the key columns of signals.
 fn names(dataset: &Dataset) -> Value {
     Column::KEY.map(|column| (column.name(), dataset.names().of(column.name()).to_owned())).into_iter().collect()
 }
@@ -151,9 +151,9 @@ pub(crate) fn matrices(py: Python<'_>, rows: Py<Rows>, values: Vec<String>) -> P
     })
 }
 
-/// What a version's facts say over time, if they can be read.
+/// A version's facts over time, if they can be read.
 fn facts(folder: &Path) -> Option<Value> {
-    /// As many points as a sparkline can show.
+    /// Maximum number of points of a sparkline.
     const POINTS: usize = 60;
     let facts = Facts::from_json(&std::fs::read(folder.join("facts.json")).ok()?).ok()?;
     let axis = Axis::of(&facts.days, Step::Month, POINTS);

@@ -18,7 +18,7 @@ use crate::events::Events;
 use crate::load::{moment, vintage_of};
 use crate::supervise::supervised;
 
-/// An API key, which shows itself nowhere.
+/// An API key, which is never shown.
 #[pyclass(frozen, module = "bellwether._bellwether")]
 pub(crate) struct Key(ApiKey);
 
@@ -34,7 +34,7 @@ impl Key {
     }
 }
 
-/// How a run goes about its work.
+/// The options of a run.
 #[derive(FromPyObject)]
 #[pyo3(from_item_all)]
 pub(crate) struct RunOptions {
@@ -42,22 +42,22 @@ pub(crate) struct RunOptions {
     fresh: bool,
     /// How long to wait for another run of the definition, in seconds.
     wait: Option<f64>,
-    /// The day that the demo service takes for today.
+    /// The current day of the demo service.
     today: Option<String>,
 }
 
-/// Fetches and publishes what a definition asks for. Returns the summary as JSON, and as text.
+/// Fetches the data of a definition and publishes its dataset. Returns the summary as JSON, and as text.
 #[pyfunction]
 pub(crate) fn run(
     py: Python<'_>,
     definition: DefinitionArgument,
     folders: (PathBuf, PathBuf),
-    manner: RunOptions,
+    options: RunOptions,
     key: Option<Py<Key>>,
     progress: Option<Py<PyAny>>,
 ) -> PyResult<(String, String)> {
     let key = key.map(|key| key.get().0.clone());
-    let RunOptions { fresh, wait, today } = manner;
+    let RunOptions { fresh, wait, today } = options;
     let when_held = match wait {
         Some(seconds) => WhenHeld::Wait(
             Duration::try_from_secs_f64(seconds).map_err(|error| PyValueError::new_err(error.to_string()))?,
@@ -110,7 +110,7 @@ pub(crate) fn build(
     Ok((summary.to_json().to_string(), summary.to_string()))
 }
 
-/// The clock of a run: for the demo service it can stand at a day that is past.
+/// The clock of a run; for the demo service, it may be set to an earlier day.
 fn clock(plan: &Plan, today: Option<&str>) -> Result<Clock> {
     match (moment(today)?, &plan.source) {
         (None, _) => Ok(Clock::System),
@@ -128,7 +128,7 @@ fn take_key(plan: &mut Plan, key: Option<ApiKey>) {
     }
 }
 
-/// Waits for asynchronous work on this thread. One thread is enough for the network: bodies are decoded on others.
+/// Runs asynchronous work on this thread. One thread is enough for the network: bodies are decoded on others.
 pub(crate) fn finished<T>(work: impl Future<Output = Result<T>>) -> Result<T> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     runtime.map_err(Error::start)?.block_on(work)

@@ -1,4 +1,4 @@
-//! Rows for frame libraries, by the Arrow C stream interface.
+//! Rows for data frame libraries, by the Arrow C stream interface.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -34,9 +34,9 @@ pub(crate) struct Rows {
 enum Source {
     /// In memory.
     Held(Arc<[RecordBatch]>),
-    /// Read or built anew each time.
+    /// Read or built each time.
     Dataset(Dataset),
-    /// Read anew each time.
+    /// Read each time.
     Articles(Articles),
 }
 
@@ -56,7 +56,7 @@ impl Rows {
         Self { schema: articles.schema(), source: Source::Articles(articles) }
     }
 
-    /// The dataset that the rows are of.
+    /// The dataset of the rows.
     pub(crate) fn dataset(&self) -> Option<&Dataset> {
         match &self.source {
             Source::Dataset(dataset) => Some(dataset),
@@ -95,7 +95,7 @@ impl Rows {
         }
     }
 
-    /// A part of the dataset that the rows are of.
+    /// A part of the dataset.
     fn select(&self, py: Python<'_>, part: Part) -> PyResult<Self> {
         let Source::Dataset(dataset) = &self.source else {
             return Err(PyTypeError::new_err("the rows are not those of a dataset"));
@@ -135,7 +135,7 @@ impl Rows {
         })
     }
 
-    /// The rows from the first, as a stream. A consumer may ask for another schema; the protocol lets a producer keep its
+    /// The rows as a stream. A consumer may ask for another schema; the protocol lets a producer keep its
     /// own.
     #[pyo3(signature = (requested_schema=None))]
     fn __arrow_c_stream__<'py>(
@@ -160,7 +160,7 @@ impl Rows {
     }
 }
 
-/// A reader that neither panics into its consumer, which is C, nor waits for threads that stayed in another process.
+/// A reader that never panics into C, and never waits for threads that a fork left behind.
 struct GuardedReader {
     reader: Reader,
     has_failed: bool,
@@ -193,7 +193,7 @@ impl RecordBatchReader for GuardedReader {
     }
 }
 
-/// All that a C stream can carry of an error is a text.
+/// A C stream reports errors only as text.
 fn text_of(error: &Error) -> String {
     let reasons = std::iter::successors(std::error::Error::source(error), |reason| reason.source());
     let text = reasons.fold(error.to_string(), |text, reason| format!("{text}: {reason}"));
@@ -209,7 +209,7 @@ fn texts(rows: &RecordBatch) -> Result<Vec<Vec<String>>, ArrowError> {
     Ok((0..rows.num_rows()).map(|row| columns.iter().map(|column| column.value(row).to_string()).collect()).collect())
 }
 
-/// Instants are in UTC, and are shown without saying so.
+/// Instants are in UTC, shown without a zone.
 fn without_zone(column: &ArrayRef) -> ArrayRef {
     match column.as_primitive_opt::<TimestampMicrosecondType>() {
         Some(instants) => Arc::new(instants.clone().with_timezone_opt(None::<&str>)),

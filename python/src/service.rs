@@ -1,4 +1,4 @@
-//! The demo service, for as long as a program needs it.
+//! The demo service, until it is stopped.
 
 use std::sync::{Mutex, PoisonError, mpsc};
 use std::thread::{self, JoinHandle};
@@ -16,10 +16,10 @@ use crate::fault;
 use crate::load::{day, known_change_set};
 use crate::supervise::refuse_fork;
 
-/// The key that it takes, which is no secret.
+/// The key that it accepts; not a secret.
 const KEY: &str = "demo";
 
-/// A demo service on a free port of the loopback address, on a thread of its own.
+/// A demo service on a free port of the loopback address, on its own thread.
 #[pyclass(frozen, module = "bellwether._bellwether")]
 pub(crate) struct Service {
     #[pyo3(get)]
@@ -44,7 +44,7 @@ impl Service {
         py.detach(started).map_err(|error| fault::raised(py, &error))
     }
 
-    /// The key that it takes.
+    /// The key that it accepts.
     #[getter]
     fn key(&self) -> &'static str {
         KEY

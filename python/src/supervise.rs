@@ -1,8 +1,8 @@
-//! Work on a thread of its own, while the calling thread looks for signals.
+//! Runs an operation on its own thread, while the calling thread checks for signals.
 //!
-//! The interpreter is released meanwhile, so other Python threads go on. Python sets a flag when a signal arrives and runs
-//! its handler when the main thread looks: Ctrl-C is noticed within [`LOOK_EVERY`]. The work is then cancelled and waited
-//! for, so that it leaves what it leaves on a terminal. A second Ctrl-C stops waiting.
+//! The interpreter is released, so other Python threads keep running. Python sets a flag when a signal arrives and runs its
+//! handler when the main thread checks: Ctrl-C takes effect within [`LOOK_EVERY`]. The operation is then cancelled and waited
+//! for, as on a terminal. A second Ctrl-C stops waiting.
 
 use std::sync::OnceLock;
 use std::sync::mpsc::{self, RecvTimeoutError};
@@ -15,12 +15,12 @@ use tokio_util::sync::CancellationToken;
 
 use crate::fault;
 
-/// How often the calling thread looks for signals.
+/// How often the calling thread checks for signals.
 const LOOK_EVERY: Duration = Duration::from_millis(20);
 
-/// Runs work on a thread. It is cancelled by a signal whose handler raises.
+/// Runs an operation on a thread. A signal whose handler raises cancels it.
 ///
-/// `look` is called on the calling thread now and then, and once at the end.
+/// `look` is called regularly on the calling thread, and once at the end.
 pub(crate) fn supervised<T: Send + 'static>(
     py: Python<'_>,
     look: &mut dyn FnMut() -> PyResult<()>,
@@ -67,7 +67,7 @@ pub(crate) fn supervised<T: Send + 'static>(
     }
 }
 
-/// Work that shows no progress.
+/// Runs an operation without progress.
 pub(crate) fn quietly<T: Send + 'static>(
     py: Python<'_>,
     work: impl FnOnce(&CancellationToken) -> Result<T> + Send + 'static,
@@ -75,8 +75,8 @@ pub(crate) fn quietly<T: Send + 'static>(
     supervised(py, &mut || Ok(()), work)
 }
 
-/// Raises in a process that was forked after the library was used: its threads stayed behind, and waiting for them would
-/// never end.
+/// Raises in a process that was forked after the library was used: its threads do not exist there, and waiting for them
+/// would never end.
 pub(crate) fn refuse_fork() -> PyResult<()> {
     match is_forked() {
         false => Ok(()),
@@ -84,7 +84,7 @@ pub(crate) fn refuse_fork() -> PyResult<()> {
     }
 }
 
-/// Whether the process was forked after the library was used. The first call makes it used.
+/// Whether the process was forked after the library was used. The first call marks it as used.
 pub(crate) fn is_forked() -> bool {
     static USED_BY: OnceLock<u32> = OnceLock::new();
     let process = std::process::id();

@@ -1,4 +1,4 @@
-"""Places to work in: a folder with definitions, and one where a dataset of the demo service was published."""
+"""Fixtures: a folder with definitions, and one with a published dataset of the demo service."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pytest
 
 import bellwether as bw
 
-#: The day that the demo service takes for today.
+#: The current day of the demo service.
 TODAY = "2026-11-20"
 
 DEFINITION = """\
@@ -49,7 +49,7 @@ def _published(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def published(_published: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder where `demo` was published once. Tests read it and write nothing."""
+    """A shared folder with `demo` published. Tests only read it."""
     monkeypatch.chdir(_published)
     return _published
 
@@ -63,7 +63,7 @@ def define(folder: Path, text: str = DEFINITION, name: str = "demo") -> None:
 
 @pytest.fixture(scope="session")
 def program() -> Callable[..., subprocess.CompletedProcess[bytes]]:
-    """Runs the program that the wheel installed."""
+    """Runs the installed program."""
     path = Path(sys.executable).with_name("bellwether")
 
     def run(*arguments: str) -> subprocess.CompletedProcess[bytes]:
@@ -74,7 +74,7 @@ def program() -> Callable[..., subprocess.CompletedProcess[bytes]]:
 
 @pytest.fixture(scope="session")
 def python() -> Callable[[str], subprocess.CompletedProcess[str]]:
-    """Runs a script in an interpreter of its own."""
+    """Runs a script in another interpreter."""
 
     def run(script: str) -> subprocess.CompletedProcess[str]:
         command = [sys.executable, "-W", "error", "-c", script]

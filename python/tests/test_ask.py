@@ -1,4 +1,4 @@
-"""Questions: each answer against the program's own, and against the files."""
+"""Queries, compared with the program and with the files."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def _csv(printed: bytes) -> pl.DataFrame:
     return pl.read_csv(io.BytesIO(printed), infer_schema=False)
 
 
-def test_revisions_are_those_that_the_program_finds(two_days: Path, program) -> None:
+def test_revisions_match_the_program(two_days: Path, program) -> None:
     found = bw.revisions("demo")
     printed = _csv(program("audit", "revisions", "demo", "--format", "csv", "--output", "-").stdout)
     assert len(found) == printed.height > 0
@@ -55,7 +55,7 @@ def test_revisions_are_those_that_the_program_finds(two_days: Path, program) -> 
     assert len(bw.revisions("demo", after=EARLIER)) == len(found)
 
 
-def test_what_was_known_earlier_is_what_was_published_earlier(two_days: Path) -> None:
+def test_a_past_state_equals_the_version_published_then(two_days: Path) -> None:
     versions = bw.datasets().to_polars()["version"].to_list()
     earlier = bw.load("demo", as_of=EARLIER).to_polars()
     published = bw.load(f"demo/{versions[0]}").to_polars()
@@ -63,7 +63,7 @@ def test_what_was_known_earlier_is_what_was_published_earlier(two_days: Path) ->
     assert bw.load("demo").to_polars().height > earlier.height
 
 
-def test_quality_is_what_the_program_finds(two_days: Path, program) -> None:
+def test_quality_matches_the_program(two_days: Path, program) -> None:
     found = bw.quality("demo")
     printed = _csv(program("audit", "quality", "demo", "--format", "csv", "--output", "-").stdout)
     assert len(found) == printed.height
@@ -72,7 +72,7 @@ def test_quality_is_what_the_program_finds(two_days: Path, program) -> None:
     assert set(found.totals["news"]) == {"7d"}
 
 
-def test_a_diff_is_what_the_program_finds(two_days: Path, program) -> None:
+def test_a_diff_matches_the_program(two_days: Path, program) -> None:
     before, after = bw.datasets().to_polars()["version"].to_list()
     found = bw.diff("demo", before, after)
     printed = program("diff", f"demo/{before}", f"demo/{after}", "--format", "csv", "--output", "-")
@@ -93,7 +93,7 @@ def test_runs_and_datasets_are_listed(two_days: Path) -> None:
     assert datasets["rows"].to_list()[-1] == bw.load("demo").to_polars().height
 
 
-def test_articles_are_those_of_the_archive(two_days: Path) -> None:
+def test_articles_match_the_archive(two_days: Path) -> None:
     articles = bw.articles("demo", tickers="XOM").to_polars()
     files = sorted(Path("output/archive").glob("run=*/articles.parquet"))
     rows = pl.concat([pl.read_parquet(file) for file in files]).filter(pl.col("ticker").cast(pl.String) == "XOM")
@@ -115,7 +115,7 @@ def test_a_report_is_a_page_for_a_notebook_and_a_file(two_days: Path, tmp_path: 
     assert "tickers" in report.text
 
 
-def test_whatever_is_shown_in_a_notebook_is_escaped(two_days: Path) -> None:
+def test_html_in_notebooks_is_escaped(two_days: Path) -> None:
     evil = "<script>alert(1)</script>"
     from bellwether import _html
 

@@ -35,7 +35,7 @@ def test_the_python_of_the_pages_runs(page: str, place: Path, monkeypatch: pytes
         exec(compile(block, page, "exec"), {})
 
 
-def test_whatever_is_public_has_a_docstring() -> None:
+def test_everything_public_has_a_docstring() -> None:
     for name in bw.__all__:
         thing = getattr(bw, name)
         assert thing.__doc__, name

@@ -1,4 +1,4 @@
-"""What `load` returns, in every frame library, against the files and against the program."""
+"""`load` in every data frame library, compared with the files and with the program."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ DEFINITION = {
 
 
 def _plain(frame: pl.DataFrame) -> pl.DataFrame:
-    """A frame with texts in the place of categories."""
+    """A frame with strings instead of categories."""
     return frame.with_columns(pl.col(pl.Categorical, pl.Enum).cast(pl.String))
 
 
@@ -36,19 +36,19 @@ def _file(published: Path) -> Path:
     return published / "output/datasets/demo/latest/demo.parquet"
 
 
-def test_a_published_version_is_what_its_parquet_file_says(published: Path) -> None:
+def test_a_published_version_equals_its_parquet_file(published: Path) -> None:
     file = pl.read_parquet(_file(published))
     frame = bw.load("demo").to_polars()
     assert frame.columns == file.columns
     polars.testing.assert_frame_equal(_plain(frame), _plain(file))
 
 
-def test_what_is_built_is_what_was_published(published: Path) -> None:
+def test_a_build_equals_the_published_version(published: Path) -> None:
     built = bw.load("demo", vintage="latest").to_polars()
     polars.testing.assert_frame_equal(_plain(built), _plain(bw.load("demo").to_polars()))
 
 
-def test_what_is_built_is_what_the_program_builds(published: Path, program) -> None:
+def test_a_build_equals_the_build_of_the_program(published: Path, program) -> None:
     printed = program("build", "demo", "--format", "arrow", "--output", "-")
     assert printed.returncode == 0, printed.stderr
     with pa.ipc.open_stream(io.BytesIO(printed.stdout)) as stream:
@@ -57,7 +57,7 @@ def test_what_is_built_is_what_the_program_builds(published: Path, program) -> N
 
 
 @pytest.mark.parametrize("vintage", [None, "latest"], ids=["published", "built"])
-def test_every_library_takes_the_same_rows(published: Path, vintage) -> None:
+def test_every_library_reads_the_same_rows(published: Path, vintage) -> None:
     dataset = bw.load("demo", vintage=vintage, tickers=["XOM", "CVX"])
     by_polars = _plain(pl.DataFrame(dataset))
     polars.testing.assert_frame_equal(_plain(dataset.to_polars()), by_polars)
@@ -72,7 +72,7 @@ def test_every_library_takes_the_same_rows(published: Path, vintage) -> None:
 
 
 @pytest.mark.parametrize("vintage", [None, "latest"], ids=["published", "built"])
-def test_dates_are_naive_and_only_categories_that_occur_are_there(published: Path, vintage) -> None:
+def test_dates_are_naive_and_categories_are_those_that_occur(published: Path, vintage) -> None:
     dataset = bw.load("demo", vintage=vintage)
     frame = dataset.to_pandas()
     assert frame["date"].dtype == "datetime64[us]"
@@ -89,7 +89,7 @@ def test_dates_are_naive_and_only_categories_that_occur_are_there(published: Pat
     assert types["date"] == "TIMESTAMP"
 
 
-def test_a_part_is_what_a_filter_of_the_whole_gives(published: Path) -> None:
+def test_a_selection_equals_a_filter_of_the_whole(published: Path) -> None:
     whole = bw.load("demo").to_polars()
     start, end = datetime.date(2026, 3, 2), datetime.date(2026, 3, 20)
     part = bw.load("demo", tickers="XOM", start=start, end=end, columns=["confidence", "date"])
@@ -104,7 +104,7 @@ def test_a_part_is_what_a_filter_of_the_whole_gives(published: Path) -> None:
     [{}, {"columns": ["regime", "date"]}, {"tickers": ["XOM"]}, {"start": "2026-01-02", "end": "2026-02-01"}],
     ids=["whole", "columns", "tickers", "dates"],
 )
-def test_the_frame_of_polars_is_that_of_the_stream(published: Path, part) -> None:
+def test_to_polars_equals_the_stream(published: Path, part) -> None:
     dataset = bw.load("demo", **part)
     by_stream = pl.DataFrame(dataset)
     assert by_stream.height > 0
@@ -121,7 +121,7 @@ def test_a_version_reads_the_same_in_every_format(published: Path, output) -> No
     polars.testing.assert_frame_equal(frame.sort(order), expected.sort(order))
 
 
-def test_a_damaged_version_says_so(place: Path) -> None:
+def test_a_damaged_version_is_reported(place: Path) -> None:
     path = bw.run({**DEFINITION, "name": "damaged"}, progress=False).path
     file = path / "damaged.parquet"
     file.write_bytes(file.read_bytes()[:5000])
@@ -134,7 +134,7 @@ def test_a_damaged_version_says_so(place: Path) -> None:
         pl.DataFrame(dataset)
 
 
-def test_seven_million_rows_are_streamed_in_less_memory_than_they_have(place: Path, python) -> None:
+def test_seven_million_rows_are_streamed_in_less_memory_than_they_take(place: Path, python) -> None:
     path = bw.run({**DEFINITION, "name": "large"}, progress=False).path
     file = path / "large.parquet"
     schema = pa.schema(bw.load("large"))
@@ -162,7 +162,7 @@ def test_seven_million_rows_are_streamed_in_less_memory_than_they_have(place: Pa
     assert grown < size / 10, f"{grown / 1e6:.0f} MB more, for {size / 1e6:.0f} MB of rows"
 
 
-def test_what_has_answered_once_answers_again(published: Path) -> None:
+def test_every_result_can_be_read_again(published: Path) -> None:
     for dataset in (bw.load("demo", tickers="XOM"), bw.load("demo", tickers="XOM", as_of="2026-11-30")):
         heights = {pl.DataFrame(dataset).height for _ in range(2)}
         repr(dataset), dataset._repr_html_()
@@ -201,7 +201,7 @@ def test_a_factor_is_a_series_by_date_and_ticker(published: Path) -> None:
 
 
 @pytest.mark.parametrize("as_of", [None, "2026-11-30"], ids=["published", "built"])
-def test_matrices_are_what_a_pivot_gives(published: Path, as_of) -> None:
+def test_matrices_equal_a_pivot(published: Path, as_of) -> None:
     wide = bw.load("demo", layout="wide", as_of=as_of, columns=["signal", "confidence", "news_count_7d"])
     assert len(wide) == 12
     long = bw.load("demo").to_polars().filter(period="1m", regime="bull")
@@ -220,7 +220,7 @@ def test_matrices_are_what_a_pivot_gives(published: Path, as_of) -> None:
         wide["9d/x"]
 
 
-def test_a_wide_version_is_read_as_it_is_and_says_so(place: Path) -> None:
+def test_a_wide_version_is_read_as_matrices(place: Path) -> None:
     definition = {
         "name": "matrices",
         "source": {"service": "demo"},
@@ -246,7 +246,7 @@ def test_a_version_is_found_by_name_and_by_folder(published: Path) -> None:
         assert bw.load(given).path == version
 
 
-def test_what_does_not_exist_says_what_to_do(published: Path) -> None:
+def test_missing_names_have_a_hint(published: Path) -> None:
     with pytest.raises(bw.NotFoundError, match="no version `nothing`") as caught:
         bw.load("nothing")
     assert isinstance(caught.value, FileNotFoundError)

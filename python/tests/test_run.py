@@ -24,7 +24,7 @@ SIGNALS = {"sectors": ["energy"], "periods": ["5d"]}
 KEY = "a-key-that-nobody-may-see-4711"
 
 
-def test_a_run_publishes_and_its_summary_says_what(place: Path) -> None:
+def test_a_run_publishes_and_returns_a_summary(place: Path) -> None:
     summary = bw.run("demo", progress=False, today="2026-11-20")
     assert summary.rows == summary.load().to_polars().height
     assert summary.path == Path(summary["dataset"])
@@ -34,7 +34,7 @@ def test_a_run_publishes_and_its_summary_says_what(place: Path) -> None:
     assert again["as_of"] > summary["as_of"]
 
 
-def test_progress_is_a_function_that_is_called_with_each_event(place: Path) -> None:
+def test_a_progress_function_gets_each_event(place: Path) -> None:
     events: list[bw.Event] = []
     summary = bw.run("demo", progress=events.append)
     finished = [event for event in events if event["event"] == "finished"]
@@ -53,7 +53,7 @@ def test_a_function_that_raises_stops_the_run(place: Path) -> None:
     assert not Path("output/datasets/demo/latest").exists()
 
 
-def test_a_bar_is_for_terminals_and_notebooks_alone(place: Path, capfd) -> None:
+def test_bars_are_only_for_terminals_and_notebooks(place: Path, capfd) -> None:
     bw.run("demo")
     assert "".join(capfd.readouterr()) == ""
 
@@ -77,7 +77,7 @@ def test_a_terminal_shows_a_line_for_each_stage(place: Path) -> None:
     assert "8/8" in lines[0] and "rows" in lines[0]
 
 
-def test_a_warning_is_a_warning(place: Path, service: bw.DemoService) -> None:
+def test_a_warning_is_a_python_warning(place: Path, service: bw.DemoService) -> None:
     Path("key.txt").write_text("demo")
     Path("key.txt").chmod(0o644)
     definition = {"name": "mine", "source": {**service.source, "api_key_file": "key.txt"}, "signals": SIGNALS}
@@ -91,7 +91,7 @@ def test_a_definition_is_a_dict_and_needs_no_file(place: Path) -> None:
     assert list(bw.plan(definition).columns)[:2] == ["ticker", "date"]
     summary = bw.run(definition, progress=False)
     assert summary.path.parent == Path("output/datasets/mine")
-    # What was published under a name is its definition, where there is no file.
+    # Without a file, the definition is that of the published version.
     assert bw.load("mine", vintage="latest").to_polars().height == summary.rows
     assert bw.build("mine", progress=False)["content"] == summary["content"]
 
@@ -105,13 +105,13 @@ def test_a_definition_is_a_dict_and_needs_no_file(place: Path) -> None:
     ],
     ids=["texts", "numbers", "dates"],
 )
-def test_every_value_of_a_dict_arrives(definition: dict) -> None:
+def test_every_value_of_a_dict_reaches_the_plan(definition: dict) -> None:
     tomllib = pytest.importorskip("tomllib")
     read = tomllib.loads(bw.plan(definition).text)
     assert read == json.loads(json.dumps(definition, default=str))
 
 
-def test_the_problems_of_a_dict_are_objects_with_places() -> None:
+def test_the_problems_of_a_dict_have_locations() -> None:
     definition = {"source": {"service": "demo"}, "signals": {**SIGNALS, "periods": ["5d", "45d"], "regime": ["bull"]}}
     problems = bw.check(definition)
     assert [problem.message for problem in problems] == ["unknown period `45d`", "unknown key `regime` in `[signals]`"]
@@ -123,7 +123,7 @@ def test_the_problems_of_a_dict_are_objects_with_places() -> None:
     assert isinstance(caught.value, ValueError)
 
 
-def test_the_key_is_an_argument_and_shows_itself_nowhere(place: Path, service: bw.DemoService, capfd) -> None:
+def test_the_key_is_an_argument_and_is_never_shown(place: Path, service: bw.DemoService, capfd) -> None:
     definition = {"name": "mine", "source": service.source, "signals": SIGNALS}
     with pytest.raises(bw.ServiceError, match="no API key"):
         bw.run(definition, progress=False)
@@ -146,12 +146,12 @@ def test_the_key_is_an_argument_and_shows_itself_nowhere(place: Path, service: b
         assert not file.is_file() or KEY.encode() not in file.read_bytes(), file
 
 
-def test_a_run_takes_the_key_of_the_environment(place: Path, service: bw.DemoService, monkeypatch) -> None:
+def test_a_run_uses_the_key_of_the_environment(place: Path, service: bw.DemoService, monkeypatch) -> None:
     monkeypatch.setenv("BELLWETHER_API_KEY", service.key)
     bw.run({"name": "mine", "source": service.source, "signals": SIGNALS}, progress=False)
 
 
-def test_another_day_is_for_the_demo_service_alone(place: Path, service: bw.DemoService) -> None:
+def test_today_is_only_for_the_demo_service(place: Path, service: bw.DemoService) -> None:
     with pytest.raises(bw.UsageError, match="`today` is for the demo service"):
         bw.run({"name": "mine", "source": service.source, "signals": SIGNALS}, key="demo", today="2026-03-31")
 
@@ -176,7 +176,7 @@ def test_ctrl_c_stops_a_run_at_once_and_the_next_one_resumes(place: Path, servic
         except KeyboardInterrupt as error:
             print(f"{{(time.monotonic() - sent[0]) * 1000:.0f}}", error)
     """
-    # The best of three: what else the machine does takes its time too.
+    # The best of three: the machine may be busy.
     times = []
     for _ in range(3):
         command = [sys.executable, "-c", textwrap.dedent(script)]
@@ -196,7 +196,7 @@ def test_ctrl_c_stops_a_run_at_once_and_the_next_one_resumes(place: Path, servic
     assert not list(Path("output/archive/.partial").iterdir())
 
 
-def test_other_threads_go_on_while_a_run_works(place: Path) -> None:
+def test_other_threads_continue_during_a_run(place: Path) -> None:
     ticks = []
     done = threading.Event()
 
@@ -215,14 +215,14 @@ def test_other_threads_go_on_while_a_run_works(place: Path) -> None:
     assert max(gaps) < 1.0, f"other threads waited for {max(gaps):.1f} s"
 
 
-def test_two_runs_at_once_both_publish(place: Path) -> None:
+def test_two_concurrent_runs_both_publish(place: Path) -> None:
     definitions = [{"name": name, "source": {"service": "demo"}, "signals": SIGNALS} for name in ("one", "other")]
     with ThreadPoolExecutor(2) as pool:
         rows = list(pool.map(lambda definition: bw.run(definition, progress=False).rows, definitions))
     assert rows[0] == rows[1] > 0
 
 
-def test_a_second_run_of_a_definition_says_who_holds_it(place: Path, service: bw.DemoService) -> None:
+def test_a_second_run_of_a_definition_names_the_lock_holder(place: Path, service: bw.DemoService) -> None:
     slow = {"name": "mine", "source": {**service.source, "requests_per_second": 5}, "signals": SIGNALS}
     with ThreadPoolExecutor(1) as pool:
         first = pool.submit(bw.run, slow, key="demo", progress=False)
@@ -234,7 +234,7 @@ def test_a_second_run_of_a_definition_says_who_holds_it(place: Path, service: bw
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="the system has no fork")
-def test_a_forked_child_is_told_to_spawn_and_does_not_hang(published: Path, python) -> None:
+def test_a_forked_child_raises_with_a_hint_to_spawn(published: Path, python) -> None:
     script = """
         import multiprocessing, warnings
         warnings.simplefilter("ignore")
@@ -266,7 +266,7 @@ def test_a_spawned_worker_loads(published: Path) -> None:
         assert pool.apply_async(_height, ("XOM",)).get(timeout=60) == _height("XOM")
 
 
-def test_the_program_of_the_wheel_is_the_program(place: Path, program) -> None:
+def test_the_program_of_the_wheel_matches_the_binary(place: Path, program) -> None:
     assert program("--version").stdout.startswith(b"bellwether ")
     assert program("check", "demo").stdout == b"pipelines/demo.toml: ok\n"
     wrong = program("check", "demmo")

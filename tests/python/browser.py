@@ -1,4 +1,4 @@
-"""A headless Chromium that is told what to do over a pair of pipes, by the DevTools protocol, with the standard library alone."""
+"""A headless Chromium, controlled through the DevTools protocol over a pair of pipes, with the standard library alone."""
 
 import json
 import os
@@ -9,7 +9,7 @@ import time
 
 
 class Browser:
-    """Opens pages in a profile of its own, and remembers everything that they asked for or complained of."""
+    """Opens pages in a temporary profile, and records their requests and errors."""
 
     def __init__(self):
         program = shutil.which("chromium")
@@ -65,7 +65,7 @@ class Browser:
         return answer["result"]
 
     def open(self, path, width, scheme="light"):
-        """Loads a file into a window of some width; what happened before is forgotten."""
+        """Loads a file into a window of a given width, and clears the records."""
         self.events.clear()
         self.ask("Emulation.setDeviceMetricsOverride", width=width, height=900, deviceScaleFactor=1, mobile=False)
         self.ask("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": scheme}])
@@ -74,7 +74,7 @@ class Browser:
         while not self.seen("Page.loadEventFired"):
             assert time.monotonic() < until, "the page does not load"
             self.events.append(self.message())
-        # What the page does by itself it has done by then.
+        # By then, the page has run its own scripts.
         self.evaluate("new Promise((done) => setTimeout(done, 300))")
 
     def seen(self, method):

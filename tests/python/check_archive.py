@@ -1,4 +1,4 @@
-"""What was known as of an instant, by the query of the documentation and DuckDB alone, is what the program knows.
+"""The state as of an instant, from the documented query and DuckDB alone, equals the program's.
 
 Takes the archive, the query as it is documented for signals, an instant, and a folder with a file for each table that has
 what the program says was known then.

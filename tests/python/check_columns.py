@@ -1,4 +1,4 @@
-"""Chosen and renamed columns are those of the whole dataset, in every format, from files, pipes, folders and SQL.
+"""Chosen and renamed columns equal those of the whole dataset, in every format, from files, pipes, folders and SQL.
 
     check_columns.py FOLDER
 """

@@ -1,4 +1,4 @@
-"""Reads a dataset with other people's tools and computes it anew, by brute force, from the service's raw answers.
+"""Reads a dataset with other tools and recomputes it, by brute force, from the service's raw answers.
 
 usage: check_dataset.py DATASET_FOLDER DEFINITION BASE_URL SENTIMENT_BASE_URL KEY
 
@@ -36,7 +36,7 @@ def get(address, **query):
 
 
 def expected_rows():
-    """The rows in no order: one per signal, with features from a full comparison of every date with every article."""
+    """The unsorted rows: one per signal, with features from a comparison of every date with every article."""
     signals = definition["signals"]
     histories = []
     for sector in signals["sectors"]:
@@ -74,7 +74,7 @@ def features_of(dates, articles):
     for date in dates:
         day = numpy.datetime64(naive(date).normalize(), "D")
         end = day - lag
-        # An article has a day and no time: a signal of an instant knows it once the day is over.
+        # An article has a day but no time: a signal with an instant may use it once the day is over.
         is_known = (published <= end) & ((published < day) if "+" in date else True)
         row = {}
         for window in windows:

@@ -1,4 +1,4 @@
-"""What `bellwether diff` wrote is what DuckDB finds when it joins the two versions by their keys."""
+"""Compares the output of `bellwether diff` with a full join of both versions in DuckDB."""
 
 import sys
 

@@ -1,4 +1,4 @@
-"""A document is valid by a schema, and the schema is one."""
+"""Validates a document against a schema, and the schema itself."""
 
 import json
 import sys
@@ -9,7 +9,7 @@ import jsonschema
 schema, document = (json.loads(Path(path).read_text()) for path in sys.argv[1:3])
 jsonschema.Draft202012Validator.check_schema(schema)
 jsonschema.Draft202012Validator(schema).validate(document)
-# A member that the schema does not name would not be documented.
+# Members outside the schema would be undocumented.
 named = json.dumps(schema)
 for name in document:
     assert f'"{name}"' in named, name

@@ -59,7 +59,7 @@ positions = matrices["signal"] * matrices["confidence"]
 assert isinstance(positions.index, pandas.DatetimeIndex) and positions.shape == matrices["news_mean_7d"].shape
 assert positions.abs().max().max() <= 1
 
-# alphalens takes a series with an index of dates and assets, and a series of groups.
+# alphalens expects a series indexed by date and asset, and a series of groups.
 factor = pandas.read_parquet(file("factor"))
 assert list(factor.columns) == ["date", "asset", "factor", "group"]
 series = factor.set_index(["date", "asset"])["factor"]

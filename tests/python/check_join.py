@@ -1,4 +1,4 @@
-"""Computes a dataset anew from the raw answers, in three ways that share nothing, and compares row for row.
+"""Recomputes a dataset from the raw answers in three independent ways, and compares row by row.
 
     check_join.py DATASET.parquet PARAMETERS.json
 
@@ -23,7 +23,7 @@ NEVER = date(1, 1, 1)
 
 
 def naive(text):
-    """The instant in UTC of a date with an offset; the date as it stands without one."""
+    """The UTC instant of a date with an offset; a date without one as written."""
     moment = datetime.fromisoformat(text)
     return moment.replace(tzinfo=None) - moment.utcoffset() if moment.tzinfo else moment
 
@@ -34,14 +34,14 @@ def read(parameters):
         for history in json.loads(Path(file).read_text()).values():
             for entry in history["predictions"]:
                 key = history["ticker"], naive(entry["date"]), history["period"], history["regime"]
-                # Of entries of one date the one that is listed first counts.
+                # Of entries of one date, the first one listed counts.
                 signals.setdefault(key, (entry["signal"], float(entry["confidence"])))
     for ticker, file in parameters["articles"].items():
         for position, article in enumerate(json.loads(Path(file).read_text())):
             score = article.get("score")
             score = None if score is None else float(score)
             text = article["title"], article["link"], article["date"], score
-            # An article that is repeated exactly counts once: in its first place, which is the last one known.
+            # An exact duplicate counts once, at its first position, which is the latest.
             if parameters.get("duplicates") != "keep" and (ticker, text) in seen:
                 continue
             seen.add((ticker, text))
@@ -50,7 +50,7 @@ def read(parameters):
 
 
 def cutoffs(signals, parameters):
-    """The last day whose articles may serve a signal of each day."""
+    """For each day, the last day whose articles a signal may use."""
     days = sorted({key[1].date() for key in signals})
     if parameters.get("trading_days") is None:
         return {day: day - timedelta(days=parameters["lag_days"]) for day in days}
@@ -149,7 +149,7 @@ def by_duckdb(signals, articles, limits, windows):
         """create table news as select ticker, day::date as day, place, score::double as score,
         round(score::double * 1e9)::hugeint as x from news"""
     )
-    # What is asked of DuckDB in each window: one range join and its aggregates.
+    # In DuckDB, each window is one range join with aggregates.
     rows = {}
     for window in windows:
         result = connection.execute(
@@ -168,7 +168,7 @@ def by_duckdb(signals, articles, limits, windows):
             row[f"news_count_{window}d"] = count
             row[f"news_mean_{window}d"], row[f"news_min_{window}d"] = mean, low
             row[f"news_max_{window}d"], row[f"news_std_{window}d"] = high, deviation
-    # Of articles of one date the one with the greatest place is the last one known.
+    # Of articles of one date, the one with the highest position is the latest.
     last = connection.execute(
         """with last as (select ticker, day, arg_max(struct_pack(score := score), place).score as score from news group by all)
         select s.ticker, s.moment, s.period, s.regime, l.day, l.score

@@ -19,7 +19,7 @@ KEY = ["ticker", "date", "period", "regime"]
 
 
 def texts(frame):
-    """Closed sets as text, dates as they are: what every format can say."""
+    """Closed sets as text, dates unchanged: the types common to all formats."""
     return frame.with_columns(polars.col(polars.Categorical, polars.Enum).cast(polars.String)).sort(KEY)
 
 
@@ -42,7 +42,7 @@ for other in (
     other = texts(other).cast(dict(long.schema))
     assert_frame_equal(long, other, check_exact=True)
 
-# A factor frame as factor tools take it, and the types that pandas sees.
+# A frame for factor tools, and its types in pandas.
 frame = pandas.read_parquet(datasets / "long/latest/long.parquet")
 factors = frame[(frame["period"] == "5d")].set_index(["date", "ticker"])["confidence"].unstack()
 assert str(frame["date"].dtype) == "datetime64[us]" and str(frame["period"].dtype) == "category"

@@ -1,4 +1,4 @@
-"""A dataset of news is what the documented query of the archive gives, in every format.
+"""A dataset of news equals the documented query of the archive, in every format.
 
     check_news.py FOLDER
 """

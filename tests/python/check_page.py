@@ -1,4 +1,4 @@
-"""Opens a report in Chromium and looks at what it does and how it stands, on a phone and on a desk, by day and by night.
+"""Opens a report in Chromium and checks its behavior and layout, narrow and wide, in light and dark mode.
 
     check_page.py REPORT [HOSTILE-WORD]
 
@@ -10,7 +10,7 @@ from pathlib import Path
 
 from browser import Browser
 
-# Texts that stand beyond the box of the block that they are in, or beyond the window; and in a plot, beyond the plot.
+# Texts that overflow their block, the window, or their plot.
 OVERFLOWS = """
 (() => {
   const beyond = [];
@@ -96,7 +96,7 @@ with Browser() as browser:
             assert plot["name"] and plot["role"] == "img" and plot["reachable"] and plot["marks"] > 0, plot
             assert plot["silent"] == 0 and plot["outside"] == 0, plot
 
-    # By keyboard alone: the tab key reaches each plot in turn, and the arrows say what its marks stand for.
+    # By keyboard: Tab reaches each plot in turn, and the arrow keys show the labels of its marks.
     reached = []
     for _ in range(len(plots) * 2 + 40):
         browser.press("Tab")

@@ -1,4 +1,4 @@
-"""Computes the numbers of a report anew with DuckDB, from the dataset and the archive, and compares.
+"""Recomputes the numbers of a report with DuckDB, from the dataset and the archive.
 
     check_report.py FOLDER NAME
 
@@ -102,7 +102,7 @@ def number(text):
 
 
 def share(some, whole):
-    """A share as the report writes it: with more decimals close to nothing and to all, and rounded to neither."""
+    """A share in the report's notation: more decimals near 0 % and 100 %, and never rounded to either."""
     percent = 100 * some / whole if whole else 0
     rest = min(percent, 100 - percent)
     if some in (0, whole):

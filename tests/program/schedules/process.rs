@@ -343,7 +343,7 @@ fn a_stop_interrupts_the_run_and_a_hangup_reloads_the_definitions() {
     let records = journal(&place, "energy");
     assert_eq!((&records[1]["outcome"], &records[1]["run"]), (&"success".into(), &records[0]["run"]));
     let request: Vec<bool> = service.targets().iter().map(|target| target.contains("sector=utilities")).collect();
-    assert_eq!(request, [false, true, true], "what was answered is not request for again");
+    assert_eq!(request, [false, true, true], "answered requests are not repeated");
 }
 
 #[test]
