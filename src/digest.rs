@@ -1,6 +1,6 @@
 //! Streaming BLAKE3.
 //!
-//! BLAKE3 is fast on whole kilobytes, sixteen of which are hashed at once, and several times slower on the ends of its
+//! BLAKE3 is fast on whole kilobytes, hashing sixteen at once, and several times slower on the ends of its
 //! input. So input of odd lengths is collected into blocks.
 
 use std::io::{self, Read};

@@ -1,8 +1,8 @@
 //! What can go wrong, as one type.
 //!
-//! What a stage can fail with lives with the stage and implements [`Diagnostic`]; [`Error`] holds any of it. `Display` says
-//! what failed and `source()` says why, never both. [`Error::kind`] is one of a few kinds, for callers that handle them
-//! differently, and [`Error::hint`] says what to do. No error holds a key or an address with its query.
+//! What a stage can fail with lives with the stage and implements [`Diagnostic`]; [`Error`] holds any of it. `Display`
+//! says what failed and `source()` says why, never both. [`Error::kind`] is one of a few kinds, for callers that handle
+//! them differently, and [`Error::hint`] says what to do. No error holds a key or an address with its query.
 
 use std::fmt;
 use std::io;
@@ -42,15 +42,15 @@ pub enum ErrorKind {
     Service,
     /// The same call may succeed later; a run resumes.
     Temporary,
-    /// The data fail a check: nothing was published, and what was fetched is kept.
+    /// The data failed a check: nothing was published, and the fetched data is kept.
     Checks,
-    /// The data do not allow what was asked for.
+    /// The data does not allow the operation.
     Data,
     /// There is no such archive, run, dataset or version, or no data in it.
     NotFound,
     /// Files and folders: unreadable, unwritable, damaged, or in the way.
     Storage,
-    /// Cancelled by the caller. A run keeps what was fetched for the next one.
+    /// Cancelled by the caller. A run keeps its fetched data for the next one.
     Interrupted,
     /// A bug, or a process without threads or memory.
     Internal,
@@ -70,7 +70,7 @@ impl ErrorKind {
 }
 
 impl Error {
-    /// Arguments that do not go together, and what to do about them.
+    /// An invalid combination of arguments, with a hint.
     pub fn usage(what: impl Into<String>, hint: &'static str) -> Self {
         Usage { what: what.into(), hint }.into()
     }

@@ -23,7 +23,7 @@ struct LinkedFile {
 }
 
 impl Footprint {
-    /// Adds a file, or the files in a folder. Links are not followed, and what cannot be read is left out.
+    /// Adds a file, or the files in a folder. Links are not followed, and unreadable entries are left out.
     pub(crate) fn add(&mut self, path: &Path) {
         self.walk(path, DEEPEST);
     }
@@ -33,7 +33,7 @@ impl Footprint {
         self.0.values().map(|file| file.bytes).sum()
     }
 
-    /// The size of the files that have no other names: what removing them frees.
+    /// The size of the files without other names, which removing them frees.
     pub(crate) fn freed(&self) -> u64 {
         self.0.values().filter(|file| file.met >= file.all).map(|file| file.bytes).sum()
     }

@@ -29,7 +29,7 @@ pub mod export {
     pub use crate::export::stream::Stream;
 }
 
-/// The schemas of what is archived.
+/// The schemas of archived tables.
 pub mod tables {
     pub use crate::tables::*;
 }

@@ -14,7 +14,7 @@ use crate::human::counted;
 /// How many problems are shown.
 pub const SHOWN: usize = 20;
 
-/// One problem, and what to do about it.
+/// A problem, with a hint.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Problem {
     /// What is wrong: lower case, no final stop.

@@ -1,4 +1,4 @@
-//! The archive: a folder of sealed runs, each with what it changed.
+//! The archive: a folder of sealed runs, each with its changes.
 //!
 //! It is the only state. A run without a seal does not exist; a sealed run never changes and refers to no other.
 //!

@@ -38,7 +38,7 @@ impl Aligned {
         self.rows.push(cells.into_iter().collect());
     }
 
-    /// A list within the table, under a line of its own.
+    /// A list within the table, under its own title.
     pub(super) fn list(&mut self, title: &str, rows: impl ExactSizeIterator<Item = Vec<String>>, limit: RowLimit) {
         self.rows.push(Vec::new());
         self.rows.push(vec![title.to_owned()]);
@@ -63,7 +63,7 @@ impl fmt::Display for Aligned {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let rows: Vec<Vec<_>> = self.rows.iter().map(|row| row.iter().map(|cell| escaped(cell)).collect()).collect();
         let columns = rows.first().map_or(0, Vec::len);
-        // A row of one cell is a line of its own.
+        // A row of one cell is a plain line.
         let whole = || rows.iter().filter(|row| row.len() == columns);
         let width = |column: usize| whole().map(|row| row[column].chars().count()).max().unwrap_or(0);
         let widths: Vec<usize> = (0..columns).map(width).collect();

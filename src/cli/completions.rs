@@ -1,4 +1,4 @@
-//! `bellwether completions` and `bellwether man`: what shells and `man` know of the program.
+//! `bellwether completions` and `bellwether man`: shell completions and manual pages.
 
 use clap_complete::Shell;
 

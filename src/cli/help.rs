@@ -20,7 +20,7 @@ pub(super) const STYLES: Styles = Styles::styled()
 pub(super) const TEMPLATE: &str =
     "{about-with-newline}\n{usage-heading} {usage}\n\n{before-help}Options:\n{options}{after-help}";
 
-/// The commands in groups, what to do first at the top. Commands that no group has go to the last one.
+/// The commands in groups, first steps first. Commands outside all groups go to the last one.
 const GROUPS: [(&str, &[&str]); 6] = [
     ("Start here", &["init", "doctor", "run"]),
     ("Datasets", &["show", "open", "summary", "report", "datasets", "diff", "build", "sql"]),
@@ -41,7 +41,7 @@ const ENVIRONMENT: [(&str, &str); 8] = [
     ("NO_COLOR", "no colors, with any value"),
 ];
 
-/// An example or two of each command: what to type, and what it does.
+/// Examples of each command, each with a description.
 const EXAMPLES: &[(&str, &[(&str, &str)])] = &[
     (
         "init",
@@ -77,7 +77,7 @@ const EXAMPLES: &[(&str, &[(&str, &str)])] = &[
         "runs",
         &[("runs", "every run in the archive"), ("runs show 20261120T2130", "one of them, by how its name begins")],
     ),
-    ("runs show", &[("runs show 20261120T2130", "the run whose name begins so")]),
+    ("runs show", &[("runs show 20261120T2130", "the run with this prefix")]),
     ("verify", &[("verify", "recompute every checksum")]),
     (
         "audit",
@@ -96,10 +96,16 @@ const EXAMPLES: &[(&str, &[(&str, &str)])] = &[
     ),
     ("audit quality", &[("audit quality demo", "gaps, stale series, duplicates, unusual values")]),
     ("audit sources", &[("audit sources", "whether the operations agree")]),
-    ("archive", &[("archive compact", "pack all runs into one folder"), ("archive prune --dry-run", "what can go")]),
+    (
+        "archive",
+        &[
+            ("archive compact", "pack all runs into one folder"),
+            ("archive prune --dry-run", "list packed runs to remove"),
+        ],
+    ),
     ("archive compact", &[("archive compact --keep 30", "leave the newest 30 runs as they are")]),
-    ("archive prune", &[("archive prune --dry-run", "what would be removed")]),
-    ("prune", &[("prune --dry-run", "what is no longer needed, and how much room it takes")]),
+    ("archive prune", &[("archive prune --dry-run", "list what would be removed")]),
+    ("prune", &[("prune --dry-run", "list what would be removed, with sizes")]),
     ("check", &[("check demo", "every problem of a definition, with its place")]),
     ("plan", &[("plan demo", "the requests and the columns, before anything is fetched")]),
     ("schema", &[("schema", "for an editor that checks TOML")]),

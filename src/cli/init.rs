@@ -39,7 +39,7 @@ pub(super) struct Init {
 impl Init {
     pub(super) fn execute(self, project: &Project) -> Result<()> {
         let path = project.definitions().join(format!("{}.toml", self.name));
-        // The name is checked before anything is asked.
+        // The name is checked before any question.
         if self.name.contains('/') {
             return Err(Error::from(DefinitionError::Name { path: self.name.into() }).into());
         }

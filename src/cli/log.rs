@@ -90,7 +90,7 @@ impl Level {
     }
 }
 
-/// An event as a line of JSON: when it was (UTC), its level, its kind, and what it is about. `docs/operations.md` lists the
+/// An event as a line of JSON: its time (UTC), level, kind and fields. `docs/operations.md` lists the
 /// kinds. Fields may be added.
 pub(super) fn event(level: Level, kind: &str, fields: Value) -> String {
     let mut event = json!({
@@ -122,7 +122,7 @@ pub(super) fn error_event_of(run: Option<&str>, error: &Failure) -> String {
     event(Level::Error, "error", fields)
 }
 
-/// What an error says, why, and what to do; the problems of a definition are objects.
+/// The message, causes and hint of an error; the problems of a definition are objects.
 pub(super) fn error_fields(error: &Error) -> Value {
     if let Some(DefinitionError::Invalid(problems)) = error.downcast_ref() {
         let problem = |problem: &Problem| {

@@ -1,4 +1,4 @@
-//! The command line: one file per command, and what they share.
+//! The command line: one file per command, and their shared parts.
 //!
 //! Standard output is data, standard error is for people. A closed pipe is not a failure.
 
@@ -152,8 +152,8 @@ pub fn main() -> ExitCode {
     ExitCode::from(main_with(std::env::args_os().collect()))
 }
 
-/// Parses arguments, the first of which is the name of the program, runs the command, and reports the outcome. Returns the
-/// exit code. Wrong arguments, `--help` and `--version` end the process.
+/// Parses arguments, the first of which is the name of the program, runs the command, and reports the outcome. Returns
+/// the exit code. Wrong arguments, `--help` and `--version` end the process.
 pub fn main_with(arguments: Vec<OsString>) -> u8 {
     let is_json = arguments.iter().any(|word| word == "--json");
     let Cli { directory, command } = parse::parsed(arguments);
@@ -171,7 +171,7 @@ pub fn main_with(arguments: Vec<OsString>) -> u8 {
     }
 }
 
-/// Prints what failed, why, and what to do about it.
+/// Prints an error with its causes and its hint.
 fn complain(error: &Failure) {
     match error {
         Failure::BrokenPipe | Failure::Differ | Failure::NotFresh | Failure::Reported { .. } => return,

@@ -83,7 +83,7 @@ pub(super) enum Failure {
         allowed: f64,
     },
 
-    /// No such definition, or none named: with those that there are.
+    /// No such definition, or none named; with the existing ones.
     #[error("{what}")]
     NoDefinition {
         /// What is missing.

@@ -270,7 +270,7 @@ fn waiting(progress: &Progress<'_>) -> Option<String> {
     progress.waiting.map(|waiting| format!("{} waiting to retry: {}", waiting.requests, escaped(waiting.reason)))
 }
 
-/// The estimated time left. What an interrupted run had answered already says nothing about it.
+/// The estimated time left. Answers of an interrupted run do not count.
 fn left(progress: &Progress<'_>, resumed: u64) -> String {
     let rest = progress.total.unwrap_or_default().saturating_sub(progress.done);
     let done = progress.done.saturating_sub(resumed);

@@ -1,4 +1,4 @@
-//! `bellwether prune`: removes what is no longer needed.
+//! `bellwether prune`: removes old versions, packed runs and other leftovers.
 
 use std::time::Duration;
 
@@ -69,7 +69,7 @@ impl Prune {
 /// A number of days that no run or build takes.
 fn age(text: &str) -> Result<Days, String> {
     match worded::<Days>(text)? {
-        days if days.count() < 1 => Err("use at least `1d`: what is younger may be in use".to_owned()),
+        days if days.count() < 1 => Err("use at least `1d`: younger files may be in use".to_owned()),
         days => Ok(days),
     }
 }

@@ -1,4 +1,4 @@
-//! `bellwether runs`: what is in the archive.
+//! `bellwether runs`: the runs in the archive.
 
 use super::aligned::Aligned;
 use super::documents::{AsJson, archive as documents};

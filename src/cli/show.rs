@@ -44,7 +44,7 @@ pub(super) struct Show {
     #[arg(long, value_name = "N", conflicts_with = "sample")]
     tail: Option<usize>,
 
-    /// Print N random rows, the same ones each time.
+    /// Print N random rows, the same each time.
     #[arg(long, value_name = "N")]
     sample: Option<usize>,
 
@@ -156,7 +156,7 @@ fn tail(batches: Batches, count: usize) -> Result<Vec<RecordBatch>, ArrowError> 
     Ok(rows.into())
 }
 
-/// Random rows in their order: each is as likely as any other, and the same dataset gives the same ones.
+/// A uniform random sample of the rows, in order; the same for the same dataset.
 fn sample(batches: Batches, count: usize) -> Result<Vec<RecordBatch>, ArrowError> {
     let mut sampled: Vec<(usize, RecordBatch)> = Vec::new();
     let random = Draw::from_seed(0);

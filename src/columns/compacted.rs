@@ -1,4 +1,4 @@
-//! Rows whose dictionaries have only the names that occur.
+//! Rows with dictionaries reduced to the names that occur.
 
 use std::sync::Arc;
 
@@ -6,7 +6,7 @@ use arrow::array::{Array, ArrayRef, AsArray, DictionaryArray, Int8Array, RecordB
 use arrow::datatypes::{DataType, Int8Type};
 use arrow::error::ArrowError;
 
-/// Rows whose dictionaries have no name that does not occur.
+/// Rows with dictionaries reduced to the names that occur.
 pub(crate) fn compacted(rows: &RecordBatch) -> Result<RecordBatch, ArrowError> {
     let column = |column: &ArrayRef| match column.data_type() {
         DataType::Dictionary(keys, _) if **keys == DataType::Int8 => occurring(column.as_dictionary()),

@@ -18,7 +18,7 @@ use crate::interface::{Endpoint, Period, Regime, Sector, Signal, Ticker};
 use crate::plan::{Column, DatasetPlan};
 use crate::tables::choices;
 
-/// What numbers stand for.
+/// The values that numbers encode.
 #[derive(Clone, Copy)]
 pub(super) struct KnownNames<'a> {
     /// The tickers by code.
@@ -91,7 +91,7 @@ fn of_sectors(segments: &[Segment], tickers: &TickerCodes, sectors: &HashMap<Tic
     Arc::new(names.finish())
 }
 
-/// A column of numbers as the values they stand for.
+/// A column of numbers as the values that they encode.
 fn spelled(values: Numbers, column: Column, names: &SeriesNames) -> Result<ArrayRef, ArrowError> {
     Ok(match (column, values) {
         (Column::Period, Numbers::Bytes(ranks)) => of_ranks(ranks, &names.periods, Period::as_str),

@@ -1,4 +1,4 @@
-//! Features: what was known of the news on each date that has signals.
+//! Features: numbers computed from the news known on each date that has signals.
 
 use std::sync::Arc;
 
@@ -72,7 +72,7 @@ fn known_by(keys: &[NewsKey], cuts: &[Cutoff], articles: &[NewsItem]) -> Vec<(us
     bounds
 }
 
-/// The keys and what is known at each.
+/// The keys, and the features of each.
 struct FeatureTable<'a> {
     keys: &'a [NewsKey],
     /// What each key may know.
@@ -161,7 +161,7 @@ impl<'a> FeatureTable<'a> {
         &found.expect("the windows of every feature were computed").1
     }
 
-    /// For each key, the last statement known whose day is not after the cutoff.
+    /// For each key, the latest known record whose day is not after the cutoff.
     fn statements(&self, statements: &'a [SentimentRecord]) -> impl Iterator<Item = Option<&'a SentimentRecord>> {
         let (mut first, mut end) = (0, 0);
         self.keys.iter().zip(self.cuts).map(move |(&NewsKey { ticker, .. }, &cut)| {

@@ -9,20 +9,20 @@ use crate::time::MICROS_PER_DAY;
 
 /// The rows of a slab, in the order of the plan.
 pub(super) struct Joined {
-    /// The rows, as far as they share what they say.
+    /// Groups of rows with the same ticker, date and features.
     pub(super) segments: Vec<Segment>,
-    /// What each row says itself.
+    /// The columns with a value per row.
     pub(super) own: Vec<(Column, Numbers)>,
 }
 
-/// Rows of one ticker and date, one after another.
+/// Consecutive rows of one ticker and date.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Segment {
     pub(super) ticker: i32,
     pub(super) date: i64,
-    /// Which of the features they have.
+    /// The index of their features.
     pub(super) place: u32,
-    /// How many they are.
+    /// Number of rows.
     pub(super) rows: usize,
 }
 

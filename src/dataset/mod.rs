@@ -1,11 +1,11 @@
 //! Builds the rows of a dataset from a view of the archive: news features, joined to signals, sorted.
 //!
-//! A slab of whole tickers goes through four steps. `slab_columns` turns its names into numbers and its dates into naive
-//! ones (by `naive`). `features` computes what is known of the news for each of the `keys`, which are tickers and dates that
-//! have signals. `join` puts the rows in order: directly if all series of a ticker have the same dates (`aligned_series`),
-//! otherwise by sorting (`row_order`). `assemble` makes the declared columns, in which the signals of a ticker and a date
-//! share their values. Slabs are read in order, and joined several at once, each on one thread, while earlier ones are
-//! delivered.
+//! A slab of whole tickers goes through four steps. `slab_columns` turns its names into numbers and its dates into
+//! naive ones (by `naive`). `features` computes what is known of the news for each of the `keys`, which are tickers and
+//! dates that have signals. `join` puts the rows in order: directly if all series of a ticker have the same dates
+//! (`aligned_series`), otherwise by sorting (`row_order`). `assemble` makes the declared columns, in which the signals
+//! of a ticker and a date share their values. Slabs are read in order, and joined several at once, each on one thread,
+//! while earlier ones are delivered.
 //!
 //! A signal of date D uses articles dated D minus the lag and earlier, never later ones: there is no nearest and no
 //! forward join. One rule determines both dates, and if both instants are known an article is never later than the
@@ -78,7 +78,7 @@ pub struct DatasetInput<'a, Signals, Whole> {
     pub stop: &'a CancellationToken,
 }
 
-/// Counts of what went into a dataset, for people.
+/// Counts of the inputs of a dataset, for summaries.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
     /// Signals left out because an earlier one of their series has the same naive date.
@@ -151,7 +151,7 @@ pub fn build<S: Iterator<Item = Result<Slab>>, W: Iterator<Item = Result<Slab>>>
     Ok(counts)
 }
 
-/// What is known beside a slab.
+/// The inputs that all slabs share.
 struct SlabContext {
     calendar: Calendar,
     names: SeriesNames,

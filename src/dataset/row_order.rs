@@ -84,12 +84,12 @@ fn sort_by_digits(keyed: &mut Vec<u64>, bits: u32) {
     }
 }
 
-/// Maps a signed number to an unsigned one that compares alike.
+/// Maps a signed number to an unsigned one with the same order.
 pub(super) fn signed(number: i64) -> u64 {
     number as u64 ^ (1 << 63)
 }
 
-/// Maps a float to an unsigned number that compares alike; both zeros are equal.
+/// Maps a float to an unsigned number with the same order; both zeros are equal.
 pub(super) fn real(number: f64) -> u64 {
     let bits = if number == 0.0 { 0 } else { number.to_bits() };
     if bits >> 63 == 0 { bits | (1 << 63) } else { !bits }

@@ -154,7 +154,7 @@ choice! {
     Availability, "availability":
     /// News whose date is old enough.
     Dated = "dated",
-    /// News that had also been seen by then, as it stood then.
+    /// News that had also been observed by then, as of then.
     Observed = "observed",
 }
 

@@ -17,7 +17,7 @@ pub enum DefinitionError {
     /// A definition that does not exist.
     #[error("no definition `{given}`: `{}` does not exist", path.display())]
     Missing {
-        /// What was asked for.
+        /// The requested name.
         given: String,
         /// The file that does not exist.
         path: PathBuf,

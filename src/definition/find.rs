@@ -15,7 +15,7 @@ const EXTENSION: &str = "toml";
 /// The size limit of a definition. A thousand tickers take ten kilobytes.
 const MAX_BYTES: u64 = 1 << 20;
 
-/// A definition: its name, its file, and what could be read of it.
+/// A definition: its name, its file, and its parsed part.
 #[derive(Clone, Debug)]
 pub struct DefinitionFile {
     /// The file's name without its extension: the name of the dataset.

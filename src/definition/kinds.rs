@@ -90,7 +90,7 @@ impl<'s> Expected<'s> {
         self.alternatives().into_iter().any(|schema| Kind::of_schema(schema) == Some(Kind::Day))
     }
 
-    /// The beginning of its description: what the key is.
+    /// The first words of its description.
     pub(super) fn description(self) -> Option<&'s str> {
         self.schema.get("description")?.as_str()?.split(". ").next().map(|first| first.trim_end_matches('.'))
     }
@@ -106,7 +106,7 @@ impl<'s> Expected<'s> {
         }
     }
 
-    /// What is wrong with the kind of a key's value, and what to do about it; none if its kind is right.
+    /// The problem with the type of a key's value, with a hint; `None` if the type is right.
     pub(super) fn refusal(self, key: &str, value: &DeValue<'_>) -> Option<(String, String)> {
         let alternatives = self.alternatives();
         let kinds: Vec<Kind> = alternatives.iter().filter_map(|schema| Kind::of_schema(schema)).collect();
@@ -131,7 +131,7 @@ fn words(value: &DeValue<'_>) -> String {
     }
 }
 
-/// How to write what is wanted.
+/// How to write a value of the expected type.
 fn hint(key: &str, wanted: Kind, schema: &Json, value: &DeValue<'_>) -> String {
     let without_quotes = |text: &str| match wanted {
         Kind::Whole => text.parse::<i64>().is_ok(),

@@ -143,7 +143,7 @@ fn unknown_keys(mut unknown: Vec<UnknownKey<'_, '_>>) -> impl Iterator<Item = Pr
     })
 }
 
-/// A key, where it is, and what it takes.
+/// A key, its location, and its expected type.
 #[derive(Clone, Copy)]
 struct Entry<'k, 'i, 's> {
     section: Option<&'k Key<'i>>,

@@ -32,7 +32,7 @@ impl<'de> Deserialize<'de> for Tickers {
             }
 
             fn visit_str<E: de::Error>(self, text: &str) -> Result<Tickers, E> {
-                // Tickers may have any letters: what looks much like the name of a list is one with a typing error.
+                // Tickers may have any letters: a text close to the name of a list is taken for a typo.
                 let is_list = nearest(text, TickerList::ALL.iter().map(|list| list.as_str())).is_some();
                 match text.parse() {
                     Ok(ticker) if !is_list => Ok(Tickers::Written(vec![ticker])),

@@ -37,7 +37,7 @@ pub(crate) enum FetchError {
     #[error("{host} answered `{request}` with status {status}")]
     Status { host: String, request: String, status: u16 },
 
-    /// A body that is not what the interface describes.
+    /// A body that violates the interface.
     #[error("cannot parse the answer to `{request}`: {reason} at byte {offset}")]
     Malformed { request: String, reason: String, offset: u64, evidence: Option<PathBuf> },
 

@@ -181,7 +181,7 @@ impl Client {
 
     /// Sends a request until there is an answer that can be read, or retrying is of no use.
     ///
-    /// `read` gets the body on its own thread as it arrives, anew for each attempt.
+    /// `read` gets the body on its own thread as it arrives, once per attempt.
     ///
     /// # Errors
     ///

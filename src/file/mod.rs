@@ -252,7 +252,7 @@ pub struct FileRecord {
     pub blake3: String,
 }
 
-/// A writer that digests and counts what passes through.
+/// A writer that digests and counts the bytes passing through.
 #[derive(Debug)]
 pub(crate) struct DigestWriter<W> {
     inner: W,
@@ -265,7 +265,7 @@ impl<W: Write> DigestWriter<W> {
         Self { inner, digest: Digest::default() }
     }
 
-    /// The description of what was written.
+    /// The record of the written file.
     pub(crate) fn record(&self, name: &str, rows: u64) -> FileRecord {
         FileRecord { name: name.to_owned(), rows, bytes: self.digest.count(), blake3: hex(&self.digest.hash()) }
     }

@@ -18,7 +18,7 @@ pub enum ChangeSet {
     Origin,
     /// After set G: the three sentiment operations.
     G,
-    /// After set F: historical sentiment is gone.
+    /// After set F: no historical sentiment.
     F,
     /// After set E: signals appear, one ticker at a time.
     E,
@@ -26,7 +26,7 @@ pub enum ChangeSet {
     D,
     /// After set C: the batch of all tickers, and their list.
     C,
-    /// After set B: sector and legacy histories; the batch of all is gone.
+    /// After set B: sector and legacy histories, no batch of all tickers.
     B,
     /// After set A: the legacy operations are gone.
     A,

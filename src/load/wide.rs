@@ -85,7 +85,7 @@ fn series<'r>(
     let mut series: BTreeMap<(Period, Regime), RowsByTicker<'r>> = BTreeMap::new();
     for ((ticker, period, regime), rows) in places {
         let pair = (name(column(Column::Period), period).parse()?, name(column(Column::Regime), regime).parse()?);
-        // A name may have several codes, since each batch had its own dictionary.
+        // A name may have several codes, since each batch has its own dictionary.
         series.entry(pair).or_default().entry(ticker).or_default().extend(rows);
     }
     series.values_mut().flat_map(BTreeMap::values_mut).for_each(|rows| rows.sort_unstable());

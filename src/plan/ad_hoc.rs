@@ -11,7 +11,7 @@ use crate::time::to_record;
 /// The options of a build that override its definition. Without any, the build is the definition's own.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct AdHoc {
-    /// Only what had been observed by this instant.
+    /// Observations after this instant are ignored.
     pub as_of: Option<DateTime<Utc>>,
     /// Another vintage.
     pub vintage: Option<Vintage>,
@@ -122,6 +122,6 @@ mod tests {
         };
         let fingerprints: BTreeSet<String> = options.iter().map(fingerprint).collect();
         assert_eq!(fingerprints.len(), options.len());
-        assert_eq!(fingerprint(&formats(&[Format::Parquet])), plan.fingerprint(), "what it writes anyhow");
+        assert_eq!(fingerprint(&formats(&[Format::Parquet])), plan.fingerprint(), "the format of the definition");
     }
 }

@@ -188,7 +188,7 @@ impl Reference {
     }
 }
 
-/// A feature: what was known of the news when a signal was given.
+/// A feature: a number computed from the news known when a signal was made.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Feature {
     /// The number of articles.

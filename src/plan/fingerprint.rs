@@ -9,7 +9,7 @@ impl Plan {
     pub fn fingerprint(&self) -> String {
         // Every field is listed, so that a new one is not forgotten.
         let Self {
-            // The text is in the files, and determines what no option changes.
+            // The text is in the files, and determines everything that options do not.
             text,
             checks: _,
             source: _,

@@ -96,7 +96,7 @@ pub struct Remote {
 /// A way to get the signals.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Way {
-    /// The operation whose answers make the dataset.
+    /// The operation that returns them.
     pub endpoint: Endpoint,
     /// The requests.
     pub asked: RequestList,

@@ -15,9 +15,9 @@ pub struct WrittenColumns {
     places: Vec<usize>,
     schema: SchemaRef,
     names: ColumnNames,
-    /// The columns that identify a row, as far as they are written; none if rows may be alike without the others.
+    /// The written columns that identify a row; `None` if they are not unique without the others.
     pub key: Option<Vec<String>>,
-    /// The columns that sort the rows, as far as they are written.
+    /// The written columns that sort the rows.
     pub sort: Vec<String>,
 }
 

@@ -55,7 +55,7 @@ pub(crate) fn folder(path: &Path) -> io::Result<()> {
     Err(refused)
 }
 
-/// Removes what is ours in a folder of a form, and then the folder.
+/// Removes our files in a folder of a form, and then the folder.
 fn clear(path: &Path, names: &[&str], form: &Form) -> io::Result<()> {
     match inspect(path, names, form, Mode::Remove)? {
         Some((_, Some(other))) => Err(holds(&other)),

@@ -151,7 +151,7 @@ pub(super) struct PreviousVersions<'a> {
     pub(super) in_store: Option<&'a RecordedProvenance>,
 }
 
-/// Finds and checks what a dataset is built from.
+/// Finds and checks the inputs of a dataset.
 pub(super) fn from_archive<T>(
     mut plan: Plan,
     options: BuildOptions,
@@ -379,7 +379,7 @@ impl Builder<'_> {
         file.finish()
     }
 
-    /// Delivers the rows of the dataset, of which there must be some.
+    /// Delivers the rows of the dataset, which must not be empty.
     fn each(&self, clock: Clock, mut deliver: impl FnMut(Rows) -> Result<()>) -> Result<()> {
         let mut count = 0;
         self.rows(&self.plan.dataset, scratch(clock), None, |rows| {

@@ -97,7 +97,7 @@ impl Builder<'_> {
 
     /// The parts of the report that do not come from the rows.
     pub(super) fn beside(&self, revisions: Option<Revisions>) -> Result<ReportContext> {
-        let _work = work!("look beside");
+        let _work = work!("read answers");
         let requests = asked(self.plan, self.view, self.scope)?;
         let sectors = self.view.sectors()?;
         Ok(ReportContext { revisions, sectors, work: answers(self.view, |request| requests.contains(request))?.into() })

@@ -251,7 +251,7 @@ fn tickers(universe: &Universe) -> BTreeSet<Ticker> {
 
 /// The tickers or series of now and of the previous version.
 struct UniverseChange<'a, T> {
-    /// The singular and plural of what is compared.
+    /// The singular and plural of the compared items.
     what: [&'static str; 2],
     before: &'a BTreeSet<T>,
     now: &'a BTreeSet<T>,
@@ -259,8 +259,8 @@ struct UniverseChange<'a, T> {
 }
 
 impl<T: Ord> UniverseChange<'_, T> {
-    /// Messages on what disappeared, if more than a share of the previous version, and on what appeared, if more than a
-    /// share of the new one.
+    /// Messages on items that disappeared, if above a share of the previous version, and on items that appeared, if
+    /// above a share of the new one.
     fn above(&self, share: f64, name: impl Fn(&T) -> String) -> Vec<String> {
         let Self { what: [one, many], before, now, version } = self;
         let shifts = [

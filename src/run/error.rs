@@ -34,7 +34,7 @@ pub(crate) enum RunError {
     Address { address: String, status: u16, setting: &'static str, lacking: String },
 
     /// A service that offers none of the operations that a definition could use.
-    #[error("the service no longer offers what `{name}` asks for: {lacking}")]
+    #[error("the service no longer offers operations that `{name}` needs: {lacking}")]
     NoOperation { name: String, lacking: String },
 
     /// An operation that is no longer offered, and a fallback that lists different tickers.

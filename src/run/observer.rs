@@ -6,7 +6,7 @@ use std::time::Duration;
 
 pub use crate::cancel::CancellationToken;
 
-/// Follows an operation. The library prints nothing: this is where a caller learns what happens.
+/// Observes an operation. The library prints nothing: callers get events instead.
 ///
 /// The threads that do the work call it, so it should return quickly. A closure is an observer.
 pub trait Observer: Send + Sync {

@@ -1,4 +1,4 @@
-//! Removes what is no longer needed, under stated rules. First a plan, which changes nothing, then its execution.
+//! Prunes a project by fixed rules: first a plan, which changes nothing, then its execution.
 //!
 //! | what | is removed |
 //! |---|---|
@@ -38,7 +38,7 @@ use crate::time::Clock;
 /// The lock of an archive that is being pruned. No definition has such a name.
 const LOCK: &str = ".prune";
 
-/// The folder of reports that were asked for.
+/// The folder of reports written by `bellwether report`.
 const REPORTS: &str = "reports";
 
 /// What pruning does.
@@ -70,7 +70,7 @@ pub struct PruneOptions {
 pub enum PrunedKind {
     /// A version of a dataset.
     Version,
-    /// The folder of a run or a pack that a pack stands for.
+    /// The folder of a run or a pack that another pack replaces.
     PackedRun,
     /// A run that can no longer be resumed.
     InterruptedRun,
@@ -78,7 +78,7 @@ pub enum PrunedKind {
     Leftover,
     /// A body or rejected records that were kept for the vendor.
     Evidence,
-    /// A report that was asked for.
+    /// A report written by `bellwether report`.
     Report,
 }
 
@@ -113,7 +113,7 @@ pub struct Prunable {
     options: PruneOptions,
     /// Each of them, by kind and path.
     pub all: Vec<Pruned>,
-    /// What the rules name and what stays nevertheless, and why, a line each.
+    /// Entries that match the rules but are kept, with the reason, a line each.
     pub kept: Vec<String>,
     /// The bytes that are freed. Versions may share files with others.
     pub freed: u64,

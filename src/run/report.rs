@@ -37,7 +37,7 @@ pub struct ReportOptions {
     pub control: Control,
 }
 
-/// The report of the latest version of a dataset, from the facts that lie beside it and from the archive; as of another
+/// The report of the latest version of a dataset, from its stored facts and from the archive; as of another
 /// instant, recomputed from the archive with the definition that the version was built from.
 ///
 /// # Errors
@@ -61,7 +61,7 @@ pub async fn report(options: ReportOptions) -> Result<Report> {
         let scope = archived(&plan, &view)?;
         let work = Builder { plan: &plan, view: &view, scope: &scope, control: &options.control, archived_in: None };
         let stage = Stage::begin(&options.control, "report");
-        // The facts of a version lie beside it, unless another version of the program wrote them.
+        // A version has its facts, unless another version of the program wrote them.
         let folder = datasets.join(&recorded.name).join(&recorded.version);
         let kept = options.as_of.is_none().then(|| Facts::from_json(&export::facts(&folder).ok()?).ok()).flatten();
         let (facts, beside) = match kept {

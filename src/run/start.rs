@@ -1,4 +1,4 @@
-//! What a run needs before its first request: the lock of its definition, and a clock that is not behind the archive.
+//! The start of a run: it takes the lock of its definition, and checks that the clock is not behind the archive.
 
 use std::path::Path;
 use std::sync::Arc;

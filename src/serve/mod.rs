@@ -7,7 +7,7 @@
 //!
 //! The universe is a pure function of its seed and its `today`: it reads no clock and stores nothing. With a later
 //! `today` it has the same past except for a small share of rewritten cells, like a vendor's, and
-//! [`Universe::rewrites`] lists each of them. So tests know what the program has to find.
+//! [`Universe::rewrites`] lists each of them. So tests know the expected findings.
 //!
 //! Where the interface is not documented, these are the answers:
 //!

@@ -94,7 +94,7 @@ fn columns_that_cannot_be_are_refused_where_they_stand() {
         ("columns = [\"date\", \"date\"]", "duplicate column `date`", "remove one", 20),
         (
             "columns = \"date\"\nadd = \"sector\"",
-            "`add` has no effect beside `columns`",
+            "`add` has no effect together with `columns`",
             "name the columns in `columns`",
             7,
         ),

@@ -308,7 +308,7 @@ fn a_404_among_other_answers_means_the_operation_is_not_offered() {
         &format!("[source]\n{}[signals]\nhistory = \"ticker\"\ntickers = \"available\"\n", service.source()),
     );
     let shown = Outcome::of(place.command(["run", "it"]).env("BELLWETHER_API_KEY", "demo")).failed_with(1).stderr;
-    assert!(shown.contains("error: the service no longer offers what `it` asks for: "), "{shown}");
+    assert!(shown.contains("error: the service no longer offers operations that `it` needs: "), "{shown}");
 }
 
 #[test]

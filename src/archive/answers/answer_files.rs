@@ -266,7 +266,7 @@ mod tests {
         let long = write(&long).keep().unwrap();
         long.check(folder.path()).unwrap();
 
-        // Another process writes to files of its own.
+        // Other processes write to their own files.
         let files = Arc::new(AnswerFiles::of(folder.path().to_owned()));
         let mut file = AnswerFiles::take(&files).unwrap();
         file.append(|out| out.extend_from_slice(b"later")).unwrap();

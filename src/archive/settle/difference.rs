@@ -1,4 +1,4 @@
-//! What an answer changes in a series: the difference between its rows and what was known.
+//! The changes that an answer makes to a series: the difference between its rows and the known ones.
 //!
 //! An answer covers everything from its oldest date on. It usually has everything that was known and a few rows after
 //! that, in which case whole columns are compared. Otherwise both sides are merged by cell.

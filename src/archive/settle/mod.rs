@@ -71,7 +71,7 @@ pub struct Settled {
     pub known: u64,
 }
 
-/// Seals a run: writes its files to such a folder, and renames that.
+/// Seals a run: writes its files to a hidden folder, and renames it.
 pub(super) fn seal(
     before: &Archive,
     folder: &Path,

@@ -71,7 +71,7 @@ fn pack_for<'a>(archive: &'a Archive, folder: &Folder) -> Option<&'a Arc<Folder>
     archive.read().iter().filter(|read| read.seal().is_pack()).find(holds)
 }
 
-/// Carries out a plan, once each pack is verified to hold every row of the folders that it stands for; and removes
+/// Carries out a plan, once each pack is verified to have every row of the folders that it replaces; and removes
 /// leftovers of a killed removal.
 ///
 /// # Errors

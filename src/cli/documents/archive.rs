@@ -185,7 +185,7 @@ pub(in crate::cli) struct Pruned {
     dry_run: bool,
     /// What was removed, or would be.
     removed: Vec<PrunedPath>,
-    /// What stays although it is not needed, and why, a line each.
+    /// Entries that match the rules but are kept, with the reason, a line each.
     kept: Vec<String>,
     /// The bytes that this frees. Versions may share files with others.
     freed: u64,

@@ -20,10 +20,10 @@ use crate::schedule::StatusDocument;
 /// The version of every shape.
 const VERSION: u32 = 1;
 
-/// A command, and the schema of what it prints.
+/// A command, and the schema of its output.
 type SchemaOf = (&'static str, fn() -> Schema);
 
-/// The commands with `--json`, and the schemas of what they print.
+/// The commands with `--json`, and the schemas of their output.
 pub(super) const SCHEMAS: &[SchemaOf] = &[
     ("audit leak", schema_of::<audits::Leak>),
     ("audit quality", schema_of::<audits::Quality>),
@@ -73,7 +73,7 @@ impl AsJson {
     }
 }
 
-/// A document, on a line of its own.
+/// A document on its own line.
 pub(super) fn document(content: impl Serialize) -> String {
     let document = Document { version: VERSION, content };
     let mut line = serde_json::to_string(&document).expect("a document is text, numbers and lists");
@@ -86,7 +86,7 @@ fn schema_of<T: JsonSchema>() -> Schema {
     whole_schema_of::<Document<T>>()
 }
 
-/// The JSON Schema of what has a version already.
+/// The JSON Schema of a versioned document.
 fn whole_schema_of<T: JsonSchema>() -> Schema {
     SchemaGenerator::default().into_root_schema_for::<T>()
 }

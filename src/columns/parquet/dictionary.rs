@@ -12,7 +12,7 @@ use super::distinct::{DistinctNumbers, DistinctTexts};
 use super::rle::bit_width;
 use crate::columns::{Boundaries, Column};
 
-/// The most bytes of a dictionary: what other writers allow, and readers keep in memory.
+/// Maximum bytes of a dictionary: the limit of other writers, since readers keep it in memory.
 pub(super) const MAX_BYTES: usize = 1 << 20;
 
 /// Takes the place of an index for null; no dictionary has so many values.

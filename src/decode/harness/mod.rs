@@ -6,6 +6,7 @@
 
 mod conservation;
 mod oracle;
+mod records;
 #[cfg(test)]
 mod tests;
 
@@ -26,7 +27,8 @@ use crate::interface::Endpoint;
 use crate::plan::Request;
 use crate::tables::{Leniencies, Series, SeriesKey, Table};
 pub use conservation::conserve;
-use oracle::{Item, Pairs, expected};
+use oracle::{Item, expected};
+use records::Pairs;
 
 /// The ticker of requests for one ticker.
 const TICKER: &str = "AAPL";
@@ -250,7 +252,7 @@ fn item_of_row(table: Table, rows: &RecordBatch, row: usize) -> Item {
                 offset: offset(1),
                 signal: signals.values().as_string::<i32>().value(signals.keys().value(row) as usize).to_owned(),
                 confidence: number(3),
-                extra: oracle::pairs(text(4)),
+                extra: records::pairs(text(4)),
             }
         }
         Table::Articles => Item::Article {
@@ -259,7 +261,7 @@ fn item_of_row(table: Table, rows: &RecordBatch, row: usize) -> Item {
             texts: [text(2), text(4)],
             score: number(3),
             offset: offset(5),
-            extra: oracle::pairs(text(6)),
+            extra: records::pairs(text(6)),
         },
         Table::Summaries => Item::Summary {
             debtor: text(0),

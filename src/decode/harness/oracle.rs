@@ -1,54 +1,19 @@
 //! Decodes an answer with `serde_json` and the simplest possible code.
 
-use std::borrow::Cow;
 use std::collections::btree_map::Entry as Place;
 use std::collections::{BTreeMap, BTreeSet};
-use std::fmt;
 
-use serde::Deserialize;
-use serde::de::{DeserializeOwned, Deserializer, MapAccess, Visitor};
 use serde_json::value::RawValue;
 
 use super::super::Answer;
 use super::TICKER;
+use super::records::{
+    Article, Entry, Extra, Latest, Pairs, day, elements, finite, is_lenient, owned, record, score, spelled, typed,
+    weight,
+};
 use crate::date;
-use crate::interface::{Endpoint, Period, Regime, SentimentSummary, Ticker, TrailingSummary};
+use crate::interface::{Endpoint, SentimentSummary, Ticker, TrailingSummary};
 use crate::tables::{Leniencies, SeriesKey};
-
-/// The names and values of an object in order, including duplicates.
-pub(super) struct Pairs<'a>(pub(super) Vec<(String, &'a RawValue)>);
-
-impl<'de> Deserialize<'de> for Pairs<'de> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Collect;
-        impl<'de> Visitor<'de> for Collect {
-            type Value = Pairs<'de>;
-
-            fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-                formatter.write_str("an object")
-            }
-
-            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
-                let mut pairs = Vec::new();
-                while let Some(pair) = map.next_entry()? {
-                    pairs.push(pair);
-                }
-                Ok(Pairs(pairs))
-            }
-        }
-        deserializer.deserialize_map(Collect)
-    }
-}
-
-/// Names and values, as text.
-pub(super) type Extra = Vec<(String, String)>;
-
-/// The names and values of kept fields; `None` if there are none.
-pub(super) fn pairs(extra: Option<String>) -> Extra {
-    let Some(text) = extra else { return Extra::new() };
-    let Pairs(pairs) = serde_json::from_str(&text).expect("kept fields are an object");
-    pairs.into_iter().map(|(name, json)| (name, json.get().to_owned())).collect()
-}
 
 /// One item of an answer.
 #[derive(Debug, PartialEq)]
@@ -145,92 +110,6 @@ pub(super) fn expected(answer: &Answer<'_>, pieces: Option<Vec<(String, String)>
     Some(expected)
 }
 
-/// Number of records of an invalid history.
-fn weight(json: &str) -> u64 {
-    let Ok(Pairs(pairs)) = serde_json::from_str(json) else {
-        // Otherwise the number of objects in it, one of which is the history itself.
-        return (json.matches('{').count() as u64).saturating_sub(1).max(1);
-    };
-    let entries = pairs.iter().filter(|(name, _)| ["predictions", "items"].contains(&name.as_str()));
-    entries.map(|(_, json)| elements(json.get())).sum::<u64>().max(1)
-}
-
-fn elements(json: &str) -> u64 {
-    serde_json::from_str::<Vec<&RawValue>>(json).map_or(0, |elements| elements.len() as u64)
-}
-
-fn typed<T: DeserializeOwned>(json: &str) -> Option<T> {
-    serde_json::from_str(json).ok()
-}
-
-/// Deserializes an object only: `serde` would accept an array of the fields as well.
-fn record<'a, T: Deserialize<'a>>(json: &'a str) -> Option<T> {
-    json.starts_with('{').then(|| serde_json::from_str(json).ok())?
-}
-
-fn finite(json: &RawValue) -> Option<f64> {
-    let is_number = json.get().starts_with(|first: char| first == '-' || first.is_ascii_digit());
-    json.get().parse().ok().filter(|value: &f64| is_number && value.is_finite())
-}
-
-fn score(json: &RawValue) -> Option<f64> {
-    finite(json).or_else(|| {
-        let text: String = typed(json.get())?;
-        text.parse().ok().filter(|value: &f64| value.is_finite())
-    })
-}
-
-/// The documented spelling of a signal in any letter case.
-fn spelled(text: &str) -> Option<&'static str> {
-    match text.to_ascii_lowercase().as_str() {
-        "buy" => Some("buy"),
-        "sell" => Some("sell"),
-        _ => None,
-    }
-}
-
-fn day(text: &str) -> Option<date::Date> {
-    date::read(text, &mut Leniencies::default()).ok()
-}
-
-/// Whether a date has lowercase letters.
-fn is_lenient(date: &str) -> u64 {
-    u64::from(date.contains(['t', 'z']))
-}
-
-#[derive(Deserialize)]
-struct Entry<'a> {
-    #[serde(borrow)]
-    date: Cow<'a, str>,
-    #[serde(borrow)]
-    signal: Cow<'a, str>,
-    #[serde(borrow)]
-    confidence: &'a RawValue,
-}
-
-#[derive(Deserialize)]
-struct Latest<'a> {
-    ticker: Ticker,
-    #[serde(borrow)]
-    date: Option<Cow<'a, str>>,
-    period: Period,
-    regime: Regime,
-    #[serde(borrow, alias = "ei")]
-    signal: Cow<'a, str>,
-    #[serde(borrow, alias = "ci")]
-    confidence: &'a RawValue,
-}
-
-#[derive(Deserialize)]
-struct Article<'a> {
-    #[serde(borrow)]
-    date: Cow<'a, str>,
-    title: String,
-    #[serde(borrow)]
-    score: Option<&'a RawValue>,
-    link: String,
-}
-
 impl Expected {
     fn unknown(&mut self, pattern: &str, json: &str, known: &[&str]) -> Extra {
         let Pairs(pairs) = serde_json::from_str(json).expect("it is valid");
@@ -245,8 +124,8 @@ impl Expected {
         unknown
     }
 
-    fn is_asked(answer: &Answer<'_>, asked: &str, key: &SeriesKey) -> bool {
-        key.ticker.as_str() == asked
+    fn is_requested(answer: &Answer<'_>, ticker: &str, key: &SeriesKey) -> bool {
+        key.ticker.as_str() == ticker
             && answer.request.period.is_none_or(|period| Some(period) == key.period)
             && answer.request.regime.is_none_or(|regime| Some(regime) == key.regime)
     }
@@ -276,7 +155,7 @@ impl Expected {
             [first, second] if first != second => Some(second),
             _ => return None,
         };
-        if !Self::is_asked(answer, asked, &key) {
+        if !Self::is_requested(answer, asked, &key) {
             return None;
         }
         if let Some(beside) = beside {
@@ -353,7 +232,7 @@ impl Expected {
         let written = latest.date.unwrap_or_default();
         let entry = Entry { date: written, signal: latest.signal, confidence: latest.confidence };
         let is_typed = finite(entry.confidence).is_some() && spelled(&entry.signal).is_some();
-        if !Self::is_asked(answer, TICKER, &key) || !is_typed {
+        if !Self::is_requested(answer, TICKER, &key) || !is_typed {
             return None;
         }
         let extra = self.unknown("", json, &["ticker", "date", "period", "regime", signal, confidence]);
@@ -432,8 +311,4 @@ impl Expected {
         self.items.push(Item::Summary { debtor: Some(debtor), dates, scores, links, summaries });
         Some(())
     }
-}
-
-fn owned(text: Cow<'_, str>) -> Option<String> {
-    Some(text.into_owned())
 }

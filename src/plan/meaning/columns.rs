@@ -27,7 +27,7 @@ impl Validator {
         let DatasetSection { columns: typed, add, .. } = &*definition.dataset;
         let added = |added: Added| Some(Column::of(added)).filter(|column| !kind.base().contains(column));
         if let (Some(_), Some(add)) = (typed, add) {
-            let problem = Problem::new("`add` has no effect beside `columns`", add.span());
+            let problem = Problem::new("`add` has no effect together with `columns`", add.span());
             self.object(problem.with_hint("name the columns in `columns`, or remove `columns`"));
         }
         let extra = self.distinct("column", add.as_ref()).unwrap_or_default().into_iter().filter_map(added);

@@ -1,4 +1,4 @@
-//! The filter of a plan: `[filter]`, which may only name what `[signals]` fetches.
+//! The filter of a plan: `[filter]`, which may only name fetched data.
 
 use std::collections::BTreeSet;
 use std::fmt::Display;
@@ -44,7 +44,7 @@ impl Validator {
         filter.and(of_batch(signals))
     }
 
-    /// Reports filters on what is not fetched: they could never match.
+    /// Reports filters on data that is not fetched: they could never match.
     fn outside(&mut self, section: &FilterSection, signals: &SignalsSection) {
         let FilterSection { tickers, sectors, periods, regimes, .. } = section;
         let form = form(signals);

@@ -1,4 +1,4 @@
-//! The kinds of datasets, and what has no effect on each.
+//! The kinds of datasets, and the keys that have no effect on each.
 
 use std::ops::Range;
 

@@ -1,4 +1,4 @@
-//! When a definition runs by itself, and what is called afterwards.
+//! The schedule of a definition, and its hooks.
 
 use std::time::Duration;
 

@@ -1,7 +1,6 @@
 //! The first half of a run: everything that needs the service.
 //!
-//! Operations come and go. The ways of a plan are tried in order. An operation that answers 404 or 405 for the first
-//! few sectors or tickers, and answers for none, is no longer offered, and is not requested again in this run.
+//! Operations come and go. The ways of a plan are tried in order, until the service offers one (see `operation`).
 //!
 //! One rule decides what may replace such an operation: *the same tickers, or nothing*. The tickers are those that the
 //! archive has from the operation's last answers; if it has none, the definition must list them. So a fallback for
@@ -10,29 +9,24 @@
 //! fails before requesting every ticker. For the same reason, many requests are made only after the operations that the
 //! dataset depends on have answered.
 
+mod operation;
+
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use futures_util::StreamExt;
-
-use super::answer::answer;
+use self::operation::{MissingOperation, UNKNOWN_SUBJECTS, WaveOutcome};
 use super::error::RunError;
 use super::last_listed::LastListed;
-use super::missing::RequestSubject;
 use super::names::{list, some_of};
 use super::observer::{Control, Event};
 use super::options::Options;
-use super::stage::{EVENT_EVERY, Stage, Timing};
-use crate::archive::{AnswerRecord, Scope, Unfinished};
-use crate::decode::Rules;
+use super::stage::{Stage, Timing};
+use crate::archive::{Scope, Unfinished};
 use crate::error::{Error, Result};
-use crate::fetch::{Answered, Client};
+use crate::fetch::Client;
 use crate::human::counted;
 use crate::interface::{Base, Endpoint, Sector, Ticker};
 use crate::plan::{OnMissing, Plan, Request, RequestList, TickerSource, Way};
-
-/// How many sectors or tickers must be unknown to an operation, and none known, before it counts as no longer offered.
-const UNKNOWN_SUBJECTS: usize = 5;
 
 /// More requests than this are made only after the operations that the dataset depends on have answered.
 const MANY_REQUESTS: usize = 32;
@@ -65,27 +59,7 @@ pub struct SignalSource {
     pub tickers: BTreeSet<Ticker>,
 }
 
-/// The outcome of some requests of one operation.
-enum WaveOutcome {
-    /// The operation is no longer offered.
-    NotOffered(MissingOperation),
-    /// The operation is offered.
-    Offered {
-        /// The tickers that the answers name.
-        named: BTreeSet<Ticker>,
-        /// The requests that it answered with 404 or 405.
-        unknown: Vec<Request>,
-    },
-}
-
-/// An operation that the service does not offer.
-#[derive(Clone, Copy)]
-struct MissingOperation {
-    endpoint: Endpoint,
-    /// Its status: 404 or 405.
-    status: u16,
-}
-
+/// A gathering in progress.
 pub(super) struct Gathering<'a> {
     plan: &'a Plan,
     client: &'a Client,
@@ -333,54 +307,6 @@ impl<'a> Gathering<'a> {
         self.notes.push(note);
     }
 
-    /// Makes the requests of one operation, as a stage of the run.
-    async fn staged(&mut self, name: &'static str, requests: Vec<Request>) -> Result<WaveOutcome> {
-        let stage = Stage::of_requests(&self.options.control, name, requests.len(), self.client.gauge());
-        let wave = self.wave(&stage, &requests).await?;
-        if matches!(wave, WaveOutcome::Offered { .. }) {
-            self.timings.push(stage.finish());
-        }
-        Ok(wave)
-    }
-
-    /// Makes the requests of one operation, a few at a time.
-    async fn wave(&mut self, stage: &Stage<'_>, requests: &[Request]) -> Result<WaveOutcome> {
-        let is_asked = |gone: &&MissingOperation| requests.first().is_some_and(|first| first.endpoint == gone.endpoint);
-        if let Some(gone) = self.gone.iter().find(is_asked) {
-            return Ok(WaveOutcome::NotOffered(*gone));
-        }
-        let subjects: BTreeSet<RequestSubject<'_>> = requests.iter().map(RequestSubject::of).collect();
-        let enough = UNKNOWN_SUBJECTS.min(subjects.len());
-        let rules = Rules { keep_extra: self.plan.keep_extra };
-        let (client, unfinished) = (self.client, &self.unfinished);
-        let ask = async |request| (request, answer(client, unfinished, Request::clone(request), rules).await);
-        let mut answers = futures_util::stream::iter(requests).map(ask).buffer_unordered(self.plan.limits.connections);
-        let (mut named, mut answered, mut unknown) = (BTreeSet::new(), 0_usize, Vec::new());
-        let mut unknown_subjects: BTreeSet<RequestSubject<'_>> = BTreeSet::new();
-        while let Some((request, answer)) = next(&mut answers, stage, self.options).await? {
-            match answer? {
-                Answered::Taken(record) => {
-                    answered += 1;
-                    advance(stage, &record);
-                    named.extend(record.named().cloned());
-                }
-                Answered::Missing { status } => {
-                    unknown_subjects.insert(RequestSubject::of(request));
-                    unknown.push(request.clone());
-                    if answered == 0 && unknown_subjects.len() >= enough {
-                        let gone = MissingOperation { endpoint: request.endpoint, status };
-                        drop(answers);
-                        self.gone.push(gone);
-                        return Ok(WaveOutcome::NotOffered(gone));
-                    }
-                }
-            }
-        }
-        drop(answers);
-        unknown.sort();
-        Ok(WaveOutcome::Offered { named, unknown })
-    }
-
     /// The error for a service that offers none of these operations, and for an archive without the tickers that a
     /// fallback needs. If nothing else answered at the address either, the address is probably wrong.
     fn no_operation(&self, gone: &[MissingOperation], unknown: Option<String>) -> Error {
@@ -410,26 +336,6 @@ fn with(mut lacking: Vec<MissingOperation>, gone: MissingOperation) -> Vec<Missi
         lacking.push(gone);
     }
     lacking
-}
-
-/// The next answer. While waiting for it, the stage shows its progress.
-async fn next<T>(
-    answers: &mut (impl futures_util::Stream<Item = T> + Unpin),
-    stage: &Stage<'_>,
-    options: &Options,
-) -> Result<Option<T>> {
-    loop {
-        tokio::select! {
-            biased;
-            () = options.control.stop.cancelled() => return Err(Error::interrupted()),
-            next = answers.next() => return Ok(next),
-            () = tokio::time::sleep(EVENT_EVERY) => stage.wait(),
-        }
-    }
-}
-
-fn advance(stage: &Stage<'_>, record: &AnswerRecord) {
-    stage.done(record.request.rows, record.request.bytes);
 }
 
 fn stage_of(endpoint: Endpoint) -> &'static str {

@@ -1,0 +1,112 @@
+//! The requests of one operation, a few at a time. An operation that answers 404 or 405 for the first few sectors or
+//! tickers, and answers for none, is no longer offered, and is not requested again in this run.
+
+use std::collections::BTreeSet;
+
+use futures_util::StreamExt;
+
+use super::Gathering;
+use crate::archive::AnswerRecord;
+use crate::decode::Rules;
+use crate::error::{Error, Result};
+use crate::fetch::Answered;
+use crate::interface::{Endpoint, Ticker};
+use crate::plan::Request;
+use crate::run::answer::answer;
+use crate::run::missing::RequestSubject;
+use crate::run::options::Options;
+use crate::run::stage::{EVENT_EVERY, Stage};
+
+/// How many sectors or tickers must be unknown to an operation, and none known, before it counts as no longer offered.
+pub(super) const UNKNOWN_SUBJECTS: usize = 5;
+
+/// The outcome of some requests of one operation.
+pub(super) enum WaveOutcome {
+    /// The operation is no longer offered.
+    NotOffered(MissingOperation),
+    /// The operation is offered.
+    Offered {
+        /// The tickers that the answers name.
+        named: BTreeSet<Ticker>,
+        /// The requests that it answered with 404 or 405.
+        unknown: Vec<Request>,
+    },
+}
+
+/// An operation that the service does not offer.
+#[derive(Clone, Copy)]
+pub(super) struct MissingOperation {
+    pub(super) endpoint: Endpoint,
+    /// Its status: 404 or 405.
+    pub(super) status: u16,
+}
+
+impl Gathering<'_> {
+    /// Makes the requests of one operation, as a stage of the run.
+    pub(super) async fn staged(&mut self, name: &'static str, requests: Vec<Request>) -> Result<WaveOutcome> {
+        let stage = Stage::of_requests(&self.options.control, name, requests.len(), self.client.gauge());
+        let wave = self.wave(&stage, &requests).await?;
+        if matches!(wave, WaveOutcome::Offered { .. }) {
+            self.timings.push(stage.finish());
+        }
+        Ok(wave)
+    }
+
+    /// Makes the requests of one operation, a few at a time.
+    pub(super) async fn wave(&mut self, stage: &Stage<'_>, requests: &[Request]) -> Result<WaveOutcome> {
+        let is_asked = |gone: &&MissingOperation| requests.first().is_some_and(|first| first.endpoint == gone.endpoint);
+        if let Some(gone) = self.gone.iter().find(is_asked) {
+            return Ok(WaveOutcome::NotOffered(*gone));
+        }
+        let subjects: BTreeSet<RequestSubject<'_>> = requests.iter().map(RequestSubject::of).collect();
+        let enough = UNKNOWN_SUBJECTS.min(subjects.len());
+        let rules = Rules { keep_extra: self.plan.keep_extra };
+        let (client, unfinished) = (self.client, &self.unfinished);
+        let ask = async |request| (request, answer(client, unfinished, Request::clone(request), rules).await);
+        let mut answers = futures_util::stream::iter(requests).map(ask).buffer_unordered(self.plan.limits.connections);
+        let (mut named, mut answered, mut unknown) = (BTreeSet::new(), 0_usize, Vec::new());
+        let mut unknown_subjects: BTreeSet<RequestSubject<'_>> = BTreeSet::new();
+        while let Some((request, answer)) = next(&mut answers, stage, self.options).await? {
+            match answer? {
+                Answered::Taken(record) => {
+                    answered += 1;
+                    advance(stage, &record);
+                    named.extend(record.named().cloned());
+                }
+                Answered::Missing { status } => {
+                    unknown_subjects.insert(RequestSubject::of(request));
+                    unknown.push(request.clone());
+                    if answered == 0 && unknown_subjects.len() >= enough {
+                        let gone = MissingOperation { endpoint: request.endpoint, status };
+                        drop(answers);
+                        self.gone.push(gone);
+                        return Ok(WaveOutcome::NotOffered(gone));
+                    }
+                }
+            }
+        }
+        drop(answers);
+        unknown.sort();
+        Ok(WaveOutcome::Offered { named, unknown })
+    }
+}
+
+/// The next answer. While waiting for it, the stage shows its progress.
+async fn next<T>(
+    answers: &mut (impl futures_util::Stream<Item = T> + Unpin),
+    stage: &Stage<'_>,
+    options: &Options,
+) -> Result<Option<T>> {
+    loop {
+        tokio::select! {
+            biased;
+            () = options.control.stop.cancelled() => return Err(Error::interrupted()),
+            next = answers.next() => return Ok(next),
+            () = tokio::time::sleep(EVENT_EVERY) => stage.wait(),
+        }
+    }
+}
+
+fn advance(stage: &Stage<'_>, record: &AnswerRecord) {
+    stage.done(record.request.rows, record.request.bytes);
+}
