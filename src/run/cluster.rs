@@ -76,13 +76,12 @@ pub async fn build_on_cluster(plan: Plan, options: ClusterOptions) -> Result<Sum
     let job = prepare(&plan, build, &data, &target).await?;
     let version = unique_name(job.provenance.built_at);
     let at = format!("datasets/{}/{version}", plan.name);
-    let (expected, mut timings) = computed(&plan, &engine, &job.statement, &for_spark(&output, &at), &control).await?;
+    let (expected, on_cluster) = computed(&plan, &engine, &job.statement, &for_spark(&output, &at), &control).await?;
     let store = target.store();
     let staging = Staging::create(&data.join("datasets").join(&plan.name), &version)?;
     let fetching = Fetching { plan: &plan, store, at: &at, staging: &staging, control: &control };
     let (read, tally, fetched) = fetching.read(expected).await?;
-    let spark = timings[0].wall;
-    timings.push(fetched);
+    let spark = on_cluster.wall;
     let (plan_of_version, folder) = (plan.clone(), staging.file(""));
     let sealing = Sealing { plan: plan_of_version, version, job, read, tally, control: control.clone(), spark };
     let Sealed { described, facts, provenance, mut notes } = blocking(move || sealing.seal(&folder)).await?;
@@ -95,7 +94,7 @@ pub async fn build_on_cluster(plan: Plan, options: ClusterOptions) -> Result<Sum
     let ExternalVersion { files, rows, content, .. } = described;
     let dataset = Dataset { path, latest: None, rows, files, content };
     let published = PublishedDataset { facts, dataset, as_of: provenance.as_of, new_rejects: None, notes };
-    Ok(Summary::of(&plan, published, timings, begun.elapsed()))
+    Ok(Summary::of(&plan, published, vec![on_cluster, fetched], begun.elapsed()))
 }
 
 /// Prepares the archive for the cluster. Returns the statement to run.
@@ -120,25 +119,22 @@ async fn prepare(plan: &Plan, build: BuildOptions, data: &Path, target: &RemoteS
     .await
 }
 
-/// Has the cluster write the rows of a statement to a folder. Returns their digest, and how long both took.
+/// Has the cluster write the rows of a statement to a folder. Returns their digest, and how long it took.
 async fn computed(
     plan: &Plan,
     engine: &Engine,
     statement: &str,
     folder: &str,
     control: &Control,
-) -> Result<(RowDigest, Vec<Timing>)> {
+) -> Result<(RowDigest, Timing)> {
     let cluster = Cluster::connect(engine, &control.stop).await?;
-    let writing = Stage::of_tasks(control, "spark");
-    let write = Write { statement, folder, codec: plan.files.codec };
-    cluster.write(write, |tasks| writing.tasks(tasks.done, tasks.planned)).await?;
-    let written = writing.finish();
-    let counting = Stage::of_tasks(control, "digest");
+    let stage = Stage::of_tasks(control, "spark");
     let columns: Vec<&str> = plan.dataset.schema.fields().iter().map(|field| field.name().as_str()).collect();
-    let digest = cluster.digest(statement, &columns, |tasks| counting.tasks(tasks.done, tasks.planned)).await?;
-    let counted = counting.finish();
+    let write = Write { statement, folder, columns: &columns, codec: plan.files.codec };
+    let digest = cluster.write(write, |tasks| stage.tasks(tasks.done, tasks.planned)).await?;
+    let computed = stage.finish();
     cluster.close().await;
-    Ok((digest, vec![written, counted]))
+    Ok((digest, computed))
 }
 
 /// Refuses what a cluster does not build.

@@ -52,6 +52,12 @@ pub(crate) enum SparkError {
     },
 }
 
+/// Whether a failure is what the client makes of a connection that broke: an unknown or internal error without the details
+/// that Spark gives to its own.
+pub(super) fn is_broken_connection(fault: &spark_connect_core::SparkError) -> bool {
+    matches!(fault.grpc_code, Some(2 | 13)) && fault.grpc_details.is_none()
+}
+
 impl SparkError {
     /// A failure of the client, by what the server says.
     pub(super) fn of(engine: &str, fault: &spark_connect_core::SparkError) -> Self {
@@ -62,6 +68,7 @@ impl SparkError {
         match (fault.grpc_code, fault.sql_state()) {
             (Some(7 | 16), _) => Self::Denied { engine, source },
             (Some(4 | 14), _) => Self::Unreachable { engine, source },
+            _ if is_broken_connection(fault) => Self::Unreachable { engine, source },
             // Syntax, unknown names, missing paths.
             (_, Some(state)) if state.starts_with("42") => Self::Refused { engine, source },
             (None, _) if fault.grpc_details.is_none() => Self::Denied { engine, source },

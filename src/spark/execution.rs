@@ -7,9 +7,10 @@
 use std::time::Duration;
 
 use spark_connect_core::{ExecutePlanResponseReattachableIterator as Execution, SparkError as Fault};
-use spark_connect_proto::execute_plan_response::ResponseType;
+use spark_connect_proto::execute_plan_response::{ObservedMetrics, ResponseType};
 use spark_connect_proto::{ExecutePlanRequest, ExecutePlanResponse, Plan, UserContext, plan};
 
+use super::error::is_broken_connection;
 use super::{Cluster, SparkError};
 use crate::error::{Error, Result};
 
@@ -33,13 +34,12 @@ pub(crate) struct Tasks {
 }
 
 impl Cluster {
-    /// Executes a plan, with its progress and its other answers.
+    /// Executes a plan until it is complete. Returns the metrics that it observed.
     pub(super) async fn execute(
         &self,
         plan: plan::OpType,
         mut progress: impl FnMut(Tasks),
-        mut take: impl FnMut(ResponseType),
-    ) -> Result<()> {
+    ) -> Result<Vec<ObservedMetrics>> {
         let user_id = self.client.user_id().unwrap_or_default().to_owned();
         let execution = Execution::new(ExecutePlanRequest {
             session_id: self.client.session_id().to_owned(),
@@ -48,15 +48,15 @@ impl Cluster {
             client_type: Some(concat!("bellwether/", env!("CARGO_PKG_VERSION")).to_owned()),
             ..ExecutePlanRequest::default()
         });
-        let each = |response: ExecutePlanResponse| match response.response_type {
-            Some(ResponseType::ExecutionProgress(told)) => {
+        let mut metrics = Vec::new();
+        let each = |response: ExecutePlanResponse| {
+            metrics.extend(response.observed_metrics);
+            if let Some(ResponseType::ExecutionProgress(reported)) = response.response_type {
                 let count = |count: i64| u64::try_from(count).unwrap_or_default();
-                let done = told.stages.iter().map(|stage| count(stage.num_completed_tasks)).sum();
-                let planned = told.stages.iter().map(|stage| count(stage.num_tasks)).sum();
+                let done = reported.stages.iter().map(|stage| count(stage.num_completed_tasks)).sum();
+                let planned = reported.stages.iter().map(|stage| count(stage.num_tasks)).sum();
                 progress(Tasks { done, planned });
             }
-            Some(other) => take(other),
-            None => {}
         };
         tokio::select! {
             biased;
@@ -68,7 +68,7 @@ impl Cluster {
             done = self.complete(&execution, each) => {
                 let release = execution.create_release_request(true).await;
                 let _ = tokio::time::timeout(FAREWELL, self.client.release_execute(release)).await;
-                done
+                done.map(|()| metrics)
             }
         }
     }
@@ -99,15 +99,16 @@ impl Cluster {
             if execution.is_completed().await {
                 return Ok(());
             }
-            if !may_pass(&broken) || failures >= ATTEMPTS {
+            // A server that never got the plan does not know the execution; one that restarted has lost it.
+            let is_unknown = broken.error_class == UNKNOWN;
+            let is_new = execution.last_response_id().await.is_none();
+            if !(may_pass(&broken) || is_unknown && is_new) || failures >= ATTEMPTS {
                 return Err(SparkError::of(&self.engine, &broken).into());
             }
             if failures > 0 {
                 tokio::time::sleep(Duration::from_millis(250 << failures.min(8)).min(LONGEST_WAIT)).await;
             }
             failures += 1;
-            // A server that never got the plan does not know the execution.
-            let is_unknown = broken.error_class == UNKNOWN && execution.last_response_id().await.is_none();
             stream = match is_unknown {
                 true => self.client.execute_plan(execution.request().clone()).await,
                 false => self.client.reattach_execute(execution.create_reattach_request().await).await,
@@ -121,9 +122,9 @@ const UNKNOWN: &str = "INVALID_HANDLE.OPERATION_NOT_FOUND";
 
 /// Whether attaching again may help.
 fn may_pass(fault: &Fault) -> bool {
-    // Numbers of gRPC: cancelled by a proxy, too late, unavailable.
+    // A status of gRPC: cancelled by a proxy, too late, unavailable.
     matches!(fault.grpc_code, Some(1 | 4 | 14))
-        || fault.error_class == UNKNOWN
+        || is_broken_connection(fault)
         || fault.error_class.starts_with("INVALID_CURSOR.DISCONNECTED")
         || fault.message.contains("INVALID_CURSOR.DISCONNECTED")
 }

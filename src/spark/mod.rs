@@ -6,8 +6,8 @@
 //! A statement is done once the server says so (`execution`): it ends the stream of answers every two minutes, and a
 //! client that took this for the end would report success before the files are there.
 //!
-//! A [`RowDigest`] shows whether the files hold what the statement computes: Spark computes it from the statement, and the
-//! reader of the files from its rows.
+//! A [`RowDigest`] shows whether the files hold what the statement computes: Spark computes it from the rows that it is about
+//! to write, in the same pass, and the reader of the files from the rows that it finds.
 
 mod error;
 mod execution;
@@ -16,12 +16,12 @@ mod row_digest;
 use std::collections::HashMap;
 use std::env;
 
-use arrow::array::AsArray;
-use arrow::ipc::reader::StreamReader;
 use spark_connect_core::{ChannelBuilder, RetryPolicy, SparkConnectClient};
-use spark_connect_proto::execute_plan_response::ResponseType;
+use spark_connect_proto::expression::literal::LiteralType;
+use spark_connect_proto::expression::{ExprType, ExpressionString};
+use spark_connect_proto::relation::RelType;
 use spark_connect_proto::write_operation::{SaveMode, SaveType};
-use spark_connect_proto::{Command, Relation, Sql, WriteOperation, command, plan, relation};
+use spark_connect_proto::{CollectMetrics, Command, Expression, Relation, Sql, WriteOperation, command, plan};
 
 pub(crate) use error::SparkError;
 pub(crate) use execution::Tasks;
@@ -44,6 +44,9 @@ const SETTINGS: [(&str, &str); 3] = [
 /// The variable with a token for the server.
 const TOKEN: &str = "SPARK_CONNECT_AUTHENTICATE_TOKEN";
 
+/// The name of the digest among the metrics of an execution.
+const DIGEST: &str = "digest";
+
 /// The file that Spark puts into a folder once everything is in it.
 pub(crate) const SUCCESS: &str = "_SUCCESS";
 
@@ -60,6 +63,8 @@ pub(crate) struct Write<'a> {
     pub(crate) statement: &'a str,
     /// The address of a folder that does not exist yet, as the cluster finds it.
     pub(crate) folder: &'a str,
+    /// The columns of the statement, in order.
+    pub(crate) columns: &'a [&'a str],
     pub(crate) codec: Codec,
 }
 
@@ -87,12 +92,12 @@ impl Cluster {
     }
 
     /// Writes the rows of a statement to Parquet files in a new folder, in the order of the names of the files, and waits
-    /// until all of them are there.
+    /// until all of them are there. Returns the digest of the rows, which Spark computes as it writes them.
     ///
     /// # Errors
     ///
     /// If the statement is refused or fails, or the folder cannot be written; when it was cancelled.
-    pub(crate) async fn write(&self, write: Write<'_>, progress: impl FnMut(Tasks)) -> Result<()> {
+    pub(crate) async fn write(&self, write: Write<'_>, progress: impl FnMut(Tasks)) -> Result<RowDigest> {
         let (codec, level) = match write.codec {
             Codec::Zstd(level) => ("zstd", Some(level.to_string())),
             Codec::Snappy => ("snappy", None),
@@ -101,7 +106,7 @@ impl Cluster {
         let mut options = HashMap::from([("compression".to_owned(), codec.to_owned())]);
         options.extend(level.map(|level| ("parquet.compression.codec.zstd.level".to_owned(), level)));
         let operation = WriteOperation {
-            input: Some(relation(write.statement)),
+            input: Some(observed(write.statement, write.columns)),
             source: Some("parquet".to_owned()),
             mode: SaveMode::ErrorIfExists.into(),
             save_type: Some(SaveType::Path(write.folder.to_owned())),
@@ -109,33 +114,12 @@ impl Cluster {
             ..WriteOperation::default()
         };
         let command = Command { command_type: Some(command::CommandType::WriteOperation(operation)) };
-        self.execute(plan::OpType::Command(command), progress, |_| {}).await
-    }
-
-    /// The digest of the rows that a statement computes, with these columns.
-    ///
-    /// # Errors
-    ///
-    /// If the statement fails; when it was cancelled.
-    pub(crate) async fn digest(
-        &self,
-        statement: &str,
-        columns: &[&str],
-        progress: impl FnMut(Tasks),
-    ) -> Result<RowDigest> {
-        let query = RowDigest::query(statement, columns);
-        let mut bytes = Vec::new();
-        let take = |response| {
-            if let ResponseType::ArrowBatch(batch) = response {
-                bytes.extend_from_slice(&batch.data);
-            }
-        };
-        self.execute(plan::OpType::Root(relation(&query)), progress, take).await?;
-        let text = StreamReader::try_new(&*bytes, None).ok().and_then(|mut batches| {
-            let batch = batches.next()?.ok()?;
-            Some(batch.column(0).as_string_opt::<i32>()?.iter().next()??.to_owned())
+        let metrics = self.execute(plan::OpType::Command(command), progress).await?;
+        let digest = metrics.iter().find(|metrics| metrics.name == DIGEST).and_then(|metrics| metrics.values.first());
+        let digest = digest.and_then(|value| match &value.literal_type {
+            Some(LiteralType::String(text)) => RowDigest::parsed(text),
+            _ => None,
         });
-        let digest = text.as_deref().and_then(RowDigest::parsed);
         digest.ok_or_else(|| SparkError::Answer { engine: self.engine.clone() }.into())
     }
 
@@ -162,7 +146,14 @@ fn connection(engine: &Engine) -> String {
     format!("sc://{}{gap};user_id=bellwether;user_agent=bellwether", rest.trim_end_matches('/'))
 }
 
-fn relation(query: &str) -> Relation {
-    let sql = Sql { query: query.to_owned(), ..Sql::default() };
-    Relation { rel_type: Some(relation::RelType::Sql(sql)), ..Relation::default() }
+/// The rows of a statement, and their digest as a metric of their execution.
+fn observed(statement: &str, columns: &[&str]) -> Relation {
+    let relation = |rel_type| Relation { rel_type: Some(rel_type), ..Relation::default() };
+    let sql = Sql { query: statement.to_owned(), ..Sql::default() };
+    let digest = ExpressionString { expression: format!("{} as {DIGEST}", RowDigest::expression(columns)) };
+    relation(RelType::CollectMetrics(Box::new(CollectMetrics {
+        input: Some(Box::new(relation(RelType::Sql(sql)))),
+        name: DIGEST.to_owned(),
+        metrics: vec![Expression { expr_type: Some(ExprType::ExpressionString(digest)), ..Expression::default() }],
+    })))
 }

@@ -6,7 +6,7 @@
 //! sum of their hashes.
 //!
 //! Rows that are lost, repeated or different change it, but for one case in 2^64; their order does not. It shows that files
-//! hold what the statement computes when it is run again, not that the statement is right.
+//! hold the rows that Spark computed, not that the statement is right.
 
 use arrow::array::{ArrayRef, AsArray, RecordBatch};
 use arrow::compute::cast;
@@ -27,16 +27,13 @@ pub(crate) struct RowDigest {
 const SEED: u64 = 42;
 
 impl RowDigest {
-    /// The query for the digest of the rows of a statement.
-    pub(super) fn query(statement: &str, columns: &[&str]) -> String {
+    /// The expression that computes the digest of rows with these columns, as text.
+    pub(super) fn expression(columns: &[&str]) -> String {
         let columns: Vec<String> = columns.iter().map(|column| format!("`{}`", column.replace('`', "``"))).collect();
-        format!(
-            "select concat(count(*), ' ', coalesce(sum(cast(xxhash64({}) as decimal(38))), 0)) as digest\nfrom (\n{statement})",
-            columns.join(", ")
-        )
+        format!("concat(count(1), ' ', coalesce(sum(cast(xxhash64({}) as decimal(38))), 0))", columns.join(", "))
     }
 
-    /// The result of that query.
+    /// The result of that expression.
     pub(super) fn parsed(text: &str) -> Option<Self> {
         let (rows, sum) = text.split_once(' ')?;
         Some(Self { rows: rows.parse().ok()?, sum: sum.parse().ok()? })

@@ -15,6 +15,8 @@ mod definitions;
 mod disks;
 mod docs;
 mod documents;
+#[cfg(feature = "spark")]
+mod engines;
 mod faults;
 mod giants;
 mod hostile;

@@ -9,6 +9,8 @@ pub(crate) mod python;
 pub(crate) mod random;
 pub(crate) mod rows;
 pub(crate) mod scripted;
+#[cfg(feature = "spark")]
+pub(crate) mod scripted_spark;
 pub(crate) mod server_process;
 pub(crate) mod service;
 pub(crate) mod stub_store;
