@@ -3,41 +3,40 @@
 
 use std::fs;
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use crate::support::program::{Outcome, Place};
 use crate::support::rows::{distinct, read};
 use crate::support::scripted::{Scripted, ScriptedRequest, Step, json};
 
-const ENTRY: &str = r#"{"date":"2026-11-20T00:00:00+00:00","signal":"buy","confidence":0.5}"#;
+pub(super) const ENTRY: &str = r#"{"date":"2026-11-20T00:00:00+00:00","signal":"buy","confidence":0.5}"#;
 
 /// The history of a ticker, as JSON in an answer.
-fn history(ticker: &str, period: &str, entries: &str) -> String {
+pub(super) fn history(ticker: &str, period: &str, entries: &str) -> String {
     format!(r#""{ticker}":{{"ticker":"{ticker}","regime":"neutral","period":"{period}","predictions":[{entries}]}}"#)
 }
 
 /// An answer with a history of each ticker, for the requested period.
-fn of_tickers<T: AsRef<str>>(request: &ScriptedRequest, tickers: &[T]) -> Vec<Step> {
+pub(super) fn of_tickers<T: AsRef<str>>(request: &ScriptedRequest, tickers: &[T]) -> Vec<Step> {
     let period = parameter(request, "period");
     let histories: Vec<String> = tickers.iter().map(|ticker| history(ticker.as_ref(), &period, ENTRY)).collect();
     json("200 OK", &format!("{{{}}}", histories.join(",")))
 }
 
-fn parameter(request: &ScriptedRequest, name: &str) -> String {
+pub(super) fn parameter(request: &ScriptedRequest, name: &str) -> String {
     let (_, query) = request.target.split_once('?').unwrap_or_default();
     let pair = query.split('&').filter_map(|pair| pair.split_once('=')).find(|(key, _)| *key == name);
     pair.map_or_else(String::new, |(_, value)| value.to_owned())
 }
 
 /// A service whose histories a test can replace between runs.
-struct ChangingService {
-    service: Scripted,
+pub(super) struct ChangingService {
+    pub(super) service: Scripted,
     tickers: Arc<Mutex<Vec<String>>>,
 }
 
 impl ChangingService {
-    fn new(tickers: &[String]) -> Self {
+    pub(super) fn new(tickers: &[String]) -> Self {
         let tickers = Arc::new(Mutex::new(tickers.to_vec()));
         let now = Arc::clone(&tickers);
         let service =
@@ -45,20 +44,20 @@ impl ChangingService {
         Self { service, tickers }
     }
 
-    fn become_one_of(&self, tickers: &[String]) {
+    pub(super) fn become_one_of(&self, tickers: &[String]) {
         *self.tickers.lock().expect("no test panicked") = tickers.to_vec();
     }
 }
 
-fn tickers(numbers: impl Iterator<Item = usize>) -> Vec<String> {
+pub(super) fn tickers(numbers: impl Iterator<Item = usize>) -> Vec<String> {
     numbers.map(|number| format!("T{number:02}")).collect()
 }
 
-fn define(place: &Place, service: &Scripted, rest: &str) {
+pub(super) fn define(place: &Place, service: &Scripted, rest: &str) {
     place.define("it", &format!("[source]\n{}{rest}[sentiment]\narticles = false\n", service.source()));
 }
 
-fn run(place: &Place) -> Outcome {
+pub(super) fn run(place: &Place) -> Outcome {
     Outcome::of(place.command(["run", "it"]).env("BELLWETHER_API_KEY", "demo"))
 }
 
@@ -74,7 +73,7 @@ fn sealed(place: &Place) -> PathBuf {
     runs.next().expect("a run")
 }
 
-fn latest(place: &Place) -> Option<PathBuf> {
+pub(super) fn latest(place: &Place) -> Option<PathBuf> {
     fs::read_link(place.file("output/datasets/it/latest")).ok()
 }
 
@@ -262,125 +261,6 @@ fn empty_histories_among_others_are_named() {
     let outcome = run(&place).succeeded();
     let note = "note      empty histories for 1 series: AAPL 15d neutral\n";
     assert!(outcome.stdout.contains(note), "{}", outcome.stdout);
-}
-
-#[test]
-fn too_many_lost_or_new_tickers_fail_the_run_until_they_return() {
-    let place = Place::new();
-    let vendor = ChangingService::new(&tickers(0..10));
-    let signals = "[signals]\nsectors = [\"energy\"]\n";
-    define(&place, &vendor.service, signals);
-    run(&place).succeeded();
-    let first = latest(&place).expect("a version");
-    vendor.become_one_of(&tickers(2..10));
-    run(&place).succeeded();
-    assert_ne!(latest(&place).as_ref(), Some(&first), "two of ten may go");
-    let place = Place::new();
-    define(&place, &vendor.service, signals);
-    vendor.become_one_of(&tickers(0..10));
-    run(&place).succeeded();
-    let first = latest(&place).expect("a version");
-    let version = first.display().to_string();
-    for (now, printed) in [
-        (tickers(3..10), "3 of 10 tickers disappeared since version `V`, above the limit of 20.0 %: T00, T01, T02\n"),
-        (tickers(0..13), "3 of 13 tickers appeared since version `V`, above the limit of 20.0 %: T10, T11, T12\n"),
-        (
-            tickers(0..1),
-            "9 of 10 tickers disappeared since version `V`, above the limit of 20.0 %: T01, T02, T03, T04, T05, T06, T07, T08 and 1 more\n",
-        ),
-    ] {
-        vendor.become_one_of(&now);
-        for _ in 0..2 {
-            let shown = run(&place).failed_with(4).stderr;
-            let printed = printed.replace('V', &version);
-            assert!(shown.contains(&format!("because: {printed}")), "{shown}");
-            assert!(shown.contains("raise `universe` in `[checks]`"), "{shown}");
-            assert_eq!(latest(&place).as_ref(), Some(&first));
-        }
-    }
-    // A build does not publish it either.
-    place.run(["build", "it"]).failed_with(4);
-    assert_eq!(latest(&place).as_ref(), Some(&first));
-    vendor.become_one_of(&tickers(0..10));
-    run(&place).succeeded();
-    assert_ne!(latest(&place).as_ref(), Some(&first));
-    vendor.become_one_of(&tickers(0..1));
-    define(&place, &vendor.service, &format!("{signals}[checks]\nuniverse = 0.9\n"));
-    run(&place).succeeded();
-}
-
-#[test]
-fn lost_series_of_remaining_tickers_are_counted() {
-    let place = Place::new();
-    let pulls = Arc::new(AtomicUsize::new(0));
-    let pull = Arc::clone(&pulls);
-    let service = Scripted::of_histories(move |request| {
-        let all = if pull.load(Ordering::Relaxed) > 0 && parameter(request, "period") == "5d" { 3..10 } else { 0..10 };
-        of_tickers(request, &tickers(all))
-    });
-    let signals = |universe| {
-        format!("[signals]\nsectors = [\"energy\"]\nperiods = [\"5d\", \"15d\"]\n[checks]\nuniverse = {universe}\n")
-    };
-    define(&place, &service, &signals("0.1"));
-    run(&place).succeeded();
-    pulls.store(1, Ordering::Relaxed);
-    let shown = run(&place).failed_with(4).stderr;
-    assert!(shown.contains("because: 3 of 20 series disappeared since version "), "{shown}");
-    assert!(shown.contains(", above the limit of 10.0 %: T00 5d neutral, T01 5d neutral, T02 5d neutral\n"), "{shown}");
-    define(&place, &service, &signals("0.15"));
-    run(&place).succeeded();
-}
-
-#[test]
-fn a_version_of_other_signals_is_not_compared() {
-    let place = Place::new();
-    let vendor = ChangingService::new(&tickers(0..10));
-    define(&place, &vendor.service, "[signals]\nsectors = [\"energy\"]\n");
-    run(&place).succeeded();
-    vendor.become_one_of(&tickers(20..25));
-    define(&place, &vendor.service, "[signals]\nsectors = [\"utilities\"]\n");
-    run(&place).succeeded();
-    vendor.become_one_of(&tickers(20..22));
-    define(&place, &vendor.service, "[signals]\nsectors = [\"utilities\"]\n[output]\nkeep = 9\n");
-    run(&place).failed_with(4);
-}
-
-#[test]
-fn losing_most_tickers_fails_however_long_the_others_are() {
-    let long = (1..29).flat_map(|day| (1..13).map(move |month| (month, day)));
-    let long: Vec<String> =
-        long.map(|(month, day)| ENTRY.replace("2026-11-20", &format!("2025-{month:02}-{day:02}"))).collect();
-    let good: Vec<String> = (0..10).map(|at| history(&format!("G{at}"), "15d", &long.join(","))).collect();
-    let bad = |entries: &str| (0..90).map(|at| history(&format!("B{at}"), "15d", entries)).collect::<Vec<_>>();
-    let hold = ENTRY.replace("buy", "hold");
-    for (lost, printed) in [
-        // None of their entries can be read, but these are few among all entries.
-        (bad(&hold), "90 of 3,450 records and 90 of 100 series of signals-history-all"),
-        // Their whole histories are rejected.
-        (
-            bad(&[ENTRY; 7].join(",")).iter().map(|one| one.replace("15d", "45d")).collect(),
-            "630 of 3,990 records and 90 of 100 series of signals-history-all",
-        ),
-        (
-            bad(ENTRY).iter().map(|one| one.replace("\"regime\":\"neutral\",", "")).collect(),
-            "90 of 3,450 records and 90 of 100 series of signals-history-all",
-        ),
-    ] {
-        let place = Place::new();
-        let body = format!("{{{}}}", [good.clone(), lost].concat().join(","));
-        let service = Scripted::of_histories(move |_| json("200 OK", &body));
-        define(&place, &service, "[signals]\nsectors = [\"energy\"]\n");
-        let shown = run(&place).failed_with(4).stderr;
-        assert!(shown.contains(&format!("error: rejected {printed}, above the limit of 1.00 %\n")), "{shown}");
-        assert!(latest(&place).is_none());
-        // Few records, but most of the series.
-        define(&place, &service, "[signals]\nsectors = [\"energy\"]\n[rejects]\nmax_share = 0.5\n");
-        let shown = run(&place).failed_with(4).stderr;
-        assert!(
-            shown.contains("error: rejected 90 of 100 series of signals-history-all, above the limit of 50.0 %\n"),
-            "{shown}"
-        );
-    }
 }
 
 #[test]

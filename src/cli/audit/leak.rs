@@ -30,7 +30,7 @@ pub(super) struct Leak {
 }
 
 impl Leak {
-    pub(super) fn ask(self, project: &Project) -> Result<()> {
+    pub(super) fn execute(self, project: &Project) -> Result<()> {
         let plan = plan_of(Some(&self.definition), project)?;
         let scratch = file::scratch(&self.folders.data(project), &unique_name(Clock::System.now()));
         let (name, archive) = (plan.name.clone(), self.folders.archive(project));

@@ -1,5 +1,6 @@
-//! `bellwether audit`: one file per audit.
+//! `bellwether audit`: one file per audit. `arguments` has what those of the archive share.
 
+mod arguments;
 mod leak;
 mod quality;
 mod revisions;
@@ -14,15 +15,7 @@ use super::rows;
 use super::say;
 use super::store;
 use super::typed;
-use crate::plan::Plan;
 use crate::project::Project;
-
-/// The line with the subject of the audit.
-fn about(plan: Option<&Plan>) -> String {
-    let what = plan
-        .map_or_else(|| "the whole archive, all definitions".to_owned(), |plan| format!("definition `{}`", plan.name));
-    format!("scope   {what}\n")
-}
 
 /// Audit the archive: look-ahead, revisions, quality, and disagreements between operations.
 #[derive(Debug, clap::Args)]
@@ -42,10 +35,10 @@ enum Action {
 impl Audit {
     pub(super) fn execute(self, project: &Project) -> Result<()> {
         match self.action {
-            Action::Leak(question) => question.ask(project),
-            Action::Revisions(question) => question.ask(project),
-            Action::Quality(question) => question.ask(project),
-            Action::Sources(question) => question.ask(project),
+            Action::Leak(audit) => audit.execute(project),
+            Action::Revisions(audit) => audit.execute(project),
+            Action::Quality(audit) => audit.execute(project),
+            Action::Sources(audit) => audit.execute(project),
         }
     }
 }

@@ -1,19 +1,14 @@
 //! `bellwether audit quality`: looks for missing, stale, repeated, unusual and rejected data.
 
-use super::about;
 use super::aligned::{Aligned, RowLimit};
-use super::cancellable;
-use super::documents::{AsJson, audits};
-use super::folders::Folders;
+use super::arguments::{AuditArguments, AuditScope};
+use super::documents::audits;
 use super::outcome::Result;
-use super::rows::RowsTo;
-use super::store::{FetchItem, LocalFolders, StoreOption};
-use super::typed::plan_of;
 use crate::audit::answers::RejectReason;
 use crate::audit::quality::{self, TickerQuality};
 use crate::human::{grouped, percent};
 use crate::project::Project;
-use crate::run::{AuditOptions, audit_quality};
+use crate::run::audit_quality;
 use crate::tables::Drift;
 
 /// Look for gaps, stale series, repeated articles, unusual values, rejected records and unknown fields.
@@ -33,35 +28,17 @@ pub(super) struct Quality {
     all: bool,
 
     #[command(flatten)]
-    json: AsJson,
-
-    #[command(flatten)]
-    rows: RowsTo,
-
-    #[command(flatten)]
-    folders: Folders,
-
-    #[command(flatten)]
-    store: StoreOption,
+    arguments: AuditArguments,
 }
 
 impl Quality {
-    pub(super) fn ask(self, project: &Project) -> Result<()> {
-        let plan = self.definition.as_deref().map(|name| plan_of(Some(name), project)).transpose()?;
-        let (rows, archive, asked) = (self.rows.clone(), self.folders.archive(project), plan.clone());
-        let local = LocalFolders { archive: &archive, data: &self.folders.data(project) };
-        self.store.fetch(plan.as_ref(), local, &[FetchItem::Runs(None)])?;
-        let found = cancellable(move |control| {
-            let of = AuditOptions { archive: &archive, plan: asked.as_ref(), as_of: None, control };
-            rows.filled(quality::schema(), |deliver| audit_quality(of, deliver))
-        })?;
-        match self.rows.is_stdout() {
-            true => Ok(()),
-            false => self.json.say(
-                || audits::Quality::of(&found),
-                || about(plan.as_ref()) + &describe(&found, RowLimit::of(self.all)),
-            ),
-        }
+    pub(super) fn execute(self, project: &Project) -> Result<()> {
+        let scope = AuditScope::of(self.definition.as_deref(), None, project)?;
+        let found = self
+            .arguments
+            .run(&scope, project, quality::schema(), |options, deliver| audit_quality(options, deliver))?;
+        let limit = RowLimit::of(self.all);
+        self.arguments.print(&scope, || audits::Quality::of(&found), || describe(&found, limit))
     }
 }
 

@@ -6,18 +6,14 @@ use std::fmt::Display;
 
 use chrono::{DateTime, Utc};
 
-use super::about;
 use super::aligned::{Aligned, RowLimit};
-use super::cancellable;
-use super::documents::{AsJson, audits};
-use super::folders::Folders;
-use super::rows::RowsTo;
-use super::store::{FetchItem, LocalFolders, StoreOption};
-use super::typed::{instant, plan_of, share, usage};
+use super::arguments::{AuditArguments, AuditScope};
+use super::documents::audits;
+use super::typed::{instant, share, usage};
 use crate::audit::revisions::{self, CellCounts, Rewrites};
 use crate::human::{grouped, percent};
 use crate::project::Project;
-use crate::run::{AuditOptions, audit_revisions};
+use crate::run::audit_revisions;
 use crate::time::to_record;
 
 /// Count past values that were added late, revised or withdrawn.
@@ -52,40 +48,23 @@ pub(super) struct Revisions {
     all: bool,
 
     #[command(flatten)]
-    json: AsJson,
-
-    #[command(flatten)]
-    rows: RowsTo,
-
-    #[command(flatten)]
-    folders: Folders,
-
-    #[command(flatten)]
-    store: StoreOption,
+    arguments: AuditArguments,
 }
 
 impl Revisions {
-    pub(super) fn ask(self, project: &Project) -> Result<()> {
+    pub(super) fn execute(self, project: &Project) -> Result<()> {
         if let (Some(from), Some(to)) = (self.from, self.to)
             && from >= to
         {
             let what = format!("empty span: after {} and up to {}", to_record(from), to_record(to));
             return Err(usage(&what, "choose a `--to` later than `--from`"));
         }
-        let plan = self.definition.as_deref().map(|name| plan_of(Some(name), project)).transpose()?;
-        let (rows, archive, asked) = (self.rows.clone(), self.folders.archive(project), plan.clone());
-        let local = LocalFolders { archive: &archive, data: &self.folders.data(project) };
-        self.store.fetch(plan.as_ref(), local, &[FetchItem::Runs(self.to)])?;
-        let found = cancellable(move |control| {
-            let of = AuditOptions { archive: &archive, plan: asked.as_ref(), as_of: self.to, control };
-            rows.filled(revisions::schema(), |deliver| audit_revisions(of, self.from, deliver))
+        let scope = AuditScope::of(self.definition.as_deref(), self.to, project)?;
+        let found = self.arguments.run(&scope, project, revisions::schema(), move |options, deliver| {
+            audit_revisions(options, self.from, deliver)
         })?;
-        if !self.rows.is_stdout() {
-            self.json.say(
-                || audits::Revisions::of(&found),
-                || about(plan.as_ref()) + &describe(&found, RowLimit::of(self.all)),
-            )?;
-        }
+        let limit = RowLimit::of(self.all);
+        self.arguments.print(&scope, || audits::Revisions::of(&found), || describe(&found, limit))?;
         let worst = [&found.signals, &found.articles].into_iter().filter_map(|table| table.total.rewritten_share());
         let worst = worst.fold(0.0, f64::max);
         match self.fail_above {

@@ -1,18 +1,13 @@
 //! `bellwether audit sources`: whether the vendor's operations agree.
 
-use super::about;
 use super::aligned::{Aligned, RowLimit};
-use super::cancellable;
-use super::documents::{AsJson, audits};
-use super::folders::Folders;
+use super::arguments::{AuditArguments, AuditScope};
+use super::documents::audits;
 use super::outcome::Result;
-use super::rows::RowsTo;
-use super::store::{FetchItem, LocalFolders, StoreOption};
-use super::typed::plan_of;
 use crate::audit::sources::{self, ComparisonCounts, Disagreement, SharedCell, SourceValue, Value};
 use crate::human::{grouped, percent};
 use crate::project::Project;
-use crate::run::{self, audit_sources};
+use crate::run::audit_sources;
 use crate::time::to_record;
 
 /// Compare operations that give the same signals or articles: histories, latest signals and summaries.
@@ -27,35 +22,17 @@ pub(super) struct Sources {
     all: bool,
 
     #[command(flatten)]
-    json: AsJson,
-
-    #[command(flatten)]
-    rows: RowsTo,
-
-    #[command(flatten)]
-    folders: Folders,
-
-    #[command(flatten)]
-    store: StoreOption,
+    arguments: AuditArguments,
 }
 
 impl Sources {
-    pub(super) fn ask(self, project: &Project) -> Result<()> {
-        let plan = self.definition.as_deref().map(|name| plan_of(Some(name), project)).transpose()?;
-        let (rows, archive, asked) = (self.rows.clone(), self.folders.archive(project), plan.clone());
-        let local = LocalFolders { archive: &archive, data: &self.folders.data(project) };
-        self.store.fetch(plan.as_ref(), local, &[FetchItem::Runs(None)])?;
-        let found = cancellable(move |control| {
-            let of = run::AuditOptions { archive: &archive, plan: asked.as_ref(), as_of: None, control };
-            rows.filled(sources::schema(), |deliver| audit_sources(of, deliver))
-        })?;
-        match self.rows.is_stdout() {
-            true => Ok(()),
-            false => self.json.say(
-                || audits::Sources::of(&found),
-                || about(plan.as_ref()) + &describe(&found, RowLimit::of(self.all)),
-            ),
-        }
+    pub(super) fn execute(self, project: &Project) -> Result<()> {
+        let scope = AuditScope::of(self.definition.as_deref(), None, project)?;
+        let found = self
+            .arguments
+            .run(&scope, project, sources::schema(), |options, deliver| audit_sources(options, deliver))?;
+        let limit = RowLimit::of(self.all);
+        self.arguments.print(&scope, || audits::Sources::of(&found), || describe(&found, limit))
     }
 }
 

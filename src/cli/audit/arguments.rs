@@ -1,0 +1,89 @@
+//! The arguments of audits that deliver rows, and how these audits are run.
+
+use arrow::array::RecordBatch;
+use arrow::datatypes::SchemaRef;
+use chrono::{DateTime, Utc};
+use serde::Serialize;
+
+use super::cancellable;
+use super::documents::AsJson;
+use super::folders::Folders;
+use super::outcome::Result;
+use super::rows::RowsTo;
+use super::store::{FetchItem, LocalFolders, StoreOption};
+use super::typed::plan_of;
+use crate::error;
+use crate::plan::Plan;
+use crate::project::Project;
+use crate::run::AuditOptions;
+
+/// The arguments that these audits share.
+#[derive(Debug, clap::Args)]
+pub(super) struct AuditArguments {
+    #[command(flatten)]
+    json: AsJson,
+
+    #[command(flatten)]
+    rows: RowsTo,
+
+    #[command(flatten)]
+    folders: Folders,
+
+    #[command(flatten)]
+    store: StoreOption,
+}
+
+/// The part of the archive to audit.
+pub(super) struct AuditScope {
+    /// The definition whose part is audited; `None` for the whole archive.
+    plan: Option<Plan>,
+    /// The instant to audit as of; `None` for the latest state.
+    as_of: Option<DateTime<Utc>>,
+}
+
+impl AuditScope {
+    pub(super) fn of(definition: Option<&str>, as_of: Option<DateTime<Utc>>, project: &Project) -> Result<Self> {
+        let plan = definition.map(|name| plan_of(Some(name), project)).transpose()?;
+        Ok(Self { plan, as_of })
+    }
+
+    /// The line with the scope of the audit.
+    fn line(&self) -> String {
+        match &self.plan {
+            Some(plan) => format!("scope   definition `{}`\n", plan.name),
+            None => "scope   the whole archive, all definitions\n".to_owned(),
+        }
+    }
+}
+
+impl AuditArguments {
+    /// Fetches runs from the store, if there is one, runs an audit, and writes its rows, if they are wanted.
+    pub(super) fn run<T: Send + 'static>(
+        &self,
+        scope: &AuditScope,
+        project: &Project,
+        schema: SchemaRef,
+        audit: impl FnOnce(AuditOptions<'_>, &mut dyn FnMut(&RecordBatch) -> error::Result<()>) -> error::Result<T>
+        + Send
+        + 'static,
+    ) -> Result<T> {
+        let AuditScope { plan, as_of } = scope;
+        let (rows, archive, plan, as_of) = (self.rows.clone(), self.folders.archive(project), plan.clone(), *as_of);
+        let local = LocalFolders { archive: &archive, data: &self.folders.data(project) };
+        self.store.fetch(plan.as_ref(), local, &[FetchItem::Runs(as_of)])?;
+        Ok(cancellable(move |control| {
+            let options = AuditOptions { archive: &archive, plan: plan.as_ref(), as_of, control };
+            rows.filled(schema, |deliver| audit(options, deliver))
+        })?)
+    }
+
+    /// Prints the findings, unless standard output is for the rows.
+    pub(super) fn print<T: Serialize>(
+        self,
+        scope: &AuditScope,
+        document: impl FnOnce() -> T,
+        text: impl FnOnce() -> String,
+    ) -> Result<()> {
+        if self.rows.is_stdout() { Ok(()) } else { self.json.say(document, || scope.line() + &text()) }
+    }
+}
