@@ -111,6 +111,21 @@ fn counts_do_not_depend_on_the_order_of_rows() {
     assert_eq!(report(one).page(), report(other).page());
 }
 
+/// A cluster's files end anywhere, and their record has the checksum of the facts.
+#[test]
+fn facts_are_the_same_bytes_wherever_batches_end() {
+    let rows = rows(0..7, &months(30), 9);
+    let facts = |batch: usize| {
+        let mut tally = Tally::new(&plan());
+        for at in (0..rows.num_rows()).step_by(batch) {
+            tally.count(&rows.slice(at, batch.min(rows.num_rows() - at)).into());
+        }
+        tally.finish().to_json()
+    };
+    let whole = facts(rows.num_rows());
+    assert!([1, 7, 100].into_iter().all(|batch| facts(batch) == whole));
+}
+
 #[test]
 fn flips_and_agreement_do_not_depend_on_the_order_of_the_series() {
     let days = months(30);

@@ -201,7 +201,8 @@ impl Tally {
             if let Some(patterns) = &mut self.patterns {
                 patterns.begin(ticker, moment);
             }
-            let (mut pairs, mut of_run) = (0, SignalTotals::default());
+            // Added to in the order of the rows, wherever batches end: a sum of floats depends on it.
+            let (mut pairs, mut of_ticker) = (0, self.of_tickers[ticker].totals);
             for (pair, signal, confidence) in signals.of_rows(start..end) {
                 pairs |= 1 << pair;
                 let (place, is_buy) = (Histogram::place(confidence), signal == Signal::Buy as u8);
@@ -209,7 +210,7 @@ impl Tally {
                 let one = SignalTotals { rows: 1, buys: u64::from(is_buy), confidence };
                 let totals = &mut totals[usize::from(pair)];
                 *totals = *totals + one;
-                of_run = of_run + one;
+                of_ticker = of_ticker + one;
                 if let Some(succession) = &mut self.succession {
                     succession.count((ticker, pair), place, is_buy);
                 }
@@ -217,11 +218,11 @@ impl Tally {
                     patterns.count(pair, is_buy);
                 }
             }
-            let of_ticker = &mut self.of_tickers[ticker];
-            of_ticker.pairs |= pairs;
-            of_ticker.totals = of_ticker.totals + of_run;
+            let tally = &mut self.of_tickers[ticker];
+            tally.pairs |= pairs;
+            tally.totals = of_ticker;
             if let Some(day) = day {
-                of_ticker.days.update(day as u32, |known| self.pair_sets.with(known, pairs));
+                tally.days.update(day as u32, |known| self.pair_sets.with(known, pairs));
             }
         }
     }
