@@ -26,10 +26,10 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! Whatever takes a while takes a [`Control`](run::Control), by which a caller follows it and cancels it. Failures are an
-//! [`Error`](error::Error) with an [`ErrorKind`](error::ErrorKind), a hint and its reasons. Nothing is printed.
+//! Long operations take a [`Control`](run::Control), through which a caller observes and cancels them. Failures are an
+//! [`Error`](error::Error) with an [`ErrorKind`](error::ErrorKind), a hint and its causes. The library never prints.
 //!
-//! # The house
+//! # The modules
 //!
 //! Data flows through the stages from left to right, and never back:
 //!
@@ -42,15 +42,15 @@
 //!                   defaults         columns   and when   order
 //! ```
 //!
-//! A stage knows the plan, the interface and the leaves, but no other stage: [`run`] connects them, and [`load`] connects
-//! those that reading takes. [`cli`] is the command line. [`audit`] and [`report`] ask questions of the archive and of
-//! datasets; [`serve`] is the demo service.
+//! A stage imports the plan, the interface and the leaves, but no other stage: [`run`] connects them, and [`load`]
+//! connects those that reading needs. [`audit`], [`report`] and [`sql`] read the archive and datasets; [`serve`] is the
+//! demo service. [`cli`], [`schedule`] and the Python package are the entry points, and only [`cli`] prints.
 //!
 //! | module | what it owns |
 //! |---|---|
 //! | [`interface`] | the service as types: operations, parameters, records, faults |
-//! | [`definition`] | the definition file: keys, values, and where they are |
-//! | [`plan`] | what a definition means: requests, columns, order, with every default filled in |
+//! | [`definition`] | the definition file: keys, values, and their locations |
+//! | [`plan`] | the meaning of a definition: requests, columns, order, with every default filled in |
 //! | `fetch` | requests, retries, proxies, limits |
 //! | `decode` | JSON to typed columns and rejected records |
 //! | [`archive`] | sealed runs: what the service said, and when |
@@ -60,20 +60,33 @@
 //! | [`audit`] | revisions, contradictions, quality, look-ahead, differences |
 //! | [`report`] | the report as a page and as text |
 //! | [`sql`] | a dataset as one SQL statement over the archive, for other engines |
-//! | `spark` | a Spark cluster that computes such a statement (a cargo feature) |
+//! | `spark` | the client of a Spark cluster that runs such a statement (a cargo feature) |
 //! | [`serve`] | the demo service |
 //! | [`run`] | runs, builds, audits and upkeep; observers and cancelling |
-//! | [`schedule`] | when what runs; records of runs, status, hooks, metrics |
+//! | [`schedule`] | the scheduler: due times, the journal of runs, status, hooks, metrics |
 //! | [`load`] | datasets as record batches and frames, for other programs |
 //! | [`cli`] | the commands |
 //!
-//! The leaves import none of these: [`error`] (what a stage can fail with lives in the stage), [`problem`], [`project`],
-//! [`secret`], [`key_source`], [`time`], and private ones: files, locks, the only module that removes files, what escapes
-//! text before it is shown, the schemas of the columns that travel between stages (`tables`), columns as runs of equal
-//! values and the Parquet files written from them (`columns`), and number formats. Only [`cli`] prints.
-//! `CONTRIBUTING.md` lists the files that common changes touch.
+//! The other modules are leaves. They import none of the above, except that `tables` uses the types of the interface
+//! and `freshness` those of the plan.
 //!
-//! What a definition means can be asked without a service:
+//! | leaf | what it owns |
+//! |---|---|
+//! | [`error`], [`problem`] | the one error, its kinds and hints; problems of a definition with their locations |
+//! | [`project`], [`secret`], [`key_source`], [`time`] | the project's root, the API key and its sources, the clock |
+//! | `tables` | the schemas of the columns that travel between stages |
+//! | `columns` | columns as runs of equal values, and the Parquet files written from them |
+//! | `file`, `links`, `lock`, `footprint` | files that appear whole, without following links; locks; sizes on disk |
+//! | `remove` | the only module that removes files |
+//! | `names`, `digest`, `date`, `freshness` | patterns of file names, checksums, dates of the service, ages of data |
+//! | `address`, `tls`, `echo` | addresses, TLS clients, echoes of a key in text |
+//! | `escape`, `human` | text from outside made safe to show; numbers, sizes and durations for people |
+//! | `cancel`, `child`, `trace`, `usage` | cancelling, child processes, flame graphs, processor time and memory |
+//!
+//! `CONTRIBUTING.md` lists the files behind common questions, such as which one decides on a retry, and the files that
+//! common changes touch.
+//!
+//! A definition can be planned without a service:
 //!
 //! ```
 //! use bellwether::definition::DefinitionFile;

@@ -58,14 +58,14 @@ pub(crate) fn revisions(
     quietly(py, move |stop| {
         let plan = plan_of(&subject)?;
         let control = Control { stop: stop.clone(), ..Control::default() };
-        let about = AuditOptions {
+        let options = AuditOptions {
             archive: &subject.2,
             plan: plan.as_ref(),
             as_of: moment(until.as_deref())?,
             control: &control,
         };
         let after = moment(after.as_deref())?;
-        let (rows, found) = gathered(audit::revisions::schema(), |deliver| audit_revisions(about, after, deliver))?;
+        let (rows, found) = gathered(audit::revisions::schema(), |deliver| audit_revisions(options, after, deliver))?;
         let totals = json!({ "signals": rewrites(&found.signals), "articles": rewrites(&found.articles) });
         Ok((rows, totals.to_string()))
     })
@@ -105,13 +105,13 @@ pub(crate) fn quality(py: Python<'_>, subject: AuditTarget, as_of: Option<String
     quietly(py, move |stop| {
         let plan = plan_of(&subject)?;
         let control = Control { stop: stop.clone(), ..Control::default() };
-        let about = AuditOptions {
+        let options = AuditOptions {
             archive: &subject.2,
             plan: plan.as_ref(),
             as_of: moment(as_of.as_deref())?,
             control: &control,
         };
-        let (rows, found) = gathered(audit::quality::schema(), |deliver| audit_quality(about, deliver))?;
+        let (rows, found) = gathered(audit::quality::schema(), |deliver| audit_quality(options, deliver))?;
         let windows = found.windows.iter().map(|window| (window.days.to_string(), json!(window.share())));
         let TickerQuality { signals, missing, gaps, stale, articles, duplicates, unusual, .. } = found.total;
         let totals = json!({

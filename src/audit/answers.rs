@@ -29,7 +29,7 @@ const OTHER_REASONS: &str = "other reasons";
 #[derive(Clone, Debug, Default)]
 pub struct Answers {
     /// Runs that answered any of them, newest first.
-    pub runs: Vec<RunRecord>,
+    pub runs: Vec<AnsweredRun>,
     /// The requests of the newest of these runs.
     pub newest: Vec<RequestRecord>,
     /// Rejected records of the latest answers.
@@ -40,7 +40,7 @@ pub struct Answers {
 
 /// A run and its answers to the requests.
 #[derive(Clone, Debug)]
-pub struct RunRecord {
+pub struct AnsweredRun {
     /// Its name.
     pub name: String,
     /// Its definition.
@@ -110,7 +110,7 @@ pub(crate) fn answers(view: &View, is_asked: impl Fn(&str) -> bool) -> Result<An
         if answered.is_empty() {
             continue;
         }
-        found.runs.push(RunRecord::of(sealed, &answered));
+        found.runs.push(AnsweredRun::of(sealed, &answered));
         for record in &answered {
             requests.entry(record.request.clone()).or_default().add(RequestAnswer::of(run, record));
         }
@@ -190,7 +190,7 @@ enum WhichAnswer {
     Previous,
 }
 
-impl RunRecord {
+impl AnsweredRun {
     fn of(run: &SealedRun, answered: &[RequestRecord]) -> Self {
         let seal = run.seal();
         let last = answered.iter().map(|record| record.observed_at).max().unwrap_or(seal.started_at);

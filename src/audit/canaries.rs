@@ -56,8 +56,8 @@ impl Canaries {
         let table = Table::of(endpoint).expect("these operations have tables");
         let canaries = RecordBatch::try_new(table.listed_schema(), columns).map_err(failed)?;
         let mut unknown = self.tickers.clone();
-        let asked = ViewOptions { vintage: Vintage::Latest, live_within: TimeDelta::zero() };
-        for cells in known.cells(table, asked)? {
+        let options = ViewOptions { vintage: Vintage::Latest, live_within: TimeDelta::zero() };
+        for cells in known.cells(table, options)? {
             for (ticker, known) in by_ticker(&cells?) {
                 if unknown.remove(&ticker) {
                     self.answer(run, ticker, endpoint, listed(&canaries, &known).map_err(failed)?)?;

@@ -54,7 +54,7 @@ const OFFSETS: [i16; 3] = [0, 14 * 60, -12 * 60];
 
 /// Outcome of a trial.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Outcome {
+pub enum TrialOutcome {
     /// The rows were equal.
     Sound,
     /// The rows differed.
@@ -71,7 +71,7 @@ pub struct Trial {
     /// Rows compared.
     pub rows: u64,
     /// The outcome.
-    pub outcome: Outcome,
+    pub outcome: TrialOutcome,
 }
 
 /// All trials on a dataset.
@@ -246,7 +246,7 @@ impl Experiment<'_> {
         }
         let all = self.rows(&after, DatasetPart::default())?;
         if all != self.rows(control, DatasetPart::default())? {
-            leak.trials.push(Trial { what, rows: all.0, outcome: Outcome::Sound });
+            leak.trials.push(Trial { what, rows: all.0, outcome: TrialOutcome::Sound });
         } else {
             leak.skip(what, "no later row has a feature computed from them");
         }
@@ -353,27 +353,27 @@ impl Experiment<'_> {
 
 impl Leak {
     fn add(&mut self, what: String, one: RowsDigest, other: RowsDigest) {
-        let outcome = if one == other { Outcome::Sound } else { Outcome::Leak };
+        let outcome = if one == other { TrialOutcome::Sound } else { TrialOutcome::Leak };
         self.trials.push(Trial { what, rows: one.0, outcome });
     }
 
     fn skip(&mut self, what: String, why: &str) {
-        self.trials.push(Trial { what, rows: 0, outcome: Outcome::NotApplicable(why.to_owned()) });
+        self.trials.push(Trial { what, rows: 0, outcome: TrialOutcome::NotApplicable(why.to_owned()) });
     }
 
     /// Trials with an outcome like this.
-    fn count(&self, is_so: impl Fn(&Outcome) -> bool) -> usize {
+    fn count(&self, is_so: impl Fn(&TrialOutcome) -> bool) -> usize {
         self.trials.iter().filter(|trial| is_so(&trial.outcome)).count()
     }
 
     /// Trials that found a leak.
     pub fn leaks(&self) -> usize {
-        self.count(|outcome| *outcome == Outcome::Leak)
+        self.count(|outcome| *outcome == TrialOutcome::Leak)
     }
 
     /// Trials that do not apply.
     pub fn not_applicable(&self) -> usize {
-        self.count(|outcome| matches!(outcome, Outcome::NotApplicable(_)))
+        self.count(|outcome| matches!(outcome, TrialOutcome::NotApplicable(_)))
     }
 }
 

@@ -19,7 +19,7 @@ pub mod sources;
 mod subject;
 
 pub(crate) use error::AuditError;
-pub use leak::{Leak, Outcome, Trial};
+pub use leak::{Leak, Trial, TrialOutcome};
 
 pub(crate) use leak::leak;
 pub(crate) use subject::Subject;

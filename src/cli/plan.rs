@@ -65,9 +65,9 @@ fn tell_requests(text: &mut String, plan: &plan::Plan) {
     for endpoint in &plan.of_each_ticker {
         line(text, format_args!("  GET {} for {}", address(*endpoint), listed(&plan.news_tickers)));
     }
-    for Way { endpoint, asked } in others {
+    for Way { endpoint, list } in others {
         line(text, format_args!("  or, if the service does not offer that, {}", address(*endpoint)));
-        match asked {
+        match list {
             RequestList::EachTicker(tickers @ TickerSource::Listed(_), _) => {
                 line(text, format_args!("    for {}", listed(tickers)));
             }
@@ -80,7 +80,7 @@ fn tell_requests(text: &mut String, plan: &plan::Plan) {
 }
 
 fn tell_way(text: &mut String, way: &Way) {
-    match &way.asked {
+    match &way.list {
         RequestList::Listed(requests) => tell_list(text, requests),
         RequestList::EachTicker(tickers, pairs) => {
             match tickers {
@@ -120,7 +120,7 @@ fn number(way: &Way, of_each: usize) -> String {
         0 => String::new(),
         each => format!(", and {each} for each ticker"),
     };
-    match &way.asked {
+    match &way.list {
         RequestList::Listed(requests) => format!("{}{of_each}", requests.len()),
         RequestList::EachTicker(TickerSource::Listed(tickers), pairs) => {
             format!("{}{of_each}", tickers.len() * pairs.len().max(1))

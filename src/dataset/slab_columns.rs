@@ -193,10 +193,10 @@ impl Signals {
 }
 
 /// A lineage column as numbers; `None` for other columns.
-fn lineage(batch: &RecordBatch, asked: Column) -> Option<Numbers> {
-    let values = batch.column_by_name(asked.name());
+fn lineage(batch: &RecordBatch, column: Column) -> Option<Numbers> {
+    let values = batch.column_by_name(column.name());
     let instants = |values: &ArrayRef| values.as_primitive::<TimestampMicrosecondType>().values().to_vec();
-    match asked {
+    match column {
         Column::FirstObservedAt | Column::ObservedAt => Some(Numbers::Long(instants(values?))),
         Column::Revisions => Some(Numbers::Short(values?.as_primitive::<Int32Type>().values().to_vec())),
         Column::Backfilled => {

@@ -54,7 +54,7 @@ pub struct PublishedReader {
 
 /// A published version, by its shape.
 #[derive(Clone, Debug)]
-pub(crate) enum AnyReading {
+pub(crate) enum AnyReader {
     /// A row for each signal.
     Long(Box<PublishedReader>),
     /// Matrices of dates and tickers, by name: `5d-bull/confidence`.
@@ -370,7 +370,7 @@ fn type_of(words: &str) -> Option<DataType> {
     types.into_iter().find(|data_type| describe(&Field::new("", data_type.clone(), false)) == words)
 }
 
-impl AnyReading {
+impl AnyReader {
     /// Finds a version: `NAME` for the latest, `NAME/VERSION`, `NAME/builds/VERSION`, or the path of its folder.
     ///
     /// # Errors

@@ -144,10 +144,10 @@ pub(crate) fn built_before(
     stop: &CancellationToken,
 ) -> Result<Option<(Dataset, Vec<u8>)>> {
     let home = TargetFolder::of(datasets, &provenance.name, &provenance.ad_hoc)?;
-    let asked = options(&provenance.ad_hoc);
+    let ad_hoc = options(&provenance.ad_hoc);
     let is_same = |PreviousVersion { known, .. }: &PreviousVersion| {
         known.basis == provenance.basis
-            && known.ad_hoc == asked
+            && known.ad_hoc == ad_hoc
             && known.as_of == to_record(provenance.as_of)
             && known.runs == provenance.runs
     };

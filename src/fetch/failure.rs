@@ -116,8 +116,8 @@ impl Failure {
     }
 
     /// The failure as a user-facing error.
-    pub(super) fn into_error(self, asked: RequestPlace, attempts: u32, evidence: Option<Evidence>) -> Error {
-        let RequestPlace { host, request, proxy } = asked;
+    pub(super) fn into_error(self, place: RequestPlace, attempts: u32, evidence: Option<Evidence>) -> Error {
+        let RequestPlace { host, request, proxy } = place;
         let source: Reason = match proxy {
             Some(proxy) => format!("through the proxy `{proxy}`: {self}").into(),
             None => self.to_string().into(),

@@ -162,8 +162,8 @@ impl Client {
     pub(crate) async fn probe(&self, request: &Request) -> Result<ResponseHead> {
         let route = self.route(request);
         self.paces[&route.host].wait().await;
-        let asked = || RequestPlace { host: route.host.clone(), request: request.to_string(), proxy: route.proxy() };
-        let failed = |failure: Failure| failure.into_error(asked(), 1, None);
+        let place = || RequestPlace { host: route.host.clone(), request: request.to_string(), proxy: route.proxy() };
+        let failed = |failure: Failure| failure.into_error(place(), 1, None);
         let answer = self.http.get(self.url(request)).timeout(PROBE_TIMEOUT).send().await;
         let response = answer.map_err(|error| failed(Failure::transport(error)))?;
         let date = response.headers().get(DATE).and_then(|date| date.to_str().ok());
@@ -216,9 +216,9 @@ impl Client {
                 Verdict::AskAgain { hint } => schedule.next(hint, &self.patience),
             };
             let Some(wait) = wait else {
-                let asked =
+                let place =
                     RequestPlace { host: route.host.clone(), request: request.to_string(), proxy: route.proxy() };
-                return Err(failure.into_error(asked, schedule.attempts(), evidence));
+                return Err(failure.into_error(place, schedule.attempts(), evidence));
             };
             self.gauge.waits(&failure.to_string());
             tokio::time::sleep(wait).await;

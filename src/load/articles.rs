@@ -75,7 +75,7 @@ impl Articles {
     ///
     /// When a file of the archive cannot be opened. What fails later is an item of the reader.
     pub fn batches(&self) -> Result<Batches> {
-        let asked = ViewOptions { vintage: Vintage::Latest, live_within: TimeDelta::zero() };
+        let options = ViewOptions { vintage: Vintage::Latest, live_within: TimeDelta::zero() };
         let selection = self.selection.clone();
         let part = move |articles: RecordBatch| {
             let schema = articles.schema();
@@ -84,7 +84,7 @@ impl Articles {
                 articles.project(&places).and_then(|articles| selection.part(&articles, &ColumnNames::default()));
             part.map_err(ArchiveError::merge)
         };
-        let articles = self.view.cells(Table::Articles, asked)?;
+        let articles = self.view.cells(Table::Articles, options)?;
         let articles = articles.map(move |articles| articles.and_then(&part));
         Ok(Batches::new(self.schema(), Box::new(articles)))
     }

@@ -37,7 +37,7 @@ use self::built::Built;
 use crate::cancel::CancellationToken;
 use crate::error::{Error, Result};
 pub use crate::export::Selection;
-use crate::export::{AnyReading, PublishedReader};
+use crate::export::{AnyReader, PublishedReader};
 use crate::file::FileError;
 use crate::interface::Ticker;
 pub use crate::plan::AdHoc;
@@ -76,9 +76,9 @@ impl Published {
     /// When it does not exist, or has a record or a file that cannot be read.
     pub fn find(datasets: &Path, name: &str) -> Result<Self> {
         let dataset = |reading: PublishedReader| reading.select(Selection::default()).map(Dataset::of_version);
-        match AnyReading::find(datasets, name)? {
-            AnyReading::Long(reading) => dataset(*reading).map(Self::Long),
-            AnyReading::Wide(matrices) => {
+        match AnyReader::find(datasets, name)? {
+            AnyReader::Long(reading) => dataset(*reading).map(Self::Long),
+            AnyReader::Wide(matrices) => {
                 let matrices = matrices.into_iter().map(|(name, reading)| Ok((name, dataset(reading)?)));
                 matrices.collect::<Result<_>>().map(Self::Wide)
             }

@@ -99,7 +99,7 @@ pub struct Way {
     /// The operation that returns them.
     pub endpoint: Endpoint,
     /// The requests.
-    pub asked: RequestList,
+    pub list: RequestList,
 }
 
 /// The requests of an operation.
@@ -337,7 +337,7 @@ pub struct Hooks {
 impl Way {
     /// The requests of the way, once its tickers are known.
     pub fn requests(&self, tickers: &[Ticker]) -> Vec<Request> {
-        match &self.asked {
+        match &self.list {
             RequestList::Listed(requests) => requests.clone(),
             RequestList::EachTicker(_, pairs) => {
                 let of_ticker = |ticker: &Ticker| {

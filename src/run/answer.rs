@@ -21,17 +21,17 @@ pub(super) async fn answer(
     if let Some(record) = run.answered(&request.to_string()) {
         return Ok(Answered::Taken(record));
     }
-    let asked = Arc::new(request);
+    let request = Arc::new(request);
     let read = {
-        let (run, asked) = (Arc::clone(run), Arc::clone(&asked));
+        let (run, request) = (Arc::clone(run), Arc::clone(&request));
         move |body: &mut Body| {
-            let draft = written(&run, &asked, rules, body)?;
+            let draft = written(&run, &request, rules, body)?;
             let _work = work!("complete answer");
-            let record = recorded(&asked, body.seen(), &draft);
+            let record = recorded(&request, body.seen(), &draft);
             run.commit(draft, record).map_err(ReadFault::Stop)
         }
     };
-    client.get(&asked, read).await
+    client.get(&request, read).await
 }
 
 /// Decodes a body into a draft while it arrives.

@@ -7,7 +7,7 @@ use chrono::{DateTime, Utc};
 
 use super::as_of::{first, view};
 use super::observer::Control;
-use super::scope::{archived, asked};
+use super::scope::{archived, requested};
 use super::stage::Stage;
 use crate::archive::{Archive, ArchiveError};
 use crate::audit::answers::answers;
@@ -77,15 +77,15 @@ pub fn audit_leak(plan: &Plan, archive: &Path, scratch: &Path, control: &Control
 /// When the archive cannot be read, when the instant is before the first run or not before `as_of`, and any error of
 /// `deliver`.
 pub fn audit_revisions(
-    about: AuditOptions<'_>,
+    options: AuditOptions<'_>,
     from: Option<DateTime<Utc>>,
     deliver: impl FnMut(&RecordBatch) -> Result<()>,
 ) -> Result<Revisions> {
     if let Some(as_of) = from {
-        let first = first(&Archive::open(about.archive)?).filter(|first| as_of < *first);
+        let first = first(&Archive::open(options.archive)?).filter(|first| as_of < *first);
         first.map_or(Ok(()), |first| Err(ArchiveError::TooEarly { as_of, first }))?;
     }
-    observed(about.control, "revisions", || revisions(&about.subject()?, from, deliver))
+    observed(options.control, "revisions", || revisions(&options.subject()?, from, deliver))
 }
 
 /// Compares the operations of the service, and delivers a row for each disagreement.
@@ -93,8 +93,8 @@ pub fn audit_revisions(
 /// # Errors
 ///
 /// When the archive cannot be read, and what `deliver` fails with.
-pub fn audit_sources(about: AuditOptions<'_>, deliver: impl FnMut(&RecordBatch) -> Result<()>) -> Result<Sources> {
-    observed(about.control, "sources", || sources(&about.subject()?, deliver))
+pub fn audit_sources(options: AuditOptions<'_>, deliver: impl FnMut(&RecordBatch) -> Result<()>) -> Result<Sources> {
+    observed(options.control, "sources", || sources(&options.subject()?, deliver))
 }
 
 /// Checks the quality of the data, and delivers a row for each finding.
@@ -102,21 +102,21 @@ pub fn audit_sources(about: AuditOptions<'_>, deliver: impl FnMut(&RecordBatch) 
 /// # Errors
 ///
 /// When the archive cannot be read, and what `deliver` fails with.
-pub fn audit_quality(about: AuditOptions<'_>, deliver: impl FnMut(&RecordBatch) -> Result<()>) -> Result<Quality> {
-    observed(about.control, "quality", || found(about, deliver))
+pub fn audit_quality(options: AuditOptions<'_>, deliver: impl FnMut(&RecordBatch) -> Result<()>) -> Result<Quality> {
+    observed(options.control, "quality", || found(options, deliver))
 }
 
-fn found(about: AuditOptions<'_>, deliver: impl FnMut(&RecordBatch) -> Result<()>) -> Result<Quality> {
-    let view = view(about.archive, about.as_of, &about.control.stop)?;
-    let (answers, windows) = match about.plan {
+fn found(options: AuditOptions<'_>, deliver: impl FnMut(&RecordBatch) -> Result<()>) -> Result<Quality> {
+    let view = view(options.archive, options.as_of, &options.control.stop)?;
+    let (answers, windows) = match options.plan {
         Some(plan) => {
             let scope = archived(plan, &view)?;
-            let requests = asked(plan, &view, &scope)?;
+            let requests = requested(plan, &view, &scope)?;
             let scratch = std::env::temp_dir().join(format!(".bellwether-{}", unique_name(Clock::System.now())));
             let windows = windows(&view, &scope, &plan.dataset, scratch)?;
             (answers(&view, |request| requests.contains(request))?, windows)
         }
         None => (answers(&view, |_| true)?, Vec::new()),
     };
-    quality(&about.subject()?, answers, windows, deliver)
+    quality(&options.subject()?, answers, windows, deliver)
 }

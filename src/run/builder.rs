@@ -7,7 +7,7 @@ use std::time::Duration;
 use chrono::TimeDelta;
 
 use super::observer::Control;
-use super::scope::asked;
+use super::scope::requested;
 use crate::archive::{Scope, SealedRun, View, ViewOptions};
 use crate::audit::Subject;
 use crate::audit::answers::answers;
@@ -98,7 +98,7 @@ impl Builder<'_> {
     /// The parts of the report that do not come from the rows.
     pub(super) fn beside(&self, revisions: Option<Revisions>) -> Result<ReportContext> {
         let _work = work!("read answers");
-        let requests = asked(self.plan, self.view, self.scope)?;
+        let requests = requested(self.plan, self.view, self.scope)?;
         let sectors = self.view.sectors()?;
         Ok(ReportContext { revisions, sectors, work: answers(self.view, |request| requests.contains(request))?.into() })
     }

@@ -222,12 +222,12 @@ async fn of_operations(plan: &Plan, addresses: Addresses, key: ApiKey, options: 
 
 /// A request of an operation, as small as the definition allows.
 fn sample(plan: &Plan, endpoint: Endpoint) -> Request {
-    let own = plan.ways.iter().flat_map(|way| match &way.asked {
+    let own = plan.ways.iter().flat_map(|way| match &way.list {
         RequestList::Listed(requests) => requests.clone(),
         RequestList::EachTicker(TickerSource::NamedBy(requests), _) => requests.clone(),
         RequestList::EachTicker(..) => Vec::new(),
     });
-    let written = plan.ways.iter().find_map(|way| match &way.asked {
+    let written = plan.ways.iter().find_map(|way| match &way.list {
         RequestList::EachTicker(TickerSource::Listed(tickers), _) => tickers.first().cloned(),
         _ => None,
     });

@@ -22,7 +22,7 @@ impl LastListed {
     /// From the first of some ways that has any.
     pub(super) fn of_ways(ways: &[&Way], archive: &Path) -> Result<Self> {
         for way in ways {
-            if let RequestList::Listed(requests) = &way.asked {
+            if let RequestList::Listed(requests) = &way.list {
                 let known = Self::of(requests, archive)?;
                 if !known.tickers.is_empty() {
                     return Ok(known);

@@ -25,36 +25,36 @@ pub(crate) fn archived(plan: &Plan, view: &View) -> Result<Scope> {
 
 /// Every request of a plan, in words, if its signals come from a scope: the requests of the scope, the lists of tickers
 /// behind them, and the requests for each ticker.
-pub(super) fn asked(plan: &Plan, view: &View, scope: &Scope) -> Result<BTreeSet<String>> {
-    let mut asked = scope.requests.clone();
+pub(super) fn requested(plan: &Plan, view: &View, scope: &Scope) -> Result<BTreeSet<String>> {
+    let mut requests = scope.requests.clone();
     let ways = plan.ways.iter().filter(|way| way.endpoint == scope.source);
-    let lists = ways.filter_map(|way| match &way.asked {
+    let lists = ways.filter_map(|way| match &way.list {
         RequestList::EachTicker(list, _) => Some(list),
         RequestList::Listed(_) => None,
     });
-    let add = |asked: &mut BTreeSet<String>, requests: &[Request]| {
-        asked.extend(requests.iter().map(Request::to_string));
+    let add = |requests: &mut BTreeSet<String>, more: &[Request]| {
+        requests.extend(more.iter().map(Request::to_string));
     };
-    lists.for_each(|list| add(&mut asked, &listing(list)));
+    lists.for_each(|list| add(&mut requests, &listing(list)));
     if !plan.of_each_ticker.is_empty() {
-        add(&mut asked, &listing(&plan.news_tickers));
+        add(&mut requests, &listing(&plan.news_tickers));
         let tickers = match &plan.news_tickers {
             TickerSource::Signals => view.listed(&scope.requests)?.into_iter().collect(),
             list => tickers(list, view)?,
         };
         for &endpoint in &plan.of_each_ticker {
-            asked.extend(tickers.iter().map(|ticker| Request::of_ticker(endpoint, ticker.clone()).to_string()));
+            requests.extend(tickers.iter().map(|ticker| Request::of_ticker(endpoint, ticker.clone()).to_string()));
         }
     }
-    Ok(asked)
+    Ok(requests)
 }
 
 /// The requests of a way for the tickers in the archive. If the way replaces another one, these are the tickers that
 /// the other one listed.
 fn requests(way: &Way, before: &[Way], view: &View) -> Result<Vec<Request>> {
-    let RequestList::EachTicker(list, _) = &way.asked else { return Ok(way.requests(&[])) };
+    let RequestList::EachTicker(list, _) = &way.list else { return Ok(way.requests(&[])) };
     for other in before {
-        if let RequestList::Listed(requests) = &other.asked {
+        if let RequestList::Listed(requests) = &other.list {
             let listed = view.listed(&requests.iter().map(Request::to_string).collect())?;
             if !listed.is_empty() {
                 return Ok(way.requests(&Vec::from_iter(listed)));

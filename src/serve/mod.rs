@@ -44,7 +44,7 @@ mod service;
 mod universe;
 
 pub use prediction::Prediction;
-pub use rewrites::{Rewrites, ScoreRewrite, SignalRewrite};
+pub use rewrites::{ScoreRewrite, SignalRewrite, UniverseRewrites};
 pub use server::{Running, start};
 pub use service::Service;
 pub use universe::Universe;

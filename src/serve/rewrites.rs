@@ -16,7 +16,7 @@ use crate::interface::{Period, Regime, Ticker};
 ///
 /// Covers the cells that both days have. There are none if the earlier day is not before today.
 #[derive(Clone, Debug)]
-pub struct Rewrites<'u> {
+pub struct UniverseRewrites<'u> {
     universe: &'u Universe,
     earlier: NaiveDate,
     companies: Vec<&'static Company>,
@@ -56,7 +56,7 @@ pub struct ScoreRewrite {
     pub after: f64,
 }
 
-impl<'u> Rewrites<'u> {
+impl<'u> UniverseRewrites<'u> {
     pub(super) fn new(universe: &'u Universe, earlier: NaiveDate) -> Self {
         let companies = companies::all().iter().collect();
         Self { universe, earlier, companies, periods: Period::all().collect(), regimes: Regime::ALL.to_vec() }

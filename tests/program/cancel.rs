@@ -145,7 +145,7 @@ fn cancelled_upkeep_audits_and_reports_change_nothing() {
     let (archive, output) = (demo.place.file("output/archive"), demo.place.file("output"));
     let scratch = output.join(".scratch-20261120T220000Z-0000");
     let plan = demo.plan();
-    fn about<'a>(archive: &'a Path, plan: &'a Plan, control: &'a Control) -> AuditOptions<'a> {
+    fn options<'a>(archive: &'a Path, plan: &'a Plan, control: &'a Control) -> AuditOptions<'a> {
         AuditOptions { archive, plan: Some(plan), as_of: None, control }
     }
     type Work<'a> = Box<dyn Fn(&Control) -> Result<()> + 'a>;
@@ -156,15 +156,15 @@ fn cancelled_upkeep_audits_and_reports_change_nothing() {
         (At::Start("leak"), Box::new(|control| run::audit_leak(&plan, &archive, &scratch, control).map(drop))),
         (
             At::Start("revisions"),
-            Box::new(|control| run::audit_revisions(about(&archive, &plan, control), None, |_| Ok(())).map(drop)),
+            Box::new(|control| run::audit_revisions(options(&archive, &plan, control), None, |_| Ok(())).map(drop)),
         ),
         (
             At::Start("sources"),
-            Box::new(|control| run::audit_sources(about(&archive, &plan, control), |_| Ok(())).map(drop)),
+            Box::new(|control| run::audit_sources(options(&archive, &plan, control), |_| Ok(())).map(drop)),
         ),
         (
             At::Start("quality"),
-            Box::new(|control| run::audit_quality(about(&archive, &plan, control), |_| Ok(())).map(drop)),
+            Box::new(|control| run::audit_quality(options(&archive, &plan, control), |_| Ok(())).map(drop)),
         ),
         (
             At::Start("report"),

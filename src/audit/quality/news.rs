@@ -42,13 +42,13 @@ pub(crate) fn windows(view: &View, scope: &Scope, plan: &DatasetPlan, scratch: P
         return Ok(windows);
     }
     let plan = plan.of_counts();
-    let asked =
+    let options =
         ViewOptions { vintage: plan.vintage, live_within: TimeDelta::days(i64::from(plan.live_within.count())) };
     let whole = scope.unfiltered();
     dataset::build(
         DatasetInput {
-            slabs: || view.slabs(scope, asked),
-            whole: || view.slabs(&whole, asked),
+            slabs: || view.slabs(scope, options),
+            whole: || view.slabs(&whole, options),
             names: SeriesNames::default(),
             sectors: HashMap::new(),
             stop: view.archive().stop(),

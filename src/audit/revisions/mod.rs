@@ -22,7 +22,7 @@ use arrow::array::RecordBatch;
 use chrono::{DateTime, Utc};
 
 pub use rows::schema;
-pub use tally::{Age, CellCounts, Month, Revisions, Rewrites};
+pub use tally::{AgeGroup, CellCounts, Month, Revisions, Rewrites};
 
 use super::observed::ObservedColumns;
 use super::row_builder::RowBuilder;
@@ -203,7 +203,7 @@ impl Rewrites {
             *self.by_period.entry(period).or_default() += total;
             *self.by_regime.entry(regime).or_default() += total;
         }
-        for (age, tally) in Age::ALL.into_iter().zip(by_age).filter(|(_, tally)| tally.known > 0) {
+        for (age, tally) in AgeGroup::ALL.into_iter().zip(by_age).filter(|(_, tally)| tally.known > 0) {
             *self.by_age.entry(age).or_default() += tally;
         }
         for (month, tally) in by_month {

@@ -28,7 +28,7 @@ pub struct Rewrites {
     /// All cells.
     pub total: CellCounts,
     /// By age when they changed. A cell is known at every age that it had in the span.
-    pub by_age: BTreeMap<Age, CellCounts>,
+    pub by_age: BTreeMap<AgeGroup, CellCounts>,
     /// By month of their date.
     pub by_month: BTreeMap<Month, CellCounts>,
     /// By ticker.
@@ -109,7 +109,7 @@ impl AddAssign for CellCounts {
 
 /// Age of a cell: whole days from its date to an instant, both in UTC.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Age {
+pub enum AgeGroup {
     /// Up to a day, or dated in the future.
     Fresh,
     /// 2 to 7 days.
@@ -124,7 +124,7 @@ pub enum Age {
     Older,
 }
 
-impl Age {
+impl AgeGroup {
     /// All ages, youngest first.
     pub const ALL: [Self; 6] = [Self::Fresh, Self::Week, Self::Month, Self::Quarter, Self::Year, Self::Older];
 
@@ -171,7 +171,7 @@ impl Age {
     }
 }
 
-impl fmt::Display for Age {
+impl fmt::Display for AgeGroup {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.pad(self.as_str())
     }
@@ -214,7 +214,7 @@ impl fmt::Display for Month {
 mod tests {
     use chrono::NaiveDate;
 
-    use super::{Age, MICROS_PER_DAY, Month};
+    use super::{AgeGroup, MICROS_PER_DAY, Month};
 
     fn micros(year: i32, month: u32, day: u32) -> i64 {
         NaiveDate::from_ymd_opt(year, month, day).unwrap().and_hms_opt(0, 0, 0).unwrap().and_utc().timestamp_micros()
@@ -225,11 +225,11 @@ mod tests {
         let instant = micros(2026, 11, 20) + 77_700_000_001;
         for days in 0..400 {
             for date in [0, 1, MICROS_PER_DAY - 1].map(|more| instant - days * MICROS_PER_DAY + more) {
-                let age = Age::between(date, instant);
+                let age = AgeGroup::between(date, instant);
                 let end = age.end(instant);
                 assert!(end > date, "{date}");
-                assert_eq!(Age::between(end - 1, instant), age);
-                assert!(age == Age::Fresh || Age::between(end, instant) < age);
+                assert_eq!(AgeGroup::between(end - 1, instant), age);
+                assert!(age == AgeGroup::Fresh || AgeGroup::between(end, instant) < age);
             }
         }
     }

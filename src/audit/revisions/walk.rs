@@ -5,7 +5,7 @@ use std::ops::{Range, RangeInclusive};
 use arrow::array::Array;
 
 use super::ChangeKind;
-use super::tally::{Age, CellCounts, Month};
+use super::tally::{AgeGroup, CellCounts, Month};
 use crate::audit::observed::ObservedColumns;
 use crate::time::MICROS_PER_DAY;
 
@@ -111,7 +111,7 @@ impl Coverage {
 #[derive(Default)]
 pub(super) struct SeriesTally {
     pub(super) total: CellCounts,
-    pub(super) by_age: [CellCounts; Age::ALL.len()],
+    pub(super) by_age: [CellCounts; AgeGroup::ALL.len()],
     pub(super) by_month: Vec<(Month, CellCounts)>,
 }
 
@@ -123,7 +123,7 @@ struct UnchangedCells {
     end: i64,
     month: Month,
     month_end: i64,
-    ages: RangeInclusive<Age>,
+    ages: RangeInclusive<AgeGroup>,
     /// The count of each.
     each: CellCounts,
     cells: u64,
@@ -214,7 +214,7 @@ impl Walk<'_> {
             }
         };
         let instants = [from.map_or(seen, |from| from.max(seen)), until];
-        let [youngest, oldest] = instants.map(|instant| Age::between(date, instant));
+        let [youngest, oldest] = instants.map(|instant| AgeGroup::between(date, instant));
         // Cells of the first answer are never late.
         let end = if coverage.begins(seen) { i64::MAX } else { date };
         let ends = [end, month_end, youngest.end(instants[0]), oldest.end(instants[1])];
@@ -297,7 +297,7 @@ impl SeriesTally {
         let all = CellCounts { known: each.known * cells, known_before: each.known_before * cells, ..each };
         self.total += all;
         self.add_to_month(month, all);
-        for at in Age::ALL.into_iter().filter(|at| ages.contains(at)) {
+        for at in AgeGroup::ALL.into_iter().filter(|at| ages.contains(at)) {
             self.by_age[at as usize] += all;
         }
     }
@@ -318,10 +318,10 @@ impl SeriesTally {
         let of_cell = walk.tally(cell, rewrites);
         self.total += of_cell;
         self.add_to_month(Month::of(date), of_cell);
-        let youngest = Age::between(date, from.map_or(known_from, |from| from.max(known_from)));
-        let oldest = Age::between(date, cell.known_until.unwrap_or(until));
-        for at in Age::ALL {
-            let own: Vec<Rewrite> = rewrites.iter().copied().filter(|one| Age::of(one.age_days) == at).collect();
+        let youngest = AgeGroup::between(date, from.map_or(known_from, |from| from.max(known_from)));
+        let oldest = AgeGroup::between(date, cell.known_until.unwrap_or(until));
+        for at in AgeGroup::ALL {
+            let own: Vec<Rewrite> = rewrites.iter().copied().filter(|one| AgeGroup::of(one.age_days) == at).collect();
             if !own.is_empty() || (youngest..=oldest).contains(&at) {
                 self.by_age[at as usize] += walk.tally(cell, &own);
             }

@@ -125,8 +125,8 @@ pub(crate) fn sources(subject: &Subject, mut deliver: impl FnMut(&RecordBatch) -
     for histories in subject.view().histories(Table::Signals)? {
         let histories = histories?;
         let observed = ObservedColumns::of(&histories);
-        let asked: Vec<&History> = histories.series.iter().filter(|one| subject.has_peer(&one.key)).collect();
-        for peers in asked.chunk_by(|one, other| are_peers(&one.key, &other.key)) {
+        let comparable: Vec<&History> = histories.series.iter().filter(|one| subject.has_peer(&one.key)).collect();
+        for peers in comparable.chunk_by(|one, other| are_peers(&one.key, &other.key)) {
             comparing.signals(subject, peers, &observed);
         }
         comparing.rows.relieve(&mut deliver)?;

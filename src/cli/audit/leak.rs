@@ -6,7 +6,7 @@ use super::outcome::{Failure, Result};
 use super::store::{FetchItem, LocalFolders, StoreOption};
 use super::typed::plan_of;
 use super::{cancellable, say};
-use crate::audit::Outcome;
+use crate::audit::TrialOutcome;
 use crate::file;
 use crate::human::grouped;
 use crate::project::Project;
@@ -46,9 +46,11 @@ impl Leak {
         }
         for trial in &leak.trials {
             let line = match &trial.outcome {
-                Outcome::Sound => format!("ok              {:>12} rows  {}\n", grouped(trial.rows), trial.what),
-                Outcome::Leak => format!("LEAK            {:>12} rows  {}\n", grouped(trial.rows), trial.what),
-                Outcome::NotApplicable(why) => format!("not applicable  {:>12} rows  {}: {why}\n", "-", trial.what),
+                TrialOutcome::Sound => format!("ok              {:>12} rows  {}\n", grouped(trial.rows), trial.what),
+                TrialOutcome::Leak => format!("LEAK            {:>12} rows  {}\n", grouped(trial.rows), trial.what),
+                TrialOutcome::NotApplicable(why) => {
+                    format!("not applicable  {:>12} rows  {}: {why}\n", "-", trial.what)
+                }
             };
             say(&line)?;
         }

@@ -67,7 +67,7 @@ fn first(found: &sources::Sources) -> String {
         let (period, regime) = (optional(period.map(|it| it.to_string())), optional(regime.map(|it| it.to_string())));
         let moment = chrono::DateTime::from_timestamp_micros(*date).unwrap_or_default().naive_utc();
         let [one, other] = statements.map(|SourceValue { source, value, observed_at }| {
-            [source.to_string(), said(value), to_record(observed_at)]
+            [source.to_string(), describe_value(value), to_record(observed_at)]
         });
         text.row(
             [ticker.to_string(), period, regime, moment.to_string(), about.as_str().to_owned()].into_iter().chain(one),
@@ -84,7 +84,7 @@ fn first(found: &sources::Sources) -> String {
     text.to_string()
 }
 
-fn said(value: Value) -> String {
+fn describe_value(value: Value) -> String {
     let number = value.number.map_or_else(|| "nothing".to_owned(), |number| number.to_string());
     value.signal.map_or(number.clone(), |signal| format!("{signal} {number}"))
 }

@@ -10,7 +10,7 @@ use crate::audit::answers;
 use crate::audit::quality::{self, Window};
 use crate::audit::revisions::{self, CellCounts};
 use crate::audit::sources::{self, ComparisonCounts};
-use crate::audit::{self, Outcome, Trial};
+use crate::audit::{self, Trial, TrialOutcome};
 use crate::time::to_record;
 
 /// Whether a dataset has look-ahead.
@@ -173,9 +173,9 @@ impl Leak {
     pub(in crate::cli) fn of(dataset: &str, leak: &audit::Leak) -> Self {
         let trial = |Trial { what, rows, outcome, .. }: &Trial| {
             let (outcome, reason) = match outcome {
-                Outcome::Sound => ("sound", None),
-                Outcome::Leak => ("leak", None),
-                Outcome::NotApplicable(why) => ("not applicable", Some(why.clone())),
+                TrialOutcome::Sound => ("sound", None),
+                TrialOutcome::Leak => ("leak", None),
+                TrialOutcome::NotApplicable(why) => ("not applicable", Some(why.clone())),
             };
             LeakTrial { what: what.clone(), outcome, reason, rows: *rows }
         };

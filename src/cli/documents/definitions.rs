@@ -168,7 +168,7 @@ impl Plan {
 impl WayToGet {
     fn of(way: &Way) -> Self {
         let targets = |requests: &[Request]| requests.iter().map(Request::target).collect();
-        let (requests, is_of_each_ticker) = match &way.asked {
+        let (requests, is_of_each_ticker) = match &way.list {
             RequestList::Listed(requests) => (targets(requests), false),
             RequestList::EachTicker(TickerSource::Listed(tickers), _) => (targets(&way.requests(tickers)), false),
             RequestList::EachTicker(TickerSource::NamedBy(requests), _) => (targets(requests), true),

@@ -46,7 +46,7 @@ impl Schedule {
         self.attempts += 1;
         let ceiling = FIRST_WAIT.saturating_mul(1 << (self.attempts - 1).min(16)).min(MAX_WAIT);
         let jittered = ceiling.mul_f64((random() >> 11) as f64 / (1_u64 << 53) as f64);
-        let wait = hint.map_or(jittered, |asked| asked.min(MAX_WAIT));
+        let wait = hint.map_or(jittered, |hint| hint.min(MAX_WAIT));
         (self.attempts < MAX_ATTEMPTS && Instant::now() + wait < patience.end).then_some(wait)
     }
 }

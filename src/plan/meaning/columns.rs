@@ -95,11 +95,11 @@ pub(super) fn constant(definition: &Definition, kind: RowKind) -> Vec<Column> {
         typed.as_ref().is_some_and(|typed| typed.len() == 1)
     }
     let (signals, filter) = (&*definition.signals, &*definition.filter);
-    let asked = match kind {
+    let tickers = match kind {
         RowKind::Signal => &signals.tickers,
         RowKind::Article => &definition.sentiment.tickers,
     };
-    let is_one_ticker = matches!(asked.as_deref(), Some(Tickers::Written(tickers)) if tickers.len() == 1);
+    let is_one_ticker = matches!(tickers.as_deref(), Some(Tickers::Written(tickers)) if tickers.len() == 1);
     let is_batch = signals.history.as_deref() == Some(&HistoryForm::Batched);
     let is_default = |is_typed: bool| !is_batch && !is_typed;
     let constant = [

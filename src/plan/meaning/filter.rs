@@ -49,17 +49,17 @@ impl Validator {
         let FilterSection { tickers, sectors, periods, regimes, .. } = section;
         let form = form(signals);
         let default = (form != HistoryForm::Batched).then_some(());
-        let asked = values(&signals.periods).or(default.map(|()| BTreeSet::from([Period::default()])));
-        self.each_asked("signals", "period", periods, asked.as_ref());
-        let asked = values(&signals.regimes).or(default.map(|()| BTreeSet::from([Regime::default()])));
-        self.each_asked("signals", "regime", regimes, asked.as_ref());
+        let fetched = values(&signals.periods).or(default.map(|()| BTreeSet::from([Period::default()])));
+        self.check_each("signals", "period", periods, fetched.as_ref());
+        let fetched = values(&signals.regimes).or(default.map(|()| BTreeSet::from([Regime::default()])));
+        self.check_each("signals", "regime", regimes, fetched.as_ref());
         let is_by_ticker = matches!(form, HistoryForm::Ticker | HistoryForm::Latest);
         match signals.tickers.as_deref() {
-            Some(Tickers::Written(asked)) if is_by_ticker => {
-                self.each_asked("signals", "ticker", tickers, Some(&asked.iter().cloned().collect()));
+            Some(Tickers::Written(fetched)) if is_by_ticker => {
+                self.check_each("signals", "ticker", tickers, Some(&fetched.iter().cloned().collect()));
             }
             None if form != HistoryForm::Batched => {
-                self.each_asked("signals", "sector", sectors, values(&signals.sectors).as_ref());
+                self.check_each("signals", "sector", sectors, values(&signals.sectors).as_ref());
             }
             _ => {}
         }
@@ -73,24 +73,24 @@ impl Validator {
             None => ("signals", signals.tickers.as_ref()),
         };
         match typed.map(|typed| &**typed) {
-            Some(Tickers::Written(asked)) => {
-                let asked: BTreeSet<Ticker> = asked.iter().cloned().collect();
-                self.each_asked(place, "ticker", &section.tickers, Some(&asked));
+            Some(Tickers::Written(fetched)) => {
+                let fetched: BTreeSet<Ticker> = fetched.iter().cloned().collect();
+                self.check_each(place, "ticker", &section.tickers, Some(&fetched));
             }
             Some(Tickers::Known(TickerList::Available)) => {}
-            _ => self.each_asked("signals", "sector", &section.sectors, values(&signals.sectors).as_ref()),
+            _ => self.check_each("signals", "sector", &section.sectors, values(&signals.sectors).as_ref()),
         }
     }
 
-    fn each_asked<T: Ord + Display>(
+    fn check_each<T: Ord + Display>(
         &mut self,
         section: &str,
         what: &str,
         typed: &Typed<T>,
-        asked: Option<&BTreeSet<T>>,
+        fetched: Option<&BTreeSet<T>>,
     ) {
-        let Some(asked) = asked else { return };
-        for value in typed.iter().flat_map(|typed| typed.iter()).filter(|value| !asked.contains(&***value)) {
+        let Some(fetched) = fetched else { return };
+        for value in typed.iter().flat_map(|typed| typed.iter()).filter(|value| !fetched.contains(&***value)) {
             let problem = Problem::new(format!("`[{section}]` does not fetch {what} `{}`", **value), value.span());
             self.object(
                 problem.with_hint(format!("add it to `{what}s` in `[{section}]`, or remove it from `[filter]`")),

@@ -17,13 +17,13 @@ pub(super) fn of_each_ticker(definition: &Definition) -> Vec<Endpoint> {
     if kind == DatasetKind::Signals {
         return Vec::new();
     }
-    let is_asked = |typed: &Option<Placed<bool>>, otherwise| typed.as_deref().copied().unwrap_or(otherwise);
-    let asked = [
-        (is_asked(&section.articles, true) && kind != DatasetKind::News, Endpoint::NewsArticles),
-        (is_asked(&section.summary, false), Endpoint::SocialSentiment),
-        (is_asked(&section.historical, false), Endpoint::HistoricalSentiment),
+    let is_on = |typed: &Option<Placed<bool>>, otherwise| typed.as_deref().copied().unwrap_or(otherwise);
+    let enabled = [
+        (is_on(&section.articles, true) && kind != DatasetKind::News, Endpoint::NewsArticles),
+        (is_on(&section.summary, false), Endpoint::SocialSentiment),
+        (is_on(&section.historical, false), Endpoint::HistoricalSentiment),
     ];
-    asked.into_iter().filter_map(|(is_asked, endpoint)| is_asked.then_some(endpoint)).collect()
+    enabled.into_iter().filter_map(|(is_enabled, endpoint)| is_enabled.then_some(endpoint)).collect()
 }
 
 impl Validator {
@@ -48,13 +48,12 @@ impl Validator {
             .collect();
         // One period and regime is enough to list the tickers of a sector.
         let naming: Vec<Request> = of_sectors.iter().step_by(pairs.len().max(1)).cloned().collect();
-        let by_sector =
-            || Way { endpoint: Endpoint::SignalsHistoryAll, asked: RequestList::Listed(of_sectors.clone()) };
+        let by_sector = || Way { endpoint: Endpoint::SignalsHistoryAll, list: RequestList::Listed(of_sectors.clone()) };
         let each_ticker = |endpoint, otherwise| {
             let tickers = tickers.clone().unwrap_or(otherwise);
-            Way { endpoint, asked: RequestList::EachTicker(tickers, pairs.clone()) }
+            Way { endpoint, list: RequestList::EachTicker(tickers, pairs.clone()) }
         };
-        let bare = |endpoint| Way { endpoint, asked: RequestList::Listed(vec![Request::bare(endpoint)]) };
+        let bare = |endpoint| Way { endpoint, list: RequestList::Listed(vec![Request::bare(endpoint)]) };
         // A fallback must give the same tickers.
         let same_tickers = match &tickers {
             Some(TickerSource::Listed(written)) => TickerSource::Listed(written.clone()),
@@ -62,8 +61,8 @@ impl Validator {
         };
         match history {
             HistoryForm::Sector => {
-                let asked = RequestList::EachTicker(same_tickers, pairs.clone());
-                vec![by_sector(), Way { endpoint: Endpoint::SignalsHistory, asked }]
+                let list = RequestList::EachTicker(same_tickers, pairs.clone());
+                vec![by_sector(), Way { endpoint: Endpoint::SignalsHistory, list }]
             }
             HistoryForm::Batched => {
                 let whole = [Endpoint::SignalsHistoryBatchedAll, Endpoint::SignalsHistoryBatched].map(bare);
@@ -90,7 +89,7 @@ impl Validator {
         }
         let naming = sectors.into_iter().map(|sector| Request::of_sector(sector, Period::default(), Regime::default()));
         let tickers = named.unwrap_or_else(|| TickerSource::NamedBy(naming.collect()));
-        Way { endpoint: Endpoint::NewsArticles, asked: RequestList::EachTicker(tickers, Vec::new()) }
+        Way { endpoint: Endpoint::NewsArticles, list: RequestList::EachTicker(tickers, Vec::new()) }
     }
 
     fn check_lists(&mut self, history: HistoryForm, section: &Placed<SignalsSection>, requests_nothing: bool) {

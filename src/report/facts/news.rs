@@ -65,8 +65,8 @@ impl News {
         let Some((first, last)) = facts.bounds() else { return Ok(news) };
         let tickers: HashSet<&str> = facts.tickers.iter().map(|ticker| ticker.name.as_str()).collect();
         // When a cell was first seen makes no difference here.
-        let asked = ViewOptions { vintage: Vintage::Latest, live_within: TimeDelta::zero() };
-        for articles in view.cells(Table::Articles, asked)? {
+        let options = ViewOptions { vintage: Vintage::Latest, live_within: TimeDelta::zero() };
+        for articles in view.cells(Table::Articles, options)? {
             news.count(&articles?, &tickers, first..=last);
         }
         Ok(news)

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use chrono::{DateTime, Utc};
 
-use crate::audit::answers::{self, Rejects, RunRecord, UnknownFields};
+use crate::audit::answers::{self, AnsweredRun, Rejects, UnknownFields};
 use crate::interface::Endpoint;
 use crate::tables::RequestRecord;
 
@@ -13,7 +13,7 @@ use crate::tables::RequestRecord;
 #[derive(Clone, Debug, Default)]
 pub struct Activity {
     /// Runs that answered a request of the dataset, newest first.
-    pub runs: Vec<RunRecord>,
+    pub runs: Vec<AnsweredRun>,
     /// The answers of the newest of them, by operation, in the order in which operations were first answered.
     pub answers: Vec<OperationAnswers>,
     /// Rejected records of the latest answers.

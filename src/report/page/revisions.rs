@@ -1,7 +1,7 @@
 //! Revisions: which signals and articles the vendor changed after the fact.
 
 use super::{Bar, Html, Topic, cut, figure, level, section};
-use crate::audit::revisions::{Age, Revisions, Rewrites};
+use crate::audit::revisions::{AgeGroup, Revisions, Rewrites};
 use crate::human::{counted, grouped, percent};
 use crate::interface::Ticker;
 use crate::report::Report;
@@ -94,7 +94,7 @@ impl Rewrites {
     }
 
     /// Share of changed cells by age.
-    pub(in crate::report) fn ages(&self) -> impl Iterator<Item = (Age, f64)> {
+    pub(in crate::report) fn ages(&self) -> impl Iterator<Item = (AgeGroup, f64)> {
         self.by_age.iter().map(|(age, tally)| (*age, tally.rate().unwrap_or_default()))
     }
 }

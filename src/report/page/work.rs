@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::{Bar, Heading, Html, Topic, cut, figure, level, section, table};
-use crate::audit::answers::{RejectReason, Rejects, RunRecord};
+use crate::audit::answers::{AnsweredRun, RejectReason, Rejects};
 use crate::human::{bytes, counted, grouped, took};
 use crate::report::Report;
 use crate::report::facts::{Activity, OperationAnswers};
@@ -70,7 +70,7 @@ impl Report {
     /// How long the newest run took to fetch.
     pub(in crate::report) fn fetched(&self) -> String {
         match self.work.runs.first() {
-            Some(RunRecord { fetched_in, definition, .. }) => {
+            Some(AnsweredRun { fetched_in, definition, .. }) => {
                 let is_other = *definition != self.identity.name;
                 let of = if is_other { format!(" (definition `{definition}`)") } else { String::new() };
                 format!("The latest run{of} was fetched in {}", took(*fetched_in))

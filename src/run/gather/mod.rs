@@ -118,11 +118,11 @@ impl<'a> Gathering<'a> {
         for way in &plan.ways {
             let LastListed { tickers: mut known, unlisted: sectors } =
                 LastListed::of_ways(&passed, &self.options.archive)?;
-            if !sectors.is_empty() && matches!(way.asked, RequestList::EachTicker(TickerSource::Listed(_), _)) {
+            if !sectors.is_empty() && matches!(way.list, RequestList::EachTicker(TickerSource::Listed(_), _)) {
                 // Tickers named by the definition take precedence over those in the archive.
                 known.clear();
             }
-            let tickers = match &way.asked {
+            let tickers = match &way.list {
                 RequestList::Listed(_) => Vec::new(),
                 RequestList::EachTicker(..) if !known.is_empty() => {
                     self.lack(&sectors, &lacking, way.endpoint)?;
@@ -146,7 +146,7 @@ impl<'a> Gathering<'a> {
                 WaveOutcome::Offered { named, unknown } => {
                     let is_named_by_service = known.is_empty()
                         && matches!(
-                            way.asked,
+                            way.list,
                             RequestList::EachTicker(TickerSource::Available | TickerSource::NamedBy(_), _)
                         );
                     self.demand(is_named_by_service, &requests, unknown);
