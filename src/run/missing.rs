@@ -127,13 +127,13 @@ impl<'a> Missing<'a> {
                 RequestSubject::All => messages.push(format!("no signals in {endpoint}: {why}")),
                 RequestSubject::Ticker(ticker) if is_whole => absent.entry(endpoint).or_default().push(ticker),
                 RequestSubject::Ticker(ticker) => {
-                    messages.push(format!("{what} for ticker `{ticker}` with {}: {why}", pairs()))
+                    messages.push(format!("{what} for ticker `{ticker}` with {}: {why}", pairs()));
                 }
                 RequestSubject::Sector(sector) if is_whole => {
                     messages.push(format!("{}: {why}", absent_sector(sector, self.sectors(view)?)));
                 }
                 RequestSubject::Sector(sector) => {
-                    messages.push(format!("{what} for sector `{sector}` with {}: {why}", pairs()))
+                    messages.push(format!("{what} for sector `{sector}` with {}: {why}", pairs()));
                 }
             }
         }
