@@ -42,13 +42,15 @@ enum Mood {
     Edits(PathBuf, String),
 }
 
+/// The successful requests in order: their instants and sectors.
+type Answered = Vec<(DateTime<Utc>, String)>;
+
 /// A service whose current day follows a clock.
 struct World {
     clock: &'static AtomicI64,
     mood: Arc<Mutex<Mood>>,
     service: Scripted,
-    /// The requests that were answered well, in order: when, and for which sector.
-    answered: Arc<Mutex<Vec<(DateTime<Utc>, String)>>>,
+    answered: Arc<Mutex<Answered>>,
     place: Place,
 }
 

@@ -234,7 +234,7 @@ fn large_files_are_sent_in_parts_and_failed_parts_are_retried() {
 pub(super) fn check_large_files(machine: impl Fn(&str) -> Machine) {
     let entries: Vec<String> = (0..400_000)
         .map(|day: u32| {
-            let date = chrono::NaiveDate::from_ymd_opt(1, 1, 1).unwrap() + chrono::Days::new(day.into());
+            let date = chrono::NaiveDate::from_ymd_opt(1, 1, 1).expect("a date") + chrono::Days::new(day.into());
             let confidence = f64::from(day.wrapping_mul(2_654_435_761) >> 4) / f64::from(1_u32 << 28);
             format!("{{\"date\":\"{date}T00:00:00\",\"signal\":\"buy\",\"confidence\":{confidence}}}")
         })
