@@ -56,13 +56,13 @@ struct ClusterJob {
     notes: Vec<String>,
 }
 
-/// Has a cluster compute the dataset of a plan and write it to a store, and publishes it there. The cluster reads the
-/// archive where the plan's store keeps it, or in the local folder, which every worker must then have.
+/// Has a cluster compute the dataset of a plan and write it to a store, and publishes it there. The cluster reads the archive
+/// from the plan's store, or from the local folder, which every worker must then have.
 ///
 /// # Errors
 ///
-/// If the dataset is one that only this machine builds, before anything is sent; any error of the cluster or the store; if
-/// what was written is not what the statement computes; when it was cancelled.
+/// If a cluster cannot build the dataset, before anything is sent; any error of the cluster or the store; if
+/// the files do not hold the rows that the cluster computed; when it was cancelled.
 ///
 /// # Cancel safety
 ///
@@ -102,7 +102,7 @@ async fn prepare(plan: &Plan, build: BuildOptions, data: &Path, target: &RemoteS
     let own = RemoteStore::of(plan, build.store.as_ref(), &build.archive, data, &build.control)?;
     let archive = match &own {
         Some(own) => {
-            // The cluster reads what is there.
+            // The cluster reads the archive in the store.
             own.pull_archive(None).await?;
             own.push_archive().await?;
             for_spark(own.url(), "archive")
@@ -137,14 +137,14 @@ async fn computed(
     Ok((digest, computed))
 }
 
-/// Refuses what a cluster does not build.
+/// Refuses datasets that a cluster cannot build.
 fn check_supported(plan: &Plan, build: &BuildOptions) -> Result<()> {
     let other = plan.files.formats.iter().find(|format| **format != Format::Parquet);
     let what = match (other, plan.files.partition_by.first()) {
         _ if !build.ad_hoc.is_none() => "an ad hoc build".to_owned(),
         (Some(format), _) => format!("a dataset with `format = \"{format}\"`"),
         (None, Some(column)) => format!("a dataset with `partition_by = [\"{}\"]`", column.name()),
-        // Its report is made of all columns.
+        // The report needs all columns.
         (None, None) if plan.dataset.written.schema() != &plan.dataset.schema => {
             "a dataset that leaves out or renames columns".to_owned()
         }
@@ -154,7 +154,7 @@ fn check_supported(plan: &Plan, build: &BuildOptions) -> Result<()> {
     Err(Error::usage(format!("Spark cannot write {what}"), hint))
 }
 
-/// The address of a folder in a store, as Spark writes it.
+/// The address of a folder in a store, in Spark's spelling.
 fn for_spark(url: &StoreUrl, at: &str) -> String {
     let text = format!("{url}/{at}");
     match (url.kind(), text.split_once("://")) {
@@ -179,7 +179,7 @@ impl Builder<'_> {
             archive,
             dialect: Dialect::Spark,
         };
-        // Spark cuts files in places of its own: a build on this machine never takes them for its own.
+        // Spark splits files in other places, so a build on this machine must not reuse its version.
         let basis = digest::of(format!("spark {}", self.basis()).as_bytes());
         Ok(ClusterJob {
             statement: statement(&question)?,
@@ -219,10 +219,10 @@ impl Fetching<'_> {
         if !names.iter().any(|name| name == SUCCESS) {
             return Err(self
                 .store
-                .damaged(self.at, format!("Spark says it is complete, and `{SUCCESS}` is missing"))
+                .damaged(self.at, format!("Spark reported success, but `{SUCCESS}` is missing"))
                 .into());
         }
-        // Others are hidden, as checksums of some file systems are.
+        // The others are hidden files, such as checksums.
         names.retain(|name| fits(name, ROWS_OF_SPARK));
         let stage = Stage::of_files(self.control, "pull", names.len());
         let mut read = ExternalFiles::new(self.plan.clone(), self.control.stop.clone());
@@ -262,7 +262,7 @@ struct Sealing {
     spark: Duration,
 }
 
-/// What its record and its report say.
+/// The contents of its record and its report.
 struct Sealed {
     described: ExternalVersion,
     facts: Facts,
@@ -271,7 +271,7 @@ struct Sealed {
 }
 
 impl Sealing {
-    /// Writes what stands beside the files: the record, the facts and the report.
+    /// Writes the files that describe the version: the record, the facts and the report.
     fn seal(self, folder: &Path) -> Result<Sealed> {
         let Self { plan, version, job, read, tally, control, spark } = self;
         let ClusterJob { view, scope, provenance, mut notes, .. } = job;

@@ -1,14 +1,14 @@
-//! What can go wrong with a cluster.
+//! Failures of a cluster.
 
 use crate::error::{Diagnostic, ErrorKind, Reason};
 
-/// The longest part of a server's text that is shown.
+/// The most characters of a server's message that are shown.
 const MOST_CHARACTERS: usize = 600;
 
-/// A dataset that a cluster did not compute.
+/// A failure of a Spark cluster.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum SparkError {
-    /// A cluster that does not answer.
+    /// The cluster does not answer.
     #[error("cannot reach `{engine}`")]
     Unreachable {
         /// The cluster.
@@ -17,7 +17,7 @@ pub(crate) enum SparkError {
         source: Reason,
     },
 
-    /// A cluster that does not take the token, or requires one.
+    /// The cluster rejects the token, or requires one.
     #[error("`{engine}` denied access")]
     Denied {
         /// The cluster.
@@ -26,7 +26,7 @@ pub(crate) enum SparkError {
         source: Reason,
     },
 
-    /// A statement that the cluster refuses.
+    /// The cluster refuses the statement.
     #[error("`{engine}` refused the statement")]
     Refused {
         /// The cluster.
@@ -35,7 +35,7 @@ pub(crate) enum SparkError {
         source: Reason,
     },
 
-    /// A statement that failed.
+    /// The execution failed.
     #[error("`{engine}` could not compute and write the dataset")]
     Failed {
         /// The cluster.
@@ -44,27 +44,27 @@ pub(crate) enum SparkError {
         source: Reason,
     },
 
-    /// An answer that is not understood.
-    #[error("`{engine}` gave no digest of the rows")]
+    /// The answers have no valid digest.
+    #[error("`{engine}` returned no digest of the rows")]
     Answer {
         /// The cluster.
         engine: String,
     },
 }
 
-/// Whether a failure is what the client makes of a connection that broke: an unknown or internal error without the details
-/// that Spark gives to its own.
+/// Whether the connection broke: the client then reports an unknown or internal error, without the details that Spark adds to
+/// its own errors.
 pub(super) fn is_broken_connection(fault: &spark_connect_core::SparkError) -> bool {
     matches!(fault.grpc_code, Some(2 | 13)) && fault.grpc_details.is_none()
 }
 
 impl SparkError {
-    /// A failure of the client, by what the server says.
+    /// Classifies a failure that the client reports.
     pub(super) fn of(engine: &str, fault: &spark_connect_core::SparkError) -> Self {
         let engine = engine.to_owned();
         let text: String = fault.message.lines().take(3).collect::<Vec<_>>().join(" ");
         let source: Reason = text.chars().take(MOST_CHARACTERS).collect::<String>().into();
-        // Numbers of gRPC: unavailable, and what is of the caller.
+        // gRPC codes: permission denied and unauthenticated, deadline exceeded and unavailable.
         match (fault.grpc_code, fault.sql_state()) {
             (Some(7 | 16), _) => Self::Denied { engine, source },
             (Some(4 | 14), _) => Self::Unreachable { engine, source },

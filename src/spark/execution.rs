@@ -1,8 +1,8 @@
 //! Executes a plan until the server says that it is complete.
 //!
-//! The server keeps the answers of an execution until they are released. It ends the stream of them every two minutes, and
-//! a connection may break: either way the client attaches again, from the last answer that it has. Only an answer that says
-//! so completes the execution.
+//! The server buffers the answers of an execution until they are released. It ends the stream every two minutes, and
+//! connections break. Either way, the client reattaches after the last answer that it received. The execution is complete only
+//! when an answer says so.
 
 use std::time::Duration;
 
@@ -14,13 +14,13 @@ use super::error::is_broken_connection;
 use super::{Cluster, SparkError};
 use crate::error::{Error, Result};
 
-/// How long nothing may arrive before the connection counts as broken. The server reports progress every few seconds.
+/// The longest silence before the connection counts as broken. The server reports progress every few seconds.
 const SILENCE: Duration = Duration::from_secs(180);
 
-/// How often in a row the client attaches again without getting an answer.
+/// The most attempts in a row to reattach without an answer.
 const ATTEMPTS: u32 = 8;
 
-/// The longest wait before it does.
+/// The longest wait between attempts.
 const LONGEST_WAIT: Duration = Duration::from_secs(20);
 
 /// How long the server may take to confirm that it interrupted or released an execution.
@@ -34,7 +34,7 @@ pub(crate) struct Tasks {
 }
 
 impl Cluster {
-    /// Executes a plan until it is complete. Returns the metrics that it observed.
+    /// Executes a plan to the end, and returns its observed metrics.
     pub(super) async fn execute(
         &self,
         plan: plan::OpType,
@@ -99,7 +99,7 @@ impl Cluster {
             if execution.is_completed().await {
                 return Ok(());
             }
-            // A server that never got the plan does not know the execution; one that restarted has lost it.
+            // The server never received the plan, or it restarted and lost the execution.
             let is_unknown = broken.error_class == UNKNOWN;
             let is_new = execution.last_response_id().await.is_none();
             if !(may_pass(&broken) || is_unknown && is_new) || failures >= ATTEMPTS {
@@ -117,12 +117,12 @@ impl Cluster {
     }
 }
 
-/// What the server says of an execution that it does not know.
+/// The error class for an execution that the server does not know.
 const UNKNOWN: &str = "INVALID_HANDLE.OPERATION_NOT_FOUND";
 
-/// Whether attaching again may help.
+/// Whether reattaching may help.
 fn may_pass(fault: &Fault) -> bool {
-    // A status of gRPC: cancelled by a proxy, too late, unavailable.
+    // gRPC codes: cancelled (by a proxy), deadline exceeded, unavailable.
     matches!(fault.grpc_code, Some(1 | 4 | 14))
         || is_broken_connection(fault)
         || fault.error_class.starts_with("INVALID_CURSOR.DISCONNECTED")

@@ -1,13 +1,13 @@
 //! A Spark cluster, reached by Spark Connect: computes the statement of a dataset and writes its rows.
 //!
-//! Spark reads the archive and writes Parquet files itself; the statement, its progress and a digest pass through here. The
-//! session is set up as the statement needs it, whatever the server's defaults are.
+//! Spark itself reads the archive and writes the Parquet files; only the statement, its progress and a digest pass through
+//! here. The session sets what the statement needs, whatever the server's defaults are.
 //!
-//! A statement is done once the server says so (`execution`): it ends the stream of answers every two minutes, and a
-//! client that took this for the end would report success before the files are there.
+//! A statement is complete once the server says so (`execution`). The server also ends the stream of answers every two minutes;
+//! a client that took this for success would report it before the files exist.
 //!
-//! A [`RowDigest`] shows whether the files hold what the statement computes: Spark computes it from the rows that it is about
-//! to write, in the same pass, and the reader of the files from the rows that it finds.
+//! A [`RowDigest`] verifies the files: Spark computes it from the rows as it writes them, and the reader of the files from the
+//! rows that it finds.
 
 mod error;
 mod execution;
@@ -33,21 +33,20 @@ use crate::plan::Codec;
 use crate::secret::ApiKey;
 use crate::sql::Engine;
 
-/// What a session must be set to for a statement to compute what it says. Files of two bytes a row look small enough to be
-/// broadcast, whatever they hold; instants are microseconds.
+/// Settings that statements rely on. At two bytes per row, large tables look small enough to broadcast.
 const SETTINGS: [(&str, &str); 3] = [
     ("spark.sql.session.timeZone", "UTC"),
     ("spark.sql.autoBroadcastJoinThreshold", "-1"),
     ("spark.sql.parquet.outputTimestampType", "TIMESTAMP_MICROS"),
 ];
 
-/// The variable with a token for the server.
+/// The environment variable with the server's token.
 const TOKEN: &str = "SPARK_CONNECT_AUTHENTICATE_TOKEN";
 
 /// The name of the digest among the metrics of an execution.
 const DIGEST: &str = "digest";
 
-/// The file that Spark puts into a folder once everything is in it.
+/// The file that Spark writes to a folder when it is complete.
 pub(crate) const SUCCESS: &str = "_SUCCESS";
 
 /// A session on a cluster.
@@ -61,7 +60,7 @@ pub(crate) struct Cluster {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Write<'a> {
     pub(crate) statement: &'a str,
-    /// The address of a folder that does not exist yet, as the cluster finds it.
+    /// The address of a folder that does not exist yet, as the cluster addresses it.
     pub(crate) folder: &'a str,
     /// The columns of the statement, in order.
     pub(crate) columns: &'a [&'a str],
@@ -73,7 +72,7 @@ impl Cluster {
     ///
     /// # Errors
     ///
-    /// If the cluster cannot be reached or does not take the settings; when it was cancelled.
+    /// If the cluster cannot be reached or rejects the settings; when it was cancelled.
     pub(crate) async fn connect(engine: &Engine, stop: &CancellationToken) -> Result<Self> {
         let failed = |fault: &spark_connect_core::SparkError| SparkError::of(engine.as_str(), fault);
         let builder = ChannelBuilder::parse(&connection(engine)).map_err(|fault| failed(&fault))?;
@@ -91,8 +90,8 @@ impl Cluster {
         Ok(cluster)
     }
 
-    /// Writes the rows of a statement to Parquet files in a new folder, in the order of the names of the files, and waits
-    /// until all of them are there. Returns the digest of the rows, which Spark computes as it writes them.
+    /// Writes the rows of a statement to Parquet files in a new folder, whose names have the order of the rows, and waits until
+    /// they are complete. Returns the digest that Spark computes as it writes.
     ///
     /// # Errors
     ///
@@ -137,7 +136,7 @@ impl Cluster {
     }
 }
 
-/// The address as the client takes it, which finds the token in the environment.
+/// The address in the client's syntax. The client itself reads the token from the environment.
 fn connection(engine: &Engine) -> String {
     // Masked wherever text is shown, whoever writes it.
     drop(env::var(TOKEN).ok().as_deref().and_then(ApiKey::new));

@@ -1,11 +1,10 @@
-//! A digest of rows in any order, which Spark and a reader of its files both compute.
+//! A digest of rows in any order, computed by Spark and by the reader of its files.
 //!
-//! The hash of a row is Spark's `xxhash64` of its columns: XXH64 of each value that is not null, seeded by the hash of the
-//! columns before it, which starts at 42. An integer of up to 32 bits and a truth value are hashed as 4 bytes, a float
-//! (whose negative zero counts as zero) and a timestamp as 8, a text as its UTF-8. The digest is the number of rows, and the
-//! sum of their hashes.
+//! The hash of a row is Spark's `xxhash64` of its columns: XXH64 of each non-null value, seeded with the hash of the previous
+//! columns, starting at 42. Integers of up to 32 bits and booleans are hashed as 4 bytes, floats (negative zero as zero) and
+//! timestamps as 8, text as UTF-8. The digest is the number of rows and the sum of their hashes.
 //!
-//! Rows that are lost, repeated or different change it, but for one case in 2^64; their order does not. It shows that files
+//! Lost, repeated or changed rows change it, except with a chance of 2^-64; their order does not. It shows that files
 //! hold the rows that Spark computed, not that the statement is right.
 
 use arrow::array::{ArrayRef, AsArray, RecordBatch};
@@ -23,7 +22,7 @@ pub(crate) struct RowDigest {
     sum: i128,
 }
 
-/// The seed of Spark's function.
+/// The seed that Spark uses.
 const SEED: u64 = 42;
 
 impl RowDigest {
@@ -43,7 +42,7 @@ impl RowDigest {
     ///
     /// # Errors
     ///
-    /// If a column has a type that no dataset has.
+    /// If a column has a type that datasets do not use.
     pub(crate) fn add(&mut self, rows: &RecordBatch) -> Result<(), ArrowError> {
         let mut hashes = vec![SEED; rows.num_rows()];
         rows.columns().iter().try_for_each(|column| add_column(&mut hashes, column))?;
@@ -95,7 +94,7 @@ mod tests {
     use super::RowDigest;
     use crate::tables::choice;
 
-    /// The expected digest is what Spark 4.2.1 answers.
+    /// The expected digest was computed by Spark 4.2.1.
     #[test]
     fn a_digest_is_the_one_of_spark() {
         let texts = [Some("XOM"), Some("NEE"), None, Some("a text that has more than thirty-two bytes")];

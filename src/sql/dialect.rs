@@ -1,4 +1,4 @@
-//! What the dialects spell differently.
+//! Differences between the dialects.
 
 use std::fmt;
 use std::str::FromStr;
@@ -15,7 +15,7 @@ pub enum Dialect {
     Spark,
 }
 
-/// How the names of columns that are not renamed begin; no word of SQL begins like that.
+/// Prefixes of the columns' own names; no SQL keyword starts with one, so they need no quotes.
 const OWN: [&str; 10] = [
     "news_",
     "summary_",
@@ -30,10 +30,10 @@ const OWN: [&str; 10] = [
 ];
 
 impl Dialect {
-    /// All of them.
+    /// Every dialect.
     pub const ALL: [Self; 2] = [Self::DuckDb, Self::Spark];
 
-    /// Its spelling.
+    /// Its name.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::DuckDb => "duckdb",
@@ -41,8 +41,8 @@ impl Dialect {
         }
     }
 
-    /// The engine and its settings, for the comment that a statement begins with. The files are so small for their rows that
-    /// Spark would broadcast tables that do not fit into memory.
+    /// The engine and its settings, for the comment at the top of a statement. Compressed files are so small that Spark would
+    /// broadcast tables that do not fit in memory.
     pub(super) fn engine(self) -> &'static str {
         match self {
             Self::DuckDb => "DuckDB.",
@@ -52,7 +52,7 @@ impl Dialect {
         }
     }
 
-    /// The rows of some Parquet files. The names of their folders are no columns.
+    /// The rows of some Parquet files, without columns made of folder names.
     pub(super) fn parquet(self, files: &str) -> String {
         match self {
             Self::DuckDb => format!("read_parquet({}, hive_partitioning = false, filename = true)", quoted(files)),
@@ -68,8 +68,7 @@ impl Dialect {
         }
     }
 
-    /// The rows of the relation `sealed`, each a folder. Spark must be told that they are few, or it sorts what is compared
-    /// with them.
+    /// The folders in the relation `sealed`. Spark needs a hint that they are few, or it sorts the other side of the join.
     pub(super) fn sealed(self) -> &'static str {
         match self {
             Self::DuckDb => "(select folder from sealed)",
@@ -77,7 +76,7 @@ impl Dialect {
         }
     }
 
-    /// A row for each of some files: its name, and how many bytes it has. Their content is not read.
+    /// A row per file with its name and size. The content is not read.
     pub(super) fn files(self, files: &str) -> (String, &'static str) {
         match self {
             Self::DuckDb => (format!("read_blob({})", quoted(files)), "size"),
@@ -85,7 +84,7 @@ impl Dialect {
         }
     }
 
-    /// The name of a column: as it is if it can be nothing else, or else quoted.
+    /// The name of a column, quoted unless it cannot be a keyword.
     pub(super) fn identifier(self, name: &str) -> String {
         let is_plain = name.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_');
         match self {
@@ -119,7 +118,7 @@ impl Dialect {
         }
     }
 
-    /// Columns as one value, which can be compared.
+    /// Several columns as one comparable value.
     pub(super) fn row(self, columns: &str) -> String {
         match self {
             Self::DuckDb => format!("row({columns})"),

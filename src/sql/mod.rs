@@ -1,17 +1,16 @@
 //! The dataset of a plan as one SQL statement over the Parquet files of the archive.
 //!
-//! The statement is the specification of a dataset, to be read and to be run by other engines: which observations are
-//! known as of an instant (`view`, as the archive documents it), which signals the definition takes of them (`signals`),
-//! which news each signal may use and what they say (`news`), and the order of the rows. Its result is what a build
-//! writes, row for row: integers and scores are the same, and so are means and deviations bit for bit, since windows add
-//! integers (billionths of a score) and divide at the end, in 64-bit floats.
+//! The statement is the specification of a dataset, which people can read and other engines can run: the observations known
+//! as of an instant (`view`, as the archive documents it), the signals that the definition selects (`signals`), the news that
+//! each signal may use (`news`), and the order of the rows. Its result equals a build, row for row. Means and deviations are
+//! equal to the last bit, because windows add integers (billionths of a score) and divide at the end, in 64-bit floats.
 //!
-//! The statement names the instant, the operation and the requests: it computes the same rows when the archive has grown.
-//! Only folders with a seal count (`sealed`), as everywhere.
-//! Dialects share one text and differ only in what `dialect` spells. What they cannot all say is a [`Refusal`].
+//! The statement names the instant, the operation and the requests, so it computes the same rows after the archive has grown.
+//! It reads only sealed folders (`sealed`).
+//! The dialects share one text and differ only in what `dialect` holds. A dataset that not all of them can express is a [`Refusal`].
 //!
-//! Of observations of one cell at one instant, the statement orders those that add, revise and withdraw it, and no further;
-//! two runs would have to observe different values in the same microsecond. Zeros of either sign are one value to SQL.
+//! If two runs observed different values of a cell in the same microsecond, the statement may pick another one than a build:
+//! it orders only by the kind of change. SQL does not tell negative zero from zero.
 
 mod dialect;
 mod engine;
@@ -39,7 +38,7 @@ use signals::Signals;
 use text::indented;
 use view::View;
 
-/// What a statement computes, and from what.
+/// The inputs of a statement.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Question<'a> {
     /// The name of the dataset.
@@ -50,18 +49,18 @@ pub(crate) struct Question<'a> {
     pub(crate) source: Endpoint,
     /// The requests, as text, whose latest answers list its series.
     pub(crate) requests: &'a BTreeSet<String>,
-    /// Only observations made by this instant are known.
+    /// Later observations are ignored.
     pub(crate) as_of: DateTime<Utc>,
-    /// The folder or URL of the archive, as the engine finds it.
+    /// The folder or URL of the archive, as the engine addresses it.
     pub(crate) archive: &'a str,
     pub(crate) dialect: Dialect,
 }
 
-/// The statement, with a line break at its end.
+/// The statement, ending with a newline.
 ///
 /// # Errors
 ///
-/// If the dialects cannot say all of the dataset.
+/// If not all dialects can express the dataset.
 pub(crate) fn statement(question: &Question<'_>) -> Result<String, Refusal> {
     let Question { name, plan, as_of, archive, dialect, .. } = *question;
     Refusal::check(plan)?;
@@ -82,7 +81,7 @@ pub(crate) fn statement(question: &Question<'_>) -> Result<String, Refusal> {
         Some(named(feature.or_else(column)?, field.name()))
     };
     let columns: Vec<String> = plan.written.schema().fields().iter().filter_map(written).collect();
-    // The columns that every dataset has stand on the first line.
+    // The columns that every dataset has are on the first line.
     let base = plan.columns.iter().filter(|column| Column::BASE.contains(column)).map(|column| signals.column(*column));
     let base = base.zip(&columns).take_while(|(one, other)| one == *other).count();
     let mut lines: Vec<String> = (base > 0).then(|| columns[..base].join(", ")).into_iter().collect();

@@ -1,15 +1,15 @@
-//! The features: which news each signal may use, and what they say of it.
+//! The features: which news each signal may use, and their statistics.
 
 use super::text::{indented, rows};
 use super::view::View;
 use crate::plan::{Availability, DatasetPlan, Duplicates, Feature, Lag};
 use crate::tables::Table;
 
-/// Statistics of windows are computed in billionths of a score, as integers; the limits keep them exact.
+/// Window statistics use integers, billionths of a score; the limits keep them exact.
 const SCALED: &str =
     "case when abs(score) < 9e9 then cast(cast(round(score * 1e9) as bigint) as decimal(38)) end as scaled";
 
-/// Which features a plan has, and what they depend on.
+/// The features of a plan, and what they need.
 pub(super) struct News<'a> {
     pub(super) plan: &'a DatasetPlan,
     pub(super) view: &'a View<'a>,
@@ -29,7 +29,7 @@ impl News<'_> {
         self.has(|feature| matches!(feature, Feature::LastScore | Feature::LastDate | Feature::DaysSince))
     }
 
-    /// Whether features need the statistics that are computed of integers.
+    /// Whether features need integer statistics.
     fn has_integers(&self) -> bool {
         self.has(|feature| matches!(feature, Feature::Mean(_) | Feature::Std(_)))
     }
@@ -38,12 +38,12 @@ impl News<'_> {
         self.has(|feature| matches!(feature, Feature::Summary(_) | Feature::SummaryDaysSince))
     }
 
-    /// Whether a signal's own day may have news that came after it.
+    /// Whether news of the signal's own day counts, some of which may be later than the signal.
     pub(super) fn is_same_day(&self) -> bool {
         matches!(self.plan.lag, Lag::Calendar(days) if days.count() == 0) && self.has(|_| true)
     }
 
-    /// The columns that news is joined by.
+    /// The columns that news is joined on.
     fn key(&self) -> Vec<&'static str> {
         ["ticker", "day"].into_iter().chain(self.is_same_day().then_some("made")).collect()
     }
@@ -130,7 +130,7 @@ impl News<'_> {
         columns
     }
 
-    /// The condition that a value was observed and not replaced when a key was made.
+    /// The condition that a value had been observed, and not yet replaced, when the signal was made.
     fn is_seen(&self, alias: &str, key: &str) -> String {
         let until = format!("{alias}.seen_until > {key}.cutoff");
         if self.is_same_day() {
@@ -141,7 +141,7 @@ impl News<'_> {
         }
     }
 
-    /// The condition that an article is known to a key.
+    /// The condition that an article was known when the signal was made.
     fn is_known(&self) -> String {
         let mut known = "a.ticker = k.ticker and a.day <= k.cutoff".to_owned();
         if self.is_same_day() {
@@ -195,7 +195,7 @@ impl News<'_> {
         )
     }
 
-    /// The joins that bring the features to the signals.
+    /// The joins that add the features to the signals.
     pub(super) fn joins(&self) -> Vec<String> {
         let mut joins = Vec::new();
         for days in self.plan.windows() {
@@ -212,7 +212,7 @@ impl News<'_> {
         joins
     }
 
-    /// A feature, as an expression of what was joined.
+    /// A feature as an expression over the joined relations.
     pub(super) fn feature(&self, feature: &Feature) -> String {
         let w = feature.window().map(|days| format!("w{}", days.count())).unwrap_or_default();
         match feature {
@@ -222,7 +222,7 @@ impl News<'_> {
             ),
             Feature::Min(_) => format!("{w}.lowest"),
             Feature::Max(_) => format!("{w}.highest"),
-            // Only a text of so many digits becomes the nearest float in every engine.
+            // Every engine rounds correctly from text, but not from such decimals.
             Feature::Std(_) => format!(
                 "case when {w}.scores > 1 and {w}.largest < 1e6 and {w}.scores * {w}.largest < 9e9 then\n        \
                  sqrt(cast(cast({w}.scores * {w}.squares - {w}.total * {w}.total as string) as double)\n        \

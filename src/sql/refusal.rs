@@ -1,19 +1,19 @@
-//! What a statement cannot say.
+//! Datasets that a statement cannot express.
 
 use crate::error::{Diagnostic, ErrorKind};
 use crate::plan::{DatasetPlan, Feature, NaiveRule, RowKind, Shape};
 
-/// Something that a dataset is made of and that no statement says the same way in every dialect.
+/// A part of a dataset that cannot be expressed the same way in every dialect.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Refusal {
-    /// Dates on another clock than that of UTC.
+    /// Dates in another time zone than UTC.
     #[error("SQL cannot compute dates with `naive = \"{rule}\"`")]
     Clock {
         /// The rule.
         rule: String,
     },
 
-    /// Fields of records that are JSON texts.
+    /// Fields of records, which are JSON text.
     #[error("SQL cannot compute `{column}`")]
     Historical {
         /// The column.
@@ -30,7 +30,7 @@ pub enum Refusal {
 }
 
 impl Refusal {
-    /// Refuses a dataset that no statement computes.
+    /// Refuses a dataset that no statement can compute.
     pub(super) fn check(plan: &DatasetPlan) -> Result<(), Self> {
         if plan.rows == RowKind::Article {
             return Err(Self::News);

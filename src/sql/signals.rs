@@ -1,4 +1,4 @@
-//! The signals: the series of the definition, the observations of its vintage, and its filter.
+//! The signals: series, vintage and filter of the definition.
 
 use std::collections::BTreeSet;
 use std::fmt::Display;
@@ -43,7 +43,7 @@ impl Signals<'_> {
         self.question.plan.columns.contains(&Column::Sector)
     }
 
-    /// The joins that bring what is known of tickers to the signals.
+    /// The joins that add facts about tickers to the signals.
     pub(super) fn joins(&self) -> Vec<String> {
         let join = self.has_sectors().then(|| "left join sectors on sectors.ticker = s.ticker".to_owned());
         join.into_iter().collect()
@@ -53,7 +53,7 @@ impl Signals<'_> {
         !self.question.plan.features.is_empty()
     }
 
-    /// Whether columns tell how signals changed.
+    /// Whether columns describe the history of a signal.
     fn has_past(&self) -> bool {
         let is_past = |column: &Column| {
             matches!(column, Column::FirstObservedAt | Column::ObservedAt | Column::Revisions | Column::Backfilled)
@@ -61,7 +61,7 @@ impl Signals<'_> {
         self.question.plan.columns.iter().any(is_past)
     }
 
-    /// The series that the requests of the definition listed last.
+    /// The series in the latest answers to the definition's requests.
     fn series(&self) -> String {
         let Question { source, requests, .. } = self.question;
         let source = quoted(source.as_str());
@@ -112,7 +112,7 @@ impl Signals<'_> {
         )
     }
 
-    /// The signals that the filter takes, each with the last day whose news it may use.
+    /// The signals that pass the filter, each with the last day of news that it may use.
     fn selected(&self) -> String {
         let from = match self.question.plan.lag {
             _ if !self.has_features() => "select *\nfrom signals s".to_owned(),
@@ -123,7 +123,7 @@ impl Signals<'_> {
         if conditions.is_empty() { from } else { format!("{from}\nwhere {}", conditions.join("\n    and ")) }
     }
 
-    /// A column of the signals, as an expression of what was joined.
+    /// A signal column as an expression over the joined relations.
     pub(super) fn column(&self, column: Column) -> String {
         if column == Column::Backfilled {
             let first = self.view.dialect.in_utc("s.first_observed_at");
@@ -158,7 +158,7 @@ fn conditions(filter: &Filter) -> Vec<String> {
     conditions
 }
 
-/// Requests of every period and regime for each sector or ticker, as nearly all are.
+/// Requests for every combination of sector or ticker, period and regime, the usual case.
 struct Product<'a> {
     heads: BTreeSet<&'a str>,
     periods: BTreeSet<&'a str>,
@@ -166,7 +166,7 @@ struct Product<'a> {
 }
 
 impl<'a> Product<'a> {
-    /// The requests as a product, if there are enough of them and they are one.
+    /// The requests as a product, if they are one and worth writing as one.
     fn of(requests: &'a BTreeSet<String>) -> Option<Self> {
         const FEW: usize = 3;
         let mut product = Self { heads: BTreeSet::new(), periods: BTreeSet::new(), regimes: BTreeSet::new() };

@@ -1,6 +1,6 @@
-//! Pieces of SQL text.
+//! Building blocks of SQL text.
 
-/// The width of a line, as far as values can be wrapped.
+/// The line width at which lists wrap.
 const WIDTH: usize = 110;
 
 /// A string literal.
@@ -8,12 +8,12 @@ pub(super) fn quoted(text: &str) -> String {
     format!("'{}'", text.replace('\'', "''"))
 }
 
-/// Lines, each indented by one more step.
+/// Lines indented by one more step.
 pub(super) fn indented(lines: &str) -> String {
     lines.lines().map(|line| format!("    {line}")).collect::<Vec<_>>().join("\n")
 }
 
-/// Values separated by commas, on as many lines as they take.
+/// Values separated by commas, wrapped to lines.
 pub(super) fn wrapped(values: impl IntoIterator<Item = String>) -> String {
     let (mut text, mut line) = (String::new(), 0);
     for value in values {
@@ -28,7 +28,7 @@ pub(super) fn wrapped(values: impl IntoIterator<Item = String>) -> String {
     text
 }
 
-/// `column in (values)`, on several lines if one is too short.
+/// `column in (values)`, on several lines if needed.
 pub(super) fn one_of(column: &str, values: impl IntoIterator<Item = String>) -> String {
     let values = wrapped(values);
     if values.is_empty() {
@@ -40,7 +40,7 @@ pub(super) fn one_of(column: &str, values: impl IntoIterator<Item = String>) -> 
     }
 }
 
-/// Single-column rows with a name.
+/// A named relation of one column.
 pub(super) fn rows(name: &str, column: &str, values: impl IntoIterator<Item = String>) -> String {
     let values = wrapped(values.into_iter().map(|value| format!("({value})")));
     if values.contains('\n') {

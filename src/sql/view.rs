@@ -1,4 +1,4 @@
-//! The archive as of an instant: which observations of its cells are known, and which series its requests list.
+//! The archive as of an instant: known observations, and the series that requests list.
 
 use chrono::{DateTime, Utc};
 
@@ -17,12 +17,12 @@ pub(super) struct View<'a> {
     pub(super) as_of: DateTime<Utc>,
 }
 
-/// The end of the column list of a window, below its beginning.
+/// Indentation of the second line of a window.
 const BELOW: &str = "                             ";
 
 impl View<'_> {
-    /// The folders that have a seal: in an object store, others are uploads in progress, or interrupted ones. A smaller file
-    /// with the name of a seal says that its folder is being cleared.
+    /// The sealed folders. In an object store, the others are unfinished uploads. A file with the name of a seal but smaller
+    /// than any seal marks a folder that is being cleared.
     pub(super) fn sealed(&self) -> String {
         let (files, bytes) = self.dialect.files(&format!("{}/*=*/{SEAL}", self.archive));
         format!("select {} as folder\nfrom {files}\nwhere {bytes} >= {SMALLEST_RECORD}", self.dialect.folder())
@@ -35,7 +35,7 @@ impl View<'_> {
         format!("from {files}\nwhere {folder} in {sealed}\n    and observed_at <= '{}'", to_record(self.as_of))
     }
 
-    /// The observations of a table, with 1 as `newest` for the latest of each cell: the query that the archive documents.
+    /// The observations of a table; `newest` is 1 for the latest of each cell. The archive documents this query.
     pub(super) fn newest(&self, table: Table) -> String {
         self.newest_of(&table.file(), &cell(table))
     }
@@ -47,7 +47,7 @@ impl View<'_> {
         )
     }
 
-    /// The values of a table, with 1 as `oldest` for the first of each cell.
+    /// The values of a table; `oldest` is 1 for the first of each cell.
     pub(super) fn oldest(&self, table: Table) -> String {
         format!(
             "select *, row_number() over (partition by {}\n{BELOW}order by observed_at, change) as oldest\n{} and change <> 'withdrawn'",
@@ -56,7 +56,7 @@ impl View<'_> {
         )
     }
 
-    /// The observations of a table that differ from the one before: runs at the same time may repeat one another.
+    /// The observations of a table that differ from the previous one; concurrent runs may repeat each other.
     pub(super) fn changes(&self, table: Table) -> String {
         let values = table.values().iter().copied().chain(table.has_extra().then_some("extra"));
         let value = self.dialect.row(&values.collect::<Vec<_>>().join(", "));
@@ -72,7 +72,7 @@ impl View<'_> {
         format!("select * from (\n{}\n) where value is distinct from value_before", indented(&before))
     }
 
-    /// The values of a table over time, with when each was observed and replaced.
+    /// The values of a table over time, each with the times when it was observed and replaced.
     pub(super) fn spans(&self, table: Table, changes: &str) -> String {
         let observed = self.dialect.in_utc("observed_at");
         let naive = self.dialect.naive();
@@ -83,7 +83,7 @@ impl View<'_> {
         )
     }
 
-    /// The sector of each ticker: the first by name that lists it, or if none does any more, the last one that did.
+    /// The sector of each ticker: the first by name that lists it, or else the last that did.
     pub(super) fn sectors(&self) -> String {
         let newest = self.newest_of(LISTINGS, "ticker, period, regime, source, request");
         let named = format!(
@@ -100,7 +100,7 @@ impl View<'_> {
         format!("select ticker, sector\nfrom (\n{}\n) where place = 1", indented(&ranked))
     }
 
-    /// The series that each request lists, or of those that none lists any more, the requests that did so last.
+    /// The series that each request lists. A series that no request lists any more belongs to the requests that listed it last.
     pub(super) fn listed(&self) -> String {
         let newest = self.newest_of(LISTINGS, "ticker, period, regime, source, request");
         let ranked = format!(

@@ -1,4 +1,4 @@
-//! Folders that a record seals: sent with the record last, fetched with every file checked against it.
+//! Sealed folders: sent with the record last, and checked against it file by file when fetched.
 
 use std::fs::{self, File};
 use std::io::{Read, Write};
@@ -37,12 +37,12 @@ pub(crate) struct Sealed {
     pub files: Vec<FileRecord>,
 }
 
-/// What came of sending a folder.
+/// The outcome of sending a folder.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Sent {
     /// It is in the store now.
     Now,
-    /// It was there before.
+    /// It already was.
     Before,
 }
 
@@ -72,7 +72,7 @@ impl Store {
         Ok(self.get(at).await?.map(|content| content.bytes))
     }
 
-    /// Sends a folder, and calls `sent` with the size of each file. What an earlier upload of it left is used.
+    /// Sends a folder, and calls `sent` with the size of each file. Files that an interrupted upload left are not sent again.
     ///
     /// # Errors
     ///
@@ -112,7 +112,7 @@ impl Store {
         }
     }
 
-    /// What a record that is there already means for an upload.
+    /// The outcome of an upload if a record is already there.
     fn settled(&self, sealed: &Sealed, ours: &Bytes, there: &Bytes) -> Result<Sent> {
         match there {
             there if there == ours => Ok(Sent::Before),
@@ -125,7 +125,7 @@ impl Store {
         self.later("write", &sealed.at, "another machine is clearing an interrupted upload of it").into()
     }
 
-    /// Sends a file, or finds it there.
+    /// Sends a file, unless it is already there.
     async fn send_file(&self, sealed: &Sealed, file: &FileRecord, folder: &Path, there: Option<u64>) -> Result<()> {
         let (key, path) = (sealed.key(&file.name), folder.join(&file.name));
         links::refuse_below(folder, &path)?;
@@ -148,7 +148,7 @@ impl Store {
         }
     }
 
-    /// Sends a large file in parts, which become an object once all of them are there and match the record.
+    /// Sends a large file in parts, which become an object once all of them have arrived and match the record.
     async fn send_in_parts(&self, key: &str, file: &FileRecord, path: &Path) -> Result<()> {
         let failed = |fault: object_store::Error| -> Error { self.failed("write", key, &fault).into() };
         let at = self.key(key)?;
@@ -157,14 +157,14 @@ impl Store {
         let completed = match parts {
             Ok(()) => self.in_turn(upload.complete()).await?.map(drop),
             Err(error) => {
-                // What cannot be aborted now is removed by a rule of the bucket for incomplete uploads.
+                // If this fails, a rule of the bucket for incomplete uploads removes the parts.
                 let _ = self.in_turn(upload.abort()).await;
                 return Err(error);
             }
         };
         match completed {
             Ok(()) => Ok(()),
-            // It may be complete all the same.
+            // It may have completed anyway.
             Err(_) if self.matches(key, file).await? => Ok(()),
             Err(fault) => Err(failed(fault)),
         }
@@ -200,7 +200,7 @@ impl Store {
         }
     }
 
-    /// Whether an object is a file.
+    /// Whether an object is equal to a file.
     async fn matches(&self, key: &str, file: &FileRecord) -> Result<bool> {
         Ok(self.fault(key, file).await?.is_none())
     }
@@ -237,7 +237,7 @@ impl Store {
         }
     }
 
-    /// Fetches an object into a new file, whatever it holds.
+    /// Fetches an object into a new file, without checking its content.
     ///
     /// # Errors
     ///

@@ -11,7 +11,7 @@ use crate::time::as_record;
 /// Version of the file's layout.
 const LAYOUT: u32 = 1;
 
-/// How often a writer tries, each time after another writer was faster.
+/// The most attempts to replace the file while other writers are faster.
 const ATTEMPTS: u32 = 64;
 
 /// The contents of `latest.json`, on one line.
@@ -39,7 +39,7 @@ impl Latest {
         Self { layout: LAYOUT, name, version, as_of, built_at, content }
     }
 
-    /// A version is later if it knows more, or was built later from the same.
+    /// A version is later if it has a later instant, or the same one and was built later.
     fn order(&self) -> (DateTime<Utc>, DateTime<Utc>, &str) {
         (self.as_of, self.built_at, &self.version)
     }
@@ -71,8 +71,8 @@ impl Store {
         }
     }
 
-    /// Makes a version the latest one, unless a later one is, which is returned. Of several writers at once, the one with
-    /// the latest version wins.
+    /// Makes a version the latest, or returns the later one that the store has. Of several writers at once, the one with the
+    /// latest version wins.
     ///
     /// # Errors
     ///

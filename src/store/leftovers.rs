@@ -1,7 +1,7 @@
 //! Clears uploads that were killed and abandoned for a day.
 //!
-//! The folder's record is put first, only if absent, with a note that the folder is being cleared. An upload that is
-//! still in progress then fails to put its own record, so no folder that exists ever loses a file. The note goes last.
+//! First, a note is put in place of the folder's record, only if absent. An upload that is still in progress then fails to put
+//! its own record, so a folder that exists never loses a file. The note is removed last.
 
 use std::collections::BTreeMap;
 
@@ -16,10 +16,10 @@ use crate::error::Result;
 use crate::names::{self, PACK_FOLDER, RUN_FILES, RUN_FOLDER, SMALLEST_RECORD, fits};
 use crate::time::{as_record, random};
 
-/// How old an upload must be to count as killed.
+/// The age at which an upload counts as killed.
 const ABANDONED_AFTER: TimeDelta = TimeDelta::days(1);
 
-/// The record of a folder that is being cleared.
+/// The note in place of the record of a folder that is being cleared.
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Clearing {
@@ -77,8 +77,8 @@ impl Object {
 }
 
 impl Store {
-    /// Clears those of some listed folders that have no record, and in which nothing changed for a day; and probes of
-    /// that age. Returns the folders.
+    /// Clears the listed folders that have no record and have not changed for a day, and probes of that age. Returns the
+    /// folders.
     ///
     /// # Errors
     ///
@@ -130,7 +130,7 @@ impl Store {
         {
             return Ok(false);
         }
-        // Listed again: more may have arrived before the note.
+        // Listed again, because files may have arrived before the note.
         for object in self.list(folder).await? {
             if object.key != record && folder_of(&object.key).is_some() {
                 self.delete(&object.key).await?;

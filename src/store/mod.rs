@@ -1,4 +1,4 @@
-//! The same folders in an object store: what to bring down, what to send up.
+//! The same folders in an object store: fetching, sending, and what keeps concurrent machines safe.
 //!
 //! ```text
 //! s3://bucket/prefix/
@@ -9,21 +9,21 @@
 //! ```
 //!
 //! A folder exists once its record does (`run.json`, `dataset.json`), which is put last and only if absent. A sealed
-//! folder never changes, so a copy of one is never stale, and two machines never change the same object, except
-//! `latest.json`, which is put on condition that it is still what was read. In a bucket, nothing relies on renames, on the
+//! folder never changes, so a copy of one is never stale. The only object that two machines change is `latest.json`, which is
+//! replaced only if it is unchanged since it was read. In a bucket, nothing relies on renames, on the
 //! order of a listing, on links or on locks. File systems have no conditional puts: in a `file:///` store, objects are
 //! linked only if absent, and `latest.json` is replaced under a lock.
 //!
-//! A conditional put that failed may have succeeded: a retry hides an acknowledgement, and some stores answer 409 to
-//! both of two writers. So its outcome is always read back: ours, absent, or another's. Before anything is sent to a
-//! store, a [`probe`](Store::probe) tests that it honours the conditions at all.
+//! A conditional put that failed may have succeeded: its acknowledgement may be lost and the retry refused, and some stores
+//! answer 409 to both of two writers. So the outcome is always read back: ours, absent, or another's. Before anything is sent,
+//! a [`probe`](Store::probe) tests that the store honours the conditions at all.
 //!
-//! Before the first file of a folder, its smallest one is put only if absent, which claims the folder's name. An upload
-//! that was killed has no record. It is taken up again by the machine that has the folder, or cleared after a day by
-//! any other; a record that says so is put first, only if absent, so an upload and its clearing exclude each other.
+//! The smallest file of a folder is sent first and only if absent, which claims the folder's name. An upload that was killed
+//! has no record. The machine that has the folder resumes it, or any other clears it after a day. Clearing first puts a note in
+//! place of the record, only if absent, so an upload and its clearing exclude each other.
 //!
-//! Nothing else is removed from a store. Credentials are read by the `object_store` crate from where each provider's
-//! own tools have them, and no message quotes what a store answered beyond its status and error code.
+//! Nothing else is removed from a store. The `object_store` crate reads credentials from where each provider's own tools keep
+//! them, and messages quote only the status and error code of an answer.
 
 mod error;
 mod folder;

@@ -1,4 +1,4 @@
-//! The operations on a store that everything else is made of, each bounded, cancellable, and sure of its outcome.
+//! The basic operations on a store, each bounded, cancellable, and certain of its outcome.
 
 use std::fs::{self, File};
 use std::path::PathBuf;
@@ -22,7 +22,7 @@ use crate::time::random;
 /// The most requests at once.
 const CONCURRENT: usize = 8;
 
-/// How often a put is tried whose outcome is unknown. The client below has already retried each.
+/// The most attempts of a put with an unknown outcome. The client below also retries each.
 const ATTEMPTS: u32 = 4;
 
 /// The most objects of a listing: a hundred years of daily runs take a third of it.
@@ -42,7 +42,7 @@ pub(crate) struct Object {
     pub changed: DateTime<Utc>,
 }
 
-/// An object's content, and what identifies this state of it.
+/// The content of an object, and the tag of this state.
 #[derive(Clone, Debug)]
 pub(super) struct Content {
     pub(super) bytes: Bytes,
@@ -50,7 +50,7 @@ pub(super) struct Content {
     state: UpdateVersion,
 }
 
-/// The outcome of a put that requires that there is no such object.
+/// The outcome of a put only if absent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Created {
     /// The object is ours: from this put, or an earlier one of the same bytes.
@@ -96,7 +96,7 @@ impl Store {
         Key::parse(key).map_err(|_| self.damaged(at, "it is not the name of an object"))
     }
 
-    /// A failure because an object or folder is damaged.
+    /// The error for a damaged object or folder.
     pub(crate) fn damaged(&self, at: &str, reason: impl Into<Reason>) -> StoreError {
         StoreError::Damaged { url: self.url.to_string(), key: at.to_owned(), source: reason.into() }
     }
@@ -109,7 +109,7 @@ impl Store {
         StoreError::Later { url: self.url.to_string(), action, key: at.to_owned(), source: reason.into() }
     }
 
-    /// A failure, without anything that the store answered but its status and error code.
+    /// The error for a failed request, with only the status and error code of the answer.
     pub(super) fn failed(&self, action: &'static str, at: &str, fault: &Fault) -> StoreError {
         let (url, key) = (self.url.to_string(), at.to_owned());
         let source: Reason = reason(fault).into();
@@ -121,7 +121,7 @@ impl Store {
         }
     }
 
-    /// Waits for its turn, and does something unless the store is closed meanwhile.
+    /// Waits for a free slot, then does some work, unless the token is cancelled.
     ///
     /// # Errors
     ///
@@ -138,7 +138,7 @@ impl Store {
         }
     }
 
-    /// Reads something, again if that may help: the client below repeats requests, but not all answers that break off.
+    /// Reads, and retries answers that break off, which the client below does not always do.
     async fn retried<T, F: Future<Output = Result<T, Fault>>>(
         &self,
         read: impl Fn() -> F,
@@ -210,8 +210,7 @@ impl Store {
         }
     }
 
-    /// Puts an object that must not exist yet. Whatever the store answers to a put, its outcome is read back, unless it
-    /// is certain.
+    /// Puts an object only if absent. The outcome is read back unless the answer leaves no doubt.
     pub(super) async fn create(&self, at: &str, bytes: Bytes) -> Result<Created, Error> {
         let key = self.key(at)?;
         for attempt in 1.. {
@@ -231,8 +230,8 @@ impl Store {
         unreachable!("attempts are counted from one")
     }
 
-    /// Replaces an object on condition that it is still in a state; returns whether it did. The outcome is read back,
-    /// unless it is certain.
+    /// Replaces an object only if it is still in a state, and returns whether it did. The outcome is read back unless the answer
+    /// leaves no doubt.
     pub(super) async fn replace(&self, at: &str, bytes: Bytes, known: &Content) -> Result<bool, Error> {
         for attempt in 1.. {
             let fault = match self.in_turn(self.put_if(at, bytes.clone(), known)).await? {
@@ -252,7 +251,7 @@ impl Store {
         unreachable!("attempts are counted from one")
     }
 
-    /// A put on condition that an object is in a state.
+    /// Puts an object only if it is in a state.
     pub(super) async fn put_if(&self, at: &str, bytes: Bytes, known: &Content) -> Result<(), Fault> {
         let fault = |error: StoreError| Fault::Generic { store: "store", source: error.into() };
         let key = self.key(at).map_err(fault)?;
@@ -260,7 +259,7 @@ impl Store {
         let Some(folder) = self.url.folder() else {
             return self.objects.put_opts(&key, payload, PutMode::Update(known.state.clone()).into()).await.map(drop);
         };
-        // A file system replaces files on no condition; those who do so take turns.
+        // A file system has no conditional replacement, so writers take a lock.
         let _lock = FolderLock::take(folder).await?;
         let now = self.objects.head(&key).await?;
         if now.e_tag != known.state.e_tag {
@@ -269,7 +268,7 @@ impl Store {
         self.objects.put_opts(&key, payload, PutMode::Overwrite.into()).await.map(drop)
     }
 
-    /// Waits before another attempt: longer each time, and not as long as others do.
+    /// Waits before another attempt, longer each time, with jitter.
     pub(super) async fn pause(&self, attempt: u32) -> Result<(), Error> {
         let longest = Duration::from_millis(100) * (1 << attempt.min(6));
         let share = (random() >> 11) as f64 / (1_u64 << 53) as f64;
@@ -277,7 +276,7 @@ impl Store {
     }
 }
 
-/// The lock of those who replace files of a `file:///` store.
+/// The lock for replacing files of a `file:///` store.
 struct FolderLock(#[expect(dead_code, reason = "the lock is released with the file")] File);
 
 impl FolderLock {
@@ -296,7 +295,7 @@ impl FolderLock {
     }
 }
 
-/// Whether a request was certainly refused, and would be again.
+/// Whether a request was refused for good.
 pub(super) fn is_refusal(fault: &Fault) -> bool {
     match fault {
         Fault::PermissionDenied { .. }
@@ -307,17 +306,17 @@ pub(super) fn is_refusal(fault: &Fault) -> bool {
         | Fault::UnknownConfigurationKey { .. }
         // There is no such bucket.
         | Fault::NotFound { .. } => true,
-        // A store answers 400 if a body is sent too slowly, too.
+        // A store also answers 400 if a body arrives too slowly.
         _ => matches!(status(fault), Some(400..=407 | 410 | 411 | 413..=428)) && code(fault) != Some("RequestTimeout".to_owned()),
     }
 }
 
-/// Whether an answer broke off: there is no status, and it is not that the store cannot be reached.
+/// Whether an answer broke off: it has no status, but the store can be reached.
 fn is_broken(fault: &Fault) -> bool {
     matches!(fault, Fault::Generic { .. }) && status(fault).is_none() && is_temporary(fault)
 }
 
-/// Whether a failure may pass.
+/// Whether a retry may help.
 fn is_temporary(fault: &Fault) -> bool {
     match status(fault) {
         Some(status) => matches!(status, 408 | 409 | 412 | 429 | 500..),
@@ -332,7 +331,7 @@ fn is_network(reason: &(dyn std::error::Error + 'static)) -> bool {
     !matches!(kind, Some(Kind::PermissionDenied | Kind::StorageFull | Kind::ReadOnlyFilesystem | Kind::Unsupported))
 }
 
-/// The HTTP status in a failure. The crate has it in the text of its errors only.
+/// The HTTP status of a failure, which the crate only has in its text.
 fn status(fault: &Fault) -> Option<u16> {
     let texts = std::iter::successors(std::error::Error::source(fault), |reason| reason.source());
     texts.map(ToString::to_string).find_map(|text| {
@@ -350,7 +349,7 @@ fn code(fault: &Fault) -> Option<String> {
     })
 }
 
-/// Why an operation failed, in words of our own: an answer may quote a request, and with it what signs it.
+/// Why an operation failed, in our own words: an answer may quote the request and its signature.
 pub(super) fn reason(fault: &Fault) -> String {
     let mut reasons = std::iter::successors(std::error::Error::source(fault), |reason| reason.source());
     match (status(fault), code(fault), fault) {

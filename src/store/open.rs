@@ -57,7 +57,7 @@ fn missing(url: &StoreUrl, feature: &'static str) -> StoreError {
 
 fn folder(url: &StoreUrl) -> Result<Opened> {
     let folder = url.folder().ok_or_else(|| failed(url, "it is not the path of a folder"))?;
-    // The folder above is not created: it may be a file system that is not mounted.
+    // The parent is not created: it may be a mount point without its file system.
     match fs::create_dir(&folder) {
         Err(error) if error.kind() != std::io::ErrorKind::AlreadyExists => return Err(failed(url, error.to_string())),
         _ => {}
@@ -79,7 +79,7 @@ fn s3(url: &StoreUrl) -> Result<Arc<dyn ObjectStore>> {
     // Not every store with the interface of S3 has bulk deletes.
     let builder = builder.with_url(url.as_url().as_str()).with_disable_bulk_delete(true).with_retry(retries());
     let objects = builder.with_http_connector(Connector).build();
-    // The text of such an error may quote a setting, which may be a secret.
+    // The error may quote a setting, which may be a secret.
     objects.map(|objects| Arc::new(objects) as _).map_err(|_| {
         failed(url, "the settings in the environment (`AWS_…`) or in the profile are incomplete or invalid")
     })

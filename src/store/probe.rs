@@ -1,4 +1,4 @@
-//! Finds stores that do not honour conditional puts, before anything depends on it.
+//! Detects stores that do not honour conditional puts, before anything depends on them.
 
 use bytes::Bytes;
 use object_store::{ObjectStoreExt, PutMode, PutPayload};
@@ -8,12 +8,11 @@ use super::{Result, StoreError};
 use crate::error::Error;
 use crate::time::random;
 
-/// The folder of probes, and the beginning of their names.
+/// The prefix of the keys of probes.
 pub(super) const PROBE: &str = "archive/.probe-";
 
 impl Store {
-    /// Tests that the store refuses to put an object that exists where it must not, and one that was replaced since it
-    /// was read.
+    /// Tests that the store refuses to create an object that exists, and to replace one that has changed since it was read.
     ///
     /// # Errors
     ///

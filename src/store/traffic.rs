@@ -1,4 +1,4 @@
-//! HTTP to a store: bounded in time, and as patient as the store asks for.
+//! HTTP to a store: bounded in time, with waits that the store requests.
 
 use std::time::Duration;
 
@@ -10,10 +10,10 @@ use object_store::{BackoffConfig, ClientOptions, RetryConfig};
 
 use crate::tls;
 
-/// How long an answer may stall. A part of a file may take this long to send.
+/// The longest silence in an answer, and the longest time to send a part of a file.
 const STALL: Duration = Duration::from_secs(120);
 
-/// The longest wait, whatever the store asks for.
+/// The longest requested wait that is honoured.
 const MAX_WAIT: Duration = Duration::from_secs(60);
 
 /// The retries of a request, which are bounded in number and time.
@@ -23,13 +23,13 @@ pub(super) fn retries() -> RetryConfig {
     RetryConfig { backoff, max_retries: 5, retry_timeout: Duration::from_secs(150) }
 }
 
-/// Makes clients that wait as long as the store asks them to.
+/// Makes clients that honour requested waits.
 #[derive(Debug)]
 pub(super) struct Connector;
 
 impl HttpConnector for Connector {
     fn connect(&self, options: &ClientOptions) -> object_store::Result<HttpClient> {
-        // A large object takes longer than any fixed time; what is bounded is how long nothing arrives.
+        // A large object may take longer than any fixed time, so the limit is on silence.
         let options = options.clone().with_timeout_disabled().with_read_timeout(STALL);
         tls::use_ring();
         let client = ReqwestConnector::default().connect(&options)?;
@@ -37,7 +37,7 @@ impl HttpConnector for Connector {
     }
 }
 
-/// A client that waits for as long as an answer asks for before it hands it on to be retried.
+/// A client that waits as long as a failed answer requests, before the retry.
 #[derive(Debug)]
 struct Patient(HttpClient);
 
@@ -49,14 +49,14 @@ impl HttpService for Patient {
         let status = response.status();
         tracing::debug!(%method, %status, "a store answered");
         if let Some(wait) = wait(&response) {
-            tracing::info!(%status, seconds = wait.as_secs(), "the store asks to wait");
+            tracing::info!(%status, seconds = wait.as_secs(), "waiting as the store requests");
             tokio::time::sleep(wait).await;
         }
         Ok(response)
     }
 }
 
-/// How long a failed request asks to wait.
+/// The wait that a failed answer requests.
 fn wait(response: &HttpResponse) -> Option<Duration> {
     let is_busy = matches!(response.status().as_u16(), 429 | 503);
     let seconds: u64 = response.headers().get("retry-after").filter(|_| is_busy)?.to_str().ok()?.trim().parse().ok()?;

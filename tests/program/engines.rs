@@ -126,7 +126,7 @@ fn rows_with_another_digest_are_not_published() {
         assert!(told.contains("nothing was published"), "{told}");
     }
     let told = machine.refused(&machine.server(vec![Answer::Complete], Vec::new()), 1);
-    assert!(told.contains("gave no digest of the rows"), "{told}");
+    assert!(told.contains("returned no digest of the rows"), "{told}");
 }
 
 #[test]

@@ -1,5 +1,4 @@
-//! Wires the object store to the archive and the datasets: brings down what a run or build needs, and sends up what it
-//! made.
+//! Connects the object store to the archive and the datasets: fetches what a run or build needs, and sends its results.
 
 mod pull;
 mod push;
@@ -26,7 +25,7 @@ const ARCHIVE: &str = "archive";
 /// The folder of the datasets in a store.
 const DATASETS: &str = "datasets";
 
-/// A store, and the local folders that it keeps.
+/// A store, and the local folders that it mirrors.
 #[derive(Clone, Debug)]
 pub struct RemoteStore {
     store: Store,
@@ -69,7 +68,7 @@ impl RemoteStore {
         Ok(Self { store, archive, datasets, control: control.clone() })
     }
 
-    /// Opens the store of a plan, or the one to use instead; `None` if there is neither.
+    /// Opens the store of a plan, or the one that overrides it; `None` if there is neither.
     pub(super) fn of(
         plan: &Plan,
         instead: Option<&StoreUrl>,

@@ -27,7 +27,7 @@ const FOLDERS_AT_ONCE: usize = 4;
 /// The most records read at once.
 const RECORDS_AT_ONCE: usize = 8;
 
-/// The folder in an archive with the seals of packs elsewhere. A seal never changes.
+/// The folder in an archive that caches the seals of packs in the store. Seals never change.
 const SEALS: &str = ".seals";
 
 impl RemoteStore {
@@ -44,8 +44,7 @@ impl RemoteStore {
         Ok(moved)
     }
 
-    /// Fetches the runs that the archive does not have and that started by an instant: packs where they help, and each
-    /// file checked against its seal.
+    /// Fetches missing runs that started by an instant, as packs if that is less, and checks each file against its seal.
     ///
     /// # Errors
     ///
@@ -75,7 +74,7 @@ impl RemoteStore {
         incoming.finish(seal)
     }
 
-    /// The seals in the store that may have runs which the archive does not have.
+    /// The seals in the store that may cover runs missing from the archive.
     pub(super) async fn seals(&self, here: &Archive, listed: &[Object]) -> Result<Vec<Seal>> {
         let names: Vec<&str> = sealed_names(listed).collect();
         let known: HashSet<&str> = here.runs().iter().map(SealedRun::name).collect();
@@ -97,7 +96,7 @@ impl RemoteStore {
         Ok(seals.into_iter().flatten().collect())
     }
 
-    /// The seal of a folder in the store; `None` if it has none any more. That of a pack is read from the store once.
+    /// The seal of a folder in the store; `None` if it is gone. The seal of a pack is cached.
     pub(super) async fn known_seal(&self, name: &str) -> Result<Option<Seal>> {
         if !name.starts_with("pack=") {
             return self.read_seal(name).await;
@@ -118,7 +117,7 @@ impl RemoteStore {
         Ok(seal)
     }
 
-    /// The seal of a folder, read from the store; `None` if it has none any more.
+    /// The seal of a folder, read from the store; `None` if it is gone.
     pub(super) async fn read_seal(&self, name: &str) -> Result<Option<Seal>> {
         let at = format!("{ARCHIVE}/{name}");
         let Some(text) = self.store.record(&at, SEAL).await? else { return Ok(None) };
@@ -182,7 +181,7 @@ pub(super) fn sealed_names(listed: &[Object]) -> impl Iterator<Item = &str> {
     })
 }
 
-/// A sealed folder of the archive as the store knows it.
+/// A sealed folder of the archive, as `store` describes it.
 pub(super) fn sealed(seal: &Seal) -> Sealed {
     Sealed { at: format!("{ARCHIVE}/{}", seal.folder_name()), record: SEAL, files: seal.files.clone() }
 }

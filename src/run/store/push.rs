@@ -46,7 +46,7 @@ impl RemoteStore {
         Ok(moved)
     }
 
-    /// Sends the runs and packs that a listing does not have, runs first.
+    /// Sends the runs and packs that are not in a listing, runs first.
     async fn push_missing(&self, listed: &[Object]) -> Result<TransferCounts> {
         let there: HashSet<&str> = sealed_names(listed).collect();
         let here = Archive::open(&self.archive)?;
@@ -76,7 +76,7 @@ impl RemoteStore {
         Ok(all)
     }
 
-    /// Sends the versions of a dataset that only this machine has, and names the latest; returns notes, too.
+    /// Sends the versions of a dataset that only this machine has, and updates `latest.json`. Also returns notes.
     pub(super) async fn push_dataset(&self, name: &str) -> Result<(TransferCounts, Vec<String>)> {
         let (mut moved, mut notes) = (TransferCounts::default(), Vec::new());
         for (path, whole) in RecordedVersion::of_dataset(&self.datasets, name)? {
@@ -92,7 +92,7 @@ impl RemoteStore {
         Ok((moved, notes))
     }
 
-    /// Makes a version the latest one, unless a later one is, which is noted.
+    /// Makes a version the latest, or returns a note if the store has a later one.
     pub(in crate::run) async fn name_latest(&self, latest: &Latest) -> Result<Option<String>> {
         let later = self.store.name_latest(latest).await?;
         let note =

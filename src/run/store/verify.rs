@@ -25,7 +25,7 @@ pub struct StoreVerified {
     pub files: usize,
     /// Folders with an upload in progress, or one that was interrupted. No reader takes them for runs or versions.
     pub unfinished: Vec<String>,
-    /// The problems found, a line each.
+    /// The problems found, one line each.
     pub faults: Vec<String>,
 }
 
@@ -113,7 +113,7 @@ impl RemoteStore {
     }
 }
 
-/// The message for a fault of a record; any other failure ends the verification.
+/// The message for a damaged record; any other failure ends the verification.
 fn fault(error: Error) -> Result<String> {
     let is_fault = matches!(error.downcast_ref(), Some(FileError::Damaged { .. } | FileError::Layout { .. }))
         || matches!(error.downcast_ref(), Some(StoreError::Damaged { .. }));

@@ -1,5 +1,7 @@
 //! Requests to a store cost money and time: how many a run makes, and how they grow with what the store holds.
 
+use std::collections::BTreeMap;
+
 use super::{Machine, definition};
 use crate::support::scripted::{Scripted, json};
 use crate::support::stub_store::StubStore;
@@ -37,4 +39,26 @@ fn requests_of_a_run_grow_only_with_the_pages_of_the_archive() {
         assert!(listings <= 2 * pages + LISTINGS + new, "run {run}, {pages} pages: {listings} listings\n{request:#?}");
     }
     assert!(packs == 1 && pages > 6, "{packs} packs, {pages} pages: the test has seen too little");
+}
+
+/// A record without its files, or a name for a version that is not there, would mislead every reader.
+#[test]
+fn records_are_sent_after_their_files_and_latest_after_its_version() {
+    let stub = StubStore::start(1000, |_| None);
+    let service = Scripted::of_histories(|_| json("200 OK", super::writers::HISTORY));
+    let machine = Machine::with_stub(&definition(&service.source()), &stub);
+    machine.run(&["run", "it"]).succeeded();
+    let is_ours = |key: &str| !key.contains("/.probe-");
+    let puts = stub.requests().into_iter().filter(|wanted| wanted.method == "PUT" && is_ours(&wanted.key));
+    let puts: Vec<String> = puts.map(|wanted| wanted.key).collect();
+    let mut last: BTreeMap<&str, &str> = BTreeMap::new();
+    for key in &puts {
+        let (folder, name) = key.rsplit_once('/').expect("a folder");
+        last.insert(folder, name);
+    }
+    let last: Vec<&str> = last.into_values().collect();
+    assert_eq!(last, ["run.json", "latest.json", "dataset.json"], "{puts:?}");
+    let place = |name: &str| puts.iter().position(|key| key.ends_with(name)).expect("it was sent");
+    assert!(place("/run.json") < place("/dataset.json"), "a version is sent after its runs: {puts:?}");
+    assert_eq!(place("/latest.json"), puts.len() - 1, "{puts:?}");
 }
