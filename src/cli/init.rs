@@ -96,7 +96,7 @@ fn address(question: &str) -> Result<Option<BaseUrl>> {
         }
         match answer.parse::<BaseUrl>() {
             Ok(address) => return Ok(Some(address)),
-            Err(refusal) => note(&refusal.replace('\n', "; ")),
+            Err(refusal) => note(&format!("error: {}", refusal.replace('\n', "\nhint: "))),
         }
     }
 }

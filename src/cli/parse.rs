@@ -33,7 +33,12 @@ pub(super) fn parsed(arguments: Vec<OsString>) -> Cli {
             process::exit(i32::from(USAGE));
         }
         let words: Vec<OsString> = words.into_iter().map(OsString::from).collect();
-        parse(&words).err().unwrap_or(error).exit()
+        let error = parse(&words).err().unwrap_or(error);
+        if !error.use_stderr() {
+            error.exit();
+        }
+        note(error.render().to_string().trim_end());
+        process::exit(error.exit_code());
     })
 }
 
