@@ -120,7 +120,9 @@ impl Report {
         facts.flips_by_confidence().iter().for_each(|text| lines.wrapped("", text));
         if let Some(finding) = facts.agreeing() {
             lines.heading(finding);
-            for agreement in facts.agreement_extremes().into_iter().flatten() {
+            // A single comparison is in the heading.
+            let extremes = facts.agreement_extremes().filter(|[least, most]| least.pairs != most.pairs);
+            for agreement in extremes.into_iter().flatten() {
                 let shown = portion(agreement.same, agreement.both);
                 lines.wrapped("  ", &format!("{}: {shown}", facts.named(agreement)));
             }
