@@ -14,6 +14,7 @@ use arrow::error::ArrowError;
 use arrow::row::{RowConverter, SortField};
 use chrono::{NaiveDate, NaiveTime};
 
+use super::copies::Copies;
 use super::error::DatasetError;
 use super::external_sort::ExternalSort;
 use super::{Counts, naive};
@@ -47,7 +48,7 @@ pub fn articles<C: Iterator<Item = Result<RecordBatch>>>(
     mut deliver: impl FnMut(Rows) -> Result<()>,
 ) -> Result<Counts> {
     let Articles { cells, tickers, sectors, stop } = sources;
-    let rows = ArticleRows { plan, tickers, sectors };
+    let mut rows = ArticleRows { plan, tickers, sectors, copies: Copies::default() };
     // The archive keeps the tickers and dates in order, and whole dates together; only another clock can change that.
     let is_in_order = plan.sort == Column::KEY_OF_ARTICLES && plan.dates == NaiveRule::Utc;
     let mut sorting = ExternalSort::new(plan, scratch, stop);
@@ -70,16 +71,21 @@ struct ArticleRows<'a> {
     plan: &'a DatasetPlan,
     tickers: HashSet<Ticker>,
     sectors: HashMap<Ticker, Sector>,
+    copies: Copies,
 }
 
 impl ArticleRows<'_> {
     /// The rows of known articles that are selected, in the columns of the plan.
-    fn of(&self, cells: &RecordBatch, counts: &mut Counts) -> Result<RecordBatch, ArrowError> {
+    fn of(&mut self, cells: &RecordBatch, counts: &mut Counts) -> Result<RecordBatch, ArrowError> {
         let plan = self.plan;
         let column = |name: &str| cells.column_by_name(name).expect("known articles have the column");
         let dates = column("date").as_primitive::<TimestampMicrosecondType>();
         let offsets = column("utc_offset_minutes").as_primitive::<Int16Type>();
         let dates = naive::dates(dates, offsets, plan.dates);
+        let copies: ArrayRef = match plan.dates {
+            NaiveRule::Utc => Arc::clone(column("copy")),
+            _ => Arc::new(self.copies.of(cells, &dates)?),
+        };
         let tickers: &DictionaryArray<Int32Type> = column("ticker").as_dictionary();
         let names = tickers.values().as_string::<i32>();
         let parsed: Vec<Option<Ticker>> = names.iter().map(|name| name?.parse().ok()).collect();
@@ -107,6 +113,7 @@ impl ArticleRows<'_> {
             match wanted {
                 Column::Ticker => cast(&filter(tickers, &is_kept)?, &DataType::Utf8),
                 Column::Date => filter(&dates, &is_kept),
+                Column::Copy => filter(&copies, &is_kept),
                 Column::Sector => {
                     let sector = |ticker: &Option<Ticker>| Some(self.sectors.get(ticker.as_ref()?)?.as_str());
                     let sectors: StringArray = parsed.iter().map(sector).collect();

@@ -19,6 +19,7 @@ mod aligned_series;
 mod articles;
 mod assemble;
 mod calendar;
+mod copies;
 mod error;
 mod external_sort;
 mod features;

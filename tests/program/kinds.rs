@@ -134,6 +134,42 @@ fn news_is_a_row_per_article_as_it_was_known() {
     refused(&["sql", "news"], "SQL cannot compute a dataset with `kind = \"news\"`\n");
 }
 
+#[test]
+fn articles_that_share_a_clock_face_have_keys_of_their_own() {
+    let article = |(date, score): &(&str, f64)| {
+        format!("{{\"date\":\"{date}\",\"title\":\"Same\",\"score\":{score},\"link\":\"https://a/1\"}}")
+    };
+    let list = |articles: &[(&str, f64)]| format!("[{}]", articles.iter().map(article).collect::<Vec<_>>().join(","));
+    // Midnight in three offsets, one of them twice; and half past one in New York before and after its clock goes back.
+    let faces = [
+        ("2026-11-18T00:00:00-05:00", 0.4),
+        ("2026-11-18T00:00:00-05:00", 0.3),
+        ("2026-11-18T00:00:00Z", 0.2),
+        ("2026-11-18T00:00:00+09:00", 0.1),
+    ];
+    let hours = [("2026-11-01T06:30:00Z", 0.2), ("2026-11-01T05:30:00Z", 0.1)];
+    let cases = [
+        (
+            "wall",
+            list(&faces),
+            ["2026-11-18 0 0.1", "2026-11-18 1 0.2", "2026-11-18 2 0.3", "2026-11-18 3 0.4"].to_vec(),
+        ),
+        ("America/New_York", list(&hours), ["2026-11-01T01:30:00 0 0.1", "2026-11-01T01:30:00 1 0.2"].to_vec()),
+    ];
+    for (rule, body, expected) in cases {
+        let service = Scripted::start(move |_| answer("200 OK", &body));
+        let place = Place::new();
+        let news = "[sentiment]\ntickers = [\"ONE\"]\n[dataset]\nkind = \"news\"\n";
+        place.define("news", &format!("[source]\n{}{news}[dates]\nnaive = \"{rule}\"\n", service.source()));
+        run(&place, "news");
+        let rows = read(&place.file("output/datasets/news/latest/news.parquet"));
+        assert_eq!(columns(&rows, ["date", "copy", "score"]).map_rows(), expected, "{rule}");
+        let record = fs::read(place.file("output/datasets/news/latest/dataset.json")).unwrap();
+        let record: Value = serde_json::from_slice(&record).unwrap();
+        assert_eq!(record["key"], json!(["ticker", "date", "title", "link", "copy"]));
+    }
+}
+
 trait MapRows {
     fn map_rows(self) -> Vec<String>;
 }
