@@ -3,15 +3,16 @@
 //! Signals of one ticker and date are counted as one pattern: which pairs have a signal, and which of those are buys.
 //! Rows of a ticker and date must be contiguous.
 
-use std::collections::HashMap;
-
 use serde::{Deserialize, Serialize};
 
 /// The most pairs that are compared, a bit for each.
 pub(super) const MOST_PAIRS: u8 = 12;
 
-/// The most patterns; few sets of pairs occur, each with 4,096 patterns at most.
-const MOST_PATTERNS: usize = 1 << 16;
+/// Sets of pairs that fit into their bits.
+const SETS: usize = 1 << MOST_PAIRS;
+
+/// The most sets that are counted, each with its own counters; few usually occur.
+const MOST_SETS: usize = 256;
 
 /// How often two pairs agree.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -27,15 +28,18 @@ pub struct Agreement {
 /// The patterns so far.
 #[derive(Debug)]
 pub(super) struct Patterns {
-    /// `None` once there were too many.
-    counts: Option<HashMap<Pattern, u64>>,
+    /// By the set of pairs that have a signal: a counter for each set of buys, and none before the first. `None` once
+    /// there were too many sets.
+    counts: Option<Vec<Vec<u64>>>,
+    /// Sets that have counters.
+    sets: usize,
     /// The ticker and date of the current rows.
     at: (usize, i64),
     current: Pattern,
 }
 
 /// The pairs that have a signal, and those with a buy; a bit for each.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, Default)]
 struct Pattern {
     present: u16,
     buys: u16,
@@ -43,7 +47,7 @@ struct Pattern {
 
 impl Default for Patterns {
     fn default() -> Self {
-        Self { counts: Some(HashMap::new()), at: (usize::MAX, 0), current: Pattern::default() }
+        Self { counts: Some(vec![Vec::new(); SETS]), sets: 0, at: (usize::MAX, 0), current: Pattern::default() }
     }
 }
 
@@ -68,10 +72,15 @@ impl Patterns {
     }
 
     fn flush(&mut self) {
-        let current = std::mem::take(&mut self.current);
-        let Some(counts) = self.counts.as_mut().filter(|_| current.present.count_ones() > 1) else { return };
-        *counts.entry(current).or_default() += 1;
-        if counts.len() > MOST_PATTERNS {
+        let Pattern { present, buys } = std::mem::take(&mut self.current);
+        let Some(counts) = self.counts.as_mut().filter(|_| present.count_ones() > 1) else { return };
+        let of_set = &mut counts[usize::from(present)];
+        if of_set.is_empty() {
+            of_set.resize(SETS, 0);
+            self.sets += 1;
+        }
+        of_set[usize::from(buys)] += 1;
+        if self.sets > MOST_SETS {
             self.counts = None;
         }
     }
@@ -83,12 +92,12 @@ impl Patterns {
         let mut agreements = Vec::new();
         for (place, one) in numbers.iter().enumerate() {
             for (other_place, other) in numbers.iter().enumerate().skip(place + 1) {
-                let has = |bits: u16, pair: &u8| bits >> pair & 1;
-                let both = counts.iter().filter(|(it, _)| has(it.present, one) & has(it.present, other) == 1);
+                let has = |bits: usize, pair: &u8| bits >> pair & 1;
+                let both = counts.iter().enumerate().filter(|(set, _)| has(*set, one) & has(*set, other) == 1);
                 let (mut all, mut same) = (0, 0);
-                for (pattern, count) in both {
+                for (buys, count) in both.flat_map(|(_, of_set)| of_set.iter().enumerate()) {
                     all += count;
-                    same += count * u64::from(has(pattern.buys, one) == has(pattern.buys, other));
+                    same += count * u64::from(has(buys, one) == has(buys, other));
                 }
                 agreements.push(Agreement { pairs: [place, other_place], both: all, same });
             }

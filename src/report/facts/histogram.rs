@@ -36,7 +36,10 @@ pub struct Histogram {
 pub(super) struct Place(u16);
 
 impl Place {
-    /// Its number, less than 512.
+    /// Number of places.
+    pub(super) const COUNT: usize = PLACES;
+
+    /// Its number, less than [`Place::COUNT`].
     pub(super) fn number(self) -> u16 {
         self.0
     }
@@ -114,8 +117,14 @@ impl Histogram {
 
     /// Counts a value whose place is known.
     #[inline]
-    pub(super) fn count_at(&mut self, Place(place): Place) {
-        self.places[usize::from(place)] += 1;
+    pub(super) fn count_at(&mut self, place: Place) {
+        self.count_many_at(place, 1);
+    }
+
+    /// Counts values at a place.
+    #[inline]
+    pub(super) fn count_many_at(&mut self, Place(place): Place, count: u64) {
+        self.places[usize::from(place)] += count;
     }
 
     /// Where a value is counted.

@@ -38,11 +38,6 @@ impl std::iter::Sum for Flips {
 }
 
 impl Flips {
-    fn count(&mut self, is_flip: bool) {
-        self.followed += 1;
-        self.flipped += u64::from(is_flip);
-    }
-
     /// Share of signals followed by their opposite; `None` if none has a successor.
     pub fn share(self) -> Option<f64> {
         (self.followed > 0).then(|| self.flipped as f64 / self.followed as f64)
@@ -59,69 +54,110 @@ pub struct Persistence {
 }
 
 /// The signals of series so far.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Succession {
     /// By ticker and pair, the last signal.
     last: Vec<Vec<Last>>,
-    of_tickers: Vec<Flips>,
-    of_pairs: Vec<Flips>,
-    persistence: Persistence,
+    flipped_by_ticker: Vec<u64>,
+    flipped_by_pair: Vec<u64>,
+    /// By a signal, how many sells and buys follow it.
+    next: Box<[[u64; 2]; Last::COUNT]>,
 }
 
-/// The last signal of a series, in two bytes: nothing, or the place of its confidence and whether it is a buy.
-#[derive(Clone, Copy, Debug, Default)]
+/// The last signal of a series: nothing, or the place of its confidence and whether it is a buy.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Last(u16);
 
 impl Last {
+    /// Number of different ones.
+    const COUNT: usize = 2 + Place::COUNT * 2;
+
     fn of(place: Place, is_buy: bool) -> Self {
-        Self(1 + place.number() * 2 + u16::from(is_buy))
+        Self(2 + place.number() * 2 + u16::from(is_buy))
     }
 
-    fn get(self) -> Option<(Place, bool)> {
-        let code = self.0.checked_sub(1)?;
-        Some((Place::of(code / 2), code % 2 == 1))
+    fn all() -> impl Iterator<Item = (Place, bool)> {
+        (0..Place::COUNT as u16).flat_map(|number| [false, true].map(|is_buy| (Place::of(number), is_buy)))
+    }
+
+    fn flips_to(self, is_buy: bool) -> bool {
+        self != Self::default() && (self.0 % 2 == 1) != is_buy
+    }
+}
+
+/// The signals of one ticker so far.
+pub(super) struct TickerSuccession<'a> {
+    last: &'a mut [Last],
+    flipped: &'a mut u64,
+    flipped_by_pair: &'a mut [u64],
+    next: &'a mut [[u64; 2]; Last::COUNT],
+}
+
+impl TickerSuccession<'_> {
+    /// Counts a signal of a pair.
+    #[inline]
+    pub(super) fn count(&mut self, pair: u8, place: Place, is_buy: bool) {
+        let last = std::mem::replace(&mut self.last[usize::from(pair)], Last::of(place, is_buy));
+        self.next[usize::from(last.0)][usize::from(is_buy)] += 1;
+        let flipped = u64::from(last.flips_to(is_buy));
+        *self.flipped += flipped;
+        self.flipped_by_pair[usize::from(pair)] += flipped;
+    }
+}
+
+impl Default for Succession {
+    fn default() -> Self {
+        Self {
+            last: Vec::new(),
+            flipped_by_ticker: Vec::new(),
+            flipped_by_pair: Vec::new(),
+            next: Box::new([[0; 2]; Last::COUNT]),
+        }
     }
 }
 
 impl Succession {
-    /// Counts a signal of a ticker and a pair.
-    #[inline]
-    pub(super) fn count(&mut self, (ticker, pair): (usize, u8), place: Place, is_buy: bool) {
-        let pair = usize::from(pair);
+    /// A ticker, for signals of the first `pairs` pairs.
+    pub(super) fn ticker(&mut self, ticker: usize, pairs: u8) -> TickerSuccession<'_> {
+        let pairs = usize::from(pairs);
         if ticker >= self.last.len() {
             self.last.resize(ticker + 1, Vec::new());
-            self.of_tickers.resize(ticker + 1, Flips::default());
+            self.flipped_by_ticker.resize(ticker + 1, 0);
         }
-        if pair >= self.of_pairs.len() {
-            self.of_pairs.resize(pair + 1, Flips::default());
+        if pairs > self.flipped_by_pair.len() {
+            self.flipped_by_pair.resize(pairs, 0);
         }
-        let of_ticker = &mut self.last[ticker];
-        if pair >= of_ticker.len() {
-            of_ticker.resize(pair + 1, Last::default());
+        let last = &mut self.last[ticker];
+        if pairs > last.len() {
+            last.resize(pairs, Last::default());
         }
-        let last = std::mem::replace(&mut of_ticker[pair], Last::of(place, is_buy));
-        if let Some((before, was_buy)) = last.get() {
-            let is_flip = was_buy != is_buy;
-            self.of_pairs[pair].count(is_flip);
-            self.of_tickers[ticker].count(is_flip);
-            self.persistence.followed.count_at(before);
-            if !is_flip {
-                self.persistence.same.count_at(before);
-            }
-        }
+        let (flipped, flipped_by_pair) = (&mut self.flipped_by_ticker[ticker], &mut *self.flipped_by_pair);
+        TickerSuccession { last, flipped, flipped_by_pair, next: &mut self.next }
     }
 
-    /// The flips of a ticker.
-    pub(super) fn of_ticker(&self, ticker: usize) -> Flips {
-        self.of_tickers.get(ticker).copied().unwrap_or_default()
+    /// The flips of a ticker, given the number of its signals.
+    pub(super) fn of_ticker(&self, ticker: usize, signals: u64) -> Flips {
+        let series =
+            self.last.get(ticker).map_or(0, |last| last.iter().filter(|last| **last != Last::default()).count());
+        let flipped = self.flipped_by_ticker.get(ticker).copied().unwrap_or_default();
+        Flips { followed: signals - series as u64, flipped }
     }
 
-    /// The flips of a pair.
-    pub(super) fn of_pair(&self, pair: usize) -> Flips {
-        self.of_pairs.get(pair).copied().unwrap_or_default()
+    /// The flips of a pair, given the number of its signals.
+    pub(super) fn of_pair(&self, pair: usize, signals: u64) -> Flips {
+        let has_signals = |last: &&Vec<Last>| last.get(pair).is_some_and(|last| *last != Last::default());
+        let series = self.last.iter().filter(has_signals).count();
+        let flipped = self.flipped_by_pair.get(pair).copied().unwrap_or_default();
+        Flips { followed: signals - series as u64, flipped }
     }
 
     pub(super) fn into_persistence(self) -> Persistence {
-        self.persistence
+        let mut persistence = Persistence::default();
+        for (place, is_buy) in Last::all() {
+            let next = self.next[usize::from(Last::of(place, is_buy).0)];
+            persistence.followed.count_many_at(place, next[0] + next[1]);
+            persistence.same.count_many_at(place, next[usize::from(is_buy)]);
+        }
+        persistence
     }
 }

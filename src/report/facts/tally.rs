@@ -201,6 +201,7 @@ impl Tally {
             if let Some(patterns) = &mut self.patterns {
                 patterns.begin(ticker, moment);
             }
+            let mut succession = self.succession.as_mut().map(|all| all.ticker(ticker, self.pairs.count));
             // Added to in the order of the rows, wherever batches end: a sum of floats depends on it.
             let (mut pairs, mut of_ticker) = (0, self.of_tickers[ticker].totals);
             for (pair, signal, confidence) in signals.of_rows(start..end) {
@@ -211,8 +212,8 @@ impl Tally {
                 let totals = &mut totals[usize::from(pair)];
                 *totals = *totals + one;
                 of_ticker = of_ticker + one;
-                if let Some(succession) = &mut self.succession {
-                    succession.count((ticker, pair), place, is_buy);
+                if let Some(succession) = &mut succession {
+                    succession.count(pair, place, is_buy);
                 }
                 if let Some(patterns) = &mut self.patterns {
                     patterns.count(pair, is_buy);
@@ -257,9 +258,12 @@ impl Tally {
             let undrawn = self.undrawn.totals.get(place).copied().unwrap_or_default();
             let period = Period::all().nth(pair / Regime::ALL.len()).expect("a pair has a period");
             let regime = Regime::ALL[pair % Regime::ALL.len()];
-            let flips = self.succession.as_ref().map_or_else(Flips::default, |succession| succession.of_pair(place));
-            let pair = PairFacts { period, regime, days, undrawn, flips };
-            (pair.total().rows > 0).then_some((pair, place as u8))
+            let mut pair = PairFacts { period, regime, days, undrawn, flips: Flips::default() };
+            let signals = pair.total().rows;
+            if let Some(succession) = &self.succession {
+                pair.flips = succession.of_pair(place, signals);
+            }
+            (signals > 0).then_some((pair, place as u8))
         };
         let (pairs, numbers): (Vec<PairFacts>, Vec<u8>) = (0..PAIRS).filter_map(of_pair).unzip();
         let names = self.tickers.into_names();
@@ -270,7 +274,8 @@ impl Tally {
                 let month = Step::Month.start(days[day as usize]);
                 *months.entry(month).or_default() += self.pair_sets.get(set).count_ones();
             }
-            let flips = self.succession.as_ref().map_or_else(Flips::default, |succession| succession.of_ticker(number));
+            let of_ticker = |succession: &Succession| succession.of_ticker(number, totals.rows);
+            let flips = self.succession.as_ref().map(of_ticker).unwrap_or_default();
             TickerFacts { name, pairs: pairs.count_ones(), totals, flips, months: months.into_iter().collect() }
         };
         let mut tickers: Vec<TickerFacts> = names.into_iter().zip(self.of_tickers).enumerate().map(of_ticker).collect();
