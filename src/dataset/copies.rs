@@ -1,8 +1,8 @@
-//! Tells articles apart that are given one date by a rule other than UTC.
+//! Tells articles apart that have the same date under a rule other than UTC.
 //!
-//! The archive's `copy` numbers the articles of a ticker that have one date as it is kept, one title and one link. Two
-//! dates as they are kept may be one on a clock face: midnight in two offsets, or an hour that a clock repeats. The
-//! articles of the later one are then numbered on after those of the earlier one. Filters do not change the numbers.
+//! The archive's `copy` numbers the articles of a ticker that share a recorded date, a title and a link. Two recorded dates
+//! may be the same on a clock: midnight in two offsets, or an hour that a clock repeats. The numbers of the later one then
+//! continue those of the earlier one. Filters do not change the numbers.
 
 use std::collections::{HashMap, VecDeque};
 
@@ -11,7 +11,7 @@ use arrow::datatypes::{Int32Type, TimestampMicrosecondType};
 use arrow::error::ArrowError;
 use arrow::row::{RowConverter, SortField};
 
-/// The most that two dates as they are kept differ by that are one on a clock face: offsets go up to a day.
+/// The most that two recorded dates differ by if they are the same on a clock: offsets go up to a day.
 const FARTHEST: i64 = 2 * 24 * 60 * 60 * 1_000_000;
 
 /// A naive date, and the title and link as bytes.
@@ -20,7 +20,7 @@ type Article = (i64, Box<[u8]>);
 /// The numbers of an article.
 #[derive(Clone, Copy, Debug)]
 struct Numbers {
-    /// The latest of its dates as they are kept.
+    /// The latest of its recorded dates.
     kept: i64,
     /// The number of its first copy at that date.
     first: i32,
@@ -33,7 +33,7 @@ struct Numbers {
 pub(super) struct Copies {
     ticker: String,
     numbers: HashMap<Article, Numbers>,
-    /// The same articles by their dates as they are kept.
+    /// The same articles by recorded date.
     recent: VecDeque<(i64, Article)>,
 }
 
