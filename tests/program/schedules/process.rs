@@ -148,8 +148,9 @@ fn two_schedulers_on_one_folder_run_every_due_second_once_and_never_together() {
         begun.elapsed() > Duration::from_secs(seconds)
             && journal(&place, "utilities").len() > 1
             && journal(&place, "energy").len() > 2
+            // The metrics count the runs of the journal, which has grown since this scrape.
+            && scraped > 3.0
     });
-    assert!(scraped > 3.0, "the runs are counted: {scraped}");
     let mut broken = 0;
     for process in processes {
         let (code, events) = process.stopped("-TERM");
