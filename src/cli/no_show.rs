@@ -15,8 +15,7 @@ pub(super) struct Show {
 
 impl Show {
     pub(super) fn execute(self, _project: &Project) -> Result<()> {
-        let hint =
-            "in Python, `bellwether.load(\"NAME\").to_polars()`; `cargo install --path .` builds a program with `show`";
+        let hint = "in Python, `bellwether.load(\"NAME\").to_polars()`; for `show`, `cargo install --locked --path .`";
         Err(Error::usage("this build has no `show`: it was built without Polars", hint).into())
     }
 }
