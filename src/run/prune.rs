@@ -135,7 +135,7 @@ impl Prunable {
         Self::with(options, archive)
     }
 
-    /// As [`of`](Self::of), of an archive that is open already.
+    /// Like [`of`](Self::of), for an archive that is already open.
     ///
     /// # Errors
     ///

@@ -38,7 +38,7 @@ pub fn text(overview: &Overview) -> String {
         "Start of the newest date in the dataset.",
         |of| Some(of.newest?.and_time(NaiveTime::MIN).and_utc().timestamp() as f64),
     );
-    // Days would be a unit of time, for which the conventions have seconds.
+    // Not `days`: Prometheus' conventions measure time in seconds.
     page.gauges(
         overview,
         "bellwether_data_age_trading_sessions",

@@ -75,7 +75,7 @@ pub struct Overview {
     pub definitions: Vec<Status>,
     /// What takes the room.
     pub disk: Disk,
-    /// The bytes that `bellwether prune` would free; `None` if that cannot be told.
+    /// The bytes that `bellwether prune` would free; `None` if that is unknown.
     pub prunable: Option<u64>,
 }
 

@@ -60,7 +60,7 @@ pub(super) struct Succession {
     last: Vec<Vec<Last>>,
     flipped_by_ticker: Vec<u64>,
     flipped_by_pair: Vec<u64>,
-    /// By a signal, how many sells and buys follow it.
+    /// For each signal and the place of its confidence, how many sells and buys follow it.
     next: Box<[[u64; 2]; Last::COUNT]>,
 }
 
