@@ -54,7 +54,7 @@ pub(super) fn rows(
     };
     let places = UInt32Array::from_iter_values(segments.iter().map(|segment| segment.place));
     // Usually each range of rows has its own features, in order.
-    let is_each = places.values().iter().copied().eq(0..features.keys.len() as u32);
+    let is_each = places.values().iter().copied().eq(0..features.rows as u32);
     let feature = |values: &ArrayRef| -> Result<_, ArrowError> {
         let values = if is_each { Arc::clone(values) } else { take(values, &places, None)? };
         Ok(shared.column(values))

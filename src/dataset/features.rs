@@ -8,31 +8,30 @@ use super::Counts;
 use super::calendar::Calendar;
 use super::keys::NewsKey;
 use super::news::{self, Cutoff, News, NewsItem, SentimentRecord};
-use super::slab_columns::day;
+use super::slab_columns::{Day, day};
 use super::window::Window;
 use crate::error::Result;
-use crate::plan::{DatasetPlan, Days, Feature};
+use crate::plan::{DatasetPlan, Days, Feature, NaiveRule};
 
 /// The features of some tickers and days.
 #[derive(Debug)]
 pub(super) struct Features {
-    /// The key of each row.
-    pub(super) keys: Vec<NewsKey>,
+    /// The number of keys, which have a row each.
+    pub(super) rows: usize,
     /// A column per feature, in plan order.
     pub(super) columns: Vec<ArrayRef>,
 }
 
 /// Computes the features of every key, and counts the articles; keys and news are sorted.
 pub(super) fn of(
-    keys: Vec<NewsKey>,
+    keys: &[NewsKey],
     articles: impl Iterator<Item = Result<Vec<NewsItem>>>,
     news: &News,
     settings: Settings<'_>,
 ) -> Result<(Features, Counts)> {
     let Settings { plan, calendar } = settings;
-    let cut = |key: &NewsKey| Cutoff::of(key, calendar.cutoff(key.day, plan.lag), plan.dates);
-    let cuts: Vec<Cutoff> = keys.iter().map(cut).collect();
-    let mut table = FeatureTable::of(&keys, &cuts, news, &plan.features);
+    let cutoffs = keys.iter().map(|key| calendar.cutoff(key.day, plan.lag)).collect();
+    let mut table = FeatureTable::of(KeyCutoffs { keys, cutoffs, rule: plan.dates }, news, &plan.features);
     let mut counts = Counts::default();
     for articles in articles {
         let articles = articles?;
@@ -44,7 +43,7 @@ pub(super) fn of(
         table.column(feature, plan.features[..=place].iter().filter(is_field).count())
     };
     let columns = plan.features.iter().enumerate().map(column).collect();
-    Ok((Features { keys, columns }, counts))
+    Ok((Features { rows: keys.len(), columns }, counts))
 }
 
 /// What determines which news a signal may use.
@@ -54,43 +53,70 @@ pub(super) struct Settings<'a> {
     pub(super) calendar: &'a Calendar,
 }
 
-/// For each key, the index of its ticker's first article, and of the first that is too recent.
-fn known_by(keys: &[NewsKey], cuts: &[Cutoff], articles: &[NewsItem]) -> Vec<(usize, usize)> {
-    let (mut first, mut end) = (0, 0);
-    let mut bounds = Vec::with_capacity(keys.len());
-    for (&NewsKey { ticker, .. }, cut) in keys.iter().zip(cuts) {
-        while articles.get(first).is_some_and(|article| article.ticker < ticker) {
-            first += 1;
-        }
-        end = end.max(first);
-        let is_old = |article: &NewsItem| article.ticker == ticker && day(article.date) <= cut.day;
-        while articles.get(end).is_some_and(is_old) {
-            end += 1;
-        }
-        bounds.push((first, end));
-    }
-    bounds
+/// The keys, and what each may know.
+struct KeyCutoffs<'a> {
+    keys: &'a [NewsKey],
+    /// The last day whose news each key may use.
+    cutoffs: Vec<Day>,
+    rule: NaiveRule,
 }
 
-/// The keys, and the features of each.
+impl KeyCutoffs<'_> {
+    fn iter(&self) -> impl Iterator<Item = (&NewsKey, Cutoff)> {
+        self.keys.iter().zip(&self.cutoffs).map(|(key, day)| (key, Cutoff::of(key, *day, self.rule)))
+    }
+
+    /// For each key, the index of its ticker's first article, and of the first that is too recent.
+    fn known(&self, articles: &[NewsItem]) -> Vec<(u32, u32)> {
+        let (mut first, mut end) = (0, 0);
+        let mut bounds = Vec::with_capacity(self.keys.len());
+        for (&NewsKey { ticker, .. }, cutoff) in self.keys.iter().zip(&self.cutoffs) {
+            while articles.get(first).is_some_and(|article| article.ticker < ticker) {
+                first += 1;
+            }
+            end = end.max(first);
+            let is_old = |article: &NewsItem| article.ticker == ticker && day(article.date) <= *cutoff;
+            while articles.get(end).is_some_and(is_old) {
+                end += 1;
+            }
+            bounds.push((first as u32, end as u32));
+        }
+        bounds
+    }
+}
+
+/// The keys, and the features of each. A slab has tens of thousands of keys, so each takes few bytes.
 struct FeatureTable<'a> {
-    keys: &'a [NewsKey],
-    /// What each key may know.
-    cuts: &'a [Cutoff],
+    keys: KeyCutoffs<'a>,
     news: &'a News,
     /// The windows of each length.
     windows: Vec<(Days, Vec<Window>)>,
     /// The last article known to each key.
-    last: Vec<Option<NewsItem>>,
+    last: Vec<Option<LastArticle>>,
+}
+
+/// What features use of the last article known to a key.
+#[derive(Clone, Copy)]
+struct LastArticle {
+    /// See [`NewsItem::order`]; it begins with the date.
+    order: (i64, i64, i32),
+    score: Option<f64>,
+}
+
+impl LastArticle {
+    fn date(&self) -> i64 {
+        self.order.0
+    }
 }
 
 impl<'a> FeatureTable<'a> {
     /// Keys without any articles.
-    fn of(keys: &'a [NewsKey], cuts: &'a [Cutoff], news: &'a News, features: &[Feature]) -> Self {
-        let mut table = Self { keys, cuts, news, windows: Vec::new(), last: vec![None; keys.len()] };
+    fn of(keys: KeyCutoffs<'a>, news: &'a News, features: &[Feature]) -> Self {
+        let count = keys.keys.len();
+        let mut table = Self { keys, news, windows: Vec::new(), last: vec![None; count] };
         for days in features.iter().filter_map(Feature::window) {
             if table.windows.iter().all(|(known, _)| *known != days) {
-                table.windows.push((days, vec![Window::default(); keys.len()]));
+                table.windows.push((days, vec![Window::default(); count]));
             }
         }
         table
@@ -98,10 +124,11 @@ impl<'a> FeatureTable<'a> {
 
     /// Adds some articles, sorted by ticker and from the first known to the last.
     fn add(&mut self, articles: &[NewsItem]) {
-        let known = known_by(self.keys, self.cuts, articles);
+        let known = self.keys.known(articles);
+        let known = || known.iter().map(|&(first, end)| (first as usize, end as usize));
         for (days, windows) in &mut self.windows {
             let mut start = 0;
-            for ((&(first, end), &cut), window) in known.iter().zip(self.cuts).zip(windows) {
+            for (((first, end), (_, cut)), window) in known().zip(self.keys.iter()).zip(windows) {
                 // The articles of the days that end at the cutoff.
                 start = start.max(first);
                 while start < end && day(articles[start].date) <= cut.day.saturating_sub(days.count()) {
@@ -110,49 +137,44 @@ impl<'a> FeatureTable<'a> {
                 window.add(&articles[start.min(end)..end], cut);
             }
         }
-        for ((&(first, end), &cut), last) in known.iter().zip(self.cuts).zip(&mut self.last) {
+        for (((first, end), (_, cut)), last) in known().zip(self.keys.iter()).zip(&mut self.last) {
             let newest = articles[first..end].iter().rev().find(|article| article.is_known(cut));
             if let Some(article) = newest
-                && last.is_none_or(|last| last.order() <= article.order())
+                && last.is_none_or(|last| last.order <= article.order())
             {
-                *last = Some(*article);
+                *last = Some(LastArticle { order: article.order(), score: article.score });
             }
         }
     }
 
     /// The column of a feature. For a field of historical sentiment, `field` is its number, counted from one.
     fn column(&self, feature: &Feature, field: usize) -> ArrayRef {
-        let reals = |values: Vec<Option<f64>>| -> ArrayRef { Arc::new(Float64Array::from(values)) };
-        let whole = |values: Vec<Option<i32>>| -> ArrayRef { Arc::new(Int32Array::from(values)) };
         match feature {
             Feature::Count(days) => {
                 let counts = self.window(*days).iter().map(|window| window.articles);
                 Arc::new(Int32Array::from_iter_values(counts))
             }
-            Feature::Mean(days) => reals(self.window(*days).iter().map(Window::mean).collect()),
-            Feature::Min(days) => reals(self.window(*days).iter().map(Window::min).collect()),
-            Feature::Max(days) => reals(self.window(*days).iter().map(Window::max).collect()),
-            Feature::Std(days) => reals(self.window(*days).iter().map(Window::deviation).collect()),
-            Feature::LastScore => reals(self.last.iter().map(|last| last.and_then(|one| one.score)).collect()),
+            Feature::Mean(days) => reals(self.window(*days).iter().map(Window::mean)),
+            Feature::Min(days) => reals(self.window(*days).iter().map(Window::min)),
+            Feature::Max(days) => reals(self.window(*days).iter().map(Window::max)),
+            Feature::Std(days) => reals(self.window(*days).iter().map(Window::deviation)),
+            Feature::LastScore => reals(self.last.iter().map(|last| last.and_then(|one| one.score))),
             Feature::LastDate => {
-                let dates = self.last.iter().map(|last| last.map(|one| one.date));
+                let dates = self.last.iter().map(|last| last.map(|one| one.date()));
                 Arc::new(dates.collect::<TimestampMicrosecondArray>())
             }
             Feature::DaysSince => {
-                let since = self.last.iter().zip(self.keys).map(|(last, key)| last.map(|one| key.day - day(one.date)));
-                whole(since.collect())
+                whole(self.last.iter().zip(self.keys.keys).map(|(last, key)| last.map(|one| key.day - day(one.date()))))
             }
             Feature::Summary(reference) => {
                 let place = *reference as usize;
-                reals(self.statements(&self.news.summaries).map(|last| last?.values[place]).collect())
+                reals(self.statements(&self.news.summaries).map(|last| last?.values[place]))
             }
             Feature::SummaryDaysSince => {
                 let last = self.statements(&self.news.summaries);
-                whole(last.zip(self.keys).map(|(last, key)| last.map(|one| key.day - one.day)).collect())
+                whole(last.zip(self.keys.keys).map(|(last, key)| last.map(|one| key.day - one.day)))
             }
-            Feature::Historical(_) => {
-                reals(self.statements(&self.news.records).map(|last| last?.values[field - 1]).collect())
-            }
+            Feature::Historical(_) => reals(self.statements(&self.news.records).map(|last| last?.values[field - 1])),
         }
     }
 
@@ -164,7 +186,7 @@ impl<'a> FeatureTable<'a> {
     /// For each key, the latest known record whose day is not after the cutoff.
     fn statements(&self, statements: &'a [SentimentRecord]) -> impl Iterator<Item = Option<&'a SentimentRecord>> {
         let (mut first, mut end) = (0, 0);
-        self.keys.iter().zip(self.cuts).map(move |(&NewsKey { ticker, .. }, &cut)| {
+        self.keys.iter().map(move |(&NewsKey { ticker, .. }, cut)| {
             while statements.get(first).is_some_and(|one| one.ticker < ticker) {
                 first += 1;
             }
@@ -175,4 +197,12 @@ impl<'a> FeatureTable<'a> {
             statements[first..end].iter().rev().find(|one| one.is_known(cut))
         })
     }
+}
+
+fn reals(values: impl Iterator<Item = Option<f64>>) -> ArrayRef {
+    Arc::new(values.collect::<Float64Array>())
+}
+
+fn whole(values: impl Iterator<Item = Option<i32>>) -> ArrayRef {
+    Arc::new(values.collect::<Int32Array>())
 }

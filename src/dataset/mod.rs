@@ -197,7 +197,7 @@ fn of_slab(slab: &Slab, plan: &DatasetPlan, known: &SlabContext) -> Result<(Rows
     let pieces = if news::has_articles(plan) { Some(slab.articles.pieces()?) } else { None };
     let articles = pieces.into_iter().flatten().map(|piece| Ok(news::read_articles(&piece?, plan, &mut tickers)));
     let (features, counts) =
-        features::of(mem::take(&mut keyed.keys), articles, &news, features::Settings { plan, calendar })?;
+        features::of(&mem::take(&mut keyed.keys), articles, &news, features::Settings { plan, calendar })?;
     let counts = Counts { repeated_signals, ..counts };
     let joined = join::joined(signals, &arrangement, &cells, &keyed, plan);
     let rows = assemble::rows(joined, &features, plan, KnownNames { tickers: &tickers, names, sectors });
