@@ -96,22 +96,30 @@ pub(super) struct Batch {
     aim: usize,
     bytes: Vec<u8>,
     spans: Vec<PieceSpan>,
+    is_full: bool,
     arriving: Arriving,
 }
 
 impl Batch {
     pub(super) fn new(bounds: Bounds) -> Self {
-        Self { bounds, aim: bounds.batch_bytes, bytes: Vec::new(), spans: Vec::new(), arriving: Arriving::default() }
+        Self {
+            bounds,
+            aim: bounds.batch_bytes,
+            bytes: Vec::new(),
+            spans: Vec::new(),
+            is_full: false,
+            arriving: Arriving::default(),
+        }
     }
 
-    /// Sets the bytes at which it is full, within its bounds.
+    /// Sets the bytes at which it is full, within its bounds; at any time.
     pub(super) fn aim_at(&mut self, bytes: usize) {
         self.aim = bytes.min(self.bounds.batch_bytes);
     }
 
+    /// Whether it was full when its last piece ended. It never gets full within a piece.
     pub(super) fn is_full(&self) -> bool {
-        let whole = self.spans.last().map_or(0, |last| last.value.end);
-        whole >= self.aim || self.spans.len() >= self.bounds.batch_pieces
+        self.is_full
     }
 
     /// Memory allocated for the text of its pieces.
@@ -173,6 +181,7 @@ impl Batch {
             (deepest > self.bounds.depth).then_some(Flaw::Deep)
         };
         let (key, value) = (key_start..value_start, value_start..self.bytes.len());
+        self.is_full = value.end >= self.aim || self.spans.len() + 1 >= self.bounds.batch_pieces;
         self.spans.push(PieceSpan { key, value, offset, site, flaw, objects });
     }
 
@@ -198,9 +207,11 @@ impl Batch {
     /// Makes room for the next pieces; called between pieces.
     pub(super) fn clear(&mut self) {
         self.spans.clear();
+        self.is_full = false;
         self.bytes.clear();
-        // Long pieces are rare; do not keep their memory for the rest of the answer.
-        self.bytes.shrink_to(2 * self.bounds.batch_bytes);
+        // Long pieces are rare, and batches get smaller once other answers arrive; do not keep their memory for the rest of
+        // the answer.
+        self.bytes.shrink_to(2 * self.aim);
     }
 }
 

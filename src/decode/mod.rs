@@ -79,11 +79,10 @@ impl Answer<'_> {
         let in_progress = InProgress::begin();
         let mut batches = BodyBatches::new(body, self.shape(), Bounds::ANSWER);
         let mut seen = SeenTickers::default();
-        loop {
-            batches.aim_at(in_progress.batch_bytes());
-            let Some(batch) = batches.next()? else { return Ok(()) };
+        while let Some(batch) = batches.next(|| in_progress.batch_bytes())? {
             deliver(self.batch(batch, &mut seen)).map_err(Fault::Deliver)?;
         }
+        Ok(())
     }
 
     fn batch(&self, batch: &Batch, seen: &mut SeenTickers) -> Decoded {

@@ -45,13 +45,10 @@ impl<R: BufRead> BodyBatches<R> {
         Self { body, scanner: Scanner::new(shape), batch: Batch::new(bounds), state: State::Fresh }
     }
 
-    /// Sets the bytes per batch from the next one on, within the bounds.
-    pub(super) fn aim_at(&mut self, bytes: usize) {
-        self.batch.aim_at(bytes);
-    }
-
     /// The next batch. A body without pieces is one empty batch, so that an empty answer is delivered.
-    pub(super) fn next<E>(&mut self) -> Result<Option<&Batch>, Fault<E>> {
+    ///
+    /// `aim` returns the bytes of a full batch, within the bounds, and is called again whenever more of the body arrives.
+    pub(super) fn next<E>(&mut self, aim: impl Fn() -> usize) -> Result<Option<&Batch>, Fault<E>> {
         if self.state == State::Ended {
             return Ok(None);
         }
@@ -69,6 +66,7 @@ impl<R: BufRead> BodyBatches<R> {
                 self.state = State::Ended;
                 return Ok(is_news.then_some(&self.batch));
             }
+            self.batch.aim_at(aim());
             let used = self.scanner.feed(ahead, &mut self.batch)?;
             self.body.consume(used);
         }
@@ -104,6 +102,7 @@ pub(super) fn groups<'a, 'b>(mut pieces: &'a [Piece<'b>]) -> Vec<&'a [Piece<'b>]
 
 #[cfg(test)]
 mod tests {
+    use std::cell::Cell;
     use std::convert::Infallible;
     use std::io::{self, BufReader, Read};
 
@@ -152,7 +151,7 @@ mod tests {
     fn drained(body: impl Read, bounds: Bounds) -> (u64, usize, usize) {
         let mut batches = BodyBatches::new(BufReader::with_capacity(PORTION, body), Shape::Fields, bounds);
         let (mut pieces, mut bytes, mut most) = (0, 0, 0);
-        while let Some(batch) = batches.next::<Infallible>().unwrap() {
+        while let Some(batch) = batches.next::<Infallible>(|| usize::MAX).unwrap() {
             bytes = bytes.max(batch.capacity());
             most = most.max(batch.pieces().len());
             pieces += batch.pieces().len() as u64;
@@ -179,7 +178,7 @@ mod tests {
         let long = format!("\"{}\"", "a".repeat(70_000));
         let body = format!(r#"{{"A": {long}, "BBBBB": [2], "C": [[[4]]], "D": [5]}}"#);
         let mut batches = BodyBatches::new(body.as_bytes(), Shape::Fields, bounds);
-        let batch = batches.next::<Infallible>().unwrap().unwrap();
+        let batch = batches.next::<Infallible>(|| usize::MAX).unwrap().unwrap();
         let found: Vec<_> = batch.pieces().iter().map(|piece| (piece.text(), piece.raw())).collect();
         let expected: [(Result<&str, &str>, &[u8]); 4] = [
             (
@@ -199,7 +198,7 @@ mod tests {
         let body = [b"{\"A\": ".to_vec(), vec![b'['; levels], vec![b']'; levels], b", \"B\": 1}".to_vec()].concat();
         let mut batches = BodyBatches::new(&body[..], Shape::Fields, Bounds::ANSWER);
         let mut texts = Vec::new();
-        while let Some(batch) = batches.next::<Infallible>().unwrap() {
+        while let Some(batch) = batches.next::<Infallible>(|| usize::MAX).unwrap() {
             texts.extend(batch.pieces().iter().map(|piece| piece.text().map(str::to_owned)));
         }
         assert_eq!(texts, [Err("nested more than 128 levels deep".to_owned()), Ok("1".to_owned())]);
@@ -214,7 +213,8 @@ mod tests {
             }
         }
         let body = BufReader::new(b"{\"A\": 1,".chain(Broken));
-        let fault = BodyBatches::new(body, Shape::Fields, Bounds::ANSWER).next::<Infallible>().unwrap_err();
+        let fault =
+            BodyBatches::new(body, Shape::Fields, Bounds::ANSWER).next::<Infallible>(|| usize::MAX).unwrap_err();
         assert!(matches!(fault, Fault::Read(_)), "{fault:?}");
     }
 
@@ -222,7 +222,7 @@ mod tests {
     fn groups_contain_every_piece_once_and_in_order() {
         let body = BufReader::new(Made::new(300, 3 << 10));
         let mut batches = BodyBatches::new(body, Shape::Fields, Bounds::ANSWER);
-        let pieces = batches.next::<Infallible>().unwrap().unwrap().pieces();
+        let pieces = batches.next::<Infallible>(|| usize::MAX).unwrap().unwrap().pieces();
         let groups = groups(&pieces);
         assert!(groups.len() > 5, "{}", groups.len());
         let offsets = |pieces: &[Piece<'_>]| -> Vec<u64> { pieces.iter().map(|piece| piece.offset).collect() };
@@ -230,11 +230,28 @@ mod tests {
     }
 
     #[test]
+    fn every_piece_is_whole_wherever_the_size_of_batches_changes() {
+        for step in 1..40 {
+            let fed = Cell::new(0);
+            let aim = || {
+                fed.set(fed.get() + 1);
+                if fed.get() % step == 0 { 1 } else { 64 << 10 }
+            };
+            let body = BufReader::with_capacity(1 << 10, Made::new(300, 3 << 10));
+            let mut batches = BodyBatches::new(body, Shape::Fields, Bounds::ANSWER);
+            let mut lengths = Vec::new();
+            while let Some(batch) = batches.next::<Infallible>(aim).unwrap() {
+                lengths.extend(batch.pieces().iter().map(|piece| piece.raw().len()));
+            }
+            assert_eq!(lengths, [3 << 10; 300], "{step}");
+        }
+    }
+
+    #[test]
     fn a_batch_for_one_thread_is_one_group() {
         let mut batches = BodyBatches::new(BufReader::new(Made::new(300, 3 << 10)), Shape::Fields, Bounds::ANSWER);
         let mut pieces = 0;
-        batches.aim_at(GROUP_BYTES);
-        while let Some(batch) = batches.next::<Infallible>().unwrap() {
+        while let Some(batch) = batches.next::<Infallible>(|| GROUP_BYTES).unwrap() {
             assert_eq!(groups(&batch.pieces()).len(), 1);
             pieces += batch.pieces().len();
         }
