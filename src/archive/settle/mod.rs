@@ -42,7 +42,7 @@ use crate::tables::{Change, Changes, Reject, RequestRecord, SeriesKey, Table};
 use crate::trace::work;
 
 /// The fewest series to settle at a time, except at the end.
-const SERIES_AT_ONCE: usize = 64;
+const SERIES_AT_ONCE: usize = 32;
 
 /// Approximate bytes of answers to settle at a time. A series of articles larger than this is settled a few dates at a
 /// time.
@@ -52,7 +52,7 @@ const BYTES_AT_ONCE: u64 = 4 << 20;
 const PIECE_ROWS: usize = 1 << 15;
 
 /// Groups that may be ready while another is written.
-const GROUPS_AHEAD: usize = 2;
+const GROUPS_AHEAD: usize = 1;
 
 /// The folder inside an unfinished run that its files are written to, which is empty.
 pub(super) fn folder(unfinished: &Path) -> Result<PathBuf> {
