@@ -41,11 +41,13 @@ use crate::remove;
 use crate::tables::{Change, Changes, Reject, RequestRecord, SeriesKey, Table};
 use crate::trace::work;
 
-/// The fewest series to settle at a time, except at the end.
-const SERIES_AT_ONCE: usize = 32;
+/// Series that are enough to settle at a time.
+const SERIES_AT_ONCE: usize = 64;
 
-/// Approximate bytes of answers to settle at a time. A series of articles larger than this is settled a few dates at a
-/// time.
+/// Bytes of answers that are enough to settle at a time, however few series they are.
+const ENOUGH_BYTES: u64 = 1 << 20;
+
+/// The most bytes of a series of articles to settle at a time. A larger one is settled a few dates at a time.
 const BYTES_AT_ONCE: u64 = 4 << 20;
 
 /// The most rows to concatenate at once.
@@ -336,7 +338,7 @@ fn written(changes: Vec<Changes>) -> Result<Vec<(Table, crate::columns::Rows)>, 
 fn whole_tickers(by_series: &AnswersBySeries<'_>, series: &[AnsweredSeries]) -> usize {
     let (mut count, mut bytes) = (0, 0);
     for of_ticker in series.chunk_by(|one, next| one.key.ticker == next.key.ticker) {
-        if count >= SERIES_AT_ONCE || bytes >= BYTES_AT_ONCE {
+        if count >= SERIES_AT_ONCE || bytes >= ENOUGH_BYTES {
             break;
         }
         count += of_ticker.len();
