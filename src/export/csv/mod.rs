@@ -23,7 +23,7 @@ use crate::plan::FormulaGuard;
 use crate::trace::work;
 
 /// Rows per block; a thread writes one block at a time.
-const BLOCK_ROWS: usize = 1 << 13;
+const BLOCK_ROWS: usize = 1 << 12;
 
 /// Blocks held as text at once.
 const BLOCKS: usize = 8;
