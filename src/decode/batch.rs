@@ -112,7 +112,7 @@ impl Batch {
         }
     }
 
-    /// Sets the bytes at which it is full, within its bounds; at any time.
+    /// Sets the bytes at which it is full, within its bounds; takes effect when the next piece ends.
     pub(super) fn aim_at(&mut self, bytes: usize) {
         self.aim = bytes.min(self.bounds.batch_bytes);
     }

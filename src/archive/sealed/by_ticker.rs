@@ -20,7 +20,7 @@ use crate::cancel::{self, CancellationToken};
 use crate::error::{Error, Reason, Result};
 use crate::file::FileError;
 
-/// Rows per decoded batch: a few tickers of daily history. Fewer cost time, more only memory.
+/// Rows per decoded batch: a few tickers of daily history. Larger batches take more memory and no less time.
 const BATCH_ROWS: usize = 1 << 12;
 
 /// A ticker with this many rows is read by itself.
