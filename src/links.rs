@@ -11,7 +11,7 @@ use std::path::Path;
 use rustix::fs::OFlags;
 
 use crate::error::Result;
-use crate::file::FileError;
+use crate::file::{self, FileError};
 
 /// The flag for opening a file without following a link.
 pub(crate) const NOFOLLOW: i32 = OFlags::NOFOLLOW.bits().cast_signed();
@@ -88,6 +88,19 @@ pub(crate) fn read(path: &Path) -> Result<Vec<u8>> {
     let mut bytes = Vec::new();
     open(path)?.read_to_end(&mut bytes).map_err(FileError::read(path))?;
     Ok(bytes)
+}
+
+/// Hard-links a file, or copies it if the file system has no links, or no more of them.
+///
+/// # Errors
+///
+/// If the name is taken, or the copy cannot be written.
+pub(crate) fn link_or_copy(from: &Path, to: &Path) -> Result<()> {
+    if fs::hard_link(from, to).is_ok() {
+        return Ok(());
+    }
+    let (mut source, mut copy) = (open(from)?, file::create(to)?);
+    io::copy(&mut source, &mut copy).map(drop).map_err(FileError::write(to))
 }
 
 /// What a file is opened for.

@@ -55,6 +55,12 @@ impl ApiKey {
 /// Every key of this process, so that none is ever shown.
 static KNOWN: RwLock<Vec<Arc<Echo>>> = RwLock::new(Vec::new());
 
+/// Masks secrets wherever text is shown, whoever writes it.
+#[cfg(any(feature = "aws", feature = "azure", feature = "spark"))]
+pub(crate) fn mask(secrets: impl IntoIterator<Item = String>) {
+    secrets.into_iter().for_each(|secret| drop(ApiKey::new(&secret)));
+}
+
 /// A text from anywhere, with all keys of this process masked.
 pub fn without_keys(text: &str) -> String {
     let known = KNOWN.read().unwrap_or_else(PoisonError::into_inner);

@@ -20,8 +20,8 @@ use chrono::{DateTime, Utc};
 use pyo3::prelude::*;
 use serde_json::{Value, json};
 
+use crate::arguments::{Part, moment};
 use crate::definition::DefinitionArgument;
-use crate::load::{Part, moment};
 use crate::publish::finished;
 use crate::rows::Rows;
 use crate::supervise::quietly;

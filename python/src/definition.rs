@@ -6,7 +6,6 @@ use bellwether::definition::{DefinitionError, DefinitionFile};
 use bellwether::error::Result;
 use bellwether::export::latest;
 use bellwether::plan::{Plan, describe};
-use bellwether::problem::Problems;
 use bellwether::project::Project;
 use pyo3::prelude::*;
 use serde_json::json;
@@ -47,15 +46,6 @@ impl DefinitionArgument {
             plan => plan,
         }
     }
-}
-
-/// The problems of a definition: message, hint, line and column.
-pub(crate) fn places(problems: &Problems) -> Vec<(String, Option<String>, usize, usize)> {
-    let place = |problem: &bellwether::problem::Problem| {
-        let (line, column) = problems.place(problem);
-        (problem.message.clone(), problem.hint.clone(), line, column)
-    };
-    problems.list().iter().map(place).collect()
 }
 
 /// The folder of the datasets and the archive.

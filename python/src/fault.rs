@@ -4,12 +4,11 @@ use std::error::Error as _;
 
 use bellwether::definition::DefinitionError;
 use bellwether::error::{Error, ErrorKind};
+use bellwether::problem::{Problem, Problems};
 use bellwether::secret::without_keys;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::PyType;
-
-use crate::definition::places;
 
 /// The exception of an error.
 fn class_of(error: &Error) -> &'static str {
@@ -47,6 +46,15 @@ pub(crate) fn raised(py: Python<'_>, error: &Error) -> PyErr {
     let made = class(py, class_of(error))
         .and_then(|class| class.call1((without_keys(&error.to_string()), hint, reasons, problems)));
     made.map_or_else(|error| error, PyErr::from_value)
+}
+
+/// The problems of a definition: message, hint, line and column.
+fn places(problems: &Problems) -> Vec<(String, Option<String>, usize, usize)> {
+    let place = |problem: &Problem| {
+        let (line, column) = problems.place(problem);
+        (problem.message.clone(), problem.hint.clone(), line, column)
+    };
+    problems.list().iter().map(place).collect()
 }
 
 /// An exception in a process that was forked.

@@ -4,6 +4,7 @@
 //! reads without a copy; everything else is returned as JSON. Operations run on separate threads with the interpreter
 //! released; see `supervise`.
 
+mod arguments;
 mod ask;
 mod definition;
 mod events;

@@ -2,72 +2,22 @@
 
 use std::path::{Path, PathBuf};
 
-use bellwether::error::{Error, Result};
+use bellwether::error::Result;
 use bellwether::export::PublishedReader;
 use bellwether::load::{AdHoc, Dataset, Published, Selection};
-use bellwether::plan::{Column, Vintage};
+use bellwether::plan::Column;
 use bellwether::report::facts::{Axis, Facts, SignalTotals, Step};
-use bellwether::time::instant;
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use serde_json::{Value, json};
 
+use crate::arguments::{Part, moment, vintage_of};
 use crate::definition::DefinitionArgument;
 use crate::rows::Rows;
 use crate::supervise;
 
 /// Matrices by name.
 type Matrices = Vec<(String, Rows)>;
-
-/// A part of a dataset, as a Python argument.
-#[derive(FromPyObject)]
-#[pyo3(from_item_all)]
-pub(crate) struct Part {
-    columns: Option<Vec<String>>,
-    tickers: Option<Vec<String>>,
-    start: Option<String>,
-    end: Option<String>,
-}
-
-impl Part {
-    pub(crate) fn selection(&self) -> Result<Selection> {
-        let date = |text: &Option<String>| text.as_deref().map(day).transpose();
-        Ok(Selection {
-            columns: self.columns.clone(),
-            tickers: self.tickers.as_ref().map(|names| names.iter().map(|name| known(name)).collect()).transpose()?,
-            from: date(&self.start)?,
-            to: date(&self.end)?,
-        })
-    }
-}
-
-/// A point of the service's change record.
-pub(crate) fn known_change_set(text: &str) -> Result<bellwether::interface::ChangeSet> {
-    known(text)
-}
-
-/// A value of a closed set.
-fn known<T: std::str::FromStr<Err = bellwether::interface::Unknown>>(text: &str) -> Result<T> {
-    text.parse().map_err(|unknown: bellwether::interface::Unknown| usage(format!("{unknown}; {}", unknown.hint)))
-}
-
-pub(crate) fn day(text: &str) -> Result<chrono::NaiveDate> {
-    text.parse().map_err(|_| usage(format!("`{text}` is not a day: use `2026-03-31`")))
-}
-
-/// An instant, or the end of a day.
-pub(crate) fn moment(text: Option<&str>) -> Result<Option<chrono::DateTime<chrono::Utc>>> {
-    text.map(|text| instant(text).map_err(usage)).transpose()
-}
-
-/// Which observation of a signal to take.
-pub(crate) fn vintage_of(text: Option<&str>) -> Result<Option<Vintage>> {
-    text.map(|text| text.parse().map_err(|refusal: String| usage(refusal.replace('\n', "; ")))).transpose()
-}
-
-fn usage(what: String) -> Error {
-    Error::usage(what, "check the arguments")
-}
 
 /// A published version, and its record as JSON.
 #[pyfunction]

@@ -13,9 +13,9 @@ use bellwether::time::Clock;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
+use crate::arguments::{moment, vintage_of};
 use crate::definition::DefinitionArgument;
 use crate::events::Events;
-use crate::load::{moment, vintage_of};
 use crate::supervise::supervised;
 
 /// An API key, which is never shown.

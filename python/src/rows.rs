@@ -16,8 +16,8 @@ use pyo3::prelude::*;
 use pyo3::types::PyCapsule;
 use tokio_util::sync::CancellationToken;
 
+use crate::arguments::Part;
 use crate::fault;
-use crate::load::Part;
 use crate::supervise::{self, FORKED, is_forked};
 
 /// A reader of all rows, from the first.

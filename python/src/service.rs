@@ -12,8 +12,8 @@ use chrono::NaiveDate;
 use pyo3::prelude::*;
 use tokio_util::sync::CancellationToken;
 
+use crate::arguments::{day, known_change_set};
 use crate::fault;
-use crate::load::{day, known_change_set};
 use crate::supervise::refuse_fork;
 
 /// The key that it accepts; not a secret.

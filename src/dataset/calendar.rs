@@ -3,8 +3,8 @@
 use arrow::array::AsArray;
 use arrow::datatypes::{Int16Type, TimestampMicrosecondType};
 
-use super::naive;
-use super::slab_columns::{Day, column, day};
+use super::naive::{self, Day, day};
+use super::slab_columns::column;
 use crate::error::Result;
 use crate::plan::{DatasetPlan, Lag};
 use crate::tables::Slab;

@@ -7,8 +7,8 @@ use arrow::array::{ArrayRef, Float64Array, Int32Array, TimestampMicrosecondArray
 use super::Counts;
 use super::calendar::Calendar;
 use super::keys::NewsKey;
+use super::naive::{Day, day};
 use super::news::{self, Cutoff, News, NewsItem, SentimentRecord};
-use super::slab_columns::{Day, day};
 use super::window::Window;
 use crate::error::Result;
 use crate::plan::{DatasetPlan, Days, Feature, NaiveRule};

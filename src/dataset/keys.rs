@@ -1,7 +1,7 @@
 //! Keys of feature rows: a ticker and a day, and if days alone do not decide, the moment up to which news is known.
 
+use super::naive::Day;
 use super::naive::Moment;
-use super::slab_columns::Day;
 
 /// What the features of some signals depend on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

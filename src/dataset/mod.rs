@@ -53,9 +53,10 @@ use assemble::KnownNames;
 use calendar::Calendar;
 use external_sort::ExternalSort;
 use keys::CellKeys;
+use naive::Day;
 use naive::{Ends, Moment};
 use news::News;
-use slab_columns::{Day, Signals, TickerCodes};
+use slab_columns::{Signals, TickerCodes};
 
 pub use articles::{Articles, articles};
 pub(crate) use error::DatasetError;
@@ -209,7 +210,7 @@ fn limit(signals: &mut Signals, behind_minutes: i64, plan: &DatasetPlan, calenda
     let mut is_limited = false;
     let mut ends: HashMap<Day, Ends> = HashMap::new();
     for (made, &date) in signals.made.iter_mut().zip(&signals.dates) {
-        let day = slab_columns::day(date);
+        let day = naive::day(date);
         let ends =
             ends.entry(day).or_insert_with(|| Ends::of(calendar.cutoff(day, plan.lag), behind_minutes, plan.dates));
         if ends.are_known(*made) {

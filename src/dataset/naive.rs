@@ -21,11 +21,18 @@ use arrow::array::{Array, Int16Array, TimestampMicrosecondArray};
 use chrono::{DateTime, LocalResult, TimeZone, Utc};
 use chrono_tz::Tz;
 
-use super::slab_columns::{Day, day};
 use crate::plan::{NaiveRule, Zone};
 use crate::time::MICROS_PER_DAY;
 
 const MICROS_PER_MINUTE: i64 = 60_000_000;
+
+/// Days since 1970.
+pub(super) type Day = i32;
+
+/// The day of a naive timestamp.
+pub(super) fn day(micros: i64) -> Day {
+    micros.div_euclid(MICROS_PER_DAY) as Day
+}
 
 /// A moment on the clock of a rule, and in UTC if known, both in microseconds since 1970.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

@@ -11,8 +11,8 @@ use serde_json::Value;
 
 use super::Counts;
 use super::keys::NewsKey;
-use super::naive::{self, Moment};
-use super::slab_columns::{Day, TickerCodes, column, day, decoded};
+use super::naive::{self, Day, Moment, day};
+use super::slab_columns::{TickerCodes, column, decoded};
 use crate::date::{self, Date};
 use crate::error::Result;
 use crate::interface::Score;

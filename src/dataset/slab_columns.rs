@@ -12,22 +12,13 @@ use arrow::datatypes::{
 };
 use chrono::{NaiveDate, NaiveTime};
 
-use super::naive::{self, Moment};
+use super::naive::{self, Day, Moment, day};
 use crate::interface::{Endpoint, Period, Regime, Signal};
 use crate::plan::{Column, DatasetPlan, Days, Lag, NaiveRule};
-use crate::time::MICROS_PER_DAY;
-
-/// Days since 1970.
-pub(super) type Day = i32;
 
 /// Ticker and day packed into one sortable number.
 pub(super) fn cell((ticker, day): (i32, Day)) -> i64 {
     (i64::from(ticker) << 32) | i64::from((day ^ i32::MIN) as u32)
-}
-
-/// The day of a naive timestamp.
-pub(super) fn day(micros: i64) -> Day {
-    micros.div_euclid(MICROS_PER_DAY) as Day
 }
 
 /// The tickers seen so far. Slabs come in ticker order, so codes sort like tickers.

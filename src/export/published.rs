@@ -4,10 +4,9 @@ use std::path::{Path, PathBuf};
 
 use chrono::{DateTime, Utc};
 use serde::Deserialize;
-use serde::de::DeserializeOwned;
 
 use super::link::{self, LATEST};
-use super::record::{FACTS, LAYOUT, RECORD};
+use super::record::{FACTS, LAYOUT, RECORD, read};
 use super::retention;
 use super::target_folder::BUILDS;
 use crate::digest;
@@ -252,13 +251,6 @@ pub(crate) fn versions(datasets: &Path) -> Result<Vec<Version>> {
         }
     }
     Ok(versions)
-}
-
-/// Reads the requested fields of the record in a folder.
-pub(super) fn read<T: DeserializeOwned>(folder: &Path) -> Result<T> {
-    let file = folder.join(RECORD);
-    let text = links::read(&file)?;
-    serde_json::from_slice(&text).map_err(|error| FileError::damaged(&file, error))
 }
 
 /// The folders in a folder, without links and hidden ones.

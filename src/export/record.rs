@@ -1,13 +1,17 @@
 //! `dataset.json`: what a version of a dataset is, where it comes from, and its files.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 
 use arrow::datatypes::Field;
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use super::Provenance;
 use super::content::type_in_words;
-use crate::file::FileRecord;
+use crate::error::Result;
+use crate::file::{FileError, FileRecord};
+use crate::links;
 use crate::plan::{AdHoc, Column, ColumnNames, Plan, Shape};
 use crate::time::to_record;
 
@@ -149,4 +153,11 @@ pub(super) fn metadata(provenance: &Provenance) -> Vec<(&'static str, String)> {
         ("bellwether.dataset", provenance.name.clone()),
         ("bellwether.definition", provenance.definition.clone()),
     ]
+}
+
+/// Reads the requested fields of the record in a folder.
+pub(super) fn read<T: DeserializeOwned>(folder: &Path) -> Result<T> {
+    let file = folder.join(RECORD);
+    let text = links::read(&file)?;
+    serde_json::from_slice(&text).map_err(|error| FileError::damaged(&file, error))
 }

@@ -18,8 +18,7 @@ use chrono::{DateTime, NaiveDateTime, Utc};
 use serde::Deserialize;
 
 use super::link;
-use super::published;
-use super::record::RECORD;
+use super::record::{self, RECORD};
 use crate::error::Result;
 use crate::file::{self, FileError};
 use crate::names::is_unique;
@@ -152,7 +151,7 @@ fn version(path: &Path) -> Option<DatedVersion> {
     if !is_unique(name) || !is_folder || !path.join(RECORD).exists() {
         return None;
     }
-    let built = published::read(path).ok().map(|BuildTime { built_at }| built_at);
+    let built = record::read(path).ok().map(|BuildTime { built_at }| built_at);
     let second = || NaiveDateTime::parse_from_str(name.split_once('-')?.0, "%Y%m%dT%H%M%SZ").ok();
     let built_at = built.or_else(|| Some(second()?.and_utc()))?;
     Some(DatedVersion { built_at, name: name.to_owned() })

@@ -18,7 +18,7 @@ use serde::Deserialize;
 use super::link;
 use super::publication::Provenance;
 use super::published;
-use super::record::{ColumnRecord, DatasetRecord, FACTS, LAYOUT, Options, RECORD, RecordContents, options};
+use super::record::{self, ColumnRecord, DatasetRecord, FACTS, LAYOUT, Options, RECORD, RecordContents, options};
 use super::staged::{Dataset, Staged};
 use super::table::{Finished, settled};
 use super::target_folder::TargetFolder;
@@ -164,7 +164,7 @@ pub(crate) fn built_before(
 impl PreviousVersion {
     /// Reads a version; `None` if its record has another layout, or lists files that no version has.
     fn read(path: PathBuf) -> Option<Self> {
-        let known: ReusableRecord = published::read(&path).ok()?;
+        let known: ReusableRecord = record::read(&path).ok()?;
         let is_ours = |file: &FileRecord| names::is_file_of_version(&file.name, &known.name);
         let is_known = known.layout == LAYOUT && known.files.iter().all(is_ours);
         is_known.then(|| Self { facts: links::read(&path.join(FACTS)).unwrap_or_default(), path, known })
@@ -192,5 +192,5 @@ fn take(from: &Path, to: &Path) -> Result<()> {
     if let Some(folder) = to.parent() {
         fs::create_dir_all(folder).map_err(FileError::write(folder))?;
     }
-    file::link_or_copy(from, to)
+    links::link_or_copy(from, to)
 }

@@ -14,7 +14,6 @@ use serde::{Deserialize, Serialize};
 use crate::cancel::CancellationToken;
 use crate::digest::{self, Digest, hex};
 use crate::error::{Error, Result};
-use crate::links;
 use crate::remove;
 use crate::time::random;
 
@@ -130,19 +129,6 @@ pub(crate) fn stale_scratch(outputs: &Path) -> Vec<PathBuf> {
     let is_scratch = |path: &Path| path.file_name().is_some_and(|name| name.to_string_lossy().starts_with(SCRATCH));
     let is_stale = |path: &PathBuf| is_scratch(path) && is_older(path, DAY);
     entries(outputs).unwrap_or_default().into_iter().filter(is_stale).collect()
-}
-
-/// Hard-links a file, or copies it if the file system has no links, or no more of them.
-///
-/// # Errors
-///
-/// If the name is taken, or the copy cannot be written.
-pub(crate) fn link_or_copy(from: &Path, to: &Path) -> Result<()> {
-    if fs::hard_link(from, to).is_ok() {
-        return Ok(());
-    }
-    let (mut source, mut copy) = (links::open(from)?, create(to)?);
-    io::copy(&mut source, &mut copy).map(drop).map_err(FileError::write(to))
 }
 
 /// Whether readers skip this name because it is being written or was abandoned.

@@ -10,7 +10,7 @@ use serde_json::json;
 
 use super::gather::SignalSource;
 use super::stage::Timing;
-use super::store::TransferCounts;
+use super::store::transfer::{StoreUpload, TransferCounts};
 use crate::archive::{AnswerRecord, Counts, Oddities};
 use crate::escape::escaped;
 use crate::export::Dataset;
@@ -55,15 +55,6 @@ pub struct Summary {
     pub content: String,
     /// What was sent to the object store; none without one.
     pub stored: Option<StoreUpload>,
-}
-
-/// What was sent to an object store.
-#[derive(Clone, Debug)]
-pub struct StoreUpload {
-    /// The store.
-    pub url: String,
-    /// What was sent.
-    pub moved: TransferCounts,
 }
 
 /// What a run fetched and archived.

@@ -56,12 +56,16 @@ pub struct ScoreRewrite {
     pub after: f64,
 }
 
-impl<'u> UniverseRewrites<'u> {
-    pub(super) fn new(universe: &'u Universe, earlier: NaiveDate) -> Self {
+impl Universe {
+    /// The cells that differ from the universe of the same seed at an earlier day.
+    pub fn rewrites(&self, earlier: NaiveDate) -> UniverseRewrites<'_> {
         let companies = companies::all().iter().collect();
-        Self { universe, earlier, companies, periods: Period::all().collect(), regimes: Regime::ALL.to_vec() }
+        let (periods, regimes) = (Period::all().collect(), Regime::ALL.to_vec());
+        UniverseRewrites { universe: self, earlier, companies, periods, regimes }
     }
+}
 
+impl<'u> UniverseRewrites<'u> {
     /// Only those of some tickers. Unknown tickers are ignored.
     #[must_use]
     pub fn of_tickers(mut self, tickers: &[Ticker]) -> Self {

@@ -7,7 +7,6 @@ use super::companies::{self, Company, SECTORS};
 use super::draw::{Draw, purpose};
 use super::news::{self, Article};
 use super::prediction::{Outlook, Series};
-use super::rewrites::UniverseRewrites;
 use crate::interface::{Period, Regime, Ticker};
 
 const OWN: u64 = purpose("own");
@@ -21,7 +20,7 @@ const FIVE_YEARS: Months = Months::new(60);
 /// A market of five hundred companies with five years of signals and some three of news, as of one day.
 ///
 /// It is a pure function of its seed and its day, and stores only the dates: values are computed on request. Universes
-/// of one seed agree on every cell that both have, except for the [`UniverseRewrites`] between them.
+/// of one seed agree on every cell that both have, except for the rewrites between them.
 #[derive(Clone, Debug)]
 pub struct Universe {
     seed: Draw,
@@ -60,11 +59,6 @@ impl Universe {
     /// The tickers of a sector, in the order of the symbols; none if there is no such sector.
     pub fn tickers_of(&self, sector: &str) -> impl Iterator<Item = &'static Ticker> {
         companies::all().iter().filter(move |company| company.sector == sector).map(|company| &company.ticker)
-    }
-
-    /// The cells that differ from the universe of the same seed at an earlier day.
-    pub fn rewrites(&self, earlier: NaiveDate) -> UniverseRewrites<'_> {
-        UniverseRewrites::new(self, earlier)
     }
 
     pub(super) fn series(&self, company: &Company, outlook: Outlook) -> Series {

@@ -30,7 +30,7 @@ pub(crate) use row_digest::RowDigest;
 use crate::cancel::CancellationToken;
 use crate::error::{Error, Result};
 use crate::plan::Codec;
-use crate::secret::ApiKey;
+use crate::secret;
 use crate::sql::Engine;
 
 /// Settings that statements rely on. At two bytes per row, large tables look small enough to broadcast.
@@ -139,7 +139,7 @@ impl Cluster {
 /// The address in the client's syntax. The client itself reads the token from the environment.
 fn connection(engine: &Engine) -> String {
     // Masked wherever text is shown, whoever writes it.
-    drop(env::var(TOKEN).ok().as_deref().and_then(ApiKey::new));
+    secret::mask(env::var(TOKEN));
     let rest = engine.as_str().split_once("://").map_or("", |(_, rest)| rest);
     let gap = if rest.contains("/;") { "" } else { "/" };
     format!("sc://{}{gap};user_id=bellwether;user_agent=bellwether", rest.trim_end_matches('/'))

@@ -8,8 +8,8 @@ use object_store::local::LocalFileSystem;
 
 use super::{Result, StoreError};
 use crate::plan::{StoreKind, StoreUrl};
-#[cfg(any(feature = "aws", feature = "azure"))]
-use crate::secret::ApiKey;
+#[cfg(feature = "azure")]
+use crate::secret;
 
 #[cfg(feature = "cloud")]
 use super::traffic::{Connector, retries};
@@ -99,7 +99,8 @@ fn azure(url: &StoreUrl) -> Result<Arc<dyn ObjectStore>> {
     use object_store::azure::{AzureConfigKey as Key, MicrosoftAzureBuilder};
 
     let builder = MicrosoftAzureBuilder::from_env().with_url(url.as_url().as_str());
-    mask([Key::AccessKey, Key::ClientSecret, Key::SasKey, Key::Token].iter().map(|key| builder.get_config_value(key)));
+    let secrets = [Key::AccessKey, Key::ClientSecret, Key::SasKey, Key::Token];
+    secret::mask(secrets.iter().filter_map(|key| builder.get_config_value(key)));
     let is_local = is_local(builder.get_config_value(&Key::Endpoint));
     let builder = if is_local { builder.with_allow_http(true) } else { builder };
     let objects = builder.with_retry(retries()).with_http_connector(Connector).build();
@@ -112,10 +113,4 @@ fn azure(url: &StoreUrl) -> Result<Arc<dyn ObjectStore>> {
 #[cfg(any(feature = "aws", feature = "azure"))]
 fn is_local(endpoint: Option<String>) -> bool {
     endpoint.and_then(|endpoint| url::Url::parse(&endpoint).ok()).is_some_and(|url| crate::address::is_loopback(&url))
-}
-
-/// Masks secrets wherever text is shown, whoever writes it.
-#[cfg(any(feature = "aws", feature = "azure"))]
-pub(super) fn mask(secrets: impl Iterator<Item = Option<String>>) {
-    secrets.flatten().for_each(|secret| drop(ApiKey::new(&secret)));
 }

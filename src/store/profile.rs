@@ -12,6 +12,8 @@ use std::path::PathBuf;
 
 use object_store::aws::{AmazonS3Builder, AmazonS3ConfigKey};
 
+use crate::secret;
+
 /// Settings by name.
 type Settings = BTreeMap<String, String>;
 
@@ -67,7 +69,7 @@ pub(super) fn applied(mut builder: AmazonS3Builder) -> Result<AmazonS3Builder, S
     {
         builder = builder.with_config(Key::Endpoint, endpoint);
     }
-    super::open::mask([Key::SecretAccessKey, Key::Token].iter().map(|key| builder.get_config_value(key)));
+    secret::mask([Key::SecretAccessKey, Key::Token].iter().filter_map(|key| builder.get_config_value(key)));
     Ok(builder)
 }
 

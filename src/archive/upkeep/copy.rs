@@ -8,7 +8,8 @@ use crate::archive::sealed::catalog::{Archive, SealedRun};
 use crate::archive::sealed::seal::SEAL;
 use crate::cancel;
 use crate::error::Result;
-use crate::file::{self, FileError};
+use crate::file::FileError;
+use crate::links;
 
 /// Copies the wanted runs of an archive into a new folder; `None` if a wanted run is only in a pack that also has runs
 /// that are not. Sealed files never change, so they are linked where possible.
@@ -34,7 +35,7 @@ pub(crate) fn copy(
         fs::create_dir(&target).map_err(FileError::write(&target))?;
         for name in folder.seal().files.iter().map(|file| file.name.as_str()).chain([SEAL]) {
             cancel::check(archive.stop())?;
-            file::link_or_copy(&folder.path().join(name), &target.join(name))?;
+            links::link_or_copy(&folder.path().join(name), &target.join(name))?;
         }
     }
     if copied == wanted { Ok(Some(Archive::open(target)?.until(archive.stop()))) } else { Ok(None) }

@@ -8,12 +8,9 @@ use arrow::datatypes::{
 };
 use parquet::file::statistics::Statistics;
 
-use super::distinct::{DistinctNumbers, DistinctTexts};
+use super::distinct::{DistinctNumbers, DistinctTexts, MAX_BYTES};
 use super::rle::bit_width;
 use crate::columns::{Boundaries, Column};
-
-/// Maximum bytes of a dictionary: the limit of other writers, since readers keep it in memory.
-pub(super) const MAX_BYTES: usize = 1 << 20;
 
 /// Takes the place of an index for null; no dictionary has so many values.
 pub(super) const NULL: u32 = u32::MAX;

@@ -4,7 +4,8 @@ use std::collections::HashMap;
 
 use parquet::data_type::ByteArray;
 
-use super::dictionary::MAX_BYTES;
+/// Maximum bytes of a dictionary: the limit of other writers, since readers keep it in memory.
+pub(super) const MAX_BYTES: usize = 1 << 20;
 
 /// Slots per number, at least: so few are taken that the first one is usually right.
 const SLOTS_PER_NUMBER: usize = 3;

@@ -10,7 +10,7 @@ use arrow::compute::cast;
 use arrow::datatypes::{ArrowNativeType, DataType, Float64Type, Int32Type, TimeUnit, TimestampMicrosecondType};
 use arrow::error::ArrowError;
 
-use super::lines::{ahead, put};
+use super::buffer::{ahead, put};
 use super::numbers::{self, REAL, WHOLE};
 use crate::columns::Column;
 use crate::export::timestamps::{self, TIMESTAMP};

@@ -4,8 +4,9 @@
 //! With [`FormulaGuard::Formulas`], text that a spreadsheet would take for a formula gets a leading `'`, column names
 //! included. Numbers such as `-0.5` do not.
 //!
-//! `lines` joins the `fields` of a row, whose numbers are written by `numbers`.
+//! `lines` joins the `fields` of a row, whose numbers are written by `numbers`, all into a `buffer`.
 
+mod buffer;
 mod fields;
 mod lines;
 mod numbers;

@@ -2,7 +2,7 @@
 
 use std::io::Write;
 
-use super::lines::put;
+use super::buffer::put;
 
 /// Below this, a number with eight decimals has at most fifteen digits, and different decimals are different floats.
 const MOST: f64 = 1e7;

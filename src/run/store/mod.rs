@@ -3,17 +3,19 @@
 mod pull;
 mod push;
 mod status;
+pub(super) mod transfer;
 mod verify;
 
 use std::path::{Path, PathBuf};
 
 pub use status::{DatasetStatus, StoreStatus};
+pub use transfer::{StoreUpload, TransferCounts};
 pub use verify::StoreVerified;
 
 use tokio::sync::oneshot;
 
 use super::observer::Control;
-use super::summary::{StoreUpload, Summary};
+use super::summary::Summary;
 use crate::error::{Error, ErrorKind, Result};
 use crate::export::RecordedProvenance;
 use crate::plan::{Plan, StoreUrl};
@@ -32,28 +34,6 @@ pub struct RemoteStore {
     archive: PathBuf,
     datasets: PathBuf,
     control: Control,
-}
-
-/// What was sent to a store, or fetched from it.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct TransferCounts {
-    /// Runs and packs.
-    pub folders: usize,
-    /// Versions of datasets.
-    pub versions: usize,
-    /// Their size.
-    pub bytes: u64,
-    /// Interrupted uploads that were cleared.
-    pub cleared: usize,
-}
-
-impl std::ops::AddAssign for TransferCounts {
-    fn add_assign(&mut self, other: Self) {
-        self.folders += other.folders;
-        self.versions += other.versions;
-        self.bytes += other.bytes;
-        self.cleared += other.cleared;
-    }
 }
 
 impl RemoteStore {

@@ -1,0 +1,34 @@
+//! What is sent to a store, or fetched from it.
+
+use std::ops::AddAssign;
+
+/// What was sent to a store, or fetched from it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct TransferCounts {
+    /// Runs and packs.
+    pub folders: usize,
+    /// Versions of datasets.
+    pub versions: usize,
+    /// Their size.
+    pub bytes: u64,
+    /// Interrupted uploads that were cleared.
+    pub cleared: usize,
+}
+
+impl AddAssign for TransferCounts {
+    fn add_assign(&mut self, other: Self) {
+        self.folders += other.folders;
+        self.versions += other.versions;
+        self.bytes += other.bytes;
+        self.cleared += other.cleared;
+    }
+}
+
+/// What was sent to an object store.
+#[derive(Clone, Debug)]
+pub struct StoreUpload {
+    /// The store.
+    pub url: String,
+    /// What was sent.
+    pub moved: TransferCounts,
+}
