@@ -1,6 +1,6 @@
 //! How the signals of a series follow one another.
 //!
-//! Counted row by row, with two bytes per series. Dates must ascend within a series; series may come in any order.
+//! Counted row by row, with eight bytes per series. Dates must ascend within a series; series may come in any order.
 
 use serde::{Deserialize, Serialize};
 
@@ -56,12 +56,17 @@ pub struct Persistence {
 /// The signals of series so far.
 #[derive(Debug)]
 pub(super) struct Succession {
-    /// By ticker and pair, the last signal.
-    last: Vec<Vec<Last>>,
-    flipped_by_ticker: Vec<u64>,
-    flipped_by_pair: Vec<u64>,
+    /// By ticker and pair.
+    series: Vec<Vec<Series>>,
     /// For each signal and the place of its confidence, how many sells and buys follow it.
     next: Box<[[u64; 2]; Last::COUNT]>,
+}
+
+/// The signals of one series so far.
+#[derive(Clone, Copy, Debug, Default)]
+struct Series {
+    last: Last,
+    flipped: u32,
 }
 
 /// The last signal of a series: nothing, or the place of its confidence and whether it is a buy.
@@ -87,9 +92,7 @@ impl Last {
 
 /// The signals of one ticker so far.
 pub(super) struct TickerSuccession<'a> {
-    last: &'a mut [Last],
-    flipped: &'a mut u64,
-    flipped_by_pair: &'a mut [u64],
+    series: &'a mut [Series],
     next: &'a mut [[u64; 2]; Last::COUNT],
 }
 
@@ -97,22 +100,16 @@ impl TickerSuccession<'_> {
     /// Counts a signal of a pair.
     #[inline]
     pub(super) fn count(&mut self, pair: u8, place: Place, is_buy: bool) {
-        let last = std::mem::replace(&mut self.last[usize::from(pair)], Last::of(place, is_buy));
+        let Series { last, flipped } = &mut self.series[usize::from(pair)];
         self.next[usize::from(last.0)][usize::from(is_buy)] += 1;
-        let flipped = u64::from(last.flips_to(is_buy));
-        *self.flipped += flipped;
-        self.flipped_by_pair[usize::from(pair)] += flipped;
+        *flipped += u32::from(last.flips_to(is_buy));
+        *last = Last::of(place, is_buy);
     }
 }
 
 impl Default for Succession {
     fn default() -> Self {
-        Self {
-            last: Vec::new(),
-            flipped_by_ticker: Vec::new(),
-            flipped_by_pair: Vec::new(),
-            next: Box::new([[0; 2]; Last::COUNT]),
-        }
+        Self { series: Vec::new(), next: Box::new([[0; 2]; Last::COUNT]) }
     }
 }
 
@@ -120,35 +117,24 @@ impl Succession {
     /// A ticker, for signals of the first `pairs` pairs.
     pub(super) fn ticker(&mut self, ticker: usize, pairs: u8) -> TickerSuccession<'_> {
         let pairs = usize::from(pairs);
-        if ticker >= self.last.len() {
-            self.last.resize(ticker + 1, Vec::new());
-            self.flipped_by_ticker.resize(ticker + 1, 0);
+        if ticker >= self.series.len() {
+            self.series.resize(ticker + 1, Vec::new());
         }
-        if pairs > self.flipped_by_pair.len() {
-            self.flipped_by_pair.resize(pairs, 0);
+        let series = &mut self.series[ticker];
+        if pairs > series.len() {
+            series.resize(pairs, Series::default());
         }
-        let last = &mut self.last[ticker];
-        if pairs > last.len() {
-            last.resize(pairs, Last::default());
-        }
-        let (flipped, flipped_by_pair) = (&mut self.flipped_by_ticker[ticker], &mut *self.flipped_by_pair);
-        TickerSuccession { last, flipped, flipped_by_pair, next: &mut self.next }
+        TickerSuccession { series, next: &mut self.next }
     }
 
     /// The flips of a ticker, given the number of its signals.
     pub(super) fn of_ticker(&self, ticker: usize, signals: u64) -> Flips {
-        let series =
-            self.last.get(ticker).map_or(0, |last| last.iter().filter(|last| **last != Last::default()).count());
-        let flipped = self.flipped_by_ticker.get(ticker).copied().unwrap_or_default();
-        Flips { followed: signals - series as u64, flipped }
+        flips(self.series.get(ticker).into_iter().flatten(), signals)
     }
 
     /// The flips of a pair, given the number of its signals.
     pub(super) fn of_pair(&self, pair: usize, signals: u64) -> Flips {
-        let has_signals = |last: &&Vec<Last>| last.get(pair).is_some_and(|last| *last != Last::default());
-        let series = self.last.iter().filter(has_signals).count();
-        let flipped = self.flipped_by_pair.get(pair).copied().unwrap_or_default();
-        Flips { followed: signals - series as u64, flipped }
+        flips(self.series.iter().filter_map(|of_ticker| of_ticker.get(pair)), signals)
     }
 
     pub(super) fn into_persistence(self) -> Persistence {
@@ -160,4 +146,11 @@ impl Succession {
         }
         persistence
     }
+}
+
+/// The flips of some series, given the number of their signals: the last one of each has no successor.
+fn flips<'a>(series: impl Iterator<Item = &'a Series>, signals: u64) -> Flips {
+    let begun = series.filter(|series| series.last != Last::default());
+    let (count, flipped) = begun.fold((0, 0), |(count, sum), series| (count + 1, sum + u64::from(series.flipped)));
+    Flips { followed: signals - count, flipped }
 }
