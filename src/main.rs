@@ -10,22 +10,22 @@ fn main() -> ExitCode {
     bellwether::cli::main()
 }
 
-/// Lets a write beyond the limit on the size of a file fail, with an error that names the file. The signal that comes with
-/// it would end the program without a word.
+/// Makes a write beyond the file size limit fail with an error that names the file. By default its signal kills the
+/// program silently.
 fn ignore_file_size_signal() {
     #[expect(unsafe_code, reason = "the standard library has no signals")]
-    // SAFETY: it ignores a signal that nothing else here handles, before there are other threads.
+    // SAFETY: called before there are other threads; nothing else handles this signal.
     unsafe {
         libc::signal(libc::SIGXFSZ, libc::SIG_IGN);
     }
 }
 
-/// Lets the threads share what they free, and keep it for the columns to come.
+/// Tunes the C library's allocator for many threads that allocate large columns.
 ///
-/// By default the C library keeps up to eight heaps for each processor, and what the threads of one stage freed is of no
-/// use to those of the next: half as much memory again at the peak of a run as with one heap for each, where threads hardly
-/// wait for one another. And it gives large pieces back to the system, from which the next column gets the same pages
-/// again, each by a fault and filled with zeros: a tenth of the time.
+/// By default it has up to eight heaps per processor, and memory freed by the threads of one stage cannot be reused by
+/// those of the next: the peak of a run is half as high again as with one heap per processor, where threads hardly ever
+/// wait for each other. It also returns large blocks to the system, which then has to map and zero the same pages for the
+/// next column: a tenth of the time of a run.
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
 fn keep_memory() {
     const MEBIBYTE: libc::c_int = 1 << 20;
@@ -35,7 +35,7 @@ fn keep_memory() {
         [(libc::M_ARENA_MAX, heaps), (libc::M_MMAP_THRESHOLD, 32 * MEBIBYTE), (libc::M_TRIM_THRESHOLD, 256 * MEBIBYTE)];
     for (name, value) in settings {
         #[expect(unsafe_code, reason = "the C library offers no other way")]
-        // SAFETY: it sets a number of the allocator, before there are other threads; where it cannot, nothing changes.
+        // SAFETY: called before there are other threads; a setting that is not accepted has no effect.
         unsafe {
             libc::mallopt(name, value);
         }

@@ -1,10 +1,9 @@
-"""Compares a result with another one, row for row by its key, and its CSV file with its Parquet file.
+"""Compares a result with a reference, joined by key, and its CSV file with its Parquet file.
 
     check.py EXPECTED.parquet ACTUAL.parquet ACTUAL.csv
 
-Rows are the same if their ticker, date, period and regime are; then signal, confidence and the count are equal and the
-other numbers within 1e-9. Both files are in the order of the key. Periods may be in the order that they are declared in
-(1d, 2d, 10d, 1m) or in that of their letters (10d, 1d, 1m, 2d): both are an order of the key.
+The key is ticker, date, period and regime. Signal, confidence and count must be equal, other numbers equal within 1e-9. Both
+files must be sorted by key; periods may be sorted as declared (1d, 2d, 10d, 1m) or alphabetically (10d, 1d, 1m, 2d).
 """
 
 import sys

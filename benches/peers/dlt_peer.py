@@ -1,9 +1,9 @@
-"""dlt: two resources loaded into DuckDB with declared columns, and the join in SQL where they were loaded.
+"""dlt: two resources loaded into DuckDB with declared columns, joined there in SQL.
 
     dlt_peer.py BASE_URL OUT_FOLDER SIZE
 
-Both are fetched by dlt's own threads and session, and give Arrow tables, which dlt loads as they are: its documentation
-advises so for large loads, and plain records take more than ten times as long.
+dlt's own threads and session fetch both. They yield Arrow tables, which dlt loads unchanged: its documentation recommends
+that for large loads, and plain records take more than ten times as long.
 """
 
 import os
@@ -14,7 +14,7 @@ from pathlib import Path
 import dlt
 import duckdb
 import orjson
-import pandas  # dlt and pyarrow import it where it is installed, on several threads at once.
+import pandas  # dlt and pyarrow import it if it is installed, on several threads at once.
 import pyarrow as pa
 import pyarrow.compute as pc
 from dlt.sources.helpers import requests

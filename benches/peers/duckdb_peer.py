@@ -2,8 +2,8 @@
 
     duckdb_peer.py BASE_URL OUT_FOLDER SIZE
 
-`read_json` of an address would need the extension `httpfs`, which comes from a host of its own and not from the package
-index. The fetched files live in the page cache.
+`read_json` of a URL would need the extension `httpfs`, which is not in the package index. The fetched files stay in the page
+cache.
 """
 
 import shutil
@@ -40,7 +40,7 @@ ARTICLES = """
 
 
 def fetch(service, targets, folder):
-    """The files that hold the answers; `targets` says how to name each."""
+    """Fetches each target into a file with the given name, and returns the paths."""
 
     def save(target, name):
         file = folder / f"{name}.json"

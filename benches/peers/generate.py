@@ -1,4 +1,4 @@
-"""Writes the answers of the service, each to a file of its own, and the same bytes whenever it is run.
+"""Writes each answer of the service to a file; the bytes are the same every time.
 
     generate.py FOLDER SIZE
 
@@ -22,7 +22,7 @@ def trading_days():
 
 
 def predictions(ticker, period, regime, opening):
-    """The entries of a series, given how the entry of each day begins."""
+    """The entries of a series; `opening` is the start of the entry of each day."""
     seed = [work.TICKERS.index(ticker), work.PERIODS.index(period), work.REGIMES.index(regime)]
     draw = numpy.random.default_rng(seed)
     signals = numpy.where(draw.random(work.DAYS) < 0.55, "buy", "sell").tolist()

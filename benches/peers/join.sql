@@ -1,5 +1,5 @@
--- The dataset of `signals` and `articles` in DuckDB: what DuckDB does with the answers and dlt with what it loaded.
--- Features do not depend on period and regime: they are computed once for each ticker and day.
+-- The dataset from `signals` and `articles`, for DuckDB and dlt.
+-- Features do not depend on period and regime, so they are computed once per ticker and day.
 
 create table days as
 select distinct ticker, date from signals;
@@ -25,7 +25,7 @@ qualify asked;
 
 create table features as
 with last as (
-    -- Of the articles of one date the one that is listed first is the last one known.
+    -- If several articles have the same date, the first one listed is the last one.
     select ticker, date::timestamp as date, arg_min(score, place) as news_last_score
     from articles
     group by all

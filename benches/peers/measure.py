@@ -1,7 +1,7 @@
-"""Runs a process to its end, or to its limits, and says what it took.
+"""Runs a process within limits and measures it.
 
-Wall time is from the start of the process to its end; processor time is user and system of the process and of all that it
-waited for, as the kernel counts them; memory is the peak of the largest of these processes. Linux alone.
+Wall time is from start to exit. Processor time is user and system time of the process and its children, as the kernel
+counts them. Memory is the peak of the largest of these processes. Linux only.
 """
 
 import os
@@ -22,7 +22,7 @@ class Limits(NamedTuple):
 
 
 class Taken(NamedTuple):
-    """What a process took; `fault` says why there is no result, if there is none."""
+    """The time and memory of a process; `fault` is the reason if it has no result."""
 
     wall: float
     cpu: float
@@ -32,31 +32,31 @@ class Taken(NamedTuple):
 
 
 def fields(process):
-    """What the kernel says of a process, from its state on."""
+    """The fields of `/proc/PID/stat` from the state on."""
     with open(f"/proc/{process}/stat") as stat:
         return stat.read().rpartition(")")[2].split()
 
 
 def cpu_of(process):
-    """The processor seconds that a process has taken so far."""
+    """Processor seconds of a process so far."""
     return sum(map(int, fields(process)[11:13])) / TICKS
 
 
 def megabytes_of(group):
-    """The memory that the processes of a group hold now."""
+    """Current memory of a process group."""
     pages = 0
     for process in filter(str.isdigit, os.listdir("/proc")):
         try:
             own = fields(process)
         except OSError:
-            continue  # It has ended meanwhile.
+            continue  # It has just exited.
         if int(own[2]) == group:
             pages += int(own[21])
     return pages * PAGE / 1e6
 
 
 class Watch(threading.Thread):
-    """Ends the processes of a group that go beyond the limits."""
+    """Kills a process group that exceeds the limits."""
 
     def __init__(self, group, limits):
         super().__init__(daemon=True)
@@ -75,8 +75,8 @@ class Watch(threading.Thread):
 
 
 def take(command, log, limits, service, **started):
-    """Runs a command; what it says goes to the file `log`."""
-    os.sync()  # What was written before is not paid for by this one.
+    """Runs a command; its output goes to the file `log`."""
+    os.sync()  # So that the command does not pay for earlier writes.
     served = cpu_of(service)
     begin = time.monotonic()
     with log.open("wb") as said:
@@ -86,7 +86,7 @@ def take(command, log, limits, service, **started):
     try:
         _, status, usage = os.wait4(process.pid, 0)
     except BaseException:
-        os.killpg(process.pid, signal.SIGKILL)  # Nothing goes on when the comparison is interrupted.
+        os.killpg(process.pid, signal.SIGKILL)  # Leave nothing running when the comparison is interrupted.
         raise
     wall = time.monotonic() - begin
     watch.ended.set()

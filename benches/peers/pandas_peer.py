@@ -2,8 +2,8 @@
 
     pandas_peer.py BASE_URL OUT_FOLDER SIZE
 
-A body becomes a frame on the thread that fetched it, so that no more than some are held as Python objects at once. The
-CSV file is written by pyarrow, which is several times faster than `to_csv`.
+The thread that fetched a body also turns it into a frame, so that only a few exist as Python objects at once. pyarrow writes
+the CSV file, several times faster than `to_csv`.
 """
 
 import sys

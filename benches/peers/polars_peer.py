@@ -2,7 +2,7 @@
 
     polars_peer.py BASE_URL OUT_FOLDER SIZE
 
-A body is parsed and flattened by the thread that fetched it; Polars lets go of the interpreter for that.
+The thread that fetched a body also parses and flattens it; Polars releases the GIL meanwhile.
 """
 
 import sys

@@ -2,8 +2,8 @@
 
     serve.py FOLDER SIZE
 
-A thread for each connection, kept alive; the bytes go from the page cache to the socket by `sendfile`, so that the
-service takes as little as can be of the processors that are measured. The key is ignored; parameters may come in any order.
+One thread per keep-alive connection. `sendfile` copies from the page cache to the socket, so that the service takes little
+processor time from the tools. The key is ignored, and parameters may come in any order.
 """
 
 import os
@@ -56,7 +56,7 @@ def converse(connection, answers):
                 request, _, unread = unread.partition(b"\r\n\r\n")
                 answer(connection, request, answers)
     except ConnectionError:
-        pass  # The client has gone.
+        pass  # The client disconnected.
     finally:
         connection.close()
 

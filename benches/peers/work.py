@@ -1,7 +1,7 @@
-"""The work that all do: which tickers, which histories, and where the answers are.
+"""The job of all tools: tickers, histories, and the files of their answers.
 
-The service is the vendor's interface cut down to two operations. Every peer is told the tickers, which bellwether finds
-out from the histories.
+The service offers two operations of the vendor's interface. The tools are given the tickers; bellwether finds them in the
+histories.
 """
 
 from typing import NamedTuple
@@ -16,7 +16,7 @@ REGIMES = ["neutral", "bear", "bull"]
 
 
 class Size(NamedTuple):
-    """The pairs of period and regime that a size takes."""
+    """The pairs of period and regime of a size."""
 
     periods: list[str]
     regimes: list[str]
@@ -49,6 +49,6 @@ def articles(ticker):
 
 
 def file_of(folder, target):
-    """Where the answer to a target is kept."""
+    """The file of the answer to a target."""
     path, _, parameters = target.lstrip("/").partition("?")
     return folder / path / f"{parameters.replace('&', ',')}.json" if parameters else folder / f"{path}.json"
