@@ -121,13 +121,13 @@ impl Signals {
             made: Vec::new(),
             lineage: lineage.collect(),
         };
-        let is_told_anew = plan.dates != NaiveRule::Utc && offsets.null_count() < offsets.len();
+        let is_redated = plan.dates != NaiveRule::Utc && offsets.null_count() < offsets.len();
         let is_same_day = plan.lag == Lag::Calendar(Days::new(0));
-        if !plan.features.is_empty() && (is_told_anew || is_same_day) {
+        if !plan.features.is_empty() && (is_redated || is_same_day) {
             let rows = dates.values().iter().zip(offsets);
             signals.made = rows.map(|(&date, offset)| naive::made_at(date, offset, plan.dates)).collect();
         }
-        let is_repeated = if is_told_anew { signals.repeated() } else { Vec::new() };
+        let is_repeated = if is_redated { signals.repeated() } else { Vec::new() };
         let micros = |day: Option<NaiveDate>| day.map(|day| day.and_time(NaiveTime::MIN).and_utc().timestamp_micros());
         let (from, to) = (micros(plan.filter.from), micros(plan.filter.to));
         let is_taken = |date: i64| from.is_none_or(|from| date >= from) && to.is_none_or(|to| date < to);

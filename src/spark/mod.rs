@@ -138,7 +138,7 @@ impl Cluster {
 
 /// The address in the client's syntax. The client itself reads the token from the environment.
 fn connection(engine: &Engine) -> String {
-    // Masked wherever text is shown, whoever writes it.
+    // It is masked wherever text is shown.
     secret::mask(env::var(TOKEN));
     let rest = engine.as_str().split_once("://").map_or("", |(_, rest)| rest);
     let gap = if rest.contains("/;") { "" } else { "/" };

@@ -40,7 +40,7 @@ fn the_shipped_definitions_reference_the_schema_and_match_it() {
     assert_eq!(
         place.run(["schema"]).succeeded().stdout,
         shipped,
-        "write it anew: bellwether schema > pipelines/definition.schema.json"
+        "regenerate it: bellwether schema > pipelines/definition.schema.json"
     );
     python::check("check_schema.py", [project().join("pipelines")]);
 }

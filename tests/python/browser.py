@@ -1,4 +1,4 @@
-"""A headless Chromium, controlled through the DevTools protocol over a pair of pipes, with the standard library alone."""
+"""A headless Chromium, controlled through the DevTools protocol over a pair of pipes, using only the standard library."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""Loads what `schedule print --for airflow` printed with Airflow's own DagBag: no import errors, no warnings, a DAG per definition."""
+"""Loads the output of `schedule print --for airflow` with Airflow's DagBag: no import errors, no warnings, a DAG per definition."""
 
 import os
 import sys

@@ -1,7 +1,7 @@
 """The state as of an instant, from the documented query and DuckDB alone, equals the program's.
 
-Takes the archive, the query as it is documented for signals, an instant, and a folder with a file for each table that has
-what the program says was known then.
+Takes the archive, the documented query for signals, an instant, and a folder with a file per table: the state at that
+instant according to the program.
 """
 
 import sys

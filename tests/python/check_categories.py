@@ -1,4 +1,4 @@
-"""Categories are the names that occur, in an Arrow file and in an Arrow stream, as pandas and Polars read them.
+"""Categories are the names that occur, in Arrow files and streams, read with pandas and Polars.
 
     check_categories.py FOLDER
 """

@@ -1,4 +1,4 @@
-"""Chosen and renamed columns equal those of the whole dataset, in every format, from files, pipes, folders and SQL.
+"""Selected and renamed columns equal those of the whole dataset, in every format, from files, pipes, folders and SQL.
 
     check_columns.py FOLDER
 """

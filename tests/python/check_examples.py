@@ -1,4 +1,4 @@
-"""The datasets of the shipped definitions, read as their users read them.
+"""Reads the datasets of the shipped definitions as users would.
 
     check_examples.py DATASETS
 """

@@ -2,7 +2,7 @@
 
     check_join.py DATASET.parquet PARAMETERS.json
 
-The parameters name the files of the raw answers, the lag and the windows. The ways: brute force in plain Python, pandas
+The parameters name the files of the raw answers, the lag and the windows. The three ways are brute force in plain Python, pandas
 (`rolling` on a daily grid, `merge_asof`), and DuckDB (windows by a range join, `ASOF JOIN`).
 """
 

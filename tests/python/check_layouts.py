@@ -1,4 +1,4 @@
-"""Reads every layout of one dataset with Polars, pandas, pyarrow and DuckDB, and compares.
+"""Reads every layout of a dataset with Polars, pandas, pyarrow and DuckDB, and compares the values.
 
     check_layouts.py FOLDER
 

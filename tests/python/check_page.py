@@ -2,7 +2,7 @@
 
     check_page.py REPORT [HOSTILE-WORD]
 
-Nothing of the vendor's runs, nothing is asked for, nothing overflows, and every plot can be read by keyboard.
+No vendor text runs, nothing is loaded, nothing overflows, and every plot can be read by keyboard.
 """
 
 import sys

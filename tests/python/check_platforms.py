@@ -1,4 +1,4 @@
-"""Checks what `schedule print` printed for platforms with parsers and schemas: plists, Kubernetes objects, a workflow, DAGs."""
+"""Checks the output of `schedule print` with parsers and schemas: plists, Kubernetes objects, a workflow, DAGs."""
 
 import ast
 import plistlib

@@ -2,8 +2,8 @@
 
     check_report.py FOLDER NAME
 
-The folder has output/archive, output/datasets/NAME/latest with its report, and summary.txt, what the terminal was told.
-The archive may be shared with other definitions, and may be packed: the definition says which requests are its own.
+The folder has output/archive, output/datasets/NAME/latest with its report, and summary.txt, the output in a terminal.
+The archive may be packed and shared with other definitions; the definition determines which requests are its own.
 """
 
 import json

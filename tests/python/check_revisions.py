@@ -1,4 +1,4 @@
-"""The changed cells that the audit wrote are those that DuckDB finds in the archive's own files."""
+"""The audit lists exactly the changed cells that DuckDB finds in the files of the archive."""
 
 import sys
 

@@ -1,7 +1,7 @@
-"""Recomputes the times of cron expressions by brute force: every minute of a span is looked at on the clock of its zone.
+"""Recomputes the times of cron expressions by brute force: every minute of a span, on the clock of its zone.
 
-The file given holds a list of objects with `cron`, `zone`, `from`, `to` (minutes, UTC) and `times`. The rule for clocks that
-are changed: an expression whose minute and hour are single numbers is due once a day, at the first instant after the gap if
+The file holds a list of objects with `cron`, `zone`, `from`, `to` (minutes, UTC) and `times`. The rule when clocks
+change: an expression whose minute and hour are single numbers is due once a day, at the first instant after the gap if
 its time is skipped, and the first time if it is repeated; any other expression is due whenever the clock shows its time.
 """
 

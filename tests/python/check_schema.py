@@ -1,4 +1,4 @@
-"""The shipped definitions are valid by the schema that they name, and the schema refuses what it should."""
+"""The shipped definitions are valid under the schema that they name, and the schema rejects invalid ones."""
 
 import json
 import sys

@@ -1,4 +1,4 @@
-"""Prints the same rows of a dataset with Polars, and compares the tables with those that were printed.
+"""Prints the same rows of a dataset with Polars in Python, and compares the tables.
 
     check_show.py FOLDER FORMAT
 """

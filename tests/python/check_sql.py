@@ -1,8 +1,8 @@
-"""The rows of printed SQL statements are those of the builds that they stand for, in their order, to the last bit.
+"""Printed SQL statements give the rows of the corresponding builds, in order and bit for bit.
 
     check_sql.py duckdb|spark CASES.json
 
-The cases are a list of `{"sql": FILE, "dataset": PARQUET}`. A dataset of `null` has no rows.
+The cases are a list of `{"sql": FILE, "dataset": PARQUET}`. If `dataset` is null, the statement gives no rows.
 """
 
 import json

@@ -1,6 +1,6 @@
-"""Opens the status page in Chromium, on a phone and on a desk, by day and by night.
+"""Opens the status page in Chromium, narrow and wide, in light and dark mode.
 
-It asks for nothing, runs nothing, violates no policy, overflows nowhere, and has a square for each of the last 90 days.
+It loads and runs nothing, violates no policy, does not overflow, and has a square for each of the last 90 days.
 """
 
 import sys

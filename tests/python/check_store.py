@@ -1,4 +1,4 @@
-"""Holds what DuckDB and Polars read from a bucket, by the documented examples, against the local folders.
+"""Compares what DuckDB and Polars read from a bucket, using the documented examples, with the local folders.
 
 usage: check_store.py ENDPOINT SECRET QUERY_OF_ARCHIVE QUERY_OF_LATEST POLARS STATEMENT OUTPUT
 """

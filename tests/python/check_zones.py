@@ -1,9 +1,9 @@
-"""Computes datasets anew from the raw answers by instants, and compares row for row.
+"""Recomputes datasets from the raw answers by instants, and compares row by row.
 
     check_zones.py PARAMETERS.json
 
-The parameters name the files of the raw answers, and the datasets with the rule of their naive dates and their lag. What
-is known when is found by looking: a zone's clock is read minute by minute, and no date is converted by a formula.
+The parameters name the files of the raw answers, and the datasets with the rule of their naive dates and their lag. A
+zone's clock is read minute by minute; no date is converted by a formula.
 """
 
 import json

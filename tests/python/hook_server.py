@@ -1,4 +1,4 @@
-"""An HTTP server that writes what it is sent to a file, a line of JSON per request. Prints its port."""
+"""An HTTP server that appends each request to a file as a line of JSON. Prints its port."""
 
 import json
 import sys

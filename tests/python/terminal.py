@@ -1,9 +1,9 @@
-"""Runs a program in a pseudo-terminal, and prints what a person sees there as JSON.
+"""Runs a program in a pseudo-terminal, and prints the visible text as JSON.
 
     terminal.py COLUMNS[,COLUMNS...] ANSWERS PROGRAM [ARGUMENT...]
 
-The window has the first width, and changes to each other one a moment after the other. ANSWERS is a JSON list of lines
-that are typed, each after a question.
+The window starts with the first width and is then resized to each of the others. ANSWERS is a JSON list of lines, typed
+one after each question.
 """
 
 import codecs

@@ -1,4 +1,4 @@
-"""A Spark cluster on this machine computes a dataset: the rows that a build on this machine writes.
+"""A Spark cluster on this machine computes the same rows as a build.
 
     tests/spark/.venv/bin/python tests/spark/cluster.py [--bellwether FILE] [--dataset small|demo|large] [--kill]
 
