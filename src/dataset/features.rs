@@ -31,7 +31,7 @@ pub(super) fn of(
 ) -> Result<(Features, Counts)> {
     let Settings { plan, calendar } = settings;
     let cutoffs = keys.iter().map(|key| calendar.cutoff(key.day, plan.lag)).collect();
-    let mut table = FeatureTable::of(KeyCutoffs { keys, cutoffs, rule: plan.dates }, news, &plan.features);
+    let mut table = FeatureTable::of(KeyCutoffs { list: keys, cutoffs, rule: plan.dates }, news, &plan.features);
     let mut counts = Counts::default();
     for articles in articles {
         let articles = articles?;
@@ -55,7 +55,7 @@ pub(super) struct Settings<'a> {
 
 /// The keys, and what each may know.
 struct KeyCutoffs<'a> {
-    keys: &'a [NewsKey],
+    list: &'a [NewsKey],
     /// The last day whose news each key may use.
     cutoffs: Vec<Day>,
     rule: NaiveRule,
@@ -63,14 +63,14 @@ struct KeyCutoffs<'a> {
 
 impl KeyCutoffs<'_> {
     fn iter(&self) -> impl Iterator<Item = (&NewsKey, Cutoff)> {
-        self.keys.iter().zip(&self.cutoffs).map(|(key, day)| (key, Cutoff::of(key, *day, self.rule)))
+        self.list.iter().zip(&self.cutoffs).map(|(key, day)| (key, Cutoff::of(key, *day, self.rule)))
     }
 
     /// For each key, the index of its ticker's first article, and of the first that is too recent.
     fn known(&self, articles: &[NewsItem]) -> Vec<(u32, u32)> {
         let (mut first, mut end) = (0, 0);
-        let mut bounds = Vec::with_capacity(self.keys.len());
-        for (&NewsKey { ticker, .. }, cutoff) in self.keys.iter().zip(&self.cutoffs) {
+        let mut bounds = Vec::with_capacity(self.list.len());
+        for (&NewsKey { ticker, .. }, cutoff) in self.list.iter().zip(&self.cutoffs) {
             while articles.get(first).is_some_and(|article| article.ticker < ticker) {
                 first += 1;
             }
@@ -112,7 +112,7 @@ impl LastArticle {
 impl<'a> FeatureTable<'a> {
     /// Keys without any articles.
     fn of(keys: KeyCutoffs<'a>, news: &'a News, features: &[Feature]) -> Self {
-        let count = keys.keys.len();
+        let count = keys.list.len();
         let mut table = Self { keys, news, windows: Vec::new(), last: vec![None; count] };
         for days in features.iter().filter_map(Feature::window) {
             if table.windows.iter().all(|(known, _)| *known != days) {
@@ -164,7 +164,7 @@ impl<'a> FeatureTable<'a> {
                 Arc::new(dates.collect::<TimestampMicrosecondArray>())
             }
             Feature::DaysSince => {
-                whole(self.last.iter().zip(self.keys.keys).map(|(last, key)| last.map(|one| key.day - day(one.date()))))
+                whole(self.last.iter().zip(self.keys.list).map(|(last, key)| last.map(|one| key.day - day(one.date()))))
             }
             Feature::Summary(reference) => {
                 let place = *reference as usize;
@@ -172,7 +172,7 @@ impl<'a> FeatureTable<'a> {
             }
             Feature::SummaryDaysSince => {
                 let last = self.statements(&self.news.summaries);
-                whole(last.zip(self.keys.keys).map(|(last, key)| last.map(|one| key.day - one.day)))
+                whole(last.zip(self.keys.list).map(|(last, key)| last.map(|one| key.day - one.day)))
             }
             Feature::Historical(_) => reals(self.statements(&self.news.records).map(|last| last?.values[field - 1])),
         }
