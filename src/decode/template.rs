@@ -150,7 +150,7 @@ impl Literal {
     }
 
     /// Where it ends if a text has it at a position. Never matches near the end of the text.
-    #[inline]
+    #[inline(always)]
     fn end(&self, text: &[u8], at: usize) -> Option<usize> {
         let found = words(text.get(at..)?.first_chunk()?);
         let unlike = (0..LONGEST / 8).fold(0, |all, word| all | (found[word] ^ self.words[word]) & self.masks[word]);
