@@ -20,6 +20,7 @@ mod open;
 mod outcome;
 mod parse;
 mod plan;
+mod process;
 mod progress;
 mod prune;
 mod report;
@@ -154,7 +155,10 @@ pub fn main() -> ExitCode {
 
 /// Parses arguments, the first of which is the name of the program, runs the command, and reports the outcome. Returns
 /// the exit code. Wrong arguments, `--help` and `--version` end the process.
+///
+/// The process is taken to be the command's own: it tunes the allocator, and ignores the signal of the limit on file sizes.
 pub fn main_with(arguments: Vec<OsString>) -> u8 {
+    process::prepare();
     let is_json = arguments.iter().any(|word| word == "--json");
     let Cli { directory, command } = parse::parsed(arguments);
     let project = directory.map_or_else(Project::find, Project::at);

@@ -1,0 +1,45 @@
+//! Prepares the process that a command runs in: its signals, and the allocator of the C library.
+
+#[cfg(all(target_os = "linux", target_env = "gnu"))]
+use std::thread;
+
+/// Prepares the process for a command.
+pub(super) fn prepare() {
+    ignore_file_size_signal();
+    keep_memory();
+}
+
+/// Makes a write beyond the file size limit fail with an error that names the file. By default its signal kills the
+/// program silently.
+fn ignore_file_size_signal() {
+    #[expect(unsafe_code, reason = "the standard library has no signals")]
+    // SAFETY: no handler is installed, and nothing else in this process handles the signal.
+    unsafe {
+        libc::signal(libc::SIGXFSZ, libc::SIG_IGN);
+    }
+}
+
+/// Tunes the allocator for many threads that allocate large columns.
+///
+/// By default it has up to eight heaps per processor, and memory freed by the threads of one stage cannot be reused by
+/// those of the next: the peak of a run is half as high again as with one heap per processor, where threads hardly ever
+/// wait for each other. It also returns large blocks to the system, which then has to map and zero the same pages for the
+/// next column: a tenth of the time of a run.
+#[cfg(all(target_os = "linux", target_env = "gnu"))]
+fn keep_memory() {
+    const MEBIBYTE: libc::c_int = 1 << 20;
+    let heaps = thread::available_parallelism().map_or(2, |count| count.get().max(2));
+    let heaps = libc::c_int::try_from(heaps).unwrap_or(libc::c_int::MAX);
+    let settings =
+        [(libc::M_ARENA_MAX, heaps), (libc::M_MMAP_THRESHOLD, 32 * MEBIBYTE), (libc::M_TRIM_THRESHOLD, 256 * MEBIBYTE)];
+    for (name, value) in settings {
+        #[expect(unsafe_code, reason = "the C library offers no other way")]
+        // SAFETY: it takes the allocator's lock; a setting that is not accepted has no effect.
+        unsafe {
+            libc::mallopt(name, value);
+        }
+    }
+}
+
+#[cfg(not(all(target_os = "linux", target_env = "gnu")))]
+fn keep_memory() {}
