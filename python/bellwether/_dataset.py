@@ -21,9 +21,6 @@ if TYPE_CHECKING:
 
 __all__ = ["Dataset", "load"]
 
-#: The columns that identify a row.
-_KEY = ["ticker", "date", "period", "regime"]
-
 
 @overload
 def load(
@@ -91,25 +88,22 @@ def load(
     folder, archive = _values.folders(data, archive)
     is_published = as_of is None and vintage is None and isinstance(definition, str)
     names = None if columns is None else list(columns)
+    part = _values.part(names, tickers, start, end)
     if layout == "wide" and is_published and isinstance(definition, str):
-        part = _values.part(names, tickers, start, end)
         if (found := _bellwether.published_wide(folder / "datasets", definition, part)) is not None:
             matrices, identity = found
             return Wide(json.loads(identity)["name"], {name: Matrix(name, matrix) for name, matrix in matrices})
     if layout == "wide":
-        names = names or ["signal", "confidence"]
-        part = _values.part(dict.fromkeys([*_KEY, *names]), tickers, start, end)
-    else:
-        part = _values.part(names, tickers, start, end)
+        part["columns"] = None
     if is_published and isinstance(definition, str):
         rows, identity = _bellwether.published(folder / "datasets", definition, part)
     else:
         options = (_values.instant(as_of), vintage)
         rows, identity = _bellwether.built(definition, folder, archive, options, part)
     loaded = Dataset(rows, json.loads(identity), part)
-    if layout == "long" or names is None:
+    if layout == "long":
         return loaded
-    matrices = _bellwether.matrices(rows, [name for name in names if name not in _KEY])
+    matrices = _bellwether.matrices(rows, names)
     return Wide(loaded.name, {name: Matrix(name, matrix) for name, matrix in matrices})
 
 
@@ -192,7 +186,7 @@ class Dataset(Table):
             if wanted is not None:
                 frame = frame[frame[column] == wanted]
         series = frame.set_index(key)[value].sort_index()
-        if value == "signal":
+        if value == names["signal"]:
             return series.astype(str).map({"buy": 1, "sell": -1})
         return series
 

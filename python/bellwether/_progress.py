@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import sys
 import warnings
 from collections.abc import Callable, Generator
@@ -95,7 +96,9 @@ class _Terminal:
         filled = _WIDTH * done // total if total else 0
         bar = f"[{'=' * filled:{_WIDTH}}] {done}/{total}  " if total else ""
         end = "\n" if event["event"] == "finished" else ""
-        sys.stderr.write(f"\r\x1b[K{event['stage']:9} {bar}{_counts(event)}{end}")
+        # A line that wraps could not be erased.
+        line = f"{event['stage']:9} {bar}{_counts(event)}"[: shutil.get_terminal_size().columns - 1]
+        sys.stderr.write(f"\r\x1b[K{line}{end}")
         sys.stderr.flush()
         self._is_open = not end
 

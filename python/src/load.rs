@@ -83,19 +83,23 @@ pub(crate) fn built(
     })
 }
 
-/// The names of the key columns of signals.
+/// The names of the columns that a signal has in any dataset.
 fn names(dataset: &Dataset) -> Value {
-    Column::KEY.map(|column| (column.name(), dataset.names().of(column.name()).to_owned())).into_iter().collect()
+    let columns = Column::KEY.into_iter().chain([Column::Signal]);
+    columns.map(|column| (column.name(), dataset.names().of(column.name()).to_owned())).collect()
 }
 
-/// The matrices of some columns, by name.
+/// The matrices of some columns, by name; of signals and confidences by default.
 #[pyfunction]
-pub(crate) fn matrices(py: Python<'_>, rows: Py<Rows>, values: Vec<String>) -> PyResult<Matrices> {
+pub(crate) fn matrices(py: Python<'_>, rows: Py<Rows>, values: Option<Vec<String>>) -> PyResult<Matrices> {
     let Some(dataset) = rows.get().dataset().cloned() else {
         return Err(PyTypeError::new_err("the rows are not those of a dataset"));
     };
     supervise::quietly(py, move |stop| {
-        let values: Vec<&str> = values.iter().map(String::as_str).collect();
+        let values: Vec<&str> = match &values {
+            Some(values) => values.iter().map(String::as_str).collect(),
+            None => [Column::Signal, Column::Confidence].map(|column| dataset.names().of(column.name())).into(),
+        };
         let matrices = dataset.until(stop.clone()).matrices(&values)?;
         Ok(matrices.into_iter().map(|(name, matrix)| (name, Rows::held(matrix.schema(), vec![matrix]))).collect())
     })

@@ -220,6 +220,28 @@ def test_matrices_equal_a_pivot(published: Path, as_of) -> None:
         wide["9d/x"]
 
 
+def test_renamed_columns_are_the_key_of_matrices_and_factors(place: Path) -> None:
+    definition = {
+        "name": "renamed",
+        "source": {"service": "demo"},
+        "signals": {"sectors": ["energy"], "periods": ["5d"]},
+        "dataset": {"rename": {"ticker": "symbol", "date": "day", "period": "horizon", "signal": "side"}},
+    }
+    bw.run(definition, progress=False)
+    long = bw.load("renamed").to_polars().filter(pl.col("symbol").is_in(["CVX", "XOM"]))
+    expected = long.pivot("symbol", index="day", values="confidence").sort("day").select("day", "CVX", "XOM")
+    for as_of in (None, datetime.date.today() + datetime.timedelta(days=1)):
+        wide = bw.load("renamed", layout="wide", as_of=as_of, tickers=["CVX", "XOM"])
+        assert list(wide) == ["5d-neutral/confidence", "5d-neutral/side"]
+        polars.testing.assert_frame_equal(wide["5d-neutral/confidence"].to_polars(), expected)
+        part = bw.load("renamed", layout="wide", as_of=as_of, tickers="XOM", columns=["symbol", "side"])
+        assert list(part) == ["5d-neutral/side"]
+        assert set(part["5d-neutral/side"].to_polars()["XOM"].drop_nulls()) == {1, -1}
+    factor = bw.load("renamed", tickers="XOM").factor("side", period="5d")
+    assert factor.index.names == ["day", "symbol"]
+    assert set(factor.unique()) == {1, -1}
+
+
 def test_a_wide_version_is_read_as_matrices(place: Path) -> None:
     definition = {
         "name": "matrices",

@@ -34,6 +34,18 @@ def test_a_run_publishes_and_returns_a_summary(place: Path) -> None:
     assert again["as_of"] > summary["as_of"]
 
 
+def test_a_progress_line_never_wraps(place: Path) -> None:
+    drawn = subprocess.run(
+        [sys.executable, "-c", "import sys, bellwether as bw; sys.stderr.isatty = lambda: True; bw.run('demo')"],
+        env={**os.environ, "COLUMNS": "30"},
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stderr
+    lines = drawn.replace("\n", "\r").split("\r")
+    assert max(len(line.removeprefix("\x1b[K")) for line in lines) == 29
+
+
 def test_a_progress_function_gets_each_event(place: Path) -> None:
     events: list[bw.Event] = []
     summary = bw.run("demo", progress=events.append)

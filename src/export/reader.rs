@@ -233,6 +233,11 @@ impl PublishedReader {
         Ok(self)
     }
 
+    /// The part of it that was selected.
+    pub(crate) fn selection(&self) -> &Selection {
+        &self.selection
+    }
+
     /// The selected columns.
     pub fn selected(&self) -> SchemaRef {
         self.selection.schema(&self.schema).expect("selected columns exist")

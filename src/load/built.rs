@@ -48,6 +48,10 @@ impl Built {
         Ok(Self { selection, ..self })
     }
 
+    pub(super) fn selection(&self) -> &Selection {
+        &self.selection
+    }
+
     /// The tickers with signals.
     pub(super) fn tickers(&self) -> Result<BTreeSet<Ticker>> {
         Ok(self.view.members(&self.scope)?.into_iter().map(|key| key.ticker).collect())

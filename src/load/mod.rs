@@ -165,6 +165,14 @@ impl Dataset {
         }
     }
 
+    /// The part of it that was selected.
+    fn selection(&self) -> &Selection {
+        match &self.0 {
+            Origin::Published(reading) => reading.selection(),
+            Origin::Built(built) => built.selection(),
+        }
+    }
+
     /// Checks that it has signals of some tickers.
     fn check(&self, tickers: &BTreeSet<Ticker>) -> Result<()> {
         let known = match &self.0 {

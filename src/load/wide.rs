@@ -8,7 +8,7 @@ use arrow::compute::{cast, concat_batches, take};
 use arrow::datatypes::{DataType, Field, Int8Type, Schema, TimestampMicrosecondType};
 use arrow::error::ArrowError;
 
-use super::Dataset;
+use super::{Dataset, Selection};
 use crate::error::{Error, Reason, Result};
 use crate::interface::{Period, Regime, Signal};
 use crate::plan::{Column, ColumnNames};
@@ -23,22 +23,21 @@ type RowsByTicker<'a> = BTreeMap<&'a str, DatedRows>;
 impl Dataset {
     /// A long dataset as matrices of some of its columns, by the name that a wide version gives them:
     /// `5d-bull/confidence`. Each has a column of dates and a column per ticker. A signal is 1 for buy and -1 for sell.
-    /// All rows are in memory.
+    ///
+    /// Only the key and these columns are read, whichever are selected. All rows are in memory.
     ///
     /// # Errors
     ///
-    /// When its key or one of the columns is not selected, and any error of reading the dataset.
+    /// When the dataset does not have its key or one of the columns, and any error of reading it.
     pub fn matrices(&self, values: &[&str]) -> Result<BTreeMap<String, RecordBatch>> {
-        let schema = self.schema();
         let names = self.names();
         let key = Column::KEY.iter().map(|column| names.of(column.name()));
-        if let Some(name) = key.chain(values.iter().copied()).find(|name| schema.index_of(name).is_err()) {
-            let what = format!("matrices need the column `{name}`, which was not selected");
-            return Err(Error::usage(what, "select it too"));
-        }
-        let batches = self.rows()?.collect::<Result<Vec<_>>>()?;
-        let rows = concat_batches(&schema, &batches).map_err(Error::frame)?;
-        matrices(&rows, names, values).map_err(Error::frame)
+        let values: Vec<&str> = values.iter().copied().filter(|name| !key.clone().any(|key| key == *name)).collect();
+        let columns = key.chain(values.iter().copied()).map(str::to_owned).collect();
+        let part = self.select(Selection { columns: Some(columns), ..self.selection().clone() })?;
+        let batches = part.rows()?.collect::<Result<Vec<_>>>()?;
+        let rows = concat_batches(&part.schema(), &batches).map_err(Error::frame)?;
+        matrices(&rows, names, &values).map_err(Error::frame)
     }
 }
 
