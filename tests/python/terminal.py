@@ -124,7 +124,8 @@ def main() -> None:
         if answers and screen.lines[screen.row].endswith(": ") and screen.column == len(screen.lines[screen.row]):
             os.write(terminal, answers.pop(0).encode() + b"\n")
             time.sleep(0.05)
-        if widths and time.monotonic() - changed > 0.3:
+        # What was drawn for the old width is read before the window changes.
+        if widths and time.monotonic() - changed > 0.3 and not select.select([terminal], [], [], 0)[0]:
             changed = time.monotonic()
             resize(terminal, widths[0])
             screen.columns = widths.pop(0)
