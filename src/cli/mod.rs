@@ -156,7 +156,7 @@ pub fn main() -> ExitCode {
 /// Parses arguments, the first of which is the name of the program, runs the command, and reports the outcome. Returns
 /// the exit code. Wrong arguments, `--help` and `--version` end the process.
 ///
-/// The process is taken to be the command's own: it tunes the allocator, and ignores the signal of the limit on file sizes.
+/// Changes the whole process: it tunes the allocator and ignores the signal of the file size limit.
 pub fn main_with(arguments: Vec<OsString>) -> u8 {
     process::prepare();
     let is_json = arguments.iter().any(|word| word == "--json");
